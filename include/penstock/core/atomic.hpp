@@ -1,0 +1,55 @@
+// The only two ways in which Penstock shares memory, and the few places that need more than an order on an operation.
+//
+// `device_ref<T>`: threads of one GPU, or of one process. `system_ref<T>`: memory that a controller shares (rings, doorbells,
+// bounce buffers); no read-modify-write there (PROTOCOLS.md, W8).
+#pragma once
+
+#include "penstock/core/config.hpp"
+
+#if defined(__CUDACC__)
+#include <cuda/atomic>
+#else
+#include <atomic>
+#endif
+
+namespace penstock {
+
+#if defined(__CUDACC__)
+template <class T>
+using device_ref = cuda::atomic_ref<T, cuda::thread_scope_device>;
+template <class T>
+using system_ref = cuda::atomic_ref<T, cuda::thread_scope_system>;
+inline constexpr auto relaxed = cuda::memory_order_relaxed;
+inline constexpr auto acquire = cuda::memory_order_acquire;
+inline constexpr auto release = cuda::memory_order_release;
+inline constexpr auto acq_rel = cuda::memory_order_acq_rel;
+#else
+template <class T>
+using device_ref = std::atomic_ref<T>;
+template <class T>
+using system_ref = std::atomic_ref<T>;
+inline constexpr auto relaxed = std::memory_order_relaxed;
+inline constexpr auto acquire = std::memory_order_acquire;
+inline constexpr auto release = std::memory_order_release;
+inline constexpr auto acq_rel = std::memory_order_acq_rel;
+#endif
+
+/// Stands between the claim of a frame and its first new byte (PROTOCOLS.md §2, "order before the first byte of a fill").
+///
+/// A validated read that saw a new byte must find the claim when it looks at the entry again: on a GPU this fence and the one in
+/// `order_read_before_recheck` synchronize, so the claim happens before the second look. On a CPU the bytes are stored with
+/// release (`copy_into_frame`) and loaded with acquire, which says the same without a fence; ThreadSanitizer sees those.
+PENSTOCK_FN inline void order_claim_before_bytes() {
+#if PENSTOCK_ON_DEVICE
+  cuda::atomic_thread_fence(cuda::memory_order_acq_rel, cuda::thread_scope_device);
+#endif
+}
+
+/// R3 of the validated read: the element's load stays before the second load of the entry. See `order_claim_before_bytes`.
+PENSTOCK_FN inline void order_read_before_recheck() {
+#if PENSTOCK_ON_DEVICE && PENSTOCK_MUTANT != 103
+  cuda::atomic_thread_fence(cuda::memory_order_acq_rel, cuda::thread_scope_device);
+#endif
+}
+
+}  // namespace penstock

@@ -1,0 +1,36 @@
+// Small bit arithmetic that both compilers turn into one or two instructions.
+#pragma once
+
+#include "penstock/core/config.hpp"
+
+#include <bit>
+
+namespace penstock {
+
+PENSTOCK_FN inline u32 bit_count(u32 x) {
+#if PENSTOCK_ON_DEVICE
+  return static_cast<u32>(__popc(x));
+#else
+  return static_cast<u32>(std::popcount(x));
+#endif
+}
+
+/// REQUIRES: x != 0.
+PENSTOCK_FN inline u32 lowest_bit(u32 x) {
+#if PENSTOCK_ON_DEVICE
+  return static_cast<u32>(__ffs(static_cast<int>(x))) - 1;
+#else
+  return static_cast<u32>(std::countr_zero(x));
+#endif
+}
+
+constexpr bool is_power_of_two(u64 x) { return std::has_single_bit(x); }
+
+/// The least b with 2^b >= x. REQUIRES: x >= 1.
+constexpr u32 ceil_log2(u64 x) { return static_cast<u32>(std::bit_width(x - 1)); }
+
+constexpr u64 ceil_div(u64 a, u64 b) { return (a + b - 1) / b; }
+
+constexpr u64 round_up(u64 a, u64 multiple) { return ceil_div(a, multiple) * multiple; }
+
+}  // namespace penstock

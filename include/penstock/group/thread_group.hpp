@@ -1,0 +1,61 @@
+// A thread_group is whatever set of threads walks through device code together: part of a warp, a warp, a block, one CPU thread,
+// or in tests an emulated warp. Six operations are all that the layers above know of it.
+//
+// `rank` is this thread's bit in `members`. `match_any`, `ballot`, `shfl` and `sync` are collective: every member calls them, in
+// the same order. Only `sync` orders memory: what a member wrote before it, every member sees after it.
+#pragma once
+
+#include "penstock/core/bits.hpp"
+#include "penstock/core/config.hpp"
+
+#include <concepts>
+
+namespace penstock {
+
+/// Set of members, one bit per rank, of groups of up to 32 threads.
+using lane_mask = u32;
+
+// What device code asks of a mask; group/block.hpp has the same functions for its wider one.
+PENSTOCK_FN inline bool any(lane_mask m) { return m != 0; }
+PENSTOCK_FN inline u32 count(lane_mask m) { return bit_count(m); }
+/// REQUIRES: any(m).
+PENSTOCK_FN inline u32 lowest(lane_mask m) { return lowest_bit(m); }
+PENSTOCK_FN inline bool contains(lane_mask m, u32 rank) { return (m >> rank & 1u) != 0; }
+/// How many members of m have a smaller rank.
+PENSTOCK_FN inline u32 count_below(lane_mask m, u32 rank) { return bit_count(m & ((1u << rank) - 1u)); }
+/// Members of a that are not in b.
+PENSTOCK_FN inline lane_mask without(lane_mask a, lane_mask b) { return a & ~b; }
+
+template <class G>
+concept thread_group = requires(G const& g, u64 v, bool p, u32 rank) {
+  { g.rank() } -> std::convertible_to<u32>;
+  { g.members() };
+  { g.match_any(v) } -> std::same_as<decltype(g.members())>;
+  { g.ballot(p) } -> std::same_as<decltype(g.members())>;
+  { g.shfl(v, rank) } -> std::same_as<u64>;
+  { g.sync() };
+};
+
+template <thread_group G>
+PENSTOCK_FN u32 size(G const& g) {
+  return count(g.members());
+}
+
+/// Position among the members, 0 to size - 1; equal to the rank where the mask has no holes.
+template <thread_group G>
+PENSTOCK_FN u32 index_in(G const& g) {
+  return count_below(g.members(), g.rank());
+}
+
+template <thread_group G>
+PENSTOCK_FN bool is_leader(G const& g) {
+  return g.rank() == lowest(g.members());
+}
+
+/// The leader's value, for everyone. Collective.
+template <thread_group G>
+PENSTOCK_FN u64 from_leader(G const& g, u64 v) {
+  return g.shfl(v, lowest(g.members()));
+}
+
+}  // namespace penstock

@@ -1,0 +1,56 @@
+// The other end of the queues. Device code speaks NVMe and cannot tell which controller answers: host threads that serve files
+// (software_controller.hpp), or memory that behaves like a drive (model_controller.hpp).
+//
+// All addresses that a controller sees (rings, doorbells, PRPs) are virtual addresses of this process.
+#pragma once
+
+#include "penstock/nvme/identify.hpp"
+#include "penstock/nvme/wire.hpp"
+
+#include <string>
+
+namespace penstock {
+
+/// One queue pair's memory that both sides reach. The host allocates and zeroes it; device code fills sq and rings the
+/// doorbells, the controller fills cq.
+struct queue_rings {
+  u16 id = 0;  ///< NVMe queue identifier; 0 is the admin queue
+  u32 sq_entries = 0;
+  u32 cq_entries = 0;
+  nvme::submission_entry* sq = nullptr;
+  nvme::completion_entry* cq = nullptr;
+  u32* sq_doorbell = nullptr;  ///< tail, written with release; the controller loads it with acquire
+  u32* cq_doorbell = nullptr;  ///< head, likewise
+};
+
+struct controller_limits {
+  u32 queues = 0;          ///< most I/O queue pairs
+  u32 queue_entries = 0;   ///< most entries of one ring
+  u64 transfer_bytes = 0;  ///< most bytes of one command
+};
+
+/// Thread-safe, except that attach and detach of one queue and its poll must not overlap.
+class controller {
+ public:
+  virtual ~controller() = default;
+
+  /// Starts to serve a queue pair. Throws penstock::error (bad_input) beyond the limits or for an identifier in use.
+  virtual void attach(queue_rings const& rings) = 0;
+
+  /// Stops serving it. When this returns, the controller writes neither to its rings nor to any buffer that its commands named.
+  virtual void detach(u16 queue) = 0;
+
+  /// Serves what has been submitted to a queue and completes what is done, inside the calling thread; never blocks. From any
+  /// thread; if another one polls the same queue already, or the controller has threads of its own, it returns at once.
+  virtual void poll(u16 queue) = 0;
+
+  /// Tells of memory that commands will point into, so that an engine may register it. `memory` outlives the queues that use it.
+  virtual void add_buffer(void* memory, u64 bytes) = 0;
+
+  virtual controller_limits limits() const = 0;
+
+  /// How commands are served, for people: "io_uring", "pread", "mapping", "model".
+  virtual std::string engine() const = 0;
+};
+
+}  // namespace penstock

@@ -1,0 +1,72 @@
+// Where an executor's memory comes from. Two kinds matter: `local` memory, next to the threads that run kernels (HBM, or plain
+// memory for the CPU executor), and `shared` memory, which a controller's threads and kernels both reach (pinned host memory).
+#pragma once
+
+#include "penstock/core/config.hpp"
+
+#include <memory>
+#include <span>
+#include <utility>
+
+namespace penstock {
+
+enum class memory_kind { local, shared };
+
+/// Allocates for one executor. Thread-safe. Addresses are valid in kernels of that executor; `shared` ones on the host, too.
+class memory_resource {
+ public:
+  virtual ~memory_resource() = default;
+
+  /// Zeroed, aligned to 4096 bytes. Throws penstock::error (world) that names the bytes asked for.
+  virtual void* allocate(memory_kind kind, u64 bytes) = 0;
+  virtual void deallocate(memory_kind kind, void* address, u64 bytes) noexcept = 0;
+
+  /// Host to memory of this resource and back; they return when the copy is done.
+  virtual void write(void* to, void const* from, u64 bytes) = 0;
+  virtual void read(void* to, void const* from, u64 bytes) = 0;
+};
+
+/// Owns an allocation of `T[count]`. Movable.
+template <class T>
+class buffer {
+ public:
+  buffer() = default;
+  buffer(memory_resource& memory, memory_kind kind, u64 count)
+      : memory_(&memory), kind_(kind), count_(count),
+        data_(count == 0 ? nullptr : static_cast<T*>(memory.allocate(kind, count * sizeof(T)))) {}
+  buffer(buffer&& other) noexcept { swap(other); }
+  buffer& operator=(buffer&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  buffer(buffer const&) = delete;
+  buffer& operator=(buffer const&) = delete;
+  ~buffer() {
+    if (data_ != nullptr) memory_->deallocate(kind_, data_, count_ * sizeof(T));
+  }
+
+  T* data() const { return data_; }
+  u64 size() const { return count_; }
+  u64 bytes() const { return count_ * sizeof(T); }
+
+  void write(std::span<T const> from) { memory_->write(data_, from.data(), from.size_bytes()); }
+  void read(std::span<T> to) const { memory_->read(to.data(), data_, to.size_bytes()); }
+
+ private:
+  void swap(buffer& other) noexcept {
+    std::swap(memory_, other.memory_);
+    std::swap(kind_, other.kind_);
+    std::swap(count_, other.count_);
+    std::swap(data_, other.data_);
+  }
+
+  memory_resource* memory_ = nullptr;
+  memory_kind kind_ = memory_kind::local;
+  u64 count_ = 0;
+  T* data_ = nullptr;
+};
+
+/// Plain memory for the CPU executor; `local` and `shared` are the same there. Lives as long as the process.
+memory_resource& cpu_memory();
+
+}  // namespace penstock

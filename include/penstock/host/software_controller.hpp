@@ -1,0 +1,65 @@
+// The default controller: host threads that serve files, block devices and memory as NVMe namespaces. Needs no root, no module.
+//
+// Each queue has a server of its own (ring state, an io_uring instance or a share of the pread pool), so queues share no lock.
+// A Read whose bytes are in the page cache is copied from a mapping; any other is handed to io_uring (or to the pool) and the ring
+// goes on. Served by `threads` threads, queue q by thread q mod threads, or with threads = 0 inside whoever polls.
+#pragma once
+
+#include "penstock/host/controller.hpp"
+
+#include <memory>
+#include <span>
+#include <string>
+
+namespace penstock {
+
+enum class io_engine {
+  automatic,  ///< io_uring where the kernel allows it, else pread
+  io_uring,
+  pread,
+};
+
+struct software_options {
+  io_engine engine = io_engine::automatic;
+  u32 threads = 0;             ///< 0: polled in place
+  u32 pool_threads = 4;        ///< of the pread engine
+  u32 max_queues = 1024;
+  u32 max_queue_entries = 4096;
+  bool copy_resident = true;   ///< false: never copy from a mapping, every transfer is a system call
+};
+
+struct file_namespace {
+  std::string path;             ///< regular file or block device
+  bool direct = false;          ///< O_DIRECT: past the page cache
+  bool writable = false;
+  u32 block_bytes = 512;        ///< logical block size, a power of two, 512 or more
+};
+
+class software_controller final : public controller {
+ public:
+  explicit software_controller(software_options const& options = {});
+  ~software_controller() override;
+
+  /// Adds a namespace and gives its identifier, counted from 1. The last block of a file whose size is no multiple of the block
+  /// size reads as zeros past the end. Throws penstock::error with path, reason, remedy. REQUIRES: before the first attach.
+  u32 add_namespace(file_namespace const& file);
+
+  /// The same over memory, which the caller keeps alive.
+  u32 add_namespace(std::span<std::byte> memory, u32 block_bytes = 512);
+
+  void attach(queue_rings const& rings) override;
+  void detach(u16 queue) override;
+  void poll(u16 queue) override;
+  void add_buffer(void* memory, u64 bytes) override;
+  controller_limits limits() const override;
+  std::string engine() const override;
+
+ private:
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
+/// Whether this kernel lets this process use io_uring; where not, `reason` says why (an errno's text, or how Penstock was built).
+bool io_uring_usable(std::string* reason = nullptr);
+
+}  // namespace penstock

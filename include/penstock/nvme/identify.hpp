@@ -1,0 +1,56 @@
+// What Identify answers with: the fields that Penstock reads, at their offsets in the 4096-byte structures.
+#pragma once
+
+#include "penstock/nvme/wire.hpp"
+
+namespace penstock::nvme {
+
+/// Identify Controller data structure (base specification, figure "Identify - Identify Controller Data Structure").
+struct identify_controller {
+  u16 vendor_id = 0;
+  u16 subsystem_vendor_id = 0;
+  char serial_number[20] = {};
+  char model_number[40] = {};
+  char firmware_revision[8] = {};
+  u8 reserved_72[5] = {};
+  u8 max_transfer = 0;  ///< MDTS: largest transfer is 2^this pages; 0: no limit
+  u8 reserved_78[434] = {};
+  u8 submission_entry_size = 0;  ///< SQES: log2 of the required (3:0) and the largest (7:4) entry size
+  u8 completion_entry_size = 0;  ///< CQES
+  u16 max_commands = 0;
+  u32 namespaces = 0;  ///< NN: the largest valid namespace identifier
+  u8 reserved_520[5] = {};
+  u8 volatile_write_cache = 0;  ///< VWC bit 0: there is one, so Flush means something
+  u8 reserved_526[3570] = {};
+};
+static_assert(sizeof(identify_controller) == 4096);
+static_assert(offsetof(identify_controller, max_transfer) == 77 && offsetof(identify_controller, submission_entry_size) == 512);
+static_assert(offsetof(identify_controller, namespaces) == 516 && offsetof(identify_controller, volatile_write_cache) == 525);
+
+/// LBA format (NVM command set specification, figure "LBA Format Data Structure").
+struct lba_format {
+  u16 metadata_bytes = 0;
+  u8 block_shift = 0;  ///< LBADS: log2 of the block size
+  u8 relative_performance = 0;
+};
+static_assert(sizeof(lba_format) == 4);
+
+/// Identify Namespace data structure (NVM command set specification).
+struct identify_namespace {
+  u64 blocks = 0;       ///< NSZE
+  u64 capacity = 0;     ///< NCAP
+  u64 utilization = 0;  ///< NUSE
+  u8 features = 0;
+  u8 lba_formats = 0;  ///< NLBAF, 0's based
+  u8 formatted = 0;    ///< FLBAS bits 3:0: the format in use
+  u8 reserved_27[72] = {};
+  u8 attributes = 0;  ///< NSATTR bit 0: write protected
+  u8 reserved_100[28] = {};
+  lba_format formats[16] = {};
+  u8 reserved_192[3904] = {};
+};
+static_assert(sizeof(identify_namespace) == 4096);
+static_assert(offsetof(identify_namespace, formatted) == 26 && offsetof(identify_namespace, attributes) == 99);
+static_assert(offsetof(identify_namespace, formats) == 128);
+
+}  // namespace penstock::nvme
