@@ -47,7 +47,7 @@ PENSTOCK_FN inline void order_claim_before_bytes() {
 
 /// R3 of the validated read: the element's load stays before the second load of the entry. See `order_claim_before_bytes`.
 PENSTOCK_FN inline void order_read_before_recheck() {
-#if PENSTOCK_ON_DEVICE && PENSTOCK_MUTANT != 103
+#if PENSTOCK_ON_DEVICE
   cuda::atomic_thread_fence(cuda::memory_order_acq_rel, cuda::thread_scope_device);
 #endif
 }

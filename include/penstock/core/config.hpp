@@ -23,12 +23,6 @@
 #define PENSTOCK_ON_DEVICE 0
 #endif
 
-/// Deliberate wrong edits (mutants) are compiled in by name, one at a time, by the mutant build; see tests/mutants/README.md.
-#define PENSTOCK_MUTANT_NONE 0
-#ifndef PENSTOCK_MUTANT
-#define PENSTOCK_MUTANT PENSTOCK_MUTANT_NONE
-#endif
-
 namespace penstock {
 
 using u8 = std::uint8_t;

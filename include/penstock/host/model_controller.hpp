@@ -50,6 +50,7 @@ struct model_counts {
   u64 duplicates = 0;
   u64 lates = 0;
   u64 unknown_identifiers = 0;
+  u64 refused_doorbells = 0;  ///< values that no correct host writes
 };
 
 class model_controller final : public controller {

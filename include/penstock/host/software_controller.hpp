@@ -25,7 +25,8 @@ struct software_options {
   u32 pool_threads = 4;        ///< of the pread engine
   u32 max_queues = 1024;
   u32 max_queue_entries = 4096;
-  bool copy_resident = true;   ///< false: never copy from a mapping, every transfer is a system call
+  bool copy_resident = true;   ///< false: never copy from a mapping, every transfer is a system call; so it is for a file that
+                               ///< this user neither owns nor may write: the kernel does not tell what of it is in memory
 };
 
 struct file_namespace {
@@ -35,24 +36,36 @@ struct file_namespace {
   u32 block_bytes = 512;        ///< logical block size, a power of two, 512 or more
 };
 
+/// What the controller did, over all queues that it ever had.
+struct software_counts {
+  u64 commands = 0;           ///< fetched
+  u64 copied = 0;             ///< of those: served by a copy, from a mapping or from and to memory
+  u64 handed_on = 0;          ///< of those: handed to io_uring or to the pool
+  u64 refused_doorbells = 0;  ///< values that no correct host writes
+};
+
 class software_controller final : public controller {
  public:
   explicit software_controller(software_options const& options = {});
   ~software_controller() override;
 
   /// Adds a namespace and gives its identifier, counted from 1. The last block of a file whose size is no multiple of the block
-  /// size reads as zeros past the end. Throws penstock::error with path, reason, remedy. REQUIRES: before the first attach.
+  /// size reads as zeros past the end, and what is written there is dropped: the file keeps its size. Throws penstock::error with
+  /// path, reason, remedy. REQUIRES: before the first attach.
   u32 add_namespace(file_namespace const& file);
 
   /// The same over memory, which the caller keeps alive.
   u32 add_namespace(std::span<std::byte> memory, u32 block_bytes = 512);
 
   void attach(queue_rings const& rings) override;
+  /// Throws penstock::error (world, ETIMEDOUT) if a system call has not come back after 30 s; the queue's memory must then be kept.
   void detach(u16 queue) override;
   void poll(u16 queue) override;
   void add_buffer(void* memory, u64 bytes) override;
   controller_limits limits() const override;
   std::string engine() const override;
+
+  software_counts counts() const;
 
  private:
   struct state;

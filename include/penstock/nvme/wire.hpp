@@ -80,11 +80,7 @@ inline constexpr u16 unrecovered_read_error = 0x281;
 
 /// The status of a completion; the whole status type and code count, not the code alone.
 PENSTOCK_FN constexpr status completion_status(u32 outcome) {
-#if PENSTOCK_MUTANT == 208
-  const u16 type_and_code = status_bits(outcome) & 0xffu;
-#else
   const u16 type_and_code = status_bits(outcome) & 0x7ffu;
-#endif
   return type_and_code == code::success ? status{} : status{status_domain::nvme, type_and_code};
 }
 

@@ -1,0 +1,246 @@
+#include "apps/bfs/bfs.hpp"
+
+#include "apps/bfs/bfs_level.hpp"
+#include "apps/bfs/process_memory.hpp"
+#include "apps/graph/bfs_reference.hpp"
+#include "apps/graph/graph_folder.hpp"
+#include "penstock/host/line_cache.hpp"
+#include "penstock/host/software_controller.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <random>
+#include <thread>
+
+namespace penstock::apps {
+
+void launch_bfs_level_cpu(executor& on, u64 items, bfs_level<std::int32_t> const& level) {
+  launch<bfs_group_width>(on, items, level);
+}
+void launch_bfs_level_cpu(executor& on, u64 items, bfs_level<std::int64_t> const& level) {
+  launch<bfs_group_width>(on, items, level);
+}
+#if !defined(PENSTOCK_HAS_CUDA)
+// No executor of this build is CUDA's, so these only satisfy the linker; `launch` refuses.
+void launch_bfs_level_cuda(executor& on, u64 items, bfs_level<std::int32_t> const& level, u64) { launch_bfs_level_cpu(on, items, level); }
+void launch_bfs_level_cuda(executor& on, u64 items, bfs_level<std::int64_t> const& level, u64) { launch_bfs_level_cpu(on, items, level); }
+#endif
+
+namespace {
+
+/// Lines that the lanes of one group may wait for at once: the piece of a list that they read together, cut by a line's end.
+constexpr u64 pins_per_group = 2;
+constexpr u64 source_seed = 27491095;
+
+double seconds_since(u64 start_ns) { return static_cast<double>(now_ns() - start_ns) * 1e-9; }
+
+io_engine parse_engine(std::string const& name) {
+  if (name == "auto") return io_engine::automatic;
+  if (name == "io_uring") return io_engine::io_uring;
+  if (name == "pread") return io_engine::pread;
+  throw_bad_input("open", "engine " + name, "there is no such engine: choose auto, io_uring or pread");
+}
+
+u64 choose_source(graph::graph_folder const& graph, std::optional<u64> asked) {
+  if (asked) {
+    if (*asked < graph.vertices()) return *asked;
+    throw_bad_input("search", graph.path(), "source " + std::to_string(*asked) + ": its vertices are numbered 0 to " +
+                                                std::to_string(graph.vertices() - 1));
+  }
+  if (graph.edges() == 0) return 0;
+  auto const offsets = graph.offsets();
+  std::mt19937_64 random(source_seed);
+  // An edge drawn at random would prefer large lists; a vertex drawn until it has edges does not (GAP's rule).
+  for (u64 tries = 0; tries < 64 * graph.vertices(); ++tries) {
+    const u64 v = random() % graph.vertices();
+    if (offsets[v] != offsets[v + 1]) return v;
+  }
+  return static_cast<u64>(std::upper_bound(offsets.begin(), offsets.end(), u64{0}) - offsets.begin() - 1);
+}
+
+software_options controller_options(bfs_options const& options, executor const& on) {
+  software_options software;
+  software.engine = parse_engine(options.engine);
+  if (on.kind() == executor_kind::cuda) {
+    const u32 cores = std::max(1u, std::thread::hardware_concurrency());
+    software.threads = options.threads != 0 ? options.threads : std::max(1u, cores - std::min(cores - 1, 2u));
+  }
+  return software;
+}
+
+cache_options make_cache_options(bfs_options const& options) {
+  cache_options cache;
+  cache.bytes = options.cache_bytes;
+  cache.line_bytes = options.line_bytes;
+  cache.queue_depth = options.queue_depth;
+  return cache;
+}
+
+/// One search: everything it allocates, and the loop over levels.
+template <class Id>
+class search {
+ public:
+  search(bfs_options const& options, graph::graph_folder const& graph, executor& on)
+      : options_(options), graph_(graph), on_(on), controller_(controller_options(options, on)),
+        cache_(on, {edges_dataset()}, make_cache_options(options)) {
+    const bool cpu = on.kind() == executor_kind::cpu;
+    cache_.check_pins(cpu ? on.units() : cuda_block_threads / bfs_group_width, cpu ? 1 : pins_per_group);
+    auto const& place = graph.edges_place();
+    level_.edges = cache_.array<Id>(0, place.data_offset, place.count);
+    level_.vertices_ahead = cpu ? 32 : 1;
+    level_.lines_ahead = cpu ? 16 : 2;
+    allocate();
+  }
+
+  void run(u64 source, bfs_result& result) {
+    const u64 start = now_ns();
+    result.source = source;
+    const Id first = static_cast<Id>(source);
+    on_.memory().write(level_.data.parents + source, &first, sizeof first);
+    on_.memory().write(level_.data.frontier, &first, sizeof first);
+    u64 frontier = 1;
+    while (frontier != 0) {
+      result.level_sizes.push_back(frontier);
+      result.reached += frontier;
+      if (options_.progress) options_.progress("level " + std::to_string(result.level_sizes.size()), result.reached, graph_.vertices());
+      frontier = advance(frontier);
+    }
+    result.levels = result.level_sizes.size();
+    result.seconds = seconds_since(start);
+    on_.memory().read(&result.edges_traversed, level_.data.traversed, sizeof(u64));
+    result.teps = static_cast<double>(result.edges_traversed) / result.seconds;
+  }
+
+  void report(bfs_result& result) const {
+    const cache_stats stats = cache_.stats(0);
+    result.engine = controller_.engine();
+    result.hits = stats.hits;
+    result.misses = stats.misses;
+    result.joins = stats.joins;
+    result.fills = stats.fills;
+    result.prefetches = stats.prefetches;
+    result.evictions = stats.evictions;
+    result.retries = stats.retries;
+    result.errors = stats.errors;
+    result.bytes_asked = stats.bytes_asked;
+    result.bytes_moved = stats.bytes_moved;
+    result.amplification =
+        stats.bytes_asked == 0 ? 0 : static_cast<double>(stats.bytes_moved) / static_cast<double>(stats.bytes_asked);
+    result.frames = cache_.view().frames;
+    result.line_bytes = options_.line_bytes;
+    result.cache_bytes = result.frames * options_.line_bytes;
+    result.metadata_bytes = cache_.metadata_bytes();
+    result.edge_bytes = graph_.edges() * sizeof(Id);
+    result.offset_bytes = (graph_.vertices() + 1) * sizeof(u64);
+    result.vertex_bytes = parents_.bytes() + frontiers_.bytes();
+  }
+
+  std::string verify(u64 source) const {
+    std::vector<Id> parents(graph_.vertices());
+    parents_.read(parents);
+    graph::progress_meter meter([this](u64 done, u64 total) {
+      if (options_.progress) options_.progress("verify", done, total);
+    });
+    return graph::verify_bfs(graph_, source, std::span<Id const>(parents), meter);
+  }
+
+ private:
+  dataset_spec edges_dataset() {
+    auto const& place = graph_.edges_place();
+    const u32 space = controller_.add_namespace(file_namespace{place.path, options_.direct});
+    return {place.path, std::filesystem::file_size(place.path), {volume_layout::single, {{&controller_, space}}}};
+  }
+
+  void allocate() {
+    using enum memory_kind;
+    memory_resource& memory = on_.memory();
+    const u64 n = graph_.vertices();
+    if (on_.kind() == executor_kind::cpu) {
+      level_.data.offsets = graph_.offsets().data();
+    } else {
+      offsets_ = {memory, local, n + 1};
+      offsets_.write(graph_.offsets());
+      level_.data.offsets = offsets_.data();
+    }
+    parents_ = {memory, local, n};
+    parents_.write(std::vector<Id>(n, Id{-1}));
+    frontiers_ = {memory, local, 2 * n};
+    words_ = {memory, local, 3};
+    level_.data.parents = parents_.data();
+    level_.data.frontier = frontiers_.data();
+    level_.data.next = frontiers_.data() + n;
+    level_.data.next_count = words_.data();
+    level_.data.traversed = words_.data() + 1;
+    level_.data.bad_edge = words_.data() + 2;
+    level_.data.vertices = n;
+  }
+
+  /// Searches from the frontier; gives the size of the next.
+  u64 advance(u64 frontier) {
+    if (on_.kind() == executor_kind::cpu) {
+      launch_bfs_level_cpu(on_, frontier, level_);
+    } else {
+      launch_bfs_level_cuda(on_, frontier, level_, cache_.view().frames / (2 * pins_per_group));
+    }
+    cache_.check_faults();
+    u64 words[3];
+    on_.memory().read(words, words_.data(), sizeof words);
+    if (words[2] != 0) {
+      throw_bad_input("search", graph_.edges_place().path, "edge " + std::to_string(words[2] - 1) +
+                                    " leads to no vertex of the graph: convert the graph again");
+    }
+    const u64 none = 0;
+    on_.memory().write(words_.data(), &none, sizeof none);
+    std::swap(level_.data.frontier, level_.data.next);
+    return words[0];
+  }
+
+  bfs_options const& options_;
+  graph::graph_folder const& graph_;
+  executor& on_;
+  software_controller controller_;
+  line_cache cache_;
+  buffer<u64> offsets_;
+  buffer<Id> parents_;
+  buffer<Id> frontiers_;
+  buffer<u64> words_;
+  bfs_level<Id> level_;
+};
+
+template <class Id>
+bfs_result search_and_verify(bfs_options const& options, graph::graph_folder const& graph, executor& on, u64 start_ns) {
+  bfs_result result;
+  search<Id> job(options, graph, on);
+  const u64 source = choose_source(graph, options.source);
+  result.load_seconds = seconds_since(start_ns);
+  job.run(source, result);
+  job.report(result);
+  const process_memory memory = read_process_memory();
+  result.peak_rss_bytes = memory.peak_bytes;
+  result.file_rss_bytes = memory.file_bytes;
+  if (options.verify) {
+    const u64 before = now_ns();
+    const std::string violation = job.verify(source);
+    result.verify_seconds = seconds_since(before);
+    if (!violation.empty()) throw error(error_kind::world, "verify " + graph.path() + ": " + violation);
+    result.verified = true;
+  }
+  return result;
+}
+
+}  // namespace
+
+bfs_result run_bfs(bfs_options const& options) {
+  const u64 start = now_ns();
+  reset_peak_memory();
+  const auto on = open_executor(options.executor, options.threads);
+  const auto graph = graph::graph_folder::open(options.graph);
+  if (graph.vertices() == 0) throw_bad_input("search", graph.path(), "the graph has no vertices");
+  bfs_result result = graph.edges_place().item_bytes == 4 ? search_and_verify<std::int32_t>(options, graph, *on, start)
+                                                          : search_and_verify<std::int64_t>(options, graph, *on, start);
+  result.executor = on->kind() == executor_kind::cuda ? "cuda" : "cpu";
+  result.device = on->device();
+  return result;
+}
+
+}  // namespace penstock::apps

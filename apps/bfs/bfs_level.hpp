@@ -1,0 +1,91 @@
+// One level of a level-synchronous breadth-first search with a frontier: a group per vertex, its lanes over the vertex's edges,
+// aligned to memory lines (EMOGI's merged and aligned access).
+#pragma once
+
+#include "penstock/array/array_view.hpp"
+#include "penstock/host/launch.hpp"
+
+namespace penstock::apps {
+
+/// What the kernels share; all in the executor's local memory.
+template <class Id>
+struct bfs_data {
+  u64 const* offsets = nullptr;  ///< [vertices + 1]
+  Id* parents = nullptr;         ///< [vertices]; -1: not reached. Set once, by compare-and-swap
+  Id* frontier = nullptr;        ///< [vertices] of this level
+  Id* next = nullptr;            ///< [vertices] of the next
+  u64* next_count = nullptr;
+  u64* traversed = nullptr;      ///< edges looked at
+  u64* bad_edge = nullptr;       ///< 1 + position of an edge that leads out of the graph, 0 if none was met
+  u64 vertices = 0;
+};
+
+template <class Id>
+struct bfs_level {
+  array_view<Id> edges;
+  bfs_data<Id> data;
+  u32 vertices_ahead = 0;  ///< whose first lines are asked for early
+  u32 lines_ahead = 0;     ///< of a long list
+
+  template <thread_group G>
+  PENSTOCK_FN void operator()(G const& g, grid_range range) const {
+    array_ref<Id> neighbours(edges);
+    u64 traversed = 0;
+    for (u64 k = 0; k < vertices_ahead; ++k) look_ahead(g, range, range.first + k * range.step);
+    for (u64 at = range.first; at < range.last; at += range.step) {
+      look_ahead(g, range, at + vertices_ahead * range.step);
+      const u64 v = static_cast<u64>(data.frontier[at]);
+      const u64 begin = data.offsets[v];
+      const u64 end = data.offsets[v + 1];
+      visit_list(g, v, begin, end, neighbours);
+      traversed += end - begin;
+    }
+    if (is_leader(g) && traversed != 0) device_ref<u64>(*data.traversed).fetch_add(traversed, relaxed);
+  }
+
+ private:
+  template <thread_group G>
+  PENSTOCK_FN void look_ahead(G const& g, grid_range range, u64 at) const {
+    if (edges.is_resident() || at >= range.last) return;
+    const u64 v = static_cast<u64>(data.frontier[at]);
+    const u64 begin = data.offsets[v];
+    edges.prefetch(g, is_leader(g) && begin < data.offsets[v + 1], begin);
+  }
+
+  template <thread_group G>
+  PENSTOCK_FN void visit_list(G const& g, u64 v, u64 begin, u64 end, array_ref<Id>& neighbours) const {
+    const u32 width = size(g);
+    const u64 per_line = edges.is_resident() ? 0 : (1ull << edges.reader().line_shift) / sizeof(Id);
+    u64 asked = begin + per_line;
+    for (u64 first = begin - begin % width; first < end; first += width) {
+      for (; per_line != 0 && asked < end && asked < first + lines_ahead * per_line; asked += per_line) {
+        edges.prefetch(g, is_leader(g), asked);
+      }
+      const u64 e = first + index_in(g);
+      if (e >= begin && e < end) visit(v, e, neighbours[e]);
+    }
+  }
+
+  PENSTOCK_FN void visit(u64 v, u64 position, Id to) const {
+    const u64 u = static_cast<u64>(to);
+    if (u >= data.vertices) {
+      device_ref<u64>(*data.bad_edge).store(position + 1, relaxed);
+      return;
+    }
+    device_ref<Id> parent(data.parents[u]);
+    Id unset = -1;
+    if (parent.load(relaxed) != unset || !parent.compare_exchange_strong(unset, static_cast<Id>(v), relaxed, relaxed)) return;
+    data.next[device_ref<u64>(*data.next_count).fetch_add(1, relaxed)] = to;
+  }
+};
+
+/// Lanes of a group on CUDA.
+inline constexpr u32 bfs_group_width = 32;
+
+// One per executor, in the translation unit that can compile it.
+void launch_bfs_level_cpu(executor& on, u64 items, bfs_level<std::int32_t> const& level);
+void launch_bfs_level_cpu(executor& on, u64 items, bfs_level<std::int64_t> const& level);
+void launch_bfs_level_cuda(executor& on, u64 items, bfs_level<std::int32_t> const& level, u64 most_groups);
+void launch_bfs_level_cuda(executor& on, u64 items, bfs_level<std::int64_t> const& level, u64 most_groups);
+
+}  // namespace penstock::apps

@@ -1,0 +1,184 @@
+// `array_view<T>`: a typed array wherever its bytes live, passed to kernels by value. `array_ref<T>`: one thread's line reference
+// over a view, which follows the index by itself (BaM dissertation 5.3.3). `pinned_line`: a line that a group stays on.
+#pragma once
+
+#include "penstock/array/line_reader.hpp"
+
+#include <type_traits>
+
+namespace penstock {
+
+/// The largest naturally aligned piece, up to 16 bytes, that a T is made of.
+template <class T>
+inline constexpr u64 piece_bytes = sizeof(T) % 16 == 0 && alignof(T) >= 16 ? 16 : alignof(T) > 8 ? 8 : alignof(T);
+
+template <u64 Bytes>
+using piece_of = std::conditional_t<
+    Bytes == 16, piece16,
+    std::conditional_t<Bytes == 8, u64, std::conditional_t<Bytes == 4, u32, std::conditional_t<Bytes == 2, u16, u8>>>>;
+
+template <class T>
+class array_view {
+  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 64);
+
+ public:
+  array_view() = default;
+
+  /// Over memory that the kernel reaches: HBM, or host memory that is pinned or plain (CPU).
+  PENSTOCK_FN array_view(T const* resident, u64 elements) : resident_(resident), size_(elements) {}
+
+  /// Over a dataset behind a cache; element 0 lies `origin` bytes in. REQUIRES: origin a multiple of alignof(T).
+  PENSTOCK_FN array_view(line_reader const& reader, u64 origin, u64 elements)
+      : reader_(reader), origin_(origin), size_(elements) {}
+
+  PENSTOCK_FN u64 size() const { return size_; }
+  PENSTOCK_FN bool is_resident() const { return resident_ != nullptr; }
+  PENSTOCK_FN T const* resident() const { return resident_; }
+  PENSTOCK_FN line_reader const& reader() const { return reader_; }
+  /// Position of element i in the dataset, bytes.
+  PENSTOCK_FN u64 offset_of(u64 i) const { return origin_ + i * sizeof(T); }
+
+  /// Element i, from wherever it is. REQUIRES: i < size().
+  /// Errors: T{}; the first failure is latched and thrown by the host at the next synchronize.
+  PENSTOCK_FORCE_INLINE T operator[](u64 i) const {
+    if (resident_ != nullptr) return resident_[i];
+    if constexpr (sizeof(T) == piece_bytes<T>) {
+      return std::bit_cast<T>(reader_.template read<piece_of<sizeof(T)>>(offset_of(i)));
+    } else {
+      return read_in_pieces(i);
+    }
+  }
+
+  /// Asks for the line of element i, and does not wait. Does nothing for resident arrays.
+  PENSTOCK_FN void prefetch(u64 i) const {
+    if (resident_ == nullptr) prefetch(this_group(), true, i);
+  }
+
+  /// The same for one element per lane that wants one. Collective.
+  template <thread_group G>
+  PENSTOCK_FN void prefetch(G const& g, bool want, u64 i) const {
+    if (resident_ != nullptr) return;
+    const u64 line = reader_.line_of(offset_of(i));
+    const bool absent = want && reader_.is_absent(line);
+    if (any(g.ballot(absent))) prefetch_line(g, *reader_.cache, reader_.dataset, absent, reader_.id_of(line));
+  }
+
+ private:
+  // An element of several pieces may straddle two lines and is no atom to writers: each piece is read by itself.
+  PENSTOCK_FN T read_in_pieces(u64 i) const {
+    using piece = piece_of<piece_bytes<T>>;
+    struct pieces {
+      piece of[sizeof(T) / sizeof(piece)];
+    } all;
+    for (u64 k = 0; k < sizeof(T) / sizeof(piece); ++k) {
+      all.of[k] = reader_.template read<piece>(offset_of(i) + k * sizeof(piece));
+    }
+    return std::bit_cast<T>(all);
+  }
+
+  T const* resident_ = nullptr;
+  line_reader reader_;
+  u64 origin_ = 0;
+  u64 size_ = 0;
+};
+
+/// A thread's reference to the line it last read. While the index stays on the line it does not ask the directory; it holds no
+/// pin, so each read is validated. Counts what it reads and adds it to the array's counters when it goes.
+/// Not thread-safe: one per thread.
+template <class T>
+class array_ref {
+  static_assert(sizeof(T) == piece_bytes<T>, "an element must lie on one line");
+
+ public:
+  PENSTOCK_FN explicit array_ref(array_view<T> const& view) : view_(view) {}
+  array_ref(array_ref const&) = delete;
+  array_ref& operator=(array_ref const&) = delete;
+  PENSTOCK_FN ~array_ref() {
+    if (!view_.is_resident()) tally_.add_to(view_.reader().counters());
+  }
+
+  /// As array_view's.
+  PENSTOCK_FORCE_INLINE T operator[](u64 i) {
+    if (view_.is_resident()) return view_.resident()[i];
+    line_reader const& reader = view_.reader();
+    const u64 offset = view_.offset_of(i);
+    const u64 line = reader.line_of(offset);
+    tally_.bytes_asked += sizeof(T);
+    piece read{};
+    if (line == line_ && reader.try_read(line, entry_, reader.within(offset), read)) return std::bit_cast<T>(read);
+    return std::bit_cast<T>(move_to(line, offset));
+  }
+
+ private:
+  using piece = piece_of<sizeof(T)>;
+
+  PENSTOCK_FN piece move_to(u64 line, u64 offset) {
+    line_reader const& reader = view_.reader();
+    piece read{};
+    const u64 e = reader.load_entry(line);
+    if (reader.readable(e) && reader.try_read(line, e, reader.within(offset), read)) {
+      ++tally_.hits;
+      reader.cache->reference(reader.id_of(line), e);
+      line_ = line;
+      entry_ = e;
+      return read;
+    }
+    line_ = none;
+    return reader.template read_slowly<piece>(offset);
+  }
+
+  static constexpr u64 none = ~0ull;
+
+  array_view<T> const& view_;
+  u64 line_ = none;
+  u64 entry_ = 0;
+  access_tally tally_;
+};
+
+/// A line that a group holds: its bytes stay valid and in place until the last of the group lets go. Made by `pin`; collective, from
+/// construction to destruction.
+template <thread_group G>
+class pinned_line {
+ public:
+  PENSTOCK_FN pinned_line(G const& g, line_cache_view const& cache, u32 dataset, line_id line)
+      : g_(g), cache_(cache), line_(line) {
+    line_request<G, line_cache_view> request(g, cache, dataset, true, line);
+    error_ = request.pin(frame_);
+    held_ = error_.ok() && request.leads();
+    if (request.hits() != 0) cache.datasets[dataset].counters.add(counter::hits, request.hits());
+  }
+  pinned_line(pinned_line const&) = delete;
+  pinned_line& operator=(pinned_line const&) = delete;
+  PENSTOCK_FN ~pinned_line() {
+    g_.sync();  // every lane's loads are done
+    if (held_) cache_.unpin(line_);
+  }
+
+  PENSTOCK_FN status error() const { return error_; }
+
+  /// The piece `at` bytes into the line. REQUIRES: error().ok(), aligned to its size.
+  template <class Piece>
+  PENSTOCK_FN Piece load(u64 at) const {
+    return load_piece(reinterpret_cast<Piece const*>(frame_ + at));
+  }
+
+ private:
+  G g_;
+  line_cache_view const& cache_;
+  line_id line_;
+  status error_{};
+  u64 frame_ = 0;
+  bool held_ = false;
+};
+
+/// Pins the line of element i of a view; lanes may name different lines, and get all of them or none.
+/// Cost:   hit: one atomic per distinct line of the group. Miss: one command per line, and waits for them.
+/// Errors: the fill's status; failure::no_frame when the group's lines do not fit beside what others pin.
+/// REQUIRES: a view over a cache.
+template <thread_group G, class T>
+PENSTOCK_FN pinned_line<G> pin(G const& g, array_view<T> const& view, u64 i) {
+  line_reader const& reader = view.reader();
+  return pinned_line<G>(g, *reader.cache, reader.dataset, reader.id_of(reader.line_of(view.offset_of(i))));
+}
+
+}  // namespace penstock

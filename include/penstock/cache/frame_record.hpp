@@ -1,0 +1,29 @@
+// What is known of a frame; touched on misses only. Written by the owner of the claim; others may read it early and find old
+// values, so to them it is a hint (which queue to harvest), or read after an acquire of the entry (`status`).
+#pragma once
+
+#include "penstock/core/atomic.hpp"
+#include "penstock/core/status.hpp"
+#include "penstock/core/units.hpp"
+
+namespace penstock {
+
+struct frame_record {
+  u64 line;     ///< whose bytes the frame holds; `no_line` until it is used first
+  u32 command;  ///< where its last fill was submitted: queue pair << 16 | slot
+  u32 failure;  ///< packed status of its last fill
+
+  static constexpr u64 no_line = ~0ull;
+
+  PENSTOCK_FN u64 load_line() { return device_ref<u64>(line).load(relaxed); }
+  PENSTOCK_FN void store_line(u64 of) { device_ref<u64>(line).store(of, relaxed); }
+  PENSTOCK_FN u32 load_command() { return device_ref<u32>(command).load(relaxed); }
+  PENSTOCK_FN void store_command(u16 queue, u16 slot) {
+    device_ref<u32>(command).store(static_cast<u32>(queue) << 16 | slot, relaxed);
+  }
+  PENSTOCK_FN status load_failure() { return unpack_status(device_ref<u32>(failure).load(relaxed)); }
+  PENSTOCK_FN void store_failure(status s) { device_ref<u32>(failure).store(pack(s), relaxed); }
+};
+static_assert(sizeof(frame_record) == 16);
+
+}  // namespace penstock

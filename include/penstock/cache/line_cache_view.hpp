@@ -1,0 +1,228 @@
+// The cache, as one thread sees it: looks a line up, pins it, claims a frame for it, evicts. The steps are PROTOCOLS.md §2 with
+// the `direct` directory (one entry per line of the datasets). What the lanes of a group do together stands in coalesce/.
+//
+// Invariants. 1: a line is in at most one frame, because its one entry names it. 2: a frame's bytes change only while its line is
+// `filling`. 3: a pinned frame is never evicted: eviction and claim compare-and-swap an entry without pins. 5: the version changes
+// with each claim, so a validated read that straddles a refill sees another identity.
+#pragma once
+
+#include "penstock/cache/clock_policy.hpp"
+#include "penstock/cache/entry.hpp"
+#include "penstock/cache/fill_sink.hpp"
+#include "penstock/cache/frame_record.hpp"
+#include "penstock/core/counters.hpp"
+#include "penstock/queue/queue_pair.hpp"
+#include "penstock/queue/volume.hpp"
+
+namespace penstock {
+
+/// One dataset (a file, a namespace) that a cache serves: its lines in the cache's line space, and where they lie.
+struct dataset_view {
+  u64 first_line = 0;
+  u64 lines = 0;
+  u64 bytes = 0;  ///< its last line may be cut short
+  volume_view volume;
+  counter_set_view counters;
+};
+
+/// First failure that a read without room for a status met; the host looks at the next synchronize.
+struct fault_slot {
+  u32 failure = 0;     ///< packed status; 0 until the first fault takes the slot
+  u32 dataset = 0;     ///< index in the cache
+  u64 offset = 0;      ///< in the dataset, bytes
+};
+
+/// How one step of an access ended.
+enum class access_step : u32 {
+  pinned,     ///< valid, and this thread holds a pin
+  filling,    ///< somebody's fill is in flight, and this thread holds a pin
+  claimed,    ///< this thread claimed it and owns a frame for it: submit its fill
+  again,      ///< lost a race, or others must leave first
+  no_frame,   ///< no victim: nothing is held
+  pin_limit,  ///< as many pins as the entry counts: nothing is held
+};
+
+/// Trivially copyable handle; the host-side `line_cache` owns what it points at.
+template <replacement_policy Policy = clock_policy>
+struct basic_line_cache_view {
+  using queue_pair = queue_pair_view<fill_sink>;
+
+  u64* entries = nullptr;             ///< [lines of all datasets]
+  frame_record* records = nullptr;    ///< [frames]
+  u64 frames_base = 0;                ///< address of frame 0
+  u64 prp_lists = 0;                  ///< address of the frames' PRP lists, `prp_list_stride` each; 0 where none is needed
+  dataset_view* datasets = nullptr;
+  queue_pair* queues = nullptr;
+  u64* next_fresh = nullptr;          ///< frames never used so far
+  u32* prefetches_in_flight = nullptr;  ///< [prefetch_shards]
+  fault_slot* fault = nullptr;
+  Policy policy;
+  entry_layout layout;
+  u64 patience_ns = 0;                ///< how long one access may wait in all
+  u32 frames = 0;
+  u32 line_shift = 0;
+  u32 queues_count = 0;
+  u32 prefetch_shards = 0;            ///< a power of two
+  u32 prefetch_limit = 0;             ///< in flight per shard
+  bool validates = false;             ///< versions are long enough for reads without a pin on this executor
+
+  PENSTOCK_FN u64& entry_of(line_id line) const { return entries[value(line)]; }
+  PENSTOCK_FN u64 line_bytes() const { return 1ull << line_shift; }
+  PENSTOCK_FN u64 frame_address(u64 e) const { return frames_base + (layout.place(e) << line_shift); }
+  PENSTOCK_FN frame_record& record_of(u64 e) const { return records[layout.place(e)]; }
+
+  /// Takes a pin on a valid or filling line, or claims an empty or failed one. `wide`: the caller is a whole warp's leader.
+  PENSTOCK_FN access_step look(dataset_view const& data, line_id line, bool wide) const {
+    u64& word = entry_of(line);
+    const u64 e = device_ref<u64>(word).load(acquire);
+    switch (entry::state(e)) {
+      case line_state::valid: return pin_valid(word, e, wide);
+      case line_state::filling: return join(word, e);
+      case line_state::empty: return claim(data, line, word, e, 1);
+      case line_state::failed: return claim(data, line, word, e, 1);
+    }
+    return access_step::again;
+  }
+
+  /// Claims an empty line without a pin, for a prefetch. `claimed`, `no_frame`, or `again` where there is nothing to do.
+  PENSTOCK_FN access_step look_ahead(dataset_view const& data, line_id line) const {
+    u64& word = entry_of(line);
+    const u64 e = device_ref<u64>(word).load(acquire);
+    return entry::state(e) == line_state::empty ? claim(data, line, word, e, 0) : access_step::again;
+  }
+
+  /// Gives back a pin after reads. Release: a load still on its way must not read the next tenant.
+  PENSTOCK_FN void unpin(line_id line) const { device_ref<u64>(entry_of(line)).fetch_sub(entry::one_pin, release); }
+
+  /// The line was used: it gets a second turn of the clock.
+  PENSTOCK_FN void reference(line_id line, u64 seen) const {
+    if ((seen & entry::referenced_bit) == 0) device_ref<u64>(entry_of(line)).fetch_or(entry::referenced_bit, relaxed);
+  }
+
+  /// The Read command that fills a claimed line, and the queue pair it goes to.
+  struct fill {
+    transfer command;
+    fill_sink::target target;
+    u32 queue;
+  };
+
+  PENSTOCK_FN fill make_fill(dataset_view const& data, line_id line, u32* in_flight) const {
+    u64& word = entry_of(line);
+    const u64 e = device_ref<u64>(word).load(relaxed);
+    const u32 ordinal = executor_ordinal();
+    const u64 offset = (value(line) - data.first_line) << line_shift;
+    const auto where = data.volume.locate(byte_offset{offset}, ordinal);
+    volume_member const& member = data.volume.members[where.member];
+    fill f;
+    const u64 bytes = data.bytes - offset < line_bytes() ? data.bytes - offset : line_bytes();
+    const u32 blocks = static_cast<u32>((bytes + (1ull << member.block_shift) - 1) >> member.block_shift);
+    f.command.command = nvme::transfer_command(nvme::opcode::read, member.namespace_id,
+                                               lba{value(where.offset) >> member.block_shift}, blocks);
+    f.command.address = frame_address(e);
+    f.command.prp_list = prp_lists + layout.place(e) * prp_list_stride;
+    f.command.bytes = blocks << member.block_shift;
+    f.target = {&word, &record_of(e), in_flight};
+    f.queue = member.first_queue + ordinal % member.queues;
+    return f;
+  }
+
+  /// A claim whose command could not be submitted: told to all who wait, as a failed fill is.
+  PENSTOCK_FN void fail_claim(line_id line, status why, u32* in_flight) const {
+    u64& word = entry_of(line);
+    fill_sink::finish({&word, &record_of(device_ref<u64>(word).load(relaxed)), in_flight}, why);
+  }
+
+  /// Keeps the first fault. Cost: one load when there was one already.
+  PENSTOCK_FN void latch(status why, u32 dataset, u64 offset) const {
+    device_ref<u32> first(fault->failure);
+    u32 none = 0;
+    if (first.load(relaxed) != 0 || !first.compare_exchange_strong(none, pack(why), relaxed, relaxed)) return;
+    device_ref<u32>(fault->dataset).store(dataset, relaxed);
+    device_ref<u64>(fault->offset).store(offset, relaxed);
+  }
+
+ private:
+  PENSTOCK_FN access_step pin_valid(u64& word, u64 e, bool wide) const {
+    if (wide) {
+      // Looks afterwards: no more than one warp a time can be between the two, and the field holds twice the limit.
+      const u64 old = device_ref<u64>(word).fetch_add(entry::one_pin, acquire);
+      if (entry::same(old, e) && entry::pins(old) < entry::most_pins) {
+        if ((old & entry::referenced_bit) == 0) device_ref<u64>(word).fetch_or(entry::referenced_bit, relaxed);
+        return access_step::pinned;
+      }
+      device_ref<u64>(word).fetch_sub(entry::one_pin, relaxed);
+      return entry::pins(old) >= entry::most_pins ? access_step::pin_limit : access_step::again;
+    }
+    u64 expected = e;
+    do {
+      if (!entry::same(expected, e)) return access_step::again;
+      if (entry::pins(expected) >= entry::most_pins) return access_step::pin_limit;
+    } while (!device_ref<u64>(word).compare_exchange_weak(expected, (expected + entry::one_pin) | entry::referenced_bit,
+                                                          acquire, relaxed));
+    return access_step::pinned;
+  }
+
+  PENSTOCK_FN access_step join(u64& word, u64 e) const {
+    if (entry::pins(e) >= entry::most_pins) return access_step::pin_limit;
+    const u64 old = device_ref<u64>(word).fetch_add(entry::one_pin, acquire);
+    const line_state now = entry::state(old);
+    if (now == line_state::valid) return access_step::pinned;
+    if (now == line_state::filling) return access_step::filling;
+    device_ref<u64>(word).fetch_sub(entry::one_pin, relaxed);
+    return access_step::again;
+  }
+
+  /// The asker's pin goes in with the claim, so that the fill serves who asked for it however small the cache is.
+  PENSTOCK_FN access_step claim(dataset_view const& data, line_id line, u64& word, u64 e, u64 pins) const {
+    if (!entry::at_rest(e)) return access_step::again;
+    const bool keeps_frame = entry::state(e) == line_state::failed;
+    u64 expected = e;
+    if (!device_ref<u64>(word).compare_exchange_strong(expected, layout.claimed(e, pins), acq_rel, relaxed)) {
+      return access_step::again;
+    }
+    if (keeps_frame) {
+      order_claim_before_bytes();
+      return access_step::claimed;
+    }
+    const u32 frame = take_frame(data);
+    if (frame == frames) {
+      // No victim, no claim (W3, W4): those who joined meanwhile see an empty line and start over.
+      device_ref<u64>(word).fetch_sub(1 + pins * entry::one_pin, release);
+      return access_step::no_frame;
+    }
+    records[frame].store_line(value(line));
+    device_ref<u64>(word).fetch_add(static_cast<u64>(frame) << entry::identity_shift, relaxed);
+    order_claim_before_bytes();
+    return access_step::claimed;
+  }
+
+  /// A frame for this thread alone; `frames` if all are pinned or in flight.
+  PENSTOCK_FN u32 take_frame(dataset_view const& data) const {
+    if (device_ref<u64>(*next_fresh).load(relaxed) < frames) {
+      const u64 fresh = device_ref<u64>(*next_fresh).fetch_add(1, relaxed);
+      if (fresh < frames) return static_cast<u32>(fresh);
+    }
+    for (u64 looked = 0; looked < policy.search_limit(); ++looked) {
+      const u32 frame = policy.candidate();
+      if (!evict(frame)) continue;
+      data.counters.add(counter::evictions, 1);
+      return frame;
+    }
+    return frames;
+  }
+
+  PENSTOCK_FN bool evict(u32 frame) const {
+    const u64 owner = records[frame].load_line();
+    if (owner == frame_record::no_line) return false;
+    u64& word = entries[owner];
+    u64 e = device_ref<u64>(word).load(acquire);
+    const line_state now = entry::state(e);
+    const bool holds_it = (now == line_state::valid || now == line_state::failed) && layout.place(e) == frame;
+    if (!holds_it || !entry::at_rest(e) || policy.spares(word, e)) return false;
+    return device_ref<u64>(word).compare_exchange_strong(e, layout.evicted(e), acq_rel, relaxed);
+  }
+};
+
+using line_cache_view = basic_line_cache_view<>;
+
+}  // namespace penstock

@@ -1,0 +1,258 @@
+// What the lanes of a group want, as lines: lanes that want the same line are peers, the lowest of them acts for all (one claim,
+// one pin, one command per distinct line), and every lane stays until the last is served.
+//
+// W4: while a lane waits for a frame, nothing of this call is held that another waits for: a read gives each pin back as soon as
+// its peers have read; a `pin` of several lines is all or nothing. W5: every round of waiting moves the queues.
+#pragma once
+
+#include "penstock/cache/line_cache_view.hpp"
+#include "penstock/core/backoff.hpp"
+#include "penstock/group/thread_group.hpp"
+
+namespace penstock {
+
+/// One lane's part in a collective access. Lives for one call.
+template <thread_group G, class Cache>
+class line_request {
+ public:
+  /// Collective. Lanes that want nothing take part all the same.
+  PENSTOCK_FN line_request(G const& g, Cache const& cache, u32 dataset, bool want, line_id line)
+      : g_(g), cache_(cache), data_(cache.datasets[dataset]), line_(line), wait_(cache.patience_ns),
+        peers_(g.match_any(want ? value(line) : nothing)), todo_(want) {
+    leads_ = want && lowest(peers_) == g.rank();
+    phase_ = leads_ ? phase::looking : phase::over;
+  }
+
+  /// Calls use(frame address) once in each lane, under a pin. Collective. This lane's status.
+  template <class Use>
+  PENSTOCK_FN status read(Use const& use) {
+    status outcome{};
+    for (;;) {
+      advance();
+      const u64 report = g_.shfl(make_report(), lowest(peers_));
+      if (todo_ && report != 0) {
+        if ((report & report_failed) != 0) {
+          outcome = unpack_status(static_cast<u32>(report));
+        } else {
+          use(report);
+        }
+        todo_ = false;
+      }
+      g_.sync();
+      if (phase_ == phase::pinned) {
+        cache_.unpin(line_);
+        phase_ = phase::over;
+      }
+      if (!any(g_.ballot(todo_))) return outcome;
+      wait();
+    }
+  }
+
+  /// Pins every lane's line at once; one pin per distinct line, held by the lowest of its lanes. Collective; one status for all:
+  /// either every line is pinned or none. `frame` is this lane's frame address.
+  PENSTOCK_FN status pin(u64& frame) {
+    for (;;) {
+      advance();
+      const auto failures = g_.ballot(phase_ == phase::failed);
+      if (any(failures)) {
+        give_back();
+        return unpack_status(static_cast<u32>(g_.shfl(pack(error_), lowest(failures))));
+      }
+      if (!any(g_.ballot(phase_ == phase::looking || phase_ == phase::filling))) break;
+      if (any(g_.ballot(short_of_frames_))) give_back();
+      wait();
+    }
+    frame = g_.shfl(phase_ == phase::pinned ? frame_address() : 0, lowest(peers_));
+    return {};
+  }
+
+  PENSTOCK_FN bool leads() const { return leads_; }
+  /// Line requests of this lane that found their line in a frame at first look.
+  PENSTOCK_FN u64 hits() const { return hits_; }
+
+ private:
+  enum class phase : u32 { looking, filling, pinned, failed, over };
+  static constexpr u64 nothing = ~0ull;
+  static constexpr u64 report_failed = 1ull << 63;
+
+  // One round: who looks looks again, all that was claimed is submitted before anyone waits, fills are looked at.
+  PENSTOCK_FN void advance() {
+    bool claimed = false;
+    short_of_frames_ = false;
+    if (phase_ == phase::looking) claimed = take(cache_.look(data_, line_, size(g_) >= 32));
+    submit(claimed);
+    if (phase_ == phase::filling) check_fill();
+  }
+
+  PENSTOCK_FN bool take(access_step step) {
+    using enum access_step;
+    switch (step) {
+      case pinned:
+        if (!counted_) ++hits_;
+        phase_ = phase::pinned;
+        break;
+      case filling:
+        count_once(counter::joins);
+        phase_ = phase::filling;
+        break;
+      case claimed:
+        count_once(counter::misses);
+        phase_ = phase::filling;
+        return true;
+      case no_frame: short_of_frames_ = true; break;
+      case pin_limit: pins_exhausted_ = true; break;
+      case again: break;
+    }
+    return false;
+  }
+
+  PENSTOCK_FN void count_once(counter which) {
+    if (!counted_) data_.counters.add(which, 1);
+    counted_ = true;
+  }
+
+  PENSTOCK_FN void submit(bool claimed) {
+    if (!any(g_.ballot(claimed))) return;
+    typename Cache::fill fill{};
+    if (claimed) fill = cache_.make_fill(data_, line_, nullptr);
+    const status outcome = submit_fills(g_, cache_, data_, claimed, fill);
+    if (claimed && !outcome.ok()) cache_.fail_claim(line_, outcome, nullptr);
+  }
+
+  PENSTOCK_FN void check_fill() {
+    const u64 e = device_ref<u64>(cache_.entry_of(line_)).load(acquire);
+    switch (entry::state(e)) {
+      case line_state::filling: return;
+      case line_state::valid: phase_ = phase::pinned; return;
+      case line_state::failed: fail(cache_.record_of(e).load_failure()); return;
+      case line_state::empty: break;  // undone: whoever claimed it found no frame
+    }
+    cache_.unpin(line_);
+    phase_ = phase::looking;
+  }
+
+  PENSTOCK_FN void fail(status why) {
+    if (phase_ == phase::filling) cache_.unpin(line_);
+    data_.counters.add(counter::errors, 1);
+    error_ = why;
+    phase_ = phase::failed;
+  }
+
+  PENSTOCK_FN void give_back() {
+    if (phase_ != phase::pinned && phase_ != phase::filling) return;
+    cache_.unpin(line_);
+    phase_ = phase::looking;
+  }
+
+  PENSTOCK_FN u64 frame_address() const {
+    return cache_.frame_address(device_ref<u64>(cache_.entry_of(line_)).load(relaxed));
+  }
+
+  /// 0: nothing yet; else a frame's address, or the failure that took its place.
+  PENSTOCK_FN u64 make_report() const {
+    if (phase_ == phase::pinned) return frame_address();
+    return phase_ == phase::failed ? report_failed | pack(error_) : 0;
+  }
+
+  // Moves the queues, then sleeps. At the deadline everyone looks once more (the caller's next round) and then gives up (W7).
+  PENSTOCK_FN void wait() {
+    help();
+    const bool in_time = from_leader(g_, wait_.pause()) != 0;
+    if (in_time) return;
+    if (last_look_) {
+      if (phase_ == phase::filling) fail(make_status(failure::deadline));
+      if (phase_ == phase::looking) fail(make_status(pins_exhausted_ ? failure::pin_limit : failure::no_frame));
+    }
+    last_look_ = true;
+  }
+
+  // Alternately the queue that has the command of a line this group waits for (E12: it may be anybody's), and one after another
+  // of all queues, whose fills hold frames.
+  PENSTOCK_FN void help() {
+    const auto waiting = g_.ballot(phase_ == phase::filling);
+    ++round_;
+    if (any(waiting) && (round_ & 1u) != 0) {
+      u64 command = 0;
+      if (phase_ == phase::filling) {
+        command = cache_.record_of(device_ref<u64>(cache_.entry_of(line_)).load(relaxed)).load_command();
+      }
+      command = g_.shfl(command, lowest(waiting));
+      auto const& queue = cache_.queues[command >> 16];
+      if (!queue.drain(g_, static_cast<u32>(command & 0xffffu))) queue.progress(g_);
+      return;
+    }
+    const u64 next = from_leader(g_, executor_ordinal() + round_ / 2);
+    cache_.queues[next % cache_.queues_count].progress(g_);
+  }
+
+  using mask = decltype(std::declval<G const&>().members());
+
+  G const& g_;
+  Cache const& cache_;
+  dataset_view const& data_;
+  line_id line_;
+  backoff wait_;
+  mask peers_;
+  phase phase_ = phase::over;
+  status error_{};
+  u64 hits_ = 0;
+  u32 round_ = 0;
+  bool todo_;
+  bool leads_ = false;
+  bool counted_ = false;
+  bool short_of_frames_ = false;
+  bool pins_exhausted_ = false;
+  bool last_look_ = false;
+};
+
+/// Submits the fills of the lanes that claimed, queue by queue. Collective. This lane's status.
+template <thread_group G, class Cache>
+PENSTOCK_FN status submit_fills(G const& g, Cache const& cache, dataset_view const& data, bool claimed,
+                                typename Cache::fill const& fill) {
+  status outcome{};
+  auto todo = g.ballot(claimed);
+  while (any(todo)) {
+    const u64 queue = g.shfl(fill.queue, lowest(todo));
+    const bool mine = claimed && fill.queue == queue;
+    const status s = cache.queues[queue].submit(g, mine, fill.command, fill.target);
+    if (mine) outcome = s;
+    todo = without(todo, g.ballot(mine));
+  }
+  if (claimed) {
+    data.counters.add(counter::fills, 1);
+    data.counters.add(counter::bytes_moved, cache.line_bytes());
+  }
+  return outcome;
+}
+
+/// Reads under a pin, in a function of its own so that the caller's hit path stays short.
+template <thread_group G, class Cache, class Use>
+PENSTOCK_COLD status read_line(G const& g, Cache const& cache, u32 dataset, bool want, line_id line, Use const& use) {
+  return line_request<G, Cache>(g, cache, dataset, want, line).read(use);
+}
+
+/// Asks for lines ahead of their use. Never waits for a frame and holds no pin; a line that is there, on its way or without a
+/// free frame is left alone, and so is everything beyond the limit of prefetches in flight.
+/// Collective: one line per lane that wants one.
+template <thread_group G, class Cache>
+PENSTOCK_COLD void prefetch_line(G const& g, Cache const& cache, u32 dataset, bool want, line_id line) {
+  dataset_view const& data = cache.datasets[dataset];
+  const auto peers = g.match_any(want ? value(line) : ~0ull);
+  u32& in_flight = cache.prefetches_in_flight[executor_ordinal() & (cache.prefetch_shards - 1)];
+  bool claimed = false;
+  if (want && lowest(peers) == g.rank() &&
+      entry::state(device_ref<u64>(cache.entry_of(line)).load(relaxed)) == line_state::empty) {
+    if (device_ref<u32>(in_flight).fetch_add(1, relaxed) < cache.prefetch_limit) {
+      claimed = cache.look_ahead(data, line) == access_step::claimed;
+    }
+    if (!claimed) device_ref<u32>(in_flight).fetch_sub(1, relaxed);
+  }
+  if (!any(g.ballot(claimed))) return;
+  typename Cache::fill fill{};
+  if (claimed) fill = cache.make_fill(data, line, &in_flight);
+  const status outcome = submit_fills(g, cache, data, claimed, fill);
+  if (claimed) data.counters.add(counter::prefetches, 1);
+  if (claimed && !outcome.ok()) cache.fail_claim(line, outcome, &in_flight);
+}
+
+}  // namespace penstock

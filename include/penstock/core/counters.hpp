@@ -1,0 +1,52 @@
+// Counting without a shared counter in a hot path: accesses are tallied in registers and added once at the end; what happens on
+// misses is added to the shard of the multiprocessor or thread. The host sums the shards.
+#pragma once
+
+#include "penstock/core/atomic.hpp"
+#include "penstock/core/config.hpp"
+#include "penstock/core/ordinal.hpp"
+
+namespace penstock {
+
+enum class counter : u32 {
+  hits,         ///< line requests that found their line in a frame
+  misses,       ///< line requests that claimed the line and asked for a fill
+  joins,        ///< line requests that waited for another's fill
+  fills,        ///< commands sent to bring a line in, prefetches included
+  prefetches,   ///< fills that nobody waited for when they were asked
+  evictions,    ///< lines of any dataset that gave up their frame to one of this
+  retries,      ///< validated reads that had to look again
+  errors,       ///< requests that ended with a status
+  bytes_asked,  ///< by the program
+  bytes_moved,  ///< from storage into frames: fills x line size
+  count_
+};
+
+inline constexpr u32 counter_kinds = static_cast<u32>(counter::count_);
+
+struct alignas(128) counter_shard {
+  u64 values[counter_kinds] = {};
+};
+
+struct counter_set_view {
+  counter_shard* shards = nullptr;
+  u32 shard_count = 0;  ///< a power of two
+
+  PENSTOCK_FN void add(counter which, u64 n) const {
+    u64& value = shards[executor_ordinal() & (shard_count - 1)].values[static_cast<u32>(which)];
+    device_ref<u64>(value).fetch_add(n, relaxed);
+  }
+};
+
+/// What one thread accessed, in registers until `add_to`.
+struct access_tally {
+  u64 hits = 0;
+  u64 bytes_asked = 0;
+
+  PENSTOCK_FN void add_to(counter_set_view const& counters) const {
+    if (hits != 0) counters.add(counter::hits, hits);
+    if (bytes_asked != 0) counters.add(counter::bytes_asked, bytes_asked);
+  }
+};
+
+}  // namespace penstock

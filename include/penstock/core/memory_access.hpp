@@ -1,0 +1,111 @@
+// Loads and stores of frame bytes that other threads may replace at the same moment: relaxed, past L1, in pieces of up to 8
+// bytes (16 on a GPU, which is two pieces in no order). Plain loads of a frame may hit a dead line of L1, so nothing else
+// reads one (PROTOCOLS.md §2, "L1").
+#pragma once
+
+#include "penstock/core/atomic.hpp"
+#include "penstock/core/config.hpp"
+
+#include <bit>
+#include <cstring>
+#include <type_traits>
+
+namespace penstock {
+
+struct alignas(16) piece16 {
+  u64 low, high;
+};
+
+#if PENSTOCK_ON_DEVICE
+#define PENSTOCK_LOAD(width, constraint, pointer, result) \
+  asm volatile("ld.relaxed.gpu." width " %0, [%1];" : "=" constraint(result) : "l"(pointer) : "memory")
+#endif
+
+/// R2 of the validated read: one aligned piece of 1, 2, 4, 8 or 16 bytes. On a CPU an acquire, which stands for R3 too.
+template <class T>
+PENSTOCK_FN inline T load_piece(T const* p) {
+  static_assert(sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16);
+#if PENSTOCK_ON_DEVICE
+  if constexpr (sizeof(T) == 16) {
+    piece16 r;
+    asm volatile("ld.relaxed.gpu.v2.b64 {%0, %1}, [%2];" : "=l"(r.low), "=l"(r.high) : "l"(p) : "memory");
+    return std::bit_cast<T>(r);
+  } else if constexpr (sizeof(T) == 8) {
+    u64 r;
+    PENSTOCK_LOAD("b64", "l", p, r);
+    return std::bit_cast<T>(r);
+  } else if constexpr (sizeof(T) == 4) {
+    u32 r;
+    PENSTOCK_LOAD("b32", "r", p, r);
+    return std::bit_cast<T>(r);
+  } else if constexpr (sizeof(T) == 2) {
+    u16 r;
+    PENSTOCK_LOAD("b16", "h", p, r);
+    return std::bit_cast<T>(r);
+  } else {
+    u32 r;
+    PENSTOCK_LOAD("b8", "r", p, r);
+    return std::bit_cast<T>(static_cast<u8>(r));
+  }
+#else
+  if constexpr (sizeof(T) == 16) {
+    u64* words = reinterpret_cast<u64*>(const_cast<T*>(p));
+    const piece16 r{device_ref<u64>(words[0]).load(acquire), device_ref<u64>(words[1]).load(acquire)};
+    return std::bit_cast<T>(r);
+  } else {
+    using word = std::conditional_t<sizeof(T) == 8, u64, std::conditional_t<sizeof(T) == 4, u32,
+                                    std::conditional_t<sizeof(T) == 2, u16, u8>>>;
+    return std::bit_cast<T>(device_ref<word>(*reinterpret_cast<word*>(const_cast<T*>(p))).load(acquire));
+  }
+#endif
+}
+
+/// Copies a bounce buffer (shared with a controller) into a frame. Collective in effect: member `index` of `width` copies its
+/// share of 16-byte pieces, eight loads in flight. REQUIRES: bytes a multiple of 16, both addresses aligned to 16.
+PENSTOCK_FN inline void copy_bounce_to_frame(u64 frame, u64 bounce, u32 bytes, u32 index, u32 width) {
+  const u32 pieces = bytes / 16;
+#if PENSTOCK_ON_DEVICE
+  for (u32 first = index; first < pieces; first += 8 * width) {
+    piece16 held[8];
+#pragma unroll
+    for (u32 k = 0; k < 8; ++k) {
+      const u32 i = first + k * width;
+      if (i < pieces) {
+        asm volatile("ld.relaxed.sys.v2.b64 {%0, %1}, [%2];"
+                     : "=l"(held[k].low), "=l"(held[k].high)
+                     : "l"(bounce + 16ull * i)
+                     : "memory");
+      }
+    }
+#pragma unroll
+    for (u32 k = 0; k < 8; ++k) {
+      const u32 i = first + k * width;
+      if (i < pieces) {
+        asm volatile("st.relaxed.gpu.v2.b64 [%0], {%1, %2};" ::"l"(frame + 16ull * i), "l"(held[k].low), "l"(held[k].high)
+                     : "memory");
+      }
+    }
+  }
+#else
+  u64* to = reinterpret_cast<u64*>(frame);
+  u64* from = reinterpret_cast<u64*>(bounce);
+  for (u32 i = index; i < pieces; i += width) {
+    device_ref<u64>(to[2 * i]).store(system_ref<u64>(from[2 * i]).load(relaxed), release);
+    device_ref<u64>(to[2 * i + 1]).store(system_ref<u64>(from[2 * i + 1]).load(relaxed), release);
+  }
+#endif
+}
+
+/// The other way, for a Write through a bounce buffer; one thread. REQUIRES as above.
+PENSTOCK_FN inline void copy_frame_to_bounce(u64 bounce, u64 frame, u32 bytes) {
+  for (u32 at = 0; at < bytes; at += 8) {
+    const u64 word = load_piece(reinterpret_cast<u64 const*>(frame + at));
+    system_ref<u64>(*reinterpret_cast<u64*>(bounce + at)).store(word, relaxed);
+  }
+}
+
+#if PENSTOCK_ON_DEVICE
+#undef PENSTOCK_LOAD
+#endif
+
+}  // namespace penstock

@@ -1,0 +1,39 @@
+// Where kernels run. `launch` (host/launch.hpp) runs one body over a grid of groups on either.
+#pragma once
+
+#include "penstock/host/memory.hpp"
+
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace penstock {
+
+enum class executor_kind { cpu, cuda };
+
+/// Thread-safe, except that launches of one executor follow one another.
+class executor {
+ public:
+  virtual ~executor() = default;
+
+  virtual executor_kind kind() const = 0;
+  /// For people: "2 CPU threads", "NVIDIA H200 (132 SMs)".
+  virtual std::string device() const = 0;
+  virtual memory_resource& memory() = 0;
+  /// CPU threads, or multiprocessors.
+  virtual u32 units() const = 0;
+  /// Waits for what was launched. Throws penstock::error with the driver's words when a kernel failed.
+  virtual void synchronize() = 0;
+  /// CPU only: calls work(first, last) over pieces of [0, items) of at most `chunk`, on all threads; returns when all are done.
+  /// An exception of a piece is rethrown here.
+  virtual void run(u64 items, u64 chunk, std::function<void(u64, u64)> const& work) = 0;
+};
+
+/// "auto": CUDA where this build and this machine have it, else CPU. `threads`: of the CPU executor, 0 for one per core.
+/// Throws penstock::error (bad_input) for another name, or for "cuda" where there is none, saying what is missing.
+std::unique_ptr<executor> open_executor(std::string const& name, u32 threads = 0);
+
+/// Whether a CUDA executor could be opened; where not, `reason` says what is missing.
+bool cuda_usable(std::string* reason = nullptr);
+
+}  // namespace penstock

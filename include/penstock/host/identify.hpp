@@ -1,0 +1,21 @@
+// Asks a controller what it is, through its admin queue.
+#pragma once
+
+#include "penstock/host/controller.hpp"
+
+namespace penstock {
+
+struct namespace_facts {
+  u64 blocks = 0;
+  u32 block_bytes = 0;
+  bool write_protected = false;
+};
+
+/// Identify Namespace (CNS 00h). Throws penstock::error when the controller refuses or does not answer within five seconds.
+/// Not while another thread asks the same controller.
+namespace_facts identify_namespace(controller& owner, u32 namespace_id);
+
+/// Identify Controller (CNS 01h); likewise.
+nvme::identify_controller identify_controller(controller& owner);
+
+}  // namespace penstock

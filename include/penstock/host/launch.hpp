@@ -1,0 +1,69 @@
+// One way to run a body over a grid of groups, on either executor.
+//
+// A body is a function object, callable as body(g, grid_range) in every group; it walks the range and may keep things (an
+// array_ref) from one item to the next. Compiled by g++ it runs on the CPU executor only; compiled by nvcc on both.
+#pragma once
+
+#include "penstock/core/bits.hpp"
+#include "penstock/group/lone_thread.hpp"
+#include "penstock/group/warp.hpp"
+#include "penstock/host/error.hpp"
+#include "penstock/host/executor.hpp"
+
+#include <string>
+
+#if defined(__CUDACC__)
+#include <cuda_runtime.h>
+#endif
+
+namespace penstock {
+
+/// The items of one group: first, first + step, ... below last.
+struct grid_range {
+  u64 first = 0;
+  u64 last = 0;
+  u64 step = 1;
+};
+
+/// Consecutive items that a CPU thread takes at once.
+inline constexpr u64 cpu_chunk_items = 64;
+/// CUDA blocks; four of them fit a multiprocessor, which leaves 64 registers a thread.
+inline constexpr u32 cuda_block_threads = 256;
+inline constexpr u32 cuda_blocks_per_unit = 4;
+
+#if defined(__CUDACC__)
+template <u32 Width, class Body>
+__global__ void __launch_bounds__(cuda_block_threads, cuda_blocks_per_unit) run_body(Body body, u64 items) {
+  const u64 thread = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const u64 groups = static_cast<u64>(gridDim.x) * blockDim.x / Width;
+  body(warp::part<Width>(), grid_range{thread / Width, items, groups});
+}
+#endif
+
+/// Runs `body` over `items` items, in groups of `Width` lanes on CUDA (a power of two up to 32) and in lone threads on the CPU.
+/// `most_groups` bounds how many groups run at once on CUDA (0: as many as fit), for caches that few pins would fill.
+/// Returns when all items are done.
+template <u32 Width, class Body>
+void launch(executor& on, u64 items, Body const& body, [[maybe_unused]] u64 most_groups = 0) {
+  if (items == 0) return;
+  if (on.kind() == executor_kind::cpu) {
+    on.run(items, cpu_chunk_items, [&](u64 first, u64 last) { body(lone_thread{}, grid_range{first, last, 1}); });
+    return;
+  }
+#if defined(__CUDACC__)
+  constexpr u64 groups_per_block = cuda_block_threads / Width;
+  u64 groups = std::min<u64>(items, on.units() * cuda_blocks_per_unit * groups_per_block);
+  if (most_groups != 0) groups = std::min(groups, most_groups);
+  // A grid of less than a block is one smaller block, in whole warps.
+  const u64 threads = std::min<u64>(cuda_block_threads, round_up(groups * Width, 32));
+  const u64 blocks = std::max<u64>(1, groups * Width / threads);
+  run_body<Width><<<static_cast<u32>(blocks), static_cast<u32>(threads)>>>(body, items);
+  const cudaError_t failed = cudaGetLastError();
+  if (failed != cudaSuccess) throw error(error_kind::world, std::string("launch a kernel: ") + cudaGetErrorString(failed));
+  on.synchronize();
+#else
+  throw_bad_input("launch", "a kernel", "this program was compiled without nvcc: use the cpu executor");
+#endif
+}
+
+}  // namespace penstock

@@ -1,0 +1,100 @@
+// Owns a cache: directory, frames, queues; makes the views that kernels use; sums the counters.
+#pragma once
+
+#include "penstock/array/array_view.hpp"
+#include "penstock/host/controller.hpp"
+#include "penstock/host/executor.hpp"
+#include "penstock/host/queue_pair.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace penstock {
+
+struct cache_options {
+  u64 bytes = 64ull << 20;    ///< of frames; rounded down to whole lines
+  u64 line_bytes = 4096;      ///< a power of two, 512 to 65536
+  u32 queues = 0;             ///< queue pairs per controller; 0: one per CPU thread, 32 on CUDA
+  u32 queue_depth = 256;
+  u64 timeout_ns = 30 * one_second_ns;  ///< of one command; an access waits at most twice this
+  bool bounce = false;        ///< data through bounce buffers also on the CPU executor (CUDA: always)
+};
+
+struct volume_spec {
+  struct member {
+    controller* owner = nullptr;
+    u32 namespace_id = 0;
+  };
+  volume_layout layout = volume_layout::single;
+  std::vector<member> members;
+  u64 stripe_bytes = 1ull << 20;  ///< striped: a power of two, at least a line
+};
+
+struct dataset_spec {
+  std::string name;  ///< for messages
+  u64 bytes = 0;
+  volume_spec volume;
+};
+
+/// Sums of one dataset's counters (core/counters.hpp says what each counts).
+struct cache_stats {
+  u64 hits = 0, misses = 0, joins = 0, fills = 0, prefetches = 0, evictions = 0, retries = 0, errors = 0;
+  u64 bytes_asked = 0, bytes_moved = 0;
+};
+
+/// Not copyable; outlives its views. The controllers outlive it.
+class line_cache {
+ public:
+  /// Throws penstock::error (bad_input) with one sentence for options that cannot be.
+  line_cache(executor& on, std::vector<dataset_spec> const& datasets, cache_options const& options);
+  ~line_cache();
+
+  /// Elements of T of a dataset, element 0 at byte `origin`. Throws penstock::error (bad_input) when they don't fit.
+  template <class T>
+  array_view<T> array(u32 dataset, u64 origin, u64 elements) const {
+    return array_view<T>(reader(dataset, origin, elements, sizeof(T), alignof(T)), origin, elements);
+  }
+
+  /// For code that works with lines. The pointers in it are the executor's.
+  line_cache_view const& view() const { return view_; }
+
+  /// Refuses a launch whose groups could pin more than half of the frames (PROTOCOLS.md, W4).
+  void check_pins(u64 groups, u64 pins_per_group) const;
+
+  /// Throws what a read without room for a status met since the last call; nothing if all went well.
+  /// REQUIRES: no kernel runs.
+  void check_faults();
+
+  cache_stats stats(u32 dataset) const;
+  std::vector<queue_counts> queues() const;
+  /// Bytes of directory, records and queues: everything but frames.
+  u64 metadata_bytes() const;
+
+ private:
+  line_reader reader(u32 dataset, u64 origin, u64 elements, u64 item_bytes, u64 alignment) const;
+  void add_queues(std::vector<dataset_spec> const& datasets);
+  void place_datasets(std::vector<dataset_spec> const& datasets);
+  void make_frames();
+
+  executor& on_;
+  cache_options options_;
+  std::vector<dataset_spec> specs_;
+  std::vector<dataset_view> datasets_;
+  std::vector<controller*> controllers_;
+  line_cache_view view_;
+  buffer<u64> entries_;
+  buffer<frame_record> records_;
+  buffer<u8> frames_;
+  buffer<u64> lists_;
+  buffer<u64> positions_;  ///< clock hand, next fresh frame
+  buffer<u32> in_flight_;
+  buffer<fault_slot> fault_;
+  buffer<counter_shard> counters_;
+  buffer<dataset_view> dataset_table_;
+  std::vector<std::unique_ptr<queue_pair<fill_sink>>> queues_;
+  buffer<line_cache_view::queue_pair> queue_table_;
+  buffer<line_cache_view> view_copy_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,261 @@
+// Completion: the half of the queue pair that takes results out, and what happens when none comes. Included by queue_pair.hpp;
+// line numbers are PROTOCOLS.md's.
+#pragma once
+
+#include "penstock/queue/queue_pair.hpp"
+
+namespace penstock {
+
+/// How often deadlines are looked at.
+inline constexpr u64 expiry_period_ns = one_millisecond_ns;
+
+template <completion_sink Sink>
+template <thread_group G>
+PENSTOCK_FN bool queue_pair_view<Sink>::try_harvest(G const& g) const {
+  // 18-19. An expiry that is due is reason enough to go on: a dead controller posts nothing.
+  u64 head = 0;
+  bool got = false;
+  if (is_leader(g)) {
+    bool look = rings_on_host || failed() || now_ns() >= device_ref<u64>(state->next_expiry_ns).load(relaxed);
+    if (!look) {
+      head = device_ref<u64>(state->cq_head).load(relaxed);
+      const u32 outcome = system_ref<u32>(cq[head % cq_entries].outcome).load(relaxed);
+      look = nvme::phase_tag(outcome) == 1 - (head / cq_entries & 1);
+    }
+    got = look && device_ref<u32>(state->harvest_lock).exchange(1, acquire) == 0;
+    if (got) head = device_ref<u64>(state->cq_head).load(relaxed);
+  }
+  if (from_leader(g, got) == 0) return false;
+  g.sync();  // what the last holder wrote is ours to read, for every lane
+  const u64 start = from_leader(g, head);
+
+  u64 now_at = start;
+  if (from_leader(g, failed()) != 0) {
+    fail_all(g);
+  } else {
+    now_at = harvest_batches(g, start);
+    const bool due = is_leader(g) && now_ns() >= device_ref<u64>(state->next_expiry_ns).load(relaxed);
+    if (from_leader(g, due) != 0) now_at = expire(g, now_at);
+  }
+
+  // 33; at system scope, like the ring lock.
+  g.sync();
+  if (is_leader(g)) system_ref<u32>(state->harvest_lock).store(0, release);
+  return now_at != start;
+}
+
+template <completion_sink Sink>
+template <thread_group G>
+PENSTOCK_FN u64 queue_pair_view<Sink>::harvest_batches(G const& g, u64 head) const {
+  const u32 width = size(g);
+  const u32 at = index_in(g);
+  for (u32 round = 0; round <= cq_entries / width + 1; ++round) {
+    // 20-22. A lane beyond the ring would look at an entry that another lane has, one lap on.
+    const u64 mine = head + at;
+    nvme::completion_entry& entry = cq[mine % cq_entries];
+    const u32 outcome = system_ref<u32>(entry.outcome).load(acquire);
+    const bool fresh = at < cq_entries && nvme::phase_tag(outcome) == 1 - (mine / cq_entries & 1);
+    const u32 batch = leading(g.members(), g.ballot(fresh));
+    if (batch == 0) break;
+    // 23-30
+    if (at < batch) complete(outcome);
+    if (at + 1 == batch) count_fetched(system_ref<u32>(entry.queue).load(relaxed) & 0xffffu);
+    // 31-32
+    g.sync();
+    head += batch;
+    if (is_leader(g)) {
+      device_ref<u64>(state->cq_head).store(head, relaxed);
+      system_ref<u32>(*cq_doorbell).store(static_cast<u32>(head % cq_entries), release);
+      device_ref<u64>(state->completions).store(state->completions + batch, relaxed);
+    }
+    if (batch < width) break;
+  }
+  if (from_leader(g, device_ref<u32>(state->stuck_positions).load(relaxed)) != 0) free_passed(g);
+  return head;
+}
+
+template <completion_sink Sink>
+PENSTOCK_FN void queue_pair_view<Sink>::complete(u32 outcome) const {
+  const u32 identifier = nvme::command_id(outcome);
+  const u32 slot = identifier % depth;
+  const u32 generation = identifier / depth;
+  u64 word = load_word(slot);
+  const bool in_flight = phase_of(word) == slot_phase::published && generation == generations[slot] &&
+                         word / 4 < device_ref<u64>(state->rung).load(relaxed);
+  // 27: of two completions with one identifier in a batch one wins; the other is a stray.
+  if (!in_flight || !device_ref<u64>(words[slot]).compare_exchange_strong(word, word + 2, acquire, relaxed)) {
+    stray(slot, generation);
+    return;
+  }
+  const u64 published = word;
+  context const& c = contexts[slot];
+  const status outcome_status = nvme::completion_status(outcome);
+  if (c.drains && outcome_status.ok()) {
+    device_ref<u64>(words[slot]).store(published + 1, release);  // landed; partner: the acquires in drain
+    return;
+  }
+  Sink::finish(c.to, outcome_status);
+  device_ref<u64>(words[slot]).store(next_free(published), release);  // partner: 4
+}
+
+// 30. Either the late completion of a command that was given up, or a controller that broke the protocol.
+template <completion_sink Sink>
+PENSTOCK_FN void queue_pair_view<Sink>::stray(u32 slot, u32 generation) const {
+  quarantine& q = quarantines[slot];
+  device_ref<u64>(state->strays).fetch_add(1, relaxed);
+  if (device_ref<u32>(q.held).load(relaxed) == 0 || generation != (generations[slot] ^ 1u)) {
+    give_up();
+    return;
+  }
+  Sink::resolve(q.to, bounces == nullptr);
+  if (q.bounce != 0) spares[device_ref<u32>(state->spare_buffers).fetch_add(1, relaxed)] = q.bounce;
+  device_ref<u32>(q.held).store(0, relaxed);
+}
+
+/// Turns the submission queue head of the newest completion into a count of tickets. All that is rung and not fetched fits the
+/// ring, so the count is unique.
+template <completion_sink Sink>
+PENSTOCK_FN void queue_pair_view<Sink>::count_fetched(u32 sq_head) const {
+  const u64 rung = device_ref<u64>(state->rung).load(relaxed);
+  device_ref<u64>(state->fetched).store(rung - (slot_of(rung) + depth - sq_head % depth) % depth, relaxed);
+}
+
+template <completion_sink Sink>
+PENSTOCK_FN bool queue_pair_view<Sink>::overdue(u32 slot, u64 now) const {
+  return phase_of(load_word(slot)) == slot_phase::published && contexts[slot].deadline_ns <= now;
+}
+
+/// Looks at the deadlines of all that is published. Under the harvest lock, so that a completion and its time-out can't both win.
+template <completion_sink Sink>
+template <thread_group G>
+PENSTOCK_FN u64 queue_pair_view<Sink>::expire(G const& g, u64 head) const {
+  const u64 now = from_leader(g, now_ns());
+  bool found = false;
+  for (u32 slot = index_in(g); slot < depth; slot += size(g)) found |= overdue(slot, now);
+  if (any(g.ballot(found))) {
+    // Look once more: this group may have slept over a completion (W7).
+#if !PENSTOCK_ON_DEVICE
+    if (poll != nullptr && is_leader(g)) poll(poll_target, id);
+#endif
+    head = harvest_batches(g, head);
+    for (u32 slot = index_in(g); slot < depth; slot += size(g)) {
+      if (overdue(slot, now)) abandon(slot);
+    }
+    g.sync();
+    free_passed(g);
+  }
+  if (is_leader(g)) device_ref<u64>(state->next_expiry_ns).store(now_ns() + expiry_period_ns, relaxed);
+  return head;
+}
+
+/// Gives a command up: its waiters hear of the time-out, its identifier changes, and what the controller may still write is kept
+/// away from everyone until the late completion. The position stays taken until the controller has fetched it.
+template <completion_sink Sink>
+PENSTOCK_FN void queue_pair_view<Sink>::abandon(u32 slot) const {
+  u64 word = load_word(slot);
+  quarantine& q = quarantines[slot];
+  // A command that was never rung means a ring that stands still; a second stray of one slot could not be told from the first.
+  const bool rung = word / 4 < device_ref<u64>(state->rung).load(relaxed);
+  if (!rung || device_ref<u32>(q.held).load(relaxed) != 0) {
+    give_up();
+    return;
+  }
+  u64 spare = 0;
+  if (bounces != nullptr) {
+    spare = take_spare();
+    if (spare == 0) {
+      give_up();
+      return;
+    }
+  }
+  if (!device_ref<u64>(words[slot]).compare_exchange_strong(word, word + 2, acquire, relaxed)) return;
+  q.to = contexts[slot].to;
+  q.ticket = word / 4;
+  q.stuck = 1;
+  q.bounce = bounces != nullptr ? bounces[slot] : 0;
+  device_ref<u32>(q.held).store(1, relaxed);
+  if (bounces != nullptr) bounces[slot] = spare;
+  generations[slot] ^= 1u;
+  device_ref<u32>(state->stuck_positions).fetch_add(1, relaxed);
+  device_ref<u64>(state->expired).fetch_add(1, relaxed);
+  Sink::abandon(q.to, make_status(failure::deadline), bounces == nullptr);
+}
+
+template <completion_sink Sink>
+PENSTOCK_FN u64 queue_pair_view<Sink>::take_spare() const {
+  device_ref<u32> left(state->spare_buffers);
+  u32 n = left.load(relaxed);
+  while (n != 0 && !left.compare_exchange_weak(n, n - 1, relaxed, relaxed)) {
+  }
+  return n == 0 ? 0 : spares[n - 1];
+}
+
+template <completion_sink Sink>
+template <thread_group G>
+PENSTOCK_FN void queue_pair_view<Sink>::free_passed(G const& g) const {
+  const u64 fetched = device_ref<u64>(state->fetched).load(relaxed);
+  for (u32 slot = index_in(g); slot < depth; slot += size(g)) {
+    quarantine& q = quarantines[slot];
+    if (q.stuck == 0 || q.ticket >= fetched) continue;
+    q.stuck = 0;
+    device_ref<u32>(state->stuck_positions).fetch_sub(1, relaxed);
+    device_ref<u64>(words[slot]).store(make_word(q.ticket + depth, slot_phase::free), release);
+  }
+}
+
+/// The controller broke the protocol or does not move: nothing more is given to it, and everyone is told.
+template <completion_sink Sink>
+PENSTOCK_FN void queue_pair_view<Sink>::give_up() const {
+  device_ref<u32>(state->failure).store(pack(make_status(failure::controller_failed)), relaxed);
+  device_ref<u32>(state->failed).store(1, release);  // partner: failure_status
+}
+
+/// Ends every published command of a failed controller. Their buffers stay in quarantine: it may still write them.
+template <completion_sink Sink>
+template <thread_group G>
+PENSTOCK_FN void queue_pair_view<Sink>::fail_all(G const& g) const {
+  for (u32 slot = index_in(g); slot < depth; slot += size(g)) {
+    u64 word = load_word(slot);
+    if (phase_of(word) != slot_phase::published) continue;
+    if (!device_ref<u64>(words[slot]).compare_exchange_strong(word, word + 2, acquire, relaxed)) continue;
+    Sink::abandon(contexts[slot].to, failure_status(), bounces == nullptr);
+  }
+}
+
+template <completion_sink Sink>
+template <thread_group G>
+PENSTOCK_FN bool queue_pair_view<Sink>::drain(G const& g, u32 slot) const {
+  u64 word = 0;
+  bool got = false;
+  if (is_leader(g)) {
+    word = load_word(slot);
+    got = phase_of(word) == slot_phase::landed &&
+          device_ref<u64>(words[slot]).compare_exchange_strong(word, word + 1, acquire, relaxed);
+  }
+  if (from_leader(g, got) == 0) return false;
+  g.sync();  // the leader's acquire is everyone's
+  order_claim_before_bytes();
+  context const& c = contexts[slot];
+  copy_bounce_to_frame(c.address, bounces[slot], c.bytes, index_in(g), size(g));
+  g.sync();
+  if (is_leader(g)) {
+    Sink::finish(c.to, {});
+    device_ref<u64>(words[slot]).store(next_free(word), release);
+  }
+  return true;
+}
+
+/// A landed line that nobody waits for is drained by whoever comes by: first the one that blocks the ring, else one at random.
+template <completion_sink Sink>
+template <thread_group G>
+PENSTOCK_FN void queue_pair_view<Sink>::drain_one(G const& g) const {
+  u64 slot = 0;
+  if (is_leader(g)) {
+    const u64 rung = device_ref<u64>(state->rung).load(relaxed);
+    slot = rung >= in_flight_limit ? slot_of(rung - in_flight_limit) : 0;
+    if (!landed(static_cast<u32>(slot))) slot = now_ns() / 32 % depth;
+  }
+  drain(g, static_cast<u32>(from_leader(g, slot)));
+}
+
+}  // namespace penstock

@@ -1,0 +1,123 @@
+// Submission: the half of the queue pair that puts commands in. Included by queue_pair.hpp; line numbers are PROTOCOLS.md's.
+#pragma once
+
+#include "penstock/queue/queue_pair.hpp"
+
+namespace penstock {
+
+template <completion_sink Sink>
+template <thread_group G>
+PENSTOCK_COLD status queue_pair_view<Sink>::submit(G const& g, bool want, transfer const& t, target const& to) const {
+  const auto wanting = g.ballot(want);
+  const u32 commands = count(wanting);
+  if (commands == 0) return {};
+  u64 base = 0;
+  if (is_leader(g)) base = device_ref<u64>(state->ticket).fetch_add(commands, relaxed);
+  base = from_leader(g, base);
+  const u64 ticket = base + count_below(wanting, g.rank());
+  const u32 slot = slot_of(ticket);
+
+  // 3-7: lanes publish as their slots come free. Nothing is held here but tickets, and every command ahead ends by its deadline;
+  // a ring that has not moved for several of them never will.
+  bool todo = want;
+  status outcome{};
+  backoff wait(4 * timeout_ns);
+  for (;;) {
+    if (todo && load_word(slot) == make_word(ticket, slot_phase::free)) {
+      publish(ticket, slot, t, to);
+      todo = false;
+    }
+    const auto waiting = g.ballot(todo);
+    if (!any(waiting)) break;
+    if (from_leader(g, failed()) != 0) {
+      if (todo) outcome = failure_status();
+      break;
+    }
+    progress(g);
+    drain(g, static_cast<u32>(g.shfl(slot, lowest(waiting))));
+    if (!wait.pause()) give_up();
+  }
+
+  // 8: leave nothing unrung, for a group that stops to look could leave a command that nobody rings.
+  if (is_leader(g)) device_ref<u64>(state->settled).fetch_add(commands, release);
+  while (from_leader(g, device_ref<u64>(state->rung).load(relaxed) < base + commands && !failed()) != 0) {
+    if (!try_ring(g)) {
+      progress(g);
+      if (!wait.pause()) give_up();
+    }
+  }
+  return outcome;
+}
+
+template <completion_sink Sink>
+PENSTOCK_FN void queue_pair_view<Sink>::publish(u64 ticket, u32 slot, transfer const& t, target const& to) const {
+  const u64 bounce = bounces != nullptr && t.bytes != 0 ? bounces[slot] : 0;
+  if (bounce != 0 && t.writes) copy_frame_to_bounce(bounce, t.address, t.bytes);
+  contexts[slot] = {to, t.address, now_ns() + timeout_ns, t.bytes, bounce != 0 && !t.writes};
+
+  nvme::submission_entry command = t.command;
+  command.command_id = static_cast<u16>(slot + depth * generations[slot]);
+  if (t.bytes != 0) {
+    const u64 list = bounce != 0 ? bounce_lists + (bounce - bounce_base) / bounce_bytes * prp_list_stride : t.prp_list;
+    nvme::set_data_pointer(command, bounce != 0 ? bounce : t.address, t.bytes, list);
+  }
+  Sink::placed(to, index, static_cast<u16>(slot));
+  sq[slot] = command;
+  // 6; partners: the acquires of 12, 24 and 27.
+  device_ref<u64>(words[slot]).store(make_word(ticket, slot_phase::published), release);
+}
+
+template <completion_sink Sink>
+template <thread_group G>
+PENSTOCK_FN bool queue_pair_view<Sink>::try_ring(G const& g) const {
+  // 9-10: someone has published what is to be rung next, and the lock is free.
+  u64 position = 0;
+  bool got = false;
+  if (is_leader(g)) {
+    position = device_ref<u64>(state->rung).load(relaxed);
+    const u64 word = device_ref<u64>(words[slot_of(position)]).load(relaxed);
+    got = word == make_word(position, slot_phase::published) && device_ref<u32>(state->ring_lock).exchange(1, acquire) == 0;
+    if (got) position = device_ref<u64>(state->rung).load(relaxed);
+  }
+  if (from_leader(g, got) == 0) return false;
+  const u64 start = position = from_leader(g, position);
+
+  // 11-13: advance over what is published, never past the full-ring guard (Q2).
+  const u32 width = size(g);
+  const u32 at = index_in(g);
+  for (u32 round = 0; round <= depth / width + 1; ++round) {
+    const u64 mine = position + at;
+    const bool ready = load_word(slot_of(mine)) == make_word(mine, slot_phase::published) &&
+                       (mine < in_flight_limit || done(mine - in_flight_limit));
+    const u32 advanced = leading(g.members(), g.ballot(ready));
+    position += advanced;
+    if (advanced < width) break;
+  }
+
+  // 14-17: all lanes have acquired what they saw before the leader releases it.
+  g.sync();
+  if (is_leader(g)) {
+    if (position != start) {
+      device_ref<u64>(state->rung).store(position, relaxed);  // before the doorbell: 26 compares with it
+      system_ref<u32>(*sq_doorbell).store(slot_of(position), release);
+      device_ref<u64>(state->doorbells).store(state->doorbells + 1, relaxed);
+    }
+    // At system scope, so that the doorbells of two holders stay in order (Q8).
+    system_ref<u32>(state->ring_lock).store(0, release);
+  }
+  return position != start;
+}
+
+template <completion_sink Sink>
+template <thread_group G>
+PENSTOCK_COLD bool queue_pair_view<Sink>::progress(G const& g) const {
+  bool moved = try_ring(g);
+#if !PENSTOCK_ON_DEVICE
+  if (poll != nullptr && is_leader(g)) poll(poll_target, id);
+#endif
+  moved |= try_harvest(g);
+  if (bounces != nullptr) drain_one(g);
+  return moved;
+}
+
+}  // namespace penstock

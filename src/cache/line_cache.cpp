@@ -1,0 +1,250 @@
+#include "penstock/host/line_cache.hpp"
+
+#include "penstock/host/error.hpp"
+#include "penstock/host/identify.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace penstock {
+namespace {
+
+constexpr u64 least_line = 512;
+constexpr u64 most_line = 65536;
+constexpr u32 cuda_queues = 32;
+constexpr u32 counter_shards = 64;
+constexpr u32 prefetch_shards = 16;
+/// Below this many version bits a CPU thread may sleep through a whole turn of them (PROTOCOLS.md §2, "Wrap").
+constexpr u32 least_version_bits_cpu = 20;
+
+[[noreturn]] void refuse(std::string const& problem) { throw_bad_input("create", "a cache", problem); }
+
+u64 checked_frames(cache_options const& options) {
+  const u64 line = options.line_bytes;
+  if (!is_power_of_two(line) || line < least_line || line > most_line) {
+    refuse("line size " + std::to_string(line) + " bytes: choose a power of two from 512 B to 64 KiB");
+  }
+  const u64 frames = options.bytes / line;
+  if (frames == 0) {
+    refuse("its " + std::to_string(options.bytes) + " bytes hold no line of " + std::to_string(line) +
+           " bytes: make the cache larger or the lines smaller");
+  }
+  if (frames >> 30 != 0) {
+    refuse(std::to_string(frames) + " frames: at most 2^30 can be numbered; make the cache smaller or the lines larger");
+  }
+  return frames;
+}
+
+u64 lines_of(dataset_spec const& spec, u64 line) { return ceil_div(spec.bytes, line); }
+
+void check_volume(dataset_spec const& spec, u64 line) {
+  volume_spec const& volume = spec.volume;
+  const u64 members = volume.members.size();
+  if (members == 0 || members > volume_members_limit) {
+    throw_bad_input("open", spec.name, std::to_string(members) + " members: a volume has 1 to " +
+                                           std::to_string(volume_members_limit));
+  }
+  if (volume.layout == volume_layout::single && members != 1) {
+    throw_bad_input("open", spec.name, "a single volume has one member: ask for striped or replicated");
+  }
+  if (volume.layout == volume_layout::striped && (!is_power_of_two(volume.stripe_bytes) || volume.stripe_bytes < line)) {
+    throw_bad_input("open", spec.name, "stripes of " + std::to_string(volume.stripe_bytes) +
+                                           " bytes: choose a power of two that holds a line");
+  }
+}
+
+void check_member(dataset_spec const& spec, namespace_facts const& facts, u64 line) {
+  if (facts.block_bytes > line) {
+    throw_bad_input("open", spec.name, "blocks of " + std::to_string(facts.block_bytes) + " bytes are larger than lines of " +
+                                           std::to_string(line) + ": ask for larger lines");
+  }
+  const u64 share = spec.volume.layout == volume_layout::striped ? spec.bytes / spec.volume.members.size() : spec.bytes;
+  if (facts.blocks * facts.block_bytes < share) {
+    throw_bad_input("open", spec.name, "a member holds " + std::to_string(facts.blocks * facts.block_bytes) +
+                                           " bytes, but the dataset needs " + std::to_string(share) + " there");
+  }
+}
+
+}  // namespace
+
+line_cache::line_cache(executor& on, std::vector<dataset_spec> const& datasets, cache_options const& options)
+    : on_(on), options_(options), specs_(datasets) {
+  const u64 frames = checked_frames(options);
+  view_.frames = static_cast<u32>(frames);
+  view_.line_shift = ceil_log2(options.line_bytes);
+  view_.layout.place_bits = std::max(1u, ceil_log2(frames));
+  view_.validates = on.kind() == executor_kind::cuda || view_.layout.version_bits() >= least_version_bits_cpu;
+  view_.patience_ns = 2 * options.timeout_ns;
+  if (options_.queues == 0) options_.queues = on.kind() == executor_kind::cuda ? cuda_queues : on.units();
+  make_frames();
+  add_queues(datasets);
+  place_datasets(datasets);
+  view_copy_ = {on.memory(), memory_kind::local, 1};
+  on.memory().write(view_copy_.data(), &view_, sizeof view_);
+}
+
+line_cache::~line_cache() = default;
+
+void line_cache::make_frames() {
+  using enum memory_kind;
+  memory_resource& memory = on_.memory();
+  const u32 frames = view_.frames;
+  frames_ = {memory, local, frames * options_.line_bytes};
+  view_.frames_base = reinterpret_cast<u64>(frames_.data());
+  records_ = {memory, local, frames};
+  records_.write(std::vector<frame_record>(frames, frame_record{frame_record::no_line, 0, 0}));
+  view_.records = records_.data();
+  positions_ = {memory, local, 2};
+  view_.policy = {positions_.data(), frames};
+  view_.next_fresh = positions_.data() + 1;
+  fault_ = {memory, local, 1};
+  view_.fault = fault_.data();
+}
+
+void line_cache::add_queues(std::vector<dataset_spec> const& datasets) {
+  for (auto const& spec : datasets) {
+    check_volume(spec, options_.line_bytes);
+    for (auto const& member : spec.volume.members) {
+      if (std::find(controllers_.begin(), controllers_.end(), member.owner) == controllers_.end()) {
+        controllers_.push_back(member.owner);
+      }
+    }
+  }
+  const bool cuda = on_.kind() == executor_kind::cuda;
+  const bool bounce = cuda || options_.bounce;
+  queue_options options;
+  options.depth = options_.queue_depth;
+  options.timeout_ns = options_.timeout_ns;
+  options.bounce_bytes = bounce ? static_cast<u32>(options_.line_bytes) : 0;
+  options.rings_on_host = cuda;
+  options.poll_in_place = !cuda;
+  std::vector<line_cache_view::queue_pair> table;
+  for (controller* owner : controllers_) {
+    if (!bounce) owner->add_buffer(frames_.data(), frames_.bytes());
+    for (u32 q = 0; q < options_.queues; ++q) {
+      queues_.push_back(std::make_unique<queue_pair<fill_sink>>(on_.memory(), *owner, static_cast<u16>(q + 1), options));
+      table.push_back(queues_.back()->view());
+      table.back().index = static_cast<u16>(table.size() - 1);
+    }
+  }
+  queue_table_ = {on_.memory(), memory_kind::local, table.size()};
+  queue_table_.write(table);
+  view_.queues = queue_table_.data();
+  view_.queues_count = static_cast<u32>(table.size());
+
+  // Frames of more than two pages need a list each; without bounce buffers commands point at frames.
+  if (!bounce && options_.line_bytes > 2 * nvme::page_bytes) {
+    const u64 words = prp_list_stride / sizeof(u64);
+    lists_ = {on_.memory(), memory_kind::local, view_.frames * words};
+    for (u64 f = 0; f < view_.frames; ++f) {
+      nvme::write_prp_list(lists_.data() + f * words, view_.frames_base + f * options_.line_bytes, options_.line_bytes);
+    }
+    view_.prp_lists = reinterpret_cast<u64>(lists_.data());
+  }
+
+  // At most half of the rings and a quarter of the frames are in flight ahead of need.
+  in_flight_ = {on_.memory(), memory_kind::local, prefetch_shards};
+  view_.prefetches_in_flight = in_flight_.data();
+  view_.prefetch_shards = prefetch_shards;
+  const u64 users = std::min<u64>(prefetch_shards, on_.units());
+  const u64 ring_share = table.size() * queues_.front()->view().in_flight_limit / 2 / users;
+  view_.prefetch_limit = static_cast<u32>(std::min<u64>(ring_share, view_.frames / 4 / users));
+}
+
+void line_cache::place_datasets(std::vector<dataset_spec> const& datasets) {
+  const u64 count = datasets.size();
+  counters_ = {on_.memory(), memory_kind::local, count * counter_shards};
+  u64 line = 0;
+  for (auto const& spec : datasets) {
+    dataset_view data;
+    data.first_line = line;
+    data.lines = lines_of(spec, options_.line_bytes);
+    data.bytes = spec.bytes;
+    data.counters = {counters_.data() + datasets_.size() * counter_shards, counter_shards};
+    data.volume.layout = spec.volume.layout;
+    data.volume.members_count = static_cast<u32>(spec.volume.members.size());
+    data.volume.stripe_shift = ceil_log2(spec.volume.stripe_bytes);
+    for (u32 m = 0; m < data.volume.members_count; ++m) {
+      auto const& member = spec.volume.members[m];
+      const auto at = std::find(controllers_.begin(), controllers_.end(), member.owner) - controllers_.begin();
+      const namespace_facts facts = identify_namespace(*member.owner, member.namespace_id);
+      check_member(spec, facts, options_.line_bytes);
+      data.volume.members[m] = {member.namespace_id, ceil_log2(facts.block_bytes), static_cast<u32>(at) * options_.queues,
+                                options_.queues};
+    }
+    line += data.lines;
+    datasets_.push_back(data);
+  }
+  if (line >> 40 != 0) refuse(std::to_string(line) + " lines: at most 2^40 can be numbered; make the lines larger");
+  entries_ = {on_.memory(), memory_kind::local, line};
+  view_.entries = entries_.data();
+  dataset_table_ = {on_.memory(), memory_kind::local, count};
+  dataset_table_.write(datasets_);
+  view_.datasets = dataset_table_.data();
+}
+
+line_reader line_cache::reader(u32 dataset, u64 origin, u64 elements, u64 item_bytes, u64 alignment) const {
+  dataset_spec const& spec = specs_.at(dataset);
+  if (origin % alignment != 0) {
+    throw_bad_input("open", spec.name, "its data starts at byte " + std::to_string(origin) + ", which is no multiple of " +
+                                           std::to_string(alignment) + ": write it anew with NumPy");
+  }
+  if (origin > spec.bytes || elements > (spec.bytes - origin) / item_bytes) {
+    throw_bad_input("open", spec.name, std::to_string(elements) + " elements of " + std::to_string(item_bytes) +
+                                           " bytes from byte " + std::to_string(origin) + " need more than its " +
+                                           std::to_string(spec.bytes) + " bytes: the file is cut short or the shape is wrong");
+  }
+  line_reader reader;
+  reader.entries = view_.entries + datasets_[dataset].first_line;
+  reader.frames_base = view_.frames_base;
+  reader.cache = view_copy_.data();
+  reader.first_line = datasets_[dataset].first_line;
+  reader.layout = view_.layout;
+  reader.line_shift = view_.line_shift;
+  reader.dataset = dataset;
+  reader.validates = view_.validates;
+  return reader;
+}
+
+void line_cache::check_pins(u64 groups, u64 pins_per_group) const {
+  if (groups * pins_per_group * 2 <= view_.frames) return;
+  refuse(std::to_string(view_.frames) + " lines of " + std::to_string(options_.line_bytes) + " bytes, but " +
+         std::to_string(groups) + " groups that may pin " + std::to_string(pins_per_group) +
+         " each need twice that: ask for a cache of at least " +
+         std::to_string(groups * pins_per_group * 2 * options_.line_bytes) + " bytes");
+}
+
+void line_cache::check_faults() {
+  fault_slot fault;
+  on_.memory().read(&fault, view_.fault, sizeof fault);
+  if (fault.failure == 0) return;
+  const fault_slot none;
+  on_.memory().write(view_.fault, &none, sizeof none);
+  throw_status("read", specs_.at(fault.dataset).name + " at byte " + std::to_string(fault.offset),
+               unpack_status(fault.failure));
+}
+
+cache_stats line_cache::stats(u32 dataset) const {
+  std::vector<counter_shard> shards(counter_shards);
+  on_.memory().read(shards.data(), datasets_.at(dataset).counters.shards, shards.size() * sizeof(counter_shard));
+  auto sum = [&](counter which) {
+    return std::accumulate(shards.begin(), shards.end(), u64{0},
+                           [&](u64 total, counter_shard const& s) { return total + s.values[static_cast<u32>(which)]; });
+  };
+  return {sum(counter::hits),      sum(counter::misses),  sum(counter::joins),  sum(counter::fills),       sum(counter::prefetches),
+          sum(counter::evictions), sum(counter::retries), sum(counter::errors), sum(counter::bytes_asked), sum(counter::bytes_moved)};
+}
+
+std::vector<queue_counts> line_cache::queues() const {
+  std::vector<queue_counts> all;
+  for (auto const& q : queues_) all.push_back(q->counts());
+  return all;
+}
+
+u64 line_cache::metadata_bytes() const {
+  u64 total = entries_.bytes() + records_.bytes() + lists_.bytes() + counters_.bytes() + queue_table_.bytes();
+  for (auto const& q : queues_) total += q->metadata_bytes();
+  return total;
+}
+
+}  // namespace penstock

@@ -1,0 +1,54 @@
+#include "penstock/host/identify.hpp"
+
+#include "penstock/group/lone_thread.hpp"
+#include "penstock/host/error.hpp"
+#include "penstock/host/memory.hpp"
+#include "penstock/host/queue_pair.hpp"
+#include "penstock/queue/result_sink.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr u16 admin_queue = 0;
+constexpr u64 admin_timeout_ns = 5 * one_second_ns;
+
+template <class Structure>
+Structure identify(controller& owner, nvme::identify_structure what, u32 namespace_id) {
+  queue_options options;
+  options.depth = 2;
+  options.timeout_ns = admin_timeout_ns;
+  buffer<u8> page(cpu_memory(), memory_kind::shared, nvme::page_bytes);
+  queue_pair<result_sink> queue(cpu_memory(), owner, admin_queue, options);
+
+  u32 result = 0;
+  transfer command;
+  command.command = nvme::identify_command(what, namespace_id, reinterpret_cast<u64>(page.data()));
+  const std::string object = "namespace " + std::to_string(namespace_id) + " of the " + owner.engine() + " controller";
+  const status submitted = queue.view().submit(lone_thread{}, true, command, {&result});
+  if (!submitted.ok()) throw_status("identify", object, submitted);
+  backoff wait(2 * admin_timeout_ns);
+  while (device_ref<u32>(result).load(acquire) == 0) {
+    queue.view().progress(lone_thread{});
+    if (!wait.pause()) throw_status("identify", object, make_status(failure::deadline));
+  }
+  const status outcome = unpack_status(result & ~result_sink::arrived);
+  if (!outcome.ok()) throw_status("identify", object, outcome);
+  Structure answer;
+  page.read({reinterpret_cast<u8*>(&answer), sizeof answer});
+  return answer;
+}
+
+}  // namespace
+
+namespace_facts identify_namespace(controller& owner, u32 namespace_id) {
+  const auto answer =
+      identify<nvme::identify_namespace>(owner, nvme::identify_structure::name_space, namespace_id);
+  const u32 shift = answer.formats[answer.formatted & 15u].block_shift;
+  return {answer.blocks, 1u << shift, (answer.attributes & 1u) != 0};
+}
+
+nvme::identify_controller identify_controller(controller& owner) {
+  return identify<nvme::identify_controller>(owner, nvme::identify_structure::controller, 0);
+}
+
+}  // namespace penstock

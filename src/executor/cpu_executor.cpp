@@ -1,0 +1,119 @@
+#include "cpu_executor.hpp"
+
+#include "penstock/host/error.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include <sched.h>
+
+namespace penstock {
+namespace {
+
+constexpr u32 most_threads = 1024;
+
+u32 usable_cores() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return static_cast<u32>(std::max(1, CPU_COUNT(&set)));
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+// The caller of `run` is one of the threads; the others sleep between runs. A run is a generation: workers wake when it changes
+// and report when they find no more pieces.
+class cpu_executor final : public executor {
+ public:
+  explicit cpu_executor(u32 threads) : threads_(threads == 0 ? usable_cores() : threads) {
+    if (threads_ > most_threads) {
+      throw_bad_input("open", "the cpu executor", std::to_string(threads_) + " threads: choose at most " +
+                                                      std::to_string(most_threads));
+    }
+    for (u32 k = 1; k < threads_; ++k) workers_.emplace_back([this] { serve(); });
+  }
+
+  ~cpu_executor() override {
+    {
+      std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    wake_.notify_all();
+    for (auto& worker : workers_) worker.join();
+  }
+
+  executor_kind kind() const override { return executor_kind::cpu; }
+  std::string device() const override { return std::to_string(threads_) + (threads_ == 1 ? " CPU thread" : " CPU threads"); }
+  memory_resource& memory() override { return cpu_memory(); }
+  u32 units() const override { return threads_; }
+  void synchronize() override {}
+
+  void run(u64 items, u64 chunk, std::function<void(u64, u64)> const& work) override {
+    {
+      std::lock_guard lock(mutex_);
+      work_ = &work;
+      items_ = items;
+      chunk_ = chunk;
+      next_.store(0, std::memory_order_relaxed);
+      failure_ = nullptr;
+      busy_ = static_cast<u32>(workers_.size());
+      ++generation_;
+    }
+    wake_.notify_all();
+    take_pieces();
+    std::unique_lock lock(mutex_);
+    idle_.wait(lock, [this] { return busy_ == 0; });
+    work_ = nullptr;
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  void serve() {
+    u64 seen = 0;
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      wake_.wait(lock, [&] { return stopping_ || generation_ != seen; });
+      if (stopping_) return;
+      seen = generation_;
+      lock.unlock();
+      take_pieces();
+      lock.lock();
+      if (--busy_ == 0) idle_.notify_one();
+    }
+  }
+
+  void take_pieces() {
+    try {
+      for (;;) {
+        const u64 first = next_.fetch_add(chunk_, std::memory_order_relaxed);
+        if (first >= items_) return;
+        (*work_)(first, std::min(first + chunk_, items_));
+      }
+    } catch (...) {
+      std::lock_guard lock(mutex_);
+      if (!failure_) failure_ = std::current_exception();
+      next_.store(items_, std::memory_order_relaxed);
+    }
+  }
+
+  const u32 threads_;
+  std::vector<std::thread> workers_;
+  std::mutex mutex_;
+  std::condition_variable wake_, idle_;
+  std::function<void(u64, u64)> const* work_ = nullptr;
+  u64 items_ = 0;
+  u64 chunk_ = 1;
+  std::atomic<u64> next_{0};
+  u64 generation_ = 0;
+  u32 busy_ = 0;
+  std::exception_ptr failure_;
+  bool stopping_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<executor> make_cpu_executor(u32 threads) { return std::make_unique<cpu_executor>(threads); }
+
+}  // namespace penstock

@@ -1,0 +1,11 @@
+// The CPU executor: a pool of threads that take pieces of a grid one after another.
+#pragma once
+
+#include "penstock/host/executor.hpp"
+
+namespace penstock {
+
+/// `threads` = 0: one per core that this process may use.
+std::unique_ptr<executor> make_cpu_executor(u32 threads);
+
+}  // namespace penstock
