@@ -14,17 +14,16 @@
 
 namespace penstock::apps {
 
-void launch_bfs_level_cpu(executor& on, u64 items, bfs_level<std::int32_t> const& level) {
+template <class Id>
+void launch_level_cpu(executor& on, u64 items, bfs_level<Id> const& level) {
   launch<bfs_group_width>(on, items, level);
 }
-void launch_bfs_level_cpu(executor& on, u64 items, bfs_level<std::int64_t> const& level) {
-  launch<bfs_group_width>(on, items, level);
+
+template <class Id>
+void sort_frontier_cpu(bfs_data<Id>& data, u64 count) {
+  std::sort(data.next, data.next + count);
+  std::swap(data.frontier, data.next);
 }
-#if !defined(PENSTOCK_HAS_CUDA)
-// No executor of this build is CUDA's, so these only satisfy the linker; `launch` refuses.
-void launch_bfs_level_cuda(executor& on, u64 items, bfs_level<std::int32_t> const& level, u64) { launch_bfs_level_cpu(on, items, level); }
-void launch_bfs_level_cuda(executor& on, u64 items, bfs_level<std::int64_t> const& level, u64) { launch_bfs_level_cpu(on, items, level); }
-#endif
 
 namespace {
 
@@ -177,11 +176,7 @@ class search {
 
   /// Searches from the frontier; gives the size of the next.
   u64 advance(u64 frontier) {
-    if (on_.kind() == executor_kind::cpu) {
-      launch_bfs_level_cpu(on_, frontier, level_);
-    } else {
-      launch_bfs_level_cuda(on_, frontier, level_, cache_.view().frames / (2 * pins_per_group));
-    }
+    launch_level(frontier);
     cache_.check_faults();
     u64 words[3];
     on_.memory().read(words, words_.data(), sizeof words);
@@ -191,8 +186,28 @@ class search {
     }
     const u64 none = 0;
     on_.memory().write(words_.data(), &none, sizeof none);
-    std::swap(level_.data.frontier, level_.data.next);
+    sort_frontier(words[0]);
     return words[0];
+  }
+
+  void launch_level(u64 frontier) {
+#if defined(PENSTOCK_HAS_CUDA)
+    if (on_.kind() == executor_kind::cuda) {
+      launch_level_cuda(on_, frontier, level_, cache_.view().frames / (2 * pins_per_group));
+      return;
+    }
+#endif
+    launch_level_cpu(on_, frontier, level_);
+  }
+
+  void sort_frontier(u64 count) {
+#if defined(PENSTOCK_HAS_CUDA)
+    if (on_.kind() == executor_kind::cuda) {
+      sort_frontier_cuda(on_, level_.data, count, scratch_);
+      return;
+    }
+#endif
+    sort_frontier_cpu(level_.data, count);
   }
 
   bfs_options const& options_;
@@ -204,6 +219,7 @@ class search {
   buffer<Id> parents_;
   buffer<Id> frontiers_;
   buffer<u64> words_;
+  buffer<u8> scratch_;
   bfs_level<Id> level_;
 };
 

@@ -82,10 +82,16 @@ struct bfs_level {
 /// Lanes of a group on CUDA.
 inline constexpr u32 bfs_group_width = 32;
 
-// One per executor, in the translation unit that can compile it.
-void launch_bfs_level_cpu(executor& on, u64 items, bfs_level<std::int32_t> const& level);
-void launch_bfs_level_cpu(executor& on, u64 items, bfs_level<std::int64_t> const& level);
-void launch_bfs_level_cuda(executor& on, u64 items, bfs_level<std::int32_t> const& level, u64 most_groups);
-void launch_bfs_level_cuda(executor& on, u64 items, bfs_level<std::int64_t> const& level, u64 most_groups);
+// One per executor, in the translation unit that can compile it. `sort_frontier` makes the next level's frontier this level's, in
+// the order of vertices, so that lists which share a line are read together: without it a line is fetched once for each of them.
+// `scratch` is the executor's own, kept between levels.
+template <class Id>
+void launch_level_cpu(executor& on, u64 items, bfs_level<Id> const& level);
+template <class Id>
+void launch_level_cuda(executor& on, u64 items, bfs_level<Id> const& level, u64 most_groups);
+template <class Id>
+void sort_frontier_cpu(bfs_data<Id>& data, u64 count);
+template <class Id>
+void sort_frontier_cuda(executor& on, bfs_data<Id>& data, u64 count, buffer<u8>& scratch);
 
 }  // namespace penstock::apps

@@ -24,14 +24,10 @@ Structure identify(controller& owner, nvme::identify_structure what, u32 namespa
   transfer command;
   command.command = nvme::identify_command(what, namespace_id, reinterpret_cast<u64>(page.data()));
   const std::string object = "namespace " + std::to_string(namespace_id) + " of the " + owner.engine() + " controller";
-  const status submitted = queue.view().submit(lone_thread{}, true, command, {&result});
-  if (!submitted.ok()) throw_status("identify", object, submitted);
-  backoff wait(2 * admin_timeout_ns);
-  while (device_ref<u32>(result).load(acquire) == 0) {
-    queue.view().progress(lone_thread{});
-    if (!wait.pause()) throw_status("identify", object, make_status(failure::deadline));
-  }
-  const status outcome = unpack_status(result & ~result_sink::arrived);
+  const lone_thread g;
+  const result_sink::target to{&result, nullptr};
+  status outcome = queue.view().submit(g, true, command, to);
+  if (outcome.ok()) outcome = wait_for(g, queue.view(), true, to);
   if (!outcome.ok()) throw_status("identify", object, outcome);
   Structure answer;
   page.read({reinterpret_cast<u8*>(&answer), sizeof answer});

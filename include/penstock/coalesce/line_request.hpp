@@ -88,15 +88,17 @@ class line_request {
     using enum access_step;
     switch (step) {
       case pinned:
-        if (!counted_) ++hits_;
+        if (!looked_) ++hits_;
         phase_ = phase::pinned;
         break;
       case filling:
-        count_once(counter::joins);
+        if (!looked_) data_.counters.add(counter::joins, 1);
+        looked_ = true;
         phase_ = phase::filling;
         break;
       case claimed:
-        count_once(counter::misses);
+        data_.counters.add(counter::misses, 1);
+        looked_ = true;
         phase_ = phase::filling;
         return true;
       case no_frame: short_of_frames_ = true; break;
@@ -104,11 +106,6 @@ class line_request {
       case again: break;
     }
     return false;
-  }
-
-  PENSTOCK_FN void count_once(counter which) {
-    if (!counted_) data_.counters.add(which, 1);
-    counted_ = true;
   }
 
   PENSTOCK_FN void submit(bool claimed) {
@@ -199,7 +196,7 @@ class line_request {
   u32 round_ = 0;
   bool todo_;
   bool leads_ = false;
-  bool counted_ = false;
+  bool looked_ = false;  ///< has missed or joined already: what it finds later is no hit
   bool short_of_frames_ = false;
   bool pins_exhausted_ = false;
   bool last_look_ = false;

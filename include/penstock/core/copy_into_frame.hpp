@@ -7,27 +7,31 @@
 
 namespace penstock {
 
+/// Loads 8 bytes from any address; nobody stores to them meanwhile.
+PENSTOCK_FN inline u64 load_word(unsigned char const* from) {
+  u64 word;
+  std::memcpy(&word, from, sizeof word);
+  return word;
+}
+
 /// Copies `bytes` to `dst` with 8-byte atomic stores. REQUIRES: dst aligned to 8, bytes a multiple of 8.
 ///
 /// Why release: a validated read that saw a new byte must find the claim of the frame when it looks at the entry again. The
 /// claim happens before this copy, each store hands that on, and the reader's acquire load of the byte takes it up (see
 /// `order_claim_before_bytes`). On x86 a release store is a plain mov; ThreadSanitizer sees what it means.
 PENSTOCK_FN inline void copy_into_frame(void* dst, void const* src, u64 bytes) {
-  constexpr u64 batch = 8;
   auto* to = static_cast<u64*>(dst);
   auto const* from = static_cast<unsigned char const*>(src);
-  const u64 words = bytes / sizeof(u64);
-  u64 k = 0;
-  for (; k + batch <= words; k += batch) {
-    u64 word[batch];
-    std::memcpy(word, from + k * sizeof(u64), sizeof word);
-    for (u64 i = 0; i < batch; ++i) device_ref<u64>(to[k + i]).store(word[i], release);
+  u64 left = bytes / sizeof(u64);
+  // Four at a time in registers: an array of them would go through the stack, which halves the rate (g++ 12).
+  for (; left >= 4; left -= 4, to += 4, from += 32) {
+    const u64 first = load_word(from), second = load_word(from + 8), third = load_word(from + 16), fourth = load_word(from + 24);
+    device_ref<u64>(to[0]).store(first, release);
+    device_ref<u64>(to[1]).store(second, release);
+    device_ref<u64>(to[2]).store(third, release);
+    device_ref<u64>(to[3]).store(fourth, release);
   }
-  for (; k < words; ++k) {
-    u64 word;
-    std::memcpy(&word, from + k * sizeof(u64), sizeof word);
-    device_ref<u64>(to[k]).store(word, release);
-  }
+  for (; left != 0; --left, ++to, from += 8) device_ref<u64>(*to).store(load_word(from), release);
 }
 
 /// Copies out of a frame while holders of write pins may store into it: each aligned 8 bytes are old or new, never a mix.

@@ -10,7 +10,7 @@ namespace penstock {
 
 enum class counter : u32 {
   hits,         ///< line requests that found their line in a frame
-  misses,       ///< line requests that claimed the line and asked for a fill
+  misses,       ///< claims of a line by a request that then asks for its fill: misses + prefetches = fills
   joins,        ///< line requests that waited for another's fill
   fills,        ///< commands sent to bring a line in, prefetches included
   prefetches,   ///< fills that nobody waited for when they were asked

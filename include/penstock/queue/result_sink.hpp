@@ -2,6 +2,7 @@
 #pragma once
 
 #include "penstock/core/atomic.hpp"
+#include "penstock/core/backoff.hpp"
 #include "penstock/queue/queue_pair.hpp"
 
 namespace penstock {
@@ -12,9 +13,12 @@ struct result_sink {
 
   struct target {
     u32* result;  ///< 0 until the command is over
+    u32* slot;    ///< where the command is told to be; null if nobody asks
   };
 
-  PENSTOCK_FN static void placed(target const&, u16, u16) {}
+  PENSTOCK_FN static void placed(target const& to, u16, u16 slot) {
+    if (to.slot != nullptr) device_ref<u32>(*to.slot).store(slot, relaxed);
+  }
   PENSTOCK_FN static void finish(target const& to, status outcome) {
     device_ref<u32>(*to.result).store(arrived | pack(outcome), release);  // partner: whoever waits, with acquire
   }
@@ -22,5 +26,27 @@ struct result_sink {
   PENSTOCK_FN static void resolve(target const&, bool) {}
 };
 static_assert(completion_sink<result_sink>);
+
+/// Waits until the commands of all lanes that have one are over; moves the queue meanwhile, and copies what has landed for them.
+/// Collective. This lane's status; failure::deadline if a result did not arrive in twice the queue's time.
+template <thread_group G>
+PENSTOCK_COLD status wait_for(G const& g, queue_pair_view<result_sink> const& queue, bool mine,
+                              result_sink::target const& to) {
+  backoff wait(2 * queue.timeout_ns);
+  bool in_time = true;
+  for (;;) {
+    const auto waiting = g.ballot(mine && device_ref<u32>(*to.result).load(acquire) == 0);
+    if (!any(waiting)) break;
+    if (!in_time) {
+      const bool late = contains(waiting, g.rank());
+      return late ? make_status(failure::deadline) : unpack_status(mine ? *to.result & ~result_sink::arrived : 0);
+    }
+    const u64 slot = mine && to.slot != nullptr ? device_ref<u32>(*to.slot).load(relaxed) : 0;
+    queue.drain(g, static_cast<u32>(g.shfl(slot, lowest(waiting))));
+    queue.progress(g);
+    in_time = from_leader(g, wait.pause()) != 0;
+  }
+  return mine ? unpack_status(device_ref<u32>(*to.result).load(relaxed) & ~result_sink::arrived) : status{};
+}
 
 }  // namespace penstock

@@ -1,0 +1,56 @@
+// A file mapped shared and read-only, and a memory of which of its pages are in the page cache.
+//
+// mincore is asked for 64 pages at a time and its answer is believed for a second, so that a command costs no system call. A page
+// that left the page cache in between is still read correctly: the copy then waits for the disk.
+#pragma once
+
+#include "pieces.hpp"
+
+#include <memory>
+#include <string>
+
+namespace penstock::far_side {
+
+/// Thread-safe.
+class page_cache_map {
+ public:
+  /// nullptr where the file can't be mapped, or where the kernel does not tell this user what is in the page cache.
+  static std::unique_ptr<page_cache_map> create(int file, u64 bytes);
+  ~page_cache_map();
+  page_cache_map(page_cache_map const&) = delete;
+  page_cache_map& operator=(page_cache_map const&) = delete;
+
+  /// Whether [offset, offset + bytes) is in the page cache, as far as known at `now_ms` (of coarse_now_ms). REQUIRES: inside the file.
+  bool resident(u64 offset, u64 bytes, u32 now_ms);
+
+  /// An engine has just read this range, so it is in the page cache now.
+  void note_read(u64 offset, u64 bytes);
+
+  /// Copies `valid` bytes of the file and zeros up to `total`. False if the file has been truncated below that. `next`: see
+  /// copy_to_pieces.
+  bool copy(u64 offset, u64 valid, u64 total, pieces const& to, void const* next) const;
+
+  /// Where an offset lies in memory, to be handed in as `next`.
+  void const* address_of(u64 offset) const { return address_ + offset; }
+
+ private:
+  /// What mincore said of 64 pages. Any mix of two answers is an answer of the last second, so relaxed loads and stores do.
+  struct chunk {
+    u64 pages;     ///< bit k: page k is in the page cache
+    u64 known_ms;  ///< when; 0: never
+  };
+
+  page_cache_map(std::byte* address, u64 bytes, chunk* chunks);
+  u64 known_pages(u64 index, u32 now_ms);
+  u64 ask(u64 index) const;
+
+  std::byte* address_;
+  u64 bytes_;
+  u64 page_bytes_;
+  chunk* chunks_;  ///< mapped, not allocated: of a large file only what is used takes memory
+};
+
+/// Milliseconds of a clock that is cheap to read and a few of them late. Never 0.
+u32 coarse_now_ms();
+
+}  // namespace penstock::far_side

@@ -1,0 +1,75 @@
+#include "pieces.hpp"
+
+#include "penstock/core/bits.hpp"
+#include "penstock/core/copy_into_frame.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace penstock::far_side {
+
+namespace {
+
+void copy_and_prefetch(std::byte* to, std::byte const* from, u64 bytes, std::byte const* next) {
+  constexpr u64 stride = 512, cache_line = 64;
+  for (u64 done = 0; done < bytes; done += stride) {
+    const u64 part = std::min(stride, bytes - done);
+    for (u64 ahead = 0; ahead < part; ahead += cache_line) __builtin_prefetch(next + done + ahead);
+    copy_into_frame(to + done, from + done, part);
+  }
+}
+
+}  // namespace
+
+void zero_pieces(pieces const& to, u64 begin, u64 end) {
+  static constexpr u64 zeros[512] = {};
+  const u64 inside = begin % 8;
+  if (begin < end && inside != 0) {
+    for_each_piece(to, begin - inside, 8, [&](std::byte* address, u64) {
+      u64 word = 0;
+      std::memcpy(&word, address, inside);
+      copy_into_frame(address, &word, 8);
+    });
+  }
+  begin = round_up(begin, 8);
+  if (begin >= end) return;
+  for_each_piece(to, begin, end - begin, [](std::byte* address, u64 bytes) {
+    for (u64 done = 0; done < bytes; done += sizeof zeros) {
+      copy_into_frame(address + done, zeros, std::min<u64>(sizeof zeros, bytes - done));
+    }
+  });
+}
+
+void copy_to_pieces(pieces const& to, void const* from, u64 valid, u64 total, void const* next) {
+  auto const* source = static_cast<std::byte const*>(from);
+  const u64 whole = valid - valid % 8;
+  for_each_piece(to, 0, whole, [&](std::byte* address, u64 bytes) {
+    if (next == nullptr) {
+      copy_into_frame(address, source, bytes);
+    } else {
+      copy_and_prefetch(address, source, bytes, static_cast<std::byte const*>(next) + (source - static_cast<std::byte const*>(from)));
+    }
+    source += bytes;
+  });
+  if (whole != valid) {
+    u64 word = 0;
+    std::memcpy(&word, source, valid - whole);
+    for_each_piece(to, whole, 8, [&](std::byte* address, u64) { copy_into_frame(address, &word, 8); });
+  }
+  if (valid != total) zero_pieces(to, round_up(valid, 8), total);
+}
+
+void copy_from_pieces(void* to, pieces const& from, u64 bytes) {
+  auto* target = static_cast<std::byte*>(to);
+  for_each_piece(from, 0, round_up(bytes, 8), [&](std::byte* address, u64 part) {
+    copy_from_frame(target, address, part);
+    target += part;
+  });
+}
+
+void cut_pieces(pieces const& from, u64 skip, u64 bytes, pieces& result) {
+  result.clear();
+  for_each_piece(from, skip, bytes, [&](std::byte* address, u64 part) { result.push_back({address, part}); });
+}
+
+}  // namespace penstock::far_side

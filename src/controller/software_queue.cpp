@@ -1,0 +1,217 @@
+#include "software_queue.hpp"
+
+#include "prp_reader.hpp"
+
+#include "penstock/core/clock.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+namespace penstock::far_side {
+namespace {
+
+// A pass ends after so many commands: completions of the engine must not wait behind a deep ring.
+constexpr u32 commands_per_pass = 64;
+
+constexpr u64 transient_timeout_ns = 5 * one_second_ns;
+
+// A kernel writes to a frame while validated reads look at it. ThreadSanitizer takes that for a race, so its build reads elsewhere.
+#ifdef PENSTOCK_TSAN
+constexpr bool always_bounce = true;
+#else
+constexpr bool always_bounce = false;
+#endif
+
+void count(u64& counter, u64 by = 1) { device_ref<u64>(counter).store(counter + by, relaxed); }
+
+bool transient(int error) {
+  // ECANCELED: the thread that submitted the call has ended, and the kernel gave it up.
+  return error == EINTR || error == EAGAIN || error == ECANCELED;
+}
+
+u16 status_of(int error, action what) {
+  if (what == action::read) return nvme::code::unrecovered_read_error;
+  return error == ENOSPC || error == EDQUOT || error == EFBIG ? nvme::code::capacity_exceeded : nvme::code::write_fault;
+}
+
+bool aligned(pieces const& data, u64 alignment) {
+  return std::all_of(data.begin(), data.end(), [&](iovec const& piece) {
+    return reinterpret_cast<u64>(piece.iov_base) % alignment == 0 && piece.iov_len % alignment == 0;
+  });
+}
+
+}  // namespace
+
+software_queue::software_queue(queue_rings const& rings, std::shared_ptr<software_media const> media,
+                               std::unique_ptr<transfer_engine> engine, software_queue_counts& counts)
+    : ring_(rings), media_(std::move(media)), engine_(std::move(engine)), counts_(counts),
+      refused_before_(counts.refused_doorbells) {
+  const u32 most_in_flight = engine_ == nullptr ? 0 : rings.sq_entries;
+  for (u32 k = 0; k < most_in_flight; ++k) free_.push_back(transfers_.emplace_back(std::make_unique<transfer>()).get());
+}
+
+bool software_queue::serve() {
+  bool moved = ring_.congested() && ring_.drain();
+  if (engine_ != nullptr) moved |= finish_ended();
+  nvme::submission_entry command;
+  u32 fetched = 0;
+  while (fetched < commands_per_pass && !ring_.congested() && (engine_ == nullptr || !free_.empty()) && ring_.fetch(command)) {
+    if (fetched++ == 0) now_ms_ = coarse_now_ms();
+    start(command);
+  }
+  copy_waiting(nullptr);
+  if (engine_ != nullptr && free_.size() != transfers_.size()) engine_->submit();
+  if (fetched != 0) count(counts_.commands, fetched);
+  const u64 refused = refused_before_ + ring_.refused_doorbells();
+  if (refused != counts_.refused_doorbells) count(counts_.refused_doorbells, refused - counts_.refused_doorbells);
+  return moved || fetched != 0;
+}
+
+bool software_queue::quiesce(u64 deadline_ns) {
+  if (engine_ != nullptr && !engine_->quiesce(deadline_ns)) return false;
+  engine_ = nullptr;
+  return true;
+}
+
+void software_queue::start(nvme::submission_entry const& command) {
+  const decoded_command request = decode(command, ring_.id(), media_->shapes, media_->limits.transfer_bytes);
+  if (request.status != nvme::code::success) return ring_.complete(command.command_id, request.status);
+  switch (request.what) {
+    case action::read:
+    case action::write: return start_data(request, command);
+    case action::identify:
+      return ring_.complete(command.command_id,
+                            answer_identify(command, media_->shapes, media_->limits, "Penstock software controller"));
+    case action::flush: break;
+  }
+  if (media_->spaces[request.index]->memory() != nullptr) return ring_.complete(command.command_id, nvme::code::success);
+  hand_on(request, command.command_id);
+}
+
+void software_queue::start_data(decoded_command const& request, nvme::submission_entry const& command) {
+  if (const u16 status = read_prps(command, request.bytes, scratch_); status != nvme::code::success) {
+    return ring_.complete(command.command_id, status);
+  }
+  storage_namespace const& space = *media_->spaces[request.index];
+  if (request.what == action::write && space.memory() != nullptr) {
+    count(counts_.copied);
+    move_memory(request, space.shape(), space.memory() + request.offset, scratch_);
+    return ring_.complete(command.command_id, nvme::code::success);
+  }
+  const auto in_page_cache = [&](page_cache_map* map) {
+    return map != nullptr && map->resident(request.offset, space.valid_bytes(request.offset, request.bytes), now_ms_);
+  };
+  if (request.what == action::read && (space.memory() != nullptr || in_page_cache(space.map()))) {
+    return copy_later(request, command.command_id);
+  }
+  hand_on(request, command.command_id);
+}
+
+void software_queue::copy_later(decoded_command const& request, u16 command_id) {
+  storage_namespace const& space = *media_->spaces[request.index];
+  copy_waiting(space.memory() != nullptr ? space.memory() + request.offset : space.map()->address_of(request.offset));
+  waiting_.any = true;
+  waiting_.command_id = command_id;
+  waiting_.space = &space;
+  waiting_.offset = request.offset;
+  waiting_.bytes = request.bytes;
+  waiting_.data.swap(scratch_);
+}
+
+void software_queue::copy_waiting(void const* next_source) {
+  if (!waiting_.any) return;
+  waiting_.any = false;
+  count(counts_.copied);
+  storage_namespace const& space = *waiting_.space;
+  const u64 valid = space.valid_bytes(waiting_.offset, waiting_.bytes);
+  bool good = true;
+  if (space.memory() != nullptr) {
+    copy_to_pieces(waiting_.data, space.memory() + waiting_.offset, valid, waiting_.bytes, next_source);
+  } else {
+    good = space.map()->copy(waiting_.offset, valid, waiting_.bytes, waiting_.data, next_source);
+  }
+  ring_.complete(waiting_.command_id, good ? nvme::code::success : nvme::code::unrecovered_read_error);
+}
+
+void software_queue::hand_on(decoded_command const& request, u16 command_id) {
+  count(counts_.handed_on);
+  storage_namespace const& space = *media_->spaces[request.index];
+  transfer& work = *free_.back();
+  free_.pop_back();
+  work.what = request.what;
+  work.command_id = command_id;
+  work.space = &space;
+  work.offset = request.offset;
+  work.bytes = request.bytes;
+  work.done = 0;
+  work.give_up_ns = 0;
+  // Reads ask for whole blocks, as direct I/O must; the end of the file cuts them. Writes must not make the file longer.
+  work.asked = request.what == action::write ? space.valid_bytes(request.offset, request.bytes) : request.bytes;
+  const bool cut = work.asked != work.bytes && space.tail_file() >= 0;
+  work.file = file_index(request.index, cut);
+  if (request.what != action::flush) {
+    work.data.swap(scratch_);
+    work.through_bounce = always_bounce || (space.direct() && !cut && !aligned(work.data, space.memory_alignment()));
+    if (work.through_bounce) work.reserve_bounce(work.bytes);
+    if (work.through_bounce && request.what == action::write) copy_from_pieces(work.bounce, work.data, work.asked);
+  }
+  start_call(work);
+}
+
+void software_queue::start_call(transfer& work) {
+  if (work.what != action::flush) {
+    if (work.through_bounce) {
+      work.rest.assign(1, {work.bounce + work.done, work.asked - work.done});
+    } else {
+      cut_pieces(work.data, work.done, work.asked - work.done, work.rest);
+    }
+  }
+  engine_->start(work);
+}
+
+bool software_queue::finish_ended() {
+  transfer* ended = engine_->reap();
+  const bool moved = ended != nullptr;
+  while (ended != nullptr) {
+    transfer* next = ended->next;  // starting it again, in advance, may put it into another list
+    advance(*ended);
+    ended = next;
+  }
+  return moved;
+}
+
+void software_queue::advance(transfer& work) {
+  if (work.result < 0) return retry_or_fail(work, static_cast<int>(-work.result));
+  if (work.what == action::flush) return finish(work, nvme::code::success);
+  work.done += static_cast<u64>(work.result);
+  const bool at_end = work.what == action::read && work.offset + work.done >= work.space->shape().bytes;
+  if (work.done >= work.asked || at_end) return finish(work, nvme::code::success);
+  if (work.result == 0) return finish(work, status_of(EIO, work.what));  // the file is shorter than it was
+  start_call(work);
+}
+
+void software_queue::retry_or_fail(transfer& work, int error) {
+  if (!transient(error)) return finish(work, status_of(error, work.what));
+  const u64 now = now_ns();
+  if (work.give_up_ns == 0) work.give_up_ns = now + transient_timeout_ns;
+  if (now >= work.give_up_ns) return finish(work, status_of(error, work.what));
+  start_call(work);
+}
+
+void software_queue::finish(transfer& work, u16 status) {
+  if (status == nvme::code::success && work.what == action::read) deliver(work);
+  free_.push_back(&work);
+  ring_.complete(work.command_id, status);
+}
+
+void software_queue::deliver(transfer const& work) const {
+  const u64 valid = work.space->valid_bytes(work.offset, work.bytes);
+  if (work.through_bounce) {
+    copy_to_pieces(work.data, work.bounce, valid, work.bytes);
+  } else if (valid != work.bytes) {
+    zero_pieces(work.data, valid, work.bytes);
+  }
+  if (page_cache_map* map = work.space->map(); map != nullptr) map->note_read(work.offset, valid);
+}
+
+}  // namespace penstock::far_side

@@ -1,0 +1,75 @@
+// One queue of the software controller: fetches commands, copies what is in memory, hands the rest to its engine.
+#pragma once
+
+#include "buffer_list.hpp"
+#include "queue_table.hpp"
+#include "ring_server.hpp"
+#include "transfer.hpp"
+
+#include <memory>
+#include <vector>
+
+namespace penstock::far_side {
+
+/// What the queues of a controller share. Fixed once a queue is attached.
+struct software_media {
+  std::vector<std::unique_ptr<storage_namespace>> spaces;
+  std::vector<namespace_shape> shapes;
+  controller_limits limits;
+  buffer_list buffers;
+};
+
+/// Written by the queue's server, read by anyone.
+struct alignas(64) software_queue_counts {
+  u64 commands = 0;
+  u64 copied = 0;
+  u64 handed_on = 0;
+  u64 refused_doorbells = 0;
+};
+
+class software_queue final : public served_queue {
+ public:
+  /// `engine` may be nullptr where no namespace is a file.
+  software_queue(queue_rings const& rings, std::shared_ptr<software_media const> media, std::unique_ptr<transfer_engine> engine,
+                 software_queue_counts& counts);
+
+  bool serve() override;
+  bool quiesce(u64 deadline_ns) override;
+
+ private:
+  /// A Read that needs no system call. It is kept until the next one is known, whose source is then fetched into the caches while
+  /// this one is copied; at the end of the pass at the latest.
+  struct waiting_copy {
+    bool any = false;
+    u16 command_id = 0;
+    storage_namespace const* space = nullptr;
+    u64 offset = 0;
+    u64 bytes = 0;
+    pieces data;
+  };
+
+  bool finish_ended();
+  void copy_later(decoded_command const& request, u16 command_id);
+  void copy_waiting(void const* next_source);
+  void start(nvme::submission_entry const& command);
+  void start_data(decoded_command const& request, nvme::submission_entry const& command);
+  void hand_on(decoded_command const& request, u16 command_id);
+  void start_call(transfer& work);
+  void advance(transfer& work);
+  void retry_or_fail(transfer& work, int error);
+  void finish(transfer& work, u16 status);
+  void deliver(transfer const& work) const;
+
+  ring_server ring_;
+  std::shared_ptr<software_media const> media_;
+  std::vector<std::unique_ptr<transfer>> transfers_;
+  std::vector<transfer*> free_;
+  std::unique_ptr<transfer_engine> engine_;  ///< after the transfers, so that it goes first
+  software_queue_counts& counts_;
+  u64 refused_before_;
+  pieces scratch_;
+  waiting_copy waiting_;
+  u32 now_ms_ = 0;
+};
+
+}  // namespace penstock::far_side

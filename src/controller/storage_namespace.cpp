@@ -1,0 +1,127 @@
+#include "storage_namespace.hpp"
+
+#include "penstock/host/error.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace penstock::far_side {
+namespace {
+
+constexpr char const* operation = "open namespace";
+
+[[noreturn]] void refuse_to_open(std::string const& path, int code) {
+  switch (code) {
+    case ENOENT: throw_os_error(operation, path, code, "check the path");
+    case EACCES:
+    case EPERM: throw_os_error(operation, path, code, "give this user the permission, or open it read-only");
+    case EROFS: throw_os_error(operation, path, code, "open it read-only");
+    case EISDIR: throw_os_error(operation, path, code, "name a file or a block device inside it");
+    case EMFILE:
+    case ENFILE: throw_os_error(operation, path, code, "raise the limit of open files (ulimit -n)");
+    case ETXTBSY:
+    case EBUSY: throw_os_error(operation, path, code, "end the program that uses it");
+    default: throw_os_error(operation, path, code, "check the file and its file system");
+  }
+}
+
+// Looked at before it is opened: opening a pipe would wait for its other end, and some devices act on being opened.
+void check_type(std::string const& path) {
+  struct stat about;
+  if (stat(path.c_str(), &about) != 0) refuse_to_open(path, errno);
+  if (S_ISDIR(about.st_mode)) refuse_to_open(path, EISDIR);
+  if (!S_ISREG(about.st_mode) && !S_ISBLK(about.st_mode)) {
+    throw_bad_input(operation, path, "it is neither a file nor a block device: name one of these");
+  }
+}
+
+u64 size_of(std::string const& path, int file) {
+  struct stat about;
+  if (fstat(file, &about) != 0) refuse_to_open(path, errno);
+  if (!S_ISBLK(about.st_mode)) return static_cast<u64>(about.st_size);
+  u64 bytes = 0;
+  if (ioctl(file, BLKGETSIZE64, &bytes) != 0) refuse_to_open(path, errno);
+  return bytes;
+}
+
+struct direct_alignment {
+  u64 memory = 512;
+  u64 offset = 512;
+};
+
+direct_alignment alignment_of(int file) {
+  direct_alignment result;
+#ifdef STATX_DIOALIGN
+  struct statx about;
+  if (statx(file, "", AT_EMPTY_PATH, STATX_DIOALIGN, &about) == 0 && (about.stx_mask & STATX_DIOALIGN) != 0) {
+    result.memory = about.stx_dio_mem_align;
+    result.offset = about.stx_dio_offset_align;
+  }
+#else
+  int sector = 0;
+  if (ioctl(file, BLKSSZGET, &sector) == 0 && sector > 0) result.memory = result.offset = static_cast<u64>(sector);
+#endif
+  return result;
+}
+
+}  // namespace
+
+void storage_namespace::open_direct(file_namespace const& options) {
+  const int flags = (options.writable ? O_RDWR : O_RDONLY) | O_CLOEXEC;
+  file_ = open(options.path.c_str(), flags | O_DIRECT);
+  constexpr char const* remedy = "its file system has no direct I/O; open it with direct = false";
+  if (file_ < 0 && errno == EINVAL) throw_os_error(operation, options.path, EINVAL, remedy);
+  if (file_ < 0) refuse_to_open(options.path, errno);
+  const direct_alignment alignment = alignment_of(file_);
+  if (alignment.offset == 0) throw_os_error(operation, options.path, EINVAL, remedy);
+  if (options.block_bytes % alignment.offset != 0) {
+    throw_bad_input(operation, options.path,
+                    "block size " + std::to_string(options.block_bytes) + ": direct I/O needs multiples of " +
+                        std::to_string(alignment.offset) + " here: ask for that, or for direct = false");
+  }
+  direct_ = true;
+  memory_alignment_ = std::max(alignment.memory, alignment.offset);
+  if (options.writable) {
+    tail_file_ = open(options.path.c_str(), flags);
+    if (tail_file_ < 0) refuse_to_open(options.path, errno);
+  }
+}
+
+std::unique_ptr<storage_namespace> storage_namespace::open_file(file_namespace const& options, bool map, u64 transfer_bytes) {
+  check_type(options.path);
+  check_shape(options.path, 1, options.block_bytes, transfer_bytes);
+  std::unique_ptr<storage_namespace> result(new storage_namespace);
+  if (options.direct) {
+    result->open_direct(options);
+  } else {
+    result->file_ = open(options.path.c_str(), (options.writable ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+    if (result->file_ < 0) refuse_to_open(options.path, errno);
+  }
+  const u64 bytes = size_of(options.path, result->file_);
+  check_shape(options.path, bytes, options.block_bytes, transfer_bytes);
+  result->shape_ = {bytes, options.block_bytes, !options.writable};
+  if (map && !options.direct) result->map_ = page_cache_map::create(result->file_, bytes);
+  return result;
+}
+
+std::unique_ptr<storage_namespace> storage_namespace::over_memory(std::span<std::byte> memory, u32 block_bytes,
+                                                                  u64 transfer_bytes) {
+  check_shape("memory", memory.size(), block_bytes, transfer_bytes);
+  std::unique_ptr<storage_namespace> result(new storage_namespace);
+  result->shape_ = {memory.size(), block_bytes, false};
+  result->memory_ = memory.data();
+  return result;
+}
+
+storage_namespace::~storage_namespace() {
+  if (file_ >= 0) close(file_);
+  if (tail_file_ >= 0) close(tail_file_);
+}
+
+}  // namespace penstock::far_side

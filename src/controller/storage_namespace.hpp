@@ -1,0 +1,50 @@
+// What a namespace of the software controller lies in: an opened file or block device, or memory.
+#pragma once
+
+#include "command_decoder.hpp"
+#include "page_cache_map.hpp"
+
+#include "penstock/host/software_controller.hpp"
+
+#include <memory>
+
+namespace penstock::far_side {
+
+/// Owns its file descriptors and its mapping. Its size is fixed when it is opened; bytes past the end of the file read as zeros and
+/// are not written, as with a shared mapping: a file never grows by being used.
+class storage_namespace {
+ public:
+  /// Throws penstock::error as software_controller::add_namespace says.
+  static std::unique_ptr<storage_namespace> open_file(file_namespace const& options, bool map, u64 transfer_bytes);
+  static std::unique_ptr<storage_namespace> over_memory(std::span<std::byte> memory, u32 block_bytes, u64 transfer_bytes);
+  ~storage_namespace();
+  storage_namespace(storage_namespace const&) = delete;
+  storage_namespace& operator=(storage_namespace const&) = delete;
+
+  namespace_shape const& shape() const { return shape_; }
+  std::byte* memory() const { return memory_; }  ///< nullptr: a file
+  page_cache_map* map() const { return map_.get(); }
+  int file() const { return file_; }
+  /// For a write that ends where the file does, inside of a block: O_DIRECT moves whole blocks only, so this one is without it.
+  int tail_file() const { return tail_file_; }
+  /// Direct transfers need addresses and lengths that are multiples of this; 1 where none is needed.
+  u64 memory_alignment() const { return memory_alignment_; }
+  bool direct() const { return direct_; }
+
+  /// How many of `bytes` at `offset` the file has.
+  u64 valid_bytes(u64 offset, u64 bytes) const { return offset + bytes <= shape_.bytes ? bytes : shape_.bytes - offset; }
+
+ private:
+  storage_namespace() = default;
+  void open_direct(file_namespace const& options);
+
+  namespace_shape shape_;
+  std::byte* memory_ = nullptr;
+  int file_ = -1;
+  int tail_file_ = -1;
+  bool direct_ = false;
+  u64 memory_alignment_ = 1;
+  std::unique_ptr<page_cache_map> map_;
+};
+
+}  // namespace penstock::far_side

@@ -1,0 +1,86 @@
+#include "device/cache_test_body.hpp"
+
+#include "penstock/host/software_controller.hpp"
+#include "support/cache_fixture.hpp"
+#include "support/run_everywhere.hpp"
+
+namespace penstock::test {
+namespace {
+
+struct cache_case {
+  cache_shape shape;
+  bool pins = false;
+  bool ahead = false;
+  u32 hot = 0;
+};
+
+template <class Body>
+struct on_fresh_cache : Body {
+  executor* on = nullptr;
+  controller* owner = nullptr;
+  cache_shape shape;
+  std::shared_ptr<cache_fixture> fixture;
+
+  void prepare(run_shape) {
+    fixture.reset();
+    fixture = std::make_shared<cache_fixture>(*on, *owner, 1, shape);
+    this->words = fixture->words();
+    if constexpr (requires { this->bytes; }) this->bytes = fixture->bytes();
+  }
+  void verify(check_report& report, run_shape) { fixture->check_at_rest(report); }
+};
+
+model_options shuffled() {
+  model_options options;
+  options.faults.reorder = true;
+  options.faults.poison_fetched = true;
+  return options;
+}
+
+class cache_reads_test : public testing::TestWithParam<cache_case> {};
+
+TEST_P(cache_reads_test, every_read_gives_the_bytes_that_lie_there) {
+  const cache_case test = GetParam();
+  stamped_media media(test.shape.media_bytes);
+  model_controller model(shuffled());
+  model.add_namespace(media.bytes());
+  const auto on = open_executor("cpu", 1);
+  on_fresh_cache<cached_reads_body> body;
+  body.on = on.get();
+  body.owner = &model;
+  body.shape = test.shape;
+  body.rounds = 24;
+  body.hot = test.hot;
+  body.pins = test.pins;
+  body.ahead = test.ahead;
+  run_everywhere(body, {.lone_threads = 4, .warps = 2, .partitions = 3});
+}
+
+// From one frame that everyone fights for to frames for all; several line sizes; through bounce buffers; few hot lines.
+INSTANTIATE_TEST_SUITE_P(
+    shapes, cache_reads_test,
+    testing::Values(cache_case{{.frames = 1}}, cache_case{{.frames = 2}}, cache_case{{.frames = 8}},
+                    cache_case{{.frames = 8, .bounce = true}}, cache_case{{.frames = 8, .queues = 1, .depth = 2}},
+                    cache_case{{.frames = 8, .queues = 3, .depth = 2, .bounce = true}},
+                    cache_case{{.frames = 96}, true}, cache_case{{.frames = 96, .bounce = true}, true},
+                    cache_case{{.frames = 16, .line_bytes = 4096, .media_bytes = 1 << 18}, false, true},
+                    cache_case{{.frames = 8, .line_bytes = 16384, .media_bytes = 1 << 19}, false, true},
+                    cache_case{{.frames = 64, .bounce = true}, false, true},
+                    cache_case{{.frames = 200}, false, true}, cache_case{{.frames = 4}, false, false, 3},
+                    cache_case{{.frames = 1}, false, false, 2}));
+
+TEST(cache, pins_of_a_group_are_all_or_nothing) {
+  stamped_media media(1 << 16);
+  model_controller model(shuffled());
+  model.add_namespace(media.bytes());
+  const auto on = open_executor("cpu", 1);
+  on_fresh_cache<pins_together_body> body;
+  body.on = on.get();
+  body.owner = &model;
+  body.shape = {.frames = 96};  // three warps of 32 lines: enough for any two at once
+  body.rounds = 10;
+  run_everywhere(body, {.lone_threads = 4, .warps = 3, .partitions = 3});
+}
+
+}  // namespace
+}  // namespace penstock::test
