@@ -1,0 +1,168 @@
+// Graph folders for Python: functions of penstock._native whose names start with graph_; penstock.graph wraps them. All of them
+// release the interpreter while they work, and a callback or Ctrl-C can stop them between two reports of progress.
+#include "apps/graph/array_edges.hpp"
+#include "apps/graph/bfs_reference.hpp"
+#include "apps/graph/folder_writer.hpp"
+#include "apps/graph/gap_serialized.hpp"
+#include "apps/graph/generator.hpp"
+#include "apps/graph/text_edge_list.hpp"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+namespace penstock::graph {
+namespace {
+
+namespace nb = nanobind;
+using namespace nanobind::literals;
+
+template <class T>
+using array_1d = nb::ndarray<T const, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+/// Calls `callback(done, total)` if there is one and lets Python handle signals; a Python exception stops the work.
+progress_fn progress_of(nb::object const& callback) {
+  return [callback = callback.ptr()](u64 done, u64 total) {
+    nb::gil_scoped_acquire const gil;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    if (callback != Py_None) nb::borrow(callback)(done, total);
+  };
+}
+
+build_options options_of(bool symmetrise, bool simple, unsigned threads, u64 budget) {
+  build_options options;
+  options.symmetrise = symmetrise;
+  options.drop_duplicates = options.drop_self_loops = simple;
+  options.threads = threads;
+  if (budget != 0) options.budget_bytes = budget;
+  return options;
+}
+
+void generate(std::string const& target, std::string const& text, u64 seed, bool weighted, unsigned threads, u64 budget,
+              nb::object const& progress) {
+  generator_spec spec = parse_generator(text);
+  spec.seed = seed;
+  spec.weighted = weighted;
+  progress_meter meter(progress_of(progress));
+  nb::gil_scoped_release const released;
+  graph_origin const origin{.directed = false, .source = to_string(spec)};
+  write_graph(generator(spec), target, origin, options_of(true, true, threads, budget), meter);
+}
+
+void convert_text(std::string const& target, std::string const& input, bool weighted, bool directed, bool simple,
+                  unsigned threads, u64 budget, nb::object const& progress) {
+  progress_meter meter(progress_of(progress));
+  nb::gil_scoped_release const released;
+  meter.phase(0, 200);
+  text_edge_list const edges(byte_input(file::open(input)), weighted, worker_count(threads), meter);
+  graph_origin const origin{.directed = directed, .source = input};
+  write_graph(edges, target, origin, options_of(!directed, simple, threads, budget), meter, 200);
+}
+
+void convert_gap(std::string const& target, std::string const& input, bool weighted, bool simple, unsigned threads, u64 budget,
+                 nb::object const& progress) {
+  progress_meter meter(progress_of(progress));
+  nb::gil_scoped_release const released;
+  gap_serialized const edges(byte_input(file::open(input)), weighted);
+  graph_origin const origin{.directed = edges.directed(), .source = input};
+  write_graph(edges, target, origin, options_of(false, simple, threads, budget), meter);
+}
+
+template <class Id>
+void build(std::string const& target, u64 vertices, array_1d<Id> const& from, array_1d<Id> const& to, nb::object const& weights,
+           std::vector<std::string> const& names, bool directed, bool symmetrise, bool simple, std::string const& source,
+           unsigned threads, u64 budget, nb::object const& progress) {
+  std::span<u32 const> weight_bytes;
+  weight_type type = weight_type::none;
+  auto const take = [&](auto const& array, weight_type of) {
+    weight_bytes = {reinterpret_cast<u32 const*>(array.data()), array.size()};
+    type = of;
+  };
+  if (array_1d<std::int32_t> ints; !weights.is_none() && nb::try_cast(weights, ints, false))
+    take(ints, weight_type::int32);
+  else if (array_1d<float> reals; !weights.is_none() && nb::try_cast(weights, reals, false))
+    take(reals, weight_type::float32);
+  else if (!weights.is_none())
+    throw_bad_input("create", target, "weights are no contiguous int32 or float32 array: convert them");
+  if (from.size() != to.size() || (type != weight_type::none && weight_bytes.size() != from.size()))
+    throw_bad_input("create", target, "the arrays of edges differ in length: give one value of each per edge");
+  progress_meter meter(progress_of(progress));
+  nb::gil_scoped_release const released;
+  array_edges<Id> const edges(vertices, {from.data(), from.size()}, {to.data(), to.size()}, weight_bytes, type, source);
+  graph_origin const origin{.directed = directed, .source = source, .names = names};
+  write_graph(edges, target, origin, options_of(symmetrise, simple, threads, budget), meter);
+}
+
+nb::dict describe_place(array_place const& place) {
+  nb::dict d;
+  d["path"] = place.path;
+  d["data_offset"] = place.data_offset;
+  d["dtype"] = std::string(place.kind == 'f' ? "float" : "int") + std::to_string(place.item_bytes * 8);
+  d["count"] = place.count;
+  return d;
+}
+
+nb::dict open(std::string const& path, bool validate_edges, unsigned threads, nb::object const& progress) {
+  progress_meter meter(progress_of(progress));
+  graph_folder const graph = [&] {
+    nb::gil_scoped_release const released;
+    graph_folder opened = graph_folder::open(path);
+    if (validate_edges) opened.validate_edges(threads, meter);
+    return opened;
+  }();
+  nb::dict d;
+  d["path"] = graph.path();
+  d["vertices"] = graph.vertices();
+  d["edges"] = graph.edges();
+  d["directed"] = graph.directed();
+  d["source"] = graph.source();
+  d["names_path"] = graph.names_path();
+  d["edges_place"] = describe_place(graph.edges_place());
+  d["weights_place"] = graph.weights_place() ? nb::object(describe_place(*graph.weights_place())) : nb::none();
+  return d;
+}
+
+nb::ndarray<nb::numpy, std::int32_t, nb::ndim<1>> depths(std::string const& path, u64 source, nb::object const& progress) {
+  progress_meter meter(progress_of(progress));
+  auto found = [&] {
+    nb::gil_scoped_release const released;
+    return std::make_unique<std::vector<std::int32_t>>(bfs_depths(graph_folder::open(path), source, meter));
+  }();
+  auto* const owned = found.release();
+  nb::capsule const owner(owned, [](void* p) noexcept { delete static_cast<std::vector<std::int32_t>*>(p); });
+  return {owned->data(), {owned->size()}, owner};
+}
+
+template <class Parent>
+std::string verify(std::string const& path, u64 source, array_1d<Parent> const& parents, nb::object const& progress) {
+  progress_meter meter(progress_of(progress));
+  nb::gil_scoped_release const released;
+  return verify_bfs(graph_folder::open(path), source, std::span<Parent const>(parents.data(), parents.size()), meter);
+}
+
+template <class Id>
+void bind_arrays(nb::module_& m) {
+  m.def("graph_build", &build<Id>, "target"_a, "vertices"_a, "from_"_a.noconvert(), "to"_a.noconvert(), "weights"_a.none(),
+        "names"_a, "directed"_a, "symmetrise"_a, "simple"_a, "source"_a, "threads"_a = 0, "budget"_a = 0,
+        "progress"_a = nb::none());
+  m.def("graph_verify_bfs", &verify<Id>, "path"_a, "source"_a, "parents"_a.noconvert(), "progress"_a = nb::none());
+}
+
+}  // namespace
+
+void bind_graph(nb::module_& m) {
+  m.def("graph_normalise_generator", [](std::string const& text) { return to_string(parse_generator(text)); }, "text"_a);
+  m.def("graph_generate", &generate, "target"_a, "spec"_a, "seed"_a = 1, "weighted"_a = false, "threads"_a = 0, "budget"_a = 0,
+        "progress"_a = nb::none());
+  m.def("graph_convert_text", &convert_text, "target"_a, "input"_a, "weighted"_a, "directed"_a = true, "simple"_a = false,
+        "threads"_a = 0, "budget"_a = 0, "progress"_a = nb::none());
+  m.def("graph_convert_gap", &convert_gap, "target"_a, "input"_a, "weighted"_a, "simple"_a = false, "threads"_a = 0,
+        "budget"_a = 0, "progress"_a = nb::none());
+  m.def("graph_open", &open, "path"_a, "validate_edges"_a = false, "threads"_a = 0, "progress"_a = nb::none());
+  m.def("graph_bfs_depths", &depths, "path"_a, "source"_a, "progress"_a = nb::none());
+  bind_arrays<std::int32_t>(m);
+  bind_arrays<std::int64_t>(m);
+}
+
+}  // namespace penstock::graph

@@ -1,0 +1,74 @@
+"""The functions of the extension module that this package uses, with their types."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypedDict, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+Progress = Callable[[int, int], object]
+"""Gets (done, total) with 0 <= done <= total a few times a second; what it raises stops the work."""
+
+Array = NDArray[Any]
+
+
+class ArrayPlace(TypedDict):
+    """Where an array's bytes lie: `count` items of `dtype`, from byte `data_offset` of the file `path`."""
+
+    path: str
+    data_offset: int
+    dtype: str
+    count: int
+
+
+class FolderFacts(TypedDict):
+    """What graph_open tells; `names_path` is empty where the vertices have no names."""
+
+    path: str
+    vertices: int
+    edges: int
+    directed: bool
+    source: str
+    names_path: str
+    edges_place: ArrayPlace
+    weights_place: ArrayPlace | None
+
+
+class Native(Protocol):
+    """All raise ValueError or penstock.Error; 0 threads or budget is the default."""
+
+    def graph_normalise_generator(self, text: str) -> str: ...
+
+    def graph_generate(
+        self, target: str, spec: str, *, seed: int, weighted: bool, threads: int, progress: Progress | None
+    ) -> None: ...
+
+    def graph_convert_text(
+        self, target: str, input: str, *, weighted: bool, directed: bool = True, simple: bool = False,
+        threads: int, budget: int = 0, progress: Progress | None,
+    ) -> None: ...  # fmt: skip
+
+    def graph_convert_gap(
+        self, target: str, input: str, *, weighted: bool, simple: bool = False, threads: int,
+        budget: int = 0, progress: Progress | None,
+    ) -> None: ...  # fmt: skip
+
+    def graph_build(
+        self, target: str, *, vertices: int, from_: Array, to: Array, weights: Array | None,
+        names: Sequence[str], directed: bool, symmetrise: bool, simple: bool, source: str, threads: int,
+        budget: int = 0, progress: Progress | None,
+    ) -> None: ...  # fmt: skip
+
+    def graph_open(
+        self, path: str, *, validate_edges: bool, threads: int = 0, progress: Progress | None = None
+    ) -> FolderFacts: ...
+
+    def graph_bfs_depths(self, path: str, source: int, progress: Progress | None) -> NDArray[np.int32]: ...
+
+    def graph_verify_bfs(self, path: str, source: int, parents: Array, progress: Progress | None) -> str: ...
+
+
+native = cast(Native, importlib.import_module("penstock._native"))

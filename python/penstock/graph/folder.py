@@ -1,0 +1,166 @@
+"""Graph folders: opening, making from arrays, and checking a search's answer."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._binding import Array, ArrayPlace, FolderFacts, Progress, native
+
+
+@dataclass(frozen=True)
+class GraphFolder:
+    """An opened and checked graph folder.
+
+    path: the folder.
+    vertices, edges: numbers of vertices and of stored neighbours (an undirected edge counts twice).
+    directed: False when every edge is stored in both directions.
+    source: how the graph was made, for people.
+    edges_place, weights_place: file, byte offset, dtype and length of the two arrays; no weights: None.
+    names_path: file with one name per line and vertex, or None.
+    """
+
+    path: Path
+    vertices: int
+    edges: int
+    directed: bool
+    source: str
+    edges_place: ArrayPlace
+    weights_place: ArrayPlace | None
+    names_path: Path | None
+
+    @property
+    def edge_dtype(self) -> np.dtype[np.signedinteger]:
+        """int32 or int64."""
+        return np.dtype(self.edges_place["dtype"])
+
+    @cached_property
+    def names(self) -> list[str] | None:
+        """The vertices' names in order, or None. Raises ValueError when there is not one for each."""
+        if self.names_path is None:
+            return None
+        names = self.names_path.read_text(encoding="utf-8", errors="surrogateescape").split("\n")[:-1]
+        if len(names) != self.vertices:
+            counts = f"{len(names)} names for {self.vertices} vertices"
+            raise ValueError(f"open {self.names_path}: {counts}: convert the graph again")
+        return names
+
+    def offsets(self) -> NDArray[np.uint64]:
+        """Map offsets.npy, read-only: uint64, shape (vertices + 1,).
+
+        Vertex v has the edges from offsets[v] up to, not including, offsets[v + 1].
+        """
+        return _map(self.path / "offsets.npy")
+
+    def edge_array(self) -> NDArray[np.signedinteger]:
+        """Map edges.npy, read-only: shape (edges,), int32 or int64."""
+        return _map(self.path / "edges.npy")
+
+    def weight_array(self) -> Array | None:
+        """Map weights.npy, read-only: shape (edges,), int32 or float32; None without weights."""
+        return _map(self.path / "weights.npy") if self.weights_place else None
+
+    def bfs_depths(self, source: int, *, progress: Progress | None = None) -> NDArray[np.int32]:
+        """Depths by a serial search from `source`: int32, shape (vertices,), -1 where there is no path.
+
+        Raises ValueError when `source` is no vertex or an edge leads out of the graph.
+        """
+        return native.graph_bfs_depths(str(self.path), source, progress)
+
+    def verify_bfs(self, source: int, parents: Array, *, progress: Progress | None = None) -> str:
+        """Check a search's answer by GAP's rules.
+
+        parents: int32 or int64, shape (vertices,); negative where the search did not arrive.
+        Returns an empty string, or one sentence on the first vertex that breaks a rule.
+        Raises ValueError when `source` is no vertex or `parents` does not fit.
+        """
+        if not 0 <= source < self.vertices:
+            raise ValueError(
+                f"bfs {self.path}: source {source} is no vertex: the graph has {self.vertices}, from 0"
+            )
+        if parents.ndim != 1 or parents.dtype not in (np.dtype(np.int32), np.dtype(np.int64)):
+            raise ValueError(
+                f"verify {self.path}: parents of dtype {parents.dtype}, shape {parents.shape}: "
+                "give one dimension of int32 or int64"
+            )
+        return native.graph_verify_bfs(str(self.path), source, np.ascontiguousarray(parents), progress)
+
+
+def _map(path: Path) -> Array:
+    array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+    return array
+
+
+def _from_facts(facts: FolderFacts) -> GraphFolder:
+    return GraphFolder(
+        path=Path(facts["path"]),
+        vertices=facts["vertices"],
+        edges=facts["edges"],
+        directed=facts["directed"],
+        source=facts["source"],
+        edges_place=facts["edges_place"],
+        weights_place=facts["weights_place"],
+        names_path=Path(facts["names_path"]) if facts["names_path"] else None,
+    )
+
+
+def open_folder(
+    path: str | os.PathLike[str], *, validate_edges: bool = False, progress: Progress | None = None
+) -> GraphFolder:
+    """Open a graph folder and check it; with `validate_edges`, read all edges, too: each must be a vertex.
+
+    Raises ValueError when something does not fit, penstock.Error when a file is missing or cannot be read.
+    """
+    return _from_facts(native.graph_open(os.fspath(path), validate_edges=validate_edges, progress=progress))
+
+
+def write_folder(
+    path: str | os.PathLike[str],
+    vertices: int,
+    from_: Array,
+    to: Array,
+    *,
+    weights: Array | None = None,
+    names: Sequence[str] | None = None,
+    directed: bool = True,
+    symmetrise: bool = False,
+    simple: bool = False,
+    source: str = "arrays",
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> GraphFolder:
+    """Make the graph folder `path`, all at once or not at all, from a list of edges.
+
+    from_, to: integers in [0, vertices), shape (n,). weights: int32 or float32, shape (n,).
+    names: one string without newline per vertex.
+    symmetrise: store each edge in both directions. simple: drop self loops and all but one of equal edges.
+    Raises ValueError when the arrays do not fit together, penstock.Error when the folder cannot be written.
+    """
+    wide = vertices >= 2**31 or any(a.dtype.itemsize > 4 or a.dtype == np.uint32 for a in (from_, to))
+    id_type = np.int64 if wide else np.int32
+    for array in (from_, to):
+        if array.ndim != 1 or array.dtype.kind not in "iu":
+            raise ValueError(
+                f"create {path}: edges of dtype {array.dtype}, shape {array.shape}: give integers, shape (n,)"
+            )
+    native.graph_build(
+        os.fspath(path),
+        vertices=vertices,
+        from_=np.ascontiguousarray(from_, dtype=id_type),
+        to=np.ascontiguousarray(to, dtype=id_type),
+        weights=None if weights is None else np.ascontiguousarray(weights),
+        names=list(names or ()),
+        directed=directed,
+        symmetrise=symmetrise,
+        simple=simple,
+        source=source,
+        threads=threads or 0,
+        progress=progress,
+    )
+    return open_folder(path)

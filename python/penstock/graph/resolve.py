@@ -1,0 +1,171 @@
+"""What a user calls a graph, turned into a folder: opened as it is, or made once and kept in a cache."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from penstock.errors import Error
+
+from . import debian, sparse
+from ._binding import Progress, native
+from .folder import GraphFolder, open_folder, write_folder
+
+FORMAT = 1
+"""Part of every cache key: raised when conversion changes, so that old folders are made again."""
+
+SUFFIXES = (".el", ".wel", ".sg", ".wsg", ".mtx", ".mtx.gz", ".mtx.bz2", ".npz")
+REMEDY = f"give a graph folder, a file ({', '.join(SUFFIXES)}), kron:SCALE, urand:SCALE or debian"
+
+Make = Callable[[str], object]
+
+
+def default_cache_dir() -> Path:
+    """$PENSTOCK_CACHE if it is set, else ~/.cache/penstock/graphs ($XDG_CACHE_HOME is respected)."""
+    if chosen := os.environ.get("PENSTOCK_CACHE"):
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "penstock" / "graphs"
+
+
+def resolve(
+    spec: str | os.PathLike[str],
+    *,
+    cache_dir: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+    threads: int | None = None,
+    weighted: bool = False,
+) -> GraphFolder:
+    """Find or make the graph folder for `spec`.
+
+    spec: a graph folder; a file whose name ends in .el, .wel, .sg, .wsg, .mtx or .npz; kron:SCALE[:DEGREE] or
+        urand:SCALE[:DEGREE]; debian, or debian:depends without Recommends and Suggests.
+    cache_dir: where made folders are kept; default_cache_dir() unless given.
+    progress: called with (done, total); what it raises, and Ctrl-C, stop the work and leave nothing behind.
+    threads: for the conversion; all processors unless given. The result does not depend on it.
+    weighted: give generated graphs weights. Files keep the weights that they have.
+    Raises ValueError for what cannot be a graph, penstock.Error when the machine refuses; one sentence each.
+    """
+    text = os.fspath(spec)
+    if threads is not None and threads < 1:
+        raise ValueError(f"convert {text}: {threads} threads: give at least 1")
+    cache = Path(cache_dir) if cache_dir is not None else default_cache_dir()
+    workers = threads or 0
+    if text.startswith(("kron:", "urand:")):
+        return _generated(text, cache, progress, workers, weighted)
+    if text in ("debian", "debian:depends"):
+        return _debian(text, cache, progress, workers)
+    path = Path(text)
+    if path.is_dir():
+        return open_folder(path)
+    return _converted(path, cache, progress, workers)
+
+
+def _generated(
+    text: str, cache: Path, progress: Progress | None, threads: int, weighted: bool
+) -> GraphFolder:
+    name = native.graph_normalise_generator(text)
+    kept = cache / f"{name.replace(':', '-')}{'-weighted' if weighted else ''}-v{FORMAT}"
+
+    def make(target: str) -> None:
+        native.graph_generate(target, name, seed=1, weighted=weighted, threads=threads, progress=progress)
+
+    return _cached(kept, make)
+
+
+def _debian(text: str, cache: Path, progress: Progress | None, threads: int) -> GraphFolder:
+    lists = debian.package_lists()
+    fields = debian.ALL if text == "debian" else debian.STRONG
+
+    def make(target: str) -> None:
+        graph, names = debian.read_debian(lists, fields)
+        source = f"{', '.join(fields)} in {', '.join(path.name for path in lists)}"
+        _write(target, graph, source, names, threads, progress)
+
+    return _cached(cache / f"{text.replace(':', '-')}-{_key(lists)}", make)
+
+
+def _converted(path: Path, cache: Path, progress: Progress | None, threads: int) -> GraphFolder:
+    suffix = next((s for s in sorted(SUFFIXES, key=len, reverse=True) if path.name.lower().endswith(s)), None)
+    text = str(path)
+    if not os.path.lexists(path):
+        raise Error(f"open {text}: no such file or graph: {REMEDY}", errno.ENOENT)
+    if suffix is None:
+        raise ValueError(f"open {text}: no known kind of graph file: {REMEDY}")
+
+    def make(target: str) -> None:
+        if suffix in (".el", ".wel"):
+            native.graph_convert_text(
+                target, text, weighted=suffix == ".wel", threads=threads, progress=progress
+            )
+        elif suffix in (".sg", ".wsg"):
+            native.graph_convert_gap(
+                target, text, weighted=suffix == ".wsg", threads=threads, progress=progress
+            )
+        else:
+            graph = sparse.read_npz(text) if suffix == ".npz" else sparse.read_mtx(text)
+            _write(target, graph, text, None, threads, progress)
+
+    stem = re.sub(r"[^A-Za-z0-9._-]", "_", path.name)[:100].lstrip(".")
+    return _cached(cache / f"{stem}-{_key([path])}", make)
+
+
+def _write(
+    target: str,
+    graph: sparse.CoordinateGraph,
+    source: str,
+    names: list[str] | None,
+    threads: int,
+    progress: Progress | None,
+) -> None:
+    write_folder(
+        target,
+        graph.vertices,
+        graph.from_,
+        graph.to,
+        weights=graph.weights,
+        names=names,
+        directed=graph.directed,
+        source=source,
+        threads=threads,
+        progress=progress,
+    )
+
+
+def _key(paths: Iterable[Path]) -> str:
+    """Changes when one of the files does. Raises penstock.Error when one cannot be looked at."""
+    digest = hashlib.sha256(f"format {FORMAT}".encode())
+    for path in paths:
+        try:
+            about = path.stat()
+        except OSError as error:
+            code = error.errno or 0
+            sentence = f"open {path}: {os.strerror(code)}: check the path and its permissions"
+            raise Error(sentence, code) from error
+        digest.update(os.fsencode(path.resolve()) + f"\0{about.st_size}\0{about.st_mtime_ns}\0".encode())
+    return digest.hexdigest()[:16]
+
+
+def _cached(kept: Path, make: Make) -> GraphFolder:
+    """Open `kept`, or make it.
+
+    What is there but damaged is ours to replace: the cache holds nothing that cannot be made again.
+    """
+    if kept.is_dir():
+        try:
+            return open_folder(kept)
+        except (ValueError, Error) as error:
+            if isinstance(error, Error) and error.errno != errno.ENOENT:
+                raise
+            shutil.rmtree(kept, ignore_errors=True)
+    try:
+        make(str(kept))
+    except ValueError:
+        # Another process may have made it between our look and our start.
+        if not kept.is_dir():
+            raise
+    return open_folder(kept)
