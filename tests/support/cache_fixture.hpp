@@ -39,6 +39,7 @@ class cache_fixture {
 
   /// Prefetches may still be in flight when a body ends; whoever looks at the entries waits for them first.
   void settle() {
+    // REQUIRES: the CPU executor, whose memory the host reads in place.
     const lone_thread g;
     line_cache_view const& view = cache_->view();
     backoff wait(10 * one_second_ns);

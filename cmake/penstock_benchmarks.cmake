@@ -1,0 +1,16 @@
+# Every benchmarks/*.cpp, and with CUDA every *.cu, is one program.
+
+file(GLOB benchmark_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/benchmarks/*.cpp)
+if(PENSTOCK_HAS_CUDA)
+  file(GLOB cuda_benchmark_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/benchmarks/*.cu)
+  list(APPEND benchmark_sources ${cuda_benchmark_sources})
+endif()
+add_library(penstock_benchmark_harness STATIC ${PROJECT_SOURCE_DIR}/benchmarks/harness/json_line.cpp)
+target_include_directories(penstock_benchmark_harness PUBLIC ${PROJECT_SOURCE_DIR}/benchmarks)
+penstock_warnings(penstock_benchmark_harness)
+foreach(source IN LISTS benchmark_sources)
+  get_filename_component(name ${source} NAME_WE)
+  add_executable(${name}_benchmark ${source})
+  target_link_libraries(${name}_benchmark PRIVATE penstock_apps penstock_benchmark_harness)
+  penstock_warnings(${name}_benchmark)
+endforeach()

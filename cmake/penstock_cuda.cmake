@@ -1,0 +1,42 @@
+# Sets PENSTOCK_HAS_CUDA. CUDA's runtime is linked statically: a wheel asks for nothing but the driver, and only when used.
+
+set(PENSTOCK_HAS_CUDA OFF)
+if(NOT PENSTOCK_CUDA STREQUAL "OFF")
+  # Before the language is looked for: a compiler may refuse CMake's own choice of an architecture.
+  if(NOT CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES 80 90 100 CACHE STRING "CUDA architectures" FORCE)
+  endif()
+  set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
+
+  if(PENSTOCK_CUDA STREQUAL "ON")
+    enable_language(CUDA)
+  else()
+    include(CheckLanguage)
+    check_language(CUDA)
+    if(CMAKE_CUDA_COMPILER)
+      enable_language(CUDA)
+    else()
+      message(STATUS "nvcc not found: CPU executor only")
+    endif()
+  endif()
+  if(CMAKE_CUDA_COMPILER)
+    set(PENSTOCK_HAS_CUDA ON)
+    # A compiler younger than CMake is taken for one that knows no C++20.
+    if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
+      set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+    endif()
+    set(CMAKE_CUDA_STANDARD 20)
+    set(CMAKE_CUDA_EXTENSIONS OFF)
+  endif()
+endif()
+
+# PUBLIC, because it says which host functions the library has. No header's layout may depend on it.
+function(penstock_link_cuda target)
+  if(PENSTOCK_HAS_CUDA)
+    find_package(CUDAToolkit REQUIRED)
+    set(version ${CUDAToolkit_VERSION_MAJOR}.${CUDAToolkit_VERSION_MINOR})
+    target_compile_definitions(${target} PUBLIC PENSTOCK_HAS_CUDA=1 PENSTOCK_CUDA_VERSION="${version}")
+    target_compile_options(${target} PUBLIC "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-Xcompiler=-Wall>")
+    target_link_libraries(${target} PUBLIC CUDA::cudart_static)
+  endif()
+endfunction()

@@ -1,0 +1,19 @@
+# The Python module penstock._native.
+
+find_package(Python 3.10 REQUIRED COMPONENTS Interpreter Development.Module)
+if(NOT SKBUILD)
+  execute_process(COMMAND ${Python_EXECUTABLE} -m nanobind --cmake_dir OUTPUT_STRIP_TRAILING_WHITESPACE
+                  OUTPUT_VARIABLE nanobind_DIR)
+endif()
+find_package(nanobind CONFIG REQUIRED)
+
+file(GLOB binding_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/python/bindings/*.cpp)
+if(binding_sources)
+  nanobind_add_module(_native NB_STATIC ${binding_sources})
+  target_link_libraries(_native PRIVATE penstock_apps)
+  target_compile_definitions(_native PRIVATE PENSTOCK_VERSION="${PROJECT_VERSION}")
+  penstock_warnings(_native)
+  install(TARGETS _native LIBRARY DESTINATION penstock)
+else()
+  message(STATUS "python/bindings has no sources: no penstock._native")
+endif()

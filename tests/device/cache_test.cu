@@ -1,0 +1,54 @@
+#include "device/cache_test_body.hpp"
+
+#include "penstock/host/software_controller.hpp"
+#include "support/cache_fixture.hpp"
+#include "support/run_on_device.cuh"
+
+namespace penstock::test {
+namespace {
+
+constexpr u32 warps = 64;
+
+struct cache_case {
+  cache_shape shape;
+  u32 rounds = 4;
+  bool pins = false;
+  bool ahead = false;
+  u32 hot = 0;
+};
+
+void run_cached_reads(check_report& report, cache_case const& test) {
+  stamped_media media(test.shape.media_bytes);
+  model_options options;
+  options.threads = 2;
+  options.faults.reorder = true;
+  options.faults.poison_fetched = true;
+  model_controller model(options);
+  model.add_namespace(media.bytes());
+  const auto on = open_executor("cuda");
+  cache_fixture fixture(*on, model, 1, test.shape);
+  cached_reads_body body;
+  body.words = fixture.words();
+  body.bytes = fixture.bytes();
+  body.rounds = test.rounds;
+  body.hot = test.hot;
+  body.pins = test.pins;
+  body.ahead = test.ahead;
+  run_warps_on_device(body, report, warps);
+  fixture.cache().check_faults();
+  const cache_stats stats = fixture.cache().stats(0);
+  PENSTOCK_CHECK_EQ(report, stats.misses + stats.prefetches, stats.fills);
+}
+
+PENSTOCK_CUDA_TEST(cache_small) { run_cached_reads(report, {{.frames = 64, .depth = 64}, 2}); }
+PENSTOCK_CUDA_TEST(cache_roomy) { run_cached_reads(report, {{.frames = 4096, .media_bytes = 1 << 22, .queues = 4}, 8}); }
+PENSTOCK_CUDA_TEST(cache_prefetched) {
+  run_cached_reads(report, {{.frames = 8192, .media_bytes = 1 << 23, .queues = 8, .depth = 128}, 8, false, true});
+}
+PENSTOCK_CUDA_TEST(cache_pinned_lines) {
+  run_cached_reads(report, {{.frames = 8192, .line_bytes = 4096, .media_bytes = 1 << 26, .queues = 8}, 4, true});
+}
+PENSTOCK_CUDA_TEST(cache_hot_lines) { run_cached_reads(report, {{.frames = 8, .queues = 4}, 8, false, false, 16}); }
+
+}  // namespace
+}  // namespace penstock::test
