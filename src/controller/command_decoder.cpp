@@ -140,7 +140,8 @@ void check_rings(queue_rings const& rings, controller_limits const& limits) {
   for (const u32 entries : {rings.sq_entries, rings.cq_entries}) {
     if (entries < 2 || entries > limits.queue_entries) {
       throw_bad_input("attach", object,
-                      "a ring of " + std::to_string(entries) + " entries: ask for 2 to " + std::to_string(limits.queue_entries));
+                      "a ring of " + std::to_string(entries) + " entries: ask for 2 to " +
+                          std::to_string(limits.queue_entries));
     }
   }
   if (rings.sq == nullptr || rings.cq == nullptr || rings.sq_doorbell == nullptr || rings.cq_doorbell == nullptr) {

@@ -52,7 +52,8 @@ std::unique_ptr<page_cache_map> page_cache_map::create(int file, u64 bytes) {
   }
   madvise(address, bytes, MADV_RANDOM);  // a page that has left the cache must not bring its neighbours along
   install_fault_guard();
-  return std::unique_ptr<page_cache_map>(new page_cache_map(static_cast<std::byte*>(address), bytes, static_cast<chunk*>(table)));
+  auto* chunks = static_cast<chunk*>(table);
+  return std::unique_ptr<page_cache_map>(new page_cache_map(static_cast<std::byte*>(address), bytes, chunks));
 }
 
 page_cache_map::page_cache_map(std::byte* address, u64 bytes, chunk* chunks)

@@ -1,7 +1,7 @@
 // A file mapped shared and read-only, and a memory of which of its pages are in the page cache.
 //
-// mincore is asked for 64 pages at a time and its answer is believed for a second, so that a command costs no system call. A page
-// that left the page cache in between is still read correctly: the copy then waits for the disk.
+// mincore is asked for 64 pages at a time and its answer is believed for a second, so that a command costs no system call. A
+// page that left the page cache in between is still read correctly: the copy then waits for the disk.
 #pragma once
 
 #include "pieces.hpp"
@@ -20,7 +20,8 @@ class page_cache_map {
   page_cache_map(page_cache_map const&) = delete;
   page_cache_map& operator=(page_cache_map const&) = delete;
 
-  /// Whether [offset, offset + bytes) is in the page cache, as far as known at `now_ms` (of coarse_now_ms). REQUIRES: inside the file.
+  /// Whether [offset, offset + bytes) is in the page cache, as far as known at `now_ms` (of coarse_now_ms).
+  /// REQUIRES: inside the file.
   bool resident(u64 offset, u64 bytes, u32 now_ms);
 
   /// An engine has just read this range, so it is in the page cache now.

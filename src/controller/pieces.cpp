@@ -42,12 +42,14 @@ void zero_pieces(pieces const& to, u64 begin, u64 end) {
 
 void copy_to_pieces(pieces const& to, void const* from, u64 valid, u64 total, void const* next) {
   auto const* source = static_cast<std::byte const*>(from);
+  auto const* ahead = static_cast<std::byte const*>(next);
   const u64 whole = valid - valid % 8;
   for_each_piece(to, 0, whole, [&](std::byte* address, u64 bytes) {
-    if (next == nullptr) {
+    if (ahead == nullptr) {
       copy_into_frame(address, source, bytes);
     } else {
-      copy_and_prefetch(address, source, bytes, static_cast<std::byte const*>(next) + (source - static_cast<std::byte const*>(from)));
+      copy_and_prefetch(address, source, bytes, ahead);
+      ahead += bytes;
     }
     source += bytes;
   });

@@ -28,8 +28,8 @@ void for_each_piece(pieces const& data, u64 skip, u64 bytes, Visit&& visit) {
 }
 
 /// Fills the first `total` bytes: `valid` ones from `from`, zeros after them. REQUIRES: total a multiple of 8.
-/// `next` is where the next call will copy from, or nullptr: its lines are fetched meanwhile, without which a copy of random pages
-/// spends most of its time waiting for memory.
+/// `next` is where the next call will copy from, or nullptr: its cache lines are fetched meanwhile, without which a copy of
+/// random pages spends most of its time waiting for memory.
 void copy_to_pieces(pieces const& to, void const* from, u64 valid, u64 total, void const* next = nullptr);
 
 /// Copies the first `bytes` out. REQUIRES: bytes a multiple of 8, or `to` with room for the next one.

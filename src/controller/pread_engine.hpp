@@ -1,4 +1,5 @@
-// System calls on a pool of threads, for kernels or containers that refuse io_uring. One pool per controller, one engine per queue.
+// System calls on a pool of threads, for kernels or containers that refuse io_uring. One pool per controller, one engine per
+// queue.
 #pragma once
 
 #include "transfer.hpp"
@@ -35,8 +36,8 @@ class pread_pool {
   struct shared_state {
     std::mutex mutex;
     std::condition_variable work_came;
-    std::vector<job> jobs;  ///< a ring buffer would save little: jobs are taken from the front in batches
-    u64 first = 0;          ///< of `jobs` that is not taken yet
+    std::vector<job> jobs;
+    u64 first = 0;          ///< of `jobs`, those before it are taken
     bool stop = false;
     u32 running = 0;
   };

@@ -86,7 +86,8 @@ struct software_controller::state {
 
 software_controller::software_controller(software_options const& options) {
   if (options.max_queues == 0 || options.max_queues > 0xffff || options.max_queue_entries < 2) {
-    throw_bad_input("start", "software controller", "its limits allow no queue: ask for 1 to 65535 queues of 2 entries or more");
+    throw_bad_input("start", "software controller",
+                    "its limits allow no queue: ask for 1 to 65535 queues of 2 entries or more");
   }
   state_ = std::make_unique<state>(options);
 }

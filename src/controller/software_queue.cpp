@@ -15,7 +15,8 @@ constexpr u32 commands_per_pass = 64;
 
 constexpr u64 transient_timeout_ns = 5 * one_second_ns;
 
-// A kernel writes to a frame while validated reads look at it. ThreadSanitizer takes that for a race, so its build reads elsewhere.
+// A kernel writes to a frame while validated reads look at it. ThreadSanitizer takes that for a race, so its build reads
+// elsewhere.
 #ifdef PENSTOCK_TSAN
 constexpr bool always_bounce = true;
 #else

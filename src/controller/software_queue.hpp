@@ -37,8 +37,8 @@ class software_queue final : public served_queue {
   bool quiesce(u64 deadline_ns) override;
 
  private:
-  /// A Read that needs no system call. It is kept until the next one is known, whose source is then fetched into the caches while
-  /// this one is copied; at the end of the pass at the latest.
+  /// A Read that needs no system call. It is kept until the next one is known, whose source is then fetched into the caches
+  /// while this one is copied; at the end of the pass at the latest.
   struct waiting_copy {
     bool any = false;
     u16 command_id = 0;

@@ -10,8 +10,8 @@
 
 namespace penstock::far_side {
 
-/// Owns its file descriptors and its mapping. Its size is fixed when it is opened; bytes past the end of the file read as zeros and
-/// are not written, as with a shared mapping: a file never grows by being used.
+/// Owns its file descriptors and its mapping. Its size is fixed when it is opened; bytes past the end of the file read as zeros
+/// and are not written, as with a shared mapping: a file never grows by being used.
 class storage_namespace {
  public:
   /// Throws penstock::error as software_controller::add_namespace says.

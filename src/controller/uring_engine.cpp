@@ -20,8 +20,8 @@ namespace {
 constexpr u32 most_registered = 256;
 constexpr u32 no_slot = 0xffffffffu;
 
-// Registers memory with one io_uring the first time that a command points into it. Not earlier: memory outlives the queues that use
-// it and no other, and a registration that outlived its memory would send data to pages that belong to something else.
+// Registers memory with one io_uring the first time that a command points into it. Not earlier: memory outlives the queues that
+// use it and no other, and a registration that outlived its memory would send data to pages that belong to something else.
 class registered_buffers {
  public:
   registered_buffers(io_uring& ring, buffer_list const* list) : ring_(ring), list_(list) {

@@ -1,5 +1,5 @@
-// System calls through one io_uring per queue: batched, and reaped without entering the kernel. Only where liburing is built in;
-// elsewhere create_uring_engine says so and the pread engine takes over.
+// System calls through one io_uring per queue: batched, and reaped without entering the kernel. Only where liburing is built
+// in; elsewhere create_uring_engine says so and the pread engine takes over.
 #pragma once
 
 #include "buffer_list.hpp"

@@ -139,7 +139,8 @@ TEST_P(controllers, refuse_what_they_do_not_know) {
   EXPECT_EQ(queue.run(buffer.read(1, block_count(content_) - 7)), nvme::code::lba_out_of_range);
   EXPECT_EQ(queue.run(buffer.write(1, block_count(content_))), nvme::code::lba_out_of_range);
   EXPECT_EQ(queue.run(buffer.read(1, ~u64{0} - 2)), nvme::code::lba_out_of_range);
-  command = nvme::transfer_command(nvme::opcode::read, 1, lba{0}, static_cast<u32>(far_side().limits().transfer_bytes / 512) + 1);
+  const auto too_many = static_cast<u32>(far_side().limits().transfer_bytes / 512) + 1;
+  command = nvme::transfer_command(nvme::opcode::read, 1, lba{0}, too_many);
   EXPECT_EQ(queue.run(command), nvme::code::invalid_field);
   EXPECT_EQ(queue.run(buffer.read(1, 0)), nvme::code::success) << "a refused command must not disturb the next one";
   EXPECT_EQ(bed_->stored(), content_);

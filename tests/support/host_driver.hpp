@@ -1,5 +1,5 @@
-// The host's half of a queue pair, for tests of controllers: one thread, one command at a time or many in flight, every wait with a
-// deadline. It believes nothing: phases, identifiers and the submission queue head are checked.
+// The host's half of a queue pair, for tests of controllers: one thread, one command at a time or many in flight, every wait
+// with a deadline. It believes nothing: phases, identifiers and the submission queue head are checked.
 #pragma once
 
 #include "penstock/core/atomic.hpp"

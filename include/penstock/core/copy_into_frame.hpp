@@ -25,7 +25,8 @@ PENSTOCK_FN inline void copy_into_frame(void* dst, void const* src, u64 bytes) {
   u64 left = bytes / sizeof(u64);
   // Four at a time in registers: an array of them would go through the stack, which halves the rate (g++ 12).
   for (; left >= 4; left -= 4, to += 4, from += 32) {
-    const u64 first = load_word(from), second = load_word(from + 8), third = load_word(from + 16), fourth = load_word(from + 24);
+    const u64 first = load_word(from), second = load_word(from + 8);
+    const u64 third = load_word(from + 16), fourth = load_word(from + 24);
     device_ref<u64>(to[0]).store(first, release);
     device_ref<u64>(to[1]).store(second, release);
     device_ref<u64>(to[2]).store(third, release);

@@ -11,8 +11,8 @@
 
 namespace penstock {
 
-/// What goes wrong, and how often. Each command draws once from a generator seeded with `seed`, its queue and its number there, so
-/// a run with the same commands in the same order fails the same way.
+/// What goes wrong, and how often. Each command has a generator of its own, seeded with `seed`, its queue and its number there,
+/// and draws for each fault from it: a run with the same commands in the same order fails the same way.
 struct fault_plan {
   u64 seed = 0;
   double error = 0;          ///< share of commands that end with one of `error_codes`, data untouched

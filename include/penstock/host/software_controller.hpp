@@ -1,8 +1,8 @@
 // The default controller: host threads that serve files, block devices and memory as NVMe namespaces. Needs no root, no module.
 //
 // Each queue has a server of its own (ring state, an io_uring instance or a share of the pread pool), so queues share no lock.
-// A Read whose bytes are in the page cache is copied from a mapping; any other is handed to io_uring (or to the pool) and the ring
-// goes on. Served by `threads` threads, queue q by thread q mod threads, or with threads = 0 inside whoever polls.
+// A Read whose bytes are in the page cache is copied from a mapping; any other is handed to io_uring (or to the pool) and the
+// ring goes on. Served by `threads` threads, queue q by thread q mod threads, or with threads = 0 inside whoever polls.
 #pragma once
 
 #include "penstock/host/controller.hpp"
@@ -50,15 +50,16 @@ class software_controller final : public controller {
   ~software_controller() override;
 
   /// Adds a namespace and gives its identifier, counted from 1. The last block of a file whose size is no multiple of the block
-  /// size reads as zeros past the end, and what is written there is dropped: the file keeps its size. Throws penstock::error with
-  /// path, reason, remedy. REQUIRES: before the first attach.
+  /// size reads as zeros past the end, and what is written there is dropped: the file keeps its size. Throws penstock::error
+  /// with path, reason, remedy. REQUIRES: before the first attach.
   u32 add_namespace(file_namespace const& file);
 
   /// The same over memory, which the caller keeps alive.
   u32 add_namespace(std::span<std::byte> memory, u32 block_bytes = 512);
 
   void attach(queue_rings const& rings) override;
-  /// Throws penstock::error (world, ETIMEDOUT) if a system call has not come back after 30 s; the queue's memory must then be kept.
+  /// Throws penstock::error (world, ETIMEDOUT) if a system call has not come back after 30 s; the queue's memory must then be
+  /// kept.
   void detach(u16 queue) override;
   void poll(u16 queue) override;
   void add_buffer(void* memory, u64 bytes) override;
@@ -72,7 +73,8 @@ class software_controller final : public controller {
   std::unique_ptr<state> state_;
 };
 
-/// Whether this kernel lets this process use io_uring; where not, `reason` says why (an errno's text, or how Penstock was built).
+/// Whether this kernel lets this process use io_uring; where not, `reason` says why (an errno's text, or how Penstock was
+/// built).
 bool io_uring_usable(std::string* reason = nullptr);
 
 }  // namespace penstock
