@@ -34,8 +34,7 @@ void set_page_cache(std::string const& folder, bool warm) {
   if (file < 0) return;
   if (warm) {
     std::string buffer(1 << 20, '\0');
-    while (read(file, buffer.data(), buffer.size()) > 0) {
-    }
+    while (read(file, buffer.data(), buffer.size()) > 0) {}
   } else {
     fdatasync(file);
     posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);

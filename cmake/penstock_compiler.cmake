@@ -2,6 +2,10 @@
 
 add_library(penstock_warning_flags INTERFACE)
 set(warning_flags -Wall -Wextra -Wconversion -Wshadow)
+# GCC 12 takes "text" + std::string for an overlapping copy.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  list(APPEND warning_flags -Wno-restrict)
+endif()
 if(PENSTOCK_WERROR)
   list(APPEND warning_flags -Werror)
 endif()

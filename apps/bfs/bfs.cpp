@@ -43,8 +43,9 @@ io_engine parse_engine(std::string const& name) {
 u64 choose_source(graph::graph_folder const& graph, std::optional<u64> asked) {
   if (asked) {
     if (*asked < graph.vertices()) return *asked;
-    throw_bad_input("search", graph.path(), "source " + std::to_string(*asked) + ": its vertices are numbered 0 to " +
-                                                std::to_string(graph.vertices() - 1));
+    throw_bad_input(
+        "search", graph.path(),
+        "source " + std::to_string(*asked) + ": its vertices are numbered 0 to " + std::to_string(graph.vertices() - 1));
   }
   if (graph.edges() == 0) return 0;
   auto const offsets = graph.offsets();
@@ -101,7 +102,8 @@ class search {
     while (frontier != 0) {
       result.level_sizes.push_back(frontier);
       result.reached += frontier;
-      if (options_.progress) options_.progress("level " + std::to_string(result.level_sizes.size()), result.reached, graph_.vertices());
+      if (options_.progress)
+        options_.progress("level " + std::to_string(result.level_sizes.size()), result.reached, graph_.vertices());
       frontier = advance(frontier);
     }
     result.levels = result.level_sizes.size();
@@ -181,8 +183,8 @@ class search {
     u64 words[3];
     on_.memory().read(words, words_.data(), sizeof words);
     if (words[2] != 0) {
-      throw_bad_input("search", graph_.edges_place().path, "edge " + std::to_string(words[2] - 1) +
-                                    " leads to no vertex of the graph: convert the graph again");
+      throw_bad_input("search", graph_.edges_place().path,
+                      "edge " + std::to_string(words[2] - 1) + " leads to no vertex of the graph: convert the graph again");
     }
     const u64 none = 0;
     on_.memory().write(words_.data(), &none, sizeof none);

@@ -15,8 +15,8 @@ struct bfs_data {
   Id* frontier = nullptr;        ///< [vertices] of this level
   Id* next = nullptr;            ///< [vertices] of the next
   u64* next_count = nullptr;
-  u64* traversed = nullptr;      ///< edges looked at
-  u64* bad_edge = nullptr;       ///< 1 + position of an edge that leads out of the graph, 0 if none was met
+  u64* traversed = nullptr;  ///< edges looked at
+  u64* bad_edge = nullptr;   ///< 1 + position of an edge that leads out of the graph, 0 if none was met
   u64 vertices = 0;
 };
 
@@ -82,9 +82,9 @@ struct bfs_level {
 /// Lanes of a group on CUDA.
 inline constexpr u32 bfs_group_width = 32;
 
-// One per executor, in the translation unit that can compile it. `sort_frontier` makes the next level's frontier this level's, in
-// the order of vertices, so that lists which share a line are read together: without it a line is fetched once for each of them.
-// `scratch` is the executor's own, kept between levels.
+// One per executor, in the translation unit that can compile it. `sort_frontier` makes the next level's frontier this level's,
+// in the order of vertices, so that lists which share a line are read together: without it a line is fetched once for each of
+// them. `scratch` is the executor's own, kept between levels.
 template <class Id>
 void launch_level_cpu(executor& on, u64 items, bfs_level<Id> const& level);
 template <class Id>

@@ -219,7 +219,7 @@ class csr_build {
       Entry* kept_end = end;
       if (options_.drop_duplicates)
         kept_end = std::unique(from, end, [](Entry const& a, Entry const& b) { return neighbour(a) == neighbour(b); });
-      to = std::move(from, kept_end, to);
+      to = std::copy(from, kept_end, to);
       offsets_[v] = static_cast<u64>(kept_end - from);
       from = end;
     }

@@ -14,7 +14,9 @@
 
 namespace nb = nanobind;
 
+namespace penstock::graph {
 void bind_graph(nb::module_& m);
+}
 
 namespace {
 
@@ -130,5 +132,5 @@ NB_MODULE(_native, m) {
   m.def("bfs", &bfs, nb::arg("path"), nb::arg("source"), nb::arg("cache_bytes"), nb::arg("line_bytes"), nb::arg("executor"),
         nb::arg("engine"), nb::arg("direct"), nb::arg("threads"), nb::arg("queue_depth"), nb::arg("verify"),
         nb::arg("progress").none());
-  bind_graph(m);
+  penstock::graph::bind_graph(m);
 }

@@ -41,27 +41,29 @@ void check_volume(dataset_spec const& spec, u64 line) {
   volume_spec const& volume = spec.volume;
   const u64 members = volume.members.size();
   if (members == 0 || members > volume_members_limit) {
-    throw_bad_input("open", spec.name, std::to_string(members) + " members: a volume has 1 to " +
-                                           std::to_string(volume_members_limit));
+    throw_bad_input("open", spec.name,
+                    std::to_string(members) + " members: a volume has 1 to " + std::to_string(volume_members_limit));
   }
   if (volume.layout == volume_layout::single && members != 1) {
     throw_bad_input("open", spec.name, "a single volume has one member: ask for striped or replicated");
   }
   if (volume.layout == volume_layout::striped && (!is_power_of_two(volume.stripe_bytes) || volume.stripe_bytes < line)) {
-    throw_bad_input("open", spec.name, "stripes of " + std::to_string(volume.stripe_bytes) +
-                                           " bytes: choose a power of two that holds a line");
+    throw_bad_input("open", spec.name,
+                    "stripes of " + std::to_string(volume.stripe_bytes) + " bytes: choose a power of two that holds a line");
   }
 }
 
 void check_member(dataset_spec const& spec, namespace_facts const& facts, u64 line) {
   if (facts.block_bytes > line) {
-    throw_bad_input("open", spec.name, "blocks of " + std::to_string(facts.block_bytes) + " bytes are larger than lines of " +
-                                           std::to_string(line) + ": ask for larger lines");
+    throw_bad_input("open", spec.name,
+                    "blocks of " + std::to_string(facts.block_bytes) + " bytes are larger than lines of " +
+                        std::to_string(line) + ": ask for larger lines");
   }
   const u64 share = spec.volume.layout == volume_layout::striped ? spec.bytes / spec.volume.members.size() : spec.bytes;
   if (facts.blocks * facts.block_bytes < share) {
-    throw_bad_input("open", spec.name, "a member holds " + std::to_string(facts.blocks * facts.block_bytes) +
-                                           " bytes, but the dataset needs " + std::to_string(share) + " there");
+    throw_bad_input("open", spec.name,
+                    "a member holds " + std::to_string(facts.blocks * facts.block_bytes) + " bytes, but the dataset needs " +
+                        std::to_string(share) + " there");
   }
 }
 
@@ -186,13 +188,15 @@ void line_cache::place_datasets(std::vector<dataset_spec> const& datasets) {
 line_reader line_cache::reader(u32 dataset, u64 origin, u64 elements, u64 item_bytes, u64 alignment) const {
   dataset_spec const& spec = specs_.at(dataset);
   if (origin % alignment != 0) {
-    throw_bad_input("open", spec.name, "its data starts at byte " + std::to_string(origin) + ", which is no multiple of " +
-                                           std::to_string(alignment) + ": write it anew with NumPy");
+    throw_bad_input("open", spec.name,
+                    "its data starts at byte " + std::to_string(origin) + ", which is no multiple of " +
+                        std::to_string(alignment) + ": write it anew with NumPy");
   }
   if (origin > spec.bytes || elements > (spec.bytes - origin) / item_bytes) {
-    throw_bad_input("open", spec.name, std::to_string(elements) + " elements of " + std::to_string(item_bytes) +
-                                           " bytes from byte " + std::to_string(origin) + " need more than its " +
-                                           std::to_string(spec.bytes) + " bytes: the file is cut short or the shape is wrong");
+    throw_bad_input("open", spec.name,
+                    std::to_string(elements) + " elements of " + std::to_string(item_bytes) + " bytes from byte " +
+                        std::to_string(origin) + " need more than its " + std::to_string(spec.bytes) +
+                        " bytes: the file is cut short or the shape is wrong");
   }
   line_reader reader;
   reader.entries = view_.entries + datasets_[dataset].first_line;
@@ -231,12 +235,14 @@ cache_stats line_cache::stats(u32 dataset) const {
     return std::accumulate(shards.begin(), shards.end(), u64{0},
                            [&](u64 total, counter_shard const& s) { return total + s.values[static_cast<u32>(which)]; });
   };
-  return {sum(counter::hits),      sum(counter::misses),  sum(counter::joins),  sum(counter::fills),       sum(counter::prefetches),
-          sum(counter::evictions), sum(counter::retries), sum(counter::errors), sum(counter::bytes_asked), sum(counter::bytes_moved)};
+  return {sum(counter::hits),        sum(counter::misses),     sum(counter::joins),   sum(counter::fills),
+          sum(counter::prefetches),  sum(counter::evictions),  sum(counter::retries), sum(counter::errors),
+          sum(counter::bytes_asked), sum(counter::bytes_moved)};
 }
 
 std::vector<queue_counts> line_cache::queues() const {
   std::vector<queue_counts> all;
+  all.reserve(queues_.size());
   for (auto const& q : queues_) all.push_back(q->counts());
   return all;
 }

@@ -125,9 +125,9 @@ u16 answer_identify(nvme::submission_entry const& command, std::vector<namespace
 
 void check_shape(std::string const& object, u64 bytes, u32 block_bytes, u64 transfer_bytes) {
   if (!is_power_of_two(block_bytes) || block_bytes < 512 || block_bytes > transfer_bytes) {
-    throw_bad_input("open namespace", object,
-                    "block size " + std::to_string(block_bytes) + ": ask for a power of two from 512 to " +
-                        std::to_string(transfer_bytes));
+    throw_bad_input(
+        "open namespace", object,
+        "block size " + std::to_string(block_bytes) + ": ask for a power of two from 512 to " + std::to_string(transfer_bytes));
   }
   if (bytes == 0) throw_bad_input("open namespace", object, "it is empty: a namespace needs at least one byte");
 }
@@ -139,9 +139,9 @@ void check_rings(queue_rings const& rings, controller_limits const& limits) {
   }
   for (const u32 entries : {rings.sq_entries, rings.cq_entries}) {
     if (entries < 2 || entries > limits.queue_entries) {
-      throw_bad_input("attach", object,
-                      "a ring of " + std::to_string(entries) + " entries: ask for 2 to " +
-                          std::to_string(limits.queue_entries));
+      throw_bad_input(
+          "attach", object,
+          "a ring of " + std::to_string(entries) + " entries: ask for 2 to " + std::to_string(limits.queue_entries));
     }
   }
   if (rings.sq == nullptr || rings.cq == nullptr || rings.sq_doorbell == nullptr || rings.cq_doorbell == nullptr) {

@@ -37,8 +37,7 @@ Structure identify(controller& owner, nvme::identify_structure what, u32 namespa
 }  // namespace
 
 namespace_facts identify_namespace(controller& owner, u32 namespace_id) {
-  const auto answer =
-      identify<nvme::identify_namespace>(owner, nvme::identify_structure::name_space, namespace_id);
+  const auto answer = identify<nvme::identify_namespace>(owner, nvme::identify_structure::name_space, namespace_id);
   const u32 shift = answer.formats[answer.formatted & 15u].block_shift;
   return {answer.blocks, 1u << shift, (answer.attributes & 1u) != 0};
 }

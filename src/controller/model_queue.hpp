@@ -44,9 +44,7 @@ class model_queue final : public served_queue {
     nvme::submission_entry command;
     fault_draw faults;
 
-    bool after(event const& other) const {
-      return due_ns != other.due_ns ? due_ns > other.due_ns : number > other.number;
-    }
+    bool after(event const& other) const { return due_ns != other.due_ns ? due_ns > other.due_ns : number > other.number; }
   };
 
   bool fetch_commands();

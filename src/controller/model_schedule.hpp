@@ -22,8 +22,8 @@ class model_schedule {
  private:
   std::mutex mutex_;
   u64 service_time_ns_;
-  double interval_ns_;   ///< between two starts; 0: no limit
-  u64 origin_ns_;        ///< next_start_ns_ counts from here, so that a double keeps its fractions for months
+  double interval_ns_;  ///< between two starts; 0: no limit
+  u64 origin_ns_;       ///< next_start_ns_ counts from here, so that a double keeps its fractions for months
   double next_start_ns_ = 0;
   std::priority_queue<u64, std::vector<u64>, std::greater<>> free_at_;  ///< one of each unit
 };

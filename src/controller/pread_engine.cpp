@@ -89,8 +89,7 @@ void pread_engine::submit() {
 
 void pread_engine::hand_back(transfer& work) {
   work.next = ended_.load(relaxed);
-  while (!ended_.compare_exchange_weak(work.next, &work, release, relaxed)) {
-  }
+  while (!ended_.compare_exchange_weak(work.next, &work, release, relaxed)) {}
 }
 
 transfer* pread_engine::reap() {

@@ -37,7 +37,7 @@ class pread_pool {
     std::mutex mutex;
     std::condition_variable work_came;
     std::vector<job> jobs;
-    u64 first = 0;          ///< of `jobs`, those before it are taken
+    u64 first = 0;  ///< of `jobs`, those before it are taken
     bool stop = false;
     u32 running = 0;
   };

@@ -104,8 +104,8 @@ u32 software_controller::add_namespace(std::span<std::byte> memory, u32 block_by
 
 void software_controller::attach(queue_rings const& rings) {
   check_rings(rings, state_->media->limits);
-  state_->table.attach(rings.id, std::make_shared<software_queue>(rings, state_->media, state_->make_engine(rings),
-                                                                  state_->counts[rings.id]));
+  state_->table.attach(
+      rings.id, std::make_shared<software_queue>(rings, state_->media, state_->make_engine(rings), state_->counts[rings.id]));
 }
 
 void software_controller::detach(u16 queue) { state_->table.detach(queue); }

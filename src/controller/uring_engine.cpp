@@ -71,8 +71,8 @@ class registered_buffers {
     seen_ = list_->version();
     std::vector<entry> current;
     for (known_buffer const& buffer : list_->copy()) {
-      const auto old = std::find_if(entries_.begin(), entries_.end(),
-                                    [&](entry const& e) { return e.buffer.number == buffer.number; });
+      const auto old =
+          std::find_if(entries_.begin(), entries_.end(), [&](entry const& e) { return e.buffer.number == buffer.number; });
       if (old == entries_.end()) {
         current.push_back({buffer});
       } else {

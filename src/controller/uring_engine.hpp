@@ -12,7 +12,7 @@ namespace penstock::far_side {
 
 struct uring_request {
   std::vector<int> files;
-  u32 depth = 0;             ///< most transfers in flight
+  u32 depth = 0;               ///< most transfers in flight
   bool one_submitter = false;  ///< a service thread makes all calls, and it enters the kernel often
   buffer_list const* buffers = nullptr;
 };

@@ -29,8 +29,8 @@ class cpu_executor final : public executor {
  public:
   explicit cpu_executor(u32 threads) : threads_(threads == 0 ? usable_cores() : threads) {
     if (threads_ > most_threads) {
-      throw_bad_input("open", "the cpu executor", std::to_string(threads_) + " threads: choose at most " +
-                                                      std::to_string(most_threads));
+      throw_bad_input("open", "the cpu executor",
+                      std::to_string(threads_) + " threads: choose at most " + std::to_string(most_threads));
     }
     for (u32 k = 1; k < threads_; ++k) workers_.emplace_back([this] { serve(); });
   }

@@ -1,5 +1,5 @@
-#include "cuda_executor.hpp"
 #include "cpu_executor.hpp"
+#include "cuda_executor.hpp"
 #include "penstock/host/error.hpp"
 
 #include <cuda_runtime.h>

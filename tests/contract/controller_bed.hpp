@@ -1,7 +1,7 @@
 // Every controller that the contract suite runs against, each with one namespace of known bytes.
 #pragma once
 
-#include "host_driver.hpp"
+#include "support/host_driver.hpp"
 
 #include "penstock/host/error.hpp"
 #include "penstock/host/model_controller.hpp"

@@ -28,7 +28,7 @@ class controllers : public ::testing::TestWithParam<controller_kind> {
 };
 
 INSTANTIATE_TEST_SUITE_P(every, controllers, ::testing::ValuesIn(all_controllers()),
-                         [](auto const& info) { return std::string(info.param.name); });
+                         [](auto const& test) { return std::string(test.param.name); });
 
 TEST_P(controllers, read_what_the_namespace_holds_in_every_size_of_buffer) {
   host_queue queue(far_side(), 1, 16, 16);

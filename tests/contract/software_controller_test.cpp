@@ -48,7 +48,7 @@ INSTANTIATE_TEST_SUITE_P(every, files,
                                            file_kind{"io_uring_direct", io_engine::io_uring, false, true},
                                            file_kind{"pread", io_engine::pread, false, false},
                                            file_kind{"pread_direct", io_engine::pread, false, true}),
-                         [](auto const& info) { return std::string(info.param.name); });
+                         [](auto const& test) { return std::string(test.param.name); });
 
 TEST_P(files, read_as_zeros_past_their_end) {
   for (const u64 bytes : {1, 7, 511, 513, 4099, 70001}) {

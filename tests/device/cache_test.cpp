@@ -57,17 +57,17 @@ TEST_P(cache_reads_test, every_read_gives_the_bytes_that_lie_there) {
 }
 
 // From one frame that everyone fights for to frames for all; several line sizes; through bounce buffers; few hot lines.
-INSTANTIATE_TEST_SUITE_P(
-    shapes, cache_reads_test,
-    testing::Values(cache_case{{.frames = 1}}, cache_case{{.frames = 2}}, cache_case{{.frames = 8}},
-                    cache_case{{.frames = 8, .bounce = true}}, cache_case{{.frames = 8, .queues = 1, .depth = 2}},
-                    cache_case{{.frames = 8, .queues = 3, .depth = 2, .bounce = true}},
-                    cache_case{{.frames = 96}, true}, cache_case{{.frames = 96, .bounce = true}, true},
-                    cache_case{{.frames = 16, .line_bytes = 4096, .media_bytes = 1 << 18}, false, true},
-                    cache_case{{.frames = 8, .line_bytes = 16384, .media_bytes = 1 << 19}, false, true},
-                    cache_case{{.frames = 64, .bounce = true}, false, true},
-                    cache_case{{.frames = 200}, false, true}, cache_case{{.frames = 4}, false, false, 3},
-                    cache_case{{.frames = 1}, false, false, 2}));
+INSTANTIATE_TEST_SUITE_P(shapes, cache_reads_test,
+                         testing::Values(cache_case{{.frames = 1}}, cache_case{{.frames = 2}}, cache_case{{.frames = 8}},
+                                         cache_case{{.frames = 8, .bounce = true}},
+                                         cache_case{{.frames = 8, .queues = 1, .depth = 2}},
+                                         cache_case{{.frames = 8, .queues = 3, .depth = 2, .bounce = true}},
+                                         cache_case{{.frames = 96}, true}, cache_case{{.frames = 96, .bounce = true}, true},
+                                         cache_case{{.frames = 16, .line_bytes = 4096, .media_bytes = 1 << 18}, false, true},
+                                         cache_case{{.frames = 8, .line_bytes = 16384, .media_bytes = 1 << 19}, false, true},
+                                         cache_case{{.frames = 64, .bounce = true}, false, true},
+                                         cache_case{{.frames = 200}, false, true}, cache_case{{.frames = 4}, false, false, 3},
+                                         cache_case{{.frames = 1}, false, false, 2}));
 
 TEST(cache, pins_of_a_group_are_all_or_nothing) {
   stamped_media media(1 << 16);

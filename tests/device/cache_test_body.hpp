@@ -10,11 +10,11 @@ namespace penstock::test {
 /// Random reads through operator[], runs through array_ref, single pieces of other widths, and pins held over other reads.
 struct cached_reads_body {
   array_view<u64> words;
-  array_view<u8> bytes;    ///< the same dataset
+  array_view<u8> bytes;  ///< the same dataset
   u32 rounds = 0;
-  u32 hot = 0;             ///< > 0: all reads fall on this many words, far apart
-  bool pins = false;       ///< the cache has room for a pinned line per thread beside what it needs
-  bool ahead = false;      ///< prefetches what is read next
+  u32 hot = 0;         ///< > 0: all reads fall on this many words, far apart
+  bool pins = false;   ///< the cache has room for a pinned line per thread beside what it needs
+  bool ahead = false;  ///< prefetches what is read next
 
   PENSTOCK_FN u64 pick(test_context const& c, u64 round) const {
     const u64 draw = random_word(c.seed(), c.thread, round);
@@ -62,7 +62,8 @@ struct pins_together_body {
       const u64 i = random_word(c.seed(), c.thread, round) % words.size();
       const pinned_line<G> line = pin(g, words, i);
       if (PENSTOCK_CHECK_EQ(*c.report, status{}, line.error())) {
-        PENSTOCK_CHECK_EQ(*c.report, stamp(i), line.template load<u64>(words.offset_of(i) % (1ull << words.reader().line_shift)));
+        PENSTOCK_CHECK_EQ(*c.report, stamp(i),
+                          line.template load<u64>(words.offset_of(i) % (1ull << words.reader().line_shift)));
       }
     }
   }

@@ -1,7 +1,7 @@
 // The emulator's own tests: right values whatever the masks, only `sync` orders memory (under ThreadSanitizer), and each misuse
 // is told by name and never hangs.
-#include "support/emulated_block.hpp"
 #include "support/emulated_warp.hpp"
+#include "support/emulated_block.hpp"
 #include "support/test_context.hpp"
 
 #include <gtest/gtest.h>
@@ -48,11 +48,8 @@ u32 random_collective(emulated_warp const& g, u64 round) {
     case 1:
       for (u32 l = 0; l < 32; ++l) expected |= (value(l) % 3 == mine % 3 ? 1u : 0u) << l;
       return g.match_any(mine % 3) == (expected & g.members()) ? 0 : 1;
-    case 2:
-      return from_leader(g, mine) == value(lowest(g.members())) ? 0 : 1;
-    default:
-      g.sync();
-      return 0;
+    case 2: return from_leader(g, mine) == value(lowest(g.members())) ? 0 : 1;
+    default: g.sync(); return 0;
   }
 }
 
@@ -189,9 +186,7 @@ TEST(emulated_warp_misuse, shfl_from_outside) {
 
 TEST(emulated_warp_misuse, subgroup_without_its_lane_or_beyond_its_group) {
   const auto narrow_to = [](lane_mask mask) {
-    return failure_of([=] {
-      run_emulated_warp(2, [=](emulated_warp const& g) { g.subgroup(mask); });
-    });
+    return failure_of([=] { run_emulated_warp(2, [=](emulated_warp const& g) { g.subgroup(mask); }); });
   };
   EXPECT_EQ("subgroup 1 of mask 2 is not for lane 1", narrow_to(1));
   EXPECT_EQ("subgroup 6 of mask 2 is not for lane 1", narrow_to(6));

@@ -49,7 +49,7 @@ struct reads_on : reads_body {
   }
 };
 
-void run_reads(controller& owner, ring_shape shape, u32 rounds) {
+reads_on prepared_reads(controller& owner, ring_shape shape, u32 rounds) {
   reads_on body;
   body.owner = &owner;
   body.rounds = rounds;
@@ -58,7 +58,11 @@ void run_reads(controller& owner, ring_shape shape, u32 rounds) {
   body.options.first_ticket = shape.first_ticket;
   body.options.bounce_bytes = shape.bounce ? test_block : 0;
   body.options.poll_in_place = shape.controller_threads == 0;
-  run_everywhere(body, {.lone_threads = 4, .warps = 2, .partitions = 3});
+  return body;
+}
+
+void run_reads(controller& owner, ring_shape shape, u32 rounds) {
+  run_everywhere(prepared_reads(owner, shape, rounds), {.lone_threads = 4, .warps = 2, .partitions = 3});
 }
 
 class queue_rings_test : public testing::TestWithParam<ring_shape> {};
@@ -80,9 +84,22 @@ INSTANTIATE_TEST_SUITE_P(shapes, queue_rings_test,
                          testing::Values(ring_shape{2, 2}, ring_shape{3, 2}, ring_shape{2, 3}, ring_shape{5, 7},
                                          ring_shape{16, 16}, ring_shape{48, 5}, ring_shape{256, 256},
                                          ring_shape{4, 4, (1ull << 32) - 4}, ring_shape{5, 3, 65530},
-                                         ring_shape{16, 16, (1ull << 34) - 16},
-                                         ring_shape{2, 2, 0, true}, ring_shape{7, 3, 0, true}, ring_shape{64, 64, 0, true},
+                                         ring_shape{16, 16, (1ull << 34) - 16}, ring_shape{2, 2, 0, true},
+                                         ring_shape{7, 3, 0, true}, ring_shape{64, 64, 0, true},
                                          ring_shape{16, 16, 0, false, 1}, ring_shape{5, 7, 0, true, 1}));
+
+// More lanes than the ring holds, in one group whose mask is wider than a word.
+TEST(queue_pair, groups_wider_than_a_warp) {
+  stamped_media media(media_blocks * test_block);
+  for (const bool bounce : {false, true}) {
+    for (const u32 depth : {16u, 64u}) {
+      model_controller model({});
+      model.add_namespace(media.bytes());
+      reads_on body = prepared_reads(model, {depth, depth, 0, bounce}, 6);
+      run_block(body, 48, test_seed());
+    }
+  }
+}
 
 TEST(queue_pair, software_controller_serves_memory) {
   stamped_media media(media_blocks * test_block);

@@ -11,10 +11,10 @@ inline constexpr u32 test_block = 512;
 /// Lanes read random blocks, sometimes none, and look at every word.
 struct reads_body {
   queue_pair_view<result_sink> queue;
-  u32* results;    ///< [threads]
-  u32* slots;      ///< [threads]
-  u64* data;       ///< [threads * 64]
-  u64 blocks;      ///< of the namespace
+  u32* results;  ///< [threads]
+  u32* slots;    ///< [threads]
+  u64* data;     ///< [threads * 64]
+  u64 blocks;    ///< of the namespace
   u32 rounds;
 
   template <thread_group G>

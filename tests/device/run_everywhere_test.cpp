@@ -36,7 +36,11 @@ TEST(check_report, a_body_that_checked_nothing_is_a_failure) {
 }
 
 TEST(run_threads, first_exception_reaches_the_caller) {
-  EXPECT_THROW(run_threads(4, [](u32 i) { if (i == 2) throw std::out_of_range("2"); }), std::out_of_range);
+  EXPECT_THROW(run_threads(4,
+                           [](u32 i) {
+                             if (i == 2) throw std::out_of_range("2");
+                           }),
+               std::out_of_range);
 }
 
 /// Fails in groups of `bad_size`.

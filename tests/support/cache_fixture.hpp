@@ -30,7 +30,8 @@ class cache_fixture {
     options.bounce = shape.bounce;
     options.timeout_ns = shape.timeout_ns;
     cache_ = std::make_unique<line_cache>(
-        on, std::vector<dataset_spec>{{"media", shape.media_bytes, {volume_layout::single, {{&owner, namespace_id}}}}}, options);
+        on, std::vector<dataset_spec>{{"media", shape.media_bytes, {volume_layout::single, {{&owner, namespace_id}}}}},
+        options);
   }
 
   line_cache& cache() { return *cache_; }

@@ -58,6 +58,6 @@ PENSTOCK_FN inline bool check_equal(check_report& report, u32 line, u64 expected
 /// Both are expressions: true if the check held.
 #define PENSTOCK_CHECK(report, condition) \
   ::penstock::test::check_equal((report), __LINE__, 1, static_cast<bool>(condition) ? 1 : 0)
-#define PENSTOCK_CHECK_EQ(report, expected, found)                                             \
+#define PENSTOCK_CHECK_EQ(report, expected, found)                                            \
   ::penstock::test::check_equal((report), __LINE__, ::penstock::test::check_word((expected)), \
                                 ::penstock::test::check_word((found)))

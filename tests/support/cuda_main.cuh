@@ -5,9 +5,11 @@
 // Exit status: 0 all passed, 1 a failure, 77 no CUDA device, 124 the time limit. `program part` runs tests named *part*.
 #pragma once
 
+#include "penstock/core/clock.hpp"
 #include "support/check.hpp"
 #include "support/test_context.hpp"
 
+#include <unistd.h>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -15,7 +17,6 @@
 #include <source_location>
 #include <stdexcept>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 /// Seconds for all tests of a program together.
@@ -109,6 +110,7 @@ inline void on_time_limit(int) {
 inline bool run_cuda_test(cuda_test const& test) {
   running_cuda_test = test.name;
   std::string failure;
+  const u64 start = now_ns();
   try {
     const shared_memory<check_report> report(1);
     test.run(report[0]);
@@ -123,7 +125,7 @@ inline bool run_cuda_test(cuda_test const& test) {
     failure = error.what();
   }
   if (failure.empty()) {
-    std::printf("%s: ok\n", test.name);
+    std::printf("%s: ok (%llu ms)\n", test.name, static_cast<unsigned long long>((now_ns() - start) / one_millisecond_ns));
   } else {
     std::printf("%s: FAILED %s, seed %llu\n", test.name, failure.c_str(), static_cast<unsigned long long>(cuda_test_seed()));
   }

@@ -134,8 +134,7 @@ class host_queue {
     backoff wait(timeout_ns);
     for (;;) {
       poll();
-      while (harvest()) {
-      }
+      while (harvest()) {}
       if (enough()) return true;
       if (!wait.pause()) return enough();
     }

@@ -59,7 +59,7 @@ class lane_meetings {
     send(lane, ~(u64{1} << lane) & all_lanes(), collective::gone, 0, 0);
   }
 
-  [[noreturn]] void misuse(std::string const& message) { failure_.fail_and_throw(message); }
+  [[noreturn]] void misuse(std::string const& what) { failure_.fail_and_throw(what); }
 
  private:
   static constexpr u32 stamp_bits = 28;
@@ -156,8 +156,8 @@ inline void lane_meetings::tell(u32 lane, u64 peers, collective kind, roll_call 
     }
     const u64 head = at(peer, lane).slots[at(lane, peer).sent & 1].head.load(std::memory_order_relaxed);
     const auto found = static_cast<collective>(head >> 32 & 15);
-    what += found == collective::gone ? " has left"
-                                      : std::string(" is in ") + name(found) + " on mask " + hex(head & 0xffffffffu);
+    what +=
+        found == collective::gone ? " has left" : std::string(" is in ") + name(found) + " on mask " + hex(head & 0xffffffffu);
   }
   misuse(what);
 }

@@ -73,9 +73,8 @@ void run_warps(Body& body, std::string const& name, std::vector<std::vector<lane
 template <class Body>
 void run_block(Body& body, u32 lanes, u64 seed, std::source_location caller = std::source_location::current()) {
   run_one(body, "block of " + std::to_string(lanes), {1, lanes, seed}, caller, [&](auto& report, run_shape shape) {
-    run_emulated_block(lanes, [&](emulated_block const& g) {
-      std::as_const(body)(g, test_context{&report, shape, 0, g.rank()});
-    });
+    run_emulated_block(lanes,
+                       [&](emulated_block const& g) { std::as_const(body)(g, test_context{&report, shape, 0, g.rank()}); });
   });
 }
 

@@ -1,5 +1,6 @@
-// `array_view<T>`: a typed array wherever its bytes live, passed to kernels by value. `array_ref<T>`: one thread's line reference
-// over a view, which follows the index by itself (BaM dissertation 5.3.3). `pinned_line`: a line that a group stays on.
+// `array_view<T>`: a typed array wherever its bytes live, passed to kernels by value. `array_ref<T>`: one thread's line
+// reference over a view, which follows the index by itself (BaM dissertation 5.3.3). `pinned_line`: a line that a group stays
+// on.
 #pragma once
 
 #include "penstock/array/line_reader.hpp"
@@ -10,7 +11,9 @@ namespace penstock {
 
 /// The largest naturally aligned piece, up to 16 bytes, that a T is made of.
 template <class T>
-inline constexpr u64 piece_bytes = sizeof(T) % 16 == 0 && alignof(T) >= 16 ? 16 : alignof(T) > 8 ? 8 : alignof(T);
+inline constexpr u64 piece_bytes = sizeof(T) % 16 == 0 && alignof(T) >= 16 ? 16
+                                   : alignof(T) > 8                        ? 8
+                                                                           : alignof(T);
 
 template <u64 Bytes>
 using piece_of = std::conditional_t<
@@ -135,8 +138,8 @@ class array_ref {
   access_tally tally_;
 };
 
-/// A line that a group holds: its bytes stay valid and in place until the last of the group lets go. Made by `pin`; collective, from
-/// construction to destruction.
+/// A line that a group holds: its bytes stay valid and in place until the last of the group lets go. Made by `pin`; collective,
+/// from construction to destruction.
 template <thread_group G>
 class pinned_line {
  public:

@@ -1,5 +1,5 @@
-// CLOCK: a hand goes round the frames; a referenced line gets a second turn. The bit is set only when it is not set yet, so hits
-// stay read-only.
+// CLOCK: a hand goes round the frames; a referenced line gets a second turn. The bit is set only when it is not set yet, so
+// hits stay read-only.
 //
 // A replacement policy is a type with these three functions. `candidate` may be called by any thread at any time; a search asks
 // for at most `search_limit` candidates.
@@ -14,8 +14,8 @@ namespace penstock {
 
 template <class P>
 concept replacement_policy = std::is_trivially_copyable_v<P> && requires(P const& policy, u64& word, u64 seen) {
-  { policy.candidate() } -> std::same_as<u32>;       // the next frame to look at
-  { policy.search_limit() } -> std::same_as<u64>;    // bound of one search (PROTOCOLS.md, W3)
+  { policy.candidate() } -> std::same_as<u32>;          // the next frame to look at
+  { policy.search_limit() } -> std::same_as<u64>;       // bound of one search (PROTOCOLS.md, W3)
   { policy.spares(word, seen) } -> std::same_as<bool>;  // true: leave this line alone for now
 };
 

@@ -3,8 +3,8 @@
 //   63      48 47                                      5    4     3       2      1  0
 //   [ pins 16 ][ version, 43 - P bits ][ place, P bits ][ ref ][dirty][writing][state]
 //
-// Pins are on top, so that a lost count cannot reach the identity. All transitions are read-modify-writes, because anyone may add
-// a pin and take it back at any moment.
+// Pins are on top, so that a lost count cannot reach the identity. All transitions are read-modify-writes, because anyone may
+// add a pin and take it back at any moment.
 #pragma once
 
 #include "penstock/core/bits.hpp"
@@ -42,8 +42,8 @@ PENSTOCK_FN constexpr bool at_rest(u64 e) { return pins(e) == 0 && (e & (dirty_b
 
 }  // namespace entry
 
-/// How the identity of a `direct` directory's entry divides into place (frame number) and version (fills of this line). Fixed when
-/// the cache is made: the version gets what the frame number leaves.
+/// How the identity of a `direct` directory's entry divides into place (frame number) and version (fills of this line). Fixed
+/// when the cache is made: the version gets what the frame number leaves.
 struct entry_layout {
   u32 place_bits = 0;  ///< P
 

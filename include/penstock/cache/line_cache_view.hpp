@@ -1,9 +1,9 @@
 // The cache, as one thread sees it: looks a line up, pins it, claims a frame for it, evicts. The steps are PROTOCOLS.md §2 with
 // the `direct` directory (one entry per line of the datasets). What the lanes of a group do together stands in coalesce/.
 //
-// Invariants. 1: a line is in at most one frame, because its one entry names it. 2: a frame's bytes change only while its line is
-// `filling`. 3: a pinned frame is never evicted: eviction and claim compare-and-swap an entry without pins. 5: the version changes
-// with each claim, so a validated read that straddles a refill sees another identity.
+// Invariants. 1: a line is in at most one frame, because its one entry names it. 2: a frame's bytes change only while its line
+// is `filling`. 3: a pinned frame is never evicted: eviction and claim compare-and-swap an entry without pins. 5: the version
+// changes with each claim, so a validated read that straddles a refill sees another identity.
 #pragma once
 
 #include "penstock/cache/clock_policy.hpp"
@@ -27,9 +27,9 @@ struct dataset_view {
 
 /// First failure that a read without room for a status met; the host looks at the next synchronize.
 struct fault_slot {
-  u32 failure = 0;     ///< packed status; 0 until the first fault takes the slot
-  u32 dataset = 0;     ///< index in the cache
-  u64 offset = 0;      ///< in the dataset, bytes
+  u32 failure = 0;  ///< packed status; 0 until the first fault takes the slot
+  u32 dataset = 0;  ///< index in the cache
+  u64 offset = 0;   ///< in the dataset, bytes
 };
 
 /// How one step of an access ended.
@@ -47,24 +47,24 @@ template <replacement_policy Policy = clock_policy>
 struct basic_line_cache_view {
   using queue_pair = queue_pair_view<fill_sink>;
 
-  u64* entries = nullptr;             ///< [lines of all datasets]
-  frame_record* records = nullptr;    ///< [frames]
-  u64 frames_base = 0;                ///< address of frame 0
-  u64 prp_lists = 0;                  ///< address of the frames' PRP lists, `prp_list_stride` each; 0 where none is needed
+  u64* entries = nullptr;           ///< [lines of all datasets]
+  frame_record* records = nullptr;  ///< [frames]
+  u64 frames_base = 0;              ///< address of frame 0
+  u64 prp_lists = 0;                ///< address of the frames' PRP lists, `prp_list_stride` each; 0 where none is needed
   dataset_view* datasets = nullptr;
   queue_pair* queues = nullptr;
-  u64* next_fresh = nullptr;          ///< frames never used so far
+  u64* next_fresh = nullptr;            ///< frames never used so far
   u32* prefetches_in_flight = nullptr;  ///< [prefetch_shards]
   fault_slot* fault = nullptr;
   Policy policy;
   entry_layout layout;
-  u64 patience_ns = 0;                ///< how long one access may wait in all
+  u64 patience_ns = 0;  ///< how long one access may wait in all
   u32 frames = 0;
   u32 line_shift = 0;
   u32 queues_count = 0;
-  u32 prefetch_shards = 0;            ///< a power of two
-  u32 prefetch_limit = 0;             ///< in flight per shard
-  bool validates = false;             ///< versions are long enough for reads without a pin on this executor
+  u32 prefetch_shards = 0;  ///< a power of two
+  u32 prefetch_limit = 0;   ///< in flight per shard
+  bool validates = false;   ///< versions are long enough for reads without a pin on this executor
 
   PENSTOCK_FN u64& entry_of(line_id line) const { return entries[value(line)]; }
   PENSTOCK_FN u64 line_bytes() const { return 1ull << line_shift; }
@@ -116,8 +116,8 @@ struct basic_line_cache_view {
     fill f;
     const u64 bytes = data.bytes - offset < line_bytes() ? data.bytes - offset : line_bytes();
     const u32 blocks = static_cast<u32>((bytes + (1ull << member.block_shift) - 1) >> member.block_shift);
-    f.command.command = nvme::transfer_command(nvme::opcode::read, member.namespace_id,
-                                               lba{value(where.offset) >> member.block_shift}, blocks);
+    f.command.command =
+        nvme::transfer_command(nvme::opcode::read, member.namespace_id, lba{value(where.offset) >> member.block_shift}, blocks);
     f.command.address = frame_address(e);
     f.command.prp_list = prp_lists + layout.place(e) * prp_list_stride;
     f.command.bytes = blocks << member.block_shift;

@@ -1,8 +1,8 @@
-// What the lanes of a group want, as lines: lanes that want the same line are peers, the lowest of them acts for all (one claim,
-// one pin, one command per distinct line), and every lane stays until the last is served.
+// What the lanes of a group want, as lines: lanes that want the same line are peers, the lowest of them acts for all (one
+// claim, one pin, one command per distinct line), and every lane stays until the last is served.
 //
-// W4: while a lane waits for a frame, nothing of this call is held that another waits for: a read gives each pin back as soon as
-// its peers have read; a `pin` of several lines is all or nothing. W5: every round of waiting moves the queues.
+// W4: while a lane waits for a frame, nothing of this call is held that another waits for: a read gives each pin back as soon
+// as its peers have read; a `pin` of several lines is all or nothing. W5: every round of waiting moves the queues.
 #pragma once
 
 #include "penstock/cache/line_cache_view.hpp"
@@ -48,8 +48,8 @@ class line_request {
     }
   }
 
-  /// Pins every lane's line at once; one pin per distinct line, held by the lowest of its lanes. Collective; one status for all:
-  /// either every line is pinned or none. `frame` is this lane's frame address.
+  /// Pins every lane's line at once; one pin per distinct line, held by the lowest of its lanes. Collective; one status for
+  /// all: either every line is pinned or none. `frame` is this lane's frame address.
   PENSTOCK_FN status pin(u64& frame) {
     for (;;) {
       advance();
@@ -141,9 +141,7 @@ class line_request {
     phase_ = phase::looking;
   }
 
-  PENSTOCK_FN u64 frame_address() const {
-    return cache_.frame_address(device_ref<u64>(cache_.entry_of(line_)).load(relaxed));
-  }
+  PENSTOCK_FN u64 frame_address() const { return cache_.frame_address(device_ref<u64>(cache_.entry_of(line_)).load(relaxed)); }
 
   /// 0: nothing yet; else a frame's address, or the failure that took its place.
   PENSTOCK_FN u64 make_report() const {

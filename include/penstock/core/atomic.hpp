@@ -36,8 +36,8 @@ inline constexpr auto acq_rel = std::memory_order_acq_rel;
 
 /// Stands between the claim of a frame and its first new byte (PROTOCOLS.md §2, "order before the first byte of a fill").
 ///
-/// A validated read that saw a new byte must find the claim when it looks at the entry again: on a GPU this fence and the one in
-/// `order_read_before_recheck` synchronize, so the claim happens before the second look. On a CPU the bytes are stored with
+/// A validated read that saw a new byte must find the claim when it looks at the entry again: on a GPU this fence and the one
+/// in `order_read_before_recheck` synchronize, so the claim happens before the second look. On a CPU the bytes are stored with
 /// release (`copy_into_frame`) and loaded with acquire, which says the same without a fence; ThreadSanitizer sees those.
 PENSTOCK_FN inline void order_claim_before_bytes() {
 #if PENSTOCK_ON_DEVICE

@@ -53,8 +53,8 @@ PENSTOCK_FN inline T load_piece(T const* p) {
     const piece16 r{device_ref<u64>(words[0]).load(acquire), device_ref<u64>(words[1]).load(acquire)};
     return std::bit_cast<T>(r);
   } else {
-    using word = std::conditional_t<sizeof(T) == 8, u64, std::conditional_t<sizeof(T) == 4, u32,
-                                    std::conditional_t<sizeof(T) == 2, u16, u8>>>;
+    using word = std::conditional_t<sizeof(T) == 8, u64,
+                                    std::conditional_t<sizeof(T) == 4, u32, std::conditional_t<sizeof(T) == 2, u16, u8>>>;
     return std::bit_cast<T>(device_ref<word>(*reinterpret_cast<word*>(const_cast<T*>(p))).load(acquire));
   }
 #endif

@@ -123,9 +123,10 @@ class block {
   PENSTOCK_FN void sync() const { barrier(); }
 
  private:
+  // The lanes of a warp may come from different branches of the caller, so not `__syncthreads`, which wants them together.
   PENSTOCK_FN static void barrier() {
 #if PENSTOCK_ON_DEVICE
-    __syncthreads();
+    asm volatile("barrier.sync 0;" ::: "memory");
 #else
     __builtin_trap();
 #endif
@@ -134,7 +135,18 @@ class block {
   /// A barrier as well.
   PENSTOCK_FN static bool all_of_block([[maybe_unused]] bool p) {
 #if PENSTOCK_ON_DEVICE
-    return __syncthreads_and(p) != 0;
+    u32 all;
+    asm volatile(
+        "{\n"
+        "  .reg .pred mine, every;\n"
+        "  setp.ne.u32 mine, %1, 0;\n"
+        "  barrier.red.and.pred every, 0, mine;\n"
+        "  selp.u32 %0, 1, 0, every;\n"
+        "}"
+        : "=r"(all)
+        : "r"(static_cast<u32>(p))
+        : "memory");
+    return all != 0;
 #else
     __builtin_trap();
 #endif

@@ -1,8 +1,8 @@
-// A thread_group is whatever set of threads walks through device code together: part of a warp, a warp, a block, one CPU thread,
-// or in tests an emulated warp. Six operations are all that the layers above know of it.
+// A thread_group is whatever set of threads walks through device code together: part of a warp, a warp, a block, one CPU
+// thread, or in tests an emulated warp. Six operations are all that the layers above know of it.
 //
-// `rank` is this thread's bit in `members`. `match_any`, `ballot`, `shfl` and `sync` are collective: every member calls them, in
-// the same order. Only `sync` orders memory: what a member wrote before it, every member sees after it.
+// `rank` is this thread's bit in `members`. `match_any`, `ballot`, `shfl` and `sync` are collective: every member calls them,
+// in the same order. Only `sync` orders memory: what a member wrote before it, every member sees after it.
 #pragma once
 
 #include "penstock/core/bits.hpp"

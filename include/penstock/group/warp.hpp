@@ -37,9 +37,7 @@ class warp {
 
   PENSTOCK_FN u32 rank() const { return lane(); }
   PENSTOCK_FN lane_mask members() const { return mask_; }
-  PENSTOCK_FN lane_mask match_any(u64 v) const {
-    PENSTOCK_WARP(__match_any_sync(mask_, static_cast<unsigned long long>(v)));
-  }
+  PENSTOCK_FN lane_mask match_any(u64 v) const { PENSTOCK_WARP(__match_any_sync(mask_, static_cast<unsigned long long>(v))); }
   PENSTOCK_FN lane_mask ballot(bool p) const { PENSTOCK_WARP(__ballot_sync(mask_, p)); }
   PENSTOCK_FN u64 shfl(u64 v, u32 rank) const {
     PENSTOCK_WARP(__shfl_sync(mask_, static_cast<unsigned long long>(v), static_cast<int>(rank)));

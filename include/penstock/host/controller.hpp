@@ -44,7 +44,8 @@ class controller {
   /// thread; if another one polls the same queue already, or the controller has threads of its own, it returns at once.
   virtual void poll(u16 queue) = 0;
 
-  /// Tells of memory that commands will point into, so that an engine may register it. `memory` outlives the queues that use it.
+  /// Tells of memory that commands will point into, so that an engine may register it. `memory` outlives the queues that use
+  /// it.
   virtual void add_buffer(void* memory, u64 bytes) = 0;
 
   virtual controller_limits limits() const = 0;

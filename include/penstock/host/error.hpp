@@ -16,8 +16,7 @@ enum class error_kind { bad_input, world };
 
 class error : public std::runtime_error {
  public:
-  error(error_kind kind, std::string const& sentence, int code = 0)
-      : std::runtime_error(sentence), kind_(kind), code_(code) {}
+  error(error_kind kind, std::string const& sentence, int code = 0) : std::runtime_error(sentence), kind_(kind), code_(code) {}
 
   error_kind kind() const { return kind_; }
   /// errno, or 0 where there is none.

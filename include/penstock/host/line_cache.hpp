@@ -13,12 +13,12 @@
 namespace penstock {
 
 struct cache_options {
-  u64 bytes = 64ull << 20;    ///< of frames; rounded down to whole lines
-  u64 line_bytes = 4096;      ///< a power of two, 512 to 65536
-  u32 queues = 0;             ///< queue pairs per controller; 0: one per CPU thread, 32 on CUDA
+  u64 bytes = 64ull << 20;  ///< of frames; rounded down to whole lines
+  u64 line_bytes = 4096;    ///< a power of two, 512 to 65536
+  u32 queues = 0;           ///< queue pairs per controller; 0: one per CPU thread, 32 on CUDA
   u32 queue_depth = 256;
   u64 timeout_ns = 30 * one_second_ns;  ///< of one command; an access waits at most twice this
-  bool bounce = false;        ///< data through bounce buffers also on the CPU executor (CUDA: always)
+  bool bounce = false;                  ///< data through bounce buffers also on the CPU executor (CUDA: always)
 };
 
 struct volume_spec {

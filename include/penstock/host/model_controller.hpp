@@ -15,14 +15,14 @@ namespace penstock {
 /// and draws for each fault from it: a run with the same commands in the same order fails the same way.
 struct fault_plan {
   u64 seed = 0;
-  double error = 0;          ///< share of commands that end with one of `error_codes`, data untouched
+  double error = 0;  ///< share of commands that end with one of `error_codes`, data untouched
   std::vector<u16> error_codes = {nvme::code::unrecovered_read_error};  ///< status type << 8 | code, drawn evenly
-  double delay = 0;          ///< share of commands that take `delay_ns` longer
+  double delay = 0;                                                     ///< share of commands that take `delay_ns` longer
   u64 delay_ns = 0;
-  double drop = 0;           ///< share of commands whose completion never comes
-  bool reorder = false;      ///< completions that are due together are posted in random order
-  double duplicate = 0;      ///< share of commands whose completion is posted twice in a row
-  double late = 0;           ///< share of commands that are served, data written and completion posted, only after `late_ns`
+  double drop = 0;       ///< share of commands whose completion never comes
+  bool reorder = false;  ///< completions that are due together are posted in random order
+  double duplicate = 0;  ///< share of commands whose completion is posted twice in a row
+  double late = 0;       ///< share of commands that are served, data written and completion posted, only after `late_ns`
   u64 late_ns = 0;
   double unknown_identifier = 0;  ///< share of commands before whose completion one with an identifier not in flight is posted
   bool poison_fetched = false;    ///< overwrites a submission entry as soon as it has been fetched
@@ -30,10 +30,10 @@ struct fault_plan {
 };
 
 struct model_options {
-  u64 service_time_ns = 0;   ///< of one command on one unit
-  u32 parallelism = 64;      ///< units that serve at once
-  double iops_limit = 0;     ///< commands/s over all queues; 0: none
-  u32 threads = 0;           ///< 0: polled in place
+  u64 service_time_ns = 0;  ///< of one command on one unit
+  u32 parallelism = 64;     ///< units that serve at once
+  double iops_limit = 0;    ///< commands/s over all queues; 0: none
+  u32 threads = 0;          ///< 0: polled in place
   u32 max_queues = 1024;
   u32 max_queue_entries = 4096;
   u64 transfer_bytes = 1u << 20;

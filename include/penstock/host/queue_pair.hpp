@@ -13,15 +13,15 @@
 namespace penstock {
 
 struct queue_options {
-  u32 depth = 256;           ///< submission queue entries; 2 to 16384. Several times the wanted depth: a slow command holds up the
-                             ///< ones that come `depth` later
-  u32 cq_entries = 0;        ///< completion queue entries; 0: as many
+  u32 depth = 256;     ///< submission queue entries; 2 to 16384. Several times the wanted depth: a slow command holds up the
+                       ///< ones that come `depth` later
+  u32 cq_entries = 0;  ///< completion queue entries; 0: as many
   u64 timeout_ns = 30 * one_second_ns;
-  u32 bounce_bytes = 0;      ///< > 0: data goes through bounce buffers of this size, one per slot
-  u32 spare_bounces = 8;     ///< for slots whose buffer is quarantined
-  u64 first_ticket = 0;      ///< for tests: a multiple of the depth
-  bool rings_on_host = false;   ///< kernels reach the rings over a link
-  bool poll_in_place = true;    ///< waiting threads let the controller work (CPU executor)
+  u32 bounce_bytes = 0;        ///< > 0: data goes through bounce buffers of this size, one per slot
+  u32 spare_bounces = 8;       ///< for slots whose buffer is quarantined
+  u64 first_ticket = 0;        ///< for tests: a multiple of the depth
+  bool rings_on_host = false;  ///< kernels reach the rings over a link
+  bool poll_in_place = true;   ///< waiting threads let the controller work (CPU executor)
 };
 
 /// Throws penstock::error (bad_input) when a controller cannot serve such a queue.
@@ -59,7 +59,11 @@ class queue_pair {
   queue_counts counts() const {
     queue_state state;
     memory_.read(&state, view_.state, sizeof state);
-    return {state.ticket - options_.first_ticket, state.doorbells, state.completions, state.strays, state.expired,
+    return {state.ticket - options_.first_ticket,
+            state.doorbells,
+            state.completions,
+            state.strays,
+            state.expired,
             state.failed != 0 ? unpack_status(state.failure) : status{}};
   }
 

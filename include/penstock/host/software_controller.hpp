@@ -21,19 +21,19 @@ enum class io_engine {
 
 struct software_options {
   io_engine engine = io_engine::automatic;
-  u32 threads = 0;             ///< 0: polled in place
-  u32 pool_threads = 4;        ///< of the pread engine
+  u32 threads = 0;       ///< 0: polled in place
+  u32 pool_threads = 4;  ///< of the pread engine
   u32 max_queues = 1024;
   u32 max_queue_entries = 4096;
-  bool copy_resident = true;   ///< false: never copy from a mapping, every transfer is a system call; so it is for a file that
-                               ///< this user neither owns nor may write: the kernel does not tell what of it is in memory
+  bool copy_resident = true;  ///< false: never copy from a mapping, every transfer is a system call; so it is for a file that
+                              ///< this user neither owns nor may write: the kernel does not tell what of it is in memory
 };
 
 struct file_namespace {
-  std::string path;             ///< regular file or block device
-  bool direct = false;          ///< O_DIRECT: past the page cache
+  std::string path;     ///< regular file or block device
+  bool direct = false;  ///< O_DIRECT: past the page cache
   bool writable = false;
-  u32 block_bytes = 512;        ///< logical block size, a power of two, 512 or more
+  u32 block_bytes = 512;  ///< logical block size, a power of two, 512 or more
 };
 
 /// What the controller did, over all queues that it ever had.

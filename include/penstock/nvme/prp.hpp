@@ -26,7 +26,8 @@ PENSTOCK_FN constexpr u64 prp_list_entries(u64 address, u64 bytes) {
 /// Bus address of the page after the one that holds `address`.
 PENSTOCK_FN constexpr u64 next_page(u64 address) { return address - address % page_bytes + page_bytes; }
 
-/// Writes the list for a buffer; `list` has room for prp_list_entries. A list does not cross a page: REQUIRES at most 512 entries.
+/// Writes the list for a buffer; `list` has room for prp_list_entries. A list does not cross a page: REQUIRES at most 512
+/// entries.
 PENSTOCK_FN inline void write_prp_list(u64* list, u64 address, u64 bytes) {
   const u64 entries = prp_list_entries(address, bytes);
   for (u64 k = 0; k < entries; ++k) list[k] = next_page(address) + k * page_bytes;

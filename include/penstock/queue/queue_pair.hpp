@@ -6,14 +6,15 @@
 // `Sink` says what a completion means to the layer above (see `completion_sink`).
 //
 // Invariants. Q1: a ticket is published once and rung once, in order. Q2: a ticket is rung only when the one `in_flight_limit`
-// before it is done, so the tail never meets the head. Q4: each published command ends in exactly one finish or abandon, because a
-// slot leaves the phase `published` by one compare-and-swap. Q5: a completion is read only after its phase was seen, and the
-// completion doorbell moves only after every lane has read. Q8: doorbell values never go back (both locks are released at
-// system scope).
+// before it is done, so the tail never meets the head. Q4: each published command ends in exactly one finish or abandon,
+// because a slot leaves the phase `published` by one compare-and-swap. Q5: a completion is read only after its phase was seen,
+// and the completion doorbell moves only after every lane has read. Q8: doorbell values never go back (both locks are released
+// at system scope).
 #pragma once
 
 #include "penstock/core/atomic.hpp"
 #include "penstock/core/backoff.hpp"
+#include "penstock/core/host_call.hpp"
 #include "penstock/core/memory_access.hpp"
 #include "penstock/core/status.hpp"
 #include "penstock/group/thread_group.hpp"
@@ -33,8 +34,8 @@ concept completion_sink = std::is_trivially_copyable_v<typename S::target> &&
                             S::placed(target, n, n);
                             /// The command is over.
                             S::finish(target, outcome);
-                            /// The command is given up, but the controller may still write its buffer (b: the target itself, not
-                            /// a bounce buffer): what is told to waiters, and kept until `resolve`.
+                            /// The command is given up, but the controller may still write its buffer (b: the target itself,
+                            /// not a bounce buffer): what is told to waiters, and kept until `resolve`.
                             S::abandon(target, outcome, b);
                             /// A late completion proved that the abandoned command is over.
                             S::resolve(target, b);
@@ -45,19 +46,19 @@ enum class slot_phase : u32 { free = 0, published = 1, landed = 2, finishing = 3
 
 /// Positions and locks of one queue pair, in local memory. Each group of fields has a cache line of its own.
 struct queue_state {
-  alignas(128) u64 ticket = 0;    ///< next to give; fetch_add by submitters
-  alignas(128) u64 settled = 0;   ///< tickets published or withdrawn
-  alignas(128) u64 rung = 0;      ///< tickets told to the controller; written under ring_lock, before the doorbell
-  u32 ring_lock = 0;              ///< 0 or 1
-  alignas(128) u64 cq_head = 0;   ///< completions read; written under harvest_lock
-  u64 next_expiry_ns = 0;         ///< when deadlines are looked at next; under harvest_lock
-  u32 harvest_lock = 0;           ///< 0 or 1
-  u32 stuck_positions = 0;        ///< expired slots whose position the controller has not passed; under harvest_lock
-  u64 fetched = 0;                ///< tickets that the controller is known to have fetched; under harvest_lock
-  u32 spare_buffers = 0;          ///< bounce buffers left in `spares`; under harvest_lock
-  alignas(128) u32 failed = 0;    ///< 1: the controller is given up; set with release, partner: every loop's `failed()`
-  u32 failure = 0;                ///< packed status, stored before `failed`
-  alignas(128) u64 doorbells = 0; ///< counters, written by lock holders only
+  alignas(128) u64 ticket = 0;     ///< next to give; fetch_add by submitters
+  alignas(128) u64 settled = 0;    ///< tickets published or withdrawn
+  alignas(128) u64 rung = 0;       ///< tickets told to the controller; written under ring_lock, before the doorbell
+  u32 ring_lock = 0;               ///< 0 or 1
+  alignas(128) u64 cq_head = 0;    ///< completions read; written under harvest_lock
+  u64 next_expiry_ns = 0;          ///< when deadlines are looked at next; under harvest_lock
+  u32 harvest_lock = 0;            ///< 0 or 1
+  u32 stuck_positions = 0;         ///< expired slots whose position the controller has not passed; under harvest_lock
+  u64 fetched = 0;                 ///< tickets that the controller is known to have fetched; under harvest_lock
+  u32 spare_buffers = 0;           ///< bounce buffers left in `spares`; under harvest_lock
+  alignas(128) u32 failed = 0;     ///< 1: the controller is given up; set with release, partner: every loop's `failed()`
+  u32 failure = 0;                 ///< packed status, stored before `failed`
+  alignas(128) u64 doorbells = 0;  ///< counters, written by lock holders only
   u64 completions = 0;
   u64 strays = 0;
   u64 expired = 0;
@@ -72,7 +73,7 @@ struct transfer {
   u64 address = 0;                 ///< bus address of the data (frame), 0 for none
   u64 prp_list = 0;                ///< bus address of its PRP list, where one is needed
   u32 bytes = 0;
-  bool writes = false;             ///< the controller reads the data (Write), rather than writes it (Read)
+  bool writes = false;  ///< the controller reads the data (Write), rather than writes it (Read)
 };
 
 /// A handle for kernels: trivially copyable, all pointers into memory that a host-side `queue_set` owns.
@@ -85,44 +86,44 @@ class queue_pair_view {
   /// read by others after they have seen the word (acquire).
   struct context {
     target to;
-    u64 address;      ///< where a landed bounce buffer is copied to
+    u64 address;  ///< where a landed bounce buffer is copied to
     u64 deadline_ns;
     u32 bytes;
-    bool drains;      ///< a Read through the bounce buffer
+    bool drains;  ///< a Read through the bounce buffer
   };
 
   /// A command that is over for its waiters but not for the controller. Under harvest_lock.
   struct quarantine {
     target to;
-    u64 bounce;   ///< bus address of the buffer that the slot gave up; 0: none
-    u64 ticket;   ///< whose position is stuck until the controller's head passes it
-    u32 held;     ///< 1: a completion with the old identifier is still to come
-    u32 stuck;    ///< 1: the position has not been passed
+    u64 bounce;  ///< bus address of the buffer that the slot gave up; 0: none
+    u64 ticket;  ///< whose position is stuck until the controller's head passes it
+    u32 held;    ///< 1: a completion with the old identifier is still to come
+    u32 stuck;   ///< 1: the position has not been passed
   };
 
   queue_state* state = nullptr;
-  u64* words = nullptr;                    ///< [depth] slot words
-  context* contexts = nullptr;             ///< [depth]
-  quarantine* quarantines = nullptr;       ///< [depth]
-  u32* generations = nullptr;              ///< [depth] 0 or 1; identifier = slot + depth * generation
-  u64* bounces = nullptr;                  ///< [depth] address of each slot's bounce buffer; null: data goes straight to its address
-  u64* spares = nullptr;                   ///< bounce buffers for slots whose own is quarantined
-  u64 bounce_base = 0;                     ///< address of the first bounce buffer
-  u64 bounce_lists = 0;                    ///< address of their PRP lists, `prp_list_stride` each
-  u32 bounce_bytes = 0;                    ///< size of one
-  nvme::submission_entry* sq = nullptr;    ///< [depth], shared
-  nvme::completion_entry* cq = nullptr;    ///< [cq_entries], shared
-  u32* sq_doorbell = nullptr;              ///< shared
-  u32* cq_doorbell = nullptr;              ///< shared
-  void (*poll)(void*, u16) = nullptr;      ///< CPU executor: lets the controller work in this thread; null otherwise
+  u64* words = nullptr;               ///< [depth] slot words
+  context* contexts = nullptr;        ///< [depth]
+  quarantine* quarantines = nullptr;  ///< [depth]
+  u32* generations = nullptr;         ///< [depth] 0 or 1; identifier = slot + depth * generation
+  u64* bounces = nullptr;             ///< [depth] address of each slot's bounce buffer; null: data goes straight to its address
+  u64* spares = nullptr;              ///< bounce buffers for slots whose own is quarantined
+  u64 bounce_base = 0;                ///< address of the first bounce buffer
+  u64 bounce_lists = 0;               ///< address of their PRP lists, `prp_list_stride` each
+  u32 bounce_bytes = 0;               ///< size of one
+  nvme::submission_entry* sq = nullptr;  ///< [depth], shared
+  nvme::completion_entry* cq = nullptr;  ///< [cq_entries], shared
+  u32* sq_doorbell = nullptr;            ///< shared
+  u32* cq_doorbell = nullptr;            ///< shared
+  void (*poll)(void*, u16) = nullptr;    ///< CPU executor: lets the controller work in this thread; null otherwise
   void* poll_target = nullptr;
-  u64 timeout_ns = 0;                      ///< deadline of a command, from its submission
-  u32 depth = 0;                           ///< D
-  u32 cq_entries = 0;                      ///< C
-  u32 in_flight_limit = 0;                 ///< N = min(D, C) - 1
-  u16 id = 0;                              ///< of the controller
-  u16 index = 0;                           ///< in the table of queue pairs that this one belongs to
-  bool rings_on_host = false;              ///< looking at the CQ costs a trip over the link: only the lock holder does
+  u64 timeout_ns = 0;          ///< deadline of a command, from its submission
+  u32 depth = 0;               ///< D
+  u32 cq_entries = 0;          ///< C
+  u32 in_flight_limit = 0;     ///< N = min(D, C) - 1
+  u16 id = 0;                  ///< of the controller
+  u16 index = 0;               ///< in the table of queue pairs that this one belongs to
+  bool rings_on_host = false;  ///< looking at the CQ costs a trip over the link: only the lock holder does
 
   /// Submits one command per lane that wants to. Collective; returns when all are rung, or withdrawn.
   /// Returns this lane's status: ok, or why its command was not submitted (then Sink heard nothing of it but `placed`).
@@ -130,7 +131,8 @@ class queue_pair_view {
   template <thread_group G>
   PENSTOCK_COLD status submit(G const& g, bool want, transfer const& t, target const& to) const;
 
-  /// Rings, harvests, drains one landed slot, looks at deadlines: whatever there is to do, never waiting. Collective. True if something moved.
+  /// Rings, harvests, drains one landed slot, looks at deadlines: whatever there is to do, never waiting. Collective. True if
+  /// something moved.
   template <thread_group G>
   PENSTOCK_COLD bool progress(G const& g) const;
 

@@ -125,7 +125,8 @@ PENSTOCK_FN bool queue_pair_view<Sink>::overdue(u32 slot, u64 now) const {
   return phase_of(load_word(slot)) == slot_phase::published && contexts[slot].deadline_ns <= now;
 }
 
-/// Looks at the deadlines of all that is published. Under the harvest lock, so that a completion and its time-out can't both win.
+/// Looks at the deadlines of all that is published. Under the harvest lock, so that a completion and its time-out can't both
+/// win.
 template <completion_sink Sink>
 template <thread_group G>
 PENSTOCK_FN u64 queue_pair_view<Sink>::expire(G const& g, u64 head) const {
@@ -134,9 +135,7 @@ PENSTOCK_FN u64 queue_pair_view<Sink>::expire(G const& g, u64 head) const {
   for (u32 slot = index_in(g); slot < depth; slot += size(g)) found |= overdue(slot, now);
   if (any(g.ballot(found))) {
     // Look once more: this group may have slept over a completion (W7).
-#if !PENSTOCK_ON_DEVICE
-    if (poll != nullptr && is_leader(g)) poll(poll_target, id);
-#endif
+    if (is_leader(g)) call_on_host(poll, poll_target, id);
     head = harvest_batches(g, head);
     for (u32 slot = index_in(g); slot < depth; slot += size(g)) {
       if (overdue(slot, now)) abandon(slot);
@@ -148,8 +147,8 @@ PENSTOCK_FN u64 queue_pair_view<Sink>::expire(G const& g, u64 head) const {
   return head;
 }
 
-/// Gives a command up: its waiters hear of the time-out, its identifier changes, and what the controller may still write is kept
-/// away from everyone until the late completion. The position stays taken until the controller has fetched it.
+/// Gives a command up: its waiters hear of the time-out, its identifier changes, and what the controller may still write is
+/// kept away from everyone until the late completion. The position stays taken until the controller has fetched it.
 template <completion_sink Sink>
 PENSTOCK_FN void queue_pair_view<Sink>::abandon(u32 slot) const {
   u64 word = load_word(slot);
@@ -185,8 +184,7 @@ template <completion_sink Sink>
 PENSTOCK_FN u64 queue_pair_view<Sink>::take_spare() const {
   device_ref<u32> left(state->spare_buffers);
   u32 n = left.load(relaxed);
-  while (n != 0 && !left.compare_exchange_weak(n, n - 1, relaxed, relaxed)) {
-  }
+  while (n != 0 && !left.compare_exchange_weak(n, n - 1, relaxed, relaxed)) {}
   return n == 0 ? 0 : spares[n - 1];
 }
 

@@ -17,8 +17,8 @@ PENSTOCK_COLD status queue_pair_view<Sink>::submit(G const& g, bool want, transf
   const u64 ticket = base + count_below(wanting, g.rank());
   const u32 slot = slot_of(ticket);
 
-  // 3-7: lanes publish as their slots come free. Nothing is held here but tickets, and every command ahead ends by its deadline;
-  // a ring that has not moved for several of them never will.
+  // 3-7: lanes publish as their slots come free. Nothing is held here but tickets, and every command ahead ends by its
+  // deadline; a ring that has not moved for several of them never will.
   bool todo = want;
   status outcome{};
   backoff wait(4 * timeout_ns);
@@ -112,9 +112,7 @@ template <completion_sink Sink>
 template <thread_group G>
 PENSTOCK_COLD bool queue_pair_view<Sink>::progress(G const& g) const {
   bool moved = try_ring(g);
-#if !PENSTOCK_ON_DEVICE
-  if (poll != nullptr && is_leader(g)) poll(poll_target, id);
-#endif
+  if (is_leader(g)) call_on_host(poll, poll_target, id);
   moved |= try_harvest(g);
   if (bounces != nullptr) drain_one(g);
   return moved;

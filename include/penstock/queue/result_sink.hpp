@@ -27,11 +27,10 @@ struct result_sink {
 };
 static_assert(completion_sink<result_sink>);
 
-/// Waits until the commands of all lanes that have one are over; moves the queue meanwhile, and copies what has landed for them.
-/// Collective. This lane's status; failure::deadline if a result did not arrive in twice the queue's time.
+/// Waits until the commands of all lanes that have one are over; moves the queue meanwhile, and copies what has landed for
+/// them. Collective. This lane's status; failure::deadline if a result did not arrive in twice the queue's time.
 template <thread_group G>
-PENSTOCK_COLD status wait_for(G const& g, queue_pair_view<result_sink> const& queue, bool mine,
-                              result_sink::target const& to) {
+PENSTOCK_COLD status wait_for(G const& g, queue_pair_view<result_sink> const& queue, bool mine, result_sink::target const& to) {
   backoff wait(2 * queue.timeout_ns);
   bool in_time = true;
   for (;;) {

@@ -1,0 +1,62 @@
+"""The compiled part."""
+
+from collections.abc import Callable
+from typing import TypedDict
+
+class _BfsResult(TypedDict):
+    source: int
+    reached: int
+    levels: int
+    edges_traversed: int
+    seconds: float
+    teps: float
+    verified: bool | None
+    executor: str
+    device: str
+    engine: str
+    hits: int
+    misses: int
+    joins: int
+    fills: int
+    prefetches: int
+    evictions: int
+    retries: int
+    errors: int
+    bytes_asked: int
+    bytes_moved: int
+    amplification: float
+    frames: int
+    line_bytes: int
+    cache_bytes: int
+    metadata_bytes: int
+    edge_bytes: int
+    offset_bytes: int
+    vertex_bytes: int
+    load_seconds: float
+    verify_seconds: float
+    level_sizes: list[int]
+    peak_rss_bytes: int
+    file_rss_bytes: int
+
+version: str
+
+# The CUDA version it was built with, as "13.0"; None for a build without CUDA.
+cuda_version: str | None
+
+# Whether it works here; where not, why.
+def io_uring_usable() -> tuple[bool, str]: ...
+def cuda_usable() -> tuple[bool, str]: ...
+def bfs(
+    path: str,
+    source: int,
+    cache_bytes: int,
+    line_bytes: int,
+    executor: str,
+    engine: str,
+    direct: bool,
+    threads: int,
+    queue_depth: int,
+    verify: bool,
+    # What is being done, how much of it is done, and how much there is.
+    progress: Callable[[str, int, int], None] | None,
+) -> _BfsResult: ...

@@ -1,0 +1,177 @@
+"""Breadth-first search over a graph on disk."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from penstock.errors import Error
+from penstock.sizes import parse_size
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from penstock.graph import GraphFolder
+
+Executor = Literal["auto", "cpu", "cuda"]
+Engine = Literal["auto", "io_uring", "pread"]
+Progress = Callable[[str, int, int], None]
+"""Called with what is being done ("prepare", "level 3", "verify"), how much is done, how much there is."""
+
+EXECUTORS: tuple[Executor, ...] = ("auto", "cpu", "cuda")
+ENGINES: tuple[Engine, ...] = ("auto", "io_uring", "pread")
+RANDOM_SOURCE = -1
+
+
+@dataclass(frozen=True)
+class BfsResult:
+    """What a search found and what it cost. Bytes are of edges read through the cache."""
+
+    graph: str
+    path: str
+    vertices: int
+    edges: int
+    directed: bool
+
+    source: int
+    reached: int
+    levels: int
+    edges_traversed: int
+    seconds: float
+    teps: float
+    """Traversed edges per second."""
+    verified: bool | None
+    """Whether the reference agrees; None when it was not asked."""
+
+    executor: str
+    device: str
+    engine: str
+    hits: int
+    misses: int
+    joins: int
+    """Accesses that waited for a line that somebody else was already fetching."""
+    fills: int
+    prefetches: int
+    evictions: int
+    retries: int
+    errors: int
+    bytes_asked: int
+    bytes_moved: int
+    amplification: float
+    """Bytes moved over bytes asked."""
+    frames: int
+    line_bytes: int
+    cache_bytes: int
+    metadata_bytes: int
+    """Of the cache, besides its lines."""
+    edge_bytes: int
+    offset_bytes: int
+    vertex_bytes: int
+    load_seconds: float
+    verify_seconds: float
+    level_sizes: list[int]
+    peak_rss_bytes: int
+    file_rss_bytes: int
+    """Pages of files in that; the system may take them back."""
+
+    def as_dict(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+
+def bfs(
+    graph: str | os.PathLike[str] | GraphFolder,
+    *,
+    source: int | None = None,
+    cache: int | str = "16MiB",
+    line: int | str = "4KiB",
+    executor: Executor = "auto",
+    engine: Engine = "auto",
+    direct: bool = False,
+    threads: int = 0,
+    queue_depth: int = 64,
+    verify: bool = False,
+    cache_dir: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> BfsResult:
+    """Search a graph level by level; its edges stay on storage, behind a cache.
+
+    graph: a graph folder, a file (.el, .wel, .mtx, .sg, .npz), a generator (kron:20, urand:20:16), "debian",
+        or a graph that penstock.graph opened. All but the first and the last are made once, in `cache_dir`.
+    cache, line: bytes of the cache and of what one miss brings in; numbers, or text such as 16MiB.
+    source: a vertex; without one, a vertex with out-edges drawn with a fixed seed.
+    threads: of the CPU executor; 0 takes as many as there are cores.
+    Raises ValueError or TypeError for bad arguments and bad files, penstock.Error when the machine refuses.
+    """
+    cache_bytes, line_bytes = parse_size(cache), parse_size(line)
+    _check(executor, EXECUTORS, "executor")
+    _check(engine, ENGINES, "engine")
+    _check_count("threads", threads, 0)
+    _check_count("queue_depth", queue_depth, 1)
+    native = load_native()
+    found = _resolve(graph, cache_dir, progress)
+    name = str(found.path) if graph is found else str(graph)
+    if source is not None and not 0 <= source < found.vertices:
+        raise ValueError(f"search {found.path}: source {source}: the vertices are 0 to {found.vertices - 1}")
+    result = native.bfs(
+        path=str(found.path),
+        source=RANDOM_SOURCE if source is None else source,
+        cache_bytes=cache_bytes,
+        line_bytes=line_bytes,
+        executor=executor,
+        engine=engine,
+        direct=direct,
+        threads=threads,
+        queue_depth=queue_depth,
+        verify=verify,
+        progress=progress,
+    )
+    return BfsResult(
+        graph=name,
+        path=str(found.path),
+        vertices=found.vertices,
+        edges=found.edges,
+        directed=found.directed,
+        **result,
+    )
+
+
+def load_native() -> ModuleType:
+    """The compiled part. Raises Error where there is none."""
+    try:
+        from penstock import _native
+    except ImportError as problem:
+        sentence = f"import penstock._native: {problem}: reinstall Penstock with pip install ."
+        raise Error(sentence) from problem
+    return _native
+
+
+def _resolve(
+    graph: str | os.PathLike[str] | GraphFolder,
+    cache_dir: str | os.PathLike[str] | None,
+    progress: Progress | None,
+) -> GraphFolder:
+    # Here and not above: penstock.graph needs the compiled part.
+    from penstock.graph import GraphFolder, resolve
+
+    if isinstance(graph, GraphFolder):
+        return graph
+    return resolve(graph, cache_dir=cache_dir, progress=_preparing(progress))
+
+
+def _preparing(progress: Progress | None) -> Callable[[int, int], None] | None:
+    if progress is None:
+        return None
+    return lambda done, total: progress("prepare", done, total)
+
+
+def _check(value: str, allowed: tuple[str, ...], name: str) -> None:
+    if value not in allowed:
+        raise ValueError(f"{name} '{value}': there is no such {name}; choose one of {', '.join(allowed)}")
+
+
+def _check_count(name: str, value: int, least: int) -> None:
+    if value < least:
+        raise ValueError(f"{name} {value}: it must be {least} or more")

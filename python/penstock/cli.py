@@ -1,0 +1,199 @@
+"""The command `penstock`.
+
+Exit status: 0; 1 when a result was checked and is wrong; 2 with one sentence on stderr for bad input and for
+what the machine refuses; 130 after Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+from penstock import __version__, breadth_first, doctor, names, report
+from penstock.errors import Error
+from penstock.machine import Machine, default_cache_dir
+from penstock.sizes import parse_size
+
+WRONG_RESULT, REFUSED, INTERRUPTED = 1, 2, 130
+PACKAGE_GRAPH, INSTEAD_OF_PACKAGES, GENERATED_GRAPH = "debian", "urand:16", "kron:20"
+STEPS = {"prepare": "preparing the graph", "verify": "checking"}
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Size(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            return parse_size(value)
+        except ValueError as problem:
+            self.fail(str(problem), param, ctx)
+
+
+def cache_dir_option(command: Command) -> Command:
+    return click.option(
+        "--cache-dir",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=None,
+        metavar="DIR",
+        help="Where converted graphs are kept.  [default: PENSTOCK_CACHE, or ~/.cache/penstock/graphs]",
+    )(command)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+def penstock() -> None:
+    """Data where it lives, fetched by the threads that turn out to need it."""
+
+
+@penstock.command("bfs", short_help="Search a graph whose edges stay on disk.")
+@click.argument("graph")
+@click.option("--source", type=int, default=None, metavar="V", help="Vertex to start from.  [default: drawn]")
+@click.option("--cache", type=Size(), default="16MiB", show_default=True, help="Memory for edges.")
+@click.option("--line", type=Size(), default="4KiB", show_default=True, help="How much a miss brings in.")
+@click.option("--executor", type=click.Choice(breadth_first.EXECUTORS), default="auto", show_default=True)
+@click.option("--engine", type=click.Choice(breadth_first.ENGINES), default="auto", show_default=True)
+@click.option("--direct", is_flag=True, help="Read past the page cache.")
+@click.option("--threads", type=int, default=0, help="Of the CPU executor.  [default: one per core]")
+@click.option("--queue-depth", type=int, default=64, show_default=True, help="Reads in flight per queue.")
+@click.option("--verify", is_flag=True, help="Compare with a serial search in memory.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout instead of a table.")
+@cache_dir_option
+def bfs_command(graph: str, as_json: bool, **options: Any) -> None:
+    """Breadth-first search of GRAPH.
+
+    GRAPH is a graph folder, a file (.el, .wel, .mtx, .sg, .npz) that is converted once, a generator
+    (kron:SCALE[:DEGREE], urand:SCALE[:DEGREE]), or debian: this machine's packages and what they depend on.
+    """
+    result = search(graph, **options)
+    if as_json:
+        print_json(result.as_dict())
+    else:
+        print_result(result)
+    check_verdict(result)
+
+
+@penstock.command("doctor", short_help="What this machine has, and what each missing thing would give.")
+@click.option("--json", "as_json", is_flag=True, help="A JSON list on stdout instead of a table.")
+@cache_dir_option
+def doctor_command(as_json: bool, cache_dir: Path | None) -> None:
+    """Looks at GPUs, io_uring, pages, limits, drives; changes nothing."""
+    rows = doctor.examine(Machine(cache_dir=cache_dir or default_cache_dir()))
+    if as_json:
+        print_json([dataclasses.asdict(row) for row in rows])
+    else:
+        Console().print(report.doctor_table(rows))
+
+
+@penstock.command("demo", short_help="See it work: two searches, verified.")
+@click.option("--quick", is_flag=True, help="Smaller graphs.")
+@cache_dir_option
+def demo_command(quick: bool, cache_dir: Path | None) -> None:
+    """Searches the graph of this machine's packages and a generated one; checks both by a serial search."""
+    console = Console()
+    rows = doctor.examine(Machine(cache_dir=cache_dir or default_cache_dir()))
+    console.print(report.doctor_summary(rows), highlight=False)
+    first = PACKAGE_GRAPH
+    if next(row.state for row in rows if row.what == "package lists") == "missing":
+        first = INSTEAD_OF_PACKAGES
+        console.print(f"There are no package lists here: {first} stands in for {PACKAGE_GRAPH}.")
+    generated = "kron:14" if quick else GENERATED_GRAPH
+    # A cache well below the edges, so that lines come and go.
+    for graph, cache in ((first, "256KiB"), (generated, "256KiB" if quick else "16MiB")):
+        console.print(f"\n$ penstock bfs {graph} --cache {cache} --verify", style="bold", highlight=False)
+        result = search(graph, cache=cache, verify=True, cache_dir=cache_dir)
+        print_result(result)
+        check_verdict(result)
+    console.print("\nTry next:")
+    for line in ("penstock doctor", "penstock bfs kron:22 --cache 64MiB --direct", "penstock bfs --help"):
+        console.print(f"  {line}", highlight=False)
+
+
+@penstock.command("version", short_help="The version.")
+def version_command() -> None:
+    """Prints Penstock's version, and the CUDA version that it was built with."""
+    try:
+        cuda = breadth_first.load_native().cuda_version
+        build = f"CUDA {cuda}" if cuda else "CPU only"
+    except Error:
+        build = "its compiled part is missing"
+    click.echo(f"penstock {__version__} ({build})")
+
+
+def search(graph: str, **options: Any) -> breadth_first.BfsResult:
+    """penstock.bfs with a progress bar on stderr, where that is a terminal."""
+    with progress_bar() as progress:
+        return breadth_first.bfs(graph, progress=progress, **options)
+
+
+@contextmanager
+def progress_bar() -> Iterator[breadth_first.Progress | None]:
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=None)
+
+        def update(what: str, done: int, total: int) -> None:
+            bar.update(task, description=STEPS.get(what, what), completed=done, total=total)
+
+        yield update
+
+
+def print_result(result: breadth_first.BfsResult) -> None:
+    Console().print(report.bfs_table(result, names.named_places(result)))
+
+
+def print_json(data: Any) -> None:
+    click.echo(json.dumps(data, allow_nan=False))
+
+
+def check_verdict(result: breadth_first.BfsResult) -> None:
+    if result.verified is False:
+        click.echo(f"penstock: search {result.path}: the result differs from a serial search", err=True)
+        sys.exit(WRONG_RESULT)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    try:
+        # click gives the exit code of --help and the like, and None after a command.
+        return penstock.main(args=arguments, prog_name="penstock", standalone_mode=False) or 0
+    except click.exceptions.NoArgsIsHelpError as problem:
+        problem.show()
+        return REFUSED
+    except click.ClickException as problem:
+        return refuse(problem.format_message())
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("penstock: interrupted", err=True)
+        return INTERRUPTED
+    except (ValueError, TypeError, OSError, MemoryError) as problem:
+        return refuse(sentence_of(problem))
+
+
+def sentence_of(problem: BaseException) -> str:
+    if isinstance(problem, OSError) and not isinstance(problem, Error) and problem.strerror:
+        where = f"{problem.filename}: " if problem.filename else ""
+        return f"{where}{problem.strerror}"
+    if isinstance(problem, MemoryError):
+        return f"out of memory{f': {problem}' if str(problem) else ''}: ask for a smaller cache or graph"
+    return str(problem)
+
+
+def refuse(sentence: str) -> int:
+    click.echo("penstock: " + " ".join(sentence.split()), err=True)
+    return REFUSED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

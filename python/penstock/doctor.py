@@ -1,0 +1,251 @@
+"""What this machine has for Penstock, and what each missing thing would give.
+
+Nothing here raises, needs root or changes anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from penstock.machine import Driver, DriverMissing, Machine
+from penstock.sizes import format_bytes
+
+State = Literal["ok", "limited", "missing"]
+
+# What Penstock's default cache pins on the CUDA executor: frames, rings and bounce buffers, rounded up.
+PINNED_BYTES = 64 << 20
+# A converted kron:22 with its temporary files.
+WORKING_BYTES = 4 << 30
+CAP_IPC_LOCK = 14
+OLDEST_GPU = (8, 0)
+REINSTALL = "reinstall Penstock: pip install --force-reinstall --no-deps ."
+KERNEL_WITH_IO_URING = (5, 11)  # earlier ones lack what liburing 2 expects of a ring
+
+
+@dataclass(frozen=True)
+class Row:
+    what: str
+    state: State
+    found: str
+    gives: str
+    """What it is good for; for a missing thing, what it would give."""
+    remedy: str = ""
+    """How to get it; empty where nothing is to be done."""
+
+
+Probe = Callable[[Machine], Row]
+
+
+def probe_gpu(machine: Machine) -> Row:
+    gives = "kernels on the CUDA executor"
+    try:
+        driver = machine.driver()
+    except DriverMissing as reason:
+        remedy = "install NVIDIA's driver where there is a GPU; all works on the CPU executor meanwhile"
+        return Row("GPU", "missing", str(reason), gives, remedy)
+    if not driver.gpus:
+        return Row(
+            "GPU", "missing", f"driver for CUDA {driver.version}, no GPU", gives, "give the process a GPU"
+        )
+    texts = [
+        f"{g.name} (sm_{g.capability[0]}{g.capability[1]}, {format_bytes(g.memory_bytes)})"
+        for g in driver.gpus
+    ]
+    found = f"{', '.join(texts)}; driver for CUDA {driver.version}"
+    if all(g.capability < OLDEST_GPU for g in driver.gpus):
+        return Row("GPU", "limited", found, gives, "Penstock needs compute capability 8.0 (A100) or newer")
+    return Row("GPU", "ok", found, gives)
+
+
+def probe_build(machine: Machine) -> Row:
+    gives = "the CUDA executor in this installation"
+    try:
+        built = machine.built_cuda()
+    except ImportError as problem:
+        return Row("CUDA build", "missing", f"no compiled part: {problem}", gives, REINSTALL)
+    if not built:
+        remedy = f"install the CUDA toolkit (nvcc) and {REINSTALL}"
+        return Row("CUDA build", "missing", "built without CUDA", gives, remedy)
+    try:
+        driver = machine.driver()
+    except DriverMissing:
+        return Row("CUDA build", "ok", f"CUDA {built}, unused without a driver", gives)
+    if _version(driver.version)[:1] < _version(built)[:1]:
+        remedy = f"update the driver to one for CUDA {built}"
+        return Row(
+            "CUDA build", "limited", f"CUDA {built}, the driver is for {driver.version}", gives, remedy
+        )
+    return Row("CUDA build", "ok", f"CUDA {built}", gives)
+
+
+def probe_peers(machine: Machine) -> Row:
+    gives = "arrays spread over the memory of several GPUs"
+    try:
+        driver = machine.driver()
+    except DriverMissing:
+        driver = Driver("")
+    count = len(driver.gpus)
+    if count < 2:
+        remedy = "needs two GPUs, best with NVLink"
+        return Row("peer-to-peer", "missing", f"{count} GPU{'' if count == 1 else 's'}", gives, remedy)
+    pairs = count * (count - 1)
+    found = f"{len(driver.peers)} of {pairs} ordered pairs of GPUs reach each other"
+    if len(driver.peers) == pairs:
+        return Row("peer-to-peer", "ok", found, gives)
+    remedy = "GPUs behind one PCIe switch or NVLink reach each other; turn off ACS where it is safe"
+    return Row("peer-to-peer", "limited" if driver.peers else "missing", found, gives, remedy)
+
+
+def probe_io_uring(machine: Machine) -> Row:
+    gives = "many reads in flight from one thread; without it a pool of threads uses pread"
+    usable, reason = machine.io_uring()
+    if usable:
+        return Row("io_uring", "ok", "usable", gives)
+    disabled = (machine.text("/proc/sys/kernel/io_uring_disabled") or "").strip()
+    if disabled in ("1", "2"):
+        return Row(
+            "io_uring",
+            "missing",
+            f"turned off: {reason}",
+            gives,
+            "as root: sysctl kernel.io_uring_disabled=0",
+        )
+    remedy = "install liburing-dev and reinstall Penstock; in a container, allow io_uring_setup (seccomp)"
+    return Row("io_uring", "missing", reason or "not usable", gives, remedy)
+
+
+def probe_kernel(machine: Machine) -> Row:
+    gives = "io_uring, direct I/O"
+    release = (machine.text("/proc/sys/kernel/osrelease") or "").strip()
+    found = f"Linux {release or 'of unknown version'}, {machine.architecture}"
+    if release and _version(release) < KERNEL_WITH_IO_URING:
+        return Row("kernel", "limited", found, gives, "Linux 5.11 has all that is used of io_uring")
+    return Row("kernel", "ok" if release else "limited", found, gives)
+
+
+def probe_huge_pages(machine: Machine) -> Row:
+    gives = "fewer address translations in large caches on the CPU, and pinned memory in fewer pieces"
+    fields = dict(re.findall(r"^(\w+):\s+(\d+)", machine.text("/proc/meminfo") or "", re.MULTILINE))
+    total, free = int(fields.get("HugePages_Total", 0)), int(fields.get("HugePages_Free", 0))
+    size = format_bytes(int(fields.get("Hugepagesize", 0)) << 10)
+    chosen = re.search(r"\[(\w+)\]", machine.text("/sys/kernel/mm/transparent_hugepage/enabled") or "")
+    transparent = chosen.group(1) if chosen else "unknown"
+    found = f"{free} of {total} reserved pages of {size} free; transparent: {transparent}"
+    if free:
+        return Row("huge pages", "ok", found, gives)
+    if transparent in ("always", "madvise"):
+        return Row("huge pages", "limited", found, gives, "as root: sysctl vm.nr_hugepages=512")
+    remedy = "as root: sysctl vm.nr_hugepages=512, or transparent huge pages on"
+    return Row("huge pages", "missing", found, gives, remedy)
+
+
+def probe_locked_memory(machine: Machine) -> Row:
+    gives = f"registered buffers and pinned memory ({format_bytes(PINNED_BYTES)} are enough to begin with)"
+    effective = re.search(r"^CapEff:\s*([0-9a-fA-F]+)", machine.text("/proc/self/status") or "", re.MULTILINE)
+    capable = effective is not None and bool(int(effective.group(1), 16) >> CAP_IPC_LOCK & 1)
+    limit = re.search(r"^Max locked memory\s+(\S+)", machine.text("/proc/self/limits") or "", re.MULTILINE)
+    if capable:
+        return Row("locked memory", "ok", "no limit: the process has CAP_IPC_LOCK", gives)
+    if limit is None:
+        return Row("locked memory", "limited", "the limit cannot be read", gives)
+    if limit.group(1) == "unlimited":
+        return Row("locked memory", "ok", "no limit", gives)
+    found = f"limit {format_bytes(int(limit.group(1)))}"
+    if int(limit.group(1)) >= PINNED_BYTES:
+        return Row("locked memory", "ok", found, gives)
+    return Row("locked memory", "limited", found, gives, "raise memlock in /etc/security/limits.conf")
+
+
+def probe_vfio(machine: Machine) -> Row:
+    gives = "drives driven from user space, without a kernel module of ours"
+    device = machine.path("/dev/vfio/vfio").exists()
+    groups = len(machine.listing("/sys/kernel/iommu_groups"))
+    module = machine.path("/sys/module/vfio_pci").exists()
+    parts = [
+        "/dev/vfio/vfio" if device else "no /dev/vfio/vfio",
+        f"{groups} IOMMU groups",
+        "vfio_pci loaded" if module else "vfio_pci not loaded",
+    ]
+    found = ", ".join(parts)
+    if device and groups and module:
+        return Row("VFIO", "ok", found, gives)
+    remedy = "as root: modprobe vfio-pci"
+    if not groups:
+        remedy = "turn on the IOMMU (firmware, and intel_iommu=on), then as root: modprobe vfio-pci"
+    return Row("VFIO", "limited" if device or groups else "missing", found, gives, remedy)
+
+
+def probe_drives(machine: Machine) -> Row:
+    gives = "storage that answers a million requests a second; files on any disk work too"
+    drives = []
+    for name in machine.listing("/sys/class/nvme"):
+        model = (machine.text(f"/sys/class/nvme/{name}/model") or "").strip() or "unknown model"
+        address = (machine.text(f"/sys/class/nvme/{name}/address") or "").strip()
+        drives.append(f"{name}: {model}{f' at {address}' if address else ''}")
+    if drives:
+        return Row("NVMe drives", "ok", ", ".join(drives), gives)
+    return Row("NVMe drives", "missing", "none in /sys/class/nvme", gives, "any file system serves meanwhile")
+
+
+def probe_pages(machine: Machine) -> Row:
+    gives = "lines and NVMe pages of 4 KiB that match the system's"
+    found = format_bytes(machine.page_bytes)
+    if machine.page_bytes == 4096:
+        return Row("page size", "ok", found, gives)
+    return Row("page size", "limited", found, gives, "reads from the page cache come in pieces of that size")
+
+
+def probe_disk(machine: Machine) -> Row:
+    gives = f"room for converted graphs (kron:22 wants about {format_bytes(WORKING_BYTES)})"
+    free = machine.free(machine.cache_dir)
+    found = f"{format_bytes(free)} free for {machine.cache_dir}"
+    if free >= WORKING_BYTES:
+        return Row("disk space", "ok", found, gives)
+    return Row("disk space", "limited", found, gives, "choose a place with --cache-dir or PENSTOCK_CACHE")
+
+
+def probe_packages(machine: Machine) -> Row:
+    gives = "the graph `debian`: this machine's packages and what they depend on"
+    lists = [n for n in machine.listing("/var/lib/apt/lists") if "_Packages" in n]
+    if lists:
+        return Row("package lists", "ok", f"{len(lists)} in /var/lib/apt/lists", gives)
+    if machine.path("/var/lib/dpkg/status").exists():
+        return Row("package lists", "limited", "installed packages only", gives, "as root: apt-get update")
+    return Row("package lists", "missing", "no apt, no dpkg", gives, "any Debian or Ubuntu has them")
+
+
+PROBES: dict[str, Probe] = {
+    "GPU": probe_gpu,
+    "CUDA build": probe_build,
+    "peer-to-peer": probe_peers,
+    "io_uring": probe_io_uring,
+    "kernel": probe_kernel,
+    "huge pages": probe_huge_pages,
+    "locked memory": probe_locked_memory,
+    "VFIO": probe_vfio,
+    "NVMe drives": probe_drives,
+    "page size": probe_pages,
+    "disk space": probe_disk,
+    "package lists": probe_packages,
+}
+
+
+def examine(machine: Machine | None = None) -> list[Row]:
+    """One row a probe, in a fixed order."""
+    seen = machine or Machine()
+    return [_run(what, probe, seen) for what, probe in PROBES.items()]
+
+
+def _run(what: str, probe: Probe, machine: Machine) -> Row:
+    try:
+        return probe(machine)
+    except Exception as problem:  # a doctor that dies of one symptom is of no use
+        return Row(what, "limited", f"could not be told: {type(problem).__name__}: {problem}", "")
+
+
+def _version(text: str) -> tuple[int, ...]:
+    """The leading numbers of a version: (6, 1) of "6.1.0-18-amd64"."""
+    return tuple(int(n) for n in re.findall(r"\d+", text)[:2])

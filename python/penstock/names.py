@@ -1,0 +1,39 @@
+"""Names for the vertices of a search, where the graph has them."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.breadth_first import BfsResult
+from penstock.report import NamedPlaces
+
+MOST = 5
+# Above this the names are not worth a second search.
+MOST_EDGES = 10_000_000
+
+
+def named_places(result: BfsResult) -> NamedPlaces | None:
+    """The source by name, and the vertices that most edges of the search lead to.
+
+    None where vertices have no names.
+    """
+    # Here and not above: penstock.graph needs the compiled part.
+    from penstock.graph import open_folder
+
+    folder = open_folder(result.path)
+    names = folder.names
+    if not names or result.edges > MOST_EDGES:
+        return None
+    reached = folder.bfs_depths(result.source) >= 0
+    counts = edges_into(folder.offsets(), folder.edge_array(), reached)
+    top = np.argsort(-counts, kind="stable")[:MOST]
+    return NamedPlaces(names[result.source], [(names[v], int(counts[v])) for v in top if counts[v]])
+
+
+def edges_into(
+    offsets: npt.NDArray[np.uint64], edges: npt.NDArray[np.signedinteger], reached: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.intp]:
+    """How many edges that leave a reached vertex lead to each vertex."""
+    degrees = (offsets[1:] - offsets[:-1]).astype(np.int64)
+    return np.bincount(edges[np.repeat(reached, degrees)], minlength=len(reached))

@@ -1,0 +1,142 @@
+"""Results and the doctor's findings, as tables for people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rich.markup import escape
+from rich.table import Table
+
+from penstock.breadth_first import BfsResult
+from penstock.doctor import Row, State
+from penstock.sizes import format_bytes, format_rate, format_seconds
+
+STATE_STYLES: dict[State, str] = {"ok": "green", "limited": "yellow", "missing": "red"}
+
+
+@dataclass(frozen=True)
+class NamedPlaces:
+    """Vertices by name: where a search began, and what most of its edges lead to."""
+
+    source: str
+    most_reached: list[tuple[str, int]]
+
+
+def doctor_table(rows: list[Row]) -> Table:
+    table = Table(title="This machine", title_justify="left", expand=False)
+    for name in ("what", "state", "found", "what it gives, and how to get it"):
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        style = STATE_STYLES[row.state]
+        advice = f"{row.gives}\n-> {row.remedy}" if row.remedy else row.gives
+        table.add_row(row.what, f"[{style}]{row.state}[/]", escape(row.found), escape(advice))
+    return table
+
+
+def doctor_summary(rows: list[Row]) -> str:
+    """One line: what is there, and what is not."""
+    groups = [(state, [r.what for r in rows if r.state == state]) for state in STATE_STYLES]
+    return "; ".join(f"{state}: {', '.join(names)}" for state, names in groups if names)
+
+
+def explain_amplification(result: BfsResult) -> str:
+    """One sentence on why more, or fewer, bytes moved than were asked for."""
+    line = format_bytes(result.line_bytes)
+    if result.bytes_asked == 0:
+        return "no edge was read"
+    if result.bytes_moved == 0:
+        return "every edge was read without moving a byte"
+    if result.cache_bytes >= result.edge_bytes and result.amplification > 1:
+        return f"all edges fit the cache; what moved beyond the request is the rest of each {line} line"
+    if result.amplification <= 1:
+        return (
+            "lines that stayed in the cache served later requests, so fewer bytes moved than were asked for"
+        )
+    degree = result.bytes_asked / max(result.reached, 1)
+    return (
+        f"a vertex asks for {format_bytes(degree)} of edges on average and a miss moves a whole {line} line, "
+        "most of which is evicted before a neighbour asks for the rest"
+    )
+
+
+def bfs_table(result: BfsResult, places: NamedPlaces | None = None) -> Table:
+    table = Table(
+        title=f"Breadth-first search of {escape(result.graph)}", title_justify="left", show_header=False
+    )
+    table.add_column(justify="left", style="bold")
+    table.add_column(justify="left", overflow="fold")
+    sections = (_search_rows(result, places), _cache_rows(result), _machine_rows(result))
+    for rows in sections:
+        for name, value in rows:
+            table.add_row(name, value)
+        table.add_section()
+    return table
+
+
+def _search_rows(result: BfsResult, places: NamedPlaces | None) -> list[tuple[str, str]]:
+    kind = "directed" if result.directed else "undirected, stored both ways"
+    source = f"{result.source}" + (f" ({escape(places.source)})" if places else "")
+    share = 100 * result.reached / max(result.vertices, 1)
+    rows = [
+        ("graph", f"{result.vertices:,} vertices, {result.edges:,} edges ({kind})"),
+        ("source", source),
+        ("vertices reached", f"{result.reached:,} ({share:.1f} %)"),
+        ("levels", f"{result.levels}"),
+        ("edges traversed", f"{result.edges_traversed:,}"),
+        (
+            "time",
+            f"{format_seconds(result.seconds)} (opening the graph: {format_seconds(result.load_seconds)})",
+        ),
+        ("TEPS", format_rate(result.teps, "TEPS")),
+        ("verified", _verdict(result)),
+    ]
+    if places and places.most_reached:
+        names = ", ".join(f"{escape(name)} ({count:,})" for name, count in places.most_reached)
+        rows.append(("most reached", names))
+    return rows
+
+
+def _verdict(result: BfsResult) -> str:
+    if result.verified is None:
+        return "not asked for (--verify)"
+    took = f" (a serial search took {format_seconds(result.verify_seconds)})"
+    return ("[green]yes[/]" if result.verified else "[red]no: the result is wrong[/]") + took
+
+
+def _cache_rows(result: BfsResult) -> list[tuple[str, str]]:
+    size = (
+        f"{format_bytes(result.cache_bytes)} in {result.frames:,} lines of {format_bytes(result.line_bytes)}"
+    )
+    storage = (
+        f"{format_bytes(result.bytes_moved)} from storage; offsets ({format_bytes(result.offset_bytes)}) "
+    )
+    misses = f"{result.misses:,}" + (
+        f" (and {result.joins:,} waited for a fill under way)" if result.joins else ""
+    )
+    rows = [
+        ("cache", f"{size}; the edges are {format_bytes(result.edge_bytes)}"),
+        ("hits", f"{result.hits:,}"),
+        ("misses", misses),
+        (
+            "fills",
+            f"{result.fills:,} ({result.prefetches:,} of them ahead of need; {result.evictions:,} evictions)",
+        ),
+        ("bytes asked", format_bytes(result.bytes_asked)),
+        ("bytes moved", f"{storage}and vertex data ({format_bytes(result.vertex_bytes)}) were in memory"),
+        ("amplification", f"{result.amplification:.2f}: {explain_amplification(result)}"),
+    ]
+    if result.retries or result.errors:
+        rows.append(("retries, errors", f"{result.retries:,}, {result.errors:,}"))
+    return rows
+
+
+def _machine_rows(result: BfsResult) -> list[tuple[str, str]]:
+    device = f" ({escape(result.device)})" if result.device else ""
+    return [
+        ("executor", f"{result.executor}{device}"),
+        ("engine", result.engine),
+        (
+            "peak memory",
+            f"{format_bytes(result.peak_rss_bytes)}, {format_bytes(result.file_rss_bytes)} of it files",
+        ),
+    ]

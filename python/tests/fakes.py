@@ -1,0 +1,114 @@
+"""Stand-ins for the compiled part and for a graph, for tests of what lies above them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from penstock.breadth_first import BfsResult
+
+RESULT: dict[str, Any] = {
+    "source": 2,
+    "reached": 3,
+    "levels": 2,
+    "edges_traversed": 4,
+    "seconds": 0.5,
+    "teps": 8.0,
+    "verified": None,
+    "executor": "cpu",
+    "device": "2 threads",
+    "engine": "io_uring",
+    "hits": 5,
+    "misses": 2,
+    "joins": 1,
+    "fills": 2,
+    "prefetches": 0,
+    "evictions": 1,
+    "retries": 0,
+    "errors": 0,
+    "bytes_asked": 16,
+    "bytes_moved": 8192,
+    "amplification": 512.0,
+    "frames": 4,
+    "line_bytes": 4096,
+    "cache_bytes": 16384,
+    "metadata_bytes": 128,
+    "edge_bytes": 20,
+    "offset_bytes": 40,
+    "vertex_bytes": 64,
+    "load_seconds": 0.01,
+    "verify_seconds": 0.0,
+    "level_sizes": [1, 2],
+    "peak_rss_bytes": 1 << 20,
+    "file_rss_bytes": 1 << 18,
+}
+GRAPH: dict[str, Any] = {"graph": "tiny", "path": "/tiny", "vertices": 4, "edges": 5, "directed": True}
+
+
+def make_result(**changes: Any) -> BfsResult:
+    return BfsResult(**{**GRAPH, **RESULT, **changes})
+
+
+class FakeNative(ModuleType):
+    """Answers a search with RESULT and remembers what it was asked; `problem` is raised instead."""
+
+    cuda_version: str | None = None
+
+    def __init__(self) -> None:
+        super().__init__("penstock._native")
+        self.asked: dict[str, Any] = {}
+        self.problem: BaseException | None = None
+        self.answer: dict[str, Any] = {}
+
+    def bfs(self, **arguments: Any) -> dict[str, Any]:
+        self.asked = arguments
+        if arguments["progress"]:
+            arguments["progress"]("level 1", 1, 2)
+        if self.problem:
+            raise self.problem
+        verified = True if arguments["verify"] else None
+        return {**RESULT, "verified": verified, **self.answer}
+
+    def io_uring_usable(self) -> tuple[bool, str]:
+        return True, ""
+
+
+@dataclass(frozen=True)
+class FakeFolder:
+    """Four vertices; 2 leads to 0 and 1, which both lead to 0; 3 is reached by nobody and leads to 1."""
+
+    path: Path
+    vertices: int = 4
+    edges: int = 5
+    directed: bool = True
+    names: tuple[str, ...] | None = ("libc6", "gcc", "bash", "lonely")
+
+    def offsets(self) -> npt.NDArray[np.uint64]:
+        return np.array([0, 1, 2, 4, 5], dtype=np.uint64)
+
+    def edge_array(self) -> npt.NDArray[np.int32]:
+        return np.array([0, 0, 0, 1, 1], dtype=np.int32)
+
+    def bfs_depths(self, source: int) -> npt.NDArray[np.int32]:
+        return np.array([1, 1, 0, -1], dtype=np.int32)
+
+
+def fake_graphs(folder: FakeFolder) -> ModuleType:
+    """penstock.graph with one graph, whatever is asked for."""
+
+    def resolve(spec: str, *, cache_dir: Any, progress: Any) -> FakeFolder:
+        if not spec:
+            raise ValueError("open : there is no such graph")
+        if progress:
+            progress(3, 3)
+        return folder
+
+    module = ModuleType("penstock.graph")
+    module.resolve = resolve  # type: ignore[attr-defined]
+    module.open_folder = lambda path: folder  # type: ignore[attr-defined]
+    module.GraphFolder = FakeFolder  # type: ignore[attr-defined]
+    return module

@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+"""Checks the tree against scripts/layers.toml: includes, target switches, lengths, headers on their own.
+
+The C++ checks are textual: they know comments, strings and preprocessor branches, and no more than that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+import cpp_text
+import header_check
+
+ROOT = Path(__file__).resolve().parent.parent
+CPP = (".hpp", ".cuh", ".cpp", ".cu")
+PYTHON = (".py", ".pyi")
+FOLDERS = ("include", "src", "apps", "python", "benchmarks", "tests", "scripts", "cmake", ".ci")
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')
+# Written so that this file does not find itself.
+UNFINISHED = re.compile(r"\b(?:TO[D]O|FIX[M]E)\b(?!\s*\(?(?:issue )?#?\d+)")
+
+Rules = dict[str, Any]
+
+
+@dataclass(frozen=True, order=True)
+class Problem:
+    path: str
+    line: int
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.message}"
+
+
+def read_rules(path: Path) -> Rules:
+    with path.open("rb") as file:
+        rules: Rules = tomllib.load(file)
+    return rules
+
+
+def source_files(root: Path) -> list[Path]:
+    """Everything that people write, in a fixed order; scripts have no ending."""
+    found = [root / "CMakeLists.txt"]
+    for folder in FOLDERS:
+        endings = (*CPP, *PYTHON, ".cmake", *([""] if folder in ("scripts", ".ci") else []))
+        for path in sorted((root / folder).rglob("*")):
+            hidden = any(part == "__pycache__" or part.startswith("build") for part in path.parts)
+            if path.is_file() and not hidden and path.suffix in endings:
+                found.append(path)
+    return [p for p in found if p.is_file()]
+
+
+def stands_in(path: str, places: list[str]) -> bool:
+    return any(path == p or (p.endswith("/") and path.startswith(p)) for p in places)
+
+
+def layer_of(path: str, rules: Rules) -> int | None:
+    """Position in the order of the layers; None for what stands directly in include/penstock."""
+    parts = path.split("/")
+    if len(parts) < 4:
+        return None
+    for position, folders in enumerate(rules["layers"]):
+        if parts[2] in folders:
+            return position
+    return -1
+
+
+def resolve(name: str, path: Path, root: Path) -> Path | None:
+    for base in (path.parent, root / "include", root, root / "tests", root / "src"):
+        if (base / name).is_file():
+            return (base / name).resolve()
+    return None
+
+
+def check_one_include(path: str, target: str, rules: Rules) -> str | None:
+    """What is wrong with `path` including `target`, both relative to the root."""
+    area, target_area = path.split("/")[0], target.split("/")[0]
+    if area != "include":
+        allowed = rules["areas"].get(area, [])
+        if target_area in allowed:
+            return None
+        return f"{area}/ may include only {', '.join(allowed)}, not {target}"
+    if target_area != "include":
+        return f"a public header includes {target}, which is not public"
+    layer, target_layer = layer_of(path, rules), layer_of(target, rules)
+    if -1 in (layer, target_layer):
+        return f"{path if layer == -1 else target} is in no layer of layers.toml"
+    if layer is not None and (target_layer is None or target_layer > layer):
+        return f"a lower layer includes a higher one, {target}"
+    return None
+
+
+def check_includes(path: Path, root: Path, rules: Rules) -> Iterator[Problem]:
+    name = str(path.relative_to(root))
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        match = INCLUDE.match(line)
+        if not match:
+            continue
+        quoted, included = match.group(1) == '"', match.group(2)
+        if not quoted:
+            if included.startswith("penstock/"):
+                yield Problem(name, number, f'include "{included}" with quotes: it is ours')
+            continue
+        target = resolve(included, path, root)
+        if target is None:
+            yield Problem(name, number, f'there is no "{included}"')
+            continue
+        wrong = check_one_include(name, str(target.relative_to(root.resolve())), rules)
+        if wrong:
+            yield Problem(name, number, wrong)
+
+
+def check_words(path: str, code: list[str], rules: Rules) -> Iterator[Problem]:
+    """Words that are kept to a few places; comments do not count."""
+    for word in rules["words"]:
+        if not stands_in(path, word["in"]) or stands_in(path, word["only"]):
+            continue
+        for number, line in enumerate(code, 1):
+            found = re.search(word["pattern"], line)
+            if found:
+                yield Problem(path, number, f"{word['name']} ({found.group(0)}): {word['remedy']}")
+
+
+def check_lines(path: str, text: str, rules: Rules) -> Iterator[Problem]:
+    limits = rules["limits"]
+    lines = text.splitlines()
+    if len(lines) > limits["file_lines"]:
+        yield Problem(path, len(lines), f"{len(lines)} lines; at most {limits['file_lines']}")
+    for number, line in enumerate(lines, 1):
+        if "\t" in line:
+            yield Problem(path, number, "a tab")
+        if len(line) > limits["line_columns"]:
+            yield Problem(path, number, f"{len(line)} columns; at most {limits['line_columns']}")
+        if UNFINISHED.search(line):
+            yield Problem(path, number, "left to do, and no issue is named: write TO" + "DO(#12)")
+
+
+def python_functions(text: str) -> Iterator[tuple[str, int, int]]:
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name, node.lineno, node.end_lineno or node.lineno
+
+
+def check_functions(path: str, functions: Iterator[tuple[str, int, int]], rules: Rules) -> Iterator[Problem]:
+    limit = rules["limits"]["function_lines"]
+    for name, first, last in functions:
+        if last - first + 1 > limit:
+            yield Problem(path, first, f"{name} has {last - first + 1} lines; at most {limit}")
+
+
+def check_file(path: Path, root: Path, rules: Rules) -> Iterator[Problem]:
+    name = str(path.relative_to(root))
+    text = path.read_text()
+    yield from check_lines(name, text, rules)
+    if path.suffix in CPP:
+        code = cpp_text.without_comments(text)
+        yield from check_includes(path, root, rules)
+        yield from check_words(name, code.splitlines(), rules)
+        yield from check_functions(name, cpp_text.functions(code), rules)
+    elif path.suffix in PYTHON:
+        yield from check_functions(name, python_functions(text), rules)
+
+
+def check_tree(root: Path, rules: Rules) -> list[Problem]:
+    return sorted(p for path in source_files(root) for p in check_file(path, root, rules))
+
+
+def check_headers(root: Path, rules: Rules, jobs: int) -> list[Problem]:
+    """Every header compiles on its own."""
+    headers = [
+        p
+        for p in source_files(root)
+        if p.suffix in (".hpp", ".cuh") and stands_in(str(p.relative_to(root)), rules["headers"]["in"])
+    ]
+    failures = header_check.compile_alone(root, headers, rules["headers"], jobs)
+    return [
+        Problem(str(f.header.relative_to(root)), 1, f"does not compile alone: {f.message}") for f in failures
+    ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Checks the tree against scripts/layers.toml.")
+    parser.add_argument("--no-headers", action="store_true", help="do not compile the headers")
+    parser.add_argument("-j", "--jobs", type=int, default=header_check.default_jobs())
+    arguments = parser.parse_args()
+    rules = read_rules(ROOT / "scripts/layers.toml")
+    problems = check_tree(ROOT, rules)
+    if not arguments.no_headers:
+        problems += check_headers(ROOT, rules, arguments.jobs)
+    for problem in problems:
+        print(problem)
+    print(f"structure: {len(source_files(ROOT))} files, {len(problems)} problems")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
