@@ -86,7 +86,7 @@ class search {
     const bool cpu = on.kind() == executor_kind::cpu;
     cache_.check_pins(cpu ? on.units() : cuda_block_threads / bfs_group_width, cpu ? 1 : pins_per_group);
     auto const& place = graph.edges_place();
-    level_.edges = cache_.array<Id>(0, place.data_offset, place.count);
+    level_.edges = options.in_memory ? load_edges() : cache_.array<Id>(0, place.data_offset, place.count);
     level_.vertices_ahead = cpu ? 32 : 1;
     level_.lines_ahead = cpu ? 16 : 2;
     allocate();
@@ -104,7 +104,9 @@ class search {
       result.reached += frontier;
       if (options_.progress)
         options_.progress("level " + std::to_string(result.level_sizes.size()), result.reached, graph_.vertices());
+      const u64 before = now_ns();
       frontier = advance(frontier);
+      result.level_seconds.push_back(seconds_since(before));
     }
     result.levels = result.level_sizes.size();
     result.seconds = seconds_since(start);
@@ -150,6 +152,18 @@ class search {
     auto const& place = graph_.edges_place();
     const u32 space = controller_.add_namespace(file_namespace{place.path, options_.direct});
     return {place.path, std::filesystem::file_size(place.path), {volume_layout::single, {{&controller_, space}}}};
+  }
+
+  array_view<Id> load_edges() {
+    constexpr u64 piece = 1 << 22;
+    const u64 count = graph_.edges();
+    edges_ = {on_.memory(), memory_kind::local, std::max<u64>(count, 1)};
+    graph::edge_reader<Id> reader(graph_);
+    for (u64 first = 0; first < count; first += piece) {
+      const auto part = reader.read(first, std::min(count, first + piece), true);
+      on_.memory().write(edges_.data() + first, part.data(), part.size_bytes());
+    }
+    return {edges_.data(), count};
   }
 
   void allocate() {
@@ -217,6 +231,7 @@ class search {
   executor& on_;
   software_controller controller_;
   line_cache cache_;
+  buffer<Id> edges_;
   buffer<u64> offsets_;
   buffer<Id> parents_;
   buffer<Id> frontiers_;

@@ -18,6 +18,7 @@ struct bfs_options {
   std::string executor = "auto";  ///< auto, cpu, cuda
   std::string engine = "auto";    ///< of the software controller: auto, io_uring, pread
   bool direct = false;            ///< past the page cache
+  bool in_memory = false;         ///< edges wholly in the executor's memory: the baseline of what storage costs
   u32 threads = 0;                ///< CPU executor: its threads; CUDA: the controller's. 0: all cores
   u32 queue_depth = 256;
   bool verify = false;
@@ -44,6 +45,7 @@ struct bfs_result {
   double load_seconds = 0;  ///< opening, offsets, memory, queues
   double verify_seconds = 0;
   std::vector<u64> level_sizes;
+  std::vector<double> level_seconds;
   u64 peak_rss_bytes =
       0;  ///< of the process, while it loaded and searched; file_rss_bytes of it are page cache seen through a mapping
   u64 file_rss_bytes = 0;

@@ -68,6 +68,7 @@ nb::dict to_dict(penstock::apps::bfs_result const& r) {
   d["load_seconds"] = r.load_seconds;
   d["verify_seconds"] = r.verify_seconds;
   d["level_sizes"] = r.level_sizes;
+  d["level_seconds"] = r.level_seconds;
   d["peak_rss_bytes"] = r.peak_rss_bytes;
   d["file_rss_bytes"] = r.file_rss_bytes;
   return d;

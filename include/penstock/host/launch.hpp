@@ -10,6 +10,7 @@
 #include "penstock/host/error.hpp"
 #include "penstock/host/executor.hpp"
 
+#include <algorithm>
 #include <string>
 
 #if defined(__CUDACC__)
@@ -25,7 +26,7 @@ struct grid_range {
   u64 step = 1;
 };
 
-/// Consecutive items that a CPU thread takes at once.
+/// Most consecutive items that a CPU thread takes at once; fewer where there are few, so that one long item delays nobody.
 inline constexpr u64 cpu_chunk_items = 64;
 /// CUDA blocks; four of them fit a multiprocessor, which leaves 64 registers a thread.
 inline constexpr u32 cuda_block_threads = 256;
@@ -47,7 +48,8 @@ template <u32 Width, class Body>
 void launch(executor& on, u64 items, Body const& body, [[maybe_unused]] u64 most_groups = 0) {
   if (items == 0) return;
   if (on.kind() == executor_kind::cpu) {
-    on.run(items, cpu_chunk_items, [&](u64 first, u64 last) { body(lone_thread{}, grid_range{first, last, 1}); });
+    const u64 chunk = std::clamp<u64>(items / (16 * on.units()), 1, cpu_chunk_items);
+    on.run(items, chunk, [&](u64 first, u64 last) { body(lone_thread{}, grid_range{first, last, 1}); });
     return;
   }
 #if defined(__CUDACC__)
