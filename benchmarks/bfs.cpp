@@ -1,6 +1,6 @@
 // Breadth-first search of a generated graph whose edges stay on storage, as `penstock bfs` does it, measured and verified.
 //
-//   bfs_benchmark GRAPH FOLDER CACHE_MIB EXECUTOR direct|cached RESULTS.jsonl [REPEATS] [LINE]
+//   bfs_benchmark GRAPH FOLDER CACHE_MIB EXECUTOR direct|cached RESULTS.jsonl [REPEATS] [LINE] [QUEUE_DEPTH]
 #include "apps/bfs/bfs.hpp"
 #include "apps/graph/csr_builder.hpp"
 #include "apps/graph/folder_writer.hpp"
@@ -51,6 +51,7 @@ int measure(int count, char** words) {
   options.executor = words[4];
   options.direct = std::string(words[5]) == "direct";
   options.line_bytes = count > 8 ? std::strtoull(words[8], nullptr, 10) : 4096;
+  options.queue_depth = count > 9 ? static_cast<u32>(std::strtoul(words[9], nullptr, 10)) : options.queue_depth;
   options.verify = true;
   make_graph(text, folder);
 
@@ -76,6 +77,7 @@ int measure(int count, char** words) {
   m.params = {{"graph", text},
               {"cache_bytes", std::to_string(last.cache_bytes)},
               {"line_bytes", std::to_string(last.line_bytes)},
+              {"queue_depth", std::to_string(options.queue_depth)},
               {"executor", last.executor},
               {"engine", last.engine},
               {"source", std::to_string(last.source)}};
@@ -109,7 +111,7 @@ int measure(int count, char** words) {
 
 int main(int count, char** words) {
   if (count < 7) {
-    std::fprintf(stderr, "usage: bfs_benchmark GRAPH FOLDER CACHE_MIB EXECUTOR direct|cached RESULTS.jsonl [REPEATS] [LINE]\n");
+    std::fprintf(stderr, "usage: bfs_benchmark GRAPH FOLDER CACHE_MIB EXECUTOR direct|cached RESULTS.jsonl [REPEATS] [LINE] [QUEUE_DEPTH]\n");
     return 2;
   }
   try {

@@ -15,8 +15,8 @@
 namespace penstock::apps {
 
 template <class Id>
-void launch_level_cpu(executor& on, u64 items, bfs_level<Id> const& level) {
-  launch<bfs_group_width>(on, items, level);
+void launch_level_cpu(executor& on, bfs_level<Id> const& level) {
+  launch<bfs_group_width>(on, level.runs(), level);
 }
 
 template <class Id>
@@ -29,6 +29,8 @@ namespace {
 
 /// Lines that the lanes of one group may wait for at once: the piece of a list that they read together, cut by a line's end.
 constexpr u64 pins_per_group = 2;
+/// Vertices that a group takes at once; a warp asks for the first lines of as many in one go.
+constexpr u64 longest_run = 32;
 constexpr u64 source_seed = 27491095;
 
 double seconds_since(u64 start_ns) { return static_cast<double>(now_ns() - start_ns) * 1e-9; }
@@ -87,7 +89,6 @@ class search {
     cache_.check_pins(cpu ? on.units() : cuda_block_threads / bfs_group_width, cpu ? 1 : pins_per_group);
     auto const& place = graph.edges_place();
     level_.edges = options.in_memory ? load_edges() : cache_.array<Id>(0, place.data_offset, place.count);
-    level_.vertices_ahead = cpu ? 32 : 1;
     level_.lines_ahead = cpu ? 16 : 2;
     allocate();
   }
@@ -207,13 +208,17 @@ class search {
   }
 
   void launch_level(u64 frontier) {
+    const bool cpu = on_.kind() == executor_kind::cpu;
+    const u64 groups = cpu ? 16 * on_.units() : 2 * on_.units() * cuda_blocks_per_unit * (cuda_block_threads / bfs_group_width);
+    level_.frontier_size = frontier;
+    level_.run_vertices = static_cast<u32>(std::clamp<u64>(frontier / groups, 1, longest_run));
 #if defined(PENSTOCK_HAS_CUDA)
     if (on_.kind() == executor_kind::cuda) {
-      launch_level_cuda(on_, frontier, level_, cache_.view().frames / (2 * pins_per_group));
+      launch_level_cuda(on_, level_, cache_.view().frames / (2 * pins_per_group));
       return;
     }
 #endif
-    launch_level_cpu(on_, frontier, level_);
+    launch_level_cpu(on_, level_);
   }
 
   void sort_frontier(u64 count) {

@@ -5,8 +5,8 @@
 namespace penstock::apps {
 
 template <class Id>
-void launch_level_cuda(executor& on, u64 items, bfs_level<Id> const& level, u64 most_groups) {
-  launch<bfs_group_width>(on, items, level, most_groups);
+void launch_level_cuda(executor& on, bfs_level<Id> const& level, u64 most_groups) {
+  launch<bfs_group_width>(on, level.runs(), level, most_groups);
 }
 
 template <class Id>
@@ -23,8 +23,8 @@ void sort_frontier_cuda(executor& on, bfs_data<Id>& data, u64 count, buffer<u8>&
   on.synchronize();
 }
 
-template void launch_level_cuda(executor&, u64, bfs_level<std::int32_t> const&, u64);
-template void launch_level_cuda(executor&, u64, bfs_level<std::int64_t> const&, u64);
+template void launch_level_cuda(executor&, bfs_level<std::int32_t> const&, u64);
+template void launch_level_cuda(executor&, bfs_level<std::int64_t> const&, u64);
 template void sort_frontier_cuda(executor&, bfs_data<std::int32_t>&, u64, buffer<u8>&);
 template void sort_frontier_cuda(executor&, bfs_data<std::int64_t>&, u64, buffer<u8>&);
 

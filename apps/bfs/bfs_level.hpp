@@ -20,36 +20,50 @@ struct bfs_data {
   u64 vertices = 0;
 };
 
+/// An item is a run of `run_vertices` consecutive vertices of the frontier: they lie near each other on storage, so one group takes
+/// them, and asks for the first lines of a whole run at once, one run ahead.
 template <class Id>
 struct bfs_level {
   array_view<Id> edges;
   bfs_data<Id> data;
-  u32 vertices_ahead = 0;  ///< whose first lines are asked for early
-  u32 lines_ahead = 0;     ///< of a long list
+  u64 frontier_size = 0;
+  u32 run_vertices = 1;
+  u32 lines_ahead = 0;  ///< of a long list
+
+  PENSTOCK_FN u64 runs() const { return ceil_div(frontier_size, run_vertices); }
 
   template <thread_group G>
   PENSTOCK_FN void operator()(G const& g, grid_range range) const {
     array_ref<Id> neighbours(edges);
     u64 traversed = 0;
-    for (u64 k = 0; k < vertices_ahead; ++k) look_ahead(g, range, range.first + k * range.step);
-    for (u64 at = range.first; at < range.last; at += range.step) {
-      look_ahead(g, range, at + vertices_ahead * range.step);
-      const u64 v = static_cast<u64>(data.frontier[at]);
-      const u64 begin = data.offsets[v];
-      const u64 end = data.offsets[v + 1];
-      visit_list(g, v, begin, end, neighbours);
-      traversed += end - begin;
+    look_ahead(g, range.first);
+    for (u64 run = range.first; run < range.last; run += range.step) {
+      if (run + range.step < range.last) look_ahead(g, run + range.step);
+      const u64 first = run * run_vertices;
+      const u64 last = first + run_vertices < frontier_size ? first + run_vertices : frontier_size;
+      for (u64 at = first; at < last; ++at) {
+        const u64 v = static_cast<u64>(data.frontier[at]);
+        const u64 begin = data.offsets[v];
+        const u64 end = data.offsets[v + 1];
+        visit_list(g, v, begin, end, neighbours);
+        traversed += end - begin;
+      }
     }
     if (is_leader(g) && traversed != 0) device_ref<u64>(*data.traversed).fetch_add(traversed, relaxed);
   }
 
  private:
+  // Every lane asks for another vertex's first line.
   template <thread_group G>
-  PENSTOCK_FN void look_ahead(G const& g, grid_range range, u64 at) const {
-    if (edges.is_resident() || at >= range.last) return;
-    const u64 v = static_cast<u64>(data.frontier[at]);
-    const u64 begin = data.offsets[v];
-    edges.prefetch(g, is_leader(g) && begin < data.offsets[v + 1], begin);
+  PENSTOCK_FN void look_ahead(G const& g, u64 run) const {
+    if (edges.is_resident()) return;
+    for (u64 k = 0; k < run_vertices; k += size(g)) {
+      const u64 at = run * run_vertices + k + index_in(g);
+      const bool mine = k + index_in(g) < run_vertices && at < frontier_size;
+      const u64 v = mine ? static_cast<u64>(data.frontier[at]) : 0;
+      const u64 begin = data.offsets[v];
+      edges.prefetch(g, mine && begin < data.offsets[v + 1], begin);
+    }
   }
 
   template <thread_group G>
@@ -86,9 +100,9 @@ inline constexpr u32 bfs_group_width = 32;
 // in the order of vertices, so that lists which share a line are read together: without it a line is fetched once for each of
 // them. `scratch` is the executor's own, kept between levels.
 template <class Id>
-void launch_level_cpu(executor& on, u64 items, bfs_level<Id> const& level);
+void launch_level_cpu(executor& on, bfs_level<Id> const& level);
 template <class Id>
-void launch_level_cuda(executor& on, u64 items, bfs_level<Id> const& level, u64 most_groups);
+void launch_level_cuda(executor& on, bfs_level<Id> const& level, u64 most_groups);
 template <class Id>
 void sort_frontier_cpu(bfs_data<Id>& data, u64 count);
 template <class Id>

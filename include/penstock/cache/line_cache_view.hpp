@@ -77,7 +77,7 @@ struct basic_line_cache_view {
     const u64 e = device_ref<u64>(word).load(acquire);
     switch (entry::state(e)) {
       case line_state::valid: return pin_valid(word, e, wide);
-      case line_state::filling: return join(word, e);
+      case line_state::filling: return join(word, e, wide);
       case line_state::empty: return claim(data, line, word, e, 1);
       case line_state::failed: return claim(data, line, word, e, 1);
     }
@@ -111,7 +111,8 @@ struct basic_line_cache_view {
     const u64 e = device_ref<u64>(word).load(relaxed);
     const u32 ordinal = executor_ordinal();
     const u64 offset = (value(line) - data.first_line) << line_shift;
-    const auto where = data.volume.locate(byte_offset{offset}, ordinal);
+    // The line's number, too, spreads over replicas: else one thread would ask one member for everything.
+    const auto where = data.volume.locate(byte_offset{offset}, ordinal + static_cast<u32>(offset >> line_shift));
     volume_member const& member = data.volume.members[where.member];
     fill f;
     const u64 bytes = data.bytes - offset < line_bytes() ? data.bytes - offset : line_bytes();
@@ -162,14 +163,28 @@ struct basic_line_cache_view {
     return access_step::pinned;
   }
 
-  PENSTOCK_FN access_step join(u64& word, u64 e) const {
+  // As pin_valid: whole warps look afterwards, and there are too few of them to overflow the field; single threads are not.
+  PENSTOCK_FN access_step join(u64& word, u64 e, bool wide) const {
     if (entry::pins(e) >= entry::most_pins) return access_step::pin_limit;
-    const u64 old = device_ref<u64>(word).fetch_add(entry::one_pin, acquire);
-    const line_state now = entry::state(old);
-    if (now == line_state::valid) return access_step::pinned;
-    if (now == line_state::filling) return access_step::filling;
-    device_ref<u64>(word).fetch_sub(entry::one_pin, relaxed);
-    return access_step::again;
+    u64 old = e;
+    if (wide) {
+      old = device_ref<u64>(word).fetch_add(entry::one_pin, acquire);
+      if (can_join(old)) return joined(old);
+      device_ref<u64>(word).fetch_sub(entry::one_pin, relaxed);
+      return access_step::again;
+    }
+    do {
+      if (!can_join(old)) return access_step::again;
+      if (entry::pins(old) >= entry::most_pins) return access_step::pin_limit;
+    } while (!device_ref<u64>(word).compare_exchange_weak(old, old + entry::one_pin, acquire, relaxed));
+    return joined(old);
+  }
+
+  PENSTOCK_FN static bool can_join(u64 e) {
+    return entry::state(e) == line_state::filling || entry::state(e) == line_state::valid;
+  }
+  PENSTOCK_FN static access_step joined(u64 e) {
+    return entry::state(e) == line_state::valid ? access_step::pinned : access_step::filling;
   }
 
   /// The asker's pin goes in with the claim, so that the fill serves who asked for it however small the cache is.

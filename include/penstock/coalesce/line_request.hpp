@@ -30,6 +30,7 @@ class line_request {
     for (;;) {
       advance();
       const u64 report = g_.shfl(make_report(), lowest(peers_));
+      g_.sync();  // the leaders' acquires are their peers', who read the frame
       if (todo_ && report != 0) {
         if ((report & report_failed) != 0) {
           outcome = unpack_status(static_cast<u32>(report));
@@ -63,6 +64,7 @@ class line_request {
       wait();
     }
     frame = g_.shfl(phase_ == phase::pinned ? frame_address() : 0, lowest(peers_));
+    g_.sync();  // the leaders' acquires are their peers', who read the frame
     return {};
   }
 
@@ -89,6 +91,7 @@ class line_request {
     switch (step) {
       case pinned:
         if (!looked_) ++hits_;
+        looked_ = true;
         phase_ = phase::pinned;
         break;
       case filling:
@@ -156,9 +159,16 @@ class line_request {
     if (in_time) return;
     if (last_look_) {
       if (phase_ == phase::filling) fail(make_status(failure::deadline));
-      if (phase_ == phase::looking) fail(make_status(pins_exhausted_ ? failure::pin_limit : failure::no_frame));
+      if (phase_ == phase::looking) fail(why_not());
     }
     last_look_ = true;
+  }
+
+  // Why a line could not be had in time. A failed line that is still held (its frame is in quarantine) tells its own status.
+  PENSTOCK_FN status why_not() const {
+    if (pins_exhausted_) return make_status(failure::pin_limit);
+    const u64 e = device_ref<u64>(cache_.entry_of(line_)).load(acquire);
+    return entry::state(e) == line_state::failed ? cache_.record_of(e).load_failure() : make_status(failure::no_frame);
   }
 
   // Alternately the queue that has the command of a line this group waits for (E12: it may be anybody's), and one after another
@@ -194,7 +204,7 @@ class line_request {
   u32 round_ = 0;
   bool todo_;
   bool leads_ = false;
-  bool looked_ = false;  ///< has missed or joined already: what it finds later is no hit
+  bool looked_ = false;  ///< has found, missed or joined it already: what it finds later is no hit
   bool short_of_frames_ = false;
   bool pins_exhausted_ = false;
   bool last_look_ = false;

@@ -23,6 +23,12 @@
 #define PENSTOCK_ON_DEVICE 0
 #endif
 
+#if defined(__CUDACC__)
+#define PENSTOCK_UNROLL _Pragma("unroll")
+#else
+#define PENSTOCK_UNROLL _Pragma("GCC unroll 32")
+#endif
+
 namespace penstock {
 
 using u8 = std::uint8_t;

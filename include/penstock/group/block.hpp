@@ -8,49 +8,69 @@
 namespace penstock {
 
 /// Set of members of a group of up to 1024 threads. Words beyond the group are 0.
+///
+/// No word is ever indexed by a value that only the run knows: nvcc 13.0 gave two masks that were in memory for such an index the
+/// same memory, and one overwrote the other. Unrolled, they stay in registers.
 struct block_mask {
   static constexpr u32 word_count = 32;
 
   u32 words[word_count] = {};
 
-  PENSTOCK_FN void insert(u32 rank) { words[rank / 32] |= 1u << rank % 32; }
+  PENSTOCK_FN void insert(u32 rank) {
+    PENSTOCK_UNROLL
+    for (u32 w = 0; w < word_count; ++w) words[w] |= w == rank / 32 ? 1u << rank % 32 : 0;
+  }
 
   PENSTOCK_FN friend bool operator==(block_mask const& a, block_mask const& b) {
-    for (u32 w = 0; w < word_count; ++w) {
-      if (a.words[w] != b.words[w]) return false;
-    }
-    return true;
+    bool equal = true;
+    PENSTOCK_UNROLL
+    for (u32 w = 0; w < word_count; ++w) equal &= a.words[w] == b.words[w];
+    return equal;
   }
 };
 
 PENSTOCK_FN inline bool any(block_mask const& m) {
   u32 all = 0;
-  for (u32 word : m.words) all |= word;
+  PENSTOCK_UNROLL
+  for (u32 w = 0; w < block_mask::word_count; ++w) all |= m.words[w];
   return all != 0;
 }
 
 PENSTOCK_FN inline u32 count(block_mask const& m) {
   u32 n = 0;
-  for (u32 word : m.words) n += bit_count(word);
+  PENSTOCK_UNROLL
+  for (u32 w = 0; w < block_mask::word_count; ++w) n += bit_count(m.words[w]);
   return n;
 }
 
 /// REQUIRES: any(m).
 PENSTOCK_FN inline u32 lowest(block_mask const& m) {
-  u32 w = 0;
-  while (m.words[w] == 0) ++w;
-  return 32 * w + lowest_bit(m.words[w]);
+  u32 found = 0;
+  PENSTOCK_UNROLL
+  for (u32 w = block_mask::word_count; w-- > 0;) {
+    if (m.words[w] != 0) found = 32 * w + lowest_bit(m.words[w]);
+  }
+  return found;
 }
 
-PENSTOCK_FN inline bool contains(block_mask const& m, u32 rank) { return contains(m.words[rank / 32], rank % 32); }
+PENSTOCK_FN inline bool contains(block_mask const& m, u32 rank) {
+  u32 word = 0;
+  PENSTOCK_UNROLL
+  for (u32 w = 0; w < block_mask::word_count; ++w) word = w == rank / 32 ? m.words[w] : word;
+  return contains(word, rank % 32);
+}
 
 PENSTOCK_FN inline u32 count_below(block_mask const& m, u32 rank) {
-  u32 n = count_below(m.words[rank / 32], rank % 32);
-  for (u32 w = 0; w < rank / 32; ++w) n += bit_count(m.words[w]);
+  u32 n = 0;
+  PENSTOCK_UNROLL
+  for (u32 w = 0; w < block_mask::word_count; ++w) {
+    n += w < rank / 32 ? bit_count(m.words[w]) : w == rank / 32 ? count_below(m.words[w], rank % 32) : 0;
+  }
   return n;
 }
 
 PENSTOCK_FN inline block_mask without(block_mask a, block_mask const& b) {
+  PENSTOCK_UNROLL
   for (u32 w = 0; w < block_mask::word_count; ++w) a.words[w] &= ~b.words[w];
   return a;
 }
@@ -58,8 +78,10 @@ PENSTOCK_FN inline block_mask without(block_mask a, block_mask const& b) {
 /// The ranks 0 to n - 1. REQUIRES: n <= 1024.
 PENSTOCK_FN inline block_mask first_ranks(u32 n) {
   block_mask m;
-  for (u32 w = 0; w < n / 32; ++w) m.words[w] = 0xffffffffu;
-  if (n % 32 != 0) m.words[n / 32] = (1u << n % 32) - 1;
+  PENSTOCK_UNROLL
+  for (u32 w = 0; w < block_mask::word_count; ++w) {
+    m.words[w] = n >= 32 * (w + 1) ? 0xffffffffu : n > 32 * w ? (1u << n % 32) - 1 : 0;
+  }
   return m;
 }
 
@@ -93,8 +115,9 @@ class block {
     barrier();
     if (all_of_block(v == scratch_->values[0])) return members();
     block_mask m;
-    for (u32 r = 0; r < size_; ++r) {
-      if (scratch_->values[r] == v) m.insert(r);
+    PENSTOCK_UNROLL
+    for (u32 w = 0; w < block_mask::word_count; ++w) {
+      for (u32 r = 32 * w; r < size_ && r < 32 * (w + 1); ++r) m.words[w] |= (scratch_->values[r] == v ? 1u : 0u) << r % 32;
     }
     barrier();  // all have read before the next collective writes
     return m;
@@ -106,7 +129,8 @@ class block {
     if (rank_ % 32 == 0) scratch_->words[rank_ / 32] = word;
     barrier();
     block_mask m;
-    for (u32 w = 0; 32 * w < size_; ++w) m.words[w] = scratch_->words[w];
+    PENSTOCK_UNROLL
+    for (u32 w = 0; w < block_mask::word_count; ++w) m.words[w] = 32 * w < size_ ? scratch_->words[w] : 0;
     barrier();
     return m;
   }

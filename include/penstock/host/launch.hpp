@@ -26,8 +26,6 @@ struct grid_range {
   u64 step = 1;
 };
 
-/// Most consecutive items that a CPU thread takes at once; fewer where there are few, so that one long item delays nobody.
-inline constexpr u64 cpu_chunk_items = 64;
 /// CUDA blocks; four of them fit a multiprocessor, which leaves 64 registers a thread.
 inline constexpr u32 cuda_block_threads = 256;
 inline constexpr u32 cuda_blocks_per_unit = 4;
@@ -48,8 +46,9 @@ template <u32 Width, class Body>
 void launch(executor& on, u64 items, Body const& body, [[maybe_unused]] u64 most_groups = 0) {
   if (items == 0) return;
   if (on.kind() == executor_kind::cpu) {
-    const u64 chunk = std::clamp<u64>(items / (16 * on.units()), 1, cpu_chunk_items);
-    on.run(items, chunk, [&](u64 first, u64 last) { body(lone_thread{}, grid_range{first, last, 1}); });
+    // Pieces small enough that one long one delays nobody, large enough that what a body keeps between items pays.
+    const u64 piece = std::clamp<u64>(items / (16 * on.units()), 1, 64);
+    on.run(items, piece, [&](u64 first, u64 last) { body(lone_thread{}, grid_range{first, last, 1}); });
     return;
   }
 #if defined(__CUDACC__)

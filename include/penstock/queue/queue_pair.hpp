@@ -87,7 +87,7 @@ class queue_pair_view {
   struct context {
     target to;
     u64 address;  ///< where a landed bounce buffer is copied to
-    u64 deadline_ns;
+    u64 deadline_ns;  ///< from its submission; once it is rung, from then: written by the ringer, read by expire (atomic)
     u32 bytes;
     bool drains;  ///< a Read through the bounce buffer
   };
@@ -117,7 +117,7 @@ class queue_pair_view {
   u32* cq_doorbell = nullptr;            ///< shared
   void (*poll)(void*, u16) = nullptr;    ///< CPU executor: lets the controller work in this thread; null otherwise
   void* poll_target = nullptr;
-  u64 timeout_ns = 0;          ///< deadline of a command, from its submission
+  u64 timeout_ns = 0;          ///< deadline of a command, from when it is rung
   u32 depth = 0;               ///< D
   u32 cq_entries = 0;          ///< C
   u32 in_flight_limit = 0;     ///< N = min(D, C) - 1
@@ -161,7 +161,7 @@ class queue_pair_view {
   template <thread_group G>
   PENSTOCK_FN u64 expire(G const& g, u64 head) const;
   template <thread_group G>
-  PENSTOCK_FN void fail_all(G const& g) const;
+  PENSTOCK_FN void fail_all(G const& g, status why) const;
   template <thread_group G>
   PENSTOCK_FN void free_passed(G const& g) const;
   template <thread_group G>
@@ -171,6 +171,7 @@ class queue_pair_view {
   PENSTOCK_FN void complete(u32 outcome) const;
   PENSTOCK_FN void stray(u32 slot, u32 generation) const;
   PENSTOCK_FN bool overdue(u32 slot, u64 now) const;
+  PENSTOCK_FN bool stands_still() const;
   PENSTOCK_FN void abandon(u32 slot) const;
   PENSTOCK_FN void give_up() const;
   PENSTOCK_FN u64 take_spare() const;
@@ -184,6 +185,35 @@ class queue_pair_view {
   PENSTOCK_FN u64 next_free(u64 word) const { return make_word(word / 4 + depth, slot_phase::free); }
   PENSTOCK_FN bool done(u64 ticket) const { return load_word(slot_of(ticket)) >= make_word(ticket + depth, slot_phase::free); }
   PENSTOCK_FN bool failed() const { return device_ref<u32>(state->failed).load(relaxed) != 0; }
+  /// What the leader sees, for everyone: other members need not see the failure yet.
+  template <thread_group G>
+  PENSTOCK_FN status failure_for_all(G const& g) const {
+    const u32 why = is_leader(g) && failed() ? pack(failure_status()) : 0;
+    return unpack_status(static_cast<u32>(from_leader(g, why)));
+  }
+};
+
+/// How long a submitter lets the ring stand still: renewed as long as tickets are rung, and with one more look at the end (W7).
+class ring_patience {
+ public:
+  PENSTOCK_FN ring_patience(u64 timeout_ns, u64 rung) : timeout_ns_(timeout_ns), rung_(rung), wait_(timeout_ns) {}
+
+  /// False once nothing has been rung for the whole time.
+  PENSTOCK_FN bool pause(u64 rung) {
+    if (wait_.pause()) return true;
+    const bool moved = rung != rung_;
+    if (!moved && looked_again_) return false;
+    looked_again_ = !moved;
+    rung_ = rung;
+    if (moved) wait_ = backoff(timeout_ns_);
+    return true;
+  }
+
+ private:
+  u64 timeout_ns_;
+  u64 rung_;
+  backoff wait_;
+  bool looked_again_ = false;
 };
 
 /// How many members, counted from the lowest, are in `ok` without a gap.

@@ -31,7 +31,7 @@ PENSTOCK_FN bool queue_pair_view<Sink>::try_harvest(G const& g) const {
 
   u64 now_at = start;
   if (from_leader(g, failed()) != 0) {
-    fail_all(g);
+    fail_all(g, failure_for_all(g));
   } else {
     now_at = harvest_batches(g, start);
     const bool due = is_leader(g) && now_ns() >= device_ref<u64>(state->next_expiry_ns).load(relaxed);
@@ -103,13 +103,13 @@ template <completion_sink Sink>
 PENSTOCK_FN void queue_pair_view<Sink>::stray(u32 slot, u32 generation) const {
   quarantine& q = quarantines[slot];
   device_ref<u64>(state->strays).fetch_add(1, relaxed);
-  if (device_ref<u32>(q.held).load(relaxed) == 0 || generation != (generations[slot] ^ 1u)) {
+  // An exchange, because a late completion too may come twice in one batch: one lane releases the quarantine.
+  if (generation != (generations[slot] ^ 1u) || device_ref<u32>(q.held).exchange(0, relaxed) == 0) {
     give_up();
     return;
   }
   Sink::resolve(q.to, bounces == nullptr);
   if (q.bounce != 0) spares[device_ref<u32>(state->spare_buffers).fetch_add(1, relaxed)] = q.bounce;
-  device_ref<u32>(q.held).store(0, relaxed);
 }
 
 /// Turns the submission queue head of the newest completion into a count of tickets. All that is rung and not fetched fits the
@@ -122,7 +122,22 @@ PENSTOCK_FN void queue_pair_view<Sink>::count_fetched(u32 sq_head) const {
 
 template <completion_sink Sink>
 PENSTOCK_FN bool queue_pair_view<Sink>::overdue(u32 slot, u64 now) const {
-  return phase_of(load_word(slot)) == slot_phase::published && contexts[slot].deadline_ns <= now;
+  return phase_of(load_word(slot)) == slot_phase::published &&
+         device_ref<u64>(contexts[slot].deadline_ns).load(relaxed) <= now;
+}
+
+/// The command that holds the ring at its guard was given up and not fetched, as far as anyone knows, and nothing is in flight
+/// that could tell better.
+template <completion_sink Sink>
+PENSTOCK_FN bool queue_pair_view<Sink>::stands_still() const {
+  const u64 rung = device_ref<u64>(state->rung).load(relaxed);
+  const u64 first = rung - in_flight_limit;
+  quarantine const& q = quarantines[slot_of(first)];
+  if (rung < in_flight_limit || q.stuck == 0 || q.ticket != first) return false;
+  for (u64 t = first; t < rung; ++t) {
+    if (load_word(slot_of(t)) == make_word(t, slot_phase::published)) return false;
+  }
+  return true;
 }
 
 /// Looks at the deadlines of all that is published. Under the harvest lock, so that a completion and its time-out can't both
@@ -137,11 +152,23 @@ PENSTOCK_FN u64 queue_pair_view<Sink>::expire(G const& g, u64 head) const {
     // Look once more: this group may have slept over a completion (W7).
     if (is_leader(g)) call_on_host(poll, poll_target, id);
     head = harvest_batches(g, head);
+    // A command that was not rung waits behind the guard: only a ring that stands still for good ends its wait.
+    const u64 rung = from_leader(g, device_ref<u64>(state->rung).load(acquire));
+    g.sync();  // its ringers' deadlines are everyone's to read
+    bool waits = false;
     for (u32 slot = index_in(g); slot < depth; slot += size(g)) {
-      if (overdue(slot, now)) abandon(slot);
+      if (!overdue(slot, now)) continue;
+      if (load_word(slot) / 4 < rung) {
+        abandon(slot);
+      } else {
+        waits = true;
+      }
     }
     g.sync();
     free_passed(g);
+    const bool stuck = any(g.ballot(waits));
+    g.sync();
+    if (stuck && is_leader(g) && stands_still()) give_up();
   }
   if (is_leader(g)) device_ref<u64>(state->next_expiry_ns).store(now_ns() + expiry_period_ns, relaxed);
   return head;
@@ -153,9 +180,8 @@ template <completion_sink Sink>
 PENSTOCK_FN void queue_pair_view<Sink>::abandon(u32 slot) const {
   u64 word = load_word(slot);
   quarantine& q = quarantines[slot];
-  // A command that was never rung means a ring that stands still; a second stray of one slot could not be told from the first.
-  const bool rung = word / 4 < device_ref<u64>(state->rung).load(relaxed);
-  if (!rung || device_ref<u32>(q.held).load(relaxed) != 0) {
+  // A second stray of one slot could not be told from the first.
+  if (device_ref<u32>(q.held).load(relaxed) != 0) {
     give_up();
     return;
   }
@@ -211,12 +237,12 @@ PENSTOCK_FN void queue_pair_view<Sink>::give_up() const {
 /// Ends every published command of a failed controller. Their buffers stay in quarantine: it may still write them.
 template <completion_sink Sink>
 template <thread_group G>
-PENSTOCK_FN void queue_pair_view<Sink>::fail_all(G const& g) const {
+PENSTOCK_FN void queue_pair_view<Sink>::fail_all(G const& g, status why) const {
   for (u32 slot = index_in(g); slot < depth; slot += size(g)) {
     u64 word = load_word(slot);
     if (phase_of(word) != slot_phase::published) continue;
     if (!device_ref<u64>(words[slot]).compare_exchange_strong(word, word + 2, acquire, relaxed)) continue;
-    Sink::abandon(contexts[slot].to, failure_status(), bounces == nullptr);
+    Sink::abandon(contexts[slot].to, why, bounces == nullptr);
   }
 }
 

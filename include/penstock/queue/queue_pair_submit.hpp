@@ -11,6 +11,7 @@ PENSTOCK_COLD status queue_pair_view<Sink>::submit(G const& g, bool want, transf
   const auto wanting = g.ballot(want);
   const u32 commands = count(wanting);
   if (commands == 0) return {};
+  if (const status broken = failure_for_all(g); !broken.ok()) return want ? broken : status{};
   u64 base = 0;
   if (is_leader(g)) base = device_ref<u64>(state->ticket).fetch_add(commands, relaxed);
   base = from_leader(g, base);
@@ -19,9 +20,10 @@ PENSTOCK_COLD status queue_pair_view<Sink>::submit(G const& g, bool want, transf
 
   // 3-7: lanes publish as their slots come free. Nothing is held here but tickets, and every command ahead ends by its
   // deadline; a ring that has not moved for several of them never will.
+  const auto rung = [this] { return device_ref<u64>(state->rung).load(relaxed); };
   bool todo = want;
   status outcome{};
-  backoff wait(4 * timeout_ns);
+  ring_patience patience(4 * timeout_ns, rung());
   for (;;) {
     if (todo && load_word(slot) == make_word(ticket, slot_phase::free)) {
       publish(ticket, slot, t, to);
@@ -29,21 +31,21 @@ PENSTOCK_COLD status queue_pair_view<Sink>::submit(G const& g, bool want, transf
     }
     const auto waiting = g.ballot(todo);
     if (!any(waiting)) break;
-    if (from_leader(g, failed()) != 0) {
-      if (todo) outcome = failure_status();
+    if (const status broken = failure_for_all(g); !broken.ok()) {
+      if (todo) outcome = broken;
       break;
     }
     progress(g);
     drain(g, static_cast<u32>(g.shfl(slot, lowest(waiting))));
-    if (!wait.pause()) give_up();
+    if (!patience.pause(rung())) give_up();
   }
 
   // 8: leave nothing unrung, for a group that stops to look could leave a command that nobody rings.
   if (is_leader(g)) device_ref<u64>(state->settled).fetch_add(commands, release);
-  while (from_leader(g, device_ref<u64>(state->rung).load(relaxed) < base + commands && !failed()) != 0) {
+  while (from_leader(g, rung() < base + commands && !failed()) != 0) {
     if (!try_ring(g)) {
       progress(g);
-      if (!wait.pause()) give_up();
+      if (!patience.pause(rung())) give_up();
     }
   }
   return outcome;
@@ -90,6 +92,8 @@ PENSTOCK_FN bool queue_pair_view<Sink>::try_ring(G const& g) const {
     const bool ready = load_word(slot_of(mine)) == make_word(mine, slot_phase::published) &&
                        (mine < in_flight_limit || done(mine - in_flight_limit));
     const u32 advanced = leading(g.members(), g.ballot(ready));
+    // Its time runs from here: what it waited for behind the guard is no fault of its own.
+    if (at < advanced) device_ref<u64>(contexts[slot_of(mine)].deadline_ns).store(now_ns() + timeout_ns, relaxed);
     position += advanced;
     if (advanced < width) break;
   }
@@ -98,7 +102,8 @@ PENSTOCK_FN bool queue_pair_view<Sink>::try_ring(G const& g) const {
   g.sync();
   if (is_leader(g)) {
     if (position != start) {
-      device_ref<u64>(state->rung).store(position, relaxed);  // before the doorbell: 26 compares with it
+      // Before the doorbell: 26 compares with it. Release: who expires a ticket that is rung sees when that was.
+      device_ref<u64>(state->rung).store(position, release);
       system_ref<u32>(*sq_doorbell).store(slot_of(position), release);
       device_ref<u64>(state->doorbells).store(state->doorbells + 1, relaxed);
     }

@@ -28,22 +28,24 @@ struct result_sink {
 static_assert(completion_sink<result_sink>);
 
 /// Waits until the commands of all lanes that have one are over; moves the queue meanwhile, and copies what has landed for
-/// them. Collective. This lane's status; failure::deadline if a result did not arrive in twice the queue's time.
+/// them. Collective. This lane's status; failure::deadline if a result did not arrive in twice the queue's time, which takes a
+/// harvester that does not run: the result word must outlive that, too.
 template <thread_group G>
 PENSTOCK_COLD status wait_for(G const& g, queue_pair_view<result_sink> const& queue, bool mine, result_sink::target const& to) {
-  backoff wait(2 * queue.timeout_ns);
+  backoff wait(2 * queue.timeout_ns + expiry_period_ns);
   bool in_time = true;
-  for (;;) {
+  for (bool last_look = false;;) {
     const auto waiting = g.ballot(mine && device_ref<u32>(*to.result).load(acquire) == 0);
     if (!any(waiting)) break;
-    if (!in_time) {
+    if (last_look) {
       const bool late = contains(waiting, g.rank());
       return late ? make_status(failure::deadline) : unpack_status(mine ? *to.result & ~result_sink::arrived : 0);
     }
     const u64 slot = mine && to.slot != nullptr ? device_ref<u32>(*to.slot).load(relaxed) : 0;
     queue.drain(g, static_cast<u32>(g.shfl(slot, lowest(waiting))));
     queue.progress(g);
-    in_time = from_leader(g, wait.pause()) != 0;
+    last_look = !in_time;
+    if (in_time) in_time = from_leader(g, wait.pause()) != 0;
   }
   return mine ? unpack_status(device_ref<u32>(*to.result).load(relaxed) & ~result_sink::arrived) : status{};
 }
