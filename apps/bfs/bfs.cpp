@@ -89,7 +89,7 @@ class search {
     cache_.check_pins(cpu ? on.units() : cuda_block_threads / bfs_group_width, cpu ? 1 : pins_per_group);
     auto const& place = graph.edges_place();
     level_.edges = options.in_memory ? load_edges() : cache_.array<Id>(0, place.data_offset, place.count);
-    level_.lines_ahead = cpu ? 16 : 2;
+    level_.lines_ahead = cpu ? 32 : 8;
     allocate();
   }
 

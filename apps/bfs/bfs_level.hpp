@@ -28,7 +28,7 @@ struct bfs_level {
   bfs_data<Id> data;
   u64 frontier_size = 0;
   u32 run_vertices = 1;
-  u32 lines_ahead = 0;  ///< of a long list
+  u32 lines_ahead = 0;  ///< of a long list, one window
 
   PENSTOCK_FN u64 runs() const { return ceil_div(frontier_size, run_vertices); }
 
@@ -70,13 +70,22 @@ struct bfs_level {
   PENSTOCK_FN void visit_list(G const& g, u64 v, u64 begin, u64 end, array_ref<Id>& neighbours) const {
     const u32 width = size(g);
     const u64 per_line = edges.is_resident() ? 0 : (1ull << edges.reader().line_shift) / sizeof(Id);
+    // A long list is asked for in windows of lines, the next one when half of the last is still to come.
     u64 asked = begin + per_line;
     for (u64 first = begin - begin % width; first < end; first += width) {
-      for (; per_line != 0 && asked < end && asked < first + lines_ahead * per_line; asked += per_line) {
-        edges.prefetch(g, is_leader(g), asked);
+      if (per_line != 0 && asked < end && first + lines_ahead * per_line / 2 >= asked) {
+        for (u64 k = 0; k < lines_ahead; k += width) {
+          const u64 line = k + index_in(g);
+          const u64 position = asked + line * per_line;
+          const bool mine = line < lines_ahead && position < end;
+          edges.prefetch(g, mine, mine ? position : begin);
+        }
+        asked += lines_ahead * per_line;
       }
       const u64 e = first + index_in(g);
-      if (e >= begin && e < end) visit(v, e, neighbours[e]);
+      const bool mine = e >= begin && e < end;
+      const Id to = neighbours.read(g, mine, mine ? e : begin);
+      if (mine) visit(v, e, to);
     }
   }
 

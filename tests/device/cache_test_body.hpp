@@ -30,6 +30,8 @@ struct cached_reads_body {
       PENSTOCK_CHECK_EQ(*c.report, stamp(i), words[i]);
       PENSTOCK_CHECK_EQ(*c.report, static_cast<u8>(stamp(i) >> 24), bytes[8 * i + 3]);
       for (u64 k = i; k < i + 70 && k < words.size(); k += 23) PENSTOCK_CHECK_EQ(*c.report, stamp(k), follow[k]);
+      const bool want = i % 3 != 0;
+      PENSTOCK_CHECK_EQ(*c.report, want ? stamp(i) : 0, follow.read(g, want, i));
       if (pins && round % 4 == 0) hold(g, c, i);
       g.sync();
     }

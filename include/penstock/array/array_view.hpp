@@ -103,31 +103,48 @@ class array_ref {
   /// As array_view's.
   PENSTOCK_FORCE_INLINE T operator[](u64 i) {
     if (view_.is_resident()) return view_.resident()[i];
-    line_reader const& reader = view_.reader();
-    const u64 offset = view_.offset_of(i);
-    const u64 line = reader.line_of(offset);
-    tally_.bytes_asked += sizeof(T);
     piece read{};
-    if (line == line_ && reader.try_read(line, entry_, reader.within(offset), read)) return std::bit_cast<T>(read);
-    return std::bit_cast<T>(move_to(line, offset));
+    if (!try_read(i, read)) read = read_slowly(this_group(), true, i);
+    return std::bit_cast<T>(read);
+  }
+
+  /// The same for all lanes of a group together, each with an element of its own or none (then T{}). Where lanes part ways before
+  /// they read, this keeps the whole group at work on a miss. Collective.
+  template <thread_group G>
+  PENSTOCK_FORCE_INLINE T read(G const& g, bool want, u64 i) {
+    if (view_.is_resident()) return want ? view_.resident()[i] : T{};
+    piece read{};
+    const bool missed = want && !try_read(i, read);
+    if (any(g.ballot(missed))) {
+      const piece late = read_slowly(g, missed, i);
+      if (missed) read = late;
+    }
+    return std::bit_cast<T>(read);
   }
 
  private:
   using piece = piece_of<sizeof(T)>;
 
-  PENSTOCK_FN piece move_to(u64 line, u64 offset) {
+  PENSTOCK_FN bool try_read(u64 i, piece& read) {
     line_reader const& reader = view_.reader();
-    piece read{};
+    const u64 offset = view_.offset_of(i);
+    const u64 line = reader.line_of(offset);
+    tally_.bytes_asked += sizeof(T);
+    if (line == line_ && reader.try_read(line, entry_, reader.within(offset), read)) return true;
+    // The reference moves.
     const u64 e = reader.load_entry(line);
-    if (reader.readable(e) && reader.try_read(line, e, reader.within(offset), read)) {
-      ++tally_.hits;
-      reader.cache->reference(reader.id_of(line), e);
-      line_ = line;
-      entry_ = e;
-      return read;
-    }
     line_ = none;
-    return reader.template read_slowly<piece>(offset);
+    if (!reader.readable(e) || !reader.try_read(line, e, reader.within(offset), read)) return false;
+    ++tally_.hits;
+    reader.cache->reference(reader.id_of(line), e);
+    line_ = line;
+    entry_ = e;
+    return true;
+  }
+
+  template <thread_group G>
+  PENSTOCK_FN piece read_slowly(G const& g, bool want, u64 i) {
+    return view_.reader().template read_slowly<piece>(g, want, view_.offset_of(i));
   }
 
   static constexpr u64 none = ~0ull;

@@ -57,22 +57,25 @@ struct line_reader {
     const u64 e = load_entry(line);
     Piece piece{};
     if (readable(e) && (e & entry::referenced_bit) != 0 && try_read(line, e, within(offset), piece)) return piece;
-    return read_slowly<Piece>(offset);
+    return read_slowly<Piece>(this_group(), true, offset);
   }
 
-  /// Everything but an undisturbed hit: sets the referenced bit, tries again, takes a pin, fills.
-  template <class Piece>
-  PENSTOCK_COLD Piece read_slowly(u64 offset) const {
+  /// Everything but an undisturbed hit: sets the referenced bit, tries again, takes a pin, fills. Collective; lanes that want
+  /// nothing help the others: a line that came through a bounce buffer is copied by all of the group.
+  template <class Piece, thread_group G>
+  PENSTOCK_COLD Piece read_slowly(G const& g, bool want, u64 offset) const {
     const u64 line = line_of(offset);
     Piece piece{};
-    for (u32 attempt = 0; attempt < 3; ++attempt) {
+    bool todo = want;
+    for (u32 attempt = 0; todo && attempt < 3; ++attempt) {
       const u64 e = load_entry(line);
       if (!readable(e)) break;
       cache->reference(id_of(line), e);
-      if (try_read(line, e, within(offset), piece)) return piece;
-      counters().add(counter::retries, 1);
+      todo = !try_read(line, e, within(offset), piece);
+      if (todo) counters().add(counter::retries, 1);
     }
-    const status outcome = read_line(this_group(), *cache, dataset, true, id_of(line), [&](u64 frame) {
+    if (!any(g.ballot(todo))) return piece;
+    const status outcome = read_line(g, *cache, dataset, todo, id_of(line), [&](u64 frame) {
       piece = load_piece(reinterpret_cast<Piece const*>(frame + within(offset)));
     });
     if (!outcome.ok()) cache->latch(outcome, dataset, offset);
