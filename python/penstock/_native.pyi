@@ -35,6 +35,7 @@ class _BfsResult(TypedDict):
     load_seconds: float
     verify_seconds: float
     level_sizes: list[int]
+    level_seconds: list[float]
     peak_rss_bytes: int
     file_rss_bytes: int
 

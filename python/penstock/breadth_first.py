@@ -73,6 +73,7 @@ class BfsResult:
     load_seconds: float
     verify_seconds: float
     level_sizes: list[int]
+    level_seconds: list[float]
     peak_rss_bytes: int
     file_rss_bytes: int
     """Pages of files in that; the system may take them back."""
@@ -91,7 +92,7 @@ def bfs(
     engine: Engine = "auto",
     direct: bool = False,
     threads: int = 0,
-    queue_depth: int = 64,
+    queue_depth: int = 256,
     verify: bool = False,
     cache_dir: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
@@ -109,7 +110,7 @@ def bfs(
     _check(executor, EXECUTORS, "executor")
     _check(engine, ENGINES, "engine")
     _check_count("threads", threads, 0)
-    _check_count("queue_depth", queue_depth, 1)
+    _check_count("queue_depth", queue_depth, 2)
     native = load_native()
     found = _resolve(graph, cache_dir, progress)
     name = str(found.path) if graph is found else str(graph)

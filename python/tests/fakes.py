@@ -43,6 +43,7 @@ RESULT: dict[str, Any] = {
     "load_seconds": 0.01,
     "verify_seconds": 0.0,
     "level_sizes": [1, 2],
+    "level_seconds": [0.0, 0.0],
     "peak_rss_bytes": 1 << 20,
     "file_rss_bytes": 1 << 18,
 }

@@ -118,7 +118,7 @@ def test_a_wrong_result_is_told_and_ends_with_1(
         (["bfs", "tiny", "--executor", "tpu"], "'tpu' is not one of"),
         (["bfs", "tiny", "--engine", "aio"], "'aio' is not one of"),
         (["bfs", "tiny", "--threads", "-1"], "threads -1: it must be 0 or more"),
-        (["bfs", "tiny", "--queue-depth", "0"], "queue_depth 0: it must be 1 or more"),
+        (["bfs", "tiny", "--queue-depth", "0"], "queue_depth 0: it must be 2 or more"),
         (["bfs", "tiny", "--source", "4"], "the vertices are 0 to 3"),
         (["bfs", "tiny", "--source", "-2"], "the vertices are 0 to 3"),
         (["bfs", "tiny", "--source", "x"], "'x' is not a valid integer"),

@@ -10,24 +10,45 @@ import pytest
 import run_mutants
 from run_mutants import Mutant, MutantError, Run
 
-ENTRY = 'id = "A"\nnumber = 7\nfolder = "host"\nsources = ["tests/host/a_test.cpp"]\nfilter = "a.*"\n'
-MUTANT = Mutant(id="A", number=7, folder="host", sources=("tests/host/a_test.cpp",), filter="a.*")
+ENTRY = """
+id = "A"
+what = "adds nothing"
+file = "include/penstock/core/a.hpp"
+find = "+ 1"
+replace = "+ 0"
+folder = "host"
+sources = ["tests/host/a_test.cpp"]
+filter = "a.*"
+"""
+MUTANT = Mutant(
+    id="A",
+    what="adds nothing",
+    file="include/penstock/core/a.hpp",
+    find="+ 1",
+    replace="+ 0",
+    folder="host",
+    sources=("tests/host/a_test.cpp",),
+    filter="a.*",
+)
 PASSES = Run(0, 3, "")
 
 
-def plant(root: Path, switch: str = "#if PENSTOCK_MUTANT == 7\n#endif\n", entry: str = ENTRY) -> list[Mutant]:
+def plant(root: Path, text: str = "x + 1", *entries: str) -> list[Mutant]:
     files = {
-        "include/penstock/core/a.hpp": switch,
+        "include/penstock/core/a.hpp": text,
         "include/penstock/core/b.hpp": '#include "penstock/core/a.hpp"\n',
         "src/c.cpp": '#include "penstock/core/b.hpp"\n',
         "src/d.cpp": "",
+        "src/e/f.hpp": "y + 1",
+        "src/e/g.cpp": '#include "f.hpp"\n',
         "tests/host/a_test.cpp": "",
-        "mutants.toml": f"[[mutant]]\n{entry}",
     }
-    for name, text in files.items():
+    for k, entry in enumerate(entries or (ENTRY,)):
+        files[f"tests/mutants/topic{k}.toml"] = f"[[mutant]]\n{entry}"
+    for name, content in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
-    return run_mutants.read_list(root / "mutants.toml")
+        (root / name).write_text(content)
+    return run_mutants.read_lists(root)
 
 
 def test_a_list_that_fits_the_sources_is_accepted(tmp_path: Path) -> None:
@@ -36,27 +57,68 @@ def test_a_list_that_fits_the_sources_is_accepted(tmp_path: Path) -> None:
     run_mutants.check_list(mutants, tmp_path)
 
 
+def test_every_list_is_read(tmp_path: Path) -> None:
+    mutants = plant(tmp_path, "x + 1", ENTRY, ENTRY.replace('"A"', '"B"'))
+    assert [m.id for m in mutants] == ["A", "B"]
+
+
 @pytest.mark.parametrize(
-    ("switch", "entry", "part"),
+    ("text", "entries", "part"),
     [
-        ("", ENTRY, "no source asks for PENSTOCK_MUTANT == 7"),
-        ("#if PENSTOCK_MUTANT == 7 || PENSTOCK_MUTANT == 8\n#endif\n", ENTRY, "PENSTOCK_MUTANT 8"),
-        ("#if PENSTOCK_MUTANT != 7\n#endif\n", ENTRY.replace("a_test", "b_test"), "there is no"),
-        ("", 'id = "A"\nnumber = 7\n', "give folder, sources and filter"),
-        ("", ENTRY + 'preset = "fast"\n', "no preset 'fast'"),
-        ("", ENTRY + "colour = 1\n", "colour"),
+        ("x", (ENTRY,), "mutant A: its text to find occurs 0 times"),
+        ("x + 1 + 1", (ENTRY,), "mutant A: its text to find occurs 2 times"),
+        ("x + 1", (ENTRY.replace('"+ 1"', '""'),), "mutant A: its text to find occurs"),
+        ("x + 1", (ENTRY.replace("+ 0", "+ 1"),), "mutant A: the edit changes nothing"),
+        ("x + 1", (ENTRY.replace("a_test", "b_test"),), "mutant A: there is no"),
+        ("x + 1", (ENTRY.replace("core/a.hpp", "core/z.hpp"),), "mutant A: there is no"),
+        ("x + 1", (ENTRY.replace("include/", "tests/"),), "mutant A: there is no"),
+        ("x + 1", (ENTRY, ENTRY), "mutant A is listed twice"),
+        ("x + 1", (ENTRY.replace("filter", "preset"),), "give folder, sources and filter"),
+        ("x + 1", (ENTRY + 'preset = "fast"\n',), "no preset 'fast'"),
+        ("x + 1", (ENTRY + "colour = 1\n",), "colour"),
+        ("x + 1", (ENTRY.replace("include/", "src/") + 'pytest = "t.py"\n',), "edits of include only"),
     ],
 )
-def test_a_list_that_does_not_fit_is_refused(tmp_path: Path, switch: str, entry: str, part: str) -> None:
+def test_a_list_that_does_not_fit_is_refused(
+    tmp_path: Path, text: str, entries: tuple[str, ...], part: str
+) -> None:
     with pytest.raises(MutantError, match=part):
-        run_mutants.check_list(plant(tmp_path, switch, entry), tmp_path)
+        run_mutants.check_list(plant(tmp_path, text, *entries), tmp_path)
 
 
-def test_sources_that_include_the_mutant_are_compiled_with_it(tmp_path: Path) -> None:
+def test_the_edit_is_made_in_a_copy(tmp_path: Path) -> None:
+    plant(tmp_path)
+    overlay = run_mutants.Builder(tmp_path, 1).overlay(MUTANT)
+    assert (overlay / MUTANT.file).read_text() == "x + 0"
+    assert (overlay / "include/penstock/core/b.hpp").is_file()
+    assert (tmp_path / MUTANT.file).read_text() == "x + 1"
+
+
+def test_sources_that_see_the_edit_and_are_linked_are_compiled_with_it(tmp_path: Path) -> None:
     plant(tmp_path)
     builder = run_mutants.Builder(tmp_path, 1)
-    assert builder.changed_sources(7) == [tmp_path / "src/c.cpp"]
-    assert builder.changed_sources(0) == []
+    linked = "(libpenstock.a)c.cpp.o\n(libpenstock.a)d.cpp.o\n(libpenstock.a)g.cpp.o\n"
+    assert builder.changed_sources(MUTANT, linked) == [tmp_path / "src/c.cpp"]
+    assert builder.changed_sources(MUTANT, "") == []
+    header_of_src = Mutant(**{**vars(MUTANT), "file": "src/e/f.hpp"})
+    assert builder.changed_sources(header_of_src, linked) == [tmp_path / "src/e/g.cpp"]
+
+
+@pytest.mark.parametrize("mutated", [False, True])
+def test_a_check_with_pytest_finds_the_include_tree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mutated: bool
+) -> None:
+    plant(tmp_path)
+    seen: list[str] = []
+
+    def note(arguments: list[str], environment: dict[str, str], timeout_s: float) -> Run:
+        seen.append((Path(environment["PENSTOCK_MUTANT_INCLUDE"]) / "penstock/core/a.hpp").read_text())
+        return PASSES
+
+    monkeypatch.setattr(run_mutants, "run_program", note)
+    builder = run_mutants.Builder(tmp_path, 1)
+    run_mutants.run_tests(builder, Mutant(**{**vars(MUTANT), "pytest": "t.py"}), clean=not mutated)
+    assert seen == ["x + 0" if mutated else "x + 1"]
 
 
 @pytest.mark.parametrize(
