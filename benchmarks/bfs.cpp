@@ -111,7 +111,9 @@ int measure(int count, char** words) {
 
 int main(int count, char** words) {
   if (count < 7) {
-    std::fprintf(stderr, "usage: bfs_benchmark GRAPH FOLDER CACHE_MIB EXECUTOR direct|cached RESULTS.jsonl [REPEATS] [LINE] [QUEUE_DEPTH]\n");
+    std::fprintf(
+        stderr,
+        "usage: bfs_benchmark GRAPH FOLDER CACHE_MIB EXECUTOR direct|cached RESULTS.jsonl [REPEATS] [LINE] [QUEUE_DEPTH]\n");
     return 2;
   }
   try {

@@ -1,5 +1,5 @@
-// Random lines of a file through array_view: each item of the grid is one line, in the order of a bijection, asked for `ahead` items
-// early. Every word of the file tells where it lies, so that what is read can be checked.
+// Random lines of a file through array_view: each item of the grid is one line, in the order of a bijection, asked for `ahead`
+// items early. Every word of the file tells where it lies, so that what is read can be checked.
 #pragma once
 
 #include "penstock/array/array_view.hpp"
@@ -11,12 +11,12 @@ PENSTOCK_FN inline u64 stamp(u64 word) { return (word ^ 0x9e3779b97f4a7c15ull) *
 
 struct random_lines {
   array_view<u64> words;
-  u64* wrong = nullptr;      ///< words that were not what they should be
-  u64 lines = 0;             ///< a power of two
-  u64 first_item = 0;        ///< so that no two runs ask for the same order
+  u64* wrong = nullptr;  ///< words that were not what they should be
+  u64 lines = 0;         ///< a power of two
+  u64 first_item = 0;    ///< so that no two runs ask for the same order
   u32 words_per_line = 0;
-  u32 ahead = 0;             ///< lines in flight per group
-  bool whole = false;        ///< check every word of the line, not one per lane
+  u32 ahead = 0;       ///< lines in flight per group
+  bool whole = false;  ///< check every word of the line, not one per lane
 
   PENSTOCK_FN u64 line_of(u64 item) const {
     // Odd multiplications and shifts: a bijection on the bits of `lines`, so no line comes twice in a turn.

@@ -2,7 +2,8 @@
 //
 //   random_read_benchmark FILE MIB LINE DEPTH direct|cached|memory EXECUTOR SECONDS [THREADS] [QUEUES] [QUEUE_DEPTH]
 //
-// Prints one JSON object {"lines_per_s": ..., "verified": ...}; benchmarks/random_read.py runs it against fio and keeps the result.
+// Prints one JSON object {"lines_per_s": ..., "verified": ...}; benchmarks/random_read.py runs it against fio and keeps the
+// result.
 #include "random_lines.hpp"
 
 #include "penstock/host/line_cache.hpp"
@@ -91,11 +92,12 @@ int run(settings const& s) {
   u64 bad = 0;
   on->memory().read(&bad, wrong.data(), sizeof bad);
   const double fills = static_cast<double>(after.fills - before.fills);
-  std::printf("{\"lines_per_s\": %.0f, \"fills_per_s\": %.0f, \"gb_per_s\": %.3f, \"prefetched\": %.3f, \"engine\": \"%s\", "
-              "\"device\": \"%s\", \"seconds\": %.3f, \"verified\": %s}\n",
-              static_cast<double>(items) / seconds, fills / seconds, fills * static_cast<double>(s.line) / seconds * 1e-9,
-              static_cast<double>(after.prefetches - before.prefetches) / std::max(fills, 1.0), controller.engine().c_str(),
-              on->device().c_str(), seconds, bad == 0 ? "true" : "false");
+  std::printf(
+      "{\"lines_per_s\": %.0f, \"fills_per_s\": %.0f, \"gb_per_s\": %.3f, \"prefetched\": %.3f, \"engine\": \"%s\", "
+      "\"device\": \"%s\", \"seconds\": %.3f, \"verified\": %s}\n",
+      static_cast<double>(items) / seconds, fills / seconds, fills * static_cast<double>(s.line) / seconds * 1e-9,
+      static_cast<double>(after.prefetches - before.prefetches) / std::max(fills, 1.0), controller.engine().c_str(),
+      on->device().c_str(), seconds, bad == 0 ? "true" : "false");
   return bad == 0 ? 0 : 1;
 }
 
@@ -104,12 +106,18 @@ int run(settings const& s) {
 int main(int count, char** words) {
   if (count < 8) {
     std::fprintf(stderr,
-                 "usage: random_read_benchmark FILE MIB LINE DEPTH direct|cached|memory EXECUTOR SECONDS [THREADS] [QUEUES] [QUEUE_DEPTH]\n");
+                 "usage: random_read_benchmark FILE MIB LINE DEPTH direct|cached|memory EXECUTOR SECONDS [THREADS] [QUEUES] "
+                 "[QUEUE_DEPTH]\n");
     return 2;
   }
   try {
-    settings s{words[1], std::strtoull(words[2], nullptr, 10) << 20, std::strtoull(words[3], nullptr, 10),
-               std::strtoull(words[4], nullptr, 10), words[5], words[6], std::strtod(words[7], nullptr)};
+    settings s{words[1],
+               std::strtoull(words[2], nullptr, 10) << 20,
+               std::strtoull(words[3], nullptr, 10),
+               std::strtoull(words[4], nullptr, 10),
+               words[5],
+               words[6],
+               std::strtod(words[7], nullptr)};
     if (count > 8) s.threads = static_cast<u32>(std::atoi(words[8]));
     if (count > 9) s.queues = static_cast<u32>(std::atoi(words[9]));
     if (count > 10) s.queue_depth = static_cast<u32>(std::atoi(words[10]));

@@ -36,6 +36,11 @@ else()
   message(STATUS "GoogleTest not found: only the tests for CUDA")
 endif()
 
+# What the README shows must compile, and run on an array that NumPy's format describes.
+add_executable(example_sum ${PROJECT_SOURCE_DIR}/examples/sum.cpp)
+target_link_libraries(example_sum PRIVATE penstock)
+penstock_warnings(example_sum)
+
 if(PENSTOCK_HAS_CUDA)
   file(GLOB cuda_test_sources CONFIGURE_DEPENDS ${tests_folder}/device/*.cu)
   if(cuda_test_sources)

@@ -4,13 +4,10 @@
 #include "apps/bfs/process_memory.hpp"
 #include "apps/graph/bfs_reference.hpp"
 #include "apps/graph/graph_folder.hpp"
-#include "penstock/host/line_cache.hpp"
-#include "penstock/host/software_controller.hpp"
+#include "penstock/host/stored_array.hpp"
 
 #include <algorithm>
-#include <filesystem>
 #include <random>
-#include <thread>
 
 namespace penstock::apps {
 
@@ -60,22 +57,15 @@ u64 choose_source(graph::graph_folder const& graph, std::optional<u64> asked) {
   return static_cast<u64>(std::upper_bound(offsets.begin(), offsets.end(), u64{0}) - offsets.begin() - 1);
 }
 
-software_options controller_options(bfs_options const& options, executor const& on) {
-  software_options software;
-  software.engine = parse_engine(options.engine);
-  if (on.kind() == executor_kind::cuda) {
-    const u32 cores = std::max(1u, std::thread::hardware_concurrency());
-    software.threads = options.threads != 0 ? options.threads : std::max(1u, cores - std::min(cores - 1, 2u));
-  }
-  return software;
-}
-
-cache_options make_cache_options(bfs_options const& options) {
-  cache_options cache;
-  cache.bytes = options.cache_bytes;
-  cache.line_bytes = options.line_bytes;
-  cache.queue_depth = options.queue_depth;
-  return cache;
+stored_array_options edge_options(bfs_options const& options) {
+  stored_array_options edges;
+  edges.cache.bytes = options.cache_bytes;
+  edges.cache.line_bytes = options.line_bytes;
+  edges.cache.queue_depth = options.queue_depth;
+  edges.engine = parse_engine(options.engine);
+  edges.direct = options.direct;
+  edges.controller_threads = options.threads;
+  return edges;
 }
 
 /// One search: everything it allocates, and the loop over levels.
@@ -83,12 +73,10 @@ template <class Id>
 class search {
  public:
   search(bfs_options const& options, graph::graph_folder const& graph, executor& on)
-      : options_(options), graph_(graph), on_(on), controller_(controller_options(options, on)),
-        cache_(on, {edges_dataset()}, make_cache_options(options)) {
+      : options_(options), graph_(graph), on_(on), stored_(on, graph.edges_place().path, edge_options(options)) {
     const bool cpu = on.kind() == executor_kind::cpu;
-    cache_.check_pins(cpu ? on.units() : cuda_block_threads / bfs_group_width, cpu ? 1 : pins_per_group);
-    auto const& place = graph.edges_place();
-    level_.edges = options.in_memory ? load_edges() : cache_.array<Id>(0, place.data_offset, place.count);
+    stored_.cache().check_pins(cpu ? on.units() : cuda_block_threads / bfs_group_width, cpu ? 1 : pins_per_group);
+    level_.edges = options.in_memory ? load_edges() : stored_.view<Id>();
     level_.lines_ahead = cpu ? 32 : 8;
     allocate();
   }
@@ -116,8 +104,8 @@ class search {
   }
 
   void report(bfs_result& result) const {
-    const cache_stats stats = cache_.stats(0);
-    result.engine = controller_.engine();
+    const cache_stats stats = stored_.cache().stats(0);
+    result.engine = stored_.engine();
     result.hits = stats.hits;
     result.misses = stats.misses;
     result.joins = stats.joins;
@@ -130,10 +118,10 @@ class search {
     result.bytes_moved = stats.bytes_moved;
     result.amplification =
         stats.bytes_asked == 0 ? 0 : static_cast<double>(stats.bytes_moved) / static_cast<double>(stats.bytes_asked);
-    result.frames = cache_.view().frames;
+    result.frames = stored_.cache().view().frames;
     result.line_bytes = options_.line_bytes;
     result.cache_bytes = result.frames * options_.line_bytes;
-    result.metadata_bytes = cache_.metadata_bytes();
+    result.metadata_bytes = stored_.cache().metadata_bytes();
     result.edge_bytes = graph_.edges() * sizeof(Id);
     result.offset_bytes = (graph_.vertices() + 1) * sizeof(u64);
     result.vertex_bytes = parents_.bytes() + frontiers_.bytes();
@@ -149,12 +137,6 @@ class search {
   }
 
  private:
-  dataset_spec edges_dataset() {
-    auto const& place = graph_.edges_place();
-    const u32 space = controller_.add_namespace(file_namespace{place.path, options_.direct});
-    return {place.path, std::filesystem::file_size(place.path), {volume_layout::single, {{&controller_, space}}}};
-  }
-
   array_view<Id> load_edges() {
     constexpr u64 piece = 1 << 22;
     const u64 count = graph_.edges();
@@ -194,7 +176,7 @@ class search {
   /// Searches from the frontier; gives the size of the next.
   u64 advance(u64 frontier) {
     launch_level(frontier);
-    cache_.check_faults();
+    stored_.cache().check_faults();
     u64 words[3];
     on_.memory().read(words, words_.data(), sizeof words);
     if (words[2] != 0) {
@@ -214,7 +196,7 @@ class search {
     level_.run_vertices = static_cast<u32>(std::clamp<u64>(frontier / groups, 1, longest_run));
 #if defined(PENSTOCK_HAS_CUDA)
     if (on_.kind() == executor_kind::cuda) {
-      launch_level_cuda(on_, level_, cache_.view().frames / (2 * pins_per_group));
+      launch_level_cuda(on_, level_, stored_.cache().view().frames / (2 * pins_per_group));
       return;
     }
 #endif
@@ -234,8 +216,7 @@ class search {
   bfs_options const& options_;
   graph::graph_folder const& graph_;
   executor& on_;
-  software_controller controller_;
-  line_cache cache_;
+  stored_array stored_;
   buffer<Id> edges_;
   buffer<u64> offsets_;
   buffer<Id> parents_;

@@ -20,8 +20,8 @@ struct bfs_data {
   u64 vertices = 0;
 };
 
-/// An item is a run of `run_vertices` consecutive vertices of the frontier: they lie near each other on storage, so one group takes
-/// them, and asks for the first lines of a whole run at once, one run ahead.
+/// An item is a run of `run_vertices` consecutive vertices of the frontier: they lie near each other on storage, so one group
+/// takes them, and asks for the first lines of a whole run at once, one run ahead.
 template <class Id>
 struct bfs_level {
   array_view<Id> edges;

@@ -1,0 +1,107 @@
+#include "penstock/host/stored_array.hpp"
+
+#include "penstock/host/error.hpp"
+#include "penstock/host/launch.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+
+namespace penstock {
+namespace {
+
+class stored_array_test : public testing::Test {
+ protected:
+  stored_array_test() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "penstock-array-XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+    std::iota(values_.begin(), values_.end(), 7);
+  }
+  ~stored_array_test() override { std::filesystem::remove_all(folder_); }
+
+  std::string write(std::string const& name, std::string const& header, u64 bytes_less = 0) {
+    const std::string path = folder_ + "/" + name;
+    std::ofstream file(path, std::ios::binary);
+    file.write(header.data(), static_cast<std::streamsize>(header.size()));
+    file.write(reinterpret_cast<char const*>(values_.data()), static_cast<std::streamsize>(values_.size() * 4 - bytes_less));
+    return path;
+  }
+
+  std::string refusal(std::string const& path, stored_array_options const& options = {}) {
+    try {
+      stored_array array(*on_, path, options);
+      array.view<std::int32_t>();
+    } catch (error const& e) {
+      return e.what();
+    }
+    return "accepted";
+  }
+
+  static stored_array_options small() { return {.cache = {.bytes = 16 << 10, .line_bytes = 512}}; }
+
+  std::unique_ptr<executor> on_ = open_executor("cpu", 2);
+  std::vector<std::int32_t> values_ = std::vector<std::int32_t>(5003);
+  std::string folder_;
+};
+
+struct sum_all {
+  array_view<std::int32_t> a;
+  u64* sum;
+
+  template <thread_group G>
+  void operator()(G const&, grid_range range) const {
+    u64 mine = 0;
+    for (u64 i = range.first; i < range.last; i += range.step) mine += static_cast<u64>(a[i]);
+    device_ref<u64>(*sum).fetch_add(mine, relaxed);
+  }
+};
+
+u64 sum_of(executor& on, stored_array& array) {
+  u64 sum = 0;
+  launch<1>(on, array.size(), sum_all{array.view<std::int32_t>(), &sum});
+  array.cache().check_faults();
+  return sum;
+}
+
+TEST_F(stored_array_test, reads_npy_in_place_through_a_cache_smaller_than_it) {
+  const std::string path = write("a.npy", make_npy_header('i', 4, {5003}));
+  const u64 expected = std::accumulate(values_.begin(), values_.end(), u64{0});
+  for (const bool aligned : {true, false}) {
+    const std::string file = aligned ? path : write("b.npy", make_npy_header('i', 4, {5003}, 128));
+    stored_array array(*on_, file, small());
+    EXPECT_EQ(array.size(), 5003u);
+    EXPECT_EQ(sum_of(*on_, array), expected);
+    EXPECT_GT(array.cache().stats(0).evictions, 0u);
+  }
+}
+
+TEST_F(stored_array_test, reads_raw_binary_with_a_layout) {
+  stored_array_options options = small();
+  options.raw = raw_layout{4, 12, 5000};
+  stored_array array(*on_, write("a.bin", "twelve bytes"), options);
+  EXPECT_EQ(sum_of(*on_, array), std::accumulate(values_.begin(), values_.begin() + 5000, u64{0}));
+}
+
+TEST_F(stored_array_test, says_in_one_sentence_what_cannot_be) {
+  const std::string good = write("good.npy", make_npy_header('i', 4, {5003}));
+  EXPECT_EQ(refusal(folder_ + "/none.npy"), "open " + folder_ + "/none.npy: No such file or directory: check the path and its permissions");
+  EXPECT_NE(refusal(write("cut.npy", make_npy_header('i', 4, {5003}), 3)).find("bytes"), std::string::npos);
+  EXPECT_NE(refusal(write("u.npy", make_npy_header('u', 4, {5003}))).find("not 4 bytes of kind 'i'"), std::string::npos);
+  EXPECT_NE(refusal(write("magic.npy", "nonsense")).find("magic"), std::string::npos);
+  stored_array_options raw = small();
+  raw.raw = raw_layout{4, 0, 1u << 20};
+  EXPECT_NE(refusal(good, raw).find("the file has only"), std::string::npos);
+  raw.raw = raw_layout{0, 0, 1};
+  EXPECT_NE(refusal(good, raw).find("0 bytes"), std::string::npos);
+  raw.raw = raw_layout{4, 2, 8};
+  EXPECT_NE(refusal(good, raw).find("no multiple of 4"), std::string::npos);
+  EXPECT_NE(refusal(good, {.cache = {.line_bytes = 3000}}).find("power of two"), std::string::npos);
+  EXPECT_NE(refusal(good, {.cache = {.bytes = 100}}).find("hold no line"), std::string::npos);
+  EXPECT_NE(refusal(good, {.cache = {.queue_depth = 1}}).find("1 entries"), std::string::npos);
+  EXPECT_THROW(open_executor("gpu"), error);
+}
+
+}  // namespace
+}  // namespace penstock
