@@ -86,14 +86,16 @@ class array_view {
 };
 
 /// A thread's reference to the line it last read. While the index stays on the line it does not ask the directory; it holds no
-/// pin, so each read is validated. Counts what it reads and adds it to the array's counters when it goes.
-/// Not thread-safe: one per thread.
+/// pin, so each read is validated against the entry as it was when the reference moved there: the version must not wrap while
+/// it stays (2^13 fills of one line at the least, 2^20 and more for caches up to 32 GiB). Counts what it reads and adds it to
+/// the array's counters when it goes. Not thread-safe: one per thread.
 template <class T>
 class array_ref {
   static_assert(sizeof(T) == piece_bytes<T>, "an element must lie on one line");
 
  public:
-  PENSTOCK_FN explicit array_ref(array_view<T> const& view) : view_(view) {}
+  /// REQUIRES: the view outlives the reference.
+  PENSTOCK_FN explicit array_ref(array_view<T> const& view) : view_(view), reader_(view.reader()) {}
   array_ref(array_ref const&) = delete;
   array_ref& operator=(array_ref const&) = delete;
   PENSTOCK_FN ~array_ref() {
@@ -108,8 +110,8 @@ class array_ref {
     return std::bit_cast<T>(read);
   }
 
-  /// The same for all lanes of a group together, each with an element of its own or none (then T{}). Where lanes part ways before
-  /// they read, this keeps the whole group at work on a miss. Collective.
+  /// The same for all lanes of a group together, each with an element of its own or none (then T{}). Where lanes part ways
+  /// before they read, this keeps the whole group at work on a miss. Collective.
   template <thread_group G>
   PENSTOCK_FORCE_INLINE T read(G const& g, bool want, u64 i) {
     if (view_.is_resident()) return want ? view_.resident()[i] : T{};
@@ -126,17 +128,16 @@ class array_ref {
   using piece = piece_of<sizeof(T)>;
 
   PENSTOCK_FN bool try_read(u64 i, piece& read) {
-    line_reader const& reader = view_.reader();
     const u64 offset = view_.offset_of(i);
-    const u64 line = reader.line_of(offset);
+    const u64 line = reader_.line_of(offset);
     tally_.bytes_asked += sizeof(T);
-    if (line == line_ && reader.try_read(line, entry_, reader.within(offset), read)) return true;
+    if (line == line_ && reader_.try_read(line, entry_, reader_.within(offset), read)) return true;
     // The reference moves.
-    const u64 e = reader.load_entry(line);
+    const u64 e = reader_.load_entry(line);
     line_ = none;
-    if (!reader.readable(e) || !reader.try_read(line, e, reader.within(offset), read)) return false;
+    if (!reader_.readable(e) || !reader_.try_read(line, e, reader_.within(offset), read)) return false;
     ++tally_.hits;
-    reader.cache->reference(reader.id_of(line), e);
+    reader_.cache->reference(reader_.id_of(line), e);
     line_ = line;
     entry_ = e;
     return true;
@@ -150,6 +151,7 @@ class array_ref {
   static constexpr u64 none = ~0ull;
 
   array_view<T> const& view_;
+  line_reader reader_;  ///< a copy whose address nobody is given, so that hits find it in registers
   u64 line_ = none;
   u64 entry_ = 0;
   access_tally tally_;

@@ -31,8 +31,10 @@ inline constexpr u32 cuda_block_threads = 256;
 inline constexpr u32 cuda_blocks_per_unit = 4;
 
 #if defined(__CUDACC__)
+// The body stays in constant memory: views in it are read from there, not from a copy on each thread's stack.
 template <u32 Width, class Body>
-__global__ void __launch_bounds__(cuda_block_threads, cuda_blocks_per_unit) run_body(Body body, u64 items) {
+__global__ void __launch_bounds__(cuda_block_threads, cuda_blocks_per_unit)
+    run_body(__grid_constant__ const Body body, u64 items) {
   const u64 thread = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x;
   const u64 groups = static_cast<u64>(gridDim.x) * blockDim.x / Width;
   body(warp::part<Width>(), grid_range{thread / Width, items, groups});

@@ -1,0 +1,74 @@
+// What the checks of this folder look at: each function is one way to read an element, compiled on its own.
+#include "penstock/array/array_view.hpp"
+
+#include <new>
+
+using namespace penstock;
+
+// a[i]: the validated read, inlined; everything else is a call.
+extern "C" __global__ void read_view(array_view<u64> a, u64 const* index, u64* out) {
+  const u64 i = blockIdx.x * blockDim.x + threadIdx.x;
+  out[i] = a[index[i]];
+}
+
+extern "C" __global__ void read_view_u32(array_view<u32> a, u64 const* index, u32* out) {
+  const u64 i = blockIdx.x * blockDim.x + threadIdx.x;
+  out[i] = a[index[i]];
+}
+
+// A line reference: while the index stays on the line, R2 to R4 and nothing else. It is never destroyed, for that adds to
+// counters.
+extern "C" __global__ void read_ref(array_view<u64> a, u64 n, u64* out) {
+  alignas(array_ref<u64>) unsigned char place[sizeof(array_ref<u64>)];
+  array_ref<u64>& ref = *new (place) array_ref<u64>(a);
+  u64 sum = 0;
+  for (u64 i = 0; i < n; ++i) sum += ref[i];
+  out[threadIdx.x] = sum;
+}
+
+extern "C" __device__ __noinline__ u64 read_pinned(pinned_line<warp> const& line, u64 at) { return line.load<u64>(at); }
+
+extern "C" __global__ void read_resident(u64 const* p, u64 n, u64* out) {
+  if (p == nullptr) return;
+  const array_view<u64> a(p, n);
+  out[threadIdx.x] = a[threadIdx.x];
+}
+
+// R1 to R4 alone, for their order in PTX.
+extern "C" __global__ void read_validated(line_reader r, u64 line, u64 at, u64* out) {
+  u64 v = 0;
+  const u64 e = r.load_entry(line);
+  if (r.try_read(line, e, at, v)) *out = v;
+}
+
+// Planted: what the checks must notice.
+extern "C" __global__ void planted_atomic(array_view<u64> a, u64 const* index, u64* out, unsigned long long* hits) {
+  const u64 i = blockIdx.x * blockDim.x + threadIdx.x;
+  atomicAdd(hits, 1ull);
+  out[i] = a[index[i]];
+}
+
+__device__ u64 const* frame_of_first_line(line_reader const& r, u64& e) {
+  e = r.load_entry(0);
+  return reinterpret_cast<u64 const*>(r.frame_of(e));
+}
+
+extern "C" __global__ void planted_nc(line_reader r, u64* out) {
+  u64 e;
+  const u64 v = __ldg(reinterpret_cast<unsigned long long const*>(frame_of_first_line(r, e)));
+  order_read_before_recheck();
+  if (entry::same(e, device_ref<u64>(r.entries[0]).load(relaxed))) *out = v;
+}
+
+extern "C" __global__ void planted_plain(line_reader r, u64* out) {
+  u64 e;
+  const u64 v = *frame_of_first_line(r, e);
+  order_read_before_recheck();
+  if (entry::same(e, device_ref<u64>(r.entries[0]).load(relaxed))) *out = v;
+}
+
+extern "C" __global__ void planted_no_fence(line_reader r, u64* out) {
+  u64 e;
+  const u64 v = load_piece(frame_of_first_line(r, e));
+  if (entry::same(e, device_ref<u64>(r.entries[0]).load(relaxed))) *out = v;
+}

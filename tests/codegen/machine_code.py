@@ -1,0 +1,161 @@
+"""Compiles the probes and reads the machine code of their functions."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+MNEMONIC = re.compile(r"/\*([0-9a-f]{4,})\*/\s+(?:@(!?U?P\w+)\s+)?([A-Z][\w.]*)\s*([^;]*);")
+LABEL_TARGET = re.compile(r"0x([0-9a-f]+)\s*$")
+
+
+def includes() -> list[str]:
+    """The headers under test. A mutant's changed headers come first."""
+    first = os.environ.get("PENSTOCK_MUTANT_INCLUDE")
+    return [f"-I{path}" for path in ([first] if first else []) + [str(ROOT / "include")]]
+
+
+def nvidia_tool(name: str) -> str | None:
+    """A tool of the CUDA toolkit, or of NVIDIA's package nvidia-cuda-<name> on PyPI."""
+    spec = importlib.util.find_spec("nvidia")
+    folders = list(spec.submodule_search_locations or []) if spec else []
+    found = [p for f in folders for p in Path(f).glob(f"*/bin/{name}")]
+    return str(found[0]) if found else shutil.which(name)
+
+
+def missing_for_cuda() -> str:
+    """Why SASS cannot be looked at here; empty if it can."""
+    if shutil.which("nvcc") is None:
+        return "nvcc is not installed"
+    for name in ("cuobjdump", "nvdisasm"):
+        if nvidia_tool(name) is None:
+            return f"{name} is not installed: pip install nvidia-cuda-{name}"
+    return ""
+
+
+def output_of(arguments: list[str]) -> str:
+    # cuobjdump starts nvdisasm by its bare name.
+    nvdisasm = nvidia_tool("nvdisasm")
+    folders = [str(Path(nvdisasm).parent)] if nvdisasm else []
+    path = os.pathsep.join([*folders, os.environ["PATH"]])
+    done = subprocess.run(
+        arguments, capture_output=True, text=True, env={**os.environ, "PATH": path}, check=False
+    )
+    assert done.returncode == 0, f"{' '.join(arguments)}:\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
+    return done.stdout + done.stderr
+
+
+def nvcc(target: Path, arch: str, *flags: str) -> str:
+    """Compiles hit_path.cu; what the compiler says."""
+    fixed = ["-std=c++20", "--expt-relaxed-constexpr", "-O3", f"-arch={arch}"]
+    return output_of(["nvcc", *fixed, *flags, *includes(), "-o", str(target), str(HERE / "hit_path.cu")])
+
+
+@dataclass(frozen=True)
+class Instruction:
+    address: int
+    predicate: str
+    mnemonic: str
+    operands: str
+
+    @property
+    def kind(self) -> str:
+        """What it does to shared memory, or where it goes on. Empty: nothing of interest."""
+        parts = self.mnemonic.split(".")
+        if parts[0] in ("LD", "LDG"):
+            if "CONSTANT" in parts:
+                return "constant load"
+            return "strong load" if "STRONG" in parts and {"GPU", "SYS"} & set(parts) else "plain load"
+        if parts[0] in ("ATOM", "ATOMG", "RED", "REDG"):
+            return "rmw"
+        if parts[0] == "MEMBAR" and {"GPU", "SYS"} & set(parts):
+            return "fence"
+        return "call" if parts[0] in ("CALL", "JCAL") else ""
+
+    @property
+    def target(self) -> int:
+        found = LABEL_TARGET.search(self.operands)
+        assert found, f"{self.mnemonic} {self.operands}: no target"
+        return int(found.group(1), 16)
+
+
+class Function:
+    """One function of a cubin: its instructions, and the ways through them."""
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name = name
+        self.instructions = [
+            Instruction(int(address, 16), predicate, mnemonic, operands)
+            for address, predicate, mnemonic, operands in MNEMONIC.findall(text)
+        ]
+        assert self.instructions, f"{name}: no instructions"
+        self._position = {i.address: n for n, i in enumerate(self.instructions)}
+
+    def count(self, kind: str) -> int:
+        return sum(i.kind == kind for i in self.instructions)
+
+    def _next(self, position: int) -> list[int]:
+        here = self.instructions[position]
+        name = here.mnemonic.split(".")[0]
+        assert name not in ("BRX", "JMX", "JMP"), f"{self.name}: {here.mnemonic}: a jump to where?"
+        after = [position + 1] if position + 1 < len(self.instructions) else []
+        if name in ("EXIT", "RET"):
+            return after if here.predicate else []
+        if name == "BRA":
+            # A branch on a uniform predicate or a condition in its operands may fall through, too.
+            conditional = here.predicate or "," in here.operands
+            return [self._position[here.target], *(after if conditional else [])]
+        if name == "BSYNC":
+            barrier = here.operands.split()[0]
+            meets = [
+                i.target
+                for i in self.instructions
+                if i.mnemonic.startswith("BSSY") and re.split(r"[\s,]", i.operands)[0] == barrier
+            ]
+            return [self._position[m] for m in meets]
+        return after
+
+    def has_path(self, pattern: list[str]) -> bool:
+        """Whether some way from start to end does exactly `pattern` to shared memory.
+
+        Plain loads may stand before the first element of the pattern (indices, fields of objects) or after
+        the last; read-modify-writes, calls and constant loads nowhere. Fences that follow each other are one.
+        """
+        todo = [(0, 0)]
+        seen = set(todo)
+        while todo:
+            position, matched = todo.pop()
+            here = self.instructions[position]
+            kind = here.kind
+            if kind in ("rmw", "call", "constant load"):
+                continue
+            if kind == "plain load" and 0 < matched < len(pattern):
+                continue
+            if kind in ("strong load", "fence"):
+                repeated = kind == "fence" and matched > 0 and pattern[matched - 1] == "fence"
+                if not repeated:
+                    if matched == len(pattern) or pattern[matched] != kind:
+                        continue
+                    matched += 1
+            ends = here.mnemonic.split(".")[0] in ("EXIT", "RET")
+            if ends and matched == len(pattern):
+                return True
+            for following in self._next(position):
+                if (following, matched) not in seen:
+                    seen.add((following, matched))
+                    todo.append((following, matched))
+        return False
+
+
+def functions_of(cubin: Path) -> dict[str, Function]:
+    tool = nvidia_tool("cuobjdump")
+    assert tool
+    parts = re.split(r"Function : (\S+)", output_of([tool, "-sass", str(cubin)]))
+    return {name: Function(name, text) for name, text in zip(parts[1::2], parts[2::2], strict=True)}

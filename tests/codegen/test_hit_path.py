@@ -1,0 +1,116 @@
+"""The hit path as machine code: loads past L1 in the order of the protocol, and no read-modify-write.
+
+Device functions are compiled separately (-rdc=true), so a cold function is a call and not part of its caller.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from machine_code import Function, functions_of, missing_for_cuda, nvcc
+
+MISSING = missing_for_cuda()
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
+
+VALIDATED = ["strong load", "strong load", "fence", "strong load"]
+# From a line reference, which has the entry already.
+REVALIDATED = ["strong load", "fence", "strong load"]
+KERNELS = ("read_view", "read_view_u32", "read_resident", "read_validated")
+
+Functions = dict[str, Function]
+
+
+@pytest.fixture(scope="module", params=["sm_80", "sm_90"])
+def arch(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def functions(arch: str, tmp_path_factory: pytest.TempPathFactory) -> Functions:
+    cubin = tmp_path_factory.mktemp(arch) / "hit_path.cubin"
+    nvcc(cubin, arch, "-rdc=true", "-cubin")
+    return functions_of(cubin)
+
+
+@pytest.mark.parametrize("name", ["read_view", "read_view_u32"])
+def test_an_array_read_validates_inline_without_read_modify_write(functions: Functions, name: str) -> None:
+    kernel = functions[name]
+    assert kernel.has_path(VALIDATED)
+    assert kernel.count("rmw") == 0
+    assert kernel.count("strong load") == 3
+    # Cold: everything but an undisturbed hit is behind this one call.
+    assert kernel.count("call") == 1
+
+
+@pytest.mark.parametrize("name", ["read_view", "read_view_u32"])
+def test_a_frame_is_read_past_l1_only(functions: Functions, name: str) -> None:
+    kernel = functions[name]
+    assert kernel.count("constant load") == 0
+    # The index, and the element of a resident array.
+    assert kernel.count("plain load") == 2
+
+
+def test_a_line_reference_on_its_line_validates_without_read_modify_write(functions: Functions) -> None:
+    assert functions["read_ref"].has_path(REVALIDATED)
+    assert functions["read_ref"].count("constant load") == 0
+
+
+def test_a_pinned_line_is_read_by_one_load_past_l1(functions: Functions) -> None:
+    load = functions["read_pinned"]
+    assert load.has_path(["strong load"])
+    assert load.count("strong load") == 1
+    assert [load.count(kind) for kind in ("rmw", "fence", "call", "constant load")] == [0, 0, 0, 0]
+
+
+def test_a_resident_array_is_one_plain_load(functions: Functions) -> None:
+    kernel = functions["read_resident"]
+    assert kernel.count("plain load") + kernel.count("constant load") == 1
+    assert [kernel.count(kind) for kind in ("strong load", "rmw", "fence", "call")] == [0, 0, 0, 0]
+
+
+def test_a_resident_array_needs_no_call_or_fence_in_a_view_of_either_kind(functions: Functions) -> None:
+    assert functions["read_view"].has_path([])
+
+
+def test_try_read_is_four_steps_in_order_in_ptx(tmp_path: Path) -> None:
+    target = tmp_path / "hit_path.ptx"
+    nvcc(target, "sm_90", "-ptx")
+    body = target.read_text().split(".entry read_validated(")[1].split("\n}\n")[0]
+    steps = re.findall(r"^\s*((?:ld|fence|atom|red|membar)\.(?!param)[\w.]+)", body, re.MULTILINE)
+    assert steps == ["ld.acquire.gpu.b64", "ld.relaxed.gpu.b64", "fence.acq_rel.gpu", "ld.relaxed.gpu.b64"]
+
+
+def test_kernels_fit_their_registers(arch: str, tmp_path: Path, measured: list[str]) -> None:
+    # As users compile: one program, where a kernel needs the registers of all that it calls.
+    said = nvcc(tmp_path / "hit_path.cubin", arch, "-cubin", "-Xptxas=-v")
+    for name in KERNELS:
+        entry = said.split(f"Compiling entry function '{name}'")[1].split("Compiling entry function")[0]
+        registers = re.search(r"Used (\d+) registers", entry)
+        own = entry.split("Function properties for ")[1]
+        stack = re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", own)
+        assert registers
+        assert stack
+        measured.append(f"{arch} {name}: {registers.group(1)} registers, {stack.group(1)} bytes of stack")
+        assert int(registers.group(1)) <= 255
+        assert (stack.group(2), stack.group(3)) == ("0", "0"), f"{name} spills"
+
+
+def test_planted_read_modify_write_is_found(functions: Functions) -> None:
+    assert functions["planted_atomic"].count("rmw") == 1
+    assert not functions["planted_atomic"].has_path(VALIDATED)
+
+
+def test_planted_constant_load_is_found(functions: Functions) -> None:
+    assert functions["planted_nc"].count("constant load") == 1
+    assert not functions["planted_nc"].has_path(VALIDATED)
+
+
+def test_planted_plain_load_is_found(functions: Functions) -> None:
+    assert functions["planted_plain"].count("plain load") == 1
+    assert not functions["planted_plain"].has_path(VALIDATED)
+
+
+def test_planted_loss_of_the_fence_is_found(functions: Functions) -> None:
+    assert not functions["planted_no_fence"].has_path(VALIDATED)
