@@ -53,13 +53,30 @@ void check_volume(dataset_spec const& spec, u64 line) {
   }
 }
 
-void check_member(dataset_spec const& spec, namespace_facts const& facts, u64 line) {
+/// Bytes of the dataset that lie on member m: whole stripes go round, the rest follows them.
+u64 share_of(dataset_spec const& spec, u32 m) {
+  volume_spec const& volume = spec.volume;
+  if (volume.layout != volume_layout::striped) return spec.bytes;
+  const u64 members = volume.members.size();
+  const u64 stripes = spec.bytes / volume.stripe_bytes;
+  const u64 last = stripes % members;  // whose turn it is after the whole stripes
+  const u64 more = m < last ? volume.stripe_bytes : m == last ? spec.bytes % volume.stripe_bytes : 0;
+  return stripes / members * volume.stripe_bytes + more;
+}
+
+void check_member(dataset_spec const& spec, u32 m, namespace_facts const& facts, u64 line) {
   if (facts.block_bytes > line) {
     throw_bad_input("open", spec.name,
                     "blocks of " + std::to_string(facts.block_bytes) + " bytes are larger than lines of " +
                         std::to_string(line) + ": ask for larger lines");
   }
-  const u64 share = spec.volume.layout == volume_layout::striped ? spec.bytes / spec.volume.members.size() : spec.bytes;
+  const u64 most = spec.volume.members[m].owner->limits().transfer_bytes;
+  if (line > most) {
+    throw_bad_input("open", spec.name,
+                    "lines of " + std::to_string(line) + " bytes: its controller moves at most " + std::to_string(most) +
+                        " bytes at once; ask for smaller lines");
+  }
+  const u64 share = share_of(spec, m);
   if (facts.blocks * facts.block_bytes < share) {
     throw_bad_input("open", spec.name,
                     "a member holds " + std::to_string(facts.blocks * facts.block_bytes) + " bytes, but the dataset needs " +
@@ -72,6 +89,7 @@ void check_member(dataset_spec const& spec, namespace_facts const& facts, u64 li
 line_cache::line_cache(executor& on, std::vector<dataset_spec> const& datasets, cache_options const& options)
     : on_(on), options_(options), specs_(datasets) {
   const u64 frames = checked_frames(options);
+  if (datasets.empty()) refuse("no dataset: name one or more that it is to serve");
   view_.frames = static_cast<u32>(frames);
   view_.line_shift = ceil_log2(options.line_bytes);
   view_.layout.place_bits = std::max(1u, ceil_log2(frames));
@@ -170,7 +188,7 @@ void line_cache::place_datasets(std::vector<dataset_spec> const& datasets) {
       auto const& member = spec.volume.members[m];
       const auto at = std::find(controllers_.begin(), controllers_.end(), member.owner) - controllers_.begin();
       const namespace_facts facts = identify_namespace(*member.owner, member.namespace_id);
-      check_member(spec, facts, options_.line_bytes);
+      check_member(spec, m, facts, options_.line_bytes);
       data.volume.members[m] = {member.namespace_id, ceil_log2(facts.block_bytes), static_cast<u32>(at) * options_.queues,
                                 options_.queues};
     }
@@ -211,7 +229,7 @@ line_reader line_cache::reader(u32 dataset, u64 origin, u64 elements, u64 item_b
 }
 
 void line_cache::check_pins(u64 groups, u64 pins_per_group) const {
-  if (groups * pins_per_group * 2 <= view_.frames) return;
+  if (pins_per_group == 0 || groups <= view_.frames / 2 / pins_per_group) return;
   refuse(std::to_string(view_.frames) + " lines of " + std::to_string(options_.line_bytes) + " bytes, but " +
          std::to_string(groups) + " groups that may pin " + std::to_string(pins_per_group) +
          " each need twice that: ask for a cache of at least " +

@@ -158,6 +158,7 @@ class line_request {
     const bool in_time = from_leader(g_, wait_.pause()) != 0;
     if (in_time) return;
     if (last_look_) {
+      if (phase_ == phase::filling) check_fill();
       if (phase_ == phase::filling) fail(make_status(failure::deadline));
       if (phase_ == phase::looking) fail(why_not());
     }
@@ -176,14 +177,17 @@ class line_request {
   PENSTOCK_FN void help() {
     const auto waiting = g_.ballot(phase_ == phase::filling);
     ++round_;
-    if (any(waiting) && (round_ & 1u) != 0) {
+    if (any(waiting) && ((round_ & 1u) != 0 || last_look_)) {
       u64 command = 0;
       if (phase_ == phase::filling) {
         command = cache_.record_of(device_ref<u64>(cache_.entry_of(line_)).load(relaxed)).load_command();
       }
       command = g_.shfl(command, lowest(waiting));
       auto const& queue = cache_.queues[command >> 16];
-      if (!queue.drain(g_, static_cast<u32>(command & 0xffffu))) queue.progress(g_);
+      const u32 slot = static_cast<u32>(command & 0xffffu);
+      if (queue.drain(g_, slot)) return;
+      queue.progress(g_);
+      queue.drain(g_, slot);  // it may have landed just now, and there may be no other round (W7)
       return;
     }
     const u64 next = from_leader(g_, executor_ordinal() + round_ / 2);

@@ -1,0 +1,211 @@
+#include "device/array_test_body.hpp"
+
+#include "penstock/host/error.hpp"
+#include "support/cache_fixture.hpp"
+#include "support/run_everywhere.hpp"
+
+namespace penstock::test {
+namespace {
+
+#ifdef PENSTOCK_TSAN
+constexpr u32 rounds = 3;
+#else
+constexpr u32 rounds = 12;
+#endif
+constexpr everywhere few{.lone_threads = 3, .warps = 2, .partitions = 1};
+
+/// A modelled drive with stamped bytes, and a cache in front of it.
+struct stored_bytes {
+  explicit stored_bytes(cache_shape shape_of_cache) : shape(shape_of_cache), media(round_up(shape.media_bytes, 512)) {
+    model.add_namespace(media.bytes());
+    fresh();
+  }
+  void fresh() {
+    fixture.reset();  // the controller's queues are free again
+    fixture = std::make_unique<cache_fixture>(*on, model, 1, shape);
+  }
+  line_cache& cache() { return fixture->cache(); }
+  template <class T>
+  array_view<T> resident(u64 origin, u64 elements) {
+    return {reinterpret_cast<T const*>(media.bytes().data() + origin), elements};
+  }
+
+  cache_shape shape;
+  stamped_media media;
+  model_controller model{{}};
+  std::unique_ptr<executor> on = open_executor("cpu", 1);
+  std::unique_ptr<cache_fixture> fixture;
+};
+
+template <class T>
+class array_elements_test : public testing::Test {};
+using element_types = testing::Types<u8, u16, u32, u64, wide_element, element12, element24, element16_of_words>;
+TYPED_TEST_SUITE(array_elements_test, element_types);
+
+// Elements of 12 and 24 bytes straddle lines; the last line is cut short.
+TYPED_TEST(array_elements_test, storage_gives_what_memory_gives) {
+  for (const u64 origin : {u64{0}, 16 + alignof(TypeParam)}) {
+    if (origin % alignof(TypeParam) != 0) continue;
+    stored_bytes bytes({.frames = 8, .line_bytes = 512, .media_bytes = 20000});
+    const u64 elements = (bytes.shape.media_bytes - origin) / sizeof(TypeParam);
+    same_elements_body<TypeParam> body{bytes.resident<TypeParam>(origin, elements),
+                                       bytes.cache().array<TypeParam>(0, origin, elements), rounds};
+    run_everywhere(body, few);
+    bytes.cache().check_faults();
+  }
+}
+
+TYPED_TEST(array_elements_test, an_origin_that_does_not_suit_the_type_is_refused) {
+  stored_bytes bytes({});
+  if constexpr (alignof(TypeParam) > 1) {
+    try {
+      bytes.cache().array<TypeParam>(0, alignof(TypeParam) / 2, 1);
+      ADD_FAILURE() << "accepted";
+    } catch (error const& refused) {
+      EXPECT_EQ(error_kind::bad_input, refused.kind());
+      EXPECT_EQ("open media: its data starts at byte " + std::to_string(alignof(TypeParam) / 2) + ", which is no multiple of " +
+                    std::to_string(alignof(TypeParam)) + ": write it anew with NumPy",
+                std::string(refused.what()));
+    }
+  }
+}
+
+TEST(array, more_elements_than_the_dataset_has_are_refused) {
+  stored_bytes bytes({.media_bytes = 20000});
+  EXPECT_NO_THROW(bytes.cache().array<u64>(0, 0, 2500));
+  EXPECT_NO_THROW(bytes.cache().array<u64>(0, 20000, 0));
+  EXPECT_THROW(bytes.cache().array<u64>(0, 0, 2501), error);
+  EXPECT_THROW(bytes.cache().array<u64>(0, 8, 2500), error);
+  EXPECT_THROW(bytes.cache().array<u64>(0, 20008, 0), error);
+  EXPECT_THROW(bytes.cache().array<u64>(0, 0, ~0ull / 4), error);
+}
+
+// A cache without a frame to spare is where references lose their line all the time; in a roomy one they keep it.
+TEST(array, references_follow_their_index) {
+  for (const u64 frames : {2u, 128u}) {
+    stored_bytes bytes({.frames = frames, .media_bytes = 1 << 15});
+    run_everywhere(follow_body<u64>{bytes.resident<u64>(0, 4096), bytes.cache().array<u64>(0, 0, 4096)}, few);
+    run_everywhere(follow_body<u16>{bytes.resident<u16>(0, 16384), bytes.cache().array<u16>(0, 0, 16384)},
+                   {.lone_threads = 2, .warps = 1, .partitions = 0});
+    bytes.cache().check_faults();
+  }
+}
+
+TEST(array, a_reference_counts_what_it_reads) {
+  stored_bytes bytes({.frames = 128, .media_bytes = 1 << 15});  // 64 lines of 64 words
+  const array_view<u64> words = bytes.cache().array<u64>(0, 0, 4096);
+  {
+    array_ref<u64> follow(words);
+    for (u64 i = 0; i < 4096; ++i) ASSERT_EQ(stamp(i), follow[i]);
+    EXPECT_EQ(0u, bytes.cache().stats(0).bytes_asked) << "nothing is shared while it reads";
+  }
+  cache_stats stats = bytes.cache().stats(0);
+  EXPECT_EQ(64u, stats.misses);
+  EXPECT_EQ(64u, stats.hits) << "one for each line that it moved to";
+  EXPECT_EQ(8u * 4096, stats.bytes_asked);
+  EXPECT_EQ(64u * 512, stats.bytes_moved);
+  {
+    array_ref<u64> follow(words);
+    for (u64 i = 0; i < 4096; i += 32) ASSERT_EQ(stamp(i), follow[i]);
+  }
+  stats = bytes.cache().stats(0);
+  EXPECT_EQ(64u, stats.misses);
+  EXPECT_EQ(128u, stats.hits);
+  EXPECT_EQ(0u, stats.retries);
+}
+
+TEST(array, a_pin_counts_one_hit_however_often_it_has_to_begin_again) {
+  stored_bytes bytes({.frames = 2, .timeout_ns = 5 * one_millisecond_ns});
+  const array_view<u64> words = bytes.cache().array<u64>(0, 0, 4096);
+  const lone_thread g;
+  ASSERT_EQ(status{}, pin(g, words, 0).error());
+  const auto other = pin(g, words, 64);  // the last frame
+  check_report report;
+  run_emulated_warp(0b11, [&](emulated_warp const& two) {
+    // Lane 0 finds its line; lane 1 finds no frame, so both give back and begin again until they give up.
+    const auto both = pin(two, words, two.rank() == 0 ? 0 : 128);
+    PENSTOCK_CHECK_EQ(report, make_status(failure::no_frame), both.error());
+  });
+  expect_clean(report);
+  EXPECT_EQ(1u, bytes.cache().stats(0).hits);
+  EXPECT_EQ(0u, entry::pins(bytes.cache().view().entries[0]));
+}
+
+class array_lines_test : public testing::TestWithParam<cache_shape> {};
+
+// Lines of more than two pages need PRP lists; the last line is cut short inside of a block, of a page, of a list.
+TEST_P(array_lines_test, every_line_size_holds_its_bytes) {
+  stored_bytes bytes(GetParam());
+  const u64 elements = bytes.shape.media_bytes / 8;
+  const array_view<u64> resident = bytes.resident<u64>(0, elements);
+  run_everywhere(held_lines_body{resident, bytes.cache().array<u64>(0, 0, elements)},
+                 {.lone_threads = 3, .warps = 1, .partitions = 1});
+  bytes.fresh();
+  run_everywhere(same_elements_body<u64>{resident, bytes.cache().array<u64>(0, 0, elements), 4},
+                 {.lone_threads = 3, .warps = 1, .partitions = 0});
+  check_report report;
+  bytes.fixture->check_at_rest(report);
+  expect_clean(report);
+  bytes.cache().check_faults();
+}
+
+std::vector<cache_shape> line_sizes() {
+  std::vector<cache_shape> shapes;
+  for (u64 line = 512; line <= 65536; line *= 2) {
+    for (const bool bounce : {false, true}) {
+      const u64 cut = line == 512 ? 0 : line / 2 + 8;
+      shapes.push_back({.frames = 40, .line_bytes = line, .media_bytes = 4 * line + cut, .bounce = bounce});
+      shapes.push_back({.frames = 3, .line_bytes = line, .media_bytes = 9 * line + 24, .depth = 4, .bounce = bounce});
+    }
+  }
+  return shapes;
+}
+INSTANTIATE_TEST_SUITE_P(line_sizes, array_lines_test, testing::ValuesIn(line_sizes()), [](auto const& shape) {
+  cache_shape const& s = shape.param;
+  return "lines_of_" + std::to_string(s.line_bytes) + "_frames_" + std::to_string(s.frames) + (s.bounce ? "_bounce" : "");
+});
+
+TEST(array, arrays_in_one_cache_are_counted_apart) {
+  stamped_media first(20000), second(1 << 15);
+  model_controller model({});
+  model.add_namespace(std::span(first.bytes()).first(19968));
+  model.add_namespace(second.bytes());
+  const auto on = open_executor("cpu", 1);
+  cache_options options;
+  options.bytes = 8 * 512;
+  options.line_bytes = 512;
+  line_cache cache(
+      *on,
+      {{"first", 19968, {volume_layout::single, {{&model, 1}}}}, {"second", 1 << 15, {volume_layout::single, {{&model, 2}}}}},
+      options);
+  const array_view<u64> a = cache.array<u64>(0, 0, 2496);
+  const array_view<u64> b = cache.array<u64>(1, 0, 4096);
+  for (u64 i = 0; i < 2496; i += 64) ASSERT_EQ(stamp(i), a[i]);
+  cache_stats of_a = cache.stats(0), of_b = cache.stats(1);
+  EXPECT_EQ(39u, of_a.misses);
+  EXPECT_EQ(39u * 512, of_a.bytes_moved);
+  EXPECT_EQ(31u, of_a.evictions);
+  EXPECT_EQ(0u, of_b.misses + of_b.fills + of_b.bytes_moved + of_b.bytes_asked + of_b.evictions);
+  {
+    array_ref<u64> follow_a(a), follow_b(b);
+    // In turn, so that each takes frames of the other; lines that lie side by side in the cache's line space do not mix.
+    for (u64 i = 0; i < 4096; ++i) {
+      ASSERT_EQ(stamp(i), follow_b[i]);
+      if (i < 4096 - 2496) continue;
+      ASSERT_EQ(stamp(4095 - i), follow_a[4095 - i]);
+    }
+  }
+  of_a = cache.stats(0), of_b = cache.stats(1);
+  EXPECT_EQ(8u * 2496, of_a.bytes_asked);
+  EXPECT_EQ(8u * 4096, of_b.bytes_asked);
+  EXPECT_EQ(of_a.fills * 512, of_a.bytes_moved);
+  EXPECT_EQ(of_b.fills * 512, of_b.bytes_moved);
+  u64 commands = 0;
+  for (auto const& q : cache.queues()) commands += q.commands;
+  EXPECT_EQ(commands, of_a.fills + of_b.fills);
+  EXPECT_EQ(of_a.fills + of_b.fills - 8, of_a.evictions + of_b.evictions);
+  cache.check_faults();
+}
+
+}  // namespace
+}  // namespace penstock::test

@@ -1,0 +1,90 @@
+// Arrays over a cache against the same array in memory: elements of every width, also ones that straddle lines; references that
+// follow their index; lines that are held.
+#pragma once
+
+#include "penstock/array/array_view.hpp"
+#include "support/test_context.hpp"
+
+namespace penstock::test {
+
+struct alignas(16) wide_element {
+  u64 low, high;
+};
+struct element12 {
+  u32 a, b, c;
+};
+struct element24 {
+  u64 a, b, c;
+};
+struct element16_of_words {
+  u64 a, b;
+};
+
+PENSTOCK_FN inline u64 element_word(u8 v) { return v; }
+PENSTOCK_FN inline u64 element_word(u16 v) { return v; }
+PENSTOCK_FN inline u64 element_word(u32 v) { return v; }
+PENSTOCK_FN inline u64 element_word(u64 v) { return v; }
+PENSTOCK_FN inline u64 element_word(wide_element v) { return scatter(v.low) ^ v.high; }
+PENSTOCK_FN inline u64 element_word(element12 v) { return scatter(scatter(v.a) ^ v.b) ^ v.c; }
+PENSTOCK_FN inline u64 element_word(element24 v) { return scatter(scatter(v.a) ^ v.b) ^ v.c; }
+PENSTOCK_FN inline u64 element_word(element16_of_words v) { return scatter(v.a) ^ v.b; }
+
+/// operator[] of both views, anywhere, at the ends, and prefetched.
+template <class T>
+struct same_elements_body {
+  array_view<T> resident;
+  array_view<T> stored;
+  u32 rounds = 0;
+
+  template <thread_group G>
+  PENSTOCK_FN void operator()(G const& g, test_context const& c) const {
+    PENSTOCK_CHECK_EQ(*c.report, resident.size(), stored.size());
+    const u64 last = stored.size() - 1;
+    for (u32 round = 0; round < rounds; ++round) {
+      const u64 i = random_word(c.seed(), c.thread, round) % stored.size();
+      stored.prefetch(g, round % 2 == 0, i);
+      PENSTOCK_CHECK_EQ(*c.report, element_word(resident[i]), element_word(stored[i]));
+      PENSTOCK_CHECK_EQ(*c.report, element_word(resident[last]), element_word(stored[last]));
+      PENSTOCK_CHECK_EQ(*c.report, element_word(resident[0]), element_word(stored[0]));
+    }
+  }
+};
+
+/// Each thread walks a piece of the array through one array_ref, up and down.
+template <class T>
+struct follow_body {
+  array_view<T> resident;
+  array_view<T> stored;
+
+  template <thread_group G>
+  PENSTOCK_FN void operator()(G const&, test_context const& c) const {
+    const u64 length = stored.size() / c.run.threads;
+    const u64 first = c.thread * length;
+    array_ref<T> from_memory(resident);
+    array_ref<T> follow(stored);
+    for (u64 k = 0; k < length; ++k)
+      PENSTOCK_CHECK_EQ(*c.report, element_word(from_memory[first + k]), element_word(follow[first + k]));
+    for (u64 k = length; k-- > 0;)
+      PENSTOCK_CHECK_EQ(*c.report, element_word(resident[first + k]), element_word(follow[first + k]));
+  }
+};
+
+/// A group walks all lines and holds each while it looks at every word of it.
+struct held_lines_body {
+  array_view<u64> resident;
+  array_view<u64> stored;
+
+  template <thread_group G>
+  PENSTOCK_FN void operator()(G const& g, test_context const& c) const {
+    const u64 line_words = (1ull << stored.reader().line_shift) / sizeof(u64);
+    for (u64 first = c.group % 3 * line_words; first < stored.size(); first += 3 * line_words) {
+      const pinned_line<G> line = pin(g, stored, first);
+      if (!PENSTOCK_CHECK_EQ(*c.report, status{}, line.error())) return;
+      for (u64 k = index_in(g); k < line_words && first + k < stored.size(); k += size(g)) {
+        PENSTOCK_CHECK_EQ(*c.report, resident[first + k], line.template load<u64>(8 * k));
+      }
+    }
+  }
+};
+
+}  // namespace penstock::test

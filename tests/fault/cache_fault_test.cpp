@@ -1,0 +1,175 @@
+// Fills that end with an error, late or never: everyone who asked is answered with the right status, bytes are never wrong, and
+// afterwards the cache works.
+#include "support/faulty_cache.hpp"
+
+namespace penstock::test {
+namespace {
+
+using cache_fault_test = faulty_cache;
+
+// NVME_TESTING.md, "Conditions a driver must answer".
+constexpr u16 all_codes[] = {0x001, 0x002, 0x004, 0x005, 0x006, 0x007, 0x008, 0x00b, 0x013, 0x080, 0x082, 0x180, 0x1ff,
+                             0x280, 0x281, 0x282, 0x283, 0x284, 0x285, 0x286, 0x287, 0x300, 0x371, 0x700, 0x7ff};
+
+TEST_F(cache_fault_test, every_status_of_a_fill_reaches_its_asker) {
+  for (const bool bounce : {false, true}) {
+    make({.frames = 4, .bounce = bounce});
+    for (const u16 code : all_codes) {
+      const status told{status_domain::nvme, code};
+      controller_.fail_all(code);
+      ASSERT_EQ(told, pin_and_release(3));
+      EXPECT_EQ(line_state::failed, state_of(3));
+      EXPECT_EQ(told, read(3)) << "asked again, answered anew";
+      u64 untouched = 17;
+      EXPECT_EQ(told, read(4, untouched));
+      EXPECT_EQ(17u, untouched);
+    }
+    controller_.serve_all();
+    EXPECT_EQ(status{}, read(3));
+    EXPECT_EQ(status{}, pin_and_release(4));
+    EXPECT_EQ(3 * std::size(all_codes), cache().stats(0).errors);
+    expect_at_rest();
+  }
+}
+
+TEST_F(cache_fault_test, an_element_that_cannot_be_read_is_zero_and_told_once) {
+  make({.frames = 4});
+  EXPECT_EQ("", fault_sentence());
+  controller_.answer([](u64 byte) { return verdict{byte >= 5 * 512 ? nvme::code::unrecovered_read_error : u16{0}}; });
+  EXPECT_EQ(stamp(4 * line_words), words_[4 * line_words]);
+  EXPECT_EQ("", fault_sentence());
+  EXPECT_EQ(0u, words_[5 * line_words + 3]);
+  EXPECT_EQ(0u, fixture_->bytes()[7 * 512 + 9]);  // the first fault is kept
+  EXPECT_EQ(pack(media_error), view().fault->failure);
+  EXPECT_EQ(0u, view().fault->dataset);
+  EXPECT_EQ("read media at byte 2584: NVMe status 0x281 (unrecovered read error)", fault_sentence());
+  EXPECT_EQ("", fault_sentence());
+  {
+    array_ref<u64> follow(words_);
+    EXPECT_EQ(0u, follow[6 * line_words]);
+    EXPECT_EQ(stamp(1), follow[1]);
+  }
+  EXPECT_EQ("read media at byte 3072: NVMe status 0x281 (unrecovered read error)", fault_sentence());
+  controller_.serve_all();
+  for (u64 i = 0; i < 8 * line_words; i += 7) EXPECT_EQ(stamp(i), words_[i]);
+  EXPECT_EQ("", fault_sentence());
+  expect_at_rest();
+}
+
+TEST_F(cache_fault_test, a_fault_names_its_dataset) {
+  const volume_spec volume{volume_layout::single, {{&controller_, 1}}};
+  const line_cache two(*on_, {{"a", 4096, volume}, {"b", 8192, volume}}, {.bytes = 2048, .line_bytes = 512, .queues = 1});
+  controller_.fail_all(nvme::code::internal_error);
+  EXPECT_EQ(0u, two.array<u64>(1, 0, 1024)[1023]);
+  EXPECT_EQ(1u, two.view().fault->dataset);
+  EXPECT_EQ(8184u, two.view().fault->offset);
+}
+
+TEST_F(cache_fault_test, all_who_wait_for_a_fill_hear_the_same) {
+  constexpr u32 waiters = 6;
+  make({.frames = 4});
+  for (const status told : {media_error, status{}}) {
+    controller_.hold_all();
+    const u64 before = controller_.fetched();
+    check_report report;
+    run_threads(waiters + 1, [&](u32 i) {
+      if (i < waiters) {
+        PENSTOCK_CHECK_EQ(report, told, i % 2 == 0 ? read(9) : pin_and_release(9));
+        return;
+      }
+      // The asker and everyone who joined hold a pin each.
+      PENSTOCK_CHECK(report, wait_until([&] { return entry::pins(entry_at(9)) == waiters; }));
+      controller_.answer([told](u64) { return verdict{told.code}; });
+    });
+    expect_clean(report);
+    EXPECT_EQ(before + 1, controller_.fetched()) << "one fill for all";
+    EXPECT_EQ(0u, entry::pins(entry_at(9)));
+    EXPECT_EQ(told, read(9)) << "a newcomer";
+  }
+  expect_at_rest();
+}
+
+TEST_F(cache_fault_test, lanes_of_a_warp_hear_of_their_own_lines) {
+  make({.frames = 40});
+  controller_.answer([](u64 byte) { return verdict{byte / 512 % 3 == 0 ? nvme::code::unrecovered_read_error : u16{0}}; });
+  check_report report;
+  run_emulated_warp(0xffffffffu, [&](emulated_warp const& g) {
+    const u64 line = g.rank() / 2;
+    u64 word = 0;
+    const status outcome = read_line(g, view(), 0, g.rank() != 7, line_id{line},
+                                     [&](u64 frame) { word = load_piece(reinterpret_cast<u64 const*>(frame)); });
+    const bool fails = line % 3 == 0 && g.rank() != 7;
+    PENSTOCK_CHECK_EQ(report, fails ? media_error : status{}, outcome);
+    PENSTOCK_CHECK_EQ(report, fails || g.rank() == 7 ? 0 : stamp(line * line_words), word);
+    // All or nothing: one bad line, and the group holds none.
+    PENSTOCK_CHECK_EQ(report, media_error, pin(g, words_, line * line_words).error());
+  });
+  expect_clean(report);
+  expect_at_rest();
+}
+
+TEST_F(cache_fault_test, a_prefetch_that_fails_is_asked_again_by_who_wants_the_line) {
+  make({.frames = 8});
+  controller_.fail_all(nvme::code::unrecovered_read_error);
+  words_.prefetch(2 * line_words);
+  ASSERT_TRUE(drive_until([&] { return state_of(2) == line_state::failed; }));
+  EXPECT_EQ(0u, entry::pins(entry_at(2)));
+  for (u32 s = 0; s < view().prefetch_shards; ++s) EXPECT_EQ(0u, view().prefetches_in_flight[s]);
+  EXPECT_EQ("", fault_sentence()) << "nobody has asked for its bytes";
+  EXPECT_EQ(0u, words_[2 * line_words]);
+  EXPECT_NE("", fault_sentence());
+  controller_.serve_all();
+  EXPECT_EQ(stamp(2 * line_words), words_[2 * line_words]);
+  EXPECT_EQ(1u, cache().stats(0).prefetches);
+  expect_at_rest();
+}
+
+TEST_F(cache_fault_test, a_fill_that_is_late_keeps_its_frame_to_itself) {
+  make({.frames = 2, .depth = 64, .timeout_ns = 10 * one_millisecond_ns});
+  controller_.answer([](u64 byte) { return verdict{0, byte == 512}; });
+  EXPECT_EQ(deadline, read(1));
+  const u64 given_up = entry_at(1);
+  EXPECT_EQ(line_state::failed, entry::state(given_up));
+  EXPECT_EQ(1u, entry::pins(given_up)) << "quarantine";
+  for (u32 round = 0; round < 3; ++round) {
+    for (u64 line = 2; line < 20; ++line) EXPECT_EQ(status{}, read(line));
+  }
+  EXPECT_EQ(given_up, entry_at(1)) << "its frame was not given to any of them";
+  EXPECT_EQ(deadline, read(1)) << "a newcomer waits, then hears what became of it";
+  ASSERT_EQ(given_up, entry_at(1)) << "and changes nothing";
+
+  // The late bytes come while another line is read all the time.
+  EXPECT_EQ(status{}, read(30));
+  controller_.serve_all();
+  ASSERT_TRUE(drive_until([&] {
+    EXPECT_EQ(stamp(30 * line_words + 5), words_[30 * line_words + 5]);
+    return entry::pins(entry_at(1)) == 0;
+  }));
+  for (u32 round = 0; round < 3; ++round) {
+    for (u64 line = 0; line < 20; ++line) EXPECT_EQ(status{}, read(line));
+  }
+  EXPECT_EQ("", fault_sentence());
+  EXPECT_EQ(status{}, cache().queues()[view().record_of(given_up).load_command() >> 16].failure);
+  expect_at_rest();
+}
+
+// Through a bounce buffer it is the buffer that the controller may still write: the line may be asked again at once.
+TEST_F(cache_fault_test, a_late_fill_through_a_bounce_buffer_harms_nobody) {
+  make({.frames = 2, .queues = 1, .depth = 16, .bounce = true, .timeout_ns = 10 * one_millisecond_ns});
+  controller_.hold_all();
+  EXPECT_EQ(deadline, read(1));
+  EXPECT_EQ(0u, entry::pins(entry_at(1)));
+  bool first = true;
+  controller_.answer([&first](u64 byte) { return verdict{0, byte == 512 && std::exchange(first, false)}; });
+  EXPECT_EQ(status{}, read(1));
+  controller_.serve_all();
+  for (u32 round = 0; round < 3; ++round) {
+    for (u64 line = 0; line < 20; ++line) EXPECT_EQ(status{}, read(line));
+  }
+  EXPECT_EQ(1u, cache().queues()[0].strays);
+  EXPECT_EQ(status{}, cache().queues()[0].failure);
+  expect_at_rest();
+}
+
+}  // namespace
+}  // namespace penstock::test

@@ -1,0 +1,216 @@
+// What runs out: frames, pins, patience. Whoever asks is told in time, or served in the end, however little there is.
+#include "support/faulty_cache.hpp"
+
+#include <set>
+
+namespace penstock::test {
+namespace {
+
+using cache_limits_test = faulty_cache;
+
+// A thread that slept through its patience finds what came meanwhile (W7).
+TEST_F(cache_limits_test, who_has_no_time_left_still_gets_what_is_there) {
+  for (const bool bounce : {false, true}) {
+    make({.frames = 8, .queues = 3, .depth = 64, .bounce = bounce});
+    line_cache_view hurried = view();
+    hurried.patience_ns = 0;
+    for (u64 line = 0; line < 40; ++line) {
+      u64 word = 0;
+      if (line % 4 == 0) run_threads(1, [&](u32) { words_.prefetch(line * line_words); });
+      const status outcome = read_line(lone_thread(), hurried, 0, true, line_id{line},
+                                       [&](u64 frame) { word = load_piece(reinterpret_cast<u64 const*>(frame)); });
+      EXPECT_EQ(status{}, outcome) << "line " << line;
+      EXPECT_EQ(stamp(line * line_words), word);
+    }
+    expect_at_rest();
+  }
+}
+
+TEST_F(cache_limits_test, all_frames_pinned_is_an_error_within_the_patience) {
+  make({.frames = 2, .timeout_ns = 10 * one_millisecond_ns});
+  const lone_thread g;
+  {
+    const auto first = pin(g, words_, 0);
+    {
+      const auto second = pin(g, words_, line_words);
+      const u64 begun = now_ns();
+      EXPECT_EQ(make_status(failure::no_frame), read(2));
+      EXPECT_EQ(make_status(failure::no_frame), pin_and_release(3));
+      EXPECT_EQ(0u, words_[4 * line_words]);
+      EXPECT_LT(now_ns() - begun, far_off_ns);
+      EXPECT_EQ(
+          "read media at byte 2048: no free frame before the deadline: all that could take the line are pinned or in flight",
+          fault_sentence());
+      for (u64 line = 2; line < 5; ++line)
+        EXPECT_EQ(0u, entry_at(line) & (~0ull << entry::pin_shift | 3u)) << "nothing is left";
+      EXPECT_EQ(stamp(1), words_[1]) << "what is there can be read";
+      EXPECT_EQ(stamp(line_words), second.load<u64>(0));
+    }
+    EXPECT_EQ(status{}, read(2));
+    EXPECT_EQ(stamp(0), first.load<u64>(0));
+  }
+  EXPECT_EQ(status{}, read(3));
+  expect_at_rest();
+}
+
+TEST_F(cache_limits_test, who_waits_for_a_frame_gets_the_first_that_is_let_go) {
+  make({.frames = 1});
+  check_report report;
+  std::atomic<bool> asking{false};
+  run_threads(2, [&](u32 i) {
+    if (i == 0) {
+      const auto held = pin(lone_thread(), words_, 0);
+      PENSTOCK_CHECK_EQ(report, status{}, held.error());
+      asking.store(true);
+      // A claim came, or a claim and its undo: the version has moved.
+      PENSTOCK_CHECK(report, wait_until([&] { return entry_at(1) != 0; }));
+      return;
+    }
+    while (!asking.load()) std::this_thread::yield();
+    PENSTOCK_CHECK_EQ(report, status{}, read(1));
+  });
+  expect_clean(report);
+  expect_at_rest();
+}
+
+// W4: a group that waits for frames holds none of those that it has got, so that others go on meanwhile.
+TEST_F(cache_limits_test, a_group_that_waits_for_frames_holds_none) {
+  make({.frames = 2, .timeout_ns = 2 * one_second_ns});
+  check_report report;
+  std::atomic<bool> held{false};
+  run_lanes({{0, 0, 0b011}, {0, 1, 0b011}, {0, 2, 0b100}}, [&](emulated_warp const& g, lane_assignment const& a) {
+    if (a.lane == 2) {
+      const auto last = pin(g, words_, 0);
+      PENSTOCK_CHECK_EQ(report, status{}, last.error());
+      held.store(true);
+      PENSTOCK_CHECK(report, wait_until([&] { return entry_at(1) != 0 && entry_at(2) != 0; }));
+      for (u64 line = 3; line < 20; ++line) PENSTOCK_CHECK_EQ(report, status{}, read(line));
+      return;
+    }
+    while (!held.load()) std::this_thread::yield();
+    PENSTOCK_CHECK_EQ(report, status{}, pin(g, words_, (1 + a.lane) * line_words).error());
+  });
+  expect_clean(report);
+  expect_at_rest();
+}
+
+TEST_F(cache_limits_test, a_line_takes_no_more_pins_than_can_be_counted) {
+  make({.frames = 4, .timeout_ns = 5 * one_millisecond_ns});
+  EXPECT_EQ(status{}, read(1));
+  const u64 all = entry::one_pin * entry::most_pins;
+  device_ref<u64>(view().entries[1]).fetch_add(all, relaxed);
+  check_report report;
+  run_emulated_warp(0xffffffffu, [&](emulated_warp const& g) {
+    PENSTOCK_CHECK_EQ(report, make_status(failure::pin_limit), pin(g, words_, line_words).error());
+    PENSTOCK_CHECK_EQ(report, stamp(line_words + 1), words_[line_words + 1]);  // takes none
+  });
+  expect_clean(report);
+  EXPECT_EQ(make_status(failure::pin_limit), pin_and_release(1));
+  EXPECT_EQ(entry::most_pins, entry::pins(entry_at(1)));
+  device_ref<u64>(view().entries[1]).fetch_sub(all, relaxed);
+  EXPECT_EQ(status{}, pin_and_release(1));
+  EXPECT_EQ("", fault_sentence());
+  expect_at_rest();
+}
+
+#ifdef PENSTOCK_TSAN
+constexpr u32 crowd_rounds = 10;
+#else
+constexpr u32 crowd_rounds = 60;
+#endif
+
+/// Many groups, each of which reads many lines: whoever asked for a fill is served by it, however few frames there are.
+void crowd(cache_fixture& fixture, u32 groups, u32 rounds) {
+  const u64 seed = test_seed();
+  line_cache_view const& view = fixture.cache().view();
+  check_report report;
+  run_threads(groups, [&](u32 i) {
+    for (u32 round = 0; round < rounds; ++round) {
+      const u64 line = random_word(seed, i, round) % 128;
+      u64 word = 0;
+      const status outcome = read_line(lone_thread(), view, 0, true, line_id{line},
+                                       [&](u64 frame) { word = load_piece(reinterpret_cast<u64 const*>(frame)); });
+      if (!PENSTOCK_CHECK_EQ(report, status{}, outcome)) return;
+      PENSTOCK_CHECK_EQ(report, stamp(line * 64), word);
+    }
+  });
+  const std::string where = std::to_string(groups) + " groups, seed " + std::to_string(seed);
+  expect_clean(report, where);
+  EXPECT_LE(fixture.cache().stats(0).misses, u64{groups} * rounds) << where << ": some fill was lost to others";
+}
+
+TEST_F(cache_limits_test, one_frame_serves_many_groups) {
+  make({.frames = 1, .timeout_ns = 5 * one_second_ns});
+  crowd(*fixture_, 16, crowd_rounds);
+  expect_at_rest();
+}
+
+TEST_F(cache_limits_test, sixty_four_groups_share_eight_frames) {
+  make({.frames = 8, .timeout_ns = 5 * one_second_ns});
+  crowd(*fixture_, 64, crowd_rounds);
+  expect_at_rest();
+}
+
+// A prefetch by a group that then exits: whoever waits for the line finds the command, whichever queue it is on.
+TEST_F(cache_limits_test, a_fill_on_a_queue_that_nobody_serves_is_found) {
+  constexpr u32 queues = 7;
+  for (const bool bounce : {false, true}) {
+    make({.frames = 64, .queues = queues, .bounce = bounce, .timeout_ns = 5 * one_second_ns});
+    controller_.hold_all();
+    std::set<u32> used;
+    for (u64 line = 0; line < 2 * queues; ++line) {
+      run_threads(1, [&](u32) { words_.prefetch(line * line_words); });
+      ASSERT_EQ(line_state::filling, state_of(line));
+      used.insert(view().record_of(entry_at(line)).load_command() >> 16);
+    }
+    EXPECT_EQ(queues, used.size()) << "threads that follow each other use queues in turn";
+    controller_.serve_all();
+    for (u64 line = 0; line < 2 * queues; ++line) ASSERT_EQ(status{}, read(line)) << "line " << line;
+    EXPECT_EQ(0u, cache().stats(0).misses);
+    expect_at_rest();
+  }
+}
+
+TEST_F(cache_limits_test, a_dead_controller_keeps_nobody_waiting) {
+  for (const bool bounce : {false, true}) {
+    make({.frames = 16, .queues = 2, .depth = 4, .bounce = bounce, .timeout_ns = 20 * one_millisecond_ns});
+    EXPECT_EQ(status{}, read(0));
+    controller_.hold_all();
+    const u64 begun = now_ns();
+    check_report report;
+    run_threads(8, [&](u32 i) {
+      for (u64 round = 0; round < 4; ++round) {
+        const u64 line = 1 + (i + 3 * round) % 12;
+        const status outcome = round % 2 == 0 ? read(line) : pin_and_release(line);
+        PENSTOCK_CHECK_EQ(report, status_domain::penstock, outcome.domain);
+        PENSTOCK_CHECK_EQ(report, 0, words_[line * line_words]);
+      }
+    });
+    expect_clean(report);
+    EXPECT_LT(now_ns() - begun, far_off_ns);
+    EXPECT_NE("", fault_sentence());
+    EXPECT_EQ(status{}, read(0)) << "what is in a frame can still be read";
+    controller_.serve_all();
+  }
+}
+
+TEST_F(cache_limits_test, a_launch_that_could_pin_too_much_is_refused) {
+  make({.frames = 64});
+  EXPECT_NO_THROW(cache().check_pins(32, 1));
+  EXPECT_NO_THROW(cache().check_pins(1, 32));
+  EXPECT_NO_THROW(cache().check_pins(1000, 0));
+  EXPECT_THROW(cache().check_pins(1ull << 40, 1ull << 40), error);
+  try {
+    cache().check_pins(11, 3);
+    ADD_FAILURE() << "accepted";
+  } catch (error const& refused) {
+    EXPECT_EQ(error_kind::bad_input, refused.kind());
+    EXPECT_EQ(
+        "create a cache: 64 lines of 512 bytes, but 11 groups that may pin 3 each need twice that: ask for a cache of at least "
+        "33792 bytes",
+        std::string(refused.what()));
+  }
+}
+
+}  // namespace
+}  // namespace penstock::test

@@ -1,0 +1,271 @@
+// The cache's steps taken by hand, and by threads without any queue between them, where a race is a few instructions wide.
+#include "support/bare_cache.hpp"
+#include "support/run_everywhere.hpp"
+#include "support/single_step.hpp"
+
+namespace penstock::test {
+namespace {
+
+struct bare_clock_cache : bare_cache<> {
+  bare_clock_cache(u32 frames, u64 lines) : bare_cache(frames, lines, {&hand, frames}) {}
+  u64 hand = 0;
+};
+
+// A reader stops between R1 and R4 while one frame goes from line to line and back.
+TEST(validated_read, notices_every_refill_of_the_line_it_began_with) {
+  bare_clock_cache cache(1, 2);
+  const line_reader reader = cache.reader();
+  ASSERT_TRUE(cache.bring(0));
+  const u64 r1 = reader.load_entry(0);
+  u64 read = 0;
+  ASSERT_TRUE(reader.try_read(0, r1, 8, read));
+  EXPECT_EQ(stamp(1), read);
+  for (u32 refill = 1; refill <= 300; ++refill) {
+    ASSERT_TRUE(cache.bring(1));
+    // R2 sees the other line's bytes; R4 comes now, or after the line's return.
+    ASSERT_TRUE(cache.holds_word(1, cache.load(1), 1));
+    EXPECT_FALSE(reader.try_read(0, r1, 8, read)) << "while line 1 has the frame, refill " << refill;
+    ASSERT_TRUE(cache.bring(0));
+    EXPECT_FALSE(entry::same(r1, cache.load(0))) << "refill " << refill;
+    EXPECT_FALSE(reader.try_read(0, r1, 8, read)) << "refill " << refill;
+  }
+}
+
+TEST(validated_read, does_not_mind_pins_and_flags_that_come_and_go) {
+  bare_clock_cache cache(2, 2);
+  const line_reader reader = cache.reader();
+  ASSERT_TRUE(cache.bring(0));
+  for (const u64 change : {entry::one_pin, entry::dirty_bit, entry::writing_bit, entry::referenced_bit}) {
+    if ((cache.load(0) & change) != 0) cache.add(0, 0 - change);
+    const u64 before = reader.load_entry(0);
+    cache.add(0, change);
+    u64 read = 0;
+    EXPECT_TRUE(reader.try_read(0, before, 16, read)) << "bit " << change << " came";
+    const u64 with = reader.load_entry(0);
+    EXPECT_TRUE(reader.readable(with));
+    cache.add(0, 0 - change);
+    EXPECT_TRUE(reader.try_read(0, with, 16, read)) << "bit " << change << " went";
+    EXPECT_EQ(stamp(2), read);
+  }
+}
+
+TEST(validated_read, does_not_begin_on_a_line_that_is_not_valid) {
+  bare_clock_cache cache(2, 2);
+  const line_reader reader = cache.reader();
+  EXPECT_FALSE(reader.readable(reader.load_entry(0)));
+  ASSERT_EQ(access_step::claimed, cache.look(0));
+  EXPECT_FALSE(reader.readable(reader.load_entry(0)));
+  fill_sink::finish({&cache.view().entries[0], &cache.view().record_of(cache.load(0)), nullptr}, {status_domain::nvme, 0x281});
+  EXPECT_EQ(line_state::failed, entry::state(cache.load(0)));
+  EXPECT_FALSE(reader.readable(reader.load_entry(0)));
+}
+
+TEST(line_cache_view, whoever_claims_holds_a_pin_at_once_and_a_prefetch_none) {
+  bare_clock_cache cache(2, 2);
+  ASSERT_EQ(access_step::claimed, cache.look(0));
+  EXPECT_EQ(1u, entry::pins(cache.load(0)));
+  ASSERT_EQ(access_step::claimed, cache.view().look_ahead(cache.view().datasets[0], line_id{1}));
+  EXPECT_EQ(0u, entry::pins(cache.load(1)));
+  EXPECT_EQ(access_step::again, cache.view().look_ahead(cache.view().datasets[0], line_id{1}));
+  EXPECT_EQ(access_step::filling, cache.look(1, true));
+  EXPECT_EQ(access_step::filling, cache.look(1, false));
+  EXPECT_EQ(2u, entry::pins(cache.load(1)));
+}
+
+TEST(line_cache_view, counts_no_more_pins_than_the_limit) {
+  bare_clock_cache cache(1, 1);
+  const u64 preset = entry::one_pin * (entry::most_pins - 2);
+  for (const bool filled : {false, true}) {
+    if (filled) {
+      cache.fill(0);
+    } else {
+      ASSERT_EQ(access_step::claimed, cache.look(0));
+    }
+    cache.add(0, preset);
+    for (const bool wide : {false, true}) {
+      EXPECT_EQ(filled ? access_step::pinned : access_step::filling, cache.look(0, wide));
+      EXPECT_EQ(access_step::pin_limit, cache.look(0, wide));
+      EXPECT_EQ(access_step::pin_limit, cache.look(0, !wide));
+      EXPECT_EQ(entry::most_pins, entry::pins(cache.load(0)));
+      cache.unpin(0);
+    }
+    cache.add(0, 0 - preset);
+    EXPECT_EQ(1u, entry::pins(cache.load(0)));
+  }
+}
+
+TEST(line_cache_view, a_claim_without_a_frame_leaves_nothing_behind) {
+  bare_clock_cache cache(2, 3);
+  ASSERT_TRUE(cache.hold(0));
+  ASSERT_TRUE(cache.hold(1));
+  EXPECT_EQ(access_step::no_frame, cache.look(2));
+  EXPECT_EQ(access_step::no_frame, cache.view().look_ahead(cache.view().datasets[0], line_id{2}));
+  EXPECT_EQ(line_state::empty, entry::state(cache.load(2)));
+  EXPECT_EQ(0u, entry::pins(cache.load(2)));
+  cache.unpin(0);
+  EXPECT_TRUE(cache.bring(2));
+}
+
+#define NEEDS_SINGLE_STEPS() \
+  if (!can_single_step) GTEST_SKIP() << "stops between instructions: x86-64 without sanitizers only"
+
+/// More instructions than any of these steps has.
+constexpr u64 far_off = 20000;
+
+// Between any two instructions of a pin another thread takes the line's frame away.
+TEST(line_cache_view, a_pin_notices_that_its_line_has_gone) {
+  NEEDS_SINGLE_STEPS();
+  for (const bool wide : {false, true}) {
+    u64 at = 0;
+    bool interrupted = true;
+    for (; interrupted && at < far_off; ++at) {
+      bare_clock_cache cache(1, 2);
+      ASSERT_TRUE(cache.bring(0));
+      access_step step{};
+      bool taken = false;
+      interrupted = single_step::interrupt(
+          at, [&] { step = cache.look(0, wide); }, [&] { taken = cache.look(1) == access_step::claimed; });
+      const u64 e = cache.load(0);
+      const bool pinned = step == access_step::pinned;
+      const bool gone = step == access_step::again || step == access_step::no_frame;
+      ASSERT_TRUE(pinned || (gone && taken)) << "instruction " << at;
+      ASSERT_EQ(pinned ? 1u : 0u, entry::pins(e)) << "instruction " << at;
+      ASSERT_TRUE(!pinned || (entry::state(e) == line_state::valid && cache.holds_word(0, e, 9))) << "instruction " << at;
+    }
+    EXPECT_GT(at, 10u);
+    EXPECT_LT(at, far_off);
+  }
+}
+
+// Between any two instructions of a completion a passer-by pins the line.
+TEST(line_cache_view, no_pin_is_lost_when_a_fill_ends) {
+  NEEDS_SINGLE_STEPS();
+  for (const status outcome : {status{}, make_status(failure::deadline)}) {
+    u64 at = 0;
+    bool interrupted = true;
+    for (; interrupted && at < far_off; ++at) {
+      bare_clock_cache cache(1, 2);
+      ASSERT_EQ(access_step::claimed, cache.look(0));
+      const fill_sink::target to{&cache.view().entries[0], &cache.view().record_of(cache.load(0)), nullptr};
+      interrupted = single_step::interrupt(at, [&] { fill_sink::finish(to, outcome); }, [&] { cache.add(0, entry::one_pin); });
+      ASSERT_EQ(interrupted ? 2u : 1u, entry::pins(cache.load(0))) << "instruction " << at;
+      ASSERT_EQ(outcome.ok() ? line_state::valid : line_state::failed, entry::state(cache.load(0)));
+    }
+    EXPECT_GT(at, 4u);
+    EXPECT_LT(at, far_off);
+  }
+}
+
+/// Threads pin, claim, fill and unpin two lines of one frame, as fast as they can.
+struct pin_race {
+  static constexpr u64 lines = 2;
+  u32 rounds = 0;
+  std::shared_ptr<bare_clock_cache> cache;
+
+  void prepare(run_shape) { cache = std::make_shared<bare_clock_cache>(1, lines); }
+
+  template <thread_group G>
+  void operator()(G const&, test_context const& c) const {
+    backoff patience(20 * one_second_ns);
+    for (u32 round = 0; round < rounds; ++round) {
+      const u64 draw = random_word(c.seed(), c.thread, round);
+      if (!PENSTOCK_CHECK(*c.report, acquire_line(draw % lines, (draw >> 32 & 1) != 0, patience))) return;
+      const u64 e = cache->load(draw % lines);
+      PENSTOCK_CHECK_EQ(*c.report, line_state::valid, entry::state(e));
+      for (u64 k = 0; k < 8; ++k) PENSTOCK_CHECK(*c.report, cache->holds_word(draw % lines, e, draw >> 40 & 63));
+      PENSTOCK_CHECK(*c.report, entry::same(e, cache->load(draw % lines)));
+      cache->unpin(draw % lines);
+    }
+  }
+
+  bool acquire_line(u64 line, bool wide, backoff& patience) const {
+    for (;;) {
+      switch (cache->look(line, wide)) {
+        case access_step::pinned: return true;
+        case access_step::claimed: cache->fill(line); return true;
+        case access_step::filling:
+          if (wait_for_fill(line, patience)) return true;
+          cache->unpin(line);
+          break;
+        default: break;
+      }
+      if (!patience.pause()) return false;
+    }
+  }
+
+  bool wait_for_fill(u64 line, backoff& patience) const {
+    while (entry::state(cache->load(line)) == line_state::filling && patience.pause()) {}
+    return entry::state(cache->load(line)) == line_state::valid;
+  }
+
+  void verify(check_report& report, run_shape) const {
+    for (u64 line = 0; line < lines; ++line) PENSTOCK_CHECK_EQ(report, 0, entry::pins(cache->load(line)));
+  }
+};
+
+#ifdef PENSTOCK_TSAN
+constexpr u32 race_rounds = 10000;
+#else
+constexpr u32 race_rounds = 200000;
+#endif
+
+TEST(line_cache_view, a_pinned_line_keeps_its_bytes_while_its_frame_is_fought_for) {
+  pin_race body;
+  body.rounds = race_rounds;
+  for (const u32 threads : {2u, 3u}) run_lone(body, threads, test_seed());
+}
+
+/// One thread claims, publishes and evicts a line again and again; others add pins at any moment and take them back.
+struct passers_by {
+  u32 rounds = 0;
+  std::shared_ptr<bare_clock_cache> cache;
+  std::shared_ptr<u32> over;
+  std::shared_ptr<u32> passing;  ///< threads that have begun
+
+  void prepare(run_shape) {
+    cache = std::make_shared<bare_clock_cache>(1, 2);
+    over = std::make_shared<u32>(0);
+    passing = std::make_shared<u32>(0);
+  }
+
+  template <thread_group G>
+  void operator()(G const&, test_context const& c) const {
+    backoff patience(10 * one_second_ns);
+    if (c.thread != 0) {
+      device_ref<u32>(*passing).fetch_add(1, relaxed);
+      while (device_ref<u32>(*over).load(relaxed) == 0 && !exhausted(patience)) {
+        for (u32 k = 0; k < 1000; ++k) pass(k % 2);
+      }
+      return;
+    }
+    while (device_ref<u32>(*passing).load(relaxed) + 1 < c.run.threads && patience.pause()) {}
+    for (u32 round = 0; round < rounds && !exhausted(patience);) {
+      if (cache->look(round % 2) != access_step::claimed) continue;
+      cache->fill(round % 2);
+      cache->unpin(round % 2);
+      ++round;
+    }
+    PENSTOCK_CHECK(*c.report, patience.deadline_ns() > now_ns());
+    device_ref<u32>(*over).store(1, relaxed);
+  }
+
+  // A thread that was late with its look: it pins whatever word it finds and takes the pin back.
+  void pass(u64 line) const {
+    cache->add(line, entry::one_pin);
+    cache->add(line, 0 - entry::one_pin);
+  }
+  static bool exhausted(backoff& patience) { return now_ns() > patience.deadline_ns(); }
+
+  void verify(check_report& report, run_shape) const {
+    for (u64 line : {0u, 1u}) PENSTOCK_CHECK_EQ(report, 0, entry::pins(cache->load(line)));
+  }
+};
+
+TEST(line_cache_view, no_passing_pin_is_lost) {
+  passers_by body;
+  body.rounds = race_rounds;
+  run_lone(body, 2, test_seed());
+}
+
+}  // namespace
+}  // namespace penstock::test
