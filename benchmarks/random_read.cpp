@@ -41,7 +41,7 @@ struct settings {
 };
 
 int run(settings const& s) {
-  const auto on = open_executor(s.executor_name, s.executor_name == "cpu" ? s.threads : 0);
+  const auto on = open_executor(s.executor_name, s.executor_name == "cpu" ? s.threads : 0, true);
   const bool cuda = on->kind() == executor_kind::cuda;
   software_options software;
   software.threads = cuda ? std::max(1u, s.threads) : 0;

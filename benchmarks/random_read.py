@@ -1,6 +1,6 @@
 """Random 4 KiB line reads through array_view against fio (io_uring): same file, depth, cores, alternating.
 
-    python benchmarks/random_read.py --build build-cpu --file /var/tmp/random.bin --results benchmarks/results/x
+    python benchmarks/random_read.py --build build-cpu --file /var/tmp/random.bin --results results/x
 
 Needs fio and a build with -DPENSTOCK_BENCHMARKS=ON. Writes one JSON line per mode (page cache, direct I/O).
 """

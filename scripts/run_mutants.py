@@ -1,21 +1,25 @@
 #!/usr/bin/env python3
 """Runs the mutants: deliberate wrong edits, each of which a named test must notice.
 
-tests/mutants/mutants.toml lists them, one table a mutant:
+tests/mutants/*.toml list them, one table a mutant:
 
     [[mutant]]
-    id = "Q8"                                   # the hazard it stands for
-    number = 208                                # compiled in by -DPENSTOCK_MUTANT=208
-    folder = "device"                           # tests/<folder>, whose executable has the test
-    sources = ["tests/device/queue_test.cpp"]   # the test sources that the filter needs
+    id = "Q8a"                                  # the hazard it stands for, and a letter
+    what = "every completion is a success"      # the edit in one line
+    file = "include/penstock/queue/a.hpp"       # under include, src or apps
+    find = "status_bits(outcome)"               # occurs there exactly once
+    replace = "0"
+    folder = "fault"                            # tests/<folder>, whose executable has the test
+    sources = ["tests/fault/queue_test.cpp"]    # the test sources that the filter needs
     filter = "queue.*"                          # GoogleTest filter that must fail
     hang = false                                # true: running into the time limit counts as noticed
     preset = "cpu"                              # or cpu-asan, cpu-tsan where a sanitizer is what notices
-    pytest = "tests/codegen/test_hit.py"        # instead of folder, sources and filter; reads PENSTOCK_MUTANT
+    pytest = "tests/codegen/test_hit.py"        # instead of folder, sources and filter; finds the edited
+                                                # include tree in PENSTOCK_MUTANT_INCLUDE
 
-Only the test sources, and the library sources whose code the mutant changes, are compiled again; the rest is
-linked from the preset's build folder. A mutant survives when its filter still passes, or when the filter
-fails without the mutant, too.
+The edit is made in a copy, so the sources stay clean. Only the test sources, and those library sources that
+see the edit and that the test links, are compiled again; the rest comes from the preset's build folder. A
+mutant survives when its filter still passes, or when the filter fails without the mutant, too.
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from string import ascii_lowercase
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -37,7 +42,7 @@ else:
     import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parent.parent
-LIST = ROOT / "tests/mutants/mutants.toml"
+LISTS = "tests/mutants"
 TIMEOUT_S = 60
 # A check of generated code compiles first.
 PYTEST_TIMEOUT_S = 300
@@ -47,7 +52,7 @@ PRESET_FLAGS = {
     "cpu-asan": ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
     "cpu-tsan": ["-fsanitize=thread", "-DPENSTOCK_TSAN"],
 }
-MUTANT_USE = re.compile(r"PENSTOCK_MUTANT\s*[!=]=\s*(\d+)")
+FOLDERS = ("include", "src", "apps")
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 
 
@@ -58,14 +63,20 @@ class MutantError(Exception):
 @dataclass(frozen=True)
 class Mutant:
     id: str
-    number: int
+    what: str
+    file: str
+    find: str
+    replace: str
     folder: str = ""
     sources: tuple[str, ...] = ()
     filter: str = ""
     hang: bool = False
     preset: str = "cpu"
     pytest: str = ""
-    what: str = ""
+
+    @property
+    def stems(self) -> str:
+        return "-".join(Path(s).stem for s in self.sources)
 
 
 @dataclass
@@ -105,25 +116,32 @@ def read_list(path: Path) -> list[Mutant]:
             raise MutantError(f"{path}: mutant {table.get('id', '?')}: {problem}") from None
         if not mutant.pytest and not (mutant.folder and mutant.sources and mutant.filter):
             raise MutantError(f"{path}: mutant {mutant.id}: give folder, sources and filter, or pytest")
+        if mutant.pytest and not mutant.file.startswith("include/"):
+            raise MutantError(f"{path}: mutant {mutant.id}: a check with pytest sees edits of include only")
         if mutant.preset not in PRESET_FLAGS:
             raise MutantError(f"{path}: mutant {mutant.id}: no preset '{mutant.preset}'")
         mutants.append(mutant)
     return mutants
 
 
-def source_files(root: Path) -> list[Path]:
-    folders = ("include", "src", "apps", "tests")
-    kinds = (".hpp", ".cuh", ".cpp", ".cu")
-    return [p for folder in folders for p in sorted((root / folder).rglob("*")) if p.suffix in kinds]
+def read_lists(root: Path) -> list[Mutant]:
+    return [m for path in sorted((root / LISTS).glob("*.toml")) for m in read_list(path)]
 
 
-def uses_of_mutants(root: Path) -> dict[int, set[Path]]:
-    """Which files mention which mutant."""
-    uses: dict[int, set[Path]] = {}
-    for path in source_files(root):
-        for number in MUTANT_USE.findall(path.read_text()):
-            uses.setdefault(int(number), set()).add(path)
-    return uses
+def edited_text(mutant: Mutant, root: Path) -> str:
+    """The file with the edit in it."""
+    path = root / mutant.file
+    if not path.is_file() or mutant.file.split("/")[0] not in FOLDERS:
+        raise MutantError(f"mutant {mutant.id}: there is no {mutant.file} under {', '.join(FOLDERS)}")
+    text = path.read_text()
+    found = text.count(mutant.find)
+    if not mutant.find or found != 1:
+        raise MutantError(
+            f"mutant {mutant.id}: its text to find occurs {found} times in {mutant.file}, not once"
+        )
+    if mutant.find == mutant.replace:
+        raise MutantError(f"mutant {mutant.id}: the edit changes nothing")
+    return text.replace(mutant.find, mutant.replace)
 
 
 def included_files(path: Path, root: Path) -> set[Path]:
@@ -144,18 +162,16 @@ def included_files(path: Path, root: Path) -> set[Path]:
 
 
 def check_list(mutants: list[Mutant], root: Path) -> None:
-    """Every mutant in the list is in the sources, and the other way round."""
-    used = uses_of_mutants(root)
-    listed = {m.number for m in mutants}
+    """Every edit can be made, and every test is there."""
+    seen: set[str] = set()
     for mutant in mutants:
-        if mutant.number not in used:
-            raise MutantError(f"mutant {mutant.id}: no source asks for PENSTOCK_MUTANT == {mutant.number}")
+        if mutant.id in seen:
+            raise MutantError(f"mutant {mutant.id} is listed twice")
+        seen.add(mutant.id)
+        edited_text(mutant, root)
         for source in mutant.sources:
             if not (root / source).is_file():
                 raise MutantError(f"mutant {mutant.id}: there is no {source}")
-    for number in sorted(set(used) - listed):
-        files = ", ".join(str(p.relative_to(root)) for p in sorted(used[number]))
-        raise MutantError(f"PENSTOCK_MUTANT {number} ({files}) is not in {LIST.relative_to(ROOT)}")
 
 
 class Builder:
@@ -181,43 +197,63 @@ class Builder:
         jobs = ["-j", str(self.jobs)]
         command(["cmake", "--build", f"build-{preset}", *jobs, "--target", "penstock_libraries"], self.root)
 
-    def program(self, mutant: Mutant, number: int) -> Path:
-        """Builds the executable of `mutant`'s test with the mutant `number` in it; 0 is none."""
-        key = f"{mutant.preset}-{number}-" + "-".join(Path(s).stem for s in mutant.sources)
-        folder = self.folder / key
-        folder.mkdir(exist_ok=True)
-        sources = [self.root / s for s in mutant.sources] + self.changed_sources(number)
-        objects = [self.compile(s, folder, mutant.preset, number) for s in sources]
-        program = folder / "test"
-        command(
-            [
-                *self.compiler[-1:],
-                *PRESET_FLAGS[mutant.preset],
-                "-o",
-                str(program),
-                *map(str, objects),
-                *self.libraries(mutant.preset),
-            ],
-            self.root,
-        )
-        return program
+    def overlay(self, mutant: Mutant) -> Path:
+        """A copy of the folder (include, src or apps) that the mutant edits, with the edit in it.
 
-    def changed_sources(self, number: int) -> list[Path]:
-        """Library sources that hold or include what the mutant changes.
-
-        Their objects stand in for those of the libraries.
+        Of the whole folder, because a quoted include is looked for beside the including file first.
         """
-        if number == 0:
-            return []
-        touched = uses_of_mutants(self.root)[number]
-        return sorted(p for p, included in self.includes.items() if included & touched)
+        overlay = self.folder / f"{mutant.preset}-{mutant.id}" / "overlay"
+        top = mutant.file.split("/")[0]
+        shutil.rmtree(overlay, ignore_errors=True)
+        shutil.copytree(self.root / top, overlay / top)  # keeps the times, on which ccache relies
+        (overlay / mutant.file).write_text(edited_text(mutant, self.root))
+        return overlay
 
-    def compile(self, source: Path, folder: Path, preset: str, number: int) -> Path:
-        target = folder / (str(source.relative_to(self.root)).replace("/", "-") + ".o")
-        flags = ["-std=c++20", "-O1", "-w", *PRESET_FLAGS[preset], f"-DPENSTOCK_MUTANT={number}"]
+    def clean_folder(self, mutant: Mutant) -> Path:
+        return self.folder / f"{mutant.preset}-clean-{mutant.stems}"
+
+    def clean_program(self, mutant: Mutant) -> Path:
+        """The executable of the mutant's test, without it; notes which library objects it links."""
+        folder = self.clean_folder(mutant)
+        folder.mkdir(exist_ok=True)
+        linked = self.link(mutant, [(self.root / s) for s in mutant.sources], folder, None)
+        (folder / "linked").write_text(linked)
+        return folder / "test"
+
+    def mutant_program(self, mutant: Mutant) -> Path:
+        """Objects of the library that see the edit come from its copy and stand in for the library's."""
+        overlay = self.overlay(mutant)
+        linked = (self.clean_folder(mutant) / "linked").read_text()
+        sources = [self.root / s for s in mutant.sources] + self.changed_sources(mutant, linked)
+        placed = [overlay / s.relative_to(self.root) for s in sources]
+        self.link(
+            mutant,
+            [p if p.is_file() else s for p, s in zip(placed, sources, strict=True)],
+            overlay.parent,
+            overlay,
+        )
+        return overlay.parent / "test"
+
+    def changed_sources(self, mutant: Mutant, linked: str) -> list[Path]:
+        """Library sources that are or include what the mutant edits, if the test links their objects."""
+        edited = (self.root / mutant.file).resolve()
+        changed = [p for p, included in self.includes.items() if edited in {i.resolve() for i in included}]
+        return sorted(p for p in changed if f"){p.name}.o" in linked)
+
+    def link(self, mutant: Mutant, sources: list[Path], folder: Path, overlay: Path | None) -> str:
+        objects = [self.compile(s, folder, mutant.preset, overlay) for s in sources]
+        arguments = [*map(str, objects), *self.libraries(mutant.preset)]
+        # Traced twice, the linker names the members of archives, too.
+        flags = [*PRESET_FLAGS[mutant.preset], "-Wl,-t,-t", "-o", str(folder / "test")]
+        return command([*self.compiler[-1:], *flags, *arguments], self.root)
+
+    def compile(self, source: Path, folder: Path, preset: str, overlay: Path | None) -> Path:
+        target = folder / (re.sub(r"\W", "-", str(source.relative_to(self.root))) + ".o")
+        flags = ["-std=c++20", "-O1", "-w", *PRESET_FLAGS[preset]]
         if any(self.liburing(preset)):
             flags.append("-DPENSTOCK_HAS_LIBURING=1")
-        paths = [f"-I{self.root / p}" for p in ("include", ".", "tests")]
+        roots = [self.root] if overlay is None else [overlay, self.root]
+        paths = [f"-I{root / p}" for p in ("include", ".", "tests") for root in roots]
         command([*self.compiler, *flags, *paths, "-c", str(source), "-o", str(target)], self.root)
         return target
 
@@ -234,10 +270,11 @@ class Builder:
         return [*ours, "-lgtest_main", "-lgtest", *self.liburing(preset), "-lpthread"]
 
 
-def command(arguments: list[str], folder: Path) -> None:
+def command(arguments: list[str], folder: Path) -> str:
     done = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise MutantError(f"{' '.join(arguments)}:\n{(done.stdout + done.stderr)[-4000:]}")
+    return done.stdout
 
 
 def run_program(
@@ -261,11 +298,12 @@ def run_program(
     return Run(done.returncode, tests, done.stdout + done.stderr)
 
 
-def run_tests(builder: Builder, mutant: Mutant, number: int) -> Run:
+def run_tests(builder: Builder, mutant: Mutant, clean: bool = False) -> Run:
     if mutant.pytest:
+        include = (builder.root if clean else builder.overlay(mutant)) / "include"
         arguments = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", mutant.pytest]
-        return run_program(arguments, {"PENSTOCK_MUTANT": str(number)}, PYTEST_TIMEOUT_S)
-    program = builder.program(mutant, number)
+        return run_program(arguments, {"PENSTOCK_MUTANT_INCLUDE": str(include)}, PYTEST_TIMEOUT_S)
+    program = builder.clean_folder(mutant) / "test" if clean else builder.mutant_program(mutant)
     return run_program([str(program), f"--gtest_filter={mutant.filter}", "--gtest_brief=0"])
 
 
@@ -274,7 +312,7 @@ def judge(builder: Builder, mutant: Mutant, clean: Run) -> Outcome:
     if not clean.passed:
         why = "times out" if clean.timed_out else "runs no test" if clean.tests == 0 else "fails"
         return Outcome(mutant, False, f"the filter {why} without the mutant", 0.0)
-    run = run_tests(builder, mutant, mutant.number)
+    run = run_tests(builder, mutant)
     seconds = time.monotonic() - started
     if run.timed_out:
         how = "hangs" if mutant.hang else "no answer in time (say hang = true if that is right)"
@@ -293,15 +331,9 @@ def run_all(mutants: list[Mutant], builder: Builder) -> list[Outcome]:
         keys = {(m.preset, m.sources, m.filter, m.pytest): m for m in mutants}
         # One program serves every filter over the same sources, so it is built once, before the runs.
         programs = {(m.preset, m.sources): m for m in mutants if not m.pytest}
-        list(pool.map(lambda m: builder.program(m, 0), programs.values()))
-
-        def run_clean(mutant: Mutant) -> Run:
-            if mutant.pytest:
-                return run_tests(builder, mutant, 0)
-            key = f"{mutant.preset}-0-" + "-".join(Path(s).stem for s in mutant.sources)
-            return run_program([str(builder.folder / key / "test"), f"--gtest_filter={mutant.filter}"])
-
-        clean.update(zip(keys, pool.map(run_clean, keys.values()), strict=True))
+        list(pool.map(builder.clean_program, programs.values()))
+        runs = pool.map(lambda m: run_tests(builder, m, clean=True), keys.values())
+        clean.update(zip(keys, runs, strict=True))
         return list(
             pool.map(lambda m: judge(builder, m, clean[m.preset, m.sources, m.filter, m.pytest]), mutants)
         )
@@ -309,29 +341,25 @@ def run_all(mutants: list[Mutant], builder: Builder) -> list[Outcome]:
 
 def report(outcomes: list[Outcome]) -> int:
     width = max(len(o.mutant.id) for o in outcomes)
-    for o in sorted(outcomes, key=lambda o: o.mutant.number):
+    for o in sorted(outcomes, key=lambda o: o.mutant.id):
         verdict = "killed  " if o.killed else "SURVIVES"
         where = o.mutant.pytest or f"{o.mutant.folder}: {o.mutant.filter}"
-        name = f"{o.mutant.id:<{width}}  {o.mutant.number:>5}"
-        print(f"{name}  {verdict}  {o.seconds:5.1f} s  {where}: {o.how}")
+        print(f"{o.mutant.id:<{width}}  {verdict}  {o.seconds:5.1f} s  {o.mutant.what}: {o.how} ({where})")
     survivors = [o for o in outcomes if not o.killed]
     print(f"{len(outcomes) - len(survivors)} mutants killed, {len(survivors)} survive")
     return 1 if survivors else 0
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Builds and runs the mutants of tests/mutants/mutants.toml.")
-    parser.add_argument("ids", nargs="*", help="only these (identifier or number)")
+    parser = argparse.ArgumentParser(description=f"Builds and runs the mutants of {LISTS}/*.toml.")
+    parser.add_argument("ids", nargs="*", help="only these: Q8b, or Q8 for all of that hazard")
     parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1)
     arguments = parser.parse_args()
-    if not LIST.is_file():
-        print(f"{LIST.relative_to(ROOT)} does not exist: no mutants")
-        return 0
     try:
-        mutants = read_list(LIST)
-        check_list(mutants, ROOT)
+        mutants = read_lists(ROOT)
         if arguments.ids:
-            mutants = [m for m in mutants if {m.id, str(m.number)} & set(arguments.ids)]
+            mutants = [m for m in mutants if {m.id, m.id.rstrip(ascii_lowercase)} & set(arguments.ids)]
+        check_list(mutants, ROOT)
         if not mutants:
             print("no mutants")
             return 0

@@ -28,6 +28,11 @@ namespace {
 constexpr u64 pins_per_group = 2;
 /// Vertices that a group takes at once; a warp asks for the first lines of as many in one go.
 constexpr u64 longest_run = 32;
+#if defined(PENSTOCK_HAS_CUDA)
+constexpr bool has_kernels = true;  // in bfs_cuda.cu
+#else
+constexpr bool has_kernels = false;
+#endif
 constexpr u64 source_seed = 27491095;
 
 double seconds_since(u64 start_ns) { return static_cast<double>(now_ns() - start_ns) * 1e-9; }
@@ -252,7 +257,7 @@ bfs_result search_and_verify(bfs_options const& options, graph::graph_folder con
 bfs_result run_bfs(bfs_options const& options) {
   const u64 start = now_ns();
   reset_peak_memory();
-  const auto on = open_executor(options.executor, options.threads);
+  const auto on = open_executor(options.executor, options.threads, has_kernels);
   const auto graph = graph::graph_folder::open(options.graph);
   if (graph.vertices() == 0) throw_bad_input("search", graph.path(), "the graph has no vertices");
   bfs_result result = graph.edges_place().item_bytes == 4 ? search_and_verify<std::int32_t>(options, graph, *on, start)

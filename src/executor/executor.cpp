@@ -6,10 +6,10 @@
 
 namespace penstock {
 
-std::unique_ptr<executor> open_executor(std::string const& name, u32 threads) {
+std::unique_ptr<executor> open_executor(std::string const& name, u32 threads, bool has_kernels) {
   std::string reason;
   if (name == "cpu") return make_cpu_executor(threads);
-  if (name == "auto") return cuda_usable() ? make_cuda_executor() : make_cpu_executor(threads);
+  if (name == "auto") return has_kernels && cuda_usable() ? make_cuda_executor() : make_cpu_executor(threads);
   if (name == "cuda") {
     if (!cuda_usable(&reason)) throw_bad_input("open", "the cuda executor", reason + "; use the cpu executor");
     return make_cuda_executor();

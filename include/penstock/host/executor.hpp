@@ -29,9 +29,17 @@ class executor {
   virtual void run(u64 items, u64 chunk, std::function<void(u64, u64)> const& work) = 0;
 };
 
-/// "auto": CUDA where this build and this machine have it, else CPU. `threads`: of the CPU executor, 0 for one per core.
-/// Throws penstock::error (bad_input) for another name, or for "cuda" where there is none, saying what is missing.
-std::unique_ptr<executor> open_executor(std::string const& name, u32 threads = 0);
+/// Whether the translation unit that asks can launch kernels.
+#if defined(__CUDACC__)
+inline constexpr bool compiled_with_kernels = true;
+#else
+inline constexpr bool compiled_with_kernels = false;
+#endif
+
+/// "auto": CUDA where the caller has kernels for it and the library and the machine have it, else CPU. `threads`: of the CPU
+/// executor, 0 for one per core. Throws penstock::error (bad_input) for another name, or for "cuda" where there is none, saying
+/// what is missing.
+std::unique_ptr<executor> open_executor(std::string const& name, u32 threads = 0, bool has_kernels = compiled_with_kernels);
 
 /// Whether a CUDA executor could be opened; where not, `reason` says what is missing.
 bool cuda_usable(std::string* reason = nullptr);

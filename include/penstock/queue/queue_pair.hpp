@@ -86,7 +86,7 @@ class queue_pair_view {
   /// read by others after they have seen the word (acquire).
   struct context {
     target to;
-    u64 address;  ///< where a landed bounce buffer is copied to
+    u64 address;      ///< where a landed bounce buffer is copied to
     u64 deadline_ns;  ///< from its submission; once it is rung, from then: written by the ringer, read by expire (atomic)
     u32 bytes;
     bool drains;  ///< a Read through the bounce buffer

@@ -122,8 +122,7 @@ PENSTOCK_FN void queue_pair_view<Sink>::count_fetched(u32 sq_head) const {
 
 template <completion_sink Sink>
 PENSTOCK_FN bool queue_pair_view<Sink>::overdue(u32 slot, u64 now) const {
-  return phase_of(load_word(slot)) == slot_phase::published &&
-         device_ref<u64>(contexts[slot].deadline_ns).load(relaxed) <= now;
+  return phase_of(load_word(slot)) == slot_phase::published && device_ref<u64>(contexts[slot].deadline_ns).load(relaxed) <= now;
 }
 
 /// The command that holds the ring at its guard was given up and not fetched, as far as anyone knows, and nothing is in flight
