@@ -4,7 +4,7 @@
 //
 // Prints one JSON object {"lines_per_s": ..., "verified": ...}; benchmarks/random_read.py runs it against fio and keeps the
 // result.
-#include "random_lines.hpp"
+#include "harness/random_lines.hpp"
 
 #include "penstock/host/line_cache.hpp"
 #include "penstock/host/software_controller.hpp"

@@ -1,4 +1,4 @@
-#include "random_lines.hpp"
+#include "harness/random_lines.hpp"
 
 namespace penstock::benchmarks {
 

@@ -64,7 +64,7 @@ def penstock() -> None:
 @click.option("--engine", type=click.Choice(breadth_first.ENGINES), default="auto", show_default=True)
 @click.option("--direct", is_flag=True, help="Read past the page cache.")
 @click.option("--threads", type=int, default=0, help="Of the CPU executor.  [default: one per core]")
-@click.option("--queue-depth", type=int, default=256, show_default=True, help="Entries of a queue; 2 or more.")
+@click.option("--queue-depth", type=int, default=256, show_default=True, help="Entries of a queue.")
 @click.option("--verify", is_flag=True, help="Compare with a serial search in memory.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout instead of a table.")
 @cache_dir_option

@@ -16,8 +16,9 @@ struct guarded_range {
   std::byte const* end;
 };
 
-// A guarded thread has touched this before its copy starts, so the handler finds its storage made. (The initial-exec model would
-// say so for every thread, but a Python module that also holds CUDA's runtime then asks for more static storage than is left.)
+// A guarded thread has touched this before its copy starts, so the handler finds its storage made. (The initial-exec model
+// would say so for every thread, but a Python module that also holds CUDA's runtime then asks for more static storage than is
+// left.)
 thread_local guarded_range* volatile active = nullptr;
 
 struct sigaction previous;

@@ -42,11 +42,6 @@ void run_reads(check_report& report, controller& owner, ring_shape shape, u32 ro
     run_warps_on_device(body, report, warps);
   }
   const queue_counts counts = pair.counts();
-  if (!counts.failure.ok()) {
-    std::printf("  commands %llu doorbells %llu completions %llu strays %llu expired %llu\n", (unsigned long long)counts.commands,
-                (unsigned long long)counts.doorbells, (unsigned long long)counts.completions, (unsigned long long)counts.strays,
-                (unsigned long long)counts.expired);
-  }
   PENSTOCK_CHECK_EQ(report, counts.commands, counts.completions);
   PENSTOCK_CHECK_EQ(report, 0, counts.strays);
   PENSTOCK_CHECK_EQ(report, status{}, counts.failure);

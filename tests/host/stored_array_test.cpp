@@ -86,7 +86,8 @@ TEST_F(stored_array_test, reads_raw_binary_with_a_layout) {
 
 TEST_F(stored_array_test, says_in_one_sentence_what_cannot_be) {
   const std::string good = write("good.npy", make_npy_header('i', 4, {5003}));
-  EXPECT_EQ(refusal(folder_ + "/none.npy"), "open " + folder_ + "/none.npy: No such file or directory: check the path and its permissions");
+  EXPECT_EQ(refusal(folder_ + "/none.npy"),
+            "open " + folder_ + "/none.npy: No such file or directory: check the path and its permissions");
   EXPECT_NE(refusal(write("cut.npy", make_npy_header('i', 4, {5003}), 3)).find("bytes"), std::string::npos);
   EXPECT_NE(refusal(write("u.npy", make_npy_header('u', 4, {5003}))).find("not 4 bytes of kind 'i'"), std::string::npos);
   EXPECT_NE(refusal(write("magic.npy", "nonsense")).find("magic"), std::string::npos);

@@ -131,7 +131,7 @@ struct queue_pair {
 
   void complete(unsigned s, unsigned result) {
     unsigned w = word[s].load(acquire, $);
-    RL_ASSERT(w % 4 == published);              // 25
+    RL_ASSERT(w % 4 == published);             // 25
     RL_ASSERT(w / 4 < rung.load(relaxed, $));  // 26
     RL_ASSERT(word[s].compare_exchange_strong(w, w + 2, acquire, $, relaxed, $));
     const unsigned t = context[s]($);

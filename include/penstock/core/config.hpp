@@ -17,6 +17,13 @@
 #define PENSTOCK_COLD __attribute__((noinline))
 #endif
 
+/// 1 where this translation unit can hold kernels.
+#if defined(__CUDACC__)
+#define PENSTOCK_COMPILED_BY_NVCC 1
+#else
+#define PENSTOCK_COMPILED_BY_NVCC 0
+#endif
+
 #if defined(__CUDA_ARCH__)
 #define PENSTOCK_ON_DEVICE 1
 #else

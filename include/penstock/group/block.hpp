@@ -9,8 +9,8 @@ namespace penstock {
 
 /// Set of members of a group of up to 1024 threads. Words beyond the group are 0.
 ///
-/// No word is ever indexed by a value that only the run knows: nvcc 13.0 gave two masks that were in memory for such an index the
-/// same memory, and one overwrote the other. Unrolled, they stay in registers.
+/// No word is ever indexed by a value that only the run knows: nvcc 13.0 gave two masks that were in memory for such an index
+/// the same memory, and one overwrote the other. Unrolled, they stay in registers.
 struct block_mask {
   static constexpr u32 word_count = 32;
 

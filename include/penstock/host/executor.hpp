@@ -1,6 +1,7 @@
 // Where kernels run. `launch` (host/launch.hpp) runs one body over a grid of groups on either.
 #pragma once
 
+#include "penstock/core/config.hpp"
 #include "penstock/host/memory.hpp"
 
 #include <functional>
@@ -29,17 +30,11 @@ class executor {
   virtual void run(u64 items, u64 chunk, std::function<void(u64, u64)> const& work) = 0;
 };
 
-/// Whether the translation unit that asks can launch kernels.
-#if defined(__CUDACC__)
-inline constexpr bool compiled_with_kernels = true;
-#else
-inline constexpr bool compiled_with_kernels = false;
-#endif
-
 /// "auto": CUDA where the caller has kernels for it and the library and the machine have it, else CPU. `threads`: of the CPU
 /// executor, 0 for one per core. Throws penstock::error (bad_input) for another name, or for "cuda" where there is none, saying
 /// what is missing.
-std::unique_ptr<executor> open_executor(std::string const& name, u32 threads = 0, bool has_kernels = compiled_with_kernels);
+std::unique_ptr<executor> open_executor(std::string const& name, u32 threads = 0,
+                                        bool has_kernels = PENSTOCK_COMPILED_BY_NVCC != 0);
 
 /// Whether a CUDA executor could be opened; where not, `reason` says what is missing.
 bool cuda_usable(std::string* reason = nullptr);
