@@ -1,4 +1,4 @@
-#include "harness/random_lines.hpp"
+#include "random_lines.hpp"
 
 #include <algorithm>
 
