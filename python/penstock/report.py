@@ -53,9 +53,10 @@ def explain_amplification(result: BfsResult) -> str:
             "lines that stayed in the cache served later requests, so fewer bytes moved than were asked for"
         )
     degree = result.bytes_asked / max(result.reached, 1)
+    share = 100 * result.cache_bytes / max(result.edge_bytes, 1)
     return (
-        f"a vertex asks for {format_bytes(degree)} of edges on average and a miss moves a whole {line} line, "
-        "most of which is evicted before a neighbour asks for the rest"
+        f"a miss moves a whole {line} line, where a vertex's list takes {format_bytes(degree)} on average; "
+        f"and a line moves again for each level that needs it, as the cache holds {share:.0f} % of the edges"
     )
 
 
