@@ -28,7 +28,7 @@ int main(int count, char** words) {
     auto on = penstock::open_executor("auto");
     penstock::stored_array file(*on, words[1], {.cache = {.bytes = 64 << 20}});
     penstock::buffer<double> sum(on->memory(), penstock::memory_kind::local, 1);
-    penstock::launch<1>(*on, 1 << 16, sum_sample{file.view<double>(), sum.data()});
+    penstock::launch<1>(*on, file.size() == 0 ? 0 : 1 << 16, sum_sample{file.view<double>(), sum.data()});
     file.cache().check_faults();
     double total = 0;
     sum.read({&total, 1});

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <random>
+#include <thread>
 
 namespace penstock::apps {
 
@@ -60,6 +61,13 @@ u64 choose_source(graph::graph_folder const& graph, std::optional<u64> asked) {
     if (offsets[v] != offsets[v + 1]) return v;
   }
   return static_cast<u64>(std::upper_bound(offsets.begin(), offsets.end(), u64{0}) - offsets.begin() - 1);
+}
+
+/// As asked; else one per core, as far as the cache has room for what they pin (at most half of its lines).
+u32 cpu_threads(bfs_options const& options) {
+  if (options.threads != 0 || options.line_bytes == 0) return options.threads;
+  const u64 room = std::max<u64>(1, options.cache_bytes / options.line_bytes / 2);
+  return static_cast<u32>(std::min<u64>(std::max(1u, std::thread::hardware_concurrency()), room));
 }
 
 stored_array_options edge_options(bfs_options const& options) {
@@ -244,10 +252,9 @@ bfs_result search_and_verify(bfs_options const& options, graph::graph_folder con
   result.file_rss_bytes = memory.file_bytes;
   if (options.verify) {
     const u64 before = now_ns();
-    const std::string violation = job.verify(source);
+    result.violation = job.verify(source);
     result.verify_seconds = seconds_since(before);
-    if (!violation.empty()) throw error(error_kind::world, "verify " + graph.path() + ": " + violation);
-    result.verified = true;
+    result.verified = result.violation.empty();
   }
   return result;
 }
@@ -257,7 +264,7 @@ bfs_result search_and_verify(bfs_options const& options, graph::graph_folder con
 bfs_result run_bfs(bfs_options const& options) {
   const u64 start = now_ns();
   reset_peak_memory();
-  const auto on = open_executor(options.executor, options.threads, has_kernels);
+  const auto on = open_executor(options.executor, cpu_threads(options), has_kernels);
   const auto graph = graph::graph_folder::open(options.graph);
   if (graph.vertices() == 0) throw_bad_input("search", graph.path(), "the graph has no vertices");
   bfs_result result = graph.edges_place().item_bytes == 4 ? search_and_verify<std::int32_t>(options, graph, *on, start)

@@ -35,6 +35,7 @@ struct bfs_result {
   double seconds = 0;
   double teps = 0;  ///< edges_traversed per second
   std::optional<bool> verified;
+  std::string violation;  ///< one sentence on the vertex and the rule, where the search was wrong
   std::string executor, device, engine;
   u64 hits = 0, misses = 0, joins = 0, fills = 0, prefetches = 0, evictions = 0, retries = 0, errors = 0;
   u64 bytes_asked = 0;       ///< neighbours looked at x size of an id
@@ -51,8 +52,7 @@ struct bfs_result {
   u64 file_rss_bytes = 0;
 };
 
-/// Throws penstock::error: bad_input for options or a graph that cannot be; world when storage failed; a failed verification is
-/// a world error that names the vertex and the rule.
+/// Throws penstock::error: bad_input for options or a graph that cannot be; world when storage failed.
 bfs_result run_bfs(bfs_options const& options);
 
 }  // namespace penstock::apps

@@ -17,12 +17,14 @@ constexpr char full_disk[] = "free space there or choose another folder";
 }  // namespace
 
 file file::open(std::string const& path) {
+  struct stat about{};
+  if (::stat(path.c_str(), &about) != 0) throw_os_error("open", path, errno, "check the path and its permissions");
+  // Before opening, which would wait for the writer of a FIFO.
+  if (!S_ISREG(about.st_mode)) throw_bad_input("open", path, "is not a regular file: name a file");
   int const descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) throw_os_error("open", path, errno, "check the path and its permissions");
   file opened(descriptor, path, 0);
-  struct stat about{};
   if (::fstat(descriptor, &about) != 0) throw_os_error("open", path, errno, "check the file system");
-  if (!S_ISREG(about.st_mode)) throw_bad_input("open", path, "is not a regular file: name a file");
   opened.size_ = static_cast<u64>(about.st_size);
   return opened;
 }

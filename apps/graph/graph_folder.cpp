@@ -15,12 +15,14 @@ namespace {
 constexpr char convert_again[] = "convert the graph again";
 
 array_place find_array(std::string const& path, std::string const& kinds, u32 item_low, u32 item_high,
-                       std::string const& wanted) {
+                       std::string const& dtypes, std::string const& shape) {
   npy_header const header = read_npy_header(path);
   bool const type =
       kinds.find(header.kind) != std::string::npos && header.item_bytes >= item_low && header.item_bytes <= item_high;
   if (!type || header.shape.size() != 1)
-    throw_bad_input("open", path, header.describe() + ": " + wanted + " is needed: " + convert_again);
+    throw_bad_input("open", path,
+                    header.describe() + ": one dimension of " + dtypes + " is needed: save it as " + dtypes + ", shape " +
+                        shape);
   return {path, header.data_offset, header.kind, header.item_bytes, header.shape[0]};
 }
 
@@ -42,9 +44,9 @@ graph_facts read_facts(std::string const& path) {
 
 void check_count(array_place const& place, u64 expected, std::string const& what) {
   if (place.count != expected)
-    throw_bad_input(
-        "open", place.path,
-        "has " + std::to_string(place.count) + " values, " + what + " need " + std::to_string(expected) + ": " + convert_again);
+    throw_bad_input("open", place.path,
+                    "has " + std::to_string(place.count) + " values, " + what + " need " + std::to_string(expected) +
+                        ": save it with shape (" + std::to_string(expected) + ",) or correct graph.json");
 }
 
 /// The first position in `ids` that is no vertex, or ids.size().
@@ -79,12 +81,12 @@ graph_folder graph_folder::open(std::string const& path) {
   while (graph.path_.size() > 1 && graph.path_.back() == '/') graph.path_.pop_back();
   graph.facts_ = read_facts(graph.path_ + "/graph.json");
   graph.read_offsets();
-  graph.edges_ = find_array(graph.path_ + "/edges.npy", "i", 4, 8, "one dimension of int32 or int64");
+  graph.edges_ = find_array(graph.path_ + "/edges.npy", "i", 4, 8, "int32 or int64", "(edges,)");
   check_count(graph.edges_, graph.edges(), "the edges in graph.json");
   graph.check_offsets();
   std::string const weights = graph.path_ + "/weights.npy";
   if (exists(weights)) {
-    graph.weights_ = find_array(weights, "if", 4, 4, "one dimension of int32 or float32");
+    graph.weights_ = find_array(weights, "if", 4, 4, "int32 or float32", "(edges,)");
     check_count(*graph.weights_, graph.edges(), "the edges");
   }
   if (!graph.names_path().empty() && !exists(graph.names_path()))
@@ -93,12 +95,16 @@ graph_folder graph_folder::open(std::string const& path) {
 }
 
 void graph_folder::read_offsets() {
-  array_place const place = find_array(path_ + "/offsets.npy", "u", 8, 8, "one dimension of uint64");
+  array_place const place = find_array(path_ + "/offsets.npy", "ui", 8, 8, "uint64", "(vertices + 1,)");
   if (facts_.vertices == ~u64{0})
     throw_bad_input("open", path_ + "/graph.json", std::string("impossible number of vertices: ") + convert_again);
   check_count(place, facts_.vertices + 1, "the vertices in graph.json and the end of the last");
   offsets_ = std::make_unique_for_overwrite<u64[]>(place.count);
   file::open(place.path).read(place.data_offset, std::as_writable_bytes(std::span(offsets_.get(), place.count)));
+  // int64 has the same bytes, as long as nothing is negative.
+  auto const negative = [](u64 offset) { return offset >> 63 != 0; };
+  if (place.kind == 'i' && std::any_of(offsets_.get(), offsets_.get() + place.count, negative))
+    throw_bad_input("open", place.path, "has a negative value: save it as uint64, starting at 0 and never falling");
 }
 
 void graph_folder::check_offsets() const {

@@ -44,6 +44,7 @@ nb::dict to_dict(penstock::apps::bfs_result const& r) {
   d["seconds"] = r.seconds;
   d["teps"] = r.teps;
   d["verified"] = r.verified ? nb::object(nb::bool_(*r.verified)) : nb::object(nb::none());
+  d["violation"] = r.violation;
   d["executor"] = r.executor;
   d["device"] = r.device;
   d["engine"] = r.engine;

@@ -11,6 +11,7 @@ class _BfsResult(TypedDict):
     seconds: float
     teps: float
     verified: bool | None
+    violation: str
     executor: str
     device: str
     engine: str

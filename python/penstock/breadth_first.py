@@ -6,10 +6,10 @@ import dataclasses
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 from penstock.errors import Error
-from penstock.sizes import parse_size
+from penstock.sizes import parse_size, whole_number
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -24,6 +24,7 @@ Progress = Callable[[str, int, int], None]
 EXECUTORS: tuple[Executor, ...] = ("auto", "cpu", "cuda")
 ENGINES: tuple[Engine, ...] = ("auto", "io_uring", "pread")
 RANDOM_SOURCE = -1
+MOST = (1 << 31) - 1  # threads and entries of a queue that the compiled part can count
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,8 @@ class BfsResult:
     """Traversed edges per second."""
     verified: bool | None
     """Whether the reference agrees; None when it was not asked."""
+    violation: str
+    """What it found wrong, as a sentence; empty where nothing is, or it was not asked."""
 
     executor: str
     device: str
@@ -85,14 +88,14 @@ class BfsResult:
 def bfs(
     graph: str | os.PathLike[str] | GraphFolder,
     *,
-    source: int | None = None,
-    cache: int | str = "16MiB",
-    line: int | str = "4KiB",
+    source: SupportsIndex | None = None,
+    cache: SupportsIndex | str = "16MiB",
+    line: SupportsIndex | str = "4KiB",
     executor: Executor = "auto",
     engine: Engine = "auto",
     direct: bool = False,
-    threads: int = 0,
-    queue_depth: int = 256,
+    threads: SupportsIndex = 0,
+    queue_depth: SupportsIndex = 256,
     verify: bool = False,
     cache_dir: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
@@ -106,26 +109,27 @@ def bfs(
     threads: of the CPU executor; 0 takes as many as there are cores.
     Raises ValueError or TypeError for bad arguments and bad files, penstock.Error when the machine refuses.
     """
-    cache_bytes, line_bytes = parse_size(cache), parse_size(line)
+    cache_bytes, line_bytes = parse_size(cache, "cache"), parse_size(line, "line")
     _check(executor, EXECUTORS, "executor")
     _check(engine, ENGINES, "engine")
-    _check_count("threads", threads, 0)
-    _check_count("queue_depth", queue_depth, 2)
+    workers = _count("threads", threads, 0)
+    depth = _count("queue_depth", queue_depth, 2)
+    start = None if source is None else _integer("source", source)
     native = load_native()
     found = _resolve(graph, cache_dir, progress)
     name = str(found.path) if graph is found else str(graph)
-    if source is not None and not 0 <= source < found.vertices:
-        raise ValueError(f"search {found.path}: source {source}: the vertices are 0 to {found.vertices - 1}")
+    if start is not None and not 0 <= start < found.vertices:
+        raise ValueError(f"search {found.path}: source {start}: the vertices are 0 to {found.vertices - 1}")
     result = native.bfs(
         path=str(found.path),
-        source=RANDOM_SOURCE if source is None else source,
+        source=RANDOM_SOURCE if start is None else start,
         cache_bytes=cache_bytes,
         line_bytes=line_bytes,
         executor=executor,
         engine=engine,
         direct=direct,
-        threads=threads,
-        queue_depth=queue_depth,
+        threads=workers,
+        queue_depth=depth,
         verify=verify,
         progress=progress,
     )
@@ -173,6 +177,17 @@ def _check(value: str, allowed: tuple[str, ...], name: str) -> None:
         raise ValueError(f"{name} '{value}': there is no such {name}; choose one of {', '.join(allowed)}")
 
 
-def _check_count(name: str, value: int, least: int) -> None:
-    if value < least:
-        raise ValueError(f"{name} {value}: it must be {least} or more")
+def _count(name: str, value: object, least: int) -> int:
+    count = _integer(name, value)
+    if count < least:
+        raise ValueError(f"{name} {count}: it must be {least} or more")
+    if count > MOST:
+        raise ValueError(f"{name} {count}: it must be {MOST} or less")
+    return count
+
+
+def _integer(name: str, value: object) -> int:
+    number = whole_number(value)
+    if number is None:
+        raise TypeError(f"{name} {value!r}: it is no whole number: give an int")
+    return number

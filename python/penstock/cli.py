@@ -161,7 +161,8 @@ def print_json(data: Any) -> None:
 
 def check_verdict(result: breadth_first.BfsResult) -> None:
     if result.verified is False:
-        click.echo(f"penstock: search {result.path}: the result differs from a serial search", err=True)
+        violation = result.violation or "the result differs from a serial search"
+        click.echo(f"penstock: verify {result.path}: {violation}", err=True)
         sys.exit(WRONG_RESULT)
 
 

@@ -22,6 +22,7 @@ WORKING_BYTES = 4 << 30
 CAP_IPC_LOCK = 14
 OLDEST_GPU = (8, 0)
 REINSTALL = "reinstall Penstock: pip install --force-reinstall --no-deps ."
+TRANSPARENT_HUGE_PAGES = "/sys/kernel/mm/transparent_hugepage/enabled"
 KERNEL_WITH_IO_URING = (5, 11)  # earlier ones lack what liburing 2 expects of a ring
 
 
@@ -127,19 +128,16 @@ def probe_kernel(machine: Machine) -> Row:
 
 
 def probe_huge_pages(machine: Machine) -> Row:
-    gives = "fewer address translations in large caches on the CPU, and pinned memory in fewer pieces"
-    fields = dict(re.findall(r"^(\w+):\s+(\d+)", machine.text("/proc/meminfo") or "", re.MULTILINE))
-    total, free = int(fields.get("HugePages_Total", 0)), int(fields.get("HugePages_Free", 0))
-    size = format_bytes(int(fields.get("Hugepagesize", 0)) << 10)
-    chosen = re.search(r"\[(\w+)\]", machine.text("/sys/kernel/mm/transparent_hugepage/enabled") or "")
-    transparent = chosen.group(1) if chosen else "unknown"
-    found = f"{free} of {total} reserved pages of {size} free; transparent: {transparent}"
-    if free:
+    gives = "fewer TLB misses in frames and directory of the CPU executor, where they take 2 MiB or more"
+    text = machine.text(TRANSPARENT_HUGE_PAGES)
+    chosen = re.search(r"\[(\w+)\]", text or "")
+    if chosen is None:
+        remedy = "a kernel with CONFIG_TRANSPARENT_HUGEPAGE has them"
+        return Row("huge pages", "missing", "no transparent huge pages", gives, remedy)
+    found = f"transparent: {chosen.group(1)}"
+    if chosen.group(1) in ("madvise", "always"):
         return Row("huge pages", "ok", found, gives)
-    if transparent in ("always", "madvise"):
-        return Row("huge pages", "limited", found, gives, "as root: sysctl vm.nr_hugepages=512")
-    remedy = "as root: sysctl vm.nr_hugepages=512, or transparent huge pages on"
-    return Row("huge pages", "missing", found, gives, remedy)
+    return Row("huge pages", "missing", found, gives, f"as root: echo madvise > {TRANSPARENT_HUGE_PAGES}")
 
 
 def probe_locked_memory(machine: Machine) -> Row:

@@ -19,6 +19,7 @@ RESULT: dict[str, Any] = {
     "seconds": 0.5,
     "teps": 8.0,
     "verified": None,
+    "violation": "",
     "executor": "cpu",
     "device": "2 threads",
     "engine": "io_uring",

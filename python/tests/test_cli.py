@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 import fakes
+import numpy as np
 import penstock
 import pytest
 from penstock import cli, doctor, names
@@ -99,13 +100,18 @@ def test_json_is_one_object_with_everything(
 def test_a_wrong_result_is_told_and_ends_with_1(
     native: fakes.FakeNative, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    native.answer = {"verified": False}
-    with pytest.raises(SystemExit) as stopped:
-        cli.main(["bfs", "tiny", "--json", "--verify"])
-    assert stopped.value.code == cli.WRONG_RESULT
-    out, err = capsys.readouterr()
-    assert json.loads(out)["verified"] is False
-    assert "differs" in err
+    native.answer = {"verified": False, "violation": "vertex 3 has parent 7, which is no vertex"}
+    sentence = "penstock: verify /data/tiny: vertex 3 has parent 7, which is no vertex\n"
+    for arguments in (["bfs", "tiny", "--verify"], ["bfs", "tiny", "--json", "--verify"], ["demo"]):
+        with pytest.raises(SystemExit) as stopped:
+            cli.main(arguments)
+        assert stopped.value.code == cli.WRONG_RESULT
+        out, err = capsys.readouterr()
+        assert err == sentence
+        if "--json" in arguments:
+            assert json.loads(out)["violation"] in sentence
+        else:
+            assert out.count("no: the result is wrong") == 1
 
 
 @pytest.mark.parametrize(
@@ -118,6 +124,8 @@ def test_a_wrong_result_is_told_and_ends_with_1(
         (["bfs", "tiny", "--executor", "tpu"], "'tpu' is not one of"),
         (["bfs", "tiny", "--engine", "aio"], "'aio' is not one of"),
         (["bfs", "tiny", "--threads", "-1"], "threads -1: it must be 0 or more"),
+        (["bfs", "tiny", "--threads", "3000000000"], "threads 3000000000: it must be 2147483647 or less"),
+        (["bfs", "tiny", "--cache", "99999999TiB"], "size 99999999TiB: more bytes than can be addressed"),
         (["bfs", "tiny", "--queue-depth", "0"], "queue_depth 0: it must be 2 or more"),
         (["bfs", "tiny", "--source", "4"], "the vertices are 0 to 3"),
         (["bfs", "tiny", "--source", "-2"], "the vertices are 0 to 3"),
@@ -260,6 +268,45 @@ def test_error_keeps_its_errno_through_a_copy() -> None:
     copy = pickle.loads(pickle.dumps(problem))
     assert (str(copy), copy.errno, type(copy)) == (str(problem), errno.EIO, penstock.Error)
     assert isinstance(copy, OSError)
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "sentence"),
+    [
+        (
+            {"cache": "99999999TiB"},
+            ValueError,
+            "cache 99999999TiB: more bytes than can be addressed: give a smaller size",
+        ),
+        (
+            {"line": 1 << 63},
+            ValueError,
+            f"line {1 << 63}: more bytes than can be addressed: give a smaller size",
+        ),
+        ({"cache": 1.5}, TypeError, "cache 1.5: give a number of bytes, or text such as 16MiB"),
+        ({"threads": 1 << 31}, ValueError, "threads 2147483648: it must be 2147483647 or less"),
+        ({"queue_depth": 1 << 70}, ValueError, f"queue_depth {1 << 70}: it must be 2147483647 or less"),
+        ({"threads": 1.0}, TypeError, "threads 1.0: it is no whole number: give an int"),
+        ({"queue_depth": "8"}, TypeError, "queue_depth '8': it is no whole number: give an int"),
+        ({"source": True}, TypeError, "source True: it is no whole number: give an int"),
+        ({"source": np.False_}, TypeError, f"source {np.False_!r}: it is no whole number: give an int"),
+    ],
+)
+def test_what_the_compiled_part_cannot_take_is_refused_before_it(
+    native: fakes.FakeNative, change: dict[str, Any], kind: type[Exception], sentence: str
+) -> None:
+    with pytest.raises(kind) as refused:
+        penstock.bfs("tiny", **change)
+    assert str(refused.value) == sentence
+    assert native.asked == {}
+
+
+def test_integers_of_numpy_are_numbers(native: fakes.FakeNative) -> None:
+    numbers = {"source": np.int32(1), "threads": np.uint8(3), "queue_depth": np.int64(8)}
+    penstock.bfs("tiny", cache=np.int64(1 << 20), line=np.uint32(512), **numbers)
+    asked = [native.asked[k] for k in ("source", "threads", "queue_depth", "cache_bytes", "line_bytes")]
+    assert asked == [1, 3, 8, 1 << 20, 512]
+    assert {type(number) for number in asked} == {int}
 
 
 @pytest.mark.parametrize("change", [{"executor": "tpu"}, {"engine": "aio"}, {"cache": "x"}, {"line": -1}])

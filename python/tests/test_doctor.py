@@ -145,28 +145,21 @@ def test_kernel(tmp_path: Path, release: str, state: str) -> None:
     assert row(machine, "kernel").state == state
 
 
-MEMINFO = (
-    "MemTotal: 100 kB\nHugePages_Total:    {total}\nHugePages_Free:     {free}\nHugepagesize:       2048 kB\n"
-)
-
-
 @pytest.mark.parametrize(
-    ("total", "free", "transparent", "state"),
+    ("enabled", "state", "text"),
     [
-        (8, 8, "always [madvise] never", "ok"),
-        (8, 0, "always [madvise] never", "limited"),
-        (0, 0, "[always] madvise never", "limited"),
-        (0, 0, "always madvise [never]", "missing"),
+        ("[always] madvise never\n", "ok", "always"),
+        ("always [madvise] never\n", "ok", "madvise"),
+        ("always madvise [never]\n", "missing", "never"),
+        ("", "missing", "no transparent huge pages"),
     ],
 )
-def test_huge_pages(tmp_path: Path, total: int, free: int, transparent: str, state: str) -> None:
-    files = {
-        "/proc/meminfo": MEMINFO.format(total=total, free=free),
-        "/sys/kernel/mm/transparent_hugepage/enabled": transparent,
-    }
-    found = row(make_machine(tmp_path, files), "huge pages")
+def test_huge_pages(tmp_path: Path, enabled: str, state: str, text: str) -> None:
+    found = row(make_machine(tmp_path, {doctor.TRANSPARENT_HUGE_PAGES: enabled}), "huge pages")
     assert found.state == state
-    assert f"{free} of {total} reserved pages of 2.0 MiB" in found.found
+    assert text in found.found
+    assert "TLB" in found.gives
+    assert ("as root: echo madvise > " in found.remedy) == (text == "never")
 
 
 LIMITS = "Limit                     Soft Limit           Hard Limit           Units     \n"

@@ -267,7 +267,13 @@ BAD_FILES: dict[str, tuple[str, bytes, str]] = {
         b"%%MatrixMarket matrix coordinate pattern general\n2 2 2\n1 1\n",
         "cannot read",
     ),
-    "no archive": ("a.npz", b"PK\3\4 damaged", "SciPy cannot read it"),
+    "no archive": (
+        "a.npz",
+        b"PK\3\4 damaged",
+        "a.npz: not a SciPy .npz archive: save the matrix with scipy.sparse.save_npz",
+    ),
+    "garbage": ("a.npz", bytes(range(256)), "not a SciPy .npz archive"),
+    "empty": ("a.npz", b"", "not a SciPy .npz archive"),
     "unknown": ("a.txt", b"0 1\n", "no known kind of graph file"),
 }
 
@@ -292,6 +298,46 @@ def test_bad_archives_are_value_errors(tmp_path: Path, cache: Path, matrix: Matr
     sp.save_npz(tmp_path / "a.npz", matrix)
     with pytest.raises(ValueError, match=r"a\.npz: "):
         resolve(tmp_path / "a.npz", cache_dir=cache)
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        {"format": np.array({}, dtype=object)},
+        {"weights": np.zeros(3)},
+        {"format": b"csr", "shape": np.array([1, 1]), "data": np.array([None])},
+    ],
+    ids=lambda arrays: "-".join(arrays),
+)
+def test_archives_of_other_things_are_told_apart(tmp_path: Path, cache: Path, arrays: dict[str, Any]) -> None:
+    np.savez(tmp_path / "a.npz", **arrays)
+    with pytest.raises(ValueError, match=r"a\.npz: ") as caught:
+        resolve(tmp_path / "a.npz", cache_dir=cache)
+    assert "allow_pickle" not in str(caught.value)
+    assert "not a SciPy .npz archive" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["a.el", "a.sg", "a.mtx", "a.npz", "g/graph.json", "g/offsets.npy"])
+def test_a_fifo_is_refused_and_not_waited_for(tmp_path: Path, cache: Path, name: str) -> None:
+    write_folder(tmp_path / "g", 1, np.array([0]), np.array([0]))
+    (tmp_path / name).unlink(missing_ok=True)
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(ValueError, match="is not a regular file"):
+        resolve(tmp_path / ("g" if name.startswith("g/") else name), cache_dir=cache)
+
+
+def test_offsets_of_int64_are_taken_and_others_told_what_is_expected(tmp_path: Path) -> None:
+    graph = write_folder(tmp_path / "g", 2, np.array([0]), np.array([1]))
+    np.save(graph.path / "offsets.npy", np.array([0, 1, 1], dtype=np.int64))
+    opened = open_folder(graph.path)
+    assert opened.offsets().dtype == np.uint64
+    assert opened.bfs_depths(0).tolist() == [0, 1]
+    np.save(graph.path / "offsets.npy", np.array([0, -1, 1], dtype=np.int64))
+    with pytest.raises(ValueError, match=r"offsets\.npy: has a negative value"):
+        open_folder(graph.path)
+    np.save(graph.path / "offsets.npy", np.array([0, 1, 1], dtype=np.int32))
+    with pytest.raises(ValueError, match=r"save it as uint64, shape \(vertices \+ 1,\)"):
+        open_folder(graph.path)
 
 
 @pytest.mark.parametrize("spec", ["kron:0", "kron:99", "urand:5:0", "kron:x"])
@@ -323,8 +369,13 @@ def test_what_is_missing_or_forbidden_is_an_error_with_its_errno(tmp_path: Path)
     with pytest.raises(Error, match="no such file or graph") as caught:
         resolve(tmp_path / "a.el", cache_dir=tmp_path)
     assert caught.value.errno == errno.ENOENT
-    with pytest.raises(Error, match=r"graph\.json: No such file"):
-        resolve(tmp_path, cache_dir=tmp_path)
+    (tmp_path / "d.el").mkdir()
+    for spec, name in ((tmp_path, tmp_path), (tmp_path / "d.el", tmp_path / "d.el"), ("", "''")):
+        with pytest.raises(Error) as caught:
+            resolve(spec, cache_dir=tmp_path)
+        start = f"open {name}: no graph folder (there is no graph.json in it): give a graph folder, "
+        assert str(caught.value).startswith(start)
+        assert caught.value.errno == errno.ENOENT
     with pytest.raises(Error, match="create /proc/penstock"):
         resolve("kron:4", cache_dir="/proc/penstock")
     if os.geteuid() == 0:

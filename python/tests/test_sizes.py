@@ -40,6 +40,13 @@ def test_negative_numbers_are_refused() -> None:
         parse_size(-1)
 
 
+@pytest.mark.parametrize("size", [1 << 63, "8388608T", "99999999TiB"])
+def test_what_cannot_be_addressed_is_refused(size: int | str) -> None:
+    with pytest.raises(ValueError, match=f"^line {size}: more bytes than can be addressed"):
+        parse_size(size, "line")
+    assert parse_size((1 << 63) - 1) == (1 << 63) - 1
+
+
 @pytest.mark.parametrize("value", [True, 1.5, None, b"4K"])
 def test_other_types_are_refused(value: object) -> None:
     with pytest.raises(TypeError, match="16MiB"):

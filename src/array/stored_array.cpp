@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
 #include <thread>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 namespace penstock {
 namespace {
@@ -22,11 +24,15 @@ software_options controller_options(stored_array_options const& options, executo
   return software;
 }
 
+/// Of a regular file or a block device.
 u64 size_of_file(std::string const& path) {
-  std::error_code failed;
-  const u64 bytes = std::filesystem::file_size(path, failed);
-  if (failed) throw_os_error("open", path, failed.value(), "check the path");
-  return bytes;
+  const int file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0) throw_os_error("open", path, errno, "check the path and its permissions");
+  const off_t bytes = ::lseek(file, 0, SEEK_END);
+  const int failed = errno;
+  ::close(file);
+  if (bytes < 0) throw_os_error("open", path, failed, "give a regular file or a block device");
+  return static_cast<u64>(bytes);
 }
 
 }  // namespace

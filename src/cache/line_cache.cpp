@@ -103,7 +103,11 @@ line_cache::line_cache(executor& on, std::vector<dataset_spec> const& datasets, 
   on.memory().write(view_copy_.data(), &view_, sizeof view_);
 }
 
-line_cache::~line_cache() = default;
+line_cache::~line_cache() {
+  bool closed = true;
+  for (auto const& q : queues_) closed &= q->close();
+  if (!closed) frames_.leak();
+}
 
 void line_cache::make_frames() {
   using enum memory_kind;

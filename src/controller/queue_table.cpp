@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <chrono>
 #include <string>
+#include <system_error>
 
 #include <sys/prctl.h>
 
@@ -44,7 +45,13 @@ class idle_pause {
 
 queue_table::queue_table(u32 most_queues, u32 threads) : slots_(u64{most_queues} + 1) {
   for (u32 k = 0; k < threads; ++k) workers_.push_back(std::make_unique<worker>());
-  for (auto& each : workers_) each->thread = std::thread([this, self = each.get()] { run(*self); });
+  try {
+    for (auto& each : workers_) each->thread = std::thread([this, self = each.get()] { run(*self); });
+  } catch (std::system_error const& refused) {
+    close();
+    throw_os_error("start", std::to_string(threads) + " service threads", refused.code().value(),
+                   "ask for fewer threads or raise the limit of processes (ulimit -u)");
+  }
 }
 
 queue_table::~queue_table() { close(); }

@@ -1,5 +1,6 @@
 #include "cpu_executor.hpp"
 
+#include "penstock/core/ordinal.hpp"
 #include "penstock/host/error.hpp"
 
 #include <algorithm>
@@ -7,7 +8,9 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <sched.h>
@@ -32,17 +35,21 @@ class cpu_executor final : public executor {
       throw_bad_input("open", "the cpu executor",
                       std::to_string(threads_) + " threads: choose at most " + std::to_string(most_threads));
     }
-    for (u32 k = 1; k < threads_; ++k) workers_.emplace_back([this] { serve(); });
+    try {
+      for (u32 k = 1; k < threads_; ++k) {
+        workers_.emplace_back([this, k] {
+          thread_ordinal() = k;
+          serve();
+        });
+      }
+    } catch (std::system_error const& refused) {
+      stop();
+      throw_os_error("start", std::to_string(threads_) + " CPU threads", refused.code().value(),
+                     "ask for fewer threads or raise the limit of processes (ulimit -u)");
+    }
   }
 
-  ~cpu_executor() override {
-    {
-      std::lock_guard lock(mutex_);
-      stopping_ = true;
-    }
-    wake_.notify_all();
-    for (auto& worker : workers_) worker.join();
-  }
+  ~cpu_executor() override { stop(); }
 
   executor_kind kind() const override { return executor_kind::cpu; }
   std::string device() const override { return std::to_string(threads_) + (threads_ == 1 ? " CPU thread" : " CPU threads"); }
@@ -62,7 +69,9 @@ class cpu_executor final : public executor {
       ++generation_;
     }
     wake_.notify_all();
+    const u32 own_ordinal = std::exchange(thread_ordinal(), 0);
     take_pieces();
+    thread_ordinal() = own_ordinal;
     std::unique_lock lock(mutex_);
     idle_.wait(lock, [this] { return busy_ == 0; });
     work_ = nullptr;
@@ -70,6 +79,15 @@ class cpu_executor final : public executor {
   }
 
  private:
+  void stop() {
+    {
+      std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    wake_.notify_all();
+    for (auto& worker : workers_) worker.join();
+  }
+
   void serve() {
     u64 seen = 0;
     std::unique_lock lock(mutex_);
@@ -99,7 +117,6 @@ class cpu_executor final : public executor {
   }
 
   const u32 threads_;
-  std::vector<std::thread> workers_;
   std::mutex mutex_;
   std::condition_variable wake_, idle_;
   std::function<void(u64, u64)> const* work_ = nullptr;
@@ -110,6 +127,7 @@ class cpu_executor final : public executor {
   u32 busy_ = 0;
   std::exception_ptr failure_;
   bool stopping_ = false;
+  std::vector<std::thread> workers_;
 };
 
 }  // namespace

@@ -224,10 +224,12 @@ npy_header parse_npy_header(std::span<std::byte const> bytes, u64 file_bytes, st
 }
 
 npy_header read_npy_header(std::string const& path) {
-  open_file const file(path);
   struct stat about{};
-  if (::fstat(file.descriptor, &about) != 0) throw_os_error("open", path, errno, "check the file system");
+  if (::stat(path.c_str(), &about) != 0) throw_os_error("open", path, errno, "check the path and its permissions");
+  // Before opening, which would wait for the writer of a FIFO.
   if (!S_ISREG(about.st_mode)) throw_bad_input("open", path, "is not a regular file: name a .npy file");
+  open_file const file(path);
+  if (::fstat(file.descriptor, &about) != 0) throw_os_error("open", path, errno, "check the file system");
   std::vector<std::byte> bytes(longest_header + 12);
   u64 filled = 0;
   while (filled < bytes.size()) {

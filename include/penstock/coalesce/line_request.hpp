@@ -104,7 +104,10 @@ class line_request {
         looked_ = true;
         phase_ = phase::filling;
         return true;
-      case no_frame: short_of_frames_ = true; break;
+      case no_frame:
+        short_of_frames_ = true;
+        pins_exhausted_ = false;
+        break;
       case pin_limit: pins_exhausted_ = true; break;
       case again: break;
     }
@@ -227,7 +230,7 @@ PENSTOCK_FN status submit_fills(G const& g, Cache const& cache, dataset_view con
     if (mine) outcome = s;
     todo = without(todo, g.ballot(mine));
   }
-  if (claimed) {
+  if (claimed && outcome.ok()) {
     data.counters.add(counter::fills, 1);
     data.counters.add(counter::bytes_moved, cache.line_bytes());
   }

@@ -27,9 +27,6 @@ class backoff {
     return in_time;
   }
 
-  /// Something moved: the next sleep is short again. The deadline stays.
-  PENSTOCK_FN void reset_sleep() { sleep_ns_ = shortest_sleep_ns; }
-
   PENSTOCK_FN u64 deadline_ns() const { return deadline_ns_; }
 
  private:

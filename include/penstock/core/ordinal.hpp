@@ -10,10 +10,10 @@
 namespace penstock {
 
 #if !PENSTOCK_ON_DEVICE
-/// Threads are numbered as they first ask.
-inline u32 thread_ordinal() {
+/// Threads are numbered as they first ask; an executor numbers its own from 0, so that each gets a queue of its own.
+inline u32& thread_ordinal() {
   static std::atomic<u32> next{0};
-  thread_local const u32 mine = next.fetch_add(1, std::memory_order_relaxed);
+  thread_local u32 mine = next.fetch_add(1, std::memory_order_relaxed);
   return mine;
 }
 #endif

@@ -34,9 +34,9 @@ inline constexpr u32 cuda_blocks_per_unit = 4;
 // The body stays in constant memory: views in it are read from there, not from a copy on each thread's stack.
 template <u32 Width, class Body>
 __global__ void __launch_bounds__(cuda_block_threads, cuda_blocks_per_unit)
-    run_body(__grid_constant__ const Body body, u64 items) {
+    run_body(__grid_constant__ const Body body, u64 items, u64 groups) {
   const u64 thread = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x;
-  const u64 groups = static_cast<u64>(gridDim.x) * blockDim.x / Width;
+  if (thread / Width >= groups) return;  // a whole group, never a part of one
   body(warp::part<Width>(), grid_range{thread / Width, items, groups});
 }
 #endif
@@ -59,8 +59,8 @@ void launch(executor& on, u64 items, Body const& body, [[maybe_unused]] u64 most
   if (most_groups != 0) groups = std::min(groups, most_groups);
   // A grid of less than a block is one smaller block, in whole warps.
   const u64 threads = std::min<u64>(cuda_block_threads, round_up(groups * Width, 32));
-  const u64 blocks = std::max<u64>(1, groups * Width / threads);
-  run_body<Width><<<static_cast<u32>(blocks), static_cast<u32>(threads)>>>(body, items);
+  const u64 blocks = ceil_div(groups * Width, threads);
+  run_body<Width><<<static_cast<u32>(blocks), static_cast<u32>(threads)>>>(body, items, groups);
   const cudaError_t failed = cudaGetLastError();
   if (failed != cudaSuccess) throw error(error_kind::world, std::string("launch a kernel: ") + cudaGetErrorString(failed));
   on.synchronize();

@@ -49,6 +49,9 @@ class buffer {
   u64 size() const { return count_; }
   u64 bytes() const { return count_ * sizeof(T); }
 
+  /// Never gives the memory back.
+  void leak() { data_ = nullptr; }
+
   void write(std::span<T const> from) { memory_->write(data_, from.data(), from.size_bytes()); }
   void read(std::span<T> to) const { memory_->read(to.data(), data_, to.size_bytes()); }
 

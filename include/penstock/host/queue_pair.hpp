@@ -3,6 +3,7 @@
 
 #include "penstock/core/bits.hpp"
 #include "penstock/host/controller.hpp"
+#include "penstock/host/error.hpp"
 #include "penstock/host/memory.hpp"
 #include "penstock/queue/queue_pair.hpp"
 
@@ -17,11 +18,12 @@ struct queue_options {
                        ///< ones that come `depth` later
   u32 cq_entries = 0;  ///< completion queue entries; 0: as many
   u64 timeout_ns = 30 * one_second_ns;
-  u32 bounce_bytes = 0;        ///< > 0: data goes through bounce buffers of this size, one per slot
-  u32 spare_bounces = 8;       ///< for slots whose buffer is quarantined
-  u64 first_ticket = 0;        ///< for tests: a multiple of the depth
-  bool rings_on_host = false;  ///< kernels reach the rings over a link
-  bool poll_in_place = true;   ///< waiting threads let the controller work (CPU executor)
+  u32 bounce_bytes = 0;                     ///< > 0: data goes through bounce buffers of this size, one per slot
+  u32 spare_bounces = 8;                    ///< for slots whose buffer is quarantined
+  u64 first_ticket = 0;                     ///< for tests: a multiple of the depth
+  memory_kind rings = memory_kind::shared;  ///< where both rings lie; `local` (HBM) for a controller that reaches it there
+  bool rings_on_host = false;               ///< kernels reach the rings over a link
+  bool poll_in_place = true;                ///< waiting threads let the controller work (CPU executor)
 };
 
 /// Throws penstock::error (bad_input) when a controller cannot serve such a queue.
@@ -52,7 +54,25 @@ class queue_pair {
   }
   queue_pair(queue_pair const&) = delete;
   queue_pair& operator=(queue_pair const&) = delete;
-  ~queue_pair() { controller_.detach(view_.id); }
+  ~queue_pair() { close(); }
+
+  /// Takes the queue back from the controller. False if a stuck system call keeps it from letting go: it may still write the
+  /// rings and whatever its commands named, so that memory is leaked on purpose, and the caller leaks its own.
+  bool close() noexcept {
+    if (closed_) return true;
+    closed_ = true;
+    try {
+      controller_.detach(view_.id);
+      return true;
+    } catch (error const&) {
+      sq_.leak();
+      cq_.leak();
+      doorbells_.leak();
+      bounce_.leak();
+      lists_.leak();
+      return false;
+    }
+  }
 
   view_type const& view() const { return view_; }
 
@@ -83,8 +103,8 @@ class queue_pair {
     contexts_ = {memory_, local, depth};
     quarantines_ = {memory_, local, depth};
     generations_ = {memory_, local, depth};
-    sq_ = {memory_, shared, depth};
-    cq_ = {memory_, shared, options_.cq_entries};
+    sq_ = {memory_, options_.rings, depth};
+    cq_ = {memory_, options_.rings, options_.cq_entries};
     doorbells_ = {memory_, shared, doorbell_words};
     view_.state = state_.data();
     view_.words = words_.data();
@@ -147,6 +167,7 @@ class queue_pair {
   controller& controller_;
   queue_options options_;
   view_type view_;
+  bool closed_ = false;
   buffer<queue_state> state_;
   buffer<u64> words_;
   buffer<typename view_type::context> contexts_;

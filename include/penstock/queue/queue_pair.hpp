@@ -76,7 +76,7 @@ struct transfer {
   bool writes = false;  ///< the controller reads the data (Write), rather than writes it (Read)
 };
 
-/// A handle for kernels: trivially copyable, all pointers into memory that a host-side `queue_set` owns.
+/// A handle for kernels: trivially copyable, all pointers into memory that a host-side `queue_pair` owns.
 template <completion_sink Sink>
 class queue_pair_view {
  public:

@@ -56,7 +56,8 @@ class GraphFolder:
 
         Vertex v has the edges from offsets[v] up to, not including, offsets[v + 1].
         """
-        return _map(self.path / "offsets.npy")
+        # They may be stored as int64; opening saw that none is negative.
+        return _map(self.path / "offsets.npy").view(np.uint64)
 
     def edge_array(self) -> NDArray[np.signedinteger]:
         """Map edges.npy, read-only: shape (edges,), int32 or int64."""

@@ -60,9 +60,25 @@ def resolve(
     if text in ("debian", "debian:depends"):
         return _debian(text, cache, progress, workers)
     path = Path(text)
+    if not text:
+        raise _no_folder("''")
     if path.is_dir():
-        return open_folder(path)
+        return _opened(path)
     return _converted(path, cache, progress, workers)
+
+
+def _opened(path: Path) -> GraphFolder:
+    try:
+        return open_folder(path)
+    except Error as error:
+        if error.errno != errno.ENOENT or os.path.lexists(path / "graph.json"):
+            raise
+        raise _no_folder(str(path)) from error
+
+
+def _no_folder(name: str) -> Error:
+    sentence = f"open {name}: no graph folder (there is no graph.json in it): {REMEDY}"
+    return Error(sentence, errno.ENOENT)
 
 
 def _generated(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import stat
 import zipfile
 import zlib
 from dataclasses import dataclass
@@ -64,6 +65,8 @@ def read_npz(path: str) -> CoordinateGraph:
     """
     sparse = _scipy("scipy.sparse", path)
     _check_readable(path)
+    if not _is_archive(path):
+        raise _no_archive(path)
     try:
         # NumPy leaves a damaged archive open when it opens the file by itself.
         with Path(path).open("rb") as archive:
@@ -74,10 +77,24 @@ def read_npz(path: str) -> CoordinateGraph:
         coo = matrix.tocoo()
     except (ValueError, TypeError, KeyError, IndexError, EOFError, OSError, NotImplementedError, MemoryError,
             zipfile.BadZipFile, zlib.error) as error:  # fmt: skip
-        raise _malformed(path, error) from error
+        # NumPy's advice on pickles would have a stranger's file run as a program.
+        raise (_no_archive(path) if "pickle" in str(error) else _malformed(path, error)) from error
     _check_square(path, rows, columns)
     plain = coo.data.dtype == np.bool_ or bool(np.all(coo.data == 1))
     return _from_coo(path, coo, None if plain else coo.data, directed=True)
+
+
+def _is_archive(path: str) -> bool:
+    """Whether it is a zip archive with the entry that save_npz, and no other, writes."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return "format.npy" in archive.namelist()
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError):
+        return False
+
+
+def _no_archive(path: str) -> ValueError:
+    return ValueError(f"open {path}: not a SciPy .npz archive: save the matrix with scipy.sparse.save_npz")
 
 
 def _from_coo(path: str, coo: Any, weights: Array | None, *, directed: bool) -> CoordinateGraph:
@@ -112,8 +129,13 @@ def _check_square(path: str, rows: int, columns: int) -> None:
 
 
 def _check_readable(path: str) -> None:
-    """Missing files and permissions as penstock.Error, before SciPy turns them into other things."""
+    """Missing files and permissions as penstock.Error, before SciPy turns them into other things.
+
+    Raises ValueError for what is no regular file: opening a FIFO would wait for its writer.
+    """
     try:
+        if not stat.S_ISREG(Path(path).stat().st_mode):
+            raise ValueError(f"open {path}: is not a regular file: name a file")
         with Path(path).open("rb"):
             pass
     except OSError as error:
