@@ -301,7 +301,7 @@ def run_program(
 def run_tests(builder: Builder, mutant: Mutant, clean: bool = False) -> Run:
     if mutant.pytest:
         include = (builder.root if clean else builder.overlay(mutant)) / "include"
-        arguments = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", mutant.pytest]
+        arguments = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", mutant.pytest]
         return run_program(arguments, {"PENSTOCK_MUTANT_INCLUDE": str(include)}, PYTEST_TIMEOUT_S)
     program = builder.clean_folder(mutant) / "test" if clean else builder.mutant_program(mutant)
     return run_program([str(program), f"--gtest_filter={mutant.filter}", "--gtest_brief=0"])

@@ -20,9 +20,9 @@ array_place find_array(std::string const& path, std::string const& kinds, u32 it
   bool const type =
       kinds.find(header.kind) != std::string::npos && header.item_bytes >= item_low && header.item_bytes <= item_high;
   if (!type || header.shape.size() != 1)
-    throw_bad_input("open", path,
-                    header.describe() + ": one dimension of " + dtypes + " is needed: save it as " + dtypes + ", shape " +
-                        shape);
+    throw_bad_input(
+        "open", path,
+        header.describe() + ": one dimension of " + dtypes + " is needed: save it as " + dtypes + ", shape " + shape);
   return {path, header.data_offset, header.kind, header.item_bytes, header.shape[0]};
 }
 

@@ -96,7 +96,7 @@ bool queue_table::in_use(u16 id) {
   return id < slots_.size() && slots_[id].queue != nullptr;
 }
 
-void queue_table::attach(u16 id, std::shared_ptr<served_queue> queue) {
+void queue_table::attach(u16 id, std::shared_ptr<served_queue> const& queue) {
   {
     const std::lock_guard lock(mutex_);
     if (slots_[id].queue != nullptr) {

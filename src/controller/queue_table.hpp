@@ -38,7 +38,7 @@ class queue_table {
   ~queue_table();
 
   /// Throws bad_input where the identifier is in use. REQUIRES: id <= most_queues.
-  void attach(u16 id, std::shared_ptr<served_queue> queue);
+  void attach(u16 id, std::shared_ptr<served_queue> const& queue);
 
   /// Throws bad_input where no such queue is attached, and world (ETIMEDOUT) where a system call does not come back.
   void detach(u16 id);

@@ -233,8 +233,8 @@ TEST_F(opened_graph, refuses_other_dtypes_and_shapes) {
   EXPECT_TRUE(has(said(), "int16"));
   write_all(file("edges.npy"), make_npy_header('i', 4, {2, 2}) + std::string(16, '\0'));
   EXPECT_TRUE(has(said(), "shape (2, 2)"));
-  write_array<std::int64_t>(file("offsets.npy"), 'i', {0, 2, 3, 4, 4, 4});
-  EXPECT_TRUE(has(said(), "int64, shape (6,): one dimension of uint64 is needed"));
+  write_array<std::int32_t>(file("offsets.npy"), 'i', {0, 2, 3, 4, 4, 4});
+  EXPECT_TRUE(has(said(), "int32, shape (6,): one dimension of uint64 is needed"));
 }
 
 TEST_F(opened_graph, refuses_counts_that_disagree) {

@@ -132,6 +132,7 @@ class queue_pair {
     using enum memory_kind;
     const u32 buffers = options_.depth + options_.spare_bounces;
     const u64 bytes = options_.bounce_bytes;
+    constexpr u64 words_per_list = prp_list_stride / sizeof(u64);
     bounce_ = {memory_, shared, buffers * bytes};
     lists_ = {memory_, shared, buffers * prp_list_stride / sizeof(u64)};
     controller_.add_buffer(bounce_.data(), bounce_.bytes());
@@ -139,7 +140,7 @@ class queue_pair {
     std::vector<u64> addresses(buffers);
     for (u32 k = 0; k < buffers; ++k) {
       addresses[k] = base + k * bytes;
-      nvme::write_prp_list(lists_.data() + k * prp_list_stride / sizeof(u64), addresses[k], bytes);
+      nvme::write_prp_list(lists_.data() + k * words_per_list, addresses[k], bytes);
     }
     bounce_addresses_ = {memory_, local, buffers};
     bounce_addresses_.write(addresses);
