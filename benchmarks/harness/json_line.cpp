@@ -9,8 +9,6 @@
 #include <stdexcept>
 #include <thread>
 
-#include <sys/utsname.h>
-
 namespace penstock::benchmarks {
 namespace {
 
@@ -95,11 +93,8 @@ void write_line(measurement const& m, std::string const& path) {
 }
 
 std::map<std::string, std::string> describe_host() {
-  utsname system{};
-  uname(&system);
   char const* name = std::getenv("PENSTOCK_MACHINE");
-  return {{"kernel", std::string(system.release)},
-          {"cpu", first_value("/proc/cpuinfo", "model name")},
+  return {{"cpu", first_value("/proc/cpuinfo", "model name")},
           {"cores", std::to_string(std::thread::hardware_concurrency())},
           {"memory", first_value("/proc/meminfo", "MemTotal")},
           {"compiler", __VERSION__},

@@ -28,7 +28,7 @@ double median(std::vector<double> values);
 /// date come from PENSTOCK_COMMIT and the clock. An unverified measurement is no result: std::runtime_error.
 void write_line(measurement const& m, std::string const& path);
 
-/// Kernel, CPU, cores, memory, compiler.
+/// CPU, cores, memory, compiler, and the name in PENSTOCK_MACHINE.
 std::map<std::string, std::string> describe_host();
 
 }  // namespace penstock::benchmarks
