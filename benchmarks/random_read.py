@@ -86,7 +86,6 @@ def measure(options: argparse.Namespace, mode: str) -> dict[str, object]:
         "verified": verified,
         "bytes": {"storage_per_s": round(value * LINE_BYTES)},
         "machine": {
-            "kernel": platform.release(),
             "cores": cores,
             "cpu": cpu_name(),
             "device": last["device"],
