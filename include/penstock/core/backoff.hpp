@@ -34,7 +34,7 @@ class backoff {
   static constexpr u32 longest_sleep_ns = 1024;
 
   u64 deadline_ns_;
-  u32 sleep_ns_ = shortest_sleep_ns;
+  [[maybe_unused]] u32 sleep_ns_ = shortest_sleep_ns;  ///< only a GPU sleeps
 };
 
 }  // namespace penstock
