@@ -27,8 +27,24 @@ if(NOT PENSTOCK_CUDA STREQUAL "OFF")
     endif()
     set(CMAKE_CUDA_STANDARD 20)
     set(CMAKE_CUDA_EXTENSIONS OFF)
+    # Kernels call the library's cold functions instead of taking them in, and so do not take their registers.
+    set(CMAKE_CUDA_SEPARABLE_COMPILATION ON)
   endif()
 endif()
+
+# A kernel that reads through a cache gets at least this many registers.
+set(PENSTOCK_COLD_REGISTERS 32 CACHE STRING "Register cap of the functions in src/device")
+
+function(penstock_cap_registers)
+  file(GLOB device_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/device/*.cu)
+  set_source_files_properties(${device_sources} PROPERTIES COMPILE_OPTIONS "-maxrregcount=${PENSTOCK_COLD_REGISTERS}")
+endfunction()
+
+# For targets whose kernels `launch` starts: what they instantiate themselves (groups that are no warps, reads with a function
+# of their own) must fit the registers that it leaves a kernel.
+function(penstock_fit_launch target)
+  target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:-maxrregcount=64>")
+endfunction()
 
 # PUBLIC, because it says which host functions the library has. No header's layout may depend on it.
 function(penstock_link_cuda target)

@@ -92,8 +92,8 @@ line_cache::line_cache(executor& on, std::vector<dataset_spec> const& datasets, 
   if (datasets.empty()) refuse("no dataset: name one or more that it is to serve");
   view_.frames = static_cast<u32>(frames);
   view_.line_shift = ceil_log2(options.line_bytes);
-  view_.layout.place_bits = std::max(1u, ceil_log2(frames));
-  view_.validates = on.kind() == executor_kind::cuda || view_.layout.version_bits() >= least_version_bits_cpu;
+  view_.directory.layout.place_bits = std::max(1u, ceil_log2(frames));
+  view_.validates = on.kind() == executor_kind::cuda || view_.directory.layout.version_bits() >= least_version_bits_cpu;
   view_.patience_ns = 2 * options.timeout_ns;
   if (options_.queues == 0) options_.queues = on.kind() == executor_kind::cuda ? cuda_queues : on.units();
   make_frames();
@@ -201,7 +201,7 @@ void line_cache::place_datasets(std::vector<dataset_spec> const& datasets) {
   }
   if (line >> 40 != 0) refuse(std::to_string(line) + " lines: at most 2^40 can be numbered; make the lines larger");
   entries_ = {on_.memory(), memory_kind::local, line};
-  view_.entries = entries_.data();
+  view_.directory.entries = entries_.data();
   dataset_table_ = {on_.memory(), memory_kind::local, count};
   dataset_table_.write(datasets_);
   view_.datasets = dataset_table_.data();
@@ -221,14 +221,13 @@ line_reader line_cache::reader(u32 dataset, u64 origin, u64 elements, u64 item_b
                         " bytes: the file is cut short or the shape is wrong");
   }
   line_reader reader;
-  reader.entries = view_.entries + datasets_[dataset].first_line;
+  reader.directory = view_.directory;
   reader.frames_base = view_.frames_base;
+  reader.base = datasets_[dataset].first_line << view_.line_shift;
   reader.cache = view_copy_.data();
-  reader.first_line = datasets_[dataset].first_line;
-  reader.layout = view_.layout;
+  if (view_.validates) reader.hit_word = line_reader::readable_word;
   reader.line_shift = view_.line_shift;
   reader.dataset = dataset;
-  reader.validates = view_.validates;
   return reader;
 }
 

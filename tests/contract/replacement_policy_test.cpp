@@ -83,7 +83,7 @@ TYPED_TEST(replacement_policy_test, takes_no_frame_that_is_pinned_filling_dirty_
   this->keep_all_but_one();
   for (u64 line = 6; line < this->lines; ++line) {
     ASSERT_TRUE(this->cache.bring(line)) << "line " << line;
-    EXPECT_EQ(5u, this->cache.view().layout.place(this->cache.load(line)));
+    EXPECT_EQ(5u, this->cache.view().directory.layout.place(this->cache.load(line)));
     this->expect_kept();
   }
 }
@@ -102,8 +102,7 @@ TYPED_TEST(replacement_policy_test, referenced_lines_give_way_within_one_search)
   for (u64 line = 0; line < this->frames; ++line) ASSERT_TRUE(this->cache.bring(line));
   for (u64 round = 0; round < 50; ++round) {
     for (u64 line = 0; line < this->lines; ++line) {
-      const u64 e = this->cache.load(line);
-      if (entry::state(e) == line_state::valid) this->cache.view().reference(line_id{line}, e);
+      if (entry::state(this->cache.load(line)) == line_state::valid) this->cache.reference(line);
     }
     const u64 newcomer = (this->frames + round) % this->lines;
     const access_step step = this->cache.look(newcomer);
@@ -117,7 +116,7 @@ TYPED_TEST(replacement_policy_test, uses_every_frame) {
   std::set<u64> used;
   for (u64 round = 0; round < 10 * this->lines; ++round) {
     ASSERT_TRUE(this->cache.bring(round % this->lines));
-    if (round >= this->frames) used.insert(this->cache.view().layout.place(this->cache.load(round % this->lines)));
+    if (round >= this->frames) used.insert(this->cache.view().directory.layout.place(this->cache.load(round % this->lines)));
   }
   EXPECT_EQ(this->frames, used.size());
 }
@@ -125,7 +124,8 @@ TYPED_TEST(replacement_policy_test, uses_every_frame) {
 TYPED_TEST(replacement_policy_test, a_failed_line_gives_way_once_nobody_holds_it) {
   this->keep_all_but_one();
   auto const& view = this->cache.view();
-  fill_sink::finish({&view.entries[4], &view.record_of(this->cache.load(4)), nullptr}, make_status(failure::deadline));
+  fill_sink::finish({&view.directory.entries[4], &view.record_of(nullptr, this->cache.load(4)), nullptr},
+                    make_status(failure::deadline));
   this->cache.add(5, entry::one_pin);
   ASSERT_FALSE(this->cache.bring(6)) << "its asker has not let go";
   this->cache.unpin(4);
@@ -164,7 +164,7 @@ TEST(clock_policy, gives_referenced_lines_a_second_turn) {
   bare_cache<> cache(4, 8, {&hand, 4});
   for (u64 line = 0; line < 4; ++line) {
     ASSERT_TRUE(cache.bring(line));
-    if (line != 2) cache.view().reference(line_id{line}, cache.load(line));
+    if (line != 2) cache.reference(line);
   }
   ASSERT_TRUE(cache.bring(4));
   EXPECT_EQ(line_state::empty, entry::state(cache.load(2))) << "the only one that nobody has used";
@@ -184,7 +184,7 @@ TEST(clock_policy, finds_its_way_when_all_but_one_are_pinned) {
     const access_step step = cache.look(line);
     ASSERT_EQ(access_step::claimed, step) << "at the first attempt, round " << round;
     cache.fill(line);
-    cache.view().reference(line_id{line}, 0);
+    cache.reference(line);
     cache.unpin(line);
   }
 }

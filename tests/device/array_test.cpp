@@ -129,7 +129,7 @@ TEST(array, a_pin_counts_one_hit_however_often_it_has_to_begin_again) {
   });
   expect_clean(report);
   EXPECT_EQ(1u, bytes.cache().stats(0).hits);
-  EXPECT_EQ(1u, entry::pins(bytes.cache().view().entries[0])) << "the first one's";
+  EXPECT_EQ(1u, entry::pins(bytes.cache().view().directory.entries[0])) << "the first one's";
 }
 
 class array_lines_test : public testing::TestWithParam<cache_shape> {};

@@ -43,7 +43,7 @@ struct cached_reads_body {
     const u64 first = from_leader(g, i);
     const pinned_line<G> line = pin(g, words, first);
     if (!PENSTOCK_CHECK_EQ(*c.report, status{}, line.error())) return;
-    const u64 at = words.offset_of(first) % (1ull << words.reader().line_shift);
+    const u64 at = words.reader().within(words.address_of(first));
     for (u32 k = 0; k < 8; ++k) {
       PENSTOCK_CHECK_EQ(*c.report, stamp(first), line.template load<u64>(at));
       const u64 other = pick(c, 1000 + k);
@@ -64,8 +64,7 @@ struct pins_together_body {
       const u64 i = random_word(c.seed(), c.thread, round) % words.size();
       const pinned_line<G> line = pin(g, words, i);
       if (PENSTOCK_CHECK_EQ(*c.report, status{}, line.error())) {
-        PENSTOCK_CHECK_EQ(*c.report, stamp(i),
-                          line.template load<u64>(words.offset_of(i) % (1ull << words.reader().line_shift)));
+        PENSTOCK_CHECK_EQ(*c.report, stamp(i), line.template load<u64>(words.reader().within(words.address_of(i))));
       }
     }
   }

@@ -149,7 +149,7 @@ TEST_F(cache_fault_test, a_fill_that_is_late_keeps_its_frame_to_itself) {
     for (u64 line = 0; line < 20; ++line) EXPECT_EQ(status{}, read(line));
   }
   EXPECT_EQ("", fault_sentence());
-  EXPECT_EQ(status{}, cache().queues()[view().record_of(given_up).load_command() >> 16].failure);
+  EXPECT_EQ(status{}, cache().queues()[view().record_of(nullptr, given_up).load_command() >> 16].failure);
   expect_at_rest();
 }
 

@@ -98,7 +98,7 @@ TEST_F(cache_limits_test, a_line_takes_no_more_pins_than_can_be_counted) {
   make({.frames = 4, .timeout_ns = 5 * one_millisecond_ns});
   EXPECT_EQ(status{}, read(1));
   const u64 all = entry::one_pin * entry::most_pins;
-  device_ref<u64>(view().entries[1]).fetch_add(all, relaxed);
+  device_ref<u64>(view().directory.entries[1]).fetch_add(all, relaxed);
   check_report report;
   run_emulated_warp(0xffffffffu, [&](emulated_warp const& g) {
     PENSTOCK_CHECK_EQ(report, make_status(failure::pin_limit), pin(g, words_, line_words).error());
@@ -107,7 +107,7 @@ TEST_F(cache_limits_test, a_line_takes_no_more_pins_than_can_be_counted) {
   expect_clean(report);
   EXPECT_EQ(make_status(failure::pin_limit), pin_and_release(1));
   EXPECT_EQ(entry::most_pins, entry::pins(entry_at(1)));
-  device_ref<u64>(view().entries[1]).fetch_sub(all, relaxed);
+  device_ref<u64>(view().directory.entries[1]).fetch_sub(all, relaxed);
   EXPECT_EQ(status{}, pin_and_release(1));
   EXPECT_EQ("", fault_sentence());
   expect_at_rest();
@@ -161,7 +161,7 @@ TEST_F(cache_limits_test, a_fill_on_a_queue_that_nobody_serves_is_found) {
     for (u64 line = 0; line < 2 * queues; ++line) {
       run_threads(1, [&](u32) { words_.prefetch(line * line_words); });
       ASSERT_EQ(line_state::filling, state_of(line));
-      used.insert(view().record_of(entry_at(line)).load_command() >> 16);
+      used.insert(view().record_of(nullptr, entry_at(line)).load_command() >> 16);
     }
     EXPECT_EQ(queues, used.size()) << "threads that follow each other use queues in turn";
     controller_.serve_all();

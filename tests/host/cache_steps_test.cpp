@@ -16,18 +16,18 @@ TEST(validated_read, notices_every_refill_of_the_line_it_began_with) {
   bare_clock_cache cache(1, 2);
   const line_reader reader = cache.reader();
   ASSERT_TRUE(cache.bring(0));
-  const u64 r1 = reader.load_entry(0);
+  const found_line r1 = reader.directory.find(line_id{0});
   u64 read = 0;
-  ASSERT_TRUE(reader.try_read(0, r1, 8, read));
+  ASSERT_TRUE(reader.try_read(r1, 8, read));
   EXPECT_EQ(stamp(1), read);
   for (u32 refill = 1; refill <= 300; ++refill) {
     ASSERT_TRUE(cache.bring(1));
     // R2 sees the other line's bytes; R4 comes now, or after the line's return.
     ASSERT_TRUE(cache.holds_word(1, cache.load(1), 1));
-    EXPECT_FALSE(reader.try_read(0, r1, 8, read)) << "while line 1 has the frame, refill " << refill;
+    EXPECT_FALSE(reader.try_read(r1, 8, read)) << "while line 1 has the frame, refill " << refill;
     ASSERT_TRUE(cache.bring(0));
-    EXPECT_FALSE(entry::same(r1, cache.load(0))) << "refill " << refill;
-    EXPECT_FALSE(reader.try_read(0, r1, 8, read)) << "refill " << refill;
+    EXPECT_FALSE(entry::same(r1.word, cache.load(0))) << "refill " << refill;
+    EXPECT_FALSE(reader.try_read(r1, 8, read)) << "refill " << refill;
   }
 }
 
@@ -37,14 +37,14 @@ TEST(validated_read, does_not_mind_pins_and_flags_that_come_and_go) {
   ASSERT_TRUE(cache.bring(0));
   for (const u64 change : {entry::one_pin, entry::dirty_bit, entry::writing_bit, entry::referenced_bit}) {
     if ((cache.load(0) & change) != 0) cache.add(0, 0 - change);
-    const u64 before = reader.load_entry(0);
+    const found_line before = reader.directory.find(line_id{0});
     cache.add(0, change);
     u64 read = 0;
-    EXPECT_TRUE(reader.try_read(0, before, 16, read)) << "bit " << change << " came";
-    const u64 with = reader.load_entry(0);
+    EXPECT_TRUE(reader.try_read(before, 16, read)) << "bit " << change << " came";
+    const found_line with = reader.directory.find(line_id{0});
     EXPECT_TRUE(reader.readable(with));
     cache.add(0, 0 - change);
-    EXPECT_TRUE(reader.try_read(0, with, 16, read)) << "bit " << change << " went";
+    EXPECT_TRUE(reader.try_read(with, 16, read)) << "bit " << change << " went";
     EXPECT_EQ(stamp(2), read);
   }
 }
@@ -52,21 +52,22 @@ TEST(validated_read, does_not_mind_pins_and_flags_that_come_and_go) {
 TEST(validated_read, does_not_begin_on_a_line_that_is_not_valid) {
   bare_clock_cache cache(2, 2);
   const line_reader reader = cache.reader();
-  EXPECT_FALSE(reader.readable(reader.load_entry(0)));
+  EXPECT_FALSE(reader.readable(reader.directory.find(line_id{0})));
   ASSERT_EQ(access_step::claimed, cache.look(0));
-  EXPECT_FALSE(reader.readable(reader.load_entry(0)));
-  fill_sink::finish({&cache.view().entries[0], &cache.view().record_of(cache.load(0)), nullptr}, {status_domain::nvme, 0x281});
+  EXPECT_FALSE(reader.readable(reader.directory.find(line_id{0})));
+  fill_sink::finish({&cache.view().directory.entries[0], &cache.view().record_of(nullptr, cache.load(0)), nullptr},
+                    {status_domain::nvme, 0x281});
   EXPECT_EQ(line_state::failed, entry::state(cache.load(0)));
-  EXPECT_FALSE(reader.readable(reader.load_entry(0)));
+  EXPECT_FALSE(reader.readable(reader.directory.find(line_id{0})));
 }
 
 TEST(line_cache_view, whoever_claims_holds_a_pin_at_once_and_a_prefetch_none) {
   bare_clock_cache cache(2, 2);
   ASSERT_EQ(access_step::claimed, cache.look(0));
   EXPECT_EQ(1u, entry::pins(cache.load(0)));
-  ASSERT_EQ(access_step::claimed, cache.view().look_ahead(cache.view().datasets[0], line_id{1}));
+  ASSERT_EQ(access_step::claimed, cache.look_ahead(1));
   EXPECT_EQ(0u, entry::pins(cache.load(1)));
-  EXPECT_EQ(access_step::again, cache.view().look_ahead(cache.view().datasets[0], line_id{1}));
+  EXPECT_EQ(access_step::again, cache.look_ahead(1));
   EXPECT_EQ(access_step::filling, cache.look(1, true));
   EXPECT_EQ(access_step::filling, cache.look(1, false));
   EXPECT_EQ(2u, entry::pins(cache.load(1)));
@@ -99,7 +100,7 @@ TEST(line_cache_view, a_claim_without_a_frame_leaves_nothing_behind) {
   ASSERT_TRUE(cache.hold(0));
   ASSERT_TRUE(cache.hold(1));
   EXPECT_EQ(access_step::no_frame, cache.look(2));
-  EXPECT_EQ(access_step::no_frame, cache.view().look_ahead(cache.view().datasets[0], line_id{2}));
+  EXPECT_EQ(access_step::no_frame, cache.look_ahead(2));
   EXPECT_EQ(line_state::empty, entry::state(cache.load(2)));
   EXPECT_EQ(0u, entry::pins(cache.load(2)));
   cache.unpin(0);
@@ -146,7 +147,7 @@ TEST(line_cache_view, no_pin_is_lost_when_a_fill_ends) {
     for (; interrupted && at < far_off; ++at) {
       bare_clock_cache cache(1, 2);
       ASSERT_EQ(access_step::claimed, cache.look(0));
-      const fill_sink::target to{&cache.view().entries[0], &cache.view().record_of(cache.load(0)), nullptr};
+      const fill_sink::target to{&cache.view().directory.entries[0], &cache.view().record_of(nullptr, cache.load(0)), nullptr};
       interrupted = single_step::interrupt(at, [&] { fill_sink::finish(to, outcome); }, [&] { cache.add(0, entry::one_pin); });
       ASSERT_EQ(interrupted ? 2u : 1u, entry::pins(cache.load(0))) << "instruction " << at;
       ASSERT_EQ(outcome.ok() ? line_state::valid : line_state::failed, entry::state(cache.load(0)));

@@ -21,12 +21,12 @@ class bare_cache {
       : media_(lines * line_bytes), entries_(lines), records_(frames, frame_record{frame_record::no_line, 0, 0}),
         frame_words_(frames * line_words) {
     view_.policy = policy;
-    view_.entries = entries_.data();
+    view_.directory.entries = entries_.data();
     view_.records = records_.data();
     view_.frames_base = reinterpret_cast<u64>(frame_words_.data());
     view_.datasets = &data_;
     view_.next_fresh = &next_fresh_;
-    view_.layout.place_bits = std::max(1u, ceil_log2(frames));
+    view_.directory.layout.place_bits = std::max(1u, ceil_log2(frames));
     view_.frames = frames;
     view_.line_shift = ceil_log2(line_bytes);
     view_.validates = true;
@@ -38,18 +38,27 @@ class bare_cache {
   bare_cache& operator=(bare_cache const&) = delete;
 
   view_type const& view() const { return view_; }
-  u64 load(u64 line) const { return device_ref<u64>(view_.entries[line]).load(acquire); }
+  u64 load(u64 line) const { return device_ref<u64>(view_.directory.entries[line]).load(acquire); }
   void add(u64 line, u64 to_word) { device_ref<u64>(entries_[line]).fetch_add(to_word, relaxed); }
   u64 count(counter which) { return device_ref<u64>(shard_.values[static_cast<u32>(which)]).load(relaxed); }
 
-  access_step look(u64 line, bool wide = false) const { return view_.look(data_, line_id{line}, wide); }
-  void unpin(u64 line) const { view_.unpin(line_id{line}); }
+  access_step look(u64 line, bool wide = false) const {
+    u64* entry = nullptr;
+    return view_.look(data_, line_id{line}, wide, entry);
+  }
+  access_step look_ahead(u64 line) const {
+    u64* entry = nullptr;
+    return view_.look_ahead(data_, line_id{line}, entry);
+  }
+  void reference(u64 line) const { view_.reference(view_.directory.find(line_id{line})); }
+  void unpin(u64 line) const { view_.unpin(view_.directory.entries + line); }
   /// Stores the bytes of a claimed line and publishes it, as a completion would.
   void fill(u64 line) {
     u64& word = entries_[line];
     const u64 e = device_ref<u64>(word).load(relaxed);
-    copy_into_frame(reinterpret_cast<void*>(view_.frame_address(e)), media_.bytes().data() + line * line_bytes, line_bytes);
-    fill_sink::finish({&word, &view_.record_of(e), nullptr}, {});
+    copy_into_frame(reinterpret_cast<void*>(view_.frame_address(nullptr, e)), media_.bytes().data() + line * line_bytes,
+                    line_bytes);
+    fill_sink::finish({&word, &view_.record_of(nullptr, e), nullptr}, {});
   }
   /// Brings a line in and pins it. False: no frame within a bounded number of searches.
   bool hold(u64 line) {
@@ -67,18 +76,17 @@ class bare_cache {
   }
   /// Whether a read of the frame that the entry `e` names gives word `k` of `line`. REQUIRES: a pin.
   bool holds_word(u64 line, u64 e, u64 k) const {
-    return load_piece(reinterpret_cast<u64 const*>(view_.frame_address(e)) + k) == stamp(line * line_words + k);
+    return load_piece(reinterpret_cast<u64 const*>(view_.frame_address(nullptr, e)) + k) == stamp(line * line_words + k);
   }
 
   /// Reads as array_view does. REQUIRES: Policy is clock_policy.
   line_reader reader() const {
     line_reader r;
-    r.entries = view_.entries;
+    r.directory = view_.directory;
     r.frames_base = view_.frames_base;
     r.cache = &view_;
-    r.layout = view_.layout;
     r.line_shift = view_.line_shift;
-    r.validates = true;
+    r.hit_word = line_reader::readable_word;
     return r;
   }
 

@@ -60,7 +60,7 @@ class cache_fixture {
       const u64 e = load(l);
       PENSTOCK_CHECK_EQ(report, 0, entry::pins(e));
       PENSTOCK_CHECK(report, entry::state(e) != line_state::filling);
-      if (entry::state(e) != line_state::empty) ++owners[cache_->view().layout.place(e)];
+      if (entry::state(e) != line_state::empty) ++owners[cache_->view().directory.layout.place(e)];
     }
     for (u32 n : owners) PENSTOCK_CHECK(report, n <= 1);
     const cache_stats stats = cache_->stats(0);
@@ -73,7 +73,7 @@ class cache_fixture {
 
  private:
   u64 lines() const { return ceil_div(shape_.media_bytes, shape_.line_bytes); }
-  u64 load(u64 line) const { return device_ref<u64>(cache_->view().entries[line]).load(acquire); }
+  u64 load(u64 line) const { return device_ref<u64>(cache_->view().directory.entries[line]).load(acquire); }
 
   cache_shape shape_;
   std::unique_ptr<line_cache> cache_;

@@ -25,7 +25,7 @@ class faulty_cache : public testing::Test {
   }
   line_cache& cache() { return fixture_->cache(); }
   line_cache_view const& view() { return fixture_->cache().view(); }
-  u64 entry_at(u64 line) { return device_ref<u64>(view().entries[line]).load(acquire); }
+  u64 entry_at(u64 line) { return device_ref<u64>(view().directory.entries[line]).load(acquire); }
   line_state state_of(u64 line) { return entry::state(entry_at(line)); }
 
   status read(u64 line, u64& word) {

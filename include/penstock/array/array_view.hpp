@@ -4,6 +4,7 @@
 #pragma once
 
 #include "penstock/array/line_reader.hpp"
+#include "penstock/array/span_reader.hpp"
 
 #include <type_traits>
 
@@ -32,23 +33,55 @@ class array_view {
 
   /// Over a dataset behind a cache; element 0 lies `origin` bytes in. REQUIRES: origin a multiple of alignof(T).
   PENSTOCK_FN array_view(line_reader const& reader, u64 origin, u64 elements)
-      : reader_(reader), origin_(origin), size_(elements) {}
+      : reader_(reader), origin_(reader.base + origin), size_(elements) {}
 
   PENSTOCK_FN u64 size() const { return size_; }
   PENSTOCK_FN bool is_resident() const { return resident_ != nullptr; }
   PENSTOCK_FN T const* resident() const { return resident_; }
   PENSTOCK_FN line_reader const& reader() const { return reader_; }
-  /// Position of element i in the dataset, bytes.
-  PENSTOCK_FN u64 offset_of(u64 i) const { return origin_ + i * sizeof(T); }
+  /// Address of element i in the cache's line space.
+  PENSTOCK_FN u64 address_of(u64 i) const { return origin_ + i * sizeof(T); }
 
   /// Element i, from wherever it is. REQUIRES: i < size().
   /// Errors: T{}; the first failure is latched and thrown by the host at the next synchronize.
-  PENSTOCK_FORCE_INLINE T operator[](u64 i) const {
+  PENSTOCK_FORCE_INLINE T operator[](u64 i) const { return read(i); }
+
+  /// The same, in an order that may be cheaper (core/read_order.hpp).
+  template <read_order Order = read_order::sound>
+  PENSTOCK_FORCE_INLINE T read(u64 i) const {
     if (resident_ != nullptr) return resident_[i];
     if constexpr (sizeof(T) == piece_bytes<T>) {
-      return std::bit_cast<T>(reader_.template read<piece_of<sizeof(T)>>(offset_of(i)));
+      return std::bit_cast<T>(reader_.template read<piece_of<sizeof(T)>, Order>(address_of(i)));
     } else {
       return read_in_pieces(i);
+    }
+  }
+
+  /// Calls use(i, element i) for `elements` elements from `first` on, each once, in some lane of the group: 16 bytes a load,
+  /// the directory asked once for many lines, all lines that are missing asked for before any is waited for. Collective. Cost:
+  /// per 16 bytes one load; per 4 KiB of a warp one look at the directory more. Errors:   as operator[]. REQUIRES: a group
+  /// without holes; elements of 1, 2, 4, 8 or 16 bytes; first + elements <= size().
+  template <thread_group G, class Use>
+  PENSTOCK_FN void read_span(G const& g, u64 first, u64 elements, Use const& use) const {
+    static_assert(sizeof(T) == piece_bytes<T>, "an element must lie on one line");
+    if (elements == 0) return;
+    const u64 origin = resident_ != nullptr ? reinterpret_cast<u64>(resident_) : origin_;
+    const u64 begin = origin + first * sizeof(T), end = begin + elements * sizeof(T);
+    const auto use_piece = [&](u64 address, piece16 piece) {
+      struct elements_of {
+        T of[sizeof(piece16) / sizeof(T)];
+      };
+      const auto all = std::bit_cast<elements_of>(piece);
+      PENSTOCK_UNROLL
+      for (u32 k = 0; k < sizeof(piece16) / sizeof(T); ++k) {
+        const u64 at = address + k * sizeof(T);
+        if (at >= begin && at < end) use((at - origin) / sizeof(T), all.of[k]);
+      }
+    };
+    if (resident_ != nullptr) {
+      read_resident_pieces<T>(g, begin, end, use_piece);
+    } else {
+      read_pieces(g, reader_, begin & ~15ull, (end + 15) & ~15ull, use_piece);
     }
   }
 
@@ -61,9 +94,9 @@ class array_view {
   template <thread_group G>
   PENSTOCK_FN void prefetch(G const& g, bool want, u64 i) const {
     if (resident_ != nullptr) return;
-    const u64 line = reader_.line_of(offset_of(i));
-    const bool absent = want && reader_.is_absent(line);
-    if (any(g.ballot(absent))) prefetch_line(g, *reader_.cache, reader_.dataset, absent, reader_.id_of(line));
+    const line_id line = reader_.line_of(address_of(i));
+    const bool absent = want && reader_.directory.glance(line).state() == line_state::empty;
+    if (any(g.ballot(absent))) prefetch_line(g, *reader_.cache, reader_.dataset, absent, line);
   }
 
  private:
@@ -74,7 +107,7 @@ class array_view {
       piece of[sizeof(T) / sizeof(piece)];
     } all;
     for (u64 k = 0; k < sizeof(T) / sizeof(piece); ++k) {
-      all.of[k] = reader_.template read<piece>(offset_of(i) + k * sizeof(piece));
+      all.of[k] = reader_.template read<piece>(address_of(i) + k * sizeof(piece));
     }
     return std::bit_cast<T>(all);
   }
@@ -128,32 +161,31 @@ class array_ref {
   using piece = piece_of<sizeof(T)>;
 
   PENSTOCK_FN bool try_read(u64 i, piece& read) {
-    const u64 offset = view_.offset_of(i);
-    const u64 line = reader_.line_of(offset);
+    const u64 address = view_.address_of(i);
+    const line_id line = reader_.line_of(address);
     tally_.bytes_asked += sizeof(T);
-    if (line == line_ && reader_.try_read(line, entry_, reader_.within(offset), read)) return true;
+    if (line == line_ && reader_.try_read(at_, reader_.within(address), read)) return true;
     // The reference moves.
-    const u64 e = reader_.load_entry(line);
+    at_ = reader_.directory.find(line);
     line_ = none;
-    if (!reader_.readable(e) || !reader_.try_read(line, e, reader_.within(offset), read)) return false;
+    if (!reader_.readable(at_) || !reader_.try_read(at_, reader_.within(address), read)) return false;
     ++tally_.hits;
-    reader_.cache->reference(reader_.id_of(line), e);
+    reader_.cache->reference(at_);
     line_ = line;
-    entry_ = e;
     return true;
   }
 
   template <thread_group G>
   PENSTOCK_FN piece read_slowly(G const& g, bool want, u64 i) {
-    return view_.reader().template read_slowly<piece>(g, want, view_.offset_of(i));
+    return view_.reader().template read_slowly<piece>(g, want, view_.address_of(i));
   }
 
-  static constexpr u64 none = ~0ull;
+  static constexpr line_id none{~0ull};
 
   array_view<T> const& view_;
   line_reader reader_;  ///< a copy whose address nobody is given, so that hits find it in registers
-  u64 line_ = none;
-  u64 entry_ = 0;
+  line_id line_ = none;
+  found_line at_;
   access_tally tally_;
 };
 
@@ -162,35 +194,51 @@ class array_ref {
 template <thread_group G>
 class pinned_line {
  public:
-  PENSTOCK_FN pinned_line(G const& g, line_cache_view const& cache, u32 dataset, line_id line)
-      : g_(g), cache_(cache), line_(line) {
-    line_request<G, line_cache_view> request(g, cache, dataset, true, line);
-    error_ = request.pin(frame_);
-    held_ = error_.ok() && request.leads();
-    if (request.hits() != 0) cache.datasets[dataset].counters.add(counter::hits, request.hits());
+  PENSTOCK_FN pinned_line(G const& g, line_reader const& reader, line_id line) : g_(g) {
+    held_ = pin_at_once(reader, line);
+    if (from_leader(g_, held_.frame) == 0) held_ = pin_slowly(g_, *reader.cache, reader.dataset, line);
+    if (held_.hits != 0) reader.counters().add(counter::hits, held_.hits);
   }
   pinned_line(pinned_line const&) = delete;
   pinned_line& operator=(pinned_line const&) = delete;
   PENSTOCK_FN ~pinned_line() {
     g_.sync();  // every lane's loads are done
-    if (held_) cache_.unpin(line_);
+    // Release: a load still on its way must not read the next tenant.
+    if (held_.entry != nullptr) device_ref<u64>(*held_.entry).fetch_sub(entry::one_pin, release);
   }
 
-  PENSTOCK_FN status error() const { return error_; }
+  PENSTOCK_FN status error() const { return held_.error; }
 
   /// The piece `at` bytes into the line. REQUIRES: error().ok(), aligned to its size.
   template <class Piece>
   PENSTOCK_FN Piece load(u64 at) const {
-    return load_piece(reinterpret_cast<Piece const*>(frame_ + at));
+    return load_piece(reinterpret_cast<Piece const*>(held_.frame + at));
   }
 
  private:
+  // A line that is there, the same for all: the leader's pin does. Frame 0: nothing was done. Whole warps only: of them there
+  // are too few to overflow the field between the addition and the look at what it was.
+  PENSTOCK_FN held_line pin_at_once(line_reader const& reader, line_id line) const {
+    held_line held;
+    if (size(g_) < 32 || any(g_.ballot(value(line) != from_leader(g_, value(line))))) return held;
+    if (is_leader(g_)) {
+      const found_line at = reader.directory.glance(line);
+      if (reader.hits(at)) {
+        const u64 old = device_ref<u64>(*at.entry).fetch_add(entry::one_pin, acquire);
+        if (entry::same(old, at.word) && entry::pins(old) < entry::most_pins) {
+          held = {at.entry, reader.frame_of(at), {}, 1};
+        } else {
+          device_ref<u64>(*at.entry).fetch_sub(entry::one_pin, relaxed);
+        }
+      }
+    }
+    held.frame = from_leader(g_, held.frame);
+    g_.sync();  // the leader's acquire is everyone's
+    return held;
+  }
+
   G g_;
-  line_cache_view const& cache_;
-  line_id line_;
-  status error_{};
-  u64 frame_ = 0;
-  bool held_ = false;
+  held_line held_;
 };
 
 /// Pins the line of element i of a view; lanes may name different lines, and get all of them or none.
@@ -199,8 +247,7 @@ class pinned_line {
 /// REQUIRES: a view over a cache.
 template <thread_group G, class T>
 PENSTOCK_FN pinned_line<G> pin(G const& g, array_view<T> const& view, u64 i) {
-  line_reader const& reader = view.reader();
-  return pinned_line<G>(g, *reader.cache, reader.dataset, reader.id_of(reader.line_of(view.offset_of(i))));
+  return pinned_line<G>(g, view.reader(), view.reader().line_of(view.address_of(i)));
 }
 
 }  // namespace penstock

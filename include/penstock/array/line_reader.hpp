@@ -5,81 +5,73 @@
 // for nothing.
 #pragma once
 
-#include "penstock/coalesce/line_request.hpp"
-#include "penstock/core/memory_access.hpp"
+#include "penstock/array/read_slowly.hpp"
+#include "penstock/core/read_order.hpp"
 #include "penstock/group/this_group.hpp"
 
 namespace penstock {
 
 /// How a kernel reaches the bytes of one dataset through a cache. Trivially copyable; the fields that a hit needs are copies.
+///
+/// Positions are addresses in the cache's line space: `base` + offset in the dataset, so that the line's number is one shift
+/// away.
 struct line_reader {
-  u64* entries = nullptr;  ///< of the dataset's first line
+  directory_view directory;
   u64 frames_base = 0;
-  line_cache_view const* cache = nullptr;
-  u64 first_line = 0;
-  entry_layout layout;
+  u64 base = 0;                            ///< address of the dataset's first byte
+  line_cache_view const* cache = nullptr;  ///< for all but hits
+  u64 zero = 0;                            ///< a zero that the compiler does not know of
+  u32 hit_word = never;                    ///< what the low bits of an entry are that may be read without a pin
   u32 line_shift = 0;
   u32 dataset = 0;
-  bool validates = false;
 
-  PENSTOCK_FN u64 line_of(u64 offset) const { return offset >> line_shift; }
-  PENSTOCK_FN u64 within(u64 offset) const { return offset & ((1ull << line_shift) - 1); }
-  PENSTOCK_FN line_id id_of(u64 line) const { return line_id{first_line + line}; }
+  /// State and referenced bit: a line that is not referenced yet takes the slow way, which sets it.
+  static constexpr u32 hit_mask = 3u | static_cast<u32>(entry::referenced_bit);
+  static constexpr u32 readable_word = static_cast<u32>(line_state::valid) | static_cast<u32>(entry::referenced_bit);
+  /// Versions too short for reads without a pin on this executor.
+  static constexpr u32 never = ~0u;
+
+  PENSTOCK_FN line_id line_of(u64 address) const { return line_id{address >> line_shift}; }
+  PENSTOCK_FN u64 within(u64 address) const { return address & ((1ull << line_shift) - 1); }
+  PENSTOCK_FN u64 line_bytes() const { return 1ull << line_shift; }
   PENSTOCK_FN counter_set_view const& counters() const { return cache->datasets[dataset].counters; }
-  PENSTOCK_FN u64 frame_of(u64 e) const { return frames_base + (layout.place(e) << line_shift); }
+  PENSTOCK_FN u64 frame_of(found_line at) const { return frames_base + (directory.frame_of(at.entry, at.word) << line_shift); }
 
-  /// Whether `e` allows to read its frame without a pin.
-  PENSTOCK_FN bool readable(u64 e) const { return entry::state(e) == line_state::valid && validates; }
+  /// Whether what R1 gave allows to read the frame without a pin.
+  PENSTOCK_FN bool readable(found_line at) const { return at.state() == line_state::valid && hit_word != never; }
+  /// The same, and nothing else is to be done: the line is referenced.
+  PENSTOCK_FN bool hits(found_line at) const { return (static_cast<u32>(at.word) & hit_mask) == hit_word; }
 
-  PENSTOCK_FN u64 load_entry(u64 line) const { return device_ref<u64>(entries[line]).load(acquire); }  // R1
-
-  /// Neither in a frame nor on its way there, at a glance.
-  PENSTOCK_FN bool is_absent(u64 line) const {
-    return entry::state(device_ref<u64>(entries[line]).load(relaxed)) == line_state::empty;
-  }
-
-  /// R2 to R4 against the entry `e` that R1 gave. False: nothing was learned.
-  template <class Piece>
-  PENSTOCK_FN bool try_read(u64 line, u64 e, u64 at, Piece& piece) const {
-    const Piece read = load_piece(reinterpret_cast<Piece const*>(frame_of(e) + at));
-    order_read_before_recheck();
-    if (!entry::same(e, device_ref<u64>(entries[line]).load(relaxed))) return false;
+  /// R2 to R4 of one piece against what R1 gave. False: nothing was learned.
+  template <read_order Order = read_order::sound, class Piece>
+  PENSTOCK_FN bool try_read(found_line at, u64 within_line, Piece& piece) const {
+    const Piece read = load_piece_in_order<Order>(reinterpret_cast<Piece const*>(frame_of(at) + within_line));
+    const u64 nothing = order_recheck_after<Order>(fold(read), zero);
+    if (!unchanged(at, nothing)) return false;
     piece = read;
     return true;
   }
 
-  /// The piece at `offset`. REQUIRES: aligned to its size.
-  /// Cost:   hit: three loads. Miss: one command, and waits for it.
-  /// Errors: Piece{}; the first one is latched in the cache's fault slot.
-  template <class Piece>
-  PENSTOCK_FORCE_INLINE Piece read(u64 offset) const {
-    const u64 line = line_of(offset);
-    const u64 e = load_entry(line);
-    Piece piece{};
-    if (readable(e) && (e & entry::referenced_bit) != 0 && try_read(line, e, within(offset), piece)) return piece;
-    return read_slowly<Piece>(this_group(), true, offset);
+  /// R4.
+  PENSTOCK_FN bool unchanged(found_line at, u64 nothing = 0) const {
+    return entry::same(at.word, device_ref<u64>(at.entry[nothing]).load(relaxed));
   }
 
-  /// Everything but an undisturbed hit: sets the referenced bit, tries again, takes a pin, fills. Collective; lanes that want
-  /// nothing help the others: a line that came through a bounce buffer is copied by all of the group.
-  template <class Piece, thread_group G>
-  PENSTOCK_COLD Piece read_slowly(G const& g, bool want, u64 offset) const {
-    const u64 line = line_of(offset);
+  /// The piece at `address`. REQUIRES: aligned to its size.
+  /// Cost:   hit: three loads. Miss: one command, and waits for it.
+  /// Errors: Piece{}; the first one is latched in the cache's fault slot.
+  template <class Piece, read_order Order = read_order::sound>
+  PENSTOCK_FORCE_INLINE Piece read(u64 address) const {
+    const found_line at = directory.find<Order>(line_of(address));
     Piece piece{};
-    bool todo = want;
-    for (u32 attempt = 0; todo && attempt < 3; ++attempt) {
-      const u64 e = load_entry(line);
-      if (!readable(e)) break;
-      cache->reference(id_of(line), e);
-      todo = !try_read(line, e, within(offset), piece);
-      if (todo) counters().add(counter::retries, 1);
-    }
-    if (!any(g.ballot(todo))) return piece;
-    const status outcome = read_line(g, *cache, dataset, todo, id_of(line), [&](u64 frame) {
-      piece = load_piece(reinterpret_cast<Piece const*>(frame + within(offset)));
-    });
-    if (!outcome.ok()) cache->latch(outcome, dataset, offset);
-    return piece;
+    if (hits(at) && try_read<Order>(at, within(address), piece)) return piece;
+    return read_slowly<Piece>(this_group(), true, address);
+  }
+
+  /// Everything but an undisturbed hit. Collective; lanes that want nothing help the others.
+  template <class Piece, thread_group G>
+  PENSTOCK_FN Piece read_slowly(G const& g, bool want, u64 address) const {
+    return first_bytes<Piece>(penstock::read_slowly(g, *cache, dataset, want, address, sizeof(Piece)));
   }
 };
 

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "penstock/cache/clock_policy.hpp"
-#include "penstock/cache/entry.hpp"
+#include "penstock/cache/directory.hpp"
 #include "penstock/cache/fill_sink.hpp"
 #include "penstock/cache/frame_record.hpp"
 #include "penstock/core/counters.hpp"
@@ -47,7 +47,7 @@ template <replacement_policy Policy = clock_policy>
 struct basic_line_cache_view {
   using queue_pair = queue_pair_view<fill_sink>;
 
-  u64* entries = nullptr;           ///< [lines of all datasets]
+  directory_view directory;
   frame_record* records = nullptr;  ///< [frames]
   u64 frames_base = 0;              ///< address of frame 0
   u64 prp_lists = 0;                ///< address of the frames' PRP lists, `prp_list_stride` each; 0 where none is needed
@@ -57,7 +57,6 @@ struct basic_line_cache_view {
   u32* prefetches_in_flight = nullptr;  ///< [prefetch_shards]
   fault_slot* fault = nullptr;
   Policy policy;
-  entry_layout layout;
   u64 patience_ns = 0;  ///< how long one access may wait in all
   u32 frames = 0;
   u32 line_shift = 0;
@@ -66,37 +65,39 @@ struct basic_line_cache_view {
   u32 prefetch_limit = 0;   ///< in flight per shard
   bool validates = false;   ///< versions are long enough for reads without a pin on this executor
 
-  PENSTOCK_FN u64& entry_of(line_id line) const { return entries[value(line)]; }
   PENSTOCK_FN u64 line_bytes() const { return 1ull << line_shift; }
-  PENSTOCK_FN u64 frame_address(u64 e) const { return frames_base + (layout.place(e) << line_shift); }
-  PENSTOCK_FN frame_record& record_of(u64 e) const { return records[layout.place(e)]; }
+  PENSTOCK_FN u64 frame_address(u64 const* entry, u64 word) const {
+    return frames_base + (directory.frame_of(entry, word) << line_shift);
+  }
+  PENSTOCK_FN frame_record& record_of(u64 const* entry, u64 word) const { return records[directory.frame_of(entry, word)]; }
 
-  /// Takes a pin on a valid or filling line, or claims an empty or failed one. `wide`: the caller is a whole warp's leader.
-  PENSTOCK_FN access_step look(dataset_view const& data, line_id line, bool wide) const {
-    u64& word = entry_of(line);
-    const u64 e = device_ref<u64>(word).load(acquire);
-    switch (entry::state(e)) {
-      case line_state::valid: return pin_valid(word, e, wide);
-      case line_state::filling: return join(word, e, wide);
-      case line_state::empty: return claim(data, line, word, e, 1);
-      case line_state::failed: return claim(data, line, word, e, 1);
+  /// Takes a pin on a valid or filling line, or claims an empty or failed one; `entry` is then the one that holds pin or claim.
+  /// `wide`: the caller is a whole warp's leader.
+  PENSTOCK_FN access_step look(dataset_view const& data, line_id line, bool wide, u64*& entry) const {
+    const found_line at = directory.find(line);
+    entry = at.entry;
+    switch (at.state()) {
+      case line_state::valid: return pin_valid(*at.entry, at.word, wide);
+      case line_state::filling: return join(*at.entry, at.word, wide);
+      case line_state::empty: return claim(data, line, *at.entry, at.word, 1);
+      case line_state::failed: return claim(data, line, *at.entry, at.word, 1);
     }
     return access_step::again;
   }
 
   /// Claims an empty line without a pin, for a prefetch. `claimed`, `no_frame`, or `again` where there is nothing to do.
-  PENSTOCK_FN access_step look_ahead(dataset_view const& data, line_id line) const {
-    u64& word = entry_of(line);
-    const u64 e = device_ref<u64>(word).load(acquire);
-    return entry::state(e) == line_state::empty ? claim(data, line, word, e, 0) : access_step::again;
+  PENSTOCK_FN access_step look_ahead(dataset_view const& data, line_id line, u64*& entry) const {
+    const found_line at = directory.find(line);
+    entry = at.entry;
+    return at.state() == line_state::empty ? claim(data, line, *at.entry, at.word, 0) : access_step::again;
   }
 
   /// Gives back a pin after reads. Release: a load still on its way must not read the next tenant.
-  PENSTOCK_FN void unpin(line_id line) const { device_ref<u64>(entry_of(line)).fetch_sub(entry::one_pin, release); }
+  PENSTOCK_FN void unpin(u64* entry) const { device_ref<u64>(*entry).fetch_sub(entry::one_pin, release); }
 
   /// The line was used: it gets a second turn of the clock.
-  PENSTOCK_FN void reference(line_id line, u64 seen) const {
-    if ((seen & entry::referenced_bit) == 0) device_ref<u64>(entry_of(line)).fetch_or(entry::referenced_bit, relaxed);
+  PENSTOCK_FN void reference(found_line at) const {
+    if ((at.word & entry::referenced_bit) == 0) device_ref<u64>(*at.entry).fetch_or(entry::referenced_bit, relaxed);
   }
 
   /// The Read command that fills a claimed line, and the queue pair it goes to.
@@ -106,9 +107,8 @@ struct basic_line_cache_view {
     u32 queue;
   };
 
-  PENSTOCK_FN fill make_fill(dataset_view const& data, line_id line, u32* in_flight) const {
-    u64& word = entry_of(line);
-    const u64 e = device_ref<u64>(word).load(relaxed);
+  PENSTOCK_FN fill make_fill(dataset_view const& data, line_id line, u64* entry, u32* in_flight) const {
+    const u64 frame = directory.frame_of(entry, device_ref<u64>(*entry).load(relaxed));
     const u32 ordinal = executor_ordinal();
     const u64 offset = (value(line) - data.first_line) << line_shift;
     // The line's number, too, spreads over replicas: else one thread would ask one member for everything.
@@ -119,18 +119,17 @@ struct basic_line_cache_view {
     const u32 blocks = static_cast<u32>((bytes + (1ull << member.block_shift) - 1) >> member.block_shift);
     f.command.command =
         nvme::transfer_command(nvme::opcode::read, member.namespace_id, lba{value(where.offset) >> member.block_shift}, blocks);
-    f.command.address = frame_address(e);
-    f.command.prp_list = prp_lists + layout.place(e) * prp_list_stride;
+    f.command.address = frames_base + (frame << line_shift);
+    f.command.prp_list = prp_lists + frame * prp_list_stride;
     f.command.bytes = blocks << member.block_shift;
-    f.target = {&word, &record_of(e), in_flight};
+    f.target = {entry, &records[frame], in_flight};
     f.queue = member.first_queue + ordinal % member.queues;
     return f;
   }
 
   /// A claim whose command could not be submitted: told to all who wait, as a failed fill is.
-  PENSTOCK_FN void fail_claim(line_id line, status why, u32* in_flight) const {
-    u64& word = entry_of(line);
-    fill_sink::finish({&word, &record_of(device_ref<u64>(word).load(relaxed)), in_flight}, why);
+  PENSTOCK_FN void fail_claim(u64* entry, status why, u32* in_flight) const {
+    fill_sink::finish({entry, &record_of(entry, device_ref<u64>(*entry).load(relaxed)), in_flight}, why);
   }
 
   /// Keeps the first fault. Cost: one load when there was one already.
@@ -192,7 +191,7 @@ struct basic_line_cache_view {
     if (!entry::at_rest(e)) return access_step::again;
     const bool keeps_frame = entry::state(e) == line_state::failed;
     u64 expected = e;
-    if (!device_ref<u64>(word).compare_exchange_strong(expected, layout.claimed(e, pins), acq_rel, relaxed)) {
+    if (!device_ref<u64>(word).compare_exchange_strong(expected, directory.layout.claimed(e, pins), acq_rel, relaxed)) {
       return access_step::again;
     }
     if (keeps_frame) {
@@ -229,12 +228,12 @@ struct basic_line_cache_view {
   PENSTOCK_FN bool evict(u32 frame) const {
     const u64 owner = records[frame].load_line();
     if (owner == frame_record::no_line) return false;
-    u64& word = entries[owner];
+    u64& word = directory.entries[owner];
     u64 e = device_ref<u64>(word).load(acquire);
     const line_state now = entry::state(e);
-    const bool holds_it = (now == line_state::valid || now == line_state::failed) && layout.place(e) == frame;
+    const bool holds_it = (now == line_state::valid || now == line_state::failed) && directory.layout.place(e) == frame;
     if (!holds_it || !entry::at_rest(e) || policy.spares(word, e)) return false;
-    return device_ref<u64>(word).compare_exchange_strong(e, layout.evicted(e), acq_rel, relaxed);
+    return device_ref<u64>(word).compare_exchange_strong(e, directory.layout.evicted(e), acq_rel, relaxed);
   }
 };
 

@@ -41,7 +41,7 @@ class line_request {
       }
       g_.sync();
       if (phase_ == phase::pinned) {
-        cache_.unpin(line_);
+        cache_.unpin(entry_);
         phase_ = phase::over;
       }
       if (!any(g_.ballot(todo_))) return outcome;
@@ -69,6 +69,8 @@ class line_request {
   }
 
   PENSTOCK_FN bool leads() const { return leads_; }
+  /// The entry that holds the pin of this lane and its peers, after `pin`. REQUIRES: leads().
+  PENSTOCK_FN u64* entry() const { return entry_; }
   /// Line requests of this lane that found their line in a frame at first look.
   PENSTOCK_FN u64 hits() const { return hits_; }
 
@@ -81,7 +83,7 @@ class line_request {
   PENSTOCK_FN void advance() {
     bool claimed = false;
     short_of_frames_ = false;
-    if (phase_ == phase::looking) claimed = take(cache_.look(data_, line_, size(g_) >= 32));
+    if (phase_ == phase::looking) claimed = take(cache_.look(data_, line_, size(g_) >= 32, entry_));
     submit(claimed);
     if (phase_ == phase::filling) check_fill();
   }
@@ -117,25 +119,25 @@ class line_request {
   PENSTOCK_FN void submit(bool claimed) {
     if (!any(g_.ballot(claimed))) return;
     typename Cache::fill fill{};
-    if (claimed) fill = cache_.make_fill(data_, line_, nullptr);
+    if (claimed) fill = cache_.make_fill(data_, line_, entry_, nullptr);
     const status outcome = submit_fills(g_, cache_, data_, claimed, fill);
-    if (claimed && !outcome.ok()) cache_.fail_claim(line_, outcome, nullptr);
+    if (claimed && !outcome.ok()) cache_.fail_claim(entry_, outcome, nullptr);
   }
 
   PENSTOCK_FN void check_fill() {
-    const u64 e = device_ref<u64>(cache_.entry_of(line_)).load(acquire);
+    const u64 e = device_ref<u64>(*entry_).load(acquire);
     switch (entry::state(e)) {
       case line_state::filling: return;
       case line_state::valid: phase_ = phase::pinned; return;
-      case line_state::failed: fail(cache_.record_of(e).load_failure()); return;
+      case line_state::failed: fail(cache_.record_of(entry_, e).load_failure()); return;
       case line_state::empty: break;  // undone: whoever claimed it found no frame
     }
-    cache_.unpin(line_);
+    cache_.unpin(entry_);
     phase_ = phase::looking;
   }
 
   PENSTOCK_FN void fail(status why) {
-    if (phase_ == phase::filling) cache_.unpin(line_);
+    if (phase_ == phase::filling) cache_.unpin(entry_);
     data_.counters.add(counter::errors, 1);
     error_ = why;
     phase_ = phase::failed;
@@ -143,11 +145,11 @@ class line_request {
 
   PENSTOCK_FN void give_back() {
     if (phase_ != phase::pinned && phase_ != phase::filling) return;
-    cache_.unpin(line_);
+    cache_.unpin(entry_);
     phase_ = phase::looking;
   }
 
-  PENSTOCK_FN u64 frame_address() const { return cache_.frame_address(device_ref<u64>(cache_.entry_of(line_)).load(relaxed)); }
+  PENSTOCK_FN u64 frame_address() const { return cache_.frame_address(entry_, device_ref<u64>(*entry_).load(relaxed)); }
 
   /// 0: nothing yet; else a frame's address, or the failure that took its place.
   PENSTOCK_FN u64 make_report() const {
@@ -171,8 +173,9 @@ class line_request {
   // Why a line could not be had in time. A failed line that is still held (its frame is in quarantine) tells its own status.
   PENSTOCK_FN status why_not() const {
     if (pins_exhausted_) return make_status(failure::pin_limit);
-    const u64 e = device_ref<u64>(cache_.entry_of(line_)).load(acquire);
-    return entry::state(e) == line_state::failed ? cache_.record_of(e).load_failure() : make_status(failure::no_frame);
+    const found_line at = cache_.directory.find(line_);
+    return at.state() == line_state::failed ? cache_.record_of(at.entry, at.word).load_failure()
+                                            : make_status(failure::no_frame);
   }
 
   // Alternately the queue that has the command of a line this group waits for (E12: it may be anybody's), and one after another
@@ -183,7 +186,7 @@ class line_request {
     if (any(waiting) && ((round_ & 1u) != 0 || last_look_)) {
       u64 command = 0;
       if (phase_ == phase::filling) {
-        command = cache_.record_of(device_ref<u64>(cache_.entry_of(line_)).load(relaxed)).load_command();
+        command = cache_.record_of(entry_, device_ref<u64>(*entry_).load(relaxed)).load_command();
       }
       command = g_.shfl(command, lowest(waiting));
       auto const& queue = cache_.queues[command >> 16];
@@ -203,6 +206,7 @@ class line_request {
   Cache const& cache_;
   dataset_view const& data_;
   line_id line_;
+  u64* entry_ = nullptr;  ///< the one that holds this lane's pin or claim, once it has one
   backoff wait_;
   mask peers_;
   phase phase_ = phase::over;
@@ -237,7 +241,7 @@ PENSTOCK_FN status submit_fills(G const& g, Cache const& cache, dataset_view con
   return outcome;
 }
 
-/// Reads under a pin, in a function of its own so that the caller's hit path stays short.
+/// Calls use(frame address) once in each lane that wants a line, under a pin, and tells how that went. Collective.
 template <thread_group G, class Cache, class Use>
 PENSTOCK_COLD status read_line(G const& g, Cache const& cache, u32 dataset, bool want, line_id line, Use const& use) {
   return line_request<G, Cache>(g, cache, dataset, want, line).read(use);
@@ -247,24 +251,24 @@ PENSTOCK_COLD status read_line(G const& g, Cache const& cache, u32 dataset, bool
 /// free frame is left alone, and so is everything beyond the limit of prefetches in flight.
 /// Collective: one line per lane that wants one.
 template <thread_group G, class Cache>
-PENSTOCK_COLD void prefetch_line(G const& g, Cache const& cache, u32 dataset, bool want, line_id line) {
+PENSTOCK_COLD void prefetch_line(G g, Cache const& cache, u32 dataset, bool want, line_id line) {
   dataset_view const& data = cache.datasets[dataset];
   const auto peers = g.match_any(want ? value(line) : ~0ull);
   u32& in_flight = cache.prefetches_in_flight[executor_ordinal() & (cache.prefetch_shards - 1)];
   bool claimed = false;
-  if (want && lowest(peers) == g.rank() &&
-      entry::state(device_ref<u64>(cache.entry_of(line)).load(relaxed)) == line_state::empty) {
+  u64* entry = nullptr;
+  if (want && lowest(peers) == g.rank() && cache.directory.glance(line).state() == line_state::empty) {
     if (device_ref<u32>(in_flight).fetch_add(1, relaxed) < cache.prefetch_limit) {
-      claimed = cache.look_ahead(data, line) == access_step::claimed;
+      claimed = cache.look_ahead(data, line, entry) == access_step::claimed;
     }
     if (!claimed) device_ref<u32>(in_flight).fetch_sub(1, relaxed);
   }
   if (!any(g.ballot(claimed))) return;
   typename Cache::fill fill{};
-  if (claimed) fill = cache.make_fill(data, line, &in_flight);
+  if (claimed) fill = cache.make_fill(data, line, entry, &in_flight);
   const status outcome = submit_fills(g, cache, data, claimed, fill);
   if (claimed) data.counters.add(counter::prefetches, 1);
-  if (claimed && !outcome.ok()) cache.fail_claim(line, outcome, &in_flight);
+  if (claimed && !outcome.ok()) cache.fail_claim(entry, outcome, &in_flight);
 }
 
 }  // namespace penstock

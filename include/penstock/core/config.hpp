@@ -24,14 +24,23 @@
 #define PENSTOCK_COMPILED_BY_NVCC 0
 #endif
 
+/// 1 where functions of the library come compiled instead of being instantiated here: relocatable device code.
+#if defined(__CUDACC_RDC__)
+#define PENSTOCK_SEPARATE_DEVICE_CODE 1
+#else
+#define PENSTOCK_SEPARATE_DEVICE_CODE 0
+#endif
+
 #if defined(__CUDA_ARCH__)
 #define PENSTOCK_ON_DEVICE 1
 #else
 #define PENSTOCK_ON_DEVICE 0
 #endif
 
-#if defined(__CUDACC__)
+#if PENSTOCK_ON_DEVICE
 #define PENSTOCK_UNROLL _Pragma("unroll")
+#elif defined(__CUDACC__)
+#define PENSTOCK_UNROLL
 #else
 #define PENSTOCK_UNROLL _Pragma("GCC unroll 32")
 #endif

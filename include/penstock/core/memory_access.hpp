@@ -60,6 +60,15 @@ PENSTOCK_FN inline T load_piece(T const* p) {
 #endif
 }
 
+#if PENSTOCK_ON_DEVICE
+/// The same with acquire, for the order `address` of a validated read; up to 8 bytes.
+template <class T>
+__device__ inline T load_piece_acquire(T const* p) {
+  static_assert(sizeof(T) <= 8, "there is no acquire of 16 bytes");
+  return device_ref<T>(*const_cast<T*>(p)).load(acquire);
+}
+#endif
+
 /// Copies a bounce buffer (shared with a controller) into a frame. Collective in effect: member `index` of `width` copies its
 /// share of 16-byte pieces, eight loads in flight. REQUIRES: bytes a multiple of 16, both addresses aligned to 16.
 PENSTOCK_FN inline void copy_bounce_to_frame(u64 frame, u64 bounce, u32 bytes, u32 index, u32 width) {

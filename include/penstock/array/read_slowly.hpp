@@ -1,0 +1,88 @@
+// What stands behind every read: all but an undisturbed hit. Sets the referenced bit, tries again, takes a pin, fills, waits.
+//
+// These are the functions that a kernel calls rather than inlines. A kernel needs as many registers as the hungriest function
+// that it calls; so in programs with relocatable device code (nvcc -rdc=true) they come compiled, with a register cap of their
+// own, from the library penstock (src/device). In a program of one translation unit they are instantiated there, and the
+// kernel takes their registers.
+#pragma once
+
+#include "penstock/coalesce/line_request.hpp"
+#include "penstock/core/memory_access.hpp"
+#include "penstock/group/warp.hpp"
+
+namespace penstock {
+
+/// A piece of 1 to 16 bytes out of the low bytes of one of 16.
+template <class Piece>
+PENSTOCK_FN Piece first_bytes(piece16 of) {
+  if constexpr (sizeof(Piece) == 16) {
+    return std::bit_cast<Piece>(of);
+  } else {
+    return static_cast<Piece>(of.low);
+  }
+}
+
+/// Loads a piece of a run-time size, into the low bytes.
+PENSTOCK_FN inline piece16 load_piece_of(u64 address, u32 bytes) {
+  switch (bytes) {
+    case 1: return {load_piece(reinterpret_cast<u8 const*>(address)), 0};
+    case 2: return {load_piece(reinterpret_cast<u16 const*>(address)), 0};
+    case 4: return {load_piece(reinterpret_cast<u32 const*>(address)), 0};
+    case 8: return {load_piece(reinterpret_cast<u64 const*>(address)), 0};
+    default: return load_piece(reinterpret_cast<piece16 const*>(address));
+  }
+}
+
+/// The piece of `bytes` (1, 2, 4, 8 or 16) at `address` in the cache's line space, for each lane that wants one; the others
+/// help: a line that came through a bounce buffer is copied by all of the group. Collective.
+/// Errors: zeros; the first one is latched in the cache's fault slot.
+template <thread_group G, class Cache>
+PENSTOCK_COLD piece16 read_slowly(G g, Cache const& cache, u32 dataset, bool want, u64 address, u32 bytes) {
+  const line_id line{address >> cache.line_shift};
+  const u64 within = address & (cache.line_bytes() - 1);
+  dataset_view const& data = cache.datasets[dataset];
+  piece16 piece{};
+  bool todo = want;
+  for (u32 attempt = 0; todo && attempt < 3; ++attempt) {
+    const found_line at = cache.directory.find(line);
+    if (at.state() != line_state::valid || !cache.validates) break;
+    cache.reference(at);
+    const piece16 read = load_piece_of(cache.frame_address(at.entry, at.word) + within, bytes);
+    order_read_before_recheck();
+    todo = !entry::same(at.word, device_ref<u64>(*at.entry).load(relaxed));
+    if (todo) data.counters.add(counter::retries, 1);
+    if (!todo) piece = read;
+  }
+  if (!any(g.ballot(todo))) return piece;
+  const status outcome =
+      read_line(g, cache, dataset, todo, line, [&](u64 frame) { piece = load_piece_of(frame + within, bytes); });
+  if (!outcome.ok()) cache.latch(outcome, dataset, address - (data.first_line << cache.line_shift));
+  return piece;
+}
+
+/// What a group holds of a line.
+struct held_line {
+  u64* entry = nullptr;  ///< of the line, in the lane that holds the pin; null in others
+  u64 frame = 0;         ///< address; valid while the pin is held
+  status error{};
+  u32 hits = 0;
+};
+
+/// Pins the lines of a group: see line_request::pin. Collective.
+template <thread_group G, class Cache>
+PENSTOCK_COLD held_line pin_slowly(G g, Cache const& cache, u32 dataset, line_id line) {
+  line_request<G, Cache> request(g, cache, dataset, true, line);
+  held_line held;
+  held.error = request.pin(held.frame);
+  held.hits = static_cast<u32>(request.hits());
+  if (held.error.ok() && request.leads()) held.entry = request.entry();
+  return held;
+}
+
+#if PENSTOCK_SEPARATE_DEVICE_CODE
+extern template PENSTOCK_FN piece16 read_slowly(warp, line_cache_view const&, u32, bool, u64, u32);
+extern template PENSTOCK_FN held_line pin_slowly(warp, line_cache_view const&, u32, line_id);
+extern template PENSTOCK_FN void prefetch_line(warp, line_cache_view const&, u32, bool, line_id);
+#endif
+
+}  // namespace penstock

@@ -1,0 +1,57 @@
+// How the four steps of a validated read are kept in order (PROTOCOLS.md §2): R1 loads the entry, R2 the piece, R3 keeps R4
+// behind R2, R4 loads the entry again.
+#pragma once
+
+#include "penstock/core/memory_access.hpp"
+
+namespace penstock {
+
+/// All but `sound` are for CUDA hardware that never loads from an address that it guessed (PROTOCOLS.md §2, "Cheaper orders");
+/// on a CPU they are `sound`.
+enum class read_order {
+  sound,    ///< R1 acquire, a fence between R2 and R4
+  address,  ///< R1 relaxed, R2 acquire: from R1 to R2 there is the address that R2 needs R1 for. Pieces of up to 8 bytes
+  data,     ///< nothing stronger than relaxed: R4's address is made from what R2 read, as R2's is from R1
+};
+
+/// R1.
+template <read_order Order>
+PENSTOCK_FN u64 load_entry(u64& entry) {
+#if PENSTOCK_ON_DEVICE
+  if constexpr (Order != read_order::sound) return device_ref<u64>(entry).load(relaxed);
+#endif
+  return device_ref<u64>(entry).load(acquire);
+}
+
+/// R2.
+template <read_order Order, class T>
+PENSTOCK_FN T load_piece_in_order(T const* p) {
+#if PENSTOCK_ON_DEVICE
+  if constexpr (Order == read_order::address) return load_piece_acquire(p);
+#endif
+  return load_piece(p);
+}
+
+/// A word that depends on every byte of a piece.
+template <class T>
+PENSTOCK_FN u64 fold(T const& piece) {
+  if constexpr (sizeof(T) == 16) {
+    const auto whole = std::bit_cast<piece16>(piece);
+    return whole.low ^ whole.high;
+  } else {
+    return static_cast<u64>(piece);
+  }
+}
+
+/// R3. What it returns is added to the index of R4's address: 0, but only the launch knows that. `zero` is a zero that the
+/// compiler can't see; `read` is made of all that R2 read.
+template <read_order Order>
+PENSTOCK_FN u64 order_recheck_after([[maybe_unused]] u64 read, [[maybe_unused]] u64 zero) {
+  if constexpr (Order == read_order::sound) order_read_before_recheck();
+#if PENSTOCK_ON_DEVICE
+  if constexpr (Order == read_order::data) return read & zero;
+#endif
+  return 0;
+}
+
+}  // namespace penstock
