@@ -2,10 +2,10 @@
 //
 //   bfs_benchmark GRAPH FOLDER CACHE_MIB EXECUTOR direct|cached RESULTS.jsonl [REPEATS] [LINE] [QUEUE_DEPTH]
 #include "apps/bfs/bfs.hpp"
+#include "apps/bench/measurement.hpp"
 #include "apps/graph/csr_builder.hpp"
 #include "apps/graph/folder_writer.hpp"
 #include "apps/graph/generator.hpp"
-#include "harness/json_line.hpp"
 
 #include <cstdlib>
 #include <exception>
@@ -55,7 +55,7 @@ int measure(int count, char** words) {
   options.verify = true;
   make_graph(text, folder);
 
-  benchmarks::measurement m;
+  bench::measurement m;
   apps::bfs_result last;
   m.baseline = "edges in the executor's memory";
   for (int k = 0; k < repeats; ++k) {
@@ -101,9 +101,9 @@ int measure(int count, char** words) {
                {"file_rss_bytes", static_cast<double>(last.file_rss_bytes)},
                {"verify_seconds", last.verify_seconds},
                {"load_seconds", last.load_seconds}};
-  m.machine = benchmarks::describe_host();
+  m.machine = bench::describe_host();
   m.machine["device"] = last.device;
-  benchmarks::write_line(m, results);
+  bench::write_line(m, results);
   return 0;
 }
 

@@ -6,7 +6,7 @@ namespace penstock::apps {
 
 template <class Id>
 void launch_level_cuda(executor& on, bfs_level<Id> const& level, u64 most_groups) {
-  launch<bfs_group_width>(on, level.runs(), level, most_groups);
+  launch<bfs_group_width>(on, level.runs(), level, {.groups = most_groups});
 }
 
 template <class Id>

@@ -11,7 +11,7 @@ void run_random_lines_cpu(executor& on, u64 items, random_lines const& body) {
 
 #if !defined(PENSTOCK_HAS_CUDA)
 void run_random_lines_cuda(executor& on, u64 items, random_lines const& body, u64 most_groups) {
-  launch<32>(on, items, body, most_groups);  // refuses: built without nvcc
+  launch<32>(on, items, body, {.groups = most_groups});  // refuses: built without nvcc
 }
 #endif
 

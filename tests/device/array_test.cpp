@@ -91,6 +91,21 @@ TEST(array, references_follow_their_index) {
   }
 }
 
+TEST(array, spans_hold_each_element_once) {
+  for (const u64 frames : {8u, 128u}) {
+    for (const bool bounce : {false, true}) {
+      stored_bytes bytes({.frames = frames, .media_bytes = 1 << 15, .bounce = bounce});
+      run_everywhere(spans_body<u64>{bytes.resident<u64>(0, 4096), bytes.cache().array<u64>(0, 0, 4096), 4}, few);
+      run_everywhere(spans_body<u8>{bytes.resident<u8>(3, 32000), bytes.cache().array<u8>(0, 3, 32000), 4},
+                     {.lone_threads = 2, .warps = 1, .partitions = 1});
+      run_everywhere(
+          spans_body<wide_element>{bytes.resident<wide_element>(16, 2000), bytes.cache().array<wide_element>(0, 16, 2000), 4},
+          {.lone_threads = 2, .warps = 1, .partitions = 0});
+      bytes.cache().check_faults();
+    }
+  }
+}
+
 TEST(array, a_reference_counts_what_it_reads) {
   stored_bytes bytes({.frames = 128, .media_bytes = 1 << 15});  // 64 lines of 64 words
   const array_view<u64> words = bytes.cache().array<u64>(0, 0, 4096);

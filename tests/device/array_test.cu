@@ -55,6 +55,12 @@ PENSTOCK_CUDA_TEST(array_references_follow_their_index) {
   run_warps_on_device(follow_body<u64>{b.resident<u64>(), b.stored<u64>()}, report, warps);
 }
 
+PENSTOCK_CUDA_TEST(array_spans_hold_each_element_once) {
+  both b({.frames = 512, .media_bytes = bytes, .queues = 4});
+  run_warps_on_device(spans_body<u32>{b.resident<u32>(), b.stored<u32>(), 6}, report, warps);
+  b.fixture->cache().check_faults();
+}
+
 PENSTOCK_CUDA_TEST(array_lines_held_by_groups) {
   both b({.frames = 8192, .line_bytes = 4096, .media_bytes = bytes, .queues = 4});
   run_warps_on_device(held_lines_body{b.resident<u64>(), b.stored<u64>()}, report, 8);

@@ -69,6 +69,49 @@ struct follow_body {
   }
 };
 
+/// Groups read runs of every length and alignment, over lines that are there and lines that are not.
+template <class T>
+struct spans_body {
+  array_view<T> resident;
+  array_view<T> stored;
+  u32 rounds = 0;
+
+  template <thread_group G>
+  PENSTOCK_FN void operator()(G const& g, test_context const& c) const {
+    for (u32 round = 0; round < rounds; ++round) {
+      // One draw for the whole group.
+      const u64 draw = from_leader(g, random_word(c.seed(), c.thread, round));
+      const u64 first = draw % stored.size();
+      const u64 most = stored.size() - first;
+      const u64 count = round % 4 == 0 ? most : draw / stored.size() % (most < 700 ? most : 700);
+      check_span(g, c, stored, first, count);
+      check_span(g, c, resident, first, count);
+    }
+  }
+
+  // Each element once, and right: the number and the sum of those that were seen.
+  template <thread_group G>
+  PENSTOCK_FN void check_span(G const& g, test_context const& c, array_view<T> const& from, u64 first, u64 count) const {
+    u64 seen = 0, sum = 0, wanted = 0;
+    from.read_span(g, first, count, [&](u64 i, T v) {
+      PENSTOCK_CHECK_EQ(*c.report, element_word(resident[i]), element_word(v));
+      PENSTOCK_CHECK_EQ(*c.report, true, i >= first && i - first < count);
+      ++seen;
+      sum += scatter(i);
+    });
+    for (u64 i = first + index_in(g); i < first + count; i += size(g)) wanted += scatter(i);
+    PENSTOCK_CHECK_EQ(*c.report, count, total(g, seen));
+    PENSTOCK_CHECK_EQ(*c.report, total(g, wanted), total(g, sum));
+  }
+
+  template <thread_group G>
+  PENSTOCK_FN static u64 total(G const& g, u64 mine) {
+    u64 sum = 0;
+    for (u32 k = 0; k < size(g); ++k) sum += g.shfl(mine, nth(g.members(), k));
+    return sum;
+  }
+};
+
 /// A group walks all lines and holds each while it looks at every word of it.
 struct held_lines_body {
   array_view<u64> resident;

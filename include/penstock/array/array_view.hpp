@@ -57,10 +57,11 @@ class array_view {
     }
   }
 
-  /// Calls use(i, element i) for `elements` elements from `first` on, each once, in some lane of the group: 16 bytes a load,
-  /// the directory asked once for many lines, all lines that are missing asked for before any is waited for. Collective. Cost:
-  /// per 16 bytes one load; per 4 KiB of a warp one look at the directory more. Errors:   as operator[]. REQUIRES: a group
-  /// without holes; elements of 1, 2, 4, 8 or 16 bytes; first + elements <= size().
+  /// Calls use(i, element i) for `elements` elements from `first` on, each once, in some lane of the group. The directory is
+  /// asked once for many lines, and all lines that are missing are asked for before any is waited for. Collective.
+  /// Cost:   one load for 16 bytes; one more look at the directory for each 4 KiB that a warp reads.
+  /// Errors: as operator[].
+  /// REQUIRES: elements of 1, 2, 4, 8 or 16 bytes; first + elements <= size().
   template <thread_group G, class Use>
   PENSTOCK_FN void read_span(G const& g, u64 first, u64 elements, Use const& use) const {
     static_assert(sizeof(T) == piece_bytes<T>, "an element must lie on one line");

@@ -10,13 +10,12 @@
 namespace penstock {
 
 /// Calls use(address, piece) for the 16-byte pieces from `begin` to `end`, addresses in the cache's line space. Collective.
-/// REQUIRES: begin < end, both multiples of 16; a group without holes.
+/// REQUIRES: begin < end, both multiples of 16.
 template <thread_group G, class Use>
 PENSTOCK_FN void read_pieces(G const& g, line_reader const& reader, u64 begin, u64 end, Use const& use) {
   constexpr u32 in_flight = 8;  // loads of each lane
   const u32 width = size(g);
   const u32 at = index_in(g);
-  const u32 first_rank = lowest(g.members());
   const u64 batch_bytes = 16ull * in_flight * width;
   for (u64 run = begin; run < end;) {
     const u64 first_line = run >> reader.line_shift;
@@ -35,10 +34,9 @@ PENSTOCK_FN void read_pieces(G const& g, line_reader const& reader, u64 begin, u
       for (u32 k = 0; k < in_flight; ++k) {
         const u64 address = run + 16ull * (k * width + at);
         const u32 owner = address < run_end ? static_cast<u32>((address >> reader.line_shift) - first_line) : 0;
-        const u64 from = g.shfl(frame, first_rank + owner);
-        if (address < run_end && from != 0) {
-          read[k] = load_piece(reinterpret_cast<piece16 const*>(from + reader.within(address)));
-        }
+        const u64 from = g.shfl(frame, nth(g.members(), owner));
+        const bool there = address < run_end && from != 0;
+        read[k] = there ? load_piece(reinterpret_cast<piece16 const*>(from + reader.within(address))) : piece16{};
       }
       order_read_before_recheck();
       g.sync();

@@ -37,12 +37,17 @@
 #define PENSTOCK_ON_DEVICE 0
 #endif
 
+/// Before a loop: unrolled wholly, or by a number. nvcc's pass over host code takes neither pragma.
+#define PENSTOCK_PRAGMA(text) _Pragma(#text)
 #if PENSTOCK_ON_DEVICE
 #define PENSTOCK_UNROLL _Pragma("unroll")
+#define PENSTOCK_UNROLL_BY(n) PENSTOCK_PRAGMA(unroll n)
 #elif defined(__CUDACC__)
 #define PENSTOCK_UNROLL
+#define PENSTOCK_UNROLL_BY(n)
 #else
 #define PENSTOCK_UNROLL _Pragma("GCC unroll 32")
+#define PENSTOCK_UNROLL_BY(n) PENSTOCK_PRAGMA(GCC unroll n)
 #endif
 
 namespace penstock {

@@ -23,6 +23,13 @@ PENSTOCK_FN inline u32 lowest(lane_mask m) { return lowest_bit(m); }
 PENSTOCK_FN inline bool contains(lane_mask m, u32 rank) { return (m >> rank & 1u) != 0; }
 /// How many members of m have a smaller rank.
 PENSTOCK_FN inline u32 count_below(lane_mask m, u32 rank) { return bit_count(m & ((1u << rank) - 1u)); }
+/// Rank of the member that has n members below it. REQUIRES: n < count(m).
+PENSTOCK_FN inline u32 nth(lane_mask m, u32 n) {
+  const lane_mask down = m >> lowest(m);
+  if ((down & (down + 1)) == 0) return lowest(m) + n;  // no holes
+  for (; n != 0; --n) m &= m - 1;
+  return lowest(m);
+}
 /// Members of a that are not in b.
 PENSTOCK_FN inline lane_mask without(lane_mask a, lane_mask b) { return a & ~b; }
 

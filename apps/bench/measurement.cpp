@@ -1,6 +1,7 @@
-#include "json_line.hpp"
+#include "apps/bench/measurement.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
@@ -9,7 +10,7 @@
 #include <stdexcept>
 #include <thread>
 
-namespace penstock::benchmarks {
+namespace penstock::bench {
 namespace {
 
 std::string quoted(std::string const& text) {
@@ -72,7 +73,7 @@ double median(std::vector<double> values) {
   return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-void write_line(measurement const& m, std::string const& path) {
+std::string to_json(measurement const& m) {
   if (!m.verified) throw std::runtime_error(m.id + ": the output was not verified, so this is no result");
   const double value = median(m.values);
   const double baseline = median(m.baseline_values);
@@ -82,13 +83,19 @@ void write_line(measurement const& m, std::string const& path) {
        << ", \"baseline_value\": " << (m.baseline.empty() ? "null" : number(baseline))
        << ", \"ratio\": " << (m.baseline.empty() ? "null" : number(value / baseline)) << ", \"repeats\": " << m.values.size()
        << ", \"spread\": " << number(spread(m.values)) << ", \"verified\": true, \"bytes\": " << object(m.bytes)
+       << ", \"sms\": " << m.sms << ", \"warps\": " << m.warps << ", \"registers\": " << m.registers
        << ", \"details\": " << object(m.details) << ", \"machine\": " << object(m.machine);
   char const* commit = std::getenv("PENSTOCK_COMMIT");
   line << ", \"commit\": " << quoted(commit == nullptr ? "unknown" : commit) << ", \"date\": " << quoted(today()) << "}";
+  return line.str();
+}
+
+void write_line(measurement const& m, std::string const& path) {
+  const std::string line = to_json(m);
   const auto folder = std::filesystem::path(path).parent_path();
   if (!folder.empty()) std::filesystem::create_directories(folder);
-  std::ofstream(path, std::ios::app) << line.str() << "\n";
-  std::printf("%s\n", line.str().c_str());
+  std::ofstream(path, std::ios::app) << line << "\n";
+  std::printf("%s\n", line.c_str());
   std::fflush(stdout);
 }
 
@@ -101,4 +108,4 @@ std::map<std::string, std::string> describe_host() {
           {"name", name == nullptr ? "" : name}};
 }
 
-}  // namespace penstock::benchmarks
+}  // namespace penstock::bench

@@ -1,12 +1,11 @@
 // One measurement, as one JSON line with the fields that every benchmark of Penstock has.
 #pragma once
 
-#include <cstdio>
 #include <map>
 #include <string>
 #include <vector>
 
-namespace penstock::benchmarks {
+namespace penstock::bench {
 
 struct measurement {
   std::string id;
@@ -16,6 +15,9 @@ struct measurement {
   std::string baseline;  ///< its name; empty: none
   std::vector<double> baseline_values;
   bool verified = false;
+  unsigned sms = 0;                       ///< multiprocessors that issued; 0: none did
+  unsigned warps = 0;                     ///< that ran at once
+  unsigned registers = 0;                 ///< of the kernel, per thread
   std::map<std::string, double> bytes;    ///< by tier
   std::map<std::string, double> details;  ///< whatever else was counted
   std::map<std::string, std::string> machine;
@@ -24,11 +26,14 @@ struct measurement {
 /// Median, or 0 of nothing.
 double median(std::vector<double> values);
 
-/// Appends the line to `path` (folders are made), and prints it. Spread is (largest - smallest) / median. The commit and the
-/// date come from PENSTOCK_COMMIT and the clock. An unverified measurement is no result: std::runtime_error.
+/// The measurement as one JSON object. Spread is (largest - smallest) / median. The commit and the date come from
+/// PENSTOCK_COMMIT and the clock. An unverified measurement is no result: std::runtime_error.
+std::string to_json(measurement const& m);
+
+/// Appends it to `path` (folders are made), and prints it.
 void write_line(measurement const& m, std::string const& path);
 
 /// CPU, cores, memory, compiler, and the name in PENSTOCK_MACHINE.
 std::map<std::string, std::string> describe_host();
 
-}  // namespace penstock::benchmarks
+}  // namespace penstock::bench

@@ -1,0 +1,28 @@
+// `penstock bench hit`: what an access costs when its line is in the cache, beside the same access to a plain array.
+#pragma once
+
+#include "apps/bench/measurement.hpp"
+#include "apps/bench/stamped_store.hpp"
+
+#include <string>
+#include <vector>
+
+namespace penstock::bench {
+
+struct hit_options {
+  std::string executor = "auto";
+  u64 bytes = 0;  ///< resident; a power of two; 0: 8 GiB on CUDA, 256 MiB on the CPU
+  u64 line_bytes = 4096;
+  u64 step = 16;  ///< of the patterns strided and coarsened
+  u32 repeats = 5;
+  u32 sms = 0;  ///< 0: all
+  /// Of: line, linear, random, hot16, strided, lines, coarsened. Empty: all.
+  std::vector<std::string> patterns;
+  progress_fn progress;
+};
+
+/// One measurement per pattern and way to read, each against the plain array in the same run; every element is checked.
+/// Throws penstock::error: bad_input for options that cannot be; world where something was read wrong or was not a hit.
+std::vector<measurement> run_hit_benchmark(hit_options const& options);
+
+}  // namespace penstock::bench

@@ -1,0 +1,71 @@
+// From a job to its kernel; included by the one translation unit of each executor.
+#pragma once
+
+#include "apps/bench/hit_kernels.hpp"
+
+namespace penstock::bench {
+
+// Of 256 threads: with eight on a multiprocessor a kernel has 32 registers, and reads of single elements need threads more than
+// they need registers. Whole lines keep eight loads of 16 bytes in flight in each thread.
+inline constexpr u32 element_blocks = 8;
+inline constexpr u32 line_blocks = 4;
+
+template <access_kind Access, pattern_kind Pattern>
+kernel_facts run_elements(executor& on, hit_job const& job, hit_data const& data) {
+  const read_elements<Access, Pattern> body{data};
+  launch<1, element_blocks>(on, data.order.elements, body, {.units = job.units});
+  return describe_kernel<1, element_blocks>(on, body);
+}
+
+template <access_kind Access>
+kernel_facts run_pattern(executor& on, hit_job const& job, hit_data const& data) {
+  using enum pattern_kind;
+  switch (job.order) {
+    case linear: return run_elements<Access, linear>(on, job, data);
+    case random: return run_elements<Access, random>(on, job, data);
+    case hot: return run_elements<Access, hot>(on, job, data);
+    case strided: return run_elements<Access, strided>(on, job, data);
+    case lines: return run_elements<Access, lines>(on, job, data);
+    case coarsened: return run_elements<Access, coarsened>(on, job, data);
+  }
+  return {};
+}
+
+template <line_kind Access, u32 Width>
+kernel_facts run_lines(executor& on, hit_job const& job, hit_data const& data) {
+  const read_lines<Access> body{data, job.lines_at_once};
+  launch<Width, line_blocks>(on, data.order.elements / data.order.line_elements / job.lines_at_once, body,
+                             {.units = job.units});
+  return describe_kernel<Width, line_blocks>(on, body);
+}
+
+template <line_kind Access>
+kernel_facts run_width(executor& on, hit_job const& job, hit_data const& data) {
+  if (job.width == 8) return run_lines<Access, 8>(on, job, data);
+  if (job.width == 16) return run_lines<Access, 16>(on, job, data);
+  return run_lines<Access, 32>(on, job, data);
+}
+
+inline kernel_facts run_hit(executor& on, hit_job const& job, hit_data const& data) {
+  if (job.whole_lines) {
+    using enum line_kind;
+    switch (job.lines) {
+      case plain: return run_width<plain>(on, job, data);
+      case validated: return run_width<validated>(on, job, data);
+      case pinned: return run_width<pinned>(on, job, data);
+      case plain_in_frames: return run_width<plain_in_frames>(on, job, data);
+    }
+  }
+  using enum access_kind;
+  switch (job.access) {
+    case plain: return run_pattern<plain>(on, job, data);
+    case view: return run_pattern<view>(on, job, data);
+    case view_address: return run_pattern<view_address>(on, job, data);
+    case view_data: return run_pattern<view_data>(on, job, data);
+    case reference: return run_pattern<reference>(on, job, data);
+    case pinned: return run_pattern<pinned>(on, job, data);
+  }
+  return {};
+}
+
+}  // namespace penstock::bench

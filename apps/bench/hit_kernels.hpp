@@ -1,0 +1,192 @@
+// Kernels of `penstock bench hit`: ways to read what is in the cache, and the plain array for each.
+#pragma once
+
+#include "apps/bench/pattern.hpp"
+#include "penstock/array/array_view.hpp"
+#include "penstock/host/launch.hpp"
+
+namespace penstock::bench {
+
+/// How an element is read.
+enum class access_kind : u32 {
+  plain,         ///< a pointer to memory
+  view,          ///< array_view::operator[], the sound order
+  view_address,  ///< the cheaper orders of core/read_order.hpp
+  view_data,
+  reference,  ///< array_ref
+  pinned,     ///< a pin for every access, as systems without validated reads have it: one per distinct line of a warp
+};
+
+/// How a group reads whole lines.
+enum class line_kind : u32 {
+  plain,            ///< a pointer to memory
+  validated,        ///< array_view::read_span
+  pinned,           ///< pin, then 16-byte loads
+  plain_in_frames,  ///< a pointer, in the order in which frames hold the lines
+};
+
+struct hit_data {
+  array_view<u64> stored;
+  u64 const* plain = nullptr;          ///< the same elements in the executor's memory
+  u32 const* frame_of_line = nullptr;  ///< [lines]
+  u64 const* frames = nullptr;         ///< the cache's
+  u64* wrong = nullptr;                ///< groups that read what is not there
+  pattern order;
+};
+
+/// A pin around every access: the lanes of a warp that read one line share it.
+PENSTOCK_FN inline u64 read_pinned(array_view<u64> const& a, u64 i) {
+  line_reader const& reader = a.reader();
+  const auto g = this_group();
+  const u64 address = a.address_of(i);
+  const auto peers = g.match_any(value(reader.line_of(address)));
+  const bool leads = lowest(peers) == g.rank();
+  found_line at{};
+  u64 frame = 0;
+  if (leads) {
+    at = reader.directory.glance(reader.line_of(address));
+    const u64 old = device_ref<u64>(*at.entry).fetch_add(entry::one_pin, acquire);
+    if (entry::same(old, at.word) && entry::state(old) == line_state::valid) frame = reader.frame_of(at);
+  }
+  frame = g.shfl(frame, lowest(peers));
+  g.sync();
+  const u64 read = frame != 0 ? load_piece(reinterpret_cast<u64 const*>(frame + reader.within(address))) : 0;
+  g.sync();
+  if (leads) device_ref<u64>(*at.entry).fetch_sub(entry::one_pin, release);
+  return read;
+}
+
+/// An element per thread.
+template <access_kind Access, pattern_kind Pattern>
+struct read_elements {
+  hit_data data;
+
+  template <thread_group G>
+  PENSTOCK_FN void operator()(G const&, grid_range range) const {
+    using enum access_kind;
+    u64 bad = 0;
+    if constexpr (Access == reference) {
+      array_ref<u64> follow(data.stored);
+      for (u64 k = range.first; k < range.last; k += range.step) {
+        const u64 i = data.order.at<Pattern>(k);
+        bad |= follow[i] ^ value_at(i);
+      }
+    } else {
+      for (u64 k = range.first; k < range.last; k += range.step) {
+        const u64 i = data.order.at<Pattern>(k);
+        bad |= read(i) ^ value_at(i);
+      }
+    }
+    if (bad != 0) device_ref<u64>(*data.wrong).fetch_add(1, relaxed);
+  }
+
+  PENSTOCK_FN u64 read(u64 i) const {
+    using enum access_kind;
+    if constexpr (Access == plain) return data.plain[i];
+    if constexpr (Access == view) return data.stored[i];
+    if constexpr (Access == view_address) return data.stored.read<read_order::address>(i);
+    if constexpr (Access == view_data) return data.stored.read<read_order::data>(i);
+    if constexpr (Access == pinned) return read_pinned(data.stored, i);
+    return 0;
+  }
+};
+
+/// A group per item, which is `lines` lines in a row.
+template <line_kind Access>
+struct read_lines {
+  hit_data data;
+  u32 lines = 1;
+
+  template <thread_group G>
+  PENSTOCK_FN void operator()(G const& g, grid_range range) const {
+    using enum line_kind;
+    const u64 per_line = data.order.line_elements;
+    const u64 items = data.order.elements / per_line / lines;
+    u64 bad = 0;
+    const auto check = [&](u64 i, u64 v) { bad |= v ^ value_at(i); };
+    const auto check_piece = [&](u64 i, piece16 p) {
+      check(i, p.low);
+      check(i + 1, p.high);
+    };
+    for (u64 item = range.first; item < range.last; item += range.step) {
+      const u64 first = permute(item, items) * lines * per_line;
+      const u64 count = lines * per_line;
+      if constexpr (Access == plain) {
+        auto const* from = reinterpret_cast<piece16 const*>(data.plain + first);
+        PENSTOCK_UNROLL_BY(8)
+        for (u64 k = index_in(g); k < count / 2; k += size(g)) check_piece(first + 2 * k, from[k]);
+      }
+      if constexpr (Access == plain_in_frames) in_frames(g, first, check_piece);
+      if constexpr (Access == validated) data.stored.read_span(g, first, count, check);
+      if constexpr (Access == pinned) {
+        for (u64 at = first; at < first + count; at += per_line) {
+          const pinned_line<G> line = pin(g, data.stored, at);
+          if (!line.error().ok()) bad = 1;
+          PENSTOCK_UNROLL_BY(8)
+          for (u64 k = index_in(g); k < per_line / 2; k += size(g)) {
+            check_piece(at + 2 * k, line.template load<piece16>(16 * k));
+          }
+        }
+      }
+    }
+    if (bad != 0) device_ref<u64>(*data.wrong).fetch_add(1, relaxed);
+  }
+
+ private:
+  // As read_span walks them: the frames of a group's width of lines are looked up at once.
+  template <thread_group G, class Use>
+  PENSTOCK_FN void in_frames(G const& g, u64 first, Use const& use) const {
+    const u64 per_line = data.order.line_elements;
+    for (u32 l = 0; l < lines; l += size(g)) {
+      const u64 mine = first / per_line + l + index_in(g);
+      const u64 frame = l + index_in(g) < lines ? data.frame_of_line[mine] : 0;
+      const u32 here = lines - l < size(g) ? lines - l : size(g);
+      const u64 pieces = here * per_line / 2;
+      PENSTOCK_UNROLL_BY(8)
+      for (u64 k = index_in(g); k < pieces; k += size(g)) {
+        const u64 line = k / (per_line / 2);
+        const u64 from = g.shfl(frame, lowest(g.members()) + static_cast<u32>(line));
+        auto const* at = reinterpret_cast<piece16 const*>(data.frames + from * per_line);
+        use(first + l * per_line + 2 * k, at[k % (per_line / 2)]);
+      }
+    }
+  }
+};
+
+/// Writes down which frame holds each line; lines that none holds are counted as wrong. A thread per line.
+struct list_frames {
+  array_view<u64> stored;
+  u64 line_elements = 0;
+  u32* frame_of_line = nullptr;
+  u64* wrong = nullptr;
+
+  template <thread_group G>
+  PENSTOCK_FN void operator()(G const&, grid_range range) const {
+    line_reader const& reader = stored.reader();
+    for (u64 line = range.first; line < range.last; line += range.step) {
+      const found_line at = reader.directory.find(reader.line_of(stored.address_of(line * line_elements)));
+      const bool there = at.state() == line_state::valid;
+      frame_of_line[line] = there ? static_cast<u32>(reader.directory.frame_of(at.entry, at.word)) : 0;
+      if (!there) device_ref<u64>(*wrong).fetch_add(1, relaxed);
+    }
+  }
+};
+
+/// One kernel of the benchmark.
+struct hit_job {
+  bool whole_lines = false;
+  access_kind access = access_kind::plain;
+  pattern_kind order = pattern_kind::linear;
+  line_kind lines = line_kind::plain;
+  u32 width = 32;  ///< lanes of a group that reads lines: 32, 16 or 8
+  u32 lines_at_once = 1;
+  u32 units = 0;  ///< SMs; 0: all
+};
+
+// One per executor, in the translation unit that can compile it. Returns when the job is done, with what its kernel takes.
+kernel_facts run_hit_cpu(executor& on, hit_job const& job, hit_data const& data);
+kernel_facts run_hit_cuda(executor& on, hit_job const& job, hit_data const& data);
+void list_frames_cpu(executor& on, u64 lines, list_frames const& body);
+void list_frames_cuda(executor& on, u64 lines, list_frames const& body);
+
+}  // namespace penstock::bench

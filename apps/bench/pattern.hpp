@@ -1,0 +1,52 @@
+// Which element an item of a benchmark reads. Every pattern visits each element once in a turn, so that a kernel that checks
+// what it reads has checked the whole array.
+#pragma once
+
+#include "penstock/core/config.hpp"
+
+namespace penstock::bench {
+
+/// What element i holds: a value that no other element has, cheap enough not to be what is measured.
+inline constexpr u64 value_mask = 0x5bd1e9955bd1e995ull;
+PENSTOCK_FN inline u64 value_at(u64 i) { return i ^ value_mask; }
+
+/// A bijection on [0, count), count a power of two: odd multiplications and a shift.
+PENSTOCK_FN inline u64 permute(u64 x, u64 count) {
+  x = (x * 0x9e3779b97f4a7c15ull) & (count - 1);
+  x ^= x >> 11;
+  return (x * 0xd1342543de82ef95ull) & (count - 1);
+}
+
+enum class pattern_kind : u32 {
+  linear,     ///< thread k reads element k
+  random,     ///< any permutation of elements
+  hot,        ///< random elements of 16 lines, far apart: the one pattern that leaves elements out
+  strided,    ///< neighbouring threads read elements `step` apart
+  lines,      ///< any permutation of lines, linear within each
+  coarsened,  ///< far-away coarsening: a thread reads `step` elements, size / step apart (BaM dissertation, Listing 6.2)
+};
+
+/// REQUIRES: elements, line_elements and step powers of two.
+struct pattern {
+  u64 elements = 0;
+  u64 line_elements = 0;
+  u64 step = 1;
+
+  template <pattern_kind Kind>
+  PENSTOCK_FN u64 at(u64 k) const {
+    if constexpr (Kind == pattern_kind::linear) return k;
+    if constexpr (Kind == pattern_kind::random) return permute(k, elements);
+    if constexpr (Kind == pattern_kind::hot) {
+      const u64 draw = permute(k, elements);
+      return (draw & 15) * (elements / 16) + (draw >> 4 & (line_elements - 1));
+    }
+    if constexpr (Kind == pattern_kind::strided) return k % (elements / step) * step + k / (elements / step);
+    if constexpr (Kind == pattern_kind::lines) {
+      return permute(k / line_elements, elements / line_elements) * line_elements + k % line_elements;
+    }
+    if constexpr (Kind == pattern_kind::coarsened) return k % step * (elements / step) + k / step;
+    return 0;
+  }
+};
+
+}  // namespace penstock::bench

@@ -1,0 +1,49 @@
+#include "apps/bench/stamped_store.hpp"
+
+#include "apps/graph/parallel.hpp"
+#include "penstock/host/error.hpp"
+
+#include <algorithm>
+#include <span>
+
+namespace penstock::bench {
+namespace {
+
+store_options checked(store_options options) {
+  if (!is_power_of_two(options.bytes) || options.bytes < 16 * options.line_bytes) {
+    throw_bad_input("measure", std::to_string(options.bytes) + " bytes of data",
+                    "choose a power of two of at least 16 lines of " + std::to_string(options.line_bytes) + " bytes");
+  }
+  return options;
+}
+
+}  // namespace
+
+stamped_store::stamped_store(executor& on, store_options const& options, progress_fn const& progress)
+    : on_(on), options_(checked(options)), media_(options.bytes / sizeof(u64)) {
+  const unsigned workers = graph::worker_count(0);
+  constexpr u64 piece = 1 << 20;
+  graph::progress_meter meter([&](u64 done, u64 total) {
+    if (progress) progress("making data", done, total);
+  });
+  graph::parallel_for(ceil_div(media_.size(), piece), workers, meter, [&](u64 k) {
+    const u64 end = std::min<u64>(media_.size(), (k + 1) * piece);
+    for (u64 i = k * piece; i < end; ++i) media_[i] = value_at(i);
+  });
+  plain_ = {on.memory(), memory_kind::local, media_.size()};
+  plain_.write(media_);
+  software_options software;
+  if (on.kind() == executor_kind::cuda) {
+    software.threads = options_.threads != 0 ? options_.threads : std::max(1u, workers - std::min(workers / 4, 2u));
+  }
+  controller_ = std::make_unique<software_controller>(software);
+  const u32 space = controller_->add_namespace(std::as_writable_bytes(std::span(media_)));
+  cache_options cache;
+  cache.bytes = options_.cache_bytes;
+  cache.line_bytes = options_.line_bytes;
+  cache_ = std::make_unique<line_cache>(
+      on, std::vector<dataset_spec>{{"known values", options.bytes, {volume_layout::single, {{controller_.get(), space}}}}},
+      cache);
+}
+
+}  // namespace penstock::bench

@@ -1,0 +1,55 @@
+// What the cache benchmarks read: host memory full of known values behind the software controller, a cache over it, and the
+// same values in the executor's memory for the baseline.
+#pragma once
+
+#include "apps/bench/pattern.hpp"
+#include "penstock/host/line_cache.hpp"
+#include "penstock/host/software_controller.hpp"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace penstock::bench {
+
+#if defined(PENSTOCK_HAS_CUDA)
+inline constexpr bool built_with_kernels = true;
+#else
+inline constexpr bool built_with_kernels = false;
+#endif
+
+/// (what, done, total), on the calling thread; may throw to stop.
+using progress_fn = std::function<void(std::string const&, u64, u64)>;
+
+struct store_options {
+  u64 bytes = 0;        ///< of the data; a power of two
+  u64 cache_bytes = 0;  ///< of frames
+  u64 line_bytes = 4096;
+  u32 threads = 0;  ///< of the controller; 0: one per core, two left over. CPU executor: none
+};
+
+class stamped_store {
+ public:
+  /// Throws penstock::error (bad_input) for sizes that cannot be.
+  stamped_store(executor& on, store_options const& options, progress_fn const& progress);
+
+  executor& on() const { return on_; }
+  line_cache& cache() const { return *cache_; }
+  u64 elements() const { return media_.size(); }
+  u64 line_elements() const { return options_.line_bytes / sizeof(u64); }
+  array_view<u64> array() const { return cache_->array<u64>(0, 0, elements()); }
+  /// The same elements in memory that kernels reach directly.
+  u64 const* plain() const { return plain_.data(); }
+  std::string engine() const { return controller_->engine(); }
+
+ private:
+  executor& on_;
+  store_options options_;
+  std::vector<u64> media_;
+  buffer<u64> plain_;
+  std::unique_ptr<software_controller> controller_;
+  std::unique_ptr<line_cache> cache_;
+};
+
+}  // namespace penstock::bench
