@@ -8,7 +8,8 @@ namespace penstock::bench {
 // Of 256 threads: with eight on a multiprocessor a kernel has 32 registers, and reads of single elements need threads more than
 // they need registers. Whole lines keep eight loads of 16 bytes in flight in each thread.
 inline constexpr u32 element_blocks = 8;
-inline constexpr u32 line_blocks = 4;
+template <line_kind Access>
+inline constexpr u32 line_blocks = Access == line_kind::validated ? 3 : 4;
 
 template <access_kind Access, pattern_kind Pattern>
 kernel_facts run_elements(executor& on, hit_job const& job, hit_data const& data) {
@@ -34,9 +35,9 @@ kernel_facts run_pattern(executor& on, hit_job const& job, hit_data const& data)
 template <line_kind Access, u32 Width>
 kernel_facts run_lines(executor& on, hit_job const& job, hit_data const& data) {
   const read_lines<Access> body{data, job.lines_at_once};
-  launch<Width, line_blocks>(on, data.order.elements / data.order.line_elements / job.lines_at_once, body,
-                             {.units = job.units});
-  return describe_kernel<Width, line_blocks>(on, body);
+  launch<Width, line_blocks<Access>>(on, data.order.elements / data.order.line_elements / job.lines_at_once, body,
+                                     {.units = job.units});
+  return describe_kernel<Width, line_blocks<Access>>(on, body);
 }
 
 template <line_kind Access>

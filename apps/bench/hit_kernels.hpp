@@ -122,10 +122,7 @@ struct read_lines {
         for (u64 at = first; at < first + count; at += per_line) {
           const pinned_line<G> line = pin(g, data.stored, at);
           if (!line.error().ok()) bad = 1;
-          PENSTOCK_UNROLL_BY(8)
-          for (u64 k = index_in(g); k < per_line / 2; k += size(g)) {
-            check_piece(at + 2 * k, line.template load<piece16>(16 * k));
-          }
+          line.read_pieces(0, static_cast<u32>(per_line / 2), [&](u32 k, piece16 p) { check_piece(at + 2 * k, p); });
         }
       }
     }

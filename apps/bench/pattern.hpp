@@ -38,7 +38,9 @@ struct pattern {
     if constexpr (Kind == pattern_kind::random) return permute(k, elements);
     if constexpr (Kind == pattern_kind::hot) {
       const u64 draw = permute(k, elements);
-      return (draw & 15) * (elements / 16) + (draw >> 4 & (line_elements - 1));
+      // An odd number of lines apart, so that their entries don't share a slice of L2.
+      const u64 apart = elements / line_elements / 16 - 1;
+      return (draw & 15) * apart * line_elements + (draw >> 4 & (line_elements - 1));
     }
     if constexpr (Kind == pattern_kind::strided) return k % (elements / step) * step + k / (elements / step);
     if constexpr (Kind == pattern_kind::lines) {

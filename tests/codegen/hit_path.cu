@@ -66,7 +66,7 @@ extern "C" __global__ void planted_plain(line_reader r, u64* out) {
   if (r.unchanged(at)) *out = v;
 }
 
-extern "C" __global__ void planted_no_fence(line_reader r, u64* out) {
+extern "C" __global__ void planted_no_order(line_reader r, u64* out) {
   found_line at;
   const u64 v = load_piece(frame_of_first_line(r, at));
   if (r.unchanged(at)) *out = v;

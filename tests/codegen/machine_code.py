@@ -77,6 +77,9 @@ class Instruction:
             return "rmw"
         if parts[0] == "MEMBAR" and {"GPU", "SYS"} & set(parts):
             return "fence"
+        # What makes an acquire of the load before it, and stands at the end of a fence.
+        if parts[0] == "CCTL" and "IVALL" in parts:
+            return "invalidate"
         return "call" if parts[0] in ("CALL", "JCAL") else ""
 
     @property
@@ -138,8 +141,8 @@ class Function:
                 continue
             if kind == "plain load" and 0 < matched < len(pattern):
                 continue
-            if kind in ("strong load", "fence"):
-                repeated = kind == "fence" and matched > 0 and pattern[matched - 1] == "fence"
+            if kind in ("strong load", "fence", "invalidate"):
+                repeated = kind != "strong load" and matched > 0 and pattern[matched - 1] == kind
                 if not repeated:
                     if matched == len(pattern) or pattern[matched] != kind:
                         continue

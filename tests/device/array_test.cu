@@ -56,8 +56,8 @@ PENSTOCK_CUDA_TEST(array_references_follow_their_index) {
 }
 
 PENSTOCK_CUDA_TEST(array_spans_hold_each_element_once) {
-  both b({.frames = 512, .media_bytes = bytes, .queues = 4});
-  run_warps_on_device(spans_body<u32>{b.resident<u32>(), b.stored<u32>(), 6}, report, warps);
+  both b({.frames = 1024, .media_bytes = bytes, .queues = 4});
+  run_warps_on_device(spans_body<u32>{b.resident<u32>(), b.stored<u32>(), 4}, report, 8);
   b.fixture->cache().check_faults();
 }
 

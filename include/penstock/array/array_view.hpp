@@ -65,24 +65,30 @@ class array_view {
   template <thread_group G, class Use>
   PENSTOCK_FN void read_span(G const& g, u64 first, u64 elements, Use const& use) const {
     static_assert(sizeof(T) == piece_bytes<T>, "an element must lie on one line");
-    if (elements == 0) return;
+    // What lies before the first whole piece and behind the last, element by element.
     const u64 origin = resident_ != nullptr ? reinterpret_cast<u64>(resident_) : origin_;
-    const u64 begin = origin + first * sizeof(T), end = begin + elements * sizeof(T);
-    const auto use_piece = [&](u64 address, piece16 piece) {
+    const u64 last = first + elements;
+    u64 whole = first + (0 - (origin + first * sizeof(T))) % 16 / sizeof(T);
+    if (whole > last) whole = last;
+    const u64 rest = last - (origin + last * sizeof(T)) % 16 / sizeof(T);
+    const u64 behind = rest > whole ? rest : whole;
+    for (u64 i = first + index_in(g); i < whole; i += penstock::size(g)) use(i, read(i));
+    for (u64 i = behind + index_in(g); i < last; i += penstock::size(g)) use(i, read(i));
+    if (whole >= behind) return;
+    constexpr u32 per_piece = sizeof(piece16) / sizeof(T);
+    const auto use_piece = [&](u64 number, piece16 piece) {
       struct elements_of {
-        T of[sizeof(piece16) / sizeof(T)];
+        T of[per_piece];
       };
       const auto all = std::bit_cast<elements_of>(piece);
       PENSTOCK_UNROLL
-      for (u32 k = 0; k < sizeof(piece16) / sizeof(T); ++k) {
-        const u64 at = address + k * sizeof(T);
-        if (at >= begin && at < end) use((at - origin) / sizeof(T), all.of[k]);
-      }
+      for (u32 k = 0; k < per_piece; ++k) use(whole + number * per_piece + k, all.of[k]);
     };
+    const u64 begin = origin + whole * sizeof(T), end = origin + behind * sizeof(T);
     if (resident_ != nullptr) {
-      read_resident_pieces<T>(g, begin, end, use_piece);
+      read_resident_pieces(g, begin, end, use_piece);
     } else {
-      read_pieces(g, reader_, begin & ~15ull, (end + 15) & ~15ull, use_piece);
+      read_pieces(g, reader_, begin, end, use_piece);
     }
   }
 
@@ -214,6 +220,25 @@ class pinned_line {
   template <class Piece>
   PENSTOCK_FN Piece load(u64 at) const {
     return load_piece(reinterpret_cast<Piece const*>(held_.frame + at));
+  }
+
+  /// Calls use(k, piece) for the 16-byte pieces from number `first` to `last` of the line, each in one lane. Collective.
+  /// REQUIRES: error().ok().
+  template <class Use>
+  PENSTOCK_FN void read_pieces(u32 first, u32 last, Use const& use) const {
+    auto const* const pieces = reinterpret_cast<piece16 const*>(held_.frame);
+    const u32 width = size(g_);
+    for (u32 from = first + index_in(g_); from < last; from += pieces_in_flight * width) {
+      piece16 read[pieces_in_flight];
+      PENSTOCK_UNROLL
+      for (u32 k = 0; k < pieces_in_flight; ++k) {
+        read[k] = load_piece(pieces + (from + k * width < last ? from + k * width : last - 1));
+      }
+      PENSTOCK_UNROLL
+      for (u32 k = 0; k < pieces_in_flight; ++k) {
+        if (from + k * width < last) use(from + k * width, read[k]);
+      }
+    }
   }
 
  private:

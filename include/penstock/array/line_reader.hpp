@@ -46,15 +46,14 @@ struct line_reader {
   template <read_order Order = read_order::sound, class Piece>
   PENSTOCK_FN bool try_read(found_line at, u64 within_line, Piece& piece) const {
     const Piece read = load_piece_in_order<Order>(reinterpret_cast<Piece const*>(frame_of(at) + within_line));
-    const u64 nothing = order_recheck_after<Order>(fold(read), zero);
-    if (!unchanged(at, nothing)) return false;
+    if (!unchanged(at, tie_recheck_to<Order>(read, zero))) return false;
     piece = read;
     return true;
   }
 
   /// R4.
   PENSTOCK_FN bool unchanged(found_line at, u64 nothing = 0) const {
-    return entry::same(at.word, device_ref<u64>(at.entry[nothing]).load(relaxed));
+    return entry::same(at.word, load_entry_again(at.entry[nothing]));
   }
 
   /// The piece at `address`. REQUIRES: aligned to its size.

@@ -9,78 +9,146 @@
 
 namespace penstock {
 
-/// Calls use(address, piece) for the 16-byte pieces from `begin` to `end`, addresses in the cache's line space. Collective.
+/// Loads of 16 bytes that each lane keeps in flight.
+inline constexpr u32 pieces_in_flight = 8;
+
+/// Some of a run of lines, as a group walks it: `step` bytes are one load of every lane, and lie on one line.
+template <thread_group G>
+struct span_window {
+  G const& g;
+  line_reader const& reader;
+  u64 run;            ///< address of the first step
+  u32 within;         ///< of the run in its first line
+  u32 steps;          ///< in the run
+  u32 step;           ///< bytes
+  u32 lane;           ///< index in the group
+  u32 first_rank;     ///< of the group
+  found_line seen{};  ///< by this lane: line `lane` of the run
+  u64 frame = 0;      ///< its address; 0: not to be read without a pin
+
+  /// Looks this lane's line up; asks for all that are missing at once.
+  PENSTOCK_FN void find(u64 first_line, u64 last_line) {
+    const line_id mine{first_line + lane};
+    const bool wanted = value(mine) <= last_line;
+    if (wanted) seen = reader.directory.find(mine);
+    if (wanted && reader.hits(seen)) frame = reader.frame_of(seen);
+    const bool absent = wanted && seen.state() == line_state::empty;
+    if (any(g.ballot(absent))) prefetch_line(g, *reader.cache, reader.dataset, absent, mine);
+  }
+
+  /// Reads the steps from `s` on, as many as fit in flight; past the run's end the last one again. False: nothing was learned.
+  PENSTOCK_FN bool read(u32 s, piece16 (&read)[pieces_in_flight]) const {
+    const u32 from = within + s * step;
+    const u32 final = within + (steps - 1) * step;
+    const u32 most = from + (pieces_in_flight - 1) * step;
+    const u32 first = from >> reader.line_shift;
+    const u32 last = (most < final ? most : final) >> reader.line_shift;
+    const u32 mask = static_cast<u32>(reader.line_bytes() - 1);
+    const bool mine = lane >= first && lane <= last;
+    if (any(g.ballot(mine && frame == 0))) return false;
+    PENSTOCK_UNROLL
+    for (u32 k = 0; k < pieces_in_flight; ++k) {
+      const u32 at = from + k * step < final ? from + k * step : final;
+      const u64 base = g.shfl(frame, first_rank + (at >> reader.line_shift));
+      read[k] = load_piece(reinterpret_cast<piece16 const*>(base + (at & mask) + 16 * lane));
+    }
+    order_read_before_recheck();
+    g.sync();
+    return !any(g.ballot(mine && !reader.unchanged(seen)));
+  }
+};
+
+/// The first pieces of a run that lies on one line, as many as make whole batches: every lane finds the line and validates what
+/// it read itself, so the lanes need nothing of each other. Returns how many were used.
+template <thread_group G, class Use>
+PENSTOCK_FN u32 read_on_one_line(G const& g, line_reader const& reader, u64 begin, u32 pieces, Use const& use) {
+  const u32 width = size(g);
+  const u32 lane = index_in(g);
+  const u32 batch = pieces_in_flight * width;
+  if (pieces < batch) return 0;
+  const found_line at = reader.directory.find(reader.line_of(begin));
+  if (any(g.ballot(!reader.hits(at)))) return 0;
+  auto const* const from = reinterpret_cast<piece16 const*>(reader.frame_of(at) + reader.within(begin)) + lane;
+  u32 used = 0;
+  do {
+    piece16 read[pieces_in_flight];
+    PENSTOCK_UNROLL
+    for (u32 k = 0; k < pieces_in_flight; ++k) read[k] = load_piece(from + used + k * width);
+    order_read_before_recheck();
+    if (any(g.ballot(!reader.unchanged(at)))) break;
+    PENSTOCK_UNROLL
+    for (u32 k = 0; k < pieces_in_flight; ++k) use(used + lane + k * width, read[k]);
+    used += batch;
+  } while (pieces - used >= batch);
+  return used;
+}
+
+/// Calls use(k, piece k) for the 16-byte pieces from `begin` to `end`, addresses in the cache's line space. Collective.
 /// REQUIRES: begin < end, both multiples of 16.
 template <thread_group G, class Use>
 PENSTOCK_FN void read_pieces(G const& g, line_reader const& reader, u64 begin, u64 end, Use const& use) {
-  constexpr u32 in_flight = 8;  // loads of each lane
   const u32 width = size(g);
-  const u32 at = index_in(g);
-  const u64 batch_bytes = 16ull * in_flight * width;
-  for (u64 run = begin; run < end;) {
+  const u32 lane = index_in(g);
+  const u32 step = 16 * width;
+  const u32 first_rank = lowest(g.members());
+  u64 run = begin;
+  if (begin >> reader.line_shift == (end - 1) >> reader.line_shift) {
+    run += 16 * read_on_one_line(g, reader, begin, static_cast<u32>((end - begin) / 16), use);
+    if (run == end) return;
+  }
+  // A group with holes, of an odd size, or wider than a line: each lane for itself.
+  const bool whole = (width & (width - 1)) == 0 && step <= reader.line_bytes();
+  if (!whole || any(g.ballot(g.rank() != first_rank + lane))) {
+    for (u64 at = run + 16ull * lane; at < end; at += step) use((at - begin) / 16, reader.read<piece16>(at));
+    return;
+  }
+  const u64 asked_from = run;
+  for (run &= ~static_cast<u64>(step - 1); run < end;) {
     const u64 first_line = run >> reader.line_shift;
-    const u64 last_line = (end - 1) >> reader.line_shift;
-    const u64 mine = first_line + at;
-    const bool wanted = mine <= last_line;
-    found_line seen{};
-    if (wanted) seen = reader.directory.find(line_id{mine});
-    const bool absent = wanted && seen.state() == line_state::empty;
-    if (any(g.ballot(absent))) prefetch_line(g, *reader.cache, reader.dataset, absent, line_id{mine});
-    const u64 frame = reader.hits(seen) ? reader.frame_of(seen) : 0;
-    const u64 run_end = end < (first_line + width) << reader.line_shift ? end : (first_line + width) << reader.line_shift;
-    for (; run < run_end; run += batch_bytes) {
-      piece16 read[in_flight];
-      PENSTOCK_UNROLL
-      for (u32 k = 0; k < in_flight; ++k) {
-        const u64 address = run + 16ull * (k * width + at);
-        const u32 owner = address < run_end ? static_cast<u32>((address >> reader.line_shift) - first_line) : 0;
-        const u64 from = g.shfl(frame, nth(g.members(), owner));
-        const bool there = address < run_end && from != 0;
-        read[k] = there ? load_piece(reinterpret_cast<piece16 const*>(from + reader.within(address))) : piece16{};
-      }
-      order_read_before_recheck();
-      g.sync();
-      const u64 last = (run + batch_bytes < run_end ? run + batch_bytes : run_end) - 1;
-      const bool touched = wanted && mine >= run >> reader.line_shift && mine <= last >> reader.line_shift;
-      const bool changed = touched && (frame == 0 || !reader.unchanged(seen));
-      const bool good = !any(g.ballot(changed));
-      if (!good) {
-        for (u32 k = 0; k < in_flight; ++k) {
-          const u64 address = run + 16ull * (k * width + at);
-          const bool here = address < run_end;
-          const piece16 late = reader.template read_slowly<piece16>(g, here, here ? address : run);
-          if (here) use(address, late);
+    const u64 reach = (first_line + width) << reader.line_shift;
+    const u64 stop = end < reach ? end : reach;
+    span_window<G> window{
+        g,    reader, run,       static_cast<u32>(reader.within(run)), static_cast<u32>((stop - run + step - 1) / step),
+        step, lane,   first_rank};
+    window.find(first_line, (stop - 1) >> reader.line_shift);
+    // Positions from here on count from `run` and fit 32 bits. Those from `low` on, `length` of them, were asked for.
+    const u32 low = run < asked_from ? static_cast<u32>(asked_from - run) : 0;
+    const u32 length = static_cast<u32>(stop - run) - low;
+    // Of this lane's piece in step 0; where that lies before `begin` it wraps, and so comes out right for those behind.
+    const u64 number = lane + (run >= begin ? (run - begin) / 16 : 0 - (begin - run) / 16);
+    const u32 inner = low == 0 && stop - run == window.steps * step ? window.steps / pieces_in_flight * pieces_in_flight : 0;
+    for (u32 s = 0; s < window.steps; s += pieces_in_flight) {
+      piece16 read[pieces_in_flight];
+      if (window.read(s, read)) {
+        if (s < inner) {
+          PENSTOCK_UNROLL
+          for (u32 k = 0; k < pieces_in_flight; ++k) use(number + s * width + k * width, read[k]);
+          continue;
+        }
+        PENSTOCK_UNROLL
+        for (u32 k = 0; k < pieces_in_flight; ++k) {
+          if ((s + k) * step + 16 * lane - low < length) use(number + s * width + k * width, read[k]);
         }
         continue;
       }
-      PENSTOCK_UNROLL
-      for (u32 k = 0; k < in_flight; ++k) {
-        const u64 address = run + 16ull * (k * width + at);
-        if (address < run_end) use(address, read[k]);
+      for (u32 k = s; k < window.steps && k < s + pieces_in_flight; ++k) {
+        const u32 at = k * step + 16 * lane;
+        const bool asked = at - low < length;
+        const piece16 late = reader.read_slowly<piece16>(g, asked, asked ? run + at : asked_from);
+        if (asked) use(number + k * width, late);
       }
     }
-    run = run_end;
+    run = stop;
   }
 }
 
-/// The same for memory that the kernel reaches, where it holds T's from `begin` to `end`: pieces that lie wholly inside by one
-/// load, those at the ends element by element.
-template <class T, thread_group G, class Use>
+/// The same for memory that the kernel reaches.
+template <thread_group G, class Use>
 PENSTOCK_FN void read_resident_pieces(G const& g, u64 begin, u64 end, Use const& use) {
-  for (u64 address = (begin & ~15ull) + 16ull * index_in(g); address < end; address += 16ull * size(g)) {
-    if (address >= begin && address + 16 <= end) {
-      use(address, *reinterpret_cast<piece16 const*>(address));
-      continue;
-    }
-    struct elements_of {
-      T of[sizeof(piece16) / sizeof(T)];
-    } some{};
-    for (u32 k = 0; k < sizeof(piece16) / sizeof(T); ++k) {
-      const u64 one = address + k * sizeof(T);
-      if (one >= begin && one < end) some.of[k] = *reinterpret_cast<T const*>(one);
-    }
-    use(address, std::bit_cast<piece16>(some));
-  }
+  auto const* const pieces = reinterpret_cast<piece16 const*>(begin);
+  const u64 count = (end - begin) / 16;
+  PENSTOCK_UNROLL_BY(8)
+  for (u64 k = index_in(g); k < count; k += size(g)) use(k, pieces[k]);
 }
 
 }  // namespace penstock

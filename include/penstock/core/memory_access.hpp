@@ -17,36 +17,51 @@ struct alignas(16) piece16 {
 };
 
 #if PENSTOCK_ON_DEVICE
-#define PENSTOCK_LOAD(width, constraint, pointer, result) \
-  asm volatile("ld.relaxed.gpu." width " %0, [%1];" : "=" constraint(result) : "l"(pointer) : "memory")
+// Frames and entries lie in global memory; a load that says so is spared the look at what its address means.
+#define PENSTOCK_LOAD(width, constraint, result)                                                               \
+  if constexpr (Acquire) {                                                                                     \
+    asm volatile("ld.acquire.gpu.global." width " %0, [%1];" : "=" constraint(result) : "l"(from) : "memory"); \
+  } else {                                                                                                     \
+    asm volatile("ld.relaxed.gpu.global." width " %0, [%1];" : "=" constraint(result) : "l"(from) : "memory"); \
+  }                                                                                                            \
+  return std::bit_cast<T>(result)
+
+template <bool Acquire, class T>
+__device__ inline T load_global(T const* p) {
+  const std::size_t from = __cvta_generic_to_global(p);
+  if constexpr (sizeof(T) == 16) {
+    static_assert(!Acquire, "there is no acquire of 16 bytes");
+    piece16 r;
+    asm volatile("ld.relaxed.gpu.global.v2.b64 {%0, %1}, [%2];" : "=l"(r.low), "=l"(r.high) : "l"(from) : "memory");
+    return std::bit_cast<T>(r);
+  } else if constexpr (sizeof(T) == 8) {
+    u64 r;
+    PENSTOCK_LOAD("b64", "l", r);
+  } else if constexpr (sizeof(T) == 4) {
+    u32 r;
+    PENSTOCK_LOAD("b32", "r", r);
+  } else if constexpr (sizeof(T) == 2) {
+    u16 r;
+    PENSTOCK_LOAD("b16", "h", r);
+  } else {
+    u16 r;  // there is no operand of 8 bits
+    if constexpr (Acquire) {
+      asm volatile("ld.acquire.gpu.global.u8 %0, [%1];" : "=h"(r) : "l"(from) : "memory");
+    } else {
+      asm volatile("ld.relaxed.gpu.global.u8 %0, [%1];" : "=h"(r) : "l"(from) : "memory");
+    }
+    return std::bit_cast<T>(static_cast<u8>(r));
+  }
+}
+#undef PENSTOCK_LOAD
 #endif
 
-/// R2 of the validated read: one aligned piece of 1, 2, 4, 8 or 16 bytes. On a CPU an acquire, which stands for R3 too.
+/// One aligned piece of 1, 2, 4, 8 or 16 bytes of a frame. On a CPU always an acquire.
 template <class T>
 PENSTOCK_FN inline T load_piece(T const* p) {
   static_assert(sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16);
 #if PENSTOCK_ON_DEVICE
-  if constexpr (sizeof(T) == 16) {
-    piece16 r;
-    asm volatile("ld.relaxed.gpu.v2.b64 {%0, %1}, [%2];" : "=l"(r.low), "=l"(r.high) : "l"(p) : "memory");
-    return std::bit_cast<T>(r);
-  } else if constexpr (sizeof(T) == 8) {
-    u64 r;
-    PENSTOCK_LOAD("b64", "l", p, r);
-    return std::bit_cast<T>(r);
-  } else if constexpr (sizeof(T) == 4) {
-    u32 r;
-    PENSTOCK_LOAD("b32", "r", p, r);
-    return std::bit_cast<T>(r);
-  } else if constexpr (sizeof(T) == 2) {
-    u16 r;
-    PENSTOCK_LOAD("b16", "h", p, r);
-    return std::bit_cast<T>(r);
-  } else {
-    u32 r;
-    PENSTOCK_LOAD("b8", "r", p, r);
-    return std::bit_cast<T>(static_cast<u8>(r));
-  }
+  return load_global<false>(p);
 #else
   if constexpr (sizeof(T) == 16) {
     u64* words = reinterpret_cast<u64*>(const_cast<T*>(p));
@@ -60,14 +75,15 @@ PENSTOCK_FN inline T load_piece(T const* p) {
 #endif
 }
 
-#if PENSTOCK_ON_DEVICE
-/// The same with acquire, for the order `address` of a validated read; up to 8 bytes.
+/// The same with acquire on every executor; up to 8 bytes.
 template <class T>
-__device__ inline T load_piece_acquire(T const* p) {
-  static_assert(sizeof(T) <= 8, "there is no acquire of 16 bytes");
-  return device_ref<T>(*const_cast<T*>(p)).load(acquire);
-}
+PENSTOCK_FN inline T load_piece_acquire(T const* p) {
+#if PENSTOCK_ON_DEVICE
+  return load_global<true>(p);
+#else
+  return load_piece(p);
 #endif
+}
 
 /// Copies a bounce buffer (shared with a controller) into a frame. Collective in effect: member `index` of `width` copies its
 /// share of 16-byte pieces, eight loads in flight. REQUIRES: bytes a multiple of 16, both addresses aligned to 16.
@@ -112,9 +128,5 @@ PENSTOCK_FN inline void copy_frame_to_bounce(u64 bounce, u64 frame, u32 bytes) {
     system_ref<u64>(*reinterpret_cast<u64*>(bounce + at)).store(word, relaxed);
   }
 }
-
-#if PENSTOCK_ON_DEVICE
-#undef PENSTOCK_LOAD
-#endif
 
 }  // namespace penstock

@@ -9,27 +9,43 @@ namespace penstock {
 /// All but `sound` are for CUDA hardware that never loads from an address that it guessed (PROTOCOLS.md §2, "Cheaper orders");
 /// on a CPU they are `sound`.
 enum class read_order {
-  sound,    ///< R1 acquire, a fence between R2 and R4
-  address,  ///< R1 relaxed, R2 acquire: from R1 to R2 there is the address that R2 needs R1 for. Pieces of up to 8 bytes
+  sound,    ///< R1 acquire; R2 acquire, or a fence behind it where it is of 16 bytes
+  address,  ///< R1 relaxed: from R1 to R2 there is the address that R2 needs R1 for. R2 as above
   data,     ///< nothing stronger than relaxed: R4's address is made from what R2 read, as R2's is from R1
 };
 
 /// R1.
 template <read_order Order>
 PENSTOCK_FN u64 load_entry(u64& entry) {
-#if PENSTOCK_ON_DEVICE
-  if constexpr (Order != read_order::sound) return device_ref<u64>(entry).load(relaxed);
-#endif
-  return device_ref<u64>(entry).load(acquire);
+  if constexpr (Order == read_order::sound) {
+    return load_piece_acquire(&entry);
+  } else {
+    return load_piece(&entry);
+  }
 }
 
-/// R2.
+/// R4.
+PENSTOCK_FN inline u64 load_entry_again(u64& entry) {
+#if PENSTOCK_ON_DEVICE
+  return load_piece(&entry);
+#else
+  return device_ref<u64>(entry).load(relaxed);
+#endif
+}
+
+/// R2 and R3. An acquire keeps R4 behind it, and a load that saw a byte of a later fill synchronizes with the fence that
+/// followed that fill's claim: what `order_claim_before_bytes` is for.
 template <read_order Order, class T>
 PENSTOCK_FN T load_piece_in_order(T const* p) {
-#if PENSTOCK_ON_DEVICE
-  if constexpr (Order == read_order::address) return load_piece_acquire(p);
-#endif
-  return load_piece(p);
+  if constexpr (Order == read_order::data) {
+    return load_piece(p);
+  } else if constexpr (sizeof(T) == 16) {
+    const T read = load_piece(p);
+    order_read_before_recheck();
+    return read;
+  } else {
+    return load_piece_acquire(p);
+  }
 }
 
 /// A word that depends on every byte of a piece.
@@ -43,13 +59,12 @@ PENSTOCK_FN u64 fold(T const& piece) {
   }
 }
 
-/// R3. What it returns is added to the index of R4's address: 0, but only the launch knows that. `zero` is a zero that the
-/// compiler can't see; `read` is made of all that R2 read.
-template <read_order Order>
-PENSTOCK_FN u64 order_recheck_after([[maybe_unused]] u64 read, [[maybe_unused]] u64 zero) {
-  if constexpr (Order == read_order::sound) order_read_before_recheck();
+/// The order `data`: what is added to the index of R4's address, 0, which only the launch knows. `zero` is a zero that the
+/// compiler can't see; `read` is what R2 read.
+template <read_order Order, class T>
+PENSTOCK_FN u64 tie_recheck_to([[maybe_unused]] T const& read, [[maybe_unused]] u64 zero) {
 #if PENSTOCK_ON_DEVICE
-  if constexpr (Order == read_order::data) return read & zero;
+  if constexpr (Order == read_order::data) return fold(read) & zero;
 #endif
   return 0;
 }
