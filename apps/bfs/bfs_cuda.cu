@@ -12,8 +12,9 @@ void launch_level_cuda(executor& on, bfs_level<Id> const& level, u64 most_groups
 template <class Id>
 void sort_frontier_cuda(executor& on, bfs_data<Id>& data, u64 count, buffer<u8>& scratch) {
   const int bits = static_cast<int>(ceil_log2(data.vertices < 2 ? 2 : data.vertices));
+  const auto stream = static_cast<cudaStream_t>(on.stream());
   auto sort = [&](void* memory, std::size_t& bytes) {
-    const cudaError_t failed = cub::DeviceRadixSort::SortKeys(memory, bytes, data.next, data.frontier, count, 0, bits);
+    const cudaError_t failed = cub::DeviceRadixSort::SortKeys(memory, bytes, data.next, data.frontier, count, 0, bits, stream);
     if (failed != cudaSuccess) throw error(error_kind::world, std::string("sort the frontier: ") + cudaGetErrorString(failed));
   };
   std::size_t bytes = 0;

@@ -45,12 +45,22 @@ struct launch_shape {
       : blocks(blocks_), threads(threads_), at(at_) {}
 };
 
+/// Where test kernels run: a stream that waits for no other, so that a test may have a resident kernel beside them.
+inline cudaStream_t test_stream() {
+  static const cudaStream_t stream = [] {
+    cudaStream_t made = nullptr;
+    require_cuda(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+    return made;
+  }();
+  return stream;
+}
+
 /// Runs a kernel to its end; a kernel that did not launch or did not end well is a failure of the test.
 template <class... Parameters, class... Arguments>
 void launch(launch_shape const& shape, void (*kernel)(Parameters...), Arguments... arguments) {
-  kernel<<<shape.blocks, shape.threads>>>(arguments...);
+  kernel<<<shape.blocks, shape.threads, 0, test_stream()>>>(arguments...);
   require_cuda(cudaGetLastError(), "launch", shape.at);
-  require_cuda(cudaDeviceSynchronize(), "kernel", shape.at);
+  require_cuda(cudaStreamSynchronize(test_stream()), "kernel", shape.at);
 }
 
 /// Zeroed memory that both sides read: the host when no kernel runs. T is trivially copyable.

@@ -25,6 +25,10 @@ class executor {
   virtual u32 units() const = 0;
   /// Waits for what was launched. Throws penstock::error with the driver's words when a kernel failed.
   virtual void synchronize() = 0;
+  /// CUDA only: the stream (a cudaStream_t) of everything that this executor launches and copies; work that must follow it goes
+  /// there, too. It does not wait for other streams, nor they for it: a resident kernel (a modelled controller) may run beside
+  /// it.
+  virtual void* stream() { return nullptr; }
   /// CPU only: calls work(first, last) over pieces of [0, items) of at most `chunk`, on all threads; returns when all are done.
   /// An exception of a piece is rethrown here.
   virtual void run(u64 items, u64 chunk, std::function<void(u64, u64)> const& work) = 0;

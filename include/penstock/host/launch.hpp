@@ -39,6 +39,11 @@ __global__ void __launch_bounds__(cuda_block_threads, cuda_blocks_per_unit)
   if (thread / Width >= groups) return;  // a whole group, never a part of one
   body(warp::part<Width>(), grid_range{thread / Width, items, groups});
 }
+
+inline void check_launch() {
+  const cudaError_t failed = cudaGetLastError();
+  if (failed != cudaSuccess) throw error(error_kind::world, std::string("launch a kernel: ") + cudaGetErrorString(failed));
+}
 #endif
 
 /// Runs `body` over `items` items, in groups of `Width` lanes on CUDA (a power of two up to 32) and in lone threads on the CPU.
@@ -60,12 +65,24 @@ void launch(executor& on, u64 items, Body const& body, [[maybe_unused]] u64 most
   // A grid of less than a block is one smaller block, in whole warps.
   const u64 threads = std::min<u64>(cuda_block_threads, round_up(groups * Width, 32));
   const u64 blocks = ceil_div(groups * Width, threads);
-  run_body<Width><<<static_cast<u32>(blocks), static_cast<u32>(threads)>>>(body, items, groups);
-  const cudaError_t failed = cudaGetLastError();
-  if (failed != cudaSuccess) throw error(error_kind::world, std::string("launch a kernel: ") + cudaGetErrorString(failed));
+  run_body<Width>
+      <<<static_cast<u32>(blocks), static_cast<u32>(threads), 0, static_cast<cudaStream_t>(on.stream())>>>(body, items, groups);
+  check_launch();
   on.synchronize();
 #else
   throw_bad_input("launch", "a kernel", "this program was compiled without nvcc: use the cpu executor");
+#endif
+}
+
+/// Loads the kernel of `body` and makes the GPU reserve what it needs, without calling the body. A first launch waits for all
+/// kernels that run; before a resident one starts, whoever will launch beside it prepares (PROTOCOLS.md §4). CPU: nothing.
+template <u32 Width, class Body>
+void prepare_launch([[maybe_unused]] executor& on, [[maybe_unused]] Body const& body) {
+#if defined(__CUDACC__)
+  if (on.kind() == executor_kind::cpu) return;
+  run_body<Width><<<1, 32, 0, static_cast<cudaStream_t>(on.stream())>>>(body, 0, 0);  // no groups: every thread leaves
+  check_launch();
+  on.synchronize();
 #endif
 }
 
