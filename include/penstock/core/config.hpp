@@ -30,8 +30,10 @@
 #define PENSTOCK_ON_DEVICE 0
 #endif
 
-#if defined(__CUDACC__)
+#if defined(__CUDA_ARCH__)
 #define PENSTOCK_UNROLL _Pragma("unroll")
+#elif defined(__CUDACC__)
+#define PENSTOCK_UNROLL  // nvcc's own front end knows the first one only, and the host's compiler the last
 #else
 #define PENSTOCK_UNROLL _Pragma("GCC unroll 32")
 #endif
