@@ -89,7 +89,7 @@ model_drive::state::state(model_server::state& server_, model_drive_options cons
   record.unit_slots = units.data();
   fill_faults(record, options.faults);
   record.faults.error_codes = served.data()->error_codes;
-  record.plain = timing.limits_anything() || has_faults(options.faults) || server.view.link_eighths_per_kib != 0 ? 0 : 1;
+  record.plain = !timing.limits_anything() && !has_faults(options.faults) && server.view.link_eighths_per_kib == 0;
 }
 
 served_counts model_drive::state::sum() const {
@@ -147,11 +147,16 @@ void model_drive::attach(queue_rings const& rings) {
   if (!s.published) s.server.memory.write(s.served.data(), &s.record, sizeof s.record);
   s.published = true;
   queue_fields fields;
-  fields.rings = rings;
-  fields.drive = s.served.data();
-  fields.within_gpu = s.server.runner->is_local(rings.cq) ? 1 : 0;
+  queue_facts& facts = fields.facts;
+  facts.rings = rings;
+  facts.drive = s.served.data();
+  facts.completions_per_command = s.record.completions_per_command;
+  facts.within_gpu = s.server.runner->is_local(rings.cq);
+  facts.plain = s.record.plain;
+  facts.poison_fetched = s.record.poison_fetched;
+  facts.torn_completion = s.record.torn_completion;
   // What the host may have given up and asked again, and then some.
-  if (!s.plain()) fields.waiting_capacity = 2 * rings.sq_entries + 64;
+  if (!s.record.plain) facts.waiting_capacity = 2 * rings.sq_entries + 64;
   s.slot_of[rings.id].store(s.server.take_slot(fields) + 1, release);
 }
 

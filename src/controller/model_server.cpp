@@ -60,12 +60,12 @@ u32 model_server::state::take_slot(queue_fields fields) {
   const std::lock_guard guard(mutex);
   const auto free = std::find_if(slots.begin(), slots.end(), [](slot const& each) { return !each.used; });
   if (free == slots.end()) {
-    throw_bad_input("attach", "queue " + std::to_string(fields.rings.id),
+    throw_bad_input("attach", "queue " + std::to_string(fields.facts.rings.id),
                     "the server has its " + std::to_string(slots.size()) + " queues: ask for more with max_queues");
   }
   const auto index = static_cast<u32>(free - slots.begin());
-  free->waiting = buffer<waiting_command>(memory, memory_kind::local, fields.waiting_capacity);
-  fields.waiting = free->waiting.data();
+  free->waiting = buffer<waiting_command>(memory, memory_kind::local, fields.facts.waiting_capacity);
+  fields.facts.waiting = free->waiting.data();
   set_active(index, &fields);
   free->used = true;
   if (!on_gpu()) {

@@ -52,7 +52,6 @@ struct model_server::state {
 struct model_drive::state {
   state(model_server::state& server_, model_drive_options const& options_);
 
-  bool plain() const { return record.plain != 0; }
   far_side::served_counts sum() const;
   far_side::served_counts told();
 

@@ -33,55 +33,56 @@ PENSTOCK_FN void count_batch(G const& g, served_counts& counts, served_transfer 
 
 /// The batch is on the completion ring; whoever waits for the queue to be quiet may go on. Collective.
 template <thread_group G>
-PENSTOCK_FN void leave_queue(G const& g, queue_record& q) {
+PENSTOCK_FN void leave_queue(G const& g, server_view const& view, queue_record& q) {
+  if (!view.queues_come_and_go) return;
   g.sync();
   if (is_leader(g)) device_ref<u32>(q.inside).fetch_sub(1, release);
 }
 
 /// Collective, under the lock: the caller will post a batch after it has given the lock back.
 template <thread_group G>
-PENSTOCK_FN void enter_queue(G const& g, queue_record& q) {
-  if (is_leader(g)) device_ref<u32>(q.inside).fetch_add(1, relaxed);
+PENSTOCK_FN void enter_queue(G const& g, server_view const& view, queue_record& q) {
+  if (view.queues_come_and_go && is_leader(g)) device_ref<u32>(q.inside).fetch_add(1, relaxed);
 }
 
 /// Takes a batch, serves it and posts it. Collective, under the lock, which is given back. True if there was anything.
 template <thread_group G>
-PENSTOCK_FN bool serve_plain(G const& g, queue_record& q) {
-  drive_record& drive = *q.drive;
+PENSTOCK_FN bool serve_plain(G const& g, server_view const& view, queue_facts const& facts, queue_record& q) {
+  drive_record const& drive = *facts.drive;
   nvme::submission_entry command;
-  const taken_batch batch = take_commands(g, q, size(g), command);
-  if (batch.count != 0) enter_queue(g, q);
+  const taken_batch batch = take_commands(g, facts, q, size(g), command);
+  if (batch.count != 0) enter_queue(g, view, q);
   unlock(g, q);
   if (batch.count == 0) return false;
   const bool mine = g.rank() < batch.count;
   const served_transfer transfer = mine ? decode(drive, command) : served_transfer{};
   order_claim_before_bytes();  // PROTOCOLS.md §2, "order before the first byte of a fill"
   move_batch(g, transfer);
-  post_completions(g, q, mine, g.rank(), command.command_id, transfer.status);
+  post_completions(g, facts, q, mine, g.rank(), command.command_id, transfer.status);
   count_batch(g, q.counts, transfer);
   if (is_leader(g)) {
     add_count(q.counts.fetched, batch.count);
     add_count(q.counts.completed, batch.count);
   }
-  leave_queue(g, q);
+  leave_queue(g, view, q);
   return true;
 }
 
 /// Keeps member k's command until it is due. Collective, under the lock.
 template <thread_group G>
-PENSTOCK_FN void keep_waiting(G const& g, server_view const& view, queue_record& q, taken_batch const& batch,
-                              nvme::submission_entry const& command, u64 now) {
-  drive_record& drive = *q.drive;
+PENSTOCK_FN void keep_waiting(G const& g, server_view const& view, queue_facts const& facts, queue_record& q,
+                              taken_batch const& batch, nvme::submission_entry const& command, u64 now) {
+  drive_record& drive = *facts.drive;
   const bool mine = g.rank() < batch.count;
   served_transfer transfer;
   if (mine) transfer = decode(drive, command);
   u64 due = admit(g, view, drive, mine, transfer.write, transfer.bytes, now);
   fault_draw faults;
   if (mine) {
-    faults = draw_faults(drive.faults, q.rings.id, batch.number + g.rank());
+    faults = draw_faults(drive.faults, facts.rings.id, batch.number + g.rank());
     due += (faults.delay ? drive.delay : 0) + (faults.late ? drive.late : 0);
     const u64 position = q.next_waiting + g.rank();
-    q.waiting[position % q.waiting_capacity] = {
+    facts.waiting[position % facts.waiting_capacity] = {
         command, due, now, faults.random, faults.error_code, true, faults.drop, faults.duplicate, faults.unknown_identifier};
   }
   const u32 errors = count(g.ballot(mine && faults.error_code != 0));
@@ -102,15 +103,15 @@ PENSTOCK_FN void keep_waiting(G const& g, server_view const& view, queue_record&
 
 /// Takes up to a group's width of commands that are due. True in the members that got one. Collective, under the lock.
 template <thread_group G>
-PENSTOCK_FN bool take_due(G const& g, queue_record& q, u64 now, waiting_command& taken) {
-  drive_record& drive = *q.drive;
+PENSTOCK_FN bool take_due(G const& g, queue_facts const& facts, queue_record& q, u64 now, waiting_command& taken) {
+  drive_record& drive = *facts.drive;
   const u64 first = q.first_waiting, span = q.next_waiting - first;
-  const u64 turn = drive.reorder && span != 0 ? random_draws(drive.faults.seed, q.rings.id, now).below(span) : 0;
+  const u64 turn = drive.reorder && span != 0 ? random_draws(drive.faults.seed, facts.rings.id, now).below(span) : 0;
   bool mine = false;
   for (u64 offset = 0; offset < span; offset += size(g)) {
     const u64 k = offset + g.rank();
     if (k < span) {
-      waiting_command& slot = q.waiting[(first + (k + turn) % span) % q.waiting_capacity];
+      waiting_command& slot = facts.waiting[(first + (k + turn) % span) % facts.waiting_capacity];
       mine = slot.used && slot.due <= now;
       if (mine) {
         taken = slot;
@@ -124,12 +125,12 @@ PENSTOCK_FN bool take_due(G const& g, queue_record& q, u64 now, waiting_command&
 
 /// Forgets what was taken from the front of the list, and says when the next one is due. Collective, under the lock.
 template <thread_group G>
-PENSTOCK_FN void close_gaps(G const& g, queue_record& q) {
+PENSTOCK_FN void close_gaps(G const& g, queue_facts const& facts, queue_record& q) {
   g.sync();
   u64 first = q.first_waiting;
   const u64 end = q.next_waiting;
   for (;;) {
-    const bool gap = first + g.rank() < end && !q.waiting[(first + g.rank()) % q.waiting_capacity].used;
+    const bool gap = first + g.rank() < end && !facts.waiting[(first + g.rank()) % facts.waiting_capacity].used;
     const auto kept = without(g.members(), g.ballot(gap));
     const u32 gaps = any(kept) ? lowest(kept) : size(g);
     first += gaps;
@@ -138,14 +139,15 @@ PENSTOCK_FN void close_gaps(G const& g, queue_record& q) {
   g.sync();
   if (!is_leader(g)) return;
   q.first_waiting = first;
-  const u64 due = first == end ? ~u64{0} : q.drive->due_in_order ? q.waiting[first % q.waiting_capacity].due : 0;
+  const u64 due = first == end ? ~u64{0} : facts.drive->due_in_order ? facts.waiting[first % facts.waiting_capacity].due : 0;
   device_ref<u64>(q.next_due).store(due, relaxed);
 }
 
 /// Serves what was taken and posts it, with everything that the plan wants. Collective, without the lock.
 template <thread_group G, class Clock>
-PENSTOCK_FN void finish_due(G const& g, queue_record& q, bool mine, waiting_command const& taken, Clock& clock) {
-  drive_record& drive = *q.drive;
+PENSTOCK_FN void finish_due(G const& g, queue_facts const& facts, queue_record& q, bool mine, waiting_command const& taken,
+                            Clock& clock) {
+  drive_record& drive = *facts.drive;
   served_transfer transfer;
   if (mine) transfer = taken.error_code != 0 ? refused(taken.error_code) : decode(drive, taken.command);
   order_claim_before_bytes();
@@ -157,11 +159,11 @@ PENSTOCK_FN void finish_due(G const& g, queue_record& q, bool mine, waiting_comm
   if (drive.completions_per_command > 1) {
     // Hosts number their commands from 0 (slot + depth x generation), so the upper half of the identifiers is free.
     const auto nobody = static_cast<u16>(0x8000u | (taken.random & 0x7fffu));
-    post_completions(g, q, unknown, place_in_order(g, unknown), nobody, nvme::code::success);
+    post_completions(g, facts, q, unknown, place_in_order(g, unknown), nobody, nvme::code::success);
   }
   const u32 place = drive.reorder ? place_at_random(g, answered, taken.random) : place_in_order(g, answered);
-  post_completions(g, q, answered, place, id, transfer.status);
-  if (drive.completions_per_command > 1) post_completions(g, q, twice, place_in_order(g, twice), id, transfer.status);
+  post_completions(g, facts, q, answered, place, id, transfer.status);
+  if (drive.completions_per_command > 1) post_completions(g, facts, q, twice, place_in_order(g, twice), id, transfer.status);
 
   const u64 done = from_leader(g, clock.now());
   const u32 served = count(g.ballot(mine)), completed = count(g.ballot(answered));
@@ -182,22 +184,22 @@ PENSTOCK_FN void finish_due(G const& g, queue_record& q, bool mine, waiting_comm
 
 /// Takes new commands into the list, and serves what is due. Collective, under the lock, which is given back.
 template <thread_group G, class Clock>
-PENSTOCK_FN bool serve_waiting(G const& g, server_view const& view, queue_record& q, Clock& clock) {
+PENSTOCK_FN bool serve_waiting(G const& g, server_view const& view, queue_facts const& facts, queue_record& q, Clock& clock) {
   const u64 now = from_leader(g, clock.now()) * ticks_per_ns;
-  const u64 free = q.waiting_capacity - (q.next_waiting - q.first_waiting);
+  const u64 free = facts.waiting_capacity - (q.next_waiting - q.first_waiting);
   nvme::submission_entry command;
-  const taken_batch batch = take_commands(g, q, free < size(g) ? static_cast<u32>(free) : size(g), command);
-  if (batch.count != 0) keep_waiting(g, view, q, batch, command, now);
+  const taken_batch batch = take_commands(g, facts, q, free < size(g) ? static_cast<u32>(free) : size(g), command);
+  if (batch.count != 0) keep_waiting(g, view, facts, q, batch, command, now);
   g.sync();
   waiting_command taken;
-  const bool mine = take_due(g, q, now, taken);
-  close_gaps(g, q);
+  const bool mine = take_due(g, facts, q, now, taken);
+  close_gaps(g, facts, q);
   const bool due = any(g.ballot(mine));
-  if (due) enter_queue(g, q);
+  if (due) enter_queue(g, view, q);
   unlock(g, q);
   if (due) {
-    finish_due(g, q, mine, taken, clock);
-    leave_queue(g, q);
+    finish_due(g, facts, q, mine, taken, clock);
+    leave_queue(g, view, q);
   }
   return due || batch.count != 0;
 }
@@ -206,11 +208,13 @@ PENSTOCK_FN bool serve_waiting(G const& g, server_view const& view, queue_record
 template <thread_group G, class Clock>
 PENSTOCK_FN bool serve_queue(G const& g, server_view const& view, queue_record& q, Clock& clock) {
   if (!try_lock(g, q)) return false;
-  if (from_leader(g, device_ref<u32>(q.active).load(relaxed)) == 0) {
+  const u32 active = device_ref<u32>(q.active).load(relaxed);
+  const queue_facts facts = q.facts;
+  if (active == 0) {
     unlock(g, q);
     return false;
   }
-  return q.drive->plain != 0 ? serve_plain(g, q) : serve_waiting(g, view, q, clock);
+  return facts.plain ? serve_plain(g, view, facts, q) : serve_waiting(g, view, facts, q, clock);
 }
 
 /// Whether a visit is worth while; without the lock.
@@ -218,7 +222,7 @@ template <class Clock>
 PENSTOCK_FN bool wants_visit(server_view const& view, queue_record& q, Clock& clock) {
   if (view.queues_come_and_go) return device_ref<u32>(q.active).load(acquire) != 0;
   // Three loads on their way at once.
-  const u32 tail = system_ref<u32>(*q.rings.sq_doorbell).load(relaxed);
+  const u32 tail = system_ref<u32>(*q.facts.rings.sq_doorbell).load(relaxed);
   const u64 head = device_ref<u64>(q.posted).load(relaxed) & 0xffffu;
   const u64 due = device_ref<u64>(q.next_due).load(relaxed);
   return tail != head || (due != ~u64{0} && due <= clock.now() * ticks_per_ns);

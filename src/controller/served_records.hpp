@@ -60,7 +60,7 @@ struct drive_record {
   // Fixed once the drive is served.
   served_namespace spaces[most_namespaces];
   u32 space_count = 0;
-  u32 plain = 1;  ///< neither time nor faults: commands are served as they are taken
+  bool plain = true;  ///< neither time nor faults: commands are served as they are taken
   u64 transfer_bytes = 0;
   u64 service = 0;  ///< ticks, less what serving takes by itself
   u64 units = 0;    ///< 0: no limit
@@ -94,28 +94,40 @@ struct waiting_command {
   bool unknown_identifier = false;
 };
 
-struct queue_fields {
-  // Fixed while it is served.
+/// Fixed while the queue is served. Whoever holds the lock copies it into registers first, with everything that is asked for
+/// each command: an acquire empties a GPU's L1, and each look at memory is a fifth of a microsecond that the others wait.
+struct queue_facts {
   queue_rings rings;
   drive_record* drive = nullptr;
   waiting_command* waiting = nullptr;
   u32 waiting_capacity = 0;
-  u32 within_gpu = 0;  ///< threads of this GPU alone look at the completion ring, which lies in its memory
+  u32 completions_per_command = 1;
+  bool within_gpu = false;  ///< threads of this GPU alone look at the completion ring, which lies in its memory
+  bool plain = true;        ///< see drive_record
+  bool poison_fetched = false, torn_completion = false;
+};
 
-  // Under the lock.
-  alignas(128) u32 sq_head = 0;
+/// Where the taking side stands. Under the lock.
+struct queue_positions {
+  u32 sq_head = 0;
   u32 refused_tail = ~0u;
   u32 refused_head = ~0u;
+  u32 unused = 0;
   u64 fetched = 0;
-  u64 cq_seen = 0;        ///< completions that the host has read
-  u64 first_waiting = 0;  ///< counts; taken modulo waiting_capacity
+  u64 cq_seen = 0;  ///< completions that the host has read
+};
+
+struct queue_fields {
+  queue_facts facts;
+  alignas(128) queue_positions positions;
+  u64 first_waiting = 0;  ///< counts; taken modulo waiting_capacity; under the lock
   u64 next_waiting = 0;   ///< one more than the newest
 
   // Shared by all who serve it; device scope.
   alignas(128) u64 posted = 0;        ///< completions posted : 48, submission queue head : 16
   u64 next_due = ~u64{0};             ///< nothing that waits is due before; a hint
   alignas(128) u64 reserved = 0;      ///< completions posted, or to come for what was taken
-  u32 inside = 0;                     ///< batches that were taken and are not posted
+  u32 inside = 0;                     ///< batches that were taken and are not posted; kept where queues come and go
   alignas(128) served_counts counts;  ///< of a plain drive; the others count at the drive
 };
 

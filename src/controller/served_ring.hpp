@@ -43,77 +43,80 @@ PENSTOCK_FN inline void refuse_doorbell(queue_record& q, u32 value, u32& last_re
 }
 
 /// Completions for which there is room and no reservation. Leader, under the lock.
-PENSTOCK_FN inline u64 completion_room(queue_record& q, u64 wanted) {
-  const u32 entries = q.rings.cq_entries;
+PENSTOCK_FN inline u64 completion_room(queue_facts const& facts, queue_record& q, queue_positions& at, u64 wanted) {
+  const u32 entries = facts.rings.cq_entries;
   const u64 reserved = device_ref<u64>(q.reserved).load(relaxed);
-  u64 room = entries - 1 - (reserved - q.cq_seen);
+  const u64 room = entries - 1 - (reserved - at.cq_seen);
   if (room >= wanted) return room;
-  const u32 head = system_ref<u32>(*q.rings.cq_doorbell).load(acquire);  // the host has read the entries before it
-  const auto seen = static_cast<u32>(q.cq_seen % entries);
+  const u32 head = system_ref<u32>(*facts.rings.cq_doorbell).load(acquire);  // the host has read the entries before it
+  const auto seen = static_cast<u32>(at.cq_seen % entries);
   const u32 freed = head >= seen ? head - seen : head + entries - seen;
   const u64 posted = device_ref<u64>(q.posted).load(relaxed) >> 16;
-  if (head >= entries || freed > posted - q.cq_seen) {
-    refuse_doorbell(q, head, q.refused_head);
+  if (head >= entries || freed > posted - at.cq_seen) {
+    refuse_doorbell(q, head, at.refused_head);
     return room;
   }
-  q.cq_seen += freed;
+  at.cq_seen += freed;
   return room + freed;
 }
 
 /// Commands that may be taken, at most `most`, with room for their completions reserved. Leader, under the lock.
-PENSTOCK_FN inline u32 reserve_commands(queue_record& q, u32 most) {
-  const u32 tail = system_ref<u32>(*q.rings.sq_doorbell).load(acquire);  // the entries before it are written
-  if (tail >= q.rings.sq_entries) {
-    refuse_doorbell(q, tail, q.refused_tail);
+PENSTOCK_FN inline u32 reserve_commands(queue_facts const& facts, queue_record& q, queue_positions& at, u32 most) {
+  const u32 tail = system_ref<u32>(*facts.rings.sq_doorbell).load(acquire);  // the entries before it are written
+  if (tail >= facts.rings.sq_entries) {
+    refuse_doorbell(q, tail, at.refused_tail);
     return 0;
   }
-  u32 n = tail >= q.sq_head ? tail - q.sq_head : tail + q.rings.sq_entries - q.sq_head;
+  u32 n = tail >= at.sq_head ? tail - at.sq_head : tail + facts.rings.sq_entries - at.sq_head;
   if (n > most) n = most;
   if (n == 0) return 0;
-  const u64 each = q.drive->completions_per_command;
-  const u64 room = completion_room(q, n * each) / each;
-  if (n > room) n = static_cast<u32>(room);
-  if (n != 0) device_ref<u64>(q.reserved).fetch_add(n * each, relaxed);
+  const u32 each = facts.completions_per_command;
+  const u64 room = completion_room(facts, q, at, u64{n} * each);
+  if (u64{n} * each > room) n = static_cast<u32>(room) / each;
+  if (n != 0) device_ref<u64>(q.reserved).fetch_add(u64{n} * each, relaxed);
   return n;
+}
+
+/// One entry, as it lies in the ring. Four loads on their way at once.
+PENSTOCK_FN inline void fetch_entry(queue_facts const& facts, u32 slot, nvme::submission_entry& command) {
+  const u64 address = reinterpret_cast<u64>(facts.rings.sq + slot);
+  const piece16 parts[4] = {load_shared(address), load_shared(address + 16), load_shared(address + 32),
+                            load_shared(address + 48)};
+  std::memcpy(&command, parts, sizeof command);
+  if (!facts.poison_fetched) return;
+  for (u32 k = 0; k < 4; ++k) store_shared(address + 16 * k, {0xa5a5a5a5a5a5a5a5u, 0xa5a5a5a5a5a5a5a5u});
 }
 
 /// Takes up to `most` commands (at most one per member): member k < count gets the k-th. Collective, under the lock.
 template <thread_group G>
-PENSTOCK_FN taken_batch take_commands(G const& g, queue_record& q, u32 most, nvme::submission_entry& command) {
+PENSTOCK_FN taken_batch take_commands(G const& g, queue_facts const& facts, queue_record& q, u32 most,
+                                      nvme::submission_entry& command) {
   taken_batch batch;
+  queue_positions at;
   if (is_leader(g)) {
-    batch.count = reserve_commands(q, most);
-    batch.head = q.sq_head;
-    batch.number = q.fetched;
+    at = q.positions;
+    batch.head = at.sq_head;
+    batch.number = at.fetched;
+    batch.count = reserve_commands(facts, q, at, most);
   }
   const u64 packed = from_leader(g, batch.count | static_cast<u64>(batch.head) << 32);
   batch.count = static_cast<u32>(packed);
   batch.head = static_cast<u32>(packed >> 32);
-  if (batch.count == 0) return batch;
   batch.number = from_leader(g, batch.number);
   g.sync();  // hands the leader's acquire of the doorbell on
-  const u32 entries = q.rings.sq_entries;
+  const u32 entries = facts.rings.sq_entries;
   if (g.rank() < batch.count) {
-    u32 slot = batch.head + g.rank();
-    if (slot >= entries) slot -= entries;
-    const u64 address = reinterpret_cast<u64>(q.rings.sq + slot);
-    const piece16 parts[4] = {load_shared(address), load_shared(address + 16), load_shared(address + 32),
-                              load_shared(address + 48)};
-    std::memcpy(&command, parts, sizeof command);
-    if (q.drive->poison_fetched) {
-      for (u32 k = 0; k < 4; ++k) store_shared(address + 16 * k, {0xa5a5a5a5a5a5a5a5u, 0xa5a5a5a5a5a5a5a5u});
-    }
+    const u32 slot = batch.head + g.rank();
+    fetch_entry(facts, slot < entries ? slot : slot - entries, command);
   }
   g.sync();  // all have read before the head says so
-  if (is_leader(g)) {
-    u32 head = batch.head + batch.count;
-    if (head >= entries) head -= entries;
-    // The head is a field of the word that completions are counted in, so that they tell heads in the order in which they stand
-    // in the ring: the host takes a head that goes back for one that went round.
-    device_ref<u64>(q.posted).fetch_add(static_cast<u64>(head) - batch.head, release);
-    q.sq_head = head;
-    q.fetched += batch.count;
-  }
+  if (!is_leader(g)) return batch;
+  at.sq_head = batch.head + batch.count < entries ? batch.head + batch.count : batch.head + batch.count - entries;
+  at.fetched += batch.count;
+  q.positions = at;
+  // The head is a field of the word that completions are counted in, so that they tell heads in the order in which they stand
+  // in the ring: the host takes a head that goes back for one that went round.
+  if (batch.count != 0) device_ref<u64>(q.posted).fetch_add(static_cast<u64>(at.sq_head) - batch.head, release);
   return batch;
 }
 
@@ -140,7 +143,8 @@ PENSTOCK_FN u32 place_at_random(G const& g, bool mine, u64 key) {
 /// Members with `mine` post one completion each, each at its place. What all members have moved is visible to whoever sees a
 /// phase. REQUIRES: room was reserved. Collective; needs no lock.
 template <thread_group G>
-PENSTOCK_FN void post_completions(G const& g, queue_record& q, bool mine, u32 place, u16 id, u16 status) {
+PENSTOCK_FN void post_completions(G const& g, queue_facts const& facts, queue_record& q, bool mine, u32 place, u16 id,
+                                  u16 status) {
   const auto posting = g.ballot(mine);
   if (!any(posting)) return;
   g.sync();  // each completion speaks for the bytes that all members moved
@@ -150,18 +154,18 @@ PENSTOCK_FN void post_completions(G const& g, queue_record& q, bool mine, u32 pl
   g.sync();  // the head was stored after its entries had been read, by whomever
   if (!mine) return;
   const u64 position = (before >> 16) + place;
-  const u32 entries = q.rings.cq_entries;
+  const u32 entries = facts.rings.cq_entries;
   const u64 lap = position / entries;
-  nvme::completion_entry& entry = q.rings.cq[position - lap * entries];
-  const u32 queue = static_cast<u32>(before & 0xffffu) | static_cast<u32>(q.rings.id) << 16;
-  if (q.drive->torn_completion) {
+  nvme::completion_entry& entry = facts.rings.cq[position - lap * entries];
+  const u32 queue = static_cast<u32>(before & 0xffffu) | static_cast<u32>(facts.rings.id) << 16;
+  if (facts.torn_completion) {
     system_ref<u32>(entry.result).store(~0u, relaxed);
     system_ref<u32>(entry.queue).store(~queue, relaxed);
   }
   system_ref<u32>(entry.result).store(0, relaxed);
   system_ref<u32>(entry.reserved).store(0, relaxed);
   system_ref<u32>(entry.queue).store(queue, relaxed);
-  publish_word(entry.outcome, nvme::make_outcome(id, 1 - static_cast<u32>(lap & 1), status), q.within_gpu != 0);
+  publish_word(entry.outcome, nvme::make_outcome(id, 1 - static_cast<u32>(lap & 1), status), facts.within_gpu);
 }
 
 }  // namespace penstock::far_side
