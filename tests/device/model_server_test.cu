@@ -99,8 +99,12 @@ model_drive_options preset(char const* name) {
 }
 
 PENSTOCK_CUDA_TEST(model_server_reads_hbm_rings_hbm_media) { run_reads(report, {}, {}, 256, 256); }
-PENSTOCK_CUDA_TEST(model_server_reads_pinned_media) { run_reads(report, {}, {memory_kind::local, memory_kind::shared}, 256, 200); }
-PENSTOCK_CUDA_TEST(model_server_reads_pinned_rings) { run_reads(report, {}, {memory_kind::shared, memory_kind::local}, 256, 256); }
+PENSTOCK_CUDA_TEST(model_server_reads_pinned_media) {
+  run_reads(report, {}, {memory_kind::local, memory_kind::shared}, 256, 200);
+}
+PENSTOCK_CUDA_TEST(model_server_reads_pinned_rings) {
+  run_reads(report, {}, {memory_kind::shared, memory_kind::local}, 256, 256);
+}
 PENSTOCK_CUDA_TEST(model_server_ring_of_two) { run_reads(report, {}, {}, 2, 2); }
 PENSTOCK_CUDA_TEST(model_server_timed_drive) { run_reads(report, preset("p5800x"), {}, 48, 37); }
 

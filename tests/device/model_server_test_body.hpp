@@ -9,12 +9,12 @@ namespace penstock::test {
 /// Each thread writes blocks of its own, forgets them, and reads them back; some threads leave out some rounds.
 struct writes_body {
   queue_pair_view<result_sink> queue;
-  u32* results;     ///< [threads]
-  u32* slots;       ///< [threads]
-  u64* data;        ///< [threads * bytes / 8]
-  u32 bytes;        ///< of a command, a power of two up to 4096; buffers are aligned to it
-  u32 rounds;       ///< the namespace has threads * rounds * bytes
-  u64 salt;         ///< told from the runs before
+  u32* results;  ///< [threads]
+  u32* slots;    ///< [threads]
+  u64* data;     ///< [threads * bytes / 8]
+  u32 bytes;     ///< of a command, a power of two up to 4096; buffers are aligned to it
+  u32 rounds;    ///< the namespace has threads * rounds * bytes
+  u64 salt;      ///< told from the runs before
 
   template <thread_group G>
   PENSTOCK_FN status run(G const& g, bool want, nvme::opcode op, u64 place, u64* mine, result_sink::target const& to) const {
