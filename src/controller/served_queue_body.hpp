@@ -182,9 +182,11 @@ PENSTOCK_FN void finish_due(G const& g, queue_facts const& facts, queue_record& 
   if (device_ref<u64>(drive.in_flight).fetch_sub(served, relaxed) == served) add_count(counts.busy, done);
 }
 
-/// Takes new commands into the list, and serves what is due. Collective, under the lock, which is given back.
+/// Takes new commands into the list, and serves what is due. Not inlined, or the plain drives would pay for its registers.
+/// Collective, under the lock, which is given back.
 template <thread_group G, class Clock>
-PENSTOCK_FN bool serve_waiting(G const& g, server_view const& view, queue_facts const& facts, queue_record& q, Clock& clock) {
+PENSTOCK_COLD bool serve_waiting(G const& g, server_view const& view, queue_record& q, Clock& clock) {
+  const queue_facts facts = q.facts;
   const u64 now = from_leader(g, clock.now()) * ticks_per_ns;
   const u64 free = facts.waiting_capacity - (q.next_waiting - q.first_waiting);
   nvme::submission_entry command;
@@ -214,7 +216,7 @@ PENSTOCK_FN bool serve_queue(G const& g, server_view const& view, queue_record& 
     unlock(g, q);
     return false;
   }
-  return facts.plain ? serve_plain(g, view, facts, q) : serve_waiting(g, view, facts, q, clock);
+  return facts.plain ? serve_plain(g, view, facts, q) : serve_waiting(g, view, q, clock);
 }
 
 /// Whether a visit is worth while; without the lock.

@@ -147,11 +147,11 @@ PENSTOCK_FN void post_completions(G const& g, queue_facts const& facts, queue_re
                                   u16 status) {
   const auto posting = g.ballot(mine);
   if (!any(posting)) return;
-  g.sync();  // each completion speaks for the bytes that all members moved
   u64 before = 0;
   if (is_leader(g)) before = device_ref<u64>(q.posted).fetch_add(static_cast<u64>(count(posting)) << 16, acq_rel);
   before = from_leader(g, before);
-  g.sync();  // the head was stored after its entries had been read, by whomever
+  // Each completion speaks for the bytes that all members moved, and for the entries before the head, whoever read them.
+  g.sync();
   if (!mine) return;
   const u64 position = (before >> 16) + place;
   const u32 entries = facts.rings.cq_entries;

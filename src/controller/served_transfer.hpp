@@ -86,12 +86,9 @@ PENSTOCK_FN void move_piece(G const& g, u64 to, u64 from, u32 bytes) {
   }
 }
 
-/// The command of member `owner`, page by page. Collective.
+/// Page by page; the same arguments in all members. Collective.
 template <thread_group G>
-PENSTOCK_COLD void move_scattered(G const& g, served_transfer const& mine, u32 owner) {
-  const u64 bytes = g.shfl(mine.bytes, owner), prp1 = g.shfl(mine.prp1, owner), prp2 = g.shfl(mine.prp2, owner);
-  u64 media = g.shfl(mine.media, owner);
-  const bool write = g.shfl(mine.write, owner) != 0;
+PENSTOCK_COLD void move_scattered(G const& g, bool write, u64 media, u64 prp1, u64 prp2, u64 bytes) {
   for (prp_cursor cursor(prp1, prp2, bytes); !cursor.done();) {
     prp_piece piece;
     if (cursor.next(piece) != nvme::code::success) return;  // the list was changed after it was checked
@@ -100,29 +97,30 @@ PENSTOCK_COLD void move_scattered(G const& g, served_transfer const& mine, u32 o
   }
 }
 
-/// Loads that a thread has on their way before it stores the first of them.
-inline constexpr u32 loads_in_flight = 16;
+/// Loads that a thread has on their way before it stores the first of them: 128 bytes in each, 4 KiB in a warp.
+inline constexpr u32 loads_in_flight = 8;
 
-/// `commands` of equal size lie one after another in members 0, 1, ...; a row is what one load per member moves. Collective.
+/// `commands` of equal size lie one after another in members 0, 1, ...; a row is what one load per member moves. Not inlined:
+/// it is called once for a batch, and its registers are many. Collective.
 template <thread_group G>
-PENSTOCK_FN void move_rows(G const& g, u64 to, u64 from, u32 commands, u32 rows_shift) {
+PENSTOCK_COLD void move_rows(G const& g, u64 to, u64 from, u32 commands, u32 rows_shift) {
   const u32 row_bytes = 16 * size(g);
   const u32 rows = commands << rows_shift;
   const u32 within = (1u << rows_shift) - 1;
   const u64 mine = 16 * g.rank();
   for (u32 first = 0; first < rows; first += loads_in_flight) {
     piece16 held[loads_in_flight];
+    // Past the end the last row is loaded again; a load that depends on nothing is cheaper than asking.
     PENSTOCK_UNROLL
     for (u32 k = 0; k < loads_in_flight; ++k) {
-      const u32 row = first + k;
-      const u64 address = g.shfl(from, (row >> rows_shift) % size(g)) + (row & within) * row_bytes + mine;
-      if (row < rows) held[k] = load_shared(address);
+      const u32 row = first + k < rows ? first + k : rows - 1;
+      held[k] = load_shared(g.shfl(from, row >> rows_shift) + (row & within) * row_bytes + mine);
     }
     PENSTOCK_UNROLL
     for (u32 k = 0; k < loads_in_flight; ++k) {
-      const u32 row = first + k;
-      const u64 address = g.shfl(to, (row >> rows_shift) % size(g)) + (row & within) * row_bytes + mine;
-      if (row < rows) store_shared(address, held[k]);
+      const u32 row = first + k < rows ? first + k : rows - 1;
+      const u64 address = g.shfl(to, row >> rows_shift) + (row & within) * row_bytes + mine;
+      if (first + k < rows) store_shared(address, held[k]);
     }
   }
 }
@@ -144,7 +142,8 @@ PENSTOCK_FN void move_batch(G const& g, served_transfer const& mine) {
     const u32 owner = lowest(left);
     left = without(left, lane_mask{1} << owner);
     if (g.shfl(mine.scattered, owner) != 0) {
-      move_scattered(g, mine, owner);
+      move_scattered(g, g.shfl(mine.write, owner) != 0, g.shfl(mine.media, owner), g.shfl(mine.prp1, owner),
+                     g.shfl(mine.prp2, owner), g.shfl(mine.bytes, owner));
     } else {
       move_piece(g, g.shfl(to, owner), g.shfl(from, owner), static_cast<u32>(g.shfl(mine.bytes, owner)));
     }

@@ -148,6 +148,20 @@ TEST(served_body, a_warp_serves_a_mixed_batch) {
   EXPECT_NE(bed.media()[102 * 512], 0x77);
 }
 
+TEST(served_body, a_warp_tells_commands_of_two_sizes_apart) {
+  body_bed bed({});
+  host_queue queue(bed, 1, 9, 9);
+  data_buffer small(512), page(4096), other(512);
+  queue.write_command(small.read(1, 5));
+  queue.write_command(page.read(1, 16));
+  queue.write_command(other.read(1, 7));
+  queue.ring();
+  bed.serve(1, 1);
+  EXPECT_TRUE(right(bed, small, 5));
+  EXPECT_TRUE(right(bed, page, 16));
+  EXPECT_TRUE(right(bed, other, 7));
+}
+
 TEST(served_body, a_warp_never_overruns_a_completion_ring) {
   body_bed bed({});
   host_queue queue(bed, 1, 64, 5);
