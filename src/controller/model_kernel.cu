@@ -71,7 +71,7 @@ class kernel_runner final : public model_runner {
     shared_bytes_ = device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
     check(cudaFuncSetAttribute(serve_drives, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes_), "shared memory");
     ns_per_cycle_ = 1e6f / static_cast<float>(device_attribute(cudaDevAttrClockRate));
-    // Streams share a few hardware queues, in which a kernel waits for the one before it; those of another priority have others.
+    // Streams share a few hardware queues, in which a kernel waits for the one before it; another priority has its own.
     int least = 0, greatest = 0;
     check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
     check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, greatest), "cudaStreamCreateWithPriority");
