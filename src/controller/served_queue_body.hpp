@@ -223,6 +223,7 @@ PENSTOCK_FN bool serve_queue(G const& g, server_view const& view, queue_record& 
 template <class Clock>
 PENSTOCK_FN bool wants_visit(server_view const& view, queue_record& q, Clock& clock) {
   if (view.queues_come_and_go) return device_ref<u32>(q.active).load(acquire) != 0;
+  if (device_ref<u32>(q.active).load(relaxed) == 0) return false;  // given back before this kernel started, its memory freed
   // Three loads on their way at once.
   const u32 tail = system_ref<u32>(*q.facts.rings.sq_doorbell).load(relaxed);
   const u64 head = device_ref<u64>(q.posted).load(relaxed) & 0xffffu;
