@@ -19,11 +19,7 @@ void check_options(model_options const& options) {
   if (options.transfer_bytes < 4096) {
     refuse_options("transfer_bytes " + std::to_string(options.transfer_bytes) + ": ask for 4096 or more");
   }
-  fault_plan const& plan = options.faults;
-  for (const double share : {plan.error, plan.delay, plan.drop, plan.duplicate, plan.late, plan.unknown_identifier}) {
-    if (!(share >= 0 && share <= 1)) refuse_options("share " + std::to_string(share) + " of a fault: ask for 0 to 1");
-  }
-  if (plan.error > 0 && plan.error_codes.empty()) refuse_options("errors without error_codes: name one or more");
+  check_fault_plan(options.faults);
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ void model_queue::schedule(nvme::submission_entry const& command) {
   fault_plan const& plan = media_->options.faults;
   auto& counts = media_->counts;
   const u64 number = fetched_++;
-  event next{media_->schedule.admit(now_ns()), number, command, draw_faults(plan, ring_.id(), number)};
+  event next{media_->schedule.admit(now_ns()), number, command, draw_faults(shares_of(plan), ring_.id(), number)};
   if (next.faults.delay) next.due_ns += plan.delay_ns;
   if (next.faults.late) next.due_ns += plan.late_ns;
   count(counts.fetched);

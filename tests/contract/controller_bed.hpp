@@ -4,7 +4,9 @@
 #include "support/host_driver.hpp"
 
 #include "penstock/host/error.hpp"
+#include "penstock/host/executor.hpp"
 #include "penstock/host/model_controller.hpp"
+#include "penstock/host/model_server.hpp"
 #include "penstock/host/software_controller.hpp"
 
 #include <gtest/gtest.h>
@@ -69,7 +71,7 @@ inline byte_vector read_file(std::string const& path) {
   return result;
 }
 
-enum class medium { memory, file, direct_file, model };
+enum class medium { memory, file, direct_file, model, server, timed_server };
 
 struct controller_kind {
   char const* name;
@@ -98,6 +100,10 @@ inline std::vector<controller_kind> all_controllers() {
       {"pread_direct_polled", medium::direct_file, io_engine::pread},
       {"model_polled", medium::model},
       {"model_threads", medium::model, io_engine::automatic, false, 2},
+      {"model_server_polled", medium::server},
+      {"model_server_threads", medium::server, io_engine::automatic, false, 2},
+      {"timed_model_server_polled", medium::timed_server},
+      {"timed_model_server_threads", medium::timed_server, io_engine::automatic, false, 2},
   };
 }
 
@@ -129,6 +135,10 @@ class controller_bed {
       controller_ = std::move(model);
       return;
     }
+    if (kind.where == medium::server || kind.where == medium::timed_server) {
+      open_server();
+      return;
+    }
     software_options options;
     options.engine = kind.engine;
     options.copy_resident = kind.copy_resident;
@@ -143,19 +153,34 @@ class controller_bed {
     controller_ = std::move(software);
   }
 
-  controller& far_side() { return *controller_; }
+  controller& far_side() { return server_ != nullptr ? *drive_ : *controller_; }
   std::string path() const { return directory_.file("data"); }
 
   /// What the namespace holds now, looked at behind the controller's back.
   byte_vector stored() const {
-    return kind_.where == medium::memory || kind_.where == medium::model ? content_ : read_file(path());
+    return kind_.where == medium::file || kind_.where == medium::direct_file ? read_file(path()) : content_;
   }
 
  private:
+  void open_server() {
+    executor_ = open_executor("cpu", 1);
+    model_server_options options;
+    options.units = kind_.threads;
+    server_ = std::make_unique<model_server>(*executor_, options);
+    model_drive_options drive;
+    if (kind_.where == medium::timed_server) drive.timing = {20'000, 8, 1e6, 1e6, 5e5, 5e5};
+    drive_ = &server_->add_drive(drive);
+    drive_->add_namespace(content_.data(), content_.size());
+    server_->start();
+  }
+
   controller_kind kind_;
   byte_vector content_;
   temporary_directory directory_;
   std::unique_ptr<controller> controller_;
+  std::unique_ptr<executor> executor_;
+  std::unique_ptr<model_server> server_;
+  model_drive* drive_ = nullptr;
 };
 
 inline u64 block_count(byte_vector const& content, u64 block_bytes = 512) { return content.size() / block_bytes; }

@@ -144,6 +144,9 @@ inline bool run_cuda_test(cuda_test const& test) {
 }
 
 inline int cuda_main(int argc, char** argv) {
+  // A kernel that is loaded at its first launch waits for those that run, and a resident one never ends.
+  setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);  // likewise one that shares a hardware queue with it
   int devices = 0;
   if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
     std::printf("no CUDA device: skipped\n");

@@ -34,6 +34,25 @@ inline constexpr auto release = std::memory_order_release;
 inline constexpr auto acq_rel = std::memory_order_acq_rel;
 #endif
 
+/// Raises a word to `least` if it is less. No value comes back, so a GPU does not wait for it.
+PENSTOCK_FN inline void raise_to(u64& word, u64 least) {
+#if PENSTOCK_ON_DEVICE
+  device_ref<u64>(word).fetch_max(least, relaxed);
+#else
+  device_ref<u64> shared(word);
+  u64 seen = shared.load(relaxed);
+  while (seen < least && !shared.compare_exchange_weak(seen, least, relaxed)) {}
+#endif
+}
+
+/// Tells what was written before. `within_gpu`: all who look are threads of this GPU; a fence of its own scope is much cheaper.
+PENSTOCK_FN inline void publish_word(u32& word, u32 value, [[maybe_unused]] bool within_gpu) {
+#if PENSTOCK_ON_DEVICE
+  if (within_gpu) return device_ref<u32>(word).store(value, release);
+#endif
+  system_ref<u32>(word).store(value, release);
+}
+
 /// Stands between the claim of a frame and its first new byte (PROTOCOLS.md §2, "order before the first byte of a fill").
 ///
 /// A validated read that saw a new byte must find the claim when it looks at the entry again: on a GPU this fence and the one

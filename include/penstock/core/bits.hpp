@@ -24,7 +24,9 @@ PENSTOCK_FN inline u32 lowest_bit(u32 x) {
 #endif
 }
 
-constexpr bool is_power_of_two(u64 x) { return std::has_single_bit(x); }
+// By arithmetic: on a GPU the functions of <bit> are right in constant expressions only (nvcc 13.0 with GCC's library makes
+// std::has_single_bit of a variable false, without a word).
+constexpr bool is_power_of_two(u64 x) { return x != 0 && (x & (x - 1)) == 0; }
 
 /// The least b with 2^b >= x. REQUIRES: x >= 1.
 constexpr u32 ceil_log2(u64 x) { return static_cast<u32>(std::bit_width(x - 1)); }

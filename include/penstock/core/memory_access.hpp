@@ -85,6 +85,29 @@ PENSTOCK_FN inline T load_piece_acquire(T const* p) {
 #endif
 }
 
+/// 16 bytes of memory that a controller shares with its host, past L1: two pieces of 8 in no order. On a CPU the store is a
+/// release, as in `copy_into_frame`. REQUIRES: address aligned to 16.
+PENSTOCK_FN inline piece16 load_shared(u64 address) {
+  piece16 r;
+#if PENSTOCK_ON_DEVICE
+  asm volatile("ld.relaxed.sys.v2.b64 {%0, %1}, [%2];" : "=l"(r.low), "=l"(r.high) : "l"(address) : "memory");
+#else
+  u64* from = reinterpret_cast<u64*>(address);
+  r = {system_ref<u64>(from[0]).load(relaxed), system_ref<u64>(from[1]).load(relaxed)};
+#endif
+  return r;
+}
+
+PENSTOCK_FN inline void store_shared(u64 address, piece16 value) {
+#if PENSTOCK_ON_DEVICE
+  asm volatile("st.relaxed.sys.v2.b64 [%0], {%1, %2};" ::"l"(address), "l"(value.low), "l"(value.high) : "memory");
+#else
+  u64* to = reinterpret_cast<u64*>(address);
+  system_ref<u64>(to[0]).store(value.low, release);
+  system_ref<u64>(to[1]).store(value.high, release);
+#endif
+}
+
 /// Copies a bounce buffer (shared with a controller) into a frame. Collective in effect: member `index` of `width` copies its
 /// share of 16-byte pieces, eight loads in flight. REQUIRES: bytes a multiple of 16, both addresses aligned to 16.
 PENSTOCK_FN inline void copy_bounce_to_frame(u64 frame, u64 bounce, u32 bytes, u32 index, u32 width) {

@@ -21,7 +21,8 @@ struct queue_options {
   u32 bounce_bytes = 0;                     ///< > 0: data goes through bounce buffers of this size, one per slot
   u32 spare_bounces = 8;                    ///< for slots whose buffer is quarantined
   u64 first_ticket = 0;                     ///< for tests: a multiple of the depth
-  memory_kind rings = memory_kind::shared;  ///< where both rings lie; `local` (HBM) for a controller that reaches it there
+  memory_kind rings = memory_kind::shared;  ///< where both rings and their doorbells lie; `local` (HBM)
+                                            ///< for a controller that reaches it there
   bool rings_on_host = false;               ///< kernels reach the rings over a link
   bool poll_in_place = true;                ///< waiting threads let the controller work (CPU executor)
 };
@@ -105,7 +106,7 @@ class queue_pair {
     generations_ = {memory_, local, depth};
     sq_ = {memory_, options_.rings, depth};
     cq_ = {memory_, options_.rings, options_.cq_entries};
-    doorbells_ = {memory_, shared, doorbell_words};
+    doorbells_ = {memory_, options_.rings, doorbell_words};
     view_.state = state_.data();
     view_.words = words_.data();
     view_.contexts = contexts_.data();

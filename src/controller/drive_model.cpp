@@ -1,0 +1,46 @@
+#include "penstock/host/drive_model.hpp"
+
+#include "penstock/host/error.hpp"
+
+namespace penstock {
+namespace {
+
+struct named_drive {
+  char const* name;
+  drive_timing timing;
+};
+
+// Units: enough for the IOPS limit at that service time, so that the limit decides; the drives do not say how many they have.
+constexpr named_drive drives[] = {
+    {"p5800x", {10'000, 64, 5.1e6, 1.5e6, 1.0e6, 1.5e6}},
+    {"pm1735", {25'000, 64, 1.1e6, 1.6e6, 351e3, 351e3}},
+    {"980pro", {300'000, 256, 750e3, 750e3, 172e3, 172e3}},
+    {"gen5", {65'000, 256, 2.9e6, 2.9e6, 600e3, 600e3}},
+    {"none", {}},
+};
+
+}  // namespace
+
+std::vector<std::string> drive_preset_names() {
+  std::vector<std::string> names;
+  for (named_drive const& each : drives) names.emplace_back(each.name);
+  return names;
+}
+
+drive_timing drive_preset(std::string const& name) {
+  std::string known;
+  for (named_drive const& each : drives) {
+    if (name == each.name) return each.timing;
+    known += std::string(known.empty() ? "" : ", ") + each.name;
+  }
+  throw_bad_input("model", "drive " + name, "there is no such preset: choose one of " + known);
+}
+
+double link_preset(std::string const& name) {
+  if (name == "none") return 0;
+  if (name == "gen4x16") return 26e9;
+  if (name == "gen5x16") return 51e9;
+  throw_bad_input("model", "link " + name, "there is no such preset: choose gen4x16, gen5x16 or none");
+}
+
+}  // namespace penstock

@@ -1,0 +1,32 @@
+// Who walks the serving body of a model_server: threads of the host, or a resident kernel.
+#pragma once
+
+#include "served_records.hpp"
+
+#include "penstock/host/executor.hpp"
+#include "penstock/host/model_server.hpp"
+
+#include <memory>
+
+namespace penstock::far_side {
+
+class model_runner {
+ public:
+  virtual ~model_runner() = default;
+
+  /// SMs or threads. 0: nobody; whoever polls serves.
+  virtual u32 units() const = 0;
+  /// Returns when all of it runs. Throws world (EBUSY) when that takes longer than the options allow.
+  virtual void start(server_view const& view) = 0;
+  /// Returns when nothing of it runs any more. False if that takes longer than the options allow.
+  virtual bool stop(server_view const& view) = 0;
+  /// Whether the GPU alone looks at this memory.
+  virtual bool is_local(void const* address) const = 0;
+};
+
+std::unique_ptr<model_runner> make_thread_runner(model_server_options const& options);
+
+/// REQUIRES: on.kind() == executor_kind::cuda.
+std::unique_ptr<model_runner> make_kernel_runner(executor& on, model_server_options const& options);
+
+}  // namespace penstock::far_side
