@@ -97,7 +97,7 @@ line_cache::line_cache(executor& on, std::vector<dataset_spec> const& datasets, 
   view_.frames = static_cast<u32>(checked_frames(options));
   if (datasets.empty()) refuse("no dataset: name one or more that it is to serve");
   for (auto const& spec : datasets) lines_ += lines_of(spec, options.line_bytes);
-  if (lines_ >> 40 != 0) refuse(std::to_string(lines_) + " lines: at most 2^40 can be numbered; make the lines larger");
+  if (lines_ > 1ull << 40) refuse(std::to_string(lines_) + " lines: at most 2^40 can be numbered; make the lines larger");
   view_.line_shift = ceil_log2(options.line_bytes);
   choose_directory();
   view_.validates = on.kind() == executor_kind::cuda || view_.directory.layout.version_bits() >= least_version_bits_cpu;
