@@ -42,10 +42,17 @@ TEST_P(set_limits_test, a_set_full_of_pins_is_an_error_within_the_patience) {
   expect_at_rest();
 }
 
+// Long enough for eight lanes to be served, under a sanitizer too.
+#ifdef PENSTOCK_TSAN
+constexpr u64 group_timeout_ns = one_second_ns;
+#else
+constexpr u64 group_timeout_ns = 100 * one_millisecond_ns;
+#endif
+
 // Reads are served in two rounds; pins are all or nothing, so eight of them can never be.
 TEST_P(set_limits_test, a_group_may_read_more_lines_of_one_set_than_it_has_ways_but_not_pin_them) {
   for (const bool bounce : {false, true}) {
-    make({.frames = 70, .bounce = bounce, .timeout_ns = 20 * one_millisecond_ns});
+    make({.frames = 70, .bounce = bounce, .timeout_ns = group_timeout_ns});
     const std::vector<u64> lines = neighbours();
     check_report report;
     run_emulated_warp(0xffu, [&](emulated_warp const& g) {
