@@ -77,7 +77,12 @@ class Instruction:
             return "rmw"
         if parts[0] == "MEMBAR" and {"GPU", "SYS"} & set(parts):
             return "fence"
-        return "call" if parts[0] in ("CALL", "JCAL") else ""
+        return "call" if parts[0] in ("CALL", "JCAL") and not self.is_jump else ""
+
+    @property
+    def is_jump(self) -> bool:
+        """Whether it goes on inside the function: sm_80 leaves some loops by CALL.REL.NOINC."""
+        return self.mnemonic == "BRA" or self.mnemonic.startswith(("BRA.", "CALL.REL.NOINC"))
 
     @property
     def target(self) -> int:
@@ -108,7 +113,7 @@ class Function:
         after = [position + 1] if position + 1 < len(self.instructions) else []
         if name in ("EXIT", "RET"):
             return after if here.predicate else []
-        if name == "BRA":
+        if here.is_jump:
             # A branch on a uniform predicate or a condition in its operands may fall through, too.
             conditional = here.predicate or "," in here.operands
             return [self._position[here.target], *(after if conditional else [])]

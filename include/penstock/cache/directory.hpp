@@ -31,7 +31,7 @@ struct directory_view {
 
   /// The entry of a line, loaded with acquire: R1 of the validated read, which may ask for a cheaper order.
   template <read_order Order = read_order::sound>
-  PENSTOCK_FN found_line find(line_id line) const {
+  PENSTOCK_FORCE_INLINE found_line find(line_id line) const {
     if (is_direct()) {
       u64* const entry = entries + value(line);
       return {entry, load_entry<Order>(*entry)};
