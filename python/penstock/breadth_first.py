@@ -73,7 +73,7 @@ class BfsResult:
     metadata_bytes: int
     """Of the cache, besides its lines."""
     directory: str
-    """How the cache finds a line. direct: an entry for each line of the edges; set: one for each of its own."""
+    """How the cache finds a line. direct: an entry per line of the edges; set: one per line of its own."""
     directory_bytes_per_tib: int
     """Of edges, at this cache's ratio of directory to edges."""
     edge_bytes: int

@@ -62,7 +62,7 @@ struct victim_order {
 /// Claims a way for a line that is in none, with `pins` pins: `claimed`, `no_frame`, or `again`. `at` is then the claim, or
 /// what somebody else has claimed for the line meanwhile, or without an entry.
 template <class Cache>
-PENSTOCK_FN access_step claim_in_set(Cache const& cache, dataset_view const& data, line_id line, u64 pins, found_line& at) {
+PENSTOCK_COLD access_step claim_in_set(Cache const& cache, dataset_view const& data, line_id line, u64 pins, found_line& at) {
   constexpr u32 attempts = 8;  // as many as a set has winners before all its ways are taken
   directory_view const& directory = cache.directory;
   const u64 x = directory.map.mix(value(line));
