@@ -33,7 +33,7 @@ template <read_order Order>
 PENSTOCK_FN u64 load_scanned_entry([[maybe_unused]] u64& entry, u64 seen) {
 #if PENSTOCK_ON_DEVICE
   if constexpr (Order == read_order::sound && !fence_after_scan) return device_ref<u64>(entry).load(acquire);
-  if constexpr (Order == read_order::sound) order_read_before_recheck();
+  if constexpr (Order == read_order::sound && fence_after_scan) order_read_before_recheck();
 #endif
   return seen;
 }
