@@ -52,7 +52,7 @@ class bench {
  public:
   bench(executor& on, hit_options const& options, u64 bytes)
       : on_(on), options_(options),
-        store_(on, {bytes, room_for(bytes, options.line_bytes), options.line_bytes}, options.progress),
+        store_(on, {bytes, room_for(bytes, options.line_bytes), options.line_bytes, options.directory}, options.progress),
         frame_of_line_(on.memory(), memory_kind::local, bytes / options.line_bytes),
         wrong_(on.memory(), memory_kind::local, 1) {
     data_.stored = store_.array();
@@ -78,7 +78,8 @@ class bench {
       throw error(error_kind::world, "measure " + c.id + ": " + std::to_string(after.fills - before.fills) +
                                          " lines were brought in, so these were no hits: ask for fewer bytes");
     }
-    m.id = c.id;
+    const bool direct = store_.cache().directory() == directory_kind::direct;
+    m.id = c.id + (direct ? ".direct" : ".set");
     m.unit = c.ours.whole_lines || c.ours.order == pattern_kind::linear ? "GB/s" : "Gaccess/s";
     if (m.unit == "GB/s") {
       for (auto* all : {&m.values, &m.baseline_values}) {
@@ -94,10 +95,12 @@ class bench {
     m.params = {{"executor", on_.kind() == executor_kind::cuda ? "cuda" : "cpu"},
                 {"bytes", std::to_string(store_.elements() * sizeof(u64))},
                 {"line_bytes", std::to_string(options_.line_bytes)},
+                {"directory", direct ? "direct" : "set_associative"},
                 {"pattern", c.pattern}};
     m.bytes = {{"hbm", static_cast<double>(store_.elements() * sizeof(u64))}};
     m.details = {{"local_bytes", facts.local_bytes},
                  {"baseline_registers", run(c.baseline).registers},
+                 {"directory_bytes_per_tib", static_cast<double>(store_.cache().directory_bytes_per_tib())},
                  {"metadata_bytes", static_cast<double>(store_.cache().metadata_bytes())},
                  {"retries", static_cast<double>(after.retries - before.retries)}};
     m.machine = describe_host();

@@ -41,6 +41,7 @@ stamped_store::stamped_store(executor& on, store_options const& options, progres
   cache_options cache;
   cache.bytes = options_.cache_bytes;
   cache.line_bytes = options_.line_bytes;
+  cache.directory = options_.directory;
   cache_ = std::make_unique<line_cache>(
       on, std::vector<dataset_spec>{{"known values", options.bytes, {volume_layout::single, {{controller_.get(), space}}}}},
       cache);

@@ -26,6 +26,7 @@ struct store_options {
   u64 bytes = 0;        ///< of the data; a power of two
   u64 cache_bytes = 0;  ///< of frames
   u64 line_bytes = 4096;
+  directory_kind directory = directory_kind::automatic;
   u32 threads = 0;  ///< of the controller; 0: one per core, two left over. CPU executor: none
 };
 

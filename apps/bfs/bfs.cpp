@@ -70,10 +70,18 @@ u32 cpu_threads(bfs_options const& options) {
   return static_cast<u32>(std::min<u64>(std::max(1u, std::thread::hardware_concurrency()), room));
 }
 
+directory_kind parse_directory(std::string const& name) {
+  if (name == "auto") return directory_kind::automatic;
+  if (name == "direct") return directory_kind::direct;
+  if (name == "set") return directory_kind::set_associative;
+  throw_bad_input("search", "a graph", "directory '" + name + "': there is no such directory; choose one of auto, direct, set");
+}
+
 stored_array_options edge_options(bfs_options const& options) {
   stored_array_options edges;
   edges.cache.bytes = options.cache_bytes;
   edges.cache.line_bytes = options.line_bytes;
+  edges.cache.directory = parse_directory(options.directory);
   edges.cache.queue_depth = options.queue_depth;
   edges.engine = parse_engine(options.engine);
   edges.direct = options.direct;
@@ -135,6 +143,8 @@ class search {
     result.line_bytes = options_.line_bytes;
     result.cache_bytes = result.frames * options_.line_bytes;
     result.metadata_bytes = stored_.cache().metadata_bytes();
+    result.directory = stored_.cache().directory() == directory_kind::direct ? "direct" : "set";
+    result.directory_bytes_per_tib = stored_.cache().directory_bytes_per_tib();
     result.edge_bytes = graph_.edges() * sizeof(Id);
     result.offset_bytes = (graph_.vertices() + 1) * sizeof(u64);
     result.vertex_bytes = parents_.bytes() + frontiers_.bytes();

@@ -15,11 +15,12 @@ struct bfs_options {
   std::optional<u64> source;  ///< none: drawn with a fixed seed among the vertices that have edges
   u64 cache_bytes = 16ull << 20;
   u64 line_bytes = 4096;
-  std::string executor = "auto";  ///< auto, cpu, cuda
-  std::string engine = "auto";    ///< of the software controller: auto, io_uring, pread
-  bool direct = false;            ///< past the page cache
-  bool in_memory = false;         ///< edges wholly in the executor's memory: the baseline of what storage costs
-  u32 threads = 0;                ///< CPU executor: its threads; CUDA: the controller's. 0: all cores
+  std::string directory = "auto";  ///< of the cache: auto, direct, set
+  std::string executor = "auto";   ///< auto, cpu, cuda
+  std::string engine = "auto";     ///< of the software controller: auto, io_uring, pread
+  bool direct = false;             ///< past the page cache
+  bool in_memory = false;          ///< edges wholly in the executor's memory: the baseline of what storage costs
+  u32 threads = 0;                 ///< CPU executor: its threads; CUDA: the controller's. 0: all cores
   u32 queue_depth = 256;
   bool verify = false;
   /// (what, done, total), on the calling thread; may throw to stop.
@@ -42,6 +43,8 @@ struct bfs_result {
   u64 bytes_moved = 0;       ///< lines brought from storage x line size
   double amplification = 0;  ///< moved / asked
   u64 frames = 0, line_bytes = 0, cache_bytes = 0, metadata_bytes = 0;
+  std::string directory;            ///< direct, set
+  u64 directory_bytes_per_tib = 0;  ///< of edges, at this cache's ratio of directory to edges
   u64 edge_bytes = 0, offset_bytes = 0, vertex_bytes = 0;
   double load_seconds = 0;  ///< opening, offsets, memory, queues
   double verify_seconds = 0;

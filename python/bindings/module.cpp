@@ -63,6 +63,8 @@ nb::dict to_dict(penstock::apps::bfs_result const& r) {
   d["line_bytes"] = r.line_bytes;
   d["cache_bytes"] = r.cache_bytes;
   d["metadata_bytes"] = r.metadata_bytes;
+  d["directory"] = r.directory;
+  d["directory_bytes_per_tib"] = r.directory_bytes_per_tib;
   d["edge_bytes"] = r.edge_bytes;
   d["offset_bytes"] = r.offset_bytes;
   d["vertex_bytes"] = r.vertex_bytes;
@@ -76,13 +78,15 @@ nb::dict to_dict(penstock::apps::bfs_result const& r) {
 }
 
 penstock::apps::bfs_options to_options(std::string path, std::int64_t source, penstock::u64 cache_bytes,
-                                       penstock::u64 line_bytes, std::string executor, std::string engine, bool direct,
-                                       penstock::u32 threads, penstock::u32 queue_depth, bool verify) {
+                                       penstock::u64 line_bytes, std::string directory, std::string executor,
+                                       std::string engine, bool direct, penstock::u32 threads, penstock::u32 queue_depth,
+                                       bool verify) {
   penstock::apps::bfs_options options;
   options.graph = std::move(path);
   if (source >= 0) options.source = static_cast<penstock::u64>(source);
   options.cache_bytes = cache_bytes;
   options.line_bytes = line_bytes;
+  options.directory = std::move(directory);
   options.executor = std::move(executor);
   options.engine = std::move(engine);
   options.direct = direct;
@@ -92,11 +96,11 @@ penstock::apps::bfs_options to_options(std::string path, std::int64_t source, pe
   return options;
 }
 
-nb::dict bfs(std::string path, std::int64_t source, penstock::u64 cache_bytes, penstock::u64 line_bytes, std::string executor,
-             std::string engine, bool direct, penstock::u32 threads, penstock::u32 queue_depth, bool verify,
-             nb::object progress) {
-  auto options = to_options(std::move(path), source, cache_bytes, line_bytes, std::move(executor), std::move(engine), direct,
-                            threads, queue_depth, verify);
+nb::dict bfs(std::string path, std::int64_t source, penstock::u64 cache_bytes, penstock::u64 line_bytes, std::string directory,
+             std::string executor, std::string engine, bool direct, penstock::u32 threads, penstock::u32 queue_depth,
+             bool verify, nb::object progress) {
+  auto options = to_options(std::move(path), source, cache_bytes, line_bytes, std::move(directory), std::move(executor),
+                            std::move(engine), direct, threads, queue_depth, verify);
   // Also where nobody watches: Ctrl-C stops a search between levels.
   options.progress = [&](std::string const& what, penstock::u64 done, penstock::u64 total) {
     nb::gil_scoped_acquire gil;
@@ -131,8 +135,8 @@ NB_MODULE(_native, m) {
     const bool usable = penstock::cuda_usable(&reason);
     return std::make_tuple(usable, reason);
   });
-  m.def("bfs", &bfs, nb::arg("path"), nb::arg("source"), nb::arg("cache_bytes"), nb::arg("line_bytes"), nb::arg("executor"),
-        nb::arg("engine"), nb::arg("direct"), nb::arg("threads"), nb::arg("queue_depth"), nb::arg("verify"),
-        nb::arg("progress").none());
+  m.def("bfs", &bfs, nb::arg("path"), nb::arg("source"), nb::arg("cache_bytes"), nb::arg("line_bytes"), nb::arg("directory"),
+        nb::arg("executor"), nb::arg("engine"), nb::arg("direct"), nb::arg("threads"), nb::arg("queue_depth"),
+        nb::arg("verify"), nb::arg("progress").none());
   penstock::graph::bind_graph(m);
 }

@@ -30,6 +30,8 @@ class _BfsResult(TypedDict):
     line_bytes: int
     cache_bytes: int
     metadata_bytes: int
+    directory: str
+    directory_bytes_per_tib: int
     edge_bytes: int
     offset_bytes: int
     vertex_bytes: int
@@ -53,6 +55,7 @@ def bfs(
     source: int,
     cache_bytes: int,
     line_bytes: int,
+    directory: str,
     executor: str,
     engine: str,
     direct: bool,

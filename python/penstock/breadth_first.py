@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 
 Executor = Literal["auto", "cpu", "cuda"]
 Engine = Literal["auto", "io_uring", "pread"]
+Directory = Literal["auto", "direct", "set"]
 Progress = Callable[[str, int, int], None]
 """Called with what is being done ("prepare", "level 3", "verify"), how much is done, how much there is."""
 
 EXECUTORS: tuple[Executor, ...] = ("auto", "cpu", "cuda")
 ENGINES: tuple[Engine, ...] = ("auto", "io_uring", "pread")
+DIRECTORIES: tuple[Directory, ...] = ("auto", "direct", "set")
 RANDOM_SOURCE = -1
 MOST = (1 << 31) - 1  # threads and entries of a queue that the compiled part can count
 
@@ -70,6 +72,10 @@ class BfsResult:
     cache_bytes: int
     metadata_bytes: int
     """Of the cache, besides its lines."""
+    directory: str
+    """How the cache finds a line. direct: an entry per line of the edges; set: one per line of its own."""
+    directory_bytes_per_tib: int
+    """Of edges, at this cache's ratio of directory to edges."""
     edge_bytes: int
     offset_bytes: int
     vertex_bytes: int
@@ -91,6 +97,7 @@ def bfs(
     source: SupportsIndex | None = None,
     cache: SupportsIndex | str = "16MiB",
     line: SupportsIndex | str = "4KiB",
+    directory: Directory = "auto",
     executor: Executor = "auto",
     engine: Engine = "auto",
     direct: bool = False,
@@ -105,11 +112,14 @@ def bfs(
     graph: a graph folder, a file (.el, .wel, .mtx, .sg, .npz), a generator (kron:20, urand:20:16), "debian",
         or a graph that penstock.graph opened. All but the first and the last are made once, in `cache_dir`.
     cache, line: bytes of the cache and of what one miss brings in; numbers, or text such as 16MiB.
+    directory: how the cache finds a line; direct costs 8 bytes for each line of the edges, set 64 for each
+        seven lines of the cache. auto takes direct while that is little beside the cache.
     source: a vertex; without one, a vertex with out-edges drawn with a fixed seed.
     threads: of the CPU executor; 0 takes as many as there are cores.
     Raises ValueError or TypeError for bad arguments and bad files, penstock.Error when the machine refuses.
     """
     cache_bytes, line_bytes = parse_size(cache, "cache"), parse_size(line, "line")
+    _check(directory, DIRECTORIES, "directory")
     _check(executor, EXECUTORS, "executor")
     _check(engine, ENGINES, "engine")
     workers = _count("threads", threads, 0)
@@ -125,6 +135,7 @@ def bfs(
         source=RANDOM_SOURCE if start is None else start,
         cache_bytes=cache_bytes,
         line_bytes=line_bytes,
+        directory=directory,
         executor=executor,
         engine=engine,
         direct=direct,

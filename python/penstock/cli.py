@@ -60,6 +60,7 @@ def penstock() -> None:
 @click.option("--source", type=int, default=None, metavar="V", help="Vertex to start from.  [default: drawn]")
 @click.option("--cache", type=Size(), default="16MiB", show_default=True, help="Memory for edges.")
 @click.option("--line", type=Size(), default="4KiB", show_default=True, help="How much a miss brings in.")
+@click.option("--directory", type=click.Choice(breadth_first.DIRECTORIES), default="auto", show_default=True)
 @click.option("--executor", type=click.Choice(breadth_first.EXECUTORS), default="auto", show_default=True)
 @click.option("--engine", type=click.Choice(breadth_first.ENGINES), default="auto", show_default=True)
 @click.option("--direct", is_flag=True, help="Read past the page cache.")

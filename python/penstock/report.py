@@ -116,6 +116,10 @@ def _cache_rows(result: BfsResult) -> list[tuple[str, str]]:
     )
     rows = [
         ("cache", f"{size}; the edges are {format_bytes(result.edge_bytes)}"),
+        (
+            "directory",
+            f"{result.directory}; {format_bytes(result.directory_bytes_per_tib)} for a TiB of edges",
+        ),
         ("hits", f"{result.hits:,}"),
         ("misses", misses),
         (

@@ -38,6 +38,8 @@ RESULT: dict[str, Any] = {
     "line_bytes": 4096,
     "cache_bytes": 16384,
     "metadata_bytes": 128,
+    "directory": "direct",
+    "directory_bytes_per_tib": 2 << 30,
     "edge_bytes": 20,
     "offset_bytes": 40,
     "vertex_bytes": 64,

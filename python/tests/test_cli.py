@@ -39,7 +39,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 def test_options_reach_the_compiled_part(native: fakes.FakeNative) -> None:
-    sizes = "--source 1 --cache 1MiB --line 512 --threads 3 --queue-depth 8"
+    sizes = "--source 1 --cache 1MiB --line 512 --directory set --threads 3 --queue-depth 8"
     options = f"{sizes} --executor cpu --engine pread --direct --verify"
     assert cli.main(["bfs", "tiny", *options.split()]) == 0
     asked = dict(native.asked)
@@ -48,6 +48,7 @@ def test_options_reach_the_compiled_part(native: fakes.FakeNative) -> None:
         "source": 1,
         "cache_bytes": 1 << 20,
         "line_bytes": 512,
+        "directory": "set",
         "executor": "cpu",
         "engine": "pread",
         "direct": True,
@@ -62,6 +63,7 @@ def test_defaults(native: fakes.FakeNative) -> None:
     assert cli.main(["bfs", "tiny"]) == 0
     defaults = (native.asked["source"], native.asked["cache_bytes"], native.asked["line_bytes"])
     assert defaults == (-1, 16 << 20, 4096)
+    assert native.asked["directory"] == "auto"
 
 
 def test_the_table_names_what_was_counted(
@@ -73,6 +75,7 @@ def test_the_table_names_what_was_counted(
         "vertices reached",
         "levels",
         "edges traversed",
+        "direct; 2.0 GiB for a TiB of edges",
         "TEPS",
         "hits",
         "misses",
@@ -309,7 +312,9 @@ def test_integers_of_numpy_are_numbers(native: fakes.FakeNative) -> None:
     assert {type(number) for number in asked} == {int}
 
 
-@pytest.mark.parametrize("change", [{"executor": "tpu"}, {"engine": "aio"}, {"cache": "x"}, {"line": -1}])
+@pytest.mark.parametrize(
+    "change", [{"executor": "tpu"}, {"engine": "aio"}, {"directory": "tpu"}, {"cache": "x"}, {"line": -1}]
+)
 def test_bad_arguments_are_value_errors_before_any_work(
     native: fakes.FakeNative, change: dict[str, Any]
 ) -> None:

@@ -16,6 +16,12 @@ constexpr u32 counter_shards = 64;
 constexpr u32 prefetch_shards = 16;
 /// Below this many version bits a CPU thread may sleep through a whole turn of them (PROTOCOLS.md §2, "Wrap").
 constexpr u32 least_version_bits_cpu = 20;
+/// A tag must lie in the low half of an entry, and the version needs what is left (PROTOCOLS.md §2, "The entry").
+constexpr u32 most_tag_bits = 27;
+/// `automatic` takes `direct` while its entries are at most this share of the cache's bytes: beyond, they would take memory
+/// that is worth more as frames, and be too many for the GPU's L2, where a hit looks for them. Nobody misses the first MiB.
+constexpr u64 direct_share = 8;
+constexpr u64 direct_always = 1ull << 20;
 
 [[noreturn]] void refuse(std::string const& problem) { throw_bad_input("create", "a cache", problem); }
 
@@ -88,14 +94,16 @@ void check_member(dataset_spec const& spec, u32 m, namespace_facts const& facts,
 
 line_cache::line_cache(executor& on, std::vector<dataset_spec> const& datasets, cache_options const& options)
     : on_(on), options_(options), specs_(datasets) {
-  const u64 frames = checked_frames(options);
+  view_.frames = static_cast<u32>(checked_frames(options));
   if (datasets.empty()) refuse("no dataset: name one or more that it is to serve");
-  view_.frames = static_cast<u32>(frames);
+  for (auto const& spec : datasets) lines_ += lines_of(spec, options.line_bytes);
+  if (lines_ > 1ull << 40) refuse(std::to_string(lines_) + " lines: at most 2^40 can be numbered; make the lines larger");
   view_.line_shift = ceil_log2(options.line_bytes);
-  view_.directory.layout.place_bits = std::max(1u, ceil_log2(frames));
+  choose_directory();
   view_.validates = on.kind() == executor_kind::cuda || view_.directory.layout.version_bits() >= least_version_bits_cpu;
   view_.patience_ns = 2 * options.timeout_ns;
   if (options_.queues == 0) options_.queues = on.kind() == executor_kind::cuda ? cuda_queues : on.units();
+  make_directory();
   make_frames();
   add_queues(datasets);
   place_datasets(datasets);
@@ -107,6 +115,44 @@ line_cache::~line_cache() {
   bool closed = true;
   for (auto const& q : queues_) closed &= q->close();
   if (!closed) frames_.leak();
+}
+
+void line_cache::choose_directory() {
+  const u64 direct_bytes = lines_ * sizeof(u64);
+  if (options_.directory == directory_kind::automatic) {
+    const bool few = direct_bytes <= std::max(direct_always, view_.frames * options_.line_bytes / direct_share);
+    options_.directory = few || view_.frames < set_ways ? directory_kind::direct : directory_kind::set_associative;
+  }
+  if (options_.directory == directory_kind::direct) {
+    view_.directory.layout.place_bits = std::max(1u, ceil_log2(view_.frames));
+    return;
+  }
+  const u32 sets = view_.frames / set_ways;
+  if (sets == 0) {
+    refuse(std::to_string(view_.frames) + " frames: a set-associative cache has at least one set of " +
+           std::to_string(set_ways) + "; make it larger, or choose the direct directory");
+  }
+  view_.frames = sets * set_ways;
+  view_.directory.map = set_map::of(std::max<u64>(1, lines_), sets);
+  const u32 tag_bits = view_.directory.map.tag_bits();
+  if (tag_bits > most_tag_bits) {
+    refuse(std::to_string(lines_) + " lines in " + std::to_string(sets) +
+           " sets: too many lines for a set to tell apart; make the cache or the lines larger");
+  }
+  view_.directory.layout.place_bits = std::max(1u, tag_bits);
+}
+
+void line_cache::make_directory() {
+  const bool direct = options_.directory == directory_kind::direct;
+  const u64 words = direct ? lines_ : u64{view_.directory.map.sets} * set_words;
+  try {
+    entries_ = {on_.memory(), memory_kind::local, words};
+  } catch (error const&) {
+    if (!direct) throw;
+    refuse("a direct directory of " + std::to_string(lines_) + " lines needs " + std::to_string(words * sizeof(u64)) +
+           " bytes, which cannot be had: choose the set-associative one, or larger lines");
+  }
+  view_.directory.entries = entries_.data();
 }
 
 void line_cache::make_frames() {
@@ -199,9 +245,6 @@ void line_cache::place_datasets(std::vector<dataset_spec> const& datasets) {
     line += data.lines;
     datasets_.push_back(data);
   }
-  if (line >> 40 != 0) refuse(std::to_string(line) + " lines: at most 2^40 can be numbered; make the lines larger");
-  entries_ = {on_.memory(), memory_kind::local, line};
-  view_.directory.entries = entries_.data();
   dataset_table_ = {on_.memory(), memory_kind::local, count};
   dataset_table_.write(datasets_);
   view_.datasets = dataset_table_.data();
@@ -266,6 +309,14 @@ std::vector<queue_counts> line_cache::queues() const {
   all.reserve(queues_.size());
   for (auto const& q : queues_) all.push_back(q->counts());
   return all;
+}
+
+directory_kind line_cache::directory() const { return options_.directory; }
+
+u64 line_cache::directory_bytes_per_tib() const {
+  double data = 0;
+  for (auto const& spec : specs_) data += static_cast<double>(spec.bytes);
+  return data == 0 ? 0 : static_cast<u64>(static_cast<double>(directory_bytes()) / data * 0x1p40);
 }
 
 u64 line_cache::metadata_bytes() const {

@@ -80,7 +80,12 @@ class Instruction:
         # What makes an acquire of the load before it, and stands at the end of a fence.
         if parts[0] == "CCTL" and "IVALL" in parts:
             return "invalidate"
-        return "call" if parts[0] in ("CALL", "JCAL") else ""
+        return "call" if parts[0] in ("CALL", "JCAL") and not self.is_jump else ""
+
+    @property
+    def is_jump(self) -> bool:
+        """Whether it goes on inside the function: sm_80 leaves some loops by CALL.REL.NOINC."""
+        return self.mnemonic == "BRA" or self.mnemonic.startswith(("BRA.", "CALL.REL.NOINC"))
 
     @property
     def target(self) -> int:
@@ -111,7 +116,7 @@ class Function:
         after = [position + 1] if position + 1 < len(self.instructions) else []
         if name in ("EXIT", "RET"):
             return after if here.predicate else []
-        if name == "BRA":
+        if here.is_jump:
             # A branch on a uniform predicate or a condition in its operands may fall through, too.
             conditional = here.predicate or "," in here.operands
             return [self._position[here.target], *(after if conditional else [])]

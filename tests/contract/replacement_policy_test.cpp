@@ -124,8 +124,7 @@ TYPED_TEST(replacement_policy_test, uses_every_frame) {
 TYPED_TEST(replacement_policy_test, a_failed_line_gives_way_once_nobody_holds_it) {
   this->keep_all_but_one();
   auto const& view = this->cache.view();
-  fill_sink::finish({&view.directory.entries[4], &view.record_of(nullptr, this->cache.load(4)), nullptr},
-                    make_status(failure::deadline));
+  fill_sink::finish(this->cache.target(view.directory.entries + 4), make_status(failure::deadline));
   this->cache.add(5, entry::one_pin);
   ASSERT_FALSE(this->cache.bring(6)) << "its asker has not let go";
   this->cache.unpin(4);
@@ -156,7 +155,7 @@ TEST(replacement, a_pin_that_comes_before_the_eviction_wins) {
   EXPECT_EQ(1u, entry::pins(cache.load(0)));
   EXPECT_EQ(line_state::valid, entry::state(cache.load(0)));
   EXPECT_EQ(line_state::empty, entry::state(cache.load(1)));
-  EXPECT_TRUE(cache.holds_word(0, cache.load(0), 5));
+  EXPECT_TRUE(cache.holds_word(0, 5));
 }
 
 TEST(clock_policy, gives_referenced_lines_a_second_turn) {

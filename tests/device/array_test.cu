@@ -39,9 +39,11 @@ struct both {
 
 template <class T>
 void compare_elements(check_report& report) {
-  both b({.frames = 512, .media_bytes = bytes, .queues = 4});
-  run_warps_on_device(same_elements_body<T>{b.resident<T>(), b.stored<T>(), 2}, report, warps);
-  b.fixture->cache().check_faults();
+  for (const directory_kind directory : both_directories) {
+    both b(with_directory({.frames = 512, .media_bytes = bytes, .queues = 4}, directory));
+    run_warps_on_device(same_elements_body<T>{b.resident<T>(), b.stored<T>(), 2}, report, warps);
+    b.fixture->cache().check_faults();
+  }
 }
 
 PENSTOCK_CUDA_TEST(array_of_bytes) { compare_elements<u8>(report); }
@@ -51,8 +53,10 @@ PENSTOCK_CUDA_TEST(array_of_16_bytes) { compare_elements<wide_element>(report); 
 PENSTOCK_CUDA_TEST(array_of_structs_that_straddle_lines) { compare_elements<element12>(report); }
 
 PENSTOCK_CUDA_TEST(array_references_follow_their_index) {
-  both b({.frames = 512, .media_bytes = bytes, .queues = 4});
-  run_warps_on_device(follow_body<u64>{b.resident<u64>(), b.stored<u64>()}, report, warps);
+  for (const directory_kind directory : both_directories) {
+    both b(with_directory({.frames = 512, .media_bytes = bytes, .queues = 4}, directory));
+    run_warps_on_device(follow_body<u64>{b.resident<u64>(), b.stored<u64>()}, report, warps);
+  }
 }
 
 PENSTOCK_CUDA_TEST(array_spans_hold_each_element_once) {
@@ -62,8 +66,10 @@ PENSTOCK_CUDA_TEST(array_spans_hold_each_element_once) {
 }
 
 PENSTOCK_CUDA_TEST(array_lines_held_by_groups) {
-  both b({.frames = 8192, .line_bytes = 4096, .media_bytes = bytes, .queues = 4});
-  run_warps_on_device(held_lines_body{b.resident<u64>(), b.stored<u64>()}, report, 8);
+  for (const directory_kind directory : both_directories) {
+    both b(with_directory({.frames = 8192, .line_bytes = 4096, .media_bytes = bytes, .queues = 4}, directory));
+    run_warps_on_device(held_lines_body{b.resident<u64>(), b.stored<u64>()}, report, 8);
+  }
 }
 
 }  // namespace

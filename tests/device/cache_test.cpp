@@ -46,10 +46,10 @@ constexpr everywhere extent{.lone_threads = 4, .warps = 2, .partitions = 3};
 constexpr u32 rounds = 24;
 #endif
 
-class cache_reads_test : public testing::TestWithParam<cache_case> {};
+class cache_reads_test : public testing::TestWithParam<std::tuple<directory_kind, cache_case>> {};
 
 TEST_P(cache_reads_test, every_read_gives_the_bytes_that_lie_there) {
-  const cache_case test = GetParam();
+  auto const& [directory, test] = GetParam();
   stamped_media media(test.shape.media_bytes);
   model_controller model(shuffled());
   model.add_namespace(media.bytes());
@@ -57,7 +57,9 @@ TEST_P(cache_reads_test, every_read_gives_the_bytes_that_lie_there) {
   on_fresh_cache<cached_reads_body> body;
   body.on = on.get();
   body.owner = &model;
-  body.shape = test.shape;
+  body.shape = with_directory(test.shape, directory);
+  // Who holds a line must not wait for a set that others fill with theirs: room for all the lines of every set.
+  if (test.pins && directory == directory_kind::set_associative) body.shape.frames = 140;
   body.rounds = rounds;
   body.hot = test.hot;
   body.pins = test.pins;
@@ -66,19 +68,31 @@ TEST_P(cache_reads_test, every_read_gives_the_bytes_that_lie_there) {
 }
 
 // From one frame that everyone fights for to frames for all; several line sizes; through bounce buffers; few hot lines.
+const cache_case shapes[] = {{{.frames = 1}},
+                             {{.frames = 2}},
+                             {{.frames = 8}},
+                             {{.frames = 8, .bounce = true}},
+                             {{.frames = 8, .queues = 1, .depth = 2}},
+                             {{.frames = 8, .queues = 3, .depth = 2, .bounce = true}},
+                             {{.frames = 96}, true},
+                             {{.frames = 96, .bounce = true}, true},
+                             {{.frames = 16, .line_bytes = 4096, .media_bytes = 1 << 18}, false, true},
+                             {{.frames = 8, .line_bytes = 16384, .media_bytes = 1 << 19}, false, true},
+                             {{.frames = 64, .bounce = true}, false, true},
+                             {{.frames = 200}, false, true},
+                             {{.frames = 4}, false, false, 3},
+                             {{.frames = 1}, false, false, 2}};
 INSTANTIATE_TEST_SUITE_P(shapes, cache_reads_test,
-                         testing::Values(cache_case{{.frames = 1}}, cache_case{{.frames = 2}}, cache_case{{.frames = 8}},
-                                         cache_case{{.frames = 8, .bounce = true}},
-                                         cache_case{{.frames = 8, .queues = 1, .depth = 2}},
-                                         cache_case{{.frames = 8, .queues = 3, .depth = 2, .bounce = true}},
-                                         cache_case{{.frames = 96}, true}, cache_case{{.frames = 96, .bounce = true}, true},
-                                         cache_case{{.frames = 16, .line_bytes = 4096, .media_bytes = 1 << 18}, false, true},
-                                         cache_case{{.frames = 8, .line_bytes = 16384, .media_bytes = 1 << 19}, false, true},
-                                         cache_case{{.frames = 64, .bounce = true}, false, true},
-                                         cache_case{{.frames = 200}, false, true}, cache_case{{.frames = 4}, false, false, 3},
-                                         cache_case{{.frames = 1}, false, false, 2}));
+                         testing::Combine(testing::ValuesIn(both_directories), testing::ValuesIn(shapes)),
+                         [](auto const& test) {
+                           return name_of(std::get<0>(test.param)) + "_" + std::to_string(test.index % std::size(shapes));
+                         });
 
-TEST(cache, pins_of_a_group_are_all_or_nothing) {
+class cache_pins_test : public testing::TestWithParam<directory_kind> {};
+INSTANTIATE_TEST_SUITE_P(directories, cache_pins_test, testing::ValuesIn(both_directories),
+                         [](auto const& kind) { return name_of(kind.param); });
+
+TEST_P(cache_pins_test, pins_of_a_group_are_all_or_nothing) {
   stamped_media media(1 << 16);
   model_controller model(shuffled());
   model.add_namespace(media.bytes());
@@ -86,7 +100,8 @@ TEST(cache, pins_of_a_group_are_all_or_nothing) {
   on_fresh_cache<pins_together_body> body;
   body.on = on.get();
   body.owner = &model;
-  body.shape = {.frames = 96};  // three warps of 32 lines: enough for any two at once
+  // Three warps of 32 lines: enough for any two at once; in sets of seven, for the lines that fall into one.
+  body.shape = with_directory({.frames = GetParam() == directory_kind::direct ? 96u : 140u}, GetParam());
   body.rounds = std::min(rounds, 10u);
   everywhere how = extent;
   how.warps = 3;

@@ -6,12 +6,13 @@ namespace penstock::test {
 namespace {
 
 using cache_fault_test = faulty_cache;
+PENSTOCK_UNDER_BOTH_DIRECTORIES(cache_fault_test);
 
 // Statuses that a drive may give, one or more of each type.
 constexpr u16 all_codes[] = {0x001, 0x002, 0x004, 0x005, 0x006, 0x007, 0x008, 0x00b, 0x013, 0x080, 0x082, 0x180, 0x1ff,
                              0x280, 0x281, 0x282, 0x283, 0x284, 0x285, 0x286, 0x287, 0x300, 0x371, 0x700, 0x7ff};
 
-TEST_F(cache_fault_test, every_status_of_a_fill_reaches_its_asker) {
+TEST_P(cache_fault_test, every_status_of_a_fill_reaches_its_asker) {
   for (const bool bounce : {false, true}) {
     make({.frames = 4, .bounce = bounce});
     for (const u16 code : all_codes) {
@@ -32,7 +33,7 @@ TEST_F(cache_fault_test, every_status_of_a_fill_reaches_its_asker) {
   }
 }
 
-TEST_F(cache_fault_test, an_element_that_cannot_be_read_is_zero_and_told_once) {
+TEST_P(cache_fault_test, an_element_that_cannot_be_read_is_zero_and_told_once) {
   make({.frames = 4});
   EXPECT_EQ("", fault_sentence());
   controller_.answer([](u64 byte) { return verdict{byte >= 5 * 512 ? nvme::code::unrecovered_read_error : u16{0}}; });
@@ -56,16 +57,17 @@ TEST_F(cache_fault_test, an_element_that_cannot_be_read_is_zero_and_told_once) {
   expect_at_rest();
 }
 
-TEST_F(cache_fault_test, a_fault_names_its_dataset) {
+TEST_P(cache_fault_test, a_fault_names_its_dataset) {
   const volume_spec volume{volume_layout::single, {{&controller_, 1}}};
-  const line_cache two(*on_, {{"a", 4096, volume}, {"b", 8192, volume}}, {.bytes = 2048, .line_bytes = 512, .queues = 1});
+  const line_cache two(*on_, {{"a", 4096, volume}, {"b", 8192, volume}},
+                       {.bytes = 4096, .line_bytes = 512, .queues = 1, .directory = GetParam()});
   controller_.fail_all(nvme::code::internal_error);
   EXPECT_EQ(0u, two.array<u64>(1, 0, 1024)[1023]);
   EXPECT_EQ(1u, two.view().fault->dataset);
   EXPECT_EQ(8184u, two.view().fault->offset);
 }
 
-TEST_F(cache_fault_test, all_who_wait_for_a_fill_hear_the_same) {
+TEST_P(cache_fault_test, all_who_wait_for_a_fill_hear_the_same) {
   constexpr u32 waiters = 6;
   make({.frames = 4});
   for (const status told : {media_error, status{}}) {
@@ -89,7 +91,7 @@ TEST_F(cache_fault_test, all_who_wait_for_a_fill_hear_the_same) {
   expect_at_rest();
 }
 
-TEST_F(cache_fault_test, lanes_of_a_warp_hear_of_their_own_lines) {
+TEST_P(cache_fault_test, lanes_of_a_warp_hear_of_their_own_lines) {
   make({.frames = 40});
   controller_.answer([](u64 byte) { return verdict{byte / 512 % 3 == 0 ? nvme::code::unrecovered_read_error : u16{0}}; });
   check_report report;
@@ -108,7 +110,7 @@ TEST_F(cache_fault_test, lanes_of_a_warp_hear_of_their_own_lines) {
   expect_at_rest();
 }
 
-TEST_F(cache_fault_test, a_prefetch_that_fails_is_asked_again_by_who_wants_the_line) {
+TEST_P(cache_fault_test, a_prefetch_that_fails_is_asked_again_by_who_wants_the_line) {
   make({.frames = 8});
   controller_.fail_all(nvme::code::unrecovered_read_error);
   words_.prefetch(2 * line_words);
@@ -124,11 +126,12 @@ TEST_F(cache_fault_test, a_prefetch_that_fails_is_asked_again_by_who_wants_the_l
   expect_at_rest();
 }
 
-TEST_F(cache_fault_test, a_fill_that_is_late_keeps_its_frame_to_itself) {
+TEST_P(cache_fault_test, a_fill_that_is_late_keeps_its_frame_to_itself) {
   make({.frames = 2, .depth = 64, .timeout_ns = 10 * one_millisecond_ns});
   controller_.answer([](u64 byte) { return verdict{0, byte == 512}; });
   EXPECT_EQ(deadline, read(1));
   const u64 given_up = entry_at(1);
+  u64 const* const given_up_entry = find(1).entry;
   EXPECT_EQ(line_state::failed, entry::state(given_up));
   EXPECT_EQ(1u, entry::pins(given_up)) << "quarantine";
   for (u32 round = 0; round < 3; ++round) {
@@ -149,12 +152,12 @@ TEST_F(cache_fault_test, a_fill_that_is_late_keeps_its_frame_to_itself) {
     for (u64 line = 0; line < 20; ++line) EXPECT_EQ(status{}, read(line));
   }
   EXPECT_EQ("", fault_sentence());
-  EXPECT_EQ(status{}, cache().queues()[view().record_of(nullptr, given_up).load_command() >> 16].failure);
+  EXPECT_EQ(status{}, cache().queues()[view().record_of(given_up_entry, given_up).load_command() >> 16].failure);
   expect_at_rest();
 }
 
 // Through a bounce buffer it is the buffer that the controller may still write: the line may be asked again at once.
-TEST_F(cache_fault_test, a_late_fill_through_a_bounce_buffer_harms_nobody) {
+TEST_P(cache_fault_test, a_late_fill_through_a_bounce_buffer_harms_nobody) {
   make({.frames = 2, .queues = 1, .depth = 16, .bounce = true, .timeout_ns = 10 * one_millisecond_ns});
   controller_.hold_all();
   EXPECT_EQ(deadline, read(1));

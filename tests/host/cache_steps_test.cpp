@@ -11,9 +11,24 @@ struct bare_clock_cache : bare_cache<> {
   u64 hand = 0;
 };
 
+/// One set, whose ways but `free` are taken for good: what is left is a cache of `free` frames.
+struct bare_set_cache : bare_cache<> {
+  bare_set_cache(u32 free, u64 lines) : bare_cache(set_ways, lines, {}, 1) {
+    for (u32 w = free; w < set_ways; ++w) view().directory.entries[1 + w] = entry::one_pin;
+  }
+};
+
+template <class Cache>
+class validated_read : public testing::Test {};
+template <class Cache>
+class line_cache_view_test : public testing::Test {};
+using bare_caches = testing::Types<bare_clock_cache, bare_set_cache>;
+TYPED_TEST_SUITE(validated_read, bare_caches);
+TYPED_TEST_SUITE(line_cache_view_test, bare_caches);
+
 // A reader stops between R1 and R4 while one frame goes from line to line and back.
-TEST(validated_read, notices_every_refill_of_the_line_it_began_with) {
-  bare_clock_cache cache(1, 2);
+TYPED_TEST(validated_read, notices_every_refill_of_the_line_it_began_with) {
+  TypeParam cache(1, 2);
   const line_reader reader = cache.reader();
   ASSERT_TRUE(cache.bring(0));
   const found_line r1 = reader.directory.find(line_id{0});
@@ -23,7 +38,7 @@ TEST(validated_read, notices_every_refill_of_the_line_it_began_with) {
   for (u32 refill = 1; refill <= 300; ++refill) {
     ASSERT_TRUE(cache.bring(1));
     // R2 sees the other line's bytes; R4 comes now, or after the line's return.
-    ASSERT_TRUE(cache.holds_word(1, cache.load(1), 1));
+    ASSERT_TRUE(cache.holds_word(1, 1));
     EXPECT_FALSE(reader.try_read(r1, 8, read)) << "while line 1 has the frame, refill " << refill;
     ASSERT_TRUE(cache.bring(0));
     EXPECT_FALSE(entry::same(r1.word, cache.load(0))) << "refill " << refill;
@@ -31,8 +46,8 @@ TEST(validated_read, notices_every_refill_of_the_line_it_began_with) {
   }
 }
 
-TEST(validated_read, does_not_mind_pins_and_flags_that_come_and_go) {
-  bare_clock_cache cache(2, 2);
+TYPED_TEST(validated_read, does_not_mind_pins_and_flags_that_come_and_go) {
+  TypeParam cache(2, 2);
   const line_reader reader = cache.reader();
   ASSERT_TRUE(cache.bring(0));
   for (const u64 change : {entry::one_pin, entry::dirty_bit, entry::writing_bit, entry::referenced_bit}) {
@@ -49,20 +64,19 @@ TEST(validated_read, does_not_mind_pins_and_flags_that_come_and_go) {
   }
 }
 
-TEST(validated_read, does_not_begin_on_a_line_that_is_not_valid) {
-  bare_clock_cache cache(2, 2);
+TYPED_TEST(validated_read, does_not_begin_on_a_line_that_is_not_valid) {
+  TypeParam cache(2, 2);
   const line_reader reader = cache.reader();
   EXPECT_FALSE(reader.readable(reader.directory.find(line_id{0})));
   ASSERT_EQ(access_step::claimed, cache.look(0));
   EXPECT_FALSE(reader.readable(reader.directory.find(line_id{0})));
-  fill_sink::finish({&cache.view().directory.entries[0], &cache.view().record_of(nullptr, cache.load(0)), nullptr},
-                    {status_domain::nvme, 0x281});
+  fill_sink::finish(cache.target(cache.entry_of(0)), {status_domain::nvme, 0x281});
   EXPECT_EQ(line_state::failed, entry::state(cache.load(0)));
   EXPECT_FALSE(reader.readable(reader.directory.find(line_id{0})));
 }
 
-TEST(line_cache_view, whoever_claims_holds_a_pin_at_once_and_a_prefetch_none) {
-  bare_clock_cache cache(2, 2);
+TYPED_TEST(line_cache_view_test, whoever_claims_holds_a_pin_at_once_and_a_prefetch_none) {
+  TypeParam cache(2, 2);
   ASSERT_EQ(access_step::claimed, cache.look(0));
   EXPECT_EQ(1u, entry::pins(cache.load(0)));
   ASSERT_EQ(access_step::claimed, cache.look_ahead(1));
@@ -73,8 +87,8 @@ TEST(line_cache_view, whoever_claims_holds_a_pin_at_once_and_a_prefetch_none) {
   EXPECT_EQ(2u, entry::pins(cache.load(1)));
 }
 
-TEST(line_cache_view, counts_no_more_pins_than_the_limit) {
-  bare_clock_cache cache(1, 1);
+TYPED_TEST(line_cache_view_test, counts_no_more_pins_than_the_limit) {
+  TypeParam cache(1, 1);
   const u64 preset = entry::one_pin * (entry::most_pins - 2);
   for (const bool filled : {false, true}) {
     if (filled) {
@@ -95,8 +109,8 @@ TEST(line_cache_view, counts_no_more_pins_than_the_limit) {
   }
 }
 
-TEST(line_cache_view, a_claim_without_a_frame_leaves_nothing_behind) {
-  bare_clock_cache cache(2, 3);
+TYPED_TEST(line_cache_view_test, a_claim_without_a_frame_leaves_nothing_behind) {
+  TypeParam cache(2, 3);
   ASSERT_TRUE(cache.hold(0));
   ASSERT_TRUE(cache.hold(1));
   EXPECT_EQ(access_step::no_frame, cache.look(2));
@@ -114,13 +128,13 @@ TEST(line_cache_view, a_claim_without_a_frame_leaves_nothing_behind) {
 constexpr u64 far_off = 20000;
 
 // Between any two instructions of a pin another thread takes the line's frame away.
-TEST(line_cache_view, a_pin_notices_that_its_line_has_gone) {
+TYPED_TEST(line_cache_view_test, a_pin_notices_that_its_line_has_gone) {
   NEEDS_SINGLE_STEPS();
   for (const bool wide : {false, true}) {
     u64 at = 0;
     bool interrupted = true;
     for (; interrupted && at < far_off; ++at) {
-      bare_clock_cache cache(1, 2);
+      TypeParam cache(1, 2);
       ASSERT_TRUE(cache.bring(0));
       access_step step{};
       bool taken = false;
@@ -131,7 +145,7 @@ TEST(line_cache_view, a_pin_notices_that_its_line_has_gone) {
       const bool gone = step == access_step::again || step == access_step::no_frame;
       ASSERT_TRUE(pinned || (gone && taken)) << "instruction " << at;
       ASSERT_EQ(pinned ? 1u : 0u, entry::pins(e)) << "instruction " << at;
-      ASSERT_TRUE(!pinned || (entry::state(e) == line_state::valid && cache.holds_word(0, e, 9))) << "instruction " << at;
+      ASSERT_TRUE(!pinned || (entry::state(e) == line_state::valid && cache.holds_word(0, 9))) << "instruction " << at;
     }
     EXPECT_GT(at, 10u);
     EXPECT_LT(at, far_off);
@@ -139,15 +153,15 @@ TEST(line_cache_view, a_pin_notices_that_its_line_has_gone) {
 }
 
 // Between any two instructions of a completion a passer-by pins the line.
-TEST(line_cache_view, no_pin_is_lost_when_a_fill_ends) {
+TYPED_TEST(line_cache_view_test, no_pin_is_lost_when_a_fill_ends) {
   NEEDS_SINGLE_STEPS();
   for (const status outcome : {status{}, make_status(failure::deadline)}) {
     u64 at = 0;
     bool interrupted = true;
     for (; interrupted && at < far_off; ++at) {
-      bare_clock_cache cache(1, 2);
+      TypeParam cache(1, 2);
       ASSERT_EQ(access_step::claimed, cache.look(0));
-      const fill_sink::target to{&cache.view().directory.entries[0], &cache.view().record_of(nullptr, cache.load(0)), nullptr};
+      const fill_sink::target to = cache.target(cache.entry_of(0));
       interrupted = single_step::interrupt(at, [&] { fill_sink::finish(to, outcome); }, [&] { cache.add(0, entry::one_pin); });
       ASSERT_EQ(interrupted ? 2u : 1u, entry::pins(cache.load(0))) << "instruction " << at;
       ASSERT_EQ(outcome.ok() ? line_state::valid : line_state::failed, entry::state(cache.load(0)));
@@ -158,35 +172,39 @@ TEST(line_cache_view, no_pin_is_lost_when_a_fill_ends) {
 }
 
 /// Threads pin, claim, fill and unpin two lines of one frame, as fast as they can.
+template <class Cache>
 struct pin_race {
   static constexpr u64 lines = 2;
   u32 rounds = 0;
-  std::shared_ptr<bare_clock_cache> cache;
+  std::shared_ptr<Cache> cache;
 
-  void prepare(run_shape) { cache = std::make_shared<bare_clock_cache>(1, lines); }
+  void prepare(run_shape) { cache = std::make_shared<Cache>(1, lines); }
 
   template <thread_group G>
   void operator()(G const&, test_context const& c) const {
     backoff patience(20 * one_second_ns);
     for (u32 round = 0; round < rounds; ++round) {
       const u64 draw = random_word(c.seed(), c.thread, round);
-      if (!PENSTOCK_CHECK(*c.report, acquire_line(draw % lines, (draw >> 32 & 1) != 0, patience))) return;
-      const u64 e = cache->load(draw % lines);
+      u64* entry = nullptr;
+      if (!PENSTOCK_CHECK(*c.report, acquire_line(draw % lines, (draw >> 32 & 1) != 0, entry, patience))) return;
+      const u64 e = load(entry);
       PENSTOCK_CHECK_EQ(*c.report, line_state::valid, entry::state(e));
-      for (u64 k = 0; k < 8; ++k) PENSTOCK_CHECK(*c.report, cache->holds_word(draw % lines, e, draw >> 40 & 63));
-      PENSTOCK_CHECK(*c.report, entry::same(e, cache->load(draw % lines)));
-      cache->unpin(draw % lines);
+      for (u64 k = 0; k < 8; ++k) PENSTOCK_CHECK(*c.report, cache->holds_word(draw % lines, {entry, e}, draw >> 40 & 63));
+      PENSTOCK_CHECK(*c.report, entry::same(e, load(entry)));
+      cache->view().unpin(entry);
     }
   }
 
-  bool acquire_line(u64 line, bool wide, backoff& patience) const {
+  static u64 load(u64* entry) { return device_ref<u64>(*entry).load(acquire); }
+
+  bool acquire_line(u64 line, bool wide, u64*& entry, backoff& patience) const {
     for (;;) {
-      switch (cache->look(line, wide)) {
+      switch (cache->look(line, wide, entry)) {
         case access_step::pinned: return true;
-        case access_step::claimed: cache->fill(line); return true;
+        case access_step::claimed: cache->fill(line, entry); return true;
         case access_step::filling:
-          if (wait_for_fill(line, patience)) return true;
-          cache->unpin(line);
+          if (wait_for_fill(entry, patience)) return true;
+          cache->view().unpin(entry);
           break;
         default: break;
       }
@@ -194,9 +212,9 @@ struct pin_race {
     }
   }
 
-  bool wait_for_fill(u64 line, backoff& patience) const {
-    while (entry::state(cache->load(line)) == line_state::filling && patience.pause()) {}
-    return entry::state(cache->load(line)) == line_state::valid;
+  bool wait_for_fill(u64* entry, backoff& patience) const {
+    while (entry::state(load(entry)) == line_state::filling && patience.pause()) {}
+    return entry::state(load(entry)) == line_state::valid;
   }
 
   void verify(check_report& report, run_shape) const {
@@ -210,21 +228,22 @@ constexpr u32 race_rounds = 10000;
 constexpr u32 race_rounds = 200000;
 #endif
 
-TEST(line_cache_view, a_pinned_line_keeps_its_bytes_while_its_frame_is_fought_for) {
-  pin_race body;
+TYPED_TEST(line_cache_view_test, a_pinned_line_keeps_its_bytes_while_its_frame_is_fought_for) {
+  pin_race<TypeParam> body;
   body.rounds = race_rounds;
   for (const u32 threads : {2u, 3u}) run_lone(body, threads, test_seed());
 }
 
 /// One thread claims, publishes and evicts a line again and again; others add pins at any moment and take them back.
+template <class Cache>
 struct passers_by {
   u32 rounds = 0;
-  std::shared_ptr<bare_clock_cache> cache;
+  std::shared_ptr<Cache> cache;
   std::shared_ptr<u32> over;
   std::shared_ptr<u32> passing;  ///< threads that have begun
 
   void prepare(run_shape) {
-    cache = std::make_shared<bare_clock_cache>(1, 2);
+    cache = std::make_shared<Cache>(1, 2);
     over = std::make_shared<u32>(0);
     passing = std::make_shared<u32>(0);
   }
@@ -252,8 +271,10 @@ struct passers_by {
 
   // A thread that was late with its look: it pins whatever word it finds and takes the pin back.
   void pass(u64 line) const {
-    cache->add(line, entry::one_pin);
-    cache->add(line, 0 - entry::one_pin);
+    directory_view const& directory = cache->view().directory;
+    const device_ref<u64> word(directory.entries[directory.is_direct() ? line : 1]);
+    word.fetch_add(entry::one_pin, relaxed);
+    word.fetch_sub(entry::one_pin, relaxed);
   }
   static bool exhausted(backoff& patience) { return now_ns() > patience.deadline_ns(); }
 
@@ -262,8 +283,8 @@ struct passers_by {
   }
 };
 
-TEST(line_cache_view, no_passing_pin_is_lost) {
-  passers_by body;
+TYPED_TEST(line_cache_view_test, no_passing_pin_is_lost) {
+  passers_by<TypeParam> body;
   body.rounds = race_rounds;
   run_lone(body, 2, test_seed());
 }

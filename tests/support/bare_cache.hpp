@@ -17,16 +17,18 @@ class bare_cache {
   static constexpr u64 line_bytes = line_words * sizeof(u64);
   using view_type = basic_line_cache_view<Policy>;
 
-  bare_cache(u32 frames, u64 lines, Policy policy)
-      : media_(lines * line_bytes), entries_(lines), records_(frames, frame_record{frame_record::no_line, 0, 0}),
-        frame_words_(frames * line_words) {
+  /// `sets` > 0: `set_associative`, of that many sets. `frames` is then 7 times that.
+  bare_cache(u32 frames, u64 lines, Policy policy, u32 sets = 0)
+      : media_(lines * line_bytes), entries_(sets == 0 ? ceil_div(lines, set_words) : sets),
+        records_(frames, frame_record{frame_record::no_line, 0, 0}), frame_words_(frames * line_words) {
     view_.policy = policy;
-    view_.directory.entries = entries_.data();
+    view_.directory.entries = entries_.front().word;
+    if (sets != 0) view_.directory.map = set_map::of(lines, sets);
     view_.records = records_.data();
     view_.frames_base = reinterpret_cast<u64>(frame_words_.data());
     view_.datasets = &data_;
     view_.next_fresh = &next_fresh_;
-    view_.directory.layout.place_bits = std::max(1u, ceil_log2(frames));
+    view_.directory.layout.place_bits = std::max(1u, sets == 0 ? ceil_log2(frames) : view_.directory.map.tag_bits());
     view_.frames = frames;
     view_.line_shift = ceil_log2(line_bytes);
     view_.validates = true;
@@ -38,27 +40,46 @@ class bare_cache {
   bare_cache& operator=(bare_cache const&) = delete;
 
   view_type const& view() const { return view_; }
-  u64 load(u64 line) const { return device_ref<u64>(view_.directory.entries[line]).load(acquire); }
-  void add(u64 line, u64 to_word) { device_ref<u64>(entries_[line]).fetch_add(to_word, relaxed); }
+  /// A set's line has no entry while it has no frame.
+  u64* entry_of(u64 line) const { return view_.directory.find(line_id{line}).entry; }
+  u64 load(u64 line) const { return view_.directory.find(line_id{line}).word; }
+  void add(u64 line, u64 to_word) const { device_ref<u64>(*entry_of(line)).fetch_add(to_word, relaxed); }
+  /// Frames that hold a line or are being filled with one.
+  u32 frames_of(u64 line) const {
+    u32 holders = 0;
+    const u64 x = view_.directory.map.mix(line);
+    u64* const set = view_.directory.set_of(x);
+    for (u32 w = 0; w < set_ways; ++w) {
+      set_snapshot one{};
+      one.way[w] = device_ref<u64>(set[1 + w]).load(acquire);
+      holders += view_.directory.find_in(set, one, x).entry != nullptr;
+    }
+    return holders;
+  }
   u64 count(counter which) { return device_ref<u64>(shard_.values[static_cast<u32>(which)]).load(relaxed); }
 
+  access_step look(u64 line, bool wide, u64*& entry) const { return view_.look(data_, line_id{line}, wide, entry); }
   access_step look(u64 line, bool wide = false) const {
     u64* entry = nullptr;
-    return view_.look(data_, line_id{line}, wide, entry);
+    return look(line, wide, entry);
   }
   access_step look_ahead(u64 line) const {
     u64* entry = nullptr;
     return view_.look_ahead(data_, line_id{line}, entry);
   }
   void reference(u64 line) const { view_.reference(view_.directory.find(line_id{line})); }
-  void unpin(u64 line) const { view_.unpin(view_.directory.entries + line); }
+  void unpin(u64 line) const { view_.unpin(entry_of(line)); }
   /// Stores the bytes of a claimed line and publishes it, as a completion would.
-  void fill(u64 line) {
-    u64& word = entries_[line];
-    const u64 e = device_ref<u64>(word).load(relaxed);
-    copy_into_frame(reinterpret_cast<void*>(view_.frame_address(nullptr, e)), media_.bytes().data() + line * line_bytes,
+  void fill(u64 line) { fill(line, entry_of(line)); }
+  void fill(u64 line, u64* entry) {
+    const u64 e = device_ref<u64>(*entry).load(relaxed);
+    copy_into_frame(reinterpret_cast<void*>(view_.frame_address(entry, e)), media_.bytes().data() + line * line_bytes,
                     line_bytes);
-    fill_sink::finish({&word, &view_.record_of(nullptr, e), nullptr}, {});
+    fill_sink::finish(target(entry), {});
+  }
+  /// What a fill of the entry's line is submitted with.
+  fill_sink::target target(u64* entry) const {
+    return {entry, &view_.record_of(entry, device_ref<u64>(*entry).load(relaxed)), nullptr};
   }
   /// Brings a line in and pins it. False: no frame within a bounded number of searches.
   bool hold(u64 line) {
@@ -74,10 +95,11 @@ class bare_cache {
     if (held) unpin(line);
     return held;
   }
-  /// Whether a read of the frame that the entry `e` names gives word `k` of `line`. REQUIRES: a pin.
-  bool holds_word(u64 line, u64 e, u64 k) const {
-    return load_piece(reinterpret_cast<u64 const*>(view_.frame_address(nullptr, e)) + k) == stamp(line * line_words + k);
+  /// Whether a read of the frame that an entry names gives word `k` of `line`. REQUIRES: a pin.
+  bool holds_word(u64 line, found_line at, u64 k) const {
+    return load_piece(reinterpret_cast<u64 const*>(view_.frame_address(at.entry, at.word)) + k) == stamp(line * line_words + k);
   }
+  bool holds_word(u64 line, u64 k) const { return holds_word(line, view_.directory.find(line_id{line}), k); }
 
   /// Reads as array_view does. REQUIRES: Policy is clock_policy.
   line_reader reader() const {
@@ -92,7 +114,10 @@ class bare_cache {
 
  private:
   stamped_media media_;
-  std::vector<u64> entries_;
+  struct alignas(64) eight_words {
+    u64 word[set_words] = {};
+  };
+  std::vector<eight_words> entries_;
   std::vector<frame_record> records_;
   std::vector<u64> frame_words_;
   u64 next_fresh_ = 0;

@@ -17,7 +17,19 @@ struct cache_shape {
   u32 depth = 32;
   bool bounce = false;
   u64 timeout_ns = 30 * one_second_ns;
+  directory_kind directory = directory_kind::direct;
 };
+
+inline constexpr directory_kind both_directories[] = {directory_kind::direct, directory_kind::set_associative};
+
+inline std::string name_of(directory_kind kind) { return kind == directory_kind::direct ? "direct" : "set_associative"; }
+
+/// The same with another directory; one of sets has at least as many frames.
+inline cache_shape with_directory(cache_shape shape, directory_kind kind) {
+  shape.directory = kind;
+  if (kind == directory_kind::set_associative) shape.frames = round_up(shape.frames, set_ways);
+  return shape;
+}
 
 class cache_fixture {
  public:
@@ -29,6 +41,7 @@ class cache_fixture {
     options.queue_depth = shape.depth;
     options.bounce = shape.bounce;
     options.timeout_ns = shape.timeout_ns;
+    options.directory = shape.directory;
     cache_ = std::make_unique<line_cache>(
         on, std::vector<dataset_spec>{{"media", shape.media_bytes, {volume_layout::single, {{&owner, namespace_id}}}}},
         options);
@@ -46,23 +59,36 @@ class cache_fixture {
     backoff wait(10 * one_second_ns);
     for (;;) {
       bool filling = false;
-      for (u64 l = 0; l < lines(); ++l) filling |= entry::state(load(l)) == line_state::filling;
+      for (u64 l = 0; l < lines(); ++l) filling |= find(l).state() == line_state::filling;
       if (!filling || !wait.pause()) return;
       for (u32 q = 0; q < view.queues_count; ++q) view.queues[q].progress(g);
     }
   }
 
-  /// Nobody holds a pin, nothing is in flight, each frame belongs to at most one line, and what was moved was counted.
+  /// Nobody holds a pin, nothing is in flight, each frame belongs to at most one line, no line to two frames, and what was
+  /// moved was counted.
   void check_at_rest(check_report& report) {
     settle();
+    directory_view const& directory = cache_->view().directory;
     std::vector<u32> owners(cache_->view().frames, 0);
+    u64 found = 0, held = 0;
     for (u64 l = 0; l < lines(); ++l) {
-      const u64 e = load(l);
-      PENSTOCK_CHECK_EQ(report, 0, entry::pins(e));
-      PENSTOCK_CHECK(report, entry::state(e) != line_state::filling);
-      if (entry::state(e) != line_state::empty) ++owners[cache_->view().directory.layout.place(e)];
+      const found_line at = find(l);
+      if (at.state() == line_state::empty) continue;
+      ++found;
+      ++owners[directory.frame_of(at.entry, at.word)];
+      PENSTOCK_CHECK_EQ(report, l, cache_->view().record_of(at.entry, at.word).load_line());
     }
     for (u32 n : owners) PENSTOCK_CHECK(report, n <= 1);
+    const u64 words = cache_->directory_bytes() / sizeof(u64);
+    for (u64 w = 0; w < words; ++w) {
+      if (!directory.is_direct() && w % set_words == 0) continue;
+      const u64 e = device_ref<u64>(directory.entries[w]).load(acquire);
+      PENSTOCK_CHECK_EQ(report, 0, entry::pins(e));
+      PENSTOCK_CHECK(report, entry::state(e) != line_state::filling);
+      held += entry::state(e) != line_state::empty;
+    }
+    PENSTOCK_CHECK_EQ(report, found, held);
     const cache_stats stats = cache_->stats(0);
     PENSTOCK_CHECK_EQ(report, stats.fills * shape_.line_bytes, stats.bytes_moved);
     PENSTOCK_CHECK_EQ(report, stats.misses + stats.prefetches, stats.fills);
@@ -73,7 +99,7 @@ class cache_fixture {
 
  private:
   u64 lines() const { return ceil_div(shape_.media_bytes, shape_.line_bytes); }
-  u64 load(u64 line) const { return device_ref<u64>(cache_->view().directory.entries[line]).load(acquire); }
+  found_line find(u64 line) const { return cache_->view().directory.find(line_id{line}); }
 
   cache_shape shape_;
   std::unique_ptr<line_cache> cache_;

@@ -14,18 +14,20 @@ inline constexpr status media_error{status_domain::nvme, nvme::code::unrecovered
 inline constexpr u64 far_off_ns = 15 * one_second_ns;
 
 /// One cache over stamped bytes behind a scripted controller; line l begins with word l * 64.
-class faulty_cache : public testing::Test {
+class faulty_cache : public testing::TestWithParam<directory_kind> {
  protected:
   static constexpr u64 line_words = 64;
 
   void make(cache_shape shape) {
     fixture_.reset();
-    fixture_ = std::make_unique<cache_fixture>(*on_, controller_, 1, shape);
+    fixture_ = std::make_unique<cache_fixture>(*on_, controller_, 1, with_directory(shape, GetParam()));
     words_ = fixture_->words();
   }
+  bool direct() const { return GetParam() == directory_kind::direct; }
   line_cache& cache() { return fixture_->cache(); }
   line_cache_view const& view() { return fixture_->cache().view(); }
-  u64 entry_at(u64 line) { return device_ref<u64>(view().directory.entries[line]).load(acquire); }
+  found_line find(u64 line) { return view().directory.find(line_id{line}); }
+  u64 entry_at(u64 line) { return find(line).word; }
   line_state state_of(u64 line) { return entry::state(entry_at(line)); }
 
   status read(u64 line, u64& word) {
@@ -80,5 +82,10 @@ class faulty_cache : public testing::Test {
   std::unique_ptr<cache_fixture> fixture_;
   array_view<u64> words_;
 };
+
+/// Every test of a suite under both directories.
+#define PENSTOCK_UNDER_BOTH_DIRECTORIES(suite)                                      \
+  INSTANTIATE_TEST_SUITE_P(directories, suite, testing::ValuesIn(both_directories), \
+                           [](auto const& kind) { return name_of(kind.param); })
 
 }  // namespace penstock::test

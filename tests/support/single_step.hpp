@@ -4,6 +4,7 @@
 
 #include "penstock/core/config.hpp"
 
+#include <ucontext.h>
 #include <csignal>
 #include <functional>
 
@@ -24,10 +25,13 @@ class single_step {
     left_ = at + 1;
     action_ = &action;
     struct sigaction on_trap = {}, before = {};
-    on_trap.sa_handler = [](int) {
+    on_trap.sa_flags = SA_SIGINFO;
+    on_trap.sa_sigaction = [](int, siginfo_t*, [[maybe_unused]] void* context) {
       if (left_ == 0) return;
       left_ = left_ - 1;
-      if (left_ == 0) (*action_)();
+      if (left_ != 0) return;
+      (*action_)();
+      stop_trapping(context);  // a trap is slow, and the rest of the body need not be watched
     };
     sigaction(SIGTRAP, &on_trap, &before);
     trap(true);
@@ -46,6 +50,12 @@ class single_step {
     } else {
       asm volatile("lea -128(%%rsp), %%rsp; pushfq; andq $~0x100, (%%rsp); popfq; lea 128(%%rsp), %%rsp" ::: "memory", "cc");
     }
+#endif
+  }
+
+  static void stop_trapping([[maybe_unused]] void* context) {
+#if defined(__x86_64__) && defined(__linux__)
+    static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_EFL] &= ~0x100ll;
 #endif
   }
 

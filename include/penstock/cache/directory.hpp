@@ -1,15 +1,19 @@
 // The directory: finds the entry of a line. An entry says whether the line has a frame, and where that frame is.
 //
-// `direct`: one entry per line of the datasets, which names the frame.
+// `direct`: one entry per line of the datasets, which names the frame. `set_associative`: one entry per frame, seven to a set;
+// it names the line by a tag, and which frame it stands for follows from where it lies. Which of the two a cache has is chosen
+// at run time, and nobody above needs to know: one uniform branch, on a field that lies in a kernel's constant memory.
 #pragma once
 
 #include "penstock/cache/entry.hpp"
+#include "penstock/cache/frame_set.hpp"
+#include "penstock/cache/set_map.hpp"
 #include "penstock/core/read_order.hpp"
 #include "penstock/core/units.hpp"
 
 namespace penstock {
 
-/// A line's entry and the word seen there.
+/// A line's entry and the word seen there. No entry (`set_associative`): the line has no frame, and the word is empty.
 struct found_line {
   u64* entry = nullptr;
   u64 word = 0;
@@ -19,24 +23,64 @@ struct found_line {
 
 /// Trivially copyable; the host-side `line_cache` owns what it points at.
 struct directory_view {
-  u64* entries = nullptr;  ///< [lines of all datasets]
+  u64* entries = nullptr;  ///< `direct`: [lines of all datasets]; else [sets][header and seven entries], aligned to 64 bytes
   entry_layout layout;
+  set_map map;
+
+  PENSTOCK_FN bool is_direct() const { return map.sets == 0; }
 
   /// The entry of a line, loaded with acquire: R1 of the validated read, which may ask for a cheaper order.
   template <read_order Order = read_order::sound>
-  PENSTOCK_FN found_line find(line_id line) const {
-    u64* const entry = entries + value(line);
-    return {entry, load_entry<Order>(*entry)};
+  PENSTOCK_FORCE_INLINE found_line find(line_id line) const {
+    if (is_direct()) {
+      u64* const entry = entries + value(line);
+      return {entry, load_entry<Order>(*entry)};
+    }
+    const u64 x = map.mix(value(line));
+    u64* const set = set_of(x);
+    const found_line at = find_in(set, set_snapshot::of(set), x);
+    if (at.entry == nullptr) return at;
+    // The way may have changed hands since the scan.
+    const u64 word = load_scanned_entry<Order>(*at.entry, at.word);
+    return names(word, x) ? found_line{at.entry, word} : found_line{};
   }
 
   /// The same at a glance: what it says is a hint.
   PENSTOCK_FN found_line glance(line_id line) const {
-    u64* const entry = entries + value(line);
-    return {entry, device_ref<u64>(*entry).load(relaxed)};
+    if (is_direct()) {
+      u64* const entry = entries + value(line);
+      return {entry, device_ref<u64>(*entry).load(relaxed)};
+    }
+    const u64 x = map.mix(value(line));
+    u64* const set = set_of(x);
+    return find_in(set, set_snapshot::of(set), x);
   }
 
   /// Number of the frame that an entry names. REQUIRES: it was seen filling, valid or failed.
-  PENSTOCK_FN u64 frame_of(u64 const*, u64 word) const { return layout.place(word); }
+  PENSTOCK_FN u64 frame_of(u64 const* entry, u64 word) const {
+    if (is_direct()) return layout.place(word);
+    const auto at = static_cast<u32>(entry - entries);  // set * 8 + 1 + way
+    return at - at / set_words - 1;
+  }
+
+  /// Whether an entry that named `a`'s line names it now that it is `b`.
+  PENSTOCK_FN bool same_line(u64 a, u64 b) const { return is_direct() || layout.same_place(a, b); }
+
+  /// Of `set_associative`, for claims. `x` is the line's mixed number.
+  PENSTOCK_FN u64* set_of(u64 x) const { return entries + set_words * map.set_of(x); }
+  PENSTOCK_FN found_line find_in(u64* set, set_snapshot const& seen, u64 x) const {
+    found_line at;
+    const u32 way = seen.find(low_tag(x), layout.low_place_mask(), at.word);
+    if (way != no_way) at.entry = set + 1 + way;
+    return at;
+  }
+
+ private:
+  /// The tag where an entry has it, in its low half.
+  PENSTOCK_FN u32 low_tag(u64 x) const { return static_cast<u32>(x) << entry::identity_shift & layout.low_place_mask(); }
+  PENSTOCK_FN bool names(u64 word, u64 x) const {
+    return ((static_cast<u32>(word) ^ low_tag(x)) & layout.low_place_mask()) == 0 && entry::state(word) != line_state::empty;
+  }
 };
 
 }  // namespace penstock

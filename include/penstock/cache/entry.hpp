@@ -42,19 +42,27 @@ PENSTOCK_FN constexpr bool at_rest(u64 e) { return pins(e) == 0 && (e & (dirty_b
 
 }  // namespace entry
 
-/// How the identity of a `direct` directory's entry divides into place (frame number) and version (fills of this line). Fixed
-/// when the cache is made: the version gets what the frame number leaves.
+/// How the identity of an entry divides into place (`direct`: the frame's number; `set_associative`: the line's tag) and
+/// version (fills of this line; claims of this frame). Fixed when the cache is made: the version gets what the place leaves.
 struct entry_layout {
   u32 place_bits = 0;  ///< P
 
   PENSTOCK_FN u64 place(u64 e) const { return e >> entry::identity_shift & ((1ull << place_bits) - 1); }
   PENSTOCK_FN u64 without_place(u64 e) const { return e & ~(((1ull << place_bits) - 1) << entry::identity_shift); }
+  PENSTOCK_FN bool same_place(u64 a, u64 b) const { return place(a ^ b) == 0; }
+  /// The place in the low half of a word. REQUIRES: P <= 27.
+  PENSTOCK_FN u32 low_place_mask() const { return ((1u << place_bits) - 1) << entry::identity_shift; }
   PENSTOCK_FN u32 version_bits() const { return entry::identity_bits - place_bits; }
 
   /// The word of a claim: same place, next version (it wraps inside its field), `pins` pins, filling, no flags.
   PENSTOCK_FN u64 claimed(u64 e, u64 pins) const {
     const u64 next = (e & entry::identity_mask) + (1ull << (entry::identity_shift + place_bits));
     return pins << entry::pin_shift | (next & entry::identity_mask) | static_cast<u64>(line_state::filling);
+  }
+
+  /// The same for another place.
+  PENSTOCK_FN u64 claimed(u64 e, u64 pins, u64 new_place) const {
+    return without_place(claimed(e, pins)) | new_place << entry::identity_shift;
   }
 
   /// The word of an evicted line: its version stays, so that the next fill gets another.

@@ -1,45 +1,26 @@
-// The cache, as one thread sees it: looks a line up, pins it, claims a frame for it, evicts. The steps are PROTOCOLS.md §2 with
-// the `direct` directory (one entry per line of the datasets). What the lanes of a group do together stands in coalesce/.
+// The cache, as one thread sees it: looks a line up, pins it, claims a frame for it. The steps are PROTOCOLS.md §2; how a frame
+// is had for a claim depends on the directory (direct_claim.hpp, set_claim.hpp). What the lanes of a group do together stands
+// in coalesce/.
 //
-// Invariants. 1: a line is in at most one frame, because its one entry names it. 2: a frame's bytes change only while its line
-// is `filling`. 3: a pinned frame is never evicted: eviction and claim compare-and-swap an entry without pins. 5: the version
-// changes with each claim, so a validated read that straddles a refill sees another identity.
+// Invariants. 1: a line is in at most one frame (`direct`: its one entry names it; `set_associative`: set_claim.hpp says why).
+// 2: a frame's bytes change only while its line is `filling`. 3: a pinned frame is never evicted: eviction and claim
+// compare-and-swap an entry without pins. 5: the version changes with each claim, so a validated read that straddles a refill
+// sees another identity.
 #pragma once
 
 #include "penstock/cache/clock_policy.hpp"
-#include "penstock/cache/directory.hpp"
+#include "penstock/cache/direct_claim.hpp"
 #include "penstock/cache/fill_sink.hpp"
-#include "penstock/cache/frame_record.hpp"
-#include "penstock/core/counters.hpp"
+#include "penstock/cache/set_claim.hpp"
 #include "penstock/queue/queue_pair.hpp"
-#include "penstock/queue/volume.hpp"
 
 namespace penstock {
-
-/// One dataset (a file, a namespace) that a cache serves: its lines in the cache's line space, and where they lie.
-struct dataset_view {
-  u64 first_line = 0;
-  u64 lines = 0;
-  u64 bytes = 0;  ///< its last line may be cut short
-  volume_view volume;
-  counter_set_view counters;
-};
 
 /// First failure that a read without room for a status met; the host looks at the next synchronize.
 struct fault_slot {
   u32 failure = 0;  ///< packed status; 0 until the first fault takes the slot
   u32 dataset = 0;  ///< index in the cache
   u64 offset = 0;   ///< in the dataset, bytes
-};
-
-/// How one step of an access ended.
-enum class access_step : u32 {
-  pinned,     ///< valid, and this thread holds a pin
-  filling,    ///< somebody's fill is in flight, and this thread holds a pin
-  claimed,    ///< this thread claimed it and owns a frame for it: submit its fill
-  again,      ///< lost a race, or others must leave first
-  no_frame,   ///< no victim: nothing is held
-  pin_limit,  ///< as many pins as the entry counts: nothing is held
 };
 
 /// Trivially copyable handle; the host-side `line_cache` owns what it points at.
@@ -74,8 +55,11 @@ struct basic_line_cache_view {
   /// Takes a pin on a valid or filling line, or claims an empty or failed one; `entry` is then the one that holds pin or claim.
   /// `wide`: the caller is a whole warp's leader.
   PENSTOCK_FN access_step look(dataset_view const& data, line_id line, bool wide, u64*& entry) const {
-    const found_line at = directory.find(line);
+    found_line at = directory.find(line);
+    access_step step = access_step::again;
+    if (at.entry == nullptr) step = claim_in_set(*this, data, line, 1, at);
     entry = at.entry;
+    if (step != access_step::again || at.entry == nullptr) return step;
     switch (at.state()) {
       case line_state::valid: return pin_valid(*at.entry, at.word, wide);
       case line_state::filling: return join(*at.entry, at.word, wide);
@@ -87,7 +71,12 @@ struct basic_line_cache_view {
 
   /// Claims an empty line without a pin, for a prefetch. `claimed`, `no_frame`, or `again` where there is nothing to do.
   PENSTOCK_FN access_step look_ahead(dataset_view const& data, line_id line, u64*& entry) const {
-    const found_line at = directory.find(line);
+    found_line at = directory.find(line);
+    if (at.entry == nullptr) {
+      const access_step step = claim_in_set(*this, data, line, 0, at);
+      entry = at.entry;
+      return step;
+    }
     entry = at.entry;
     return at.state() == line_state::empty ? claim(data, line, *at.entry, at.word, 0) : access_step::again;
   }
@@ -168,72 +157,36 @@ struct basic_line_cache_view {
     u64 old = e;
     if (wide) {
       old = device_ref<u64>(word).fetch_add(entry::one_pin, acquire);
-      if (can_join(old)) return joined(old);
+      if (can_join(e, old)) return joined(old);
       device_ref<u64>(word).fetch_sub(entry::one_pin, relaxed);
       return access_step::again;
     }
     do {
-      if (!can_join(old)) return access_step::again;
+      if (!can_join(e, old)) return access_step::again;
       if (entry::pins(old) >= entry::most_pins) return access_step::pin_limit;
     } while (!device_ref<u64>(word).compare_exchange_weak(old, old + entry::one_pin, acquire, relaxed));
     return joined(old);
   }
 
-  PENSTOCK_FN static bool can_join(u64 e) {
-    return entry::state(e) == line_state::filling || entry::state(e) == line_state::valid;
+  // Still the line that was seen, filling or filled; its place may have come meanwhile.
+  PENSTOCK_FN bool can_join(u64 seen, u64 e) const {
+    return (entry::state(e) == line_state::filling || entry::state(e) == line_state::valid) && directory.same_line(seen, e);
   }
   PENSTOCK_FN static access_step joined(u64 e) {
     return entry::state(e) == line_state::valid ? access_step::pinned : access_step::filling;
   }
 
-  /// The asker's pin goes in with the claim, so that the fill serves who asked for it however small the cache is.
+  /// Claims a line's own entry: an empty one of `direct`, or a failed one, which keeps its frame. The asker's pin goes in with
+  /// the claim, so that the fill serves who asked for it however small the cache is.
   PENSTOCK_FN access_step claim(dataset_view const& data, line_id line, u64& word, u64 e, u64 pins) const {
     if (!entry::at_rest(e)) return access_step::again;
-    const bool keeps_frame = entry::state(e) == line_state::failed;
     u64 expected = e;
     if (!device_ref<u64>(word).compare_exchange_strong(expected, directory.layout.claimed(e, pins), acq_rel, relaxed)) {
       return access_step::again;
     }
-    if (keeps_frame) {
-      order_claim_before_bytes();
-      return access_step::claimed;
-    }
-    const u32 frame = take_frame(data);
-    if (frame == frames) {
-      // No victim, no claim (W3, W4): those who joined meanwhile see an empty line and start over.
-      device_ref<u64>(word).fetch_sub(1 + pins * entry::one_pin, release);
-      return access_step::no_frame;
-    }
-    records[frame].store_line(value(line));
-    device_ref<u64>(word).fetch_add(static_cast<u64>(frame) << entry::identity_shift, relaxed);
+    if (entry::state(e) == line_state::empty) return place_claimed(*this, data, line, word, pins);
     order_claim_before_bytes();
     return access_step::claimed;
-  }
-
-  /// A frame for this thread alone; `frames` if all are pinned or in flight.
-  PENSTOCK_FN u32 take_frame(dataset_view const& data) const {
-    if (device_ref<u64>(*next_fresh).load(relaxed) < frames) {
-      const u64 fresh = device_ref<u64>(*next_fresh).fetch_add(1, relaxed);
-      if (fresh < frames) return static_cast<u32>(fresh);
-    }
-    for (u64 looked = 0; looked < policy.search_limit(); ++looked) {
-      const u32 frame = policy.candidate();
-      if (!evict(frame)) continue;
-      data.counters.add(counter::evictions, 1);
-      return frame;
-    }
-    return frames;
-  }
-
-  PENSTOCK_FN bool evict(u32 frame) const {
-    const u64 owner = records[frame].load_line();
-    if (owner == frame_record::no_line) return false;
-    u64& word = directory.entries[owner];
-    u64 e = device_ref<u64>(word).load(acquire);
-    const line_state now = entry::state(e);
-    const bool holds_it = (now == line_state::valid || now == line_state::failed) && directory.layout.place(e) == frame;
-    if (!holds_it || !entry::at_rest(e) || policy.spares(word, e)) return false;
-    return device_ref<u64>(word).compare_exchange_strong(e, directory.layout.evicted(e), acq_rel, relaxed);
   }
 };
 

@@ -12,13 +12,21 @@
 
 namespace penstock {
 
+/// How a cache finds a line (cache/directory.hpp).
+enum class directory_kind : u32 {
+  automatic,        ///< `direct` while its entries are few beside the cache, else `set_associative`
+  direct,           ///< 8 bytes per line of the datasets; a hit is three loads
+  set_associative,  ///< 64 bytes per seven frames, however large the datasets are; a hit looks at seven entries
+};
+
 struct cache_options {
-  u64 bytes = 64ull << 20;  ///< of frames; rounded down to whole lines
+  u64 bytes = 64ull << 20;  ///< of frames; rounded down to whole lines, or to whole sets of seven
   u64 line_bytes = 4096;    ///< a power of two, 512 to 65536
   u32 queues = 0;           ///< queue pairs per controller; 0: one per CPU thread, 32 on CUDA
   u32 queue_depth = 256;
   u64 timeout_ns = 30 * one_second_ns;  ///< of one command; an access waits at most twice this
-  bool bounce = false;                  ///< data through bounce buffers also on the CPU executor (CUDA: always)
+  directory_kind directory = directory_kind::automatic;
+  bool bounce = false;  ///< data through bounce buffers also on the CPU executor (CUDA: always)
 };
 
 struct volume_spec {
@@ -68,11 +76,18 @@ class line_cache {
 
   cache_stats stats(u32 dataset) const;
   std::vector<queue_counts> queues() const;
+  /// Never `automatic`: what was chosen.
+  directory_kind directory() const;
+  u64 directory_bytes() const { return entries_.bytes(); }
+  /// What the directory costs for a TiB of data, at this cache's ratio of directory to datasets.
+  u64 directory_bytes_per_tib() const;
   /// Bytes of directory, records and queues: everything but frames.
   u64 metadata_bytes() const;
 
  private:
   line_reader reader(u32 dataset, u64 origin, u64 elements, u64 item_bytes, u64 alignment) const;
+  void choose_directory();
+  void make_directory();
   void add_queues(std::vector<dataset_spec> const& datasets);
   void place_datasets(std::vector<dataset_spec> const& datasets);
   void make_frames();
@@ -80,6 +95,7 @@ class line_cache {
   executor& on_;
   cache_options options_;
   std::vector<dataset_spec> specs_;
+  u64 lines_ = 0;  ///< of all datasets
   std::vector<dataset_view> datasets_;
   std::vector<controller*> controllers_;
   line_cache_view view_;

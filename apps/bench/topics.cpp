@@ -1,0 +1,93 @@
+#include "apps/bench/topics.hpp"
+
+#include "apps/bench/hit.hpp"
+#include "penstock/host/error.hpp"
+
+#include <charconv>
+#include <sstream>
+
+namespace penstock::bench {
+namespace {
+
+[[noreturn]] void refuse(std::string const& what, std::string const& problem) { throw_bad_input("measure", what, problem); }
+
+std::string text(option_texts const& given, std::string const& key, std::string const& otherwise) {
+  const auto at = given.find(key);
+  return at == given.end() ? otherwise : at->second;
+}
+
+u64 number(option_texts const& given, std::string const& key, u64 otherwise) {
+  const auto at = given.find(key);
+  if (at == given.end()) return otherwise;
+  u64 value = 0;
+  auto const& word = at->second;
+  const auto [end, failed] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (failed != std::errc{} || end != word.data() + word.size()) {
+    refuse(key + "=" + word, "it is no whole number: give one such as " + std::to_string(otherwise));
+  }
+  return value;
+}
+
+std::vector<std::string> words(option_texts const& given, std::string const& key) {
+  std::vector<std::string> all;
+  std::istringstream in(text(given, key, ""));
+  for (std::string word; std::getline(in, word, ',');) all.push_back(word);
+  return all;
+}
+
+directory_kind directory(option_texts const& given, directory_kind otherwise) {
+  const std::string name = text(given, "directory", "");
+  if (name.empty()) return otherwise;
+  if (name == "auto") return directory_kind::automatic;
+  if (name == "direct") return directory_kind::direct;
+  if (name == "set") return directory_kind::set_associative;
+  refuse("directory " + name, "there is none of this name: choose auto, direct or set");
+}
+
+std::vector<measurement> run_hit(option_texts const& given, progress_fn const& progress) {
+  hit_options options;
+  options.executor = text(given, "executor", options.executor);
+  options.bytes = number(given, "mib", 0) << 20;
+  options.line_bytes = number(given, "line", options.line_bytes);
+  options.directory = directory(given, options.directory);
+  options.step = number(given, "step", options.step);
+  options.repeats = static_cast<u32>(number(given, "repeats", options.repeats));
+  options.sms = static_cast<u32>(number(given, "sms", 0));
+  options.patterns = words(given, "patterns");
+  options.progress = progress;
+  return run_hit_benchmark(options);
+}
+
+}  // namespace
+
+std::vector<topic> const& topics() {
+  static const std::vector<topic> all = {
+      {"hit",
+       "reads of lines that are in the cache, beside the plain array",
+       {{"executor", "auto, cpu or cuda"},
+        {"mib", "resident data, MiB, a power of two"},
+        {"line", "bytes of a line"},
+        {"directory", "auto, direct or set"},
+        {"patterns", "of line, linear, random, hot16, strided, lines, coarsened"},
+        {"step", "of the patterns strided and coarsened"},
+        {"sms", "multiprocessors to use"},
+        {"repeats", "of each measurement"}},
+       run_hit},
+  };
+  return all;
+}
+
+std::vector<measurement> run_topic(std::string const& name, option_texts const& given, progress_fn const& progress) {
+  std::string known;
+  for (auto const& t : topics()) {
+    known += (known.empty() ? "" : ", ") + t.name;
+    if (t.name != name) continue;
+    for (auto const& [key, value] : given) {
+      if (!t.options.contains(key)) refuse(name, "it has no option " + key + ": see penstock bench " + name + " --help");
+    }
+    return t.run(given, progress);
+  }
+  refuse(name, "there is no such topic: choose one of " + known);
+}
+
+}  // namespace penstock::bench
