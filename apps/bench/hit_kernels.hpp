@@ -41,18 +41,18 @@ PENSTOCK_FN inline u64 read_pinned(array_view<u64> const& a, u64 i) {
   const u64 address = a.address_of(i);
   const auto peers = g.match_any(value(reader.line_of(address)));
   const bool leads = lowest(peers) == g.rank();
-  found_line at{};
+  hit_line at;
   u64 frame = 0;
-  if (leads) {
-    at = reader.directory.glance(reader.line_of(address));
+  const bool pins = leads && reader.find<read_order::data>(address, at);
+  if (pins) {
     const u64 old = device_ref<u64>(*at.entry).fetch_add(entry::one_pin, acquire);
-    if (entry::same(old, at.word) && entry::state(old) == line_state::valid) frame = reader.frame_of(at);
+    if (entry::same(old, at.word)) frame = at.frame;
   }
   frame = g.shfl(frame, lowest(peers));
   g.sync();
   const u64 read = frame != 0 ? load_piece(reinterpret_cast<u64 const*>(frame + reader.within(address))) : 0;
   g.sync();
-  if (leads) device_ref<u64>(*at.entry).fetch_sub(entry::one_pin, release);
+  if (pins) device_ref<u64>(*at.entry).fetch_sub(entry::one_pin, release);
   return read;
 }
 
@@ -161,9 +161,9 @@ struct list_frames {
   PENSTOCK_FN void operator()(G const&, grid_range range) const {
     line_reader const& reader = stored.reader();
     for (u64 line = range.first; line < range.last; line += range.step) {
-      const found_line at = reader.directory.find(reader.line_of(stored.address_of(line * line_elements)));
-      const bool there = at.state() == line_state::valid;
-      frame_of_line[line] = there ? static_cast<u32>(reader.directory.frame_of(at.entry, at.word)) : 0;
+      hit_line at;
+      const bool there = reader.find(stored.address_of(line * line_elements), at);
+      frame_of_line[line] = there ? static_cast<u32>((at.frame - reader.frames_base) / reader.line_bytes) : 0;
       if (!there) device_ref<u64>(*wrong).fetch_add(1, relaxed);
     }
   }

@@ -10,11 +10,12 @@ namespace penstock::bench {
 inline constexpr u64 value_mask = 0x5bd1e9955bd1e995ull;
 PENSTOCK_FN inline u64 value_at(u64 i) { return i ^ value_mask; }
 
-/// A bijection on [0, count), count a power of two: odd multiplications and a shift.
-PENSTOCK_FN inline u64 permute(u64 x, u64 count) {
-  x = (x * 0x9e3779b97f4a7c15ull) & (count - 1);
+/// A bijection on [0, count), count a power of two up to 2^32: odd multiplications and a shift.
+PENSTOCK_FN inline u64 permute(u64 k, u64 count) {
+  const u32 mask = static_cast<u32>(count - 1);
+  u32 x = static_cast<u32>(k) * 0x9e3779b9u & mask;
   x ^= x >> 11;
-  return (x * 0xd1342543de82ef95ull) & (count - 1);
+  return x * 0xde82ef95u & mask;
 }
 
 enum class pattern_kind : u32 {

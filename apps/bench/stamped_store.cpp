@@ -10,6 +10,9 @@ namespace penstock::bench {
 namespace {
 
 store_options checked(store_options options) {
+  if (options.bytes >> 35 != 0) {
+    throw_bad_input("measure", std::to_string(options.bytes) + " bytes of data", "choose 32 GiB or less");
+  }
   if (!is_power_of_two(options.bytes) || options.bytes < 16 * options.line_bytes) {
     throw_bad_input("measure", std::to_string(options.bytes) + " bytes of data",
                     "choose a power of two of at least 16 lines of " + std::to_string(options.line_bytes) + " bytes");

@@ -119,11 +119,16 @@ line_cache::~line_cache() {
 
 void line_cache::choose_directory() {
   const u64 direct_bytes = lines_ * sizeof(u64);
+  const bool numbered = lines_ >> 32 == 0;  // what a hit computes with
   if (options_.directory == directory_kind::automatic) {
-    const bool few = direct_bytes <= std::max(direct_always, view_.frames * options_.line_bytes / direct_share);
+    const bool few = numbered && direct_bytes <= std::max(direct_always, view_.frames * options_.line_bytes / direct_share);
     options_.directory = few || view_.frames < set_ways ? directory_kind::direct : directory_kind::set_associative;
   }
   if (options_.directory == directory_kind::direct) {
+    if (!numbered) {
+      refuse(std::to_string(lines_) +
+             " lines: the direct directory takes fewer than 2^32; choose the set-associative one, or larger lines");
+    }
     view_.directory.layout.place_bits = std::max(1u, ceil_log2(view_.frames));
     return;
   }
@@ -263,15 +268,7 @@ line_reader line_cache::reader(u32 dataset, u64 origin, u64 elements, u64 item_b
                         std::to_string(origin) + " need more than its " + std::to_string(spec.bytes) +
                         " bytes: the file is cut short or the shape is wrong");
   }
-  line_reader reader;
-  reader.directory = view_.directory;
-  reader.frames_base = view_.frames_base;
-  reader.base = datasets_[dataset].first_line << view_.line_shift;
-  reader.cache = view_copy_.data();
-  if (view_.validates) reader.hit_word = line_reader::readable_word;
-  reader.line_shift = view_.line_shift;
-  reader.dataset = dataset;
-  return reader;
+  return line_reader::over(view_, view_copy_.data(), dataset, datasets_[dataset].first_line);
 }
 
 void line_cache::check_pins(u64 groups, u64 pins_per_group) const {

@@ -37,7 +37,8 @@ extern "C" __global__ void read_resident(u64 const* p, u64 n, u64* out) {
 // R1 to R4 alone, for their order in PTX.
 extern "C" __global__ void read_validated(line_reader r, u64 line, u64 at, u64* out) {
   u64 v = 0;
-  if (r.try_read(r.directory.find(line_id{line}), at, v)) *out = v;
+  hit_line seen;
+  if (r.find(line << r.line_shift, seen) && r.try_read(seen, static_cast<u32>(at), v)) *out = v;
 }
 
 // Planted: what the checks must notice.
@@ -47,27 +48,27 @@ extern "C" __global__ void planted_atomic(array_view<u64> a, u64 const* index, u
   out[i] = a[index[i]];
 }
 
-__device__ u64 const* frame_of_first_line(line_reader const& r, found_line& at) {
-  at = r.directory.find(line_id{0});
-  return reinterpret_cast<u64 const*>(r.frame_of(at));
+__device__ u64 const* frame_of_first_line(line_reader const& r, hit_line& at) {
+  if (!r.find(0, at)) __trap();
+  return reinterpret_cast<u64 const*>(at.frame);
 }
 
 extern "C" __global__ void planted_nc(line_reader r, u64* out) {
-  found_line at;
+  hit_line at;
   const u64 v = __ldg(reinterpret_cast<unsigned long long const*>(frame_of_first_line(r, at)));
   order_read_before_recheck();
   if (r.unchanged(at)) *out = v;
 }
 
 extern "C" __global__ void planted_plain(line_reader r, u64* out) {
-  found_line at;
+  hit_line at;
   const u64 v = *frame_of_first_line(r, at);
   order_read_before_recheck();
   if (r.unchanged(at)) *out = v;
 }
 
 extern "C" __global__ void planted_no_order(line_reader r, u64* out) {
-  found_line at;
+  hit_line at;
   const u64 v = load_piece(frame_of_first_line(r, at));
   if (r.unchanged(at)) *out = v;
 }

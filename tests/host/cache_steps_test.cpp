@@ -31,8 +31,10 @@ TYPED_TEST(validated_read, notices_every_refill_of_the_line_it_began_with) {
   TypeParam cache(1, 2);
   const line_reader reader = cache.reader();
   ASSERT_TRUE(cache.bring(0));
-  const found_line r1 = reader.directory.find(line_id{0});
+  cache.reference(0);
+  hit_line r1{};
   u64 read = 0;
+  ASSERT_TRUE(reader.find(0, r1));
   ASSERT_TRUE(reader.try_read(r1, 8, read));
   EXPECT_EQ(stamp(1), read);
   for (u32 refill = 1; refill <= 300; ++refill) {
@@ -51,15 +53,17 @@ TYPED_TEST(validated_read, does_not_mind_pins_and_flags_that_come_and_go) {
   const line_reader reader = cache.reader();
   ASSERT_TRUE(cache.bring(0));
   for (const u64 change : {entry::one_pin, entry::dirty_bit, entry::writing_bit, entry::referenced_bit}) {
-    if ((cache.load(0) & change) != 0) cache.add(0, 0 - change);
-    const found_line before = reader.directory.find(line_id{0});
-    cache.add(0, change);
+    cache.reference(0);
+    // The referenced bit is there, and goes; the others come.
+    const u64 there = cache.load(0) & change;
+    hit_line before{}, other{};
+    EXPECT_TRUE(reader.find(0, before));
+    cache.add(0, change - 2 * there);
     u64 read = 0;
-    EXPECT_TRUE(reader.try_read(before, 16, read)) << "bit " << change << " came";
-    const found_line with = reader.directory.find(line_id{0});
-    EXPECT_TRUE(reader.readable(with));
-    cache.add(0, 0 - change);
-    EXPECT_TRUE(reader.try_read(with, 16, read)) << "bit " << change << " went";
+    EXPECT_TRUE(reader.try_read(before, 16, read)) << "bit " << change << " changed";
+    EXPECT_EQ(there == 0, reader.find(0, other)) << "an unreferenced line takes the slow way";
+    cache.add(0, 2 * there - change);
+    EXPECT_TRUE(reader.try_read(before, 16, read)) << "bit " << change << " changed back";
     EXPECT_EQ(stamp(2), read);
   }
 }
@@ -67,12 +71,15 @@ TYPED_TEST(validated_read, does_not_mind_pins_and_flags_that_come_and_go) {
 TYPED_TEST(validated_read, does_not_begin_on_a_line_that_is_not_valid) {
   TypeParam cache(2, 2);
   const line_reader reader = cache.reader();
-  EXPECT_FALSE(reader.readable(reader.directory.find(line_id{0})));
+  hit_line other{};
+  EXPECT_FALSE(reader.find(0, other));
   ASSERT_EQ(access_step::claimed, cache.look(0));
-  EXPECT_FALSE(reader.readable(reader.directory.find(line_id{0})));
+  EXPECT_FALSE(reader.find(0, other));
+  cache.add(0, entry::referenced_bit);
+  EXPECT_FALSE(reader.find(0, other));
   fill_sink::finish(cache.target(cache.entry_of(0)), {status_domain::nvme, 0x281});
   EXPECT_EQ(line_state::failed, entry::state(cache.load(0)));
-  EXPECT_FALSE(reader.readable(reader.directory.find(line_id{0})));
+  EXPECT_FALSE(reader.find(0, other));
 }
 
 TYPED_TEST(line_cache_view_test, whoever_claims_holds_a_pin_at_once_and_a_prefetch_none) {

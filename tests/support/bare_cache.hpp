@@ -103,13 +103,7 @@ class bare_cache {
 
   /// Reads as array_view does. REQUIRES: Policy is clock_policy.
   line_reader reader() const {
-    line_reader r;
-    r.directory = view_.directory;
-    r.frames_base = view_.frames_base;
-    r.cache = &view_;
-    r.line_shift = view_.line_shift;
-    r.hit_word = line_reader::readable_word;
-    return r;
+    return line_reader::over(view_, &view_, 0, 0);
   }
 
  private:

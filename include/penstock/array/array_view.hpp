@@ -36,7 +36,7 @@ class array_view {
       : reader_(reader), origin_(reader.base + origin), size_(elements) {}
 
   PENSTOCK_FN u64 size() const { return size_; }
-  PENSTOCK_FN bool is_resident() const { return resident_ != nullptr; }
+  PENSTOCK_FN bool is_resident() const { return reader_.kind == array_kind::resident; }
   PENSTOCK_FN T const* resident() const { return resident_; }
   PENSTOCK_FN line_reader const& reader() const { return reader_; }
   /// Address of element i in the cache's line space.
@@ -49,7 +49,7 @@ class array_view {
   /// The same, in an order that may be cheaper (core/read_order.hpp).
   template <read_order Order = read_order::sound>
   PENSTOCK_FORCE_INLINE T read(u64 i) const {
-    if (resident_ != nullptr) return resident_[i];
+    if (is_resident()) return resident_[i];
     if constexpr (sizeof(T) == piece_bytes<T>) {
       return std::bit_cast<T>(reader_.template read<piece_of<sizeof(T)>, Order>(address_of(i)));
     } else {
@@ -66,7 +66,7 @@ class array_view {
   PENSTOCK_FN void read_span(G const& g, u64 first, u64 elements, Use const& use) const {
     static_assert(sizeof(T) == piece_bytes<T>, "an element must lie on one line");
     // What lies before the first whole piece and behind the last, element by element.
-    const u64 origin = resident_ != nullptr ? reinterpret_cast<u64>(resident_) : origin_;
+    const u64 origin = is_resident() ? reinterpret_cast<u64>(resident_) : origin_;
     const u64 last = first + elements;
     u64 whole = first + (0 - (origin + first * sizeof(T))) % 16 / sizeof(T);
     if (whole > last) whole = last;
@@ -85,7 +85,7 @@ class array_view {
       for (u32 k = 0; k < per_piece; ++k) use(whole + number * per_piece + k, all.of[k]);
     };
     const u64 begin = origin + whole * sizeof(T), end = origin + behind * sizeof(T);
-    if (resident_ != nullptr) {
+    if (is_resident()) {
       read_resident_pieces(g, begin, end, use_piece);
     } else {
       read_pieces(g, reader_, begin, end, use_piece);
@@ -94,15 +94,15 @@ class array_view {
 
   /// Asks for the line of element i, and does not wait. Does nothing for resident arrays.
   PENSTOCK_FN void prefetch(u64 i) const {
-    if (resident_ == nullptr) prefetch(this_group(), true, i);
+    if (!is_resident()) prefetch(this_group(), true, i);
   }
 
   /// The same for one element per lane that wants one. Collective.
   template <thread_group G>
   PENSTOCK_FN void prefetch(G const& g, bool want, u64 i) const {
-    if (resident_ != nullptr) return;
+    if (is_resident()) return;
     const line_id line = reader_.line_of(address_of(i));
-    const bool absent = want && reader_.directory.glance(line).state() == line_state::empty;
+    const bool absent = want && reader_.cache->directory.glance(line).state() == line_state::empty;
     if (any(g.ballot(absent))) prefetch_line(g, *reader_.cache, reader_.dataset, absent, line);
   }
 
@@ -135,7 +135,7 @@ class array_ref {
 
  public:
   /// REQUIRES: the view outlives the reference.
-  PENSTOCK_FN explicit array_ref(array_view<T> const& view) : view_(view), reader_(view.reader()) {}
+  PENSTOCK_FN explicit array_ref(array_view<T> const& view) : view_(view) {}
   array_ref(array_ref const&) = delete;
   array_ref& operator=(array_ref const&) = delete;
   PENSTOCK_FN ~array_ref() {
@@ -167,17 +167,16 @@ class array_ref {
  private:
   using piece = piece_of<sizeof(T)>;
 
-  PENSTOCK_FN bool try_read(u64 i, piece& read) {
+  PENSTOCK_FORCE_INLINE bool try_read(u64 i, piece& read) {
+    line_reader const& reader = view_.reader();
     const u64 address = view_.address_of(i);
-    const line_id line = reader_.line_of(address);
+    const u64 line = value(reader.line_of(address));
     tally_.bytes_asked += sizeof(T);
-    if (line == line_ && reader_.try_read(at_, reader_.within(address), read)) return true;
+    if (line == line_ && reader.try_read(at_, reader.within(address), read)) return true;
     // The reference moves.
-    at_ = reader_.directory.find(line);
     line_ = none;
-    if (!reader_.readable(at_) || !reader_.try_read(at_, reader_.within(address), read)) return false;
+    if (!reader.find(address, at_) || !reader.try_read(at_, reader.within(address), read)) return false;
     ++tally_.hits;
-    reader_.cache->reference(at_);
     line_ = line;
     return true;
   }
@@ -187,12 +186,11 @@ class array_ref {
     return view_.reader().template read_slowly<piece>(g, want, view_.address_of(i));
   }
 
-  static constexpr line_id none{~0ull};
+  static constexpr u64 none = ~0ull;
 
   array_view<T> const& view_;
-  line_reader reader_;  ///< a copy whose address nobody is given, so that hits find it in registers
-  line_id line_ = none;
-  found_line at_;
+  u64 line_ = none;
+  hit_line at_{};
   access_tally tally_;
 };
 
@@ -248,11 +246,11 @@ class pinned_line {
     held_line held;
     if (size(g_) < 32 || any(g_.ballot(value(line) != from_leader(g_, value(line))))) return held;
     if (is_leader(g_)) {
-      const found_line at = reader.directory.glance(line);
-      if (reader.hits(at)) {
+      hit_line at;
+      if (reader.find<read_order::data>(value(line) << reader.line_shift, at)) {
         const u64 old = device_ref<u64>(*at.entry).fetch_add(entry::one_pin, acquire);
         if (entry::same(old, at.word) && entry::pins(old) < entry::most_pins) {
-          held = {at.entry, reader.frame_of(at), {}, 1};
+          held = {at.entry, at.frame, {}, 1};
         } else {
           device_ref<u64>(*at.entry).fetch_sub(entry::one_pin, relaxed);
         }

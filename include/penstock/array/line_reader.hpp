@@ -3,6 +3,9 @@
 // R1 loads the entry, R2 the piece, R4 the entry again; R3 keeps R4 behind R2. If both entries name the same fill the piece is
 // good: had it been a later fill's, that fill's claim would be visible to R4. Before that comparison holds, the piece is used
 // for nothing.
+//
+// A GPU's hits are bound by the instructions that they issue before they are bound by memory, so what a hit computes is 32-bit
+// arithmetic on constants that were made when the cache was.
 #pragma once
 
 #include "penstock/array/read_slowly.hpp"
@@ -11,18 +14,38 @@
 
 namespace penstock {
 
+/// Where the bytes of an array are.
+enum class array_kind : u32 {
+  resident,  ///< in memory that the kernel reaches
+  direct,    ///< behind a cache, by the kind of its directory
+  set_associative,
+};
+
+/// A line in a frame that may be read without a pin, as R1 saw it.
+struct hit_line {
+  u64* entry;
+  u64 word;
+  u64 frame;  ///< address
+};
+
 /// How a kernel reaches the bytes of one dataset through a cache. Trivially copyable; the fields that a hit needs are copies.
 ///
 /// Positions are addresses in the cache's line space: `base` + offset in the dataset, so that the line's number is one shift
 /// away.
 struct line_reader {
-  directory_view directory;
+  u64* entries = nullptr;  ///< the directory's
   u64 frames_base = 0;
+  array_kind kind = array_kind::resident;
+  u32 hit_word = never;  ///< what the low bits of an entry are that may be read without a pin
+  u32 line_shift = 0;
+  u32 line_mask = 0;  ///< bytes of a line - 1
+  u32 line_bytes = 0;
+  u32 entry_bytes = sizeof(u64);  ///< a field, so that the address of an entry is one multiplication with a 64-bit result
+  u32 place_mask = 0;             ///< of a place that has been shifted down
+  set_map map;
   u64 base = 0;                            ///< address of the dataset's first byte
   line_cache_view const* cache = nullptr;  ///< for all but hits
   u64 zero = 0;                            ///< a zero that the compiler does not know of
-  u32 hit_word = never;                    ///< what the low bits of an entry are that may be read without a pin
-  u32 line_shift = 0;
   u32 dataset = 0;
 
   /// State and referenced bit: a line that is not referenced yet takes the slow way, which sets it.
@@ -31,39 +54,57 @@ struct line_reader {
   /// Versions too short for reads without a pin on this executor.
   static constexpr u32 never = ~0u;
 
-  PENSTOCK_FN line_id line_of(u64 address) const { return line_id{address >> line_shift}; }
-  PENSTOCK_FN u64 within(u64 address) const { return address & ((1ull << line_shift) - 1); }
-  PENSTOCK_FN u64 line_bytes() const { return 1ull << line_shift; }
-  PENSTOCK_FN counter_set_view const& counters() const { return cache->datasets[dataset].counters; }
-  PENSTOCK_FN u64 frame_of(found_line at) const { return frames_base + (directory.frame_of(at.entry, at.word) << line_shift); }
+  /// Over a dataset of a cache whose view kernels find at `cache`. The view is given, too, because that address may be one that
+  /// only kernels reach.
+  static line_reader over(line_cache_view const& view, line_cache_view const* cache, u32 dataset, u64 first_line) {
+    line_reader r;
+    r.entries = view.directory.entries;
+    r.frames_base = view.frames_base;
+    r.kind = view.directory.is_direct() ? array_kind::direct : array_kind::set_associative;
+    if (view.validates) r.hit_word = readable_word;
+    r.line_shift = view.line_shift;
+    r.line_bytes = 1u << view.line_shift;
+    r.line_mask = r.line_bytes - 1;
+    r.place_mask = (1u << view.directory.layout.place_bits) - 1;
+    r.map = view.directory.map;
+    r.base = first_line << view.line_shift;
+    r.cache = cache;
+    r.dataset = dataset;
+    return r;
+  }
 
-  /// Whether what R1 gave allows to read the frame without a pin.
-  PENSTOCK_FN bool readable(found_line at) const { return at.state() == line_state::valid && hit_word != never; }
-  /// The same, and nothing else is to be done: the line is referenced.
-  PENSTOCK_FN bool hits(found_line at) const { return (static_cast<u32>(at.word) & hit_mask) == hit_word; }
+  PENSTOCK_FN line_id line_of(u64 address) const { return line_id{address >> line_shift}; }
+  PENSTOCK_FN u32 within(u64 address) const { return static_cast<u32>(address) & line_mask; }
+  PENSTOCK_FN counter_set_view const& counters() const { return cache->datasets[dataset].counters; }
+
+  /// R1: whether the line of an address is in a frame, valid and referenced; if so, `at` is set.
+  template <read_order Order = read_order::sound>
+  PENSTOCK_FORCE_INLINE bool find(u64 address, hit_line& at) const {
+    return kind == array_kind::direct ? find_direct<Order>(address, at) : find_in_set<Order>(address, at);
+  }
 
   /// R2 to R4 of one piece against what R1 gave. False: nothing was learned.
   template <read_order Order = read_order::sound, class Piece>
-  PENSTOCK_FN bool try_read(found_line at, u64 within_line, Piece& piece) const {
-    const Piece read = load_piece_in_order<Order>(reinterpret_cast<Piece const*>(frame_of(at) + within_line));
+  PENSTOCK_FORCE_INLINE bool try_read(hit_line const& at, u32 within_line, Piece& piece) const {
+    const Piece read = load_piece_in_order<Order>(reinterpret_cast<Piece const*>(at.frame + within_line));
     if (!unchanged(at, tie_recheck_to<Order>(read, zero))) return false;
     piece = read;
     return true;
   }
 
   /// R4.
-  PENSTOCK_FN bool unchanged(found_line at, u64 nothing = 0) const {
+  PENSTOCK_FORCE_INLINE bool unchanged(hit_line const& at, u64 nothing = 0) const {
     return entry::same(at.word, load_entry_again(at.entry[nothing]));
   }
 
   /// The piece at `address`. REQUIRES: aligned to its size.
-  /// Cost:   hit: three loads. Miss: one command, and waits for it.
+  /// Cost:   hit: three loads, in a set seven. Miss: one command, and waits for it.
   /// Errors: Piece{}; the first one is latched in the cache's fault slot.
   template <class Piece, read_order Order = read_order::sound>
   PENSTOCK_FORCE_INLINE Piece read(u64 address) const {
-    const found_line at = directory.find<Order>(line_of(address));
+    hit_line at;
     Piece piece{};
-    if (hits(at) && try_read<Order>(at, within(address), piece)) return piece;
+    if (find<Order>(address, at) && try_read<Order>(at, within(address), piece)) return piece;
     return read_slowly<Piece>(this_group(), true, address);
   }
 
@@ -71,6 +112,40 @@ struct line_reader {
   template <class Piece, thread_group G>
   PENSTOCK_FN Piece read_slowly(G const& g, bool want, u64 address) const {
     return first_bytes<Piece>(penstock::read_slowly(g, *cache, dataset, want, address, sizeof(Piece)));
+  }
+
+ private:
+  template <read_order Order>
+  PENSTOCK_FORCE_INLINE bool find_direct(u64 address, hit_line& at) const {
+    const u64 offset = static_cast<u64>(static_cast<u32>(address >> line_shift)) * entry_bytes;
+    at.entry = reinterpret_cast<u64*>(reinterpret_cast<u64>(entries) + offset);
+    at.word = load_entry<Order>(*at.entry);
+    at.frame = frames_base + static_cast<u64>(static_cast<u32>(at.word >> entry::identity_shift) & place_mask) * line_bytes;
+    return (static_cast<u32>(at.word) & hit_mask) == hit_word;
+  }
+
+  // The scan's loads are relaxed; the entry that it finds is loaded once more, and that is R1. In the cheaper orders the scan
+  // was: which entry and which frame follow from what it read.
+  template <read_order Order>
+  PENSTOCK_FORCE_INLINE bool find_in_set(u64 address, hit_line& at) const {
+    const u64 line = address >> line_shift;
+    const u32 upper = map.upper_of(line);
+    const u32 mixed = map.mix_lower(static_cast<u32>(line), upper);
+    const u32 set = map.set_of_lower(mixed);
+    const u64 words = reinterpret_cast<u64>(entries) + static_cast<u64>(set * set_words) * entry_bytes;
+    const u32 want = (map.tag_of_lower(mixed, upper) & place_mask) << entry::identity_shift | hit_word;
+    const u32 mask = place_mask << entry::identity_shift | hit_mask;
+    const set_snapshot seen = set_snapshot::of(reinterpret_cast<u64 const*>(words));
+    u32 way = no_way;
+    PENSTOCK_UNROLL
+    for (u32 w = 0; w < set_ways; ++w) {
+      if (((static_cast<u32>(seen.way[w]) ^ want) & mask) == 0) way = w;
+    }
+    if (way == no_way || hit_word == never) return false;
+    at.entry = reinterpret_cast<u64*>(words + static_cast<u64>(way + 1) * entry_bytes);
+    at.word = load_entry<Order>(*at.entry);
+    at.frame = frames_base + static_cast<u64>(set * set_ways + way) * line_bytes;
+    return ((static_cast<u32>(at.word) ^ want) & mask) == 0;
   }
 };
 

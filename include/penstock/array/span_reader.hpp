@@ -17,23 +17,22 @@ template <thread_group G>
 struct span_window {
   G const& g;
   line_reader const& reader;
-  u64 run;            ///< address of the first step
-  u32 within;         ///< of the run in its first line
-  u32 steps;          ///< in the run
-  u32 step;           ///< bytes
-  u32 lane;           ///< index in the group
-  u32 first_rank;     ///< of the group
-  found_line seen{};  ///< by this lane: line `lane` of the run
-  u64 frame = 0;      ///< its address; 0: not to be read without a pin
+  u64 run;          ///< address of the first step
+  u32 within;       ///< of the run in its first line
+  u32 steps;        ///< in the run
+  u32 step;         ///< bytes
+  u32 lane;         ///< index in the group
+  u32 first_rank;   ///< of the group
+  hit_line seen{};  ///< by this lane: line `lane` of the run; frame 0: not to be read without a pin
 
   /// Looks this lane's line up; asks for all that are missing at once.
   PENSTOCK_FN void find(u64 first_line, u64 last_line) {
-    const line_id mine{first_line + lane};
-    const bool wanted = value(mine) <= last_line;
-    if (wanted) seen = reader.directory.find(mine);
-    if (wanted && reader.hits(seen)) frame = reader.frame_of(seen);
-    const bool absent = wanted && seen.state() == line_state::empty;
-    if (any(g.ballot(absent))) prefetch_line(g, *reader.cache, reader.dataset, absent, mine);
+    const u64 mine = first_line + lane;
+    const bool wanted = mine <= last_line;
+    const bool there = wanted && reader.find(mine << reader.line_shift, seen);
+    if (!there) seen.frame = 0;
+    const bool absent = wanted && !there;
+    if (any(g.ballot(absent))) prefetch_line(g, *reader.cache, reader.dataset, absent, line_id{mine});
   }
 
   /// Reads the steps from `s` on, as many as fit in flight; past the run's end the last one again. False: nothing was learned.
@@ -43,14 +42,13 @@ struct span_window {
     const u32 most = from + (pieces_in_flight - 1) * step;
     const u32 first = from >> reader.line_shift;
     const u32 last = (most < final ? most : final) >> reader.line_shift;
-    const u32 mask = static_cast<u32>(reader.line_bytes() - 1);
     const bool mine = lane >= first && lane <= last;
-    if (any(g.ballot(mine && frame == 0))) return false;
+    if (any(g.ballot(mine && seen.frame == 0))) return false;
     PENSTOCK_UNROLL
     for (u32 k = 0; k < pieces_in_flight; ++k) {
       const u32 at = from + k * step < final ? from + k * step : final;
-      const u64 base = g.shfl(frame, first_rank + (at >> reader.line_shift));
-      read[k] = load_piece(reinterpret_cast<piece16 const*>(base + (at & mask) + 16 * lane));
+      const u64 base = g.shfl(seen.frame, first_rank + (at >> reader.line_shift));
+      read[k] = load_piece(reinterpret_cast<piece16 const*>(base + (at & reader.line_mask) + 16 * lane));
     }
     order_read_before_recheck();
     g.sync();
@@ -66,9 +64,10 @@ PENSTOCK_FN u32 read_on_one_line(G const& g, line_reader const& reader, u64 begi
   const u32 lane = index_in(g);
   const u32 batch = pieces_in_flight * width;
   if (pieces < batch) return 0;
-  const found_line at = reader.directory.find(reader.line_of(begin));
-  if (any(g.ballot(!reader.hits(at)))) return 0;
-  auto const* const from = reinterpret_cast<piece16 const*>(reader.frame_of(at) + reader.within(begin)) + lane;
+  hit_line at;
+  const bool there = reader.find(begin, at);
+  if (any(g.ballot(!there))) return 0;
+  auto const* const from = reinterpret_cast<piece16 const*>(at.frame + reader.within(begin)) + lane;
   u32 used = 0;
   do {
     piece16 read[pieces_in_flight];
@@ -97,7 +96,7 @@ PENSTOCK_FN void read_pieces(G const& g, line_reader const& reader, u64 begin, u
     if (run == end) return;
   }
   // A group with holes, of an odd size, or wider than a line: each lane for itself.
-  const bool whole = (width & (width - 1)) == 0 && step <= reader.line_bytes();
+  const bool whole = (width & (width - 1)) == 0 && step <= reader.line_bytes;
   if (!whole || any(g.ballot(g.rank() != first_rank + lane))) {
     for (u64 at = run + 16ull * lane; at < end; at += step) use((at - begin) / 16, reader.read<piece16>(at));
     return;
@@ -107,9 +106,8 @@ PENSTOCK_FN void read_pieces(G const& g, line_reader const& reader, u64 begin, u
     const u64 first_line = run >> reader.line_shift;
     const u64 reach = (first_line + width) << reader.line_shift;
     const u64 stop = end < reach ? end : reach;
-    span_window<G> window{
-        g,    reader, run,       static_cast<u32>(reader.within(run)), static_cast<u32>((stop - run + step - 1) / step),
-        step, lane,   first_rank};
+    span_window<G> window{g,    reader, run,       reader.within(run), static_cast<u32>((stop - run + step - 1) / step),
+                          step, lane,   first_rank};
     window.find(first_line, (stop - 1) >> reader.line_shift);
     // Positions from here on count from `run` and fit 32 bits. Those from `low` on, `length` of them, were asked for.
     const u32 low = run < asked_from ? static_cast<u32>(asked_from - run) : 0;
