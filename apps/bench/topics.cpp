@@ -1,6 +1,7 @@
 #include "apps/bench/topics.hpp"
 
 #include "apps/bench/hit.hpp"
+#include "apps/bench/io.hpp"
 #include "penstock/host/error.hpp"
 
 #include <charconv>
@@ -58,6 +59,29 @@ std::vector<measurement> run_hit(option_texts const& given, progress_fn const& p
   return run_hit_benchmark(options);
 }
 
+std::vector<measurement> run_io(option_texts const& given, progress_fn const& progress) {
+  io_options options;
+  const auto small = [&](char const* key, u32 otherwise) { return static_cast<u32>(number(given, key, otherwise)); };
+  options.executor = text(given, "executor", options.executor);
+  options.preset = text(given, "preset", options.preset);
+  options.link = text(given, "link", options.link);
+  options.media = text(given, "media", options.media);
+  options.rings = text(given, "rings", options.rings);
+  options.drives = small("drives", options.drives);
+  options.block_bytes = small("block", options.block_bytes);
+  options.queues = small("queues", options.queues);
+  options.queue_depth = small("depth", options.queue_depth);
+  options.threads = number(given, "threads", options.threads);
+  options.commands = number(given, "commands", options.commands);
+  options.write_percent = small("writes", options.write_percent);
+  options.sms = small("sms", options.sms);
+  options.server_sms = small("server-sms", options.server_sms);
+  options.drive_mib = number(given, "mib", options.drive_mib);
+  options.repeats = small("repeats", options.repeats);
+  options.progress = progress;
+  return run_io_benchmark(options);
+}
+
 }  // namespace
 
 std::vector<topic> const& topics() {
@@ -73,6 +97,25 @@ std::vector<topic> const& topics() {
         {"sms", "multiprocessors to use"},
         {"repeats", "of each measurement"}},
        run_hit},
+      {"io",
+       "commands of threads through queues to modelled drives, without a cache",
+       {{"executor", "auto, cpu or cuda"},
+        {"preset", "of the drives: none, p5800x, pm1735, 980pro, gen5"},
+        {"link", "that the drives share: none, gen4x16, gen5x16"},
+        {"media", "where the drives' bytes lie: hbm or host"},
+        {"rings", "where the queues lie: hbm or host"},
+        {"drives", "1 to 16"},
+        {"block", "bytes of a command"},
+        {"queues", "over all drives"},
+        {"depth", "entries of a queue"},
+        {"threads", "that issue commands"},
+        {"commands", "of one run"},
+        {"writes", "percent of the commands"},
+        {"sms", "multiprocessors that issue"},
+        {"server-sms", "multiprocessors (CPU: threads) that serve"},
+        {"mib", "of a drive, a power of two"},
+        {"repeats", "of the measurement"}},
+       run_io},
   };
   return all;
 }

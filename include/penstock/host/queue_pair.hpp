@@ -119,6 +119,8 @@ class queue_pair {
     view_.timeout_ns = options_.timeout_ns;
     view_.depth = depth;
     view_.cq_entries = options_.cq_entries;
+    if (is_power_of_two(depth)) view_.depth_mask = depth - 1;
+    if (is_power_of_two(options_.cq_entries)) view_.cq_shift = ceil_log2(options_.cq_entries);
     view_.in_flight_limit = std::min(depth, options_.cq_entries) - 1;
     view_.id = id;
     view_.rings_on_host = options_.rings_on_host;

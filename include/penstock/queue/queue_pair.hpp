@@ -119,7 +119,9 @@ class queue_pair_view {
   void* poll_target = nullptr;
   u64 timeout_ns = 0;          ///< deadline of a command, from when it is rung
   u32 depth = 0;               ///< D
+  u32 depth_mask = 0;          ///< D - 1 where D is a power of two, else 0: a 64-bit division takes a GPU about a hundred steps
   u32 cq_entries = 0;          ///< C
+  u32 cq_shift = 0;            ///< log2 of C where it is a power of two, else 0
   u32 in_flight_limit = 0;     ///< N = min(D, C) - 1
   u16 id = 0;                  ///< of the controller
   u16 index = 0;               ///< in the table of queue pairs that this one belongs to
@@ -177,7 +179,16 @@ class queue_pair_view {
   PENSTOCK_FN u64 take_spare() const;
   PENSTOCK_FN void count_fetched(u32 sq_head) const;
 
-  PENSTOCK_FN u32 slot_of(u64 ticket) const { return static_cast<u32>(ticket % depth); }
+  PENSTOCK_FN u32 slot_of(u64 ticket) const {
+    return depth_mask != 0 ? static_cast<u32>(ticket) & depth_mask : static_cast<u32>(ticket % depth);
+  }
+  PENSTOCK_FN u32 cq_slot_of(u64 position) const {
+    return static_cast<u32>(cq_shift != 0 ? position & ((1ull << cq_shift) - 1) : position % cq_entries);
+  }
+  /// The phase tag that the entry at a position of the CQ gets (Q7).
+  PENSTOCK_FN u32 phase_at(u64 position) const {
+    return 1u - static_cast<u32>((cq_shift != 0 ? position >> cq_shift : position / cq_entries) & 1u);
+  }
   PENSTOCK_FN u64 load_word(u32 slot) const { return device_ref<u64>(words[slot]).load(acquire); }
   PENSTOCK_FN static slot_phase phase_of(u64 word) { return static_cast<slot_phase>(word & 3u); }
   PENSTOCK_FN static u64 make_word(u64 ticket, slot_phase phase) { return 4 * ticket + static_cast<u64>(phase); }

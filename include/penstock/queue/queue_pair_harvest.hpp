@@ -19,8 +19,8 @@ PENSTOCK_FN bool queue_pair_view<Sink>::try_harvest(G const& g) const {
     bool look = rings_on_host || failed() || now_ns() >= device_ref<u64>(state->next_expiry_ns).load(relaxed);
     if (!look) {
       head = device_ref<u64>(state->cq_head).load(relaxed);
-      const u32 outcome = system_ref<u32>(cq[head % cq_entries].outcome).load(relaxed);
-      look = nvme::phase_tag(outcome) == 1 - (head / cq_entries & 1);
+      const u32 outcome = system_ref<u32>(cq[cq_slot_of(head)].outcome).load(relaxed);
+      look = nvme::phase_tag(outcome) == phase_at(head);
     }
     got = look && device_ref<u32>(state->harvest_lock).exchange(1, acquire) == 0;
     if (got) head = device_ref<u64>(state->cq_head).load(relaxed);
@@ -52,9 +52,9 @@ PENSTOCK_FN u64 queue_pair_view<Sink>::harvest_batches(G const& g, u64 head) con
   for (u32 round = 0; round <= cq_entries / width + 1; ++round) {
     // 20-22. A lane beyond the ring would look at an entry that another lane has, one lap on.
     const u64 mine = head + at;
-    nvme::completion_entry& entry = cq[mine % cq_entries];
+    nvme::completion_entry& entry = cq[cq_slot_of(mine)];
     const u32 outcome = system_ref<u32>(entry.outcome).load(acquire);
-    const bool fresh = at < cq_entries && nvme::phase_tag(outcome) == 1 - (mine / cq_entries & 1);
+    const bool fresh = at < cq_entries && nvme::phase_tag(outcome) == phase_at(mine);
     const u32 batch = leading(g.members(), g.ballot(fresh));
     if (batch == 0) break;
     // 23-30
@@ -65,7 +65,7 @@ PENSTOCK_FN u64 queue_pair_view<Sink>::harvest_batches(G const& g, u64 head) con
     head += batch;
     if (is_leader(g)) {
       device_ref<u64>(state->cq_head).store(head, relaxed);
-      system_ref<u32>(*cq_doorbell).store(static_cast<u32>(head % cq_entries), release);
+      system_ref<u32>(*cq_doorbell).store(cq_slot_of(head), release);
       device_ref<u64>(state->completions).store(state->completions + batch, relaxed);
     }
     if (batch < width) break;
@@ -276,7 +276,7 @@ PENSTOCK_FN void queue_pair_view<Sink>::drain_one(G const& g) const {
   if (is_leader(g)) {
     const u64 rung = device_ref<u64>(state->rung).load(relaxed);
     slot = rung >= in_flight_limit ? slot_of(rung - in_flight_limit) : 0;
-    if (!landed(static_cast<u32>(slot))) slot = now_ns() / 32 % depth;
+    if (!landed(static_cast<u32>(slot))) slot = static_cast<u32>(now_ns() / 32) % depth;
   }
   drain(g, static_cast<u32>(from_leader(g, slot)));
 }

@@ -1,0 +1,36 @@
+// `penstock bench io`: commands of GPU threads through real queues to modelled drives, without a cache.
+#pragma once
+
+#include "apps/bench/measurement.hpp"
+#include "apps/bench/stamped_store.hpp"
+
+#include <string>
+#include <vector>
+
+namespace penstock::bench {
+
+struct io_options {
+  std::string executor = "auto";
+  std::string preset = "none";  ///< of the drives: see drive_preset
+  std::string link = "none";    ///< that they share: see link_preset
+  std::string media = "hbm";    ///< hbm or host: where the drives' bytes lie
+  std::string rings = "hbm";    ///< hbm or host: where the queues lie
+  u32 drives = 1;               ///< 1 to 16
+  u32 block_bytes = 512;        ///< of one command: a power of two, 512 to 65536
+  u32 queues = 128;             ///< over all drives
+  u32 queue_depth = 1024;
+  u64 threads = 0;   ///< that issue; 0: as many as fit beside the drives
+  u64 commands = 0;  ///< of one run; 0: chosen
+  u32 write_percent = 0;
+  u32 sms = 0;         ///< that issue; 0: what the drives leave
+  u32 server_sms = 0;  ///< that the drives take; 0: a third. CPU: threads
+  u64 drive_mib = 0;   ///< of one drive, a power of two; 0: chosen
+  u32 repeats = 5;
+  progress_fn progress;
+};
+
+/// One measurement: commands/s, every command's status and first word checked, and every word in one run more.
+/// Throws penstock::error: bad_input for options that cannot be; world where a command failed or brought wrong bytes.
+std::vector<measurement> run_io_benchmark(io_options const& options);
+
+}  // namespace penstock::bench

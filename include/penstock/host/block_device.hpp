@@ -1,0 +1,41 @@
+// Owns the queue pairs through which kernels reach a namespace block by block (queue/block_io.hpp).
+#pragma once
+
+#include "penstock/host/controller.hpp"
+#include "penstock/host/executor.hpp"
+#include "penstock/host/queue_pair.hpp"
+#include "penstock/queue/block_io.hpp"
+
+#include <memory>
+#include <vector>
+
+namespace penstock {
+
+struct block_device_options {
+  u32 queues = 0;  ///< 0: one per CPU thread, 32 on CUDA
+  u32 queue_depth = 1024;
+  u32 first_queue_id = 1;
+  u64 timeout_ns = 30 * one_second_ns;
+  u64 transfer_bytes = 65536;  ///< most that one command moves; at most 64 KiB
+  /// Where the rings lie: `local` (HBM) for a controller that reaches it there, which also writes straight to where commands
+  /// say. `shared` on CUDA: data goes through bounce buffers of transfer_bytes, one per slot.
+  memory_kind rings = memory_kind::shared;
+  bool poll_in_place = true;  ///< CPU executor: waiting threads let the controller work
+};
+
+/// Not copyable. REQUIRES: the controller outlives it; no kernel uses it when it goes.
+class block_device {
+ public:
+  /// Throws penstock::error (bad_input) for options or a namespace that cannot be.
+  block_device(executor& on, controller& owner, u32 namespace_id, block_device_options const& options);
+
+  block_device_view const& view() const { return view_; }
+  std::vector<queue_counts> queues() const;
+
+ private:
+  std::vector<std::unique_ptr<queue_pair<result_sink>>> queues_;
+  buffer<queue_pair_view<result_sink>> table_;
+  block_device_view view_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,119 @@
+// Blocks of a namespace, read and written by the threads of a kernel without a cache: commands go from a thread to the
+// controller and data to where the thread says. For programs that know their blocks, and for measuring what lies under the
+// cache.
+//
+//   block_request& mine = requests[thread];                 // in memory that the kernel's threads share; one command at a time
+//   submit_blocks(g, device, nvme::opcode::read, true, mine, lba{7}, 1, address);
+//   ...                                                     // other work
+//   status outcome = wait_blocks(g, device, true, mine);
+//
+// `read_blocks` and `write_blocks` are the two at once. All are collective: the commands of a group go out together, and it
+// waits once for all of them.
+#pragma once
+
+#include "penstock/group/warp.hpp"
+#include "penstock/nvme/prp.hpp"
+#include "penstock/queue/result_sink.hpp"
+
+namespace penstock {
+
+/// One command in flight. Outlives the wait; not copied meanwhile.
+struct block_request {
+  u64 list[prp_list_stride / sizeof(u64)];  ///< PRP list of transfers of more than two pages
+  u32 result = 0;                           ///< see result_sink
+  u32 slot = 0;
+  u32 queue = 0;
+  u32 refused = 0;  ///< packed status of a command that was not submitted
+};
+
+/// A namespace and the queue pairs that lead to it. Trivially copyable; the host-side `block_device` owns what it points at.
+struct block_device_view {
+  queue_pair_view<result_sink> const* queues = nullptr;
+  u32 queues_count = 0;
+  u32 namespace_id = 0;
+  u32 block_shift = 9;
+  u32 most_blocks = 0;  ///< of one command
+  u64 blocks = 0;
+};
+
+namespace block_io {
+
+/// What would be wrong with a command; ok for those that the device may see.
+PENSTOCK_FN inline status check(block_device_view const& device, lba start, u32 count) {
+  const bool inside =
+      count != 0 && count <= device.most_blocks && value(start) < device.blocks && count <= device.blocks - value(start);
+  return inside ? status{} : make_status(failure::out_of_range);
+}
+
+/// Groups spread over the queues by where their requests lie, so that each stays with one.
+PENSTOCK_FN inline u32 queue_of(block_device_view const& device, block_request const& leaders) {
+  const u64 number = reinterpret_cast<u64>(&leaders) / (32 * sizeof(block_request));
+  return static_cast<u32>(number % device.queues_count);
+}
+
+}  // namespace block_io
+
+/// Sends one command for each lane that wants one: `count` blocks from `start` on, to or from `address` (aligned to 4, in
+/// memory that the controller reaches). Collective. Returns when all are with the controller; what was refused is told by
+/// wait_blocks.
+template <thread_group G>
+PENSTOCK_COLD void submit_blocks(G g, block_device_view const& device, nvme::opcode op, bool want, block_request& mine,
+                                 lba start, u32 count, u64 address) {
+  mine.refused = want ? pack(block_io::check(device, start, count)) : 0;
+  const bool goes = want && mine.refused == 0;
+  if (want) mine.result = 0;
+  transfer t;
+  t.bytes = count << device.block_shift;
+  if (goes) {
+    t.command = nvme::transfer_command(op, device.namespace_id, start, count);
+    t.address = address;
+    t.writes = op == nvme::opcode::write;
+    if (nvme::prp_list_entries(address, t.bytes) != 0) {
+      nvme::write_prp_list(mine.list, address, t.bytes);
+      t.prp_list = reinterpret_cast<u64>(mine.list);
+    }
+  }
+  const u32 queue = static_cast<u32>(from_leader(g, block_io::queue_of(device, mine)));
+  mine.queue = queue;
+  const status sent = device.queues[queue].submit(g, goes, t, {&mine.result, &mine.slot});
+  if (goes && !sent.ok()) mine.refused = pack(sent);
+}
+
+/// Waits for the commands of all lanes that have one, and moves their queues meanwhile. Collective. This lane's status:
+/// failure::out_of_range for blocks that the device does not have or more than one command moves; failure::deadline.
+template <thread_group G>
+PENSTOCK_COLD status wait_blocks(G g, block_device_view const& device, bool want, block_request& mine) {
+  status outcome = want ? unpack_status(mine.refused) : status{};
+  auto left = g.ballot(want && outcome.ok());
+  while (any(left)) {
+    const u64 queue = g.shfl(mine.queue, lowest(left));
+    const bool here = contains(left, g.rank()) && mine.queue == queue;
+    const status s = wait_for(g, device.queues[queue], here, {&mine.result, &mine.slot});
+    if (here) outcome = s;
+    left = without(left, g.ballot(here));
+  }
+  return outcome;
+}
+
+/// submit_blocks and wait_blocks. Collective.
+template <thread_group G>
+PENSTOCK_FN status read_blocks(G const& g, block_device_view const& device, bool want, block_request& mine, lba start,
+                               u32 count, u64 address) {
+  submit_blocks(g, device, nvme::opcode::read, want, mine, start, count, address);
+  return wait_blocks(g, device, want, mine);
+}
+
+template <thread_group G>
+PENSTOCK_FN status write_blocks(G const& g, block_device_view const& device, bool want, block_request& mine, lba start,
+                                u32 count, u64 address) {
+  submit_blocks(g, device, nvme::opcode::write, want, mine, start, count, address);
+  return wait_blocks(g, device, want, mine);
+}
+
+#if PENSTOCK_SEPARATE_DEVICE_CODE
+extern template
+    PENSTOCK_FN void submit_blocks(warp, block_device_view const&, nvme::opcode, bool, block_request&, lba, u32, u64);
+extern template PENSTOCK_FN status wait_blocks(warp, block_device_view const&, bool, block_request&);
+#endif
+
+}  // namespace penstock

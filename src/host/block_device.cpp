@@ -1,0 +1,61 @@
+#include "penstock/host/block_device.hpp"
+
+#include "penstock/host/error.hpp"
+#include "penstock/host/identify.hpp"
+
+#include <algorithm>
+
+namespace penstock {
+namespace {
+
+constexpr u32 cuda_queues = 32;
+constexpr u64 most_transfer = 65536;  // what a request's PRP list holds
+
+[[noreturn]] void refuse(u32 namespace_id, std::string const& problem) {
+  throw_bad_input("open", "namespace " + std::to_string(namespace_id), problem);
+}
+
+}  // namespace
+
+block_device::block_device(executor& on, controller& owner, u32 namespace_id, block_device_options const& options) {
+  const namespace_facts facts = identify_namespace(owner, namespace_id);
+  const u64 transfer = std::min(options.transfer_bytes, owner.limits().transfer_bytes);
+  if (transfer > most_transfer || transfer < facts.block_bytes) {
+    refuse(namespace_id, "transfers of " + std::to_string(transfer) + " bytes: choose from a block (" +
+                             std::to_string(facts.block_bytes) + ") to " + std::to_string(most_transfer));
+  }
+  const bool cuda = on.kind() == executor_kind::cuda;
+  queue_options queue;
+  queue.depth = options.queue_depth;
+  queue.timeout_ns = options.timeout_ns;
+  queue.rings = options.rings;
+  queue.rings_on_host = cuda && options.rings == memory_kind::shared;
+  queue.bounce_bytes = queue.rings_on_host ? static_cast<u32>(transfer) : 0;
+  queue.poll_in_place = !cuda && options.poll_in_place;
+  const u32 count = options.queues != 0 ? options.queues : cuda ? cuda_queues : on.units();
+  std::vector<queue_pair_view<result_sink>> table;
+  for (u32 q = 0; q < count; ++q) {
+    const u32 id = options.first_queue_id + q;
+    if (id > 0xffff) refuse(namespace_id, std::to_string(count) + " queues: ask for fewer");
+    queues_.push_back(std::make_unique<queue_pair<result_sink>>(on.memory(), owner, static_cast<u16>(id), queue));
+    table.push_back(queues_.back()->view());
+    table.back().index = static_cast<u16>(q);
+  }
+  table_ = {on.memory(), memory_kind::local, table.size()};
+  table_.write(table);
+  view_.queues = table_.data();
+  view_.queues_count = count;
+  view_.namespace_id = namespace_id;
+  view_.block_shift = ceil_log2(facts.block_bytes);
+  view_.most_blocks = static_cast<u32>(transfer / facts.block_bytes);
+  view_.blocks = facts.blocks;
+}
+
+std::vector<queue_counts> block_device::queues() const {
+  std::vector<queue_counts> all;
+  all.reserve(queues_.size());
+  for (auto const& q : queues_) all.push_back(q->counts());
+  return all;
+}
+
+}  // namespace penstock
