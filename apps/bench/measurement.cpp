@@ -1,6 +1,7 @@
 #include "apps/bench/measurement.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -22,7 +23,9 @@ std::string quoted(std::string const& text) {
   return out + '"';
 }
 
+// A ratio to nothing is no number, and JSON has no word for it.
 std::string number(double value) {
+  if (!std::isfinite(value)) return "null";
   char text[32];
   std::snprintf(text, sizeof text, "%.6g", value);
   return text;

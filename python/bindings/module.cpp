@@ -14,6 +14,9 @@
 
 namespace nb = nanobind;
 
+namespace penstock::bench {
+void bind_bench(nb::module_& m);
+}
 namespace penstock::graph {
 void bind_graph(nb::module_& m);
 }
@@ -139,4 +142,5 @@ NB_MODULE(_native, m) {
         nb::arg("executor"), nb::arg("engine"), nb::arg("direct"), nb::arg("threads"), nb::arg("queue_depth"),
         nb::arg("verify"), nb::arg("progress").none());
   penstock::graph::bind_graph(m);
+  penstock::bench::bind_bench(m);
 }

@@ -1,7 +1,7 @@
 """The compiled part."""
 
 from collections.abc import Callable
-from typing import TypedDict
+from typing import Any, TypedDict
 
 class _BfsResult(TypedDict):
     source: int
@@ -42,6 +42,11 @@ class _BfsResult(TypedDict):
     peak_rss_bytes: int
     file_rss_bytes: int
 
+class _Topic(TypedDict):
+    name: str
+    what: str
+    options: dict[str, str]
+
 version: str
 
 # The CUDA version it was built with, as "13.0"; None for a build without CUDA.
@@ -65,3 +70,9 @@ def bfs(
     # What is being done, how much of it is done, and how much there is.
     progress: Callable[[str, int, int], None] | None,
 ) -> _BfsResult: ...
+def bench_topics() -> list[_Topic]: ...
+
+# Each measurement as its JSON line has it.
+def bench_run(
+    topic: str, options: dict[str, str], progress: Callable[[str, int, int], None] | None = None
+) -> list[dict[str, Any]]: ...

@@ -9,23 +9,22 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from penstock import __version__, breadth_first, doctor, names, report
+from penstock.bench.command import bench_command, plot_command
 from penstock.errors import Error
 from penstock.machine import Machine, default_cache_dir
+from penstock.progress import progress_bar
 from penstock.sizes import parse_size
 
 WRONG_RESULT, REFUSED, INTERRUPTED = 1, 2, 130
 PACKAGE_GRAPH, INSTEAD_OF_PACKAGES, GENERATED_GRAPH = "debian", "urand:16", "kron:20"
-STEPS = {"prepare": "preparing the graph", "verify": "checking"}
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -83,6 +82,10 @@ def bfs_command(graph: str, as_json: bool, **options: Any) -> None:
     check_verdict(result)
 
 
+penstock.add_command(bench_command)
+penstock.add_command(plot_command)
+
+
 @penstock.command("doctor", short_help="What this machine has, and what each missing thing would give.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON list on stdout instead of a table.")
 @cache_dir_option
@@ -134,22 +137,6 @@ def search(graph: str, **options: Any) -> breadth_first.BfsResult:
     """penstock.bfs with a progress bar on stderr, where that is a terminal."""
     with progress_bar() as progress:
         return breadth_first.bfs(graph, progress=progress, **options)
-
-
-@contextmanager
-def progress_bar() -> Iterator[breadth_first.Progress | None]:
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=None)
-
-        def update(what: str, done: int, total: int) -> None:
-            bar.update(task, description=STEPS.get(what, what), completed=done, total=total)
-
-        yield update
 
 
 def print_result(result: breadth_first.BfsResult) -> None:

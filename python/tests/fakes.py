@@ -52,13 +52,50 @@ RESULT: dict[str, Any] = {
 }
 GRAPH: dict[str, Any] = {"graph": "tiny", "path": "/tiny", "vertices": 4, "edges": 5, "directed": True}
 
+TOPICS: list[dict[str, Any]] = [
+    {
+        "name": "flow",
+        "what": "water through a pipe",
+        "options": {"pipe_bytes": "its width", "executor": "cpu or cuda"},
+    },
+    {"name": "leak", "what": "water beside it", "options": {}},
+]
+LINE: dict[str, Any] = {
+    "id": "flow.wide",
+    "params": {"executor": "cuda", "directory": "direct"},
+    "value": 6.0,
+    "unit": "GB/s",
+    "baseline": "a hose",
+    "baseline_value": 8.0,
+    "ratio": 0.75,
+    "repeats": 3,
+    "spread": 0.025,
+    "verified": True,
+    "bytes": {"hbm": 4096},
+    "sms": 132,
+    "warps": 1056,
+    "registers": 40,
+    "details": {"local_bytes": 0, "directory_bytes_per_tib": 2 << 30, "metadata_bytes": 1 << 20},
+    "machine": {"name": "H200 in a rack", "device": "NVIDIA H200", "cpu": "a CPU"},
+    "commit": "abc1234",
+    "date": "2026-01-02",
+}
+
+
+def make_line(**changes: Any) -> dict[str, Any]:
+    """A measurement as its JSON line has it."""
+    return {**LINE, **changes}
+
 
 def make_result(**changes: Any) -> BfsResult:
     return BfsResult(**{**GRAPH, **RESULT, **changes})
 
 
 class FakeNative(ModuleType):
-    """Answers a search with RESULT and remembers what it was asked; `problem` is raised instead."""
+    """Answers a search with RESULT, a benchmark with `measurements`; remembers what it was asked.
+
+    `problem` is raised instead.
+    """
 
     cuda_version: str | None = None
 
@@ -67,6 +104,7 @@ class FakeNative(ModuleType):
         self.asked: dict[str, Any] = {}
         self.problem: BaseException | None = None
         self.answer: dict[str, Any] = {}
+        self.measurements: list[dict[str, Any]] = [make_line()]
 
     def bfs(self, **arguments: Any) -> dict[str, Any]:
         self.asked = arguments
@@ -76,6 +114,17 @@ class FakeNative(ModuleType):
             raise self.problem
         verified = True if arguments["verify"] else None
         return {**RESULT, "verified": verified, **self.answer}
+
+    def bench_topics(self) -> list[dict[str, Any]]:
+        return TOPICS
+
+    def bench_run(self, topic: str, options: dict[str, str], progress: Any) -> list[dict[str, Any]]:
+        self.asked = {"topic": topic, "options": options}
+        if progress:
+            progress("flow.wide", 0, 1)
+        if self.problem:
+            raise self.problem
+        return self.measurements
 
     def io_uring_usable(self) -> tuple[bool, str]:
         return True, ""

@@ -13,6 +13,7 @@ import numpy as np
 import penstock
 import pytest
 from penstock import cli, doctor, names
+from penstock.progress import progress_bar
 
 
 @pytest.fixture
@@ -192,18 +193,19 @@ def test_progress_is_reported_by_part(native: fakes.FakeNative) -> None:
 
 
 def test_progress_bar_only_on_a_terminal(native: fakes.FakeNative, monkeypatch: pytest.MonkeyPatch) -> None:
-    with cli.progress_bar() as progress:
+    with progress_bar() as progress:
         assert progress is None
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
-    with cli.progress_bar() as progress:
+    with progress_bar() as progress:
         assert progress is not None
         progress("prepare", 2, 2)
         progress("level 1", 1, 2)
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["bfs", "--help"], ["doctor", "-h"], ["demo", "--help"], ["version"]]
+    "arguments",
+    [["--help"], ["bfs", "--help"], ["doctor", "-h"], ["demo", "--help"], ["plot", "--help"], ["version"]],
 )
 def test_help_and_version(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(arguments) == 0

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
-from penstock import cli, machine
+from penstock import bench, cli, machine
 
 pytest.importorskip("penstock._native", reason="needs the compiled part", exc_type=ImportError)
 
@@ -186,3 +186,50 @@ def test_progress_can_stop_a_search(cache_dir: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         penstock.bfs("urand:10", cache_dir=cache_dir, executor="cpu", progress=stop)
     assert search(cache_dir, "urand:10").verified
+
+
+SMALL = {"executor": "cpu", "mib": "8", "patterns": "linear", "repeats": "1"}
+
+
+def test_a_small_benchmark_of_hits(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    options = [word for name, value in SMALL.items() for word in (f"--{name}", value)]
+    file, image = tmp_path / "hit.jsonl", tmp_path / "hit.svg"
+    assert cli.main(["bench", "hit", *options, "--output", str(file), "--plot", str(image)]) == 0
+    out, err = capsys.readouterr()
+    assert "hit.linear" in out
+    assert "plain array" in out
+    assert "for a TiB of data" in out
+    assert err == ""
+    measured = bench.read_lines(file)
+    assert {m.line["verified"] for m in measured} == {True}
+    assert all(m.value > 0 and m.params["bytes"] == str(8 << 20) for m in measured)
+    assert "hit.linear" in image.read_text()
+
+
+def test_no_topic_has_an_option_that_all_topics_have() -> None:
+    from penstock.bench.command import topic_command
+
+    for topic in bench.topics():
+        assert topic.what
+        flags = [flag for option in topic_command(topic).params for flag in option.opts]
+        assert len(flags) == len(set(flags))
+
+
+@pytest.mark.parametrize(
+    "options", [{"mib": "x"}, {"line": "3000"}, {"patterns": "flood"}, {"flood": "1"}], ids=str
+)
+def test_what_cannot_be_measured_is_a_value_error(options: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match=r"\w+: "):
+        bench.run("hit", {**SMALL, **options})
+    with pytest.raises(ValueError, match=r"choose one of .*hit"):
+        bench.run("flood")
+
+
+def test_progress_can_stop_a_benchmark() -> None:
+    def stop(what: str, done: int, total: int) -> None:
+        if what.startswith("hit."):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        bench.run("hit", SMALL, progress=stop)
+    assert bench.run("hit", SMALL)

@@ -1,0 +1,126 @@
+"""One measurement, and the files that hold one as JSON on each line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+MUST_HAVE = ("id", "value", "unit")
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What a line says of it; `value` is the median of the repeats."""
+
+    id: str
+    value: float
+    unit: str
+    params: dict[str, str]
+    baseline: str | None
+    """Its name; None where there is none."""
+    baseline_value: float | None
+    ratio: float | None
+    """Ours over the baseline's."""
+    spread: float | None
+    """(Largest - smallest) / median of the repeats."""
+    sms: int
+    warps: int
+    registers: int
+    details: dict[str, float | None]
+    machine: dict[str, str]
+    commit: str
+    date: str
+    line: Mapping[str, Any] = field(repr=False, compare=False)
+    """All of it, also what has no name here."""
+
+    @classmethod
+    def of(cls, line: Mapping[str, Any]) -> Measurement:
+        """Raises ValueError for what is no measurement."""
+        missing = [name for name in MUST_HAVE if line.get(name) is None]
+        if missing:
+            raise ValueError(f"it has no {' and no '.join(missing)}")
+        params = {name: str(value) for name, value in (line.get("params") or {}).items()}
+        return cls(
+            id=str(line["id"]),
+            value=float(line["value"]),
+            unit=str(line["unit"]),
+            params=params,
+            baseline=line.get("baseline"),
+            baseline_value=line.get("baseline_value"),
+            ratio=line.get("ratio"),
+            spread=line.get("spread"),
+            sms=line.get("sms") or 0,
+            warps=line.get("warps") or 0,
+            registers=line.get("registers") or 0,
+            details=dict(line.get("details") or {}),
+            machine=dict(line.get("machine") or {}),
+            commit=str(line.get("commit") or ""),
+            date=str(line.get("date") or ""),
+            line=line,
+        )
+
+    @property
+    def local_bytes(self) -> int:
+        """Of a thread of the kernel: what its registers do not hold."""
+        return int(self.details.get("local_bytes") or 0)
+
+    @property
+    def directory_bytes_per_tib(self) -> int:
+        """Of data; 0 where it was not counted."""
+        return int(self.details.get("directory_bytes_per_tib") or 0)
+
+    @property
+    def metadata_bytes(self) -> int:
+        return int(self.details.get("metadata_bytes") or 0)
+
+    @property
+    def ran_on(self) -> str:
+        """The machine as a reader knows it; empty where the line does not tell."""
+        names = [self.machine.get(name) or "" for name in ("name", "device")]
+        return ", ".join(n for n in names if n) or self.machine.get("cpu") or ""
+
+
+def read_lines(path: Path) -> list[Measurement]:
+    """The measurements of a file, in its order. Raises ValueError for a line that is none."""
+    found = []
+    with path.open(encoding="utf-8") as file:
+        for number, text in enumerate(file, 1):
+            if not text.strip():
+                continue
+            try:
+                found.append(_parse(text))
+            except (ValueError, TypeError, AttributeError) as problem:
+                raise ValueError(
+                    f"read {path}, line {number}: {problem}: give JSON lines of results"
+                ) from None
+    return found
+
+
+def _parse(text: str) -> Measurement:
+    try:
+        line = json.loads(text)
+    except ValueError:
+        raise ValueError("it is no JSON") from None
+    if not isinstance(line, dict):
+        raise ValueError("it is no JSON object")
+    return Measurement.of(line)
+
+
+def append_lines(measurements: Iterable[Measurement], path: Path) -> None:
+    """One JSON line each at the end of the file; its folders are made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+        file.writelines(json_line(m) + "\n" for m in measurements)
+
+
+def json_line(measurement: Measurement) -> str:
+    return json.dumps(measurement.line, allow_nan=False)
+
+
+def newest(measurements: Iterable[Measurement]) -> list[Measurement]:
+    """Without those that were measured again later: the same id and parameters on the same machine."""
+    latest = {(m.id, m.ran_on, *sorted(m.params.items())): m for m in measurements}
+    return list(latest.values())

@@ -1,0 +1,34 @@
+"""The topics that can be measured. They and their options come from the compiled part."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from penstock.bench.measurement import Measurement
+from penstock.breadth_first import Progress, load_native
+
+
+@dataclass(frozen=True)
+class Topic:
+    name: str
+    what: str
+    options: dict[str, str]
+    """Name of an option, and one line on it."""
+
+
+def topics() -> list[Topic]:
+    return [Topic(**facts) for facts in load_native().bench_topics()]
+
+
+def run(
+    topic: str, options: Mapping[str, object] | None = None, *, progress: Progress | None = None
+) -> list[Measurement]:
+    """Measure a topic; the order is the topic's.
+
+    options: those of the topic, as text or as what str() makes text of; the rest has the topic's defaults.
+    Raises ValueError for a topic, an option or a value that there is not, penstock.Error when the machine
+    refuses or something was read wrong.
+    """
+    texts = {name: str(value) for name, value in (options or {}).items()}
+    return [Measurement.of(facts) for facts in load_native().bench_run(topic, texts, progress)]
