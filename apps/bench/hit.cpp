@@ -24,7 +24,7 @@ std::vector<contest> all_contests(u64 line_bytes) {
   using enum access_kind;
   std::vector<contest> all;
   const auto lines = [&](std::string const& id, line_kind access, line_kind plain, u32 width, u32 at_once) {
-    hit_job ours{.whole_lines = true, .lines = access, .width = width, .lines_at_once = at_once};
+    hit_job ours{.shape = hit_shape::lines, .lines = access, .width = width, .lines_at_once = at_once};
     hit_job theirs = ours;
     theirs.lines = plain;
     all.push_back({"hit.line" + size_name(line_bytes) + id, "line", ours, theirs,
@@ -35,8 +35,11 @@ std::vector<contest> all_contests(u64 line_bytes) {
   lines(".together", line_kind::validated, line_kind::plain_in_frames, 32, 32);
   lines(".half_warp", line_kind::validated, line_kind::plain, 16, 1);
   lines(".quarter_warp", line_kind::validated, line_kind::plain, 8, 1);
+  for (auto const& [id, access] : {std::pair{"hit.linear.walk", view}, std::pair{"hit.linear.ref", reference}}) {
+    all.push_back({id, "linear", {.shape = hit_shape::walk, .access = access}, {.shape = hit_shape::walk}});
+  }
   const std::pair<char const*, access_kind> ways[] = {
-      {"", view}, {".address_order", view_address}, {".data_order", view_data}, {".ref", reference}, {".pinned", pinned}};
+      {"", view}, {".address_order", view_address}, {".data_order", view_data}, {".pinned", pinned}};
   const std::pair<char const*, pattern_kind> orders[] = {
       {"linear", pattern_kind::linear},   {"random", pattern_kind::random}, {"hot16", pattern_kind::hot},
       {"strided", pattern_kind::strided}, {"lines", pattern_kind::lines},   {"coarsened", pattern_kind::coarsened}};
@@ -80,7 +83,7 @@ class bench {
     }
     const bool direct = store_.cache().directory() == directory_kind::direct;
     m.id = c.id + (direct ? ".direct" : ".set");
-    m.unit = c.ours.whole_lines || c.ours.order == pattern_kind::linear ? "GB/s" : "Gaccess/s";
+    m.unit = c.ours.shape != hit_shape::elements || c.ours.order == pattern_kind::linear ? "GB/s" : "Gaccess/s";
     if (m.unit == "GB/s") {
       for (auto* all : {&m.values, &m.baseline_values}) {
         for (double& v : *all) v *= sizeof(u64);
@@ -90,8 +93,8 @@ class bench {
     m.verified = true;  // run() throws where it is not
     const kernel_facts facts = run(c.ours);
     m.registers = facts.registers;
-    m.sms = options_.sms != 0 ? options_.sms : on_.units();
-    m.warps = m.sms * (c.ours.whole_lines ? 4u : 8u) * cuda_block_threads / 32;
+    m.sms = on_.kind() == executor_kind::cpu ? 0 : options_.sms != 0 ? options_.sms : on_.units();
+    m.warps = m.sms * (c.ours.shape == hit_shape::lines ? 4u : 8u) * cuda_block_threads / 32;
     m.params = {{"executor", on_.kind() == executor_kind::cuda ? "cuda" : "cpu"},
                 {"bytes", std::to_string(store_.elements() * sizeof(u64))},
                 {"line_bytes", std::to_string(options_.line_bytes)},
@@ -134,7 +137,7 @@ class bench {
   void warm_up() {
     for (u32 pass = 0; pass < 3; ++pass) {
       if (options_.progress) options_.progress("filling the cache", pass, 3);
-      run({.whole_lines = true, .lines = line_kind::validated});
+      run({.shape = hit_shape::lines, .lines = line_kind::validated});
     }
     const list_frames list{data_.stored, data_.order.line_elements, frame_of_line_.data(), wrong_.data()};
     const u64 lines = store_.elements() / store_.line_elements();

@@ -14,7 +14,7 @@ inline constexpr u32 line_blocks = Access == line_kind::validated ? 3 : 4;
 template <access_kind Access, pattern_kind Pattern>
 kernel_facts run_elements(executor& on, hit_job const& job, hit_data const& data) {
   const read_elements<Access, Pattern> body{data};
-  launch<1, element_blocks>(on, data.order.elements, body, {.units = job.units});
+  launch<1, element_blocks>(on, data.order.elements, body, {.groups = job.threads, .units = job.units});
   return describe_kernel<1, element_blocks>(on, body);
 }
 
@@ -47,8 +47,33 @@ kernel_facts run_width(executor& on, hit_job const& job, hit_data const& data) {
   return run_lines<Access, 32>(on, job, data);
 }
 
+template <access_kind Access>
+kernel_facts run_walk(executor& on, hit_job const& job, hit_data const& data) {
+  const walk_lines<Access> body{data};
+  launch<32, element_blocks>(on, data.order.elements / data.order.line_elements, body,
+                             {.groups = job.threads / 32, .units = job.units});
+  return describe_kernel<32, element_blocks>(on, body);
+}
+
+template <access_kind Access>
+kernel_facts run_touch(executor& on, hit_job const& job, hit_data const& data) {
+  const touch_lines<Access> body{data};
+  launch<1, element_blocks>(on, data.order.elements / data.order.line_elements, body,
+                            {.groups = job.threads, .units = job.units});
+  return describe_kernel<1, element_blocks>(on, body);
+}
+
 inline kernel_facts run_hit(executor& on, hit_job const& job, hit_data const& data) {
-  if (job.whole_lines) {
+  if (job.shape == hit_shape::walk) {
+    if (job.access == access_kind::view) return run_walk<access_kind::view>(on, job, data);
+    if (job.access == access_kind::reference) return run_walk<access_kind::reference>(on, job, data);
+    return run_walk<access_kind::plain>(on, job, data);
+  }
+  if (job.shape == hit_shape::touch) {
+    return job.access == access_kind::plain ? run_touch<access_kind::plain>(on, job, data)
+                                            : run_touch<access_kind::view>(on, job, data);
+  }
+  if (job.shape == hit_shape::lines) {
     using enum line_kind;
     switch (job.lines) {
       case plain: return run_width<plain>(on, job, data);

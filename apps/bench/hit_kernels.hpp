@@ -150,6 +150,48 @@ struct read_lines {
   }
 };
 
+/// A group walks along a line, an element per lane.
+template <access_kind Access>
+struct walk_lines {
+  hit_data data;
+
+  template <thread_group G>
+  PENSTOCK_FN void operator()(G const& g, grid_range range) const {
+    const u64 per_line = data.order.line_elements;
+    const u64 lines = data.order.elements / per_line;
+    u64 bad = 0;
+    array_ref<u64> follow(data.stored);
+    for (u64 item = range.first; item < range.last; item += range.step) {
+      const u64 first = permute(item, lines) * per_line;
+      for (u64 i = first + index_in(g); i < first + per_line; i += size(g)) {
+        if constexpr (Access == access_kind::plain) bad |= data.plain[i] ^ value_at(i);
+        if constexpr (Access == access_kind::view) bad |= data.stored[i] ^ value_at(i);
+        if constexpr (Access == access_kind::reference) bad |= follow[i] ^ value_at(i);
+      }
+    }
+    if (bad != 0) device_ref<u64>(*data.wrong).fetch_add(1, relaxed);
+  }
+};
+
+/// One element of each line, a thread per element, in any order of lines.
+template <access_kind Access>
+struct touch_lines {
+  hit_data data;
+
+  template <thread_group G>
+  PENSTOCK_FN void operator()(G const&, grid_range range) const {
+    const u64 per_line = data.order.line_elements;
+    const u64 lines = data.order.elements / per_line;
+    u64 bad = 0;
+    for (u64 k = range.first; k < range.last; k += range.step) {
+      const u64 line = permute(k, lines);
+      const u64 i = line * per_line + (line & (per_line - 1));
+      bad |= (Access == access_kind::plain ? data.plain[i] : data.stored[i]) ^ value_at(i);
+    }
+    if (bad != 0) device_ref<u64>(*data.wrong).fetch_add(1, relaxed);
+  }
+};
+
 /// Writes down which frame holds each line; lines that none holds are counted as wrong. A thread per line.
 struct list_frames {
   array_view<u64> stored;
@@ -169,20 +211,31 @@ struct list_frames {
   }
 };
 
+/// What one item of a kernel is.
+enum class hit_shape : u32 {
+  elements,  ///< an element, per thread
+  lines,     ///< whole lines, per group, 16 bytes a load
+  walk,      ///< a line, per group, an element per lane and step
+  touch,     ///< one element of a line, per thread
+};
+
 /// One kernel of the benchmark.
 struct hit_job {
-  bool whole_lines = false;
+  hit_shape shape = hit_shape::elements;
   access_kind access = access_kind::plain;
   pattern_kind order = pattern_kind::linear;
   line_kind lines = line_kind::plain;
   u32 width = 32;  ///< lanes of a group that reads lines: 32, 16 or 8
   u32 lines_at_once = 1;
-  u32 units = 0;  ///< SMs; 0: all
+  u32 units = 0;    ///< SMs; 0: all
+  u64 threads = 0;  ///< most that run at once; 0: as many as fit
 };
 
 // One per executor, in the translation unit that can compile it. Returns when the job is done, with what its kernel takes.
 kernel_facts run_hit_cpu(executor& on, hit_job const& job, hit_data const& data);
 kernel_facts run_hit_cuda(executor& on, hit_job const& job, hit_data const& data);
+/// Loads the job's kernel, without running it on anything: before a resident kernel starts.
+void prepare_hit_cuda(executor& on, hit_job const& job, hit_data const& data);
 void list_frames_cpu(executor& on, u64 lines, list_frames const& body);
 void list_frames_cuda(executor& on, u64 lines, list_frames const& body);
 

@@ -148,7 +148,7 @@ class bench {
     data.plain = media_.front().data();
     data.wrong = wrong_.data();
     data.order = {media_.front().size(), io_.block_words, 1};
-    const hit_job job{.whole_lines = true, .lines = line_kind::plain};
+    const hit_job job{.shape = hit_shape::lines, .lines = line_kind::plain};
     run_hit_cuda(on_, job, data);
     for (u32 k = 0; k < options_.repeats; ++k) {
       const u64 start = now_ns();

@@ -23,31 +23,42 @@ store_options checked(store_options options) {
 }  // namespace
 
 stamped_store::stamped_store(executor& on, store_options const& options, progress_fn const& progress)
-    : on_(on), options_(checked(options)), media_(options.bytes / sizeof(u64)) {
+    : on_(on), options_(checked(options)), values_(options.bytes / sizeof(u64)) {
   const unsigned workers = graph::worker_count(0);
   constexpr u64 piece = 1 << 20;
   graph::progress_meter meter([&](u64 done, u64 total) {
     if (progress) progress("making data", done, total);
   });
-  graph::parallel_for(ceil_div(media_.size(), piece), workers, meter, [&](u64 k) {
-    const u64 end = std::min<u64>(media_.size(), (k + 1) * piece);
-    for (u64 i = k * piece; i < end; ++i) media_[i] = value_at(i);
+  graph::parallel_for(ceil_div(values_.size(), piece), workers, meter, [&](u64 k) {
+    const u64 end = std::min<u64>(values_.size(), (k + 1) * piece);
+    for (u64 i = k * piece; i < end; ++i) values_[i] = value_at(i);
   });
-  plain_ = {on.memory(), memory_kind::local, media_.size()};
-  plain_.write(media_);
-  software_options software;
-  if (on.kind() == executor_kind::cuda) {
-    software.threads = options_.threads != 0 ? options_.threads : std::max(1u, workers - std::min(workers / 4, 2u));
-  }
-  controller_ = std::make_unique<software_controller>(software);
-  const u32 space = controller_->add_namespace(std::as_writable_bytes(std::span(media_)));
+  plain_ = {on.memory(), memory_kind::local, values_.size()};
+  plain_.write(values_);
   cache_options cache;
   cache.bytes = options_.cache_bytes;
   cache.line_bytes = options_.line_bytes;
   cache.directory = options_.directory;
+  cache.queues = options_.queues;
+  cache.queue_depth = options_.queue_depth;
+  volume_spec::member member;
+  if (options_.modelled) {
+    media_ = {on.memory(), options_.media, values_.size()};
+    media_.write(values_);
+    values_ = {};
+    server_ = std::make_unique<model_server>(on, model_server_options{.units = options_.server_units});
+    model_drive& drive = server_->add_drive({.timing = drive_preset(options_.preset), .faults = {}});
+    member = {&drive, drive.add_namespace(media_.data(), media_.bytes())};
+  } else {
+    software_options software;
+    if (on.kind() == executor_kind::cuda) {
+      software.threads = options_.threads != 0 ? options_.threads : std::max(1u, workers - std::min(workers / 4, 2u));
+    }
+    controller_ = std::make_unique<software_controller>(software);
+    member = {controller_.get(), controller_->add_namespace(std::as_writable_bytes(std::span(values_)))};
+  }
   cache_ = std::make_unique<line_cache>(
-      on, std::vector<dataset_spec>{{"known values", options.bytes, {volume_layout::single, {{controller_.get(), space}}}}},
-      cache);
+      on, std::vector<dataset_spec>{{"known values", options.bytes, {volume_layout::single, {member}}}}, cache);
 }
 
 }  // namespace penstock::bench

@@ -4,6 +4,7 @@
 
 #include "apps/bench/pattern.hpp"
 #include "penstock/host/line_cache.hpp"
+#include "penstock/host/model_server.hpp"
 #include "penstock/host/software_controller.hpp"
 
 #include <functional>
@@ -27,7 +28,13 @@ struct store_options {
   u64 cache_bytes = 0;  ///< of frames
   u64 line_bytes = 4096;
   directory_kind directory = directory_kind::automatic;
-  u32 threads = 0;  ///< of the controller; 0: one per core, two left over. CPU executor: none
+  u32 threads = 0;                          ///< of the software controller; 0: one per core, two left over. CPU executor: none
+  bool modelled = false;                    ///< behind a modelled drive instead
+  memory_kind media = memory_kind::shared;  ///< of that drive
+  std::string preset = "none";              ///< likewise
+  u32 server_units = 0;                     ///< likewise: SMs; 0: a third
+  u32 queues = 0;
+  u32 queue_depth = 256;
 };
 
 class stamped_store {
@@ -36,19 +43,26 @@ class stamped_store {
   stamped_store(executor& on, store_options const& options, progress_fn const& progress);
 
   executor& on() const { return on_; }
+  store_options const& options() const { return options_; }
   line_cache& cache() const { return *cache_; }
-  u64 elements() const { return media_.size(); }
+  u64 elements() const { return options_.bytes / sizeof(u64); }
   u64 line_elements() const { return options_.line_bytes / sizeof(u64); }
   array_view<u64> array() const { return cache_->array<u64>(0, 0, elements()); }
   /// The same elements in memory that kernels reach directly.
   u64 const* plain() const { return plain_.data(); }
-  std::string engine() const { return controller_->engine(); }
+  std::string engine() const { return controller_ != nullptr ? controller_->engine() : "model server"; }
+  /// The bytes that a modelled drive serves, where kernels may read them in place; else null.
+  u64 const* media_in_place() const { return media_.data(); }
+  /// The modelled drive's server: to be started when all else is allocated and loaded. Null: there is none.
+  model_server* server() const { return server_.get(); }
 
  private:
   executor& on_;
   store_options options_;
-  std::vector<u64> media_;
+  std::vector<u64> values_;  ///< what the software controller serves
+  buffer<u64> media_;        ///< what a modelled drive serves
   buffer<u64> plain_;
+  std::unique_ptr<model_server> server_;
   std::unique_ptr<software_controller> controller_;
   std::unique_ptr<line_cache> cache_;
 };

@@ -2,6 +2,7 @@
 
 #include "apps/bench/hit.hpp"
 #include "apps/bench/io.hpp"
+#include "apps/bench/miss.hpp"
 #include "penstock/host/error.hpp"
 
 #include <charconv>
@@ -82,6 +83,29 @@ std::vector<measurement> run_io(option_texts const& given, progress_fn const& pr
   return run_io_benchmark(options);
 }
 
+std::vector<measurement> run_miss(option_texts const& given, progress_fn const& progress) {
+  miss_options options;
+  const auto small = [&](char const* key, u32 otherwise) { return static_cast<u32>(number(given, key, otherwise)); };
+  options.executor = text(given, "executor", options.executor);
+  options.controller = text(given, "controller", options.controller);
+  options.media = text(given, "media", options.media);
+  options.preset = text(given, "preset", options.preset);
+  options.bytes = number(given, "mib", 0) << 20;
+  options.cache_bytes = number(given, "cache-mib", 0) << 20;
+  options.line_bytes = number(given, "line", options.line_bytes);
+  options.directory = directory(given, options.directory);
+  options.queues = small("queues", options.queues);
+  options.queue_depth = small("depth", options.queue_depth);
+  options.controller_threads = small("controller-threads", 0);
+  options.server_sms = small("server-sms", 0);
+  options.sms = small("sms", 0);
+  options.threads = number(given, "threads", 0);
+  options.repeats = small("repeats", options.repeats);
+  options.patterns = words(given, "patterns");
+  options.progress = progress;
+  return run_miss_benchmark(options);
+}
+
 }  // namespace
 
 std::vector<topic> const& topics() {
@@ -116,6 +140,25 @@ std::vector<topic> const& topics() {
         {"mib", "of a drive, a power of two"},
         {"repeats", "of the measurement"}},
        run_io},
+      {"miss",
+       "reads of lines that are not in the cache",
+       {{"executor", "auto, cpu or cuda"},
+        {"controller", "model or software"},
+        {"media", "of the modelled drive: hbm or host"},
+        {"preset", "of the modelled drive: none, p5800x, pm1735, 980pro, gen5"},
+        {"mib", "of data, a power of two"},
+        {"cache-mib", "of the cache"},
+        {"line", "bytes of a line"},
+        {"directory", "auto, direct or set"},
+        {"queues", "of the controller"},
+        {"depth", "entries of a queue"},
+        {"controller-threads", "of the software controller"},
+        {"server-sms", "multiprocessors (CPU: threads) of the modelled drive"},
+        {"sms", "multiprocessors that ask"},
+        {"threads", "that ask"},
+        {"patterns", "of line, linear, touch"},
+        {"repeats", "of each measurement"}},
+       run_miss},
   };
   return all;
 }

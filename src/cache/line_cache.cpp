@@ -186,15 +186,19 @@ void line_cache::add_queues(std::vector<dataset_spec> const& datasets) {
     }
   }
   const bool cuda = on_.kind() == executor_kind::cuda;
-  const bool bounce = cuda || options_.bounce;
   queue_options options;
   options.depth = options_.queue_depth;
   options.timeout_ns = options_.timeout_ns;
-  options.bounce_bytes = bounce ? static_cast<u32>(options_.line_bytes) : 0;
-  options.rings_on_host = cuda;
   options.poll_in_place = !cuda;
   std::vector<line_cache_view::queue_pair> table;
+  bool straight = false;  // some controller writes to frames
   for (controller* owner : controllers_) {
+    const bool far = cuda && !owner->limits().reaches_local;
+    const bool bounce = far || options_.bounce;
+    straight |= !bounce;
+    options.rings = far ? memory_kind::shared : memory_kind::local;
+    options.rings_on_host = far;
+    options.bounce_bytes = bounce ? static_cast<u32>(options_.line_bytes) : 0;
     if (!bounce) owner->add_buffer(frames_.data(), frames_.bytes());
     for (u32 q = 0; q < options_.queues; ++q) {
       queues_.push_back(std::make_unique<queue_pair<fill_sink>>(on_.memory(), *owner, static_cast<u16>(q + 1), options));
@@ -208,12 +212,14 @@ void line_cache::add_queues(std::vector<dataset_spec> const& datasets) {
   view_.queues_count = static_cast<u32>(table.size());
 
   // Frames of more than two pages need a list each; without bounce buffers commands point at frames.
-  if (!bounce && options_.line_bytes > 2 * nvme::page_bytes) {
+  if (straight && options_.line_bytes > 2 * nvme::page_bytes) {
     const u64 words = prp_list_stride / sizeof(u64);
     lists_ = {on_.memory(), memory_kind::local, view_.frames * words};
+    std::vector<u64> lists(lists_.size());
     for (u64 f = 0; f < view_.frames; ++f) {
-      nvme::write_prp_list(lists_.data() + f * words, view_.frames_base + f * options_.line_bytes, options_.line_bytes);
+      nvme::write_prp_list(lists.data() + f * words, view_.frames_base + f * options_.line_bytes, options_.line_bytes);
     }
+    lists_.write(lists);
     view_.prp_lists = reinterpret_cast<u64>(lists_.data());
   }
 

@@ -180,7 +180,11 @@ void model_drive::poll(u16 queue) {
   serve_queue(lone_thread{}, s.server.view, s.server.queues.data()[slot - 1], clock);
 }
 
-controller_limits model_drive::limits() const { return state_->limits; }
+controller_limits model_drive::limits() const {
+  controller_limits limits = state_->limits;
+  limits.reaches_local = true;
+  return limits;
+}
 
 // While a kernel runs, copies from its memory would do, but they are calls to CUDA: what it told last stands.
 served_counts model_drive::state::told() {

@@ -14,8 +14,8 @@ from machine_code import Function, functions_of, missing_for_cuda, nvcc
 MISSING = missing_for_cuda()
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 
-# `direct`: R1, R2, R4; a load and the invalidation of L1 behind it are an acquire. `set_associative`: four loads see the set, and
-# the entry that they find is R1.
+# `direct`: R1, R2, R4; a load and the invalidation of L1 behind it are an acquire. `set_associative`:
+# four loads see the set, and the entry that they find is R1.
 VALIDATED = ["strong load", "invalidate", "strong load", "invalidate", "strong load"]
 VALIDATED_IN_A_SET = ["strong load"] * 4 + VALIDATED
 # From a line reference, which has the entry already.

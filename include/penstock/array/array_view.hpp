@@ -65,16 +65,22 @@ class array_view {
   template <thread_group G, class Use>
   PENSTOCK_FN void read_span(G const& g, u64 first, u64 elements, Use const& use) const {
     static_assert(sizeof(T) == piece_bytes<T>, "an element must lie on one line");
-    // What lies before the first whole piece and behind the last, element by element.
     const u64 origin = is_resident() ? reinterpret_cast<u64>(resident_) : origin_;
-    const u64 last = first + elements;
-    u64 whole = first + (0 - (origin + first * sizeof(T))) % 16 / sizeof(T);
-    if (whole > last) whole = last;
-    const u64 rest = last - (origin + last * sizeof(T)) % 16 / sizeof(T);
-    const u64 behind = rest > whole ? rest : whole;
-    for (u64 i = first + index_in(g); i < whole; i += penstock::size(g)) use(i, read(i));
-    for (u64 i = behind + index_in(g); i < last; i += penstock::size(g)) use(i, read(i));
-    if (whole >= behind) return;
+    u64 begin = origin + first * sizeof(T), end = begin + elements * sizeof(T);
+    u64 whole = first;  // element at `begin`
+    if (((static_cast<u32>(begin) | static_cast<u32>(end)) & 15) != 0) {
+      // What lies before the first whole piece and behind the last, element by element.
+      const u64 ceiling = (begin + 15) & ~15ull;
+      const u64 inner = ceiling < end ? ceiling : end;
+      const u64 floor = end & ~15ull;
+      const u64 outer = floor > inner ? floor : inner;
+      for (u64 at = begin + index_in(g) * sizeof(T); at < inner; at += penstock::size(g) * sizeof(T)) use_at(at, origin, use);
+      for (u64 at = outer + index_in(g) * sizeof(T); at < end; at += penstock::size(g) * sizeof(T)) use_at(at, origin, use);
+      whole = (inner - origin) / sizeof(T);
+      begin = inner;
+      end = outer;
+    }
+    if (begin == end) return;
     constexpr u32 per_piece = sizeof(piece16) / sizeof(T);
     const auto use_piece = [&](u64 number, piece16 piece) {
       struct elements_of {
@@ -84,7 +90,6 @@ class array_view {
       PENSTOCK_UNROLL
       for (u32 k = 0; k < per_piece; ++k) use(whole + number * per_piece + k, all.of[k]);
     };
-    const u64 begin = origin + whole * sizeof(T), end = origin + behind * sizeof(T);
     if (is_resident()) {
       read_resident_pieces(g, begin, end, use_piece);
     } else {
@@ -107,6 +112,12 @@ class array_view {
   }
 
  private:
+  template <class Use>
+  PENSTOCK_FN void use_at(u64 address, u64 origin, Use const& use) const {
+    const u64 i = (address - origin) / sizeof(T);
+    use(i, read(i));
+  }
+
   // An element of several pieces may straddle two lines and is no atom to writers: each piece is read by itself.
   PENSTOCK_FN T read_in_pieces(u64 i) const {
     using piece = piece_of<piece_bytes<T>>;
@@ -139,7 +150,7 @@ class array_ref {
   array_ref(array_ref const&) = delete;
   array_ref& operator=(array_ref const&) = delete;
   PENSTOCK_FN ~array_ref() {
-    if (!view_.is_resident()) tally_.add_to(view_.reader().counters());
+    if (!view_.is_resident()) tally_.add_to(view_.reader().counters(), sizeof(T));
   }
 
   /// As array_view's.
@@ -171,7 +182,7 @@ class array_ref {
     line_reader const& reader = view_.reader();
     const u64 address = view_.address_of(i);
     const u64 line = value(reader.line_of(address));
-    tally_.bytes_asked += sizeof(T);
+    ++tally_.reads;
     if (line == line_ && reader.try_read(at_, reader.within(address), read)) return true;
     // The reference moves.
     line_ = none;

@@ -64,7 +64,7 @@ PENSTOCK_FN u32 read_on_one_line(G const& g, line_reader const& reader, u64 begi
   const u32 lane = index_in(g);
   const u32 batch = pieces_in_flight * width;
   if (pieces < batch) return 0;
-  hit_line at;
+  hit_line at{};
   const bool there = reader.find(begin, at);
   if (any(g.ballot(!there))) return 0;
   auto const* const from = reinterpret_cast<piece16 const*>(at.frame + reader.within(begin)) + lane;

@@ -38,14 +38,14 @@ struct counter_set_view {
   }
 };
 
-/// What one thread accessed, in registers until `add_to`.
+/// What one thread accessed, in two registers until `add_to`.
 struct access_tally {
-  u64 hits = 0;
-  u64 bytes_asked = 0;
+  u32 hits = 0;
+  u32 reads = 0;
 
-  PENSTOCK_FN void add_to(counter_set_view const& counters) const {
+  PENSTOCK_FN void add_to(counter_set_view const& counters, u64 bytes_of_one) const {
     if (hits != 0) counters.add(counter::hits, hits);
-    if (bytes_asked != 0) counters.add(counter::bytes_asked, bytes_asked);
+    if (reads != 0) counters.add(counter::bytes_asked, reads * bytes_of_one);
   }
 };
 

@@ -109,14 +109,15 @@ PENSTOCK_FN inline void store_shared(u64 address, piece16 value) {
 }
 
 /// Copies a bounce buffer (shared with a controller) into a frame. Collective in effect: member `index` of `width` copies its
-/// share of 16-byte pieces, eight loads in flight. REQUIRES: bytes a multiple of 16, both addresses aligned to 16.
+/// share of 16-byte pieces, four loads in flight: more would not fit the registers of a cold function. REQUIRES: bytes a
+/// multiple of 16, both addresses aligned to 16.
 PENSTOCK_FN inline void copy_bounce_to_frame(u64 frame, u64 bounce, u32 bytes, u32 index, u32 width) {
   const u32 pieces = bytes / 16;
 #if PENSTOCK_ON_DEVICE
-  for (u32 first = index; first < pieces; first += 8 * width) {
-    piece16 held[8];
+  for (u32 first = index; first < pieces; first += 4 * width) {
+    piece16 held[4];
 #pragma unroll
-    for (u32 k = 0; k < 8; ++k) {
+    for (u32 k = 0; k < 4; ++k) {
       const u32 i = first + k * width;
       if (i < pieces) {
         asm volatile("ld.relaxed.sys.v2.b64 {%0, %1}, [%2];"
@@ -126,7 +127,7 @@ PENSTOCK_FN inline void copy_bounce_to_frame(u64 frame, u64 bounce, u32 bytes, u
       }
     }
 #pragma unroll
-    for (u32 k = 0; k < 8; ++k) {
+    for (u32 k = 0; k < 4; ++k) {
       const u32 i = first + k * width;
       if (i < pieces) {
         asm volatile("st.relaxed.gpu.v2.b64 [%0], {%1, %2};" ::"l"(frame + 16ull * i), "l"(held[k].low), "l"(held[k].high)

@@ -24,9 +24,10 @@ struct queue_rings {
 };
 
 struct controller_limits {
-  u32 queues = 0;          ///< most I/O queue pairs
-  u32 queue_entries = 0;   ///< most entries of one ring
-  u64 transfer_bytes = 0;  ///< most bytes of one command
+  u32 queues = 0;              ///< most I/O queue pairs
+  u32 queue_entries = 0;       ///< most entries of one ring
+  u64 transfer_bytes = 0;      ///< most bytes of one command
+  bool reaches_local = false;  ///< rings and data may lie in the executor's local memory (HBM)
 };
 
 /// Thread-safe, except that attach and detach of one queue and its poll must not overlap.

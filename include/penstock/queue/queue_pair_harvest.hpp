@@ -79,9 +79,11 @@ PENSTOCK_FN void queue_pair_view<Sink>::complete(u32 outcome) const {
   const u32 identifier = nvme::command_id(outcome);
   const u32 slot = identifier % depth;
   const u32 generation = identifier / depth;
+  // Before the word's acquire, so that the three are on their way together: what was rung was so before this completion.
+  const u32 current = generations[slot];
+  const u64 rung = device_ref<u64>(state->rung).load(relaxed);
   u64 word = load_word(slot);
-  const bool in_flight = phase_of(word) == slot_phase::published && generation == generations[slot] &&
-                         word / 4 < device_ref<u64>(state->rung).load(relaxed);
+  const bool in_flight = phase_of(word) == slot_phase::published && generation == current && word / 4 < rung;
   // 27: of two completions with one identifier in a batch one wins; the other is a stray.
   if (!in_flight || !device_ref<u64>(words[slot]).compare_exchange_strong(word, word + 2, acquire, relaxed)) {
     stray(slot, generation);

@@ -89,8 +89,8 @@ PENSTOCK_FN bool queue_pair_view<Sink>::try_ring(G const& g) const {
   const u32 at = index_in(g);
   for (u32 round = 0; round <= depth / width + 1; ++round) {
     const u64 mine = position + at;
-    const bool ready = load_word(slot_of(mine)) == make_word(mine, slot_phase::published) &&
-                       (mine < in_flight_limit || done(mine - in_flight_limit));
+    const bool free = mine < in_flight_limit || done(mine - in_flight_limit);
+    const bool ready = load_word(slot_of(mine)) == make_word(mine, slot_phase::published) && free;
     const u32 advanced = leading(g.members(), g.ballot(ready));
     // Its time runs from here: what it waited for behind the guard is no fault of its own.
     if (at < advanced) device_ref<u64>(contexts[slot_of(mine)].deadline_ns).store(now_ns() + timeout_ns, relaxed);

@@ -41,8 +41,10 @@ PENSTOCK_COLD status wait_for(G const& g, queue_pair_view<result_sink> const& qu
       const bool late = contains(waiting, g.rank());
       return late ? make_status(failure::deadline) : unpack_status(mine ? *to.result & ~result_sink::arrived : 0);
     }
-    const u64 slot = mine && to.slot != nullptr ? device_ref<u32>(*to.slot).load(relaxed) : 0;
-    queue.drain(g, static_cast<u32>(g.shfl(slot, lowest(waiting))));
+    if (queue.bounces != nullptr) {
+      const u64 slot = mine && to.slot != nullptr ? device_ref<u32>(*to.slot).load(relaxed) : 0;
+      queue.drain(g, static_cast<u32>(g.shfl(slot, lowest(waiting))));
+    }
     queue.progress(g);
     last_look = !in_time;
     if (in_time) in_time = from_leader(g, wait.pause()) != 0;
