@@ -44,8 +44,10 @@ struct run_commands {
     u64 bad = 0;
     for (u64 item = range.first; item < range.last; item += range.step) {
       const u64 number = item * width + lane;
-      const u32 drive = static_cast<u32>(item % io.drives);
-      const u64 block = permute(number / io.drives + io.first, io.blocks);
+      // Drives in turn, shifted from round to round: else a group would ask one drive only, and each drive's queues would be
+      // those of the few groups that do.
+      const u32 drive = static_cast<u32>((item + item / io.drives) % io.drives);
+      const u64 block = permute(item / io.drives * width + lane + io.first, io.blocks);
       const bool writes = io.write_percent != 0 && item * 37 % 100 < io.write_percent;
       const bool want = number < io.commands;
       if (writes) fill(g, drive, block, data);

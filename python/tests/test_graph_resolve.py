@@ -401,8 +401,9 @@ def test_an_exception_of_the_callback_stops_the_work_and_leaves_nothing(tmp_path
 
 def test_ctrl_c_stops_the_work_and_leaves_nothing(tmp_path: Path) -> None:
     program = textwrap.dedent("""
-        import sys
+        import signal, sys
         from penstock.graph import resolve
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored below a shell's background job
         def progress(done, total):
             if done: print("going", flush=True)
         try:

@@ -102,9 +102,7 @@ class bare_cache {
   bool holds_word(u64 line, u64 k) const { return holds_word(line, view_.directory.find(line_id{line}), k); }
 
   /// Reads as array_view does. REQUIRES: Policy is clock_policy.
-  line_reader reader() const {
-    return line_reader::over(view_, &view_, 0, 0);
-  }
+  line_reader reader() const { return line_reader::over(view_, &view_, 0, 0); }
 
  private:
   stamped_media media_;
