@@ -53,6 +53,13 @@ PENSTOCK_FN inline void publish_word(u32& word, u32 value, [[maybe_unused]] bool
   system_ref<u32>(word).store(value, release);
 }
 
+/// Makes a word that several threads lower at once no larger than `to`.
+PENSTOCK_FN inline void lower_to(u64& word, u64 to) {
+  device_ref<u64> ref(word);
+  u64 seen = ref.load(relaxed);
+  while (seen > to && !ref.compare_exchange_weak(seen, to, relaxed, relaxed)) {}
+}
+
 /// Stands between the claim of a frame and its first new byte (PROTOCOLS.md §2, "order before the first byte of a fill").
 ///
 /// A validated read that saw a new byte must find the claim when it looks at the entry again: on a GPU this fence and the one

@@ -6,7 +6,7 @@
 
 namespace penstock {
 
-/// How often deadlines are looked at.
+/// How often deadlines are looked at, at most.
 inline constexpr u64 expiry_period_ns = one_millisecond_ns;
 
 template <completion_sink Sink>
@@ -142,14 +142,22 @@ PENSTOCK_FN bool queue_pair_view<Sink>::stands_still() const {
 }
 
 /// Looks at the deadlines of all that is published. Under the harvest lock, so that a completion and its time-out can't both
-/// win.
+/// win. A look costs a way through all slots, so it says when the next is due: no earlier than the first deadline that it saw,
+/// and what is published later has a whole timeout before it.
 template <completion_sink Sink>
 template <thread_group G>
 PENSTOCK_FN u64 queue_pair_view<Sink>::expire(G const& g, u64 head) const {
   const u64 now = from_leader(g, now_ns());
   bool found = false;
-  for (u32 slot = index_in(g); slot < depth; slot += size(g)) found |= overdue(slot, now);
-  if (any(g.ballot(found))) {
+  u64 earliest = now + timeout_ns;
+  for (u32 slot = index_in(g); slot < depth; slot += size(g)) {
+    if (phase_of(load_word(slot)) != slot_phase::published) continue;
+    const u64 deadline = device_ref<u64>(contexts[slot].deadline_ns).load(relaxed);
+    found |= deadline <= now;
+    if (deadline < earliest) earliest = deadline;
+  }
+  const bool any_overdue = any(g.ballot(found));
+  if (any_overdue) {
     // Look once more: this group may have slept over a completion (W7).
     if (is_leader(g)) call_on_host(poll, poll_target, id);
     head = harvest_batches(g, head);
@@ -171,7 +179,10 @@ PENSTOCK_FN u64 queue_pair_view<Sink>::expire(G const& g, u64 head) const {
     g.sync();
     if (stuck && is_leader(g) && stands_still()) give_up();
   }
-  if (is_leader(g)) device_ref<u64>(state->next_expiry_ns).store(now_ns() + expiry_period_ns, relaxed);
+  const u64 soonest = now_ns() + expiry_period_ns;
+  if (is_leader(g)) device_ref<u64>(state->next_expiry_ns).store(any_overdue ? soonest : now + timeout_ns, relaxed);
+  g.sync();
+  if (!any_overdue) lower_to(state->next_expiry_ns, earliest < soonest ? soonest : earliest);
   return head;
 }
 
