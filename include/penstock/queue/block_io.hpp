@@ -59,9 +59,9 @@ PENSTOCK_FN inline u32 queue_of(block_device_view const& device, block_request c
 template <thread_group G>
 PENSTOCK_COLD void submit_blocks(G g, block_device_view const& device, nvme::opcode op, bool want, block_request& mine,
                                  lba start, u32 count, u64 address) {
-  mine.refused = want ? pack(block_io::check(device, start, count)) : 0;
-  const bool goes = want && mine.refused == 0;
-  if (want) mine.result = 0;
+  // The request of a lane that wants nothing may have a command in flight: it is left alone.
+  const status wrong = block_io::check(device, start, count);
+  const bool goes = want && wrong.ok();
   transfer t;
   t.bytes = count << device.block_shift;
   if (goes) {
@@ -74,7 +74,11 @@ PENSTOCK_COLD void submit_blocks(G g, block_device_view const& device, nvme::opc
     }
   }
   const u32 queue = static_cast<u32>(from_leader(g, block_io::queue_of(device, mine)));
-  mine.queue = queue;
+  if (want) {
+    mine.result = 0;
+    mine.queue = queue;
+    mine.refused = pack(wrong);
+  }
   const status sent = device.queues[queue].submit(g, goes, t, {&mine.result, &mine.slot});
   if (goes && !sent.ok()) mine.refused = pack(sent);
 }
