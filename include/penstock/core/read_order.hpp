@@ -24,17 +24,12 @@ PENSTOCK_FN u64 load_entry(u64& entry) {
   }
 }
 
-/// How a scan by relaxed loads becomes an acquire on a GPU: false, the entry that it found is loaded once more; true, a fence
-/// follows the scan, which costs no second way to L2 but waits for all loads of the thread.
-inline constexpr bool fence_after_scan = false;
-
 /// R1 of an entry that a scan has found; `seen` is the word that it saw. In the cheaper orders that is R1: the frame's address
 /// follows from it. On a CPU the scan's loads were acquires.
 template <read_order Order>
 PENSTOCK_FN u64 load_scanned_entry([[maybe_unused]] u64& entry, u64 seen) {
 #if PENSTOCK_ON_DEVICE
-  if constexpr (Order == read_order::sound && !fence_after_scan) return load_piece_acquire(&entry);
-  if constexpr (Order == read_order::sound && fence_after_scan) order_read_before_recheck();
+  if constexpr (Order == read_order::sound) return load_piece_acquire(&entry);
 #endif
   return seen;
 }
