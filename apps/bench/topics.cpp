@@ -166,7 +166,8 @@ std::vector<topic> const& topics() {
 std::vector<measurement> run_topic(std::string const& name, option_texts const& given, progress_fn const& progress) {
   std::string known;
   for (auto const& t : topics()) {
-    known += (known.empty() ? "" : ", ") + t.name;
+    if (!known.empty()) known += ", ";
+    known += t.name;
     if (t.name != name) continue;
     for (auto const& [key, value] : given) {
       if (!t.options.contains(key)) refuse(name, "it has no option " + key + ": see penstock bench " + name + " --help");

@@ -6,6 +6,7 @@
 #include "penstock/host/error.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace penstock {
 
@@ -39,7 +40,8 @@ void check_options(model_drive_options const& options) {
 command_cost cost_of(double iops_512, double iops_4k) {
   const double small = iops_512 > 0 ? iops_512 : iops_4k, page = iops_4k > 0 ? iops_4k : iops_512;
   if (small == 0) return {};
-  return {static_cast<u64>(1e9 * ticks_per_ns / small + 0.5), static_cast<u64>(1e9 * ticks_per_ns / page + 0.5)};
+  return {static_cast<u64>(std::llround(1e9 * ticks_per_ns / small)),
+          static_cast<u64>(std::llround(1e9 * ticks_per_ns / page))};
 }
 
 bool has_faults(fault_plan const& plan) {
