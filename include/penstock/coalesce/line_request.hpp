@@ -5,9 +5,7 @@
 // as its peers have read; a `pin` of several lines is all or nothing. W5: every round of waiting moves the queues.
 #pragma once
 
-#include "penstock/cache/line_cache_view.hpp"
-#include "penstock/core/backoff.hpp"
-#include "penstock/group/thread_group.hpp"
+#include "penstock/coalesce/fill_watch.hpp"
 
 namespace penstock {
 
@@ -78,6 +76,7 @@ class line_request {
   enum class phase : u32 { looking, filling, pinned, failed, over };
   static constexpr u64 nothing = ~0ull;
   static constexpr u64 report_failed = 1ull << 63;
+  static constexpr u32 rounds_for_others = 8, rounds_for_joined = 4;
 
   // One round: who looks looks again, all that was claimed is submitted before anyone waits, fills are looked at.
   PENSTOCK_FN void advance() {
@@ -103,7 +102,7 @@ class line_request {
         break;
       case claimed:
         data_.counters.add(counter::misses, 1);
-        looked_ = true;
+        claimed_ = looked_ = true;
         phase_ = phase::filling;
         return true;
       case no_frame:
@@ -123,6 +122,8 @@ class line_request {
     const status outcome = submit_fills(g_, cache_, data_, claimed, fill);
     if (claimed && !outcome.ok()) cache_.fail_claim(entry_, outcome, nullptr);
   }
+
+  PENSTOCK_FN bool is_over() const { return entry::state(device_ref<u64>(*entry_).load(relaxed)) != line_state::filling; }
 
   PENSTOCK_FN void check_fill() {
     const u64 e = device_ref<u64>(*entry_).load(acquire);
@@ -157,10 +158,19 @@ class line_request {
     return phase_ == phase::failed ? report_failed | pack(error_) : 0;
   }
 
-  // Moves the queues, then sleeps. At the deadline everyone looks once more (the caller's next round) and then gives up (W7).
+  // Moves the queues and sleeps, until there is news of a fill or something to try again. At the deadline everyone looks once
+  // more (the caller's next round) and then gives up (W7).
+  //
+  // Most of the time of a kernel that misses is spent here, so the round is short, and its loads are relaxed: an acquire would
+  // empty the L1 cache for the whole SM.
   PENSTOCK_FN void wait() {
-    help();
-    const bool in_time = from_leader(g_, wait_.pause()) != 0;
+    const bool tries_again = any(g_.ballot(phase_ == phase::looking));
+    bool in_time = true, news = false;
+    while (in_time && !news) {
+      help();
+      news = tries_again || any(g_.ballot(phase_ == phase::filling && is_over()));
+      if (!news || tries_again) in_time = from_leader(g_, wait_.pause()) != 0;
+    }
     if (in_time) return;
     if (last_look_) {
       if (phase_ == phase::filling) check_fill();
@@ -178,26 +188,24 @@ class line_request {
                                             : make_status(failure::no_frame);
   }
 
-  // Alternately the queue that has the command of a line this group waits for (E12: it may be anybody's), and one after another
-  // of all queues, whose fills hold frames.
+  // Who waits for a line moves the queue that has its command (E12: it may be anybody's), and now and then another one, whose
+  // fills hold frames; who waits for a frame, one after another of all. Who has joined somebody else's fill leaves its queue to
+  // those, most of the time: many warps that look at one ring keep its owners from it.
   PENSTOCK_FN void help() {
     const auto waiting = g_.ballot(phase_ == phase::filling);
-    ++round_;
-    if (any(waiting) && ((round_ & 1u) != 0 || last_look_)) {
-      u64 command = 0;
-      if (phase_ == phase::filling) {
-        command = cache_.record_of(entry_, device_ref<u64>(*entry_).load(relaxed)).load_command();
-      }
-      command = g_.shfl(command, lowest(waiting));
-      auto const& queue = cache_.queues[command >> 16];
-      const u32 slot = static_cast<u32>(command & 0xffffu);
-      if (queue.drain(g_, slot)) return;
-      queue.progress(g_);
-      queue.drain(g_, slot);  // it may have landed just now, and there may be no other round (W7)
+    const auto own = g_.ballot(phase_ == phase::filling && claimed_);
+    const u32 round = round_++;
+    const bool elsewhere = round % rounds_for_others == rounds_for_others - 1 && !last_look_;
+    if (!any(waiting) || elsewhere) {
+      const u64 next = from_leader(g_, executor_ordinal() + round / (any(waiting) ? rounds_for_others : 1));
+      cache_.queues[next % cache_.queues_count].progress(g_);
       return;
     }
-    const u64 next = from_leader(g_, executor_ordinal() + round_ / 2);
-    cache_.queues[next % cache_.queues_count].progress(g_);
+    if (!any(own) && round % rounds_for_joined != rounds_for_joined - 1 && !last_look_) return;
+    u64 command = 0;
+    if (phase_ == phase::filling) command = cache_.record_of(entry_, device_ref<u64>(*entry_).load(relaxed)).load_command();
+    command = g_.shfl(command, lowest(any(own) ? own : waiting));
+    help_command(g_, cache_, command);
   }
 
   using mask = decltype(std::declval<G const&>().members());
@@ -215,7 +223,8 @@ class line_request {
   u32 round_ = 0;
   bool todo_;
   bool leads_ = false;
-  bool looked_ = false;  ///< has found, missed or joined it already: what it finds later is no hit
+  bool claimed_ = false;  ///< the fill that it waits for is its own
+  bool looked_ = false;   ///< has found, missed or joined it already: what it finds later is no hit
   bool short_of_frames_ = false;
   bool pins_exhausted_ = false;
   bool last_look_ = false;
@@ -243,7 +252,7 @@ PENSTOCK_FN status submit_fills(G const& g, Cache const& cache, dataset_view con
 
 /// Calls use(frame address) once in each lane that wants a line, under a pin, and tells how that went. Collective.
 template <thread_group G, class Cache, class Use>
-PENSTOCK_COLD status read_line(G const& g, Cache const& cache, u32 dataset, bool want, line_id line, Use const& use) {
+PENSTOCK_COLD status read_line(G g, Cache const& cache, u32 dataset, bool want, line_id line, Use const& use) {
   return line_request<G, Cache>(g, cache, dataset, want, line).read(use);
 }
 
