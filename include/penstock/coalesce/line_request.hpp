@@ -247,11 +247,17 @@ PENSTOCK_COLD status read_line(G const& g, Cache const& cache, u32 dataset, bool
   return line_request<G, Cache>(g, cache, dataset, want, line).read(use);
 }
 
+/// Why a line is brought in ahead of its use.
+enum class fill_purpose : u32 {
+  guess,  ///< a prefetch: of no more worth than a line that nobody has used
+  asked,  ///< somebody comes back for it: it counts as used, so that it is still there
+};
+
 /// Asks for lines ahead of their use. Never waits for a frame and holds no pin; a line that is there, on its way or without a
-/// free frame is left alone, and so is everything beyond the limit of prefetches in flight.
+/// free frame is left alone, and so is everything beyond the limit of what may be in flight ahead of need.
 /// Collective: one line per lane that wants one.
 template <thread_group G, class Cache>
-PENSTOCK_COLD void prefetch_line(G g, Cache const& cache, u32 dataset, bool want, line_id line) {
+PENSTOCK_COLD void prefetch_line(G g, Cache const& cache, u32 dataset, bool want, line_id line, fill_purpose purpose) {
   dataset_view const& data = cache.datasets[dataset];
   const auto peers = g.match_any(want ? value(line) : ~0ull);
   u32& in_flight = cache.prefetches_in_flight[executor_ordinal() & (cache.prefetch_shards - 1)];
@@ -265,7 +271,10 @@ PENSTOCK_COLD void prefetch_line(G g, Cache const& cache, u32 dataset, bool want
   }
   if (!any(g.ballot(claimed))) return;
   typename Cache::fill fill{};
-  if (claimed) fill = cache.make_fill(data, line, entry, &in_flight);
+  if (claimed) {
+    if (purpose == fill_purpose::asked) device_ref<u64>(*entry).fetch_or(entry::referenced_bit, relaxed);
+    fill = cache.make_fill(data, line, entry, &in_flight);
+  }
   const status outcome = submit_fills(g, cache, data, claimed, fill);
   if (claimed) data.counters.add(counter::prefetches, 1);
   if (claimed && !outcome.ok()) cache.fail_claim(entry, outcome, &in_flight);
