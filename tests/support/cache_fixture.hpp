@@ -77,7 +77,7 @@ class cache_fixture {
       if (at.state() == line_state::empty) continue;
       ++found;
       ++owners[directory.frame_of(at.entry, at.word)];
-      PENSTOCK_CHECK_EQ(report, l, cache_->view().record_of(at.entry, at.word).load_line());
+      PENSTOCK_CHECK_EQ(report, l, frame_record::line_of(cache_->view().record_of(at.entry, at.word).load_owner()));
     }
     for (u32 n : owners) PENSTOCK_CHECK(report, n <= 1);
     const u64 words = cache_->directory_bytes() / sizeof(u64);

@@ -44,6 +44,8 @@ struct basic_line_cache_view {
   u32 queues_count = 0;
   u32 prefetch_shards = 0;  ///< a power of two
   u32 prefetch_limit = 0;   ///< in flight per shard
+  u32 spare_normal = 0;     ///< lines that a search for one that is streamed passes by; 0 while nothing is streamed
+  u32 spare_kept = 0;       ///< those, and kept lines that it then passes by; 0 while nothing is advised
   bool validates = false;   ///< versions are long enough for reads without a pin on this executor
 
   PENSTOCK_FN u64 line_bytes() const { return 1ull << line_shift; }
@@ -51,6 +53,12 @@ struct basic_line_cache_view {
     return frames_base + (directory.frame_of(entry, word) << line_shift);
   }
   PENSTOCK_FN frame_record& record_of(u64 const* entry, u64 word) const { return records[directory.frame_of(entry, word)]; }
+
+  /// How the dataset that has a frame is advised; a hint, as the record that says so.
+  PENSTOCK_FN advice advised(u64 owner) const {
+    return spare_kept == 0 || owner == frame_record::nobody ? advice::normal
+                                                            : datasets[frame_record::dataset_of(owner)].advised;
+  }
 
   /// Takes a pin on a valid or filling line, or claims an empty or failed one; `entry` is then the one that holds pin or claim.
   /// `wide`: the caller is a whole warp's leader.

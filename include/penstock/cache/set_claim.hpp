@@ -16,16 +16,20 @@ namespace penstock {
 /// How a set would give a frame away: its ways in the order in which they are taken.
 struct victim_order {
   u32 hand;
+  u32 ways = set_ways;            ///< that may be taken: those before this one
+  u32 advised = all_ways_normal;  ///< of the lines that the ways have: two bits each
 
-  static constexpr u32 unreferenced = 8, referenced = 16, never = 24;
+  static constexpr u32 all_ways_normal = 0x1555 * static_cast<u32>(advice::normal);
+  static constexpr u32 turn = 8;  ///< ranks of one kind of line: more than a set has ways
+  static constexpr u32 never = 7 * turn;
 
-  /// The least of a set is taken: an empty one, else the first from the hand on that nobody has used since the hand went by,
-  /// else the first that can be had. All who have seen the same agree, so a herd on one line claims one way, not seven.
+  /// The least of a set is taken: an empty one, else a streamed one, else the first from the hand on that nobody has used since
+  /// the hand went by, else the first that can be had; then those that are kept, likewise. All who have seen the same agree,
+  /// so a herd on one line claims one way, not seven.
   PENSTOCK_FN u32 rank(u32 way, u64 e) const {
-    const u32 from_hand = way >= hand ? way - hand : way + set_ways - hand;
-    if (!entry::at_rest(e) || entry::state(e) == line_state::filling) return never;
-    if (entry::state(e) == line_state::empty) return from_hand;
-    return from_hand + ((e & entry::referenced_bit) == 0 ? unreferenced : referenced);
+    if (way >= ways || !entry::at_rest(e) || entry::state(e) == line_state::filling) return never;
+    if (entry::state(e) == line_state::empty) return from_hand(way);
+    return from_hand(way) + turn * (1 + 2 * static_cast<u32>(advice_of(way)) + (has_turn_left(way, e) ? 1 : 0));
   }
 
   /// The way to take and its word; `no_way` when all are pinned, in flight or to be written.
@@ -44,20 +48,37 @@ struct victim_order {
     return found;
   }
 
-  /// The hand went by all that are referenced and come before the victim: their second turn is over.
+  /// The hand went by all that are referenced and come before the victim: their second turn is over. It does not stop at what
+  /// is kept while something else can be had, and is not needed to find what is streamed.
   PENSTOCK_FN void take_turns(u64* set, set_snapshot const& seen, u32 way, u64 e) const {
-    if (entry::state(e) == line_state::empty) return;
-    const bool all = (e & entry::referenced_bit) != 0;
-    const u32 last = rank(way, e) % unreferenced;
+    if (entry::state(e) == line_state::empty || advice_of(way) == advice::stream) return;
+    const bool all = has_turn_left(way, e);
     PENSTOCK_UNROLL
     for (u32 w = 0; w < set_ways; ++w) {
-      const bool passed = w != way && (all || rank(w, seen.way[w]) % unreferenced < last);
+      const bool passed = w != way && w < ways && advice_of(w) <= advice_of(way) && (all || from_hand(w) < from_hand(way));
       if (passed && (seen.way[w] & entry::referenced_bit) != 0) {
         device_ref<u64>(set[1 + w]).fetch_and(~entry::referenced_bit, relaxed);
       }
     }
   }
+
+ private:
+  PENSTOCK_FN u32 from_hand(u32 way) const { return way >= hand ? way - hand : way + set_ways - hand; }
+  PENSTOCK_FN advice advice_of(u32 way) const { return static_cast<advice>(advised >> 2 * way & 3u); }
+  PENSTOCK_FN bool has_turn_left(u32 way, u64 e) const {
+    return (e & entry::referenced_bit) != 0 && advice_of(way) != advice::stream;
+  }
 };
+
+/// How the lines that a set's frames have are advised, two bits each.
+template <class Cache>
+PENSTOCK_FN u32 advice_in_set(Cache const& cache, u64 const* set) {
+  if (cache.spare_kept == 0) return victim_order::all_ways_normal;
+  frame_record* const records = cache.records + cache.directory.frame_of(set + 1, 0);
+  u32 advised = 0;
+  for (u32 w = 0; w < set_ways; ++w) advised |= static_cast<u32>(cache.advised(records[w].load_owner())) << 2 * w;
+  return advised;
+}
 
 /// Claims a way for a line that is in none, with `pins` pins: `claimed`, `no_frame`, or `again`. `at` is then the claim, or
 /// what somebody else has claimed for the line meanwhile, or without an entry.
@@ -73,7 +94,7 @@ PENSTOCK_COLD access_step claim_in_set(Cache const& cache, dataset_view const& d
     const set_snapshot seen = set_snapshot::of(set);
     at = directory.find_in(set, seen, x);
     if (at.entry != nullptr) return access_step::again;
-    const victim_order order{set_header::hand(header)};
+    const victim_order order{set_header::hand(header), data.part, advice_in_set(cache, set)};
     u64 e = 0;
     const u32 way = order.victim(seen, e);
     if (way == no_way) return access_step::no_frame;
@@ -89,7 +110,7 @@ PENSTOCK_COLD access_step claim_in_set(Cache const& cache, dataset_view const& d
     }
     at = {&word, claim};
     order.take_turns(set, seen, way, e);
-    cache.records[directory.frame_of(&word, claim)].store_line(value(line));
+    cache.records[directory.frame_of(&word, claim)].store_owner(data.index, value(line));
     order_claim_before_bytes();
     return access_step::claimed;
   }

@@ -74,6 +74,15 @@ class line_cache {
   /// REQUIRES: no kernel runs.
   void check_faults();
 
+  /// How this dataset's lines give way to others, from now on; also those that are in frames already. A preference: where a
+  /// search meets 32 better lines (or a set has no others), it takes one of them. REQUIRES: no kernel runs.
+  void advise(u32 dataset, advice how);
+
+  /// At most this share of the frames, rounded down, for the lines of a dataset that come in from now on: it gets a fixed part
+  /// of the frames (of each set), which others use, too. Its share must hold what its readers pin at once. 1: all again. Throws
+  /// penstock::error (bad_input) for a share without a frame. REQUIRES: no kernel runs.
+  void limit_share(u32 dataset, double share);
+
   cache_stats stats(u32 dataset) const;
   std::vector<queue_counts> queues() const;
   /// Never `automatic`: what was chosen.
@@ -91,6 +100,7 @@ class line_cache {
   void add_queues(std::vector<dataset_spec> const& datasets);
   void place_datasets(std::vector<dataset_spec> const& datasets);
   void make_frames();
+  void write_views() const;
 
   executor& on_;
   cache_options options_;
