@@ -103,7 +103,11 @@ line_cache::line_cache(executor& on, std::vector<dataset_spec> const& datasets, 
   if (lines_ > 1ull << 40) refuse(std::to_string(lines_) + " lines: at most 2^40 can be numbered; make the lines larger");
   view_.line_shift = ceil_log2(options.line_bytes);
   choose_directory();
-  view_.validates = on.kind() == executor_kind::cuda || view_.directory.layout.version_bits() >= least_version_bits_cpu;
+  const bool long_versions =
+      on.kind() == executor_kind::cuda || view_.directory.layout.version_bits() >= least_version_bits_cpu;
+  view_.validates = long_versions && !options.without.validation && !options.without.cache;
+  view_.coalesces = !options.without.coalescing && !options.without.cache;
+  view_.looks_up = !options.without.cache;
   view_.patience_ns = 2 * options.timeout_ns;
   if (options_.queues == 0) options_.queues = on.kind() == executor_kind::cuda ? cuda_queues : on.units();
   make_directory();
@@ -125,6 +129,8 @@ line_cache::~line_cache() {
 void line_cache::choose_directory() {
   const u64 direct_bytes = lines_ * sizeof(u64);
   const bool numbered = lines_ >> 32 == 0;  // what a hit computes with
+  // Without a cache nothing is looked up, and frames need entries of their own.
+  if (options_.without.cache) options_.directory = directory_kind::set_associative;
   if (options_.directory == directory_kind::automatic) {
     const bool few = numbered && direct_bytes <= std::max(direct_always, view_.frames * options_.line_bytes / direct_share);
     options_.directory = few || view_.frames < set_ways ? directory_kind::direct : directory_kind::set_associative;
@@ -234,7 +240,7 @@ void line_cache::add_queues(std::vector<dataset_spec> const& datasets) {
   view_.prefetch_shards = prefetch_shards;
   const u64 users = std::min<u64>(prefetch_shards, on_.units());
   const u64 ring_share = table.size() * queues_.front()->view().in_flight_limit / 2 / users;
-  view_.prefetch_limit = static_cast<u32>(std::min<u64>(ring_share, view_.frames / 4 / users));
+  if (view_.looks_up) view_.prefetch_limit = static_cast<u32>(std::min<u64>(ring_share, view_.frames / 4 / users));
 }
 
 void line_cache::place_datasets(std::vector<dataset_spec> const& datasets) {

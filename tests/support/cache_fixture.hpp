@@ -18,6 +18,7 @@ struct cache_shape {
   bool bounce = false;
   u64 timeout_ns = 30 * one_second_ns;
   directory_kind directory = directory_kind::direct;
+  ablations without{};
 };
 
 inline constexpr directory_kind both_directories[] = {directory_kind::direct, directory_kind::set_associative};
@@ -42,6 +43,7 @@ class cache_fixture {
     options.bounce = shape.bounce;
     options.timeout_ns = shape.timeout_ns;
     options.directory = shape.directory;
+    options.without = shape.without;
     cache_ = std::make_unique<line_cache>(
         on, std::vector<dataset_spec>{{"media", shape.media_bytes, {volume_layout::single, {{&owner, namespace_id}}}}},
         options);

@@ -46,6 +46,8 @@ struct basic_line_cache_view {
   u32 prefetch_limit = 0;   ///< in flight per shard
   u32 spare_normal = 0;     ///< lines that a search for one that is streamed passes by; 0 while nothing is streamed
   u32 spare_kept = 0;       ///< those, and kept lines that it then passes by; 0 while nothing is advised
+  bool looks_up = true;     ///< false: without a cache, each access claims a frame of its own
+  bool coalesces = true;    ///< lanes that want the same line go through one of them
   bool validates = false;   ///< versions are long enough for reads without a pin on this executor
 
   PENSTOCK_FN u64 line_bytes() const { return 1ull << line_shift; }
@@ -63,7 +65,7 @@ struct basic_line_cache_view {
   /// Takes a pin on a valid or filling line, or claims an empty or failed one; `entry` is then the one that holds pin or claim.
   /// `wide`: the caller is a whole warp's leader.
   PENSTOCK_FN access_step look(dataset_view const& data, line_id line, bool wide, u64*& entry) const {
-    found_line at = directory.find(line);
+    found_line at = looks_up ? directory.find(line) : found_line{};
     access_step step = access_step::again;
     if (at.entry == nullptr) step = claim_in_set(*this, data, line, 1, at);
     entry = at.entry;

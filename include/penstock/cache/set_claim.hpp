@@ -87,12 +87,13 @@ PENSTOCK_COLD access_step claim_in_set(Cache const& cache, dataset_view const& d
   constexpr u32 attempts = 8;  // as many as a set has winners before all its ways are taken
   directory_view const& directory = cache.directory;
   const u64 x = directory.map.mix(value(line));
-  u64* const set = directory.set_of(x);
+  // Without a look-up any set will do.
+  u64* const set = cache.looks_up ? directory.set_of(x) : directory.entries + set_words * (cache.policy.candidate() / set_ways);
   for (u32 attempt = 0; attempt < attempts; ++attempt) {
     // Before the look at the ways: a commit that this look may have missed makes ours fail.
     u64 header = device_ref<u64>(set[0]).load(acquire);
     const set_snapshot seen = set_snapshot::of(set);
-    at = directory.find_in(set, seen, x);
+    at = cache.looks_up ? directory.find_in(set, seen, x) : found_line{};
     if (at.entry != nullptr) return access_step::again;
     const victim_order order{set_header::hand(header), data.part, advice_in_set(cache, set)};
     u64 e = 0;
@@ -102,7 +103,7 @@ PENSTOCK_COLD access_step claim_in_set(Cache const& cache, dataset_view const& d
     const u64 claim = directory.layout.claimed(e, pins, x & ((1ull << directory.layout.place_bits) - 1));
     u64 expected = e;
     if (!device_ref<u64>(word).compare_exchange_strong(expected, claim, acq_rel, relaxed)) continue;
-    if (entry::state(e) != line_state::empty) data.counters.add(counter::evictions, 1);
+    if (entry::state(e) != line_state::empty && cache.looks_up) data.counters.add(counter::evictions, 1);
     if (!device_ref<u64>(set[0]).compare_exchange_strong(header, set_header::committed(header, way), acq_rel, relaxed)) {
       // Those who joined meanwhile see an empty line and start over.
       device_ref<u64>(word).fetch_sub(1 + pins * entry::one_pin, release);

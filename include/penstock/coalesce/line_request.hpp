@@ -11,6 +11,12 @@
 
 namespace penstock {
 
+/// The lanes that want this lane's line, the lowest of which acts for all. Collective.
+template <thread_group G, class Cache>
+PENSTOCK_FN auto peers_of(G const& g, Cache const& cache, bool want, line_id line) {
+  return g.match_any(!cache.coalesces ? g.rank() : want ? value(line) : ~0ull);
+}
+
 /// One lane's part in a collective access. Lives for one call.
 template <thread_group G, class Cache>
 class line_request {
@@ -18,7 +24,7 @@ class line_request {
   /// Collective. Lanes that want nothing take part all the same.
   PENSTOCK_FN line_request(G const& g, Cache const& cache, u32 dataset, bool want, line_id line)
       : g_(g), cache_(cache), data_(cache.datasets[dataset]), line_(line), wait_(cache.patience_ns),
-        peers_(g.match_any(want ? value(line) : nothing)), todo_(want) {
+        peers_(peers_of(g, cache, want, line)), todo_(want) {
     leads_ = want && lowest(peers_) == g.rank();
     phase_ = leads_ ? phase::looking : phase::over;
   }
@@ -76,14 +82,13 @@ class line_request {
 
  private:
   enum class phase : u32 { looking, filling, pinned, failed, over };
-  static constexpr u64 nothing = ~0ull;
   static constexpr u64 report_failed = 1ull << 63;
 
   // One round: who looks looks again, all that was claimed is submitted before anyone waits, fills are looked at.
   PENSTOCK_FN void advance() {
     bool claimed = false;
     short_of_frames_ = false;
-    if (phase_ == phase::looking) claimed = take(cache_.look(data_, line_, size(g_) >= 32, entry_));
+    if (phase_ == phase::looking) claimed = take(cache_.look(data_, line_, size(g_) >= 32 && cache_.coalesces, entry_));
     submit(claimed);
     if (phase_ == phase::filling) check_fill();
   }
@@ -259,7 +264,7 @@ enum class fill_purpose : u32 {
 template <thread_group G, class Cache>
 PENSTOCK_COLD void prefetch_line(G g, Cache const& cache, u32 dataset, bool want, line_id line, fill_purpose purpose) {
   dataset_view const& data = cache.datasets[dataset];
-  const auto peers = g.match_any(want ? value(line) : ~0ull);
+  const auto peers = peers_of(g, cache, want, line);
   u32& in_flight = cache.prefetches_in_flight[executor_ordinal() & (cache.prefetch_shards - 1)];
   bool claimed = false;
   u64* entry = nullptr;

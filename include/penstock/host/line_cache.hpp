@@ -19,6 +19,14 @@ enum class directory_kind : u32 {
   set_associative,  ///< 64 bytes per seven frames, however large the datasets are; a hit looks at seven entries
 };
 
+/// What a cache does without, to measure what it is worth.
+struct ablations {
+  bool cache = false;  ///< every access is a command of its own, into a frame that nobody else finds (in sets, whatever was
+                       ///< asked); nothing is brought in ahead of need
+  bool coalescing = false;  ///< lanes of a group that want the same line go each alone, not through one of them
+  bool validation = false;  ///< a pin for every access
+};
+
 struct cache_options {
   u64 bytes = 64ull << 20;  ///< of frames; rounded down to whole lines, or to whole sets of seven
   u64 line_bytes = 4096;    ///< a power of two, 512 to 65536
@@ -27,6 +35,7 @@ struct cache_options {
   u64 timeout_ns = 30 * one_second_ns;  ///< of one command; an access waits at most twice this
   directory_kind directory = directory_kind::automatic;
   bool bounce = false;  ///< data through bounce buffers also on the CPU executor (CUDA: always)
+  ablations without{};
 };
 
 struct volume_spec {
