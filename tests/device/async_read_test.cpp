@@ -127,7 +127,7 @@ TEST_P(async_read_test, a_dropped_token_leaves_nothing_behind) {
 
 // Ahead of need no more than a quarter of the frames and half of the rings are in flight; the rest is asked for by `wait`.
 TEST_P(async_read_test, no_more_than_its_share_is_in_flight_ahead_of_need) {
-  make({.frames = 64, .queues = 2, .depth = 64});
+  make({.frames = 64, .queues = 2, .depth = 256});  // rings for all that the frames could take
   const u64 most = view().prefetch_limit;
   ASSERT_LT(0u, most);
   ASSERT_LE(most * std::min<u64>(view().prefetch_shards, on_->units()), view().frames / 4);
