@@ -77,6 +77,16 @@ TEST_P(ablation_test, without_a_cache_every_access_is_a_command) {
   EXPECT_EQ(5u + 2 * 32 + 2 + 1, stats.fills) << "nothing comes ahead of need";
 }
 
+/// A counter's sum, while others count.
+u64 count_of(line_cache const& cache, counter which) {
+  counter_set_view const& counters = cache.view().datasets[0].counters;
+  u64 sum = 0;
+  for (u32 s = 0; s < counters.shard_count; ++s) {
+    sum += device_ref<u64>(counters.shards[s].values[static_cast<u32>(which)]).load(relaxed);
+  }
+  return sum;
+}
+
 /// 32 lanes that want one line while it is on its way. Returns how many joined another's fill.
 u64 joins_of_a_warp(line_cache& cache, array_view<u64> const& words, scripted_controller& controller, u64 wanted) {
   controller.hold_all();
@@ -90,7 +100,7 @@ u64 joins_of_a_warp(line_cache& cache, array_view<u64> const& words, scripted_co
       return;
     }
     backoff patience(far_off_ns);
-    while ((cache.stats(0).fills == 0 || cache.stats(0).joins < wanted) && patience.pause()) {}
+    while ((count_of(cache, counter::fills) == 0 || count_of(cache, counter::joins) < wanted) && patience.pause()) {}
     controller.serve_all();
   });
   expect_clean(report);
