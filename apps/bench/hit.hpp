@@ -17,6 +17,7 @@ struct hit_options {
   u64 step = 16;  ///< of the patterns strided and coarsened
   u32 repeats = 5;
   u32 sms = 0;  ///< 0: all
+  ablations without{};
   /// Of: line, linear, random, hot16, strided, lines, coarsened. Empty: all.
   std::vector<std::string> patterns;
   progress_fn progress;

@@ -35,6 +35,7 @@ store_options store_of(executor& on, miss_options const& options) {
   store.server_units = options.server_sms;
   store.queues = cuda ? options.queues : 0;
   store.queue_depth = options.queue_depth;
+  store.without = options.without;
   return store;
 }
 
@@ -99,7 +100,7 @@ class bench {
   /// How many threads ask at once. A warp waits for one line at a time, or each of its lanes for one of its own, and all that
   /// are waited for take no more than half of the frames (PROTOCOLS.md, W4).
   u64 threads_of(hit_shape shape) const {
-    const u64 lanes = shape == hit_shape::touch ? 1 : 32;
+    const u64 lanes = shape == hit_shape::touch || options_.without.cache ? 1 : 32;
     const u64 most = std::max<u64>(32, store_.cache().view().frames / 2 * lanes / 32 * 32);
     const u64 fit = cuda() ? u64{units_} * 2048 : on_.units();
     const u64 threads = options_.threads != 0 ? options_.threads : std::min(most, fit);
@@ -165,6 +166,7 @@ class bench {
                 {"queues", std::to_string(store_.cache().queues().size())},
                 {"queue_depth", std::to_string(options_.queue_depth)},
                 {"threads", std::to_string(threads_of(c.shape))}};
+    note_ablations(options_.without, m.params);
     const double fills = static_cast<double>(last.fills - before.fills);
     m.bytes = {{"storage", static_cast<double>(last.bytes_moved - before.bytes_moved)}};
     m.details = {

@@ -25,6 +25,7 @@ struct miss_options {
   u32 sms = 0;                 ///< that ask; 0: all that are left
   u64 threads = 0;             ///< that ask; 0: as many as fit and as the cache has frames for
   u32 repeats = 3;
+  ablations without{};
   /// Of: line (a warp walks a line by a[i]), linear (a thread per element), touch (one element of each line). Empty: all.
   std::vector<std::string> patterns;
   progress_fn progress;

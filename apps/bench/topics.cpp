@@ -46,6 +46,19 @@ directory_kind directory(option_texts const& given, directory_kind otherwise) {
   refuse("directory " + name, "there is none of this name: choose auto, direct or set");
 }
 
+ablations without(option_texts const& given) {
+  ablations none;
+  for (auto const& name : words(given, "without")) {
+    if (name != "cache" && name != "coalescing" && name != "validation") {
+      refuse("without " + name, "there is none of this name: choose of cache, coalescing, validation");
+    }
+    none.cache |= name == "cache";
+    none.coalescing |= name == "coalescing";
+    none.validation |= name == "validation";
+  }
+  return none;
+}
+
 std::vector<measurement> run_hit(option_texts const& given, progress_fn const& progress) {
   hit_options options;
   options.executor = text(given, "executor", options.executor);
@@ -55,6 +68,7 @@ std::vector<measurement> run_hit(option_texts const& given, progress_fn const& p
   options.step = number(given, "step", options.step);
   options.repeats = static_cast<u32>(number(given, "repeats", options.repeats));
   options.sms = static_cast<u32>(number(given, "sms", 0));
+  options.without = without(given);
   options.patterns = words(given, "patterns");
   options.progress = progress;
   return run_hit_benchmark(options);
@@ -100,6 +114,7 @@ std::vector<measurement> run_miss(option_texts const& given, progress_fn const& 
   options.server_sms = small("server-sms", 0);
   options.sms = small("sms", 0);
   options.threads = number(given, "threads", 0);
+  options.without = without(given);
   options.repeats = small("repeats", options.repeats);
   options.patterns = words(given, "patterns");
   options.progress = progress;
@@ -119,6 +134,7 @@ std::vector<topic> const& topics() {
         {"patterns", "of line, linear, random, hot16, strided, lines, coarsened"},
         {"step", "of the patterns strided and coarsened"},
         {"sms", "multiprocessors to use"},
+        {"without", "of coalescing, validation: hits without them"},
         {"repeats", "of each measurement"}},
        run_hit},
       {"io",
@@ -157,6 +173,7 @@ std::vector<topic> const& topics() {
         {"sms", "multiprocessors that ask"},
         {"threads", "that ask"},
         {"patterns", "of line, linear, touch"},
+        {"without", "of cache, coalescing, validation: misses without them"},
         {"repeats", "of each measurement"}},
        run_miss},
   };

@@ -9,6 +9,12 @@
 
 namespace penstock {
 
+/// The lanes that want this lane's line, the lowest of which acts for all. Collective.
+template <thread_group G, class Cache>
+PENSTOCK_FN auto peers_of(G const& g, Cache const& cache, bool want, line_id line) {
+  return g.match_any(!cache.coalesces ? g.rank() : want ? value(line) : ~0ull);
+}
+
 /// One lane's part in a collective access. Lives for one call.
 template <thread_group G, class Cache>
 class line_request {
@@ -16,7 +22,7 @@ class line_request {
   /// Collective. Lanes that want nothing take part all the same.
   PENSTOCK_FN line_request(G const& g, Cache const& cache, u32 dataset, bool want, line_id line)
       : g_(g), cache_(cache), data_(cache.datasets[dataset]), line_(line), wait_(cache.patience_ns),
-        peers_(g.match_any(want ? value(line) : nothing)), todo_(want) {
+        peers_(peers_of(g, cache, want, line)), todo_(want) {
     leads_ = want && lowest(peers_) == g.rank();
     phase_ = leads_ ? phase::looking : phase::over;
   }
@@ -74,7 +80,6 @@ class line_request {
 
  private:
   enum class phase : u32 { looking, filling, pinned, failed, over };
-  static constexpr u64 nothing = ~0ull;
   static constexpr u64 report_failed = 1ull << 63;
   static constexpr u32 rounds_for_others = 8, rounds_for_joined = 4;
 
@@ -82,7 +87,7 @@ class line_request {
   PENSTOCK_FN void advance() {
     bool claimed = false;
     short_of_frames_ = false;
-    if (phase_ == phase::looking) claimed = take(cache_.look(data_, line_, size(g_) >= 32, entry_));
+    if (phase_ == phase::looking) claimed = take(cache_.look(data_, line_, size(g_) >= 32 && cache_.coalesces, entry_));
     submit(claimed);
     if (phase_ == phase::filling) check_fill();
   }
@@ -256,13 +261,19 @@ PENSTOCK_COLD status read_line(G g, Cache const& cache, u32 dataset, bool want, 
   return line_request<G, Cache>(g, cache, dataset, want, line).read(use);
 }
 
+/// Why a line is brought in ahead of its use.
+enum class fill_purpose : u32 {
+  guess,  ///< a prefetch: of no more worth than a line that nobody has used
+  asked,  ///< somebody comes back for it: it counts as used, so that it is still there
+};
+
 /// Asks for lines ahead of their use. Never waits for a frame and holds no pin; a line that is there, on its way or without a
-/// free frame is left alone, and so is everything beyond the limit of prefetches in flight.
+/// free frame is left alone, and so is everything beyond the limit of what may be in flight ahead of need.
 /// Collective: one line per lane that wants one.
 template <thread_group G, class Cache>
-PENSTOCK_COLD void prefetch_line(G g, Cache const& cache, u32 dataset, bool want, line_id line) {
+PENSTOCK_COLD void prefetch_line(G g, Cache const& cache, u32 dataset, bool want, line_id line, fill_purpose purpose) {
   dataset_view const& data = cache.datasets[dataset];
-  const auto peers = g.match_any(want ? value(line) : ~0ull);
+  const auto peers = peers_of(g, cache, want, line);
   u32& in_flight = cache.prefetches_in_flight[executor_ordinal() & (cache.prefetch_shards - 1)];
   bool claimed = false;
   u64* entry = nullptr;
@@ -274,7 +285,10 @@ PENSTOCK_COLD void prefetch_line(G g, Cache const& cache, u32 dataset, bool want
   }
   if (!any(g.ballot(claimed))) return;
   typename Cache::fill fill{};
-  if (claimed) fill = cache.make_fill(data, line, entry, &in_flight);
+  if (claimed) {
+    if (purpose == fill_purpose::asked) device_ref<u64>(*entry).fetch_or(entry::referenced_bit, relaxed);
+    fill = cache.make_fill(data, line, entry, &in_flight);
+  }
   const status outcome = submit_fills(g, cache, data, claimed, fill);
   if (claimed) data.counters.add(counter::prefetches, 1);
   if (claimed && !outcome.ok()) cache.fail_claim(entry, outcome, &in_flight);
