@@ -54,8 +54,7 @@ std::vector<contest> all_contests(u64 line_bytes) {
 class bench {
  public:
   bench(executor& on, hit_options const& options, u64 bytes)
-      : on_(on), options_(options),
-        store_(on, {bytes, room_for(bytes, options.line_bytes), options.line_bytes, options.directory}, options.progress),
+      : on_(on), options_(options), store_(on, store_of(options, bytes), options.progress),
         frame_of_line_(on.memory(), memory_kind::local, bytes / options.line_bytes),
         wrong_(on.memory(), memory_kind::local, 1) {
     data_.stored = store_.array();
@@ -99,11 +98,13 @@ class bench {
                 {"bytes", std::to_string(store_.elements() * sizeof(u64))},
                 {"line_bytes", std::to_string(options_.line_bytes)},
                 {"directory", direct ? "direct" : "set_associative"},
+                {"l2", options_.directory_in_l2 ? "window" : "off"},
                 {"pattern", c.pattern}};
     m.bytes = {{"hbm", static_cast<double>(store_.elements() * sizeof(u64))}};
     m.details = {{"local_bytes", facts.local_bytes},
                  {"baseline_registers", run(c.baseline).registers},
                  {"directory_bytes_per_tib", static_cast<double>(store_.cache().directory_bytes_per_tib())},
+                 {"directory_bytes_in_l2", static_cast<double>(store_.cache().directory_bytes_in_l2())},
                  {"metadata_bytes", static_cast<double>(store_.cache().metadata_bytes())},
                  {"retries", static_cast<double>(after.retries - before.retries)}};
     m.machine = describe_host();
@@ -112,6 +113,12 @@ class bench {
   }
 
  private:
+  static store_options store_of(hit_options const& options, u64 bytes) {
+    store_options store{bytes, room_for(bytes, options.line_bytes), options.line_bytes, options.directory};
+    store.directory_in_l2 = options.directory_in_l2;
+    return store;
+  }
+
   /// Frames for every line, and some more: a set may fill up before the cache does.
   static u64 room_for(u64 bytes, u64 line) { return bytes + std::max(bytes / 2, 64 * line); }
 
@@ -166,7 +173,7 @@ std::vector<measurement> run_hit_benchmark(hit_options const& options) {
   if (!is_power_of_two(options.step)) {
     throw_bad_input("measure", "hits", "step " + std::to_string(options.step) + ": choose a power of two");
   }
-  const auto on = open_executor(options.executor, 0, built_with_kernels);
+  const auto on = open_executor(options.executor, executor_limits{options.sm_share}, built_with_kernels);
   const u64 bytes = options.bytes != 0 ? options.bytes : on->kind() == executor_kind::cuda ? 8ull << 30 : 256ull << 20;
   bench run(*on, options, bytes);
   std::vector<measurement> results;

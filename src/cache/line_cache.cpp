@@ -109,12 +109,14 @@ line_cache::line_cache(executor& on, std::vector<dataset_spec> const& datasets, 
   place_datasets(datasets);
   view_copy_ = {on.memory(), memory_kind::local, 1};
   on.memory().write(view_copy_.data(), &view_, sizeof view_);
+  if (options_.directory_in_l2) l2_bytes_ = on.keep_in_l2(entries_.data(), entries_.bytes());
 }
 
 line_cache::~line_cache() {
   bool closed = true;
   for (auto const& q : queues_) closed &= q->close();
   if (!closed) frames_.leak();
+  on_.forget_in_l2(entries_.data());
 }
 
 void line_cache::choose_directory() {
