@@ -43,7 +43,7 @@ class executor {
 struct executor_limits {
   /// CPU threads, or SMs; 0: all. CUDA: everything that the executor launches stays on them, whatever its grid (a green
   /// context; needs a driver for CUDA 12.5). A GPU gives SMs away by the group (eight on Hopper): whole groups, no more than
-  /// asked for.
+  /// asked for. Resident kernels keep off them if they are made with this executor; those of another one know nothing of it.
   u32 units = 0;
 };
 
