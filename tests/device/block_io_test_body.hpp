@@ -107,7 +107,7 @@ struct refusals_body {
       fill(buffer, block_bytes / 8, 0, 0);
       PENSTOCK_CHECK_EQ(*c.report, status{}, read_blocks(g, bed.device, true, mine, lba{start}, 1, address));
       PENSTOCK_CHECK_EQ(*c.report, stamp(start * (block_bytes / 8)), load_piece(buffer));
-      // As it was, so that no run disturbs another.
+      start = bed.place(c.thread, 0);  // nobody else's
       PENSTOCK_CHECK_EQ(*c.report, status{}, write_blocks(g, bed.device, round % 2 == 0, mine, lba{start}, 1, address));
       g.sync();
     }
