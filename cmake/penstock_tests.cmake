@@ -36,10 +36,28 @@ else()
   message(STATUS "GoogleTest not found: only the tests for CUDA")
 endif()
 
-# What the README shows must compile, and run on an array that NumPy's format describes.
-add_executable(example_sum ${PROJECT_SOURCE_DIR}/examples/sum.cpp)
-target_link_libraries(example_sum PRIVATE penstock)
-penstock_warnings(example_sum)
+# What the README shows must compile, by g++ and by nvcc.
+foreach(name IN ITEMS sum copy_blocks)
+  add_executable(example_${name} ${PROJECT_SOURCE_DIR}/examples/${name}.cpp)
+  target_link_libraries(example_${name} PRIVATE penstock)
+  penstock_warnings(example_${name})
+  if(PENSTOCK_HAS_CUDA)
+    configure_file(${PROJECT_SOURCE_DIR}/examples/${name}.cpp ${PROJECT_BINARY_DIR}/examples/${name}.cu COPYONLY)
+    add_executable(example_${name}_cuda ${PROJECT_BINARY_DIR}/examples/${name}.cu)
+    target_link_libraries(example_${name}_cuda PRIVATE penstock)
+    penstock_fit_launch(example_${name}_cuda)
+  endif()
+endforeach()
+
+# And run: a copy is the file.
+function(penstock_test_copy target executor)
+  add_test(NAME ${target} COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:${target}> -DEXECUTOR=${executor}
+                                  -DFOLDER=${PROJECT_BINARY_DIR}/${target}_test -P ${tests_folder}/examples/copy_blocks.cmake)
+endfunction()
+penstock_test_copy(example_copy_blocks cpu)
+if(PENSTOCK_HAS_CUDA AND EXISTS /dev/nvidiactl)
+  penstock_test_copy(example_copy_blocks_cuda cuda)
+endif()
 
 if(PENSTOCK_HAS_CUDA)
   file(GLOB cuda_test_sources CONFIGURE_DEPENDS ${tests_folder}/device/*.cu)

@@ -98,12 +98,14 @@ class bench {
                 {"bytes", std::to_string(store_.elements() * sizeof(u64))},
                 {"line_bytes", std::to_string(options_.line_bytes)},
                 {"directory", direct ? "direct" : "set_associative"},
+                {"l2", options_.directory_in_l2 ? "window" : "off"},
                 {"pattern", c.pattern}};
     note_ablations(options_.without, m.params);
     m.bytes = {{"hbm", static_cast<double>(store_.elements() * sizeof(u64))}};
     m.details = {{"local_bytes", facts.local_bytes},
                  {"baseline_registers", run(c.baseline).registers},
                  {"directory_bytes_per_tib", static_cast<double>(store_.cache().directory_bytes_per_tib())},
+                 {"directory_bytes_in_l2", static_cast<double>(store_.cache().directory_bytes_in_l2())},
                  {"metadata_bytes", static_cast<double>(store_.cache().metadata_bytes())},
                  {"retries", static_cast<double>(after.retries - before.retries)}};
     m.machine = describe_host();
@@ -120,6 +122,7 @@ class bench {
     store.line_bytes = options.line_bytes;
     store.directory = options.directory;
     store.without = options.without;
+    store.directory_in_l2 = options.directory_in_l2;
     return store;
   }
 
@@ -175,7 +178,7 @@ std::vector<measurement> run_hit_benchmark(hit_options const& options) {
     throw_bad_input("measure", "hits", "step " + std::to_string(options.step) + ": choose a power of two");
   }
   if (options.without.cache) throw_bad_input("measure", "hits", "without a cache there are none: measure misses");
-  const auto on = open_executor(options.executor, 0, built_with_kernels);
+  const auto on = open_executor(options.executor, executor_limits{options.sm_share}, built_with_kernels);
   const u64 bytes = options.bytes != 0 ? options.bytes : on->kind() == executor_kind::cuda ? 8ull << 30 : 256ull << 20;
   bench run(*on, options, bytes);
   std::vector<measurement> results;

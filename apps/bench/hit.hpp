@@ -11,12 +11,14 @@ namespace penstock::bench {
 
 struct hit_options {
   std::string executor = "auto";
-  u64 bytes = 0;  ///< resident; a power of two; 0: 8 GiB on CUDA, 256 MiB on the CPU
+  u32 sm_share = 0;  ///< see executor_limits: SMs or threads that it is bounded to; 0: all
+  u64 bytes = 0;     ///< resident; a power of two; 0: 8 GiB on CUDA, 256 MiB on the CPU
   u64 line_bytes = 4096;
   directory_kind directory = directory_kind::direct;
   u64 step = 16;  ///< of the patterns strided and coarsened
   u32 repeats = 5;
-  u32 sms = 0;  ///< 0: all
+  u32 sms = 0;                   ///< 0: all
+  bool directory_in_l2 = false;  ///< asked for: see cache_options
   ablations without{};
   /// Of: line, linear, random, hot16, strided, lines, coarsened. Empty: all.
   std::vector<std::string> patterns;

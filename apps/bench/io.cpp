@@ -38,12 +38,14 @@ io_options checked(io_options options) {
 class bench {
  public:
   bench(executor& on, io_options const& options)
-      : on_(on), options_(options), server_(on, {.units = options.server_sms, .link_bytes_per_s = link_preset(options.link)}),
+      : on_(on), options_(options),
+        server_(on,
+                {.units = options.server_sms, .device = options.server_device, .link_bytes_per_s = link_preset(options.link)}),
         wrong_(on.memory(), memory_kind::local, 1) {
     job_.threads = options.threads;
-    job_.units = options.sms != 0 ? options.sms : cuda() ? on.units() - server_.units() : 0;
-    if (cuda() && job_.units + server_.units() > on.units()) {
-      refuse(std::to_string(job_.units) + " SMs that issue and " + std::to_string(server_.units()) +
+    job_.units = options.sms != 0 ? options.sms : cuda() ? on.units() - server_.units_taken() : 0;
+    if (cuda() && job_.units + server_.units_taken() > on.units()) {
+      refuse(std::to_string(job_.units) + " SMs that issue and " + std::to_string(server_.units_taken()) +
              " that serve: the GPU has " + std::to_string(on.units()));
     }
     threads_ = threads_of(on, job_);
@@ -84,7 +86,7 @@ class bench {
   bool cuda() const { return on_.kind() == executor_kind::cuda; }
 
   void add_drive(u32 d) {
-    media_.emplace_back(on_.memory(), place_of(options_.media), options_.drive_mib << 17);
+    media_.emplace_back(server_.memory(), place_of(options_.media), options_.drive_mib << 17);
     std::vector<u64> words(media_.back().size());
     for (u64 w = 0; w < words.size(); ++w) words[w] = block_word(d, w / io_.block_words, w % io_.block_words, io_.block_words);
     media_.back().write(words);
@@ -181,6 +183,7 @@ class bench {
                 {"threads", std::to_string(threads_)},
                 {"commands", std::to_string(commands)},
                 {"server_units", std::to_string(server_.units())},
+                {"server_device", cuda() && options_.server_device >= 0 ? std::to_string(options_.server_device) : "own"},
                 {"rings", options_.rings}};
     u64 doorbells = 0, given = 0;
     for (auto const& device : devices_) {
@@ -225,7 +228,7 @@ class bench {
 
 std::vector<measurement> run_io_benchmark(io_options const& asked) {
   const io_options options = checked(asked);
-  const auto on = open_executor(options.executor, 0, built_with_kernels);
+  const auto on = open_executor(options.executor, executor_limits{options.sm_share}, built_with_kernels);
   bench run(*on, options);
   return {run.measure()};
 }

@@ -11,6 +11,7 @@ namespace penstock::bench {
 
 struct io_options {
   std::string executor = "auto";
+  u32 sm_share = 0;             ///< see executor_limits: SMs or threads that it is bounded to; 0: all
   std::string preset = "none";  ///< of the drives: see drive_preset
   std::string link = "none";    ///< that they share: see link_preset
   std::string media = "hbm";    ///< hbm or host: where the drives' bytes lie
@@ -22,9 +23,10 @@ struct io_options {
   u64 threads = 0;   ///< that issue; 0: as many as fit beside the drives
   u64 commands = 0;  ///< of one run; 0: chosen
   u32 write_percent = 0;
-  u32 sms = 0;         ///< that issue; 0: what the drives leave
-  u32 server_sms = 0;  ///< that the drives take; 0: a third. CPU: threads
-  u64 drive_mib = 0;   ///< of one drive, a power of two; 0: chosen
+  u32 sms = 0;             ///< that issue; 0: what the drives leave
+  u32 server_sms = 0;      ///< that the drives take; 0: a third. CPU: threads
+  int server_device = -1;  ///< CUDA: GPU that the drives run on, with their media; -1: that of those who issue
+  u64 drive_mib = 0;       ///< of one drive, a power of two; 0: chosen
   u32 repeats = 5;
   progress_fn progress;
 };

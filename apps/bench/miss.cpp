@@ -33,6 +33,7 @@ store_options store_of(executor& on, miss_options const& options) {
   store.media = options.media == "host" ? memory_kind::shared : memory_kind::local;
   store.preset = options.preset;
   store.server_units = options.server_sms;
+  store.server_device = options.server_device;
   store.queues = cuda ? options.queues : 0;
   store.queue_depth = options.queue_depth;
   store.without = options.without;
@@ -44,7 +45,7 @@ class bench {
   bench(executor& on, miss_options const& options)
       : on_(on), options_(options), store_(on, store_of(on, options), options.progress),
         wrong_(on.memory(), memory_kind::local, 1) {
-    const u32 taken = store_.server() != nullptr && cuda() ? store_.server()->units() : 0;
+    const u32 taken = store_.server() != nullptr && cuda() ? store_.server()->units_taken() : 0;
     units_ = !cuda() ? 0 : options.sms != 0 ? options.sms : on.units() - taken;
     if (cuda() && units_ + taken > on.units()) {
       refuse(std::to_string(units_) + " SMs that ask and " + std::to_string(taken) + " that serve: the GPU has " +
@@ -165,6 +166,7 @@ class bench {
                 {"cache_bytes", std::to_string(store_.options().cache_bytes)},
                 {"queues", std::to_string(store_.cache().queues().size())},
                 {"queue_depth", std::to_string(options_.queue_depth)},
+                {"server_device", cuda() && options_.server_device >= 0 ? std::to_string(options_.server_device) : "own"},
                 {"threads", std::to_string(threads_of(c.shape))}};
     note_ablations(options_.without, m.params);
     const double fills = static_cast<double>(last.fills - before.fills);
@@ -191,7 +193,7 @@ class bench {
 
 std::vector<measurement> run_miss_benchmark(miss_options const& options) {
   if (options.repeats == 0) refuse("0 repeats: ask for 1 or more");
-  const auto on = open_executor(options.executor, 0, built_with_kernels);
+  const auto on = open_executor(options.executor, executor_limits{options.sm_share}, built_with_kernels);
   bench run(*on, options);
   return run.measure();
 }

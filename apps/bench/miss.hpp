@@ -11,6 +11,7 @@ namespace penstock::bench {
 
 struct miss_options {
   std::string executor = "auto";
+  u32 sm_share = 0;                  ///< see executor_limits: SMs or threads that it is bounded to; 0: all
   std::string controller = "model";  ///< model or software
   std::string media = "host";        ///< of the modelled drive: hbm or host
   std::string preset = "none";       ///< likewise
@@ -22,6 +23,7 @@ struct miss_options {
   u32 queue_depth = 1024;
   u32 controller_threads = 0;  ///< software: 0: one per core, two left over
   u32 server_sms = 0;          ///< model: 0: a third
+  int server_device = -1;      ///< model, CUDA: GPU that serves, with its media; -1: that of those who ask
   u32 sms = 0;                 ///< that ask; 0: all that are left
   u64 threads = 0;             ///< that ask; 0: as many as fit and as the cache has frames for
   u32 repeats = 3;

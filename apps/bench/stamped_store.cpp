@@ -42,12 +42,14 @@ stamped_store::stamped_store(executor& on, store_options const& options, progres
   cache.queues = options_.queues;
   cache.queue_depth = options_.queue_depth;
   cache.without = options_.without;
+  cache.directory_in_l2 = options_.directory_in_l2;
   volume_spec::member member;
   if (options_.modelled) {
-    media_ = {on.memory(), options_.media, values_.size()};
+    server_ = std::make_unique<model_server>(
+        on, model_server_options{.units = options_.server_units, .device = options_.server_device});
+    media_ = {server_->memory(), options_.media, values_.size()};
     media_.write(values_);
     values_ = {};
-    server_ = std::make_unique<model_server>(on, model_server_options{.units = options_.server_units});
     model_drive& drive = server_->add_drive({.timing = drive_preset(options_.preset), .faults = {}});
     member = {&drive, drive.add_namespace(media_.data(), media_.bytes())};
   } else {

@@ -34,6 +34,8 @@ struct store_options {
   memory_kind media = memory_kind::shared;  ///< of that drive
   std::string preset = "none";              ///< likewise
   u32 server_units = 0;                     ///< likewise: SMs; 0: a third
+  int server_device = -1;                   ///< likewise: GPU that serves; -1: the executor's
+  bool directory_in_l2 = false;             ///< see cache_options
   u32 queues = 0;
   u32 queue_depth = 256;
   ablations without{};
@@ -65,9 +67,9 @@ class stamped_store {
   executor& on_;
   store_options options_;
   std::vector<u64> values_;  ///< what the software controller serves
-  buffer<u64> media_;        ///< what a modelled drive serves
-  buffer<u64> plain_;
   std::unique_ptr<model_server> server_;
+  buffer<u64> media_;  ///< what a modelled drive serves
+  buffer<u64> plain_;
   std::unique_ptr<software_controller> controller_;
   std::unique_ptr<line_cache> cache_;
 };

@@ -5,6 +5,7 @@
 #include "apps/bench/miss.hpp"
 #include "penstock/host/error.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <sstream>
 
@@ -59,9 +60,15 @@ ablations without(option_texts const& given) {
   return none;
 }
 
+/// -1 where none is named.
+int device(option_texts const& given, std::string const& key) {
+  return given.contains(key) ? static_cast<int>(std::min<u64>(number(given, key, 1), 1 << 20)) : -1;
+}
+
 std::vector<measurement> run_hit(option_texts const& given, progress_fn const& progress) {
   hit_options options;
   options.executor = text(given, "executor", options.executor);
+  options.sm_share = static_cast<u32>(number(given, "sm-share", 0));
   options.bytes = number(given, "mib", 0) << 20;
   options.line_bytes = number(given, "line", options.line_bytes);
   options.directory = directory(given, options.directory);
@@ -69,6 +76,9 @@ std::vector<measurement> run_hit(option_texts const& given, progress_fn const& p
   options.repeats = static_cast<u32>(number(given, "repeats", options.repeats));
   options.sms = static_cast<u32>(number(given, "sms", 0));
   options.without = without(given);
+  const std::string l2 = text(given, "l2", "off");
+  if (l2 != "off" && l2 != "window") refuse("l2 " + l2, "there is no such way to use it: choose off or window");
+  options.directory_in_l2 = l2 == "window";
   options.patterns = words(given, "patterns");
   options.progress = progress;
   return run_hit_benchmark(options);
@@ -78,6 +88,7 @@ std::vector<measurement> run_io(option_texts const& given, progress_fn const& pr
   io_options options;
   const auto small = [&](char const* key, u32 otherwise) { return static_cast<u32>(number(given, key, otherwise)); };
   options.executor = text(given, "executor", options.executor);
+  options.sm_share = static_cast<u32>(number(given, "sm-share", 0));
   options.preset = text(given, "preset", options.preset);
   options.link = text(given, "link", options.link);
   options.media = text(given, "media", options.media);
@@ -91,6 +102,7 @@ std::vector<measurement> run_io(option_texts const& given, progress_fn const& pr
   options.write_percent = small("writes", options.write_percent);
   options.sms = small("sms", options.sms);
   options.server_sms = small("server-sms", options.server_sms);
+  options.server_device = device(given, "server-device");
   options.drive_mib = number(given, "mib", options.drive_mib);
   options.repeats = small("repeats", options.repeats);
   options.progress = progress;
@@ -101,6 +113,7 @@ std::vector<measurement> run_miss(option_texts const& given, progress_fn const& 
   miss_options options;
   const auto small = [&](char const* key, u32 otherwise) { return static_cast<u32>(number(given, key, otherwise)); };
   options.executor = text(given, "executor", options.executor);
+  options.sm_share = static_cast<u32>(number(given, "sm-share", 0));
   options.controller = text(given, "controller", options.controller);
   options.media = text(given, "media", options.media);
   options.preset = text(given, "preset", options.preset);
@@ -112,6 +125,7 @@ std::vector<measurement> run_miss(option_texts const& given, progress_fn const& 
   options.queue_depth = small("depth", options.queue_depth);
   options.controller_threads = small("controller-threads", 0);
   options.server_sms = small("server-sms", 0);
+  options.server_device = device(given, "server-device");
   options.sms = small("sms", 0);
   options.threads = number(given, "threads", 0);
   options.without = without(given);
@@ -128,10 +142,12 @@ std::vector<topic> const& topics() {
       {"hit",
        "reads of lines that are in the cache, beside the plain array",
        {{"executor", "auto, cpu or cuda"},
+        {"sm-share", "SMs (CPU: threads) that the executor is bounded to, whatever the grid"},
         {"mib", "resident data, MiB, a power of two"},
         {"line", "bytes of a line"},
         {"directory", "auto, direct or set"},
         {"patterns", "of line, linear, random, hot16, strided, lines, coarsened"},
+        {"l2", "off, or window: the directory is kept in L2 (CUDA; a CPU takes no such wish)"},
         {"step", "of the patterns strided and coarsened"},
         {"sms", "multiprocessors to use"},
         {"without", "of coalescing, validation: hits without them"},
@@ -140,6 +156,7 @@ std::vector<topic> const& topics() {
       {"io",
        "commands of threads through queues to modelled drives, without a cache",
        {{"executor", "auto, cpu or cuda"},
+        {"sm-share", "SMs (CPU: threads) that the executor is bounded to, whatever the grid"},
         {"preset", "of the drives: none, p5800x, pm1735, 980pro, gen5"},
         {"link", "that the drives share: none, gen4x16, gen5x16"},
         {"media", "where the drives' bytes lie: hbm or host"},
@@ -153,12 +170,14 @@ std::vector<topic> const& topics() {
         {"writes", "percent of the commands"},
         {"sms", "multiprocessors that issue"},
         {"server-sms", "multiprocessors (CPU: threads) that serve"},
+        {"server-device", "number of the GPU that serves, if it is another one"},
         {"mib", "of a drive, a power of two"},
         {"repeats", "of the measurement"}},
        run_io},
       {"miss",
        "reads of lines that are not in the cache",
        {{"executor", "auto, cpu or cuda"},
+        {"sm-share", "SMs (CPU: threads) that the executor is bounded to, whatever the grid"},
         {"controller", "model or software"},
         {"media", "of the modelled drive: hbm or host"},
         {"preset", "of the modelled drive: none, p5800x, pm1735, 980pro, gen5"},
@@ -170,6 +189,7 @@ std::vector<topic> const& topics() {
         {"depth", "entries of a queue"},
         {"controller-threads", "of the software controller"},
         {"server-sms", "multiprocessors (CPU: threads) of the modelled drive"},
+        {"server-device", "number of the GPU of the modelled drive, if it is another one"},
         {"sms", "multiprocessors that ask"},
         {"threads", "that ask"},
         {"patterns", "of line, linear, touch"},

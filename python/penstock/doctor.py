@@ -21,6 +21,7 @@ PINNED_BYTES = 64 << 20
 WORKING_BYTES = 4 << 30
 CAP_IPC_LOCK = 14
 OLDEST_GPU = (8, 0)
+DRIVER_WITH_SM_SHARES = (12, 5)  # streams of green contexts
 REINSTALL = "reinstall Penstock: pip install --force-reinstall --no-deps ."
 TRANSPARENT_HUGE_PAGES = "/sys/kernel/mm/transparent_hugepage/enabled"
 KERNEL_WITH_IO_URING = (5, 11)  # earlier ones lack what liburing 2 expects of a ring
@@ -82,8 +83,29 @@ def probe_build(machine: Machine) -> Row:
     return Row("CUDA build", "ok", f"CUDA {built}", gives)
 
 
+def probe_sm_shares(machine: Machine) -> Row:
+    gives = "executors bounded to some SMs of a GPU, so that others have the rest"
+    try:
+        driver = machine.driver()
+    except DriverMissing as reason:
+        return Row(
+            "SM shares", "missing", str(reason), gives, "needs a GPU; a CPU executor takes so many threads"
+        )
+    gpus = [g for g in driver.gpus if g.capability >= OLDEST_GPU]
+    if not gpus:
+        return Row("SM shares", "missing", "no GPU of compute capability 8.0 or newer", gives, "needs one")
+    if _version(driver.version) < DRIVER_WITH_SM_SHARES:
+        remedy = "update the driver to one for CUDA 12.5 or newer; until then an executor takes all SMs"
+        return Row("SM shares", "missing", f"driver for CUDA {driver.version}", gives, remedy)
+    texts = []
+    for gpu in gpus:
+        least, step = (8, 8) if gpu.capability >= (9, 0) else (4, 2)
+        texts.append(f"{gpu.multiprocessors} SMs, from {least} on by {step}")
+    return Row("SM shares", "ok", "; ".join(texts), gives)
+
+
 def probe_peers(machine: Machine) -> Row:
-    gives = "arrays spread over the memory of several GPUs"
+    gives = "modelled drives on a second GPU; arrays spread over the memory of several"
     try:
         driver = machine.driver()
     except DriverMissing:
@@ -218,6 +240,7 @@ def probe_packages(machine: Machine) -> Row:
 PROBES: dict[str, Probe] = {
     "GPU": probe_gpu,
     "CUDA build": probe_build,
+    "SM shares": probe_sm_shares,
     "peer-to-peer": probe_peers,
     "io_uring": probe_io_uring,
     "kernel": probe_kernel,

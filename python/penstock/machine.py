@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 CUDA_ERROR_NO_DEVICE = 100
+ATTRIBUTE_MULTIPROCESSORS = 16
 ATTRIBUTE_CAPABILITY_MAJOR = 75
 ATTRIBUTE_CAPABILITY_MINOR = 76
 IO_URING_SETUP = 425  # the same number on every architecture
@@ -20,6 +21,7 @@ class Gpu:
     name: str
     capability: tuple[int, int]
     memory_bytes: int
+    multiprocessors: int = 0
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,8 @@ class _Cuda:
         self.check("cuDeviceTotalMem_v2", ctypes.byref(memory), device)
         major = self.integer("cuDeviceGetAttribute", ATTRIBUTE_CAPABILITY_MAJOR, device)
         minor = self.integer("cuDeviceGetAttribute", ATTRIBUTE_CAPABILITY_MINOR, device)
-        return Gpu(name.value.decode(errors="replace"), (major, minor), memory.value)
+        units = self.integer("cuDeviceGetAttribute", ATTRIBUTE_MULTIPROCESSORS, device)
+        return Gpu(name.value.decode(errors="replace"), (major, minor), memory.value, units)
 
 
 def read_driver() -> Driver:

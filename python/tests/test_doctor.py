@@ -18,7 +18,7 @@ from penstock.machine import (
     read_driver,
 )
 
-H200 = Gpu("NVIDIA H200", (9, 0), 139 << 30)
+H200 = Gpu("NVIDIA H200", (9, 0), 139 << 30, 132)
 OLD = Gpu("Tesla V100", (7, 0), 16 << 30)
 
 
@@ -107,6 +107,21 @@ def test_a_missing_compiled_part_is_told(tmp_path: Path) -> None:
     found = row(make_machine(tmp_path, built_cuda=missing), "CUDA build")
     assert found.state == "missing"
     assert "pip install" in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("driver", "state", "text"),
+    [
+        (no_driver, "missing", "libcuda.so.1"),
+        (lambda: Driver("13.0", (OLD,)), "missing", "8.0"),
+        (lambda: Driver("12.4", (H200,)), "missing", "12.4"),
+        (lambda: Driver("12.5", (OLD, H200)), "ok", "132 SMs, from 8 on by 8"),
+    ],
+)
+def test_sm_shares(tmp_path: Path, driver: Any, state: str, text: str) -> None:
+    found = row(make_machine(tmp_path, driver=driver), "SM shares")
+    assert found.state == state
+    assert text in found.found
 
 
 @pytest.mark.parametrize(

@@ -118,12 +118,14 @@ line_cache::line_cache(executor& on, std::vector<dataset_spec> const& datasets, 
   view_.datasets = dataset_table_.data();
   view_copy_ = {on.memory(), memory_kind::local, 1};
   write_views();
+  if (options_.directory_in_l2) l2_bytes_ = on.keep_in_l2(entries_.data(), entries_.bytes());
 }
 
 line_cache::~line_cache() {
   bool closed = true;
   for (auto const& q : queues_) closed &= q->close();
   if (!closed) frames_.leak();
+  on_.forget_in_l2(entries_.data());
 }
 
 void line_cache::choose_directory() {

@@ -1,4 +1,5 @@
 // The resident kernel of a model_server: one block to an SM, every warp a server.
+#include "../executor/resident_place.hpp"
 #include "model_runner.hpp"
 #include "served_queue_body.hpp"
 
@@ -51,41 +52,32 @@ void check(cudaError_t result, char const* what) {
   throw error(error_kind::world, std::string("start a model server: ") + what + ": " + cudaGetErrorString(result), EIO);
 }
 
-int device_attribute(cudaDeviceAttr which) {
-  int device = 0, result = 0;
-  check(cudaGetDevice(&device), "cudaGetDevice");
+int device_attribute(cudaDeviceAttr which, int device) {
+  int result = 0;
   check(cudaDeviceGetAttribute(&result, which, device), "cudaDeviceGetAttribute");
   return result;
 }
 
 class kernel_runner final : public model_runner {
  public:
-  kernel_runner(executor& on, model_server_options const& options) : options_(options), units_(options.units) {
-    if (units_ == 0) units_ = on.units() / 3 + 1;
-    if (units_ + 1 > on.units()) {
-      throw_bad_input("start", "a model server on " + std::to_string(units_) + " SMs",
-                      "the GPU has " + std::to_string(on.units()) + ", and whoever asks needs one: ask for at most " +
-                          std::to_string(on.units() - 1));
-    }
+  kernel_runner(resident_place& place, model_server_options const& options)
+      : place_(place), options_(options), units_(place.units()), stream_(static_cast<cudaStream_t>(place.stream())) {
+    const device_guard here(place_.device());
     // All the shared memory that a block may have: no block of anyone else fits beside it, so N units are N SMs.
-    shared_bytes_ = device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+    shared_bytes_ = device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, place_.device());
     check(cudaFuncSetAttribute(serve_drives, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes_), "shared memory");
-    ns_per_cycle_ = 1e6f / static_cast<float>(device_attribute(cudaDevAttrClockRate));
-    // Streams share a few hardware queues, in which a kernel waits for the one before it; another priority has its own.
-    int least = 0, greatest = 0;
-    check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
-    check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, greatest), "cudaStreamCreateWithPriority");
+    ns_per_cycle_ = 1e6f / static_cast<float>(device_attribute(cudaDevAttrClockRate, place_.device()));
   }
-  ~kernel_runner() override { cudaStreamDestroy(stream_); }
 
   u32 units() const override { return units_; }
 
   bool is_local(void const* address) const override {
     cudaPointerAttributes about{};
-    return cudaPointerGetAttributes(&about, address) == cudaSuccess && about.type == cudaMemoryTypeDevice;
+    return place_.same_gpu() && cudaPointerGetAttributes(&about, address) == cudaSuccess && about.type == cudaMemoryTypeDevice;
   }
 
   void start(server_view const& view) override {
+    const device_guard here(place_.device());
     serve_drives<<<units_, block_threads, shared_bytes_, stream_>>>(view, options_.idle_timeout_ns, ns_per_cycle_);
     check(cudaGetLastError(), "launch");
     const system_ref<u32> answered(view.control->answered);
@@ -115,17 +107,18 @@ class kernel_runner final : public model_runner {
   }
 
  private:
+  resident_place& place_;
   model_server_options options_;
   u32 units_;
+  cudaStream_t stream_;
   int shared_bytes_ = 0;
   float ns_per_cycle_ = 1;
-  cudaStream_t stream_ = nullptr;
 };
 
 }  // namespace
 
-std::unique_ptr<model_runner> make_kernel_runner(executor& on, model_server_options const& options) {
-  return std::make_unique<kernel_runner>(on, options);
+std::unique_ptr<model_runner> make_kernel_runner(resident_place& place, model_server_options const& options) {
+  return std::make_unique<kernel_runner>(place, options);
 }
 
 }  // namespace penstock::far_side

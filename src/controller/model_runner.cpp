@@ -63,7 +63,7 @@ std::unique_ptr<model_runner> make_thread_runner(model_server_options const& opt
 }
 
 #if !defined(PENSTOCK_HAS_CUDA)
-std::unique_ptr<model_runner> make_kernel_runner(executor&, model_server_options const&) {
+std::unique_ptr<model_runner> make_kernel_runner(resident_place&, model_server_options const&) {
   throw_bad_input("open", "the cuda executor", "built without CUDA");
 }
 #endif

@@ -8,6 +8,10 @@
 
 #include <memory>
 
+namespace penstock {
+class resident_place;
+}
+
 namespace penstock::far_side {
 
 class model_runner {
@@ -20,13 +24,13 @@ class model_runner {
   virtual void start(server_view const& view) = 0;
   /// Returns when nothing of it runs any more. False if that takes longer than the options allow.
   virtual bool stop(server_view const& view) = 0;
-  /// Whether the GPU alone looks at this memory.
+  /// Whether this memory is looked at by threads of one GPU alone: those that serve and those that ask.
   virtual bool is_local(void const* address) const = 0;
 };
 
 std::unique_ptr<model_runner> make_thread_runner(model_server_options const& options);
 
-/// REQUIRES: on.kind() == executor_kind::cuda.
-std::unique_ptr<model_runner> make_kernel_runner(executor& on, model_server_options const& options);
+/// The place outlives the runner.
+std::unique_ptr<model_runner> make_kernel_runner(resident_place& place, model_server_options const& options);
 
 }  // namespace penstock::far_side

@@ -23,8 +23,12 @@ void check_options(model_server_options const& options) {
   throw_bad_input("start", "a model server", "no queues, no servers or a link of less than nothing: ask for one or more");
 }
 
-std::unique_ptr<model_runner> make_runner(executor& on, model_server_options const& options) {
-  return on.kind() == executor_kind::cuda ? make_kernel_runner(on, options) : make_thread_runner(options);
+std::unique_ptr<resident_place> make_place(executor& on, model_server_options const& options) {
+  return on.kind() == executor_kind::cuda ? make_resident_place(on, options.device, options.units) : nullptr;
+}
+
+std::unique_ptr<model_runner> make_runner(resident_place* place, model_server_options const& options) {
+  return place != nullptr ? make_kernel_runner(*place, options) : make_thread_runner(options);
 }
 
 [[noreturn]] void throw_stuck(char const* operation, std::string const& object) {
@@ -44,9 +48,10 @@ bool wait_until(Done done) {
 }  // namespace
 
 model_server::state::state(executor& on_, model_server_options const& options_)
-    : on(on_), memory(on_.memory()), options(options_), slots(options_.max_queues),
-      queues(memory, memory_kind::local, options_.max_queues), shared(memory, memory_kind::local, 1),
-      control(memory, memory_kind::shared, 1), runner(make_runner(on_, options_)) {
+    : on(on_), place(make_place(on_, options_)), memory(place ? place->memory() : on_.memory()), options(options_),
+      slots(options_.max_queues), queues(memory, memory_kind::local, options_.max_queues),
+      shared(memory, memory_kind::local, 1), control(memory, memory_kind::shared, 1),
+      runner(make_runner(place.get(), options_)) {
   view.queues = queues.data();
   view.shared = shared.data();
   view.control = control.data();
@@ -168,6 +173,8 @@ void model_server::start() { state_->start(); }
 void model_server::stop() { state_->stop(); }
 bool model_server::running() const { return state_->running; }
 u32 model_server::units() const { return state_->runner->units(); }
+u32 model_server::units_taken() const { return state_->place ? state_->place->units_taken() : 0; }
+memory_resource& model_server::memory() { return state_->memory; }
 
 bool model_server::gave_up() const {
   const u32 reason = system_ref<u32>(state_->control.data()->left).load(acquire);

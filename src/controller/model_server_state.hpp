@@ -1,6 +1,7 @@
 // The host's side of a model_server: which queue record belongs to which queue of which drive.
 #pragma once
 
+#include "../executor/resident_place.hpp"
 #include "command_decoder.hpp"
 #include "model_runner.hpp"
 
@@ -29,7 +30,8 @@ struct model_server::state {
   void stop();
 
   executor& on;
-  memory_resource& memory;
+  std::unique_ptr<resident_place> place;  ///< CUDA only
+  memory_resource& memory;                ///< of who serves
   model_server_options options;
   std::mutex mutex;  ///< guards the slots
   struct slot {

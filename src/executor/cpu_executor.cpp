@@ -134,4 +134,8 @@ class cpu_executor final : public executor {
 
 std::unique_ptr<executor> make_cpu_executor(u32 threads) { return std::make_unique<cpu_executor>(threads); }
 
+std::unique_ptr<executor> make_cpu_executor(executor_limits const& limits) {
+  return std::make_unique<cpu_executor>(limits.units == 0 ? 0 : std::min(limits.units, usable_cores()));
+}
+
 }  // namespace penstock

@@ -6,6 +6,6 @@
 namespace penstock {
 
 /// REQUIRES: cuda_usable().
-std::unique_ptr<executor> make_cuda_executor();
+std::unique_ptr<executor> make_cuda_executor(executor_limits const& limits);
 
 }  // namespace penstock

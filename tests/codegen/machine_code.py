@@ -52,10 +52,35 @@ def output_of(arguments: list[str]) -> str:
     return done.stdout + done.stderr
 
 
-def nvcc(target: Path, arch: str, *flags: str) -> str:
-    """Compiles hit_path.cu; what the compiler says."""
+def nvcc(target: Path, arch: str, *flags: str, source: Path = HERE / "hit_path.cu") -> str:
+    """Compiles a source; what the compiler says."""
     fixed = ["-std=c++20", "--expt-relaxed-constexpr", "-O3", f"-arch={arch}"]
-    return output_of(["nvcc", *fixed, *flags, *includes(), "-o", str(target), str(HERE / "hit_path.cu")])
+    return output_of(["nvcc", *fixed, *flags, *includes(), "-o", str(target), str(source)])
+
+
+def nvlink(target: Path, arch: str, *parts: Path) -> str:
+    """Links cubins as a program does; what the linker says."""
+    compiler = shutil.which("nvcc")
+    assert compiler
+    beside = Path(compiler).resolve().parent / "nvlink"
+    tool = str(beside) if beside.exists() else nvidia_tool("nvlink")
+    assert tool, "nvlink is not installed beside nvcc"
+    return output_of([tool, f"-arch={arch}", "-o", str(target), *map(str, parts)])
+
+
+@dataclass(frozen=True)
+class Resources:
+    registers: int
+    stack_bytes: int
+
+
+def resources_of(cubin: Path) -> dict[str, Resources]:
+    """What each function takes; of a linked cubin a kernel with all that it calls."""
+    tool = nvidia_tool("cuobjdump")
+    assert tool
+    said = output_of([tool, "--dump-resource-usage", str(cubin)])
+    found = re.findall(r"Function (\S+):\s+REG:(\d+) STACK:(\d+)", said)
+    return {name: Resources(int(registers), int(stack)) for name, registers, stack in found}
 
 
 @dataclass(frozen=True)

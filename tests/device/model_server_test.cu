@@ -19,21 +19,28 @@ constexpr u32 threads = threads_of_warps(warps);
 struct placing {
   memory_kind rings = memory_kind::local;
   memory_kind media = memory_kind::local;
+  int device = -1;  ///< that serves
 };
+
+model_server_options server_options(placing where) {
+  model_server_options options;
+  options.units = 8;
+  options.device = where.device;
+  options.idle_timeout_ns = 8 * one_second_ns;
+  return options;
+}
 
 /// A server with one drive over stamped media, and one queue. Nothing is allocated after it is made.
 class device_bed {
  public:
   device_bed(model_drive_options const& drive, placing where, u64 media_bytes, u32 block_bytes, u32 depth, u32 cq_entries)
-      : on_(open_executor("cuda")), memory_(on_->memory()), media_(memory_, where.media, media_bytes / 8),
-        words_(memory_, memory_kind::local, 2 * threads), data_(memory_, memory_kind::local, u64{threads} * (block_bytes / 8)) {
+      : on_(open_executor("cuda")), memory_(on_->memory()),
+        server_(std::make_unique<model_server>(*on_, server_options(where))),
+        media_(server_->memory(), where.media, media_bytes / 8), words_(memory_, memory_kind::local, 2 * threads),
+        data_(memory_, memory_kind::local, u64{threads} * (block_bytes / 8)) {
     std::vector<u64> stamps(media_.size());
     for (u64 w = 0; w < stamps.size(); ++w) stamps[w] = stamp(w);
     media_.write(stamps);
-    model_server_options options;
-    options.units = 8;
-    options.idle_timeout_ns = 8 * one_second_ns;
-    server_ = std::make_unique<model_server>(*on_, options);
     drive_ = &server_->add_drive(drive);
     drive_->add_namespace(media_.data(), media_.bytes());
     queue_options queue;
@@ -66,10 +73,10 @@ class device_bed {
  private:
   std::unique_ptr<executor> on_;
   memory_resource& memory_;
+  std::unique_ptr<model_server> server_;
   buffer<u64> media_;
   buffer<u32> words_;
   buffer<u64> data_;
-  std::unique_ptr<model_server> server_;
   model_drive* drive_ = nullptr;
   std::unique_ptr<queue_pair<result_sink>> pair_;
 };
@@ -144,6 +151,50 @@ PENSTOCK_CUDA_TEST(model_server_refuses_what_cannot_be_resident) {
   const auto on = open_executor("cuda");
   model_server_options options;
   options.units = on->units();
+  bool refused = false;
+  try {
+    model_server server(*on, options);
+  } catch (error const&) {
+    refused = true;
+  }
+  PENSTOCK_CHECK(report, refused);
+}
+
+/// A GPU beside the current one; -1 where there is none, or the two do not reach each other, which is told.
+int other_gpu() {
+  int devices = 0, current = 0;
+  require_cuda(cudaGetDeviceCount(&devices), "count");
+  require_cuda(cudaGetDevice(&current), "current");
+  for (int device = 0; device < devices; ++device) {
+    int there = 0, back = 0;
+    if (device == current) continue;
+    require_cuda(cudaDeviceCanAccessPeer(&there, current, device), "peer");
+    require_cuda(cudaDeviceCanAccessPeer(&back, device, current), "peer");
+    if (there != 0 && back != 0) return device;
+  }
+  std::printf("  skipped: %d GPUs, of which no other reaches the first\n", devices);
+  return -1;
+}
+
+// Rings, doorbells and buffers stay in the HBM of those who ask; the drive's own memory is on either GPU, or in the host's.
+PENSTOCK_CUDA_TEST(model_server_on_a_second_gpu) {
+  const int device = other_gpu();
+  if (device < 0) {
+    PENSTOCK_CHECK(report, true);
+    return;
+  }
+  run_reads(report, {}, {memory_kind::local, memory_kind::local, device}, 256, 200);
+  run_reads(report, {}, {memory_kind::local, memory_kind::shared, device}, 64, 64);
+  run_reads(report, {}, {memory_kind::local, memory_kind::local, device}, 2, 2);
+  run_reads(report, preset("p5800x"), {memory_kind::local, memory_kind::local, device}, 48, 37);
+  run_writes(report, {memory_kind::local, memory_kind::local, device}, 512);
+  run_writes(report, {memory_kind::local, memory_kind::local, device}, 4096);
+}
+
+PENSTOCK_CUDA_TEST(model_server_refuses_a_gpu_that_there_is_not) {
+  const auto on = open_executor("cuda");
+  model_server_options options;
+  options.device = 999;
   bool refused = false;
   try {
     model_server server(*on, options);

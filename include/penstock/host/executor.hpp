@@ -18,10 +18,10 @@ class executor {
   virtual ~executor() = default;
 
   virtual executor_kind kind() const = 0;
-  /// For people: "2 CPU threads", "NVIDIA H200 (132 SMs)".
+  /// For people: "2 CPU threads", "NVIDIA H200 (132 SMs)", "NVIDIA H200 (16 of 132 SMs)".
   virtual std::string device() const = 0;
   virtual memory_resource& memory() = 0;
-  /// CPU threads, or multiprocessors.
+  /// CPU threads, or multiprocessors: those that it may use.
   virtual u32 units() const = 0;
   /// Waits for what was launched. Throws penstock::error with the driver's words when a kernel failed.
   virtual void synchronize() = 0;
@@ -29,15 +29,33 @@ class executor {
   /// there, too. It does not wait for other streams, nor they for it: a resident kernel (a modelled controller) may run beside
   /// it.
   virtual void* stream() { return nullptr; }
+  /// CUDA only: asks the L2 cache to keep [address, address + bytes) for what this executor launches, instead of what it was
+  /// asked to keep before. Bytes that it keeps at most: 0 on the CPU, whose caches take no such wish. REQUIRES: no kernel runs.
+  virtual u64 keep_in_l2(void const*, u64) { return 0; }
+  /// Nothing is kept any more, if it was what lies at `address`.
+  virtual void forget_in_l2(void const*) {}
   /// CPU only: calls work(first, last) over pieces of [0, items) of at most `chunk`, on all threads; returns when all are done.
   /// An exception of a piece is rethrown here.
   virtual void run(u64 items, u64 chunk, std::function<void(u64, u64)> const& work) = 0;
+};
+
+/// The most that an executor may take of the machine, so that others have the rest.
+struct executor_limits {
+  /// CPU threads, or SMs; 0: all. CUDA: everything that the executor launches stays on them, whatever its grid (a green
+  /// context; needs a driver for CUDA 12.5). A GPU gives SMs away by the group (eight on Hopper): whole groups, no more than
+  /// asked for. Resident kernels keep off them if they are made with this executor; those of another one know nothing of it.
+  u32 units = 0;
 };
 
 /// "auto": CUDA where the caller has kernels for it and the library and the machine have it, else CPU. `threads`: of the CPU
 /// executor, 0 for one per core. Throws penstock::error (bad_input) for another name, or for "cuda" where there is none, saying
 /// what is missing.
 std::unique_ptr<executor> open_executor(std::string const& name, u32 threads = 0,
+                                        bool has_kernels = PENSTOCK_COMPILED_BY_NVCC != 0);
+
+/// Likewise with limits. Throws bad_input also for fewer SMs than a GPU gives away, world where its driver knows no such
+/// limits.
+std::unique_ptr<executor> open_executor(std::string const& name, executor_limits const& limits,
                                         bool has_kernels = PENSTOCK_COMPILED_BY_NVCC != 0);
 
 /// Whether a CUDA executor could be opened; where not, `reason` says what is missing.

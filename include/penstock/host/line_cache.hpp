@@ -34,6 +34,9 @@ struct cache_options {
   u32 queue_depth = 256;
   u64 timeout_ns = 30 * one_second_ns;  ///< of one command; an access waits at most twice this
   directory_kind directory = directory_kind::automatic;
+  /// CUDA: the directory's entries stay in L2 by an access-policy window of the executor's stream, of which there is one: the
+  /// cache made last has it. The CPU's caches take no such wish: nothing changes there.
+  bool directory_in_l2 = false;
   bool bounce = false;  ///< data through bounce buffers also on the CPU executor (CUDA: always)
   ablations without{};
 };
@@ -97,6 +100,8 @@ class line_cache {
   /// Never `automatic`: what was chosen.
   directory_kind directory() const;
   u64 directory_bytes() const { return entries_.bytes(); }
+  /// Bytes of the directory that L2 was asked to keep; 0 on the CPU, or where it was not asked.
+  u64 directory_bytes_in_l2() const { return l2_bytes_; }
   /// What the directory costs for a TiB of data, at this cache's ratio of directory to datasets.
   u64 directory_bytes_per_tib() const;
   /// Bytes of directory, records and queues: everything but frames.
@@ -119,6 +124,7 @@ class line_cache {
   std::vector<controller*> controllers_;
   line_cache_view view_;
   buffer<u64> entries_;
+  u64 l2_bytes_ = 0;
   buffer<frame_record> records_;
   buffer<u8> frames_;
   buffer<u64> lists_;

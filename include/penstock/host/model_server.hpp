@@ -27,6 +27,8 @@ namespace penstock {
 
 struct model_server_options {
   u32 units = 0;                ///< CUDA: SMs (0: a third of them); CPU: threads (0: polled in place)
+  int device = -1;              ///< CUDA: the GPU that serves; -1: the executor's. Another one reaches queues and data there
+                                ///< over NVLink or PCIe, and is refused where the two do not reach each other
   double link_bytes_per_s = 0;  ///< over all drives; 0: no cap
   u32 max_queues = 1024;        ///< over all drives
   u32 servers_per_queue = 4;    ///< warps (threads) that may look after one queue, if there are that many
@@ -85,7 +87,8 @@ class model_drive final : public controller {
 
 class model_server {
  public:
-  /// Throws penstock::error (bad_input) when the GPU has not that many SMs and one more for those who ask.
+  /// Throws penstock::error (bad_input) when the GPU has not that many SMs and one more for those who ask: an executor with
+  /// limits keeps its share, and other servers theirs, whether they run or not.
   model_server(executor& on, model_server_options const& options);
   ~model_server();
   model_server(model_server const&) = delete;
@@ -105,6 +108,11 @@ class model_server {
   /// The kernel has left by itself, after idle_timeout_ns without a command.
   bool gave_up() const;
   u32 units() const;
+  /// CUDA: SMs that it takes of those that the executor counts as its own: none on another GPU, or beside an executor with
+  /// limits.
+  u32 units_taken() const;
+  /// Next to those who serve: for media.
+  memory_resource& memory();
 
  private:
   friend class model_drive;

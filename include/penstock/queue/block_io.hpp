@@ -17,8 +17,9 @@
 
 namespace penstock {
 
-/// One command in flight. Outlives the wait; not copied meanwhile.
-struct block_request {
+/// One command in flight. Outlives the wait; not copied meanwhile. Aligned to its list, which must not cross a page: a
+/// controller takes the last entry of a page for the address of the rest of the list.
+struct alignas(prp_list_stride) block_request {
   u64 list[prp_list_stride / sizeof(u64)];  ///< PRP list of transfers of more than two pages
   u32 result = 0;                           ///< see result_sink
   u32 slot = 0;

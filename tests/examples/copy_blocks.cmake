@@ -1,0 +1,36 @@
+# Runs examples/copy_blocks (PROGRAM, EXECUTOR) in FOLDER on files of several sizes.
+
+file(REMOVE_RECURSE ${FOLDER})
+file(MAKE_DIRECTORY ${FOLDER})
+set(text "")
+foreach(k RANGE 2000)
+  string(APPEND text "line ${k} of a file that is copied by its blocks\n")
+endforeach()
+
+foreach(times IN ITEMS 1 40)
+  foreach(more IN ITEMS "" "x")
+    string(REPEAT "${text}" ${times} content)
+    file(WRITE ${FOLDER}/from "${content}${more}")
+    execute_process(COMMAND ${PROGRAM} ${FOLDER}/from ${FOLDER}/to ${EXECUTOR} RESULT_VARIABLE status ERROR_VARIABLE said)
+    if(NOT status EQUAL 0)
+      message(FATAL_ERROR "the copy failed: ${said}")
+    endif()
+    execute_process(COMMAND ${CMAKE_COMMAND} -E compare_files ${FOLDER}/from ${FOLDER}/to RESULT_VARIABLE differs)
+    if(differs)
+      message(FATAL_ERROR "a copy of ${times} times the text differs from it")
+    endif()
+  endforeach()
+endforeach()
+
+file(WRITE ${FOLDER}/from "short")
+execute_process(COMMAND ${PROGRAM} ${FOLDER}/from ${FOLDER}/to ${EXECUTOR} RESULT_VARIABLE status ERROR_VARIABLE said)
+execute_process(COMMAND ${CMAKE_COMMAND} -E compare_files ${FOLDER}/from ${FOLDER}/to RESULT_VARIABLE differs)
+if(status OR differs)
+  message(FATAL_ERROR "a file of less than a block: ${said}")
+endif()
+
+# What cannot be is said in one sentence that names it.
+execute_process(COMMAND ${PROGRAM} ${FOLDER}/nothing ${FOLDER}/to ${EXECUTOR} RESULT_VARIABLE status ERROR_VARIABLE said)
+if(NOT status EQUAL 2 OR NOT said MATCHES "^copy_blocks: [^\n]*${FOLDER}/nothing[^\n]*\n$")
+  message(FATAL_ERROR "a file that there is not: ${status}: ${said}")
+endif()

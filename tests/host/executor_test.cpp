@@ -1,0 +1,63 @@
+// What an executor may take of the machine.
+#include "penstock/host/error.hpp"
+#include "penstock/host/launch.hpp"
+#include "penstock/host/line_cache.hpp"
+#include "penstock/host/model_controller.hpp"
+
+#include <gtest/gtest.h>
+
+#include <mutex>
+#include <set>
+#include <thread>
+
+namespace penstock::test {
+namespace {
+
+TEST(executor, limits_bound_the_threads_of_the_cpu) {
+  const u32 all = open_executor("cpu")->units();
+  EXPECT_EQ(open_executor("cpu", executor_limits{})->units(), all);
+  EXPECT_EQ(open_executor("cpu", executor_limits{.units = 100'000})->units(), all);
+  const auto on = open_executor("cpu", executor_limits{.units = 1});
+  EXPECT_EQ(on->units(), 1u);
+  EXPECT_EQ(on->device(), "1 CPU thread");
+}
+
+TEST(executor, a_bounded_one_runs_on_so_many_threads_whatever_the_grid) {
+  const auto on = open_executor("cpu", executor_limits{.units = 1});
+  std::mutex mutex;
+  std::set<std::thread::id> seen;
+  on->run(10'000, 1, [&](u64, u64) {
+    const std::lock_guard guard(mutex);
+    seen.insert(std::this_thread::get_id());
+  });
+  EXPECT_EQ(seen.size(), 1u);
+}
+
+TEST(executor, limits_change_nothing_about_names) {
+  EXPECT_THROW(open_executor("gpu", executor_limits{.units = 8}), error);
+  if (cuda_usable()) GTEST_SKIP() << "there is a GPU: tests/device/executor_test.cu";
+  try {
+    open_executor("cuda", executor_limits{.units = 8});
+    FAIL();
+  } catch (error const& problem) {
+    EXPECT_EQ(problem.kind(), error_kind::bad_input);
+  }
+}
+
+// The option is taken everywhere, so that one program has it for both executors.
+TEST(executor, a_cpu_keeps_no_directory_in_l2) {
+  std::vector<std::byte> media(1 << 20);
+  model_controller drive({});
+  const u32 space = drive.add_namespace(media);
+  const auto on = open_executor("cpu", 1);
+  EXPECT_EQ(on->keep_in_l2(media.data(), media.size()), 0u);
+  cache_options options;
+  options.bytes = 1 << 16;
+  options.directory_in_l2 = true;
+  line_cache cache(*on, {{"media", media.size(), {volume_layout::single, {{&drive, space}}}}}, options);
+  EXPECT_GT(cache.directory_bytes(), 0u);
+  EXPECT_EQ(cache.directory_bytes_in_l2(), 0u);
+}
+
+}  // namespace
+}  // namespace penstock::test
