@@ -169,7 +169,7 @@ std::vector<measurement> run_hit_benchmark(hit_options const& options) {
   const auto on = open_executor(options.executor, 0, built_with_kernels);
   const u64 bytes = options.bytes != 0 ? options.bytes : on->kind() == executor_kind::cuda ? 8ull << 30 : 256ull << 20;
   bench run(*on, options, bytes);
-  std::vector<measurement> results;
+  measurement_list found(options.found);
   auto contests = all_contests(options.line_bytes);
   if (!options.patterns.empty()) {
     for (auto const& name : options.patterns) {
@@ -184,9 +184,9 @@ std::vector<measurement> run_hit_benchmark(hit_options const& options) {
   }
   for (u64 k = 0; k < contests.size(); ++k) {
     if (options.progress) options.progress(contests[k].id, k, contests.size());
-    results.push_back(run.measure(contests[k]));
+    found.add(run.measure(contests[k]));
   }
-  return results;
+  return found.take();
 }
 
 }  // namespace penstock::bench

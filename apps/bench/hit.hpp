@@ -20,6 +20,7 @@ struct hit_options {
   /// Of: line, linear, random, hot16, strided, lines, coarsened. Empty: all.
   std::vector<std::string> patterns;
   progress_fn progress;
+  found_fn found;
 };
 
 /// One measurement per pattern and way to read, each against the plain array in the same run; every element is checked.

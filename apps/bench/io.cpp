@@ -227,7 +227,9 @@ std::vector<measurement> run_io_benchmark(io_options const& asked) {
   const io_options options = checked(asked);
   const auto on = open_executor(options.executor, 0, built_with_kernels);
   bench run(*on, options);
-  return {run.measure()};
+  measurement_list found(options.found);
+  found.add(run.measure());
+  return found.take();
 }
 
 }  // namespace penstock::bench

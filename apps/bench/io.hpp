@@ -27,6 +27,7 @@ struct io_options {
   u64 drive_mib = 0;   ///< of one drive, a power of two; 0: chosen
   u32 repeats = 5;
   progress_fn progress;
+  found_fn found;
 };
 
 /// One measurement: commands/s, every command's status and first word checked, and every word in one run more.

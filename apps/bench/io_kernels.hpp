@@ -1,8 +1,7 @@
-// Kernels of `penstock bench io`: threads that read and write blocks, and a client that does nothing but keep a controller
-// busy.
+// Kernels of `penstock bench io`: threads that read and write blocks.
 #pragma once
 
-#include "apps/bench/pattern.hpp"
+#include "apps/bench/block_word.hpp"
 #include "penstock/host/launch.hpp"
 #include "penstock/queue/block_io.hpp"
 
@@ -24,11 +23,6 @@ struct io_data {
   block_request* requests = nullptr;  ///< one for each thread
   u64* wrong = nullptr;               ///< commands that failed or brought the wrong bytes
 };
-
-/// What word w of block b of a drive holds; of drive 0 what an array of known values holds there.
-PENSTOCK_FN inline u64 block_word(u32 drive, u64 block, u64 word, u32 block_words) {
-  return value_at(block * block_words + word) ^ static_cast<u64>(drive) << 56;
-}
 
 /// A command per thread and item, all of a group's at once. Groups go round the drives.
 struct run_commands {

@@ -27,7 +27,7 @@ std::string quoted(std::string const& text) {
 std::string number(double value) {
   if (!std::isfinite(value)) return "null";
   char text[32];
-  std::snprintf(text, sizeof text, "%.6g", value);
+  std::snprintf(text, sizeof text, "%.12g", value);  // a count of 10^11 stays whole
   return text;
 }
 

@@ -1,8 +1,10 @@
 // One measurement, as one JSON line with the fields that every benchmark of Penstock has.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace penstock::bench {
@@ -21,6 +23,25 @@ struct measurement {
   std::map<std::string, double> bytes;    ///< by tier
   std::map<std::string, double> details;  ///< whatever else was counted
   std::map<std::string, std::string> machine;
+};
+
+/// Told each measurement as it comes, so that what ends a run early takes none of the ones before it.
+using found_fn = std::function<void(measurement const&)>;
+
+/// Measurements of a run, which are told as they come.
+class measurement_list {
+ public:
+  explicit measurement_list(found_fn const& tell) : tell_(tell) {}
+
+  void add(measurement m) {
+    if (tell_) tell_(m);
+    all_.push_back(std::move(m));
+  }
+  std::vector<measurement> take() { return std::move(all_); }
+
+ private:
+  found_fn const& tell_;
+  std::vector<measurement> all_;
 };
 
 /// Median, or 0 of nothing.

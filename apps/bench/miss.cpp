@@ -68,7 +68,9 @@ class bench {
     u32 k = 0;
     for (auto const& c : chosen()) {
       if (options_.progress) options_.progress(c.pattern, k, results.size());
-      measure(c, results[k++]);
+      measure(c, results[k]);
+      if (options_.found) options_.found(results[k]);
+      ++k;
     }
     if (store_.server() != nullptr) store_.server()->stop();
     return results;

@@ -28,6 +28,7 @@ struct miss_options {
   /// Of: line (a warp walks a line by a[i]), linear (a thread per element), touch (one element of each line). Empty: all.
   std::vector<std::string> patterns;
   progress_fn progress;
+  found_fn found;
 };
 
 /// Bytes that came in per second, beside threads that read the same media in place (modelled drives in host memory). Every

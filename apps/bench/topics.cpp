@@ -3,6 +3,7 @@
 #include "apps/bench/hit.hpp"
 #include "apps/bench/io.hpp"
 #include "apps/bench/miss.hpp"
+#include "apps/bench/model.hpp"
 #include "penstock/host/error.hpp"
 
 #include <charconv>
@@ -37,6 +38,17 @@ std::vector<std::string> words(option_texts const& given, std::string const& key
   return all;
 }
 
+u64 parsed(std::string const& key, std::string const& word, u64 otherwise) { return number({{key, word}}, key, otherwise); }
+
+/// Numbers with commas between them.
+std::vector<u32> numbers(option_texts const& given, std::string const& key, std::vector<u32> otherwise) {
+  if (!given.contains(key)) return otherwise;
+  std::vector<u32> all;
+  for (auto const& word : words(given, key)) all.push_back(static_cast<u32>(parsed(key, word, 1)));
+  if (all.empty()) refuse(key, "it names nothing: give numbers with commas between them");
+  return all;
+}
+
 directory_kind directory(option_texts const& given, directory_kind otherwise) {
   const std::string name = text(given, "directory", "");
   if (name.empty()) return otherwise;
@@ -46,7 +58,7 @@ directory_kind directory(option_texts const& given, directory_kind otherwise) {
   refuse("directory " + name, "there is none of this name: choose auto, direct or set");
 }
 
-std::vector<measurement> run_hit(option_texts const& given, progress_fn const& progress) {
+std::vector<measurement> run_hit(option_texts const& given, progress_fn const& progress, found_fn const& found) {
   hit_options options;
   options.executor = text(given, "executor", options.executor);
   options.bytes = number(given, "mib", 0) << 20;
@@ -57,10 +69,11 @@ std::vector<measurement> run_hit(option_texts const& given, progress_fn const& p
   options.sms = static_cast<u32>(number(given, "sms", 0));
   options.patterns = words(given, "patterns");
   options.progress = progress;
+  options.found = found;
   return run_hit_benchmark(options);
 }
 
-std::vector<measurement> run_io(option_texts const& given, progress_fn const& progress) {
+std::vector<measurement> run_io(option_texts const& given, progress_fn const& progress, found_fn const& found) {
   io_options options;
   const auto small = [&](char const* key, u32 otherwise) { return static_cast<u32>(number(given, key, otherwise)); };
   options.executor = text(given, "executor", options.executor);
@@ -80,10 +93,11 @@ std::vector<measurement> run_io(option_texts const& given, progress_fn const& pr
   options.drive_mib = number(given, "mib", options.drive_mib);
   options.repeats = small("repeats", options.repeats);
   options.progress = progress;
+  options.found = found;
   return run_io_benchmark(options);
 }
 
-std::vector<measurement> run_miss(option_texts const& given, progress_fn const& progress) {
+std::vector<measurement> run_miss(option_texts const& given, progress_fn const& progress, found_fn const& found) {
   miss_options options;
   const auto small = [&](char const* key, u32 otherwise) { return static_cast<u32>(number(given, key, otherwise)); };
   options.executor = text(given, "executor", options.executor);
@@ -103,7 +117,32 @@ std::vector<measurement> run_miss(option_texts const& given, progress_fn const& 
   options.repeats = small("repeats", options.repeats);
   options.patterns = words(given, "patterns");
   options.progress = progress;
+  options.found = found;
   return run_miss_benchmark(options);
+}
+
+std::vector<measurement> run_model(option_texts const& given, progress_fn const& progress, found_fn const& found) {
+  model_bench_options options;
+  const auto small = [&](char const* key, u32 otherwise) { return static_cast<u32>(number(given, key, otherwise)); };
+  options.executor = text(given, "executor", options.executor);
+  options.preset = text(given, "preset", options.preset);
+  options.media = text(given, "media", options.media);
+  options.rings = text(given, "rings", options.rings);
+  options.blocks = numbers(given, "block", options.blocks);
+  options.queues = numbers(given, "queues", options.queues);
+  options.server_sms = numbers(given, "server-sms", options.server_sms);
+  options.servers = numbers(given, "servers", options.servers);
+  options.kinds = words(given, "kinds");
+  options.queue_depth = small("depth", options.queue_depth);
+  options.batch = small("batch", options.batch);
+  options.commands = number(given, "commands", options.commands);
+  options.samples = number(given, "samples", options.samples);
+  options.drive_mib = number(given, "mib", options.drive_mib);
+  options.sms = small("sms", options.sms);
+  options.repeats = small("repeats", options.repeats);
+  options.progress = progress;
+  options.found = found;
+  return run_model_benchmark(options);
 }
 
 }  // namespace
@@ -159,11 +198,31 @@ std::vector<topic> const& topics() {
         {"patterns", "of line, linear, touch"},
         {"repeats", "of each measurement"}},
        run_miss},
+      {"model",
+       "modelled drives under a client that does the least: their own ceiling and latency",
+       {{"executor", "auto, cpu or cuda"},
+        {"preset", "of the drive: none, p5800x, pm1735, 980pro, gen5"},
+        {"media", "where the drive's bytes lie: hbm or host"},
+        {"rings", "where the queues lie: hbm or host"},
+        {"block", "bytes of a command, one or more with commas"},
+        {"queues", "likewise"},
+        {"server-sms", "multiprocessors (CPU: threads) that serve, likewise"},
+        {"servers", "warps (CPU: threads) that may look after one queue, likewise"},
+        {"kinds", "of read, write, read-latency, write-latency"},
+        {"depth", "entries of a ring"},
+        {"batch", "commands that one doorbell tells of"},
+        {"commands", "of one run"},
+        {"samples", "of a latency"},
+        {"mib", "of the drive, a power of two"},
+        {"sms", "multiprocessors that issue"},
+        {"repeats", "of each measurement"}},
+       run_model},
   };
   return all;
 }
 
-std::vector<measurement> run_topic(std::string const& name, option_texts const& given, progress_fn const& progress) {
+std::vector<measurement> run_topic(std::string const& name, option_texts const& given, progress_fn const& progress,
+                                   found_fn const& found) {
   std::string known;
   for (auto const& t : topics()) {
     if (!known.empty()) known += ", ";
@@ -172,7 +231,7 @@ std::vector<measurement> run_topic(std::string const& name, option_texts const& 
     for (auto const& [key, value] : given) {
       if (!t.options.contains(key)) refuse(name, "it has no option " + key + ": see penstock bench " + name + " --help");
     }
-    return t.run(given, progress);
+    return t.run(given, progress, found);
   }
   refuse(name, "there is no such topic: choose one of " + known);
 }
