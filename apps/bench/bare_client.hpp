@@ -209,7 +209,7 @@ struct time_commands {
   PENSTOCK_FN void operator()(G const& g, grid_range) const {
     bare_queue_view const& q = data.queues[0];
     const u64 start = *q.position;
-    const u64 begin_cycles = now_cycles(), begin_ns = now_ns();
+    const run_clock run;
     u64 wrong = 0, sum_ns = 0;
     for (u64 k = 0; k < times.samples; ++k) {
       const u64 block = permute(data.first + k, data.blocks);
@@ -226,9 +226,7 @@ struct time_commands {
       }
     }
     if (is_leader(g)) {
-      times.span[0] = now_cycles() - begin_cycles;
-      times.span[1] = now_ns() - begin_ns;
-      times.span[2] = sum_ns;
+      run.write(times, sum_ns);
       *q.position = start + times.samples;
     }
     if (wrong != 0) device_ref<u64>(*data.wrong).fetch_add(wrong, relaxed);

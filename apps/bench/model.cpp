@@ -37,7 +37,7 @@ model_bench_options checked(model_bench_options options, executor const& on) {
   if (!is_power_of_two(options.drive_mib)) {
     refuse("a drive of " + std::to_string(options.drive_mib) + " MiB: choose a power of two");
   }
-  if (options.drive_mib >> 20 != 0) refuse("a drive of " + std::to_string(options.drive_mib) + " MiB: choose 1 TiB or less");
+  if (options.drive_mib > 1 << 20) refuse("a drive of " + std::to_string(options.drive_mib) + " MiB: choose 1 TiB or less");
   check_memory(on, place_of(options.media), options.drive_mib << 20);
   return options;
 }

@@ -8,6 +8,26 @@
 
 namespace penstock::bench {
 
+/// A controller as one that reaches host memory only: its rings lie there, and what it moves goes through bounce buffers there.
+class host_reaching final : public controller {
+ public:
+  explicit host_reaching(controller& inner) : inner_(inner) {}
+
+  void attach(queue_rings const& rings) override { inner_.attach(rings); }
+  void detach(u16 queue) override { inner_.detach(queue); }
+  void poll(u16 queue) override { inner_.poll(queue); }
+  void add_buffer(void* memory, u64 bytes) override { inner_.add_buffer(memory, bytes); }
+  controller_limits limits() const override {
+    controller_limits limits = inner_.limits();
+    limits.reaches_local = false;
+    return limits;
+  }
+  std::string engine() const override { return inner_.engine(); }
+
+ private:
+  controller& inner_;
+};
+
 /// "hbm" or "host". Throws penstock::error (bad_input) for another word.
 memory_kind place_of(std::string const& name);
 

@@ -30,7 +30,7 @@ void timed_samples::describe(measurement& m, std::string const& prefix) const {
   m.details[prefix + "least_us"] = percentile(all_, 0);
   m.details[prefix + "most_us"] = percentile(all_, 1);
   m.details[prefix + "mean_us"] = std::accumulate(all_.begin(), all_.end(), 0.0) / samples;
-  m.details[prefix + "mean_by_coarse_clock_us"] = coarse_sum_us_ / samples;
+  if (coarse_sum_us_ > 0) m.details[prefix + "mean_by_coarse_clock_us"] = coarse_sum_us_ / samples;
   m.details[prefix + "ns_per_cycle"] = ns_per_cycle_;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "apps/bench/measurement.hpp"
+#include "penstock/core/clock.hpp"
 #include "penstock/host/executor.hpp"
 
 namespace penstock::bench {
@@ -9,8 +10,23 @@ namespace penstock::bench {
 /// Where a kernel puts its times, beside what the whole run took by both clocks. Goes to a kernel by value.
 struct timed_run {
   u64* cycles = nullptr;  ///< [samples]; now_cycles
-  u64* span = nullptr;    ///< cycles of the whole run, its nanoseconds, and the nanoseconds that the accesses sum up to
+  u64* span = nullptr;    ///< cycles of the whole run, its nanoseconds, those of the accesses (0: not taken)
   u64 samples = 0;
+};
+
+/// What both clocks say of a run. One per run and thread.
+class run_clock {
+ public:
+  PENSTOCK_FN run_clock() : cycles_(now_cycles()), ns_(now_ns()) {}
+
+  PENSTOCK_FN void write(timed_run const& run, u64 accesses_ns) const {
+    run.span[0] = now_cycles() - cycles_;
+    run.span[1] = now_ns() - ns_;
+    run.span[2] = accesses_ns;
+  }
+
+ private:
+  u64 cycles_, ns_;
 };
 
 /// Owns the memory of timed runs, and turns cycles into microseconds by what both clocks say of each run.

@@ -2,6 +2,7 @@
 
 #include "apps/bench/hit.hpp"
 #include "apps/bench/io.hpp"
+#include "apps/bench/latency.hpp"
 #include "apps/bench/miss.hpp"
 #include "apps/bench/model.hpp"
 #include "penstock/host/error.hpp"
@@ -121,6 +122,27 @@ std::vector<measurement> run_miss(option_texts const& given, progress_fn const& 
   return run_miss_benchmark(options);
 }
 
+std::vector<measurement> run_latency(option_texts const& given, progress_fn const& progress, found_fn const& found) {
+  latency_options options;
+  const auto small = [&](char const* key, u32 otherwise) { return static_cast<u32>(number(given, key, otherwise)); };
+  options.executor = text(given, "executor", options.executor);
+  options.controller = text(given, "controller", options.controller);
+  options.preset = text(given, "preset", options.preset);
+  options.media = text(given, "media", options.media);
+  options.rings = text(given, "rings", options.rings);
+  options.lines = numbers(given, "line", options.lines);
+  options.directory = directory(given, options.directory);
+  options.lanes = small("lanes", options.lanes);
+  options.samples = small("samples", options.samples);
+  options.cache_bytes = number(given, "cache-mib", 0) << 20;
+  options.controller_threads = small("controller-threads", 0);
+  options.server_sms = small("server-sms", 0);
+  options.repeats = small("repeats", options.repeats);
+  options.progress = progress;
+  options.found = found;
+  return run_latency_benchmark(options);
+}
+
 std::vector<measurement> run_model(option_texts const& given, progress_fn const& progress, found_fn const& found) {
   model_bench_options options;
   const auto small = [&](char const* key, u32 otherwise) { return static_cast<u32>(number(given, key, otherwise)); };
@@ -198,6 +220,22 @@ std::vector<topic> const& topics() {
         {"patterns", "of line, linear, touch"},
         {"repeats", "of each measurement"}},
        run_miss},
+      {"latency",
+       "what one warp waits for one line that is not in the cache",
+       {{"executor", "auto, cpu or cuda"},
+        {"controller", "model or software"},
+        {"preset", "of the modelled drive: none, p5800x, pm1735, 980pro, gen5"},
+        {"media", "of the modelled drive: hbm or host"},
+        {"rings", "of the modelled drive: hbm, or host for one that reaches host memory only"},
+        {"line", "bytes of a line, one or more with commas"},
+        {"directory", "auto, direct or set"},
+        {"lanes", "that take part in the first access"},
+        {"samples", "of each repeat"},
+        {"cache-mib", "of the cache; fewer than the lines that are read: with evictions"},
+        {"controller-threads", "of the software controller"},
+        {"server-sms", "multiprocessors (CPU: threads) of the modelled drive"},
+        {"repeats", "of each measurement"}},
+       run_latency},
       {"model",
        "modelled drives under a client that does the least: their own ceiling and latency",
        {{"executor", "auto, cpu or cuda"},

@@ -98,6 +98,15 @@ def test_json_lines_are_what_was_measured(
     assert [m.id for m in bench.read_lines(file)] == ["flow.wide", "flow.narrow"] * 2
 
 
+def test_what_was_measured_before_a_failure_is_kept(
+    native: fakes.FakeNative, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    native.problem = penstock.Error("measure hits: 3 threads read wrong elements")
+    file = tmp_path / "flow.jsonl"
+    assert "3 threads" in refusal(capsys, "bench", "flow", "--output", str(file))
+    assert [m.id for m in bench.read_lines(file)] == ["flow.wide"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
@@ -188,7 +197,11 @@ def test_without_matplotlib_nothing_is_measured(
 
 def test_run_gives_measurements(native: fakes.FakeNative) -> None:
     seen: list[tuple[str, int, int]] = []
-    (found,) = bench.run("flow", {"pipe_bytes": 64}, progress=lambda *step: seen.append(step))
+    told: list[bench.Measurement] = []
+    (found,) = bench.run(
+        "flow", {"pipe_bytes": 64}, progress=lambda *step: seen.append(step), found=told.append
+    )
+    assert told == [found]
     assert (found.id, found.value, found.ratio, found.registers) == ("flow.wide", 6.0, 0.75, 40)
     assert seen == [("flow.wide", 0, 1)]
     assert native.asked["options"] == {"pipe_bytes": "64"}

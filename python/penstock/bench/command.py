@@ -98,10 +98,13 @@ def measure_topic(
         plot.need_matplotlib()
     if results_file is not None:
         append_lines([], results_file)
+
+    def keep(measurement: Measurement) -> None:
+        if results_file is not None:
+            append_lines([measurement], results_file)
+
     with progress_bar() as progress:
-        found = run(topic.name, options, progress=progress)
-    if results_file is not None:
-        append_lines(found, results_file)
+        found = run(topic.name, options, progress=progress, found=keep)
     if as_json:
         for measurement in found:
             click.echo(json_line(measurement))

@@ -1,0 +1,163 @@
+#include "apps/bench/topics.hpp"
+#include "penstock/host/error.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace penstock::test {
+namespace {
+
+using bench::measurement;
+using bench::option_texts;
+
+std::vector<measurement> measure(std::string const& topic, option_texts options) {
+  options.insert({{"executor", "cpu"}, {"repeats", "2"}});
+  return bench::run_topic(topic, options);
+}
+
+std::string refusal(std::string const& topic, option_texts const& options) {
+  try {
+    measure(topic, options);
+  } catch (error const& e) {
+    EXPECT_EQ(e.kind(), error_kind::bad_input) << e.what();
+    return e.what();
+  }
+  return "nothing";
+}
+
+measurement const* find(std::vector<measurement> const& all, std::string const& id) {
+  const auto at = std::find_if(all.begin(), all.end(), [&](measurement const& m) { return m.id == id; });
+  return at == all.end() ? nullptr : &*at;
+}
+
+const option_texts tiny_model = {{"mib", "1"}, {"commands", "2000"}, {"samples", "20"}, {"queues", "1,3"}, {"depth", "64"}};
+
+option_texts with(option_texts base, option_texts const& more) {
+  for (auto const& [key, value] : more) base[key] = value;
+  return base;
+}
+
+TEST(bench_model, measures_rates_and_latencies_of_every_setting) {
+  for (char const* threads : {"0", "1"}) {  // polled in place, served
+    const auto all = measure("model", with(tiny_model, {{"server-sms", threads}}));
+    EXPECT_EQ(all.size(), 2 * (2 * 2 + 2));
+    for (measurement const& m : all) {
+      EXPECT_TRUE(m.verified);
+      EXPECT_EQ(m.values.size(), 2);
+      EXPECT_GT(bench::median(m.values), 0) << m.id;
+    }
+    for (char const* id : {"model.512.hbm.read.onequeue", "model.512.hbm.write", "model.4k.hbm.read-latency"}) {
+      EXPECT_NE(find(all, id), nullptr) << id;
+    }
+  }
+}
+
+TEST(bench_model, takes_no_less_than_the_drive_does) {
+  const auto all = measure("model", with(tiny_model, {{"preset", "pm1735"}, {"block", "512"}, {"kinds", "read,read-latency"}}));
+  measurement const* latency = find(all, "model.512.hbm.read-latency.pm1735");
+  ASSERT_NE(latency, nullptr);
+  EXPECT_GE(latency->details.at("least_us"), 25);  // its service time
+  EXPECT_GE(latency->details.at("p99_us"), bench::median(latency->values));
+  measurement const* rate = find(all, "model.512.hbm.read.pm1735");
+  ASSERT_NE(rate, nullptr);
+  EXPECT_LE(bench::median(rate->values), 1.1e6 * 1.05);
+}
+
+TEST(bench_model, larger_blocks_have_lists_of_their_pages) {
+  const auto all = measure("model", with(tiny_model, {{"block", "8192,16384"}, {"queues", "2"}}));
+  EXPECT_EQ(all.size(), 8);
+}
+
+TEST(bench_model, refuses_in_one_sentence_what_cannot_be) {
+  const std::pair<option_texts, char const*> bad[] = {
+      {{{"queues", "2000"}}, "queues"},
+      {{{"depth", "8192"}}, "rings of 8192 entries: choose a power of two from 2 to 4096"},
+      {{{"depth", "100"}}, "rings of 100 entries: choose a power of two"},
+      {{{"batch", "3"}}, "batches of 3"},
+      {{{"batch", "64"}, {"depth", "64"}}, "batches of 64: choose a power of two up to 8"},
+      {{{"block", "131072"}}, "commands of 131072 bytes"},
+      {{{"block", "1000"}}, "commands of 1000 bytes"},
+      {{{"mib", "67108864"}}, "choose 1 TiB or less"},
+      {{{"mib", "1048576"}}, "MiB of memory: ask for less"},
+      {{{"kinds", "erase"}}, "there is no erase"},
+      {{{"media", "tape"}}, "place tape"},
+      {{{"rings", "tape"}}, "place tape"},
+      {{{"repeats", "0"}}, "0 repeats"},
+      {{{"queues", ""}}, "queues: it names nothing"},
+      {{{"queues", "1,x"}}, "it is no whole number"},
+      {{{"preset", "floppy"}}, "drive floppy"},
+  };
+  for (auto const& [options, part] : bad) {
+    const std::string sentence = refusal("model", with(tiny_model, options));
+    EXPECT_NE(sentence.find(part), std::string::npos) << sentence;
+    EXPECT_EQ(sentence.find('\n'), std::string::npos) << sentence;
+  }
+}
+
+const option_texts tiny_latency = {{"line", "512,4096"}, {"samples", "20"}};
+
+TEST(bench_latency, has_three_times_for_each_line_beside_the_bare_client) {
+  const option_texts settings[] = {{{"controller", "model"}},
+                                   {{"controller", "model"}, {"server-sms", "1"}, {"media", "host"}},
+                                   {{"controller", "model"}, {"rings", "host"}, {"directory", "set"}},
+                                   {{"controller", "software"}, {"lanes", "1"}}};
+  for (auto const& setting : settings) {
+    const auto all = measure("latency", with(tiny_latency, setting));
+    ASSERT_EQ(all.size(), 6);
+    for (std::size_t k = 0; k < 6; k += 3) {
+      const double first = bench::median(all[k].values), whole = bench::median(all[k + 1].values);
+      EXPECT_TRUE(all[k].verified && all[k + 1].verified && all[k + 2].verified);
+      EXPECT_LE(first, whole) << all[k].id;
+      for (std::size_t n = k; n < k + 3; ++n) {
+        EXPECT_GT(bench::median(all[n].baseline_values), 0);
+        EXPECT_LE(all[n].details.at("least_us"), all[n].details.at("p99_us"));
+        EXPECT_TRUE(all[n].details.contains("added_us"));
+      }
+    }
+  }
+}
+
+TEST(bench_latency, is_no_less_than_the_service_time) {
+  for (measurement const& m : measure("latency", with(tiny_latency, {{"preset", "pm1735"}}))) {
+    EXPECT_GE(m.details.at("least_us"), 25) << m.id;
+    EXPECT_GE(m.details.at("bare_least_us"), 25) << m.id;
+  }
+}
+
+TEST(bench_latency, of_a_small_cache_is_one_with_evictions) {
+  const auto all = measure("latency", {{"line", "8192"}, {"samples", "200"}, {"cache-mib", "1"}});
+  EXPECT_GT(all.front().details.at("evictions"), 0);
+}
+
+TEST(bench_latency, refuses_in_one_sentence_what_cannot_be) {
+  const std::pair<option_texts, char const*> bad[] = {
+      {{{"controller", "abacus"}}, "controller abacus: choose model or software"},
+      {{{"line", "256"}}, "commands of 256 bytes"},
+      {{{"line", "131072"}}, "commands of 131072 bytes"},
+      {{{"lanes", "33"}}, "33 lanes: choose 1 to 32"},
+      {{{"samples", "0"}}, "0 repeats or samples"},
+      {{{"samples", "4000000000"}, {"line", "65536"}}, "MiB of memory: ask for less"},
+      {{{"rings", "tape"}}, "place tape"},
+      {{{"preset", "floppy"}}, "drive floppy"},
+  };
+  for (auto const& [options, part] : bad) {
+    const std::string sentence = refusal("latency", with(tiny_latency, options));
+    EXPECT_NE(sentence.find(part), std::string::npos) << sentence;
+  }
+}
+
+TEST(bench_topics, tells_each_measurement_as_it_comes) {
+  std::vector<std::string> told;
+  const option_texts options = with(tiny_model, {{"executor", "cpu"}, {"repeats", "1"}, {"block", "512"}});
+  const auto stop_at_two = [&](measurement const& m) {
+    told.push_back(m.id);
+    if (told.size() == 2) throw std::runtime_error("enough");
+  };
+  EXPECT_THROW(bench::run_topic("model", options, {}, stop_at_two), std::runtime_error);
+  EXPECT_EQ(told, (std::vector<std::string>{"model.512.hbm.read.onequeue", "model.512.hbm.write.onequeue"}));
+}
+
+}  // namespace
+}  // namespace penstock::test
