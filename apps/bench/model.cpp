@@ -1,6 +1,7 @@
 #include "apps/bench/model.hpp"
 
 #include "apps/bench/bare_queues.hpp"
+#include "apps/bench/io_plan.hpp"
 #include "apps/bench/modelled.hpp"
 #include "apps/bench/timing.hpp"
 #include "penstock/core/clock.hpp"
@@ -34,6 +35,14 @@ model_bench_options checked(model_bench_options options, executor const& on) {
     }
   }
   if (options.kinds.empty()) options.kinds.assign(std::begin(all_kinds), std::end(all_kinds));
+  if (!options.depths.empty() && options.preset == "none") {
+    refuse("a curve over depths of a drive that takes no time: name a preset");
+  }
+  for (const u32 depth : options.depths) {
+    if (is_power_of_two(depth) && depth <= most_batches_in_flight * options.batch) continue;
+    refuse("depth " + std::to_string(depth) + ": choose powers of two up to " +
+           std::to_string(most_batches_in_flight * options.batch) + ", what one queue keeps in flight in such batches");
+  }
   if (!is_power_of_two(options.drive_mib)) {
     refuse("a drive of " + std::to_string(options.drive_mib) + " MiB: choose a power of two");
   }
@@ -103,6 +112,56 @@ class bench {
     return m;
   }
 
+  /// With `depth` commands in flight, as the drive counts them.
+  measurement at_depth(bool writes, u32 depth) {
+    data_.in_flight = std::min(depth, most_batches_in_flight);
+    data_.batch = depth / data_.in_flight;
+    data_.writes = writes;
+    const u64 batches = options_.commands != 0 ? ceil_div(options_.commands, u64{data_.batch}) : calibrated();
+    measurement m;
+    kernel_facts facts;
+    double in_flight = 0, residence_us = 0;
+    std::vector<double> asked;
+    for (u32 k = 0; k < options_.repeats; ++k) {
+      server_.stop();  // which tells what the drive has counted so far
+      const model_traffic before = drive_.traffic();
+      server_.start();
+      const u64 start = now_ns();
+      facts = run(batches, writes, false);
+      const double commands = static_cast<double>(batches * data_.batch);
+      asked.push_back(commands / static_cast<double>(now_ns() - start) * 1e9);
+      server_.stop();
+      const model_traffic after = drive_.traffic();
+      server_.start();
+      const double busy = static_cast<double>(after.busy_ns - before.busy_ns);
+      const double residence = static_cast<double>(after.residence_ns - before.residence_ns);
+      m.values.push_back(commands / busy * 1e9);
+      in_flight = residence / busy;
+      residence_us = residence / commands * 1e-3;
+      io_options drive;
+      drive.preset = options_.preset;
+      drive.block_bytes = setting_.block_bytes;
+      drive.write_percent = writes ? 100 : 0;
+      m.baseline_values.push_back(drive_limit(drive, in_flight, batches * data_.batch));
+    }
+    verify(writes);
+    m.id = name() + (writes ? ".write" : ".read") + ".depth";
+    m.unit = "commands/s";
+    m.baseline = "the drive's figures and Little's law, for what was in flight";
+    m.params["depth"] = std::to_string(depth);
+    m.params["commands"] = std::to_string(batches * data_.batch);
+    m.bytes = {{options_.media, static_cast<double>(batches * data_.batch) * setting_.block_bytes}};
+    m.details = {{"mean_in_flight", in_flight},
+                 {"residence_us", residence_us},
+                 {"client_commands_per_s", median(asked)},
+                 {"deviation", median(m.values) / median(m.baseline_values) - 1}};
+    m.warps = 1;
+    describe(m, facts);
+    data_.in_flight = most_batches_in_flight;
+    data_.batch = options_.batch;
+    return m;
+  }
+
   measurement latency(bool writes) {
     measurement m;
     kernel_facts facts;
@@ -138,7 +197,7 @@ class bench {
     data_.first += batches * setting_.queues;
     const kernel_facts facts =
         cuda() ? drive_queues_cuda(on_, setting_.queues, units_, body) : drive_queues_cpu(on_, setting_.queues, units_, body);
-    check_wrong(batches * options_.batch * setting_.queues);
+    check_wrong(batches * data_.batch * setting_.queues);
     return facts;
   }
 
@@ -163,7 +222,7 @@ class bench {
 
   // All blocks: written anew where commands write, after the media was cleared; then read and looked at word by word.
   void verify(bool writes) {
-    const u64 batches = ceil_div(data_.blocks, u64{options_.batch} * setting_.queues);
+    const u64 batches = ceil_div(data_.blocks, u64{data_.batch} * setting_.queues);
     if (writes) {
       clear_media();
       run(batches, true, true);
@@ -210,6 +269,13 @@ class bench {
 /// Every setting once; latencies with the first number of queues only, for they use one.
 void measure(executor& on, model_bench_options const& options, buffer<u64>& media, setting const& s, measurement_list& found) {
   bench run(on, options, media, s);
+  for (const u32 depth : options.depths) {
+    for (auto const& kind : options.kinds) {
+      if (options.progress) options.progress("depth " + std::to_string(depth), 0, 1);
+      if (!kind.ends_with("latency")) found.add(run.at_depth(kind == "write", depth));
+    }
+  }
+  if (!options.depths.empty()) return;
   for (auto const& kind : options.kinds) {
     const bool writes = kind.starts_with("write"), latency = kind.ends_with("latency");
     if (latency && s.queues != options.queues.front()) continue;
@@ -228,10 +294,11 @@ std::vector<measurement> run_model_benchmark(model_bench_options const& asked) {
   for (u64 w = 0; w < words.size(); ++w) words[w] = value_at(w);
   media.write(words);
   measurement_list found(options.found);
+  const std::vector<u32> queue_counts = options.depths.empty() ? options.queues : std::vector<u32>{1};
   for (const u32 server_sms : options.server_sms) {
     for (const u32 servers : options.servers) {
       for (const u32 block_bytes : options.blocks) {
-        for (const u32 queues : options.queues) measure(*on, options, media, {server_sms, servers, block_bytes, queues}, found);
+        for (const u32 queues : queue_counts) measure(*on, options, media, {server_sms, servers, block_bytes, queues}, found);
       }
     }
   }

@@ -1,7 +1,7 @@
 #include "apps/bench/topics.hpp"
 
 #include "apps/bench/hit.hpp"
-#include "apps/bench/io.hpp"
+#include "apps/bench/io_plan.hpp"
 #include "apps/bench/latency.hpp"
 #include "apps/bench/miss.hpp"
 #include "apps/bench/model.hpp"
@@ -89,6 +89,20 @@ std::vector<measurement> run_io(option_texts const& given, progress_fn const& pr
   options.threads = number(given, "threads", options.threads);
   options.commands = number(given, "commands", options.commands);
   options.write_percent = small("writes", options.write_percent);
+  if (given.contains("reads")) {
+    if (given.contains("writes")) refuse("reads", "writes are given, too: name one of the two");
+    const u64 reads = number(given, "reads", 100);
+    if (reads > 100) refuse("reads=" + std::to_string(reads), "percent go up to 100");
+    options.write_percent = static_cast<u32>(100 - reads);
+  }
+  const std::string order = text(given, "order", "random");
+  if (order != "random" && order != "sequential")
+    refuse("order " + order, "there is none of this name: choose random or sequential");
+  options.sequential = order == "sequential";
+  options.sweep = text(given, "sweep", "");
+  for (auto const& word : words(given, "values")) options.values.push_back(parsed("values", word, 1));
+  options.procedure = text(given, "procedure", "");
+  options.only = {small("drives", 0), number(given, "threads", 0), small("block", 0), text(given, "preset", "")};
   options.sms = small("sms", options.sms);
   options.server_sms = small("server-sms", options.server_sms);
   options.drive_mib = number(given, "mib", options.drive_mib);
@@ -155,6 +169,7 @@ std::vector<measurement> run_model(option_texts const& given, progress_fn const&
   options.server_sms = numbers(given, "server-sms", options.server_sms);
   options.servers = numbers(given, "servers", options.servers);
   options.kinds = words(given, "kinds");
+  options.depths = numbers(given, "depths", {});
   options.queue_depth = small("depth", options.queue_depth);
   options.batch = small("batch", options.batch);
   options.commands = number(given, "commands", options.commands);
@@ -188,7 +203,7 @@ std::vector<topic> const& topics() {
         {"preset", "of the drives: none, p5800x, pm1735, 980pro, gen5"},
         {"link", "that the drives share: none, gen4x16, gen5x16"},
         {"media", "where the drives' bytes lie: hbm or host"},
-        {"rings", "where the queues lie: hbm or host"},
+        {"rings", "where the queues lie: hbm, or host for drives that reach host memory only"},
         {"drives", "1 to 16"},
         {"block", "bytes of a command"},
         {"queues", "over all drives"},
@@ -196,6 +211,11 @@ std::vector<topic> const& topics() {
         {"threads", "that issue commands"},
         {"commands", "of one run"},
         {"writes", "percent of the commands"},
+        {"reads", "likewise"},
+        {"order", "of the blocks: random or sequential"},
+        {"sweep", "over " + sweep_names()},
+        {"values", "of the sweep, with commas"},
+        {"procedure", "of the BaM dissertation: " + procedure_names() + "; drives, threads, block, preset choose of its steps"},
         {"sms", "multiprocessors that issue"},
         {"server-sms", "multiprocessors (CPU: threads) that serve"},
         {"mib", "of a drive, a power of two"},
@@ -247,6 +267,7 @@ std::vector<topic> const& topics() {
         {"server-sms", "multiprocessors (CPU: threads) that serve, likewise"},
         {"servers", "warps (CPU: threads) that may look after one queue, likewise"},
         {"kinds", "of read, write, read-latency, write-latency"},
+        {"depths", "a curve over so many commands in flight, with commas: Little's law as the drive counts"},
         {"depth", "entries of a ring"},
         {"batch", "commands that one doorbell tells of"},
         {"commands", "of one run"},

@@ -96,6 +96,89 @@ TEST(bench_model, refuses_in_one_sentence_what_cannot_be) {
   }
 }
 
+TEST(bench_model, over_depths_obeys_littles_law_as_the_drive_counts) {
+  const auto all = measure("model", with(tiny_model, {{"preset", "p5800x"}, {"block", "512"}, {"depths", "1,4,16"}}));
+  ASSERT_EQ(all.size(), 6);
+  for (measurement const& m : all) {
+    EXPECT_LE(m.details.at("mean_in_flight"), std::stod(m.params.at("depth")) * 1.001);
+    EXPECT_GE(m.details.at("residence_us"), 10);
+    EXPECT_LE(bench::median(m.values), bench::median(m.baseline_values) * 1.05) << m.params.at("depth");
+  }
+  EXPECT_NE(refusal("model", with(tiny_model, {{"depths", "1"}})).find("name a preset"), std::string::npos);
+  EXPECT_NE(refusal("model", with(tiny_model, {{"depths", "3"}, {"preset", "p5800x"}})).find("depth 3"), std::string::npos);
+}
+
+const option_texts tiny_io = {{"mib", "1"}, {"commands", "500"}, {"queues", "4"}};
+
+TEST(bench_io, sweeps_over_one_option_beside_what_the_drive_allows) {
+  for (auto const& [sweep, values] : {std::pair{"threads", "1,2"},
+                                      {"requests", "64,128"},
+                                      {"blocks", "512,8192"},
+                                      {"depth", "16,32"},
+                                      {"queues", "2,4"},
+                                      {"drives", "1,3"},
+                                      {"writes", "0,30"}}) {
+    const auto all = measure("io", with(tiny_io, {{"preset", "p5800x"}, {"sweep", sweep}, {"values", values}}));
+    ASSERT_EQ(all.size(), 2) << sweep;
+    EXPECT_NE(all[0].params, all[1].params) << sweep;
+    for (measurement const& m : all) {
+      EXPECT_TRUE(m.verified);
+      EXPECT_LE(bench::median(m.values), bench::median(m.baseline_values) * 1.05) << sweep;
+    }
+  }
+}
+
+TEST(bench_io, procedures_stand_beside_what_the_paper_has) {
+  const struct {
+    option_texts options;
+    char const* id;
+    std::size_t steps;
+    double expected;
+  } procedures[] = {
+      {{{"procedure", "table5.3"}, {"preset", "980pro"}, {"block", "512"}}, "table5.3.512.read.980pro", 2, 750e3},
+      {{{"procedure", "fig5.6"}, {"drives", "10"}, {"threads", "65536"}}, "fig5.6.read", 2, 45.8e6},
+      {{{"procedure", "fig5.8"}, {"drives", "2"}, {"threads", "4096"}}, "fig5.8.read", 2, 12.4},
+      {{{"procedure", "fig5.9"}, {"block", "1024"}, {"threads", "16384"}}, "fig5.9.read", 1, 15},
+  };
+  for (auto const& p : procedures) {
+    const auto all = measure("io", with(tiny_io, with(p.options, {{"repeats", "1"}})));
+    ASSERT_EQ(all.size(), p.steps) << p.id;
+    EXPECT_EQ(all[0].id, p.id);
+    EXPECT_EQ(bench::median(all[0].baseline_values), p.expected);
+    EXPECT_NEAR(all[0].details.at("deviation"), bench::median(all[0].values) / p.expected - 1, 1e-9);
+  }
+}
+
+TEST(bench_io, mixes_and_orders_and_rings_are_verified) {
+  const auto mixed = measure("io", with(tiny_io, {{"reads", "70"}, {"rings", "host"}, {"order", "sequential"}}));
+  ASSERT_EQ(mixed.size(), 1);
+  EXPECT_TRUE(mixed[0].verified);
+  EXPECT_EQ(mixed[0].id, "io.512.hbm.mix30.hostrings");
+}
+
+TEST(bench_io, refuses_in_one_sentence_what_cannot_be) {
+  const std::pair<option_texts, char const*> bad[] = {
+      {{{"sweep", "moods"}}, "there is no sweep over moods: choose one of threads, requests"},
+      {{{"procedure", "fig9.9"}}, "there is no procedure fig9.9: choose one of table5.3, fig5.6"},
+      {{{"procedure", "fig5.6"}, {"sweep", "threads"}}, "ask for one of them"},
+      {{{"procedure", "fig5.6"}, {"drives", "11"}}, "has no step"},
+      {{{"sweep", "drives"}, {"values", "1,17"}}, "17 drives: choose 1 to 16"},
+      {{{"sweep", "blocks"}, {"values", "131072"}}, "commands of 131072 bytes"},
+      {{{"depth", "8192"}}, "submission queue of 8192 entries"},
+      {{{"queues", "2000"}}, "queues"},
+      {{{"reads", "200"}}, "reads=200: percent go up to 100"},
+      {{{"reads", "20"}, {"writes", "20"}}, "name one of the two"},
+      {{{"order", "backwards"}}, "order backwards"},
+      {{{"rings", "tape"}}, "place tape"},
+      {{{"drives", "16"}, {"queues", "16"}, {"mib", "1048576"}}, "MiB of memory: ask for less"},
+      {{{"link", "string"}}, "link string"},
+  };
+  for (auto const& [options, part] : bad) {
+    const std::string sentence = refusal("io", with(tiny_io, options));
+    EXPECT_NE(sentence.find(part), std::string::npos) << sentence;
+  }
+}
+
 const option_texts tiny_latency = {{"line", "512,4096"}, {"samples", "20"}};
 
 TEST(bench_latency, has_three_times_for_each_line_beside_the_bare_client) {
