@@ -66,6 +66,7 @@ std::vector<measurement> run_hit(option_texts const& given, progress_fn const& p
   options.line_bytes = number(given, "line", options.line_bytes);
   options.directory = directory(given, options.directory);
   options.step = number(given, "step", options.step);
+  options.order = order_of(text(given, "order", "random"));
   options.repeats = static_cast<u32>(number(given, "repeats", options.repeats));
   options.sms = static_cast<u32>(number(given, "sms", 0));
   options.patterns = words(given, "patterns");
@@ -129,6 +130,9 @@ std::vector<measurement> run_miss(option_texts const& given, progress_fn const& 
   options.server_sms = small("server-sms", 0);
   options.sms = small("sms", 0);
   options.threads = number(given, "threads", 0);
+  options.step = number(given, "step", options.step);
+  options.order = order_of(text(given, "order", "random"));
+  options.width = small("width", options.width);
   options.repeats = small("repeats", options.repeats);
   options.patterns = words(given, "patterns");
   options.progress = progress;
@@ -193,7 +197,8 @@ std::vector<topic> const& topics() {
         {"line", "bytes of a line"},
         {"directory", "auto, direct or set"},
         {"patterns", "of line, linear, random, hot16, strided, lines, coarsened"},
-        {"step", "of the patterns strided and coarsened"},
+        {"order", "of whole lines: random, linear, strided or coarsened"},
+        {"step", "of the patterns and orders strided and coarsened"},
         {"sms", "multiprocessors to use"},
         {"repeats", "of each measurement"}},
        run_hit},
@@ -237,7 +242,10 @@ std::vector<topic> const& topics() {
         {"server-sms", "multiprocessors (CPU: threads) of the modelled drive"},
         {"sms", "multiprocessors that ask"},
         {"threads", "that ask"},
-        {"patterns", "of line, linear, touch"},
+        {"patterns", "of line, touch, and a thread per element: linear, strided, random, lines, coarsened"},
+        {"order", "of whole lines: random, linear, strided or coarsened"},
+        {"step", "of the patterns and orders strided and coarsened"},
+        {"width", "lanes that walk along a line: 32, 16 or 8"},
         {"repeats", "of each measurement"}},
        run_miss},
       {"latency",

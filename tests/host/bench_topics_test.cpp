@@ -1,3 +1,4 @@
+#include "apps/bench/pattern.hpp"
 #include "apps/bench/topics.hpp"
 #include "penstock/host/error.hpp"
 
@@ -228,6 +229,42 @@ TEST(bench_latency, refuses_in_one_sentence_what_cannot_be) {
   for (auto const& [options, part] : bad) {
     const std::string sentence = refusal("latency", with(tiny_latency, options));
     EXPECT_NE(sentence.find(part), std::string::npos) << sentence;
+  }
+}
+
+TEST(bench_hit, reads_whole_lines_in_any_order) {
+  for (char const* order : {"random", "linear", "strided", "coarsened"}) {
+    const auto all = measure("hit", {{"mib", "1"}, {"patterns", "line,linear"}, {"order", order}, {"repeats", "1"}});
+    ASSERT_FALSE(all.empty());
+    const std::string suffix = order == std::string("random") ? "" : std::string(".") + order;
+    EXPECT_NE(find(all, "hit.line4k.validated" + suffix + ".direct"), nullptr) << order;
+    EXPECT_NE(find(all, "hit.linear.walk.half_warp" + suffix + ".direct"), nullptr) << order;
+    EXPECT_NE(find(all, "hit.linear.direct"), nullptr) << order;
+  }
+}
+
+TEST(bench_miss, has_every_pattern_and_order) {
+  const option_texts small = {{"mib", "1"}, {"line", "512"}, {"repeats", "1"}};
+  const auto elements = measure("miss", with(small, {{"patterns", "strided,random,lines,coarsened"}, {"step", "4"}}));
+  EXPECT_EQ(elements.size(), 4);
+  for (measurement const& m : elements) EXPECT_GE(m.details.at("fills_per_line"), 0.9) << m.id;
+  const auto whole = measure("miss", with(small, {{"patterns", "line,touch"}, {"order", "strided"}, {"width", "8"}}));
+  ASSERT_EQ(whole.size(), 2);
+  EXPECT_EQ(whole[0].id, "miss.line512.strided.host");
+  EXPECT_NE(refusal("miss", with(small, {{"width", "12"}})).find("12 lanes to a line"), std::string::npos);
+  EXPECT_NE(refusal("miss", with(small, {{"order", "upward"}})).find("order upward"), std::string::npos);
+  EXPECT_NE(refusal("miss", with(small, {{"patterns", "plaid"}})).find("no pattern plaid"), std::string::npos);
+}
+
+TEST(bench_pattern, every_order_of_lines_visits_each_once) {
+  for (const auto order :
+       {bench::line_order::random, bench::line_order::linear, bench::line_order::strided, bench::line_order::coarsened}) {
+    for (const u64 step : {1, 4, 1024}) {
+      const bench::pattern p{.elements = 0, .line_elements = 0, .step = step, .lines = order};
+      std::vector<bool> seen(256);
+      for (u64 k = 0; k < seen.size(); ++k) seen[p.line(k, seen.size())] = true;
+      EXPECT_EQ(std::count(seen.begin(), seen.end(), true), 256);
+    }
   }
 }
 
