@@ -199,11 +199,11 @@ class bench {
                 {"queues", std::to_string(queues)},
                 {"queue_depth", std::to_string(step_.queue_depth)},
                 {"threads", std::to_string(threads)},
-                {"commands", std::to_string(commands)},
                 {"write_percent", std::to_string(step_.write_percent)},
                 {"order", step_.sequential ? "sequential" : "random"},
                 {"server_units", std::to_string(server_.units())},
                 {"rings", step_.rings}};
+    note_commands(m, step_.commands, commands);
     m.bytes = {{step_.media, static_cast<double>(commands) * step_.block_bytes}};
     m.details["gb_per_s"] = median(m.values) * step_.block_bytes * 1e-9;
     m.details["local_bytes"] = facts.local_bytes;
@@ -217,7 +217,7 @@ class bench {
     const std::string block = bytes % 1024 == 0 ? std::to_string(bytes / 1024) + "k" : std::to_string(bytes);
     std::string id = "io." + block + "." + (step_.write_percent == 100 ? "write" : step_.media);
     if (step_.write_percent % 100 != 0) id += ".mix" + std::to_string(step_.write_percent);
-    if (step_.queues == 1) id += ".onequeue";
+    if (step_.queues == 1 && step_.sweep.empty()) id += ".onequeue";
     if (cuda() && threads <= 1024 && step_.sweep.empty()) id += ".fewthreads";
     if (step_.preset != "none") id += "." + step_.preset;
     if (step_.rings == "host") id += ".hostrings";

@@ -93,6 +93,14 @@ std::string to_json(measurement const& m) {
   return line.str();
 }
 
+void note_commands(measurement& m, unsigned long long asked, unsigned long long had) {
+  if (asked != 0) {
+    m.params["commands"] = std::to_string(had);
+  } else {
+    m.details["commands"] = static_cast<double>(had);
+  }
+}
+
 void write_line(measurement const& m, std::string const& path) {
   const std::string line = to_json(m);
   const auto folder = std::filesystem::path(path).parent_path();

@@ -51,6 +51,9 @@ double median(std::vector<double> values);
 /// PENSTOCK_COMMIT and the clock. An unverified measurement is no result: std::runtime_error.
 std::string to_json(measurement const& m);
 
+/// How many commands a run had: a parameter where they were asked for, else a detail, for then they tell no runs apart.
+void note_commands(measurement& m, unsigned long long asked, unsigned long long had);
+
 /// Appends it to `path` (folders are made), and prints it.
 void write_line(measurement const& m, std::string const& path);
 

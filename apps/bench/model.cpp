@@ -101,9 +101,9 @@ class bench {
       m.values.push_back(static_cast<double>(commands) / static_cast<double>(now_ns() - start) * 1e9);
     }
     verify(writes);
-    m.id = name() + (writes ? ".write" : ".read") + (setting_.queues == 1 ? ".onequeue" : "");
+    m.id = name() + (writes ? ".write" : ".read");
     m.unit = "commands/s";
-    m.params["commands"] = std::to_string(commands);
+    note_commands(m, options_.commands, commands);
     m.params["batch"] = std::to_string(options_.batch);
     m.bytes = {{options_.media, static_cast<double>(commands) * setting_.block_bytes}};
     m.details["gb_per_s"] = median(m.values) * setting_.block_bytes * 1e-9;
@@ -149,12 +149,12 @@ class bench {
     m.unit = "commands/s";
     m.baseline = "the drive's figures and Little's law, for what was in flight";
     m.params["depth"] = std::to_string(depth);
-    m.params["commands"] = std::to_string(batches * data_.batch);
+    note_commands(m, options_.commands, batches * data_.batch);
     m.bytes = {{options_.media, static_cast<double>(batches * data_.batch) * setting_.block_bytes}};
-    m.details = {{"mean_in_flight", in_flight},
-                 {"residence_us", residence_us},
-                 {"client_commands_per_s", median(asked)},
-                 {"deviation", median(m.values) / median(m.baseline_values) - 1}};
+    m.details["mean_in_flight"] = in_flight;
+    m.details["residence_us"] = residence_us;
+    m.details["client_commands_per_s"] = median(asked);
+    m.details["deviation"] = median(m.values) / median(m.baseline_values) - 1;
     m.warps = 1;
     describe(m, facts);
     data_.in_flight = most_batches_in_flight;

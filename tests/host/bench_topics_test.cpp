@@ -49,7 +49,7 @@ TEST(bench_model, measures_rates_and_latencies_of_every_setting) {
       EXPECT_EQ(m.values.size(), 2);
       EXPECT_GT(bench::median(m.values), 0) << m.id;
     }
-    for (char const* id : {"model.512.hbm.read.onequeue", "model.512.hbm.write", "model.4k.hbm.read-latency"}) {
+    for (char const* id : {"model.512.hbm.read", "model.512.hbm.write", "model.4k.hbm.read-latency"}) {
       EXPECT_NE(find(all, id), nullptr) << id;
     }
   }
@@ -276,7 +276,7 @@ TEST(bench_topics, tells_each_measurement_as_it_comes) {
     if (told.size() == 2) throw std::runtime_error("enough");
   };
   EXPECT_THROW(bench::run_topic("model", options, {}, stop_at_two), std::runtime_error);
-  EXPECT_EQ(told, (std::vector<std::string>{"model.512.hbm.read.onequeue", "model.512.hbm.write.onequeue"}));
+  EXPECT_EQ(told, (std::vector<std::string>{"model.512.hbm.read", "model.512.hbm.write"}));
 }
 
 }  // namespace
