@@ -123,6 +123,11 @@ def test_axes_of_a_wide_range_are_logarithmic() -> None:
     assert narrow_panel.get_ylim()[0] == 0
 
 
+def test_lines_of_512_bytes_to_8_kib_do_not_crowd_the_axis() -> None:
+    (panel,) = plot.figure_of([measured(1.0, line_bytes=512 << k) for k in range(5)]).axes
+    assert panel.get_xscale() == "log"
+
+
 def test_bytes_on_an_axis_are_written_as_such() -> None:
     (panel,) = plot.figure_of([measured(1.0, block_bytes=n) for n in (512, 4096, 65536)]).axes
     assert panel.get_xlabel() == "block (bytes)"
