@@ -213,7 +213,9 @@ struct time_commands {
     u64 wrong = 0, sum_ns = 0;
     for (u64 k = 0; k < times.samples; ++k) {
       const u64 block = permute(data.first + k, data.blocks);
-      if (data.writes) bare::fill(q, 0, block, true);
+      const u32 words = q.block_words();
+      for (u32 w = index_in(g); data.writes && w < words; w += size(g)) q.block_of(0)[w] = block_word(0, block, w, words);
+      g.sync();  // it is written, and all have looked at the one before
       u64 answered = 0;
       if (is_leader(g)) answered = one_command(q, start + k, block, times.cycles[k], sum_ns);
       if (from_leader(g, answered) == 0) {
@@ -221,8 +223,8 @@ struct time_commands {
         break;
       }
       g.sync();
-      for (u32 w = index_in(g); !data.writes && w < q.block_words(); w += size(g)) {
-        wrong += load_piece(q.block_of(0) + w) != block_word(0, block, w, q.block_words()) ? 1 : 0;
+      for (u32 w = index_in(g); !data.writes && w < words; w += size(g)) {
+        wrong += load_piece(q.block_of(0) + w) != block_word(0, block, w, words) ? 1 : 0;
       }
     }
     if (is_leader(g)) {

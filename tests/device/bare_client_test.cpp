@@ -92,13 +92,16 @@ TEST_F(bare_client, gives_up_on_a_drive_that_does_not_answer) {
   EXPECT_EQ(wrong_, 8u);
 }
 
-TEST_F(bare_client, times_each_command) {
-  open(512, 1, 16, 1);
+TEST_F(bare_client, times_each_command_whose_words_all_lanes_look_at) {
+  open(4096, 1, 16, 1);
   bench::timed_samples samples(*on_, 50);
   server_.start();
-  run(bench::time_commands{data_, samples.view()}, 1, 0xffffffff);
-  EXPECT_EQ(wrong_, 0u);
-  EXPECT_GT(samples.add_run(), 0);
+  for (const bool writes : {false, true, false}) {
+    data_.writes = writes;
+    run(bench::time_commands{data_, samples.view()}, 1, 0xffffffff);
+    EXPECT_EQ(wrong_, 0u) << writes;
+    EXPECT_GT(samples.add_run(), 0);
+  }
 }
 
 TEST_F(bare_client, misses_and_blocks_are_timed_beside_it) {
