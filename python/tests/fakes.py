@@ -56,7 +56,7 @@ TOPICS: list[dict[str, Any]] = [
     {
         "name": "flow",
         "what": "water through a pipe",
-        "options": {"pipe_bytes": "its width", "executor": "cpu or cuda"},
+        "options": {"pipe_bytes": "its width", "executor": "cpu or cuda", "server-sms": "who pumps"},
     },
     {"name": "leak", "what": "water beside it", "options": {}},
 ]

@@ -42,7 +42,7 @@ def test_topics_and_their_options_are_listed(
 ) -> None:
     assert cli.main(arguments) == 0
     out = capsys.readouterr().out
-    for word in ("flow", "water through a pipe", "--pipe-bytes --executor", "leak"):
+    for word in ("flow", "water through a pipe", "--pipe-bytes --executor", "--server-sms", "leak"):
         assert word in out
 
 
@@ -58,6 +58,8 @@ def test_a_topic_has_an_option_for_each_of_the_registry(
 def test_only_the_options_that_are_given_reach_the_compiled_part(native: fakes.FakeNative) -> None:
     assert cli.main(["bench", "flow", "--pipe-bytes", "4096"]) == 0
     assert native.asked == {"topic": "flow", "options": {"pipe_bytes": "4096"}}
+    assert cli.main(["bench", "flow", "--server-sms", "8"]) == 0
+    assert native.asked == {"topic": "flow", "options": {"server-sms": "8"}}
 
 
 def test_the_table_has_ours_and_the_baseline(
