@@ -1,4 +1,6 @@
+#include "apps/bench/io_plan.hpp"
 #include "apps/bench/pattern.hpp"
+#include "apps/bench/timing.hpp"
 #include "apps/bench/topics.hpp"
 #include "penstock/host/error.hpp"
 
@@ -107,6 +109,35 @@ TEST(bench_model, over_depths_obeys_littles_law_as_the_drive_counts) {
   }
   EXPECT_NE(refusal("model", with(tiny_model, {{"depths", "1"}})).find("name a preset"), std::string::npos);
   EXPECT_NE(refusal("model", with(tiny_model, {{"depths", "3"}, {"preset", "p5800x"}})).find("depth 3"), std::string::npos);
+}
+
+TEST(bench_io, limits_are_those_of_drives_units_link_and_threads) {
+  bench::io_options drives;
+  EXPECT_EQ(bench::drive_limit(drives, 1000, 1000), 0);  // no preset: nothing limits it
+  drives.preset = "p5800x";
+  constexpr u64 many = 1 << 30;
+  EXPECT_NEAR(bench::drive_limit(drives, 1e6, many), 5.1e6, 1e3);
+  EXPECT_NEAR(bench::drive_limit(drives, 10, many), 1e6, 1e3);        // Little's law: 10 in 10 us
+  EXPECT_NEAR(bench::drive_limit(drives, 100, 51), 51 / 20e-6, 1e3);  // the first is done after 10 us, the last 10 us later
+  drives.block_bytes = 8192;
+  EXPECT_NEAR(bench::drive_limit(drives, 1e6, many), 0.75e6, 1e3);
+  drives.block_bytes = 512;
+  drives.write_percent = 100;
+  EXPECT_NEAR(bench::drive_limit(drives, 1e6, many), 1e6, 1e3);
+  drives.write_percent = 0;
+  drives.drives = 10;
+  EXPECT_NEAR(bench::drive_limit(drives, 1e6, many), 51e6, 1e5);
+  drives.link = "gen4x16";
+  EXPECT_NEAR(bench::drive_limit(drives, 1e6, many), 26e9 / 512, 1e5);
+}
+
+TEST(bench_timing, percentiles_are_values_that_were_measured) {
+  EXPECT_EQ(bench::percentile({}, 0.5), 0);
+  EXPECT_EQ(bench::percentile({3, 1, 2}, 0), 1);
+  EXPECT_EQ(bench::percentile({3, 1, 2}, 1), 3);
+  std::vector<double> hundred(100);
+  for (std::size_t k = 0; k < 100; ++k) hundred[k] = static_cast<double>(k + 1);
+  EXPECT_EQ(bench::percentile(hundred, 0.99), 99);
 }
 
 const option_texts tiny_io = {{"mib", "1"}, {"commands", "500"}, {"queues", "4"}};
