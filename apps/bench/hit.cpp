@@ -61,8 +61,7 @@ std::vector<contest> all_contests(u64 line_bytes) {
 class bench {
  public:
   bench(executor& on, hit_options const& options, u64 bytes)
-      : on_(on), options_(options),
-        store_(on, {bytes, room_for(bytes, options.line_bytes), options.line_bytes, options.directory}, options.progress),
+      : on_(on), options_(options), store_(on, store_of(options, bytes), options.progress),
         frame_of_line_(on.memory(), memory_kind::local, bytes / options.line_bytes),
         wrong_(on.memory(), memory_kind::local, 1) {
     data_.stored = store_.array();
@@ -108,6 +107,7 @@ class bench {
                 {"line_bytes", std::to_string(options_.line_bytes)},
                 {"directory", direct ? "direct" : "set_associative"},
                 {"pattern", c.pattern}};
+    note_ablations(options_.without, m.params);
     m.bytes = {{"hbm", static_cast<double>(store_.elements() * sizeof(u64))}};
     m.details = {{"local_bytes", facts.local_bytes},
                  {"baseline_registers", run(c.baseline).registers},
@@ -120,8 +120,16 @@ class bench {
   }
 
  private:
-  /// Frames for every line, and some more: a set may fill up before the cache does.
-  static u64 room_for(u64 bytes, u64 line) { return bytes + std::max(bytes / 2, 64 * line); }
+  static store_options store_of(hit_options const& options, u64 bytes) {
+    store_options store;
+    store.bytes = bytes;
+    // Frames for every line, and some more: a set may fill up before the cache does.
+    store.cache_bytes = bytes + std::max(bytes / 2, 64 * options.line_bytes);
+    store.line_bytes = options.line_bytes;
+    store.directory = options.directory;
+    store.without = options.without;
+    return store;
+  }
 
   kernel_facts run(hit_job job) {
     job.units = options_.sms;
@@ -174,11 +182,16 @@ std::vector<measurement> run_hit_benchmark(hit_options const& options) {
   if (!is_power_of_two(options.step)) {
     throw_bad_input("measure", "hits", "step " + std::to_string(options.step) + ": choose a power of two");
   }
+  if (options.without.cache) throw_bad_input("measure", "hits", "without a cache there are none: measure misses");
   const auto on = open_executor(options.executor, 0, built_with_kernels);
   const u64 bytes = options.bytes != 0 ? options.bytes : on->kind() == executor_kind::cuda ? 8ull << 30 : 256ull << 20;
   bench run(*on, options, bytes);
   measurement_list found(options.found);
   auto contests = all_contests(options.line_bytes);
+  // What pins by hand looks for a line that may be read without a pin.
+  if (options.without.validation) {
+    std::erase_if(contests, [](contest const& c) { return c.ours.access == access_kind::pinned; });
+  }
   if (!options.patterns.empty()) {
     for (auto const& name : options.patterns) {
       if (std::none_of(contests.begin(), contests.end(), [&](contest const& c) { return c.pattern == name; })) {

@@ -18,6 +18,7 @@ struct hit_options {
   line_order order = line_order::random;  ///< of whole lines
   u32 repeats = 5;
   u32 sms = 0;  ///< 0: all
+  ablations without{};
   /// Of: line, linear, random, hot16, strided, lines, coarsened. Empty: all.
   std::vector<std::string> patterns;
   progress_fn progress;

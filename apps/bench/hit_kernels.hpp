@@ -203,9 +203,10 @@ struct list_frames {
   PENSTOCK_FN void operator()(G const&, grid_range range) const {
     line_reader const& reader = stored.reader();
     for (u64 line = range.first; line < range.last; line += range.step) {
-      hit_line at;
-      const bool there = reader.find(stored.address_of(line * line_elements), at);
-      frame_of_line[line] = there ? static_cast<u32>((at.frame - reader.frames_base) / reader.line_bytes) : 0;
+      directory_view const& directory = reader.cache->directory;
+      const found_line at = directory.find(reader.line_of(stored.address_of(line * line_elements)));
+      const bool there = at.state() == line_state::valid;
+      frame_of_line[line] = there ? static_cast<u32>(directory.frame_of(at.entry, at.word)) : 0;
       if (!there) device_ref<u64>(*wrong).fetch_add(1, relaxed);
     }
   }

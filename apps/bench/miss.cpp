@@ -44,6 +44,7 @@ store_options store_of(executor& on, miss_options const& options) {
   store.server_units = options.server_sms;
   store.queues = cuda ? options.queues : 0;
   store.queue_depth = options.queue_depth;
+  store.without = options.without;
   return store;
 }
 
@@ -121,7 +122,7 @@ class bench {
   /// that are waited for take no more than half of the frames (PROTOCOLS.md, W4).
   u64 threads_of(contest const& c) const {
     const bool in_line = c.shape == hit_shape::elements && c.elements == pattern_kind::linear;
-    const u64 lanes = c.shape == hit_shape::walk ? options_.width : in_line ? 32 : 1;
+    const u64 lanes = options_.without.cache ? 1 : c.shape == hit_shape::walk ? options_.width : in_line ? 32 : 1;
     const u64 most = std::max<u64>(32, store_.cache().view().frames / 2 * lanes / 32 * 32);
     const u64 fit = cuda() ? u64{units_} * 2048 : on_.units();
     const u64 threads = options_.threads != 0 ? options_.threads : std::min(most, fit);
@@ -188,6 +189,7 @@ class bench {
                 {"queues", std::to_string(store_.cache().queues().size())},
                 {"queue_depth", std::to_string(options_.queue_depth)},
                 {"threads", std::to_string(threads_of(c))}};
+    note_ablations(options_.without, m.params);
     const double fills = static_cast<double>(last.fills - before.fills);
     m.bytes = {{"storage", static_cast<double>(last.bytes_moved - before.bytes_moved)}};
     m.details = {

@@ -25,6 +25,7 @@ struct miss_options {
   u32 sms = 0;                 ///< that ask; 0: all that are left
   u64 threads = 0;             ///< that ask; 0: as many as fit and as the cache has frames for
   u32 repeats = 3;
+  ablations without{};
   line_order order = line_order::random;  ///< of whole lines
   u64 step = 16;                          ///< of strided and coarsened, orders and patterns
   u32 width = 32;                         ///< lanes that walk along a line: 32, 16 or 8

@@ -58,6 +58,7 @@ stamped_store::stamped_store(executor& on, store_options const& options, progres
   cache.directory = options_.directory;
   cache.queues = options_.queues;
   cache.queue_depth = options_.queue_depth;
+  cache.without = options_.without;
   volume_spec::member member;
   if (options_.modelled) {
     media_ = {on.memory(), options_.media, values_.size()};
@@ -76,6 +77,12 @@ stamped_store::stamped_store(executor& on, store_options const& options, progres
   }
   cache_ = std::make_unique<line_cache>(
       on, std::vector<dataset_spec>{{"known values", options.bytes, {volume_layout::single, {member}}}}, cache);
+}
+
+void note_ablations(ablations const& without, std::map<std::string, std::string>& params) {
+  if (without.cache) params["without_cache"] = "1";
+  if (without.coalescing) params["without_coalescing"] = "1";
+  if (without.validation) params["without_validation"] = "1";
 }
 
 }  // namespace penstock::bench

@@ -8,6 +8,7 @@
 #include "penstock/host/software_controller.hpp"
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -40,7 +41,11 @@ struct store_options {
   u32 server_units = 0;                     ///< likewise: SMs; 0: a third
   u32 queues = 0;
   u32 queue_depth = 256;
+  ablations without{};
 };
+
+/// Adds what a cache did without to the parameters of a measurement; nothing for a whole one.
+void note_ablations(ablations const& without, std::map<std::string, std::string>& params);
 
 class stamped_store {
  public:

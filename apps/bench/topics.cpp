@@ -59,6 +59,19 @@ directory_kind directory(option_texts const& given, directory_kind otherwise) {
   refuse("directory " + name, "there is none of this name: choose auto, direct or set");
 }
 
+ablations without(option_texts const& given) {
+  ablations none;
+  for (auto const& name : words(given, "without")) {
+    if (name != "cache" && name != "coalescing" && name != "validation") {
+      refuse("without " + name, "there is none of this name: choose of cache, coalescing, validation");
+    }
+    none.cache |= name == "cache";
+    none.coalescing |= name == "coalescing";
+    none.validation |= name == "validation";
+  }
+  return none;
+}
+
 std::vector<measurement> run_hit(option_texts const& given, progress_fn const& progress, found_fn const& found) {
   hit_options options;
   options.executor = text(given, "executor", options.executor);
@@ -69,6 +82,7 @@ std::vector<measurement> run_hit(option_texts const& given, progress_fn const& p
   options.order = order_of(text(given, "order", "random"));
   options.repeats = static_cast<u32>(number(given, "repeats", options.repeats));
   options.sms = static_cast<u32>(number(given, "sms", 0));
+  options.without = without(given);
   options.patterns = words(given, "patterns");
   options.progress = progress;
   options.found = found;
@@ -133,6 +147,7 @@ std::vector<measurement> run_miss(option_texts const& given, progress_fn const& 
   options.step = number(given, "step", options.step);
   options.order = order_of(text(given, "order", "random"));
   options.width = small("width", options.width);
+  options.without = without(given);
   options.repeats = small("repeats", options.repeats);
   options.patterns = words(given, "patterns");
   options.progress = progress;
@@ -197,6 +212,7 @@ topic hit_topic() {
            {"order", "of whole lines: random, linear, strided or coarsened"},
            {"step", "of the patterns and orders strided and coarsened"},
            {"sms", "multiprocessors to use"},
+           {"without", "of coalescing, validation: hits without them"},
            {"repeats", "of each measurement"}},
           run_hit};
 }
@@ -250,6 +266,7 @@ topic miss_topic() {
            {"order", "of whole lines: random, linear, strided or coarsened"},
            {"step", "of the patterns and orders strided and coarsened"},
            {"width", "lanes that walk along a line: 32, 16 or 8"},
+           {"without", "of cache, coalescing, validation: misses without them"},
            {"repeats", "of each measurement"}},
           run_miss};
 }

@@ -22,6 +22,9 @@ constexpr u32 most_tag_bits = 27;
 /// that is worth more as frames, and be too many for the GPU's L2, where a hit looks for them. Nobody misses the first MiB.
 constexpr u64 direct_share = 8;
 constexpr u64 direct_always = 1ull << 20;
+/// Better lines that a search passes by (cache/direct_claim.hpp): a stream that goes through a cache full of lines that are
+/// kept takes about one frame in so many from them, and no search gets much longer.
+constexpr u32 passed_by = 32;
 
 [[noreturn]] void refuse(std::string const& problem) { throw_bad_input("create", "a cache", problem); }
 
@@ -100,15 +103,21 @@ line_cache::line_cache(executor& on, std::vector<dataset_spec> const& datasets, 
   if (lines_ > 1ull << 40) refuse(std::to_string(lines_) + " lines: at most 2^40 can be numbered; make the lines larger");
   view_.line_shift = ceil_log2(options.line_bytes);
   choose_directory();
-  view_.validates = on.kind() == executor_kind::cuda || view_.directory.layout.version_bits() >= least_version_bits_cpu;
+  const bool long_versions =
+      on.kind() == executor_kind::cuda || view_.directory.layout.version_bits() >= least_version_bits_cpu;
+  view_.validates = long_versions && !options.without.validation && !options.without.cache;
+  view_.coalesces = !options.without.coalescing && !options.without.cache;
+  view_.looks_up = !options.without.cache;
   view_.patience_ns = 2 * options.timeout_ns;
   if (options_.queues == 0) options_.queues = on.kind() == executor_kind::cuda ? cuda_queues : on.units();
   make_directory();
   make_frames();
   add_queues(datasets);
   place_datasets(datasets);
+  dataset_table_ = {on.memory(), memory_kind::local, datasets_.size()};
+  view_.datasets = dataset_table_.data();
   view_copy_ = {on.memory(), memory_kind::local, 1};
-  on.memory().write(view_copy_.data(), &view_, sizeof view_);
+  write_views();
 }
 
 line_cache::~line_cache() {
@@ -120,6 +129,8 @@ line_cache::~line_cache() {
 void line_cache::choose_directory() {
   const u64 direct_bytes = lines_ * sizeof(u64);
   const bool numbered = lines_ >> 32 == 0;  // what a hit computes with
+  // Without a cache nothing is looked up, and frames need entries of their own.
+  if (options_.without.cache) options_.directory = directory_kind::set_associative;
   if (options_.directory == directory_kind::automatic) {
     const bool few = numbered && direct_bytes <= std::max(direct_always, view_.frames * options_.line_bytes / direct_share);
     options_.directory = few || view_.frames < set_ways ? directory_kind::direct : directory_kind::set_associative;
@@ -167,7 +178,7 @@ void line_cache::make_frames() {
   frames_ = {memory, local, frames * options_.line_bytes};
   view_.frames_base = reinterpret_cast<u64>(frames_.data());
   records_ = {memory, local, frames};
-  records_.write(std::vector<frame_record>(frames, frame_record{frame_record::no_line, 0, 0}));
+  records_.write(std::vector<frame_record>(frames, frame_record{frame_record::nobody, 0, 0}));
   view_.records = records_.data();
   positions_ = {memory, local, 2};
   view_.policy = {positions_.data(), frames};
@@ -229,7 +240,7 @@ void line_cache::add_queues(std::vector<dataset_spec> const& datasets) {
   view_.prefetch_shards = prefetch_shards;
   const u64 users = std::min<u64>(prefetch_shards, on_.units());
   const u64 ring_share = table.size() * queues_.front()->view().in_flight_limit / 2 / users;
-  view_.prefetch_limit = static_cast<u32>(std::min<u64>(ring_share, view_.frames / 4 / users));
+  if (view_.looks_up) view_.prefetch_limit = static_cast<u32>(std::min<u64>(ring_share, view_.frames / 4 / users));
 }
 
 void line_cache::place_datasets(std::vector<dataset_spec> const& datasets) {
@@ -239,6 +250,7 @@ void line_cache::place_datasets(std::vector<dataset_spec> const& datasets) {
   for (auto const& spec : datasets) {
     dataset_view data;
     data.first_line = line;
+    data.index = static_cast<u32>(datasets_.size());
     data.lines = lines_of(spec, options_.line_bytes);
     data.bytes = spec.bytes;
     data.counters = {counters_.data() + datasets_.size() * counter_shards, counter_shards};
@@ -256,9 +268,11 @@ void line_cache::place_datasets(std::vector<dataset_spec> const& datasets) {
     line += data.lines;
     datasets_.push_back(data);
   }
-  dataset_table_ = {on_.memory(), memory_kind::local, count};
-  dataset_table_.write(datasets_);
-  view_.datasets = dataset_table_.data();
+}
+
+void line_cache::write_views() const {
+  on_.memory().write(dataset_table_.data(), datasets_.data(), dataset_table_.bytes());
+  on_.memory().write(view_copy_.data(), &view_, sizeof view_);
 }
 
 line_reader line_cache::reader(u32 dataset, u64 origin, u64 elements, u64 item_bytes, u64 alignment) const {
@@ -293,6 +307,29 @@ void line_cache::check_faults() {
   on_.memory().write(view_.fault, &none, sizeof none);
   throw_status("read", specs_.at(fault.dataset).name + " at byte " + std::to_string(fault.offset),
                unpack_status(fault.failure));
+}
+
+void line_cache::advise(u32 dataset, advice how) {
+  datasets_.at(dataset).advised = how;
+  const auto some = [&](advice which) {
+    return std::any_of(datasets_.begin(), datasets_.end(), [&](dataset_view const& d) { return d.advised == which; });
+  };
+  view_.spare_normal = some(advice::stream) ? passed_by : 0;
+  view_.spare_kept = view_.spare_normal + (some(advice::keep) ? passed_by : 0);
+  write_views();
+}
+
+void line_cache::limit_share(u32 dataset, double share) {
+  const bool direct = view_.directory.is_direct();
+  const u32 whole = direct ? view_.frames : set_ways;
+  const double part = share * whole + 1e-6;  // a third of 3 is 1
+  if (!(share <= 1) || !(part >= 1)) {
+    throw_bad_input("limit", specs_.at(dataset).name,
+                    "a share of " + std::to_string(share) + " of the cache: it takes from " + std::to_string(1.0 / whole) +
+                        " to 1" + (direct ? "" : "; the direct directory has smaller ones"));
+  }
+  datasets_.at(dataset).part = static_cast<u32>(part);
+  write_views();
 }
 
 cache_stats line_cache::stats(u32 dataset) const {

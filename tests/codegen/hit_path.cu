@@ -16,6 +16,13 @@ extern "C" __global__ void read_view_u32(array_view<u32> a, u64 const* index, u3
   out[i] = a[index[i]];
 }
 
+// A token that is taken at once: on a hit no more than a[i].
+extern "C" __global__ void read_async(array_view<u64> a, u64 const* index, u64* out) {
+  const u64 i = blockIdx.x * blockDim.x + threadIdx.x;
+  pending_read<u64> token = a.read_async(index[i]);
+  out[i] = token.wait();
+}
+
 // A line reference: while the index stays on the line, R2 to R4 and nothing else. It is never destroyed, for that adds to
 // counters.
 extern "C" __global__ void read_ref(array_view<u64> a, u64 n, u64* out) {

@@ -49,6 +49,15 @@ def test_an_array_read_validates_inline_without_read_modify_write(functions: Fun
     assert kernel.count("call") == 1
 
 
+def test_a_token_costs_on_a_hit_what_a_read_costs(functions: Functions) -> None:
+    kernel = functions["read_async"]
+    assert kernel.has_path(VALIDATED)
+    assert kernel.has_path(VALIDATED_IN_A_SET)
+    assert kernel.count("rmw") == 0
+    # To ask, and to wait.
+    assert kernel.count("call") == 2
+
+
 @pytest.mark.parametrize("name", ["read_view", "read_view_u32"])
 def test_a_frame_is_read_past_l1_only(functions: Functions, name: str) -> None:
     kernel = functions[name]

@@ -132,6 +132,22 @@ TYPED_TEST(replacement_policy_test, a_failed_line_gives_way_once_nobody_holds_it
   EXPECT_EQ(line_state::empty, entry::state(this->cache.load(4)));
 }
 
+// Better lines are passed by, but not for ever: one frame that can be had is found, whoever has it.
+TYPED_TEST(replacement_policy_test, finds_the_only_frame_however_its_line_is_advised) {
+  for (const advice how : {advice::stream, advice::normal, advice::keep}) {
+    this->cache.advise(how);
+    if (how == advice::stream) this->keep_all_but_one();
+    for (u64 line = 6; line < this->lines; ++line) {
+      const access_step step = this->cache.look(line);
+      ASSERT_EQ(access_step::claimed, step) << "line " << line;
+      this->cache.fill(line);
+      this->cache.reference(line);
+      this->cache.unpin(line);
+      this->expect_kept();
+    }
+  }
+}
+
 /// Pins its candidate at the last moment: after it was found at rest, before it is taken.
 struct interfering_policy : fifo_policy {
   u64* pins = nullptr;

@@ -1,3 +1,5 @@
+#include "device/ablation_test_body.hpp"
+#include "device/async_read_test_body.hpp"
 #include "device/cache_test_body.hpp"
 
 #include "penstock/host/software_controller.hpp"
@@ -57,6 +59,51 @@ PENSTOCK_CUDA_TEST(cache_pinned_lines) {
   run_cached_reads(report, {{.frames = 8192, .line_bytes = 4096, .media_bytes = 1 << 26, .queues = 8}, 4, true});
 }
 PENSTOCK_CUDA_TEST(cache_hot_lines) { run_cached_reads(report, {{.frames = 8, .queues = 4}, 8, false, false, 16}); }
+
+/// A cache over a modelled drive that answers in any order.
+struct cached_bytes {
+  explicit cached_bytes(cache_shape shape) : media(shape.media_bytes) {
+    model_options options;
+    options.threads = 2;
+    options.faults.reorder = true;
+    options.faults.poison_fetched = true;
+    model = std::make_unique<model_controller>(options);
+    model->add_namespace(media.bytes());
+    fixture = std::make_unique<cache_fixture>(*on, *model, 1, shape);
+  }
+
+  stamped_media media;
+  std::unique_ptr<executor> on = open_executor("cuda");
+  std::unique_ptr<model_controller> model;
+  std::unique_ptr<cache_fixture> fixture;
+};
+
+PENSTOCK_CUDA_TEST(cache_read_async) {
+  for (const u64 frames : {512u, 8192u}) {
+    for (const directory_kind directory : both_directories) {
+      cached_bytes cached(with_directory({.frames = frames, .media_bytes = 1 << 22, .queues = 4}, directory));
+      async_reads_body body{cached.fixture->words(), cached.fixture->bytes(), 2};
+      run_warps_on_device(body, report, 16);
+      cached.fixture->cache().check_faults();
+      const cache_stats stats = cached.fixture->cache().stats(0);
+      PENSTOCK_CHECK_EQ(report, stats.misses + stats.prefetches, stats.fills);
+      PENSTOCK_CHECK(report, stats.prefetches > 0);
+    }
+  }
+}
+
+PENSTOCK_CUDA_TEST(cache_without_this_and_that) {
+  for (const ablations without : {ablations{.cache = true}, ablations{.coalescing = true}, ablations{.validation = true}}) {
+    for (const directory_kind directory : both_directories) {
+      cached_bytes cached(with_directory({.frames = 4096, .media_bytes = 1 << 22, .queues = 4, .without = without}, directory));
+      run_warps_on_device(ablated_reads_body{cached.fixture->words(), 2}, report, 16);
+      cached.fixture->cache().check_faults();
+      const cache_stats stats = cached.fixture->cache().stats(0);
+      PENSTOCK_CHECK_EQ(report, stats.misses + stats.prefetches, stats.fills);
+      if (without.cache) PENSTOCK_CHECK_EQ(report, 0, stats.joins + stats.prefetches + stats.evictions);
+    }
+  }
+}
 
 }  // namespace
 }  // namespace penstock::test

@@ -178,6 +178,25 @@ TYPED_TEST(line_cache_view_test, no_pin_is_lost_when_a_fill_ends) {
   }
 }
 
+// Between any two instructions of a search in a part of the frames another thread takes the last fresh one of that part.
+TEST(take_frame, leaves_a_fresh_frame_beyond_its_part_to_others) {
+  NEEDS_SINGLE_STEPS();
+  u64 at = 0;
+  bool interrupted = true;
+  for (; interrupted && at < far_off; ++at) {
+    bare_clock_cache cache(2, 4);
+    cache.limit(1);
+    access_step first{}, second{};
+    interrupted = single_step::interrupt(at, [&] { first = cache.look(0); }, [&] { second = cache.look(1); });
+    ASSERT_EQ(1, (first == access_step::claimed) + (second == access_step::claimed)) << "instruction " << at;
+    cache.limit(2);
+    ASSERT_EQ(access_step::claimed, cache.look(2)) << "instruction " << at;
+    ASSERT_EQ(1u, cache.view().directory.layout.place(cache.load(2)));
+  }
+  EXPECT_GT(at, 10u);
+  EXPECT_LT(at, far_off);
+}
+
 /// Threads pin, claim, fill and unpin two lines of one frame, as fast as they can.
 template <class Cache>
 struct pin_race {

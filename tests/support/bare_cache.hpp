@@ -20,7 +20,7 @@ class bare_cache {
   /// `sets` > 0: `set_associative`, of that many sets. `frames` is then 7 times that.
   bare_cache(u32 frames, u64 lines, Policy policy, u32 sets = 0)
       : media_(lines * line_bytes), entries_(sets == 0 ? ceil_div(lines, set_words) : sets),
-        records_(frames, frame_record{frame_record::no_line, 0, 0}), frame_words_(frames * line_words) {
+        records_(frames, frame_record{frame_record::nobody, 0, 0}), frame_words_(frames * line_words) {
     view_.policy = policy;
     view_.directory.entries = entries_.front().word;
     if (sets != 0) view_.directory.map = set_map::of(lines, sets);
@@ -100,6 +100,15 @@ class bare_cache {
     return load_piece(reinterpret_cast<u64 const*>(view_.frame_address(at.entry, at.word)) + k) == stamp(line * line_words + k);
   }
   bool holds_word(u64 line, u64 k) const { return holds_word(line, view_.directory.find(line_id{line}), k); }
+
+  /// Advises its dataset, as if others were advised, too.
+  void advise(advice how) {
+    data_.advised = how;
+    view_.spare_normal = 32;
+    view_.spare_kept = 64;
+  }
+  /// From now on lines take frames below `part` only.
+  void limit(u32 part) { data_.part = part; }
 
   /// Reads as array_view does. REQUIRES: Policy is clock_policy.
   line_reader reader() const { return line_reader::over(view_, &view_, 0, 0); }

@@ -18,6 +18,7 @@ struct cache_shape {
   bool bounce = false;
   u64 timeout_ns = 30 * one_second_ns;
   directory_kind directory = directory_kind::direct;
+  ablations without{};
 };
 
 inline constexpr directory_kind both_directories[] = {directory_kind::direct, directory_kind::set_associative};
@@ -42,6 +43,7 @@ class cache_fixture {
     options.bounce = shape.bounce;
     options.timeout_ns = shape.timeout_ns;
     options.directory = shape.directory;
+    options.without = shape.without;
     cache_ = std::make_unique<line_cache>(
         on, std::vector<dataset_spec>{{"media", shape.media_bytes, {volume_layout::single, {{&owner, namespace_id}}}}},
         options);
@@ -77,7 +79,7 @@ class cache_fixture {
       if (at.state() == line_state::empty) continue;
       ++found;
       ++owners[directory.frame_of(at.entry, at.word)];
-      PENSTOCK_CHECK_EQ(report, l, cache_->view().record_of(at.entry, at.word).load_line());
+      PENSTOCK_CHECK_EQ(report, l, frame_record::line_of(cache_->view().record_of(at.entry, at.word).load_owner()));
     }
     for (u32 n : owners) PENSTOCK_CHECK(report, n <= 1);
     const u64 words = cache_->directory_bytes() / sizeof(u64);

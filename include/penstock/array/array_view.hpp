@@ -4,22 +4,13 @@
 #pragma once
 
 #include "penstock/array/line_reader.hpp"
+#include "penstock/array/pending_read.hpp"
+#include "penstock/array/piece_of.hpp"
 #include "penstock/array/span_reader.hpp"
 
 #include <type_traits>
 
 namespace penstock {
-
-/// The largest naturally aligned piece, up to 16 bytes, that a T is made of.
-template <class T>
-inline constexpr u64 piece_bytes = sizeof(T) % 16 == 0 && alignof(T) >= 16 ? 16
-                                   : alignof(T) > 8                        ? 8
-                                                                           : alignof(T);
-
-template <u64 Bytes>
-using piece_of = std::conditional_t<
-    Bytes == 16, piece16,
-    std::conditional_t<Bytes == 8, u64, std::conditional_t<Bytes == 4, u32, std::conditional_t<Bytes == 2, u16, u8>>>>;
 
 template <class T>
 class array_view {
@@ -108,10 +99,58 @@ class array_view {
     if (is_resident()) return;
     const line_id line = reader_.line_of(address_of(i));
     const bool absent = want && reader_.cache->directory.glance(line).state() == line_state::empty;
-    if (any(g.ballot(absent))) prefetch_line(g, *reader_.cache, reader_.dataset, absent, line);
+    if (any(g.ballot(absent))) prefetch_line(g, *reader_.cache, reader_.dataset, absent, line, fill_purpose::guess);
+  }
+
+  /// Asks for element i and does not wait: the token's `wait` gives the value, after other work. Several may be on their way.
+  /// Cost:   hit: that of a read, and `wait` costs nothing. Miss: the command goes out at once, unless as many are in flight
+  ///         ahead of need as may be; then `wait` sends it.
+  /// Errors: `wait` has them. REQUIRES: i < size(); elements of 1, 2, 4, 8 or 16 bytes; the view outlives the token.
+  PENSTOCK_FORCE_INLINE pending_read<T> read_async(u64 i) const {
+    pending_read<T> token(reader_, address_of(i));
+    if (!try_at_once(token, i)) ask(this_group(), true, i);
+    return token;
+  }
+
+  /// The same for one element per lane that wants one. Collective.
+  template <thread_group G>
+  PENSTOCK_FN pending_read<T> read_async(G const& g, bool want, u64 i) const {
+    pending_read<T> token(reader_, address_of(i));
+    if (!want) token.here_ = true;
+    const bool missed = want && !try_at_once(token, i);
+    if (any(g.ballot(missed))) ask(g, missed, i);
+    return token;
+  }
+
+  /// Asks for the lines of `elements` elements from `first` on and does not wait; a `read_span` of them later finds them here
+  /// or on their way. Collective.
+  template <thread_group G>
+  PENSTOCK_FN void ask_span(G const& g, u64 first, u64 elements) const {
+    if (is_resident() || elements == 0) return;
+    const u64 last = value(reader_.line_of(address_of(first + elements) - 1));
+    for (u64 line = value(reader_.line_of(address_of(first))); line <= last; line += penstock::size(g)) {
+      const u64 mine = line + index_in(g);
+      const bool absent = mine <= last && reader_.cache->directory.glance(line_id{mine}).state() == line_state::empty;
+      if (any(g.ballot(absent))) {
+        prefetch_line(g, *reader_.cache, reader_.dataset, absent, line_id{mine}, fill_purpose::asked);
+      }
+    }
   }
 
  private:
+  PENSTOCK_FORCE_INLINE bool try_at_once(pending_read<T>& token, u64 i) const {
+    if (is_resident()) {
+      token.take(std::bit_cast<piece_of<sizeof(T)>>(resident_[i]));
+      return true;
+    }
+    return token.here_ = token.try_now();
+  }
+
+  template <thread_group G>
+  PENSTOCK_FN void ask(G const& g, bool want, u64 i) const {
+    prefetch_line(g, *reader_.cache, reader_.dataset, want, reader_.line_of(address_of(i)), fill_purpose::asked);
+  }
+
   template <class Use>
   PENSTOCK_FN void use_at(u64 address, u64 origin, Use const& use) const {
     const u64 i = (address - origin) / sizeof(T);

@@ -43,15 +43,25 @@ PENSTOCK_COLD piece16 read_slowly(G g, Cache const& cache, u32 dataset, bool wan
   dataset_view const& data = cache.datasets[dataset];
   piece16 piece{};
   bool todo = want;
-  for (u32 attempt = 0; todo && attempt < 3; ++attempt) {
-    const found_line at = cache.directory.find(line);
-    if (at.state() != line_state::valid || !cache.validates) break;
-    cache.reference(at);
-    const piece16 read = load_piece_of(cache.frame_address(at.entry, at.word) + within, bytes);
-    order_read_before_recheck();
-    todo = !entry::same(at.word, device_ref<u64>(*at.entry).load(relaxed));
-    if (todo) data.counters.add(counter::retries, 1);
-    if (!todo) piece = read;
+  if (cache.validates) {
+    fill_watch<G, Cache> watch(g, cache, data);
+    for (;;) {
+      found_line at;
+      if (todo) at = cache.directory.find(line);
+      bool fills = todo && at.state() == line_state::filling;
+      for (u32 attempt = 0; todo && at.state() == line_state::valid && attempt < 3; ++attempt) {
+        cache.reference(at);
+        const piece16 read = load_piece_of(cache.frame_address(at.entry, at.word) + within, bytes);
+        order_read_before_recheck();
+        todo = !entry::same(at.word, device_ref<u64>(*at.entry).load(relaxed));
+        if (todo) data.counters.add(counter::retries, 1);
+        if (todo) at = cache.directory.find(line);
+        if (!todo) piece = read;
+      }
+      // A line that nobody has asked for yet is asked for before anything is waited for.
+      if (any(g.ballot(todo && !fills)) || !any(g.ballot(fills))) break;
+      if (!watch.wait(fills, at)) break;
+    }
   }
   if (!any(g.ballot(todo))) return piece;
   const status outcome =
@@ -82,7 +92,7 @@ PENSTOCK_COLD held_line pin_slowly(G g, Cache const& cache, u32 dataset, line_id
 #if PENSTOCK_SEPARATE_DEVICE_CODE
 extern template PENSTOCK_FN piece16 read_slowly(warp, line_cache_view const&, u32, bool, u64, u32);
 extern template PENSTOCK_FN held_line pin_slowly(warp, line_cache_view const&, u32, line_id);
-extern template PENSTOCK_FN void prefetch_line(warp, line_cache_view const&, u32, bool, line_id);
+extern template PENSTOCK_FN void prefetch_line(warp, line_cache_view const&, u32, bool, line_id, fill_purpose);
 #endif
 
 }  // namespace penstock

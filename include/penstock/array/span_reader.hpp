@@ -32,7 +32,7 @@ struct span_window {
     const bool there = wanted && reader.find(mine << reader.line_shift, seen);
     if (!there) seen.frame = 0;
     const bool absent = wanted && !there;
-    if (any(g.ballot(absent))) prefetch_line(g, *reader.cache, reader.dataset, absent, line_id{mine});
+    if (any(g.ballot(absent))) prefetch_line(g, *reader.cache, reader.dataset, absent, line_id{mine}, fill_purpose::guess);
   }
 
   /// Reads the steps from `s` on, as many as fit in flight; past the run's end the last one again. False: nothing was learned.

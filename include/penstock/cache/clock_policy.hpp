@@ -23,7 +23,8 @@ struct clock_policy {
   u64* hand = nullptr;
   u32 frames = 0;
 
-  PENSTOCK_FN u32 candidate() const { return static_cast<u32>(device_ref<u64>(*hand).fetch_add(1, relaxed) % frames); }
+  // The remainder of 32 bits: of 64, it takes a GPU longer than the atomic.
+  PENSTOCK_FN u32 candidate() const { return static_cast<u32>(device_ref<u64>(*hand).fetch_add(1, relaxed)) % frames; }
 
   /// Two turns: the first may do nothing but take referenced bits away.
   PENSTOCK_FN u64 search_limit() const { return 2ull * frames; }

@@ -9,29 +9,53 @@
 
 namespace penstock {
 
-/// Takes a frame from its line, if that line is at rest and the policy does not spare it.
+/// Takes a frame from the line that its record names, if that line is at rest and the policy does not spare it.
 template <class Cache>
-PENSTOCK_FN bool evict(Cache const& cache, u32 frame) {
-  const u64 owner = cache.records[frame].load_line();
-  if (owner == frame_record::no_line) return false;
-  u64& word = cache.directory.entries[owner];
+PENSTOCK_FN bool evict(Cache const& cache, u32 frame, u64 owner) {
+  u64& word = cache.directory.entries[frame_record::line_of(owner)];
   u64 e = device_ref<u64>(word).load(acquire);
   const line_state now = entry::state(e);
   const bool holds_it = (now == line_state::valid || now == line_state::failed) && cache.directory.layout.place(e) == frame;
-  if (!holds_it || !entry::at_rest(e) || cache.policy.spares(word, e)) return false;
+  if (!holds_it || !entry::at_rest(e)) return false;
+  // What is streamed has no second turn.
+  if (cache.advised(owner) != advice::stream && cache.policy.spares(word, e)) return false;
   return device_ref<u64>(word).compare_exchange_strong(e, cache.directory.layout.evicted(e), acq_rel, relaxed);
 }
 
-/// A frame for this thread alone; `cache.frames` if all are pinned or in flight.
+/// A frame below `part` that no line had so far; `part` or more if there is none.
+template <class Cache>
+PENSTOCK_FN u64 take_fresh_frame(Cache const& cache, u32 part) {
+  device_ref<u64> next(*cache.next_fresh);
+  u64 fresh = next.load(relaxed);
+  if (part == cache.frames) return fresh < part ? next.fetch_add(1, relaxed) : fresh;
+  // Exactly: one that is taken beyond the part would be lost to all. Who fails has seen another succeed.
+  while (fresh < part && !next.compare_exchange_weak(fresh, fresh + 1, relaxed, relaxed)) {}
+  return fresh;
+}
+
+/// A frame for this thread alone; `cache.frames` if all are pinned or in flight. Where lines are advised, a search first looks
+/// for those that are streamed, then for any that are not kept, then for any: it passes by a bounded number of better ones, and
+/// in its second half by none.
 template <class Cache>
 PENSTOCK_FN u32 take_frame(Cache const& cache, dataset_view const& data) {
-  if (device_ref<u64>(*cache.next_fresh).load(relaxed) < cache.frames) {
-    const u64 fresh = device_ref<u64>(*cache.next_fresh).fetch_add(1, relaxed);
-    if (fresh < cache.frames) return static_cast<u32>(fresh);
-  }
-  for (u64 looked = 0; looked < cache.policy.search_limit(); ++looked) {
-    const u32 frame = cache.policy.candidate();
-    if (!evict(cache, frame)) continue;
+  const u32 part = data.part < cache.frames ? data.part : cache.frames;
+  const u64 fresh = take_fresh_frame(cache, part);
+  if (fresh < part) return static_cast<u32>(fresh);
+  const u64 choosy = cache.spare_kept == 0 ? 0 : cache.policy.search_limit();
+  u32 passed = 0;
+  for (u64 looked = 0; looked < choosy + cache.policy.search_limit(); ++looked) {
+    const u32 candidate = cache.policy.candidate();
+    const u32 frame = candidate < part ? candidate : candidate % part;
+    const u64 owner = cache.records[frame].load_owner();
+    if (owner == frame_record::nobody) continue;
+    const advice most = passed < cache.spare_normal ? advice::stream
+                        : passed < cache.spare_kept ? advice::normal
+                                                    : advice::keep;
+    if (looked < choosy && cache.advised(owner) > most) {
+      ++passed;
+      continue;
+    }
+    if (!evict(cache, frame, owner)) continue;
     data.counters.add(counter::evictions, 1);
     return frame;
   }
@@ -47,7 +71,7 @@ PENSTOCK_FN access_step place_claimed(Cache const& cache, dataset_view const& da
     device_ref<u64>(word).fetch_sub(1 + pins * entry::one_pin, release);
     return access_step::no_frame;
   }
-  cache.records[frame].store_line(value(line));
+  cache.records[frame].store_owner(data.index, value(line));
   device_ref<u64>(word).fetch_add(static_cast<u64>(frame) << entry::identity_shift, relaxed);
   order_claim_before_bytes();
   return access_step::claimed;

@@ -9,14 +9,20 @@
 namespace penstock {
 
 struct frame_record {
-  u64 line;     ///< whose bytes the frame holds; `no_line` until it is used first
+  u64 owner;    ///< whose bytes the frame holds: dataset << 40 | line; `nobody` until it is used first
   u32 command;  ///< where its last fill was submitted: queue pair << 16 | slot
   u32 failure;  ///< packed status of its last fill
 
-  static constexpr u64 no_line = ~0ull;
+  static constexpr u64 nobody = ~0ull;
+  static constexpr u32 line_bits = 40;
 
-  PENSTOCK_FN u64 load_line() { return device_ref<u64>(line).load(relaxed); }
-  PENSTOCK_FN void store_line(u64 of) { device_ref<u64>(line).store(of, relaxed); }
+  PENSTOCK_FN static u64 line_of(u64 owner) { return owner & ((1ull << line_bits) - 1); }
+  PENSTOCK_FN static u64 dataset_of(u64 owner) { return owner >> line_bits; }
+
+  PENSTOCK_FN u64 load_owner() { return device_ref<u64>(owner).load(relaxed); }
+  PENSTOCK_FN void store_owner(u32 dataset, u64 line) {
+    device_ref<u64>(owner).store(static_cast<u64>(dataset) << line_bits | line, relaxed);
+  }
   PENSTOCK_FN u32 load_command() { return device_ref<u32>(command).load(relaxed); }
   PENSTOCK_FN void store_command(u16 queue, u16 slot) {
     device_ref<u32>(command).store(static_cast<u32>(queue) << 16 | slot, relaxed);

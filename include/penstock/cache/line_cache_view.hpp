@@ -44,6 +44,10 @@ struct basic_line_cache_view {
   u32 queues_count = 0;
   u32 prefetch_shards = 0;  ///< a power of two
   u32 prefetch_limit = 0;   ///< in flight per shard
+  u32 spare_normal = 0;     ///< lines that a search for one that is streamed passes by; 0 while nothing is streamed
+  u32 spare_kept = 0;       ///< those, and kept lines that it then passes by; 0 while nothing is advised
+  bool looks_up = true;     ///< false: without a cache, each access claims a frame of its own
+  bool coalesces = true;    ///< lanes that want the same line go through one of them
   bool validates = false;   ///< versions are long enough for reads without a pin on this executor
 
   PENSTOCK_FN u64 line_bytes() const { return 1ull << line_shift; }
@@ -52,10 +56,16 @@ struct basic_line_cache_view {
   }
   PENSTOCK_FN frame_record& record_of(u64 const* entry, u64 word) const { return records[directory.frame_of(entry, word)]; }
 
+  /// How the dataset that has a frame is advised; a hint, as the record that says so.
+  PENSTOCK_FN advice advised(u64 owner) const {
+    return spare_kept == 0 || owner == frame_record::nobody ? advice::normal
+                                                            : datasets[frame_record::dataset_of(owner)].advised;
+  }
+
   /// Takes a pin on a valid or filling line, or claims an empty or failed one; `entry` is then the one that holds pin or claim.
   /// `wide`: the caller is a whole warp's leader.
   PENSTOCK_FN access_step look(dataset_view const& data, line_id line, bool wide, u64*& entry) const {
-    found_line at = directory.find(line);
+    found_line at = looks_up ? directory.find(line) : found_line{};
     access_step step = access_step::again;
     if (at.entry == nullptr) step = claim_in_set(*this, data, line, 1, at);
     entry = at.entry;

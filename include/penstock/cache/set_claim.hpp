@@ -16,16 +16,20 @@ namespace penstock {
 /// How a set would give a frame away: its ways in the order in which they are taken.
 struct victim_order {
   u32 hand;
+  u32 ways = set_ways;            ///< that may be taken: those before this one
+  u32 advised = all_ways_normal;  ///< of the lines that the ways have: two bits each
 
-  static constexpr u32 unreferenced = 8, referenced = 16, never = 24;
+  static constexpr u32 all_ways_normal = 0x1555 * static_cast<u32>(advice::normal);
+  static constexpr u32 turn = 8;  ///< ranks of one kind of line: more than a set has ways
+  static constexpr u32 never = 7 * turn;
 
-  /// The least of a set is taken: an empty one, else the first from the hand on that nobody has used since the hand went by,
-  /// else the first that can be had. All who have seen the same agree, so a herd on one line claims one way, not seven.
+  /// The least of a set is taken: an empty one, else a streamed one, else the first from the hand on that nobody has used since
+  /// the hand went by, else the first that can be had; then those that are kept, likewise. All who have seen the same agree,
+  /// so a herd on one line claims one way, not seven.
   PENSTOCK_FN u32 rank(u32 way, u64 e) const {
-    const u32 from_hand = way >= hand ? way - hand : way + set_ways - hand;
-    if (!entry::at_rest(e) || entry::state(e) == line_state::filling) return never;
-    if (entry::state(e) == line_state::empty) return from_hand;
-    return from_hand + ((e & entry::referenced_bit) == 0 ? unreferenced : referenced);
+    if (way >= ways || !entry::at_rest(e) || entry::state(e) == line_state::filling) return never;
+    if (entry::state(e) == line_state::empty) return from_hand(way);
+    return from_hand(way) + turn * (1 + 2 * static_cast<u32>(advice_of(way)) + (has_turn_left(way, e) ? 1 : 0));
   }
 
   /// The way to take and its word; `no_way` when all are pinned, in flight or to be written.
@@ -44,20 +48,37 @@ struct victim_order {
     return found;
   }
 
-  /// The hand went by all that are referenced and come before the victim: their second turn is over.
+  /// The hand went by all that are referenced and come before the victim: their second turn is over. It does not stop at what
+  /// is kept while something else can be had, and is not needed to find what is streamed.
   PENSTOCK_FN void take_turns(u64* set, set_snapshot const& seen, u32 way, u64 e) const {
-    if (entry::state(e) == line_state::empty) return;
-    const bool all = (e & entry::referenced_bit) != 0;
-    const u32 last = rank(way, e) % unreferenced;
+    if (entry::state(e) == line_state::empty || advice_of(way) == advice::stream) return;
+    const bool all = has_turn_left(way, e);
     PENSTOCK_UNROLL
     for (u32 w = 0; w < set_ways; ++w) {
-      const bool passed = w != way && (all || rank(w, seen.way[w]) % unreferenced < last);
+      const bool passed = w != way && w < ways && advice_of(w) <= advice_of(way) && (all || from_hand(w) < from_hand(way));
       if (passed && (seen.way[w] & entry::referenced_bit) != 0) {
         device_ref<u64>(set[1 + w]).fetch_and(~entry::referenced_bit, relaxed);
       }
     }
   }
+
+ private:
+  PENSTOCK_FN u32 from_hand(u32 way) const { return way >= hand ? way - hand : way + set_ways - hand; }
+  PENSTOCK_FN advice advice_of(u32 way) const { return static_cast<advice>(advised >> 2 * way & 3u); }
+  PENSTOCK_FN bool has_turn_left(u32 way, u64 e) const {
+    return (e & entry::referenced_bit) != 0 && advice_of(way) != advice::stream;
+  }
 };
+
+/// How the lines that a set's frames have are advised, two bits each.
+template <class Cache>
+PENSTOCK_FN u32 advice_in_set(Cache const& cache, u64 const* set) {
+  if (cache.spare_kept == 0) return victim_order::all_ways_normal;
+  frame_record* const records = cache.records + cache.directory.frame_of(set + 1, 0);
+  u32 advised = 0;
+  for (u32 w = 0; w < set_ways; ++w) advised |= static_cast<u32>(cache.advised(records[w].load_owner())) << 2 * w;
+  return advised;
+}
 
 /// Claims a way for a line that is in none, with `pins` pins: `claimed`, `no_frame`, or `again`. `at` is then the claim, or
 /// what somebody else has claimed for the line meanwhile, or without an entry.
@@ -66,14 +87,15 @@ PENSTOCK_COLD access_step claim_in_set(Cache const& cache, dataset_view const& d
   constexpr u32 attempts = 8;  // as many as a set has winners before all its ways are taken
   directory_view const& directory = cache.directory;
   const u64 x = directory.map.mix(value(line));
-  u64* const set = directory.set_of(x);
+  // Without a look-up any set will do.
+  u64* const set = cache.looks_up ? directory.set_of(x) : directory.entries + set_words * (cache.policy.candidate() / set_ways);
   for (u32 attempt = 0; attempt < attempts; ++attempt) {
     // Before the look at the ways: a commit that this look may have missed makes ours fail.
     u64 header = device_ref<u64>(set[0]).load(acquire);
     const set_snapshot seen = set_snapshot::of(set);
-    at = directory.find_in(set, seen, x);
+    at = cache.looks_up ? directory.find_in(set, seen, x) : found_line{};
     if (at.entry != nullptr) return access_step::again;
-    const victim_order order{set_header::hand(header)};
+    const victim_order order{set_header::hand(header), data.part, advice_in_set(cache, set)};
     u64 e = 0;
     const u32 way = order.victim(seen, e);
     if (way == no_way) return access_step::no_frame;
@@ -81,7 +103,7 @@ PENSTOCK_COLD access_step claim_in_set(Cache const& cache, dataset_view const& d
     const u64 claim = directory.layout.claimed(e, pins, x & ((1ull << directory.layout.place_bits) - 1));
     u64 expected = e;
     if (!device_ref<u64>(word).compare_exchange_strong(expected, claim, acq_rel, relaxed)) continue;
-    if (entry::state(e) != line_state::empty) data.counters.add(counter::evictions, 1);
+    if (entry::state(e) != line_state::empty && cache.looks_up) data.counters.add(counter::evictions, 1);
     if (!device_ref<u64>(set[0]).compare_exchange_strong(header, set_header::committed(header, way), acq_rel, relaxed)) {
       // Those who joined meanwhile see an empty line and start over.
       device_ref<u64>(word).fetch_sub(1 + pins * entry::one_pin, release);
@@ -89,7 +111,7 @@ PENSTOCK_COLD access_step claim_in_set(Cache const& cache, dataset_view const& d
     }
     at = {&word, claim};
     order.take_turns(set, seen, way, e);
-    cache.records[directory.frame_of(&word, claim)].store_line(value(line));
+    cache.records[directory.frame_of(&word, claim)].store_owner(data.index, value(line));
     order_claim_before_bytes();
     return access_step::claimed;
   }

@@ -5,11 +5,15 @@
 // as its peers have read; a `pin` of several lines is all or nothing. W5: every round of waiting moves the queues.
 #pragma once
 
-#include "penstock/cache/line_cache_view.hpp"
-#include "penstock/core/backoff.hpp"
-#include "penstock/group/thread_group.hpp"
+#include "penstock/coalesce/fill_watch.hpp"
 
 namespace penstock {
+
+/// The lanes that want this lane's line, the lowest of which acts for all. Collective.
+template <thread_group G, class Cache>
+PENSTOCK_FN auto peers_of(G const& g, Cache const& cache, bool want, line_id line) {
+  return g.match_any(!cache.coalesces ? g.rank() : want ? value(line) : ~0ull);
+}
 
 /// One lane's part in a collective access. Lives for one call.
 template <thread_group G, class Cache>
@@ -18,7 +22,7 @@ class line_request {
   /// Collective. Lanes that want nothing take part all the same.
   PENSTOCK_FN line_request(G const& g, Cache const& cache, u32 dataset, bool want, line_id line)
       : g_(g), cache_(cache), data_(cache.datasets[dataset]), line_(line), wait_(cache.patience_ns),
-        peers_(g.match_any(want ? value(line) : nothing)), todo_(want) {
+        peers_(peers_of(g, cache, want, line)), todo_(want) {
     leads_ = want && lowest(peers_) == g.rank();
     phase_ = leads_ ? phase::looking : phase::over;
   }
@@ -76,14 +80,14 @@ class line_request {
 
  private:
   enum class phase : u32 { looking, filling, pinned, failed, over };
-  static constexpr u64 nothing = ~0ull;
   static constexpr u64 report_failed = 1ull << 63;
+  static constexpr u32 rounds_for_others = 8, rounds_for_joined = 4;
 
   // One round: who looks looks again, all that was claimed is submitted before anyone waits, fills are looked at.
   PENSTOCK_FN void advance() {
     bool claimed = false;
     short_of_frames_ = false;
-    if (phase_ == phase::looking) claimed = take(cache_.look(data_, line_, size(g_) >= 32, entry_));
+    if (phase_ == phase::looking) claimed = take(cache_.look(data_, line_, size(g_) >= 32 && cache_.coalesces, entry_));
     submit(claimed);
     if (phase_ == phase::filling) check_fill();
   }
@@ -103,7 +107,7 @@ class line_request {
         break;
       case claimed:
         data_.counters.add(counter::misses, 1);
-        looked_ = true;
+        claimed_ = looked_ = true;
         phase_ = phase::filling;
         return true;
       case no_frame:
@@ -123,6 +127,8 @@ class line_request {
     const status outcome = submit_fills(g_, cache_, data_, claimed, fill);
     if (claimed && !outcome.ok()) cache_.fail_claim(entry_, outcome, nullptr);
   }
+
+  PENSTOCK_FN bool is_over() const { return entry::state(device_ref<u64>(*entry_).load(relaxed)) != line_state::filling; }
 
   PENSTOCK_FN void check_fill() {
     const u64 e = device_ref<u64>(*entry_).load(acquire);
@@ -157,10 +163,19 @@ class line_request {
     return phase_ == phase::failed ? report_failed | pack(error_) : 0;
   }
 
-  // Moves the queues, then sleeps. At the deadline everyone looks once more (the caller's next round) and then gives up (W7).
+  // Moves the queues and sleeps, until there is news of a fill or something to try again. At the deadline everyone looks once
+  // more (the caller's next round) and then gives up (W7).
+  //
+  // Most of the time of a kernel that misses is spent here, so the round is short, and its loads are relaxed: an acquire would
+  // empty the L1 cache for the whole SM.
   PENSTOCK_FN void wait() {
-    help();
-    const bool in_time = from_leader(g_, wait_.pause()) != 0;
+    const bool tries_again = any(g_.ballot(phase_ == phase::looking));
+    bool in_time = true, news = false;
+    while (in_time && !news) {
+      help();
+      news = tries_again || any(g_.ballot(phase_ == phase::filling && is_over()));
+      if (!news || tries_again) in_time = from_leader(g_, wait_.pause()) != 0;
+    }
     if (in_time) return;
     if (last_look_) {
       if (phase_ == phase::filling) check_fill();
@@ -178,26 +193,24 @@ class line_request {
                                             : make_status(failure::no_frame);
   }
 
-  // Alternately the queue that has the command of a line this group waits for (E12: it may be anybody's), and one after another
-  // of all queues, whose fills hold frames.
+  // Who waits for a line moves the queue that has its command (E12: it may be anybody's), and now and then another one, whose
+  // fills hold frames; who waits for a frame, one after another of all. Who has joined somebody else's fill leaves its queue to
+  // those, most of the time: many warps that look at one ring keep its owners from it.
   PENSTOCK_FN void help() {
     const auto waiting = g_.ballot(phase_ == phase::filling);
-    ++round_;
-    if (any(waiting) && ((round_ & 1u) != 0 || last_look_)) {
-      u64 command = 0;
-      if (phase_ == phase::filling) {
-        command = cache_.record_of(entry_, device_ref<u64>(*entry_).load(relaxed)).load_command();
-      }
-      command = g_.shfl(command, lowest(waiting));
-      auto const& queue = cache_.queues[command >> 16];
-      const u32 slot = static_cast<u32>(command & 0xffffu);
-      if (queue.drain(g_, slot)) return;
-      queue.progress(g_);
-      queue.drain(g_, slot);  // it may have landed just now, and there may be no other round (W7)
+    const auto own = g_.ballot(phase_ == phase::filling && claimed_);
+    const u32 round = round_++;
+    const bool elsewhere = round % rounds_for_others == rounds_for_others - 1 && !last_look_;
+    if (!any(waiting) || elsewhere) {
+      const u64 next = from_leader(g_, executor_ordinal() + round / (any(waiting) ? rounds_for_others : 1));
+      cache_.queues[next % cache_.queues_count].progress(g_);
       return;
     }
-    const u64 next = from_leader(g_, executor_ordinal() + round_ / 2);
-    cache_.queues[next % cache_.queues_count].progress(g_);
+    if (!any(own) && round % rounds_for_joined != rounds_for_joined - 1 && !last_look_) return;
+    u64 command = 0;
+    if (phase_ == phase::filling) command = cache_.record_of(entry_, device_ref<u64>(*entry_).load(relaxed)).load_command();
+    command = g_.shfl(command, lowest(any(own) ? own : waiting));
+    help_command(g_, cache_, command);
   }
 
   using mask = decltype(std::declval<G const&>().members());
@@ -215,7 +228,8 @@ class line_request {
   u32 round_ = 0;
   bool todo_;
   bool leads_ = false;
-  bool looked_ = false;  ///< has found, missed or joined it already: what it finds later is no hit
+  bool claimed_ = false;  ///< the fill that it waits for is its own
+  bool looked_ = false;   ///< has found, missed or joined it already: what it finds later is no hit
   bool short_of_frames_ = false;
   bool pins_exhausted_ = false;
   bool last_look_ = false;
@@ -243,17 +257,23 @@ PENSTOCK_FN status submit_fills(G const& g, Cache const& cache, dataset_view con
 
 /// Calls use(frame address) once in each lane that wants a line, under a pin, and tells how that went. Collective.
 template <thread_group G, class Cache, class Use>
-PENSTOCK_COLD status read_line(G const& g, Cache const& cache, u32 dataset, bool want, line_id line, Use const& use) {
+PENSTOCK_COLD status read_line(G g, Cache const& cache, u32 dataset, bool want, line_id line, Use const& use) {
   return line_request<G, Cache>(g, cache, dataset, want, line).read(use);
 }
 
+/// Why a line is brought in ahead of its use.
+enum class fill_purpose : u32 {
+  guess,  ///< a prefetch: of no more worth than a line that nobody has used
+  asked,  ///< somebody comes back for it: it counts as used, so that it is still there
+};
+
 /// Asks for lines ahead of their use. Never waits for a frame and holds no pin; a line that is there, on its way or without a
-/// free frame is left alone, and so is everything beyond the limit of prefetches in flight.
+/// free frame is left alone, and so is everything beyond the limit of what may be in flight ahead of need.
 /// Collective: one line per lane that wants one.
 template <thread_group G, class Cache>
-PENSTOCK_COLD void prefetch_line(G g, Cache const& cache, u32 dataset, bool want, line_id line) {
+PENSTOCK_COLD void prefetch_line(G g, Cache const& cache, u32 dataset, bool want, line_id line, fill_purpose purpose) {
   dataset_view const& data = cache.datasets[dataset];
-  const auto peers = g.match_any(want ? value(line) : ~0ull);
+  const auto peers = peers_of(g, cache, want, line);
   u32& in_flight = cache.prefetches_in_flight[executor_ordinal() & (cache.prefetch_shards - 1)];
   bool claimed = false;
   u64* entry = nullptr;
@@ -265,7 +285,10 @@ PENSTOCK_COLD void prefetch_line(G g, Cache const& cache, u32 dataset, bool want
   }
   if (!any(g.ballot(claimed))) return;
   typename Cache::fill fill{};
-  if (claimed) fill = cache.make_fill(data, line, entry, &in_flight);
+  if (claimed) {
+    if (purpose == fill_purpose::asked) device_ref<u64>(*entry).fetch_or(entry::referenced_bit, relaxed);
+    fill = cache.make_fill(data, line, entry, &in_flight);
+  }
   const status outcome = submit_fills(g, cache, data, claimed, fill);
   if (claimed) data.counters.add(counter::prefetches, 1);
   if (claimed && !outcome.ok()) cache.fail_claim(entry, outcome, &in_flight);

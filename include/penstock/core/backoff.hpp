@@ -31,7 +31,7 @@ class backoff {
 
  private:
   static constexpr u32 shortest_sleep_ns = 32;
-  static constexpr u32 longest_sleep_ns = 1024;
+  static constexpr u32 longest_sleep_ns = 4096;
 
   u64 deadline_ns_;
   [[maybe_unused]] u32 sleep_ns_ = shortest_sleep_ns;  ///< only a GPU sleeps

@@ -19,6 +19,14 @@ enum class directory_kind : u32 {
   set_associative,  ///< 64 bytes per seven frames, however large the datasets are; a hit looks at seven entries
 };
 
+/// What a cache does without, to measure what it is worth.
+struct ablations {
+  bool cache = false;  ///< every access is a command of its own, into a frame that nobody else finds (in sets, whatever was
+                       ///< asked); nothing is brought in ahead of need
+  bool coalescing = false;  ///< lanes of a group that want the same line go each alone, not through one of them
+  bool validation = false;  ///< a pin for every access
+};
+
 struct cache_options {
   u64 bytes = 64ull << 20;  ///< of frames; rounded down to whole lines, or to whole sets of seven
   u64 line_bytes = 4096;    ///< a power of two, 512 to 65536
@@ -27,6 +35,7 @@ struct cache_options {
   u64 timeout_ns = 30 * one_second_ns;  ///< of one command; an access waits at most twice this
   directory_kind directory = directory_kind::automatic;
   bool bounce = false;  ///< data through bounce buffers also on the CPU executor (CUDA: always)
+  ablations without{};
 };
 
 struct volume_spec {
@@ -74,6 +83,15 @@ class line_cache {
   /// REQUIRES: no kernel runs.
   void check_faults();
 
+  /// How this dataset's lines give way to others, from now on; also those that are in frames already. A preference: where a
+  /// search meets 32 better lines (or a set has no others), it takes one of them. REQUIRES: no kernel runs.
+  void advise(u32 dataset, advice how);
+
+  /// At most this share of the frames, rounded down, for the lines of a dataset that come in from now on: it gets a fixed part
+  /// of the frames (of each set), which others use, too. Its share must hold what its readers pin at once. 1: all again. Throws
+  /// penstock::error (bad_input) for a share without a frame. REQUIRES: no kernel runs.
+  void limit_share(u32 dataset, double share);
+
   cache_stats stats(u32 dataset) const;
   std::vector<queue_counts> queues() const;
   /// Never `automatic`: what was chosen.
@@ -91,6 +109,7 @@ class line_cache {
   void add_queues(std::vector<dataset_spec> const& datasets);
   void place_datasets(std::vector<dataset_spec> const& datasets);
   void make_frames();
+  void write_views() const;
 
   executor& on_;
   cache_options options_;

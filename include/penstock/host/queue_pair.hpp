@@ -159,7 +159,7 @@ class queue_pair {
     for (u32 s = 0; s < options_.depth; ++s) words[s] = 4 * (options_.first_ticket + s);
     words_.write(words);
     queue_state state;
-    state.ticket = state.settled = state.rung = state.fetched = options_.first_ticket;
+    state.ticket = state.rung = state.fetched = options_.first_ticket;
     state.spare_buffers = options_.bounce_bytes != 0 ? options_.spare_bounces : 0;
     memory_.write(state_.data(), &state, sizeof state);
     controller_.attach({id, options_.depth, options_.cq_entries, sq_.data(), cq_.data(), view_.sq_doorbell, view_.cq_doorbell});

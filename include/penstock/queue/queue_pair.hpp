@@ -47,7 +47,6 @@ enum class slot_phase : u32 { free = 0, published = 1, landed = 2, finishing = 3
 /// Positions and locks of one queue pair, in local memory. Each group of fields has a cache line of its own.
 struct queue_state {
   alignas(128) u64 ticket = 0;     ///< next to give; fetch_add by submitters
-  alignas(128) u64 settled = 0;    ///< tickets published or withdrawn
   alignas(128) u64 rung = 0;       ///< tickets told to the controller; written under ring_lock, before the doorbell
   u32 ring_lock = 0;               ///< 0 or 1
   alignas(128) u64 cq_head = 0;    ///< completions read; written under harvest_lock
@@ -131,12 +130,23 @@ class queue_pair_view {
   /// Returns this lane's status: ok, or why its command was not submitted (then Sink heard nothing of it but `placed`).
   /// Waits for slots only; every command ahead ends by its deadline, so this does.
   template <thread_group G>
-  PENSTOCK_COLD status submit(G const& g, bool want, transfer const& t, target const& to) const;
+  PENSTOCK_COLD status submit(G g, bool want, transfer const& t, target const& to) const;
 
   /// Rings, harvests, drains one landed slot, looks at deadlines: whatever there is to do, never waiting. Collective. True if
   /// something moved.
   template <thread_group G>
-  PENSTOCK_COLD bool progress(G const& g) const;
+  PENSTOCK_COLD bool progress(G g) const;
+
+  /// Whether progress is worth its call, by a look without locks. Collective.
+  template <thread_group G>
+  PENSTOCK_FN bool stirs(G const& g) const {
+    bool stirs = poll != nullptr;
+    if (!stirs && is_leader(g)) {
+      const glance seen = look();
+      stirs = seen.ring || seen.harvest;
+    }
+    return from_leader(g, stirs) != 0;
+  }
 
   /// Copies a landed slot's bounce buffer to its target and finishes it; false if the slot is not landed or another group
   /// has it. Collective, same slot for all.
@@ -153,11 +163,19 @@ class queue_pair_view {
   }
 
  private:
+  /// What there may be to do, as one member saw it without a lock: a hint, loaded in two trips to memory.
+  struct glance {
+    bool ring = false;     ///< what is to be rung next is published, and nobody is at it
+    bool harvest = false;  ///< a completion is there, or an expiry due, or none can know without the lock; and nobody is at it
+    u64 next_expiry_ns = 0;
+  };
+  PENSTOCK_FN glance look() const;
+
   // Where the protocol's lines number them: submit 1-8, try_ring 9-17, try_harvest 18-33.
   template <thread_group G>
-  PENSTOCK_FN bool try_ring(G const& g) const;
+  PENSTOCK_FN bool try_ring(G const& g, glance const& seen) const;
   template <thread_group G>
-  PENSTOCK_FN bool try_harvest(G const& g) const;
+  PENSTOCK_FN bool try_harvest(G const& g, glance const& seen) const;
   template <thread_group G>
   PENSTOCK_FN u64 harvest_batches(G const& g, u64 head) const;
   template <thread_group G>
@@ -170,14 +188,14 @@ class queue_pair_view {
   PENSTOCK_FN void drain_one(G const& g) const;
 
   PENSTOCK_FN void publish(u64 ticket, u32 slot, transfer const& t, target const& to) const;
-  PENSTOCK_FN void complete(u32 outcome) const;
-  PENSTOCK_FN void stray(u32 slot, u32 generation) const;
+  PENSTOCK_FN void complete(u32 outcome, u64 rung) const;
+  PENSTOCK_FN void stray(u32 slot, u32 identifier) const;
   PENSTOCK_FN bool overdue(u32 slot, u64 now) const;
   PENSTOCK_FN bool stands_still() const;
   PENSTOCK_FN void abandon(u32 slot) const;
   PENSTOCK_FN void give_up() const;
   PENSTOCK_FN u64 take_spare() const;
-  PENSTOCK_FN void count_fetched(u32 sq_head) const;
+  PENSTOCK_FN void count_fetched(u32 sq_head, u64 rung) const;
 
   PENSTOCK_FN u32 slot_of(u64 ticket) const {
     return depth_mask != 0 ? static_cast<u32>(ticket) & depth_mask : static_cast<u32>(ticket % depth);

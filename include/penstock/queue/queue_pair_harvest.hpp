@@ -11,18 +11,12 @@ inline constexpr u64 expiry_period_ns = one_millisecond_ns;
 
 template <completion_sink Sink>
 template <thread_group G>
-PENSTOCK_FN bool queue_pair_view<Sink>::try_harvest(G const& g) const {
+PENSTOCK_FN bool queue_pair_view<Sink>::try_harvest(G const& g, glance const& seen) const {
   // 18-19. An expiry that is due is reason enough to go on: a dead controller posts nothing.
   u64 head = 0;
   bool got = false;
   if (is_leader(g)) {
-    bool look = rings_on_host || failed() || now_ns() >= device_ref<u64>(state->next_expiry_ns).load(relaxed);
-    if (!look) {
-      head = device_ref<u64>(state->cq_head).load(relaxed);
-      const u32 outcome = system_ref<u32>(cq[cq_slot_of(head)].outcome).load(relaxed);
-      look = nvme::phase_tag(outcome) == phase_at(head);
-    }
-    got = look && device_ref<u32>(state->harvest_lock).exchange(1, acquire) == 0;
+    got = seen.harvest && device_ref<u32>(state->harvest_lock).exchange(1, acquire) == 0;
     if (got) head = device_ref<u64>(state->cq_head).load(relaxed);
   }
   if (from_leader(g, got) == 0) return false;
@@ -34,7 +28,8 @@ PENSTOCK_FN bool queue_pair_view<Sink>::try_harvest(G const& g) const {
     fail_all(g, failure_for_all(g));
   } else {
     now_at = harvest_batches(g, start);
-    const bool due = is_leader(g) && now_ns() >= device_ref<u64>(state->next_expiry_ns).load(relaxed);
+    // What was seen before the lock may be late by one holder: that costs one look at the deadlines, or delays one.
+    const bool due = is_leader(g) && now_ns() >= seen.next_expiry_ns;
     if (from_leader(g, due) != 0) now_at = expire(g, now_at);
   }
 
@@ -58,15 +53,19 @@ PENSTOCK_FN u64 queue_pair_view<Sink>::harvest_batches(G const& g, u64 head) con
     const u32 batch = leading(g.members(), g.ballot(fresh));
     if (batch == 0) break;
     // 23-30
-    if (at < batch) complete(outcome);
-    if (at + 1 == batch) count_fetched(system_ref<u32>(entry.queue).load(relaxed) & 0xffffu);
+    if (at < batch) {
+      const u32 sq_head = system_ref<u32>(entry.queue).load(relaxed) & 0xffffu;
+      const u64 rung = device_ref<u64>(state->rung).load(relaxed);
+      complete(outcome, rung);
+      if (at + 1 == batch) count_fetched(sq_head, rung);
+    }
     // 31-32
     g.sync();
     head += batch;
     if (is_leader(g)) {
       device_ref<u64>(state->cq_head).store(head, relaxed);
       system_ref<u32>(*cq_doorbell).store(cq_slot_of(head), release);
-      device_ref<u64>(state->completions).store(state->completions + batch, relaxed);
+      device_ref<u64>(state->completions).fetch_add(batch, relaxed);
     }
     if (batch < width) break;
   }
@@ -75,18 +74,16 @@ PENSTOCK_FN u64 queue_pair_view<Sink>::harvest_batches(G const& g, u64 head) con
 }
 
 template <completion_sink Sink>
-PENSTOCK_FN void queue_pair_view<Sink>::complete(u32 outcome) const {
+PENSTOCK_FN void queue_pair_view<Sink>::complete(u32 outcome, u64 rung) const {
   const u32 identifier = nvme::command_id(outcome);
-  const u32 slot = identifier % depth;
-  const u32 generation = identifier / depth;
-  // Before the word's acquire, so that the three are on their way together: what was rung was so before this completion.
+  const u32 slot = slot_of(identifier);
+  // All on their way together. What was rung was so before this completion; the word's acquire is that of the exchange.
   const u32 current = generations[slot];
-  const u64 rung = device_ref<u64>(state->rung).load(relaxed);
-  u64 word = load_word(slot);
-  const bool in_flight = phase_of(word) == slot_phase::published && generation == current && word / 4 < rung;
+  u64 word = device_ref<u64>(words[slot]).load(relaxed);
+  const bool in_flight = phase_of(word) == slot_phase::published && identifier == slot + depth * current && word / 4 < rung;
   // 27: of two completions with one identifier in a batch one wins; the other is a stray.
   if (!in_flight || !device_ref<u64>(words[slot]).compare_exchange_strong(word, word + 2, acquire, relaxed)) {
-    stray(slot, generation);
+    stray(slot, identifier);
     return;
   }
   const u64 published = word;
@@ -102,11 +99,11 @@ PENSTOCK_FN void queue_pair_view<Sink>::complete(u32 outcome) const {
 
 // 30. Either the late completion of a command that was given up, or a controller that broke the protocol.
 template <completion_sink Sink>
-PENSTOCK_FN void queue_pair_view<Sink>::stray(u32 slot, u32 generation) const {
+PENSTOCK_FN void queue_pair_view<Sink>::stray(u32 slot, u32 identifier) const {
   quarantine& q = quarantines[slot];
   device_ref<u64>(state->strays).fetch_add(1, relaxed);
   // An exchange, because a late completion too may come twice in one batch: one lane releases the quarantine.
-  if (generation != (generations[slot] ^ 1u) || device_ref<u32>(q.held).exchange(0, relaxed) == 0) {
+  if (identifier != slot + depth * (generations[slot] ^ 1u) || device_ref<u32>(q.held).exchange(0, relaxed) == 0) {
     give_up();
     return;
   }
@@ -117,8 +114,7 @@ PENSTOCK_FN void queue_pair_view<Sink>::stray(u32 slot, u32 generation) const {
 /// Turns the submission queue head of the newest completion into a count of tickets. All that is rung and not fetched fits the
 /// ring, so the count is unique.
 template <completion_sink Sink>
-PENSTOCK_FN void queue_pair_view<Sink>::count_fetched(u32 sq_head) const {
-  const u64 rung = device_ref<u64>(state->rung).load(relaxed);
+PENSTOCK_FN void queue_pair_view<Sink>::count_fetched(u32 sq_head, u64 rung) const {
   device_ref<u64>(state->fetched).store(rung - (slot_of(rung) + depth - sq_head % depth) % depth, relaxed);
 }
 

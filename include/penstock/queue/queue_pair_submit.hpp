@@ -7,12 +7,14 @@ namespace penstock {
 
 template <completion_sink Sink>
 template <thread_group G>
-PENSTOCK_COLD status queue_pair_view<Sink>::submit(G const& g, bool want, transfer const& t, target const& to) const {
+PENSTOCK_COLD status queue_pair_view<Sink>::submit(G g, bool want, transfer const& t, target const& to) const {
   const auto wanting = g.ballot(want);
   const u32 commands = count(wanting);
   if (commands == 0) return {};
+  const auto rung = [this] { return device_ref<u64>(state->rung).load(relaxed); };
+  u64 rung_at_first = 0, base = 0;
+  if (is_leader(g)) rung_at_first = rung();
   if (const status broken = failure_for_all(g); !broken.ok()) return want ? broken : status{};
-  u64 base = 0;
   if (is_leader(g)) base = device_ref<u64>(state->ticket).fetch_add(commands, relaxed);
   base = from_leader(g, base);
   const u64 ticket = base + count_below(wanting, g.rank());
@@ -20,10 +22,9 @@ PENSTOCK_COLD status queue_pair_view<Sink>::submit(G const& g, bool want, transf
 
   // 3-7: lanes publish as their slots come free. Nothing is held here but tickets, and every command ahead ends by its
   // deadline; a ring that has not moved for several of them never will.
-  const auto rung = [this] { return device_ref<u64>(state->rung).load(relaxed); };
   bool todo = want;
   status outcome{};
-  ring_patience patience(4 * timeout_ns, rung());
+  ring_patience patience(4 * timeout_ns, rung_at_first);
   for (;;) {
     if (todo && load_word(slot) == make_word(ticket, slot_phase::free)) {
       publish(ticket, slot, t, to);
@@ -41,9 +42,9 @@ PENSTOCK_COLD status queue_pair_view<Sink>::submit(G const& g, bool want, transf
   }
 
   // 8: leave nothing unrung, for a group that stops to look could leave a command that nobody rings.
-  if (is_leader(g)) device_ref<u64>(state->settled).fetch_add(commands, release);
   while (from_leader(g, rung() < base + commands && !failed()) != 0) {
-    if (!try_ring(g)) {
+    // Most likely nothing stands between: the lock is tried without a look.
+    if (!try_ring(g, {.ring = true})) {
       progress(g);
       if (!patience.pause(rung())) give_up();
     }
@@ -71,14 +72,12 @@ PENSTOCK_FN void queue_pair_view<Sink>::publish(u64 ticket, u32 slot, transfer c
 
 template <completion_sink Sink>
 template <thread_group G>
-PENSTOCK_FN bool queue_pair_view<Sink>::try_ring(G const& g) const {
+PENSTOCK_FN bool queue_pair_view<Sink>::try_ring(G const& g, glance const& seen) const {
   // 9-10: someone has published what is to be rung next, and the lock is free.
   u64 position = 0;
   bool got = false;
   if (is_leader(g)) {
-    position = device_ref<u64>(state->rung).load(relaxed);
-    const u64 word = device_ref<u64>(words[slot_of(position)]).load(relaxed);
-    got = word == make_word(position, slot_phase::published) && device_ref<u32>(state->ring_lock).exchange(1, acquire) == 0;
+    got = seen.ring && device_ref<u32>(state->ring_lock).exchange(1, acquire) == 0;
     if (got) position = device_ref<u64>(state->rung).load(relaxed);
   }
   if (from_leader(g, got) == 0) return false;
@@ -105,7 +104,7 @@ PENSTOCK_FN bool queue_pair_view<Sink>::try_ring(G const& g) const {
       // Before the doorbell: 26 compares with it. Release: who expires a ticket that is rung sees when that was.
       device_ref<u64>(state->rung).store(position, release);
       system_ref<u32>(*sq_doorbell).store(slot_of(position), release);
-      device_ref<u64>(state->doorbells).store(state->doorbells + 1, relaxed);
+      device_ref<u64>(state->doorbells).fetch_add(1, relaxed);
     }
     // At system scope, so that the doorbells of two holders stay in order (Q8).
     system_ref<u32>(state->ring_lock).store(0, release);
@@ -114,11 +113,35 @@ PENSTOCK_FN bool queue_pair_view<Sink>::try_ring(G const& g) const {
 }
 
 template <completion_sink Sink>
+PENSTOCK_FN typename queue_pair_view<Sink>::glance queue_pair_view<Sink>::look() const {
+  const u64 position = device_ref<u64>(state->rung).load(relaxed);
+  const u64 head = device_ref<u64>(state->cq_head).load(relaxed);
+  const u64 next_expiry = device_ref<u64>(state->next_expiry_ns).load(relaxed);
+  const bool broken = failed();
+  const bool rings = device_ref<u32>(state->ring_lock).load(relaxed) != 0;
+  const bool harvests = device_ref<u32>(state->harvest_lock).load(relaxed) != 0;
+  const u64 word = device_ref<u64>(words[slot_of(position)]).load(relaxed);
+  // A ring on the host is a trip over the link away: only the lock holder looks at it.
+  const u32 outcome = rings_on_host ? 0 : system_ref<u32>(cq[cq_slot_of(head)].outcome).load(relaxed);
+  glance seen;
+  seen.ring = !rings && word == make_word(position, slot_phase::published);
+  seen.harvest =
+      !harvests && (rings_on_host || broken || nvme::phase_tag(outcome) == phase_at(head) || now_ns() >= next_expiry);
+  seen.next_expiry_ns = next_expiry;
+  return seen;
+}
+
+template <completion_sink Sink>
 template <thread_group G>
-PENSTOCK_COLD bool queue_pair_view<Sink>::progress(G const& g) const {
-  bool moved = try_ring(g);
-  if (is_leader(g)) call_on_host(poll, poll_target, id);
-  moved |= try_harvest(g);
+PENSTOCK_COLD bool queue_pair_view<Sink>::progress(G g) const {
+  glance seen;
+  if (is_leader(g)) seen = look();
+  bool moved = try_ring(g, seen);
+  if (is_leader(g) && poll != nullptr) {
+    call_on_host(poll, poll_target, id);
+    seen = look();
+  }
+  moved |= try_harvest(g, seen);
   if (bounces != nullptr) drain_one(g);
   return moved;
 }

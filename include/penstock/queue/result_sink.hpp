@@ -31,7 +31,7 @@ static_assert(completion_sink<result_sink>);
 /// them. Collective. This lane's status; failure::deadline if a result did not arrive in twice the queue's time, which takes a
 /// harvester that does not run: the result word must outlive that, too.
 template <thread_group G>
-PENSTOCK_COLD status wait_for(G const& g, queue_pair_view<result_sink> const& queue, bool mine, result_sink::target const& to) {
+PENSTOCK_COLD status wait_for(G g, queue_pair_view<result_sink> const& queue, bool mine, result_sink::target const& to) {
   backoff wait(2 * queue.timeout_ns + expiry_period_ns);
   bool in_time = true;
   for (bool last_look = false;;) {

@@ -1,0 +1,76 @@
+// Waiting for a line that somebody else has asked for, without a pin: the group only looks, and when the fill is over it reads
+// as from any line in a frame. A line that is evicted before the look is asked for again, by whoever finds it empty.
+//
+// Where many groups want one line, this keeps all but the first from its entry and its queue: a wait is loads only, and now and
+// then a look at the queue, for a fill that was asked for ahead has nobody else who would harvest it.
+#pragma once
+
+#include "penstock/cache/line_cache_view.hpp"
+#include "penstock/core/backoff.hpp"
+#include "penstock/group/thread_group.hpp"
+
+namespace penstock {
+
+/// Moves the queue that a fill's command went to, `queue pair << 16 | slot` (a hint), and copies what has landed. Collective.
+template <thread_group G, class Cache>
+PENSTOCK_FN void help_command(G const& g, Cache const& cache, u64 command) {
+  auto const& queue = cache.queues[command >> 16];
+  if (queue.bounces == nullptr) {
+    if (queue.stirs(g)) queue.progress(g);
+    return;
+  }
+  const u32 slot = static_cast<u32>(command & 0xffffu);
+  if (queue.drain(g, slot)) return;
+  queue.progress(g);
+  queue.drain(g, slot);  // it may have landed just now, and there may be no other round (W7)
+}
+
+/// One group's wait. Lives for one call.
+template <thread_group G, class Cache>
+class fill_watch {
+ public:
+  PENSTOCK_FN fill_watch(G const& g, Cache const& cache, dataset_view const& data)
+      : g_(g), cache_(cache), data_(data), wait_(cache.patience_ns < longest_ns ? cache.patience_ns : longest_ns) {}
+
+  /// Waits until a fill of the lanes that have one, seen as `at`, is over. False: it takes too long for this kind of wait.
+  /// Collective.
+  PENSTOCK_FN bool wait(bool fills, found_line at) {
+    const auto waiting = g_.ballot(fills);
+    for (bool over = false; !over;) {
+      if (++rounds_ % rounds_for_queue == 0) {
+        u64 command = 0;
+        if (fills) command = cache_.record_of(at.entry, at.word).load_command();
+        help_command(g_, cache_, g_.shfl(command, lowest(waiting)));
+      }
+      if (from_leader(g_, wait_.pause()) == 0) return false;
+      over = any(g_.ballot(fills && is_over(at)));
+    }
+    count(fills, at);
+    return true;
+  }
+
+ private:
+  static constexpr u64 longest_ns = one_millisecond_ns;
+  static constexpr u32 rounds_for_queue = 4;
+
+  PENSTOCK_FN static bool is_over(found_line at) {
+    const u64 e = device_ref<u64>(*at.entry).load(relaxed);
+    return entry::state(e) != line_state::filling || !entry::same(e, at.word);
+  }
+
+  PENSTOCK_FN void count(bool fills, found_line at) {
+    if (counted_) return;
+    counted_ = true;
+    const auto peers = g_.match_any(fills ? reinterpret_cast<u64>(at.entry) : 0);
+    if (fills && lowest(peers) == g_.rank()) data_.counters.add(counter::joins, 1);
+  }
+
+  G const& g_;
+  Cache const& cache_;
+  dataset_view const& data_;
+  backoff wait_;
+  u32 rounds_ = 0;
+  bool counted_ = false;
+};
+
+}  // namespace penstock
