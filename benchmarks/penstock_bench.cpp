@@ -20,7 +20,7 @@ int main(int count, char** words) {
       const auto equals = word.find('=');
       given[word.substr(0, equals)] = equals == std::string::npos ? "" : word.substr(equals + 1);
     }
-    for (auto const& m : bench::run_topic(words[1], given, {})) bench::write_line(m, words[2]);
+    bench::run_topic(words[1], given, {}, [&](bench::measurement const& m) { bench::write_line(m, words[2]); });
     return 0;
   } catch (std::exception const& e) {
     std::fprintf(stderr, "penstock_bench: %s\n", e.what());

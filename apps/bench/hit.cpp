@@ -38,6 +38,13 @@ std::vector<contest> all_contests(u64 line_bytes) {
   for (auto const& [id, access] : {std::pair{"hit.linear.walk", view}, std::pair{"hit.linear.ref", reference}}) {
     all.push_back({id, "linear", {.shape = hit_shape::walk, .access = access}, {.shape = hit_shape::walk}});
   }
+  // The same by parts of a warp: lanes of one warp walk along several lines at once.
+  for (auto const& [id, width] : {std::pair{"hit.linear.walk.half_warp", 16u}, {"hit.linear.walk.quarter_warp", 8u}}) {
+    const hit_job plain{.shape = hit_shape::walk, .width = width};
+    hit_job ours = plain;
+    ours.access = view;
+    all.push_back({id, "linear", ours, plain});
+  }
   const std::pair<char const*, access_kind> ways[] = {
       {"", view}, {".address_order", view_address}, {".data_order", view_data}, {".pinned", pinned}};
   const std::pair<char const*, pattern_kind> orders[] = {
@@ -62,7 +69,7 @@ class bench {
     data_.frame_of_line = frame_of_line_.data();
     data_.frames = reinterpret_cast<u64 const*>(store_.cache().view().frames_base);
     data_.wrong = wrong_.data();
-    data_.order = {store_.elements(), store_.line_elements(), options.step};
+    data_.order = {store_.elements(), store_.line_elements(), options.step, options.order};
     warm_up();
   }
 
@@ -81,7 +88,8 @@ class bench {
                                          " lines were brought in, so these were no hits: ask for fewer bytes");
     }
     const bool direct = store_.cache().directory() == directory_kind::direct;
-    m.id = c.id + (direct ? ".direct" : ".set");
+    const bool whole_lines = c.ours.shape != hit_shape::elements;
+    m.id = c.id + (whole_lines ? order_suffix(options_.order) : "") + (direct ? ".direct" : ".set");
     m.unit = c.ours.shape != hit_shape::elements || c.ours.order == pattern_kind::linear ? "GB/s" : "Gaccess/s";
     if (m.unit == "GB/s") {
       for (auto* all : {&m.values, &m.baseline_values}) {
@@ -181,7 +189,7 @@ std::vector<measurement> run_hit_benchmark(hit_options const& options) {
   const auto on = open_executor(options.executor, executor_limits{options.sm_share}, built_with_kernels);
   const u64 bytes = options.bytes != 0 ? options.bytes : on->kind() == executor_kind::cuda ? 8ull << 30 : 256ull << 20;
   bench run(*on, options, bytes);
-  std::vector<measurement> results;
+  measurement_list found(options.found);
   auto contests = all_contests(options.line_bytes);
   // What pins by hand looks for a line that may be read without a pin.
   if (options.without.validation) {
@@ -200,9 +208,9 @@ std::vector<measurement> run_hit_benchmark(hit_options const& options) {
   }
   for (u64 k = 0; k < contests.size(); ++k) {
     if (options.progress) options.progress(contests[k].id, k, contests.size());
-    results.push_back(run.measure(contests[k]));
+    found.add(run.measure(contests[k]));
   }
-  return results;
+  return found.take();
 }
 
 }  // namespace penstock::bench

@@ -15,7 +15,8 @@ struct hit_options {
   u64 bytes = 0;     ///< resident; a power of two; 0: 8 GiB on CUDA, 256 MiB on the CPU
   u64 line_bytes = 4096;
   directory_kind directory = directory_kind::direct;
-  u64 step = 16;  ///< of the patterns strided and coarsened
+  u64 step = 16;                          ///< of the patterns and orders strided and coarsened
+  line_order order = line_order::random;  ///< of whole lines
   u32 repeats = 5;
   u32 sms = 0;                   ///< 0: all
   bool directory_in_l2 = false;  ///< asked for: see cache_options
@@ -23,6 +24,7 @@ struct hit_options {
   /// Of: line, linear, random, hot16, strided, lines, coarsened. Empty: all.
   std::vector<std::string> patterns;
   progress_fn progress;
+  found_fn found;
 };
 
 /// One measurement per pattern and way to read, each against the plain array in the same run; every element is checked.

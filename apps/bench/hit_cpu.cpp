@@ -7,7 +7,6 @@ void list_frames_cpu(executor& on, u64 lines, list_frames const& body) { launch<
 
 #if !defined(PENSTOCK_HAS_CUDA)
 kernel_facts run_hit_cuda(executor& on, hit_job const& job, hit_data const& data) { return run_hit(on, job, data); }
-void prepare_hit_cuda(executor&, hit_job const&, hit_data const&) {}
 void list_frames_cuda(executor& on, u64 lines, list_frames const& body) { launch<1>(on, lines, body); }
 #endif
 

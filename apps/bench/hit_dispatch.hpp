@@ -11,11 +11,20 @@ inline constexpr u32 element_blocks = 8;
 template <line_kind Access>
 inline constexpr u32 line_blocks = Access == line_kind::validated ? 3 : 4;
 
+template <u32 Width, u32 Blocks, class Body>
+kernel_facts run_body_of(executor& on, hit_job const& job, u64 items, Body const& body, u64 groups) {
+  if (job.only_prepares) {
+    prepare_launch<Width, Blocks>(on, body);
+  } else {
+    launch<Width, Blocks>(on, items, body, {.groups = groups, .units = job.units});
+  }
+  return describe_kernel<Width, Blocks>(on, body);
+}
+
 template <access_kind Access, pattern_kind Pattern>
 kernel_facts run_elements(executor& on, hit_job const& job, hit_data const& data) {
   const read_elements<Access, Pattern> body{data};
-  launch<1, element_blocks>(on, data.order.elements, body, {.groups = job.threads, .units = job.units});
-  return describe_kernel<1, element_blocks>(on, body);
+  return run_body_of<1, element_blocks>(on, job, data.order.elements, body, job.threads);
 }
 
 template <access_kind Access>
@@ -35,9 +44,8 @@ kernel_facts run_pattern(executor& on, hit_job const& job, hit_data const& data)
 template <line_kind Access, u32 Width>
 kernel_facts run_lines(executor& on, hit_job const& job, hit_data const& data) {
   const read_lines<Access> body{data, job.lines_at_once};
-  launch<Width, line_blocks<Access>>(on, data.order.elements / data.order.line_elements / job.lines_at_once, body,
-                                     {.units = job.units});
-  return describe_kernel<Width, line_blocks<Access>>(on, body);
+  const u64 items = data.order.elements / data.order.line_elements / job.lines_at_once;
+  return run_body_of<Width, line_blocks<Access>>(on, job, items, body, 0);
 }
 
 template <line_kind Access>
@@ -50,17 +58,16 @@ kernel_facts run_width(executor& on, hit_job const& job, hit_data const& data) {
 template <access_kind Access>
 kernel_facts run_walk(executor& on, hit_job const& job, hit_data const& data) {
   const walk_lines<Access> body{data};
-  launch<32, element_blocks>(on, data.order.elements / data.order.line_elements, body,
-                             {.groups = job.threads / 32, .units = job.units});
-  return describe_kernel<32, element_blocks>(on, body);
+  const u64 lines = data.order.elements / data.order.line_elements, groups = job.threads / job.width;
+  if (job.width == 8) return run_body_of<8, element_blocks>(on, job, lines, body, groups);
+  if (job.width == 16) return run_body_of<16, element_blocks>(on, job, lines, body, groups);
+  return run_body_of<32, element_blocks>(on, job, lines, body, groups);
 }
 
 template <access_kind Access>
 kernel_facts run_touch(executor& on, hit_job const& job, hit_data const& data) {
   const touch_lines<Access> body{data};
-  launch<1, element_blocks>(on, data.order.elements / data.order.line_elements, body,
-                            {.groups = job.threads, .units = job.units});
-  return describe_kernel<1, element_blocks>(on, body);
+  return run_body_of<1, element_blocks>(on, job, data.order.elements / data.order.line_elements, body, job.threads);
 }
 
 inline kernel_facts run_hit(executor& on, hit_job const& job, hit_data const& data) {

@@ -109,7 +109,7 @@ struct read_lines {
       check(i + 1, p.high);
     };
     for (u64 item = range.first; item < range.last; item += range.step) {
-      const u64 first = permute(item, items) * lines * per_line;
+      const u64 first = data.order.line(item, items) * lines * per_line;
       const u64 count = lines * per_line;
       if constexpr (Access == plain) {
         auto const* from = reinterpret_cast<piece16 const*>(data.plain + first);
@@ -162,7 +162,7 @@ struct walk_lines {
     u64 bad = 0;
     array_ref<u64> follow(data.stored);
     for (u64 item = range.first; item < range.last; item += range.step) {
-      const u64 first = permute(item, lines) * per_line;
+      const u64 first = data.order.line(item, lines) * per_line;
       for (u64 i = first + index_in(g); i < first + per_line; i += size(g)) {
         if constexpr (Access == access_kind::plain) bad |= data.plain[i] ^ value_at(i);
         if constexpr (Access == access_kind::view) bad |= data.stored[i] ^ value_at(i);
@@ -173,7 +173,7 @@ struct walk_lines {
   }
 };
 
-/// One element of each line, a thread per element, in any order of lines.
+/// One element of each line, a thread per element.
 template <access_kind Access>
 struct touch_lines {
   hit_data data;
@@ -184,7 +184,7 @@ struct touch_lines {
     const u64 lines = data.order.elements / per_line;
     u64 bad = 0;
     for (u64 k = range.first; k < range.last; k += range.step) {
-      const u64 line = permute(k, lines);
+      const u64 line = data.order.line(k, lines);
       const u64 i = line * per_line + (line & (per_line - 1));
       bad |= (Access == access_kind::plain ? data.plain[i] : data.stored[i]) ^ value_at(i);
     }
@@ -226,17 +226,16 @@ struct hit_job {
   access_kind access = access_kind::plain;
   pattern_kind order = pattern_kind::linear;
   line_kind lines = line_kind::plain;
-  u32 width = 32;  ///< lanes of a group that reads lines: 32, 16 or 8
+  u32 width = 32;  ///< lanes of a group that reads or walks lines: 32, 16 or 8
   u32 lines_at_once = 1;
-  u32 units = 0;    ///< SMs; 0: all
-  u64 threads = 0;  ///< most that run at once; 0: as many as fit
+  u32 units = 0;               ///< SMs; 0: all
+  u64 threads = 0;             ///< most that run at once; 0: as many as fit
+  bool only_prepares = false;  ///< the kernel is loaded and not run: before a resident one starts
 };
 
 // One per executor, in the translation unit that can compile it. Returns when the job is done, with what its kernel takes.
 kernel_facts run_hit_cpu(executor& on, hit_job const& job, hit_data const& data);
 kernel_facts run_hit_cuda(executor& on, hit_job const& job, hit_data const& data);
-/// Loads the job's kernel, without running it on anything: before a resident kernel starts.
-void prepare_hit_cuda(executor& on, hit_job const& job, hit_data const& data);
 void list_frames_cpu(executor& on, u64 lines, list_frames const& body);
 void list_frames_cuda(executor& on, u64 lines, list_frames const& body);
 

@@ -2,6 +2,8 @@
 
 #include "apps/bench/hit_kernels.hpp"
 #include "apps/bench/io_kernels.hpp"
+#include "apps/bench/io_plan.hpp"
+#include "apps/bench/modelled.hpp"
 #include "penstock/core/clock.hpp"
 #include "penstock/host/block_device.hpp"
 #include "penstock/host/model_server.hpp"
@@ -13,16 +15,8 @@ namespace {
 
 [[noreturn]] void refuse(std::string const& problem) { throw_bad_input("measure", "commands", problem); }
 
-memory_kind place_of(std::string const& name) {
-  if (name == "hbm") return memory_kind::local;
-  if (name == "host") return memory_kind::shared;
-  refuse("place " + name + ": choose hbm or host");
-}
-
 io_options checked(io_options options) {
-  if (!is_power_of_two(options.block_bytes) || options.block_bytes < 512 || options.block_bytes > 65536) {
-    refuse("blocks of " + std::to_string(options.block_bytes) + " bytes: choose a power of two from 512 B to 64 KiB");
-  }
+  check_block(options.block_bytes);
   if (options.drives == 0 || options.drives > most_drives) {
     refuse(std::to_string(options.drives) + " drives: choose 1 to " + std::to_string(most_drives));
   }
@@ -30,32 +24,42 @@ io_options checked(io_options options) {
   if (options.write_percent > 100) refuse(std::to_string(options.write_percent) + " % writes: choose 0 to 100");
   if (options.repeats == 0) refuse("0 repeats: ask for 1 or more");
   if (options.drive_mib == 0) options.drive_mib = options.drives > 4 ? 256 : 1024;
-  if (!is_power_of_two(options.drive_mib))
-    refuse("drives of " + std::to_string(options.drive_mib) + " MiB: choose a power of two");
+  if (!is_power_of_two(options.drive_mib) || options.drive_mib > 1 << 20) {
+    refuse("drives of " + std::to_string(options.drive_mib) + " MiB: choose a power of two up to 1 TiB");
+  }
+  place_of(options.media);
+  place_of(options.rings);
+  drive_preset(options.preset);
+  link_preset(options.link);
   return options;
+}
+
+/// What a bench is built for; steps that differ in nothing of it share one.
+bool same_bench(io_options const& a, io_options const& b) {
+  return a.preset == b.preset && a.link == b.link && a.media == b.media && a.rings == b.rings &&
+         a.block_bytes == b.block_bytes && a.queue_depth == b.queue_depth && a.drive_mib == b.drive_mib &&
+         u64{a.queues} * b.drives == u64{b.queues} * a.drives;
 }
 
 class bench {
  public:
+  /// For steps of up to the drives and the threads of `options`.
   bench(executor& on, io_options const& options)
       : on_(on), options_(options),
         server_(on,
                 {.units = options.server_sms, .device = options.server_device, .link_bytes_per_s = link_preset(options.link)}),
         wrong_(on.memory(), memory_kind::local, 1) {
     job_.threads = options.threads;
-    job_.units = options.sms != 0 ? options.sms : cuda() ? on.units() - server_.units_taken() : 0;
-    if (cuda() && job_.units + server_.units_taken() > on.units()) {
-      refuse(std::to_string(job_.units) + " SMs that issue and " + std::to_string(server_.units_taken()) +
-             " that serve: the GPU has " + std::to_string(on.units()));
-    }
-    threads_ = threads_of(on, job_);
+    job_.units = client_units(on, server_, options.sms);
+    const u64 threads = threads_of(on, job_);
+    check_memory(on, place_of(options.media), u64{options.drives} * (options.drive_mib << 20));
+    check_memory(on, memory_kind::local, threads * options.block_bytes);
     io_.drives = options.drives;
     io_.block_words = options.block_bytes / 8;
     io_.blocks = (options.drive_mib << 20) / options.block_bytes;
-    io_.write_percent = options.write_percent;
     io_.wrong = wrong_.data();
-    data_ = {on.memory(), memory_kind::local, threads_ * io_.block_words};
-    requests_ = {on.memory(), memory_kind::local, threads_};
+    data_ = {on.memory(), memory_kind::local, threads * io_.block_words};
+    requests_ = {on.memory(), memory_kind::local, threads};
     io_.data = data_.data();
     io_.requests = requests_.data();
     for (u32 d = 0; d < options.drives; ++d) add_drive(d);
@@ -63,22 +67,35 @@ class bench {
     if (cuda()) prepare_commands_cuda(on, body);
   }
 
-  measurement measure() {
+  measurement measure(io_step const& step) {
+    step_ = step.options;
+    job_.threads = step_.threads;
+    io_.drives = step_.drives;
+    io_.sequential = step_.sequential;
+    const u64 threads = threads_of(on_, job_);
+    io_.lanes = cuda() ? static_cast<u32>(std::min<u64>(32, threads)) : 1;
     measurement m;
     zero_copy(m);
     server_.start();
-    const u64 commands = options_.commands != 0 ? options_.commands : calibrated();
+    const u64 commands = step_.commands != 0 ? step_.commands : calibrated(threads);
+    server_.stop();  // which tells what the drives have counted so far
+    const model_traffic before = traffic();
+    server_.start();
     kernel_facts facts;
     for (u32 k = 0; k < options_.repeats; ++k) {
       if (options_.progress) options_.progress("issuing commands", k, options_.repeats);
       const u64 start = now_ns();
-      facts = run(commands, options_.write_percent, false);
+      facts = run(commands, step_.write_percent, false);
       m.values.push_back(static_cast<double>(commands) / static_cast<double>(now_ns() - start) * 1e9);
     }
+    server_.stop();
+    describe_traffic(m, before, traffic());
+    server_.start();
     verify();
     server_.stop();
     m.verified = true;  // run() throws where it is not
-    describe(m, facts, commands);
+    describe(m, facts, threads, commands);
+    compare(m, step, threads, commands);
     return m;
   }
 
@@ -91,6 +108,7 @@ class bench {
     for (u64 w = 0; w < words.size(); ++w) words[w] = block_word(d, w / io_.block_words, w % io_.block_words, io_.block_words);
     media_.back().write(words);
     drives_.push_back(&server_.add_drive({.timing = drive_preset(options_.preset), .faults = {}}));
+    near_host_.push_back(std::make_unique<host_reaching>(*drives_.back()));
     const u32 space = drives_.back()->add_namespace(media_.back().data(), media_.back().bytes(), options_.block_bytes);
     const u32 queues = options_.queues / options_.drives + (d < options_.queues % options_.drives ? 1 : 0);
     block_device_options device;
@@ -99,8 +117,8 @@ class bench {
     device.timeout_ns = 10 * one_second_ns;
     device.transfer_bytes = options_.block_bytes;
     device.rings = place_of(options_.rings);
-    if (device.rings == memory_kind::shared && cuda()) refuse("rings in host memory: this client has them in HBM only");
-    devices_.push_back(std::make_unique<block_device>(on_, *drives_.back(), space, device));
+    controller& owner = device.rings == memory_kind::local ? static_cast<controller&>(*drives_.back()) : *near_host_.back();
+    devices_.push_back(std::make_unique<block_device>(on_, owner, space, device));
     io_.devices[d] = devices_.back()->view();
   }
 
@@ -121,11 +139,11 @@ class bench {
   }
 
   /// As many commands as take about a tenth of a second.
-  u64 calibrated() {
-    u64 commands = std::max<u64>(1024, threads_);
+  u64 calibrated(u64 threads) {
+    u64 commands = std::max<u64>(1024, threads);
     for (;;) {
       const u64 start = now_ns();
-      run(commands, options_.write_percent, false);
+      run(commands, step_.write_percent, false);
       const u64 took = now_ns() - start;
       if (took > 50'000'000 || commands >= 1ull << 28) return commands;
       commands *= took < 5'000'000 ? 8 : 2;
@@ -135,9 +153,9 @@ class bench {
   // All blocks: written anew where commands write, after the media was cleared; then read and looked at word by word.
   void verify() {
     const u64 all = io_.blocks * io_.drives;
-    if (options_.write_percent != 0) {
+    if (step_.write_percent != 0) {
       const std::vector<u64> zeros(media_.front().size());
-      for (auto& m : media_) m.write(zeros);
+      for (u32 d = 0; d < step_.drives; ++d) media_[d].write(zeros);
       run(all, 100, true);
     }
     run(all, 0, true);
@@ -160,77 +178,139 @@ class bench {
     m.baseline = "zero-copy reads of whole blocks";
   }
 
-  void describe(measurement& m, kernel_facts facts, u64 commands) {
-    std::string block = options_.block_bytes % 1024 == 0 ? std::to_string(options_.block_bytes / 1024) + "k"
-                                                         : std::to_string(options_.block_bytes);
-    m.id = "io." + block + "." + options_.media;
-    if (options_.write_percent == 100) m.id = "io." + block + ".write";
-    if (options_.write_percent % 100 != 0) m.id += ".mix" + std::to_string(options_.write_percent);
-    if (options_.queues == 1) m.id += ".onequeue";
-    if (cuda() && threads_ <= 1024) m.id += ".fewthreads";
-    if (options_.preset != "none") m.id += "." + options_.preset;
+  void describe(measurement& m, kernel_facts facts, u64 threads, u64 commands) const {
+    m.id = name(threads);
     m.unit = "commands/s";
     m.sms = cuda() ? job_.units : 0;
-    m.warps = static_cast<unsigned>(cuda() ? threads_ / 32 : threads_);
+    m.warps = static_cast<unsigned>(cuda() ? ceil_div(threads, 32) : threads);
     m.registers = facts.registers;
-    m.params = {{"executor", cuda() ? "cuda" : "cpu"},
-                {"block_bytes", std::to_string(options_.block_bytes)},
-                {"drives", std::to_string(options_.drives)},
-                {"preset", options_.preset},
-                {"link", options_.link},
-                {"queues", std::to_string(options_.queues)},
-                {"queue_depth", std::to_string(options_.queue_depth)},
-                {"threads", std::to_string(threads_)},
-                {"commands", std::to_string(commands)},
-                {"server_units", std::to_string(server_.units())},
-                {"server_device", cuda() && options_.server_device >= 0 ? std::to_string(options_.server_device) : "own"},
-                {"rings", options_.rings}};
+    u32 queues = 0;
     u64 doorbells = 0, given = 0;
-    for (auto const& device : devices_) {
-      for (auto const& q : device->queues()) {
+    for (u32 d = 0; d < step_.drives; ++d) {
+      for (auto const& q : devices_[d]->queues()) {
+        ++queues;
         doorbells += q.doorbells;
         given += q.commands;
       }
     }
-    m.bytes = {{options_.media, static_cast<double>(commands) * options_.block_bytes}};
-    m.details = {{"gb_per_s", median(m.values) * options_.block_bytes * 1e-9},
-                 {"local_bytes", facts.local_bytes},
-                 {"commands_per_doorbell", static_cast<double>(given) / static_cast<double>(std::max<u64>(1, doorbells))}};
-    double in_flight = 0, residence = 0, reads = 0;
-    for (auto* drive : drives_) {
-      const model_traffic t = drive->traffic();
-      in_flight += t.mean_in_flight();
-      residence += static_cast<double>(t.residence_ns);
-      reads += static_cast<double>(t.reads + t.writes);
-    }
-    if (options_.preset != "none") {
-      m.details["mean_in_flight"] = in_flight;
-      m.details["residence_us"] = reads == 0 ? 0 : residence / reads * 1e-3;
-    }
+    m.params = {{"executor", cuda() ? "cuda" : "cpu"},
+                {"block_bytes", std::to_string(step_.block_bytes)},
+                {"drives", std::to_string(step_.drives)},
+                {"preset", step_.preset},
+                {"link", step_.link},
+                {"queues", std::to_string(queues)},
+                {"queue_depth", std::to_string(step_.queue_depth)},
+                {"threads", std::to_string(threads)},
+                {"write_percent", std::to_string(step_.write_percent)},
+                {"order", step_.sequential ? "sequential" : "random"},
+                {"server_units", std::to_string(server_.units())},
+                {"server_device", cuda() && options_.server_device >= 0 ? std::to_string(options_.server_device) : "own"},
+                {"rings", step_.rings}};
+    note_commands(m, step_.commands, commands);
+    m.bytes = {{step_.media, static_cast<double>(commands) * step_.block_bytes}};
+    m.details["gb_per_s"] = median(m.values) * step_.block_bytes * 1e-9;
+    m.details["local_bytes"] = facts.local_bytes;
+    m.details["commands_per_doorbell"] = static_cast<double>(given) / static_cast<double>(std::max<u64>(1, doorbells));
     m.machine = describe_host();
     m.machine["device"] = on_.device();
   }
 
+  std::string name(u64 threads) const {
+    const u32 bytes = step_.block_bytes;
+    const std::string block = bytes % 1024 == 0 ? std::to_string(bytes / 1024) + "k" : std::to_string(bytes);
+    std::string id = "io." + block + "." + (step_.write_percent == 100 ? "write" : step_.media);
+    if (step_.write_percent % 100 != 0) id += ".mix" + std::to_string(step_.write_percent);
+    if (step_.queues == 1 && step_.sweep.empty()) id += ".onequeue";
+    if (cuda() && threads <= 1024 && step_.sweep.empty()) id += ".fewthreads";
+    if (step_.preset != "none") id += "." + step_.preset;
+    if (step_.rings == "host") id += ".hostrings";
+    return id;
+  }
+
+  model_traffic traffic() const {
+    model_traffic sum;
+    for (auto* drive : drives_) {
+      const model_traffic t = drive->traffic();
+      sum.reads += t.reads;
+      sum.writes += t.writes;
+      sum.residence_ns += t.residence_ns;
+      sum.busy_ns += t.busy_ns;
+    }
+    return sum;
+  }
+
+  // What the drives have seen of the runs, of each of them.
+  void describe_traffic(measurement& m, model_traffic const& before, model_traffic const& after) const {
+    if (step_.preset == "none") return;
+    const double residence = static_cast<double>(after.residence_ns - before.residence_ns);
+    const double busy = static_cast<double>(after.busy_ns - before.busy_ns);
+    const double commands = static_cast<double>(after.reads + after.writes - before.reads - before.writes);
+    m.details["mean_in_flight_per_drive"] = busy == 0 ? 0 : residence / busy;
+    m.details["residence_us"] = commands == 0 ? 0 : residence / commands * 1e-3;
+    m.details["commands_per_s_per_drive"] = busy == 0 ? 0 : commands / busy * 1e9;
+  }
+
+  // Beside what a paper has, or else what the drives' figures allow.
+  void compare(measurement& m, io_step const& step, u64 threads, u64 commands) const {
+    const u64 at_once = std::min(cuda() ? threads : std::min<u64>(threads, on_.units()), commands);
+    const double limit = drive_limit(step_, static_cast<double>(at_once), commands);
+    if (!step.id.empty())
+      m.id = step.id + (step.options.preset == "p5800x" && step.options.link != "none" ? "" : "." + step_.preset);
+    const double scale = step.as_bandwidth ? step_.block_bytes * 1e-9 : 1;
+    if (step.as_bandwidth) m.unit = "GB/s";
+    for (double& v : m.values) v *= scale;
+    const double value = median(m.values);
+    if (limit > 0) {
+      m.details["limit"] = limit * scale;
+      m.details["limit_deviation"] = value / (limit * scale) - 1;
+    }
+    if (step.expected > 0) {
+      m.baseline = step.source;
+      m.baseline_values.assign(m.values.size(), step.expected);
+      m.details["deviation"] = value / step.expected - 1;
+    } else if (limit > 0 && m.baseline.empty()) {
+      m.baseline = "the drives' figures, link and Little's law";
+      m.baseline_values.assign(m.values.size(), limit * scale);
+    }
+  }
+
   executor& on_;
-  io_options const& options_;
+  io_options options_;
+  io_options step_;
   model_server server_;
   std::vector<buffer<u64>> media_;
   std::vector<model_drive*> drives_;
+  std::vector<std::unique_ptr<host_reaching>> near_host_;
   buffer<u64> wrong_, data_;
   buffer<block_request> requests_;
   std::vector<std::unique_ptr<block_device>> devices_;  ///< after what their commands may touch
   io_data io_;
   io_job job_;
-  u64 threads_ = 0;
 };
 
 }  // namespace
 
 std::vector<measurement> run_io_benchmark(io_options const& asked) {
-  const io_options options = checked(asked);
-  const auto on = open_executor(options.executor, executor_limits{options.sm_share}, built_with_kernels);
-  bench run(*on, options);
-  return {run.measure()};
+  std::vector<io_step> steps = plan_of(asked);
+  for (io_step& step : steps) step.options = checked(step.options);
+  const auto on = open_executor(asked.executor, executor_limits{asked.sm_share}, built_with_kernels);
+  measurement_list found(asked.found);
+  for (auto first = steps.begin(); first != steps.end();) {
+    const auto last =
+        std::find_if(first, steps.end(), [&](io_step const& s) { return !same_bench(first->options, s.options); });
+    io_options most = first->options;
+    for (auto step = first; step != last; ++step) {
+      io_options const& o = step->options;
+      if (o.drives > most.drives) most.drives = o.drives, most.queues = o.queues;
+      if (o.threads == 0 || (most.threads != 0 && o.threads > most.threads)) most.threads = o.threads;
+    }
+    bench run(*on, most);
+    for (; first != last; ++first) {
+      if (asked.progress) asked.progress("steps", static_cast<u64>(first - steps.begin()), steps.size());
+      found.add(run.measure(*first));
+    }
+  }
+  return found.take();
 }
 
 }  // namespace penstock::bench

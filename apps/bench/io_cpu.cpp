@@ -14,7 +14,8 @@ kernel_facts run_commands_cpu(executor& on, io_job const& job, run_commands cons
 u64 threads_of(executor& on, io_job const& job) {
   if (on.kind() == executor_kind::cpu) return job.threads != 0 ? job.threads : on.units();
   const u64 most = u64{job.units != 0 ? job.units : on.units()} * cuda_blocks_per_unit * cuda_block_threads;
-  return job.threads != 0 ? std::min<u64>(job.threads, most) : most;
+  if (job.threads <= 32) return job.threads != 0 ? job.threads : most;
+  return std::min<u64>(round_up(job.threads, 32), most);  // whole warps run
 }
 
 #if !defined(PENSTOCK_HAS_CUDA)

@@ -1,8 +1,7 @@
-// Kernels of `penstock bench io`: threads that read and write blocks, and a client that does nothing but keep a controller
-// busy.
+// Kernels of `penstock bench io`: threads that read and write blocks.
 #pragma once
 
-#include "apps/bench/pattern.hpp"
+#include "apps/bench/block_word.hpp"
 #include "penstock/host/launch.hpp"
 #include "penstock/queue/block_io.hpp"
 
@@ -19,16 +18,13 @@ struct io_data {
   u64 blocks = 0;    ///< of one drive that are used; a power of two
   u64 first = 0;     ///< so that no two runs ask in the same order
   u32 write_percent = 0;
+  u32 lanes = 32;                     ///< of a group that issue, at most
+  bool sequential = false;            ///< blocks in their order
   bool whole = false;                 ///< look at every word that was read, not at the first of each block
   u64* data = nullptr;                ///< a block for each thread
   block_request* requests = nullptr;  ///< one for each thread
   u64* wrong = nullptr;               ///< commands that failed or brought the wrong bytes
 };
-
-/// What word w of block b of a drive holds; of drive 0 what an array of known values holds there.
-PENSTOCK_FN inline u64 block_word(u32 drive, u64 block, u64 word, u32 block_words) {
-  return value_at(block * block_words + word) ^ static_cast<u64>(drive) << 56;
-}
 
 /// A command per thread and item, all of a group's at once. Groups go round the drives.
 struct run_commands {
@@ -36,9 +32,9 @@ struct run_commands {
 
   template <thread_group G>
   PENSTOCK_FN void operator()(G const& g, grid_range range) const {
-    const u32 width = size(g);
+    const u32 width = size(g) < io.lanes ? size(g) : io.lanes;
     const u32 lane = index_in(g);
-    const u64 thread = range.first * width + lane;
+    const u64 thread = range.first * size(g) + lane;
     block_request& mine = io.requests[thread];
     u64* const data = io.data + thread * io.block_words;
     u64 bad = 0;
@@ -47,10 +43,11 @@ struct run_commands {
       // Drives in turn, shifted from round to round: else a group would ask one drive only, and each drive's queues would be
       // those of the few groups that do.
       const u32 drive = static_cast<u32>((item + item / io.drives) % io.drives);
-      const u64 block = permute(item / io.drives * width + lane + io.first, io.blocks);
+      const u64 place = item / io.drives * width + lane + io.first;
+      const u64 block = io.sequential ? place & (io.blocks - 1) : permute(place, io.blocks);
       const bool writes = io.write_percent != 0 && item * 37 % 100 < io.write_percent;
-      const bool want = number < io.commands;
-      if (writes) fill(g, drive, block, data);
+      const bool want = lane < width && number < io.commands;
+      if (writes) fill(g, want, drive, block, data);
       block_device_view const& device = io.devices[drive];
       const status s = writes ? write_blocks(g, device, want, mine, lba{block}, 1, reinterpret_cast<u64>(data))
                               : read_blocks(g, device, want, mine, lba{block}, 1, reinterpret_cast<u64>(data));
@@ -65,8 +62,8 @@ struct run_commands {
  private:
   // A block is always written with the same words, so that every later read can be checked whatever came before it.
   template <thread_group G>
-  PENSTOCK_FN void fill(G const& g, u32 drive, u64 block, u64* data) const {
-    const u32 words = io.whole ? io.block_words : 1;
+  PENSTOCK_FN void fill(G const& g, bool want, u32 drive, u64 block, u64* data) const {
+    const u32 words = !want ? 0 : io.whole ? io.block_words : 1;
     for (u32 w = 0; w < words; ++w) data[w] = block_word(drive, block, w, io.block_words);
     g.sync();
   }

@@ -27,7 +27,7 @@ std::string quoted(std::string const& text) {
 std::string number(double value) {
   if (!std::isfinite(value)) return "null";
   char text[32];
-  std::snprintf(text, sizeof text, "%.6g", value);
+  std::snprintf(text, sizeof text, "%.12g", value);  // a count of 10^11 stays whole
   return text;
 }
 
@@ -91,6 +91,14 @@ std::string to_json(measurement const& m) {
   char const* commit = std::getenv("PENSTOCK_COMMIT");
   line << ", \"commit\": " << quoted(commit == nullptr ? "unknown" : commit) << ", \"date\": " << quoted(today()) << "}";
   return line.str();
+}
+
+void note_commands(measurement& m, unsigned long long asked, unsigned long long had) {
+  if (asked != 0) {
+    m.params["commands"] = std::to_string(had);
+  } else {
+    m.details["commands"] = static_cast<double>(had);
+  }
 }
 
 void write_line(measurement const& m, std::string const& path) {

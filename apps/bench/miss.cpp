@@ -4,6 +4,7 @@
 #include "penstock/core/clock.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace penstock::bench {
 namespace {
@@ -13,8 +14,16 @@ namespace {
 struct contest {
   char const* pattern;
   hit_shape shape;
+  pattern_kind elements = pattern_kind::linear;
+  bool unless_told = true;  ///< belongs to those that are measured when none is named
 };
-constexpr contest contests[] = {{"line", hit_shape::walk}, {"linear", hit_shape::elements}, {"touch", hit_shape::touch}};
+constexpr contest contests[] = {{"line", hit_shape::walk},
+                                {"linear", hit_shape::elements},
+                                {"touch", hit_shape::touch},
+                                {"strided", hit_shape::elements, pattern_kind::strided, false},
+                                {"random", hit_shape::elements, pattern_kind::random, false},
+                                {"lines", hit_shape::elements, pattern_kind::lines, false},
+                                {"coarsened", hit_shape::elements, pattern_kind::coarsened, false}};
 
 store_options store_of(executor& on, miss_options const& options) {
   if (options.controller != "model" && options.controller != "software") {
@@ -53,7 +62,7 @@ class bench {
     }
     data_.stored = store_.array();
     data_.wrong = wrong_.data();
-    data_.order = {store_.elements(), store_.line_elements(), 1};
+    data_.order = {store_.elements(), store_.line_elements(), options.step, options.order};
   }
 
   std::vector<measurement> measure() {
@@ -61,16 +70,20 @@ class bench {
     // Every kernel once before a resident one runs: against the plain array, and with the cache empty of work.
     for (auto const& c : chosen()) {
       data_.plain = store_.plain();
-      run(c.shape, access_kind::plain);
+      run(c, access_kind::plain);
       results.emplace_back();
       zero_copy(results.back());
-      if (cuda()) prepare_hit_cuda(on_, job(c.shape, access_kind::view), data_);
+      hit_job loaded = job(c, access_kind::view);
+      loaded.only_prepares = true;
+      if (cuda()) run_hit_cuda(on_, loaded, data_);
     }
     if (store_.server() != nullptr) store_.server()->start();
     u32 k = 0;
     for (auto const& c : chosen()) {
       if (options_.progress) options_.progress(c.pattern, k, results.size());
-      measure(c, results[k++]);
+      measure(c, results[k]);
+      if (options_.found) options_.found(results[k]);
+      ++k;
     }
     if (store_.server() != nullptr) store_.server()->stop();
     return results;
@@ -81,27 +94,36 @@ class bench {
 
   std::vector<contest> chosen() const {
     std::vector<contest> all;
-    for (auto const& c : contests) {
-      auto const& names = options_.patterns;
-      if (names.empty() || std::find(names.begin(), names.end(), c.pattern) != names.end()) all.push_back(c);
+    for (auto const& name : options_.patterns) {
+      auto const* known =
+          std::find_if(std::begin(contests), std::end(contests), [&](contest const& c) { return name == c.pattern; });
+      if (known == std::end(contests)) {
+        refuse("there is no pattern " + name + ": choose of line, linear, touch, strided, random, lines, coarsened");
+      }
+      all.push_back(*known);
     }
-    if (all.empty()) refuse("no such pattern: choose line, linear or touch");
+    if (!all.empty()) return all;
+    std::copy_if(std::begin(contests), std::end(contests), std::back_inserter(all),
+                 [](contest const& c) { return c.unless_told; });
     return all;
   }
 
-  hit_job job(hit_shape shape, access_kind access) const {
+  hit_job job(contest const& c, access_kind access) const {
     hit_job job;
-    job.shape = shape;
+    job.shape = c.shape;
     job.access = access;
+    job.order = c.elements;
+    job.width = options_.width;
     job.units = units_;
-    job.threads = access == access_kind::plain ? 0 : threads_of(shape);
+    job.threads = access == access_kind::plain ? 0 : threads_of(c);
     return job;
   }
 
-  /// How many threads ask at once. A warp waits for one line at a time, or each of its lanes for one of its own, and all that
-  /// are waited for take no more than half of the frames (PROTOCOLS.md, W4).
-  u64 threads_of(hit_shape shape) const {
-    const u64 lanes = shape == hit_shape::touch || options_.without.cache ? 1 : 32;
+  /// How many threads ask at once. A group that walks waits for one line at a time, or each lane for one of its own, and all
+  /// that are waited for take no more than half of the frames (PROTOCOLS.md, W4).
+  u64 threads_of(contest const& c) const {
+    const bool in_line = c.shape == hit_shape::elements && c.elements == pattern_kind::linear;
+    const u64 lanes = options_.without.cache ? 1 : c.shape == hit_shape::walk ? options_.width : in_line ? 32 : 1;
     const u64 most = std::max<u64>(32, store_.cache().view().frames / 2 * lanes / 32 * 32);
     const u64 fit = cuda() ? u64{units_} * 2048 : on_.units();
     const u64 threads = options_.threads != 0 ? options_.threads : std::min(most, fit);
@@ -109,10 +131,9 @@ class bench {
     return threads;
   }
 
-  kernel_facts run(hit_shape shape, access_kind access) {
+  kernel_facts run(contest const& c, access_kind access) {
     const u64 start = now_ns();
-    const kernel_facts facts =
-        cuda() ? run_hit_cuda(on_, job(shape, access), data_) : run_hit_cpu(on_, job(shape, access), data_);
+    const kernel_facts facts = cuda() ? run_hit_cuda(on_, job(c, access), data_) : run_hit_cpu(on_, job(c, access), data_);
     last_ns_ = now_ns() - start;
     store_.cache().check_faults();
     u64 wrong = 0;
@@ -138,13 +159,13 @@ class bench {
   }
 
   void measure(contest const& c, measurement& m) {
-    run(c.shape, access_kind::view);
+    run(c, access_kind::view);
     const cache_stats before = store_.cache().stats(0);
     kernel_facts facts;
     double seconds = 0;
     cache_stats last = before;
     for (u32 k = 0; k < options_.repeats; ++k) {
-      facts = run(c.shape, access_kind::view);
+      facts = run(c, access_kind::view);
       const cache_stats now = store_.cache().stats(0);
       m.values.push_back(static_cast<double>(now.bytes_moved - last.bytes_moved) / static_cast<double>(last_ns_));
       seconds += static_cast<double>(last_ns_) * 1e-9;
@@ -152,22 +173,24 @@ class bench {
     }
     const u64 line = options_.line_bytes;
     const std::string size = line % 1024 == 0 ? std::to_string(line / 1024) + "k" : std::to_string(line);
-    m.id = std::string("miss.") + c.pattern + size + "." + (store_.options().modelled ? options_.media : "software");
+    m.id = std::string("miss.") + c.pattern + size + (c.shape == hit_shape::elements ? "" : order_suffix(options_.order)) +
+           "." + (store_.options().modelled ? options_.media : "software");
     m.unit = "GB/s";
     m.verified = true;  // run() throws where it is not
     m.registers = facts.registers;
     m.sms = units_;
-    m.warps = static_cast<unsigned>(cuda() ? threads_of(c.shape) / 32 : on_.units());
+    m.warps = static_cast<unsigned>(cuda() ? threads_of(c) / 32 : on_.units());
     m.params = {{"executor", cuda() ? "cuda" : "cpu"},
                 {"controller", store_.engine()},
                 {"preset", options_.preset},
                 {"line_bytes", std::to_string(line)},
+                {"width", std::to_string(c.shape == hit_shape::walk ? options_.width : 1)},
                 {"bytes", std::to_string(store_.options().bytes)},
                 {"cache_bytes", std::to_string(store_.options().cache_bytes)},
                 {"queues", std::to_string(store_.cache().queues().size())},
                 {"queue_depth", std::to_string(options_.queue_depth)},
                 {"server_device", cuda() && options_.server_device >= 0 ? std::to_string(options_.server_device) : "own"},
-                {"threads", std::to_string(threads_of(c.shape))}};
+                {"threads", std::to_string(threads_of(c))}};
     note_ablations(options_.without, m.params);
     const double fills = static_cast<double>(last.fills - before.fills);
     m.bytes = {{"storage", static_cast<double>(last.bytes_moved - before.bytes_moved)}};
@@ -193,6 +216,10 @@ class bench {
 
 std::vector<measurement> run_miss_benchmark(miss_options const& options) {
   if (options.repeats == 0) refuse("0 repeats: ask for 1 or more");
+  if (!is_power_of_two(options.step)) refuse("step " + std::to_string(options.step) + ": choose a power of two");
+  if (options.width != 8 && options.width != 16 && options.width != 32) {
+    refuse(std::to_string(options.width) + " lanes to a line: choose 32, 16 or 8");
+  }
   const auto on = open_executor(options.executor, executor_limits{options.sm_share}, built_with_kernels);
   bench run(*on, options);
   return run.measure();

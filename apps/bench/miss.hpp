@@ -28,9 +28,14 @@ struct miss_options {
   u64 threads = 0;             ///< that ask; 0: as many as fit and as the cache has frames for
   u32 repeats = 3;
   ablations without{};
-  /// Of: line (a warp walks a line by a[i]), linear (a thread per element), touch (one element of each line). Empty: all.
+  line_order order = line_order::random;  ///< of whole lines
+  u64 step = 16;                          ///< of strided and coarsened, orders and patterns
+  u32 width = 32;                         ///< lanes that walk along a line: 32, 16 or 8
+  /// Of: line (`width` lanes walk along a line by a[i]), touch (one element of each line), and a thread per element: linear,
+  /// strided, random, lines, coarsened. Empty: line, linear, touch.
   std::vector<std::string> patterns;
   progress_fn progress;
+  found_fn found;
 };
 
 /// Bytes that came in per second, beside threads that read the same media in place (modelled drives in host memory). Every

@@ -27,11 +27,32 @@ enum class pattern_kind : u32 {
   coarsened,  ///< far-away coarsening: a thread reads `step` elements, size / step apart (BaM dissertation, Listing 6.2)
 };
 
+/// In which order groups that read whole lines take them (the dissertation's `assignment`, Listing 6.2).
+enum class line_order : u32 {
+  random,     ///< any permutation
+  linear,     ///< one after another
+  strided,    ///< neighbouring groups `step` lines apart
+  coarsened,  ///< neighbouring groups a `step`-th of all lines apart
+};
+
 /// REQUIRES: elements, line_elements and step powers of two.
 struct pattern {
   u64 elements = 0;
   u64 line_elements = 0;
   u64 step = 1;
+  line_order lines = line_order::random;
+
+  /// The line (or the run of lines) that item k of `count` reads, `count` a power of two.
+  PENSTOCK_FN u64 line(u64 k, u64 count) const {
+    const u64 by = step < count ? step : count;
+    switch (lines) {
+      case line_order::linear: return k;
+      case line_order::strided: return k % (count / by) * by + k / (count / by);
+      case line_order::coarsened: return k % by * (count / by) + k / by;
+      case line_order::random: break;
+    }
+    return permute(k, count);
+  }
 
   template <pattern_kind Kind>
   PENSTOCK_FN u64 at(u64 k) const {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 namespace penstock::bench {
 namespace {
@@ -20,7 +21,23 @@ store_options checked(store_options options) {
   return options;
 }
 
+constexpr std::pair<char const*, line_order> orders[] = {{"random", line_order::random},
+                                                         {"linear", line_order::linear},
+                                                         {"strided", line_order::strided},
+                                                         {"coarsened", line_order::coarsened}};
+
 }  // namespace
+
+line_order order_of(std::string const& name) {
+  for (auto const& [known, order] : orders) {
+    if (name == known) return order;
+  }
+  throw_bad_input("measure", "order " + name, "there is none of this name: choose random, linear, strided or coarsened");
+}
+
+std::string order_suffix(line_order order) {
+  return order == line_order::random ? "" : std::string(".") + orders[static_cast<u32>(order)].first;
+}
 
 stamped_store::stamped_store(executor& on, store_options const& options, progress_fn const& progress)
     : on_(on), options_(checked(options)), values_(options.bytes / sizeof(u64)) {

@@ -24,6 +24,11 @@ inline constexpr bool built_with_kernels = false;
 /// (what, done, total), on the calling thread; may throw to stop.
 using progress_fn = std::function<void(std::string const&, u64, u64)>;
 
+/// "random", "linear", "strided" or "coarsened". Throws penstock::error (bad_input) for another word.
+line_order order_of(std::string const& name);
+/// What tells an order in an id: nothing for the usual one.
+std::string order_suffix(line_order order);
+
 struct store_options {
   u64 bytes = 0;        ///< of the data; a power of two
   u64 cache_bytes = 0;  ///< of frames

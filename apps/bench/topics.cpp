@@ -1,8 +1,10 @@
 #include "apps/bench/topics.hpp"
 
 #include "apps/bench/hit.hpp"
-#include "apps/bench/io.hpp"
+#include "apps/bench/io_plan.hpp"
+#include "apps/bench/latency.hpp"
 #include "apps/bench/miss.hpp"
+#include "apps/bench/model.hpp"
 #include "penstock/host/error.hpp"
 
 #include <algorithm>
@@ -38,6 +40,17 @@ std::vector<std::string> words(option_texts const& given, std::string const& key
   return all;
 }
 
+u64 parsed(std::string const& key, std::string const& word, u64 otherwise) { return number({{key, word}}, key, otherwise); }
+
+/// Numbers with commas between them.
+std::vector<u32> numbers(option_texts const& given, std::string const& key, std::vector<u32> otherwise) {
+  if (!given.contains(key)) return otherwise;
+  std::vector<u32> all;
+  for (auto const& word : words(given, key)) all.push_back(static_cast<u32>(parsed(key, word, 1)));
+  if (all.empty()) refuse(key, "it names nothing: give numbers with commas between them");
+  return all;
+}
+
 directory_kind directory(option_texts const& given, directory_kind otherwise) {
   const std::string name = text(given, "directory", "");
   if (name.empty()) return otherwise;
@@ -65,7 +78,7 @@ int device(option_texts const& given, std::string const& key) {
   return given.contains(key) ? static_cast<int>(std::min<u64>(number(given, key, 1), 1 << 20)) : -1;
 }
 
-std::vector<measurement> run_hit(option_texts const& given, progress_fn const& progress) {
+std::vector<measurement> run_hit(option_texts const& given, progress_fn const& progress, found_fn const& found) {
   hit_options options;
   options.executor = text(given, "executor", options.executor);
   options.sm_share = static_cast<u32>(number(given, "sm-share", 0));
@@ -73,6 +86,7 @@ std::vector<measurement> run_hit(option_texts const& given, progress_fn const& p
   options.line_bytes = number(given, "line", options.line_bytes);
   options.directory = directory(given, options.directory);
   options.step = number(given, "step", options.step);
+  options.order = order_of(text(given, "order", "random"));
   options.repeats = static_cast<u32>(number(given, "repeats", options.repeats));
   options.sms = static_cast<u32>(number(given, "sms", 0));
   options.without = without(given);
@@ -81,10 +95,11 @@ std::vector<measurement> run_hit(option_texts const& given, progress_fn const& p
   options.directory_in_l2 = l2 == "window";
   options.patterns = words(given, "patterns");
   options.progress = progress;
+  options.found = found;
   return run_hit_benchmark(options);
 }
 
-std::vector<measurement> run_io(option_texts const& given, progress_fn const& progress) {
+std::vector<measurement> run_io(option_texts const& given, progress_fn const& progress, found_fn const& found) {
   io_options options;
   const auto small = [&](char const* key, u32 otherwise) { return static_cast<u32>(number(given, key, otherwise)); };
   options.executor = text(given, "executor", options.executor);
@@ -100,16 +115,31 @@ std::vector<measurement> run_io(option_texts const& given, progress_fn const& pr
   options.threads = number(given, "threads", options.threads);
   options.commands = number(given, "commands", options.commands);
   options.write_percent = small("writes", options.write_percent);
+  if (given.contains("reads")) {
+    if (given.contains("writes")) refuse("reads", "writes are given, too: name one of the two");
+    const u64 reads = number(given, "reads", 100);
+    if (reads > 100) refuse("reads=" + std::to_string(reads), "percent go up to 100");
+    options.write_percent = static_cast<u32>(100 - reads);
+  }
+  const std::string order = text(given, "order", "random");
+  if (order != "random" && order != "sequential")
+    refuse("order " + order, "there is none of this name: choose random or sequential");
+  options.sequential = order == "sequential";
+  options.sweep = text(given, "sweep", "");
+  for (auto const& word : words(given, "values")) options.values.push_back(parsed("values", word, 1));
+  options.procedure = text(given, "procedure", "");
+  options.only = {small("drives", 0), number(given, "threads", 0), small("block", 0), text(given, "preset", "")};
   options.sms = small("sms", options.sms);
   options.server_sms = small("server-sms", options.server_sms);
   options.server_device = device(given, "server-device");
   options.drive_mib = number(given, "mib", options.drive_mib);
   options.repeats = small("repeats", options.repeats);
   options.progress = progress;
+  options.found = found;
   return run_io_benchmark(options);
 }
 
-std::vector<measurement> run_miss(option_texts const& given, progress_fn const& progress) {
+std::vector<measurement> run_miss(option_texts const& given, progress_fn const& progress, found_fn const& found) {
   miss_options options;
   const auto small = [&](char const* key, u32 otherwise) { return static_cast<u32>(number(given, key, otherwise)); };
   options.executor = text(given, "executor", options.executor);
@@ -128,79 +158,190 @@ std::vector<measurement> run_miss(option_texts const& given, progress_fn const& 
   options.server_device = device(given, "server-device");
   options.sms = small("sms", 0);
   options.threads = number(given, "threads", 0);
+  options.step = number(given, "step", options.step);
+  options.order = order_of(text(given, "order", "random"));
+  options.width = small("width", options.width);
   options.without = without(given);
   options.repeats = small("repeats", options.repeats);
   options.patterns = words(given, "patterns");
   options.progress = progress;
+  options.found = found;
   return run_miss_benchmark(options);
+}
+
+std::vector<measurement> run_latency(option_texts const& given, progress_fn const& progress, found_fn const& found) {
+  latency_options options;
+  const auto small = [&](char const* key, u32 otherwise) { return static_cast<u32>(number(given, key, otherwise)); };
+  options.executor = text(given, "executor", options.executor);
+  options.controller = text(given, "controller", options.controller);
+  options.preset = text(given, "preset", options.preset);
+  options.media = text(given, "media", options.media);
+  options.rings = text(given, "rings", options.rings);
+  options.lines = numbers(given, "line", options.lines);
+  options.directory = directory(given, options.directory);
+  options.lanes = small("lanes", options.lanes);
+  options.samples = small("samples", options.samples);
+  options.cache_bytes = number(given, "cache-mib", 0) << 20;
+  options.controller_threads = small("controller-threads", 0);
+  options.server_sms = small("server-sms", 0);
+  options.repeats = small("repeats", options.repeats);
+  options.progress = progress;
+  options.found = found;
+  return run_latency_benchmark(options);
+}
+
+std::vector<measurement> run_model(option_texts const& given, progress_fn const& progress, found_fn const& found) {
+  model_bench_options options;
+  const auto small = [&](char const* key, u32 otherwise) { return static_cast<u32>(number(given, key, otherwise)); };
+  options.executor = text(given, "executor", options.executor);
+  options.preset = text(given, "preset", options.preset);
+  options.media = text(given, "media", options.media);
+  options.rings = text(given, "rings", options.rings);
+  options.blocks = numbers(given, "block", options.blocks);
+  options.queues = numbers(given, "queues", options.queues);
+  options.server_sms = numbers(given, "server-sms", options.server_sms);
+  options.servers = numbers(given, "servers", options.servers);
+  options.kinds = words(given, "kinds");
+  options.depths = numbers(given, "depths", {});
+  options.queue_depth = small("depth", options.queue_depth);
+  options.batch = small("batch", options.batch);
+  options.commands = number(given, "commands", options.commands);
+  options.samples = number(given, "samples", options.samples);
+  options.drive_mib = number(given, "mib", options.drive_mib);
+  options.sms = small("sms", options.sms);
+  options.repeats = small("repeats", options.repeats);
+  options.progress = progress;
+  options.found = found;
+  return run_model_benchmark(options);
+}
+
+topic hit_topic() {
+  return {"hit",
+          "reads of lines that are in the cache, beside the plain array",
+          {{"executor", "auto, cpu or cuda"},
+           {"sm-share", "SMs (CPU: threads) that the executor is bounded to, whatever the grid"},
+           {"mib", "resident data, MiB, a power of two"},
+           {"line", "bytes of a line"},
+           {"directory", "auto, direct or set"},
+           {"patterns", "of line, linear, random, hot16, strided, lines, coarsened"},
+           {"order", "of whole lines: random, linear, strided or coarsened"},
+           {"step", "of the patterns and orders strided and coarsened"},
+           {"l2", "off, or window: the directory is kept in L2 (CUDA; a CPU takes no such wish)"},
+           {"sms", "multiprocessors to use"},
+           {"without", "of coalescing, validation: hits without them"},
+           {"repeats", "of each measurement"}},
+          run_hit};
+}
+
+topic io_topic() {
+  return {
+      "io",
+      "commands of threads through queues to modelled drives, without a cache",
+      {{"executor", "auto, cpu or cuda"},
+       {"sm-share", "SMs (CPU: threads) that the executor is bounded to, whatever the grid"},
+       {"preset", "of the drives: none, p5800x, pm1735, 980pro, gen5"},
+       {"link", "that the drives share: none, gen4x16, gen5x16"},
+       {"media", "where the drives' bytes lie: hbm or host"},
+       {"rings", "where the queues lie: hbm, or host for drives that reach host memory only"},
+       {"drives", "1 to 16"},
+       {"block", "bytes of a command"},
+       {"queues", "over all drives"},
+       {"depth", "entries of a queue"},
+       {"threads", "that issue commands"},
+       {"commands", "of one run"},
+       {"writes", "percent of the commands"},
+       {"reads", "likewise"},
+       {"order", "of the blocks: random or sequential"},
+       {"sweep", "over " + sweep_names()},
+       {"values", "of the sweep, with commas"},
+       {"procedure", "of the BaM dissertation: " + procedure_names() + "; drives, threads, block, preset choose of its steps"},
+       {"sms", "multiprocessors that issue"},
+       {"server-sms", "multiprocessors (CPU: threads) that serve"},
+       {"server-device", "number of the GPU that serves, if it is another one"},
+       {"mib", "of a drive, a power of two"},
+       {"repeats", "of the measurement"}},
+      run_io};
+}
+
+topic miss_topic() {
+  return {"miss",
+          "reads of lines that are not in the cache",
+          {{"executor", "auto, cpu or cuda"},
+           {"sm-share", "SMs (CPU: threads) that the executor is bounded to, whatever the grid"},
+           {"controller", "model or software"},
+           {"media", "of the modelled drive: hbm or host"},
+           {"preset", "of the modelled drive: none, p5800x, pm1735, 980pro, gen5"},
+           {"mib", "of data, a power of two"},
+           {"cache-mib", "of the cache"},
+           {"line", "bytes of a line"},
+           {"directory", "auto, direct or set"},
+           {"queues", "of the controller"},
+           {"depth", "entries of a queue"},
+           {"controller-threads", "of the software controller"},
+           {"server-sms", "multiprocessors (CPU: threads) of the modelled drive"},
+           {"server-device", "number of the GPU of the modelled drive, if it is another one"},
+           {"sms", "multiprocessors that ask"},
+           {"threads", "that ask"},
+           {"patterns", "of line, touch, and a thread per element: linear, strided, random, lines, coarsened"},
+           {"order", "of whole lines: random, linear, strided or coarsened"},
+           {"step", "of the patterns and orders strided and coarsened"},
+           {"width", "lanes that walk along a line: 32, 16 or 8"},
+           {"without", "of cache, coalescing, validation: misses without them"},
+           {"repeats", "of each measurement"}},
+          run_miss};
+}
+
+topic latency_topic() {
+  return {"latency",
+          "what one warp waits for one line that is not in the cache",
+          {{"executor", "auto, cpu or cuda"},
+           {"controller", "model or software"},
+           {"preset", "of the modelled drive: none, p5800x, pm1735, 980pro, gen5"},
+           {"media", "of the modelled drive: hbm or host"},
+           {"rings", "of the modelled drive: hbm, or host for one that reaches host memory only"},
+           {"line", "bytes of a line, one or more with commas"},
+           {"directory", "auto, direct or set"},
+           {"lanes", "that take part in the first access"},
+           {"samples", "of each repeat"},
+           {"cache-mib", "of the cache; fewer than the lines that are read: with evictions"},
+           {"controller-threads", "of the software controller"},
+           {"server-sms", "multiprocessors (CPU: threads) of the modelled drive"},
+           {"repeats", "of each measurement"}},
+          run_latency};
+}
+
+topic model_topic() {
+  return {"model",
+          "modelled drives under a client that does the least: their own ceiling and latency",
+          {{"executor", "auto, cpu or cuda"},
+           {"preset", "of the drive: none, p5800x, pm1735, 980pro, gen5"},
+           {"media", "where the drive's bytes lie: hbm or host"},
+           {"rings", "where the queues lie: hbm or host"},
+           {"block", "bytes of a command, one or more with commas"},
+           {"queues", "likewise"},
+           {"server-sms", "multiprocessors (CPU: threads) that serve, likewise"},
+           {"servers", "warps (CPU: threads) that may look after one queue, likewise"},
+           {"kinds", "of read, write, read-latency, write-latency"},
+           {"depths", "a curve over so many commands in flight, with commas: Little's law as the drive counts"},
+           {"depth", "entries of a ring"},
+           {"batch", "commands that one doorbell tells of"},
+           {"commands", "of one run"},
+           {"samples", "of a latency"},
+           {"mib", "of the drive, a power of two"},
+           {"sms", "multiprocessors that issue"},
+           {"repeats", "of each measurement"}},
+          run_model};
 }
 
 }  // namespace
 
 std::vector<topic> const& topics() {
-  static const std::vector<topic> all = {
-      {"hit",
-       "reads of lines that are in the cache, beside the plain array",
-       {{"executor", "auto, cpu or cuda"},
-        {"sm-share", "SMs (CPU: threads) that the executor is bounded to, whatever the grid"},
-        {"mib", "resident data, MiB, a power of two"},
-        {"line", "bytes of a line"},
-        {"directory", "auto, direct or set"},
-        {"patterns", "of line, linear, random, hot16, strided, lines, coarsened"},
-        {"l2", "off, or window: the directory is kept in L2 (CUDA; a CPU takes no such wish)"},
-        {"step", "of the patterns strided and coarsened"},
-        {"sms", "multiprocessors to use"},
-        {"without", "of coalescing, validation: hits without them"},
-        {"repeats", "of each measurement"}},
-       run_hit},
-      {"io",
-       "commands of threads through queues to modelled drives, without a cache",
-       {{"executor", "auto, cpu or cuda"},
-        {"sm-share", "SMs (CPU: threads) that the executor is bounded to, whatever the grid"},
-        {"preset", "of the drives: none, p5800x, pm1735, 980pro, gen5"},
-        {"link", "that the drives share: none, gen4x16, gen5x16"},
-        {"media", "where the drives' bytes lie: hbm or host"},
-        {"rings", "where the queues lie: hbm or host"},
-        {"drives", "1 to 16"},
-        {"block", "bytes of a command"},
-        {"queues", "over all drives"},
-        {"depth", "entries of a queue"},
-        {"threads", "that issue commands"},
-        {"commands", "of one run"},
-        {"writes", "percent of the commands"},
-        {"sms", "multiprocessors that issue"},
-        {"server-sms", "multiprocessors (CPU: threads) that serve"},
-        {"server-device", "number of the GPU that serves, if it is another one"},
-        {"mib", "of a drive, a power of two"},
-        {"repeats", "of the measurement"}},
-       run_io},
-      {"miss",
-       "reads of lines that are not in the cache",
-       {{"executor", "auto, cpu or cuda"},
-        {"sm-share", "SMs (CPU: threads) that the executor is bounded to, whatever the grid"},
-        {"controller", "model or software"},
-        {"media", "of the modelled drive: hbm or host"},
-        {"preset", "of the modelled drive: none, p5800x, pm1735, 980pro, gen5"},
-        {"mib", "of data, a power of two"},
-        {"cache-mib", "of the cache"},
-        {"line", "bytes of a line"},
-        {"directory", "auto, direct or set"},
-        {"queues", "of the controller"},
-        {"depth", "entries of a queue"},
-        {"controller-threads", "of the software controller"},
-        {"server-sms", "multiprocessors (CPU: threads) of the modelled drive"},
-        {"server-device", "number of the GPU of the modelled drive, if it is another one"},
-        {"sms", "multiprocessors that ask"},
-        {"threads", "that ask"},
-        {"patterns", "of line, linear, touch"},
-        {"without", "of cache, coalescing, validation: misses without them"},
-        {"repeats", "of each measurement"}},
-       run_miss},
-  };
+  static const std::vector<topic> all = {hit_topic(), io_topic(), miss_topic(), latency_topic(), model_topic()};
   return all;
 }
 
-std::vector<measurement> run_topic(std::string const& name, option_texts const& given, progress_fn const& progress) {
+std::vector<measurement> run_topic(std::string const& name, option_texts const& given, progress_fn const& progress,
+                                   found_fn const& found) {
   std::string known;
   for (auto const& t : topics()) {
     if (!known.empty()) known += ", ";
@@ -209,7 +350,7 @@ std::vector<measurement> run_topic(std::string const& name, option_texts const& 
     for (auto const& [key, value] : given) {
       if (!t.options.contains(key)) refuse(name, "it has no option " + key + ": see penstock bench " + name + " --help");
     }
-    return t.run(given, progress);
+    return t.run(given, progress, found);
   }
   refuse(name, "there is no such topic: choose one of " + known);
 }

@@ -16,13 +16,14 @@ struct topic {
   std::string name;
   std::string what;                            ///< one line for people
   std::map<std::string, std::string> options;  ///< name -> one line
-  std::vector<measurement> (*run)(option_texts const& given, progress_fn const& progress);
+  std::vector<measurement> (*run)(option_texts const& given, progress_fn const& progress, found_fn const& found);
 };
 
 std::vector<topic> const& topics();
 
-/// Runs one topic. Throws penstock::error: bad_input for a topic, an option or a value that there is not; what the topic
-/// throws.
-std::vector<measurement> run_topic(std::string const& name, option_texts const& given, progress_fn const& progress);
+/// Runs one topic; `found` is told each measurement as it comes. Throws penstock::error: bad_input for a topic, an option or a
+/// value that there is not; what the topic throws.
+std::vector<measurement> run_topic(std::string const& name, option_texts const& given, progress_fn const& progress = {},
+                                   found_fn const& found = {});
 
 }  // namespace penstock::bench

@@ -23,21 +23,24 @@ nb::list list_topics() {
   return all;
 }
 
-/// Each measurement as what its JSON line holds, so that Python and the program without Python tell the same.
-nb::list run(std::string const& name, option_texts const& options, nb::object const& progress) {
+/// Each measurement as what its JSON line holds, so that Python and the program without Python tell the same; `found` gets it
+/// as soon as it is there.
+nb::list run(std::string const& name, option_texts const& options, nb::object const& progress, nb::object const& found) {
   // Also where nobody watches: Ctrl-C stops a topic between two reports of progress.
   const progress_fn report = [&](std::string const& what, u64 done, u64 total) {
     nb::gil_scoped_acquire const gil;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
     if (!progress.is_none()) progress(what, done, total);
   };
-  const std::vector<measurement> found = [&] {
-    nb::gil_scoped_release const released;
-    return run_topic(name, options, report);
-  }();
   const nb::object parse = nb::module_::import_("json").attr("loads");
   nb::list all;
-  for (measurement const& m : found) all.append(parse(to_json(m)));
+  const found_fn keep = [&](measurement const& m) {
+    nb::gil_scoped_acquire const gil;
+    all.append(parse(to_json(m)));
+    if (!found.is_none()) found(all[all.size() - 1]);
+  };
+  nb::gil_scoped_release const released;
+  run_topic(name, options, report, keep);
   return all;
 }
 
@@ -45,7 +48,7 @@ nb::list run(std::string const& name, option_texts const& options, nb::object co
 
 void bind_bench(nb::module_& m) {
   m.def("bench_topics", &list_topics);
-  m.def("bench_run", &run, "topic"_a, "options"_a, "progress"_a = nb::none());
+  m.def("bench_run", &run, "topic"_a, "options"_a, "progress"_a = nb::none(), "found"_a = nb::none());
 }
 
 }  // namespace penstock::bench

@@ -72,7 +72,10 @@ def bfs(
 ) -> _BfsResult: ...
 def bench_topics() -> list[_Topic]: ...
 
-# Each measurement as its JSON line has it.
+# Each measurement as its JSON line has it; `found` is told each as it comes.
 def bench_run(
-    topic: str, options: dict[str, str], progress: Callable[[str, int, int], None] | None = None
+    topic: str,
+    options: dict[str, str],
+    progress: Callable[[str, int, int], None] | None = None,
+    found: Callable[[dict[str, Any]], None] | None = None,
 ) -> list[dict[str, Any]]: ...

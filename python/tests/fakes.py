@@ -56,7 +56,7 @@ TOPICS: list[dict[str, Any]] = [
     {
         "name": "flow",
         "what": "water through a pipe",
-        "options": {"pipe_bytes": "its width", "executor": "cpu or cuda"},
+        "options": {"pipe_bytes": "its width", "executor": "cpu or cuda", "server-sms": "who pumps"},
     },
     {"name": "leak", "what": "water beside it", "options": {}},
 ]
@@ -94,7 +94,7 @@ def make_result(**changes: Any) -> BfsResult:
 class FakeNative(ModuleType):
     """Answers a search with RESULT, a benchmark with `measurements`; remembers what it was asked.
 
-    `problem` is raised instead.
+    `problem` is raised instead, by a benchmark after it has told its measurements.
     """
 
     cuda_version: str | None = None
@@ -118,10 +118,14 @@ class FakeNative(ModuleType):
     def bench_topics(self) -> list[dict[str, Any]]:
         return TOPICS
 
-    def bench_run(self, topic: str, options: dict[str, str], progress: Any) -> list[dict[str, Any]]:
+    def bench_run(
+        self, topic: str, options: dict[str, str], progress: Any, found: Any
+    ) -> list[dict[str, Any]]:
         self.asked = {"topic": topic, "options": options}
         if progress:
             progress("flow.wide", 0, 1)
+        for line in self.measurements if found else []:
+            found(line)
         if self.problem:
             raise self.problem
         return self.measurements

@@ -42,7 +42,7 @@ def test_topics_and_their_options_are_listed(
 ) -> None:
     assert cli.main(arguments) == 0
     out = capsys.readouterr().out
-    for word in ("flow", "water through a pipe", "--pipe-bytes --executor", "leak"):
+    for word in ("flow", "water through a pipe", "--pipe-bytes --executor", "--server-sms", "leak"):
         assert word in out
 
 
@@ -58,6 +58,8 @@ def test_a_topic_has_an_option_for_each_of_the_registry(
 def test_only_the_options_that_are_given_reach_the_compiled_part(native: fakes.FakeNative) -> None:
     assert cli.main(["bench", "flow", "--pipe-bytes", "4096"]) == 0
     assert native.asked == {"topic": "flow", "options": {"pipe_bytes": "4096"}}
+    assert cli.main(["bench", "flow", "--server-sms", "8"]) == 0
+    assert native.asked == {"topic": "flow", "options": {"server-sms": "8"}}
 
 
 def test_the_table_has_ours_and_the_baseline(
@@ -96,6 +98,15 @@ def test_json_lines_are_what_was_measured(
     assert cli.main(["bench", "flow", "--output", str(file)]) == 0
     assert [json.loads(line) for line in file.read_text().splitlines()] == printed * 2
     assert [m.id for m in bench.read_lines(file)] == ["flow.wide", "flow.narrow"] * 2
+
+
+def test_what_was_measured_before_a_failure_is_kept(
+    native: fakes.FakeNative, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    native.problem = penstock.Error("measure hits: 3 threads read wrong elements")
+    file = tmp_path / "flow.jsonl"
+    assert "3 threads" in refusal(capsys, "bench", "flow", "--output", str(file))
+    assert [m.id for m in bench.read_lines(file)] == ["flow.wide"]
 
 
 @pytest.mark.parametrize(
@@ -188,7 +199,11 @@ def test_without_matplotlib_nothing_is_measured(
 
 def test_run_gives_measurements(native: fakes.FakeNative) -> None:
     seen: list[tuple[str, int, int]] = []
-    (found,) = bench.run("flow", {"pipe_bytes": 64}, progress=lambda *step: seen.append(step))
+    told: list[bench.Measurement] = []
+    (found,) = bench.run(
+        "flow", {"pipe_bytes": 64}, progress=lambda *step: seen.append(step), found=told.append
+    )
+    assert told == [found]
     assert (found.id, found.value, found.ratio, found.registers) == ("flow.wide", 6.0, 0.75, 40)
     assert seen == [("flow.wide", 0, 1)]
     assert native.asked["options"] == {"pipe_bytes": "64"}

@@ -6,7 +6,7 @@ from typing import Any
 import fakes
 import pytest
 from penstock.bench import Measurement, newest, plot
-from penstock.bench.series import arrange
+from penstock.bench.series import arrange, family
 from penstock.bench.table import number, varying_params
 
 
@@ -48,6 +48,53 @@ def test_numbers_that_never_meet_are_bars() -> None:
     assert len(bars) == 2
 
 
+@pytest.mark.parametrize(
+    ("name", "size", "family_name"),
+    [
+        ("miss.line4k.host", {"line_bytes": 4096}, "miss.line.host"),
+        ("latency.first512.hbm.p5800x", {"line_bytes": 512}, "latency.first.hbm.p5800x"),
+        ("io.512.hbm.onequeue", {"block_bytes": 512}, "io.hbm.onequeue"),
+        ("table5.3.512.read", {"block_bytes": 512}, "table5.3.read"),
+        ("io.64k.write", {"block_bytes": 65536}, "io.write"),
+        ("hit.linear", {"line_bytes": 512}, "hit.linear"),
+        ("io.512.hbm", {}, "io.512.hbm"),
+    ],
+)
+def test_a_family_has_no_size_in_its_name(name: str, size: dict[str, int], family_name: str) -> None:
+    assert family(measured(1.0, name, **size)) == family_name
+
+
+def test_sizes_of_lines_are_one_line_of_latencies() -> None:
+    measurements = [
+        measured(float(n), f"latency.{what}{text}.hbm", line_bytes=n)
+        for what in ("first", "whole")
+        for n, text in ((512, "512"), (1024, "1k"), (8192, "8k"))
+    ]
+    series, bars = arrange(measurements)
+    assert [(line.label, line.axis, len(line.points)) for line in series] == [
+        ("latency.first.hbm", "line_bytes", 3),
+        ("latency.whole.hbm", "line_bytes", 3),
+    ]
+    assert bars == []
+
+
+def test_one_size_keeps_its_id_over_what_else_was_varied() -> None:
+    (line,), _ = arrange([measured(1.0, "io.512.hbm", block_bytes=512, threads=n) for n in (1, 2, 4)])
+    assert (line.label, line.axis) == ("io.512.hbm", "threads")
+
+
+def test_two_sizes_over_drives_are_two_lines() -> None:
+    series, _ = arrange(
+        [
+            measured(1.0, f"io.{text}.hbm", block_bytes=n, drives=d)
+            for n, text in ((512, "512"), (4096, "4k"))
+            for d in (1, 2, 4)
+        ]
+    )
+    assert [line.label for line in series] == ["io.hbm, block bytes 512", "io.hbm, block bytes 4096"]
+    assert {line.axis for line in series} == {"drives"}
+
+
 def test_the_newest_of_what_was_measured_twice_counts() -> None:
     measurements = [measured(1.0, threads=1), measured(2.0, threads=2), measured(3.0, threads=1)]
     assert [m.value for m in newest(measurements)] == [3.0, 2.0]
@@ -74,6 +121,11 @@ def test_axes_of_a_wide_range_are_logarithmic() -> None:
     assert (narrow_panel.get_xscale(), narrow_panel.get_yscale()) == ("linear", "linear")
     assert [t.get_text() for t in narrow_panel.get_xticklabels()] == ["1", "2", "4"]
     assert narrow_panel.get_ylim()[0] == 0
+
+
+def test_lines_of_512_bytes_to_8_kib_do_not_crowd_the_axis() -> None:
+    (panel,) = plot.figure_of([measured(1.0, line_bytes=512 << k) for k in range(5)]).axes
+    assert panel.get_xscale() == "log"
 
 
 def test_bytes_on_an_axis_are_written_as_such() -> None:

@@ -18,6 +18,18 @@ PENSTOCK_FN inline u64 now_ns() {
 #endif
 }
 
+/// For times shorter than a step of `now_ns`: cycles of this thread's multiprocessor on GPUs, whose length changes with its
+/// clock and is measured beside `now_ns`; nanoseconds on a CPU.
+PENSTOCK_FN inline u64 now_cycles() {
+#if PENSTOCK_ON_DEVICE
+  u64 cycles;
+  asm volatile("mov.u64 %0, %%clock64;" : "=l"(cycles));
+  return cycles;
+#else
+  return now_ns();
+#endif
+}
+
 /// Between two values that `now_ns` takes; on GPUs 32 ns to 1 us. Takes a few of these steps to find out.
 PENSTOCK_FN inline u64 clock_step_ns() {
 #if PENSTOCK_ON_DEVICE
@@ -44,8 +56,7 @@ class fine_clock {
     const u64 coarse = now_ns();
 #if PENSTOCK_ON_DEVICE
     if (step_ns_ <= 64) return coarse;
-    u64 cycles;
-    asm volatile("mov.u64 %0, %%clock64;" : "=l"(cycles));
+    const u64 cycles = now_cycles();
     const u64 guess = last_ns_ + static_cast<u64>(static_cast<float>(cycles - last_cycles_) * ns_per_cycle_);
     last_cycles_ = cycles;
     last_ns_ = guess < coarse ? coarse : guess > coarse + step_ns_ ? coarse + step_ns_ : guess;

@@ -61,12 +61,12 @@ def bench_command(context: click.Context, wants_list: bool) -> None:
 def topic_command(topic: Topic) -> click.Command:
     """`penstock bench TOPIC`, with an option for each of the topic's and those that all have."""
     options = [
-        click.Option([f"--{table.dashed(name)}", f"topic_{name}"], metavar="VALUE", help=what)
+        click.Option([f"--{table.dashed(name)}", parameter_of(name)], metavar="VALUE", help=what)
         for name, what in topic.options.items()
     ]
 
     def measure(as_json: bool, results_file: Path | None, image: Path | None, **given: str | None) -> None:
-        texts = {name: given[f"topic_{name}"] for name in topic.options}
+        texts = {name: given[parameter_of(name)] for name in topic.options}
         measure_topic(topic, {k: v for k, v in texts.items() if v is not None}, as_json, results_file, image)
 
     return click.Command(
@@ -76,6 +76,11 @@ def topic_command(topic: Topic) -> click.Command:
         help=f"Measures {topic.what}.",
         short_help=topic.what,
     )
+
+
+def parameter_of(option: str) -> str:
+    """An identifier, which click takes for a parameter's name."""
+    return "topic_" + option.replace("-", "_")
 
 
 def common_options() -> list[click.Parameter]:
@@ -98,10 +103,13 @@ def measure_topic(
         plot.need_matplotlib()
     if results_file is not None:
         append_lines([], results_file)
+
+    def keep(measurement: Measurement) -> None:
+        if results_file is not None:
+            append_lines([measurement], results_file)
+
     with progress_bar() as progress:
-        found = run(topic.name, options, progress=progress)
-    if results_file is not None:
-        append_lines(found, results_file)
+        found = run(topic.name, options, progress=progress, found=keep)
     if as_json:
         for measurement in found:
             click.echo(json_line(measurement))

@@ -226,7 +226,7 @@ def plain_numbers(axis: Axis) -> None:
 
 
 def is_wide(values: list[float], limit: float = WIDE_RANGE) -> bool:
-    return min(values) > 0 and max(values) > limit * min(values)
+    return min(values) > 0 and max(values) >= limit * min(values)
 
 
 def words(axis: str) -> str:

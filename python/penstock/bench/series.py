@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from penstock.bench.measurement import Measurement
 from penstock.bench.table import varying_params
+
+SIZES = ("line_bytes", "block_bytes")
 
 
 @dataclass(frozen=True)
@@ -32,19 +35,38 @@ class Bar:
 
 def arrange(measurements: list[Measurement]) -> tuple[list[Series], list[Bar]]:
     """All measurements, each in one series or as one bar."""
-    by_id: dict[tuple[str, str], list[Measurement]] = {}
+    families: dict[tuple[str, str], list[Measurement]] = {}
     for m in measurements:
-        by_id.setdefault((m.id, m.unit), []).append(m)
+        families.setdefault((family(m), m.unit), []).append(m)
     series: list[Series] = []
     bars: list[Bar] = []
-    for same_id in by_id.values():
-        varying = varying_params(same_id)
-        axis = _axis(same_id, varying)
-        if axis is None:
-            bars += [Bar(_label(m, varying), m) for m in same_id]
-        else:
-            series += _lines(same_id, axis, [name for name in varying if name != axis])
+    for (name, _), members in families.items():
+        varying = _varying(members)
+        axis = _axis(members, varying)
+        if axis is not None:
+            of_one_id = len({m.id for m in members}) == 1
+            others = [other for other in varying if other != axis]
+            series += _lines(members, axis, others, members[0].id if of_one_id else name)
+            continue
+        telling = varying_params(members)  # among equal ids
+        bars += [Bar(_label(m.id, m, telling), m) for m in members]
     return series, bars
+
+
+def family(m: Measurement) -> str:
+    """The id without the size of a line or command, which is a parameter: "miss.line" of miss.line4k."""
+    for name in SIZES:
+        size = m.params.get(name, "")
+        if size.isdecimal() and int(size) > 0:
+            texts = {size, f"{int(size) // 1024}k"}
+            return re.sub(rf"\.?(?<![0-9])({'|'.join(sorted(texts))})(?=\.|$)", "", m.id, count=1)
+    return m.id
+
+
+def _varying(members: list[Measurement]) -> list[str]:
+    """Names of the parameters that are not the same in all of a family."""
+    names = dict.fromkeys(name for m in members for name in m.params)
+    return [name for name in names if len({m.params.get(name) for m in members}) > 1]
 
 
 def _axis(same_id: list[Measurement], varying: list[str]) -> str | None:
@@ -58,11 +80,11 @@ def _axis(same_id: list[Measurement], varying: list[str]) -> str | None:
     return axis if len(lines) < len(same_id) else None
 
 
-def _lines(same_id: list[Measurement], axis: str, others: list[str]) -> list[Series]:
+def _lines(same_id: list[Measurement], axis: str, others: list[str], name_of_all: str) -> list[Series]:
     telling = [name for name in others if not _follows(name, axis, same_id)]
     lines: dict[str, list[Measurement]] = {}
     for m in same_id:
-        lines.setdefault(_label(m, telling), []).append(m)
+        lines.setdefault(_label(name_of_all, m, telling), []).append(m)
     return [
         Series(
             label,
@@ -80,8 +102,10 @@ def _follows(name: str, axis: str, same_id: list[Measurement]) -> bool:
     return len(pairs) == len({x for x, _ in pairs})
 
 
-def _label(m: Measurement, names: list[str]) -> str:
-    return ", ".join([m.id, *(f"{name.replace('_', ' ')} {m.params.get(name, '?')}" for name in names)])
+def _label(name_of_all: str, m: Measurement, names: list[str]) -> str:
+    return ", ".join(
+        [name_of_all, *(f"{name.replace('_', ' ')} {m.params.get(name, '?')}" for name in names)]
+    )
 
 
 def _is_number(text: str | None) -> bool:

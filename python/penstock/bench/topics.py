@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from penstock.bench.measurement import Measurement
@@ -22,13 +22,19 @@ def topics() -> list[Topic]:
 
 
 def run(
-    topic: str, options: Mapping[str, object] | None = None, *, progress: Progress | None = None
+    topic: str,
+    options: Mapping[str, object] | None = None,
+    *,
+    progress: Progress | None = None,
+    found: Callable[[Measurement], None] | None = None,
 ) -> list[Measurement]:
     """Measure a topic; the order is the topic's.
 
     options: those of the topic, as text or as what str() makes text of; the rest has the topic's defaults.
+    found: told each measurement as it comes.
     Raises ValueError for a topic, an option or a value that there is not, penstock.Error when the machine
     refuses or something was read wrong.
     """
     texts = {name: str(value) for name, value in (options or {}).items()}
-    return [Measurement.of(facts) for facts in load_native().bench_run(topic, texts, progress)]
+    tell = None if found is None else lambda line: found(Measurement.of(line))
+    return [Measurement.of(line) for line in load_native().bench_run(topic, texts, progress, tell)]

@@ -1,0 +1,308 @@
+#include "apps/bench/model.hpp"
+
+#include "apps/bench/bare_queues.hpp"
+#include "apps/bench/io_plan.hpp"
+#include "apps/bench/modelled.hpp"
+#include "apps/bench/timing.hpp"
+#include "penstock/core/clock.hpp"
+
+#include <algorithm>
+#include <optional>
+
+namespace penstock::bench {
+namespace {
+
+[[noreturn]] void refuse(std::string const& problem) { throw_bad_input("measure", "a modelled drive", problem); }
+
+constexpr char const* all_kinds[] = {"read", "write", "read-latency", "write-latency"};
+
+model_bench_options checked(model_bench_options options, executor const& on) {
+  const bool cuda = on.kind() == executor_kind::cuda;
+  if (options.repeats == 0 || options.samples == 0) refuse("0 repeats or samples: ask for 1 or more");
+  for (const u32 bytes : options.blocks) check_block(bytes);
+  if (options.queues.empty()) options.queues = cuda ? std::vector<u32>{1, 128} : std::vector<u32>{1, 4};
+  if (!is_power_of_two(options.queue_depth) || options.queue_depth < 8) {
+    refuse("rings of " + std::to_string(options.queue_depth) + " entries: choose a power of two from 8 on");
+  }
+  const u32 most_batch = options.queue_depth / (2 * most_batches_in_flight);
+  if (options.batch == 0) options.batch = std::min(most_batch, cuda ? 128u : 32u);
+  if (!is_power_of_two(options.batch) || options.batch > most_batch) {
+    refuse("batches of " + std::to_string(options.batch) + ": choose a power of two up to " + std::to_string(most_batch));
+  }
+  for (auto const& kind : options.kinds) {
+    if (std::find(std::begin(all_kinds), std::end(all_kinds), kind) == std::end(all_kinds)) {
+      refuse("there is no " + kind + ": choose of read, write, read-latency, write-latency");
+    }
+  }
+  if (options.kinds.empty()) options.kinds.assign(std::begin(all_kinds), std::end(all_kinds));
+  if (!options.depths.empty() && options.preset == "none") {
+    refuse("a curve over depths of a drive that takes no time: name a preset");
+  }
+  for (const u32 depth : options.depths) {
+    if (is_power_of_two(depth) && depth <= most_batches_in_flight * options.batch) continue;
+    refuse("depth " + std::to_string(depth) + ": choose powers of two up to " +
+           std::to_string(most_batches_in_flight * options.batch) + ", what one queue keeps in flight in such batches");
+  }
+  if (!is_power_of_two(options.drive_mib)) {
+    refuse("a drive of " + std::to_string(options.drive_mib) + " MiB: choose a power of two");
+  }
+  if (options.drive_mib > 1 << 20) refuse("a drive of " + std::to_string(options.drive_mib) + " MiB: choose 1 TiB or less");
+  check_memory(on, place_of(options.media), options.drive_mib << 20);
+  return options;
+}
+
+/// What one server with one set of queues gives.
+struct setting {
+  u32 server_sms = 0;
+  u32 servers = 4;
+  u32 block_bytes = 512;
+  u32 queues = 1;
+};
+
+class bench {
+ public:
+  bench(executor& on, model_bench_options const& options, buffer<u64>& media, setting const& s)
+      : on_(on), options_(options), media_(media), setting_(s),
+        server_(on, {.units = s.server_sms, .servers_per_queue = s.servers}),
+        drive_(server_.add_drive({.timing = drive_preset(options.preset), .faults = {}})),
+        wrong_(on.memory(), memory_kind::local, 1), samples_(on, options.samples) {
+    units_ = client_units(on, server_, options.sms);
+    bare_options queues;
+    queues.namespace_id = drive_.add_namespace(media.data(), media.bytes(), s.block_bytes);
+    queues.block_bytes = s.block_bytes;
+    queues.queues = s.queues;
+    queues.entries = options.queue_depth;
+    queues.commands = options.batch * most_batches_in_flight;
+    queues.rings = place_of(options.rings);
+    queues.data = memory_kind::local;
+    queues.poll_in_place = !cuda() && server_.units() == 0;
+    check_memory(on, queues.data, bare_queues::bytes(queues));
+    queues_.emplace(on, drive_, queues);
+    data_.queues = queues_->view();
+    data_.batch = options.batch;
+    data_.blocks = media.bytes() / s.block_bytes;
+    // A look at a ring in HBM takes half a microsecond; a CPU has others to let work.
+    data_.looks_per_pause = cuda() ? 1024 : 1;
+    data_.wrong = wrong_.data();
+    if (cuda()) prepare_bare_cuda(on, {data_}, {data_, samples_.view()});
+    server_.start();
+  }
+
+  measurement rate(bool writes) {
+    data_.writes = writes;
+    const u64 batches =
+        options_.commands != 0 ? ceil_div(options_.commands, u64{options_.batch} * setting_.queues) : calibrated();
+    const u64 commands = batches * options_.batch * setting_.queues;
+    measurement m;
+    kernel_facts facts;
+    for (u32 k = 0; k < options_.repeats; ++k) {
+      const u64 start = now_ns();
+      facts = run(batches, writes, false);
+      m.values.push_back(static_cast<double>(commands) / static_cast<double>(now_ns() - start) * 1e9);
+    }
+    verify(writes);
+    m.id = name() + (writes ? ".write" : ".read");
+    m.unit = "commands/s";
+    note_commands(m, options_.commands, commands);
+    m.params["batch"] = std::to_string(options_.batch);
+    m.bytes = {{options_.media, static_cast<double>(commands) * setting_.block_bytes}};
+    m.details["gb_per_s"] = median(m.values) * setting_.block_bytes * 1e-9;
+    m.warps = setting_.queues;
+    describe(m, facts);
+    return m;
+  }
+
+  /// With `depth` commands in flight, as the drive counts them.
+  measurement at_depth(bool writes, u32 depth) {
+    data_.in_flight = std::min(depth, most_batches_in_flight);
+    data_.batch = depth / data_.in_flight;
+    data_.writes = writes;
+    const u64 batches = options_.commands != 0 ? ceil_div(options_.commands, u64{data_.batch}) : calibrated();
+    measurement m;
+    kernel_facts facts;
+    double in_flight = 0, residence_us = 0;
+    std::vector<double> asked;
+    for (u32 k = 0; k < options_.repeats; ++k) {
+      server_.stop();  // which tells what the drive has counted so far
+      const model_traffic before = drive_.traffic();
+      server_.start();
+      const u64 start = now_ns();
+      facts = run(batches, writes, false);
+      const double commands = static_cast<double>(batches * data_.batch);
+      asked.push_back(commands / static_cast<double>(now_ns() - start) * 1e9);
+      server_.stop();
+      const model_traffic after = drive_.traffic();
+      server_.start();
+      const double busy = static_cast<double>(after.busy_ns - before.busy_ns);
+      const double residence = static_cast<double>(after.residence_ns - before.residence_ns);
+      m.values.push_back(commands / busy * 1e9);
+      in_flight = residence / busy;
+      residence_us = residence / commands * 1e-3;
+      io_options drive;
+      drive.preset = options_.preset;
+      drive.block_bytes = setting_.block_bytes;
+      drive.write_percent = writes ? 100 : 0;
+      m.baseline_values.push_back(drive_limit(drive, in_flight, batches * data_.batch));
+    }
+    verify(writes);
+    m.id = name() + (writes ? ".write" : ".read") + ".depth";
+    m.unit = "commands/s";
+    m.baseline = "the drive's figures and Little's law, for what was in flight";
+    m.params["depth"] = std::to_string(depth);
+    note_commands(m, options_.commands, batches * data_.batch);
+    m.bytes = {{options_.media, static_cast<double>(batches * data_.batch) * setting_.block_bytes}};
+    m.details["mean_in_flight"] = in_flight;
+    m.details["residence_us"] = residence_us;
+    m.details["client_commands_per_s"] = median(asked);
+    m.details["deviation"] = median(m.values) / median(m.baseline_values) - 1;
+    m.warps = 1;
+    describe(m, facts);
+    data_.in_flight = most_batches_in_flight;
+    data_.batch = options_.batch;
+    return m;
+  }
+
+  measurement latency(bool writes) {
+    measurement m;
+    kernel_facts facts;
+    if (writes) clear_media();
+    samples_.clear();
+    data_.writes = writes;
+    for (u32 k = 0; k < options_.repeats; ++k) {
+      const time_commands body{data_, samples_.view()};
+      data_.first += options_.samples;
+      facts = cuda() ? time_commands_cuda(on_, body) : time_commands_cpu(on_, body);
+      check_wrong(options_.samples);
+      m.values.push_back(samples_.add_run());
+    }
+    if (writes) verify(true);
+    m.id = name() + (writes ? ".write-latency" : ".read-latency");
+    m.unit = "us";
+    samples_.describe(m);
+    m.params["samples"] = std::to_string(options_.samples);
+    m.bytes = {{options_.media, static_cast<double>(options_.samples) * setting_.block_bytes}};
+    m.warps = 1;
+    describe(m, facts);
+    return m;
+  }
+
+ private:
+  bool cuda() const { return on_.kind() == executor_kind::cuda; }
+
+  kernel_facts run(u64 batches, bool writes, bool whole) {
+    data_.batches = batches;
+    data_.writes = writes;
+    data_.whole = whole;
+    const drive_queues body{data_};
+    data_.first += batches * setting_.queues;
+    const kernel_facts facts =
+        cuda() ? drive_queues_cuda(on_, setting_.queues, units_, body) : drive_queues_cpu(on_, setting_.queues, units_, body);
+    check_wrong(batches * data_.batch * setting_.queues);
+    return facts;
+  }
+
+  void check_wrong(u64 commands) {
+    u64 wrong = 0;
+    on_.memory().read(&wrong, wrong_.data(), sizeof wrong);
+    if (wrong == 0) return;
+    throw error(error_kind::world, "measure a modelled drive: " + std::to_string(wrong) + " of " + std::to_string(commands) +
+                                       " commands failed, brought wrong bytes or were not answered in time");
+  }
+
+  /// Batches of each queue that take about a tenth of a second.
+  u64 calibrated() {
+    for (u64 batches = 4;; batches *= 2) {
+      const u64 start = now_ns();
+      run(batches, data_.writes, false);
+      if (now_ns() - start > 50'000'000 || batches >= 1ull << 24) return batches;
+    }
+  }
+
+  void clear_media() { media_.write(std::vector<u64>(media_.size())); }
+
+  // All blocks: written anew where commands write, after the media was cleared; then read and looked at word by word.
+  void verify(bool writes) {
+    const u64 batches = ceil_div(data_.blocks, u64{data_.batch} * setting_.queues);
+    if (writes) {
+      clear_media();
+      run(batches, true, true);
+    }
+    run(batches, false, true);
+  }
+
+  std::string name() const {
+    const u32 bytes = setting_.block_bytes;
+    return "model." + (bytes % 1024 == 0 ? std::to_string(bytes / 1024) + "k" : std::to_string(bytes)) + "." + options_.media;
+  }
+
+  void describe(measurement& m, kernel_facts facts) const {
+    if (options_.preset != "none") m.id += "." + options_.preset;
+    m.verified = true;  // check_wrong throws where it is not
+    m.registers = facts.registers;
+    m.sms = cuda() ? std::min(units_, static_cast<u32>(ceil_div(m.warps * 32, cuda_block_threads))) : 0;
+    m.details["local_bytes"] = facts.local_bytes;
+    m.params["executor"] = cuda() ? "cuda" : "cpu";
+    m.params["block_bytes"] = std::to_string(setting_.block_bytes);
+    m.params["preset"] = options_.preset;
+    m.params["queues"] = std::to_string(setting_.queues);
+    m.params["queue_depth"] = std::to_string(options_.queue_depth);
+    m.params["server_units"] = std::to_string(server_.units());
+    m.params["servers_per_queue"] = std::to_string(setting_.servers);
+    m.params["rings"] = options_.rings;
+    m.machine = describe_host();
+    m.machine["device"] = on_.device();
+  }
+
+  executor& on_;
+  model_bench_options const& options_;
+  buffer<u64>& media_;
+  setting setting_;
+  model_server server_;
+  model_drive& drive_;
+  buffer<u64> wrong_;
+  timed_samples samples_;
+  std::optional<bare_queues> queues_;  ///< after what their commands may touch
+  bare_data data_;
+  u32 units_ = 0;
+};
+
+/// Every setting once; latencies with the first number of queues only, for they use one.
+void measure(executor& on, model_bench_options const& options, buffer<u64>& media, setting const& s, measurement_list& found) {
+  bench run(on, options, media, s);
+  for (const u32 depth : options.depths) {
+    for (auto const& kind : options.kinds) {
+      if (options.progress) options.progress("depth " + std::to_string(depth), 0, 1);
+      if (!kind.ends_with("latency")) found.add(run.at_depth(kind == "write", depth));
+    }
+  }
+  if (!options.depths.empty()) return;
+  for (auto const& kind : options.kinds) {
+    const bool writes = kind.starts_with("write"), latency = kind.ends_with("latency");
+    if (latency && s.queues != options.queues.front()) continue;
+    if (options.progress) options.progress(kind + ", " + std::to_string(s.queues) + " queues", 0, 1);
+    found.add(latency ? run.latency(writes) : run.rate(writes));
+  }
+}
+
+}  // namespace
+
+std::vector<measurement> run_model_benchmark(model_bench_options const& asked) {
+  const auto on = open_executor(asked.executor, 0, built_with_kernels);
+  const model_bench_options options = checked(asked, *on);
+  buffer<u64> media(on->memory(), place_of(options.media), options.drive_mib << 17);
+  std::vector<u64> words(media.size());
+  for (u64 w = 0; w < words.size(); ++w) words[w] = value_at(w);
+  media.write(words);
+  measurement_list found(options.found);
+  const std::vector<u32> queue_counts = options.depths.empty() ? options.queues : std::vector<u32>{1};
+  for (const u32 server_sms : options.server_sms) {
+    for (const u32 servers : options.servers) {
+      for (const u32 block_bytes : options.blocks) {
+        for (const u32 queues : queue_counts) measure(*on, options, media, {server_sms, servers, block_bytes, queues}, found);
+      }
+    }
+  }
+  return found.take();
+}
+
+}  // namespace penstock::bench

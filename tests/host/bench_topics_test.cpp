@@ -1,0 +1,314 @@
+#include "apps/bench/io_plan.hpp"
+#include "apps/bench/pattern.hpp"
+#include "apps/bench/timing.hpp"
+#include "apps/bench/topics.hpp"
+#include "penstock/host/error.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace penstock::test {
+namespace {
+
+using bench::measurement;
+using bench::option_texts;
+
+std::vector<measurement> measure(std::string const& topic, option_texts options) {
+  options.insert({{"executor", "cpu"}, {"repeats", "2"}});
+  return bench::run_topic(topic, options);
+}
+
+std::string refusal(std::string const& topic, option_texts const& options) {
+  try {
+    measure(topic, options);
+  } catch (error const& e) {
+    EXPECT_EQ(e.kind(), error_kind::bad_input) << e.what();
+    return e.what();
+  }
+  return "nothing";
+}
+
+measurement const* find(std::vector<measurement> const& all, std::string const& id) {
+  const auto at = std::find_if(all.begin(), all.end(), [&](measurement const& m) { return m.id == id; });
+  return at == all.end() ? nullptr : &*at;
+}
+
+const option_texts tiny_model = {{"mib", "1"}, {"commands", "2000"}, {"samples", "20"}, {"queues", "1,3"}, {"depth", "64"}};
+
+option_texts with(option_texts base, option_texts const& more) {
+  for (auto const& [key, value] : more) base[key] = value;
+  return base;
+}
+
+TEST(bench_model, measures_rates_and_latencies_of_every_setting) {
+  for (char const* threads : {"0", "1"}) {  // polled in place, served
+    const auto all = measure("model", with(tiny_model, {{"server-sms", threads}}));
+    EXPECT_EQ(all.size(), 2 * (2 * 2 + 2));
+    for (measurement const& m : all) {
+      EXPECT_TRUE(m.verified);
+      EXPECT_EQ(m.values.size(), 2);
+      EXPECT_GT(bench::median(m.values), 0) << m.id;
+    }
+    for (char const* id : {"model.512.hbm.read", "model.512.hbm.write", "model.4k.hbm.read-latency"}) {
+      EXPECT_NE(find(all, id), nullptr) << id;
+    }
+  }
+}
+
+TEST(bench_model, takes_no_less_than_the_drive_does) {
+  const auto all = measure("model", with(tiny_model, {{"preset", "pm1735"}, {"block", "512"}, {"kinds", "read,read-latency"}}));
+  measurement const* latency = find(all, "model.512.hbm.read-latency.pm1735");
+  ASSERT_NE(latency, nullptr);
+  EXPECT_GE(latency->details.at("least_us"), 25);  // its service time
+  EXPECT_GE(latency->details.at("p99_us"), bench::median(latency->values));
+  measurement const* rate = find(all, "model.512.hbm.read.pm1735");
+  ASSERT_NE(rate, nullptr);
+  EXPECT_LE(bench::median(rate->values), 1.1e6 * 1.05);
+}
+
+TEST(bench_model, larger_blocks_have_lists_of_their_pages) {
+  const auto all = measure("model", with(tiny_model, {{"block", "8192,16384"}, {"queues", "2"}}));
+  EXPECT_EQ(all.size(), 8);
+}
+
+TEST(bench_model, refuses_in_one_sentence_what_cannot_be) {
+  const std::pair<option_texts, char const*> bad[] = {
+      {{{"queues", "2000"}}, "queues"},
+      {{{"depth", "8192"}}, "rings of 8192 entries: choose a power of two from 2 to 4096"},
+      {{{"depth", "100"}}, "rings of 100 entries: choose a power of two"},
+      {{{"batch", "3"}}, "batches of 3"},
+      {{{"batch", "64"}, {"depth", "64"}}, "batches of 64: choose a power of two up to 8"},
+      {{{"block", "131072"}}, "commands of 131072 bytes"},
+      {{{"block", "1000"}}, "commands of 1000 bytes"},
+      {{{"mib", "67108864"}}, "choose 1 TiB or less"},
+      {{{"mib", "1048576"}}, "MiB of memory: ask for less"},
+      {{{"kinds", "erase"}}, "there is no erase"},
+      {{{"media", "tape"}}, "place tape"},
+      {{{"rings", "tape"}}, "place tape"},
+      {{{"repeats", "0"}}, "0 repeats"},
+      {{{"queues", ""}}, "queues: it names nothing"},
+      {{{"queues", "1,x"}}, "it is no whole number"},
+      {{{"preset", "floppy"}}, "drive floppy"},
+  };
+  for (auto const& [options, part] : bad) {
+    const std::string sentence = refusal("model", with(tiny_model, options));
+    EXPECT_NE(sentence.find(part), std::string::npos) << sentence;
+    EXPECT_EQ(sentence.find('\n'), std::string::npos) << sentence;
+  }
+}
+
+TEST(bench_model, over_depths_obeys_littles_law_as_the_drive_counts) {
+  const auto all = measure("model", with(tiny_model, {{"preset", "p5800x"}, {"block", "512"}, {"depths", "1,4,16"}}));
+  ASSERT_EQ(all.size(), 6);
+  for (measurement const& m : all) {
+    EXPECT_LE(m.details.at("mean_in_flight"), std::stod(m.params.at("depth")) * 1.001);
+    EXPECT_GE(m.details.at("residence_us"), 10);
+    EXPECT_LE(bench::median(m.values), bench::median(m.baseline_values) * 1.05) << m.params.at("depth");
+  }
+  EXPECT_NE(refusal("model", with(tiny_model, {{"depths", "1"}})).find("name a preset"), std::string::npos);
+  EXPECT_NE(refusal("model", with(tiny_model, {{"depths", "3"}, {"preset", "p5800x"}})).find("depth 3"), std::string::npos);
+}
+
+TEST(bench_io, limits_are_those_of_drives_units_link_and_threads) {
+  bench::io_options drives;
+  EXPECT_EQ(bench::drive_limit(drives, 1000, 1000), 0);  // no preset: nothing limits it
+  drives.preset = "p5800x";
+  constexpr u64 many = 1 << 30;
+  EXPECT_NEAR(bench::drive_limit(drives, 1e6, many), 5.1e6, 1e3);
+  EXPECT_NEAR(bench::drive_limit(drives, 10, many), 1e6, 1e3);        // Little's law: 10 in 10 us
+  EXPECT_NEAR(bench::drive_limit(drives, 100, 51), 51 / 20e-6, 1e3);  // the first is done after 10 us, the last 10 us later
+  drives.block_bytes = 8192;
+  EXPECT_NEAR(bench::drive_limit(drives, 1e6, many), 0.75e6, 1e3);
+  drives.block_bytes = 512;
+  drives.write_percent = 100;
+  EXPECT_NEAR(bench::drive_limit(drives, 1e6, many), 1e6, 1e3);
+  drives.write_percent = 0;
+  drives.drives = 10;
+  EXPECT_NEAR(bench::drive_limit(drives, 1e6, many), 51e6, 1e5);
+  drives.link = "gen4x16";
+  EXPECT_NEAR(bench::drive_limit(drives, 1e6, many), 26e9 / 512, 1e5);
+}
+
+TEST(bench_timing, percentiles_are_values_that_were_measured) {
+  EXPECT_EQ(bench::percentile({}, 0.5), 0);
+  EXPECT_EQ(bench::percentile({3, 1, 2}, 0), 1);
+  EXPECT_EQ(bench::percentile({3, 1, 2}, 1), 3);
+  std::vector<double> hundred(100);
+  for (std::size_t k = 0; k < 100; ++k) hundred[k] = static_cast<double>(k + 1);
+  EXPECT_EQ(bench::percentile(hundred, 0.99), 99);
+}
+
+const option_texts tiny_io = {{"mib", "1"}, {"commands", "500"}, {"queues", "4"}};
+
+TEST(bench_io, sweeps_over_one_option_beside_what_the_drive_allows) {
+  for (auto const& [sweep, values] : {std::pair{"threads", "1,2"},
+                                      {"requests", "64,128"},
+                                      {"blocks", "512,8192"},
+                                      {"depth", "16,32"},
+                                      {"queues", "2,4"},
+                                      {"drives", "1,3"},
+                                      {"writes", "0,30"}}) {
+    const auto all = measure("io", with(tiny_io, {{"preset", "p5800x"}, {"sweep", sweep}, {"values", values}}));
+    ASSERT_EQ(all.size(), 2) << sweep;
+    EXPECT_NE(all[0].params, all[1].params) << sweep;
+    for (measurement const& m : all) {
+      EXPECT_TRUE(m.verified);
+      EXPECT_LE(bench::median(m.values), bench::median(m.baseline_values) * 1.05) << sweep;
+    }
+  }
+}
+
+TEST(bench_io, procedures_stand_beside_what_the_paper_has) {
+  const struct {
+    option_texts options;
+    char const* id;
+    std::size_t steps;
+    double expected;
+  } procedures[] = {
+      {{{"procedure", "table5.3"}, {"preset", "980pro"}, {"block", "512"}}, "table5.3.512.read.980pro", 2, 750e3},
+      {{{"procedure", "fig5.6"}, {"drives", "10"}, {"threads", "65536"}}, "fig5.6.read", 2, 45.8e6},
+      {{{"procedure", "fig5.8"}, {"drives", "2"}, {"threads", "4096"}}, "fig5.8.read", 2, 12.4},
+      {{{"procedure", "fig5.9"}, {"block", "1024"}, {"threads", "16384"}}, "fig5.9.read", 1, 15},
+  };
+  for (auto const& p : procedures) {
+    const auto all = measure("io", with(tiny_io, with(p.options, {{"repeats", "1"}})));
+    ASSERT_EQ(all.size(), p.steps) << p.id;
+    EXPECT_EQ(all[0].id, p.id);
+    EXPECT_EQ(bench::median(all[0].baseline_values), p.expected);
+    EXPECT_NEAR(all[0].details.at("deviation"), bench::median(all[0].values) / p.expected - 1, 1e-9);
+  }
+}
+
+TEST(bench_io, mixes_and_orders_and_rings_are_verified) {
+  const auto mixed = measure("io", with(tiny_io, {{"reads", "70"}, {"rings", "host"}, {"order", "sequential"}}));
+  ASSERT_EQ(mixed.size(), 1);
+  EXPECT_TRUE(mixed[0].verified);
+  EXPECT_EQ(mixed[0].id, "io.512.hbm.mix30.hostrings");
+}
+
+TEST(bench_io, refuses_in_one_sentence_what_cannot_be) {
+  const std::pair<option_texts, char const*> bad[] = {
+      {{{"sweep", "moods"}}, "there is no sweep over moods: choose one of threads, requests"},
+      {{{"procedure", "fig9.9"}}, "there is no procedure fig9.9: choose one of table5.3, fig5.6"},
+      {{{"procedure", "fig5.6"}, {"sweep", "threads"}}, "ask for one of them"},
+      {{{"procedure", "fig5.6"}, {"drives", "11"}}, "has no step"},
+      {{{"sweep", "drives"}, {"values", "1,17"}}, "17 drives: choose 1 to 16"},
+      {{{"sweep", "blocks"}, {"values", "131072"}}, "commands of 131072 bytes"},
+      {{{"depth", "8192"}}, "submission queue of 8192 entries"},
+      {{{"queues", "2000"}}, "queues"},
+      {{{"reads", "200"}}, "reads=200: percent go up to 100"},
+      {{{"reads", "20"}, {"writes", "20"}}, "name one of the two"},
+      {{{"order", "backwards"}}, "order backwards"},
+      {{{"rings", "tape"}}, "place tape"},
+      {{{"drives", "16"}, {"queues", "16"}, {"mib", "1048576"}}, "MiB of memory: ask for less"},
+      {{{"link", "string"}}, "link string"},
+  };
+  for (auto const& [options, part] : bad) {
+    const std::string sentence = refusal("io", with(tiny_io, options));
+    EXPECT_NE(sentence.find(part), std::string::npos) << sentence;
+  }
+}
+
+const option_texts tiny_latency = {{"line", "512,4096"}, {"samples", "20"}};
+
+TEST(bench_latency, has_three_times_for_each_line_beside_the_bare_client) {
+  const option_texts settings[] = {{{"controller", "model"}},
+                                   {{"controller", "model"}, {"server-sms", "1"}, {"media", "host"}},
+                                   {{"controller", "model"}, {"rings", "host"}, {"directory", "set"}},
+                                   {{"controller", "software"}, {"lanes", "1"}}};
+  for (auto const& setting : settings) {
+    const auto all = measure("latency", with(tiny_latency, setting));
+    ASSERT_EQ(all.size(), 6);
+    for (std::size_t k = 0; k < 6; k += 3) {
+      const double first = bench::median(all[k].values), whole = bench::median(all[k + 1].values);
+      EXPECT_TRUE(all[k].verified && all[k + 1].verified && all[k + 2].verified);
+      EXPECT_LE(first, whole) << all[k].id;
+      for (std::size_t n = k; n < k + 3; ++n) {
+        EXPECT_GT(bench::median(all[n].baseline_values), 0);
+        EXPECT_LE(all[n].details.at("least_us"), all[n].details.at("p99_us"));
+        EXPECT_TRUE(all[n].details.contains("added_us"));
+      }
+    }
+  }
+}
+
+TEST(bench_latency, is_no_less_than_the_service_time) {
+  for (measurement const& m : measure("latency", with(tiny_latency, {{"preset", "pm1735"}}))) {
+    EXPECT_GE(m.details.at("least_us"), 25) << m.id;
+    EXPECT_GE(m.details.at("bare_least_us"), 25) << m.id;
+  }
+}
+
+TEST(bench_latency, of_a_small_cache_is_one_with_evictions) {
+  const auto all = measure("latency", {{"line", "8192"}, {"samples", "200"}, {"cache-mib", "1"}});
+  EXPECT_GT(all.front().details.at("evictions"), 0);
+}
+
+TEST(bench_latency, refuses_in_one_sentence_what_cannot_be) {
+  const std::pair<option_texts, char const*> bad[] = {
+      {{{"controller", "abacus"}}, "controller abacus: choose model or software"},
+      {{{"line", "256"}}, "commands of 256 bytes"},
+      {{{"line", "131072"}}, "commands of 131072 bytes"},
+      {{{"lanes", "33"}}, "33 lanes: choose 1 to 32"},
+      {{{"samples", "0"}}, "0 repeats or samples"},
+      {{{"samples", "4000000000"}, {"line", "65536"}}, "MiB of memory: ask for less"},
+      {{{"rings", "tape"}}, "place tape"},
+      {{{"preset", "floppy"}}, "drive floppy"},
+  };
+  for (auto const& [options, part] : bad) {
+    const std::string sentence = refusal("latency", with(tiny_latency, options));
+    EXPECT_NE(sentence.find(part), std::string::npos) << sentence;
+  }
+}
+
+TEST(bench_hit, reads_whole_lines_in_any_order) {
+  for (char const* order : {"random", "linear", "strided", "coarsened"}) {
+    const auto all = measure("hit", {{"mib", "1"}, {"patterns", "line,linear"}, {"order", order}, {"repeats", "1"}});
+    ASSERT_FALSE(all.empty());
+    const std::string suffix = order == std::string("random") ? "" : std::string(".") + order;
+    EXPECT_NE(find(all, "hit.line4k.validated" + suffix + ".direct"), nullptr) << order;
+    EXPECT_NE(find(all, "hit.linear.walk.half_warp" + suffix + ".direct"), nullptr) << order;
+    EXPECT_NE(find(all, "hit.linear.direct"), nullptr) << order;
+  }
+}
+
+TEST(bench_miss, has_every_pattern_and_order) {
+  const option_texts small = {{"mib", "1"}, {"line", "512"}, {"repeats", "1"}};
+  const auto elements = measure("miss", with(small, {{"patterns", "strided,random,lines,coarsened"}, {"step", "4"}}));
+  EXPECT_EQ(elements.size(), 4);
+  for (measurement const& m : elements) EXPECT_GE(m.details.at("fills_per_line"), 0.9) << m.id;
+  const auto whole = measure("miss", with(small, {{"patterns", "line,touch"}, {"order", "strided"}, {"width", "8"}}));
+  ASSERT_EQ(whole.size(), 2);
+  EXPECT_EQ(whole[0].id, "miss.line512.strided.host");
+  EXPECT_NE(refusal("miss", with(small, {{"width", "12"}})).find("12 lanes to a line"), std::string::npos);
+  EXPECT_NE(refusal("miss", with(small, {{"order", "upward"}})).find("order upward"), std::string::npos);
+  EXPECT_NE(refusal("miss", with(small, {{"patterns", "plaid"}})).find("no pattern plaid"), std::string::npos);
+}
+
+TEST(bench_pattern, every_order_of_lines_visits_each_once) {
+  for (const auto order :
+       {bench::line_order::random, bench::line_order::linear, bench::line_order::strided, bench::line_order::coarsened}) {
+    for (const u64 step : {1, 4, 1024}) {
+      const bench::pattern p{.elements = 0, .line_elements = 0, .step = step, .lines = order};
+      std::vector<bool> seen(256);
+      for (u64 k = 0; k < seen.size(); ++k) seen[p.line(k, seen.size())] = true;
+      EXPECT_EQ(std::count(seen.begin(), seen.end(), true), 256);
+    }
+  }
+}
+
+TEST(bench_topics, tells_each_measurement_as_it_comes) {
+  std::vector<std::string> told;
+  const option_texts options = with(tiny_model, {{"executor", "cpu"}, {"repeats", "1"}, {"block", "512"}});
+  const auto stop_at_two = [&](measurement const& m) {
+    told.push_back(m.id);
+    if (told.size() == 2) throw std::runtime_error("enough");
+  };
+  EXPECT_THROW(bench::run_topic("model", options, {}, stop_at_two), std::runtime_error);
+  EXPECT_EQ(told, (std::vector<std::string>{"model.512.hbm.read", "model.512.hbm.write"}));
+}
+
+}  // namespace
+}  // namespace penstock::test
