@@ -70,13 +70,11 @@ def key_of(header: Path, root: Path, command: list[str], version: str) -> str:
     return digest.hexdigest()
 
 
-def compile_one(header: Path, root: Path, command: list[str], suffix: str) -> str | None:
+def compile_unit(text: str, root: Path, command: list[str], suffix: str) -> str | None:
     """The first lines of what the compiler says, or None when it is content."""
     with tempfile.TemporaryDirectory() as folder:
-        # The header twice: its guard is part of standing alone.
-        line = f'#include "{header}"\n'
         unit = Path(folder) / f"alone{suffix}"
-        unit.write_text(line + line)
+        unit.write_text(text)
         done = subprocess.run(
             [*command, str(unit)], cwd=folder, capture_output=True, text=True, errors="replace", check=False
         )
@@ -87,30 +85,50 @@ def compile_one(header: Path, root: Path, command: list[str], suffix: str) -> st
     return "; ".join((errors or said.splitlines())[:2])
 
 
+@dataclass(frozen=True)
+class Compiler:
+    name: str
+    suffix: str
+    command: list[str]
+    # A slow compiler sees all headers in one unit first. That they stand alone is what the other one is for.
+    together: bool
+
+
+def check_with(compiler: Compiler, root: Path, headers: list[Path], jobs: int) -> dict[Path, str]:
+    """What the compiler has against each header that it does not take. Included twice: guards are part of it."""
+    twice = {header: f'#include "{header}"\n' * 2 for header in headers}
+
+    def compile_one(header: Path) -> str | None:
+        return compile_unit(twice[header], root, compiler.command, compiler.suffix)
+
+    everything = "".join(twice.values())
+    if compiler.together and compile_unit(everything, root, compiler.command, compiler.suffix) is None:
+        return {}
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        said = zip(headers, pool.map(compile_one, headers), strict=True)
+        return {header: message for header, message in said if message is not None}
+
+
 def compile_alone(root: Path, headers: list[Path], rules: dict[str, Any], jobs: int) -> list[Failure]:
     paths = [f"-I{root / p}" for p in ("include", ".", "tests")]
-    compilers = [("g++", ".cpp", [os.environ.get("CXX", "g++"), *rules["gxx"], *paths])]
+    compilers = [Compiler("g++", ".cpp", [os.environ.get("CXX", "g++"), *rules["gxx"], *paths], False)]
     nvcc = shutil.which("nvcc")
     if nvcc:
-        compilers.append(("nvcc", ".cu", [nvcc, *rules["nvcc"], *paths, "-c", "-o", "alone.o"]))
+        compilers.append(Compiler("nvcc", ".cu", [nvcc, *rules["nvcc"], *paths, "-c", "-o", "alone.o"], True))
     cache = Cache(root / CACHE)
-    work: list[tuple[str, Path, str, list[str], str]] = []
-    for name, suffix, command in compilers:
-        version = compiler_version(command[0])
-        for header in headers:
-            cuda_only = header.suffix == ".cuh" and name != "nvcc"
-            if cuda_only or (name == "nvcc" and str(header.relative_to(root)) in rules["not_nvcc"]):
-                continue
-            key = key_of(header, root, command, version)
-            if key not in cache.good:
-                work.append((name, header, key, command, suffix))
     failures = []
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        outcomes = pool.map(lambda w: compile_one(w[1], root, w[3], w[4]), work)
-        for (name, header, key, _, _), said in zip(work, outcomes, strict=True):
-            if said is None:
-                cache.good.add(key)
-            else:
-                failures.append(Failure(header, f"{name}: {said}"))
+    for compiler in compilers:
+        version = compiler_version(compiler.command[0])
+        keys: dict[Path, str] = {}
+        for header in headers:
+            cuda_only = header.suffix == ".cuh" and compiler.name != "nvcc"
+            if cuda_only or (compiler.name == "nvcc" and str(header.relative_to(root)) in rules["not_nvcc"]):
+                continue
+            key = key_of(header, root, compiler.command, version)
+            if key not in cache.good:
+                keys[header] = key
+        refused = check_with(compiler, root, list(keys), jobs)
+        cache.good.update(key for header, key in keys.items() if header not in refused)
+        failures += [Failure(header, f"{compiler.name}: {said}") for header, said in refused.items()]
     cache.save()
     return failures
