@@ -95,7 +95,7 @@ class Compiler:
 
 
 def check_with(compiler: Compiler, root: Path, headers: list[Path], jobs: int) -> dict[Path, str]:
-    """What the compiler has against each header that it does not take. Included twice: guards are part of it."""
+    """What the compiler has against each header that it does not take. Each twice: guards are part of it."""
     twice = {header: f'#include "{header}"\n' * 2 for header in headers}
 
     def compile_one(header: Path) -> str | None:
