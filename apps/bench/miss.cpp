@@ -2,6 +2,7 @@
 
 #include "apps/bench/hit_kernels.hpp"
 #include "penstock/core/clock.hpp"
+#include "penstock/host/queue_service.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -54,7 +55,11 @@ class bench {
   bench(executor& on, miss_options const& options)
       : on_(on), options_(options), store_(on, store_of(on, options), options.progress),
         wrong_(on.memory(), memory_kind::local, 1) {
-    const u32 taken = store_.server() != nullptr && cuda() ? store_.server()->units_taken() : 0;
+    if (options.service_sms != 0) {
+      service_ = std::make_unique<queue_service>(on, store_.cache(), queue_service_options{.units = options.service_sms});
+    }
+    u32 taken = store_.server() != nullptr && cuda() ? store_.server()->units_taken() : 0;
+    if (service_) taken += service_->units_taken();
     units_ = !cuda() ? 0 : options.sms != 0 ? options.sms : on.units() - taken;
     if (cuda() && units_ + taken > on.units()) {
       refuse(std::to_string(units_) + " SMs that ask and " + std::to_string(taken) + " that serve: the GPU has " +
@@ -77,6 +82,7 @@ class bench {
       loaded.only_prepares = true;
       if (cuda()) run_hit_cuda(on_, loaded, data_);
     }
+    if (service_) service_->start();
     if (store_.server() != nullptr) store_.server()->start();
     u32 k = 0;
     for (auto const& c : chosen()) {
@@ -85,6 +91,7 @@ class bench {
       if (options_.found) options_.found(results[k]);
       ++k;
     }
+    if (service_) service_->stop();
     if (store_.server() != nullptr) store_.server()->stop();
     return results;
   }
@@ -190,6 +197,8 @@ class bench {
                 {"queues", std::to_string(store_.cache().queues().size())},
                 {"queue_depth", std::to_string(options_.queue_depth)},
                 {"server_device", cuda() && options_.server_device >= 0 ? std::to_string(options_.server_device) : "own"},
+                {"completion", service_ ? "service" : "inline"},
+                {"service_units", std::to_string(options_.service_sms)},
                 {"threads", std::to_string(threads_of(c))}};
     note_ablations(options_.without, m.params);
     const double fills = static_cast<double>(last.fills - before.fills);
@@ -206,6 +215,7 @@ class bench {
   executor& on_;
   miss_options const& options_;
   stamped_store store_;
+  std::unique_ptr<queue_service> service_;
   buffer<u64> wrong_;
   hit_data data_;
   u32 units_ = 0;

@@ -25,6 +25,7 @@ struct miss_options {
   u32 server_sms = 0;          ///< model: 0: a third
   int server_device = -1;      ///< model, CUDA: GPU that serves, with its media; -1: that of those who ask
   u32 sms = 0;                 ///< that ask; 0: all that are left
+  u32 service_sms = 0;         ///< of a queue_service (CPU: threads); 0: none, who waits completes
   u64 threads = 0;             ///< that ask; 0: as many as fit and as the cache has frames for
   u32 repeats = 3;
   ablations without{};

@@ -156,6 +156,12 @@ std::vector<measurement> run_miss(option_texts const& given, progress_fn const& 
   options.controller_threads = small("controller-threads", 0);
   options.server_sms = small("server-sms", 0);
   options.server_device = device(given, "server-device");
+  const std::string completion = text(given, "completion", "inline");
+  if (completion != "inline" && completion != "service") {
+    refuse("completion " + completion, "there is none of this name: choose inline or service");
+  }
+  if (completion == "inline" && given.contains("service-sms")) refuse("service-sms", "completion is inline: ask for service");
+  if (completion == "service") options.service_sms = small("service-sms", 1);
   options.sms = small("sms", 0);
   options.threads = number(given, "threads", 0);
   options.step = number(given, "step", options.step);
@@ -280,6 +286,8 @@ topic miss_topic() {
            {"controller-threads", "of the software controller"},
            {"server-sms", "multiprocessors (CPU: threads) of the modelled drive"},
            {"server-device", "number of the GPU of the modelled drive, if it is another one"},
+           {"completion", "inline: who waits completes; service: resident warps (CPU: threads) do"},
+           {"service-sms", "multiprocessors (CPU: threads) of the service"},
            {"sms", "multiprocessors that ask"},
            {"threads", "that ask"},
            {"patterns", "of line, touch, and a thread per element: linear, strided, random, lines, coarsened"},

@@ -187,6 +187,8 @@ void line_cache::make_frames() {
   view_.next_fresh = positions_.data() + 1;
   fault_ = {memory, local, 1};
   view_.fault = fault_.data();
+  serving_ = {memory, local, 1};
+  view_.serving = serving_.data();
 }
 
 void line_cache::add_queues(std::vector<dataset_spec> const& datasets) {

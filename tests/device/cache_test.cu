@@ -2,6 +2,7 @@
 #include "device/async_read_test_body.hpp"
 #include "device/cache_test_body.hpp"
 
+#include "penstock/host/queue_service.hpp"
 #include "penstock/host/software_controller.hpp"
 #include "support/cache_fixture.hpp"
 #include "support/run_on_device.cuh"
@@ -89,6 +90,24 @@ PENSTOCK_CUDA_TEST(cache_read_async) {
       PENSTOCK_CHECK_EQ(report, stats.misses + stats.prefetches, stats.fills);
       PENSTOCK_CHECK(report, stats.prefetches > 0);
     }
+  }
+}
+
+// All kernels once with nothing to do, so that they are loaded and their stacks made before the resident one starts.
+PENSTOCK_CUDA_TEST(cache_beside_a_queue_service) {
+  for (const directory_kind directory : both_directories) {
+    cached_bytes cached(with_directory({.frames = 4096, .media_bytes = 1 << 22, .queues = 4}, directory));
+    queue_service service(*cached.on, cached.fixture->cache(), {.units = 2, .idle_timeout_ns = 8 * one_second_ns});
+    async_reads_body body{cached.fixture->words(), cached.fixture->bytes(), 0};
+    run_warps_on_device(body, report, 16);
+    service.start();
+    body.rounds = 2;
+    run_warps_on_device(body, report, 16);
+    service.stop();
+    PENSTOCK_CHECK(report, !service.gave_up());
+    cached.fixture->cache().check_faults();
+    const cache_stats stats = cached.fixture->cache().stats(0);
+    PENSTOCK_CHECK_EQ(report, stats.misses + stats.prefetches, stats.fills);
   }
 }
 

@@ -274,6 +274,16 @@ TEST(bench_hit, reads_whole_lines_in_any_order) {
   }
 }
 
+TEST(bench_miss, completes_inline_or_by_a_service) {
+  const option_texts small = {{"executor", "cpu"}, {"mib", "1"}, {"line", "512"}, {"repeats", "1"}, {"patterns", "touch"}};
+  const auto served = measure("miss", with(small, {{"completion", "service"}, {"service-sms", "2"}}));
+  EXPECT_EQ(served[0].params.at("completion"), "service");
+  EXPECT_EQ(served[0].params.at("service_units"), "2");
+  EXPECT_EQ(measure("miss", small)[0].params.at("completion"), "inline");
+  EXPECT_NE(refusal("miss", with(small, {{"completion", "later"}})).find("completion later"), std::string::npos);
+  EXPECT_NE(refusal("miss", with(small, {{"service-sms", "2"}})).find("completion is inline"), std::string::npos);
+}
+
 TEST(bench_miss, has_every_pattern_and_order) {
   const option_texts small = {{"mib", "1"}, {"line", "512"}, {"repeats", "1"}};
   const auto elements = measure("miss", with(small, {{"patterns", "strided,random,lines,coarsened"}, {"step", "4"}}));

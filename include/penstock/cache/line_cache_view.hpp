@@ -37,6 +37,7 @@ struct basic_line_cache_view {
   u64* next_fresh = nullptr;            ///< frames never used so far
   u32* prefetches_in_flight = nullptr;  ///< [prefetch_shards]
   fault_slot* fault = nullptr;
+  u32* serving = nullptr;  ///< 1 while a queue_service moves the queues
   Policy policy;
   u64 patience_ns = 0;  ///< how long one access may wait in all
   u32 frames = 0;

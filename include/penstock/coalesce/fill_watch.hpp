@@ -11,16 +11,23 @@
 
 namespace penstock {
 
-/// Moves the queue that a fill's command went to, `queue pair << 16 | slot` (a hint), and copies what has landed. Collective.
+/// Whether a queue_service moves the queues. Collective.
 template <thread_group G, class Cache>
-PENSTOCK_FN void help_command(G const& g, Cache const& cache, u64 command) {
+PENSTOCK_FN bool is_served(G const& g, Cache const& cache) {
+  return from_leader(g, is_leader(g) ? device_ref<u32>(*cache.serving).load(relaxed) : 0) != 0;
+}
+
+/// Copies what has landed for a fill's command, `queue pair << 16 | slot` (a hint), and moves its queue unless that is
+/// `served`. Collective.
+template <thread_group G, class Cache>
+PENSTOCK_FN void help_command(G const& g, Cache const& cache, u64 command, bool served) {
   auto const& queue = cache.queues[command >> 16];
   if (queue.bounces == nullptr) {
-    if (queue.stirs(g)) queue.progress(g);
+    if (!served && queue.stirs(g)) queue.progress(g);
     return;
   }
   const u32 slot = static_cast<u32>(command & 0xffffu);
-  if (queue.drain(g, slot)) return;
+  if (queue.drain(g, slot) || served) return;
   queue.progress(g);
   queue.drain(g, slot);  // it may have landed just now, and there may be no other round (W7)
 }
@@ -40,7 +47,7 @@ class fill_watch {
       if (++rounds_ % rounds_for_queue == 0) {
         u64 command = 0;
         if (fills) command = cache_.record_of(at.entry, at.word).load_command();
-        help_command(g_, cache_, g_.shfl(command, lowest(waiting)));
+        help_command(g_, cache_, g_.shfl(command, lowest(waiting)), is_served(g_, cache_));
       }
       if (from_leader(g_, wait_.pause()) == 0) return false;
       over = any(g_.ballot(fills && is_over(at)));

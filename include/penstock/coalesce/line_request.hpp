@@ -200,8 +200,10 @@ class line_request {
     const auto waiting = g_.ballot(phase_ == phase::filling);
     const auto own = g_.ballot(phase_ == phase::filling && claimed_);
     const u32 round = round_++;
+    const bool served = !last_look_ && is_served(g_, cache_);
     const bool elsewhere = round % rounds_for_others == rounds_for_others - 1 && !last_look_;
     if (!any(waiting) || elsewhere) {
+      if (served) return;
       const u64 next = from_leader(g_, executor_ordinal() + round / (any(waiting) ? rounds_for_others : 1));
       cache_.queues[next % cache_.queues_count].progress(g_);
       return;
@@ -210,7 +212,7 @@ class line_request {
     u64 command = 0;
     if (phase_ == phase::filling) command = cache_.record_of(entry_, device_ref<u64>(*entry_).load(relaxed)).load_command();
     command = g_.shfl(command, lowest(any(own) ? own : waiting));
-    help_command(g_, cache_, command);
+    help_command(g_, cache_, command, served);
   }
 
   using mask = decltype(std::declval<G const&>().members());

@@ -78,6 +78,8 @@ class line_cache {
 
   /// For code that works with lines. The pointers in it are the executor's.
   line_cache_view const& view() const { return view_; }
+  /// The same, where kernels find it.
+  line_cache_view const* kernel_view() const { return view_copy_.data(); }
 
   /// Refuses a launch whose groups could pin more than half of the frames (PROTOCOLS.md, W4).
   void check_pins(u64 groups, u64 pins_per_group) const;
@@ -131,6 +133,7 @@ class line_cache {
   buffer<u64> positions_;  ///< clock hand, next fresh frame
   buffer<u32> in_flight_;
   buffer<fault_slot> fault_;
+  buffer<u32> serving_;
   buffer<counter_shard> counters_;
   buffer<dataset_view> dataset_table_;
   std::vector<std::unique_ptr<queue_pair<fill_sink>>> queues_;
