@@ -3,6 +3,7 @@
 #include "apps/bench/hit.hpp"
 #include "apps/bench/io_plan.hpp"
 #include "apps/bench/latency.hpp"
+#include "apps/bench/litmus.hpp"
 #include "apps/bench/miss.hpp"
 #include "apps/bench/model.hpp"
 #include "penstock/host/error.hpp"
@@ -318,6 +319,29 @@ topic latency_topic() {
           run_latency};
 }
 
+std::vector<measurement> run_litmus(option_texts const& given, progress_fn const& progress, found_fn const& found) {
+  litmus_options options;
+  options.executor = text(given, "executor", options.executor);
+  options.rounds = number(given, "rounds", 0);
+  options.groups = static_cast<u32>(number(given, "groups", 0));
+  options.orders = words(given, "orders");
+  options.repeats = static_cast<u32>(number(given, "repeats", options.repeats));
+  options.progress = progress;
+  options.found = found;
+  return run_litmus_benchmark(options);
+}
+
+topic litmus_topic() {
+  return {"litmus",
+          "whether reads without a pin ever see another fill's bytes, in each order of their loads",
+          {{"executor", "auto, cpu or cuda"},
+           {"rounds", "refills in all"},
+           {"groups", "warps (CPU: items) that refill and read"},
+           {"orders", "of sound, address, data"},
+           {"repeats", "of each order"}},
+          run_litmus};
+}
+
 topic model_topic() {
   return {"model",
           "modelled drives under a client that does the least: their own ceiling and latency",
@@ -344,7 +368,7 @@ topic model_topic() {
 }  // namespace
 
 std::vector<topic> const& topics() {
-  static const std::vector<topic> all = {hit_topic(), io_topic(), miss_topic(), latency_topic(), model_topic()};
+  static const std::vector<topic> all = {hit_topic(), io_topic(), miss_topic(), latency_topic(), model_topic(), litmus_topic()};
   return all;
 }
 

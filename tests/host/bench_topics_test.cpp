@@ -274,6 +274,16 @@ TEST(bench_hit, reads_whole_lines_in_any_order) {
   }
 }
 
+TEST(bench_litmus, no_order_lets_another_fill_through) {
+  const auto all = measure("litmus", {{"executor", "cpu"}, {"rounds", "200000"}, {"groups", "2"}});
+  ASSERT_EQ(all.size(), 3u);
+  for (auto const& m : all) {
+    EXPECT_EQ(m.details.at("refills"), 400000) << m.id;
+    EXPECT_GT(m.details.at("accepted"), 0) << m.id;
+  }
+  EXPECT_NE(refusal("litmus", {{"orders", "hasty"}}).find("no order hasty"), std::string::npos);
+}
+
 TEST(bench_miss, completes_inline_or_by_a_service) {
   const option_texts small = {{"executor", "cpu"}, {"mib", "1"}, {"line", "512"}, {"repeats", "1"}, {"patterns", "touch"}};
   const auto served = measure("miss", with(small, {{"completion", "service"}, {"service-sms", "2"}}));
