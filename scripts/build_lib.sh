@@ -62,7 +62,7 @@ build_preset() {
 run_ctest() {
   local preset=$1 log=build-$1/tests.log
   shift
-  if ! (cd "build-$preset" && ctest --verbose --no-tests=error "$@") >"$log" 2>&1; then
+  if ! (cd "build-$preset" && ctest --verbose -j "$jobs" --no-tests=error "$@") >"$log" 2>&1; then
     grep -E '\[  FAILED  \]|Failure$|^[0-9]+: .*(ERROR|WARNING): |SUMMARY|\*\*\*' "$log" | head -n 60 >&2
     echo "tests failed; all of their output is in $log" >&2
     return 1

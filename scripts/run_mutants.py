@@ -46,7 +46,7 @@ LISTS = "tests/mutants"
 TIMEOUT_S = 60
 # A check of generated code compiles first.
 PYTEST_TIMEOUT_S = 300
-# As in CMakePresets.json, but -O1: a mutant is compiled once and run once.
+# As in CMakePresets.json, but -O0: a mutant is compiled once and run once.
 PRESET_FLAGS = {
     "cpu": [],
     "cpu-asan": ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
@@ -249,7 +249,7 @@ class Builder:
 
     def compile(self, source: Path, folder: Path, preset: str, overlay: Path | None) -> Path:
         target = folder / (re.sub(r"\W", "-", str(source.relative_to(self.root))) + ".o")
-        flags = ["-std=c++20", "-O1", "-w", *PRESET_FLAGS[preset]]
+        flags = ["-std=c++20", "-O0", "-w", *PRESET_FLAGS[preset]]
         if any(self.liburing(preset)):
             flags.append("-DPENSTOCK_HAS_LIBURING=1")
         roots = [self.root] if overlay is None else [overlay, self.root]
