@@ -107,7 +107,7 @@ std::vector<io_step> figure_5_8(io_options const& base) {
   std::vector<io_step> steps;
   for (const u32 writes : {0u, 100u}) {
     for (u32 drives = 1; drives <= 4; ++drives) {
-      for (const u64 requests : {256, 1024, 2048, 4096, 8192, 16384, 65536, 262144}) {
+      for (const u64 requests : {256u, 1024u, 2048u, 4096u, 8192u, 16384u, 65536u, 262144u}) {
         io_options options = drives_of_bam(base, drives, 4096, writes);
         options.threads = std::min<u64>(requests, many_threads);
         options.commands = requests;

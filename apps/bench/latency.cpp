@@ -16,8 +16,8 @@ namespace {
 
 [[noreturn]] void refuse(std::string const& problem) { throw_bad_input("measure", "latencies", problem); }
 
-// Identifiers of the three queues, each of which is used alone.
-constexpr u32 cache_queue = 1, block_queue = 2, bare_queue = 3;
+// Identifiers of queues, each of which is used alone. The cache's is 1.
+constexpr u32 block_queue = 2, bare_queue = 3;
 
 void check(latency_options const& options) {
   if (options.controller != "model" && options.controller != "software") {

@@ -89,7 +89,7 @@ struct race_refills {
   /// `sleeps`: held up between R1 and R2, as by an interrupt: most of those must be rejected.
   template <class Piece>
   PENSTOCK_FN void look(u64 address, bool sleeps, litmus_counts& mine) const {
-    hit_line at;
+    hit_line at{};
     Piece piece{};
     const bool found = reader.find<Order>(address, at);
     if (found && sleeps) {

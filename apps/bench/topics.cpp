@@ -365,6 +365,13 @@ topic model_topic() {
           run_model};
 }
 
+void check_options(topic const& t, option_texts const& given) {
+  const auto unknown =
+      std::find_if(given.begin(), given.end(), [&](auto const& option) { return !t.options.contains(option.first); });
+  if (unknown == given.end()) return;
+  refuse(t.name, "it has no option " + unknown->first + ": see penstock bench " + t.name + " --help");
+}
+
 }  // namespace
 
 std::vector<topic> const& topics() {
@@ -379,9 +386,7 @@ std::vector<measurement> run_topic(std::string const& name, option_texts const& 
     if (!known.empty()) known += ", ";
     known += t.name;
     if (t.name != name) continue;
-    for (auto const& [key, value] : given) {
-      if (!t.options.contains(key)) refuse(name, "it has no option " + key + ": see penstock bench " + name + " --help");
-    }
+    check_options(t, given);
     return t.run(given, progress, found);
   }
   refuse(name, "there is no such topic: choose one of " + known);
