@@ -194,7 +194,7 @@ class bench {
                 {"width", std::to_string(c.shape == hit_shape::walk ? options_.width : 1)},
                 {"bytes", std::to_string(store_.options().bytes)},
                 {"cache_bytes", std::to_string(store_.options().cache_bytes)},
-                {"queues", std::to_string(store_.cache().queues().size())},
+                {"queues", std::to_string(store_.cache().view().queues_count)},
                 {"queue_depth", std::to_string(options_.queue_depth)},
                 {"server_device", cuda() && options_.server_device >= 0 ? std::to_string(options_.server_device) : "own"},
                 {"completion", service_ ? "service" : "inline"},

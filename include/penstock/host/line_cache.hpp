@@ -98,6 +98,7 @@ class line_cache {
   void limit_share(u32 dataset, double share);
 
   cache_stats stats(u32 dataset) const;
+  /// REQUIRES: nobody moves the queues meanwhile: no kernel, no queue_service.
   std::vector<queue_counts> queues() const;
   /// Never `automatic`: what was chosen.
   directory_kind directory() const;
