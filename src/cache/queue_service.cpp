@@ -33,7 +33,7 @@ class service_threads final : public service_runner {
       }
     } catch (std::system_error const& refused) {
       running_.fetch_sub(1);
-      device_ref<u32>(*view_.leaving).store(1, relaxed);
+      device_ref<u32>(view_.shared->leaving).store(1, relaxed);
       join();
       throw_os_error("start", std::to_string(options_.units) + " service threads", refused.code().value(),
                      "ask for fewer units or raise the limit of processes (ulimit -u)");
@@ -50,7 +50,7 @@ class service_threads final : public service_runner {
  private:
   void serve(u32 self) {
     far_side::idle_pause idle;
-    serve_cache_queues(lone_thread{}, *view_.cache, *view_.control, *view_.leaving, self, options_.units,
+    serve_cache_queues(lone_thread{}, *view_.cache, *view_.control, *view_.shared, self, options_.units,
                        options_.idle_timeout_ns, idle);
     running_.fetch_sub(1);
   }
@@ -81,9 +81,9 @@ std::unique_ptr<service_runner> make_service_kernel(resident_place&, queue_servi
 struct queue_service::state {
   state(executor& on, line_cache& cache, queue_service_options const& options_)
       : options(options_), place(make_place(on, options_)), control(on.memory(), memory_kind::shared, 1),
-        leaving(on.memory(), memory_kind::local, 1),
+        shared(on.memory(), memory_kind::local, 1),
         runner(place ? make_service_kernel(*place, options_) : make_service_threads(options_)),
-        view{cache.kernel_view(), control.data(), leaving.data()} {}
+        view{cache.kernel_view(), control.data(), shared.data()} {}
 
   /// False if it still runs when the time is over.
   bool stop() {
@@ -100,7 +100,7 @@ struct queue_service::state {
   queue_service_options options;
   std::unique_ptr<resident_place> place;  ///< CUDA only
   buffer<service_control> control;
-  buffer<u32> leaving;
+  buffer<service_shared> shared;
   std::unique_ptr<service_runner> runner;
   service_view view;
   bool started = false;
@@ -120,8 +120,8 @@ queue_service::~queue_service() {
 
 void queue_service::start() {
   state& s = *state_;
-  const u32 none = 0;
-  s.leaving.write({&none, 1});
+  const service_shared fresh;
+  s.shared.write({&fresh, 1});
   *s.control.data() = {};
   s.started = true;
   s.runner->start(s.view);

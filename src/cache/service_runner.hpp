@@ -14,7 +14,7 @@ class resident_place;
 struct service_view {
   line_cache_view const* cache = nullptr;  ///< where the body finds it
   service_control* control = nullptr;
-  u32* leaving = nullptr;  ///< server 0 has been told; next to the others
+  service_shared* shared = nullptr;  ///< next to the servers
 };
 
 class service_runner {

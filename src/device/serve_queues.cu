@@ -34,8 +34,7 @@ __global__ void __launch_bounds__(block_threads, 1) serve_queues(service_view vi
   // Neighbouring servers are on different SMs, so that few queues spread over all of them.
   const u32 self = threadIdx.x / 32 * gridDim.x + blockIdx.x;
   service_idle idle;
-  serve_cache_queues(warp::whole(), *view.cache, *view.control, *view.leaving, self, gridDim.x * warps_per_block, idle_ns,
-                     idle);
+  serve_cache_queues(warp::whole(), *view.cache, *view.control, *view.shared, self, gridDim.x * warps_per_block, idle_ns, idle);
 }
 
 void check(cudaError_t result, char const* what) {

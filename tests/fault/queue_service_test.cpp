@@ -1,14 +1,23 @@
 // Completion by service, on the CPU executor: threads move the queues, and who waits leaves them alone.
+#include "penstock/coalesce/queue_service.hpp"
 #include "penstock/host/queue_service.hpp"
 
 #include "device/async_read_test_body.hpp"
 #include "support/faulty_cache.hpp"
+
+#include <chrono>
+#include <thread>
 
 namespace penstock::test {
 namespace {
 
 using queue_service_test = faulty_cache;
 PENSTOCK_UNDER_BOTH_DIRECTORIES(queue_service_test);
+
+struct lone_pause {
+  void reset() {}
+  void wait() { std::this_thread::yield(); }
+};
 
 struct served_reads : async_reads_body {
   executor* on = nullptr;
@@ -90,6 +99,25 @@ TEST_P(queue_service_test, what_it_leaves_behind_is_waited_for_inline) {
   service.stop();
   EXPECT_EQ(status{}, read(9));
   expect_at_rest();
+}
+
+// Server 0 has nothing to do: the word is the other one's.
+TEST(queue_service, stays_while_any_of_its_servers_works) {
+  stamped_media media(1 << 16);
+  scripted_controller controller(media.bytes());
+  const auto on = open_executor("cpu", 1);
+  cache_fixture fixture(*on, controller, 1, {.frames = 8, .queues = 2});
+  service_control control;
+  service_shared shared;
+  shared.last_work_ns = now_ns() + one_second_ns;  // as if the other had moved something in a second
+  std::thread server([&] {
+    lone_pause idle;
+    serve_cache_queues(lone_thread{}, fixture.cache().view(), control, shared, 0, 2, 2 * one_millisecond_ns, idle);
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_EQ(0u, system_ref<u32>(control.left).load(acquire));
+  system_ref<u32>(control.stop).store(1, release);
+  server.join();
 }
 
 TEST(queue_service, refuses_to_be_of_nobody) {
