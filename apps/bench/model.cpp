@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 namespace penstock::bench {
 namespace {
@@ -20,6 +21,9 @@ model_bench_options checked(model_bench_options options, executor const& on) {
   const bool cuda = on.kind() == executor_kind::cuda;
   if (options.repeats == 0 || options.samples == 0) refuse("0 repeats or samples: ask for 1 or more");
   for (const u32 bytes : options.blocks) check_block(bytes);
+  const bool curve = !options.depths.empty();
+  // A curve is the drive's, not that of a queue and its warps: so many queues that theirs is not met.
+  if (options.queues.empty() && curve) options.queues = {cuda ? 16u : 1u};
   if (options.queues.empty()) options.queues = cuda ? std::vector<u32>{1, 128} : std::vector<u32>{1, 4};
   if (!is_power_of_two(options.queue_depth) || options.queue_depth < 8) {
     refuse("rings of " + std::to_string(options.queue_depth) + " entries: choose a power of two from 8 on");
@@ -35,13 +39,17 @@ model_bench_options checked(model_bench_options options, executor const& on) {
     }
   }
   if (options.kinds.empty()) options.kinds.assign(std::begin(all_kinds), std::end(all_kinds));
-  if (!options.depths.empty() && options.preset == "none") {
-    refuse("a curve over depths of a drive that takes no time: name a preset");
-  }
-  for (const u32 depth : options.depths) {
-    if (is_power_of_two(depth) && depth <= most_batches_in_flight * options.batch) continue;
-    refuse("depth " + std::to_string(depth) + ": choose powers of two up to " +
-           std::to_string(most_batches_in_flight * options.batch) + ", what one queue keeps in flight in such batches");
+  if (curve && options.preset == "none") refuse("a curve over depths of a drive that takes no time: name a preset");
+  for (const u32 queues : options.queues) {
+    if (curve && !is_power_of_two(queues)) {
+      refuse("a curve over depths by " + std::to_string(queues) + " queues: choose a power of two");
+    }
+    const u64 most_depth = u64{queues} * most_batches_in_flight * options.batch;
+    for (const u32 depth : options.depths) {
+      if (is_power_of_two(depth) && depth <= most_depth) continue;
+      refuse("depth " + std::to_string(depth) + ": choose powers of two up to " + std::to_string(most_depth) +
+             ", what so many queues keep in flight in such batches");
+    }
   }
   if (!is_power_of_two(options.drive_mib)) {
     refuse("a drive of " + std::to_string(options.drive_mib) + " MiB: choose a power of two");
@@ -90,8 +98,8 @@ class bench {
 
   measurement rate(bool writes) {
     data_.writes = writes;
-    const u64 batches =
-        options_.commands != 0 ? ceil_div(options_.commands, u64{options_.batch} * setting_.queues) : calibrated();
+    used_ = setting_.queues;
+    const u64 batches = options_.commands != 0 ? batches_of(options_.commands) : calibrated();
     const u64 commands = batches * options_.batch * setting_.queues;
     measurement m;
     kernel_facts facts;
@@ -100,7 +108,7 @@ class bench {
       facts = run(batches, writes, false);
       m.values.push_back(static_cast<double>(commands) / static_cast<double>(now_ns() - start) * 1e9);
     }
-    verify(writes);
+    verify(writes, data_.blocks);
     m.id = name() + (writes ? ".write" : ".read");
     m.unit = "commands/s";
     note_commands(m, options_.commands, commands);
@@ -112,51 +120,38 @@ class bench {
     return m;
   }
 
-  /// With `depth` commands in flight, as the drive counts them.
+  /// With `depth` commands in flight over the queues, as the drive counts them.
   measurement at_depth(bool writes, u32 depth) {
-    data_.in_flight = std::min(depth, most_batches_in_flight);
-    data_.batch = depth / data_.in_flight;
+    used_ = std::min(depth, setting_.queues);
+    data_.in_flight = std::min(depth / used_, most_batches_in_flight);
+    data_.batch = depth / used_ / data_.in_flight;
     data_.writes = writes;
-    const u64 batches = options_.commands != 0 ? ceil_div(options_.commands, u64{data_.batch}) : calibrated();
+    io_options drive;
+    drive.preset = options_.preset;
+    drive.block_bytes = setting_.block_bytes;
+    drive.write_percent = writes ? 100 : 0;
+    // How long a run takes is known beforehand: a tenth of a second. Half as long before it, so that the drive has its lead.
+    const double expected = drive_limit(drive, depth, 1ull << 40);
+    const u64 batches = batches_of(options_.commands != 0 ? options_.commands : static_cast<u64>(expected / 10));
+    // Writes leave blocks that are right in their first word only, so they go where they are verified.
+    const u64 all_blocks = data_.blocks;
+    const u64 some_blocks = std::min(all_blocks, u64{1} << ceil_log2(static_cast<u64>(expected / 40) + depth));
+    if (writes) data_.blocks = some_blocks;
+    run(ceil_div(batches, 2), writes, false);
     measurement m;
     kernel_facts facts;
-    double in_flight = 0, residence_us = 0;
-    std::vector<double> asked;
+    drive_time all;
     for (u32 k = 0; k < options_.repeats; ++k) {
-      server_.stop();  // which tells what the drive has counted so far
-      const model_traffic before = drive_.traffic();
-      server_.start();
-      const u64 start = now_ns();
-      facts = run(batches, writes, false);
-      const double commands = static_cast<double>(batches * data_.batch);
-      asked.push_back(commands / static_cast<double>(now_ns() - start) * 1e9);
-      server_.stop();
-      const model_traffic after = drive_.traffic();
-      server_.start();
-      const double busy = static_cast<double>(after.busy_ns - before.busy_ns);
-      const double residence = static_cast<double>(after.residence_ns - before.residence_ns);
-      m.values.push_back(commands / busy * 1e9);
-      in_flight = residence / busy;
-      residence_us = residence / commands * 1e-3;
-      io_options drive;
-      drive.preset = options_.preset;
-      drive.block_bytes = setting_.block_bytes;
-      drive.write_percent = writes ? 100 : 0;
-      m.baseline_values.push_back(drive_limit(drive, in_flight, batches * data_.batch));
+      const drive_time once = timed_run(batches, writes, facts);
+      m.values.push_back(once.commands / once.busy_ns * 1e9);
+      m.baseline_values.push_back(drive_limit(drive, once.in_flight(), batches * data_.batch * used_));
+      all.add(once);
     }
-    verify(writes);
+    verify(writes, some_blocks);
     m.id = name() + (writes ? ".write" : ".read") + ".depth";
-    m.unit = "commands/s";
-    m.baseline = "the drive's figures and Little's law, for what was in flight";
-    m.params["depth"] = std::to_string(depth);
-    note_commands(m, options_.commands, batches * data_.batch);
-    m.bytes = {{options_.media, static_cast<double>(batches * data_.batch) * setting_.block_bytes}};
-    m.details["mean_in_flight"] = in_flight;
-    m.details["residence_us"] = residence_us;
-    m.details["client_commands_per_s"] = median(asked);
-    m.details["deviation"] = median(m.values) / median(m.baseline_values) - 1;
-    m.warps = 1;
-    describe(m, facts);
+    describe_depth(m, facts, depth, all);
+    note_commands(m, options_.commands, batches * data_.batch * used_);
+    data_.blocks = all_blocks;
     data_.in_flight = most_batches_in_flight;
     data_.batch = options_.batch;
     return m;
@@ -165,7 +160,7 @@ class bench {
   measurement latency(bool writes) {
     measurement m;
     kernel_facts facts;
-    if (writes) clear_media();
+    if (writes) clear_media(data_.blocks);
     samples_.clear();
     data_.writes = writes;
     for (u32 k = 0; k < options_.repeats; ++k) {
@@ -175,7 +170,8 @@ class bench {
       check_wrong(options_.samples);
       m.values.push_back(samples_.add_run());
     }
-    if (writes) verify(true);
+    used_ = setting_.queues;
+    if (writes) verify(true, data_.blocks);
     m.id = name() + (writes ? ".write-latency" : ".read-latency");
     m.unit = "us";
     samples_.describe(m);
@@ -194,10 +190,10 @@ class bench {
     data_.writes = writes;
     data_.whole = whole;
     const drive_queues body{data_};
-    data_.first += batches * setting_.queues;
+    data_.first += batches * used_;
     const kernel_facts facts =
-        cuda() ? drive_queues_cuda(on_, setting_.queues, units_, body) : drive_queues_cpu(on_, setting_.queues, units_, body);
-    check_wrong(batches * data_.batch * setting_.queues);
+        cuda() ? drive_queues_cuda(on_, used_, units_, body) : drive_queues_cpu(on_, used_, units_, body);
+    check_wrong(batches * data_.batch * used_);
     return facts;
   }
 
@@ -209,6 +205,56 @@ class bench {
                                        " commands failed, brought wrong bytes or were not answered in time");
   }
 
+  /// What the drive counts of a run, and how long its client took.
+  struct drive_time {
+    double commands = 0, busy_ns = 0, residence_ns = 0, run_ns = 0;
+
+    double in_flight() const { return residence_ns / busy_ns; }
+    void add(drive_time const& more) {
+      commands += more.commands;
+      busy_ns += more.busy_ns;
+      residence_ns += more.residence_ns;
+      run_ns += more.run_ns;
+    }
+  };
+
+  drive_time timed_run(u64 batches, bool writes, kernel_facts& facts) {
+    const u64 commands = batches * data_.batch * used_;
+    const model_traffic before = told();
+    const u64 start = now_ns();
+    facts = run(batches, writes, false);
+    const u64 took = now_ns() - start;
+    const model_traffic after = told();
+    const u64 counted = after.reads + after.writes - before.reads - before.writes;
+    if (counted != commands) {
+      throw error(error_kind::world, "measure a modelled drive: it counted " + std::to_string(counted) + " of " +
+                                         std::to_string(commands) + " commands");
+    }
+    return {static_cast<double>(commands), static_cast<double>(after.busy_ns - before.busy_ns),
+            static_cast<double>(after.residence_ns - before.residence_ns), static_cast<double>(took)};
+  }
+
+  void describe_depth(measurement& m, kernel_facts facts, u32 depth, drive_time const& all) const {
+    m.unit = "commands/s";
+    m.baseline = "the drive's figures and Little's law, for what was in flight";
+    m.bytes = {{options_.media, all.commands / options_.repeats * setting_.block_bytes}};
+    const double client_rate = all.commands / all.run_ns * 1e9, residence_ns = all.residence_ns / all.commands;
+    m.details["mean_in_flight"] = all.in_flight();
+    m.details["residence_us"] = residence_ns * 1e-3;
+    m.details["client_commands_per_s"] = client_rate;
+    m.details["deviation"] = median(m.values) / median(m.baseline_values) - 1;
+    // The client's rate times the drive's residence, over what the drive had in flight: less than 0 by the share of the run in
+    // which it had nothing.
+    m.details["littles_law"] = client_rate * residence_ns * 1e-9 / all.in_flight() - 1;
+    m.warps = used_;
+    describe(m, facts);
+    m.params["depth"] = std::to_string(depth);
+    m.params["queues"] = std::to_string(used_);
+  }
+
+  /// Batches of each queue that are so many commands over all that are used.
+  u64 batches_of(u64 commands) const { return std::max<u64>(1, ceil_div(commands, u64{data_.batch} * used_)); }
+
   /// Batches of each queue that take about a tenth of a second.
   u64 calibrated() {
     for (u64 batches = 4;; batches *= 2) {
@@ -218,16 +264,29 @@ class bench {
     }
   }
 
-  void clear_media() { media_.write(std::vector<u64>(media_.size())); }
+  void clear_media(u64 blocks) {
+    const std::vector<u64> zeros(blocks * setting_.block_bytes / sizeof(u64));
+    on_.memory().write(media_.data(), zeros.data(), zeros.size() * sizeof(u64));
+  }
 
-  // All blocks: written anew where commands write, after the media was cleared; then read and looked at word by word.
-  void verify(bool writes) {
-    const u64 batches = ceil_div(data_.blocks, u64{data_.batch} * setting_.queues);
+  // The first `blocks`, a power of two: written anew where commands write, after they were cleared; then read and looked at
+  // word by word.
+  void verify(bool writes, u64 blocks) {
+    const u64 all = std::exchange(data_.blocks, blocks);
+    const u64 batches = ceil_div(blocks, u64{data_.batch} * used_);
     if (writes) {
-      clear_media();
+      clear_media(blocks);
       run(batches, true, true);
     }
     run(batches, false, true);
+    data_.blocks = all;
+  }
+
+  model_traffic told() {
+    server_.stop();  // which tells what the drive has counted so far
+    const model_traffic traffic = drive_.traffic();
+    server_.start();
+    return traffic;
   }
 
   std::string name() const {
@@ -264,6 +323,7 @@ class bench {
   std::optional<bare_queues> queues_;  ///< after what their commands may touch
   bare_data data_;
   u32 units_ = 0;
+  u32 used_ = 0;  ///< queues that a run drives
 };
 
 /// Every setting once; latencies with the first number of queues only, for they use one.
@@ -294,11 +354,10 @@ std::vector<measurement> run_model_benchmark(model_bench_options const& asked) {
   for (u64 w = 0; w < words.size(); ++w) words[w] = value_at(w);
   media.write(words);
   measurement_list found(options.found);
-  const std::vector<u32> queue_counts = options.depths.empty() ? options.queues : std::vector<u32>{1};
   for (const u32 server_sms : options.server_sms) {
     for (const u32 servers : options.servers) {
       for (const u32 block_bytes : options.blocks) {
-        for (const u32 queues : queue_counts) measure(*on, options, media, {server_sms, servers, block_bytes, queues}, found);
+        for (const u32 queues : options.queues) measure(*on, options, media, {server_sms, servers, block_bytes, queues}, found);
       }
     }
   }

@@ -17,11 +17,12 @@ struct model_bench_options {
   std::string rings = "hbm";    ///< hbm or host: where the queues lie
   // One measurement for each combination.
   std::vector<u32> blocks = {512, 4096};  ///< bytes of a command: powers of two, 512 to 65536
-  std::vector<u32> queues;                ///< empty: 1, and as many as saturate
+  std::vector<u32> queues;                ///< empty: 1, and as many as saturate; powers of two for `depths`
   std::vector<u32> server_sms = {0};      ///< that serve; 0: a third. CPU: threads, 0: polled in place
   std::vector<u32> servers = {4};         ///< warps (threads) that may look after one queue
   std::vector<std::string> kinds;         ///< of: read, write, read-latency, write-latency. Empty: all
-  std::vector<u32> depths;                ///< commands kept in flight: instead of the above a curve over them, by one queue
+  std::vector<u32> depths;                ///< commands kept in flight: instead of the above a curve over them, spread over
+                                          ///< `queues` (empty: 16, on the CPU 1), or one queue each where they are fewer
   u32 queue_depth = 1024;                 ///< entries of a ring; a power of two
   u32 batch = 0;                          ///< commands for one doorbell; a power of two; 0: chosen
   u64 commands = 0;                       ///< of one run; 0: chosen

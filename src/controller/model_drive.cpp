@@ -44,6 +44,15 @@ command_cost cost_of(double iops_512, double iops_4k) {
           static_cast<u64>(std::llround(1e9 * ticks_per_ns / page))};
 }
 
+/// Commands that start `least` apart are never more at once than fit a service time: units that are as many do not show.
+drive_pace pace_of(drive_timing const& timing) {
+  drive_pace pace{timing.service_time_ns * ticks_per_ns, timing.units, cost_of(timing.read_iops_512, timing.read_iops_4k),
+                  cost_of(timing.write_iops_512, timing.write_iops_4k)};
+  const u64 least = std::min({pace.read_cost.small, pace.read_cost.page, pace.write_cost.small, pace.write_cost.page});
+  if (least * pace.units >= pace.service) pace.units = 0;
+  return pace;
+}
+
 bool has_faults(fault_plan const& plan) {
   return plan.error > 0 || plan.delay > 0 || plan.drop > 0 || plan.reorder || plan.duplicate > 0 || plan.late > 0 ||
          plan.unknown_identifier > 0 || plan.poison_fetched || plan.torn_completion;
@@ -58,7 +67,7 @@ void fill_faults(drive_record& record, fault_plan const& plan) {
   record.reorder = plan.reorder;
   record.poison_fetched = plan.poison_fetched;
   record.torn_completion = plan.torn_completion;
-  record.due_in_order = !(plan.delay > 0 || plan.late > 0 || plan.reorder);
+  record.faulty = has_faults(plan);
 }
 
 void add(served_counts& sum, served_counts const& more) {
@@ -82,16 +91,12 @@ model_drive::state::state(model_server::state& server_, model_drive_options cons
       admin(admin_options(options_)), slot_of(u64{options_.max_queues} + 1), served(server_.memory, memory_kind::local, 1),
       units(server_.memory, memory_kind::local, options_.timing.units) {
   drive_timing const& timing = options.timing;
-  const u64 turnaround = std::min(server.options.turnaround_ns, timing.service_time_ns);
-  record.transfer_bytes = options.transfer_bytes;
-  record.service = (timing.service_time_ns - turnaround) * ticks_per_ns;
-  record.units = timing.units;
-  record.read_cost = cost_of(timing.read_iops_512, timing.read_iops_4k);
-  record.write_cost = cost_of(timing.write_iops_512, timing.write_iops_4k);
+  record.pace = pace_of(timing);
+  record.pace.transfer_bytes = options.transfer_bytes;
   record.unit_slots = units.data();
   fill_faults(record, options.faults);
   record.faults.error_codes = served.data()->error_codes;
-  record.plain = !timing.limits_anything() && !has_faults(options.faults) && server.view.link_eighths_per_kib == 0;
+  record.plain = !timing.limits_anything() && !record.faulty && server.view.link_ticks_per_mib == 0;
 }
 
 served_counts model_drive::state::sum() const {
@@ -155,10 +160,11 @@ void model_drive::attach(queue_rings const& rings) {
   facts.completions_per_command = s.record.completions_per_command;
   facts.within_gpu = s.server.runner->is_local(rings.cq);
   facts.plain = s.record.plain;
+  facts.faulty = s.record.faulty;
   facts.poison_fetched = s.record.poison_fetched;
   facts.torn_completion = s.record.torn_completion;
   // What the host may have given up and asked again, and then some.
-  if (!s.record.plain) facts.waiting_capacity = 2 * rings.sq_entries + 64;
+  if (!s.record.plain) facts.waiting_capacity = std::max(64u, 1u << ceil_log2(2 * u64{rings.sq_entries}));
   s.slot_of[rings.id].store(s.server.take_slot(fields) + 1, release);
 }
 

@@ -56,8 +56,8 @@ model_server::state::state(executor& on_, model_server_options const& options_)
   view.shared = shared.data();
   view.control = control.data();
   if (options.link_bytes_per_s > 0) {
-    view.link_eighths_per_kib =
-        static_cast<u64>(std::max(1ll, std::llround(1024 * 1e9 * ticks_per_ns / options.link_bytes_per_s)));
+    view.link_ticks_per_mib =
+        static_cast<u64>(std::max(1ll, std::llround(0x1p20 * 1e9 * ticks_per_ns / options.link_bytes_per_s)));
   }
   view.servers_per_queue = options.servers_per_queue;
   view.queues_come_and_go = !on_gpu();

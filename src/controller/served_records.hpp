@@ -11,6 +11,7 @@
 
 #include "penstock/core/atomic.hpp"
 #include "penstock/host/controller.hpp"
+#include "penstock/host/drive_model.hpp"
 
 namespace penstock::far_side {
 
@@ -27,6 +28,11 @@ struct served_namespace {
   u32 block_shift = 9;
   u32 unused = 0;
 };
+
+/// Ticks for a command on the shared link, to the nearest: half a percent off at most for 512 bytes at 58 GB/s.
+PENSTOCK_FN constexpr u64 link_cost(u64 bytes, u64 ticks_per_mib) {
+  return (link_bytes(bytes) * ticks_per_mib + (1u << 19)) >> 20;
+}
 
 /// Cost of a command on a drive's clock: what it costs at 512 bytes and at 4 KiB, linear between, proportional beyond.
 struct command_cost {
@@ -56,21 +62,26 @@ struct served_counts {
   u64 busy = 0;       ///< end of each busy period minus its begin, summed
 };
 
+/// What the time of a command depends on. Whoever serves copies it whole, before anything that waits for memory.
+struct drive_pace {
+  u64 service = 0;  ///< ticks
+  u64 units = 0;    ///< 0: no limit
+  command_cost read_cost, write_cost;
+  u64 transfer_bytes = 0;  ///< most that a command may move
+};
+
 struct drive_record {
   // Fixed once the drive is served.
   served_namespace spaces[most_namespaces];
   u32 space_count = 0;
-  bool plain = true;  ///< neither time nor faults: commands are served as they are taken
-  u64 transfer_bytes = 0;
-  u64 service = 0;  ///< ticks, less what serving takes by itself
-  u64 units = 0;    ///< 0: no limit
-  command_cost read_cost, write_cost;
+  bool plain = true;    ///< neither time nor faults: commands are served as they are taken
+  bool faulty = false;  ///< has a fault plan
+  drive_pace pace;
   fault_shares faults;
   u16 error_codes[most_error_codes] = {};
   u64 delay = 0, late = 0;  ///< ticks
   u32 completions_per_command = 1;
   bool reorder = false, poison_fetched = false, torn_completion = false;
-  bool due_in_order = true;  ///< commands of a queue are due in the order in which they were taken
   unit_slot* unit_slots = nullptr;
 
   // Shared by all who serve its queues; device scope.
@@ -78,14 +89,16 @@ struct drive_record {
   alignas(128) u64 unit_ticket = 0;  ///< next to give
   alignas(128) u64 in_flight = 0;
   u64 most_in_flight = 0;
+  alignas(128) u64 lead = 0;  ///< ticks: so long before it is due the serving of a command begins; see learn_lead
   alignas(128) served_counts counts;
 };
 
-/// A command that was taken and is not due yet. Written and read under the queue's lock.
-struct waiting_command {
+/// A command that was taken and is not due yet. Written and read under the queue's lock, 16 bytes at once.
+struct alignas(16) waiting_command {
   nvme::submission_entry command;
   u64 due = 0;      ///< ticks
   u64 fetched = 0;  ///< ticks
+  // Of drives with a fault plan only.
   u64 random = 0;
   u16 error_code = 0;
   bool used = false;
@@ -100,10 +113,10 @@ struct queue_facts {
   queue_rings rings;
   drive_record* drive = nullptr;
   waiting_command* waiting = nullptr;
-  u32 waiting_capacity = 0;
+  u32 waiting_capacity = 0;  ///< a power of two
   u32 completions_per_command = 1;
-  bool within_gpu = false;  ///< threads of this GPU alone look at the completion ring, which lies in its memory
-  bool plain = true;        ///< see drive_record
+  bool within_gpu = false;            ///< threads of this GPU alone look at the completion ring, which lies in its memory
+  bool plain = true, faulty = false;  ///< see drive_record
   bool poison_fetched = false, torn_completion = false;
 };
 
@@ -125,7 +138,7 @@ struct queue_fields {
 
   // Shared by all who serve it; device scope.
   alignas(128) u64 posted = 0;        ///< completions posted : 48, submission queue head : 16
-  u64 next_due = ~u64{0};             ///< nothing that waits is due before; a hint
+  u64 next_due = ~u64{0};             ///< nothing that waits needs to be begun before; a hint
   alignas(128) u64 reserved = 0;      ///< completions posted, or to come for what was taken
   u32 inside = 0;                     ///< batches that were taken and are not posted; kept where queues come and go
   alignas(128) served_counts counts;  ///< of a plain drive; the others count at the drive
@@ -157,7 +170,7 @@ struct server_view {
   queue_record* queues = nullptr;
   server_shared* shared = nullptr;
   server_control* control = nullptr;
-  u64 link_eighths_per_kib = 0;     ///< ticks that 1024 bytes take on the shared link; 0: no cap
+  u64 link_ticks_per_mib = 0;       ///< what 1 MiB takes on the shared link, headers included; 0: no cap
   u32 servers_per_queue = 4;        ///< most groups that look after one queue
   bool queues_come_and_go = false;  ///< while it runs: memory of a queue may be touched under its lock only
 };

@@ -43,9 +43,9 @@ PENSTOCK_FN inline void refuse_doorbell(queue_record& q, u32 value, u32& last_re
 }
 
 /// Completions for which there is room and no reservation. Leader, under the lock.
-PENSTOCK_FN inline u64 completion_room(queue_facts const& facts, queue_record& q, queue_positions& at, u64 wanted) {
+PENSTOCK_FN inline u64 completion_room(queue_facts const& facts, queue_record& q, queue_positions& at, u64 reserved,
+                                       u64 wanted) {
   const u32 entries = facts.rings.cq_entries;
-  const u64 reserved = device_ref<u64>(q.reserved).load(relaxed);
   const u64 room = entries - 1 - (reserved - at.cq_seen);
   if (room >= wanted) return room;
   const u32 head = system_ref<u32>(*facts.rings.cq_doorbell).load(acquire);  // the host has read the entries before it
@@ -62,6 +62,8 @@ PENSTOCK_FN inline u64 completion_room(queue_facts const& facts, queue_record& q
 
 /// Commands that may be taken, at most `most`, with room for their completions reserved. Leader, under the lock.
 PENSTOCK_FN inline u32 reserve_commands(queue_facts const& facts, queue_record& q, queue_positions& at, u32 most) {
+  // Two loads on their way at once. Others only lower what is reserved, so an early look is a cautious one.
+  const u64 reserved = device_ref<u64>(q.reserved).load(relaxed);
   const u32 tail = system_ref<u32>(*facts.rings.sq_doorbell).load(acquire);  // the entries before it are written
   if (tail >= facts.rings.sq_entries) {
     refuse_doorbell(q, tail, at.refused_tail);
@@ -71,7 +73,7 @@ PENSTOCK_FN inline u32 reserve_commands(queue_facts const& facts, queue_record& 
   if (n > most) n = most;
   if (n == 0) return 0;
   const u32 each = facts.completions_per_command;
-  const u64 room = completion_room(facts, q, at, u64{n} * each);
+  const u64 room = completion_room(facts, q, at, reserved, u64{n} * each);
   if (u64{n} * each > room) n = static_cast<u32>(room) / each;
   if (n != 0) device_ref<u64>(q.reserved).fetch_add(u64{n} * each, relaxed);
   return n;
@@ -140,6 +142,11 @@ PENSTOCK_FN u32 place_at_random(G const& g, bool mine, u64 key) {
   return place;
 }
 
+/// Times that a count of entries has gone round a ring. A division of 64 bits is a hundred steps on a GPU.
+PENSTOCK_FN inline u64 laps(u64 position, u32 entries) {
+  return is_power_of_two(entries) ? position >> lowest_bit(entries) : position / entries;
+}
+
 /// Members with `mine` post one completion each, each at its place. What all members have moved is visible to whoever sees a
 /// phase. REQUIRES: room was reserved. Collective; needs no lock.
 template <thread_group G>
@@ -155,7 +162,7 @@ PENSTOCK_FN void post_completions(G const& g, queue_facts const& facts, queue_re
   if (!mine) return;
   const u64 position = (before >> 16) + place;
   const u32 entries = facts.rings.cq_entries;
-  const u64 lap = position / entries;
+  const u64 lap = laps(position, entries);
   nvme::completion_entry& entry = facts.rings.cq[position - lap * entries];
   const u32 queue = static_cast<u32>(before & 0xffffu) | static_cast<u32>(facts.rings.id) << 16;
   if (facts.torn_completion) {

@@ -35,6 +35,16 @@ PENSTOCK_COLD inline u16 check_prps(u64 prp1, u64 prp2, u64 bytes) {
   return nvme::code::success;
 }
 
+/// The bytes that a drive's clock counts for a command. Less than `decode` looks at: it is asked for under a lock.
+PENSTOCK_FN inline u64 asked_bytes(drive_record const& drive, drive_pace const& pace, nvme::submission_entry const& command) {
+  const bool moves =
+      command.opcode == static_cast<u8>(nvme::opcode::read) || command.opcode == static_cast<u8>(nvme::opcode::write);
+  const u32 space = command.namespace_id - 1;
+  if (!moves || space >= most_namespaces) return 0;
+  const u64 bytes = u64{nvme::block_count(command)} << drive.spaces[space].block_shift;
+  return bytes <= pace.transfer_bytes ? bytes : 0;
+}
+
 PENSTOCK_FN inline served_transfer decode(drive_record const& drive, nvme::submission_entry const& command) {
   const bool write = command.opcode == static_cast<u8>(nvme::opcode::write);
   const bool flush = command.opcode == static_cast<u8>(nvme::opcode::flush);
@@ -49,7 +59,7 @@ PENSTOCK_FN inline served_transfer decode(drive_record const& drive, nvme::submi
   if (start >= all_blocks || blocks > all_blocks - start) return refused(nvme::code::lba_out_of_range);
   served_transfer result;
   result.bytes = blocks << space.block_shift;
-  if (result.bytes > drive.transfer_bytes) return refused(nvme::code::invalid_field);
+  if (result.bytes > drive.pace.transfer_bytes) return refused(nvme::code::invalid_field);
   result.write = write;
   result.media = space.memory + (start << space.block_shift);
   result.prp1 = command.prp1;
@@ -88,7 +98,7 @@ PENSTOCK_FN void move_piece(G const& g, u64 to, u64 from, u32 bytes) {
 
 /// Page by page; the same arguments in all members. Collective.
 template <thread_group G>
-PENSTOCK_COLD void move_scattered(G const& g, bool write, u64 media, u64 prp1, u64 prp2, u64 bytes) {
+PENSTOCK_COLD void move_scattered(G g, bool write, u64 media, u64 prp1, u64 prp2, u64 bytes) {
   for (prp_cursor cursor(prp1, prp2, bytes); !cursor.done();) {
     prp_piece piece;
     if (cursor.next(piece) != nvme::code::success) return;  // the list was changed after it was checked
@@ -103,7 +113,7 @@ inline constexpr u32 loads_in_flight = 8;
 /// `commands` of equal size lie one after another in members 0, 1, ...; a row is what one load per member moves. Not inlined:
 /// it is called once for a batch, and its registers are many. Collective.
 template <thread_group G>
-PENSTOCK_COLD void move_rows(G const& g, u64 to, u64 from, u32 commands, u32 rows_shift) {
+PENSTOCK_COLD void move_rows(G g, u64 to, u64 from, u32 commands, u32 rows_shift) {
   const u32 row_bytes = 16 * size(g);
   const u32 rows = commands << rows_shift;
   const u32 within = (1u << rows_shift) - 1;

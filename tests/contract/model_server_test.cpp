@@ -2,7 +2,10 @@
 #include "controller_bed.hpp"
 
 #include "penstock/host/error.hpp"
+#include "src/controller/served_records.hpp"
 
+#include <chrono>
+#include <cmath>
 #include <thread>
 
 namespace penstock::test_support {
@@ -175,7 +178,7 @@ TEST(model_server, posts_completions_that_are_due_together_in_another_order) {
   fault_plan plan;
   plan.reorder = true;
   plan.delay = 1;
-  plan.delay_ns = 5 * one_millisecond_ns;  // so that they are due together for a server of one command at a time
+  plan.delay_ns = 100 * one_millisecond_ns;  // none is due before all are taken, one at a time
   server_bed bed(with_faults(plan));
   host_queue queue(bed.drive(), 1, 64, 64);
   data_buffer buffer(512);
@@ -183,6 +186,8 @@ TEST(model_server, posts_completions_that_are_due_together_in_another_order) {
   for (u64 k = 0; k < 50; ++k) sent.push_back(queue.write_command(buffer.read(1, k)));
   queue.ring();
   backoff wait(host_queue::patience_ns);
+  while (bed.counts().fetched < sent.size() && wait.pause()) queue.poll();
+  std::this_thread::sleep_for(std::chrono::nanoseconds(plan.delay_ns));  // all are due
   while (came.size() < sent.size() && wait.pause()) {
     queue.poll();
     while (auto done = queue.harvest()) came.push_back(done->command_id);
@@ -208,7 +213,7 @@ TEST(model_server, overwrites_what_it_has_fetched_and_tears_completions) {
 }
 
 TEST(model_server, takes_the_time_that_its_units_and_its_limits_allow) {
-  const double page_bytes_per_s = 2000 * 4096.0;
+  const double page_bytes_per_s = 2000.0 * link_bytes(4096);
   struct {
     drive_timing timing;
     double link;
@@ -232,7 +237,8 @@ TEST(model_server, takes_the_time_that_its_units_and_its_limits_allow) {
       second.drive_until([] { return true; });
       return first.in_flight() + second.in_flight() == 0;
     }));
-    EXPECT_GE(now_ns() - begin, 39 * one_second_ns / 2000);
+    // The last one may be early by a lead, which is a service time at most.
+    EXPECT_GE(now_ns() - begin + each.timing.service_time_ns, 39 * one_second_ns / 2000);
     EXPECT_LT(now_ns() - begin, 39 * one_second_ns / 200) << "far slower than it was told";
   }
 }
@@ -243,7 +249,7 @@ TEST(model_server, answers_at_the_rate_of_littles_law) {
   for (const u64 depth : {1, 4, 16}) {
     const u64 commands = 25 * std::min<u64>(depth, 8);  // 50 ms at its best
     const u64 took = time_reads(queue, 512, commands, depth);
-    EXPECT_GE(took, 49 * one_millisecond_ns) << "depth " << depth;
+    EXPECT_GE(took, 30 * one_millisecond_ns) << "depth " << depth;  // leads are learnt, and a busy machine teaches long ones
     EXPECT_LT(took, 200 * one_millisecond_ns) << "depth " << depth;
   }
   const model_traffic traffic = bed.drive().traffic();
@@ -253,6 +259,24 @@ TEST(model_server, answers_at_the_rate_of_littles_law) {
   // Depth times time, by our own reckoning: what was in flight on the average, seen from the drive.
   EXPECT_GT(traffic.mean_in_flight(), 5);
   EXPECT_LT(traffic.mean_in_flight(), 12);
+}
+
+// Polled in place: between two threads on a busy machine lie whole time slices.
+TEST(model_server, keeps_its_service_time_on_the_average) {
+  const u64 service_ns = 300 * one_microsecond_ns;
+  server_bed bed(with_timing({service_ns, 0, 0, 0, 0, 0}));
+  host_queue queue(bed.drive(), 1, 64, 64);
+  for (const u64 depth : {1, 4, 16}) {
+    // Of some rounds, for the machine may have other things to do in any of them.
+    double nearest = 1;
+    for (u32 round = 0; round < 20 && nearest > 0.1; ++round) {
+      const u64 before = bed.drive().traffic().residence_ns;
+      time_reads(queue, 512, 50 * depth, depth);
+      const double mean_ns = static_cast<double>(bed.drive().traffic().residence_ns - before) / static_cast<double>(50 * depth);
+      nearest = std::min(nearest, std::abs(mean_ns / static_cast<double>(service_ns) - 1));
+    }
+    EXPECT_LE(nearest, 0.1) << "depth " << depth;
+  }
 }
 
 TEST(model_server, a_write_costs_what_writes_cost) {
@@ -325,8 +349,27 @@ TEST(model_server, presets_name_what_was_published) {
     }
   }
   EXPECT_THROW(drive_preset("floppy"), error);
-  EXPECT_EQ(link_preset("gen4x16"), 26e9);
+  EXPECT_NEAR(drive_preset("p5800x").write_iops_512, 1.0e6, 0.05e6) << "Table 5.3";
+  EXPECT_NEAR(10 * drive_preset("p5800x").write_iops_512, 10.6e6, 0.05 * 10.6e6) << "Fig. 5.6";
   EXPECT_THROW(link_preset("gen9"), error);
+}
+
+TEST(model_server, a_link_carries_packets_as_it_was_measured) {
+  EXPECT_EQ(link_bytes(0), 40u);
+  EXPECT_EQ(link_bytes(256), 256u + 24 + 40);
+  EXPECT_EQ(link_bytes(257), 257u + 48 + 40);
+  EXPECT_EQ(link_bytes(4096), 4096u + 16 * 24 + 40);
+  struct {
+    char const* link;
+    u64 bytes;
+    double data_gb_per_s;
+  } const figures[] = {{"gen4x16", 512, 45.8e6 * 512e-9}, {"gen4x16", 4096, 24}, {"gen5x16", 512, 51}, {"gen5x16", 4096, 51}};
+  for (auto const& each : figures) {
+    const double ticks_per_mib = 0x1p20 * 1e9 * far_side::ticks_per_ns / link_preset(each.link);
+    const u64 ticks = far_side::link_cost(each.bytes, static_cast<u64>(ticks_per_mib));
+    const double found = static_cast<double>(each.bytes * far_side::ticks_per_ns) / static_cast<double>(ticks);
+    EXPECT_NEAR(found, each.data_gb_per_s, 0.04 * each.data_gb_per_s) << each.link << ", " << each.bytes;
+  }
 }
 
 TEST(model_server, refuses_what_makes_no_sense) {

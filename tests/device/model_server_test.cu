@@ -8,6 +8,7 @@
 #include "penstock/host/queue_pair.hpp"
 #include "support/run_on_device.cuh"
 
+#include <algorithm>
 #include <memory>
 
 namespace penstock::test {
@@ -114,6 +115,18 @@ PENSTOCK_CUDA_TEST(model_server_reads_pinned_rings) {
 }
 PENSTOCK_CUDA_TEST(model_server_ring_of_two) { run_reads(report, {}, {}, 2, 2); }
 PENSTOCK_CUDA_TEST(model_server_timed_drive) { run_reads(report, preset("p5800x"), {}, 48, 37); }
+
+PENSTOCK_CUDA_TEST(model_server_keeps_the_service_time) {
+  constexpr u64 blocks = 512;
+  model_drive_options drive;
+  drive.timing.service_time_ns = 25'000;
+  device_bed bed(drive, {}, blocks * test_block, test_block, 48, 48);
+  run_beside(bed, reads_body{bed.pair().view(), bed.results(), bed.slots(), bed.data(), blocks, 16}, report);
+  const model_traffic traffic = bed.drive().traffic();
+  const u64 mean_ns = traffic.residence_ns / std::max<u64>(1, traffic.reads);
+  PENSTOCK_CHECK(report, mean_ns >= 24'000);
+  PENSTOCK_CHECK(report, mean_ns < 30'000);  // the first ones teach the lead
+}
 
 PENSTOCK_CUDA_TEST(model_server_reorders_poisons_and_tears) {
   model_drive_options drive;

@@ -1,4 +1,5 @@
 // The serving body of the modelled drives under emulated warps: what a resident kernel runs, with nothing of CUDA.
+#include "penstock/group/lone_thread.hpp"
 #include "src/controller/served_queue_body.hpp"
 #include "support/emulated_warp.hpp"
 #include "support/host_driver.hpp"
@@ -17,13 +18,31 @@ using test_support::host_queue;
 
 constexpr u64 media_bytes = 1 << 20;
 
+/// Time that passes when someone looks at it: serving takes what it takes, however slow the machine is.
+struct model_time {
+  u64 ns = one_second_ns;
+  u64 look_ns = 0;
+
+  /// Of a group: the leader's looks are those that count.
+  struct clock {
+    model_time* time;
+    bool leads = true;
+
+    u64 now() {
+      if (!leads) return 0;
+      time->ns += time->look_ns;
+      return time->ns;
+    }
+  };
+};
+
 /// Records that no server owns, and a controller that hands its rings to them: the test says when who serves.
 class body_bed final : public controller {
  public:
   explicit body_bed(drive_record const& options) : media_(media_bytes), drive_(options) {
     drive_.spaces[0] = {reinterpret_cast<u64>(media_.bytes().data()), media_bytes, 9, 0};
     drive_.space_count = 1;
-    drive_.transfer_bytes = 1u << 20;
+    drive_.pace.transfer_bytes = 1u << 20;
     view_.queues = queues_;
     view_.shared = &shared_;
     view_.control = &control_;
@@ -35,10 +54,11 @@ class body_bed final : public controller {
     q.facts.drive = &drive_;
     q.facts.completions_per_command = drive_.completions_per_command;
     q.facts.plain = drive_.plain;
+    q.facts.faulty = drive_.faulty;
     q.facts.poison_fetched = drive_.poison_fetched;
     q.facts.torn_completion = drive_.torn_completion;
     q.facts.waiting = waiting_[rings.id - 1];
-    q.facts.waiting_capacity = 160;
+    q.facts.waiting_capacity = 256;
     q.active = 1;
     slots_ = std::max<u32>(slots_, rings.id);
   }
@@ -58,6 +78,18 @@ class body_bed final : public controller {
     });
   }
 
+  /// Likewise one lone thread, or one whole warp, by a time of the test's own.
+  void serve_in(model_time& time, bool warp, u32 turns) {
+    const auto visit = [&](auto const& g) {
+      model_time::clock clock{&time, is_leader(g)};
+      for (u32 k = 0; k < turns; ++k) serve_once(g, view_, slots_, 0, 1, clock);
+    };
+    if (!warp) return visit(lone_thread{});
+    std::vector<lane_assignment> lanes;
+    assign_group(lanes, 0, 0xffffffffu);
+    run_lanes(lanes, [&](emulated_warp const& g, lane_assignment const&) { visit(g); });
+  }
+
   drive_record& drive() { return drive_; }
   queue_record& queue(u16 id) { return queues_[id - 1]; }
   unsigned char const* media() { return reinterpret_cast<unsigned char const*>(media_.bytes().data()); }
@@ -66,7 +98,7 @@ class body_bed final : public controller {
   stamped_media media_;
   drive_record drive_;
   queue_record queues_[2];
-  waiting_command waiting_[2][160];
+  waiting_command waiting_[2][256];
   server_shared shared_;
   server_control control_;
   server_view view_;
@@ -204,8 +236,8 @@ TEST(served_body, a_warp_keeps_commands_until_they_are_due_in_the_order_of_the_u
   unit_slot units[3];
   drive_record options;
   options.plain = false;
-  options.service = 2 * one_millisecond_ns * ticks_per_ns;
-  options.units = 3;
+  options.pace.service = 2 * one_millisecond_ns * ticks_per_ns;
+  options.pace.units = 3;
   options.unit_slots = units;
   body_bed bed(options);
   host_queue queue(bed, 1, 33, 33);
@@ -220,22 +252,22 @@ TEST(served_body, a_warp_keeps_commands_until_they_are_due_in_the_order_of_the_u
   }
   u64 dues[12];
   for (u32 k = 0; k < 12; ++k) dues[k] = bed.queue(1).facts.waiting[k].due;
-  for (u32 k = 3; k < 12; ++k) EXPECT_EQ(dues[k], dues[k - 3] + options.service) << k;
+  for (u32 k = 3; k < 12; ++k) EXPECT_EQ(dues[k], dues[k - 3] + options.pace.service) << k;
   while (came.size() < sent.size() && now_ns() - begin < 20 * one_second_ns) {
     bed.serve(1, 1);
     while (auto done = queue.harvest()) came.push_back(done->command_id);
   }
   EXPECT_EQ(came, sent);
-  EXPECT_GE(now_ns() - begin, 8 * one_millisecond_ns);
+  EXPECT_GE(now_ns() - begin, 6 * one_millisecond_ns);  // each may be early by a lead, the last one, too
   EXPECT_EQ(bed.drive().most_in_flight, 12u);
 }
 
 TEST(served_body, a_warp_makes_every_fault_of_the_plan_and_counts_it) {
   drive_record options;
   options.plain = false;
+  options.faulty = true;
   options.completions_per_command = 3;
   options.reorder = options.poison_fetched = options.torn_completion = true;
-  options.due_in_order = false;
   static u16 codes[] = {nvme::code::unrecovered_read_error};
   options.faults = {17, 0.2, 0.1, 0.1, 0.2, 0.1, 0.2, codes, 1};
   options.delay = options.late = 100'000 * ticks_per_ns;
@@ -264,6 +296,102 @@ TEST(served_body, a_warp_makes_every_fault_of_the_plan_and_counts_it) {
   for (const u64 each : {counts.errors, counts.delays, counts.drops, counts.duplicates, counts.lates}) EXPECT_GT(each, 0u);
   EXPECT_EQ(bed.drive().in_flight, 0u);
   EXPECT_EQ(bed.queue(1).reserved, queue.harvested()) << "room of completions that never came is given back";
+}
+
+constexpr u64 service_ns = 300 * one_microsecond_ns;
+
+drive_record timed_drive() {
+  drive_record options;
+  options.plain = false;
+  options.pace.service = service_ns * ticks_per_ns;
+  return options;
+}
+
+struct kept_time {
+  double residence_ns, rate, in_flight;  ///< means, as the drive counts
+};
+
+/// `commands` more at a depth, each look at the clock 10 us.
+kept_time keep_busy(body_bed& bed, host_queue& queue, model_time& time, u64 commands, u64 depth, bool warp = false) {
+  data_buffer buffer(512);
+  const served_counts before = bed.drive().counts;
+  served_counts const& counts = bed.drive().counts;
+  const auto finished = [&] { return counts.completed + counts.drops - before.completed - before.drops; };
+  for (u64 sent = 0; finished() < commands;) {
+    for (; sent < commands && sent - finished() < depth; ++sent) queue.submit(buffer.read(1, sent % 512));
+    bed.serve_in(time, warp, warp ? 4 : 1);
+    while (queue.harvest()) {}
+  }
+  const auto all = static_cast<double>(commands), busy = static_cast<double>(counts.busy - before.busy);
+  const auto residence = static_cast<double>(counts.residence - before.residence);
+  return {residence / all, all / busy * 1e9, residence / busy};
+}
+
+TEST(served_body, commands_take_their_service_time_on_the_average_whatever_serving_takes) {
+  for (const u64 depth : {1, 4, 12}) {
+    SCOPED_TRACE(testing::Message() << "depth " << depth);
+    body_bed bed(timed_drive());
+    host_queue queue(bed, 1, 64, 64);
+    model_time time{.look_ns = 10'000};
+    keep_busy(bed, queue, time, 1000, depth);
+    const kept_time kept = keep_busy(bed, queue, time, 1000, depth);
+    EXPECT_NEAR(kept.residence_ns, service_ns, 0.02 * service_ns);
+    EXPECT_NEAR(kept.in_flight, kept.rate * kept.residence_ns * 1e-9, 0.01 * kept.in_flight) << "Little's law";
+    EXPECT_GT(bed.drive().lead, 10'000 * ticks_per_ns);
+  }
+}
+
+TEST(served_body, a_warp_learns_its_lead_from_whole_batches) {
+  body_bed bed(timed_drive());
+  host_queue queue(bed, 1, 64, 64);
+  model_time time{.look_ns = 10'000};
+  keep_busy(bed, queue, time, 300, 32, true);
+  EXPECT_NEAR(keep_busy(bed, queue, time, 600, 32, true).residence_ns, service_ns, 0.03 * service_ns);
+}
+
+TEST(served_body, a_server_that_was_too_slow_for_its_drive_keeps_time_again) {
+  body_bed bed(timed_drive());
+  host_queue queue(bed, 1, 64, 64);
+  model_time time{.look_ns = 400'000};
+  EXPECT_GT(keep_busy(bed, queue, time, 200, 8).residence_ns, 2 * service_ns);
+  EXPECT_LE(bed.drive().lead, service_ns * ticks_per_ns) << "no lead is longer than the service time";
+  time.look_ns = 10'000;
+  keep_busy(bed, queue, time, 1000, 8);
+  EXPECT_NEAR(keep_busy(bed, queue, time, 1000, 8).residence_ns, service_ns, 0.02 * service_ns);
+}
+
+TEST(served_body, a_lead_changes_no_limit) {
+  drive_record options = timed_drive();
+  options.pace.read_cost = {50'000 * ticks_per_ns, 50'000 * ticks_per_ns};
+  body_bed bed(options);
+  host_queue queue(bed, 1, 64, 64);
+  model_time time{.look_ns = 10'000};
+  keep_busy(bed, queue, time, 1000, 32);
+  const kept_time kept = keep_busy(bed, queue, time, 1000, 32);
+  EXPECT_NEAR(kept.rate, 20'000, 200);
+  // The last ones of a run wait less; but for them, Little's law of what the limit lets through.
+  EXPECT_NEAR(kept.residence_ns, 32 * 50'000.0, 0.04 * 32 * 50'000);
+}
+
+TEST(served_body, what_a_plan_adds_to_a_command_is_kept_too) {
+  drive_record options = timed_drive();
+  options.faulty = true;
+  options.completions_per_command = 3;
+  options.faults = {17, 0, 0.2, 0.1, 0.2, 0.1, 0.2, nullptr, 0};
+  options.delay = 200'000 * ticks_per_ns;
+  options.late = 900'000 * ticks_per_ns;
+  body_bed bed(options);
+  host_queue queue(bed, 1, 1024, 1024);
+  model_time time{.look_ns = 5'000};
+  for (u32 run = 0; run < 2; ++run) {
+    const served_counts before = bed.drive().counts;
+    const kept_time kept = keep_busy(bed, queue, time, 500, 8);
+    served_counts const& counts = bed.drive().counts;
+    const double added = static_cast<double>(counts.delays - before.delays) * 200'000 +
+                         static_cast<double>(counts.lates - before.lates) * 900'000;
+    EXPECT_GT(counts.drops, before.drops);
+    EXPECT_NEAR(kept.residence_ns, service_ns + added / 500, 0.03 * service_ns);
+  }
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // What a modelled drive takes for a command, and named drives and links whose figures were published.
 #pragma once
 
-#include "penstock/core/config.hpp"
+#include "penstock/core/bits.hpp"
 
 #include <string>
 #include <vector>
@@ -11,6 +11,10 @@ namespace penstock {
 /// First come, first served over all queues of a drive. A command starts when the ones before it have had their share of the
 /// IOPS limits and a unit is free, and is done `service_time_ns` later. So with depth n in flight a drive answers
 /// min(n / service time, units / service time, IOPS limit) commands/s, as Little's law has it.
+///
+/// A model_server keeps these times on the average over a drive's commands: serving takes some time by itself, so each drive
+/// learns a lead, by which commands are begun before they are due. One that is served faster than most is early by as much as
+/// others are late. Where serving takes longer than the service time, it takes what it takes.
 struct drive_timing {
   u64 service_time_ns = 0;
   u32 units = 0;  ///< that serve at once; 0: no limit
@@ -37,8 +41,16 @@ std::vector<std::string> drive_preset_names();
 ///   none    no limits
 drive_timing drive_preset(std::string const& name);
 
-/// Bytes/s that random 512-byte to 4 KiB reads get over a link: "gen4x16" (26 GB/s, measured in the BaM dissertation, §4.3),
-/// "gen5x16" (51 GB/s, our reference machine's zero-copy reads), "none" (0, no limit). Throws likewise.
+/// What a command that moves `bytes` takes of a PCIe link, in bytes: packets carry 256 at most, each behind a header of 24, and
+/// its completion entry has 16 and a header.
+PENSTOCK_FN constexpr u64 link_bytes(u64 bytes) { return bytes + 24 * ceil_div(bytes, 256) + 40; }
+
+/// Bytes/s of a link, headers and all (see link_bytes). Throws likewise.
+///   gen4x16  26.9e9: fitted to the ten P5800X of the BaM dissertation, 45.8 M/s of 512 bytes (Fig. 5.6; this gives 44.8)
+///            and 24 GB/s of 4 KiB blocks (Fig. 5.9; this gives 24.4)
+///   gen5x16  58e9: fitted to 51 GB/s, the zero-copy reads of our reference machine (this gives 49.5 with commands of 512
+///            bytes, 52.6 with 4 KiB)
+///   none     0: no limit
 double link_preset(std::string const& name);
 
 }  // namespace penstock

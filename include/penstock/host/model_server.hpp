@@ -29,10 +29,9 @@ struct model_server_options {
   u32 units = 0;                ///< CUDA: SMs (0: a third of them); CPU: threads (0: polled in place)
   int device = -1;              ///< CUDA: the GPU that serves; -1: the executor's. Another one reaches queues and data there
                                 ///< over NVLink or PCIe, and is refused where the two do not reach each other
-  double link_bytes_per_s = 0;  ///< over all drives; 0: no cap
+  double link_bytes_per_s = 0;  ///< over all drives, with the headers of packets: see link_bytes; 0: no cap
   u32 max_queues = 1024;        ///< over all drives
   u32 servers_per_queue = 4;    ///< warps (threads) that may look after one queue, if there are that many
-  u64 turnaround_ns = 0;        ///< what serving takes by itself, taken off each drive's service time
   u64 start_timeout_ns = 5 * one_second_ns;
   u64 stop_timeout_ns = 5 * one_second_ns;
   u64 idle_timeout_ns = 20 * one_second_ns;  ///< CUDA: the kernel leaves after so long without a command; 0: never
