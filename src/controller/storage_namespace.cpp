@@ -1,12 +1,16 @@
 #include "storage_namespace.hpp"
 
+#include "penstock/core/clock.hpp"
 #include "penstock/host/error.hpp"
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <thread>
 
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,6 +19,7 @@ namespace penstock::far_side {
 namespace {
 
 constexpr char const* operation = "open namespace";
+constexpr u64 lock_timeout_ns = one_second_ns;
 
 [[noreturn]] void refuse_to_open(std::string const& path, int code) {
   switch (code) {
@@ -38,6 +43,23 @@ void check_type(std::string const& path) {
   if (S_ISDIR(about.st_mode)) refuse_to_open(path, EISDIR);
   if (!S_ISREG(about.st_mode) && !S_ISBLK(about.st_mode)) {
     throw_bad_input(operation, path, "it is neither a file nor a block device: name one of these");
+  }
+}
+
+/// One writer at a time: two that do not know of each other would write back over what the other has changed. An advisory
+/// lock, which goes with the last descriptor; readers take none. The kernel keeps those of a killed process that had an
+/// io_uring for a moment, so a lock that is taken is tried for a while.
+void lock_for_writing(std::string const& path, int file) {
+  const u64 give_up_ns = now_ns() + lock_timeout_ns;
+  while (flock(file, LOCK_EX | LOCK_NB) != 0) {
+    const int code = errno;
+    if (code != EWOULDBLOCK) {
+      throw_os_error(operation, path, code, "its file system has no locks against a second writer: copy the file elsewhere");
+    }
+    if (now_ns() >= give_up_ns) {
+      throw_os_error(operation, path, code, "somebody else has it open for writing: end that, or open it read-only");
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
 
@@ -103,6 +125,7 @@ std::unique_ptr<storage_namespace> storage_namespace::open_file(file_namespace c
     result->file_ = open(options.path.c_str(), (options.writable ? O_RDWR : O_RDONLY) | O_CLOEXEC);
     if (result->file_ < 0) refuse_to_open(options.path, errno);
   }
+  if (options.writable) lock_for_writing(options.path, result->file_);
   const u64 bytes = size_of(options.path, result->file_);
   check_shape(options.path, bytes, options.block_bytes, transfer_bytes);
   result->shape_ = {bytes, options.block_bytes, !options.writable};

@@ -105,6 +105,24 @@ TEST(block_io, software_controller_serves_memory) {
   run_copies(software, {});
 }
 
+TEST(block_io, a_flush_is_a_command_and_its_failure_is_told) {
+  stamped_media media(media_bytes({}));
+  const auto on = open_executor("cpu", 1);
+  for (const double errors : {0.0, 1.0}) {
+    model_server server(*on, {});
+    fault_plan faults;
+    faults.error = errors;
+    model_drive& drive = server.add_drive({.timing = {}, .faults = faults});
+    drive.add_namespace(media.bytes().data(), media.size());
+    block_device device(*on, drive, 1, {.queues = 1});
+    buffer<block_request> request(on->memory(), memory_kind::local, 1);
+    EXPECT_EQ(flush_blocks(lone_thread{}, device.view(), true, *request.data()).ok(), errors == 0.0);
+    EXPECT_EQ(flush_blocks(lone_thread{}, device.view(), false, *request.data()), status{});
+    EXPECT_EQ(device.queues()[0].commands, 1);
+    EXPECT_EQ(device.queues()[0].completions, 1);
+  }
+}
+
 TEST(block_io, modelled_drives_serve_it) {
   stamped_media media(media_bytes({}));
   const auto on = open_executor("cpu", 1);

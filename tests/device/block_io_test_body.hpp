@@ -50,6 +50,7 @@ struct copies_body {
   PENSTOCK_FN void operator()(G const& g, test_context const& c) const {
     for (u32 round = 0; round < rounds; ++round) {
       run(g, c, round, nvme::opcode::write);
+      PENSTOCK_CHECK_EQ(*c.report, status{}, flush_blocks(g, bed.device, c.thread % 2 == 0, bed.request(c.thread, 0)));
       run(g, c, round, nvme::opcode::read);
       g.sync();
     }

@@ -30,9 +30,9 @@ struct software_options {
 };
 
 struct file_namespace {
-  std::string path;     ///< regular file or block device
-  bool direct = false;  ///< O_DIRECT: past the page cache
-  bool writable = false;
+  std::string path;       ///< regular file or block device
+  bool direct = false;    ///< O_DIRECT: past the page cache
+  bool writable = false;  ///< one writer at a time has the file, in whatever process: a second is refused after 1 s
   u32 block_bytes = 512;  ///< logical block size, a power of two, 512 or more
 };
 

@@ -7,7 +7,8 @@
 //   ...                                                     // other work
 //   status outcome = wait_blocks(g, device, true, mine);
 //
-// `read_blocks` and `write_blocks` are the two at once. All are collective: the commands of a group go out together, and it
+// `read_blocks` and `write_blocks` are the two at once; what was written is on the device for good after `flush_blocks`. All
+// are collective: the commands of a group go out together, and it
 // waits once for all of them.
 #pragma once
 
@@ -55,17 +56,19 @@ PENSTOCK_FN inline u32 queue_of(block_device_view const& device, block_request c
 }  // namespace block_io
 
 /// Sends one command for each lane that wants one: `count` blocks from `start` on, to or from `address` (aligned to 4, in
-/// memory that the controller reaches). Collective. Returns when all are with the controller; what was refused is told by
-/// wait_blocks.
+/// memory that the controller reaches); a flush has neither. Collective. Returns when all are with the controller;
+/// what was refused is told by wait_blocks.
 template <thread_group G>
 PENSTOCK_COLD void submit_blocks(G g, block_device_view const& device, nvme::opcode op, bool want, block_request& mine,
                                  lba start, u32 count, u64 address) {
   // The request of a lane that wants nothing may have a command in flight: it is left alone.
-  const status wrong = block_io::check(device, start, count);
+  const bool moves = op != nvme::opcode::flush;
+  const status wrong = moves ? block_io::check(device, start, count) : status{};
   const bool goes = want && wrong.ok();
   transfer t;
-  t.bytes = count << device.block_shift;
-  if (goes) {
+  t.command = nvme::flush_command(device.namespace_id);
+  if (goes && moves) {
+    t.bytes = count << device.block_shift;
     t.command = nvme::transfer_command(op, device.namespace_id, start, count);
     t.address = address;
     t.writes = op == nvme::opcode::write;
@@ -112,6 +115,15 @@ template <thread_group G>
 PENSTOCK_FN status write_blocks(G const& g, block_device_view const& device, bool want, block_request& mine, lba start,
                                 u32 count, u64 address) {
   submit_blocks(g, device, nvme::opcode::write, want, mine, start, count, address);
+  return wait_blocks(g, device, want, mine);
+}
+
+/// Returns when all that was written to the namespace before is on the device for good: writes that had ended, by anyone, when
+/// this was called (docs/DURABILITY.md says what each controller does). One lane's flush serves all. Collective. This lane's
+/// status; after a failure nothing is known of what was written since the last flush that succeeded.
+template <thread_group G>
+PENSTOCK_FN status flush_blocks(G const& g, block_device_view const& device, bool want, block_request& mine) {
+  submit_blocks(g, device, nvme::opcode::flush, want, mine, lba{0}, 0, 0);
   return wait_blocks(g, device, want, mine);
 }
 

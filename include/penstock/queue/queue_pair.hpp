@@ -245,13 +245,6 @@ class ring_patience {
   bool looked_again_ = false;
 };
 
-/// How many members, counted from the lowest, are in `ok` without a gap.
-template <class Mask>
-PENSTOCK_FN u32 leading(Mask const& members, Mask const& ok) {
-  const Mask missing = without(members, ok);
-  return any(missing) ? count_below(members, lowest(missing)) : count(members);
-}
-
 }  // namespace penstock
 
 #include "penstock/queue/queue_pair_harvest.hpp"
