@@ -41,7 +41,9 @@ bare_queues::bare_queues(executor& on, controller& owner, bare_options const& op
   cq_ = {memory, options.rings, u64{options.queues} * options.entries};
   doorbells_ = {memory, options.rings, u64{options.queues} * doorbell_words};
   positions_ = {memory, memory_kind::local, options.queues};
-  data_ = {memory, options.data, all * options.block_bytes / sizeof(u64)};
+  // A PRP list is made for blocks that begin with a page, whatever the allocator thinks.
+  data_ = {memory, options.data, (all * options.block_bytes + nvme::page_bytes) / sizeof(u64)};
+  base_ = round_up(reinterpret_cast<u64>(data_.data()), nvme::page_bytes);
   owner.add_buffer(data_.data(), data_.bytes());
   write_lists(memory, options, all);
   std::vector<bare_queue_view> table;
@@ -52,7 +54,7 @@ bare_queues::bare_queues(executor& on, controller& owner, bare_options const& op
     view.sq_doorbell = doorbells_.data() + u64{q} * doorbell_words;
     view.cq_doorbell = view.sq_doorbell + doorbell_words / 2;
     view.position = positions_.data() + q;
-    view.data = reinterpret_cast<u64>(data_.data()) + u64{q} * options.commands * options.block_bytes;
+    view.data = base_ + u64{q} * options.commands * options.block_bytes;
     view.lists = reinterpret_cast<u64>(lists_.data()) + u64{q} * options.commands * prp_list_stride;
     view.entries = options.entries;
     view.block_bytes = options.block_bytes;
@@ -103,7 +105,7 @@ void bare_queues::write_lists(memory_resource& memory, bare_options const& optio
   constexpr u64 words_per_list = prp_list_stride / sizeof(u64);
   std::vector<u64> lists(count * words_per_list);
   for (u64 k = 0; k < count; ++k) {
-    const u64 address = reinterpret_cast<u64>(data_.data()) + k * options.block_bytes;
+    const u64 address = base_ + k * options.block_bytes;
     nvme::write_prp_list(lists.data() + k * words_per_list, address, options.block_bytes);
   }
   lists_ = {memory, options.data, lists.size()};

@@ -45,6 +45,7 @@ class bare_queues {
   buffer<nvme::completion_entry> cq_;
   buffer<u32> doorbells_;
   buffer<u64> positions_, data_, lists_;
+  u64 base_ = 0;  ///< address of the first block, a multiple of a page
   buffer<bare_queue_view> table_;
 };
 

@@ -31,8 +31,10 @@ std::vector<contest> all_contests(u64 line_bytes) {
                    plain == line_kind::plain ? "plain array" : "plain array in the order of frames"});
   };
   lines(".validated", line_kind::validated, line_kind::plain, 32, 1);
+  lines(".data_order", line_kind::validated_data, line_kind::plain, 32, 1);
   lines(".pinned", line_kind::pinned, line_kind::plain, 32, 1);
   lines(".together", line_kind::validated, line_kind::plain_in_frames, 32, 32);
+  lines(".together.data_order", line_kind::validated_data, line_kind::plain_in_frames, 32, 32);
   lines(".half_warp", line_kind::validated, line_kind::plain, 16, 1);
   lines(".quarter_warp", line_kind::validated, line_kind::plain, 8, 1);
   for (auto const& [id, access] : {std::pair{"hit.linear.walk", view}, std::pair{"hit.linear.ref", reference}}) {

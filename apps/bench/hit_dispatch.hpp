@@ -9,7 +9,7 @@ namespace penstock::bench {
 // they need registers. Whole lines keep eight loads of 16 bytes in flight in each thread.
 inline constexpr u32 element_blocks = 8;
 template <line_kind Access>
-inline constexpr u32 line_blocks = Access == line_kind::validated ? 3 : 4;
+inline constexpr u32 line_blocks = Access == line_kind::validated || Access == line_kind::validated_data ? 3 : 4;
 
 template <u32 Width, u32 Blocks, class Body>
 kernel_facts run_body_of(executor& on, hit_job const& job, u64 items, Body const& body, u64 groups) {
@@ -43,8 +43,8 @@ kernel_facts run_pattern(executor& on, hit_job const& job, hit_data const& data)
 
 template <line_kind Access, u32 Width>
 kernel_facts run_lines(executor& on, hit_job const& job, hit_data const& data) {
-  const read_lines<Access> body{data, job.lines_at_once};
   const u64 items = data.order.elements / data.order.line_elements / job.lines_at_once;
+  const read_lines<Access> body{data, job.lines_at_once, data.order.sequence(items)};
   return run_body_of<Width, line_blocks<Access>>(on, job, items, body, 0);
 }
 
@@ -57,8 +57,8 @@ kernel_facts run_width(executor& on, hit_job const& job, hit_data const& data) {
 
 template <access_kind Access>
 kernel_facts run_walk(executor& on, hit_job const& job, hit_data const& data) {
-  const walk_lines<Access> body{data};
   const u64 lines = data.order.elements / data.order.line_elements, groups = job.threads / job.width;
+  const walk_lines<Access> body{data, data.order.sequence(lines)};
   if (job.width == 8) return run_body_of<8, element_blocks>(on, job, lines, body, groups);
   if (job.width == 16) return run_body_of<16, element_blocks>(on, job, lines, body, groups);
   return run_body_of<32, element_blocks>(on, job, lines, body, groups);
@@ -66,8 +66,9 @@ kernel_facts run_walk(executor& on, hit_job const& job, hit_data const& data) {
 
 template <access_kind Access>
 kernel_facts run_touch(executor& on, hit_job const& job, hit_data const& data) {
-  const touch_lines<Access> body{data};
-  return run_body_of<1, element_blocks>(on, job, data.order.elements / data.order.line_elements, body, job.threads);
+  const u64 lines = data.order.elements / data.order.line_elements;
+  const touch_lines<Access> body{data, data.order.sequence(lines)};
+  return run_body_of<1, element_blocks>(on, job, lines, body, job.threads);
 }
 
 inline kernel_facts run_hit(executor& on, hit_job const& job, hit_data const& data) {
@@ -85,6 +86,7 @@ inline kernel_facts run_hit(executor& on, hit_job const& job, hit_data const& da
     switch (job.lines) {
       case plain: return run_width<plain>(on, job, data);
       case validated: return run_width<validated>(on, job, data);
+      case validated_data: return run_lines<validated_data, 32>(on, job, data);
       case pinned: return run_width<pinned>(on, job, data);
       case plain_in_frames: return run_width<plain_in_frames>(on, job, data);
     }

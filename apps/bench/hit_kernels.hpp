@@ -21,6 +21,7 @@ enum class access_kind : u32 {
 enum class line_kind : u32 {
   plain,            ///< a pointer to memory
   validated,        ///< array_view::read_span
+  validated_data,   ///< the same in the order `data`
   pinned,           ///< pin, then 16-byte loads
   plain_in_frames,  ///< a pointer, in the order in which frames hold the lines
 };
@@ -96,12 +97,12 @@ template <line_kind Access>
 struct read_lines {
   hit_data data;
   u32 lines = 1;
+  line_sequence order;  ///< of the items
 
   template <thread_group G>
   PENSTOCK_FN void operator()(G const& g, grid_range range) const {
     using enum line_kind;
     const u64 per_line = data.order.line_elements;
-    const u64 items = data.order.elements / per_line / lines;
     u64 bad = 0;
     const auto check = [&](u64 i, u64 v) { bad |= v ^ value_at(i); };
     const auto check_piece = [&](u64 i, piece16 p) {
@@ -109,7 +110,7 @@ struct read_lines {
       check(i + 1, p.high);
     };
     for (u64 item = range.first; item < range.last; item += range.step) {
-      const u64 first = data.order.line(item, items) * lines * per_line;
+      const u64 first = order.at(item) * lines * per_line;
       const u64 count = lines * per_line;
       if constexpr (Access == plain) {
         auto const* from = reinterpret_cast<piece16 const*>(data.plain + first);
@@ -118,6 +119,7 @@ struct read_lines {
       }
       if constexpr (Access == plain_in_frames) in_frames(g, first, check_piece);
       if constexpr (Access == validated) data.stored.read_span(g, first, count, check);
+      if constexpr (Access == validated_data) data.stored.read_span<read_order::data>(g, first, count, check);
       if constexpr (Access == pinned) {
         for (u64 at = first; at < first + count; at += per_line) {
           const pinned_line<G> line = pin(g, data.stored, at);
@@ -154,37 +156,41 @@ struct read_lines {
 template <access_kind Access>
 struct walk_lines {
   hit_data data;
+  line_sequence order;
 
   template <thread_group G>
   PENSTOCK_FN void operator()(G const& g, grid_range range) const {
-    const u64 per_line = data.order.line_elements;
-    const u64 lines = data.order.elements / per_line;
-    u64 bad = 0;
+    const u32 per_line = static_cast<u32>(data.order.line_elements);
+    u32 bad = 0;  // half the registers
     array_ref<u64> follow(data.stored);
     for (u64 item = range.first; item < range.last; item += range.step) {
-      const u64 first = data.order.line(item, lines) * per_line;
-      for (u64 i = first + index_in(g); i < first + per_line; i += size(g)) {
-        if constexpr (Access == access_kind::plain) bad |= data.plain[i] ^ value_at(i);
-        if constexpr (Access == access_kind::view) bad |= data.stored[i] ^ value_at(i);
-        if constexpr (Access == access_kind::reference) bad |= follow[i] ^ value_at(i);
+      const u64 first = order.at(item) * per_line;
+      for (u32 k = index_in(g); k < per_line; k += size(g)) {
+        const u64 i = first + k;
+        if constexpr (Access == access_kind::plain) bad |= differ(data.plain[i], value_at(i));
+        if constexpr (Access == access_kind::view) bad |= differ(data.stored[i], value_at(i));
+        if constexpr (Access == access_kind::reference) bad |= differ(follow[i], value_at(i));
       }
     }
     if (bad != 0) device_ref<u64>(*data.wrong).fetch_add(1, relaxed);
   }
+
+ private:
+  PENSTOCK_FN static u32 differ(u64 a, u64 b) { return static_cast<u32>(a ^ b) | static_cast<u32>((a ^ b) >> 32); }
 };
 
 /// One element of each line, a thread per element.
 template <access_kind Access>
 struct touch_lines {
   hit_data data;
+  line_sequence order;
 
   template <thread_group G>
   PENSTOCK_FN void operator()(G const&, grid_range range) const {
     const u64 per_line = data.order.line_elements;
-    const u64 lines = data.order.elements / per_line;
     u64 bad = 0;
     for (u64 k = range.first; k < range.last; k += range.step) {
-      const u64 line = data.order.line(k, lines);
+      const u64 line = order.at(k);
       const u64 i = line * per_line + (line & (per_line - 1));
       bad |= (Access == access_kind::plain ? data.plain[i] : data.stored[i]) ^ value_at(i);
     }

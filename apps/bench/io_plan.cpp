@@ -194,7 +194,7 @@ double drive_limit(io_options const& options, double in_flight, u64 commands) {
   // The longest of what a command takes of the drives' clocks, of their units and of the link.
   double each = cost / options.drives;
   if (timing.units != 0) each = std::max(each, service / timing.units / options.drives);
-  if (link > 0) each = std::max(each, options.block_bytes / link * 1e9);
+  if (link > 0) each = std::max(each, static_cast<double>(link_bytes(options.block_bytes)) / link * 1e9);
   const double all = static_cast<double>(commands);
   const double by_threads = all * service / std::max(in_flight, 1e-3);
   const double run = std::max(by_threads, service + all * each);

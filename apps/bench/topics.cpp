@@ -354,7 +354,7 @@ topic model_topic() {
            {"server-sms", "multiprocessors (CPU: threads) that serve, likewise"},
            {"servers", "warps (CPU: threads) that may look after one queue, likewise"},
            {"kinds", "of read, write, read-latency, write-latency"},
-           {"depths", "a curve over so many commands in flight, with commas: Little's law as the drive counts"},
+           {"depths", "a curve over so many commands in flight over the queues, with commas: Little's law as the drive counts"},
            {"depth", "entries of a ring"},
            {"batch", "commands that one doorbell tells of"},
            {"commands", "of one run"},

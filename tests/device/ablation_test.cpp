@@ -8,17 +8,7 @@ namespace {
 using ablation_test = faulty_cache;
 PENSTOCK_UNDER_BOTH_DIRECTORIES(ablation_test);
 
-struct on_fresh_cache : ablated_reads_body {
-  executor* on = nullptr;
-  controller* owner = nullptr;
-  cache_shape shape;
-  std::shared_ptr<cache_fixture> fixture;
-
-  void prepare(run_shape) {
-    fixture.reset();
-    fixture = std::make_shared<cache_fixture>(*on, *owner, 1, shape);
-    words = fixture->words();
-  }
+struct ablated_reads : on_fresh_cache<ablated_reads_body> {
   void verify(check_report& report, run_shape run) {
     const cache_stats stats = fixture->cache().stats(0);
     if (shape.without.cache) PENSTOCK_CHECK_EQ(report, u64{run.threads} * rounds * accesses_in_round, stats.fills);
@@ -30,7 +20,7 @@ TEST_P(ablation_test, the_bytes_are_the_same) {
   for (const ablations without : {ablations{.cache = true}, ablations{.coalescing = true}, ablations{.validation = true},
                                   ablations{.coalescing = true, .validation = true}}) {
     for (const u64 frames : {7u, 140u}) {
-      on_fresh_cache body;
+      ablated_reads body;
       body.on = on_.get();
       body.owner = &controller_;
       body.shape = with_directory({.frames = frames, .without = without}, GetParam());

@@ -84,16 +84,17 @@ struct spans_body {
       const u64 first = draw % stored.size();
       const u64 most = stored.size() - first;
       const u64 count = round % 4 == 0 ? most : draw / stored.size() % (most < 700 ? most : 700);
-      check_span(g, c, stored, first, count);
-      check_span(g, c, resident, first, count);
+      check_span<read_order::sound>(g, c, stored, first, count);
+      check_span<read_order::data>(g, c, stored, first, count);
+      check_span<read_order::sound>(g, c, resident, first, count);
     }
   }
 
   // Each element once, and right: the number and the sum of those that were seen.
-  template <thread_group G>
+  template <read_order Order, thread_group G>
   PENSTOCK_FN void check_span(G const& g, test_context const& c, array_view<T> const& from, u64 first, u64 count) const {
     u64 seen = 0, sum = 0, wanted = 0;
-    from.read_span(g, first, count, [&](u64 i, T v) {
+    from.template read_span<Order>(g, first, count, [&](u64 i, T v) {
       PENSTOCK_CHECK_EQ(*c.report, element_word(resident[i]), element_word(v));
       PENSTOCK_CHECK_EQ(*c.report, true, i >= first && i - first < count);
       ++seen;

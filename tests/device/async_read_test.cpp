@@ -15,21 +15,6 @@ constexpr u32 rounds = 4;
 using async_read_test = faulty_cache;
 PENSTOCK_UNDER_BOTH_DIRECTORIES(async_read_test);
 
-struct on_fresh_cache : async_reads_body {
-  executor* on = nullptr;
-  controller* owner = nullptr;
-  cache_shape shape;
-  std::shared_ptr<cache_fixture> fixture;
-
-  void prepare(run_shape) {
-    fixture.reset();
-    fixture = std::make_shared<cache_fixture>(*on, *owner, 1, shape);
-    words = fixture->words();
-    bytes = fixture->bytes();
-  }
-  void verify(check_report& report, run_shape) { fixture->check_at_rest(report); }
-};
-
 // From one frame that everyone fights for to frames for all; with a ring that is always full.
 TEST_P(async_read_test, every_token_gives_its_element) {
   model_options options;
@@ -40,7 +25,7 @@ TEST_P(async_read_test, every_token_gives_its_element) {
   const cache_shape shapes[] = {
       {.frames = 1}, {.frames = 32, .queues = 1, .depth = 4}, {.frames = 64, .bounce = true}, {.frames = 200}};
   for (cache_shape const& shape : shapes) {
-    on_fresh_cache body;
+    on_fresh_cache<async_reads_body> body;
     body.on = on_.get();
     body.owner = &model;
     body.shape = with_directory(shape, GetParam());

@@ -14,22 +14,6 @@ struct cache_case {
   u32 hot = 0;
 };
 
-template <class Body>
-struct on_fresh_cache : Body {
-  executor* on = nullptr;
-  controller* owner = nullptr;
-  cache_shape shape;
-  std::shared_ptr<cache_fixture> fixture;
-
-  void prepare(run_shape) {
-    fixture.reset();
-    fixture = std::make_shared<cache_fixture>(*on, *owner, 1, shape);
-    this->words = fixture->words();
-    if constexpr (requires { this->bytes; }) this->bytes = fixture->bytes();
-  }
-  void verify(check_report& report, run_shape) { fixture->check_at_rest(report); }
-};
-
 model_options shuffled() {
   model_options options;
   options.faults.reorder = true;

@@ -107,4 +107,21 @@ class cache_fixture {
   std::unique_ptr<line_cache> cache_;
 };
 
+/// A body whose words (and bytes, if it has them) lie behind a cache of its own for each run, which is at rest when it is over.
+template <class Body>
+struct on_fresh_cache : Body {
+  executor* on = nullptr;
+  controller* owner = nullptr;
+  cache_shape shape;
+  std::shared_ptr<cache_fixture> fixture;
+
+  void prepare(run_shape) {
+    fixture.reset();
+    fixture = std::make_shared<cache_fixture>(*on, *owner, 1, shape);
+    this->words = fixture->words();
+    if constexpr (requires { this->bytes; }) this->bytes = fixture->bytes();
+  }
+  void verify(check_report& report, run_shape) { fixture->check_at_rest(report); }
+};
+
 }  // namespace penstock::test

@@ -49,11 +49,12 @@ class array_view {
   }
 
   /// Calls use(i, element i) for `elements` elements from `first` on, each once, in some lane of the group. The directory is
-  /// asked once for many lines, and all lines that are missing are asked for before any is waited for. Collective.
+  /// asked once for many lines, and all lines that are missing are asked for before any is waited for. Collective. `Order`: as
+  /// for `read`.
   /// Cost:   one load for 16 bytes; one more look at the directory for each 4 KiB that a warp reads.
   /// Errors: as operator[].
   /// REQUIRES: elements of 1, 2, 4, 8 or 16 bytes; first + elements <= size().
-  template <thread_group G, class Use>
+  template <read_order Order = read_order::sound, thread_group G, class Use>
   PENSTOCK_FN void read_span(G const& g, u64 first, u64 elements, Use const& use) const {
     static_assert(sizeof(T) == piece_bytes<T>, "an element must lie on one line");
     const u64 origin = is_resident() ? reinterpret_cast<u64>(resident_) : origin_;
@@ -84,7 +85,7 @@ class array_view {
     if (is_resident()) {
       read_resident_pieces(g, begin, end, use_piece);
     } else {
-      read_pieces(g, reader_, begin, end, use_piece);
+      read_pieces<Order>(g, reader_, begin, end, use_piece);
     }
   }
 

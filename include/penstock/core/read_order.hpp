@@ -43,6 +43,12 @@ PENSTOCK_FN inline u64 load_entry_again(u64& entry) {
 #endif
 }
 
+/// R3 behind loads of more than one piece, or of 16 bytes.
+template <read_order Order>
+PENSTOCK_FN void order_before_recheck() {
+  if constexpr (Order != read_order::data) order_read_before_recheck();
+}
+
 /// R2 and R3. An acquire keeps R4 behind it, and a load that saw a byte of a later fill synchronizes with the fence that
 /// followed that fill's claim: what `order_claim_before_bytes` is for.
 template <read_order Order, class T>
@@ -51,7 +57,7 @@ PENSTOCK_FN T load_piece_in_order(T const* p) {
     return load_piece(p);
   } else if constexpr (sizeof(T) == 16) {
     const T read = load_piece(p);
-    order_read_before_recheck();
+    order_before_recheck<Order>();
     return read;
   } else {
     return load_piece_acquire(p);

@@ -33,6 +33,13 @@ PENSTOCK_FN inline u32 nth(lane_mask m, u32 n) {
 /// Members of a that are not in b.
 PENSTOCK_FN inline lane_mask without(lane_mask a, lane_mask b) { return a & ~b; }
 
+/// How many members, counted from the lowest, are in `ok` without a gap.
+template <class Mask>
+PENSTOCK_FN u32 leading(Mask const& members, Mask const& ok) {
+  const Mask missing = without(members, ok);
+  return any(missing) ? count_below(members, lowest(missing)) : count(members);
+}
+
 template <class G>
 concept thread_group = requires(G const& g, u64 v, bool p, u32 rank) {
   { g.rank() } -> std::convertible_to<u32>;
