@@ -116,8 +116,8 @@ def compile_alone(root: Path, headers: list[Path], rules: dict[str, Any], jobs: 
     if nvcc:
         compilers.append(Compiler("nvcc", ".cu", [nvcc, *rules["nvcc"], *paths, "-c", "-o", "alone.o"], True))
     cache = Cache(root / CACHE)
-    failures = []
-    for compiler in compilers:
+
+    def check(compiler: Compiler) -> list[Failure]:
         version = compiler_version(compiler.command[0])
         keys: dict[Path, str] = {}
         for header in headers:
@@ -129,6 +129,10 @@ def compile_alone(root: Path, headers: list[Path], rules: dict[str, Any], jobs: 
                 keys[header] = key
         refused = check_with(compiler, root, list(keys), jobs)
         cache.good.update(key for header, key in keys.items() if header not in refused)
-        failures += [Failure(header, f"{compiler.name}: {said}") for header, said in refused.items()]
+        return [Failure(header, f"{compiler.name}: {said}") for header, said in refused.items()]
+
+    # Side by side: the one unit of nvcc takes as long as all those of g++.
+    with concurrent.futures.ThreadPoolExecutor(len(compilers)) as pool:
+        failures = [failure for found in pool.map(check, compilers) for failure in found]
     cache.save()
     return failures

@@ -12,14 +12,16 @@ tests/mutants/*.toml list them, one table a mutant:
     folder = "fault"                            # tests/<folder>, whose executable has the test
     sources = ["tests/fault/queue_test.cpp"]    # the test sources that the filter needs
     filter = "queue.*"                          # GoogleTest filter that must fail
-    hang = false                                # true: running into the time limit counts as noticed
+    hang = false                                # true: running into the time limit counts as noticed; the
+                                                # limit is ten times what the filter takes without the mutant
     preset = "cpu"                              # or cpu-asan, cpu-tsan where a sanitizer is what notices
-    pytest = "tests/codegen/test_hit.py"        # instead of folder, sources and filter; finds the edited
-                                                # include tree in PENSTOCK_MUTANT_INCLUDE
+    pytest = "tests/codegen/test_hit.py"        # instead of folder and sources; the filter is pytest's -k.
+                                                # Finds the edited include tree in PENSTOCK_MUTANT_INCLUDE
 
 The edit is made in a copy, so the sources stay clean. Only the test sources, and those library sources that
-see the edit and that the test links, are compiled again; the rest comes from the preset's build folder. A
-mutant survives when its filter still passes, or when the filter fails without the mutant, too.
+see the edit and that the test links, are compiled again, as one unit, because headers are most of the work;
+the rest comes from the preset's build folder. A mutant survives when its filter still passes, or when the
+filter fails without the mutant, too.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ import concurrent.futures
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -44,6 +47,9 @@ else:
 ROOT = Path(__file__).resolve().parent.parent
 LISTS = "tests/mutants"
 TIMEOUT_S = 60
+# Of a mutant that may hang: at least so long, and so many times what its test takes without it.
+HANG_S = 10
+HANG_TIMES = 10
 # A check of generated code compiles first.
 PYTEST_TIMEOUT_S = 300
 # As in CMakePresets.json, but -O0: a mutant is compiled once and run once.
@@ -52,7 +58,14 @@ PRESET_FLAGS = {
     "cpu-asan": ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
     "cpu-tsan": ["-fsanitize=thread", "-DPENSTOCK_TSAN"],
 }
+# A test that stops behind every instruction takes the square of their number; it is optimized.
+STEPPING = Path("tests/support/single_step.hpp")
 FOLDERS = ("include", "src", "apps")
+# Compiled once for all units. None of the project's: those are what mutants edit.
+COMMON_HEADERS = (
+    *("algorithm", "atomic", "chrono", "deque", "filesystem", "fstream", "functional", "map", "memory"),
+    *("mutex", "optional", "random", "set", "span", "string", "thread", "vector", "gtest/gtest.h"),
+)
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 
 
@@ -94,6 +107,7 @@ class Run:
     status: int | None
     tests: int
     output: str = field(repr=False)
+    seconds: float = 0.0
 
     @property
     def timed_out(self) -> bool:
@@ -114,8 +128,10 @@ def read_list(path: Path) -> list[Mutant]:
             mutant = Mutant(**entry)
         except TypeError as problem:
             raise MutantError(f"{path}: mutant {table.get('id', '?')}: {problem}") from None
-        if not mutant.pytest and not (mutant.folder and mutant.sources and mutant.filter):
-            raise MutantError(f"{path}: mutant {mutant.id}: give folder, sources and filter, or pytest")
+        if not mutant.filter or not (mutant.pytest or (mutant.folder and mutant.sources)):
+            raise MutantError(
+                f"{path}: mutant {mutant.id}: give folder, sources and filter, or pytest and filter"
+            )
         if mutant.pytest and not mutant.file.startswith("include/"):
             raise MutantError(f"{path}: mutant {mutant.id}: a check with pytest sees edits of include only")
         if mutant.preset not in PRESET_FLAGS:
@@ -185,6 +201,8 @@ class Builder:
         compiler = os.environ.get("CXX", "g++")
         ccache = shutil.which("ccache")
         self.compiler = [ccache, compiler] if ccache else [compiler]
+        # Without this, ccache leaves units with precompiled headers to the compiler.
+        os.environ.setdefault("CCACHE_SLOPPINESS", "pch_defines,time_macros")
         self.includes = {
             p: included_files(p, root)
             for folder in ("src", "apps", "tests/support")
@@ -192,10 +210,18 @@ class Builder:
         }
 
     def prepare(self, preset: str) -> None:
-        """Builds the preset's libraries, without a mutant."""
+        """Builds the preset's libraries, without a mutant, and the common headers."""
         command(["cmake", "--preset", preset], self.root)
         jobs = ["-j", str(self.jobs)]
         command(["cmake", "--build", f"build-{preset}", *jobs, "--target", "penstock_libraries"], self.root)
+        header = self.common_headers(preset)
+        header.parent.mkdir(exist_ok=True)
+        header.write_text("".join(f"#include <{name}>\n" for name in COMMON_HEADERS))
+        arguments = ["-x", "c++-header", str(header), "-o", f"{header}.gch"]
+        command([*self.compiler, *self.flags(preset), *arguments], self.root)
+
+    def common_headers(self, preset: str) -> Path:
+        return self.folder / f"{preset}-headers" / "common.hpp"
 
     def overlay(self, mutant: Mutant) -> Path:
         """A copy of the folder (include, src or apps) that the mutant edits, with the edit in it.
@@ -241,21 +267,31 @@ class Builder:
         return sorted(p for p in changed if f"){p.name}.o" in linked)
 
     def link(self, mutant: Mutant, sources: list[Path], folder: Path, overlay: Path | None) -> str:
-        objects = [self.compile(s, folder, mutant.preset, overlay) for s in sources]
-        arguments = [*map(str, objects), *self.libraries(mutant.preset)]
+        compiled = self.compile(sources, folder, mutant.preset, overlay)
         # Traced twice, the linker names the members of archives, too.
         flags = [*PRESET_FLAGS[mutant.preset], "-Wl,-t,-t", "-o", str(folder / "test")]
-        return command([*self.compiler[-1:], *flags, *arguments], self.root)
+        return command(
+            [*self.compiler[-1:], *flags, str(compiled), *self.libraries(mutant.preset)], self.root
+        )
 
-    def compile(self, source: Path, folder: Path, preset: str, overlay: Path | None) -> Path:
-        target = folder / (re.sub(r"\W", "-", str(source.relative_to(self.root))) + ".o")
-        flags = ["-std=c++20", "-O0", "-w", *PRESET_FLAGS[preset]]
-        if any(self.liburing(preset)):
-            flags.append("-DPENSTOCK_HAS_LIBURING=1")
+    def compile(self, sources: list[Path], folder: Path, preset: str, overlay: Path | None) -> Path:
+        unit = folder / "unit.cpp"
+        unit.write_text("".join(f'#include "{source}"\n' for source in sources))
         roots = [self.root] if overlay is None else [overlay, self.root]
         paths = [f"-I{root / p}" for p in ("include", ".", "tests") for root in roots]
-        command([*self.compiler, *flags, *paths, "-c", str(source), "-o", str(target)], self.root)
-        return target
+        first = ["-include", str(self.common_headers(preset))]
+        if self.root / STEPPING in set().union(*(included_files(source, self.root) for source in sources)):
+            first.append("-O1")
+        compiled = unit.with_suffix(".o")
+        command(
+            [*self.compiler, *self.flags(preset), *first, *paths, "-c", str(unit), "-o", str(compiled)],
+            self.root,
+        )
+        return compiled
+
+    def flags(self, preset: str) -> list[str]:
+        liburing = ["-DPENSTOCK_HAS_LIBURING=1"] if self.liburing(preset) else []
+        return ["-std=c++20", "-O0", "-w", "-fpch-preprocess", *PRESET_FLAGS[preset], *liburing]
 
     def liburing(self, preset: str) -> list[str]:
         """The library that CMake has chosen, from its cache."""
@@ -280,6 +316,7 @@ def command(arguments: list[str], folder: Path) -> str:
 def run_program(
     arguments: list[str], environment: dict[str, str] | None = None, timeout_s: float = TIMEOUT_S
 ) -> Run:
+    started = time.monotonic()
     try:
         done = subprocess.run(
             arguments,
@@ -295,16 +332,21 @@ def run_program(
         return Run(None, 0, "")
     found = re.search(r"Running (\d+) tests?|(\d+) (?:passed|failed)", done.stdout)
     tests = int(found.group(1) or found.group(2)) if found else 0
-    return Run(done.returncode, tests, done.stdout + done.stderr)
+    return Run(done.returncode, tests, done.stdout + done.stderr, time.monotonic() - started)
 
 
-def run_tests(builder: Builder, mutant: Mutant, clean: bool = False) -> Run:
+def run_tests(builder: Builder, mutant: Mutant, clean: Run | None = None) -> Run:
+    """Runs the filter: with the mutant if it is known what came of it without, else without."""
     if mutant.pytest:
-        include = (builder.root if clean else builder.overlay(mutant)) / "include"
-        arguments = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", mutant.pytest]
+        include = (builder.overlay(mutant) if clean else builder.root) / "include"
+        options = ["-p", "no:cacheprovider", "--exitfirst", "-k", mutant.filter]
+        arguments = [sys.executable, "-m", "pytest", *options, mutant.pytest]
         return run_program(arguments, {"PENSTOCK_MUTANT_INCLUDE": str(include)}, PYTEST_TIMEOUT_S)
-    program = builder.clean_folder(mutant) / "test" if clean else builder.mutant_program(mutant)
-    return run_program([str(program), f"--gtest_filter={mutant.filter}", "--gtest_brief=0"])
+    program = builder.mutant_program(mutant) if clean else builder.clean_folder(mutant) / "test"
+    limit = max(HANG_S, HANG_TIMES * clean.seconds) if clean and mutant.hang else TIMEOUT_S
+    # The first failure ends it, by SIGTRAP: what fails once need not wait for deadlines after that.
+    options = [f"--gtest_filter={mutant.filter}", "--gtest_brief=0", "--gtest_break_on_failure"]
+    return run_program([str(program), *options], None, limit)
 
 
 def judge(builder: Builder, mutant: Mutant, clean: Run) -> Outcome:
@@ -312,15 +354,15 @@ def judge(builder: Builder, mutant: Mutant, clean: Run) -> Outcome:
     if not clean.passed:
         why = "times out" if clean.timed_out else "runs no test" if clean.tests == 0 else "fails"
         return Outcome(mutant, False, f"the filter {why} without the mutant", 0.0)
-    run = run_tests(builder, mutant)
+    run = run_tests(builder, mutant, clean)
     seconds = time.monotonic() - started
     if run.timed_out:
         how = "hangs" if mutant.hang else "no answer in time (say hang = true if that is right)"
         return Outcome(mutant, mutant.hang, how, seconds)
     if run.status == 0:
         return Outcome(mutant, False, "the test passes", seconds)
-    how = f"signal {-run.status}" if run.status is not None and run.status < 0 else "the test fails"
-    return Outcome(mutant, True, how, seconds)
+    crashed = run.status is not None and run.status < 0 and run.status != -signal.SIGTRAP
+    return Outcome(mutant, True, f"signal {-(run.status or 0)}" if crashed else "the test fails", seconds)
 
 
 def run_all(mutants: list[Mutant], builder: Builder) -> list[Outcome]:
@@ -332,7 +374,7 @@ def run_all(mutants: list[Mutant], builder: Builder) -> list[Outcome]:
         # One program serves every filter over the same sources, so it is built once, before the runs.
         programs = {(m.preset, m.sources): m for m in mutants if not m.pytest}
         list(pool.map(builder.clean_program, programs.values()))
-        runs = pool.map(lambda m: run_tests(builder, m, clean=True), keys.values())
+        runs = pool.map(lambda m: run_tests(builder, m), keys.values())
         clean.update(zip(keys, runs, strict=True))
         return list(
             pool.map(lambda m: judge(builder, m, clean[m.preset, m.sources, m.filter, m.pytest]), mutants)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,7 @@ def test_every_list_is_read(tmp_path: Path) -> None:
         ("x + 1", (ENTRY.replace("include/", "tests/"),), "mutant A: there is no"),
         ("x + 1", (ENTRY, ENTRY), "mutant A is listed twice"),
         ("x + 1", (ENTRY.replace("filter", "preset"),), "give folder, sources and filter"),
+        ("x + 1", (ENTRY.replace("sources", "#"),), "give folder, sources and filter"),
         ("x + 1", (ENTRY + 'preset = "fast"\n',), "no preset 'fast'"),
         ("x + 1", (ENTRY + "colour = 1\n",), "colour"),
         ("x + 1", (ENTRY.replace("include/", "src/") + 'pytest = "t.py"\n',), "edits of include only"),
@@ -112,13 +114,54 @@ def test_a_check_with_pytest_finds_the_include_tree(
     seen: list[str] = []
 
     def note(arguments: list[str], environment: dict[str, str], timeout_s: float) -> Run:
+        assert arguments[-2:] == [MUTANT.filter, "t.py"]
         seen.append((Path(environment["PENSTOCK_MUTANT_INCLUDE"]) / "penstock/core/a.hpp").read_text())
         return PASSES
 
     monkeypatch.setattr(run_mutants, "run_program", note)
     builder = run_mutants.Builder(tmp_path, 1)
-    run_mutants.run_tests(builder, Mutant(**{**vars(MUTANT), "pytest": "t.py"}), clean=not mutated)
+    run_mutants.run_tests(builder, Mutant(**{**vars(MUTANT), "pytest": "t.py"}), PASSES if mutated else None)
     assert seen == ["x + 0" if mutated else "x + 1"]
+
+
+@pytest.mark.parametrize(
+    ("hang", "clean", "limit"),
+    [
+        (False, PASSES, run_mutants.TIMEOUT_S),
+        (True, None, run_mutants.TIMEOUT_S),
+        (True, PASSES, run_mutants.HANG_S),
+        (True, Run(0, 3, "", seconds=4.0), 4 * run_mutants.HANG_TIMES),
+    ],
+)
+def test_what_may_hang_is_waited_for_as_its_test_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hang: bool, clean: Run | None, limit: float
+) -> None:
+    limits: list[float] = []
+
+    monkeypatch.setattr(run_mutants.Builder, "mutant_program", lambda self, mutant: Path("test"))
+
+    def note(arguments: list[str], environment: dict[str, str] | None, timeout_s: float) -> Run:
+        limits.append(timeout_s)
+        return PASSES
+
+    monkeypatch.setattr(run_mutants, "run_program", note)
+    mutant = Mutant(**{**vars(MUTANT), "hang": hang})
+    run_mutants.run_tests(run_mutants.Builder(tmp_path, 1), mutant, clean)
+    assert limits == [limit]
+
+
+def test_one_unit_has_the_test_and_what_sees_the_edit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(tmp_path)
+    (tmp_path / "build-cpu").mkdir()
+    (tmp_path / "build-cpu/build.ninja").touch()
+    monkeypatch.setattr(run_mutants, "command", lambda arguments, folder: "(libpenstock.a)c.cpp.o")
+    builder = run_mutants.Builder(tmp_path, 1)
+    builder.clean_program(MUTANT)
+    program = builder.mutant_program(MUTANT)
+    includes = [f'#include "{tmp_path / name}"\n' for name in ("tests/host/a_test.cpp", "src/c.cpp")]
+    assert program.with_name("unit.cpp").read_text() == "".join(includes)
 
 
 @pytest.mark.parametrize(
@@ -126,6 +169,7 @@ def test_a_check_with_pytest_finds_the_include_tree(
     [
         (PASSES, Run(1, 3, ""), False, True, "the test fails"),
         (PASSES, Run(-6, 3, ""), False, True, "signal 6"),
+        (PASSES, Run(-signal.SIGTRAP, 3, ""), False, True, "the test fails"),
         (PASSES, Run(0, 3, ""), False, False, "the test passes"),
         (PASSES, Run(None, 0, ""), True, True, "hangs"),
         (PASSES, Run(None, 0, ""), False, False, "no answer in time"),

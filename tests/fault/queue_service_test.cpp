@@ -19,26 +19,19 @@ struct lone_pause {
   void wait() { std::this_thread::yield(); }
 };
 
-struct served_reads : async_reads_body {
-  executor* on = nullptr;
-  controller* owner = nullptr;
-  cache_shape shape;
-  std::shared_ptr<cache_fixture> fixture;
+struct served_reads : on_fresh_cache<async_reads_body> {
   std::shared_ptr<queue_service> service;
 
-  void prepare(run_shape) {
+  void prepare(run_shape run) {
     service.reset();
-    fixture.reset();
-    fixture = std::make_shared<cache_fixture>(*on, *owner, 1, shape);
-    words = fixture->words();
-    bytes = fixture->bytes();
+    on_fresh_cache::prepare(run);
     service = std::make_shared<queue_service>(*on, fixture->cache(), queue_service_options{.units = 2});
     service->start();
   }
-  void verify(check_report& report, run_shape) {
+  void verify(check_report& report, run_shape run) {
     service->stop();
     PENSTOCK_CHECK_EQ(report, 0u, device_ref<u32>(*fixture->cache().view().serving).load(relaxed));
-    fixture->check_at_rest(report);
+    on_fresh_cache::verify(report, run);
   }
 };
 
