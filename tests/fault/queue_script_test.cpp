@@ -128,6 +128,22 @@ TEST(queue_script, a_completion_that_comes_at_the_deadline_wins) {
   }
 }
 
+// Q10. Another group is at the completions: the deadline has passed, and still nothing is expired beside it.
+TEST(queue_script, an_expiry_that_is_due_waits_for_the_lock) {
+  step_controller owner(silent_on({0}));
+  fault_bed bed(owner, fault_options(4, one_millisecond_ns), 1);
+  ASSERT_EQ(bed.submit(0, 0), status{});
+  const u64 late = now_ns() + 2 * one_millisecond_ns;
+  while (now_ns() < late) {}
+  device_ref<u32>(bed.state().harvest_lock).store(1, release);
+  bed.progress();
+  EXPECT_FALSE(bed.over(0));
+  EXPECT_EQ(bed.counts().expired, 0u);
+  device_ref<u32>(bed.state().harvest_lock).store(0, release);
+  ASSERT_TRUE(bed.progress_until([&] { return bed.over(0); }));
+  EXPECT_EQ(bed.counts().expired, 1u);
+}
+
 TEST(queue_script, a_dropped_completion_ends_at_its_deadline_and_the_ring_goes_on) {
   for (const bool bounce : {false, true}) {
     step_controller owner(silent_on({1}));
