@@ -2,7 +2,7 @@
 #pragma once
 
 #include "apps/bench/pattern.hpp"
-#include "penstock/array/array_view.hpp"
+#include "penstock/array/pinned_line.hpp"
 #include "penstock/host/launch.hpp"
 
 namespace penstock::bench {

@@ -4,6 +4,7 @@
 #include "penstock/host/identify.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <numeric>
 
 namespace penstock {
@@ -86,6 +87,9 @@ void check_member(dataset_spec const& spec, u32 m, namespace_facts const& facts,
                         " bytes at once; ask for smaller lines");
   }
   const u64 share = share_of(spec, m);
+  if (spec.writable && facts.write_protected) {
+    throw_bad_input("open", spec.name, "it is to be written, but a namespace of it is read-only: open that as writable");
+  }
   if (facts.blocks * facts.block_bytes < share) {
     throw_bad_input("open", spec.name,
                     "a member holds " + std::to_string(facts.blocks * facts.block_bytes) + " bytes, but the dataset needs " +
@@ -114,6 +118,7 @@ line_cache::line_cache(executor& on, std::vector<dataset_spec> const& datasets, 
   make_frames();
   add_queues(datasets);
   place_datasets(datasets);
+  make_writes();
   dataset_table_ = {on.memory(), memory_kind::local, datasets_.size()};
   view_.datasets = dataset_table_.data();
   view_copy_ = {on.memory(), memory_kind::local, 1};
@@ -122,9 +127,17 @@ line_cache::line_cache(executor& on, std::vector<dataset_spec> const& datasets, 
 }
 
 line_cache::~line_cache() {
+  try {
+    if (writes_so_far() != flushed_writes_) flush();
+  } catch (error const& lost) {
+    std::fprintf(stderr, "penstock: the cache is closed and this is lost: %s\n", lost.what());
+  }
   bool closed = true;
   for (auto const& q : queues_) closed &= q->close();
-  if (!closed) frames_.leak();
+  if (!closed) {
+    frames_.leak();
+    write_buffers_.leak();
+  }
   on_.forget_in_l2(entries_.data());
 }
 
@@ -216,7 +229,7 @@ void line_cache::add_queues(std::vector<dataset_spec> const& datasets) {
     options.bounce_bytes = bounce ? static_cast<u32>(options_.line_bytes) : 0;
     if (!bounce) owner->add_buffer(frames_.data(), frames_.bytes());
     for (u32 q = 0; q < options_.queues; ++q) {
-      queues_.push_back(std::make_unique<queue_pair<fill_sink>>(on_.memory(), *owner, static_cast<u16>(q + 1), options));
+      queues_.push_back(std::make_unique<queue_pair<line_sink>>(on_.memory(), *owner, static_cast<u16>(q + 1), options));
       table.push_back(queues_.back()->view());
       table.back().index = static_cast<u16>(table.size() - 1);
     }
@@ -257,6 +270,7 @@ void line_cache::place_datasets(std::vector<dataset_spec> const& datasets) {
     data.index = static_cast<u32>(datasets_.size());
     data.lines = lines_of(spec, options_.line_bytes);
     data.bytes = spec.bytes;
+    data.writable = spec.writable;
     data.counters = {counters_.data() + datasets_.size() * counter_shards, counter_shards};
     data.volume.layout = spec.volume.layout;
     data.volume.members_count = static_cast<u32>(spec.volume.members.size());
@@ -343,9 +357,11 @@ cache_stats line_cache::stats(u32 dataset) const {
     return std::accumulate(shards.begin(), shards.end(), u64{0},
                            [&](u64 total, counter_shard const& s) { return total + s.values[static_cast<u32>(which)]; });
   };
-  return {sum(counter::hits),        sum(counter::misses),     sum(counter::joins),   sum(counter::fills),
-          sum(counter::prefetches),  sum(counter::evictions),  sum(counter::retries), sum(counter::errors),
-          sum(counter::bytes_asked), sum(counter::bytes_moved)};
+  return {sum(counter::hits),         sum(counter::misses),         sum(counter::joins),        sum(counter::fills),
+          sum(counter::prefetches),   sum(counter::evictions),      sum(counter::retries),      sum(counter::errors),
+          sum(counter::bytes_asked),  sum(counter::bytes_moved),    sum(counter::writes),       sum(counter::whole_lines),
+          sum(counter::write_backs),  sum(counter::write_commands), sum(counter::write_errors), sum(counter::bytes_changed),
+          sum(counter::bytes_written)};
 }
 
 std::vector<queue_counts> line_cache::queues() const {
@@ -364,7 +380,8 @@ u64 line_cache::directory_bytes_per_tib() const {
 }
 
 u64 line_cache::metadata_bytes() const {
-  u64 total = entries_.bytes() + records_.bytes() + lists_.bytes() + counters_.bytes() + queue_table_.bytes();
+  u64 total = entries_.bytes() + records_.bytes() + lists_.bytes() + counters_.bytes() + queue_table_.bytes() +
+              write_buffers_.bytes() + write_entries_.bytes() + write_lists_.bytes() + write_slots_.bytes();
   for (auto const& q : queues_) total += q->metadata_bytes();
   return total;
 }

@@ -124,7 +124,7 @@ TYPED_TEST(replacement_policy_test, uses_every_frame) {
 TYPED_TEST(replacement_policy_test, a_failed_line_gives_way_once_nobody_holds_it) {
   this->keep_all_but_one();
   auto const& view = this->cache.view();
-  fill_sink::finish(this->cache.target(view.directory.entries + 4), make_status(failure::deadline));
+  line_sink::finish(this->cache.target(view.directory.entries + 4), make_status(failure::deadline));
   this->cache.add(5, entry::one_pin);
   ASSERT_FALSE(this->cache.bring(6)) << "its asker has not let go";
   this->cache.unpin(4);

@@ -2,7 +2,7 @@
 // follow their index; lines that are held.
 #pragma once
 
-#include "penstock/array/array_view.hpp"
+#include "penstock/array/pinned_line.hpp"
 #include "support/test_context.hpp"
 
 namespace penstock::test {

@@ -77,7 +77,7 @@ TYPED_TEST(validated_read, does_not_begin_on_a_line_that_is_not_valid) {
   EXPECT_FALSE(reader.find(0, other));
   cache.add(0, entry::referenced_bit);
   EXPECT_FALSE(reader.find(0, other));
-  fill_sink::finish(cache.target(cache.entry_of(0)), {status_domain::nvme, 0x281});
+  line_sink::finish(cache.target(cache.entry_of(0)), {status_domain::nvme, 0x281});
   EXPECT_EQ(line_state::failed, entry::state(cache.load(0)));
   EXPECT_FALSE(reader.find(0, other));
 }
@@ -168,8 +168,8 @@ TYPED_TEST(line_cache_view_test, no_pin_is_lost_when_a_fill_ends) {
     for (; interrupted && at < far_off; ++at) {
       TypeParam cache(1, 2);
       ASSERT_EQ(access_step::claimed, cache.look(0));
-      const fill_sink::target to = cache.target(cache.entry_of(0));
-      interrupted = single_step::interrupt(at, [&] { fill_sink::finish(to, outcome); }, [&] { cache.add(0, entry::one_pin); });
+      const line_sink::target to = cache.target(cache.entry_of(0));
+      interrupted = single_step::interrupt(at, [&] { line_sink::finish(to, outcome); }, [&] { cache.add(0, entry::one_pin); });
       ASSERT_EQ(interrupted ? 2u : 1u, entry::pins(cache.load(0))) << "instruction " << at;
       ASSERT_EQ(outcome.ok() ? line_state::valid : line_state::failed, entry::state(cache.load(0)));
     }

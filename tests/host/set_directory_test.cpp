@@ -147,7 +147,7 @@ TEST(set_directory, takes_no_way_that_is_pinned_filling_dirty_or_being_written) 
     cache.unpin(line);
     if (line < 4) cache.add(line, holds[line]);
   }
-  fill_sink::finish(cache.target(cache.entry_of(4)), make_status(failure::deadline));  // its asker has not let go
+  line_sink::finish(cache.target(cache.entry_of(4)), make_status(failure::deadline));  // its asker has not let go
   for (u64 line = 6; line < 64; ++line) {
     ASSERT_TRUE(cache.bring(line));
     for (u64 kept = 0; kept < 5; ++kept) EXPECT_EQ(kept, cache.way_of(kept));

@@ -75,10 +75,10 @@ class bare_cache {
     const u64 e = device_ref<u64>(*entry).load(relaxed);
     copy_into_frame(reinterpret_cast<void*>(view_.frame_address(entry, e)), media_.bytes().data() + line * line_bytes,
                     line_bytes);
-    fill_sink::finish(target(entry), {});
+    line_sink::finish(target(entry), {});
   }
   /// What a fill of the entry's line is submitted with.
-  fill_sink::target target(u64* entry) const {
+  line_sink::target target(u64* entry) const {
     return {entry, &view_.record_of(entry, device_ref<u64>(*entry).load(relaxed)), nullptr};
   }
   /// Brings a line in and pins it. False: no frame within a bounded number of searches.

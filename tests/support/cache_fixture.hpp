@@ -19,6 +19,8 @@ struct cache_shape {
   u64 timeout_ns = 30 * one_second_ns;
   directory_kind directory = directory_kind::direct;
   ablations without{};
+  bool writable = false;
+  write_back_options write_back{};
 };
 
 inline constexpr directory_kind both_directories[] = {directory_kind::direct, directory_kind::set_associative};
@@ -44,14 +46,24 @@ class cache_fixture {
     options.timeout_ns = shape.timeout_ns;
     options.directory = shape.directory;
     options.without = shape.without;
+    options.write_back = shape.write_back;
     cache_ = std::make_unique<line_cache>(
-        on, std::vector<dataset_spec>{{"media", shape.media_bytes, {volume_layout::single, {{&owner, namespace_id}}}}},
+        on,
+        std::vector<dataset_spec>{
+            {"media", shape.media_bytes, {volume_layout::single, {{&owner, namespace_id}}}, shape.writable}},
         options);
   }
 
   line_cache& cache() { return *cache_; }
   array_view<u64> words() const { return cache_->array<u64>(0, 0, shape_.media_bytes / 8); }
+  writable_view<u64> writable() const { return cache_->writable<u64>(0, 0, shape_.media_bytes / 8); }
   array_view<u8> bytes() const { return cache_->array<u8>(0, 0, shape_.media_bytes); }
+
+  /// All that was written is in the media afterwards.
+  void flush() {
+    cache_->flush();
+    ++flushes_;
+  }
 
   /// Prefetches may still be in flight when a body ends; whoever looks at the entries waits for them first.
   void settle() {
@@ -88,6 +100,7 @@ class cache_fixture {
       const u64 e = device_ref<u64>(directory.entries[w]).load(acquire);
       PENSTOCK_CHECK_EQ(report, 0, entry::pins(e));
       PENSTOCK_CHECK(report, entry::state(e) != line_state::filling);
+      PENSTOCK_CHECK(report, !entry::dirty(e) && !entry::writing(e));
       held += entry::state(e) != line_state::empty;
     }
     PENSTOCK_CHECK_EQ(report, found, held);
@@ -96,7 +109,8 @@ class cache_fixture {
     PENSTOCK_CHECK_EQ(report, stats.misses + stats.prefetches, stats.fills);
     u64 commands = 0;
     for (auto const& q : cache_->queues()) commands += q.commands;
-    PENSTOCK_CHECK_EQ(report, stats.fills, commands);
+    PENSTOCK_CHECK_EQ(report, stats.fills + stats.write_commands + flushes_, commands);
+    if (shape_.writable) PENSTOCK_CHECK_EQ(report, 0, device_ref<u64>(cache_->view().writes.state->dirty_lines).load(relaxed));
   }
 
  private:
@@ -105,6 +119,7 @@ class cache_fixture {
 
   cache_shape shape_;
   std::unique_ptr<line_cache> cache_;
+  u64 flushes_ = 0;
 };
 
 /// A body whose words (and bytes, if it has them) lie behind a cache of its own for each run, which is at rest when it is over.

@@ -14,11 +14,14 @@ PENSTOCK_FN inline u64 stamp(u64 word) { return scatter(word ^ 0x50454e53544f434
 
 class stamped_media {
  public:
-  explicit stamped_media(u64 bytes) : words_(bytes / 8) {
+  explicit stamped_media(u64 bytes) : words_(bytes / 8) { stamp_all(); }
+
+  void stamp_all() {
     for (u64 w = 0; w < words_.size(); ++w) words_[w] = stamp(w);
   }
 
   std::span<std::byte> bytes() { return std::as_writable_bytes(std::span(words_)); }
+  std::span<u64 const> words() const { return words_; }
   u64 size() const { return words_.size() * 8; }
 
  private:

@@ -1,6 +1,5 @@
 // `array_view<T>`: a typed array wherever its bytes live, passed to kernels by value. `array_ref<T>`: one thread's line
-// reference over a view, which follows the index by itself (BaM dissertation 5.3.3). `pinned_line`: a line that a group stays
-// on.
+// reference over a view, which follows the index by itself (BaM dissertation 5.3.3).
 #pragma once
 
 #include "penstock/array/line_reader.hpp"
@@ -244,85 +243,5 @@ class array_ref {
   hit_line at_{};
   access_tally tally_;
 };
-
-/// A line that a group holds: its bytes stay valid and in place until the last of the group lets go. Made by `pin`; collective,
-/// from construction to destruction.
-template <thread_group G>
-class pinned_line {
- public:
-  PENSTOCK_FN pinned_line(G const& g, line_reader const& reader, line_id line) : g_(g) {
-    held_ = pin_at_once(reader, line);
-    if (from_leader(g_, held_.frame) == 0) held_ = pin_slowly(g_, *reader.cache, reader.dataset, line);
-    if (held_.hits != 0) reader.counters().add(counter::hits, held_.hits);
-  }
-  pinned_line(pinned_line const&) = delete;
-  pinned_line& operator=(pinned_line const&) = delete;
-  PENSTOCK_FN ~pinned_line() {
-    g_.sync();  // every lane's loads are done
-    // Release: a load still on its way must not read the next tenant.
-    if (held_.entry != nullptr) device_ref<u64>(*held_.entry).fetch_sub(entry::one_pin, release);
-  }
-
-  PENSTOCK_FN status error() const { return held_.error; }
-
-  /// The piece `at` bytes into the line. REQUIRES: error().ok(), aligned to its size.
-  template <class Piece>
-  PENSTOCK_FN Piece load(u64 at) const {
-    return load_piece(reinterpret_cast<Piece const*>(held_.frame + at));
-  }
-
-  /// Calls use(k, piece) for the 16-byte pieces from number `first` to `last` of the line, each in one lane. Collective.
-  /// REQUIRES: error().ok().
-  template <class Use>
-  PENSTOCK_FN void read_pieces(u32 first, u32 last, Use const& use) const {
-    auto const* const pieces = reinterpret_cast<piece16 const*>(held_.frame);
-    const u32 width = size(g_);
-    for (u32 from = first + index_in(g_); from < last; from += pieces_in_flight * width) {
-      piece16 read[pieces_in_flight];
-      PENSTOCK_UNROLL
-      for (u32 k = 0; k < pieces_in_flight; ++k) {
-        read[k] = load_piece(pieces + (from + k * width < last ? from + k * width : last - 1));
-      }
-      PENSTOCK_UNROLL
-      for (u32 k = 0; k < pieces_in_flight; ++k) {
-        if (from + k * width < last) use(from + k * width, read[k]);
-      }
-    }
-  }
-
- private:
-  // A line that is there, the same for all: the leader's pin does. Frame 0: nothing was done. Whole warps only: of them there
-  // are too few to overflow the field between the addition and the look at what it was.
-  PENSTOCK_FN held_line pin_at_once(line_reader const& reader, line_id line) const {
-    held_line held;
-    if (size(g_) < 32 || any(g_.ballot(value(line) != from_leader(g_, value(line))))) return held;
-    if (is_leader(g_)) {
-      hit_line at;
-      if (reader.find<read_order::data>(value(line) << reader.line_shift, at)) {
-        const u64 old = device_ref<u64>(*at.entry).fetch_add(entry::one_pin, acquire);
-        if (entry::same(old, at.word) && entry::pins(old) < entry::most_pins) {
-          held = {at.entry, at.frame, {}, 1};
-        } else {
-          device_ref<u64>(*at.entry).fetch_sub(entry::one_pin, relaxed);
-        }
-      }
-    }
-    held.frame = from_leader(g_, held.frame);
-    g_.sync();  // the leader's acquire is everyone's
-    return held;
-  }
-
-  G g_;
-  held_line held_;
-};
-
-/// Pins the line of element i of a view; lanes may name different lines, and get all of them or none.
-/// Cost:   hit: one atomic per distinct line of the group. Miss: one command per line, and waits for them.
-/// Errors: the fill's status; failure::no_frame when the group's lines do not fit beside what others pin.
-/// REQUIRES: a view over a cache.
-template <thread_group G, class T>
-PENSTOCK_FN pinned_line<G> pin(G const& g, array_view<T> const& view, u64 i) {
-  return pinned_line<G>(g, view.reader(), view.reader().line_of(view.address_of(i)));
-}
 
 }  // namespace penstock

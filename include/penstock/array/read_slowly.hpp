@@ -76,6 +76,7 @@ struct held_line {
   u64 frame = 0;         ///< address; valid while the pin is held
   status error{};
   u32 hits = 0;
+  bool owned = false;  ///< claimed to be overwritten
 };
 
 /// Pins the lines of a group: see line_request::pin. Collective.

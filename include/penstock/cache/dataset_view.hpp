@@ -19,6 +19,7 @@ struct dataset_view {
   u64 lines = 0;
   u64 bytes = 0;  ///< its last line may be cut short
   u32 index = 0;  ///< in the cache
+  bool writable = false;
   advice advised = advice::normal;
   u32 part = ~0u;  ///< its lines take frames below this number (`direct`), or ways of each set; for a share of the cache
   volume_view volume;

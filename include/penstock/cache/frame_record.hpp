@@ -11,7 +11,7 @@ namespace penstock {
 struct frame_record {
   u64 owner;    ///< whose bytes the frame holds: dataset << 40 | line; `nobody` until it is used first
   u32 command;  ///< where its last fill was submitted: queue pair << 16 | slot
-  u32 failure;  ///< packed status of its last fill
+  u32 failure;  ///< packed status of the last fill or write of its line; 0 while it is under way
 
   static constexpr u64 nobody = ~0ull;
   static constexpr u32 line_bits = 40;
@@ -22,6 +22,7 @@ struct frame_record {
   PENSTOCK_FN u64 load_owner() { return device_ref<u64>(owner).load(relaxed); }
   PENSTOCK_FN void store_owner(u32 dataset, u64 line) {
     device_ref<u64>(owner).store(static_cast<u64>(dataset) << line_bits | line, relaxed);
+    store_failure({});
   }
   PENSTOCK_FN u32 load_command() { return device_ref<u32>(command).load(relaxed); }
   PENSTOCK_FN void store_command(u16 queue, u16 slot) {

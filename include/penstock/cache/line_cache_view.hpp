@@ -3,14 +3,14 @@
 // in coalesce/.
 //
 // Invariants. 1: a line is in at most one frame (`direct`: its one entry names it; `set_associative`: set_claim.hpp says why).
-// 2: a frame's bytes change only while its line is `filling`. 3: a pinned frame is never evicted: eviction and claim
-// compare-and-swap an entry without pins. 5: the version changes with each claim, so a validated read that straddles a refill
-// sees another identity.
+// 2: a frame's bytes change only while its line is `filling` or under a pin of somebody who then makes it dirty. 3: a pinned
+// frame is never evicted: eviction and claim compare-and-swap an entry without pins. 5: the version changes with each claim, so
+// a validated read that straddles a refill sees another identity.
 #pragma once
 
 #include "penstock/cache/clock_policy.hpp"
 #include "penstock/cache/direct_claim.hpp"
-#include "penstock/cache/fill_sink.hpp"
+#include "penstock/cache/line_sink.hpp"
 #include "penstock/cache/set_claim.hpp"
 #include "penstock/queue/queue_pair.hpp"
 
@@ -26,7 +26,7 @@ struct fault_slot {
 /// Trivially copyable handle; the host-side `line_cache` owns what it points at.
 template <replacement_policy Policy = clock_policy>
 struct basic_line_cache_view {
-  using queue_pair = queue_pair_view<fill_sink>;
+  using queue_pair = queue_pair_view<line_sink>;
 
   directory_view directory;
   frame_record* records = nullptr;  ///< [frames]
@@ -38,6 +38,7 @@ struct basic_line_cache_view {
   u32* prefetches_in_flight = nullptr;  ///< [prefetch_shards]
   fault_slot* fault = nullptr;
   u32* serving = nullptr;  ///< 1 while a queue_service moves the queues
+  write_back_view writes;
   Policy policy;
   u64 patience_ns = 0;  ///< how long one access may wait in all
   u32 frames = 0;
@@ -95,6 +96,20 @@ struct basic_line_cache_view {
   /// Gives back a pin after reads. Release: a load still on its way must not read the next tenant.
   PENSTOCK_FN void unpin(u64* entry) const { device_ref<u64>(*entry).fetch_sub(entry::one_pin, release); }
 
+  /// Gives back a pin after stores. Dirty first and with release, so that whoever claims the line for a write has what was
+  /// stored; the pin after it, so that nobody evicts the line between. Tells whether the line was clean.
+  PENSTOCK_FN bool unpin_written(u64* entry) const {
+    const u64 old = device_ref<u64>(*entry).fetch_or(entry::dirty_bit, release);
+    device_ref<u64>(*entry).fetch_sub(entry::one_pin, relaxed);
+    return count_dirty(old);
+  }
+
+  /// A line that this thread has claimed with one pin, and stored whole: it is valid and dirty, and the pin is given back.
+  PENSTOCK_FN void publish_written(u64* entry) const {
+    constexpr u64 written = entry::publish + entry::dirty_bit + entry::referenced_bit;
+    count_dirty(device_ref<u64>(*entry).fetch_add(written - entry::one_pin, release));
+  }
+
   /// The line was used: it gets a second turn of the clock.
   PENSTOCK_FN void reference(found_line at) const {
     if ((at.word & entry::referenced_bit) == 0) device_ref<u64>(*at.entry).fetch_or(entry::referenced_bit, relaxed);
@@ -103,7 +118,7 @@ struct basic_line_cache_view {
   /// The Read command that fills a claimed line, and the queue pair it goes to.
   struct fill {
     transfer command;
-    fill_sink::target target;
+    line_sink::target target;
     u32 queue;
   };
 
@@ -129,7 +144,7 @@ struct basic_line_cache_view {
 
   /// A claim whose command could not be submitted: told to all who wait, as a failed fill is.
   PENSTOCK_FN void fail_claim(u64* entry, status why, u32* in_flight) const {
-    fill_sink::finish({entry, &record_of(entry, device_ref<u64>(*entry).load(relaxed)), in_flight}, why);
+    line_sink::finish({entry, &record_of(entry, device_ref<u64>(*entry).load(relaxed)), in_flight}, why);
   }
 
   /// Keeps the first fault. Cost: one load when there was one already.
@@ -142,6 +157,12 @@ struct basic_line_cache_view {
   }
 
  private:
+  PENSTOCK_FN bool count_dirty(u64 old) const {
+    if (entry::dirty(old)) return false;
+    device_ref<u64>(writes.state->dirty_lines).fetch_add(1, relaxed);
+    return true;
+  }
+
   PENSTOCK_FN access_step pin_valid(u64& word, u64 e, bool wide) const {
     if (wide) {
       // Looks afterwards: no more than one warp a time can be between the two, and the field holds twice the limit.
@@ -196,6 +217,7 @@ struct basic_line_cache_view {
       return access_step::again;
     }
     if (entry::state(e) == line_state::empty) return place_claimed(*this, data, line, word, pins);
+    record_of(&word, e).store_failure({});
     order_claim_before_bytes();
     return access_step::claimed;
   }

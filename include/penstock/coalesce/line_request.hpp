@@ -5,6 +5,7 @@
 // as its peers have read; a `pin` of several lines is all or nothing. W5: every round of waiting moves the queues.
 #pragma once
 
+#include "penstock/coalesce/cleaner.hpp"
 #include "penstock/coalesce/fill_watch.hpp"
 
 namespace penstock {
@@ -15,8 +16,15 @@ PENSTOCK_FN auto peers_of(G const& g, Cache const& cache, bool want, line_id lin
   return g.match_any(!cache.coalesces ? g.rank() : want ? value(line) : ~0ull);
 }
 
+/// What a group does with the lines that it asks for.
+enum class line_use : u32 {
+  read,
+  write,      ///< stores into it
+  overwrite,  ///< stores all of it: what lies in storage is not brought in
+};
+
 /// One lane's part in a collective access. Lives for one call.
-template <thread_group G, class Cache>
+template <thread_group G, class Cache, line_use How = line_use::read>
 class line_request {
  public:
   /// Collective. Lanes that want nothing take part all the same.
@@ -27,10 +35,13 @@ class line_request {
     phase_ = leads_ ? phase::looking : phase::over;
   }
 
-  /// Calls use(frame address) once in each lane, under a pin. Collective. This lane's status.
+  /// Calls use(frame address) once in each lane, under a pin; it tells whether it has stored something. Collective. This lane's
+  /// status.
   template <class Use>
-  PENSTOCK_FN status read(Use const& use) {
+  PENSTOCK_FN status access(Use const& use) {
     status outcome{};
+    bool stored = false;
+    [[maybe_unused]] bool overfull = false;
     for (;;) {
       advance();
       const u64 report = g_.shfl(make_report(), lowest(peers_));
@@ -39,22 +50,29 @@ class line_request {
         if ((report & report_failed) != 0) {
           outcome = unpack_status(static_cast<u32>(report));
         } else {
-          use(report);
+          stored = use(report);
         }
         todo_ = false;
       }
       g_.sync();
-      if (phase_ == phase::pinned) {
-        cache_.unpin(entry_);
-        phase_ = phase::over;
+      if constexpr (How == line_use::read) {
+        if (phase_ == phase::pinned) cache_.unpin(entry_);
+      } else {
+        overfull |= leave_written(g_.ballot(stored));
       }
-      if (!any(g_.ballot(todo_))) return outcome;
+      if (phase_ == phase::pinned) phase_ = phase::over;
+      if (!any(g_.ballot(todo_))) break;
       wait();
     }
+    if constexpr (How != line_use::read) {
+      if (any(g_.ballot(overfull))) keep_clean(g_, cache_);
+    }
+    return outcome;
   }
 
   /// Pins every lane's line at once; one pin per distinct line, held by the lowest of its lanes. Collective; one status for
-  /// all: either every line is pinned or none. `frame` is this lane's frame address.
+  /// all: either every line is pinned or none. `frame` is this lane's frame address. REQUIRES: to overwrite, all lanes name the
+  /// same line.
   PENSTOCK_FN status pin(u64& frame) {
     for (;;) {
       advance();
@@ -73,15 +91,29 @@ class line_request {
   }
 
   PENSTOCK_FN bool leads() const { return leads_; }
+  /// Whether the line, pinned to be overwritten, is this lane's claim: others wait until it is published.
+  PENSTOCK_FN bool owned() const { return owned_; }
   /// The entry that holds the pin of this lane and its peers, after `pin`. REQUIRES: leads().
   PENSTOCK_FN u64* entry() const { return entry_; }
   /// Line requests of this lane that found their line in a frame at first look.
   PENSTOCK_FN u64 hits() const { return hits_; }
 
  private:
+  using mask = decltype(std::declval<G const&>().members());
   enum class phase : u32 { looking, filling, pinned, failed, over };
   static constexpr u64 report_failed = 1ull << 63;
   static constexpr u32 rounds_for_others = 8, rounds_for_joined = 4;
+
+  // Gives a line back that some of its peers have stored into; true if it was clean, and too many are dirty now.
+  PENSTOCK_FN bool leave_written(mask stored) {
+    if (phase_ != phase::pinned) return false;
+    if (!any(without(peers_, without(peers_, stored)))) {
+      cache_.unpin(entry_);
+      return false;
+    }
+    data_.counters.add(counter::writes, 1);
+    return cache_.unpin_written(entry_) && cache_.writes.more_than(cache_.writes.most_dirty);
+  }
 
   // One round: who looks looks again, all that was claimed is submitted before anyone waits, fills are looked at.
   PENSTOCK_FN void advance() {
@@ -106,6 +138,12 @@ class line_request {
         phase_ = phase::filling;
         break;
       case claimed:
+        if (How == line_use::overwrite) {
+          data_.counters.add(counter::whole_lines, 1);
+          owned_ = looked_ = true;
+          phase_ = phase::pinned;
+          break;
+        }
         data_.counters.add(counter::misses, 1);
         claimed_ = looked_ = true;
         phase_ = phase::filling;
@@ -135,7 +173,10 @@ class line_request {
     switch (entry::state(e)) {
       case line_state::filling: return;
       case line_state::valid: phase_ = phase::pinned; return;
-      case line_state::failed: fail(cache_.record_of(entry_, e).load_failure()); return;
+      case line_state::failed:
+        if (How == line_use::overwrite) break;  // what could not be read is not needed
+        fail(cache_.record_of(entry_, e).load_failure());
+        return;
       case line_state::empty: break;  // undone: whoever claimed it found no frame
     }
     cache_.unpin(entry_);
@@ -189,8 +230,11 @@ class line_request {
   PENSTOCK_FN status why_not() const {
     if (pins_exhausted_) return make_status(failure::pin_limit);
     const found_line at = cache_.directory.find(line_);
-    return at.state() == line_state::failed ? cache_.record_of(at.entry, at.word).load_failure()
-                                            : make_status(failure::no_frame);
+    status why{};
+    if (at.state() == line_state::failed) why = cache_.record_of(at.entry, at.word).load_failure();
+    // Frames that cannot be written stay where they are.
+    if (why.ok() && cache_.writes.slots_count != 0 && cache_.writes.fails()) why = cache_.writes.verdict();
+    return why.ok() ? make_status(failure::no_frame) : why;
   }
 
   // Who waits for a line moves the queue that has its command (E12: it may be anybody's), and now and then another one, whose
@@ -202,6 +246,12 @@ class line_request {
     const u32 round = round_++;
     const bool served = !last_look_ && is_served(g_, cache_);
     const bool elsewhere = round % rounds_for_others == rounds_for_others - 1 && !last_look_;
+    if (cache_.writes.slots_count != 0) {
+      // Perhaps all that could be had are dirty: a run for each lane that is short of a frame.
+      u32 runs = count(g_.ballot(short_of_frames_));
+      if (runs != 0) retire_runs(g_, cache_);
+      while (runs != 0 && clean_next(g_, cache_) == clean_step::sent) --runs;
+    }
     if (!any(waiting) || elsewhere) {
       if (served) return;
       const u64 next = from_leader(g_, executor_ordinal() + round / (any(waiting) ? rounds_for_others : 1));
@@ -214,8 +264,6 @@ class line_request {
     command = g_.shfl(command, lowest(any(own) ? own : waiting));
     help_command(g_, cache_, command, served);
   }
-
-  using mask = decltype(std::declval<G const&>().members());
 
   G const& g_;
   Cache const& cache_;
@@ -230,6 +278,7 @@ class line_request {
   u32 round_ = 0;
   bool todo_;
   bool leads_ = false;
+  bool owned_ = false;    ///< has claimed a line that is stored whole
   bool claimed_ = false;  ///< the fill that it waits for is its own
   bool looked_ = false;   ///< has found, missed or joined it already: what it finds later is no hit
   bool short_of_frames_ = false;
@@ -260,7 +309,18 @@ PENSTOCK_FN status submit_fills(G const& g, Cache const& cache, dataset_view con
 /// Calls use(frame address) once in each lane that wants a line, under a pin, and tells how that went. Collective.
 template <thread_group G, class Cache, class Use>
 PENSTOCK_COLD status read_line(G g, Cache const& cache, u32 dataset, bool want, line_id line, Use const& use) {
-  return line_request<G, Cache>(g, cache, dataset, want, line).read(use);
+  const auto read = [&](u64 frame) {
+    use(frame);
+    return false;
+  };
+  return line_request<G, Cache>(g, cache, dataset, want, line).access(read);
+}
+
+/// The same for lanes that store: use(frame address) tells whether it did. Collective; returns before anything of it is in
+/// storage.
+template <thread_group G, class Cache, class Use>
+PENSTOCK_COLD status write_line(G g, Cache const& cache, u32 dataset, bool want, line_id line, Use const& use) {
+  return line_request<G, Cache, line_use::write>(g, cache, dataset, want, line).access(use);
 }
 
 /// Why a line is brought in ahead of its use.

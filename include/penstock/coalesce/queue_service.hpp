@@ -1,12 +1,11 @@
 // Completion by service: a few resident groups move all queues of a cache, and who waits for a line only looks at it. Without a
-// service, whoever waits does both (inline).
+// service, whoever waits does both (inline). They are the background cleaner, too: they write dirty lines back ahead of need.
 //
 // While nobody serves, `serving` is 0 and all wait inline; so a service that leaves takes nothing with it. A waiter's last look
 // moves the queue in either mode (W7).
 #pragma once
 
-#include "penstock/cache/line_cache_view.hpp"
-#include "penstock/group/thread_group.hpp"
+#include "penstock/coalesce/cleaner.hpp"
 
 namespace penstock {
 
@@ -42,6 +41,7 @@ PENSTOCK_FN void serve_cache_queues(G const& g, Cache const& cache, service_cont
       // Landed lines that nobody waits for are drained by progress alone.
       if (queue.bounces != nullptr || queue.stirs(g)) moved |= queue.progress(g);
     }
+    moved |= clean_in_background(g, cache);
     moved ? idle.reset() : idle.wait();
     const u64 now = from_leader(g, now_ns());
     if (moved && now - last_work > one_millisecond_ns) {

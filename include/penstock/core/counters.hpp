@@ -9,16 +9,23 @@
 namespace penstock {
 
 enum class counter : u32 {
-  hits,         ///< line requests that found their line in a frame
-  misses,       ///< claims of a line by a request that then asks for its fill: misses + prefetches = fills
-  joins,        ///< line requests that waited for another's fill
-  fills,        ///< commands sent to bring a line in, prefetches included
-  prefetches,   ///< fills that nobody waited for when they were asked
-  evictions,    ///< lines of any dataset that gave up their frame to one of this
-  retries,      ///< validated reads that had to look again
-  errors,       ///< requests that ended with a status
-  bytes_asked,  ///< by the program
-  bytes_moved,  ///< from storage into frames: fills x line size
+  hits,            ///< line requests that found their line in a frame
+  misses,          ///< claims of a line by a request that then asks for its fill: misses + prefetches = fills
+  joins,           ///< line requests that waited for another's fill
+  fills,           ///< commands sent to bring a line in, prefetches included
+  prefetches,      ///< fills that nobody waited for when they were asked
+  evictions,       ///< lines of any dataset that gave up their frame to one of this
+  retries,         ///< validated reads that had to look again
+  errors,          ///< requests that ended with a status
+  bytes_asked,     ///< by the program
+  bytes_moved,     ///< from storage into frames: fills x line size
+  writes,          ///< line requests that stored
+  whole_lines,     ///< lines that were stored whole, without a fill
+  write_backs,     ///< lines sent to storage
+  write_commands,  ///< that carried them, to each replica
+  write_errors,    ///< of those commands' runs: ended with a status
+  bytes_changed,   ///< stored by the program
+  bytes_written,   ///< sent to storage
   count_
 };
 

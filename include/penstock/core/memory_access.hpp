@@ -108,6 +108,49 @@ PENSTOCK_FN inline void store_shared(u64 address, piece16 value) {
 #endif
 }
 
+/// Stores one aligned piece of 1, 2, 4 or 8 bytes into a frame under a pin.
+///
+/// Why release: the frame may have had another line before. A validated read of that one which sees this store must find the
+/// claim of this one when it looks at the entry again; the claim happens before the pin, the store hands that on.
+template <class T>
+PENSTOCK_FN inline void store_piece(T* p, T value) {
+  device_ref<T>(*p).store(value, release);
+}
+
+/// The same for 16 bytes, two pieces of 8 in no order. REQUIRES: order_claim_before_bytes() by this thread under the same pin:
+/// on a GPU one fence then serves many stores.
+PENSTOCK_FN inline void store_piece_after_fence(piece16* p, piece16 value) {
+#if PENSTOCK_ON_DEVICE
+  const std::size_t to = __cvta_generic_to_global(p);
+  asm volatile("st.relaxed.gpu.global.v2.b64 [%0], {%1, %2};" ::"l"(to), "l"(value.low), "l"(value.high) : "memory");
+#else
+  store_piece(&p->low, value.low);
+  store_piece(&p->high, value.high);
+#endif
+}
+
+/// Copies a frame that others may store into to where a controller reads it: each aligned 8 bytes are old or new, never a mix.
+/// Collective in effect: member `index` of `width` copies its share of 16-byte pieces. REQUIRES: bytes a multiple of 16, both
+/// addresses aligned to 16.
+PENSTOCK_FN inline void copy_out_of_frame(u64 to, u64 frame, u32 bytes, u32 index, u32 width) {
+  constexpr u32 in_flight = 4;
+  const u32 pieces = bytes / 16;
+  auto const* const from = reinterpret_cast<piece16 const*>(frame);
+  for (u32 first = index; first < pieces; first += in_flight * width) {
+    piece16 held[in_flight];
+    PENSTOCK_UNROLL
+    for (u32 k = 0; k < in_flight; ++k) {
+      const u32 i = first + k * width;
+      held[k] = load_piece(from + (i < pieces ? i : first));
+    }
+    PENSTOCK_UNROLL
+    for (u32 k = 0; k < in_flight; ++k) {
+      const u32 i = first + k * width;
+      if (i < pieces) store_shared(to + 16ull * i, held[k]);
+    }
+  }
+}
+
 /// Copies a bounce buffer (shared with a controller) into a frame. Collective in effect: member `index` of `width` copies its
 /// share of 16-byte pieces, four loads in flight: more would not fit the registers of a cold function. REQUIRES: bytes a
 /// multiple of 16, both addresses aligned to 16.

@@ -1,7 +1,8 @@
 // Owns a cache: directory, frames, queues; makes the views that kernels use; sums the counters.
 #pragma once
 
-#include "penstock/array/array_view.hpp"
+#include "penstock/array/writable_view.hpp"
+#include "penstock/coalesce/flush.hpp"
 #include "penstock/host/controller.hpp"
 #include "penstock/host/executor.hpp"
 #include "penstock/host/queue_pair.hpp"
@@ -27,6 +28,17 @@ struct ablations {
   bool validation = false;  ///< a pin for every access
 };
 
+/// When dirty lines go to storage.
+struct write_back_options {
+  /// Share of the frames that may be dirty. Who makes one more so sends others first: the rest is clean, so that who misses
+  /// takes a frame without waiting for a write.
+  double most_dirty = 0.5;
+  double clean_from = 0.25;   ///< share from which on a queue_service writes lines back in the background
+  u64 bytes_per_second = 0;   ///< most that a queue_service writes; 0: no limit
+  u64 command_bytes = 65536;  ///< most of one command, which carries lines that follow each other; at most 64 KiB
+  u32 commands = 0;           ///< most under way; 0: 64 on CUDA, 8 per CPU thread
+};
+
 struct cache_options {
   u64 bytes = 64ull << 20;  ///< of frames; rounded down to whole lines, or to whole sets of seven
   u64 line_bytes = 4096;    ///< a power of two, 512 to 65536
@@ -39,6 +51,7 @@ struct cache_options {
   bool directory_in_l2 = false;
   bool bounce = false;  ///< data through bounce buffers also on the CPU executor (CUDA: always)
   ablations without{};
+  write_back_options write_back{};
 };
 
 struct volume_spec {
@@ -55,12 +68,20 @@ struct dataset_spec {
   std::string name;  ///< for messages
   u64 bytes = 0;
   volume_spec volume;
+  bool writable = false;  ///< its namespaces must be, too
 };
 
 /// Sums of one dataset's counters (core/counters.hpp says what each counts).
 struct cache_stats {
   u64 hits = 0, misses = 0, joins = 0, fills = 0, prefetches = 0, evictions = 0, retries = 0, errors = 0;
   u64 bytes_asked = 0, bytes_moved = 0;
+  u64 writes = 0, whole_lines = 0, write_backs = 0, write_commands = 0, write_errors = 0;
+  u64 bytes_changed = 0, bytes_written = 0;
+
+  /// Bytes sent to storage for each that the program stored: 0 if it stored none.
+  double write_amplification() const {
+    return bytes_changed == 0 ? 0 : static_cast<double>(bytes_written) / static_cast<double>(bytes_changed);
+  }
 };
 
 /// Not copyable; outlives its views. The controllers outlive it.
@@ -68,6 +89,8 @@ class line_cache {
  public:
   /// Throws penstock::error (bad_input) with one sentence for options that cannot be.
   line_cache(executor& on, std::vector<dataset_spec> const& datasets, cache_options const& options);
+  /// Flushes what was written since the last flush. What cannot be is lost, and said on standard error: who wants to do
+  /// something about it calls `flush` first.
   ~line_cache();
 
   /// Elements of T of a dataset, element 0 at byte `origin`. Throws penstock::error (bad_input) when they don't fit.
@@ -75,6 +98,25 @@ class line_cache {
   array_view<T> array(u32 dataset, u64 origin, u64 elements) const {
     return array_view<T>(reader(dataset, origin, elements, sizeof(T), alignof(T)), origin, elements);
   }
+
+  /// The same to write. Throws bad_input also for a dataset that is not writable.
+  template <class T>
+  writable_view<T> writable(u32 dataset, u64 origin, u64 elements) const {
+    check_writable(dataset);
+    return writable_view<T>(reader(dataset, origin, elements, sizeof(T), alignof(T)), origin, elements);
+  }
+
+  /// Writes all dirty lines back and returns when they are on the device for good (docs/DURABILITY.md). Throws
+  /// penstock::error (world) that names the bytes that could not be written and why: their lines stay in the cache, and another
+  /// flush tries again. REQUIRES: no kernel of this executor runs; what is stored meanwhile, by a resident one, need not be
+  /// written.
+  void flush();
+  /// The same for `bytes` bytes at `offset` of a dataset: of the lines that they lie on.
+  void flush(u32 dataset, u64 offset, u64 bytes);
+
+  /// Forgets what the cache holds of the lines that these bytes lie on, written or not: they read as what lies in storage.
+  /// Throws penstock::error (world) for lines that stay pinned. REQUIRES: as flush.
+  void discard(u32 dataset, u64 offset, u64 bytes);
 
   /// For code that works with lines. The pointers in it are the executor's.
   line_cache_view const& view() const { return view_; }
@@ -112,6 +154,13 @@ class line_cache {
 
  private:
   line_reader reader(u32 dataset, u64 origin, u64 elements, u64 item_bytes, u64 alignment) const;
+  void check_writable(u32 dataset) const;
+  line_range range_of(u32 dataset, u64 offset, u64 bytes, char const* operation) const;
+  flush_report read_report() const;
+  void reset_report();
+  void flush_device(u32 dataset);
+  u64 writes_so_far() const;
+  void make_writes();
   void choose_directory();
   void make_directory();
   void add_queues(std::vector<dataset_spec> const& datasets);
@@ -135,9 +184,16 @@ class line_cache {
   buffer<u32> in_flight_;
   buffer<fault_slot> fault_;
   buffer<u32> serving_;
+  buffer<write_slot> write_slots_;
+  buffer<u64*> write_entries_;
+  buffer<write_state> write_state_;
+  buffer<u8> write_buffers_;
+  buffer<u64> write_lists_;
+  buffer<flush_report> flush_report_;
+  u64 flushed_writes_ = 0;  ///< that were counted before the last flush
   buffer<counter_shard> counters_;
   buffer<dataset_view> dataset_table_;
-  std::vector<std::unique_ptr<queue_pair<fill_sink>>> queues_;
+  std::vector<std::unique_ptr<queue_pair<line_sink>>> queues_;
   buffer<line_cache_view::queue_pair> queue_table_;
   buffer<line_cache_view> view_copy_;
 };

@@ -72,7 +72,8 @@ struct transfer {
   u64 address = 0;                 ///< bus address of the data (frame), 0 for none
   u64 prp_list = 0;                ///< bus address of its PRP list, where one is needed
   u32 bytes = 0;
-  bool writes = false;  ///< the controller reads the data (Write), rather than writes it (Read)
+  bool writes = false;    ///< the controller reads the data (Write), rather than writes it (Read)
+  bool straight = false;  ///< the controller reaches `address`, also where others of the queue pair need a bounce buffer
 };
 
 /// A handle for kernels: trivially copyable, all pointers into memory that a host-side `queue_pair` owns.
@@ -88,13 +89,14 @@ class queue_pair_view {
     u64 address;      ///< where a landed bounce buffer is copied to
     u64 deadline_ns;  ///< from its submission; once it is rung, from then: written by the ringer, read by expire (atomic)
     u32 bytes;
-    bool drains;  ///< a Read through the bounce buffer
+    bool drains;   ///< a Read through the bounce buffer
+    bool exposed;  ///< the controller was given `address` itself
   };
 
   /// A command that is over for its waiters but not for the controller. Under harvest_lock.
   struct quarantine {
     target to;
-    u64 bounce;  ///< bus address of the buffer that the slot gave up; 0: none
+    u64 bounce;  ///< bus address of the buffer that the slot gave up; 0: none, the controller has the target's own
     u64 ticket;  ///< whose position is stuck until the controller's head passes it
     u32 held;    ///< 1: a completion with the old identifier is still to come
     u32 stuck;   ///< 1: the position has not been passed

@@ -107,7 +107,7 @@ PENSTOCK_FN void queue_pair_view<Sink>::stray(u32 slot, u32 identifier) const {
     give_up();
     return;
   }
-  Sink::resolve(q.to, bounces == nullptr);
+  Sink::resolve(q.to, q.bounce == 0);
   if (q.bounce != 0) spares[device_ref<u32>(state->spare_buffers).fetch_add(1, relaxed)] = q.bounce;
 }
 
@@ -193,8 +193,9 @@ PENSTOCK_FN void queue_pair_view<Sink>::abandon(u32 slot) const {
     give_up();
     return;
   }
+  const bool exposed = contexts[slot].exposed;
   u64 spare = 0;
-  if (bounces != nullptr) {
+  if (!exposed) {
     spare = take_spare();
     if (spare == 0) {
       give_up();
@@ -205,13 +206,13 @@ PENSTOCK_FN void queue_pair_view<Sink>::abandon(u32 slot) const {
   q.to = contexts[slot].to;
   q.ticket = word / 4;
   q.stuck = 1;
-  q.bounce = bounces != nullptr ? bounces[slot] : 0;
+  q.bounce = exposed ? 0 : bounces[slot];
   device_ref<u32>(q.held).store(1, relaxed);
-  if (bounces != nullptr) bounces[slot] = spare;
+  if (!exposed) bounces[slot] = spare;
   generations[slot] ^= 1u;
   device_ref<u32>(state->stuck_positions).fetch_add(1, relaxed);
   device_ref<u64>(state->expired).fetch_add(1, relaxed);
-  Sink::abandon(q.to, make_status(failure::deadline), bounces == nullptr);
+  Sink::abandon(q.to, make_status(failure::deadline), exposed);
 }
 
 template <completion_sink Sink>
@@ -250,7 +251,7 @@ PENSTOCK_FN void queue_pair_view<Sink>::fail_all(G const& g, status why) const {
     u64 word = load_word(slot);
     if (phase_of(word) != slot_phase::published) continue;
     if (!device_ref<u64>(words[slot]).compare_exchange_strong(word, word + 2, acquire, relaxed)) continue;
-    Sink::abandon(contexts[slot].to, why, bounces == nullptr);
+    Sink::abandon(contexts[slot].to, why, contexts[slot].exposed);
   }
 }
 

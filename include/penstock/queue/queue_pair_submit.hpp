@@ -54,9 +54,10 @@ PENSTOCK_COLD status queue_pair_view<Sink>::submit(G g, bool want, transfer cons
 
 template <completion_sink Sink>
 PENSTOCK_FN void queue_pair_view<Sink>::publish(u64 ticket, u32 slot, transfer const& t, target const& to) const {
-  const u64 bounce = bounces != nullptr && t.bytes != 0 ? bounces[slot] : 0;
+  const bool exposed = bounces == nullptr || t.straight;
+  const u64 bounce = !exposed && t.bytes != 0 ? bounces[slot] : 0;
   if (bounce != 0 && t.writes) copy_frame_to_bounce(bounce, t.address, t.bytes);
-  contexts[slot] = {to, t.address, now_ns() + timeout_ns, t.bytes, bounce != 0 && !t.writes};
+  contexts[slot] = {to, t.address, now_ns() + timeout_ns, t.bytes, bounce != 0 && !t.writes, exposed};
 
   nvme::submission_entry command = t.command;
   command.command_id = static_cast<u16>(slot + depth * generations[slot]);

@@ -1,0 +1,198 @@
+// `writable_view<T>`: an array that kernels read and write, wherever its bytes live. Made by `line_cache::writable`.
+//
+// What is written is seen by every later read through the cache, and is in storage when `line_cache::flush` has returned. An
+// element of up to 8 bytes is old or new to whoever reads it meanwhile, never a mix. Elements beside it keep their bytes.
+#pragma once
+
+#include "penstock/array/pinned_line.hpp"
+
+namespace penstock {
+
+template <class T>
+class writable_view : public array_view<T> {
+  static_assert(sizeof(T) == piece_bytes<T>, "an element must lie on one line");
+
+ public:
+  writable_view() = default;
+
+  /// Over memory that the kernel reaches.
+  PENSTOCK_FN writable_view(T* resident, u64 elements) : array_view<T>(resident, elements), memory_(resident) {}
+
+  /// Over a writable dataset behind a cache. REQUIRES: as array_view.
+  PENSTOCK_FN writable_view(line_reader const& reader, u64 origin, u64 elements) : array_view<T>(reader, origin, elements) {}
+
+  /// Stores element i. REQUIRES: i < size().
+  /// Cost:   three atomics on the line's entry, shared by lanes that are on one line. Miss: one command, and waits for it.
+  /// Errors: the first one is latched and thrown by the host at the next synchronize (line_cache::check_faults); nothing is
+  ///         stored then. failure::out_of_range beyond the dataset.
+  PENSTOCK_FN void write(u64 i, T v) const { write(this_group(), true, i, v); }
+
+  /// The same for one element per lane that wants to. Collective.
+  template <thread_group G>
+  PENSTOCK_FN void write(G const& g, bool want, u64 i, T v) const {
+    const status outcome = try_write(g, want, i, v);
+    if (!outcome.ok()) latch(outcome, i);
+  }
+
+  /// The same, telling each lane its status.
+  template <thread_group G>
+  PENSTOCK_FN status try_write(G const& g, bool want, u64 i, T v) const {
+    if (this->is_resident()) {
+      if (want) memory_[i] = v;
+      return {};
+    }
+    return change(g, want, i, {element_op::store, sizeof(T), widened(v), 0}).error;
+  }
+
+  /// Adds to element i and gives what it was. Integers (modulo their size) and floating point of 4 or 8 bytes. Atomic against
+  /// all others that change it through the cache; orders nothing else.
+  /// Cost and errors: as `write`; T{} after an error.
+  PENSTOCK_FN T fetch_add(u64 i, T v) const { return fetch_add(this_group(), true, i, v); }
+  template <thread_group G>
+  PENSTOCK_FN T fetch_add(G const& g, bool want, u64 i, T v) const {
+    return update(g, want, i, std::is_floating_point_v<T> ? element_op::add_float : element_op::add, v);
+  }
+
+  /// Makes element i the lesser of itself and v, and gives what it was; likewise. A line whose element stays as it is stays
+  /// clean.
+  PENSTOCK_FN T fetch_min(u64 i, T v) const { return fetch_min(this_group(), true, i, v); }
+  template <thread_group G>
+  PENSTOCK_FN T fetch_min(G const& g, bool want, u64 i, T v) const {
+    constexpr element_op op = std::is_floating_point_v<T> ? element_op::min_float
+                              : std::is_signed_v<T>       ? element_op::min_signed
+                                                          : element_op::min_unsigned;
+    return update(g, want, i, op, v);
+  }
+
+  /// Stores `desired` in element i if it is `expected`, by its bytes; if not, or after an error, false, and `expected` is what
+  /// it is.
+  PENSTOCK_FN bool compare_exchange(u64 i, T& expected, T desired) const {
+    return compare_exchange(this_group(), true, i, expected, desired);
+  }
+  template <thread_group G>
+  PENSTOCK_FN bool compare_exchange(G const& g, bool want, u64 i, T& expected, T desired) const {
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8);
+    const piece wanted = std::bit_cast<piece>(expected);
+    status outcome{};
+    const piece before =
+        apply(g, want, i, {element_op::compare_exchange, sizeof(T), widened(desired), static_cast<u64>(wanted)}, outcome);
+    const bool done = outcome.ok() && before == wanted;
+    if (want && !done) expected = std::bit_cast<T>(before);
+    return done;
+  }
+
+  /// Stores make(i) for `elements` elements from `first` on, each once, in some lane of the group. Lines that this covers whole
+  /// are not read from storage. Collective.
+  /// Cost:   three atomics for each line.
+  /// Errors: the first failure; the other lines are written. failure::out_of_range beyond the dataset: then nothing is.
+  /// REQUIRES: make does not access the cache: it is called with a line in hand.
+  template <thread_group G, class Make>
+  PENSTOCK_FN status write_span(G const& g, u64 first, u64 elements, Make const& make) const {
+    if (this->is_resident()) {
+      for (u64 k = index_in(g); k < elements; k += penstock::size(g)) memory_[first + k] = make(first + k);
+      return {};
+    }
+    line_reader const& reader = this->reader();
+    const u64 last = reader.base + reader.cache->datasets[reader.dataset].bytes;
+    u64 at = this->address_of(first);
+    if (at > last || elements > (last - at) / sizeof(T)) return make_status(failure::out_of_range);
+    const u64 end = at + elements * sizeof(T);
+    status outcome{};
+    while (at < end) {
+      const u64 line_end = (at | reader.line_mask) + 1;
+      const u64 stop = line_end < end ? line_end : end;
+      const bool whole = reader.within(at) == 0 && stop == line_end;
+      const status s = write_piece_of_line(g, at, stop, whole, make);
+      if (outcome.ok()) outcome = s;
+      at = stop;
+    }
+    if (is_leader(g)) reader.counters().add(counter::bytes_changed, elements * sizeof(T));
+    return outcome;
+  }
+
+ private:
+  using piece = piece_of<sizeof(T)>;
+
+  PENSTOCK_FN static piece16 widened(T v) {
+    if constexpr (sizeof(T) == 16) {
+      return std::bit_cast<piece16>(v);
+    } else {
+      return {static_cast<u64>(std::bit_cast<piece>(v)), 0};
+    }
+  }
+
+  template <thread_group G>
+  PENSTOCK_FN changed_element change(G const& g, bool want, u64 i, element_change const& change) const {
+    return change_slowly(g, *this->reader().cache, this->reader().dataset, want, this->address_of(i), change);
+  }
+
+  template <thread_group G>
+  PENSTOCK_FN piece apply(G const& g, bool want, u64 i, element_change const& c, status& outcome) const {
+    if (this->is_resident()) {
+      u64 before = 0;
+      if (want) element::apply(reinterpret_cast<u64>(memory_ + i), c, before);
+      return static_cast<piece>(before);
+    }
+    const changed_element changed = change(g, want, i, c);
+    outcome = changed.error;
+    if (!outcome.ok()) latch(outcome, i);
+    return static_cast<piece>(changed.before);
+  }
+
+  template <thread_group G>
+  PENSTOCK_FN T update(G const& g, bool want, u64 i, element_op op, T v) const {
+    static_assert(std::is_arithmetic_v<T> && (sizeof(T) == 4 || sizeof(T) == 8), "a number of 4 or 8 bytes");
+    status outcome{};
+    return std::bit_cast<T>(apply(g, want, i, {op, sizeof(T), widened(v), 0}, outcome));
+  }
+
+  PENSTOCK_FN void latch(status why, u64 i) const {
+    line_reader const& reader = this->reader();
+    reader.cache->latch(why, reader.dataset, this->address_of(i) - reader.base);
+  }
+
+  template <thread_group G, class Make>
+  PENSTOCK_FN status write_piece_of_line(G const& g, u64 at, u64 stop, bool whole, Make const& make) const {
+    line_reader const& reader = this->reader();
+    const held_line held = pin_to_store(g, *reader.cache, reader.dataset, reader.line_of(at), whole);
+    if (!held.error.ok()) return held.error;
+    const u64 first = (at - this->address_of(0)) / sizeof(T);
+    const u64 to = held.frame + reader.within(at);
+    const u64 count = (stop - at) / sizeof(T);
+    order_claim_before_bytes();
+    if ((to & 15) == 0 && (stop & 15) == 0) {
+      store_pieces(g, to, first, count, make);
+    } else {
+      for (u64 k = index_in(g); k < count; k += penstock::size(g)) {
+        store_piece(reinterpret_cast<piece*>(to) + k, std::bit_cast<piece>(make(first + k)));
+      }
+    }
+    unpin_stored(g, *reader.cache, reader.dataset, held.entry, held.owned);
+    return {};
+  }
+
+  template <thread_group G, class Make>
+  PENSTOCK_FN static void store_pieces(G const& g, u64 to, u64 first, u64 count, Make const& make) {
+    constexpr u32 per_piece = sizeof(piece16) / sizeof(T);
+    struct elements_of {
+      T of[per_piece];
+    };
+    auto* const pieces = reinterpret_cast<piece16*>(to);
+    for (u64 p = index_in(g); p < count / per_piece; p += penstock::size(g)) {
+      elements_of all;
+      PENSTOCK_UNROLL
+      for (u32 k = 0; k < per_piece; ++k) all.of[k] = make(first + p * per_piece + k);
+      store_piece_after_fence(pieces + p, std::bit_cast<piece16>(all));
+    }
+  }
+
+  T* memory_ = nullptr;
+};
+
+/// Pins the line of element i to store into it; otherwise as `pin`.
+template <thread_group G, class T>
+PENSTOCK_FN writable_line<G> pin_to_write(G const& g, writable_view<T> const& view, u64 i) {
+  return writable_line<G>(g, view.reader(), view.reader().line_of(view.address_of(i)));
+}
+
+}  // namespace penstock

@@ -1,0 +1,98 @@
+// Write-back: dirty lines on their way to storage (PROTOCOLS.md §2, "Write-back").
+//
+// A group claims a run of dirty lines that follow each other (`dirty` -> `writing`), copies their bytes into the buffer of a
+// write slot and sends one Write of it. So neighbours make one command however small they are, what a command carries does not
+// change while it is under way, and a line may be stored into meanwhile: that makes it dirty again. When the command is over,
+// whoever comes by retires the slot: `writing` goes, and after a failure `dirty` comes back.
+//
+// Invariants. 4: bytes that were stored are on the controller before their frame is reused, because eviction refuses what is
+// dirty or being written, dirty goes before the bytes are copied and comes after they are stored. A buffer is used again only
+// when no controller can read it any more: a command that is given up keeps its slot until its late completion, or a reset.
+#pragma once
+
+#include "penstock/core/atomic.hpp"
+#include "penstock/core/status.hpp"
+
+namespace penstock {
+
+enum class write_phase : u32 {
+  free,
+  held,      ///< a group builds its run, or retires it
+  sent,      ///< commands are under way
+  answered,  ///< all are over: to be retired by whoever comes by
+};
+
+/// One run on its way. Trivially copyable; in local memory.
+struct write_slot {
+  u32 phase = 0;    ///< write_phase; set to `answered` with release, partner: the exchange that takes it
+  u32 outcome = 0;  ///< packed status of the first of its commands that failed
+  u32 pending = 0;  ///< commands that a controller may still be at
+  u32 lost = 0;     ///< of those: given up, told to their waiters, and kept until nothing can read the buffer
+  u32 first = 0;    ///< of its lines, in its row of `entries`
+  u32 lines = 0;
+
+  PENSTOCK_FN bool is(write_phase p) { return device_ref<u32>(phase).load(relaxed) == static_cast<u32>(p); }
+  PENSTOCK_FN void set(write_phase p) { device_ref<u32>(phase).store(static_cast<u32>(p), release); }
+  /// Whether this thread has it now.
+  PENSTOCK_FN bool take(write_phase from) {
+    u32 expected = static_cast<u32>(from);
+    return device_ref<u32>(phase).compare_exchange_strong(expected, static_cast<u32>(write_phase::held), acquire, relaxed);
+  }
+  PENSTOCK_FN status result() { return unpack_status(device_ref<u32>(outcome).load(relaxed)); }
+  PENSTOCK_FN bool is_lost() { return device_ref<u32>(lost).load(relaxed) != 0; }
+
+  /// Before the first command is submitted: the last may be over before that returns. REQUIRES: this thread holds it.
+  PENSTOCK_FN void start(u32 commands, u32 first_entry, u32 run_lines) {
+    first = first_entry;
+    lines = run_lines;
+    device_ref<u32>(lost).store(0, relaxed);
+    device_ref<u32>(outcome).store(0, relaxed);
+    device_ref<u32>(pending).store(commands, relaxed);
+    set(write_phase::sent);
+  }
+
+  /// The first failure stays.
+  PENSTOCK_FN void note(status s) {
+    u32 none = 0;
+    if (!s.ok()) device_ref<u32>(outcome).compare_exchange_strong(none, pack(s), relaxed, relaxed);
+  }
+  /// A command of it is over, for the controller too.
+  PENSTOCK_FN void end_one() {
+    if (device_ref<u32>(pending).fetch_sub(1, acq_rel) == 1) set(write_phase::answered);
+  }
+};
+
+/// What all writers of a cache share, in a cache line of its own.
+struct alignas(128) write_state {
+  u64 dirty_lines = 0;    ///< lines with the dirty bit; for a moment it may be one less than none
+  u64 hand = 0;           ///< frames that the cleaner has looked at
+  u64 next_clean_ns = 0;  ///< when the cleaner may send its next command, where its rate is limited
+  u32 failures = 0;       ///< Writes that failed since the last that did not
+  u32 verdict = 0;        ///< packed status of the last of them
+};
+
+/// A handle for kernels; the host-side `line_cache` owns what it points at. No slots: nothing can be written.
+struct write_back_view {
+  write_slot* slots = nullptr;
+  u64** entries = nullptr;  ///< [slots][2 run_lines] entries of a run's lines, around the one that it was begun with
+  write_state* state = nullptr;
+  u64 buffers = 0;      ///< address of the slots' buffers, `run_lines` lines each
+  u64 lists = 0;        ///< address of their PRP lists, `prp_list_stride` each
+  u64 ns_per_line = 0;  ///< of the cleaner; 0: as fast as it can
+  u64 most_dirty = 0;   ///< lines; who makes one more dirty than that cleans first
+  u64 clean_from = 0;   ///< the cleaner of a queue_service works while more lines than this are dirty
+  u32 slots_count = 0;
+  u32 run_lines = 0;  ///< most lines of one command
+
+  PENSTOCK_FN u64** row(u32 slot) const { return entries + 2ull * run_lines * slot; }
+  PENSTOCK_FN bool more_than(u64 lines) const {
+    return static_cast<long long>(device_ref<u64>(state->dirty_lines).load(relaxed)) > static_cast<long long>(lines);
+  }
+  /// Writes fail again and again: only a flush tries any more.
+  PENSTOCK_FN bool fails() const { return device_ref<u32>(state->failures).load(relaxed) >= failures_limit; }
+  PENSTOCK_FN status verdict() const { return unpack_status(device_ref<u32>(state->verdict).load(relaxed)); }
+
+  static constexpr u32 failures_limit = 3;
+};
+
+}  // namespace penstock

@@ -1,0 +1,24 @@
+// The launches of a flush and of a discard: from the library with CUDA they come compiled by nvcc, for both executors.
+#pragma once
+
+#include "penstock/coalesce/flush.hpp"
+#include "penstock/host/executor.hpp"
+
+namespace penstock {
+
+/// What a launch is given; the pointers are the executor's.
+struct write_back_job {
+  line_cache_view const* cache = nullptr;
+  flush_report* report = nullptr;
+  line_range range;
+};
+
+/// Each returns when all groups are done.
+void launch_flush_lines(executor& on, write_back_job const& job, u64 items);
+void launch_flush_device(executor& on, write_back_job const& job);
+void launch_discard_lines(executor& on, write_back_job const& job, u64 items);
+
+/// Loads the kernels: see prepare_launch.
+void prepare_write_back(executor& on);
+
+}  // namespace penstock

@@ -1,0 +1,121 @@
+// What the cache promises who writes: an element holds what was stored last, its neighbours keep their bytes, and a reader sees
+// values that somebody stored, never older ones than before. The media must hold it all after a flush.
+#pragma once
+
+#include "penstock/array/writable_view.hpp"
+#include "support/stamped_media.hpp"
+
+namespace penstock::test {
+
+/// Element i after its n-th write; before the first it holds its stamp.
+PENSTOCK_FN inline u64 written(u64 i, u64 n) { return n == 0 ? stamp(i) : i << 32 | n; }
+
+/// Every element has one thread that writes it: all threads take turns along the array, so each line belongs to many.
+struct written_elements_body {
+  writable_view<u64> words;
+  u32* last = nullptr;  ///< [words] how often each was written; its writer's alone
+  u32 rounds = 0;
+  u64 span = 0;  ///< > 0: only the first elements, so that few lines are fought for
+
+  PENSTOCK_FN u64 elements() const { return span != 0 ? span : words.size(); }
+
+  template <thread_group G>
+  PENSTOCK_FN void operator()(G const& g, test_context const& c) const {
+    const u64 own = elements() / c.run.threads;
+    for (u32 round = 0; round < rounds; ++round) {
+      const u64 draw = random_word(c.seed(), c.thread, round);
+      const bool want = own != 0 && draw % 5 != 0;
+      const u64 i = own == 0 ? 0 : draw / 8 % own * c.run.threads + c.thread;
+      const u64 n = want ? last[i] + 1 : 0;
+      if (random_word(c.seed(), c.group, round) % 3 == 0) {
+        if (want) words.write(i, written(i, n));
+      } else {
+        words.write(g, want, i, written(i, n));
+      }
+      if (want) last[i] = static_cast<u32>(n);
+      if (want) PENSTOCK_CHECK_EQ(*c.report, written(i, n), words[i]);
+      const u64 other = draw / 64 % elements();
+      const u64 first = words[other], second = words[other];
+      PENSTOCK_CHECK(*c.report, plausible(other, first) && plausible(other, second) && age(other, first) <= age(other, second));
+      g.sync();
+    }
+  }
+
+  PENSTOCK_FN static u64 age(u64 i, u64 value) { return value == stamp(i) ? 0 : value & 0xffffffffu; }
+  PENSTOCK_FN static bool plausible(u64 i, u64 value) { return value == stamp(i) || value >> 32 == i; }
+};
+
+/// Everyone adds to, lowers and increments the same few elements, of all types.
+struct counted_elements_body {
+  writable_view<u64> words;
+  writable_view<u32> halves;  ///< the same bytes
+  writable_view<float> floats;
+  writable_view<double> doubles;
+  writable_view<int> ints;
+  u32 rounds = 0;
+  static constexpr u64 apart = 64;  ///< words between the elements: a line each
+
+  template <thread_group G>
+  PENSTOCK_FN void operator()(G const& g, test_context const& c) const {
+    for (u32 round = 0; round < rounds; ++round) {
+      words.fetch_add(0, 1);
+      words.fetch_add(g, true, apart, 3);
+      halves.fetch_add(g, true, 4 * apart, 1u);
+      floats.fetch_add(g, true, 6 * apart, 1.0f);
+      doubles.fetch_add(4 * apart, 0.5);
+      const u64 draw = random_word(c.seed(), c.thread, round) | 1;
+      words.fetch_min(g, true, 5 * apart, draw);
+      ints.fetch_min(g, true, 12 * apart, -static_cast<int>(c.thread) - 1);
+      u64 seen = words[7 * apart];
+      while (!words.compare_exchange(7 * apart, seen, seen + 1)) {}
+      g.sync();
+    }
+  }
+};
+
+/// Each group writes runs of elements of its own part of the array, of any length from any element on, then reads them.
+struct written_spans_body {
+  writable_view<u64> words;
+  writable_view<u8> bytes;  ///< the same dataset
+  u32* last = nullptr;      ///< [words]
+  u32 rounds = 0;
+  u64 longest = 300;
+
+  template <thread_group G>
+  PENSTOCK_FN void operator()(G const& g, test_context const& c) const {
+    const u64 part = words.size() / c.run.groups;
+    const u64 begin = part * c.group;
+    for (u32 round = 0; round < rounds; ++round) {
+      const u64 draw = random_word(c.seed(), 1000 + c.group, round);
+      const u64 first = begin + draw % part;
+      const u64 left = begin + part - first;
+      const u64 count = draw / 4096 % (longest < left ? longest : left) + 1;
+      const u32 n = round + 1;
+      const status outcome = words.write_span(g, first, count, [n](u64 i) { return written(i, n); });
+      PENSTOCK_CHECK_EQ(*c.report, status{}, outcome);
+      for (u64 k = index_in(g); k < count; k += size(g)) last[first + k] = n;
+      g.sync();
+      for (u64 k = index_in(g); k < count; k += 7 * size(g))
+        PENSTOCK_CHECK_EQ(*c.report, written(first + k, n), words[first + k]);
+      if (draw % 4 == 0) hold(g, c, first, n);
+      g.sync();
+    }
+  }
+
+  // The group's first line under a write pin: one word of it, and the same word again byte by byte.
+  template <thread_group G>
+  PENSTOCK_FN void hold(G const& g, test_context const& c, u64 i, u32 n) const {
+    {
+      writable_line<G> line = pin_to_write(g, words, i);
+      if (!PENSTOCK_CHECK_EQ(*c.report, status{}, line.error())) return;
+      const u64 at = words.reader().within(words.address_of(i));
+      if (is_leader(g)) line.template store<u64>(at, written(i, n));
+      PENSTOCK_CHECK(*c.report, !is_leader(g) || line.template load<u64>(at) == written(i, n));
+    }
+    for (u32 b = index_in(g); b < 8; b += size(g)) bytes.write(8 * i + b, static_cast<u8>(written(i, n) >> 8 * b));
+    g.sync();
+    PENSTOCK_CHECK_EQ(*c.report, written(i, n), words[i]);
+  }
+};
+
+}  // namespace penstock::test
