@@ -16,9 +16,9 @@
 
 namespace penstock::test {
 
-/// What becomes of one Read.
+/// What becomes of one Read or Write.
 struct verdict {
-  u16 code = 0;       ///< status type << 8 | code; 0: its data
+  u16 code = 0;       ///< status type << 8 | code; 0: its data is moved
   bool hold = false;  ///< not now; it is judged again at the next poll
 };
 
@@ -29,6 +29,11 @@ class scripted_controller final : public controller {
 
   explicit scripted_controller(std::span<std::byte> media) : media_(media), admin_({}) { admin_.add_namespace(media); }
 
+  /// The same for Writes; Flushes are always answered well.
+  void answer_writes(std::function<verdict(u64)> judge) {
+    const std::lock_guard lock(mutex_);
+    judge_write_ = std::move(judge);
+  }
   /// From now on each Read is judged by judge(its first byte in the namespace). Called under a lock.
   void answer(std::function<verdict(u64)> judge) {
     const std::lock_guard lock(mutex_);
@@ -87,13 +92,16 @@ class scripted_controller final : public controller {
       const nvme::submission_entry command = q.waiting.front();
       q.waiting.pop_front();
       const u64 start = (static_cast<u64>(command.dword11) << 32 | command.dword10) * block_bytes;
-      const verdict what = judge_(start);
+      const auto op = static_cast<nvme::opcode>(command.opcode);
+      const verdict what = op == nvme::opcode::flush   ? verdict{}
+                           : op == nvme::opcode::write ? judge_write_(start)
+                                                       : judge_(start);
       const u32 next = (q.cq_tail + 1) % q.rings.cq_entries;
       if (what.hold || next == system_ref<u32>(*q.rings.cq_doorbell).load(acquire)) {
         q.waiting.push_back(command);
         continue;
       }
-      if (what.code == 0) move_data(command, start);
+      if (what.code == 0 && op != nvme::opcode::flush) move_data(command, start);
       complete(q, command.command_id, what.code);
     }
   }
@@ -104,7 +112,11 @@ class scripted_controller final : public controller {
     u64 page = command.prp1;
     for (u64 done = 0, index = 0; done < bytes; ++index) {
       const u64 piece = std::min(bytes - done, nvme::next_page(page) - page);
-      copy_into_frame(reinterpret_cast<void*>(page), media_.data() + start + done, piece);
+      if (static_cast<nvme::opcode>(command.opcode) == nvme::opcode::write) {
+        copy_from_frame(media_.data() + start + done, reinterpret_cast<void const*>(page), piece);
+      } else {
+        copy_into_frame(reinterpret_cast<void*>(page), media_.data() + start + done, piece);
+      }
       done += piece;
       if (done != bytes) page = listed ? reinterpret_cast<u64 const*>(command.prp2)[index] : command.prp2;
     }
@@ -125,6 +137,7 @@ class scripted_controller final : public controller {
   model_controller admin_;
   mutable std::mutex mutex_;
   std::function<verdict(u64)> judge_ = [](u64) { return verdict{}; };
+  std::function<verdict(u64)> judge_write_ = [](u64) { return verdict{}; };
   std::map<u16, queue> served_;
   u64 fetched_ = 0;
 };
