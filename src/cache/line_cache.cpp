@@ -113,6 +113,7 @@ line_cache::line_cache(executor& on, std::vector<dataset_spec> const& datasets, 
   view_.coalesces = !options.without.coalescing && !options.without.cache;
   view_.looks_up = !options.without.cache;
   view_.patience_ns = 2 * options.timeout_ns;
+  view_.retry = options.retry;
   if (options_.queues == 0) options_.queues = on.kind() == executor_kind::cuda ? cuda_queues : on.units();
   make_directory();
   make_frames();
@@ -263,6 +264,7 @@ void line_cache::add_queues(std::vector<dataset_spec> const& datasets) {
 void line_cache::place_datasets(std::vector<dataset_spec> const& datasets) {
   const u64 count = datasets.size();
   counters_ = {on_.memory(), memory_kind::local, count * counter_shards};
+  health_ = {on_.memory(), memory_kind::local, count};
   u64 line = 0;
   for (auto const& spec : datasets) {
     dataset_view data;
@@ -271,6 +273,7 @@ void line_cache::place_datasets(std::vector<dataset_spec> const& datasets) {
     data.lines = lines_of(spec, options_.line_bytes);
     data.bytes = spec.bytes;
     data.writable = spec.writable;
+    data.health = health_.data() + data.index;
     data.counters = {counters_.data() + datasets_.size() * counter_shards, counter_shards};
     data.volume.layout = spec.volume.layout;
     data.volume.members_count = static_cast<u32>(spec.volume.members.size());
@@ -357,11 +360,11 @@ cache_stats line_cache::stats(u32 dataset) const {
     return std::accumulate(shards.begin(), shards.end(), u64{0},
                            [&](u64 total, counter_shard const& s) { return total + s.values[static_cast<u32>(which)]; });
   };
-  return {sum(counter::hits),         sum(counter::misses),         sum(counter::joins),        sum(counter::fills),
-          sum(counter::prefetches),   sum(counter::evictions),      sum(counter::retries),      sum(counter::errors),
-          sum(counter::bytes_asked),  sum(counter::bytes_moved),    sum(counter::writes),       sum(counter::whole_lines),
-          sum(counter::write_backs),  sum(counter::write_commands), sum(counter::write_errors), sum(counter::bytes_changed),
-          sum(counter::bytes_written)};
+  return {sum(counter::hits),          sum(counter::misses),       sum(counter::joins),          sum(counter::fills),
+          sum(counter::prefetches),    sum(counter::evictions),    sum(counter::retries),        sum(counter::refills),
+          sum(counter::errors),        sum(counter::bytes_asked),  sum(counter::bytes_moved),    sum(counter::writes),
+          sum(counter::whole_lines),   sum(counter::write_backs),  sum(counter::write_commands), sum(counter::write_errors),
+          sum(counter::bytes_changed), sum(counter::bytes_written)};
 }
 
 std::vector<queue_counts> line_cache::queues() const {

@@ -33,6 +33,56 @@ TEST_P(cache_fault_test, every_status_of_a_fill_reaches_its_asker) {
   }
 }
 
+// Judged by class: what may be over soon is tried again, what is not is told at once.
+TEST_P(cache_fault_test, what_may_be_over_soon_is_tried_again) {
+  make({.frames = 4});
+  u32 left = 0;
+  const auto fails_twice_with = [&](u16 code) {
+    left = 2;
+    controller_.answer([&left, code](u64) { return verdict{left != 0 ? (--left, code) : u16{0}}; });
+  };
+  for (const u16 code : {u16{0x004}, u16{0x006}, u16{0x007}, u16{0x082}, u16{0x371}}) {
+    fails_twice_with(code);
+    EXPECT_EQ(status{}, read(3)) << code;
+    for (u64 line = 10; line < 30; ++line) EXPECT_EQ(status{}, read(line));
+  }
+  EXPECT_EQ(10u, cache().stats(0).refills);
+  EXPECT_EQ(0u, cache().stats(0).errors);
+  for (const u16 code : {u16{0x002}, u16{0x080}, u16{0x281}, u16{0x286}}) {
+    fails_twice_with(code);
+    EXPECT_EQ((status{status_domain::nvme, code}), read(3)) << code;
+    EXPECT_EQ(1u, left) << "asked once";
+  }
+  left = 0;
+  // A policy of one's own: media errors, too, and up to five times with a little time between.
+  make({.frames = 4, .retry = {.attempts = 5, .classes = bit_of(error_class::media), .first_wait_ns = one_millisecond_ns}});
+  left = 4;
+  controller_.answer([&left](u64) { return verdict{left != 0 ? (--left, u16{0x281}) : u16{0}}; });
+  const u64 begun = now_ns();
+  EXPECT_EQ(status{}, read(3));
+  EXPECT_GE(now_ns() - begun, (1 + 2 + 4 + 8) * one_millisecond_ns);
+  expect_at_rest();
+}
+
+TEST_P(cache_fault_test, a_dataset_that_fails_again_and_again_is_not_asked_any_more) {
+  make({.frames = 14, .retry = {.attempts = 2, .first_wait_ns = 1, .fails_after = 6}});
+  EXPECT_EQ(status{}, read(1));
+  const status told{status_domain::nvme, 0x006};
+  controller_.fail_all(0x006);
+  for (u64 line = 10; line < 12; ++line) EXPECT_EQ(told, read(line));
+  controller_.serve_all();
+  EXPECT_EQ(status{}, read(10)) << "one that goes well begins the count anew";
+  controller_.fail_all(0x006);
+  for (u64 line = 20; line < 23; ++line) EXPECT_EQ(told, read(line));
+  const u64 asked = controller_.fetched();
+  controller_.serve_all();
+  for (u64 line = 30; line < 40; ++line) EXPECT_EQ(told, read(line));
+  EXPECT_EQ(told, pin_and_release(20));
+  EXPECT_EQ(0u, words_[50 * line_words]);
+  EXPECT_EQ(asked, controller_.fetched());
+  EXPECT_EQ(status{}, read(1)) << "what is here can be read";
+}
+
 TEST_P(cache_fault_test, an_element_that_cannot_be_read_is_zero_and_told_once) {
   make({.frames = 4});
   EXPECT_EQ("", fault_sentence());

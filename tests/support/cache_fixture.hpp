@@ -21,6 +21,7 @@ struct cache_shape {
   ablations without{};
   bool writable = false;
   write_back_options write_back{};
+  retry_policy retry{.fails_after = 0};
 };
 
 inline constexpr directory_kind both_directories[] = {directory_kind::direct, directory_kind::set_associative};
@@ -47,6 +48,7 @@ class cache_fixture {
     options.directory = shape.directory;
     options.without = shape.without;
     options.write_back = shape.write_back;
+    options.retry = shape.retry;
     cache_ = std::make_unique<line_cache>(
         on,
         std::vector<dataset_spec>{

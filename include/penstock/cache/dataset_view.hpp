@@ -2,6 +2,7 @@
 #pragma once
 
 #include "penstock/core/counters.hpp"
+#include "penstock/core/status.hpp"
 #include "penstock/queue/volume.hpp"
 
 namespace penstock {
@@ -11,6 +12,22 @@ enum class advice : u32 {
   stream,  ///< read once: first, also if it was used
   normal,  ///< by the clock
   keep,    ///< read again and again: after the others
+};
+
+/// How the commands that bring a dataset's lines in end. In local memory.
+struct alignas(128) dataset_health {
+  u32 failures = 0;  ///< since the last that did not fail
+  u32 verdict = 0;   ///< packed status of the last, once they are too many: the dataset is `failed`
+
+  PENSTOCK_FN status failed() { return unpack_status(device_ref<u32>(verdict).load(relaxed)); }
+  PENSTOCK_FN void note_success() {
+    if (device_ref<u32>(failures).load(relaxed) != 0) device_ref<u32>(failures).store(0, relaxed);
+  }
+  PENSTOCK_FN void note_failure(status why, u32 fails_after) {
+    if (device_ref<u32>(failures).fetch_add(1, relaxed) + 1 >= fails_after && fails_after != 0) {
+      device_ref<u32>(verdict).store(pack(why), relaxed);
+    }
+  }
 };
 
 /// One dataset (a file, a namespace) that a cache serves: its lines in the cache's line space, and where they lie.
@@ -24,6 +41,7 @@ struct dataset_view {
   u32 part = ~0u;  ///< its lines take frames below this number (`direct`), or ways of each set; for a share of the cache
   volume_view volume;
   counter_set_view counters;
+  dataset_health* health = nullptr;  ///< null: not kept
 };
 
 }  // namespace penstock

@@ -12,6 +12,7 @@
 #include "penstock/cache/direct_claim.hpp"
 #include "penstock/cache/line_sink.hpp"
 #include "penstock/cache/set_claim.hpp"
+#include "penstock/core/retry_policy.hpp"
 #include "penstock/queue/queue_pair.hpp"
 
 namespace penstock {
@@ -39,6 +40,7 @@ struct basic_line_cache_view {
   fault_slot* fault = nullptr;
   u32* serving = nullptr;  ///< 1 while a queue_service moves the queues
   write_back_view writes;
+  retry_policy retry;
   Policy policy;
   u64 patience_ns = 0;  ///< how long one access may wait in all
   u32 frames = 0;

@@ -119,7 +119,9 @@ class line_request {
   PENSTOCK_FN void advance() {
     bool claimed = false;
     short_of_frames_ = false;
-    if (phase_ == phase::looking) claimed = take(cache_.look(data_, line_, size(g_) >= 32 && cache_.coalesces, entry_));
+    if (phase_ == phase::looking && !rests() && !is_refused()) {
+      claimed = take(cache_.look(data_, line_, size(g_) >= 32 && cache_.coalesces, entry_));
+    }
     submit(claimed);
     if (phase_ == phase::filling) check_fill();
   }
@@ -172,16 +174,47 @@ class line_request {
     const u64 e = device_ref<u64>(*entry_).load(acquire);
     switch (entry::state(e)) {
       case line_state::filling: return;
-      case line_state::valid: phase_ = phase::pinned; return;
+      case line_state::valid:
+        phase_ = phase::pinned;
+        if (claimed_ && data_.health != nullptr) data_.health->note_success();
+        return;
       case line_state::failed:
         if (How == line_use::overwrite) break;  // what could not be read is not needed
-        fail(cache_.record_of(entry_, e).load_failure());
-        return;
+        if (!try_again(cache_.record_of(entry_, e).load_failure())) return;
+        break;
       case line_state::empty: break;  // undone: whoever claimed it found no frame
     }
     cache_.unpin(entry_);
     phase_ = phase::looking;
   }
+
+  // Whether the line is asked for once more; if not, this request has failed.
+  PENSTOCK_FN bool try_again(status why) {
+    if (claimed_ && data_.health != nullptr) data_.health->note_failure(why, cache_.retry.fails_after);
+    const bool broken = data_.health != nullptr && !data_.health->failed().ok();
+    if (broken || last_look_ || !cache_.retry.retries(why, ++attempts_)) {
+      fail(why);
+      return false;
+    }
+    data_.counters.add(counter::refills, 1);
+    rests_until_ns_ = now_ns() + cache_.retry.wait_ns(attempts_);
+    claimed_ = false;
+    return true;
+  }
+
+  // A dataset that fails again and again is not asked any more, and gives up no line for what it would not get.
+  PENSTOCK_FN bool is_refused() {
+    if (How == line_use::overwrite || data_.health == nullptr) return false;
+    const status verdict = data_.health->failed();
+    if (verdict.ok()) return false;
+    const line_state now = cache_.directory.glance(line_).state();
+    if (now == line_state::valid || now == line_state::filling) return false;
+    fail(verdict);
+    return true;
+  }
+
+  // Between a failure and the next attempt.
+  PENSTOCK_FN bool rests() const { return rests_until_ns_ != 0 && !last_look_ && now_ns() < rests_until_ns_; }
 
   PENSTOCK_FN void fail(status why) {
     if (phase_ == phase::filling) cache_.unpin(entry_);
@@ -276,6 +309,8 @@ class line_request {
   status error_{};
   u64 hits_ = 0;
   u32 round_ = 0;
+  u32 attempts_ = 0;        ///< that have failed
+  u64 rests_until_ns_ = 0;  ///< before the next; 0: none has failed
   bool todo_;
   bool leads_ = false;
   bool owned_ = false;    ///< has claimed a line that is stored whole

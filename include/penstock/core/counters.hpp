@@ -16,6 +16,7 @@ enum class counter : u32 {
   prefetches,      ///< fills that nobody waited for when they were asked
   evictions,       ///< lines of any dataset that gave up their frame to one of this
   retries,         ///< validated reads that had to look again
+  refills,         ///< fills that were asked for once more, after a failure
   errors,          ///< requests that ended with a status
   bytes_asked,     ///< by the program
   bytes_moved,     ///< from storage into frames: fills x line size

@@ -52,6 +52,7 @@ struct cache_options {
   bool bounce = false;  ///< data through bounce buffers also on the CPU executor (CUDA: always)
   ablations without{};
   write_back_options write_back{};
+  retry_policy retry{};
 };
 
 struct volume_spec {
@@ -73,7 +74,7 @@ struct dataset_spec {
 
 /// Sums of one dataset's counters (core/counters.hpp says what each counts).
 struct cache_stats {
-  u64 hits = 0, misses = 0, joins = 0, fills = 0, prefetches = 0, evictions = 0, retries = 0, errors = 0;
+  u64 hits = 0, misses = 0, joins = 0, fills = 0, prefetches = 0, evictions = 0, retries = 0, refills = 0, errors = 0;
   u64 bytes_asked = 0, bytes_moved = 0;
   u64 writes = 0, whole_lines = 0, write_backs = 0, write_commands = 0, write_errors = 0;
   u64 bytes_changed = 0, bytes_written = 0;
@@ -192,6 +193,7 @@ class line_cache {
   buffer<flush_report> flush_report_;
   u64 flushed_writes_ = 0;  ///< that were counted before the last flush
   buffer<counter_shard> counters_;
+  buffer<dataset_health> health_;
   buffer<dataset_view> dataset_table_;
   std::vector<std::unique_ptr<queue_pair<line_sink>>> queues_;
   buffer<line_cache_view::queue_pair> queue_table_;
