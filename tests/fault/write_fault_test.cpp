@@ -3,7 +3,7 @@
 #include "penstock/host/queue_service.hpp"
 #include "support/faulty_cache.hpp"
 
-#include <deque>
+#include <atomic>
 #include <set>
 
 namespace penstock::test {
@@ -144,7 +144,7 @@ TEST_P(write_fault_test, a_store_during_a_write_is_written_again) {
 
 // What a pin stores after a flush has written its line is not taken for written.
 TEST_P(write_fault_test, a_store_after_a_flush_under_the_same_pin_is_dirty_again) {
-  make_writable({.frames = 14});
+  make_writable({.frames = 14, .timeout_ns = soon});
   {
     writable_line<lone_thread> line = pin_to_write(lone_thread(), out_, 2);
     line.store<u64>(2 * 8, value(2));
@@ -165,6 +165,23 @@ TEST_P(write_fault_test, a_store_after_a_flush_under_the_same_pin_is_dirty_again
   EXPECT_EQ(value(4), media(4));
   { const writable_line<lone_thread> unused = pin_to_write(lone_thread(), out_, 2); }
   EXPECT_FALSE(dirty(0)) << "nothing was stored";
+}
+
+// Whoever looks for a frame between the store and the end of the pin must find the line dirty.
+TEST_P(write_fault_test, a_line_is_dirty_before_it_is_let_go) {
+  make_writable({.frames = 2});
+  std::atomic<bool> over{false};
+  run_threads(2, [&](u32 i) {
+    if (i == 1) {
+      for (u64 line = 64; !over; line = line == 127 ? 64 : line + 1) EXPECT_EQ(status{}, read(line));
+      return;
+    }
+    for (u64 line = 0; line < 40; ++line) store(line * line_words);
+    over = true;
+  });
+  EXPECT_EQ("", flush_sentence());
+  for (u64 line = 0; line < 40; ++line) EXPECT_EQ(value(line * line_words), media(line * line_words)) << line;
+  expect_at_rest();
 }
 
 // The buffer of a write that was given up may still be read by its controller, and its bytes may arrive late: until then its
