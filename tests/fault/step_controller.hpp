@@ -19,11 +19,15 @@ class step_controller final : public controller {
   explicit step_controller(script on_poll = {}) : on_poll_(std::move(on_poll)) {}
 
   void attach(queue_rings const& rings) override {
+    if (on_attach) on_attach();
     rings_ = rings;
     head_ = posted_ = 0;
     fetched.clear();
   }
-  void detach(u16) override { rings_ = {}; }
+  void detach(u16) override {
+    if (on_detach) on_detach();
+    rings_ = {};
+  }
   void poll(u16) override {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock.owns_lock() || rings_.sq == nullptr) return;
@@ -54,6 +58,7 @@ class step_controller final : public controller {
   queue_rings const& rings() const { return rings_; }
 
   std::vector<nvme::submission_entry> fetched;
+  std::function<void()> on_attach, on_detach;  ///< called first; may throw
   u64 polls = 0;
 
  private:

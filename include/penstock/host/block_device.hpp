@@ -32,9 +32,9 @@ class block_device {
   block_device_view const& view() const { return view_; }
   std::vector<queue_counts> queues() const;
 
-  /// Resets queue pairs (see queue_pair::reset for what that takes). Commands in flight there end with failure::resetting; those
-  /// that expired or failed before are over for the controller, too, so their requests may be used again. Throws penstock::error
-  /// (world) when one of them cannot be; those before it are back.
+  /// Resets queue pairs (see queue_pair::reset for what that takes). Commands in flight there end with failure::resetting;
+  /// those that expired or failed before are over for the controller, too, so their requests may be used again. Throws
+  /// penstock::error (world) when one of them cannot be; those before it are back.
   recovery recover(recover_scope which = recover_scope::broken);
 
  private:

@@ -133,13 +133,14 @@ class queue_pair {
   /// command that is still without an answer with failure::resetting, ends all quarantines, and begins anew. Returns how many
   /// commands it answered. What is submitted meanwhile is withdrawn with failure::resetting. One reset at a time.
   ///
-  /// `run(body)` calls body(g) in one group where the queue's memory is, and returns when that is done. CPU: kernels may run, for
-  /// all of their waits end when the queue closes. CUDA: no kernel may, but those whose waits end by their deadlines, for the
-  /// steps wait for them (no resident queue_service).
+  /// `run(body)` calls body(g) in one group where the queue's memory is, and returns when that is done. CPU: kernels may run,
+  /// for all of their waits end when the queue closes. CUDA: no kernel may, but those whose waits end by their deadlines, for
+  /// the steps wait for them (no resident queue_service).
   ///
   /// Waits for submitters, for lock holders, and for those who copy landed data: at most `timeout_ns` for each; then for the
-  /// controller. Throws penstock::error (world) when one of them does not come to rest; submissions then go on to be answered with
-  /// failure::resetting. After a controller that does not let go memory is leaked as in `close`, else another reset may be tried.
+  /// controller. Throws penstock::error (world) when one of them does not come to rest; submissions then go on to be answered
+  /// with failure::resetting. After a controller that does not let go memory is leaked as in `close`, else another reset may be
+  /// tried.
   template <class Run = in_this_thread>
   u64 reset(Run const& run = {}, u64 timeout_ns = 0) {
     if (leaked_) refuse_reset(EBUSY, "its controller has not let go of it: make a new queue pair");
@@ -224,8 +225,8 @@ class queue_pair {
   }
 
   void attach() {
-    controller_.attach({view_.id, options_.depth, options_.cq_entries, sq_.data(), cq_.data(), view_.sq_doorbell,
-                        view_.cq_doorbell});
+    controller_.attach(
+        {view_.id, options_.depth, options_.cq_entries, sq_.data(), cq_.data(), view_.sq_doorbell, view_.cq_doorbell});
     attached_ = true;
     polled_.store(false, release);
   }

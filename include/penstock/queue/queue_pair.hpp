@@ -187,8 +187,9 @@ class queue_pair_view {
   /// Waits until all tickets are settled, and takes both locks. False, with neither, if that does not come true in time.
   template <thread_group G>
   PENSTOCK_FN bool quiesce(G const& g, u64 patience_ns) const;
-  /// Ends every command with failure::resetting, and every quarantine. False if someone copies a landed buffer for longer than
-  /// that; may then be called again. REQUIRES: quiesced, and the controller writes nothing any more.
+  /// Ends every command with failure::resetting (with its data, where that has landed), and every quarantine. False if someone
+  /// else copies a landed buffer for longer than that; may then be called again. REQUIRES: quiesced, and the controller writes
+  /// nothing any more.
   template <thread_group G>
   PENSTOCK_FN bool answer_all(G const& g, u64 patience_ns) const;
   /// All as on the first day, but for tickets and counters, which go on. REQUIRES: answered.
@@ -262,9 +263,7 @@ class queue_pair_view {
   /// The word of a slot once the ticket that `word` names is over.
   PENSTOCK_FN u64 next_free(u64 word) const { return make_word(word / 4 + depth, slot_phase::free); }
   PENSTOCK_FN bool done(u64 ticket) const { return load_word(slot_of(ticket)) >= make_word(ticket + depth, slot_phase::free); }
-  PENSTOCK_FN bool failed() const {
-    return (device_ref<u32>(state->stopped).load(relaxed) & queue_state::given_up) != 0;
-  }
+  PENSTOCK_FN bool failed() const { return (device_ref<u32>(state->stopped).load(relaxed) & queue_state::given_up) != 0; }
   /// What the leader sees, for everyone: other members need not see the failure yet.
   template <thread_group G>
   PENSTOCK_FN status failure_for_all(G const& g) const {

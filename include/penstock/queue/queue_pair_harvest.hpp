@@ -243,7 +243,8 @@ PENSTOCK_FN void queue_pair_view<Sink>::give_up() const {
   device_ref<u32>(state->stopped).fetch_or(queue_state::given_up, release);  // partners: failure_status, why_stopped
 }
 
-/// Ends every published command of a failed controller. Their buffers stay in quarantine until a reset: it may still write them.
+/// Ends every published command of a failed controller. Their buffers stay in quarantine until a reset: it may still write
+/// them.
 template <completion_sink Sink>
 template <thread_group G>
 PENSTOCK_FN void queue_pair_view<Sink>::fail_all(G const& g, status why) const {

@@ -1,9 +1,10 @@
 // Reset: how a queue pair comes back whose controller was given up, or holds something in quarantine. Included by
 // queue_pair.hpp; the steps are PROTOCOLS.md's.
 //
-// Invariants. Between `close` and `reopen` no ticket is given. After `quiesce` nobody holds a ticket, rings or harvests; only who
-// copies a landed buffer may still be at it, which `answer_all` waits for. Tickets go on from the next multiple of the depth, so
-// a slot's word never has a value again that it had before: whoever slept through a reset finds its compare-and-swap refused.
+// Invariants. Between `close` and `reopen` no ticket is given. After `quiesce` nobody holds a ticket, rings or harvests; only
+// who copies a landed buffer may still be at it, which `answer_all` waits for. Tickets go on from the next multiple of the
+// depth, so a slot's word never has a value again that it had before: whoever slept through a reset finds its compare-and-swap
+// refused.
 #pragma once
 
 #include "penstock/queue/queue_pair.hpp"
@@ -50,6 +51,8 @@ template <completion_sink Sink>
 template <thread_group G>
 PENSTOCK_FN bool queue_pair_view<Sink>::answer_all(G const& g, u64 patience_ns) const {
   for (u32 slot = index_in(g); slot < depth; slot += size(g)) answer(slot);
+  // What has landed is good, and only wants its copy.
+  for (u32 slot = 0; bounces != nullptr && slot < depth; ++slot) drain(g, slot);
   backoff wait(patience_ns);
   for (bool in_time = true;; in_time = from_leader(g, wait.pause()) != 0) {
     bool copied = false;
@@ -62,15 +65,12 @@ PENSTOCK_FN bool queue_pair_view<Sink>::answer_all(G const& g, u64 patience_ns) 
   return true;
 }
 
-/// A command that was published, rung or not, or has landed. Its frame is free: nothing writes there any more.
+/// A command that was published, rung or not. Its frame is free: nothing writes there any more.
 template <completion_sink Sink>
 PENSTOCK_FN void queue_pair_view<Sink>::answer(u32 slot) const {
-  u64 word = load_word(slot);
-  const slot_phase phase = phase_of(word);
-  if (phase != slot_phase::published && phase != slot_phase::landed) return;
-  const u64 finishing = word - static_cast<u64>(phase) + static_cast<u64>(slot_phase::finishing);
-  // Only what has landed can be had by someone else.
-  if (!device_ref<u64>(words[slot]).compare_exchange_strong(word, finishing, acquire, relaxed)) return;
+  const u64 word = load_word(slot);
+  if (phase_of(word) != slot_phase::published) return;
+  // No compare-and-swap: a published slot is the harvest lock's.
   Sink::finish(contexts[slot].to, make_status(failure::resetting));
   device_ref<u64>(state->reset).fetch_add(1, relaxed);
   device_ref<u64>(words[slot]).store(next_free(word), release);
