@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <utility>
 
 namespace penstock::test {
 namespace {
@@ -138,6 +139,41 @@ TEST(queue_reset, it_waits_for_those_who_copy) {
   EXPECT_EQ(bed.finished(0), 1u);
   EXPECT_EQ(bed.reset(), 0u);
   expect_served(bed, 2, 9);
+}
+
+// A ring without room and a controller that is given up: who waits for a slot has a ticket, and leaves.
+TEST(queue_reset, what_a_given_up_controller_was_not_given_is_settled) {
+  step_controller owner(fetch_all);
+  fault_bed bed(owner, fault_options(2, never), 20);
+  ASSERT_EQ(bed.submit(0, 0), status{});
+  bool posted = false;
+  owner.play([&](step_controller& c) {
+    fetch_all(c);
+    if (bed.state().ticket == 3 && !std::exchange(posted, true)) c.post(0x7777);
+  });
+  device_ref<u64>(bed.state().ticket).fetch_add(1, relaxed);  // somebody who has the ticket before, and is slow
+  EXPECT_EQ(bed.submit(2, 2), failed_status);
+  EXPECT_EQ(refused(bed, soon, ETIMEDOUT).substr(0, 14), "reset queue 1:");
+  device_ref<u64>(bed.state().withdrawn).fetch_add(1, relaxed);
+  device_ref<u64>(bed.state().settled).fetch_add(1, release);
+  owner.play(serve_reads);
+  EXPECT_EQ(bed.reset(one_second_ns), 1u);
+  expect_served(bed, 3, 9);
+}
+
+// Other threads wait, and let the controller work in place, at every step.
+TEST(queue_reset, nobody_polls_a_controller_that_is_gone) {
+  static fault_bed* at_work = nullptr;
+  step_controller owner(serve_reads);
+  fault_bed bed(owner, fault_options(4, never), 20);
+  at_work = &bed;
+  expect_served(bed, 0, 3);
+  const u64 polls = owner.polls;
+  owner.on_detach = owner.on_attach = [] { at_work->progress(); };
+  bed.reset();
+  EXPECT_EQ(owner.polls, polls);
+  owner.on_detach = owner.on_attach = nullptr;
+  expect_served(bed, 3, 9);
 }
 
 // The ring is full; one command waits at the guard and one for its slot.

@@ -34,6 +34,8 @@ class step_controller final : public controller {
     ++polls;
     if (on_poll_) on_poll_(*this);
   }
+  /// From now on poll plays another script. REQUIRES: nobody polls.
+  void play(script on_poll) { on_poll_ = std::move(on_poll); }
   void add_buffer(void*, u64) override {}
   controller_limits limits() const override { return {16, 16384, 1u << 20}; }
   std::string engine() const override { return "script"; }
