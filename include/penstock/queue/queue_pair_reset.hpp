@@ -90,10 +90,10 @@ template <completion_sink Sink>
 PENSTOCK_FN void queue_pair_view<Sink>::end_quarantines(u32 slot) const {
   quarantine& q = quarantines[slot];
   if (device_ref<u32>(q.held).exchange(0, relaxed) != 0) {
-    Sink::resolve(q.to, bounces == nullptr);
+    Sink::resolve(q.to, q.bounce == 0);
     if (q.bounce != 0) spares[device_ref<u32>(state->spare_buffers).fetch_add(1, relaxed)] = q.bounce;
   }
-  if (q.failed != 0) Sink::resolve(contexts[slot].to, bounces == nullptr);
+  if (q.failed != 0) Sink::resolve(contexts[slot].to, contexts[slot].exposed);
   q.failed = q.stuck = 0;
 }
 
