@@ -140,8 +140,8 @@ class line_cache {
   void limit_share(u32 dataset, double share);
 
   /// Resets queue pairs (see queue_pair::reset for what that takes): the cache serves again once their controllers do. Fills in
-  /// flight there fail with failure::resetting, and whoever waits is told; a failed line is asked for anew at its next access, and
-  /// frames in quarantine are free. Throws penstock::error (world) when a queue cannot be reset; those before it are back.
+  /// flight there fail with failure::resetting, and whoever waits is told; a failed line is asked for anew at its next access,
+  /// and frames in quarantine are free. Throws penstock::error (world) when a queue cannot be reset; those before it are back.
   recovery recover(recover_scope which = recover_scope::broken);
 
   cache_stats stats(u32 dataset) const;

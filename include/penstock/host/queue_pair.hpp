@@ -193,9 +193,11 @@ class queue_pair {
     auto& pair = *static_cast<queue_pair*>(self);
     if (!pair.try_take_poll()) return;
     pair.controller_.poll(id);
-    pair.polled_.store(false, release);
+    pair.polled_.store(false, std::memory_order_release);
   }
-  bool try_take_poll() { return !polled_.load(relaxed) && !polled_.exchange(true, acquire); }
+  bool try_take_poll() {
+    return !polled_.load(std::memory_order_relaxed) && !polled_.exchange(true, std::memory_order_acquire);
+  }
 
   template <class Run>
   reset_report take(Run const& run, reset_step step, u64 timeout_ns) {
@@ -225,10 +227,11 @@ class queue_pair {
   }
 
   void attach() {
-    controller_.attach(
-        {view_.id, options_.depth, options_.cq_entries, sq_.data(), cq_.data(), view_.sq_doorbell, view_.cq_doorbell});
+    const queue_rings rings{view_.id,   options_.depth,    options_.cq_entries, sq_.data(),
+                            cq_.data(), view_.sq_doorbell, view_.cq_doorbell};
+    controller_.attach(rings);
     attached_ = true;
-    polled_.store(false, release);
+    polled_.store(false, std::memory_order_release);
   }
 
   void detach() {
