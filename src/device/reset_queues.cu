@@ -18,7 +18,7 @@ struct step_kernel {
 
 }  // namespace
 
-void launch_step(executor& on, reset_body<fill_sink> const& step) { launch<32>(on, 1, step_kernel<fill_sink>{step}); }
+void launch_step(executor& on, reset_body<line_sink> const& step) { launch<32>(on, 1, step_kernel<line_sink>{step}); }
 void launch_step(executor& on, reset_body<result_sink> const& step) { launch<32>(on, 1, step_kernel<result_sink>{step}); }
 
 }  // namespace penstock

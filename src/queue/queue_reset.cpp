@@ -7,7 +7,7 @@
 namespace penstock {
 
 #if !defined(PENSTOCK_HAS_CUDA)
-void launch_step(executor&, reset_body<fill_sink> const&) {
+void launch_step(executor&, reset_body<line_sink> const&) {
   throw_bad_input("open", "the cuda executor", "built without CUDA");
 }
 void launch_step(executor&, reset_body<result_sink> const&) {
@@ -15,7 +15,7 @@ void launch_step(executor&, reset_body<result_sink> const&) {
 }
 #endif
 
-void step_runner::operator()(reset_body<fill_sink> const& step) const {
+void step_runner::operator()(reset_body<line_sink> const& step) const {
   on_.kind() == executor_kind::cpu ? in_this_thread()(step) : launch_step(on_, step);
 }
 

@@ -5,7 +5,7 @@
 
 namespace penstock {
 
-void launch_step(executor& on, reset_body<fill_sink> const& step);
+void launch_step(executor& on, reset_body<line_sink> const& step);
 void launch_step(executor& on, reset_body<result_sink> const& step);
 
 }  // namespace penstock

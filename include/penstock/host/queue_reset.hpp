@@ -1,7 +1,7 @@
 // Resets of the queue pairs that a cache or a block device owns, on whatever executor they are.
 #pragma once
 
-#include "penstock/cache/fill_sink.hpp"
+#include "penstock/cache/line_sink.hpp"
 #include "penstock/host/executor.hpp"
 #include "penstock/host/queue_pair.hpp"
 #include "penstock/queue/result_sink.hpp"
@@ -26,7 +26,7 @@ struct recovery {
 class step_runner {
  public:
   explicit step_runner(executor& on) : on_(on) {}
-  void operator()(reset_body<fill_sink> const& step) const;
+  void operator()(reset_body<line_sink> const& step) const;
   void operator()(reset_body<result_sink> const& step) const;
 
  private:
