@@ -353,6 +353,8 @@ void line_cache::limit_share(u32 dataset, double share) {
   write_views();
 }
 
+recovery line_cache::recover(recover_scope which) { return recover_queues(on_, queues_, which); }
+
 cache_stats line_cache::stats(u32 dataset) const {
   std::vector<counter_shard> shards(counter_shards);
   on_.memory().read(shards.data(), datasets_.at(dataset).counters.shards, shards.size() * sizeof(counter_shard));

@@ -17,7 +17,7 @@ constexpr u64 most_transfer = 65536;  // what a request's PRP list holds
 
 }  // namespace
 
-block_device::block_device(executor& on, controller& owner, u32 namespace_id, block_device_options const& options) {
+block_device::block_device(executor& on, controller& owner, u32 namespace_id, block_device_options const& options) : on_(on) {
   const namespace_facts facts = identify_namespace(owner, namespace_id);
   const u64 transfer = std::min(options.transfer_bytes, owner.limits().transfer_bytes);
   if (transfer > most_transfer || transfer < facts.block_bytes) {
@@ -57,5 +57,7 @@ std::vector<queue_counts> block_device::queues() const {
   for (auto const& q : queues_) all.push_back(q->counts());
   return all;
 }
+
+recovery block_device::recover(recover_scope which) { return recover_queues(on_, queues_, which); }
 
 }  // namespace penstock

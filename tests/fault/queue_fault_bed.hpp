@@ -95,6 +95,9 @@ class fault_bed {
     return submitted.ok() ? wait(k) : submitted;
   }
   void progress() { view().progress(lone_thread()); }
+  u64 reset(u64 timeout_ns = 0) { return pair_.reset(in_this_thread(), timeout_ns); }
+  bool broken() { return pair_.broken(); }
+  queue_pair<recording_sink>& pair() { return pair_; }
 
   /// Moves the queue until `enough()`; false when that takes longer than any test may.
   template <class Enough>
@@ -141,5 +144,6 @@ inline queue_options fault_options(u32 depth, u64 timeout_ns, bool bounce = fals
 
 inline constexpr status deadline_status = make_status(failure::deadline);
 inline constexpr status failed_status = make_status(failure::controller_failed);
+inline constexpr status resetting_status = make_status(failure::resetting);
 
 }  // namespace penstock::test

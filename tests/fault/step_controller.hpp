@@ -19,17 +19,23 @@ class step_controller final : public controller {
   explicit step_controller(script on_poll = {}) : on_poll_(std::move(on_poll)) {}
 
   void attach(queue_rings const& rings) override {
+    if (on_attach) on_attach();
     rings_ = rings;
     head_ = posted_ = 0;
     fetched.clear();
   }
-  void detach(u16) override { rings_ = {}; }
+  void detach(u16) override {
+    if (on_detach) on_detach();
+    rings_ = {};
+  }
   void poll(u16) override {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock.owns_lock() || rings_.sq == nullptr) return;
     ++polls;
     if (on_poll_) on_poll_(*this);
   }
+  /// From now on poll plays another script. REQUIRES: nobody polls.
+  void play(script on_poll) { on_poll_ = std::move(on_poll); }
   void add_buffer(void*, u64) override {}
   controller_limits limits() const override { return {16, 16384, 1u << 20}; }
   std::string engine() const override { return "script"; }
@@ -54,6 +60,7 @@ class step_controller final : public controller {
   queue_rings const& rings() const { return rings_; }
 
   std::vector<nvme::submission_entry> fetched;
+  std::function<void()> on_attach, on_detach;  ///< called first; may throw
   u64 polls = 0;
 
  private:

@@ -18,7 +18,7 @@ enum class failure : u16 {
   deadline = 1,           ///< the controller did not answer in time
   no_frame = 2,           ///< every frame that could take the line stayed pinned or in flight until the deadline
   controller_failed = 3,  ///< the controller broke the protocol or was given up; nothing more is submitted to it
-  resetting = 4,          ///< the queue is closed for a reset
+  resetting = 4,          ///< the queue was closed for a reset: ask again when that is over
   pin_limit = 5,          ///< the line has as many pins as an entry can count
   out_of_range = 6,       ///< the line lies outside of the dataset
 };

@@ -3,7 +3,7 @@
 
 #include "penstock/host/controller.hpp"
 #include "penstock/host/executor.hpp"
-#include "penstock/host/queue_pair.hpp"
+#include "penstock/host/queue_reset.hpp"
 #include "penstock/queue/block_io.hpp"
 
 #include <memory>
@@ -32,7 +32,13 @@ class block_device {
   block_device_view const& view() const { return view_; }
   std::vector<queue_counts> queues() const;
 
+  /// Resets queue pairs (see queue_pair::reset for what that takes). Commands in flight there end with failure::resetting;
+  /// those that expired or failed before are over for the controller, too, so their requests may be used again. Throws
+  /// penstock::error (world) when one of them cannot be; those before it are back.
+  recovery recover(recover_scope which = recover_scope::broken);
+
  private:
+  executor& on_;
   std::vector<std::unique_ptr<queue_pair<result_sink>>> queues_;
   buffer<queue_pair_view<result_sink>> table_;
   block_device_view view_;

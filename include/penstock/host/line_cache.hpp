@@ -5,7 +5,7 @@
 #include "penstock/coalesce/flush.hpp"
 #include "penstock/host/controller.hpp"
 #include "penstock/host/executor.hpp"
-#include "penstock/host/queue_pair.hpp"
+#include "penstock/host/queue_reset.hpp"
 
 #include <memory>
 #include <string>
@@ -139,6 +139,11 @@ class line_cache {
   /// of the frames (of each set), which others use, too. Its share must hold what its readers pin at once. 1: all again. Throws
   /// penstock::error (bad_input) for a share without a frame. REQUIRES: no kernel runs.
   void limit_share(u32 dataset, double share);
+
+  /// Resets queue pairs (see queue_pair::reset for what that takes): the cache serves again once their controllers do. Fills in
+  /// flight there fail with failure::resetting, and whoever waits is told; a failed line is asked for anew at its next access,
+  /// and frames in quarantine are free. Throws penstock::error (world) when a queue cannot be reset; those before it are back.
+  recovery recover(recover_scope which = recover_scope::broken);
 
   cache_stats stats(u32 dataset) const;
   /// REQUIRES: nobody moves the queues meanwhile: no kernel, no queue_service.

@@ -2,12 +2,15 @@
 #pragma once
 
 #include "penstock/core/bits.hpp"
+#include "penstock/group/lone_thread.hpp"
 #include "penstock/host/controller.hpp"
 #include "penstock/host/error.hpp"
 #include "penstock/host/memory.hpp"
 #include "penstock/queue/queue_pair.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <string>
 #include <vector>
 
@@ -30,14 +33,68 @@ struct queue_options {
 /// Throws penstock::error (bad_input) when a controller cannot serve such a queue.
 void check_queue_options(queue_options const& options, controller_limits const& limits);
 
-/// What a queue pair did so far.
+/// What a queue pair did so far, all its lives together. At rest each command is in one of four counts:
+/// commands = (completions - strays) + expired + failed + reset.
 struct queue_counts {
-  u64 commands = 0;
+  u64 commands = 0;  ///< published
   u64 doorbells = 0;
   u64 completions = 0;
   u64 strays = 0;
   u64 expired = 0;
+  u64 failed = 0;  ///< ended when the controller was given up
+  u64 reset = 0;   ///< answered by a reset
   status failure{};
+};
+
+enum class reset_step : u32 { look, close, quiesce, answer, start_over, reopen, unlock, fail };
+
+/// What a step tells the host; in local memory.
+struct reset_report {
+  u64 good = 0;
+  u64 answered = 0;  ///< commands, by this reset so far
+};
+
+/// One step of a reset, for one group of the executor whose memory the queue is in.
+template <completion_sink Sink>
+struct reset_body {
+  queue_pair_view<Sink> queue;
+  reset_step step;
+  u64 timeout_ns;
+  reset_report* report;
+
+  template <thread_group G>
+  PENSTOCK_FN void operator()(G const& g) const {
+    const u64 answered = device_ref<u64>(queue.state->reset).load(relaxed);
+    const bool good = take(g);
+    g.sync();
+    if (!is_leader(g)) return;
+    report->good = good;
+    report->answered += device_ref<u64>(queue.state->reset).load(relaxed) - answered;
+  }
+
+ private:
+  template <thread_group G>
+  PENSTOCK_FN bool take(G const& g) const {
+    switch (step) {
+      case reset_step::look: return queue.is_broken(g);
+      case reset_step::close: queue.close(g); break;
+      case reset_step::quiesce: return queue.quiesce(g, timeout_ns);
+      case reset_step::answer: return queue.answer_all(g, timeout_ns);
+      case reset_step::start_over: queue.start_over(g); break;
+      case reset_step::reopen: queue.reopen(g); break;
+      case reset_step::unlock: queue.unlock(g, false); break;
+      case reset_step::fail: queue.unlock(g, true); break;
+    }
+    return true;
+  }
+};
+
+/// Takes the steps of a reset in the calling thread: for memory that the CPU reaches.
+struct in_this_thread {
+  template <completion_sink Sink>
+  void operator()(reset_body<Sink> const& step) const {
+    step(lone_thread());
+  }
 };
 
 /// Owns one queue pair. Not copyable. REQUIRES of the destructor: no kernel uses it any more.
@@ -51,7 +108,7 @@ class queue_pair {
     check_queue_options(options, owner.limits());
     if (options_.cq_entries == 0) options_.cq_entries = options_.depth;
     allocate(id);
-    start(id);
+    start();
   }
   queue_pair(queue_pair const&) = delete;
   queue_pair& operator=(queue_pair const&) = delete;
@@ -60,19 +117,53 @@ class queue_pair {
   /// Takes the queue back from the controller. False if a stuck system call keeps it from letting go: it may still write the
   /// rings and whatever its commands named, so that memory is leaked on purpose, and the caller leaks its own.
   bool close() noexcept {
-    if (closed_) return true;
-    closed_ = true;
     try {
-      controller_.detach(view_.id);
-      return true;
-    } catch (error const&) {
-      sq_.leak();
-      cq_.leak();
-      doorbells_.leak();
-      bounce_.leak();
-      lists_.leak();
-      return false;
+      detach();
+    } catch (error const&) {}  // told by `leaked_`
+    return !leaked_;
+  }
+
+  /// Whether it needs a reset: its controller was given up, or something is in quarantine. `run`: see `reset`.
+  template <class Run = in_this_thread>
+  bool broken(Run const& run = {}) {
+    return take(run, reset_step::look, 0).good != 0;
+  }
+
+  /// Brings the queue back to life, whatever its controller did: stops the controller's work on this queue, answers every
+  /// command that is still without an answer with failure::resetting, ends all quarantines, and begins anew. Returns how many
+  /// commands it answered. What is submitted meanwhile is withdrawn with failure::resetting. One reset at a time.
+  ///
+  /// `run(body)` calls body(g) in one group where the queue's memory is, and returns when that is done. CPU: kernels may run,
+  /// for all of their waits end when the queue closes. CUDA: no kernel may, but those whose waits end by their deadlines, for
+  /// the steps wait for them (no resident queue_service).
+  ///
+  /// Waits for submitters, for lock holders, and for those who copy landed data: at most `timeout_ns` for each; then for the
+  /// controller. Throws penstock::error (world) when one of them does not come to rest; submissions then go on to be answered
+  /// with failure::resetting. After a controller that does not let go memory is leaked as in `close`, else another reset may be
+  /// tried.
+  template <class Run = in_this_thread>
+  u64 reset(Run const& run = {}, u64 timeout_ns = 0) {
+    if (leaked_) refuse_reset(EBUSY, "its controller has not let go of it: make a new queue pair");
+    if (timeout_ns == 0) timeout_ns = options_.timeout_ns;
+    report_.write({&no_report, 1});
+    take(run, reset_step::close, 0);
+    if (take(run, reset_step::quiesce, timeout_ns).good == 0) {
+      refuse_reset(ETIMEDOUT, "those who submit do not come to rest: end the kernels that use it, then reset it again");
     }
+    stop_controller(run, timeout_ns);
+    if (take(run, reset_step::answer, timeout_ns).good == 0) {
+      take(run, reset_step::unlock, 0);
+      refuse_reset(ETIMEDOUT, "landed data is still copied: end the kernels that use it, then reset it again");
+    }
+    const u64 answered = take(run, reset_step::start_over, 0).answered;
+    try {
+      attach();
+    } catch (error const&) {
+      take(run, reset_step::unlock, 0);
+      throw;
+    }
+    take(run, reset_step::reopen, 0);
+    return answered;
   }
 
   view_type const& view() const { return view_; }
@@ -80,12 +171,14 @@ class queue_pair {
   queue_counts counts() const {
     queue_state state;
     memory_.read(&state, view_.state, sizeof state);
-    return {state.ticket - options_.first_ticket,
+    return {state.settled - state.withdrawn,
             state.doorbells,
             state.completions,
             state.strays,
             state.expired,
-            state.failed != 0 ? unpack_status(state.failure) : status{}};
+            state.failed,
+            state.reset,
+            (state.stopped & queue_state::given_up) != 0 ? unpack_status(state.failure) : status{}};
   }
 
   u64 metadata_bytes() const {
@@ -94,7 +187,68 @@ class queue_pair {
   }
 
  private:
-  static void poll_controller(void* owner, u16 id) { static_cast<controller*>(owner)->poll(id); }
+  // A controller's poll must not meet its attach and detach: whoever has `polled_` keeps all others out. Two polls of one queue
+  // do no more than one.
+  static void poll_controller(void* self, u16 id) {
+    auto& pair = *static_cast<queue_pair*>(self);
+    if (!pair.try_take_poll()) return;
+    pair.controller_.poll(id);
+    pair.polled_.store(false, std::memory_order_release);
+  }
+  bool try_take_poll() {
+    return !polled_.load(std::memory_order_relaxed) && !polled_.exchange(true, std::memory_order_acquire);
+  }
+
+  template <class Run>
+  reset_report take(Run const& run, reset_step step, u64 timeout_ns) {
+    run(reset_body<Sink>{view_, step, timeout_ns, report_.data()});
+    reset_report report;
+    report_.read({&report, 1});
+    return report;
+  }
+
+  // (3) Nobody polls from here until it is attached again. REQUIRES: both locks are ours.
+  template <class Run>
+  void stop_controller(Run const& run, u64 timeout_ns) {
+    backoff wait(timeout_ns);
+    bool quiet = !attached_ || try_take_poll();
+    while (!quiet && wait.pause()) quiet = try_take_poll();
+    try {
+      if (!quiet) refuse_reset(ETIMEDOUT, "its controller is still polled: end the kernels that use it, then reset it again");
+      detach();
+    } catch (error const&) {
+      take(run, leaked_ ? reset_step::fail : reset_step::unlock, 0);
+      throw;
+    }
+  }
+
+  [[noreturn]] void refuse_reset(int code, std::string const& remedy) const {
+    throw_os_error("reset", "queue " + std::to_string(view_.id), code, remedy);
+  }
+
+  void attach() {
+    const queue_rings rings{view_.id,   options_.depth,    options_.cq_entries, sq_.data(),
+                            cq_.data(), view_.sq_doorbell, view_.cq_doorbell};
+    controller_.attach(rings);
+    attached_ = true;
+    polled_.store(false, std::memory_order_release);
+  }
+
+  void detach() {
+    if (!attached_) return;
+    attached_ = false;
+    try {
+      controller_.detach(view_.id);
+    } catch (error const&) {
+      sq_.leak();
+      cq_.leak();
+      doorbells_.leak();
+      bounce_.leak();
+      lists_.leak();
+      leaked_ = true;
+      throw;
+    }
+  }
 
   void allocate(u16 id) {
     using enum memory_kind;
@@ -104,6 +258,7 @@ class queue_pair {
     contexts_ = {memory_, local, depth};
     quarantines_ = {memory_, local, depth};
     generations_ = {memory_, local, depth};
+    report_ = {memory_, local, 1};
     sq_ = {memory_, options_.rings, depth};
     cq_ = {memory_, options_.rings, options_.cq_entries};
     doorbells_ = {memory_, options_.rings, doorbell_words};
@@ -126,7 +281,7 @@ class queue_pair {
     view_.rings_on_host = options_.rings_on_host;
     if (options_.poll_in_place) {
       view_.poll = poll_controller;
-      view_.poll_target = &controller_;
+      view_.poll_target = this;
     }
     if (options_.bounce_bytes != 0) allocate_bounces();
   }
@@ -154,29 +309,33 @@ class queue_pair {
     view_.bounce_bytes = options_.bounce_bytes;
   }
 
-  void start(u16 id) {
+  void start() {
     std::vector<u64> words(options_.depth);
     for (u32 s = 0; s < options_.depth; ++s) words[s] = 4 * (options_.first_ticket + s);
     words_.write(words);
     queue_state state;
-    state.ticket = state.rung = state.fetched = options_.first_ticket;
+    state.ticket = state.rung = state.fetched = state.skipped = options_.first_ticket;
     state.spare_buffers = options_.bounce_bytes != 0 ? options_.spare_bounces : 0;
     memory_.write(state_.data(), &state, sizeof state);
-    controller_.attach({id, options_.depth, options_.cq_entries, sq_.data(), cq_.data(), view_.sq_doorbell, view_.cq_doorbell});
+    attach();
   }
 
   static constexpr u32 doorbell_words = 64;
+  static constexpr reset_report no_report{};
 
   memory_resource& memory_;
   controller& controller_;
   queue_options options_;
   view_type view_;
-  bool closed_ = false;
+  bool attached_ = false;
+  bool leaked_ = false;
+  std::atomic<bool> polled_{false};
   buffer<queue_state> state_;
   buffer<u64> words_;
   buffer<typename view_type::context> contexts_;
   buffer<typename view_type::quarantine> quarantines_;
   buffer<u32> generations_;
+  buffer<reset_report> report_;
   buffer<nvme::submission_entry> sq_;
   buffer<nvme::completion_entry> cq_;
   buffer<u32> doorbells_;

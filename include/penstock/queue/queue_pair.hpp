@@ -9,7 +9,8 @@
 // before it is done, so the tail never meets the head. Q4: each published command ends in exactly one finish or abandon,
 // because a slot leaves the phase `published` by one compare-and-swap. Q5: a completion is read only after its phase was seen,
 // and the completion doorbell moves only after every lane has read. Q8: doorbell values never go back (both locks are released
-// at system scope).
+// at system scope). Q12: no ticket is given between the closing of a reset and its end, and what was given before has been
+// published or withdrawn when the reset begins its work; a ticket, once given, is never given again.
 #pragma once
 
 #include "penstock/core/atomic.hpp"
@@ -46,7 +47,14 @@ enum class slot_phase : u32 { free = 0, published = 1, landed = 2, finishing = 3
 
 /// Positions and locks of one queue pair, in local memory. Each group of fields has a cache line of its own.
 struct queue_state {
+  /// Beside the count in `ticket`: closed for a reset. What is added meanwhile is lost when the ticket is stored anew.
+  static constexpr u64 closed = 1ull << 63;
+  /// Bits of `stopped`.
+  static constexpr u32 given_up = 1, closing = 2;
+
   alignas(128) u64 ticket = 0;     ///< next to give; fetch_add by submitters
+  u64 settled = 0;                 ///< tickets whose commands are published or withdrawn, of all time: submitters add with
+                                   ///< release, partner: `try_quiesce`
   alignas(128) u64 rung = 0;       ///< tickets told to the controller; written under ring_lock, before the doorbell
   u32 ring_lock = 0;               ///< 0 or 1
   alignas(128) u64 cq_head = 0;    ///< completions read; written under harvest_lock
@@ -55,12 +63,17 @@ struct queue_state {
   u32 stuck_positions = 0;         ///< expired slots whose position the controller has not passed; under harvest_lock
   u64 fetched = 0;                 ///< tickets that the controller is known to have fetched; under harvest_lock
   u32 spare_buffers = 0;           ///< bounce buffers left in `spares`; under harvest_lock
-  alignas(128) u32 failed = 0;     ///< 1: the controller is given up; set with release, partner: every loop's `failed()`
-  u32 failure = 0;                 ///< packed status, stored before `failed`
+  alignas(128) u32 stopped = 0;    ///< why submitters withdraw; set with release, partner: `why_stopped`, `failure_status`
+  u32 failure = 0;                 ///< packed status, stored before `stopped` gets `given_up`
   alignas(128) u64 doorbells = 0;  ///< counters, written by lock holders only
   u64 completions = 0;
   u64 strays = 0;
   u64 expired = 0;
+  u64 failed = 0;     ///< commands in flight when the controller was given up
+  u64 reset = 0;      ///< commands that a reset answered
+  u64 withdrawn = 0;  ///< tickets whose commands were not published; added to by submitters, off their usual way
+  u64 given = 0;      ///< tickets given when the queue was closed; of a reset, like the next
+  u64 skipped = 0;    ///< tickets that were never given: those before the first, and the rest of a ring at each reset
 };
 
 /// Room for the PRP list of one buffer of up to 64 KiB: 15 entries and a spare.
@@ -100,6 +113,7 @@ class queue_pair_view {
     u64 ticket;  ///< whose position is stuck until the controller's head passes it
     u32 held;    ///< 1: a completion with the old identifier is still to come
     u32 stuck;   ///< 1: the position has not been passed
+    u32 failed;  ///< 1: the slot's command, as its context has it, was ended with the controller; until a reset
   };
 
   queue_state* state = nullptr;
@@ -160,9 +174,37 @@ class queue_pair_view {
 
   /// Why the controller was given up; ok while it works.
   PENSTOCK_FN status failure_status() const {
-    if (device_ref<u32>(state->failed).load(acquire) == 0) return {};
+    if ((device_ref<u32>(state->stopped).load(acquire) & queue_state::given_up) == 0) return {};
     return unpack_status(device_ref<u32>(state->failure).load(relaxed));
   }
+
+  // The steps of a reset, in this order (queue_pair_reset.hpp; the host-side queue_pair::reset takes them). Collective; one
+  // group at a time. Other groups may submit, wait and drain meanwhile.
+
+  /// No ticket is given any more, and whoever waits for a slot withdraws.
+  template <thread_group G>
+  PENSTOCK_FN void close(G const& g) const;
+  /// Waits until all tickets are settled, and takes both locks. False, with neither, if that does not come true in time.
+  template <thread_group G>
+  PENSTOCK_FN bool quiesce(G const& g, u64 patience_ns) const;
+  /// Ends every command with failure::resetting (with its data, where that has landed), and every quarantine. False if someone
+  /// else copies a landed buffer for longer than that; may then be called again. REQUIRES: quiesced, and the controller writes
+  /// nothing any more.
+  template <thread_group G>
+  PENSTOCK_FN bool answer_all(G const& g, u64 patience_ns) const;
+  /// All as on the first day, but for tickets and counters, which go on. REQUIRES: answered.
+  template <thread_group G>
+  PENSTOCK_FN void start_over(G const& g) const;
+  /// Gives tickets again, and the locks back. REQUIRES: started over, and a controller that serves the rings.
+  template <thread_group G>
+  PENSTOCK_FN void reopen(G const& g) const;
+  /// Gives the locks back to a queue that stays closed; `fails`: and gives up its controller.
+  template <thread_group G>
+  PENSTOCK_FN void unlock(G const& g, bool fails) const;
+
+  /// Whether only a reset can make it whole: given up, closed, or with something in quarantine. Collective.
+  template <thread_group G>
+  PENSTOCK_FN bool is_broken(G const& g) const;
 
  private:
   /// What there may be to do, as one member saw it without a lock: a hint, loaded in two trips to memory.
@@ -189,6 +231,8 @@ class queue_pair_view {
   template <thread_group G>
   PENSTOCK_FN void drain_one(G const& g) const;
 
+  template <thread_group G>
+  PENSTOCK_FN void settle(G const& g, u32 commands, u32 withdrawn) const;
   PENSTOCK_FN void publish(u64 ticket, u32 slot, transfer const& t, target const& to) const;
   PENSTOCK_FN void complete(u32 outcome, u64 rung) const;
   PENSTOCK_FN void stray(u32 slot, u32 identifier) const;
@@ -196,6 +240,10 @@ class queue_pair_view {
   PENSTOCK_FN bool stands_still() const;
   PENSTOCK_FN void abandon(u32 slot) const;
   PENSTOCK_FN void give_up() const;
+  PENSTOCK_FN bool try_quiesce() const;
+  PENSTOCK_FN void answer(u32 slot) const;
+  PENSTOCK_FN bool being_drained(u32 slot) const;
+  PENSTOCK_FN void end_quarantines(u32 slot) const;
   PENSTOCK_FN u64 take_spare() const;
   PENSTOCK_FN void count_fetched(u32 sq_head, u64 rung) const;
 
@@ -215,11 +263,26 @@ class queue_pair_view {
   /// The word of a slot once the ticket that `word` names is over.
   PENSTOCK_FN u64 next_free(u64 word) const { return make_word(word / 4 + depth, slot_phase::free); }
   PENSTOCK_FN bool done(u64 ticket) const { return load_word(slot_of(ticket)) >= make_word(ticket + depth, slot_phase::free); }
-  PENSTOCK_FN bool failed() const { return device_ref<u32>(state->failed).load(relaxed) != 0; }
+  PENSTOCK_FN bool failed() const { return (device_ref<u32>(state->stopped).load(relaxed) & queue_state::given_up) != 0; }
   /// What the leader sees, for everyone: other members need not see the failure yet.
   template <thread_group G>
   PENSTOCK_FN status failure_for_all(G const& g) const {
     const u32 why = is_leader(g) && failed() ? pack(failure_status()) : 0;
+    return unpack_status(static_cast<u32>(from_leader(g, why)));
+  }
+  /// Why who holds a ticket withdraws; ok: it does not. The usual answer costs one load.
+  PENSTOCK_FN status why_stopped() const {
+    if (device_ref<u32>(state->stopped).load(relaxed) == 0) return {};
+    // The word may be as old as the life before this ticket's, and a ticket withdrawn for that would be a hole in the ring for
+    // good. A reset stores the ticket after it has cleared the word, so whoever has seen such a ticket with acquire sees that.
+    (void)device_ref<u64>(state->ticket).load(acquire);
+    const u32 now = device_ref<u32>(state->stopped).load(acquire);
+    if ((now & queue_state::closing) != 0) return make_status(failure::resetting);
+    return now != 0 ? unpack_status(device_ref<u32>(state->failure).load(relaxed)) : status{};
+  }
+  template <thread_group G>
+  PENSTOCK_FN status why_stopped_for_all(G const& g) const {
+    const u32 why = is_leader(g) ? pack(why_stopped()) : 0;
     return unpack_status(static_cast<u32>(from_leader(g, why)));
   }
 };
@@ -250,4 +313,5 @@ class ring_patience {
 }  // namespace penstock
 
 #include "penstock/queue/queue_pair_harvest.hpp"
+#include "penstock/queue/queue_pair_reset.hpp"
 #include "penstock/queue/queue_pair_submit.hpp"

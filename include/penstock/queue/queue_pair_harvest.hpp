@@ -240,10 +240,11 @@ PENSTOCK_FN void queue_pair_view<Sink>::free_passed(G const& g) const {
 template <completion_sink Sink>
 PENSTOCK_FN void queue_pair_view<Sink>::give_up() const {
   device_ref<u32>(state->failure).store(pack(make_status(failure::controller_failed)), relaxed);
-  device_ref<u32>(state->failed).store(1, release);  // partner: failure_status
+  device_ref<u32>(state->stopped).fetch_or(queue_state::given_up, release);  // partners: failure_status, why_stopped
 }
 
-/// Ends every published command of a failed controller. Their buffers stay in quarantine: it may still write them.
+/// Ends every published command of a failed controller. Their buffers stay in quarantine until a reset: it may still write
+/// them.
 template <completion_sink Sink>
 template <thread_group G>
 PENSTOCK_FN void queue_pair_view<Sink>::fail_all(G const& g, status why) const {
@@ -251,6 +252,8 @@ PENSTOCK_FN void queue_pair_view<Sink>::fail_all(G const& g, status why) const {
     u64 word = load_word(slot);
     if (phase_of(word) != slot_phase::published) continue;
     if (!device_ref<u64>(words[slot]).compare_exchange_strong(word, word + 2, acquire, relaxed)) continue;
+    quarantines[slot].failed = 1;
+    device_ref<u64>(state->failed).fetch_add(1, relaxed);
     Sink::abandon(contexts[slot].to, why, contexts[slot].exposed);
   }
 }

@@ -17,12 +17,14 @@ PENSTOCK_COLD status queue_pair_view<Sink>::submit(G g, bool want, transfer cons
   if (const status broken = failure_for_all(g); !broken.ok()) return want ? broken : status{};
   if (is_leader(g)) base = device_ref<u64>(state->ticket).fetch_add(commands, relaxed);
   base = from_leader(g, base);
+  if ((base & queue_state::closed) != 0) return want ? make_status(failure::resetting) : status{};
   const u64 ticket = base + count_below(wanting, g.rank());
   const u32 slot = slot_of(ticket);
 
   // 3-7: lanes publish as their slots come free. Nothing is held here but tickets, and every command ahead ends by its
   // deadline; a ring that has not moved for several of them never will.
   bool todo = want;
+  u32 withdrawn = 0;
   status outcome{};
   ring_patience patience(4 * timeout_ns, rung_at_first);
   for (;;) {
@@ -32,8 +34,9 @@ PENSTOCK_COLD status queue_pair_view<Sink>::submit(G g, bool want, transfer cons
     }
     const auto waiting = g.ballot(todo);
     if (!any(waiting)) break;
-    if (const status broken = failure_for_all(g); !broken.ok()) {
-      if (todo) outcome = broken;
+    if (const status stopped = why_stopped_for_all(g); !stopped.ok()) {
+      if (todo) outcome = stopped;
+      withdrawn = count(waiting);
       break;
     }
     progress(g);
@@ -42,14 +45,25 @@ PENSTOCK_COLD status queue_pair_view<Sink>::submit(G g, bool want, transfer cons
   }
 
   // 8: leave nothing unrung, for a group that stops to look could leave a command that nobody rings.
-  while (from_leader(g, rung() < base + commands && !failed()) != 0) {
+  while (from_leader(g, rung() < base + commands && why_stopped().ok()) != 0) {
     // Most likely nothing stands between: the lock is tried without a look.
     if (!try_ring(g, {.ring = true})) {
       progress(g);
       if (!patience.pause(rung())) give_up();
     }
   }
+  settle(g, commands, withdrawn);
   return outcome;
+}
+
+/// The group is done with its tickets: whatever it does to the queue from here on, a reset need not wait for.
+template <completion_sink Sink>
+template <thread_group G>
+PENSTOCK_FN void queue_pair_view<Sink>::settle(G const& g, u32 commands, u32 withdrawn) const {
+  g.sync();  // what any lane has published is told with it
+  if (!is_leader(g)) return;
+  if (withdrawn != 0) device_ref<u64>(state->withdrawn).fetch_add(withdrawn, relaxed);
+  device_ref<u64>(state->settled).fetch_add(commands, release);  // partner: try_quiesce
 }
 
 template <completion_sink Sink>
