@@ -353,7 +353,13 @@ void line_cache::limit_share(u32 dataset, double share) {
   write_views();
 }
 
-recovery line_cache::recover(recover_scope which) { return recover_queues(on_, queues_, which); }
+recovery line_cache::recover(recover_scope which) {
+  const recovery done = recover_queues(on_, queues_, which);
+  // Datasets that were taken for failed are asked again, and so are writes.
+  health_.write(std::vector<dataset_health>(health_.size()));
+  forgive_writes();
+  return done;
+}
 
 cache_stats line_cache::stats(u32 dataset) const {
   std::vector<counter_shard> shards(counter_shards);

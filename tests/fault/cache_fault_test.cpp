@@ -81,6 +81,8 @@ TEST_P(cache_fault_test, a_dataset_that_fails_again_and_again_is_not_asked_any_m
   EXPECT_EQ(0u, words_[50 * line_words]);
   EXPECT_EQ(asked, controller_.fetched());
   EXPECT_EQ(status{}, read(1)) << "what is here can be read";
+  cache().recover();
+  EXPECT_EQ(status{}, read(30)) << "asked again";
 }
 
 TEST_P(cache_fault_test, an_element_that_cannot_be_read_is_zero_and_told_once) {

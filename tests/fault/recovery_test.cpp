@@ -43,7 +43,8 @@ class recovery_test : public testing::TestWithParam<recovery_shape> {
                                                            .depth = 2048,
                                                            .bounce = GetParam().bounce,
                                                            .timeout_ns = timeout_ns,
-                                                           .directory = GetParam().directory});
+                                                           .directory = GetParam().directory,
+                                                           .retry = {.attempts = 1, .fails_after = 0}});
   }
   line_cache& cache() { return fixture_->cache(); }
   line_cache_view const& view() { return cache().view(); }

@@ -206,6 +206,25 @@ TEST_P(write_fault_test, a_lost_write_keeps_its_lines_until_it_is_heard_of) {
   expect_at_rest();
 }
 
+// Lines whose writes a controller took with it are dirty again after the reset, and arrive.
+TEST_P(write_fault_test, a_reset_gives_lost_writes_back) {
+  for (const bool bounce : {false, true}) {
+    media_.stamp_all();
+    make_writable({.frames = 56, .queues = 2, .bounce = bounce, .timeout_ns = soon, .write_back = {.command_bytes = 512}});
+    controller_.answer_writes([](u64) { return verdict{0, true}; });
+    for (u64 line = 0; line < 20; ++line) store(line * line_words);
+    EXPECT_NE("", flush_sentence());
+    EXPECT_EQ(stamp(0), media(0));
+    EXPECT_LT(0u, cache().recover(recover_scope::all).queues);
+    controller_.answer_writes([](u64) { return verdict{}; });
+    retire();
+    EXPECT_EQ(20u, dirty_lines());
+    EXPECT_EQ("", flush_sentence());
+    for (u64 line = 0; line < 20; ++line) EXPECT_EQ(value(line * line_words), media(line * line_words));
+    for (u64 line = 0; line < 20; ++line) EXPECT_FALSE(dirty(line) || writing(line));
+  }
+}
+
 TEST_P(write_fault_test, neighbours_go_out_in_one_command) {
   make_writable({.frames = 140, .queues = 1});
   for (u64 line = 0; line < 64; ++line) store((line * 37 % 64) * line_words);

@@ -142,7 +142,8 @@ class line_cache {
 
   /// Resets queue pairs (see queue_pair::reset for what that takes): the cache serves again once their controllers do. Fills in
   /// flight there fail with failure::resetting, and whoever waits is told; a failed line is asked for anew at its next access,
-  /// and frames in quarantine are free. Throws penstock::error (world) when a queue cannot be reset; those before it are back.
+  /// and frames in quarantine are free; lines whose writes were in flight are dirty again. Datasets that were taken for failed
+  /// are asked again. Throws penstock::error (world) when a queue cannot be reset; those before it are back.
   recovery recover(recover_scope which = recover_scope::broken);
 
   cache_stats stats(u32 dataset) const;
@@ -166,6 +167,7 @@ class line_cache {
   void reset_report();
   void flush_device(u32 dataset);
   u64 writes_so_far() const;
+  void forgive_writes();
   void make_writes();
   void choose_directory();
   void make_directory();
