@@ -39,7 +39,7 @@ u64 size_of_file(std::string const& path) {
 
 stored_array::stored_array(executor& on, std::string const& path, stored_array_options const& options)
     : path_(path), contents_(read_contents(path, options.raw)), controller_(controller_options(options, on)),
-      cache_(on, {make_dataset(options.direct)}, options.cache) {}
+      cache_(on, {make_dataset(options)}, options.cache) {}
 
 stored_array::contents stored_array::read_contents(std::string const& path, std::optional<raw_layout> const& raw) {
   if (raw) {
@@ -69,9 +69,9 @@ void stored_array::check_type(u64 item_bytes, char kind) const {
                       ": ask for the type that the file holds");
 }
 
-dataset_spec stored_array::make_dataset(bool direct) {
-  const u32 space = controller_.add_namespace(file_namespace{path_, direct});
-  return {path_, size_of_file(path_), {volume_layout::single, {{&controller_, space}}}};
+dataset_spec stored_array::make_dataset(stored_array_options const& options) {
+  const u32 space = controller_.add_namespace(file_namespace{path_, options.direct, options.writable});
+  return {path_, size_of_file(path_), {volume_layout::single, {{&controller_, space}}}, options.writable};
 }
 
 }  // namespace penstock

@@ -84,6 +84,61 @@ TEST_F(stored_array_test, reads_raw_binary_with_a_layout) {
   EXPECT_EQ(sum_of(*on_, array), std::accumulate(values_.begin(), values_.begin() + 5000, u64{0}));
 }
 
+struct double_all {
+  writable_view<std::int32_t> a;
+
+  template <thread_group G>
+  void operator()(G const&, grid_range range) const {
+    for (u64 i = range.first; i < range.last; i += range.step) {
+      if (i % 3 == 0) {
+        a.fetch_add(i, a[i]);
+      } else {
+        a.write(i, 2 * a[i]);
+      }
+    }
+  }
+};
+
+TEST_F(stored_array_test, writes_in_place_through_a_cache_smaller_than_it) {
+  std::string about = "{'descr': '<i4', 'fortran_order': False, 'shape': (5003,), }";
+  about.resize(117, ' ');
+  const std::string header = std::string("\x93NUMPY\x01\x00\x76\x00", 10) + about + "\n";  // 128 bytes
+  for (const bool direct : {false, true}) {
+    const std::string path = write("w.npy", header);
+    stored_array_options options = small();
+    options.direct = direct;
+    options.writable = true;
+    std::unique_ptr<stored_array> array;
+    try {
+      array = std::make_unique<stored_array>(*on_, path, options);
+    } catch (error const& e) {
+      if (direct) continue;  // a file system without direct I/O
+      FAIL() << e.what();
+    }
+    EXPECT_NE(std::string::npos, refusal(path, options).find("somebody else has it open for writing")) << "one writer";
+    launch<1>(*on_, values_.size(), double_all{array->writable<std::int32_t>()});
+    array->cache().check_faults();
+    array->flush();
+    EXPECT_LT(0u, array->cache().stats(0).evictions);
+    const auto again = stored_array(*on_, path, small());
+    for (u64 i = 0; i < values_.size(); ++i) ASSERT_EQ(2 * values_[i], again.view<std::int32_t>()[i]) << i;
+    EXPECT_EQ(header.size() + 4 * values_.size(), std::filesystem::file_size(path));
+  }
+}
+
+TEST_F(stored_array_test, what_was_opened_to_be_read_is_not_written) {
+  const std::string path = write("r.raw", "");
+  stored_array_options options = small();
+  options.raw = raw_layout{4, 0, values_.size()};
+  const stored_array array(*on_, path, options);
+  try {
+    array.writable<std::int32_t>();
+    FAIL();
+  } catch (error const& e) {
+    EXPECT_EQ("write " + path + ": it was opened read-only: open it as writable", std::string(e.what()));
+  }
+}
+
 TEST_F(stored_array_test, says_in_one_sentence_what_cannot_be) {
   const std::string good = write("good.npy", make_npy_header('i', 4, {5003}));
   EXPECT_EQ(refusal(folder_ + "/none.npy"),

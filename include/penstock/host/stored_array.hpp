@@ -24,6 +24,7 @@ struct stored_array_options {
   bool direct = false;              ///< past the page cache
   u32 controller_threads = 0;       ///< CUDA: threads that serve the file, 0 for all cores but two; CPU: always in place
   std::optional<raw_layout> raw{};  ///< none: the file is .npy
+  bool writable = false;            ///< one writer at a time has the file, in whatever process: a second is refused
 };
 
 /// Owns controller, cache and queues. Not copyable; outlives its views.
@@ -39,6 +40,17 @@ class stored_array {
     check_type(sizeof(T), kind_of<T>());
     return cache_.array<T>(0, contents_.layout.offset, contents_.layout.elements);
   }
+
+  /// The same to write. Throws bad_input also when the array was not opened as writable. What is written is in the file once
+  /// `flush` has returned, or this object has gone.
+  template <class T>
+  writable_view<T> writable() const {
+    check_type(sizeof(T), kind_of<T>());
+    return cache_.writable<T>(0, contents_.layout.offset, contents_.layout.elements);
+  }
+
+  /// As line_cache::flush.
+  void flush() { cache_.flush(); }
 
   u64 size() const { return contents_.layout.elements; }
   line_cache& cache() { return cache_; }
@@ -60,7 +72,7 @@ class stored_array {
   };
   static contents read_contents(std::string const& path, std::optional<raw_layout> const& raw);
   void check_type(u64 item_bytes, char kind) const;
-  dataset_spec make_dataset(bool direct);
+  dataset_spec make_dataset(stored_array_options const& options);
 
   std::string path_;
   contents contents_;
