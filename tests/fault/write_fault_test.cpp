@@ -267,6 +267,21 @@ TEST_P(write_fault_test, whole_lines_are_not_read_first) {
   EXPECT_EQ(value(20 * line_words + 1), media(20 * line_words + 1));
 }
 
+// Somebody who found another line there a moment ago says late that it was used.
+TEST_P(write_fault_test, a_line_written_whole_may_be_called_used_meanwhile) {
+  make_writable({.frames = 14});
+  const held_line held = pin_to_store(lone_thread(), view(), 0, line_id{5}, true);
+  ASSERT_TRUE(held.error.ok() && held.owned);
+  device_ref<u64>(*held.entry).fetch_or(entry::referenced_bit, relaxed);
+  for (u64 k = 0; k < line_words; ++k) store_piece(reinterpret_cast<u64*>(held.frame) + k, value(5 * line_words + k));
+  unpin_stored(lone_thread(), view(), 0, held.entry, held.owned);
+  ASSERT_EQ(line_state::valid, state_of(5));
+  EXPECT_EQ(value(5 * line_words + 1), words_[5 * line_words + 1]);
+  EXPECT_EQ("", flush_sentence());
+  EXPECT_EQ(value(5 * line_words), media(5 * line_words));
+  expect_at_rest();
+}
+
 TEST_P(write_fault_test, discarded_lines_read_as_what_storage_has) {
   make_writable({.frames = 28});
   for (u64 line = 0; line < 8; ++line) store(line * line_words);

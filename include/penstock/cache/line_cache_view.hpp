@@ -108,8 +108,9 @@ struct basic_line_cache_view {
 
   /// A line that this thread has claimed with one pin, and stored whole: it is valid and dirty, and the pin is given back.
   PENSTOCK_FN void publish_written(u64* entry) const {
-    constexpr u64 written = entry::publish + entry::dirty_bit + entry::referenced_bit;
-    count_dirty(device_ref<u64>(*entry).fetch_add(written - entry::one_pin, release));
+    // Whoever saw another line here may set the referenced bit at any moment: it is never added.
+    device_ref<u64>(*entry).fetch_or(entry::referenced_bit, relaxed);
+    count_dirty(device_ref<u64>(*entry).fetch_add(entry::publish + entry::dirty_bit - entry::one_pin, release));
   }
 
   /// The line was used: it gets a second turn of the clock.
