@@ -1,0 +1,90 @@
+// How the programs of this folder are measured: ways to do one thing, in turns with explicit tiles, each result checked.
+#pragma once
+
+#include "apps/regular/array_store.hpp"
+#include "apps/regular/regular.hpp"
+#include "penstock/host/launch.hpp"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace penstock::regular {
+
+/// Bytes that crossed the queues.
+struct traffic {
+  double read = 0, written = 0;
+};
+
+struct contestant {
+  std::string access;
+  std::function<void()> reset;       ///< before each run, not timed
+  std::function<void()> run;         ///< timed
+  std::function<void()> check;       ///< after each run, not timed; throws for a wrong result
+  std::function<traffic()> moved{};  ///< so far
+  kernel_facts facts{};
+  std::map<std::string, double> details{};
+
+  std::vector<double> seconds{};
+  traffic per_run{};
+};
+
+/// What a run must move, and how fast the media does so at best.
+struct task {
+  std::string id;      ///< of the measurements
+  std::string object;  ///< for messages
+  double bytes_read = 0, bytes_written = 0;
+  double read_rate = 0, write_rate = 0;  ///< bytes/s
+
+  /// The larger of the time to read and the time to write: the two in perfect overlap.
+  double ideal_seconds() const;
+};
+
+/// Times one run; with the first, of each contestant, everything is loaded: it is checked and not counted.
+void take_turns(std::vector<contestant*> const& all, u32 repeats, bench::progress_fn const& progress);
+
+/// Shortest time of `repeats` runs.
+double shortest(u32 repeats, std::function<void()> const& run);
+
+/// `beside`: the times of the tiles that it took turns with; null: these are the tiles.
+bench::measurement describe_contestant(task const& what, contestant const& one, std::vector<double> const* beside,
+                                       std::map<std::string, std::string> params);
+
+/// What does not depend on what is computed. Throws bad_input.
+void check_options(regular_options const& options);
+/// Ways through the cache that are asked for, in order.
+std::vector<std::string> cached_ways(regular_options const& options);
+std::unique_ptr<executor> open_executor_for(regular_options const& options);
+media_options media_of(regular_options const& options);
+cache_options cache_of(executor const& on, regular_options const& options, u64 data_bytes);
+std::map<std::string, std::string> params_of(executor const& on, regular_options const& options, array_file const& file,
+                                             cache_options const& cache, std::string const& engine);
+
+/// The workers of an executor that go by tiles, and what they share.
+class tile_bench {
+ public:
+  /// `rooms`: of a worker.
+  tile_bench(executor& on, u64 workers, u32 rooms);
+
+  tile_rooms rooms() const { return {requests_.data(), data_.data(), problem_.data(), per_worker_}; }
+  /// Throws for a command that failed. REQUIRES: no kernel runs.
+  void check(std::string const& operation, std::string const& object);
+
+ private:
+  u32 per_worker_;
+  buffer<block_request> requests_;
+  buffer<u8> data_;
+  buffer<u32> problem_;
+};
+
+/// Workers of an executor that go by tiles.
+u64 tile_workers(executor const& on);
+/// Workers that go through a cache: as many as run at once, and as their pins leave room for.
+u64 cache_workers(executor const& on, line_cache const& cache);
+u32 tiles_in_flight(executor const& on, regular_options const& options);
+/// Tiles over arrays of elements of a size: as large as a command lets them be where each array has its own alignment.
+pieces cut_tiles(u64 elements, u32 item_bytes, u64 tile_bytes, std::vector<u64> const& origins);
+/// Bytes of the blocks that tiles of an array take.
+double tile_traffic(pieces const& cut, tile_array array, u32 block_shift);
+
+}  // namespace penstock::regular
