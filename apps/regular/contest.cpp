@@ -106,6 +106,16 @@ bench::measurement describe_contestant(task const& what, contestant const& one, 
   return m;
 }
 
+void note_cache(contestant& one, line_cache const& cache, u32 dataset) {
+  const cache_stats stats = cache.stats(dataset);
+  const std::pair<char const*, u64> counts[] = {
+      {"hits", stats.hits},      {"misses", stats.misses},         {"joins", stats.joins},
+      {"fills", stats.fills},    {"prefetches", stats.prefetches}, {"evictions", stats.evictions},
+      {"retries", stats.retries}};
+  for (auto const& [name, count] : counts) one.details[name] += static_cast<double>(count);
+  one.details["metadata_bytes"] = static_cast<double>(cache.metadata_bytes());
+}
+
 void check_options(regular_options const& options) {
   if (options.repeats == 0) refuse("0 repeats: ask for 1 or more");
   if (!is_power_of_two(options.tile_bytes) || options.tile_bytes < 4096 || options.tile_bytes > most_tile_bytes) {

@@ -50,6 +50,9 @@ double shortest(u32 repeats, std::function<void()> const& run);
 bench::measurement describe_contestant(task const& what, contestant const& one, std::vector<double> const* beside,
                                        std::map<std::string, std::string> params);
 
+/// Adds what a cache counted for a dataset, over all runs, to the details.
+void note_cache(contestant& one, line_cache const& cache, u32 dataset);
+
 /// What does not depend on what is computed. Throws bad_input.
 void check_options(regular_options const& options);
 /// Ways through the cache that are asked for, in order.

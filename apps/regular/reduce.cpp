@@ -219,6 +219,7 @@ class contest {
     what_.store.start();
     take_turns({&tiles, &ours}, what_.options.repeats, what_.options.progress);
     what_.store.stop();
+    note_cache(ours, cache, 0);
     all_tiles.seconds.insert(all_tiles.seconds.end(), tiles.seconds.begin(), tiles.seconds.end());
     all_tiles.per_run = tiles.per_run;
     return finished(describe_contestant(task_, ours, &tiles.seconds, params_));
