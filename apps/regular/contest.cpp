@@ -5,6 +5,7 @@
 #include "penstock/host/error.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace penstock::regular {
 namespace {
@@ -47,9 +48,7 @@ io_engine parse_engine(std::string const& name) {
 
 }  // namespace
 
-double task::ideal_seconds() const {
-  return std::max(ratio(bytes_read, read_rate), bytes_written == 0 ? 0 : ratio(bytes_written, write_rate));
-}
+double task::ideal_seconds() const { return std::max(ratio(bytes_read, read_rate), ratio(bytes_written, write_rate)); }
 
 void take_turns(std::vector<contestant*> const& all, u32 repeats, bench::progress_fn const& progress) {
   std::vector<traffic> before(all.size());
@@ -57,9 +56,11 @@ void take_turns(std::vector<contestant*> const& all, u32 repeats, bench::progres
     for (std::size_t c = 0; c < all.size(); ++c) {
       contestant& one = *all[c];
       if (progress) progress(one.access, k, repeats + 1);
+      if (k == 0 && one.clear) one.clear();
       one.reset();
       const double seconds = elapsed(one.run);
       one.check();
+      if ((k == 0 || k == repeats) && one.compare) one.compare();
       const traffic end = one.moved();
       if (k == 0) {
         before[c] = end;
@@ -71,49 +72,67 @@ void take_turns(std::vector<contestant*> const& all, u32 repeats, bench::progres
   }
 }
 
-double shortest(u32 repeats, std::function<void()> const& run) {
+double shortest(u32 runs, std::function<void()> const& run) {
   double least = elapsed(run);
-  for (u32 k = 0; k < repeats; ++k) least = std::min(least, elapsed(run));
+  for (u32 k = 1; k < runs; ++k) least = std::min(least, elapsed(run));
   return least;
 }
 
-bench::measurement describe_contestant(task const& what, contestant const& one, std::vector<double> const* beside,
-                                       std::map<std::string, std::string> params) {
-  const double bytes = what.bytes_read + what.bytes_written;
+void scoreboard::tiles_alone(contestant tiles) {
+  store_.start();
+  take_turns({&tiles}, options_.repeats, options_.progress);
+  store_.stop();
+  keep(std::move(tiles));
+}
+
+void scoreboard::in_turns(contestant tiles, contestant& ours, line_cache const& cache) {
+  store_.start();
+  take_turns({&tiles, &ours}, options_.repeats, options_.progress);
+  store_.stop();
+  ours.details["metadata_bytes"] = static_cast<double>(cache.metadata_bytes());
+  ours_.push_back(describe(ours, &tiles.seconds));
+  keep(std::move(tiles));
+}
+
+void scoreboard::keep(contestant tiles) {
+  tiles.seconds.insert(tiles.seconds.end(), tiles_.seconds.begin(), tiles_.seconds.end());
+  tiles_ = std::move(tiles);
+}
+
+std::vector<bench::measurement> scoreboard::take() {
+  ours_.insert(ours_.begin(), describe(tiles_, nullptr));
+  return std::move(ours_);
+}
+
+bench::measurement scoreboard::describe(contestant const& one, std::vector<double> const* beside) const {
+  const double bytes = task_.bytes_read + task_.bytes_written;
   const double seconds = bench::median(one.seconds);
+  const double ideal = task_.ideal_seconds();
   bench::measurement m;
-  m.id = what.id;
-  m.params = std::move(params);
+  m.id = task_.id;
+  m.params = params_;
   m.params["access"] = one.access;
   m.values = rates(one.seconds, bytes);
   m.unit = "GB/s";
   m.baseline = beside != nullptr ? "explicit tiles" : "ideal: the media's peak rates";
-  m.baseline_values = beside != nullptr ? rates(*beside, bytes) : rates({what.ideal_seconds()}, bytes);
-  if (bytes == 0) m.baseline_values = {0};
+  m.baseline_values = beside != nullptr ? rates(*beside, bytes) : std::vector<double>{ratio(bytes, ideal) * 1e-9};
   m.verified = true;  // take_turns throws where it is not
+  m.sms = on_.kind() == executor_kind::cuda ? on_.units() : 0;
   m.registers = one.facts.registers;
   m.bytes = {{"read", one.per_run.read}, {"written", one.per_run.written}};
   m.details = one.details;
   m.details["seconds"] = seconds;
-  m.details["ideal_seconds"] = what.ideal_seconds();
-  m.details["of_ideal"] = ratio(what.ideal_seconds(), seconds);
-  m.details["peak_read_gb_per_s"] = what.read_rate * 1e-9;
-  m.details["read_amplification"] = ratio(one.per_run.read, what.bytes_read);
-  if (what.bytes_written != 0) {
-    m.details["peak_write_gb_per_s"] = what.write_rate * 1e-9;
-    m.details["write_amplification"] = ratio(one.per_run.written, what.bytes_written);
+  m.details["ideal_seconds"] = ideal;
+  m.details["of_ideal"] = ratio(ideal, seconds);
+  m.details["peak_read_gb_per_s"] = task_.read_rate * 1e-9;
+  m.details["read_amplification"] = ratio(one.per_run.read, task_.bytes_read);
+  if (task_.write_rate != 0) {
+    m.details["peak_write_gb_per_s"] = task_.write_rate * 1e-9;
+    m.details["write_amplification"] = ratio(one.per_run.written, task_.bytes_written);
   }
+  m.machine = bench::describe_host();
+  m.machine["device"] = on_.device();
   return m;
-}
-
-void note_cache(contestant& one, line_cache const& cache, u32 dataset) {
-  const cache_stats stats = cache.stats(dataset);
-  const std::pair<char const*, u64> counts[] = {
-      {"hits", stats.hits},      {"misses", stats.misses},         {"joins", stats.joins},
-      {"fills", stats.fills},    {"prefetches", stats.prefetches}, {"evictions", stats.evictions},
-      {"retries", stats.retries}};
-  for (auto const& [name, count] : counts) one.details[name] += static_cast<double>(count);
-  one.details["metadata_bytes"] = static_cast<double>(cache.metadata_bytes());
 }
 
 void check_options(regular_options const& options) {

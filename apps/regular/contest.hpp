@@ -17,10 +17,12 @@ struct traffic {
 };
 
 struct contestant {
-  std::string access;
-  std::function<void()> reset;       ///< before each run, not timed
-  std::function<void()> run;         ///< timed
-  std::function<void()> check;       ///< after each run, not timed; throws for a wrong result
+  std::string access{};
+  std::function<void()> reset{};     ///< before each run, not timed
+  std::function<void()> run{};       ///< timed
+  std::function<void()> check{};     ///< after each run, not timed; throws for a wrong result
+  std::function<void()> clear{};     ///< before the first run, if there is one: nothing of an older result is left
+  std::function<void()> compare{};   ///< after the first and the last run, if there is one: what takes longer than `check`
   std::function<traffic()> moved{};  ///< so far
   kernel_facts facts{};
   std::map<std::string, double> details{};
@@ -40,18 +42,38 @@ struct task {
   double ideal_seconds() const;
 };
 
-/// Times one run; with the first, of each contestant, everything is loaded: it is checked and not counted.
+/// Times each of them `repeats` times, one after the other; a run before the first is checked and not counted.
 void take_turns(std::vector<contestant*> const& all, u32 repeats, bench::progress_fn const& progress);
 
-/// Shortest time of `repeats` runs.
-double shortest(u32 repeats, std::function<void()> const& run);
+/// Shortest time of some runs.
+double shortest(u32 runs, std::function<void()> const& run);
 
-/// `beside`: the times of the tiles that it took turns with; null: these are the tiles.
-bench::measurement describe_contestant(task const& what, contestant const& one, std::vector<double> const* beside,
-                                       std::map<std::string, std::string> params);
+/// The measurements of one run of a program: ways through the cache, each in turns with explicit tiles.
+class scoreboard {
+ public:
+  /// REQUIRES: all of them outlive it.
+  scoreboard(executor& on, regular_options const& options, array_store& store, task const& what,
+             std::map<std::string, std::string> params)
+      : on_(on), options_(options), store_(store), task_(what), params_(std::move(params)) {}
 
-/// Adds what a cache counted for a dataset, over all runs, to the details.
-void note_cache(contestant& one, line_cache const& cache, u32 dataset);
+  void tiles_alone(contestant tiles);
+  void in_turns(contestant tiles, contestant& ours, line_cache const& cache);
+  /// The tiles first, by all of their times.
+  std::vector<bench::measurement> take();
+
+ private:
+  /// `beside`: the times of the tiles that it took turns with; null: these are the tiles.
+  bench::measurement describe(contestant const& one, std::vector<double> const* beside) const;
+  void keep(contestant tiles);
+
+  executor& on_;
+  regular_options const& options_;
+  array_store& store_;
+  task const& task_;
+  std::map<std::string, std::string> params_;
+  contestant tiles_;
+  std::vector<bench::measurement> ours_;
+};
 
 /// What does not depend on what is computed. Throws bad_input.
 void check_options(regular_options const& options);

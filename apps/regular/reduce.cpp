@@ -136,19 +136,14 @@ class contest {
 
   void measure() {
     cache_ = cache_of(on_, what_.options, what_.file.data_bytes());
-    params_ = params_of(on_, what_.options, what_.file, cache_, what_.store.engine());
     measure_peak();
-    contestant all_tiles = by_tiles();
-    std::vector<bench::measurement> found;
-    for (std::string const& way : cached_ways(what_.options)) found.push_back(measure_cached(way, all_tiles));
-    if (found.empty()) {
-      what_.store.start();
-      take_turns({&all_tiles}, what_.options.repeats, what_.options.progress);
-      what_.store.stop();
-    }
+    scoreboard scores(on_, what_.options, what_.store, task_,
+                      params_of(on_, what_.options, what_.file, cache_, what_.store.engine()));
+    const auto ways = cached_ways(what_.options);
+    if (ways.empty()) scores.tiles_alone(by_tiles());
+    for (std::string const& way : ways) measure_cached(way, scores);
     tile_sums_.tell(result_);
-    result_.measurements.push_back(finished(describe_contestant(task_, all_tiles, nullptr, params_)));
-    for (auto& each : found) result_.measurements.push_back(std::move(each));
+    result_.measurements = scores.take();
   }
 
  private:
@@ -189,18 +184,18 @@ class contest {
   }
 
   /// A cache of its own for each way, and turns with tiles.
-  bench::measurement measure_cached(std::string const& way, contestant& all_tiles) {
+  void measure_cached(std::string const& way, scoreboard& scores) {
     line_cache cache(on_, what_.store.datasets(), cache_);
     const u64 workers = cache_workers(on_, cache);
     const auto a = cache.array<T>(0, what_.store.origin(0), what_.file.elements);
     Sums sums(what_, workers);
-    return way == "naive" ? measure_cached(way, all_tiles, cache, sums, workers, element_body(a, workers, sums.taker()))
-                          : measure_cached(way, all_tiles, cache, sums, workers, line_body(a, workers, sums.taker()));
+    if (way == "naive") measure_cached(way, scores, cache, sums, workers, element_body(a, workers, sums.taker()));
+    if (way == "line") measure_cached(way, scores, cache, sums, workers, line_body(a, workers, sums.taker()));
   }
 
   template <class Body>
-  bench::measurement measure_cached(std::string const& way, contestant& all_tiles, line_cache& cache, Sums& sums, u64 workers,
-                                    Body const& body) {
+  void measure_cached(std::string const& way, scoreboard& scores, line_cache& cache, Sums& sums, u64 workers,
+                      Body const& body) {
     prepare(on_, body);
     contestant ours;
     ours.access = way;
@@ -215,14 +210,7 @@ class contest {
     };
     ours.moved = [&] { return traffic{static_cast<double>(cache.stats(0).bytes_moved), 0}; };
     ours.facts = describe(on_, body);
-    contestant tiles = by_tiles();
-    what_.store.start();
-    take_turns({&tiles, &ours}, what_.options.repeats, what_.options.progress);
-    what_.store.stop();
-    note_cache(ours, cache, 0);
-    all_tiles.seconds.insert(all_tiles.seconds.end(), tiles.seconds.begin(), tiles.seconds.end());
-    all_tiles.per_run = tiles.per_run;
-    return finished(describe_contestant(task_, ours, &tiles.seconds, params_));
+    scores.in_turns(by_tiles(), ours, cache);
   }
 
   take_elements<typename Sums::take> element_body(array_view<T> const& a, u64 workers, typename Sums::take const& take) const {
@@ -245,14 +233,7 @@ class contest {
     throw error(error_kind::world, "verify " + task_.object + ": " + way + " access: " + problem);
   }
 
-  bench::measurement finished(bench::measurement m) const {
-    m.sms = on_.kind() == executor_kind::cuda ? on_.units() : 0;
-    m.machine = bench::describe_host();
-    m.machine["device"] = on_.device();
-    return m;
-  }
-
-  /// Of a line's kind, asked for before they are read: as many bytes in flight as by tiles.
+  /// Asked for before they are read: with 16 KiB each, half of what tiles have in flight.
   static constexpr u32 pieces_ahead = 16;
 
   job const& what_;
@@ -266,7 +247,6 @@ class contest {
   pieces cut_;
   tile_array array_;
   cache_options cache_;
-  std::map<std::string, std::string> params_;
   double moved_by_tiles_ = 0;
 };
 

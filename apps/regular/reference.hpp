@@ -4,6 +4,8 @@
 #include "apps/bench/stamped_store.hpp"
 #include "apps/regular/array_file.hpp"
 
+#include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,5 +24,9 @@ std::vector<reference_sum> reference_sums(array_file const& file, u64 columns, b
 /// Empty, or how a sum differs from the reference; `tolerance`: of the sum of the magnitudes.
 std::string compare_sum(reference_sum const& expected, u64 found);
 std::string compare_sum(reference_sum const& expected, double found, double tolerance);
+
+/// Compares c, as `read` gives it (byte of its data, where to), with a + b. Empty, or which element differs.
+std::string compare_added(array_file const& a, array_file const& b, std::function<void(u64, std::span<std::byte>)> const& read,
+                          bench::progress_fn const& progress);
 
 }  // namespace penstock::regular

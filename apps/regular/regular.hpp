@@ -42,4 +42,15 @@ struct reduce_result {
 /// options or a file that cannot be; world when storage failed, or a result is not the reference's.
 reduce_result run_reduce(std::string const& path, bool columns, regular_options const& options);
 
+struct vectoradd_result {
+  std::string type;
+  std::vector<u64> shape;
+  std::vector<bench::measurement> measurements;
+};
+
+/// c = a + b, element by element: `out` is made, with the shape and the type of both. It is not replaced unless that is asked
+/// for, and removed again where the run fails. Throws likewise.
+vectoradd_result run_vectoradd(std::string const& a, std::string const& b, std::string const& out, bool replace,
+                               regular_options const& options);
+
 }  // namespace penstock::regular

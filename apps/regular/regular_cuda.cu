@@ -1,5 +1,6 @@
 #include "apps/regular/kernels.hpp"
 #include "apps/regular/reduce_kernels.hpp"
+#include "apps/regular/vectoradd_kernels.hpp"
 
 namespace penstock::regular {
 
@@ -40,5 +41,11 @@ PENSTOCK_REGULAR_TYPE(double)
 PENSTOCK_REGULAR_BODY(take_tiles<take_nothing>)
 PENSTOCK_REGULAR_BODY(fold_columns<u64>)
 PENSTOCK_REGULAR_BODY(fold_columns<double>)
+PENSTOCK_REGULAR_BODY(add_tiles<std::uint32_t>)
+PENSTOCK_REGULAR_BODY(add_tiles<std::uint64_t>)
+PENSTOCK_REGULAR_BODY(add_tiles<float>)
+PENSTOCK_REGULAR_BODY(add_tiles<double>)
+PENSTOCK_REGULAR_BODY(send_tiles)
+PENSTOCK_REGULAR_BODY(flush_tiles)
 
 }  // namespace penstock::regular

@@ -10,7 +10,7 @@ namespace penstock::regular {
 /// Most bytes of a tile: what one command moves.
 inline constexpr u64 most_tile_bytes = 65536;
 /// Most tiles that a worker keeps in flight.
-inline constexpr u32 most_depth = 32;
+inline constexpr u32 most_depth = 32;  // a bit each in a word
 
 /// Where an array's bytes lie: on one drive, or in stripes of a tile that go round several.
 struct tile_array {

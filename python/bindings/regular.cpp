@@ -67,10 +67,25 @@ nb::dict reduce(std::string const& path, bool columns, nb::dict const& given, nb
   return d;
 }
 
+nb::dict vectoradd(std::string const& a, std::string const& b, std::string const& out, bool replace, nb::dict const& given,
+                   nb::object const& progress) {
+  const regular_options options = options_of(given, progress);
+  const vectoradd_result result = [&] {
+    nb::gil_scoped_release const released;
+    return run_vectoradd(a, b, out, replace, options);
+  }();
+  nb::dict d;
+  d["dtype"] = result.type;
+  d["shape"] = result.shape;
+  d["measurements"] = lines_of(result.measurements);
+  return d;
+}
+
 }  // namespace
 
 void bind_regular(nb::module_& m) {
   m.def("regular_reduce", &reduce, "path"_a, "columns"_a, "options"_a, "progress"_a = nb::none());
+  m.def("regular_vectoradd", &vectoradd, "a"_a, "b"_a, "out"_a, "replace"_a, "options"_a, "progress"_a = nb::none());
 }
 
 }  // namespace penstock::regular

@@ -1,4 +1,6 @@
-"""Regular workloads over arrays larger than the cache, beside explicit tiles: what `penstock reduce` does.
+"""Regular workloads over arrays larger than the cache, beside explicit tiles.
+
+What `penstock reduce` and `penstock vectoradd` do:
 
 result = penstock.regular.reduce("a.npy", cache="64MiB")
 for m in result.measurements:
@@ -8,6 +10,6 @@ for m in result.measurements:
 from __future__ import annotations
 
 from penstock.regular.generate import generate_array
-from penstock.regular.run import ReduceResult, reduce
+from penstock.regular.run import ReduceResult, VectorAddResult, reduce, vectoradd
 
-__all__ = ["ReduceResult", "generate_array", "reduce"]
+__all__ = ["ReduceResult", "VectorAddResult", "generate_array", "reduce", "vectoradd"]

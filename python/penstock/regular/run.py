@@ -1,4 +1,4 @@
-"""A sum, or the means of columns, of an array on storage."""
+"""A sum, the means of columns, or a + b, of arrays on storage."""
 
 from __future__ import annotations
 
@@ -30,6 +30,17 @@ class ReduceResult:
     """tiled first; each verified: what differs from a plain loop is an error."""
 
 
+@dataclass(frozen=True)
+class VectorAddResult:
+    """What was added, and what each way to do it cost."""
+
+    out: str
+    dtype: str
+    shape: tuple[int, ...]
+    measurements: list[Measurement]
+    """tiled first; each verified."""
+
+
 def reduce(
     path: str | os.PathLike[str],
     *,
@@ -53,6 +64,32 @@ def reduce(
         shape=tuple(answer["shape"]),
         sum=answer["sum"],
         means=answer["means"],
+        measurements=[Measurement.of(line) for line in answer["measurements"]],
+    )
+
+
+def vectoradd(
+    a: str | os.PathLike[str],
+    b: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    replace: bool = False,
+    progress: Progress | None = None,
+    **options: Any,
+) -> VectorAddResult:
+    """Write a + b, element by element, to a new file of the same dtype and shape.
+
+    replace: where `out` exists, it is removed first; else it is refused.
+    options: those of `run_options`. Integers wrap.
+    Raises like `reduce`; `out` is then not there.
+    """
+    answer = load_native().regular_vectoradd(
+        os.fspath(a), os.fspath(b), os.fspath(out), replace, run_options(**options), progress
+    )
+    return VectorAddResult(
+        out=os.fspath(out),
+        dtype=answer["dtype"],
+        shape=tuple(answer["shape"]),
         measurements=[Measurement.of(line) for line in answer["measurements"]],
     )
 
