@@ -235,6 +235,18 @@ pieces cut_tiles(u64 elements, u32 item_bytes, u64 tile_bytes, std::vector<u64> 
   return {elements, bytes / item_bytes, origins.back() % bytes / item_bytes};
 }
 
+pieces cut_lines(executor const& on, u64 elements, u32 item_bytes, u64 line_bytes, u64 origin) {
+  const u64 bytes = on.kind() == executor_kind::cuda ? line_bytes : std::max(line_bytes, most_tile_bytes / 4);
+  return {elements, bytes / item_bytes, origin % bytes / item_bytes};
+}
+
+u32 pieces_ahead(executor const& on, cache_options const& cache, u64 piece_bytes, u32 arrays) {
+  if (on.kind() == executor_kind::cuda) return 0;
+  constexpr u64 tiles_of_all = 8;
+  const u64 room = cache.bytes / 4 / on.units();
+  return static_cast<u32>(std::min(tiles_of_all * most_tile_bytes / 2, room) / (piece_bytes * arrays));
+}
+
 double tile_traffic(pieces const& cut, tile_array array, u32 block_shift) {
   u64 blocks = 0;
   for (u64 piece = 0; piece < cut.count(); ++piece) blocks += array.of(cut.first(piece), cut.last(piece)).blocks;

@@ -109,6 +109,12 @@ u64 cache_workers(executor const& on, line_cache const& cache);
 u32 tiles_in_flight(executor const& on, regular_options const& options);
 /// Tiles over arrays of elements of a size: as large as a command lets them be where each array has its own alignment.
 pieces cut_tiles(u64 elements, u32 item_bytes, u64 tile_bytes, std::vector<u64> const& origins);
+/// Pieces for those who go by lines, which start where lines of the array do: a GPU's warps take one each, a CPU's thread
+/// several.
+pieces cut_lines(executor const& on, u64 elements, u32 item_bytes, u64 line_bytes, u64 origin);
+/// Such pieces of so many arrays, asked for before they are read: a CPU's threads have half as much in flight as by tiles, and
+/// no more than a quarter of the cache, or they would push out what is still to be read; a GPU's warps are many instead.
+u32 pieces_ahead(executor const& on, cache_options const& cache, u64 piece_bytes, u32 arrays);
 /// Bytes of the blocks that tiles of an array take.
 double tile_traffic(pieces const& cut, tile_array array, u32 block_shift);
 

@@ -222,9 +222,8 @@ class contest {
 
   take_lines<typename Sums::take> line_body(array_view<T> const& a, u64 workers, typename Sums::take const& take) const {
     const bool cuda = on_.kind() == executor_kind::cuda;
-    const u64 bytes = cuda ? cache_.line_bytes : std::max<u64>(cache_.line_bytes, most_tile_bytes / 4);
-    const pieces cut = {what_.file.elements, bytes / sizeof(T), what_.store.origin(0) % bytes / sizeof(T)};
-    return {a, cut, {cut.count(), workers, cuda}, cuda ? 0 : pieces_ahead, take};
+    const pieces cut = cut_lines(on_, what_.file.elements, sizeof(T), cache_.line_bytes, what_.store.origin(0));
+    return {a, cut, {cut.count(), workers, cuda}, pieces_ahead(on_, cache_, cut.per_piece * sizeof(T), 1), take};
   }
 
   void check(Sums const& sums, std::string const& way) const {
@@ -232,9 +231,6 @@ class contest {
     if (problem.empty()) return;
     throw error(error_kind::world, "verify " + task_.object + ": " + way + " access: " + problem);
   }
-
-  /// Asked for before they are read: with 16 KiB each, half of what tiles have in flight.
-  static constexpr u32 pieces_ahead = 16;
 
   job const& what_;
   reduce_result& result_;
