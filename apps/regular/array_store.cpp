@@ -107,6 +107,7 @@ std::vector<dataset_spec> array_store::datasets() const {
     dataset_spec data;
     data.name = arrays_[k].file.path;
     data.bytes = modelled() ? arrays_[k].file.data_bytes() : arrays_[k].file.file_bytes();
+    data.writable = arrays_[k].writable;
     data.volume.layout = drives_.size() > 1 ? volume_layout::striped : volume_layout::single;
     data.volume.stripe_bytes = options_.stripe_bytes;
     for (u32 d = 0; d < drives_.size(); ++d) data.volume.members.push_back({drives_[d], spaces_[k][d]});

@@ -31,6 +31,10 @@ kernel_facts describe_cuda(executor& on, Body const& body) {
 #define PENSTOCK_REGULAR_TYPE(T)       \
   PENSTOCK_REGULAR_TAKE(take_total<T>) \
   PENSTOCK_REGULAR_TAKE(take_columns<T>)
+#define PENSTOCK_REGULAR_ADD(T)          \
+  PENSTOCK_REGULAR_BODY(add_elements<T>) \
+  PENSTOCK_REGULAR_BODY(add_lines<T>)    \
+  PENSTOCK_REGULAR_BODY(add_tiles<T>)
 
 PENSTOCK_REGULAR_TYPE(std::int32_t)
 PENSTOCK_REGULAR_TYPE(std::int64_t)
@@ -41,10 +45,10 @@ PENSTOCK_REGULAR_TYPE(double)
 PENSTOCK_REGULAR_BODY(take_tiles<take_nothing>)
 PENSTOCK_REGULAR_BODY(fold_columns<u64>)
 PENSTOCK_REGULAR_BODY(fold_columns<double>)
-PENSTOCK_REGULAR_BODY(add_tiles<std::uint32_t>)
-PENSTOCK_REGULAR_BODY(add_tiles<std::uint64_t>)
-PENSTOCK_REGULAR_BODY(add_tiles<float>)
-PENSTOCK_REGULAR_BODY(add_tiles<double>)
+PENSTOCK_REGULAR_ADD(std::uint32_t)
+PENSTOCK_REGULAR_ADD(std::uint64_t)
+PENSTOCK_REGULAR_ADD(float)
+PENSTOCK_REGULAR_ADD(double)
 PENSTOCK_REGULAR_BODY(send_tiles)
 PENSTOCK_REGULAR_BODY(flush_tiles)
 

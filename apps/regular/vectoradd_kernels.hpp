@@ -1,8 +1,11 @@
-// c = a + b over stored arrays: by explicit tiles.
+// Three ways to c = a + b over stored arrays: thread by thread through the cache, line by line through the cache, and by
+// explicit tiles without one.
 #pragma once
 
 #include "apps/regular/pieces.hpp"
 #include "apps/regular/tiles.hpp"
+#include "penstock/array/array_view.hpp"
+#include "penstock/array/writable_view.hpp"
 #include "penstock/host/launch.hpp"
 
 #include <type_traits>
@@ -19,6 +22,71 @@ PENSTOCK_FN T sum_of_two(T a, T b) {
     return a + b;
   }
 }
+
+/// As if the arrays were in memory.
+template <class T>
+struct add_elements {
+  array_view<T> a, b;
+  writable_view<T> c;
+  pieces cut;
+  dealt work;
+
+  template <thread_group G>
+  PENSTOCK_FN void operator()(G const& g, grid_range range) const {
+    for (u64 worker = range.first; worker < range.last; worker += range.step) {
+      for (u64 k = 0; k < work.count(worker); ++k) {
+        const u64 last = cut.last(work.piece(worker, k));
+        for (u64 i = cut.first(work.piece(worker, k)) + index_in(g); i < last; i += size(g)) {
+          c.write(i, sum_of_two(a[i], b[i]));
+        }
+      }
+    }
+  }
+};
+
+/// Whole lines of c, each by one group; `ahead` pieces of a and b are asked for before they are read. What a span brings lies
+/// in scratch until it is stored: spans of a, b and c may fall differently on their lines, and while it stores a group does not
+/// read.
+template <class T>
+struct add_lines {
+  array_view<T> a, b;
+  writable_view<T> c;
+  pieces cut;
+  dealt work;
+  u32 ahead;
+  T* scratch;    ///< [workers * cut.per_piece]
+  u32* problem;  ///< packed status of a span that could not be stored
+
+  template <thread_group G>
+  PENSTOCK_FN void operator()(G const& g, grid_range range) const {
+    for (u64 worker = range.first; worker < range.last; worker += range.step) {
+      const u64 count = work.count(worker);
+      for (u64 k = 0; k < ahead && k < count; ++k) ask(g, work.piece(worker, k));
+      for (u64 k = 0; k < count; ++k) {
+        if (ahead != 0 && k + ahead < count) ask(g, work.piece(worker, k + ahead));
+        add(g, scratch + worker * cut.per_piece, cut.first(work.piece(worker, k)), cut.last(work.piece(worker, k)));
+      }
+    }
+  }
+
+ private:
+  template <thread_group G>
+  PENSTOCK_FN void ask(G const& g, u64 piece) const {
+    a.ask_span(g, cut.first(piece), cut.last(piece) - cut.first(piece));
+    b.ask_span(g, cut.first(piece), cut.last(piece) - cut.first(piece));
+  }
+
+  template <thread_group G>
+  PENSTOCK_FN void add(G const& g, T* sums, u64 first, u64 last) const {
+    a.read_span(g, first, last - first, [&](u64 i, T v) { sums[i - first] = v; });
+    g.sync();  // an element of b may come to another lane
+    b.read_span(g, first, last - first, [&](u64 i, T v) { sums[i - first] = sum_of_two(sums[i - first], v); });
+    g.sync();
+    const status outcome = c.write_span(g, first, last - first, [&](u64 i) { return sums[i - first]; });
+    if (!outcome.ok()) device_ref<u32>(*problem).store(pack(outcome), relaxed);
+    g.sync();  // all have stored what the next piece overwrites
+  }
+};
 
 /// The next tiles of a and b come in, and the last ones of c go out, while one is added. Three rooms for each tile in flight.
 template <class T>

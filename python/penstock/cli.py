@@ -21,7 +21,7 @@ from penstock.bench.command import bench_command, plot_command
 from penstock.errors import Error
 from penstock.machine import Machine, default_cache_dir
 from penstock.progress import progress_bar
-from penstock.regular.command import reduce_command
+from penstock.regular.command import reduce_command, vectoradd_command
 from penstock.size_option import Size
 
 WRONG_RESULT, REFUSED, INTERRUPTED = 1, 2, 130
@@ -76,6 +76,7 @@ def bfs_command(graph: str, as_json: bool, **options: Any) -> None:
 penstock.add_command(bench_command)
 penstock.add_command(plot_command)
 penstock.add_command(reduce_command)
+penstock.add_command(vectoradd_command)
 
 
 @penstock.command("doctor", short_help="What this machine has, and what each missing thing would give.")

@@ -1,4 +1,4 @@
-"""`penstock reduce`, through the compiled part: results against NumPy, tables, JSON, what is refused."""
+"""`penstock reduce` and `vectoradd`, as compiled: results against NumPy, tables, JSON, what is refused."""
 
 from __future__ import annotations
 
@@ -269,3 +269,93 @@ def test_progress_can_stop_a_run(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         regular.reduce(save(tmp_path / "a.npy", np.arange(1000)), progress=stop, **SMALL)
     assert {"adding up the reference", "tiled", "naive"} <= set(told)
+
+
+@pytest.mark.parametrize("count", [0, 1, 511, 8192, 50_001])
+@pytest.mark.parametrize("media", ["file", "none"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "uint32"])
+def test_a_sum_of_vectors_is_numpys(tmp_path: Path, dtype: str, media: str, count: int) -> None:
+    random = np.random.default_rng(count)
+    a, b = (random.integers(0, 1 << 31, count).astype(dtype) for _ in range(2))
+    paths = [save(tmp_path / "a.npy", a), save(tmp_path / "b.npy", b)]
+    result = regular.vectoradd(*paths, tmp_path / "c.npy", media=media, **SMALL)
+    c = np.load(tmp_path / "c.npy")
+    assert c.dtype == dtype
+    assert (c == a + b).all()
+    assert [m.params["access"] for m in result.measurements] == WAYS
+    assert {m.id for m in result.measurements} == {"write.vectoradd"}
+
+
+def test_vectors_keep_their_shape_and_raw_words_have_none(tmp_path: Path) -> None:
+    array = np.random.default_rng(1).random((37, 53))
+    path = save(tmp_path / "a.npy", array)
+    regular.vectoradd(path, path, tmp_path / "c.npy", **SMALL)
+    assert (np.load(tmp_path / "c.npy") == 2 * array).all()
+    array.tofile(tmp_path / "a.bin")
+    regular.vectoradd(tmp_path / "a.bin", tmp_path / "a.bin", tmp_path / "c.bin", raw="float64", **SMALL)
+    assert (np.fromfile(tmp_path / "c.bin") == 2 * array.ravel()).all()
+
+
+def test_one_command_makes_two_arrays_and_adds_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a, b, c = (str(tmp_path / name) for name in ("a.npy", "b.npy", "c.npy"))
+    assert cli.main(["vectoradd", a, b, c, "--generate", "300KiB", *FLAGS]) == 0
+    out, err = capsys.readouterr()
+    for word in (
+        "explicit tiles",
+        "cache, by lines",
+        "written",
+        "and writing at",
+        f"written to {c}",
+        "verified",
+    ):
+        assert word in out
+    assert err == ""
+    assert (np.load(c) == np.load(a) + np.load(b)).all()
+    assert (np.load(a) != np.load(b)).any()
+    assert "it exists" in refusal(capsys, "vectoradd", a, b, c, *FLAGS)
+    assert cli.main(["vectoradd", a, b, c, "--replace", "--json", *FLAGS]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["result"] for line in lines] == [{"out": c}] * 3
+    assert all(line["details"]["write_amplification"] >= 1 for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("other", "word"),
+    [
+        (np.zeros((2, 3)), "float64 of shape (6,) and float64 of shape (2, 3)"),
+        (np.zeros(6, dtype=np.float32), "float64 of shape (6,) and float32 of shape (6,)"),
+    ],
+    ids=["shape", "dtype"],
+)
+def test_vectors_that_are_not_alike_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], other: np.ndarray[Any, Any], word: str
+) -> None:
+    a, b = save(tmp_path / "a.npy", np.zeros(6)), save(tmp_path / "b.npy", other)
+    assert word in refusal(capsys, "vectoradd", str(a), str(b), str(tmp_path / "c.npy"), *FLAGS)
+    assert not (tmp_path / "c.npy").exists()
+
+
+def test_an_input_is_never_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a = save(tmp_path / "a.npy", np.arange(6))
+    assert "what is added" in refusal(capsys, "vectoradd", str(a), str(a), str(a), "--replace", *FLAGS)
+    assert np.load(a).tolist() == list(range(6))
+
+
+def test_a_place_that_cannot_be_written_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a = save(tmp_path / "a.npy", np.arange(6))
+    nowhere = tmp_path / "nowhere" / "c.npy"
+    assert str(nowhere) in refusal(capsys, "vectoradd", str(a), str(a), str(nowhere), *FLAGS)
+    assert "no regular file" in refusal(capsys, "vectoradd", str(a), str(a), "/dev/null", "--replace", *FLAGS)
+
+
+def test_a_run_that_is_stopped_leaves_no_file(tmp_path: Path) -> None:
+    def stop(what: str, done: int, total: int) -> None:
+        if what == "line":
+            raise KeyboardInterrupt
+
+    a = save(tmp_path / "a.npy", np.arange(1000))
+    with pytest.raises(KeyboardInterrupt):
+        regular.vectoradd(a, a, tmp_path / "c.npy", progress=stop, **SMALL)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.npy"]

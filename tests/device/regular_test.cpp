@@ -38,7 +38,9 @@ struct bed {
     cache.reset();
     devices.clear();
     cache = std::make_unique<line_cache>(
-        *on, std::vector<dataset_spec>{{"numbers", numbers.size() * 8, {volume_layout::single, {{model.get(), 1}}}}},
+        *on,
+        std::vector<dataset_spec>{{"numbers", numbers.size() * 8, {volume_layout::single, {{model.get(), 1}}}},
+                                  {"written", written.size() * 8, {volume_layout::single, {{model.get(), 2}}}, true}},
         cache_options{.bytes = 16 << 10, .line_bytes = 512, .queues = 2});
     views.clear();
     for (const u32 space : {1u, 2u}) {
@@ -65,12 +67,13 @@ struct bed {
   std::vector<block_device_view> views;
   buffer<block_request> requests{on->memory(), memory_kind::local, workers * 3 * depth};
   buffer<u8> data{on->memory(), memory_kind::local, workers * 3 * depth * most_tile_bytes};
+  std::vector<u64> scratch;
   u64 next = 0;
   u32 problem = 0;
   u64 partials[workers] = {};
 };
 
-constexpr u64 first_number = 16;     // of the array on the media
+constexpr u64 first_number = 16;   // of the array on the media
 constexpr u64 elements_all = 701;  // no multiple of anything
 
 /// A body over a bed: made anew by `make`, looked at by `look` when the run is over.
@@ -168,25 +171,50 @@ TEST(regular, columns_are_those_of_the_matrix_for_workers_alone_and_sharing) {
   }
 }
 
-TEST(regular, tiles_are_added_and_written_back) {
-  constexpr u64 elements = 8'500;
-  run<add_tiles<u64>>(
-      [](bed& b) {
-        // a and b lie in one namespace, one of them on no block's edge; c starts on a block.
-        const pieces cut = {elements, 1024, 0};
-        return add_tiles<u64>{b.array(0, 8 * first_number),
-                              b.array(0, 8 * 64),
-                              b.array(1, 512),
-                              cut,
-                              {cut.count(), workers, false},
-                              b.rooms(),
-                              depth};
-      },
-      [](bed& b, check_report& report) {
-        for (u64 i = 0; i < elements; ++i) {
-          if (!PENSTOCK_CHECK_EQ(report, b.numbers[first_number + i] + b.numbers[64 + i], b.written[64 + i])) return;
-        }
-      });
+constexpr u64 other_number = 64;  // of b in the same namespace
+constexpr u64 written_from = 64;  // element of c on its media: the edge of a block
+
+void expect_added(bed& b, check_report& report) {
+  b.cache->flush();
+  for (u64 i = 0; i < elements_all; ++i) {
+    const u64 expected = b.numbers[first_number + i] + b.numbers[other_number + i];
+    if (!PENSTOCK_CHECK_EQ(report, expected, b.written[written_from + i])) return;
+  }
+}
+
+// a on no block's edge, b and c on one; pieces of what goes by tiles are whole blocks.
+TEST(regular, every_way_adds_and_writes_each_element_once) {
+  const auto a = [](bed& b) { return view_of(b); };
+  const auto other = [](bed& b) { return b.cache->array<u64>(0, 8 * other_number, elements_all); };
+  const auto c = [](bed& b) { return b.cache->writable<u64>(1, 8 * written_from, elements_all); };
+  for (const bool in_turn : {false, true}) {
+    run<add_elements<u64>>(
+        [=](bed& b) {
+          const pieces cut = {elements_all, 32, 0};
+          return add_elements<u64>{a(b), other(b), c(b), cut, {cut.count(), workers, in_turn}};
+        },
+        expect_added);
+    run<add_lines<u64>>(
+        [=](bed& b) {
+          const pieces cut = {elements_all, 64, 0};
+          b.scratch.assign(workers * cut.per_piece, 0);
+          return add_lines<u64>{
+              a(b), other(b), c(b), cut, {cut.count(), workers, in_turn}, in_turn ? 1u : 0u, b.scratch.data(), &b.problem};
+        },
+        expect_added);
+    run<add_tiles<u64>>(
+        [=](bed& b) {
+          const pieces cut = {elements_all, 128, 0};
+          return add_tiles<u64>{b.array(0, 8 * first_number),
+                                b.array(0, 8 * other_number),
+                                b.array(1, 8 * written_from),
+                                cut,
+                                {cut.count(), workers, in_turn},
+                                b.rooms(),
+                                depth};
+        },
+        expect_added);
+  }
 }
 
 TEST(regular, a_tile_that_cannot_be_read_ends_the_run_with_its_status_and_writes_nothing) {
