@@ -141,9 +141,11 @@ TEST_F(regular_test, tells_what_was_moved) {
   options.in_flight = 2;
   const auto result = run_reduce(write("a.npy", numbers<double>(1 << 16), {1 << 16}, npy_data_offset), false, options);
   for (auto const& m : result.measurements) {
-    // What was asked for ahead may be gone before it is read: the cache is small.
-    EXPECT_NEAR(m.details.at("read_amplification"), 1, m.params.at("access") == "line" ? 0.2 : 0) << m.params.at("access");
-    EXPECT_NEAR(m.bytes.at("read"), 8 << 16, m.params.at("access") == "line" ? 8 << 14 : 0);
+    // Through a cache so small a line may be gone again before it is read to its end.
+    const double slack = m.params.at("access") == "tiled" ? 0 : 1;
+    EXPECT_GE(m.details.at("read_amplification"), 1) << m.params.at("access");
+    EXPECT_LE(m.details.at("read_amplification"), 1 + slack) << m.params.at("access");
+    EXPECT_DOUBLE_EQ(m.bytes.at("read"), m.details.at("read_amplification") * (8 << 16));
     EXPECT_GT(m.details.at("peak_read_gb_per_s"), 0);
   }
   options.media = "p5800x";
@@ -254,8 +256,10 @@ TEST_F(regular_test, tells_what_was_written) {
   const std::string a = write("a.npy", numbers<double>(1 << 15), {1 << 15}, npy_data_offset);
   const auto result = run_vectoradd(a, a, folder_ + "/c.npy", false, options);
   for (auto const& m : result.measurements) {
-    // Whole lines are written once; threads that write elements may find theirs gone to storage already.
-    EXPECT_NEAR(m.details.at("write_amplification"), 1, m.params.at("access") == "naive" ? 0.5 : 0) << m.params.at("access");
+    // Whole lines and tiles are written once; a thread that writes elements may find its line gone to storage already.
+    const double written = m.details.at("write_amplification");
+    if (m.params.at("access") == "naive") EXPECT_GE(written, 1);
+    if (m.params.at("access") != "naive") EXPECT_EQ(written, 1) << m.params.at("access");
     EXPECT_GT(m.details.at("peak_write_gb_per_s"), 0);
   }
 }
