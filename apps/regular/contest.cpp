@@ -50,6 +50,11 @@ io_engine parse_engine(std::string const& name) {
 
 double task::ideal_seconds() const { return std::max(ratio(bytes_read, read_rate), ratio(bytes_written, write_rate)); }
 
+double task::most_of_ideal() const {
+  if (!one_rate || bytes_written == 0) return 1;
+  return ratio(ideal_seconds(), ratio(bytes_read, read_rate) + ratio(bytes_written, write_rate));
+}
+
 void take_turns(std::vector<contestant*> const& all, u32 repeats, bench::progress_fn const& progress) {
   std::vector<traffic> before(all.size());
   for (u32 k = 0; k <= repeats; ++k) {
@@ -128,6 +133,7 @@ bench::measurement scoreboard::describe(contestant const& one, std::vector<doubl
   m.details["read_amplification"] = ratio(one.per_run.read, task_.bytes_read);
   if (task_.write_rate != 0) {
     m.details["peak_write_gb_per_s"] = task_.write_rate * 1e-9;
+    m.details["most_of_ideal"] = task_.most_of_ideal();
     m.details["write_amplification"] = ratio(one.per_run.written, task_.bytes_written);
   }
   m.machine = bench::describe_host();
@@ -184,15 +190,15 @@ cache_options cache_of(executor const& on, regular_options const& options, u64 d
   return cache;
 }
 
-std::map<std::string, std::string> params_of(executor const& on, regular_options const& options, array_file const& file,
-                                             cache_options const& cache, std::string const& engine) {
+std::map<std::string, std::string> params_of(executor const& on, regular_options const& options, number_type type,
+                                             u64 data_bytes, cache_options const& cache, std::string const& engine) {
   return {{"executor", on.kind() == executor_kind::cuda ? "cuda" : "cpu"},
           {"media", options.media},
           {"drives", std::to_string(options.drives)},
           {"engine", engine},
           {"direct", options.direct ? "yes" : "no"},
-          {"dtype", file.type.name()},
-          {"bytes", std::to_string(file.data_bytes())},
+          {"dtype", type.name()},
+          {"bytes", std::to_string(data_bytes)},
           {"cache_bytes", std::to_string(cache.bytes)},
           {"line_bytes", std::to_string(cache.line_bytes)},
           {"tile_bytes", std::to_string(options.tile_bytes)},

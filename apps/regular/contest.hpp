@@ -37,9 +37,12 @@ struct task {
   std::string object;  ///< for messages
   double bytes_read = 0, bytes_written = 0;
   double read_rate = 0, write_rate = 0;  ///< bytes/s
+  bool one_rate = false;                 ///< reads and writes share it: modelled drives
 
   /// The larger of the time to read and the time to write: the two in perfect overlap.
   double ideal_seconds() const;
+  /// The share of the ideal that such media have to give.
+  double most_of_ideal() const;
 };
 
 /// Times each of them `repeats` times, one after the other; a run before the first is checked and not counted.
@@ -82,8 +85,8 @@ std::vector<std::string> cached_ways(regular_options const& options);
 std::unique_ptr<executor> open_executor_for(regular_options const& options);
 media_options media_of(regular_options const& options);
 cache_options cache_of(executor const& on, regular_options const& options, u64 data_bytes);
-std::map<std::string, std::string> params_of(executor const& on, regular_options const& options, array_file const& file,
-                                             cache_options const& cache, std::string const& engine);
+std::map<std::string, std::string> params_of(executor const& on, regular_options const& options, number_type type,
+                                             u64 data_bytes, cache_options const& cache, std::string const& engine);
 
 /// The workers of an executor that go by tiles, and what they share.
 class tile_bench {

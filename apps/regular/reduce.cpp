@@ -138,7 +138,7 @@ class contest {
     cache_ = cache_of(on_, what_.options, what_.file.data_bytes());
     measure_peak();
     scoreboard scores(on_, what_.options, what_.store, task_,
-                      params_of(on_, what_.options, what_.file, cache_, what_.store.engine()));
+                      params_of(on_, what_.options, what_.file.type, what_.file.data_bytes(), cache_, what_.store.engine()));
     const auto ways = cached_ways(what_.options);
     if (ways.empty()) scores.tiles_alone(by_tiles());
     for (std::string const& way : ways) measure_cached(way, scores);

@@ -41,10 +41,11 @@ class add_contest {
   }
 
   std::vector<bench::measurement> measure() {
-    const cache_options cache = cache_of(on_, what_.options, 3 * what_.c.data_bytes());
+    const u64 data_bytes = 3 * what_.c.data_bytes();
+    const cache_options cache = cache_of(on_, what_.options, data_bytes);
     measure_peaks();
     scoreboard scores(on_, what_.options, what_.store, task_,
-                      params_of(on_, what_.options, what_.c, cache, what_.store.engine()));
+                      params_of(on_, what_.options, what_.c.type, data_bytes, cache, what_.store.engine()));
     const auto ways = cached_ways(what_.options);
     if (ways.empty()) scores.tiles_alone(by_tiles());
     for (std::string const& way : ways) measure_cached(way, scores, cache);
@@ -62,7 +63,8 @@ class add_contest {
   void measure_peaks() {
     task_.read_rate = what_.store.specified_rate(false);
     task_.write_rate = what_.store.specified_rate(true);
-    if (task_.read_rate != 0 || cut_.count() == 0) return;
+    task_.one_rate = task_.read_rate != 0;
+    if (task_.one_rate || cut_.count() == 0) return;
     if (what_.options.progress) what_.options.progress("reading and writing tiles", 0, 1);
     what_.store.start();
     const double reading = shortest(what_.options.repeats, [&] {

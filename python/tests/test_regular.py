@@ -277,8 +277,8 @@ def test_progress_can_stop_a_run(tmp_path: Path) -> None:
 def test_a_sum_of_vectors_is_numpys(tmp_path: Path, dtype: str, media: str, count: int) -> None:
     random = np.random.default_rng(count)
     a, b = (random.integers(0, 1 << 31, count).astype(dtype) for _ in range(2))
-    paths = [save(tmp_path / "a.npy", a), save(tmp_path / "b.npy", b)]
-    result = regular.vectoradd(*paths, tmp_path / "c.npy", media=media, **SMALL)
+    first, second = save(tmp_path / "a.npy", a), save(tmp_path / "b.npy", b)
+    result = regular.vectoradd(first, second, tmp_path / "c.npy", media=media, **SMALL)
     c = np.load(tmp_path / "c.npy")
     assert c.dtype == dtype
     assert (c == a + b).all()
