@@ -101,6 +101,11 @@ double array_store::specified_rate(bool writes) const {
   return 4096 * options_.drives * (writes ? timing.write_iops_4k : timing.read_iops_4k);
 }
 
+u32 array_store::units_left() const {
+  const u32 taken = modelled() && on_.kind() == executor_kind::cuda ? server_->units_taken() : 0;
+  return on_.units() - taken;
+}
+
 std::vector<dataset_spec> array_store::datasets() const {
   std::vector<dataset_spec> all;
   for (u32 k = 0; k < arrays_.size(); ++k) {

@@ -43,6 +43,9 @@ class array_store {
   /// Of all drives: what they were specified to read and write, bytes/s; 0: not told.
   double specified_rate(bool writes) const;
 
+  /// CPU threads, or SMs, that modelled drives leave to those who ask.
+  u32 units_left() const;
+
   /// For a cache over the arrays, in their order. One at a time: its queues are the first of the controllers.
   std::vector<dataset_spec> datasets() const;
   /// Byte of element 0 of an array in its dataset.

@@ -218,13 +218,13 @@ void tile_bench::check(std::string const& operation, std::string const& object) 
   throw_status(operation, object, unpack_status(worst));
 }
 
-u64 tile_workers(executor const& on) { return 4 * u64{on.units()}; }
+u64 tile_workers(array_store const& store) { return 4 * u64{store.units_left()}; }
 
-u64 cache_workers(executor const& on, line_cache const& cache) {
+u64 cache_workers(executor const& on, array_store const& store, line_cache const& cache) {
   const bool cuda = on.kind() == executor_kind::cuda;
   cache.check_pins(cuda ? cuda_block_threads / group_width : on.units(), pins_per_group);
-  if (!cuda) return 4 * u64{on.units()};
-  const u64 fit = u64{on.units()} * cuda_blocks_per_unit * (cuda_block_threads / group_width);
+  if (!cuda) return tile_workers(store);
+  const u64 fit = u64{store.units_left()} * cuda_blocks_per_unit * (cuda_block_threads / group_width);
   return std::max<u64>(1, std::min(fit, cache.view().frames / (2 * pins_per_group)));
 }
 

@@ -106,9 +106,9 @@ class tile_bench {
 };
 
 /// Workers of an executor that go by tiles.
-u64 tile_workers(executor const& on);
+u64 tile_workers(array_store const& store);
 /// Workers that go through a cache: as many as run at once, and as their pins leave room for.
-u64 cache_workers(executor const& on, line_cache const& cache);
+u64 cache_workers(executor const& on, array_store const& store, line_cache const& cache);
 u32 tiles_in_flight(executor const& on, regular_options const& options);
 /// Tiles over arrays of elements of a size: as large as a command lets them be where each array has its own alignment.
 pieces cut_tiles(u64 elements, u32 item_bytes, u64 tile_bytes, std::vector<u64> const& origins);

@@ -122,8 +122,8 @@ template <class T, class Sums>
 class contest {
  public:
   contest(job const& what, reduce_result& result)
-      : what_(what), result_(result), on_(what.on), depth_(tiles_in_flight(on_, what.options)), workers_(tile_workers(on_)),
-        tiles_(on_, workers_, depth_), tile_sums_(what, workers_) {
+      : what_(what), result_(result), on_(what.on), depth_(tiles_in_flight(on_, what.options)),
+        workers_(tile_workers(what.store)), tiles_(on_, workers_, depth_), tile_sums_(what, workers_) {
     task_.id = what.columns ? "write.columns" : "write.reduce";
     task_.object = what.file.path;
     task_.bytes_read = static_cast<double>(what.file.data_bytes());
@@ -186,7 +186,7 @@ class contest {
   /// A cache of its own for each way, and turns with tiles.
   void measure_cached(std::string const& way, scoreboard& scores) {
     line_cache cache(on_, what_.store.datasets(), cache_);
-    const u64 workers = cache_workers(on_, cache);
+    const u64 workers = cache_workers(on_, what_.store, cache);
     const auto a = cache.array<T>(0, what_.store.origin(0), what_.file.elements);
     Sums sums(what_, workers);
     if (way == "naive") measure_cached(way, scores, cache, sums, workers, element_body(a, workers, sums.taker()));

@@ -26,7 +26,7 @@ template <class T>
 class add_contest {
  public:
   explicit add_contest(add_job const& what)
-      : what_(what), on_(what.on), depth_(tiles_in_flight(on_, what.options)), workers_(tile_workers(on_)),
+      : what_(what), on_(what.on), depth_(tiles_in_flight(on_, what.options)), workers_(tile_workers(what.store)),
         tiles_(on_, workers_, rooms_of_a_tile * depth_) {
     task_.id = "write.vectoradd";
     task_.object = what.a.path + " + " + what.b.path;
@@ -104,7 +104,7 @@ class add_contest {
   /// A cache of its own for each way, and turns with tiles.
   void measure_cached(std::string const& way, scoreboard& scores, cache_options const& options) {
     line_cache cache(on_, what_.store.datasets(), options);
-    const u64 workers = cache_workers(on_, cache);
+    const u64 workers = cache_workers(on_, what_.store, cache);
     const auto view = [&](u32 k) { return cache.array<T>(k, what_.store.origin(k), what_.c.elements); };
     const auto c = cache.writable<T>(2, what_.store.origin(2), what_.c.elements);
     const bool cuda = on_.kind() == executor_kind::cuda;
