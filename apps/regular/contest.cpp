@@ -206,7 +206,7 @@ std::map<std::string, std::string> params_of(executor const& on, regular_options
 }
 
 tile_bench::tile_bench(executor& on, u64 workers, u32 rooms)
-    : per_worker_(rooms), requests_(on.memory(), memory_kind::local, workers * rooms),
+    : per_worker_(rooms), requests_(on.memory(), memory_kind::local, tile_rooms::request_count(workers, rooms)),
       data_(on.memory(), memory_kind::local, workers * rooms * most_tile_bytes), problem_(on.memory(), memory_kind::local, 1) {}
 
 void tile_bench::check(std::string const& operation, std::string const& object) {

@@ -94,7 +94,9 @@ class tile_bench {
   /// `rooms`: of a worker.
   tile_bench(executor& on, u64 workers, u32 rooms);
 
-  tile_rooms rooms() const { return {requests_.data(), data_.data(), problem_.data(), per_worker_}; }
+  tile_rooms rooms() const {
+    return {requests_.data(), requests_.data() + requests_.size() - 1, data_.data(), problem_.data(), per_worker_};
+  }
   /// Throws for a command that failed. REQUIRES: no kernel runs.
   void check(std::string const& operation, std::string const& object);
 

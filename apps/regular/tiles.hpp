@@ -47,12 +47,20 @@ struct tile_array {
 
 /// Requests and rooms of all workers, and the first failure.
 struct tile_rooms {
-  block_request* requests = nullptr;  ///< [workers * per_worker]
+  block_request* requests = nullptr;  ///< [request_count]; the last has no command, ever
+  block_request* idle = nullptr;      ///< that one
   u8* data = nullptr;                 ///< [workers * per_worker * most_tile_bytes]
   u32* problem = nullptr;             ///< packed status of a command that failed
   u32 per_worker = 1;
 
-  PENSTOCK_FN block_request& request(u64 worker, u32 k) const { return requests[worker * per_worker + k]; }
+  /// The leader sends and waits for all; the other lanes may not look at what it writes meanwhile.
+  template <thread_group G>
+  PENSTOCK_FN block_request& request(G const& g, u64 worker, u32 k) const {
+    return is_leader(g) ? requests[worker * stride(per_worker) + k] : *idle;
+  }
+  /// Workers lie so far apart that neighbours use different queues (block_io::queue_of).
+  PENSTOCK_FN static u64 stride(u32 per_worker) { return round_up(per_worker, 32); }
+  PENSTOCK_FN static u64 request_count(u64 workers, u32 per_worker) { return workers * stride(per_worker) + 1; }
   PENSTOCK_FN u8* room(u64 worker, u32 k) const { return data + (worker * per_worker + k) * most_tile_bytes; }
 };
 
@@ -61,7 +69,7 @@ template <thread_group G>
 class tile_room {
  public:
   PENSTOCK_FN tile_room(G const& g, tile_rooms const& rooms, u64 worker, u32 k)
-      : g_(g), rooms_(rooms), request_(rooms.request(worker, k)), data_(rooms.room(worker, k)) {}
+      : g_(g), rooms_(rooms), request_(rooms.request(g, worker, k)), data_(rooms.room(worker, k)) {}
 
   /// Asks for elements, or sends them on their way; does not wait. Collective.
   PENSTOCK_FN void submit(nvme::opcode op, tile_array const& array, u64 first, u64 last) const {

@@ -188,7 +188,7 @@ struct flush_tiles {
   PENSTOCK_FN void operator()(G const& g, grid_range range) const {
     for (u64 item = range.first; item < range.last; item += range.step) {
       for (u32 d = 0; d < c.drives_count; ++d) {
-        const status outcome = flush_blocks(g, c.drives[d], is_leader(g), rooms.request(0, 0));
+        const status outcome = flush_blocks(g, c.drives[d], is_leader(g), rooms.request(g, 0, 0));
         if (!outcome.ok()) device_ref<u32>(*rooms.problem).store(pack(outcome), relaxed);
       }
     }

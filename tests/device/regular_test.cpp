@@ -55,7 +55,7 @@ struct bed {
   }
 
   tile_array array(u32 which, u64 origin) const { return {&views[which], 1, 9, most_tile_bytes, origin, 8}; }
-  tile_rooms rooms() { return {requests.data(), data.data(), &problem, 3 * depth}; }
+  tile_rooms rooms() { return {requests.data(), requests.data() + requests.size() - 1, data.data(), &problem, 3 * depth}; }
   pieces cut(u64 elements) const { return {elements, per_tile, 16}; }
 
   std::vector<u64> numbers;
@@ -65,7 +65,7 @@ struct bed {
   std::unique_ptr<line_cache> cache;
   std::vector<std::unique_ptr<block_device>> devices;
   std::vector<block_device_view> views;
-  buffer<block_request> requests{on->memory(), memory_kind::local, workers * 3 * depth};
+  buffer<block_request> requests{on->memory(), memory_kind::local, tile_rooms::request_count(workers, 3 * depth)};
   buffer<u8> data{on->memory(), memory_kind::local, workers * 3 * depth * most_tile_bytes};
   std::vector<u64> scratch;
   u64 next = 0;
