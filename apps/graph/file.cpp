@@ -29,6 +29,16 @@ file file::open(std::string const& path) {
   return opened;
 }
 
+file file::open_to_write(std::string const& path) {
+  int const descriptor = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (descriptor < 0) throw_os_error("open", path, errno, "check the path and its permissions");
+  file opened(descriptor, path, 0);
+  struct stat about{};
+  if (::fstat(descriptor, &about) != 0) throw_os_error("open", path, errno, "check the file system");
+  opened.size_ = static_cast<u64>(about.st_size);
+  return opened;
+}
+
 file file::create(std::string const& path) {
   int const descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor < 0) throw_os_error("create", path, errno, "check that the folder can be written");

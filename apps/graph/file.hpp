@@ -15,6 +15,8 @@ class file {
  public:
   /// Errors: world when it cannot be opened; bad_input when `path` is no regular file.
   static file open(std::string const& path);
+  /// The same for a file that is to be changed in place.
+  static file open_to_write(std::string const& path);
   /// Errors: world; the file must not exist yet.
   static file create(std::string const& path);
 

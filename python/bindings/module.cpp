@@ -21,6 +21,10 @@ namespace penstock::graph {
 void bind_graph(nb::module_& m);
 }
 
+namespace penstock::regular {
+void bind_regular(nb::module_& m);
+}
+
 namespace {
 
 // bad_input becomes ValueError; world becomes penstock.Error, an OSError with errno.
@@ -143,4 +147,5 @@ NB_MODULE(_native, m) {
         nb::arg("verify"), nb::arg("progress").none());
   penstock::graph::bind_graph(m);
   penstock::bench::bind_bench(m);
+  penstock::regular::bind_regular(m);
 }

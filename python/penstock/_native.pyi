@@ -47,6 +47,19 @@ class _Topic(TypedDict):
     what: str
     options: dict[str, str]
 
+class _ReduceResult(TypedDict):
+    dtype: str
+    shape: list[int]
+    # None where the means of columns were asked for, which are None else.
+    sum: int | float | None
+    means: list[float] | None
+    measurements: list[dict[str, Any]]
+
+class _VectoraddResult(TypedDict):
+    dtype: str
+    shape: list[int]
+    measurements: list[dict[str, Any]]
+
 version: str
 
 # The CUDA version it was built with, as "13.0"; None for a build without CUDA.
@@ -79,3 +92,19 @@ def bench_run(
     progress: Callable[[str, int, int], None] | None = None,
     found: Callable[[dict[str, Any]], None] | None = None,
 ) -> list[dict[str, Any]]: ...
+
+# `options`: all that penstock.regular.run.run_options gives.
+def regular_reduce(
+    path: str,
+    columns: bool,
+    options: dict[str, Any],
+    progress: Callable[[str, int, int], None] | None = None,
+) -> _ReduceResult: ...
+def regular_vectoradd(
+    a: str,
+    b: str,
+    out: str,
+    replace: bool,
+    options: dict[str, Any],
+    progress: Callable[[str, int, int], None] | None = None,
+) -> _VectoraddResult: ...

@@ -21,22 +21,13 @@ from penstock.bench.command import bench_command, plot_command
 from penstock.errors import Error
 from penstock.machine import Machine, default_cache_dir
 from penstock.progress import progress_bar
-from penstock.sizes import parse_size
+from penstock.regular.command import reduce_command, vectoradd_command
+from penstock.size_option import Size
 
 WRONG_RESULT, REFUSED, INTERRUPTED = 1, 2, 130
 PACKAGE_GRAPH, INSTEAD_OF_PACKAGES, GENERATED_GRAPH = "debian", "urand:16", "kron:20"
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-class Size(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        try:
-            return parse_size(value)
-        except ValueError as problem:
-            self.fail(str(problem), param, ctx)
 
 
 def cache_dir_option(command: Command) -> Command:
@@ -84,6 +75,8 @@ def bfs_command(graph: str, as_json: bool, **options: Any) -> None:
 
 penstock.add_command(bench_command)
 penstock.add_command(plot_command)
+penstock.add_command(reduce_command)
+penstock.add_command(vectoradd_command)
 
 
 @penstock.command("doctor", short_help="What this machine has, and what each missing thing would give.")
