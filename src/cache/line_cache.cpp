@@ -356,9 +356,22 @@ void line_cache::limit_share(u32 dataset, double share) {
 recovery line_cache::recover(recover_scope which) {
   const recovery done = recover_queues(on_, queues_, which);
   // Datasets that were taken for failed are asked again, and so are writes.
-  health_.write(std::vector<dataset_health>(health_.size()));
+  for (u64 d = 0; d < health_.size(); ++d) {
+    clear_word(health_.data()[d].failures);
+    clear_word(health_.data()[d].verdict);
+  }
   forgive_writes();
   return done;
+}
+
+// Kernels of the CPU executor may look at the word meanwhile; on CUDA none runs, and its memory is not the host's to store in.
+void line_cache::clear_word(u32& word) const {
+  constexpr u32 none = 0;
+  if (on_.kind() == executor_kind::cpu) {
+    device_ref<u32>(word).store(none, relaxed);
+  } else {
+    on_.memory().write(&word, &none, sizeof none);
+  }
 }
 
 cache_stats line_cache::stats(u32 dataset) const {

@@ -152,10 +152,8 @@ void line_cache::discard(u32 dataset, u64 offset, u64 bytes) {
 
 void line_cache::forgive_writes() {
   if (write_state_.size() == 0) return;
-  write_state now;
-  on_.memory().read(&now, write_state_.data(), sizeof now);
-  now.failures = now.verdict = 0;
-  write_state_.write({&now, 1});
+  clear_word(write_state_.data()->failures);
+  clear_word(write_state_.data()->verdict);
 }
 
 u64 line_cache::writes_so_far() const {

@@ -168,6 +168,7 @@ class line_cache {
   void flush_device(u32 dataset);
   u64 writes_so_far() const;
   void forgive_writes();
+  void clear_word(u32& word) const;
   void make_writes();
   void choose_directory();
   void make_directory();
