@@ -283,7 +283,7 @@ TEST_P(write_fault_test, a_line_written_whole_may_be_called_used_meanwhile) {
 }
 
 TEST_P(write_fault_test, discarded_lines_read_as_what_storage_has) {
-  make_writable({.frames = 28});
+  make_writable({.frames = 28, .timeout_ns = soon});
   for (u64 line = 0; line < 8; ++line) store(line * line_words);
   cache().discard(0, 2 * 512 + 100, 512);  // lines 2 and 3
   EXPECT_EQ(6u, dirty_lines());
