@@ -20,9 +20,9 @@ void move_queues_cuda(executor& on, move_queues const& body);
 namespace {
 
 constexpr u32 flush_attempts = 100;
-constexpr u32 queues = 4;
+constexpr u32 cpu_queues = 4, cuda_queues = 8;
 constexpr u32 queue_depth = 1024;
-constexpr u32 drive_threads = 4;  // where kernels run elsewhere
+constexpr u32 threads_of_queue = 1;  // where kernels run elsewhere
 constexpr u64 lates_of_timeout = 5;
 constexpr u64 grace_ns = 60 * one_second_ns;  // past the deadline, for waits that are under way
 
@@ -31,26 +31,66 @@ constexpr u64 grace_ns = 60 * one_second_ns;  // past the deadline, for waits th
 
 double share_of(u32 ppm) { return ppm / 1e6; }
 
-/// A drive that fails as planned, but for its admin queue.
+void add_to(model_counts& sum, model_counts const& more) {
+  sum.fetched += more.fetched;
+  sum.completed += more.completed;
+  sum.errors += more.errors;
+  sum.delays += more.delays;
+  sum.drops += more.drops;
+  sum.duplicates += more.duplicates;
+  sum.lates += more.lates;
+  sum.unknown_identifiers += more.unknown_identifiers;
+  sum.refused_doorbells += more.refused_doorbells;
+}
+
+/// A drive that fails as planned, but for its admin queue. Each life of each queue has faults of its own: a model of the same
+/// seed would fail the same commands after each reset.
 class failing_drive final : public controller {
  public:
-  failing_drive(model_options const& options, std::span<std::byte> media) : admin_({}), drive_(options) {
+  failing_drive(model_options const& options, std::span<std::byte> media)
+      : options_(options), media_(media), admin_({}), queues_(most_queues + 1) {
     admin_.add_namespace(media);
-    drive_.add_namespace(media);
   }
 
-  void attach(queue_rings const& rings) override { of(rings.id).attach(rings); }
-  void detach(u16 queue) override { of(queue).detach(queue); }
-  void poll(u16 queue) override { of(queue).poll(queue); }
-  void add_buffer(void* memory, u64 bytes) override { drive_.add_buffer(memory, bytes); }
-  controller_limits limits() const override { return drive_.limits(); }
-  std::string engine() const override { return drive_.engine(); }
-  model_counts counts() const { return drive_.counts(); }
+  void attach(queue_rings const& rings) override {
+    if (rings.id == 0) return admin_.attach(rings);
+    model_options of_life = options_;
+    of_life.faults.seed = soak_draw(options_.faults.seed, rings.id, lives_++);
+    auto& queue = queues_.at(rings.id);
+    queue = std::make_unique<model_controller>(of_life);
+    queue->add_namespace(media_);
+    queue->attach(rings);
+  }
+  void detach(u16 id) override {
+    if (id == 0) return admin_.detach(id);
+    auto& queue = queues_.at(id);
+    queue->detach(id);
+    add_to(past_, queue->counts());
+    queue.reset();
+  }
+  void poll(u16 id) override { id == 0 ? admin_.poll(id) : queues_[id]->poll(id); }
+  void add_buffer(void*, u64) override {}
+  controller_limits limits() const override { return admin_.limits(); }
+  std::string engine() const override { return admin_.engine(); }
+
+  /// REQUIRES: nobody attaches or detaches meanwhile.
+  model_counts counts() const {
+    model_counts sum = past_;
+    for (auto const& queue : queues_) {
+      if (queue) add_to(sum, queue->counts());
+    }
+    return sum;
+  }
 
  private:
-  model_controller& of(u16 queue) { return queue == 0 ? admin_ : drive_; }
+  static constexpr u32 most_queues = 64;
 
-  model_controller admin_, drive_;
+  model_options options_;
+  std::span<std::byte> media_;
+  model_controller admin_;
+  std::vector<std::unique_ptr<model_controller>> queues_;  ///< by identifier
+  model_counts past_;
+  u64 lives_ = 0;
 };
 
 /// Ends the process when what it watches does not end. Nothing else can end a kernel that hangs.
@@ -87,7 +127,7 @@ soak_options completed(soak_options options, executor const& on) {
   if (options.threads == 0) options.threads = cuda ? on.units() * 32 * 32 : on.units();
   if (options.bytes == 0) options.bytes = cuda ? 1ull << 30 : 16ull << 20;
   if (options.cache_bytes == 0) options.cache_bytes = options.bytes / 16;
-  if (options.phase == 0) options.phase = cuda ? 40'000'000 : 400'000;
+  if (options.phase == 0) options.phase = cuda ? 10'000'000 : 25'000;
   if (options.seconds == 0) options.seconds = 60 + options.operations / 50'000;
   if (options.threads % width != 0) refuse(std::to_string(options.threads) + " threads: ask for whole warps of 32");
   const u64 half = options.bytes / 2;
@@ -107,7 +147,7 @@ model_options drive_of(soak_options const& options, bool cuda) {
   const u64 timeout = options.timeout_ms * one_millisecond_ns;
   model_options drive;
   drive.service_time_ns = 2'000;
-  drive.threads = cuda ? drive_threads : 0;
+  drive.threads = cuda ? threads_of_queue : 0;
   fault_plan& plan = drive.faults;
   plan.seed = options.seed;
   plan.error = share_of(options.error_ppm);
@@ -132,7 +172,7 @@ class bench {
     cache_options cache;
     cache.bytes = options.cache_bytes;
     cache.line_bytes = options.line_bytes;
-    cache.queues = queues;
+    cache.queues = cuda() ? cuda_queues : cpu_queues;
     cache.queue_depth = queue_depth;
     cache.timeout_ns = options.timeout_ms * one_millisecond_ns;
     cache.directory = options.directory;
@@ -146,6 +186,7 @@ class bench {
     data_.cold_ppm = options.cold_ppm;
     data_.threads = options.threads;
     data_.groups = cuda() ? options.threads / 32 : options.threads;
+    data_.seed = options.seed;
     data_.counts = counts_.data();
     last_ = {on.memory(), memory_kind::local, data_.words_of_last()};
     data_.last = last_.data();
@@ -171,9 +212,10 @@ class bench {
   bool cuda() const { return on_.kind() == executor_kind::cuda; }
 
   void run_phase(u64 phase) {
-    data_.seed = options_.seed * 1'000'003 + phase;
     const u64 left = options_.operations - account_.program.operations;
-    const soak_phase body{data_, ceil_div(std::min(options_.phase, left), u64{options_.threads})};
+    const u64 first = rounds_;
+    rounds_ += ceil_div(std::min(options_.phase, left), u64{options_.threads});
+    const soak_phase body{data_, first, rounds_};
     facts_ = cuda() ? run_soak_cuda(on_, body) : run_soak_cpu(on_, body);
     counts_.read({&account_.program, 1});
     soak_counts const& seen = account_.program;
@@ -305,6 +347,7 @@ class bench {
   soak_data data_;
   soak_account account_;
   kernel_facts facts_;
+  u64 rounds_ = 0;  ///< of each thread
   u64 resets_ = 0;
 };
 

@@ -13,14 +13,14 @@ namespace penstock::bench {
 struct soak_options {
   std::string executor = "auto";
   u64 operations = 20'000'000;
-  u64 phase = 0;  ///< operations between two flushes; 0: 400 thousand on the CPU, 40 million on CUDA
+  u64 phase = 0;  ///< operations between two flushes; 0: 25 thousand on the CPU, 10 million on CUDA
   u64 seed = 1;
   u32 threads = 0;      ///< 0: 8 on the CPU, 32 warps on each SM on CUDA
   u64 bytes = 0;        ///< of data; 0: 16 MiB on the CPU, 1 GiB on CUDA
   u64 cache_bytes = 0;  ///< 0: a sixteenth of the data
   u64 line_bytes = 512;
   directory_kind directory = directory_kind::automatic;
-  u32 cold_ppm = 20'000;  ///< operations that go anywhere, per million; the others stay on lines that are here, mostly
+  u32 cold_ppm = 10'000;  ///< operations that go anywhere, per million; the others stay on lines that are here, mostly
   u32 error_ppm = 10'000, delay_ppm = 10'000, drop_ppm = 1'000, late_ppm = 500;  ///< commands, per million
   u64 timeout_ms = 20;                                                           ///< of a command
   u64 seconds = 0;  ///< that the run may take; 0: a minute, and one second for each 50 thousand operations

@@ -54,10 +54,11 @@ PENSTOCK_FN inline u64 soak_draw(u64 seed, u64 a, u64 b) {
   return x ^ x >> 31;
 }
 
-/// One phase: each thread does `rounds` operations.
+/// One phase: each thread does operations number `first` to `last`, which not only their draws depend on: the places that are
+/// hot move on with them.
 struct soak_phase {
   soak_data data;
-  u64 rounds = 0;
+  u64 first = 0, last = 0;
 
   template <thread_group G>
   PENSTOCK_FN void operator()(G const& g, grid_range range) const {
@@ -67,7 +68,7 @@ struct soak_phase {
  private:
   /// One thread's part of a phase.
   struct part {
-    u64 group, thread;
+    u64 group = 0, thread = 0;
     u64 draw = 0;  ///< this round's, of the thread
     u64 round = 0;
     soak_counts sums{};
@@ -75,8 +76,8 @@ struct soak_phase {
 
   template <thread_group G>
   PENSTOCK_FN void run(G const& g, u64 group) const {
-    part p{group, group * size(g) + index_in(g)};
-    for (; p.round < rounds; ++p.round) {
+    part p{.group = group, .thread = group * size(g) + index_in(g), .round = first};
+    for (; p.round < last; ++p.round) {
       if (p.round % 64 == 0 && from_leader(g, now_ns() > data.deadline_ns) != 0) {
         p.sums.late += is_leader(g);
         break;
@@ -108,7 +109,7 @@ struct soak_phase {
   /// Of `of` things, most often one of `hot` that follow a place which moves on.
   PENSTOCK_FN u64 pick(part const& p, u64 of, u64 hot) const {
     if (is_cold(p.draw) || hot >= of) return p.draw % of;
-    return (p.round / 64 * hot / 128 + p.draw % hot) % of;
+    return (p.round / 64 * hot / 512 + p.draw % hot) % of;
   }
   PENSTOCK_FN u64 own(part const& p) const {
     const u64 mine = data.elements / data.threads, hot = data.hot_elements / data.threads + 1;
@@ -143,10 +144,10 @@ struct soak_phase {
   /// Twice: the second must not be older.
   PENSTOCK_FN void read(part& p, u64 i) const {
     const u32 least = recorded(i);
-    const u64 first = data.array[i];
-    judge(p, i, first, least);
-    if (first == 0 || p.draw % 8 != 0) return;
-    judge(p, i, data.array[i], static_cast<u32>(first));
+    const u64 seen = data.array[i];
+    judge(p, i, seen, least);
+    if (seen == 0 || p.draw % 8 != 0) return;
+    judge(p, i, data.array[i], static_cast<u32>(seen));
     ++p.sums.operations;
   }
 
@@ -199,11 +200,11 @@ struct soak_phase {
   PENSTOCK_FN void write_line(G const& g, part& p) const {
     const u64 of = data.lines / data.groups, hot = data.hot_elements / data.line_elements / data.groups / 4 + 1;
     const u64 line = from_leader(g, pick(p, of, hot)) * data.groups + p.group;
-    const u64 first = data.elements + line * data.line_elements;
-    const u32 n = static_cast<u32>(from_leader(g, recorded(first))) + 1;
-    const status outcome = data.array.write_span(g, first, data.line_elements, [n](u64 i) { return written_value(i, n); });
+    const u64 begin = data.elements + line * data.line_elements;
+    const u32 n = static_cast<u32>(from_leader(g, recorded(begin))) + 1;
+    const status outcome = data.array.write_span(g, begin, data.line_elements, [n](u64 i) { return written_value(i, n); });
     if (!is_leader(g)) return;
-    if (outcome.ok()) record(first, n);
+    if (outcome.ok()) record(begin, n);
     ++(outcome.ok() ? p.sums.spans : p.sums.failed);
   }
 
