@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <cstdlib>
 
 namespace penstock::test {
@@ -16,6 +17,11 @@ constexpr u64 operations = 100'000;
 #else
 constexpr u64 operations = 700'000;
 #endif
+
+u64 from_environment(char const* name, u64 otherwise) {
+  char const* given = std::getenv(name);
+  return given != nullptr ? std::strtoull(given, nullptr, 0) : otherwise;
+}
 
 bench::soak_options small(directory_kind directory) {
   bench::soak_options options;
@@ -30,13 +36,14 @@ class soak_test : public testing::TestWithParam<directory_kind> {};
 
 TEST_P(soak_test, no_byte_is_wrong_and_every_fault_is_found_again) {
   bench::soak_options options = small(GetParam());
-  char const* seed = std::getenv("PENSTOCK_TEST_SEED");
-  if (seed != nullptr) options.seed = std::strtoull(seed, nullptr, 0);
+  options.seed = from_environment("PENSTOCK_TEST_SEED", options.seed);
+  options.operations = from_environment("PENSTOCK_SOAK_OPERATIONS", options.operations);
   const auto all = bench::run_soak_benchmark(options);
   ASSERT_EQ(all.size(), 1u);
   EXPECT_TRUE(all[0].verified);
   auto const& found = all[0].details;
-  EXPECT_GE(found.at("operations"), static_cast<double>(operations));
+  EXPECT_GE(found.at("operations"), static_cast<double>(options.operations));
+  std::printf("%.0f operations/s over %.0f commands\n", all[0].values[0], found.at("commands"));
   // It was a soak: all of this happened.
   for (char const* what :
        {"injected_errors", "injected_drops", "expired", "refills", "write_commands", "evictions", "queue_resets"}) {
