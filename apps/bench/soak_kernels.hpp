@@ -54,8 +54,8 @@ PENSTOCK_FN inline u64 soak_draw(u64 seed, u64 a, u64 b) {
   return x ^ x >> 31;
 }
 
-/// One phase: each thread does operations number `first` to `last`, which not only their draws depend on: the places that are
-/// hot move on with them.
+/// One phase: each thread does operations number `first` to `last` of the run. Their draws come from the number, and the places
+/// that are hot move on with it.
 struct soak_phase {
   soak_data data;
   u64 first = 0, last = 0;
@@ -69,21 +69,21 @@ struct soak_phase {
   /// One thread's part of a phase.
   struct part {
     u64 group = 0, thread = 0;
-    u64 draw = 0;  ///< this round's, of the thread
-    u64 round = 0;
+    u64 draw = 0;    ///< this round's, of the thread
+    u64 number = 0;  ///< of this round
     soak_counts sums{};
   };
 
   template <thread_group G>
   PENSTOCK_FN void run(G const& g, u64 group) const {
-    part p{.group = group, .thread = group * size(g) + index_in(g), .round = first};
-    for (; p.round < last; ++p.round) {
-      if (p.round % 64 == 0 && from_leader(g, now_ns() > data.deadline_ns) != 0) {
+    part p{.group = group, .thread = group * size(g) + index_in(g), .number = first};
+    for (; p.number < last; ++p.number) {
+      if (p.number % 64 == 0 && from_leader(g, now_ns() > data.deadline_ns) != 0) {
         p.sums.late += is_leader(g);
         break;
       }
-      p.draw = soak_draw(data.seed, 2 * p.thread, p.round);
-      const u64 kind = soak_draw(data.seed, 2 * group + 1, p.round) % 64;
+      p.draw = soak_draw(data.seed, 2 * p.thread, p.number);
+      const u64 kind = soak_draw(data.seed, 2 * group + 1, p.number) % 64;
       if (kind < 34) {
         read(p, kind % 2 == 0 ? own(p) : any_element(p));
       } else if (kind < 36) {
@@ -109,7 +109,7 @@ struct soak_phase {
   /// Of `of` things, most often one of `hot` that follow a place which moves on.
   PENSTOCK_FN u64 pick(part const& p, u64 of, u64 hot) const {
     if (is_cold(p.draw) || hot >= of) return p.draw % of;
-    return (p.round / 64 * hot / 512 + p.draw % hot) % of;
+    return (p.number / 64 * hot / 512 + p.draw % hot) % of;
   }
   PENSTOCK_FN u64 own(part const& p) const {
     const u64 mine = data.elements / data.threads, hot = data.hot_elements / data.threads + 1;
