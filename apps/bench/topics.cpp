@@ -6,6 +6,7 @@
 #include "apps/bench/litmus.hpp"
 #include "apps/bench/miss.hpp"
 #include "apps/bench/model.hpp"
+#include "apps/bench/soak.hpp"
 #include "penstock/host/error.hpp"
 
 #include <algorithm>
@@ -365,6 +366,54 @@ topic model_topic() {
           run_model};
 }
 
+std::vector<measurement> run_soak(option_texts const& given, progress_fn const& progress, found_fn const& found) {
+  soak_options options;
+  const auto small = [&](char const* key, u32 otherwise) { return static_cast<u32>(number(given, key, otherwise)); };
+  options.executor = text(given, "executor", options.executor);
+  options.operations = number(given, "operations", options.operations);
+  options.phase = number(given, "phase", options.phase);
+  options.seed = number(given, "seed", options.seed);
+  options.threads = small("threads", options.threads);
+  options.bytes = number(given, "mib", 0) << 20;
+  options.cache_bytes = number(given, "cache-kib", 0) << 10;
+  options.line_bytes = number(given, "line", options.line_bytes);
+  options.directory = directory(given, options.directory);
+  options.cold_ppm = small("cold", options.cold_ppm);
+  options.error_ppm = small("errors", options.error_ppm);
+  options.delay_ppm = small("delays", options.delay_ppm);
+  options.drop_ppm = small("drops", options.drop_ppm);
+  options.late_ppm = small("lates", options.late_ppm);
+  options.timeout_ms = number(given, "timeout-ms", options.timeout_ms);
+  options.seconds = number(given, "seconds", options.seconds);
+  options.progress = progress;
+  options.found = found;
+  return run_soak_benchmark(options);
+}
+
+topic soak_topic() {
+  return {
+      "soak",
+      "reads and writes over a drive that fails, delays, reorders and loses commands: every byte checked, every fault found "
+      "again in the counters",
+      {{"executor", "auto, cpu or cuda"},
+       {"operations", "in all"},
+       {"phase", "operations between two flushes"},
+       {"seed", "of operations and faults"},
+       {"threads", "that read and write"},
+       {"mib", "of data, a power of two"},
+       {"cache-kib", "of the cache"},
+       {"line", "bytes of a line"},
+       {"directory", "auto, direct or set"},
+       {"cold", "operations that go anywhere, per million"},
+       {"errors", "commands that end with one, per million"},
+       {"delays", "that take longer, likewise"},
+       {"drops", "that are never answered, likewise"},
+       {"lates", "that are served after they were given up, likewise"},
+       {"timeout-ms", "of a command"},
+       {"seconds", "that it may take"}},
+      run_soak};
+}
+
 void check_options(topic const& t, option_texts const& given) {
   const auto unknown =
       std::find_if(given.begin(), given.end(), [&](auto const& option) { return !t.options.contains(option.first); });
@@ -375,7 +424,8 @@ void check_options(topic const& t, option_texts const& given) {
 }  // namespace
 
 std::vector<topic> const& topics() {
-  static const std::vector<topic> all = {hit_topic(), io_topic(), miss_topic(), latency_topic(), model_topic(), litmus_topic()};
+  static const std::vector<topic> all = {hit_topic(),   io_topic(),     miss_topic(), latency_topic(),
+                                         model_topic(), litmus_topic(), soak_topic()};
   return all;
 }
 

@@ -376,7 +376,15 @@ void line_cache::clear_word(u32& word) const {
 
 cache_stats line_cache::stats(u32 dataset) const {
   std::vector<counter_shard> shards(counter_shards);
-  on_.memory().read(shards.data(), datasets_.at(dataset).counters.shards, shards.size() * sizeof(counter_shard));
+  counter_shard* const counted = datasets_.at(dataset).counters.shards;
+  if (on_.kind() == executor_kind::cpu) {
+    // Threads of a queue_service may count meanwhile.
+    for (u64 s = 0; s < shards.size(); ++s) {
+      for (u32 k = 0; k < counter_kinds; ++k) shards[s].values[k] = device_ref<u64>(counted[s].values[k]).load(relaxed);
+    }
+  } else {
+    on_.memory().read(shards.data(), counted, shards.size() * sizeof(counter_shard));
+  }
   auto sum = [&](counter which) {
     return std::accumulate(shards.begin(), shards.end(), u64{0},
                            [&](u64 total, counter_shard const& s) { return total + s.values[static_cast<u32>(which)]; });

@@ -54,6 +54,7 @@ void line_cache::make_writes() {
   write_state_ = {memory, local, 1};
   write_buffers_ = {memory, far ? shared : local, slots * run_bytes};
   flush_report_ = {memory, local, 1};
+  device_flush_ = {memory, local, 1};
   constexpr u64 words = prp_list_stride / sizeof(u64);
   write_lists_ = {memory, far ? shared : local, slots * words};
   std::vector<u64> lists(slots * words);
@@ -94,13 +95,12 @@ flush_report line_cache::read_report() const {
 }
 
 void line_cache::reset_report() {
-  flush_report fresh;
-  fresh.device_flush = read_report().device_flush;  // the Flush of an earlier call may still be under way
+  const flush_report fresh;
   flush_report_.write({&fresh, 1});
 }
 
 void line_cache::flush_device(u32 dataset) {
-  launch_flush_device(on_, {view_copy_.data(), flush_report_.data(), {dataset, 0, 0}});
+  launch_flush_device(on_, {view_copy_.data(), flush_report_.data(), device_flush_.data(), {dataset, 0, 0}});
   const flush_report report = read_report();
   if (report.failure == 0) return;
   throw_status("flush", specs_[dataset].name + ", of which nothing is sure that was written since the last good flush",
@@ -111,7 +111,7 @@ void line_cache::flush(u32 dataset, u64 offset, u64 bytes) {
   const line_range range = range_of(dataset, offset, bytes, "flush");
   if (range.first == range.last) return;
   reset_report();
-  launch_flush_lines(on_, {view_copy_.data(), flush_report_.data(), range}, flush_items(view_, range));
+  launch_flush_lines(on_, {view_copy_.data(), flush_report_.data(), nullptr, range}, flush_items(view_, range));
   const flush_report report = read_report();
   if (report.failure == 0) return flush_device(dataset);
   const u64 first = (report.first_failed - datasets_[dataset].first_line) << view_.line_shift;
@@ -143,7 +143,7 @@ void line_cache::discard(u32 dataset, u64 offset, u64 bytes) {
   const line_range range = range_of(dataset, offset, bytes, "discard");
   if (range.first == range.last) return;
   reset_report();
-  launch_discard_lines(on_, {view_copy_.data(), flush_report_.data(), range}, flush_items(view_, range));
+  launch_discard_lines(on_, {view_copy_.data(), flush_report_.data(), nullptr, range}, flush_items(view_, range));
   const flush_report report = read_report();
   if (report.failure == 0) return;
   throw_status("discard", std::to_string(report.failed_lines) + " lines of " + specs_[dataset].name + ", which are held",

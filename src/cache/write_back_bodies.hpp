@@ -34,7 +34,7 @@ struct flush_device_body {
 
   template <thread_group G>
   PENSTOCK_FN void operator()(G const& g, grid_range) const {
-    flush_device(g, *job.cache, job.range.dataset, *job.report);
+    flush_device(g, *job.cache, job.range.dataset, *job.report, *job.device_flush);
   }
 };
 

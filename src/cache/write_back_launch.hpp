@@ -10,6 +10,7 @@ namespace penstock {
 struct write_back_job {
   line_cache_view const* cache = nullptr;
   flush_report* report = nullptr;
+  write_slot* device_flush = nullptr;  ///< of a Flush
   line_range range;
 };
 

@@ -258,6 +258,7 @@ TEST_P(write_fault_test, whole_lines_are_not_read_first) {
   // A line that could not be read is made good by being written whole.
   EXPECT_EQ(media_error, pin_and_release(20));
   EXPECT_EQ(media_error, out_.write_span(lone_thread(), 20 * line_words, line_words - 1, make));
+  EXPECT_EQ(5u * 512, cache().stats(0).bytes_changed) << "what failed has stored nothing";
   EXPECT_EQ(status{}, out_.write_span(lone_thread(), 20 * line_words, line_words, make));
   EXPECT_EQ(value(20 * line_words), words_[20 * line_words]);
   controller_.serve_all();

@@ -97,6 +97,7 @@ class writable_view : public array_view<T> {
     u64 at = this->address_of(first);
     if (at > last || elements > (last - at) / sizeof(T)) return make_status(failure::out_of_range);
     const u64 end = at + elements * sizeof(T);
+    u64 stored = 0;
     status outcome{};
     while (at < end) {
       const u64 line_end = (at | reader.line_mask) + 1;
@@ -104,9 +105,10 @@ class writable_view : public array_view<T> {
       const bool whole = reader.within(at) == 0 && stop == line_end;
       const status s = write_piece_of_line(g, at, stop, whole, make);
       if (outcome.ok()) outcome = s;
+      if (s.ok()) stored += stop - at;
       at = stop;
     }
-    if (is_leader(g)) reader.counters().add(counter::bytes_changed, elements * sizeof(T));
+    if (is_leader(g)) reader.counters().add(counter::bytes_changed, stored);
     return outcome;
   }
 

@@ -15,8 +15,7 @@ struct flush_report {
   u64 failed_lines = 0;      ///< lines that are dirty still
   u64 first_failed = ~0ull;  ///< the lowest and the highest of them
   u64 last_failed = 0;
-  u32 failure = 0;            ///< packed status of the first that was met
-  write_slot device_flush{};  ///< of the Flush commands
+  u32 failure = 0;  ///< packed status of the first that was met
 };
 
 /// Lines of one dataset.
@@ -129,11 +128,11 @@ PENSTOCK_FN void flush_lines(G const& g, Cache const& cache, line_range const& r
 }
 
 /// Sends a Flush to each member of a dataset's volume and waits for all: what was written before is on the device for good.
-/// Collective, one group alone. The first failure is in the report.
+/// Collective, one group alone. `slot`: of the Flush commands, of all calls: what an earlier one has sent may still be under
+/// way, and whoever moves the queues tells the slot of it. The first failure is in the report.
 template <thread_group G, class Cache>
-PENSTOCK_FN void flush_device(G const& g, Cache const& cache, u32 dataset, flush_report& report) {
+PENSTOCK_FN void flush_device(G const& g, Cache const& cache, u32 dataset, flush_report& report, write_slot& slot) {
   dataset_view const& data = cache.datasets[dataset];
-  write_slot& slot = report.device_flush;
   backoff wait(cache.patience_ns);
   bool unanswered = !slot.is(write_phase::free) && !slot.is(write_phase::answered);  // a Flush of an earlier call
   if (from_leader(g, unanswered) == 0) {

@@ -199,7 +199,8 @@ class line_cache {
   buffer<u8> write_buffers_;
   buffer<u64> write_lists_;
   buffer<flush_report> flush_report_;
-  u64 flushed_writes_ = 0;  ///< that were counted before the last flush
+  buffer<write_slot> device_flush_;  ///< apart: it may be told of an earlier Flush while the host reads or resets the report
+  u64 flushed_writes_ = 0;           ///< that were counted before the last flush
   buffer<counter_shard> counters_;
   buffer<dataset_health> health_;
   buffer<dataset_view> dataset_table_;

@@ -39,6 +39,7 @@ struct queue_counts {
   u64 commands = 0;  ///< published
   u64 doorbells = 0;
   u64 completions = 0;
+  u64 errors = 0;  ///< of them: told of one, strays included
   u64 strays = 0;
   u64 expired = 0;
   u64 failed = 0;  ///< ended when the controller was given up
@@ -174,6 +175,7 @@ class queue_pair {
     return {state.settled - state.withdrawn,
             state.doorbells,
             state.completions,
+            state.errors,
             state.strays,
             state.expired,
             state.failed,

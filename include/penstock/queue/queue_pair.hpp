@@ -67,6 +67,7 @@ struct queue_state {
   u32 failure = 0;                 ///< packed status, stored before `stopped` gets `given_up`
   alignas(128) u64 doorbells = 0;  ///< counters, written by lock holders only
   u64 completions = 0;
+  u64 errors = 0;  ///< of those completions: with a status that is not success
   u64 strays = 0;
   u64 expired = 0;
   u64 failed = 0;     ///< commands in flight when the controller was given up

@@ -77,6 +77,7 @@ template <completion_sink Sink>
 PENSTOCK_FN void queue_pair_view<Sink>::complete(u32 outcome, u64 rung) const {
   const u32 identifier = nvme::command_id(outcome);
   const u32 slot = slot_of(identifier);
+  if (!nvme::completion_status(outcome).ok()) device_ref<u64>(state->errors).fetch_add(1, relaxed);
   // All on their way together. What was rung was so before this completion; the word's acquire is that of the exchange.
   const u32 current = generations[slot];
   u64 word = device_ref<u64>(words[slot]).load(relaxed);
