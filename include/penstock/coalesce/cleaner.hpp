@@ -29,7 +29,9 @@ PENSTOCK_FN void submit_for(G const& g, Cache const& cache, volume_member const&
   const u64 queue = from_leader(g, member.first_queue + executor_ordinal() % member.queues);
   const line_sink::target to{nullptr, nullptr, nullptr, &slot};
   const status refused = cache.queues[queue].submit(g, is_leader(g), t, to);
-  if (is_leader(g) && !refused.ok()) line_sink::finish(to, refused);
+  if (!is_leader(g) || refused.ok()) return;
+  slot.note(refused);
+  slot.end_one();
 }
 
 /// The run of one command: which lines it has, and how they go out. Lives for one call.
