@@ -120,33 +120,15 @@ class write_run {
     return entry::waits_for_write(e) && (which == clean_which::all || entry::pins(e) == 0);
   }
 
-  // Undoes a claim that others stand between.
-  PENSTOCK_FN void give_back(u64* entry) const {
-    const u64 old = device_ref<u64>(*entry).fetch_or(entry::dirty_bit, relaxed);
-    if (!entry::dirty(old)) device_ref<u64>(cache_.writes.state->dirty_lines).fetch_add(1, relaxed);
-    device_ref<u64>(*entry).fetch_and(~entry::writing_bit, release);
-  }
-
-  // How many of the next `most` lines in a direction could be claimed without a gap.
+  // How many of the next `most` lines in a direction could be claimed without a gap. By one lane, one after another: a claim is
+  // never taken back, for a flush that saw the line being written would take what comes after for a later store.
   template <int Direction>
   PENSTOCK_FN u32 extend(u64 most, clean_which which) const {
     u32 run = 0;
-    while (run < most) {
-      const u32 step = run + 1 + index_in(g_);
-      const u64 line = seed_ + static_cast<u64>(Direction * static_cast<long long>(step));
-      bool wanted = step <= most;
-      if (wanted) {
-        const found_line at = cache_.directory.glance(line_id{line});
-        wanted = may_write(at.word, which);
-      }
-      const u32 wide = leading(g_.members(), g_.ballot(wanted));
-      const bool got = index_in(g_) < wide && claim_line(line, which);
-      const u32 claimed = leading(g_.members(), g_.ballot(got));
-      if (got && index_in(g_) >= claimed) give_back(row_[Direction * static_cast<long long>(step)]);
-      run += claimed;
-      if (claimed < size(g_)) break;
+    if (is_leader(g_)) {
+      while (run < most && claim_line(seed_ + static_cast<u64>(Direction * (static_cast<long long>(run) + 1)), which)) ++run;
     }
-    return run;
+    return static_cast<u32>(from_leader(g_, run));
   }
 
   G const& g_;
