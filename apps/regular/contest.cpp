@@ -23,8 +23,8 @@ double elapsed(std::function<void()> const& run) {
 }
 
 std::vector<double> rates(std::vector<double> const& seconds, double bytes) {
-  std::vector<double> all;
-  for (const double each : seconds) all.push_back(bytes / each * 1e-9);
+  std::vector<double> all(seconds.size());
+  std::ranges::transform(seconds, all.begin(), [&](double each) { return bytes / each * 1e-9; });
   return all;
 }
 

@@ -42,7 +42,7 @@ class buffer {
   buffer(buffer const&) = delete;
   buffer& operator=(buffer const&) = delete;
   ~buffer() {
-    if (data_ != nullptr) memory_->deallocate(kind_, data_, count_ * sizeof(T));
+    if (data_ != nullptr) memory_->deallocate(kind_, static_cast<void*>(data_), count_ * sizeof(T));
   }
 
   T* data() const { return data_; }
