@@ -30,7 +30,7 @@ u32 usable_cores() {
 // and report when they find no more pieces.
 class cpu_executor final : public executor {
  public:
-  explicit cpu_executor(u32 threads) : threads_(threads == 0 ? usable_cores() : threads) {
+  cpu_executor(u32 threads, memory_resource& memory) : memory_(memory), threads_(threads == 0 ? usable_cores() : threads) {
     if (threads_ > most_threads) {
       throw_bad_input("open", "the cpu executor",
                       std::to_string(threads_) + " threads: choose at most " + std::to_string(most_threads));
@@ -53,7 +53,7 @@ class cpu_executor final : public executor {
 
   executor_kind kind() const override { return executor_kind::cpu; }
   std::string device() const override { return std::to_string(threads_) + (threads_ == 1 ? " CPU thread" : " CPU threads"); }
-  memory_resource& memory() override { return cpu_memory(); }
+  memory_resource& memory() override { return memory_; }
   u32 units() const override { return threads_; }
   void synchronize() override {}
 
@@ -116,6 +116,7 @@ class cpu_executor final : public executor {
     }
   }
 
+  memory_resource& memory_;
   const u32 threads_;
   std::mutex mutex_;
   std::condition_variable wake_, idle_;
@@ -132,10 +133,14 @@ class cpu_executor final : public executor {
 
 }  // namespace
 
-std::unique_ptr<executor> make_cpu_executor(u32 threads) { return std::make_unique<cpu_executor>(threads); }
+std::unique_ptr<executor> open_cpu_executor(memory_resource& memory, u32 threads) {
+  return std::make_unique<cpu_executor>(threads, memory);
+}
+
+std::unique_ptr<executor> make_cpu_executor(u32 threads) { return open_cpu_executor(cpu_memory(), threads); }
 
 std::unique_ptr<executor> make_cpu_executor(executor_limits const& limits) {
-  return std::make_unique<cpu_executor>(limits.units == 0 ? 0 : std::min(limits.units, usable_cores()));
+  return make_cpu_executor(limits.units == 0 ? 0 : std::min(limits.units, usable_cores()));
 }
 
 }  // namespace penstock

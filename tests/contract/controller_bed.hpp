@@ -2,11 +2,13 @@
 #pragma once
 
 #include "support/host_driver.hpp"
+#include "support/qemu_machine.hpp"
 
 #include "penstock/host/error.hpp"
 #include "penstock/host/executor.hpp"
 #include "penstock/host/model_controller.hpp"
 #include "penstock/host/model_server.hpp"
+#include "penstock/host/pcie_controller.hpp"
 #include "penstock/host/software_controller.hpp"
 
 #include <gtest/gtest.h>
@@ -71,7 +73,7 @@ inline byte_vector read_file(std::string const& path) {
   return result;
 }
 
-enum class medium { memory, file, direct_file, model, server, timed_server };
+enum class medium { memory, file, direct_file, model, server, timed_server, qemu };
 
 struct controller_kind {
   char const* name;
@@ -81,6 +83,8 @@ struct controller_kind {
   u32 threads = 0;
 
   bool needs_io_uring() const { return engine == io_engine::io_uring; }
+  /// It refuses what a correct host never does, each thing as we chose; a foreign one does as it likes.
+  bool ours() const { return where != medium::qemu; }
 };
 
 inline void PrintTo(controller_kind const& kind, std::ostream* out) { *out << kind.name; }
@@ -104,13 +108,22 @@ inline std::vector<controller_kind> all_controllers() {
       {"model_server_threads", medium::server, io_engine::automatic, false, 2},
       {"timed_model_server_polled", medium::timed_server},
       {"timed_model_server_threads", medium::timed_server, io_engine::automatic, false, 2},
+      {"pcie_qemu_polled", medium::qemu},
+      {"pcie_qemu_threads", medium::qemu, io_engine::automatic, false, 2},
   };
+}
+
+inline std::vector<controller_kind> controllers_of_ours() {
+  std::vector<controller_kind> all = all_controllers();
+  std::erase_if(all, [](controller_kind const& kind) { return !kind.ours(); });
+  return all;
 }
 
 /// Why this kind can't run here, or nothing.
 inline std::string reason_to_skip(controller_kind const& kind) {
   std::string reason;
   if (kind.needs_io_uring() && !io_uring_usable(&reason)) return "io_uring: " + reason;
+  if (kind.where == medium::qemu) return reason_without_qemu();
   if (kind.where != medium::direct_file) return "";
   temporary_directory directory;
   write_file(directory.file("probe"), byte_vector(4096));
@@ -135,6 +148,10 @@ class controller_bed {
       controller_ = std::move(model);
       return;
     }
+    if (kind.where == medium::qemu) {
+      open_qemu();
+      return;
+    }
     if (kind.where == medium::server || kind.where == medium::timed_server) {
       open_server();
       return;
@@ -153,15 +170,32 @@ class controller_bed {
     controller_ = std::move(software);
   }
 
+  ~controller_bed() { memory_under_test() = nullptr; }
+  controller_bed(controller_bed const&) = delete;
+  controller_bed& operator=(controller_bed const&) = delete;
+
   controller& far_side() { return server_ != nullptr ? *drive_ : *controller_; }
   std::string path() const { return directory_.file("data"); }
 
   /// What the namespace holds now, looked at behind the controller's back.
   byte_vector stored() const {
+    if (qemu_ != nullptr) return read_file(qemu_->file(0, 1));
     return kind_.where == medium::file || kind_.where == medium::direct_file ? read_file(path()) : content_;
   }
 
+  /// What the host did that NVMe leaves undefined, where somebody other than us watches for it.
+  std::vector<std::string> complaints() const { return qemu_ != nullptr ? qemu_->complaints() : std::vector<std::string>(); }
+
  private:
+  void open_qemu() {
+    qemu_ = std::make_unique<qemu_machine>(std::vector<qemu_drive>{{{{content_.size(), 512, ""}}, ",mdts=8"}});
+    write_file(qemu_->file(0, 1), content_);
+    memory_under_test() = &qemu_->memory();
+    pcie_options options;
+    options.threads = kind_.threads;
+    controller_ = std::make_unique<pcie_controller>(qemu_->function(0), options);
+  }
+
   void open_server() {
     executor_ = open_executor("cpu", 1);
     model_server_options options;
@@ -177,6 +211,7 @@ class controller_bed {
   controller_kind kind_;
   byte_vector content_;
   temporary_directory directory_;
+  std::unique_ptr<qemu_machine> qemu_;
   std::unique_ptr<controller> controller_;
   std::unique_ptr<executor> executor_;
   std::unique_ptr<model_server> server_;

@@ -5,6 +5,7 @@
 #include "penstock/core/atomic.hpp"
 #include "penstock/core/backoff.hpp"
 #include "penstock/host/controller.hpp"
+#include "penstock/host/memory.hpp"
 #include "penstock/nvme/command.hpp"
 
 #include <cstdlib>
@@ -20,22 +21,31 @@
 
 namespace penstock::test_support {
 
+/// Where page_memory comes from: a device's own while one is under test; null: the heap, so that sanitizers watch its ends.
+inline memory_resource*& memory_under_test() {
+  static memory_resource* memory = nullptr;
+  return memory;
+}
+
 /// Zeroed memory aligned to a page.
 class page_memory {
  public:
-  explicit page_memory(u64 bytes) : bytes_(round_up(bytes, 4096)), data_(std::aligned_alloc(4096, bytes_)) {
+  explicit page_memory(u64 bytes)
+      : from_(memory_under_test()), bytes_(round_up(bytes, 4096)),
+        data_(from_ != nullptr ? from_->allocate(memory_kind::shared, bytes_) : std::aligned_alloc(4096, bytes_)) {
     if (data_ == nullptr) throw std::bad_alloc();
     std::memset(data_, 0, bytes_);
   }
   page_memory(page_memory const&) = delete;
   page_memory& operator=(page_memory const&) = delete;
-  ~page_memory() { std::free(data_); }
+  ~page_memory() { from_ != nullptr ? from_->deallocate(memory_kind::shared, data_, bytes_) : std::free(data_); }
 
   std::byte* data() const { return static_cast<std::byte*>(data_); }
   u64 bytes() const { return bytes_; }
   u64 address() const { return reinterpret_cast<u64>(data_); }
 
  private:
+  memory_resource* from_;
   u64 bytes_;
   void* data_;
 };

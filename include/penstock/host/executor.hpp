@@ -58,6 +58,10 @@ std::unique_ptr<executor> open_executor(std::string const& name, u32 threads = 0
 std::unique_ptr<executor> open_executor(std::string const& name, executor_limits const& limits,
                                         bool has_kernels = PENSTOCK_COMPILED_BY_NVCC != 0);
 
+/// The CPU executor over memory of a device's own (pci_function::memory): caches and queues that are made with it lie there.
+/// REQUIRES: `memory` outlives it.
+std::unique_ptr<executor> open_cpu_executor(memory_resource& memory, u32 threads = 0);
+
 /// Whether a CUDA executor could be opened; where not, `reason` says what is missing.
 bool cuda_usable(std::string* reason = nullptr);
 

@@ -13,18 +13,32 @@ struct identify_controller {
   char model_number[40] = {};
   char firmware_revision[8] = {};
   u8 reserved_72[5] = {};
-  u8 max_transfer = 0;  ///< MDTS: largest transfer is 2^this pages; 0: no limit
-  u8 reserved_78[434] = {};
+  u8 max_transfer = 0;    ///< MDTS: largest transfer is 2^this pages; 0: no limit
+  u16 controller_id = 0;  ///< CNTLID
+  u8 reserved_80[176] = {};
+  u16 admin_commands = 0;  ///< OACS: optional admin commands
+  u8 abort_limit = 0;      ///< ACL: aborts at once, 0's based
+  u8 event_limit = 0;      ///< AERL: requests for asynchronous events at once, 0's based
+  u8 reserved_260[252] = {};
   u8 submission_entry_size = 0;  ///< SQES: log2 of the required (3:0) and the largest (7:4) entry size
   u8 completion_entry_size = 0;  ///< CQES
   u16 max_commands = 0;
-  u32 namespaces = 0;  ///< NN: the largest valid namespace identifier
-  u8 reserved_520[5] = {};
-  u8 volatile_write_cache = 0;  ///< VWC bit 0: there is one, so Flush means something
-  u8 reserved_526[3570] = {};
+  u32 namespaces = 0;         ///< NN: the largest valid namespace identifier
+  u16 optional_commands = 0;  ///< ONCS
+  u8 reserved_522[3] = {};
+  u8 volatile_write_cache = 0;     ///< VWC bit 0: there is one, so Flush means something
+  u16 atomic_write_unit = 0;       ///< AWUN: blocks that are written wholly or not at all, 0's based
+  u16 atomic_power_fail_unit = 0;  ///< AWUPF: the same when power fails
+  u8 reserved_530[3566] = {};
+
+  /// Of ONCS.
+  static constexpr u16 dataset_management = 1u << 2, write_zeroes = 1u << 3;
 };
 static_assert(sizeof(identify_controller) == 4096);
 static_assert(offsetof(identify_controller, max_transfer) == 77 && offsetof(identify_controller, submission_entry_size) == 512);
+static_assert(offsetof(identify_controller, admin_commands) == 256 && offsetof(identify_controller, event_limit) == 259);
+static_assert(offsetof(identify_controller, optional_commands) == 520 &&
+              offsetof(identify_controller, atomic_power_fail_unit) == 528);
 static_assert(offsetof(identify_controller, namespaces) == 516 && offsetof(identify_controller, volatile_write_cache) == 525);
 
 /// LBA format (NVM command set specification, figure "LBA Format Data Structure").

@@ -11,10 +11,21 @@
 namespace penstock::nvme {
 
 /// I/O command set (NVM command set specification, figure "Opcodes for NVM commands").
-enum class opcode : u8 { flush = 0x00, write = 0x01, read = 0x02 };
+enum class opcode : u8 { flush = 0x00, write = 0x01, read = 0x02, write_zeroes = 0x08, dataset_management = 0x09 };
 
 /// Admin command set (base specification, figure "Opcodes for admin commands").
-enum class admin_opcode : u8 { identify = 0x06 };
+enum class admin_opcode : u8 {
+  delete_submission_queue = 0x00,
+  create_submission_queue = 0x01,
+  get_log_page = 0x02,
+  delete_completion_queue = 0x04,
+  create_completion_queue = 0x05,
+  identify = 0x06,
+  abort = 0x08,
+  set_features = 0x09,
+  get_features = 0x0a,
+  asynchronous_event_request = 0x0c,
+};
 
 /// Identify: which structure (CNS, command dword 10 bits 7:0).
 enum class identify_structure : u8 { name_space = 0x00, controller = 0x01, active_namespaces = 0x02 };
@@ -67,13 +78,23 @@ inline constexpr u16 success = 0x000;
 inline constexpr u16 invalid_opcode = 0x001;
 inline constexpr u16 invalid_field = 0x002;
 inline constexpr u16 data_transfer_error = 0x004;
+inline constexpr u16 power_loss = 0x005;
 inline constexpr u16 internal_error = 0x006;
+inline constexpr u16 abort_requested = 0x007;
+inline constexpr u16 queue_deleted = 0x008;
 inline constexpr u16 invalid_namespace = 0x00b;
 inline constexpr u16 invalid_prp_offset = 0x013;
 inline constexpr u16 write_protected = 0x020;
 inline constexpr u16 lba_out_of_range = 0x080;
 inline constexpr u16 capacity_exceeded = 0x081;
 inline constexpr u16 namespace_not_ready = 0x082;
+inline constexpr u16 completion_queue_invalid = 0x100;
+inline constexpr u16 invalid_queue_identifier = 0x101;
+inline constexpr u16 invalid_queue_size = 0x102;
+inline constexpr u16 abort_limit_exceeded = 0x103;
+inline constexpr u16 event_limit_exceeded = 0x105;
+inline constexpr u16 invalid_log_page = 0x109;
+inline constexpr u16 invalid_queue_deletion = 0x10c;
 inline constexpr u16 write_fault = 0x280;
 inline constexpr u16 unrecovered_read_error = 0x281;
 }  // namespace code

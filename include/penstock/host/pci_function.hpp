@@ -1,0 +1,36 @@
+// A PCI Express function that is an NVMe controller, as its driver sees it: registers, and memory that the device reaches. Who
+// gets to them (VFIO, sysfs, an emulator's socket) is behind this.
+#pragma once
+
+#include "penstock/host/memory.hpp"
+
+#include <string>
+
+namespace penstock {
+
+/// Thread-safe.
+class pci_function {
+ public:
+  virtual ~pci_function() = default;
+
+  /// For people: "0000:01:00.0".
+  virtual std::string name() const = 0;
+
+  /// Size of BAR 0.
+  virtual u64 register_bytes() const = 0;
+
+  /// A register of 32 bits. All ones where the function is gone; what is written there then is lost, as on the bus itself.
+  /// REQUIRES: offset is a multiple of 4, and within BAR 0.
+  virtual u32 read(u64 offset) = 0;
+  virtual void write(u64 offset, u32 value) = 0;
+
+  /// Memory that the device reaches, for rings and data. A bus address is the address that this process has for it, so device
+  /// code never translates: the mapping is made that way.
+  virtual memory_resource& memory() = 0;
+  virtual bool reaches(void const* address, u64 bytes) const = 0;
+
+  /// Resets the function (FLR), so that it makes no more access to memory. Throws penstock::error (world) where that cannot be.
+  virtual void reset() = 0;
+};
+
+}  // namespace penstock

@@ -1,0 +1,83 @@
+// An NVMe drive, brought up and driven by this process (BaM, section 4.1): no kernel driver between the queues and the device.
+//
+// Commands go from the threads that submit them into rings that the device reads, and completions come back the same way; the
+// doorbells are registers, and are forwarded from memory by whoever polls, or by `threads` of its own.
+//
+// A controller that answers no more, or wrongly, is reset: all its queues die with it, and each comes back when its host
+// detaches and attaches it again (queue_pair::reset).
+#pragma once
+
+#include "penstock/host/controller.hpp"
+#include "penstock/host/pci_function.hpp"
+#include "penstock/nvme/admin.hpp"
+#include "penstock/nvme/registers.hpp"
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace penstock {
+
+struct pcie_options {
+  u32 queues = 64;                           ///< I/O queue pairs to ask the controller for; it may grant fewer
+  u32 queue_entries = 0;                     ///< most entries of one ring; 0: as many as the controller takes
+  u32 threads = 0;                           ///< that forward doorbells; 0: whoever polls
+  u64 admin_timeout_ns = 5 * one_second_ns;  ///< of one admin command
+};
+
+/// What a controller said of itself.
+struct pcie_facts {
+  nvme::capabilities capabilities;
+  u32 version = 0;  ///< VS: major 31:16, minor 15:8, tertiary 7:0
+  nvme::identify_controller controller;
+  std::vector<u32> namespaces;  ///< active ones, ascending
+  u32 granted_queues = 0;
+};
+
+/// What happened to it since it was opened.
+struct pcie_counts {
+  u64 resets = 0;  ///< of the controller, after the first bring-up
+  u64 admin_commands = 0;
+  u64 admin_strays = 0;       ///< admin completions that answer nothing that was asked
+  u64 refused_doorbells = 0;  ///< values that no correct host writes; not forwarded
+};
+
+class pcie_controller final : public controller {
+ public:
+  /// Brings the controller up, whatever state it is in. Throws penstock::error (world) that says which step it refused, or did
+  /// not answer in CAP.TO; the function is then disabled again, if that can be. REQUIRES: the function outlives it, and nobody
+  /// else drives it.
+  explicit pcie_controller(pci_function& function, pcie_options const& options = {});
+  /// Detaches what is attached, and shuts the controller down in order.
+  ~pcie_controller() override;
+
+  /// Queue 0 is a stand-in for the admin queue that answers Identify alone, from any memory. Others need memory that the device
+  /// reaches. Resets the controller first if it has failed.
+  void attach(queue_rings const& rings) override;
+  /// Deletes the queues; resets the controller, and failing that the function, if it does not let go of them.
+  void detach(u16 queue) override;
+  void poll(u16 queue) override;
+  /// Throws penstock::error (bad_input) for memory that the device does not reach.
+  void add_buffer(void* memory, u64 bytes) override;
+  controller_limits limits() const override;
+  std::string engine() const override;
+
+  pcie_facts const& facts() const;
+  pcie_counts counts() const;
+
+  /// The health log. Throws penstock::error (world).
+  nvme::health_log health();
+
+  /// The next event that the controller has told of, if any; its log page has been read.
+  std::optional<nvme::asynchronous_event> take_event();
+
+  /// Resets the controller: whatever it was doing ends without an answer, and its queues must be detached and attached again.
+  /// Throws penstock::error (world) where it does not come back.
+  void reset();
+
+ private:
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace penstock

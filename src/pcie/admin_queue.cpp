@@ -1,0 +1,162 @@
+#include "admin_queue.hpp"
+
+#include "penstock/core/atomic.hpp"
+#include "penstock/core/backoff.hpp"
+
+namespace penstock::pcie {
+
+admin_queue::admin_queue(pci_function& function, controller_registers& registers, u64 timeout_ns)
+    : registers_(registers), timeout_ns_(timeout_ns), sq_(function.memory(), memory_kind::shared, entries),
+      cq_(function.memory(), memory_kind::shared, entries) {}
+
+void admin_queue::start_over() {
+  const std::lock_guard lock(mutex_);
+  for (u32 k = 0; k < entries; ++k) {
+    cq_.data()[k] = {};
+    call& each = calls_[k];
+    // Who waits for it takes the answer and frees it; nobody waits for the others.
+    if (each.now == phase::waiting) {
+      each.answer = {make_status(failure::resetting), 0};
+      each.now = phase::answered;
+    } else if (each.now != phase::answered) {
+      each.now = phase::free;
+    }
+  }
+  tail_ = head_ = 0;
+  phase_ = 1;
+  failed_ = false;
+}
+
+// A slot of the ring is free when its command has been fetched, and one whose command is answered has been: with one entry kept
+// free, as many commands may be in flight as there are identifiers but one.
+std::optional<u16> admin_queue::submit(nvme::submission_entry command, phase as) {
+  u32 busy = 0;
+  u16 id = entries;
+  for (u16 k = 0; k < entries; ++k) {
+    if (calls_[k].now != phase::free)
+      ++busy;
+    else if (id == entries)
+      id = k;
+  }
+  if (failed_ || busy + 1 >= entries) return std::nullopt;
+  command.command_id = id;
+  calls_[id] = {as, now_ns() + timeout_ns_, {}};
+  sq_.data()[tail_] = command;
+  tail_ = (tail_ + 1) % entries;
+  ++commands_;
+  registers_.ring(0, false, tail_);
+  return id;
+}
+
+std::optional<u16> admin_queue::start(nvme::submission_entry const& command) {
+  const std::lock_guard lock(mutex_);
+  return submit(command, phase::waiting);
+}
+
+void admin_queue::harvest() {
+  u32 moved = 0;
+  for (; !failed_ && moved < entries; ++moved) {
+    nvme::completion_entry& entry = cq_.data()[head_];
+    const u32 outcome = system_ref<u32>(entry.outcome).load(acquire);
+    if (nvme::phase_tag(outcome) != phase_) break;
+    accept(outcome, system_ref<u32>(entry.result).load(relaxed), system_ref<u32>(entry.queue).load(relaxed));
+    head_ = (head_ + 1) % entries;
+    if (head_ == 0) phase_ ^= 1u;
+  }
+  if (moved != 0) registers_.ring(0, true, head_);
+}
+
+void admin_queue::accept(u32 outcome, u32 result, u32 queue) {
+  const u16 id = nvme::command_id(outcome);
+  if (id >= entries || queue >> 16 != 0 || calls_[id].now == phase::free || calls_[id].now == phase::answered) {
+    ++strays_;
+    failed_ = true;
+    return;
+  }
+  call& each = calls_[id];
+  const status ended = nvme::completion_status(outcome);
+  switch (each.now) {
+    case phase::waiting:
+      each.answer = {ended, result};
+      each.now = phase::answered;
+      break;
+    case phase::event:
+      each.now = phase::free;
+      if (!ended.ok()) break;  // it takes fewer at once than it said: this one is not asked again
+      events_.push_back({result});
+      if (events_.size() > most_events) events_.pop_front();
+      submit(nvme::admin_command(nvme::admin_opcode::asynchronous_event_request), phase::event);
+      break;
+    default: each.now = phase::free;  // late: its identifier is good again
+  }
+}
+
+std::optional<admin_answer> admin_queue::take(u16 id) {
+  const std::lock_guard lock(mutex_);
+  harvest();
+  call& mine = calls_[id];
+  if (mine.now == phase::answered) {
+    mine.now = phase::free;
+    return mine.answer;
+  }
+  if (failed_) {
+    mine.now = phase::abandoned;
+    return admin_answer{make_status(failure::controller_failed), 0};
+  }
+  if (now_ns() < mine.deadline_ns) return std::nullopt;
+  mine.now = phase::abandoned;
+  failed_ = true;  // what a controller leaves unanswered in its admin queue, only a reset takes back
+  return admin_answer{make_status(failure::deadline), 0};
+}
+
+admin_answer admin_queue::run(nvme::submission_entry const& command) {
+  backoff wait(timeout_ns_);
+  std::optional<u16> id = start(command);
+  while (!id.has_value()) {
+    if (failed()) return {make_status(failure::controller_failed), 0};
+    const bool in_time = wait.pause();
+    {
+      const std::lock_guard lock(mutex_);
+      harvest();
+    }
+    id = start(command);
+    if (!id.has_value() && !in_time) return {make_status(failure::deadline), 0};
+  }
+  for (;;) {
+    if (const auto answer = take(*id)) return *answer;
+    wait.pause();  // `take` knows the deadline
+  }
+}
+
+void admin_queue::request_events(u32 requests) {
+  const std::lock_guard lock(mutex_);
+  for (u32 k = 0; k < requests; ++k) {
+    submit(nvme::admin_command(nvme::admin_opcode::asynchronous_event_request), phase::event);
+  }
+}
+
+std::optional<nvme::asynchronous_event> admin_queue::take_event() {
+  const std::lock_guard lock(mutex_);
+  harvest();
+  if (events_.empty()) return std::nullopt;
+  const nvme::asynchronous_event first = events_.front();
+  events_.pop_front();
+  return first;
+}
+
+bool admin_queue::failed() const {
+  const std::lock_guard lock(mutex_);
+  return failed_;
+}
+
+u64 admin_queue::commands() const {
+  const std::lock_guard lock(mutex_);
+  return commands_;
+}
+
+u64 admin_queue::strays() const {
+  const std::lock_guard lock(mutex_);
+  return strays_;
+}
+
+}  // namespace penstock::pcie

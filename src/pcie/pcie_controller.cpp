@@ -1,0 +1,299 @@
+#include "penstock/host/pcie_controller.hpp"
+
+#include "../controller/command_decoder.hpp"
+#include "admin_queue.hpp"
+#include "admin_stand_in.hpp"
+#include "pcie_queue.hpp"
+
+#include "penstock/host/error.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace penstock {
+namespace {
+
+using namespace pcie;
+
+constexpr u64 most_transfer = u64{1} << 20;
+constexpr u32 most_queue_entries = 65536;
+constexpr u32 most_events = 4;
+constexpr u32 most_namespaces = 65536;  // more than any drive has
+/// The health log's critical warnings.
+constexpr u32 events_wanted = 0x1f;
+constexpr u32 namespaces_per_page = nvme::page_bytes / sizeof(u32);
+
+std::string text(char const* field, u64 bytes) {
+  std::string all(field, bytes);
+  const u64 end = all.find_last_not_of(std::string_view(" \0", 2));
+  return all.substr(0, end == std::string::npos ? 0 : end + 1);
+}
+
+}  // namespace
+
+struct pcie_controller::state {
+  state(pci_function& at, pcie_options const& wanted)
+      : function(at), options(wanted), registers(at), admin(at, registers, wanted.admin_timeout_ns),
+        page(at.memory(), memory_kind::shared, nvme::page_bytes), table(wanted.queues, wanted.threads) {}
+
+  std::string object() const { return "NVMe controller " + function.name(); }
+
+  // Bring-up ------------------------------------------------------------------------------------------------------------------
+
+  void stop();
+  void bring_up();
+  void bring_back();
+  void look_at_controller();
+  void list_namespaces();
+  void ask_for_queues();
+
+  u32 ask(std::string const& operation, nvme::submission_entry const& command);
+  template <class Structure>
+  Structure fetch(std::string const& operation, nvme::submission_entry const& command);
+
+  // Queues --------------------------------------------------------------------------------------------------------------------
+
+  void create_queue(queue_rings const& rings);
+  bool delete_queue(u16 id);
+  bool needs_reset();
+  void check_reach(void const* memory, u64 bytes, std::string const& what) const;
+
+  pci_function& function;
+  pcie_options options;
+  controller_registers registers;
+  admin_queue admin;
+  buffer<std::byte> page;  ///< where the device writes what the driver asks for
+  pcie_facts facts;
+  controller_limits limits;
+  std::mutex turn;  ///< of who asks the admin queue, or turns the controller on or off
+  lives life;
+  bool stopped = true;  ///< disabled, or never got up
+  u64 resets = 0;
+  far_side::queue_table table;  ///< last: its threads use all of the above
+};
+
+u32 pcie_controller::state::ask(std::string const& operation, nvme::submission_entry const& command) {
+  const admin_answer answer = admin.run(command);
+  if (!answer.outcome.ok()) throw_status(operation, object(), answer.outcome);
+  return answer.result;
+}
+
+template <class Structure>
+Structure pcie_controller::state::fetch(std::string const& operation, nvme::submission_entry const& command) {
+  ask(operation, command);
+  Structure answer;
+  std::memcpy(&answer, page.data(), sizeof answer);
+  return answer;
+}
+
+/// When this returns, the device makes no access to memory.
+void pcie_controller::state::stop() {
+  const std::unique_lock gate(life.gate);
+  life.current.fetch_add(1);
+  stopped = true;
+  try {
+    registers.disable();
+  } catch (error const&) {
+    function.reset();
+    registers.disable();
+  }
+}
+
+void pcie_controller::state::bring_up() {
+  stop();
+  admin.start_over();
+  {
+    const std::unique_lock gate(life.gate);
+    registers.enable(admin.submission_ring(), admin.completion_ring(), admin_queue::entries);
+  }
+  look_at_controller();
+  ask_for_queues();
+  list_namespaces();
+  const u32 events = std::min(most_events, u32{facts.controller.event_limit} + 1);
+  // A controller that tells of no events is as good a drive.
+  if (admin.run(nvme::report_events(events_wanted)).outcome.ok()) admin.request_events(events);
+  stopped = false;
+}
+
+void pcie_controller::state::look_at_controller() {
+  const auto address = reinterpret_cast<u64>(page.data());
+  const auto found =
+      fetch<nvme::identify_controller>("identify", nvme::identify_command(nvme::identify_structure::controller, 0, address));
+  const std::string before = text(facts.controller.serial_number, sizeof found.serial_number);
+  const std::string now = text(found.serial_number, sizeof found.serial_number);
+  if (facts.granted_queues != 0 && before != now) {
+    throw_os_error("reset", object(), ENODEV, "it was drive " + before + " and is drive " + now + ": open it anew");
+  }
+  if ((found.submission_entry_size & 0xfu) > 6 || (found.completion_entry_size & 0xfu) > 4) {
+    throw_os_error("open", object(), ENOTSUP, "it asks for queue entries larger than 64 and 16 bytes: Penstock has no others");
+  }
+  facts.capabilities = registers.capabilities();
+  facts.version = registers.version();
+  facts.controller = found;
+  const u64 least_page = u64{1} << facts.capabilities.least_page_shift();
+  const u32 shift = found.max_transfer;
+  limits.transfer_bytes = shift == 0 || shift > 20 ? most_transfer : std::min(most_transfer, least_page << shift);
+  const u32 entries = std::min(facts.capabilities.queue_entries(), most_queue_entries);
+  limits.queue_entries = options.queue_entries == 0 ? entries : std::min(entries, options.queue_entries);
+}
+
+void pcie_controller::state::ask_for_queues() {
+  facts.granted_queues = nvme::granted_queues(ask("ask for queues of", nvme::ask_for_queues(options.queues)));
+  limits.queues = std::min(options.queues, facts.granted_queues);
+}
+
+void pcie_controller::state::list_namespaces() {
+  struct list {
+    u32 ids[namespaces_per_page];
+  };
+  facts.namespaces.clear();
+  for (u32 after = 0;;) {
+    const auto found = fetch<list>("list the namespaces of", nvme::identify_command(nvme::identify_structure::active_namespaces,
+                                                                                    after, reinterpret_cast<u64>(page.data())));
+    for (const u32 id : found.ids) {
+      if (id == 0) return;
+      if (id <= after)
+        throw_os_error("list the namespaces of", object(), EPROTO, "the list does not ascend: replace the drive");
+      facts.namespaces.push_back(after = id);
+    }
+    if (facts.namespaces.size() >= std::min(facts.controller.namespaces, most_namespaces)) return;
+  }
+}
+
+bool pcie_controller::state::needs_reset() { return stopped || admin.failed() || registers.look() != life::ready; }
+
+/// Once more where the first time did not do: a function's own reset is what is left.
+void pcie_controller::state::bring_back() {
+  ++resets;
+  try {
+    bring_up();
+  } catch (error const&) {
+    if (registers.look() == life::gone) throw;
+    function.reset();
+    bring_up();
+  }
+}
+
+void pcie_controller::state::check_reach(void const* memory, u64 bytes, std::string const& what) const {
+  if (function.reaches(memory, bytes)) return;
+  throw_bad_input("attach", what + " of " + object(),
+                  "the device does not reach that memory: allocate it from the function's own (pci_function::memory)");
+}
+
+void pcie_controller::state::create_queue(queue_rings const& rings) {
+  const std::lock_guard mine(turn);
+  if (needs_reset()) bring_back();
+  const std::string operation = "create queue " + std::to_string(rings.id) + " of";
+  ask(operation, nvme::create_completion_queue(rings.id, rings.cq_entries, reinterpret_cast<u64>(rings.cq)));
+  try {
+    ask(operation, nvme::create_submission_queue(rings.id, rings.sq_entries, reinterpret_cast<u64>(rings.sq)));
+    table.attach(rings.id,
+                 std::make_shared<pcie_queue>(rings, registers, life, [this, id = rings.id] { return delete_queue(id); }));
+  } catch (error const&) {
+    admin.run(nvme::delete_queue(nvme::admin_opcode::delete_submission_queue, rings.id));
+    if (!admin.run(nvme::delete_queue(nvme::admin_opcode::delete_completion_queue, rings.id)).outcome.ok()) stop();
+    throw;
+  }
+}
+
+/// Deleting a submission queue ends its commands first (base specification 2.0, section 5.6), so that nothing is written any
+/// more once both are gone. A controller that does not delete them is stopped.
+bool pcie_controller::state::delete_queue(u16 id) {
+  const std::lock_guard mine(turn);
+  if (stopped) return true;
+  const auto deleted = [&](nvme::admin_opcode which) { return admin.run(nvme::delete_queue(which, id)).outcome.ok(); };
+  if (registers.look() == life::ready && deleted(nvme::admin_opcode::delete_submission_queue) &&
+      deleted(nvme::admin_opcode::delete_completion_queue)) {
+    return true;
+  }
+  try {
+    stop();
+    return true;
+  } catch (error const&) {
+    return false;  // it may go on writing
+  }
+}
+
+pcie_controller::pcie_controller(pci_function& function, pcie_options const& options) {
+  if (options.queues == 0 || options.queues > 0xfffe) {
+    throw_bad_input("open", "NVMe controller " + function.name(), "ask for 1 to 65534 queues");
+  }
+  state_ = std::make_unique<state>(function, options);
+  try {
+    state_->bring_up();
+  } catch (...) {
+    try {
+      state_->stop();
+    } catch (error const&) {
+      state_.release();  // NOLINT(bugprone-unused-return-value): the device may still write its rings
+    }
+    throw;
+  }
+}
+
+pcie_controller::~pcie_controller() {
+  state_->table.close();
+  const std::lock_guard mine(state_->turn);
+  state_->registers.shut_down();
+  try {
+    state_->stop();
+  } catch (error const&) {
+    new std::unique_ptr<state>(std::move(state_));  // leaked on purpose: the device may still write its rings
+  }
+}
+
+void pcie_controller::attach(queue_rings const& rings) {
+  far_side::check_rings(rings, state_->limits);
+  if (rings.id == 0) {
+    const std::lock_guard mine(state_->turn);
+    if (state_->needs_reset()) state_->bring_back();
+    return state_->table.attach(0, std::make_shared<admin_stand_in>(rings, state_->function, state_->admin));
+  }
+  const std::string what = "queue " + std::to_string(rings.id);
+  if (state_->table.in_use(rings.id)) throw_bad_input("attach", what, "the identifier is in use: detach that queue first");
+  state_->check_reach(rings.sq, rings.sq_entries * sizeof *rings.sq, what);
+  state_->check_reach(rings.cq, rings.cq_entries * sizeof *rings.cq, what);
+  state_->create_queue(rings);
+}
+
+void pcie_controller::detach(u16 queue) { state_->table.detach(queue); }
+
+void pcie_controller::poll(u16 queue) { state_->table.poll(queue); }
+
+void pcie_controller::add_buffer(void* memory, u64 bytes) { state_->check_reach(memory, bytes, "a buffer"); }
+
+controller_limits pcie_controller::limits() const { return state_->limits; }
+
+std::string pcie_controller::engine() const { return "pcie"; }
+
+pcie_facts const& pcie_controller::facts() const { return state_->facts; }
+
+pcie_counts pcie_controller::counts() const {
+  const std::lock_guard mine(state_->turn);
+  return {state_->resets, state_->admin.commands(), state_->admin.strays(), state_->life.refused_doorbells.load(relaxed)};
+}
+
+nvme::health_log pcie_controller::health() {
+  const std::lock_guard mine(state_->turn);
+  return state_->fetch<nvme::health_log>(
+      "read the health log of",
+      nvme::get_log_page(nvme::log_page::health, sizeof(nvme::health_log), reinterpret_cast<u64>(state_->page.data())));
+}
+
+std::optional<nvme::asynchronous_event> pcie_controller::take_event() {
+  const std::lock_guard mine(state_->turn);
+  const auto event = state_->admin.take_event();
+  if (event.has_value()) {
+    state_->ask("read a log page of",
+                nvme::get_log_page(event->page(), sizeof(nvme::health_log), reinterpret_cast<u64>(state_->page.data())));
+  }
+  return event;
+}
+
+void pcie_controller::reset() {
+  const std::lock_guard mine(state_->turn);
+  state_->bring_back();
+}
+
+}  // namespace penstock

@@ -1,0 +1,31 @@
+#include "pcie_queue.hpp"
+
+#include <mutex>
+
+namespace penstock::pcie {
+
+bool pcie_queue::serve() {
+  const bool submitted = forward(rings_.sq_doorbell, submission_, false, rings_.sq_entries);
+  const bool completed = forward(rings_.cq_doorbell, completion_, true, rings_.cq_entries);
+  return submitted || completed;
+}
+
+/// The entries that a tail stands for are written (acquire), and so are what the device reads of them: a store to a register
+/// follows all earlier stores to memory.
+bool pcie_queue::forward(u32* from, doorbell& last, bool completion, u32 entries) {
+  const u32 value = system_ref<u32>(*from).load(acquire);
+  if (value == last.told) return false;
+  if (value >= entries) {
+    if (value != last.refused) lives_.refused_doorbells.fetch_add(1, relaxed);
+    last.refused = value;
+    return false;
+  }
+  // Who holds the gate alone turns the controller off: this queue is then gone, or about to be.
+  const std::shared_lock open(lives_.gate, std::try_to_lock);
+  if (!open.owns_lock() || life_ != lives_.current.load(relaxed)) return false;
+  registers_.ring(rings_.id, completion, value);
+  last.told = value;
+  return true;
+}
+
+}  // namespace penstock::pcie

@@ -1,0 +1,48 @@
+// One I/O queue pair of a drive, as the queue table serves it: its doorbells are words of memory, and what is new there goes to
+// the registers.
+#pragma once
+
+#include "../controller/queue_table.hpp"
+#include "controller_registers.hpp"
+
+#include "penstock/host/controller.hpp"
+
+#include <atomic>
+#include <functional>
+#include <shared_mutex>
+
+namespace penstock::pcie {
+
+/// The lives of a controller: each reset begins another, and the queues of the last one are gone.
+struct lives {
+  std::shared_mutex gate;  ///< shared: to write a doorbell; exclusive: to turn the controller on or off
+  std::atomic<u64> current{1};
+  std::atomic<u64> refused_doorbells{0};
+};
+
+class pcie_queue final : public far_side::served_queue {
+ public:
+  /// `let_go`: see to it that the controller has done with the queue; false where that cannot be.
+  pcie_queue(queue_rings const& rings, controller_registers& registers, lives& life, std::function<bool()> let_go)
+      : rings_(rings), registers_(registers), lives_(life), life_(life.current.load()), let_go_(std::move(let_go)) {}
+
+  bool serve() override;
+  bool quiesce(u64) override { return life_ != lives_.current.load(relaxed) || let_go_(); }
+
+ private:
+  struct doorbell {
+    u32 told = 0;
+    u32 refused = 0;
+  };
+
+  bool forward(u32* from, doorbell& last, bool completion, u32 entries);
+
+  queue_rings rings_;
+  controller_registers& registers_;
+  lives& lives_;
+  u64 life_;
+  std::function<bool()> let_go_;
+  doorbell submission_, completion_;
+};
+
+}  // namespace penstock::pcie

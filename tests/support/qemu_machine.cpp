@@ -1,0 +1,307 @@
+#include "support/qemu_machine.hpp"
+
+#include "penstock/core/backoff.hpp"
+#include "penstock/nvme/registers.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace penstock::test_support {
+namespace {
+
+constexpr u64 mebibyte = u64{1} << 20;
+constexpr u64 memory_bytes = 128 * mebibyte;
+constexpr u64 first_bus_address = 16 * mebibyte;  // what is below belongs to a PC's firmware
+constexpr u64 first_bar = 0xe0400000;
+constexpr u64 bar_distance = 0x100000;
+constexpr u32 first_slot = 4;
+constexpr u64 patience_ns = 20 * one_second_ns;
+
+char const* program() {
+  char const* other = std::getenv("PENSTOCK_QEMU");
+  return other != nullptr ? other : "qemu-system-x86_64";
+}
+
+[[noreturn]] void fail(std::string const& what) { throw std::runtime_error("QEMU: " + what); }
+
+std::vector<std::string> arguments_of(std::vector<qemu_drive> const& drives, std::filesystem::path const& folder,
+                                      std::string const& memory_file) {
+  const std::string at = folder.string();
+  std::vector<std::string> all = {
+      program(),
+      "-accel",
+      "tcg",
+      "-S",
+      "-M",
+      "q35,memory-backend=ram",
+      "-m",
+      std::to_string(memory_bytes / mebibyte) + "M",
+      "-object",
+      "memory-backend-file,id=ram,size=" + std::to_string(memory_bytes) + ",mem-path=" + memory_file + ",share=on",
+      "-nodefaults",
+      "-display",
+      "none",
+      "-qtest",
+      "unix:" + at + "/qtest,server=on,wait=off",
+      "-qtest-log",
+      "none",
+      "-monitor",
+      "unix:" + at + "/monitor,server=on,wait=off",
+      "-trace",
+      "pci_nvme_ub_*",
+      "-D",
+      at + "/complaints"};
+  for (u64 d = 0; d < drives.size(); ++d) {
+    const std::string drive = std::to_string(d);
+    all.insert(all.end(), {"-device", "nvme,id=nvme" + drive + ",serial=PENSTOCK" + drive +
+                                          ",addr=" + std::to_string(first_slot + d) + drives[d].options});
+    for (u64 n = 0; n < drives[d].namespaces.size(); ++n) {
+      qemu_namespace const& space = drives[d].namespaces[n];
+      const std::string id = "d" + drive + "n" + std::to_string(n + 1), bytes = std::to_string(space.block_bytes);
+      all.insert(all.end(), {"-drive", "id=" + id + ",if=none,format=raw,cache=unsafe,file=" + at + "/" + id + space.backend});
+      all.insert(all.end(), {"-device", "nvme-ns,drive=" + id + ",bus=nvme" + drive + ",nsid=" + std::to_string(n + 1) +
+                                            ",logical_block_size=" + bytes + ",physical_block_size=" + bytes});
+    }
+  }
+  return all;
+}
+
+pid_t spawn(std::vector<std::string> const& arguments, std::string const& log) {
+  std::vector<char*> words;
+  words.reserve(arguments.size() + 1);
+  for (auto const& each : arguments) words.push_back(const_cast<char*>(each.c_str()));
+  words.push_back(nullptr);
+  const pid_t child = fork();
+  if (child < 0) fail(std::strerror(errno));
+  if (child != 0) return child;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const int out = open(log.c_str(), O_CREAT | O_WRONLY, 0600);
+  dup2(out, 1);
+  dup2(out, 2);
+  execvp(words[0], words.data());
+  _exit(127);
+}
+
+void send_line(int to, std::string const& line) {
+  const std::string all = line + "\n";
+  for (u64 sent = 0; sent < all.size();) {
+    const ssize_t n = write(to, all.data() + sent, all.size() - sent);
+    if (n <= 0) fail("the socket is closed");
+    sent += static_cast<u64>(n);
+  }
+}
+
+/// What comes until `end`, which is taken off; what follows stays in `pending`.
+std::string receive_until(int from, std::string const& end, std::string& pending) {
+  for (;;) {
+    if (const u64 at = pending.find(end); at != std::string::npos) {
+      std::string line = pending.substr(0, at);
+      pending.erase(0, at + end.size());
+      return line;
+    }
+    pollfd ready{from, POLLIN, 0};
+    if (::poll(&ready, 1, static_cast<int>(patience_ns / one_millisecond_ns)) <= 0) fail("no answer");
+    char buffer[4096];
+    const ssize_t n = read(from, buffer, sizeof buffer);
+    if (n <= 0) fail("the socket is closed");
+    pending.append(buffer, static_cast<u64>(n));
+  }
+}
+
+}  // namespace
+
+std::string reason_without_qemu() {
+  static const std::string reason = [] {
+    const std::string ask = std::string(program()) + " -device nvme,help >/dev/null 2>&1";
+    return std::system(ask.c_str()) == 0 ? std::string() : std::string(program()) + " does not run: install qemu-system-x86";
+  }();
+  return reason;
+}
+
+qemu_machine::qemu_machine(std::vector<qemu_drive> const& drives) {
+  std::string pattern = (std::filesystem::temp_directory_path() / "penstock_qemu_XXXXXX").string();
+  if (mkdtemp(pattern.data()) == nullptr) fail(std::strerror(errno));
+  folder_ = pattern;
+  memory_file_ = "/dev/shm/" + folder_.filename().string();
+  try {
+    start(drives);
+    map_memory();
+    connect();
+    for (u32 d = 0; d < drives.size(); ++d) functions_.push_back(std::make_unique<qemu_function>(*this, first_slot + d));
+  } catch (std::runtime_error const& e) {
+    const std::string all = e.what() + words_of_qemu();
+    this->~qemu_machine();
+    throw std::runtime_error(all);
+  }
+}
+
+qemu_machine::~qemu_machine() {
+  functions_.clear();
+  for (const int each : {socket_, monitor_}) {
+    if (each >= 0) close(each);
+  }
+  if (process_ > 0) {
+    kill(process_, SIGKILL);
+    waitpid(process_, nullptr, 0);
+  }
+  if (mapped_ != nullptr) munmap(mapped_, memory_bytes - first_bus_address);
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+  std::filesystem::remove(memory_file_, ignored);
+}
+
+void qemu_machine::start(std::vector<qemu_drive> const& drives) {
+  for (u64 d = 0; d < drives.size(); ++d) {
+    for (u64 n = 0; n < drives[d].namespaces.size(); ++n) {
+      std::ofstream(file(d, n + 1)).close();
+      std::filesystem::resize_file(file(d, n + 1), drives[d].namespaces[n].bytes);
+    }
+  }
+  std::ofstream(memory_file_).close();
+  std::filesystem::resize_file(memory_file_, memory_bytes);
+  process_ = spawn(arguments_of(drives, folder_, memory_file_), (folder_ / "words").string());
+}
+
+/// At the addresses that the device has for it, which no program of ours is linked to or loaded at.
+void qemu_machine::map_memory() {
+  const int file = open(memory_file_.c_str(), O_RDWR);
+  auto* const wanted = reinterpret_cast<void*>(first_bus_address);
+  mapped_ = mmap(wanted, memory_bytes - first_bus_address, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, file,
+                 static_cast<off_t>(first_bus_address));
+  close(file);
+  if (mapped_ == MAP_FAILED) {
+    mapped_ = nullptr;
+    fail("its memory cannot be mapped at its own addresses: " + std::string(std::strerror(errno)));
+  }
+  arena_ = std::make_unique<pcie::dma_arena>(static_cast<std::byte*>(mapped_), memory_bytes - first_bus_address, "QEMU");
+}
+
+int qemu_machine::open_socket(std::string const& name) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, (folder_ / name).c_str(), sizeof address.sun_path - 1);
+  backoff wait(patience_ns);
+  do {
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (::connect(fd, reinterpret_cast<sockaddr const*>(&address), sizeof address) == 0) return fd;
+    close(fd);
+    if (waitpid(process_, nullptr, WNOHANG) != 0) {
+      process_ = -1;
+      fail("it ended at once");
+    }
+    usleep(1000);
+  } while (wait.pause());
+  fail("it does not listen");
+}
+
+void qemu_machine::connect() {
+  socket_ = open_socket("qtest");
+  monitor_ = open_socket("monitor");
+  std::string greeting;
+  receive_until(monitor_, "(qemu) ", greeting);
+}
+
+std::string qemu_machine::words_of_qemu() const {
+  std::ifstream in(folder_ / "words");
+  std::stringstream all;
+  all << in.rdbuf();
+  return all.str().empty() ? "" : ": " + all.str();
+}
+
+std::string qemu_machine::file(u64 drive, u64 name_space) const {
+  return (folder_ / ("d" + std::to_string(drive) + "n" + std::to_string(name_space))).string();
+}
+
+std::vector<std::string> qemu_machine::complaints() const {
+  std::vector<std::string> all;
+  std::ifstream in(folder_ / "complaints");
+  for (std::string line; std::getline(in, line);) {
+    if (line.find("pci_nvme_ub_") != std::string::npos) all.push_back(line);
+  }
+  return all;
+}
+
+u64 qemu_machine::qtest(std::string const& command) {
+  const std::lock_guard lock(mutex_);
+  send_line(socket_, command);
+  const std::string answer = receive_until(socket_, "\n", pending_);
+  if (answer.rfind("OK", 0) != 0) fail(command + ": " + answer);
+  return answer.size() > 3 ? std::stoull(answer.substr(3), nullptr, 0) : 0;
+}
+
+std::string qemu_machine::monitor(std::string const& command) {
+  const std::lock_guard lock(mutex_);
+  send_line(monitor_, command);
+  std::string rest;
+  return receive_until(monitor_, "(qemu) ", rest);
+}
+
+// The function
+// ------------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+constexpr u32 command_register = 0x04, bar_register = 0x10, capabilities_register = 0x34;
+constexpr u32 memory_space = 1u << 1, bus_master = 1u << 2;
+constexpr u32 express_capability = 0x10, device_control = 8, function_level_reset = 1u << 15;
+
+}  // namespace
+
+qemu_function::qemu_function(qemu_machine& machine, u32 slot)
+    : machine_(machine), slot_(slot), bar_(first_bar + (slot - first_slot) * bar_distance) {
+  set_config(bar_register, nvme::all_ones);
+  bar_bytes_ = (~u64{config(bar_register) & ~0xfu} + 1) & 0xffffffffu;
+  place();
+}
+
+void qemu_function::place() {
+  set_config(bar_register, static_cast<u32>(bar_));
+  set_config(bar_register + 4, 0);
+  set_config(command_register, memory_space | bus_master);
+}
+
+u32 qemu_function::config(u32 offset) {
+  machine_.qtest("outl 0xcf8 " + std::to_string(0x80000000u | slot_ << 11 | offset));
+  return static_cast<u32>(machine_.qtest("inl 0xcfc"));
+}
+
+void qemu_function::set_config(u32 offset, u32 value) {
+  machine_.qtest("outl 0xcf8 " + std::to_string(0x80000000u | slot_ << 11 | offset));
+  machine_.qtest("outl 0xcfc " + std::to_string(value));
+}
+
+u32 qemu_function::read(u64 offset) { return static_cast<u32>(machine_.qtest("readl " + std::to_string(bar_ + offset))); }
+
+void qemu_function::write(u64 offset, u32 value) {
+  ++writes_;
+  machine_.qtest("writel " + std::to_string(bar_ + offset) + " " + std::to_string(value));
+}
+
+memory_resource& qemu_function::memory() { return machine_.memory(); }
+
+bool qemu_function::reaches(void const* address, u64 bytes) const { return machine_.memory().holds(address, bytes); }
+
+void qemu_function::set_memory_space(bool on) { set_config(command_register, on ? memory_space | bus_master : 0); }
+
+void qemu_function::reset() {
+  u32 at = config(capabilities_register) & 0xffu;
+  while (at != 0 && (config(at) & 0xffu) != express_capability) at = config(at) >> 8 & 0xffu;
+  if (at == 0) fail("the function cannot be reset");
+  set_config(at + device_control, config(at + device_control) | function_level_reset);
+  place();
+}
+
+}  // namespace penstock::test_support

@@ -1,0 +1,105 @@
+// QEMU's NVMe controller, without a guest: its CPU never runs, its memory is a file that this process maps, and its registers
+// are reached through the qtest socket. A controller that we did not write, driven by the driver under test as it is,
+// sanitizers and all.
+#pragma once
+
+#include "penstock/host/pci_function.hpp"
+
+#include "src/pcie/dma_arena.hpp"
+
+#include <atomic>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace penstock::test_support {
+
+struct qemu_namespace {
+  u64 bytes = u64{4} << 20;
+  u32 block_bytes = 512;
+  std::string backend;  ///< more of -drive, as ",throttling.iops-total=20"
+};
+
+struct qemu_drive {
+  std::vector<qemu_namespace> namespaces{{}};
+  std::string options;  ///< more of -device nvme, as ",mdts=1"
+};
+
+/// Why QEMU cannot be had here, or nothing.
+std::string reason_without_qemu();
+
+/// One NVMe function of the machine.
+class qemu_function final : public pci_function {
+ public:
+  qemu_function(class qemu_machine& machine, u32 slot);
+
+  std::string name() const override { return "qemu:00:0" + std::to_string(slot_) + ".0"; }
+  u64 register_bytes() const override { return bar_bytes_; }
+  u32 read(u64 offset) override;
+  void write(u64 offset, u32 value) override;
+  memory_resource& memory() override;
+  bool reaches(void const* address, u64 bytes) const override;
+  void reset() override;
+
+  /// Turns the decoding of BAR 0 off, as when the function is gone: reads are all ones.
+  void set_memory_space(bool on);
+  u32 config(u32 offset);
+  void set_config(u32 offset, u32 value);
+  u64 writes() const { return writes_; }
+
+ private:
+  void place();
+
+  class qemu_machine& machine_;
+  u32 slot_;
+  u64 bar_ = 0;
+  u64 bar_bytes_ = 0;
+  std::atomic<u64> writes_{0};
+};
+
+/// Started in the constructor, which throws std::runtime_error with QEMU's words; ended in the destructor. Thread-safe.
+class qemu_machine {
+ public:
+  explicit qemu_machine(std::vector<qemu_drive> const& drives);
+  qemu_machine(qemu_machine const&) = delete;
+  qemu_machine& operator=(qemu_machine const&) = delete;
+  ~qemu_machine();
+
+  qemu_function& function(u64 drive) { return *functions_.at(drive); }
+
+  /// The file of a namespace, to look at behind the controller's back.
+  std::string file(u64 drive, u64 name_space) const;
+
+  /// What the driver did that the specification leaves undefined, as the controller noted it: one line each.
+  std::vector<std::string> complaints() const;
+
+  /// A command of the monitor, and its answer.
+  std::string monitor(std::string const& command);
+
+  u64 qtest(std::string const& command);
+  pcie::dma_arena& memory() { return *arena_; }
+
+ private:
+  void start(std::vector<qemu_drive> const& drives);
+  void map_memory();
+  void connect();
+  int open_socket(std::string const& name);
+  std::string words_of_qemu() const;
+
+  std::filesystem::path folder_;
+  std::string memory_file_;
+  pid_t process_ = -1;
+  int socket_ = -1;
+  int monitor_ = -1;
+  std::mutex mutex_;  ///< of both sockets
+  std::string pending_;
+  void* mapped_ = nullptr;
+  std::unique_ptr<pcie::dma_arena> arena_;
+  std::vector<std::unique_ptr<qemu_function>> functions_;
+};
+
+}  // namespace penstock::test_support
