@@ -24,7 +24,7 @@ if(GTest_FOUND)
 
   # The longest last, which is how ctest is to start them: first.
   set(cost 0)
-  foreach(folder IN ITEMS contract host fault device)
+  foreach(folder IN ITEMS nvme contract host fault device)
     file(GLOB test_sources CONFIGURE_DEPENDS ${tests_folder}/${folder}/*.cpp)
     if(test_sources)
       add_executable(${folder}_tests ${test_sources})

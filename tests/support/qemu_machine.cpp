@@ -37,6 +37,17 @@ char const* program() {
 
 [[noreturn]] void fail(std::string const& what) { throw std::runtime_error("QEMU: " + what); }
 
+std::string backend_of(qemu_namespace const& space, std::string const& file) {
+  if (space.bad_sectors.empty()) return ",format=raw,file=" + file + space.backend;
+  std::string all = ",driver=raw,file.driver=blkdebug,file.image.driver=file,file.image.filename=" + file + space.backend;
+  for (u64 k = 0; k < space.bad_sectors.size(); ++k) {
+    const std::string rule = ",file.inject-error." + std::to_string(k);
+    all += rule + ".event=none" + rule + ".iotype=read" + rule + ".errno=5" + rule +
+           ".sector=" + std::to_string(space.bad_sectors[k]);
+  }
+  return all;
+}
+
 std::vector<std::string> arguments_of(std::vector<qemu_drive> const& drives, std::filesystem::path const& folder,
                                       std::string const& memory_file) {
   const std::string at = folder.string();
@@ -71,7 +82,7 @@ std::vector<std::string> arguments_of(std::vector<qemu_drive> const& drives, std
     for (u64 n = 0; n < drives[d].namespaces.size(); ++n) {
       qemu_namespace const& space = drives[d].namespaces[n];
       const std::string id = "d" + drive + "n" + std::to_string(n + 1), bytes = std::to_string(space.block_bytes);
-      all.insert(all.end(), {"-drive", "id=" + id + ",if=none,format=raw,cache=unsafe,file=" + at + "/" + id + space.backend});
+      all.insert(all.end(), {"-drive", "id=" + id + ",if=none,cache=unsafe" + backend_of(space, at + "/" + id)});
       all.insert(all.end(), {"-device", "nvme-ns,drive=" + id + ",bus=nvme" + drive + ",nsid=" + std::to_string(n + 1) +
                                             ",logical_block_size=" + bytes + ",physical_block_size=" + bytes});
     }
@@ -283,10 +294,12 @@ void qemu_function::set_config(u32 offset, u32 value) {
   machine_.qtest("outl 0xcfc " + std::to_string(value));
 }
 
-u32 qemu_function::read(u64 offset) { return static_cast<u32>(machine_.qtest("readl " + std::to_string(bar_ + offset))); }
+u32 qemu_function::read(u64 offset) {
+  return decodes_ ? static_cast<u32>(machine_.qtest("readl " + std::to_string(bar_ + offset))) : nvme::all_ones;
+}
 
 void qemu_function::write(u64 offset, u32 value) {
-  ++writes_;
+  if (!decodes_) return;
   machine_.qtest("writel " + std::to_string(bar_ + offset) + " " + std::to_string(value));
 }
 
@@ -294,7 +307,10 @@ memory_resource& qemu_function::memory() { return machine_.memory(); }
 
 bool qemu_function::reaches(void const* address, u64 bytes) const { return machine_.memory().holds(address, bytes); }
 
-void qemu_function::set_memory_space(bool on) { set_config(command_register, on ? memory_space | bus_master : 0); }
+void qemu_function::set_memory_space(bool on) {
+  decodes_ = on;
+  set_config(command_register, on ? memory_space | bus_master : 0);
+}
 
 void qemu_function::reset() {
   u32 at = config(capabilities_register) & 0xffu;

@@ -21,12 +21,13 @@ namespace penstock::test_support {
 struct qemu_namespace {
   u64 bytes = u64{4} << 20;
   u32 block_bytes = 512;
-  std::string backend;  ///< more of -drive, as ",throttling.iops-total=20"
+  std::string backend{};          ///< more of -drive, as ",throttling.iops-total=20"
+  std::vector<u64> bad_sectors{};  ///< of 512 bytes: reading them is a media error
 };
 
 struct qemu_drive {
   std::vector<qemu_namespace> namespaces{{}};
-  std::string options;  ///< more of -device nvme, as ",mdts=1"
+  std::string options{};  ///< more of -device nvme, as ",mdts=1"
 };
 
 /// Why QEMU cannot be had here, or nothing.
@@ -45,11 +46,11 @@ class qemu_function final : public pci_function {
   bool reaches(void const* address, u64 bytes) const override;
   void reset() override;
 
-  /// Turns the decoding of BAR 0 off, as when the function is gone: reads are all ones.
+  /// Turns the decoding of BAR 0 off, as when the function is gone. Reads are all ones then, as on a bus (QEMU itself, asked for
+  /// what nobody decodes, says 0).
   void set_memory_space(bool on);
   u32 config(u32 offset);
   void set_config(u32 offset, u32 value);
-  u64 writes() const { return writes_; }
 
  private:
   void place();
@@ -58,7 +59,7 @@ class qemu_function final : public pci_function {
   u32 slot_;
   u64 bar_ = 0;
   u64 bar_bytes_ = 0;
-  std::atomic<u64> writes_{0};
+  std::atomic<bool> decodes_{true};
 };
 
 /// Started in the constructor, which throws std::runtime_error with QEMU's words; ended in the destructor. Thread-safe.
