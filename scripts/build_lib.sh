@@ -5,15 +5,16 @@ if command -v ccache >/dev/null; then
   export CMAKE_CXX_COMPILER_LAUNCHER=ccache CMAKE_CUDA_COMPILER_LAUNCHER=ccache
 fi
 
-# GoogleTest is needed; liburing is what most of the tests of io_uring are about.
+# GoogleTest is needed; liburing is what most of the tests of io_uring are about, QEMU what those of the NVMe driver talk to.
 need_system_packages() {
   local missing=()
   echo '#include <gtest/gtest.h>' | ${CXX:-g++} -std=c++20 -x c++ -fsyntax-only - 2>/dev/null || missing+=(libgtest-dev)
   echo '#include <liburing.h>' | ${CXX:-g++} -std=c++20 -x c++ -fsyntax-only - 2>/dev/null || missing+=(liburing-dev)
+  command -v "${PENSTOCK_QEMU:-qemu-system-x86_64}" >/dev/null || missing+=(qemu-system-x86)
   [ ${#missing[@]} -eq 0 ] && return 0
   if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
     echo "installing ${missing[*]}"
-    apt-get install -y -q "${missing[@]}" >/dev/null && return 0
+    apt-get install -y -q --no-install-recommends "${missing[@]}" >/dev/null && return 0
   fi
   echo "The tests need these packages: ${missing[*]}" >&2
   [[ " ${missing[*]} " != *" libgtest-dev "* ]]

@@ -1,4 +1,5 @@
-// The driver on QEMU's controller: what it finds, what the library does through it, and what it does when the controller does not.
+// The driver on QEMU's controller: what it finds, what the library does through it, and what it does when the controller does
+// not.
 #include "support/host_driver.hpp"
 #include "support/qemu_machine.hpp"
 
@@ -165,7 +166,8 @@ struct cache_case {
 class qemu_cache_test : public qemu_drive_test, public testing::WithParamInterface<cache_case> {};
 
 INSTANTIATE_TEST_SUITE_P(every, qemu_cache_test,
-                         testing::Values(cache_case{directory_kind::direct, 512, 1}, cache_case{directory_kind::direct, 4096, 2},
+                         testing::Values(cache_case{directory_kind::direct, 512, 1},
+                                         cache_case{directory_kind::direct, 4096, 2},
                                          cache_case{directory_kind::set_associative, 4096, 1},
                                          cache_case{directory_kind::set_associative, 65536, 2}),
                          [](auto const& test) {
@@ -212,7 +214,8 @@ class qemu_recovery_test : public qemu_drive_test {
     store(content_);
     on_ = open_cpu_executor(machine_->memory(), 1);
     device_ = std::make_unique<block_device>(
-        *on_, *drive_, 1, block_device_options{.queues = 2, .queue_depth = 128, .timeout_ns = timeout_ns, .transfer_bytes = 4096});
+        *on_, *drive_, 1,
+        block_device_options{.queues = 2, .queue_depth = 128, .timeout_ns = timeout_ns, .transfer_bytes = 4096});
     requests_ = {on_->memory(), memory_kind::local, requests};
     data_ = {on_->memory(), memory_kind::local, requests * 4096};
   }

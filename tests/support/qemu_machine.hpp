@@ -21,7 +21,7 @@ namespace penstock::test_support {
 struct qemu_namespace {
   u64 bytes = u64{4} << 20;
   u32 block_bytes = 512;
-  std::string backend{};          ///< more of -drive, as ",throttling.iops-total=20"
+  std::string backend{};           ///< more of -drive, as ",throttling.iops-total=20"
   std::vector<u64> bad_sectors{};  ///< of 512 bytes: reading them is a media error
 };
 
@@ -46,8 +46,8 @@ class qemu_function final : public pci_function {
   bool reaches(void const* address, u64 bytes) const override;
   void reset() override;
 
-  /// Turns the decoding of BAR 0 off, as when the function is gone. Reads are all ones then, as on a bus (QEMU itself, asked for
-  /// what nobody decodes, says 0).
+  /// Turns the decoding of BAR 0 off, as when the function is gone. Reads are all ones then, as on a bus (QEMU itself, asked
+  /// for what nobody decodes, says 0).
   void set_memory_space(bool on);
   u32 config(u32 offset);
   void set_config(u32 offset, u32 value);

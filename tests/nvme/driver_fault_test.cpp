@@ -1,0 +1,223 @@
+// Every kind of trouble at every step of the driver: an error in one sentence or none, in time, nothing leaked, and once the
+// trouble is over the drive serves again. The function is a referee, too: the driver must not do wrong whatever was done to it.
+#include "support/host_driver.hpp"
+#include "support/modelled_function.hpp"
+#include "support/stamped_media.hpp"
+
+#include "penstock/host/error.hpp"
+#include "penstock/host/pcie_controller.hpp"
+
+#include <gtest/gtest.h>
+
+namespace penstock::test_support {
+namespace {
+
+constexpr u64 media_bytes = u64{1} << 20;
+constexpr pcie_options quick = {.queues = 4, .admin_timeout_ns = 100 * one_millisecond_ns};
+
+class driver_test : public testing::Test {
+ protected:
+  void make(modelled_function_options const& options = {}) {
+    function_ = std::make_unique<modelled_function>(media_.bytes(), options);
+    memory_under_test() = &function_->memory();
+    free_at_first_ = function_->arena().bytes_free();
+  }
+  void open(pcie_options const& options = quick) { drive_ = std::make_unique<pcie_controller>(*function_, options); }
+
+  void TearDown() override {
+    drive_.reset();
+    memory_under_test() = nullptr;
+    if (function_ == nullptr) return;
+    for (std::string const& complaint : function_->complaints()) ADD_FAILURE() << "the controller notes: " << complaint;
+    EXPECT_EQ(leaks_, function_->arena().bytes_free() != free_at_first_) << "memory of the device was not given back";
+  }
+
+  void expect_it_serves() {
+    host_queue queue(*drive_, 1, 8, 8);
+    data_buffer buffer(16384);
+    for (u64 k = 0; k < 20; ++k) {
+      ASSERT_EQ(queue.run(buffer.read(1, k * 3)), nvme::code::success);
+      ASSERT_EQ(std::memcmp(buffer.data(), media_.bytes().data() + k * 3 * 512, buffer.bytes()), 0);
+    }
+    EXPECT_EQ(queue.strays(), 0u);
+  }
+
+  /// What a call is refused with; empty if it is not.
+  template <class Call>
+  std::string refusal(Call const& call) {
+    const u64 start = now_ns();
+    std::string said;
+    try {
+      call();
+    } catch (error const& e) {
+      said = e.what();
+      EXPECT_NE(said.find("model:00.0"), std::string::npos) << "which drive? " << said;
+      EXPECT_EQ(said.find('\n'), std::string::npos);
+    }
+    EXPECT_LT(now_ns() - start, 8 * one_second_ns) << "CAP.TO and an admin command's time, once more after a reset";
+    return said;
+  }
+
+  test::stamped_media media_{media_bytes};
+  std::unique_ptr<modelled_function> function_;
+  std::unique_ptr<pcie_controller> drive_;
+  u64 free_at_first_ = 0;
+  bool leaks_ = false;
+};
+
+TEST_F(driver_test, serves_and_shuts_down_in_order) {
+  make();
+  open();
+  expect_it_serves();
+  EXPECT_EQ(drive_->limits().queues, 4u);
+  EXPECT_EQ(drive_->limits().transfer_bytes, 131072u);
+  EXPECT_EQ(drive_->counts().resets, 0u);
+  drive_.reset();
+  EXPECT_TRUE(function_->shut_down_in_order());
+  EXPECT_EQ(function_->function_resets, 0u);
+}
+
+TEST_F(driver_test, doorbells_are_as_far_apart_as_the_controller_says) {
+  for (const u64 stride : {1, 2, 5}) {
+    make({.capabilities = modelled_function_options{}.capabilities | stride << 32});
+    open();
+    expect_it_serves();
+    TearDown();
+  }
+}
+
+struct refused_capabilities {
+  char const* name;
+  u64 word;
+  char const* said;
+};
+
+TEST_F(driver_test, a_controller_that_penstock_cannot_drive_is_refused_with_the_reason) {
+  const u64 good = modelled_function_options{}.capabilities;
+  for (auto const& [name, word, said] : {refused_capabilities{"no NVM commands", good & ~(1ull << 37), "NVM command set"},
+                                         refused_capabilities{"large pages", good | 1ull << 48, "8192 bytes at least"},
+                                         refused_capabilities{"rings of one", good & ~0xffffull, "one entry"},
+                                         refused_capabilities{"all ones", ~0ull, "all ones"}}) {
+    make({.capabilities = word});
+    EXPECT_NE(refusal([&] { open(); }).find(said), std::string::npos) << name;
+    TearDown();
+  }
+}
+
+TEST_F(driver_test, a_controller_that_never_gets_ready_is_given_cap_to) {
+  make();
+  function_->never_ready = true;
+  const u64 start = now_ns();
+  EXPECT_NE(refusal([&] { open(); }).find("not ready after CAP.TO"), std::string::npos);
+  EXPECT_GE(now_ns() - start, 500 * one_millisecond_ns);
+  function_->make_peace();
+  open();
+  expect_it_serves();
+}
+
+TEST_F(driver_test, a_controller_that_fails_to_start_says_so_at_once) {
+  make();
+  function_->fails_to_start = true;
+  EXPECT_NE(refusal([&] { open(); }).find("CSTS.CFS"), std::string::npos);
+  function_->make_peace();
+  open();
+  expect_it_serves();
+}
+
+TEST_F(driver_test, a_controller_that_does_not_stop_has_its_function_reset) {
+  make();
+  open();
+  function_->never_stops = true;
+  drive_->reset();
+  EXPECT_EQ(function_->function_resets, 1u);
+  expect_it_serves();
+}
+
+TEST_F(driver_test, memory_that_the_controller_may_still_write_is_kept) {
+  make();
+  open();
+  function_->never_stops = function_->reset_does_not_help = true;
+  drive_.reset();
+  leaks_ = true;
+}
+
+TEST_F(driver_test, events_are_told_and_asked_for_again) {
+  make();
+  open();
+  for (u8 k = 1; k <= 20; ++k) {
+    ASSERT_TRUE(function_->tell_event(1, k, nvme::log_page::health)) << k;
+    const auto event = drive_->take_event();
+    ASSERT_TRUE(event.has_value());
+    EXPECT_EQ(event->information(), k);
+  }
+  EXPECT_FALSE(drive_->take_event().has_value());
+}
+
+TEST_F(driver_test, doorbell_values_that_cannot_be_are_not_forwarded) {
+  make();
+  open();
+  host_queue queue(*drive_, 1, 8, 8);
+  system_ref<u32>(*queue.rings().sq_doorbell).store(8, release);
+  queue.poll();
+  system_ref<u32>(*queue.rings().cq_doorbell).store(0xffffffffu, release);
+  for (u32 k = 0; k < 10; ++k) queue.poll();
+  EXPECT_EQ(drive_->counts().refused_doorbells, 2u);
+}
+
+struct matrix_case {
+  driver_step step;
+  trouble what;
+};
+
+constexpr char const* step_names[] = {
+    "identify_controller",     "ask_for_queues",          "list_namespaces",         "report_events",           "request_event",
+    "create_completion_queue", "create_submission_queue", "delete_submission_queue", "delete_completion_queue", "read_log"};
+constexpr char const* trouble_names[] = {"none", "refuse", "drop", "fatal", "vanish", "wrong_identifier", "duplicate"};
+
+std::vector<matrix_case> matrix() {
+  std::vector<matrix_case> all;
+  for (u32 s = 0; s < std::size(step_names); ++s) {
+    for (u32 t = 1; t < std::size(trouble_names); ++t) all.push_back({static_cast<driver_step>(s), static_cast<trouble>(t)});
+  }
+  return all;
+}
+
+class driver_matrix : public driver_test, public testing::WithParamInterface<matrix_case> {
+ protected:
+  /// All that a driver does in its life.
+  void live() {
+    open();
+    {
+      host_queue queue(*drive_, 1, 8, 8);
+      data_buffer buffer(4096);
+      if (queue.run(buffer.read(1, 0)) != nvme::code::success) ADD_FAILURE() << "a read failed";
+      drive_->health();
+      queue.detach();
+    }
+    host_queue again(*drive_, 1, 8, 8);
+    again.detach();
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(every, driver_matrix, testing::ValuesIn(matrix()), [](auto const& test) {
+  return std::string(step_names[static_cast<u32>(test.param.step)]) + "_" + trouble_names[static_cast<u32>(test.param.what)];
+});
+
+TEST_P(driver_matrix, is_survived_and_told) {
+  const auto [step, what] = GetParam();
+  make();
+  function_->plan(step, what);
+  const std::string said = refusal([&] { live(); });
+  // A drive that tells of no events is as good as another, and one that deletes no queues is reset without a word.
+  const bool optional = step == driver_step::report_events || step == driver_step::request_event;
+  const bool deletes = step == driver_step::delete_submission_queue || step == driver_step::delete_completion_queue;
+  const bool told = !optional && !deletes && what != trouble::duplicate;
+  EXPECT_TRUE(!told || !said.empty()) << "nobody was told";
+  EXPECT_TRUE(!told || what != trouble::refuse || said.find("0x006") != std::string::npos) << said;
+  function_->make_peace();
+  if (drive_ == nullptr) open();
+  expect_it_serves();
+}
+
+}  // namespace
+}  // namespace penstock::test_support
