@@ -1,19 +1,22 @@
-// One piece of memory that a device reaches, given out in parts: a memory resource over a range whose bus addresses are the
-// addresses of this process.
+// Pieces of memory that a device reaches, given out in parts: a memory resource over ranges whose bus addresses are the addresses
+// of this process.
 #pragma once
 
 #include "penstock/host/memory.hpp"
 
 #include <map>
 #include <mutex>
+#include <span>
+#include <string>
+#include <vector>
 
 namespace penstock::pcie {
 
 /// First fit, in pages. Thread-safe.
 class dma_arena final : public memory_resource {
  public:
-  /// `owner` names it in messages. REQUIRES: page-aligned, and outlives the arena.
-  dma_arena(std::byte* begin, u64 bytes, std::string owner);
+  /// `owner` names it in messages. Pieces that touch are one. REQUIRES: page-aligned, disjoint, and outlive the arena.
+  dma_arena(std::vector<std::span<std::byte>> const& pieces, std::string owner);
 
   void* allocate(memory_kind kind, u64 bytes) override;
   void deallocate(memory_kind kind, void* address, u64 bytes) noexcept override;
@@ -24,11 +27,14 @@ class dma_arena final : public memory_resource {
   u64 bytes_free() const;
 
  private:
-  std::byte* begin_;
-  u64 bytes_;
+  using ranges = std::map<u64, u64>;  ///< bytes by address; no two touch
+
+  static void join(ranges& all, u64 address, u64 bytes);
+
   std::string owner_;
+  ranges all_;
   mutable std::mutex mutex_;
-  std::map<u64, u64> free_;  ///< bytes by offset; no two touch
+  ranges free_;  ///< under mutex_
 };
 
 }  // namespace penstock::pcie

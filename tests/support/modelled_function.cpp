@@ -47,7 +47,8 @@ model_options engine_of(modelled_function_options const& options) {
 
 modelled_function::modelled_function(std::span<std::byte> media, modelled_function_options const& options)
     : options_(options), memory_(arena_bytes + nvme::page_bytes),
-      arena_(reinterpret_cast<std::byte*>(round_up(reinterpret_cast<u64>(memory_.data()), nvme::page_bytes)), arena_bytes,
+      arena_({std::span(reinterpret_cast<std::byte*>(round_up(reinterpret_cast<u64>(memory_.data()), nvme::page_bytes)),
+                        arena_bytes)},
              "the modelled function"),
       engine_(engine_of(options)) {
   engine_.add_namespace(media);

@@ -197,7 +197,8 @@ void qemu_machine::map_memory() {
     mapped_ = nullptr;
     fail("its memory cannot be mapped at its own addresses: " + std::string(std::strerror(errno)));
   }
-  arena_ = std::make_unique<pcie::dma_arena>(static_cast<std::byte*>(mapped_), memory_bytes - first_bus_address, "QEMU");
+  arena_ = std::make_unique<pcie::dma_arena>(
+      std::vector{std::span(static_cast<std::byte*>(mapped_), memory_bytes - first_bus_address)}, "QEMU");
 }
 
 int qemu_machine::open_socket(std::string const& name) {
