@@ -39,6 +39,14 @@ else()
   message(STATUS "GoogleTest not found: only the tests for CUDA")
 endif()
 
+# What a guest runs: on its own, for it has no libraries. Sanitizers need some.
+if(NOT PENSTOCK_SANITIZE AND NOT PENSTOCK_HAS_CUDA)
+  add_executable(nvme_guest ${tests_folder}/guest/nvme_guest.cpp)
+  target_link_libraries(nvme_guest PRIVATE penstock)
+  target_link_options(nvme_guest PRIVATE -static)
+  penstock_warnings(nvme_guest)
+endif()
+
 # What the README shows must compile, by g++ and by nvcc.
 foreach(name IN ITEMS sum copy_blocks)
   add_executable(example_${name} ${PROJECT_SOURCE_DIR}/examples/${name}.cpp)

@@ -1,5 +1,5 @@
-// Pieces of memory that a device reaches, given out in parts: a memory resource over ranges whose bus addresses are the addresses
-// of this process.
+// Pieces of memory that a device reaches, given out in parts: a memory resource over ranges whose bus addresses are the
+// addresses of this process.
 #pragma once
 
 #include "penstock/host/memory.hpp"

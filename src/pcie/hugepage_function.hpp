@@ -1,5 +1,5 @@
-// A function on a machine without an IOMMU: registers through sysfs, and huge pages, which stay where they are in physical memory
-// and are mapped here at the addresses that they have there.
+// A function on a machine without an IOMMU: registers through sysfs, and huge pages, which stay where they are in physical
+// memory and are mapped here at the addresses that they have there.
 #pragma once
 
 #include "penstock/host/pci_device.hpp"

@@ -146,7 +146,8 @@ pci_device find_nvme_device(std::string const& address, std::string const& sysfs
   }
   pci_device found = look_at(folder, sysfs, proc);
   if (!found.nvme()) {
-    throw_bad_input("open", "PCI device " + address, "it is no NVMe controller: `penstock nvme list` shows those that there are");
+    throw_bad_input("open", "PCI device " + address,
+                    "it is no NVMe controller: `penstock nvme list` shows those that there are");
   }
   return found;
 }
@@ -184,7 +185,8 @@ std::unique_ptr<pci_function> open_pci_function(std::string const& address, u64 
                     "the kernel's driver " + device.driver + " has it: `penstock nvme bind " + address + "` takes it away");
   }
   if (!device.iommu_group.empty()) {
-    throw_bad_input("open", "PCI device " + address, "no driver has it: `penstock nvme bind " + address + "` gives it to vfio-pci");
+    throw_bad_input("open", "PCI device " + address,
+                    "no driver has it: `penstock nvme bind " + address + "` gives it to vfio-pci");
   }
   return pcie::open_hugepage_function(device, hugepage_bytes);
 }

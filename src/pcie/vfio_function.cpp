@@ -175,8 +175,9 @@ owned_file open_group(pci_device const& device, owned_file const& container) {
   const std::string path = "/dev/vfio/" + device.iommu_group;
   owned_file group(open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!group.valid()) {
-    fail(device, errno, errno == EBUSY ? "another process drives it: end that one first"
-                                       : path + ": let this user read and write it (chown, or a udev rule)");
+    fail(device, errno,
+         errno == EBUSY ? "another process drives it: end that one first"
+                        : path + ": let this user read and write it (chown, or a udev rule)");
   }
   vfio_group_status status = {};
   status.argsz = sizeof status;
@@ -207,7 +208,8 @@ class vfio_function final : public pci_function {
     bar.argsz = sizeof bar;
     bar.index = VFIO_PCI_BAR0_REGION_INDEX;
     if (ask(device_, VFIO_DEVICE_GET_REGION_INFO, &bar) != 0) fail(device, errno, "its registers are not told");
-    if ((bar.flags & VFIO_REGION_INFO_FLAG_MMAP) == 0) refuse(device, "its registers cannot be mapped: its BAR 0 shares a page");
+    if ((bar.flags & VFIO_REGION_INFO_FLAG_MMAP) == 0)
+      refuse(device, "its registers cannot be mapped: its BAR 0 shares a page");
     turn_on(device);
     registers_ = std::make_unique<mapped_registers>(device_.get(), bar.offset, bar.size, "PCI device " + device.address);
   }

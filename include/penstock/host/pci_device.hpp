@@ -38,9 +38,9 @@ pci_device find_nvme_device(std::string const& address, std::string const& sysfs
 void give_to_vfio(std::string const& address, bool force, std::string const& sysfs = "/sys", std::string const& proc = "/proc");
 void give_to_kernel(std::string const& address, std::string const& sysfs = "/sys");
 
-/// Opens a device that vfio-pci has (memory: what is allocated, and nothing else, is mapped for it), or, on a machine without an
-/// IOMMU, one that no driver has, through sysfs and 2 MiB pages of `hugepage_bytes`: it then reaches all of the machine's memory,
-/// and this needs root. Throws penstock::error with the remedy where neither can be.
+/// Opens a device that vfio-pci has (memory: what is allocated, and nothing else, is mapped for it), or, on a machine without
+/// an IOMMU, one that no driver has, through sysfs and 2 MiB pages of `hugepage_bytes`: it then reaches all of the machine's
+/// memory, and this needs root. Throws penstock::error with the remedy where neither can be.
 std::unique_ptr<pci_function> open_pci_function(std::string const& address, u64 hugepage_bytes = u64{256} << 20);
 
 }  // namespace penstock

@@ -1,0 +1,190 @@
+// What only a kernel can show of the driver: run by a Linux guest with QEMU's drives (scripts/nvme_guest), it takes them from
+// the kernel, drives them through the IOMMU (or, where there is none, through huge pages), and gives them back. One line per
+// check; ends with 0 if all of them hold.
+#include "penstock/group/lone_thread.hpp"
+#include "penstock/host/block_device.hpp"
+#include "penstock/host/error.hpp"
+#include "penstock/host/identify.hpp"
+#include "penstock/host/line_cache.hpp"
+#include "penstock/host/pci_device.hpp"
+#include "penstock/host/pcie_controller.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <functional>
+
+#include <fcntl.h>
+#include <grp.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace penstock {
+namespace {
+
+constexpr u64 mebibyte = u64{1} << 20;
+constexpr u64 data_bytes = 4 * mebibyte, words = data_bytes / sizeof(u64);
+constexpr u32 some_user = 1000;
+int failed = 0;
+
+void check(bool holds, std::string const& what) {
+  std::printf("%s %s\n", holds ? "ok  " : "FAIL", what.c_str());
+  std::fflush(stdout);
+  failed += !holds;
+}
+
+std::string refusal(std::function<void()> const& call) {
+  try {
+    call();
+  } catch (error const& e) {
+    return e.what();
+  }
+  return "";
+}
+
+bool says(std::string const& sentence, std::string const& part) {
+  if (sentence.find(part) != std::string::npos) return true;
+  std::printf("     it says: %s\n", sentence.c_str());
+  return false;
+}
+
+/// Writes through a cache, and reads everything back through another one.
+bool data_survives(pcie_controller& drive, pci_function& function, u32 name_space, u64 seed) {
+  const auto on = open_cpu_executor(function.memory(), 1);
+  volume_spec volume;
+  volume.members = {{&drive, name_space}};
+  const std::vector<dataset_spec> data = {{"data", data_bytes, volume, true}};
+  const cache_options options{.bytes = mebibyte, .line_bytes = 16384, .queues = 1, .queue_depth = 64};
+  {
+    line_cache cache(*on, data, options);
+    const auto view = cache.writable<u64>(0, 0, words);
+    for (u64 k = 0; k < words; ++k) view.write(lone_thread(), true, k, seed + k);
+    cache.flush();
+  }
+  line_cache cache(*on, data, options);
+  const auto view = cache.array<u64>(0, 0, words);
+  u64 wrong = 0;
+  for (u64 k = 0; k < words; ++k) wrong += view[k] != seed + k;
+  cache.check_faults();
+  return wrong == 0;
+}
+
+void try_drive(pci_function& function, u64 seed) {
+  pcie_controller drive(function, {.queues = 4});
+  check(!drive.facts().namespaces.empty(), function.name() + " has namespaces");
+  for (const u32 name_space : drive.facts().namespaces) {
+    check(data_survives(drive, function, name_space, seed + name_space),
+          function.name() + ": what is written to namespace " + std::to_string(name_space) + " is read back");
+  }
+  drive.reset();
+  check(data_survives(drive, function, drive.facts().namespaces.front(), seed + 7), function.name() + " serves after a reset");
+  function.reset();
+  check(data_survives(drive, function, drive.facts().namespaces.front(), seed),
+        function.name() + " serves after its function's reset");
+}
+
+/// A buffer that nobody mapped for the device: the IOMMU lets nothing through, and the kernel notes it (which the script looks
+/// for). QEMU's controller does not notice, and answers with success.
+void try_to_reach_more(pci_function& function) {
+  pcie_controller drive(function, {.queues = 1});
+  const auto on = open_cpu_executor(function.memory(), 1);
+  block_device device(*on, drive, 1, {.queues = 1, .queue_depth = 16, .timeout_ns = 5 * one_second_ns, .transfer_bytes = 4096});
+  buffer<block_request> request(on->memory(), memory_kind::local, 1);
+  void* secret = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  std::memset(secret, 0x5a, 4096);
+  const status outcome = read_blocks(lone_thread(), device.view(), true, *request.data(), lba{0},
+                                     4096 >> device.view().block_shift, reinterpret_cast<u64>(secret));
+  bool untouched = true;
+  for (u64 k = 0; k < 4096; ++k) untouched &= static_cast<unsigned char*>(secret)[k] == 0x5a;
+  check(untouched, "memory that was not mapped is out of the device's reach; the controller says " + describe(outcome));
+}
+
+std::vector<u64> file_words(std::string const& path) {
+  std::vector<u64> all(words);
+  std::ifstream(path, std::ios::binary).read(reinterpret_cast<char*>(all.data()), data_bytes);
+  return all;
+}
+
+/// Everything below runs as a user who may do nothing but open the group's file.
+void as_some_user(std::string const& group, std::function<void()> const& work) {
+  std::fflush(stdout);
+  const pid_t child = fork();
+  if (child == 0) {
+    if (chown(("/dev/vfio/" + group).c_str(), some_user, some_user) != 0) _exit(100);
+    if (setgroups(0, nullptr) != 0 || setgid(some_user) != 0 || setuid(some_user) != 0) _exit(101);
+    try {
+      work();
+    } catch (error const& e) {
+      check(false, e.what());
+    }
+    std::fflush(stdout);
+    _exit(failed);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  check(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the unprivileged process ends well");
+}
+
+void run_with_iommu() {
+  std::vector<pci_device> drives = list_nvme_devices();
+  check(drives.size() == 2, "both drives are found");
+  if (drives.size() != 2) return;
+  const pci_device first = drives.front();
+  check(first.driver == "nvme" && first.block_devices == std::vector<std::string>{"nvme0n1", "nvme0n2"},
+        "the kernel has the first one, as nvme0n1 and nvme0n2");
+  check(says(refusal([&] { open_pci_function(first.address); }), "penstock nvme bind"),
+        "it is not taken from the kernel unasked");
+  check(says(refusal([&] { open_pci_function("0000:00:00.0"); }), "no NVMe controller"), "a bridge is no drive");
+  check(says(refusal([&] { open_pci_function("0000:09:00.0"); }), "there is none"), "nor is what is not there");
+  for (pci_device const& each : drives) give_to_vfio(each.address, false);
+  drives = list_nvme_devices();
+  check(drives.front().driver == "vfio-pci" && !drives.front().iommu_group.empty(), "vfio-pci has it");
+  as_some_user(first.iommu_group, [&] {
+    check(says(refusal([&] { open_pci_function(drives.back().address); }), "let this user"),
+          "the other one is not for this user");
+    const auto function = open_pci_function(first.address);
+    check(says(refusal([&] { open_pci_function(first.address); }), "another process"), "nor is one that is open already");
+    try_drive(*function, 1'000'000);
+    try_to_reach_more(*function);
+  });
+  {
+    const auto function = open_pci_function(drives.back().address);
+    pcie_controller drive(*function, {.queues = 64});
+    check(drive.limits().queues == 8 && drive.limits().transfer_bytes == 8192,
+          "few queues and small transfers are what it grants");
+  }
+  give_to_kernel(first.address);
+  for (u32 k = 0; k < 500 && access("/dev/nvme0n1", R_OK) != 0; ++k) usleep(10'000);
+  const std::vector<u64> seen = file_words("/dev/nvme0n1");
+  u64 wrong = 0;
+  for (u64 k = 0; k < words; ++k) wrong += seen[k] != 1'000'000 + k;
+  check(wrong == 0, "the kernel reads what we wrote");
+}
+
+void run_without_iommu() {
+  const std::vector<pci_device> drives = list_nvme_devices();
+  check(drives.size() == 2 && drives.front().iommu_group.empty(), "there is no IOMMU");
+  if (drives.size() != 2) return;
+  std::string const& address = drives.front().address;
+  check(says(refusal([&] { give_to_vfio(address, false); }), "no IOMMU"), "vfio-pci is refused without one");
+  std::ofstream("/sys/bus/pci/devices/" + address + "/driver/unbind") << address << std::flush;
+  check(says(refusal([&] { open_pci_function(address, 1ull << 40); }), "nr_hugepages"), "more huge pages than there are");
+  const auto function = open_pci_function(address, 32 * mebibyte);
+  try_drive(*function, 2'000'000);
+}
+
+}  // namespace
+}  // namespace penstock
+
+int main(int, char** arguments) {
+  try {
+    const bool iommu = std::strcmp(arguments[1], "iommu") == 0;
+    iommu ? penstock::run_with_iommu() : penstock::run_without_iommu();
+  } catch (std::exception const& e) {
+    penstock::check(false, e.what());
+  }
+  std::printf("nvme_guest: %s\n", penstock::failed == 0 ? "passed" : "FAILED");
+  return penstock::failed;
+}
