@@ -38,7 +38,7 @@ bool admin_stand_in::take() {
   answer(*answered);
   const status s = answered->outcome;
   if (s == make_status(failure::deadline) || s == make_status(failure::controller_failed)) {
-    page_.leak();  // the device may still write it
+    lives_.retire(std::move(page_));
     page_ = {function_.memory(), memory_kind::shared, nvme::page_bytes};
   }
   return true;

@@ -5,13 +5,15 @@
 #include "../controller/queue_table.hpp"
 #include "../controller/ring_server.hpp"
 #include "admin_queue.hpp"
+#include "lives.hpp"
 
 namespace penstock::pcie {
 
 class admin_stand_in final : public far_side::served_queue {
  public:
-  admin_stand_in(queue_rings const& rings, pci_function& function, admin_queue& admin)
-      : ring_(rings), function_(function), admin_(admin), page_(function.memory(), memory_kind::shared, nvme::page_bytes) {}
+  admin_stand_in(queue_rings const& rings, pci_function& function, admin_queue& admin, lives& life)
+      : ring_(rings), function_(function), admin_(admin), lives_(life),
+        page_(function.memory(), memory_kind::shared, nvme::page_bytes) {}
 
   bool serve() override;
   bool quiesce(u64) override;
@@ -24,6 +26,7 @@ class admin_stand_in final : public far_side::served_queue {
   far_side::ring_server ring_;
   pci_function& function_;
   admin_queue& admin_;
+  lives& lives_;
   buffer<std::byte> page_;          ///< where the device writes
   nvme::submission_entry command_;  ///< that is being answered, while `asked_` or `busy_`
   std::optional<u16> asked_;

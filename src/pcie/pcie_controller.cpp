@@ -90,14 +90,14 @@ Structure pcie_controller::state::fetch(std::string const& operation, nvme::subm
 /// When this returns, the device makes no access to memory.
 void pcie_controller::state::stop() {
   const std::unique_lock gate(life.gate);
-  life.current.fetch_add(1);
-  stopped = true;
   try {
     registers.disable();
   } catch (error const&) {
     function.reset();
     registers.disable();
   }
+  stopped = true;
+  life.end();
 }
 
 void pcie_controller::state::bring_up() {
@@ -248,7 +248,7 @@ void pcie_controller::attach(queue_rings const& rings) {
   if (rings.id == 0) {
     const std::lock_guard mine(state_->turn);
     if (state_->needs_reset()) state_->bring_back();
-    return state_->table.attach(0, std::make_shared<admin_stand_in>(rings, state_->function, state_->admin));
+    return state_->table.attach(0, std::make_shared<admin_stand_in>(rings, state_->function, state_->admin, state_->life));
   }
   const std::string what = "queue " + std::to_string(rings.id);
   if (state_->table.in_use(rings.id)) throw_bad_input("attach", what, "the identifier is in use: detach that queue first");

@@ -4,21 +4,13 @@
 
 #include "../controller/queue_table.hpp"
 #include "controller_registers.hpp"
+#include "lives.hpp"
 
 #include "penstock/host/controller.hpp"
 
-#include <atomic>
 #include <functional>
-#include <shared_mutex>
 
 namespace penstock::pcie {
-
-/// The lives of a controller: each reset begins another, and the queues of the last one are gone.
-struct lives {
-  std::shared_mutex gate;  ///< shared: to write a doorbell; exclusive: to turn the controller on or off
-  std::atomic<u64> current{1};
-  std::atomic<u64> refused_doorbells{0};
-};
 
 class pcie_queue final : public far_side::served_queue {
  public:

@@ -69,6 +69,7 @@ TEST_F(driver_test, serves_and_shuts_down_in_order) {
   make();
   open();
   expect_it_serves();
+  expect_it_serves();
   EXPECT_EQ(drive_->limits().queues, 4u);
   EXPECT_EQ(drive_->limits().transfer_bytes, 131072u);
   EXPECT_EQ(drive_->counts().resets, 0u);
@@ -141,6 +142,18 @@ TEST_F(driver_test, memory_that_the_controller_may_still_write_is_kept) {
   leaks_ = true;
 }
 
+TEST_F(driver_test, a_queue_that_the_controller_does_not_let_go_of_is_told) {
+  make();
+  open();
+  host_queue queue(*drive_, 1, 8, 8);
+  function_->plan(driver_step::delete_submission_queue, trouble::drop);
+  function_->never_stops = function_->reset_does_not_help = true;
+  EXPECT_THROW(queue.detach(), error) << "its memory may still be written";
+  function_->make_peace();
+  expect_it_serves();
+  leaks_ = false;
+}
+
 TEST_F(driver_test, events_are_told_and_asked_for_again) {
   make();
   open();
@@ -151,6 +164,71 @@ TEST_F(driver_test, events_are_told_and_asked_for_again) {
     EXPECT_EQ(event->information(), k);
   }
   EXPECT_FALSE(drive_->take_event().has_value());
+}
+
+TEST_F(driver_test, an_answer_to_nothing_fails_the_controller) {
+  make();
+  open();
+  function_->plan(driver_step::read_log, trouble::duplicate, 1);
+  drive_->health();
+  EXPECT_NE(refusal([&] { drive_->health(); }).find("failed"), std::string::npos);
+  EXPECT_EQ(drive_->counts().admin_strays, 1u);
+  expect_it_serves();
+  EXPECT_EQ(drive_->counts().resets, 1u);
+  EXPECT_EQ(drive_->health().temperature[1], 1);
+}
+
+TEST_F(driver_test, a_failed_controller_is_reset_before_it_gets_a_queue) {
+  make();
+  open();
+  function_->plan(driver_step::other, trouble::fatal, 1);
+  data_buffer page(4096);
+  {
+    host_queue admin(*drive_, 0, 2, 2);
+    EXPECT_EQ(admin.run(nvme::identify_command(nvme::identify_structure::name_space, 1, page.address())),
+              nvme::code::internal_error);
+  }
+  expect_it_serves();
+  EXPECT_EQ(drive_->counts().resets, 1u);
+}
+
+TEST_F(driver_test, the_admin_queue_of_others_answers_identify_alone) {
+  make();
+  open();
+  memory_under_test() = nullptr;  // any memory will do
+  host_queue admin(*drive_, 0, 2, 2);
+  data_buffer page(4096, 8);
+  ASSERT_EQ(admin.run(nvme::identify_command(nvme::identify_structure::name_space, 1, page.address())), nvme::code::success);
+  u64 blocks = 0;
+  std::memcpy(&blocks, page.data(), sizeof blocks);
+  EXPECT_EQ(blocks, media_bytes / 512);
+  EXPECT_EQ(admin.run(nvme::delete_queue(nvme::admin_opcode::delete_submission_queue, 1)), nvme::code::invalid_opcode);
+  EXPECT_EQ(admin.run(nvme::ask_for_queues(1)), nvme::code::invalid_opcode);
+  auto odd = nvme::identify_command(nvme::identify_structure::controller, 0, page.address());
+  odd.prp1 += 4;
+  EXPECT_EQ(admin.run(odd), nvme::code::invalid_prp_offset);
+}
+
+TEST_F(driver_test, a_queue_of_a_former_life_rings_nothing) {
+  make();
+  open();
+  host_queue queue(*drive_, 1, 8, 8);
+  drive_->reset();
+  data_buffer buffer(512);
+  queue.submit(buffer.read(1, 0));
+  queue.poll();
+  EXPECT_EQ(function_->queues_alive(), 0u);
+  queue.detach();
+  expect_it_serves();
+}
+
+TEST_F(driver_test, memory_that_the_device_does_not_reach_is_refused) {
+  make();
+  open();
+  memory_under_test() = nullptr;
+  EXPECT_NE(refusal([&] { host_queue(*drive_, 1, 8, 8); }).find("does not reach"), std::string::npos);
+  page_memory other(4096);
+  EXPECT_NE(refusal([&] { drive_->add_buffer(other.data(), other.bytes()); }).find("does not reach"), std::string::npos);
 }
 
 TEST_F(driver_test, doorbell_values_that_cannot_be_are_not_forwarded) {
@@ -208,6 +286,8 @@ TEST_P(driver_matrix, is_survived_and_told) {
   make();
   function_->plan(step, what);
   const std::string said = refusal([&] { live(); });
+  // What has vanished cannot be told.
+  EXPECT_TRUE(function_->gone || function_->queues_alive() == 0) << "a queue that was taken back is served";
   // A drive that tells of no events is as good as another, and one that deletes no queues is reset without a word.
   const bool optional = step == driver_step::report_events || step == driver_step::request_event;
   const bool deletes = step == driver_step::delete_submission_queue || step == driver_step::delete_completion_queue;
