@@ -117,7 +117,7 @@ TEST_F(driver_test, a_controller_that_never_gets_ready_is_given_cap_to) {
 }
 
 TEST_F(driver_test, a_controller_that_fails_to_start_says_so_at_once) {
-  make();
+  make({.capabilities = modelled_function_options{}.capabilities | 40ull << 24});  // CAP.TO of 20 s
   function_->fails_to_start = true;
   EXPECT_NE(refusal([&] { open(); }).find("CSTS.CFS"), std::string::npos);
   function_->make_peace();
@@ -142,6 +142,18 @@ TEST_F(driver_test, memory_that_the_controller_may_still_write_is_kept) {
   leaks_ = true;
 }
 
+TEST_F(driver_test, a_queue_is_taken_back_by_a_reset_of_the_function_where_nothing_else_helps) {
+  make();
+  open();
+  host_queue queue(*drive_, 1, 8, 8);
+  function_->plan(driver_step::delete_submission_queue, trouble::drop, 1);
+  function_->never_stops = true;
+  queue.detach();
+  EXPECT_EQ(function_->function_resets, 1u);
+  EXPECT_EQ(function_->queues_alive(), 0u);
+  expect_it_serves();
+}
+
 TEST_F(driver_test, a_queue_that_the_controller_does_not_let_go_of_is_told) {
   make();
   open();
@@ -151,7 +163,6 @@ TEST_F(driver_test, a_queue_that_the_controller_does_not_let_go_of_is_told) {
   EXPECT_THROW(queue.detach(), error) << "its memory may still be written";
   function_->make_peace();
   expect_it_serves();
-  leaks_ = false;
 }
 
 TEST_F(driver_test, events_are_told_and_asked_for_again) {

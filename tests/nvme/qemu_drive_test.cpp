@@ -94,7 +94,6 @@ TEST_F(qemu_drive_test, tells_of_asynchronous_events) {
   while (!(event = drive.take_event()).has_value()) ASSERT_TRUE(wait.pause());
   EXPECT_EQ(event->type(), 1);
   EXPECT_EQ(event->page(), nvme::log_page::health);
-  EXPECT_EQ(drive.health().critical_warning, 4);
   // The log page has been read, so the next one is told, too.
   machine_->monitor("qom-set /machine/peripheral/nvme0 smart_critical_warning 8");
   while (!(event = drive.take_event()).has_value()) ASSERT_TRUE(wait.pause());

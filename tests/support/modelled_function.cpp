@@ -103,7 +103,7 @@ void modelled_function::write(u64 offset, u32 value) {
   const std::lock_guard lock(mutex_);
   if (gone) return;
   if (offset >= nvme::at::doorbells) {
-    const u64 stride = nvme::capabilities{options_.capabilities}.doorbell_stride();
+    const u64 stride = u64{4} << (options_.capabilities >> 32 & 0xfu);
     if ((offset - nvme::at::doorbells) % stride != 0) return complain("a write between the doorbells");
     return ring(static_cast<u32>((offset - nvme::at::doorbells) / stride), value);
   }
