@@ -254,6 +254,12 @@ u64 qemu_machine::qtest(std::string const& command) {
   return answer.size() > 3 ? std::stoull(answer.substr(3), nullptr, 0) : 0;
 }
 
+void qemu_machine::resynchronize() {
+  const std::lock_guard lock(mutex_);
+  send_line(socket_, "endianness");
+  while (receive_until(socket_, "\n", pending_) != "OK little") {}
+}
+
 std::string qemu_machine::monitor(std::string const& command) {
   const std::lock_guard lock(mutex_);
   send_line(monitor_, command);

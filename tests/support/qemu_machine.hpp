@@ -82,6 +82,9 @@ class qemu_machine {
   std::string monitor(std::string const& command);
 
   u64 qtest(std::string const& command);
+
+  /// After a process that shared the sockets was killed: what it was to be answered is read and forgotten.
+  void resynchronize();
   pcie::dma_arena& memory() { return *arena_; }
 
  private:
