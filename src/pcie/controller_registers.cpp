@@ -12,14 +12,13 @@ namespace {
 
 namespace csts = nvme::controller_status;
 
-/// A controller that says 0 in CAP.TO is given this long all the same.
-constexpr u64 least_timeout_ns = 500 * one_millisecond_ns;
 /// What caches take to be written out is not in CAP.TO.
 constexpr u64 shutdown_timeout_ns = 10 * one_second_ns;
 
 }  // namespace
 
-controller_registers::controller_registers(pci_function& function) : function_(function) {
+controller_registers::controller_registers(pci_function& function, u64 least_ready_ns)
+    : function_(function), least_ready_ns_(least_ready_ns) {
   if (function.register_bytes() < nvme::at::doorbells) {
     refuse("open", ENODEV, "BAR 0 of " + std::to_string(function.register_bytes()) + " bytes is no NVMe controller's");
   }
@@ -46,7 +45,7 @@ void controller_registers::write64(u64 offset, u64 value) {
   function_.write(offset + 4, static_cast<u32>(value >> 32));
 }
 
-u64 controller_registers::timeout_ns() const { return std::max(least_timeout_ns, capabilities_.timeout_ns()); }
+u64 controller_registers::timeout_ns() const { return std::max(least_ready_ns_, capabilities_.timeout_ns()); }
 
 life controller_registers::look() { return look(function_.read(nvme::at::status)); }
 

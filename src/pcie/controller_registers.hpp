@@ -20,7 +20,7 @@ enum class life {
 class controller_registers {
  public:
   /// Throws penstock::error (world) for a controller that is not there, or that Penstock cannot drive.
-  explicit controller_registers(pci_function& function);
+  controller_registers(pci_function& function, u64 least_ready_ns);
 
   nvme::capabilities const& capabilities() const { return capabilities_; }
   u32 version() const { return version_; }
@@ -50,6 +50,7 @@ class controller_registers {
   [[noreturn]] void refuse(std::string const& operation, int code, std::string const& remedy) const;
 
   pci_function& function_;
+  u64 least_ready_ns_;
   nvme::capabilities capabilities_;
   u32 version_ = 0;
 };

@@ -34,7 +34,7 @@ std::string text(char const* field, u64 bytes) {
 
 struct pcie_controller::state {
   state(pci_function& at, pcie_options const& wanted)
-      : function(at), options(wanted), registers(at), admin(at, registers, wanted.admin_timeout_ns),
+      : function(at), options(wanted), registers(at, wanted.least_ready_ns), admin(at, registers, wanted.admin_timeout_ns),
         page(at.memory(), memory_kind::shared, nvme::page_bytes), table(wanted.queues, wanted.threads) {}
 
   std::string object() const { return "NVMe controller " + function.name(); }

@@ -19,10 +19,11 @@
 namespace penstock {
 
 struct pcie_options {
-  u32 queues = 64;                           ///< I/O queue pairs to ask the controller for; it may grant fewer
-  u32 queue_entries = 0;                     ///< most entries of one ring; 0: as many as the controller takes
-  u32 threads = 0;                           ///< that forward doorbells; 0: whoever polls
-  u64 admin_timeout_ns = 5 * one_second_ns;  ///< of one admin command
+  u32 queues = 64;                                ///< I/O queue pairs to ask the controller for; it may grant fewer
+  u32 queue_entries = 0;                          ///< most entries of one ring; 0: as many as the controller takes
+  u32 threads = 0;                                ///< that forward doorbells; 0: whoever polls
+  u64 admin_timeout_ns = 5 * one_second_ns;       ///< of one admin command
+  u64 least_ready_ns = 500 * one_millisecond_ns;  ///< to turn on or off, for a controller whose CAP.TO says less
 };
 
 /// What a controller said of itself.
