@@ -11,7 +11,8 @@ namespace penstock {
 struct frame_record {
   u64 owner;    ///< whose bytes the frame holds: dataset << 40 | line; `nobody` until it is used first
   u32 command;  ///< where its last fill was submitted: queue pair << 16 | slot
-  u32 failure;  ///< packed status of the last fill or write of its line; 0 while it is under way
+  u32 failure;  ///< packed status of its line's last fill (0 while it is under way) or, since that, of the last write that is
+                ///< over
 
   static constexpr u64 nobody = ~0ull;
   static constexpr u32 line_bits = 40;

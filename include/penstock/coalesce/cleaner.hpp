@@ -111,7 +111,6 @@ class write_run {
       if (!entry::same(e, at.word) || !may_write(e, which)) return false;
     } while (!device_ref<u64>(*at.entry).compare_exchange_weak(e, e - entry::dirty_bit + entry::writing_bit, acq_rel, relaxed));
     device_ref<u64>(cache_.writes.state->dirty_lines).fetch_sub(1, relaxed);
-    cache_.record_of(at.entry, at.word).store_failure({});
     row_[static_cast<long long>(line - seed_)] = at.entry;
     return true;
   }
@@ -149,8 +148,9 @@ PENSTOCK_FN void retire_run(G const& g, Cache const& cache, u32 number) {
   u64* const* const entries = cache.writes.row(number) + slot.first;
   for (u32 k = index_in(g); k < slot.lines; k += size(g)) {
     device_ref<u64> word(*entries[k]);
+    // Here and not when the line is claimed: a flush that looks for the failure of one write must not find the next one begun.
+    cache.record_of(entries[k], word.load(relaxed)).store_failure(outcome);
     if (!outcome.ok()) {
-      cache.record_of(entries[k], word.load(relaxed)).store_failure(outcome);
       // Dirty first: between the two nobody may take the line for one at rest.
       if (!entry::dirty(word.fetch_or(entry::dirty_bit, relaxed))) {
         device_ref<u64>(cache.writes.state->dirty_lines).fetch_add(1, relaxed);

@@ -119,11 +119,12 @@ PENSTOCK_FN void flush_lines(G const& g, Cache const& cache, line_range const& r
     const bool over = flushing::await_written(g, cache, mine, line, wait);
     const found_line seen = mine ? cache.directory.find(line_id{line}) : found_line{};
     if (seen.entry == nullptr) continue;
+    // What is dirty or being written after its write was over was stored into since, or that write has failed.
     status why = cache.record_of(seen.entry, seen.word).load_failure();
     if (!over && entry::writing(seen.word)) why = flushing::lost_writes(cache);
-    const bool late = entry::writing(seen.word) || (!in_time && entry::dirty(seen.word));
+    const bool late = (!over && entry::writing(seen.word)) || (!in_time && entry::dirty(seen.word));
     if (late && why.ok()) why = make_status(failure::deadline);
-    if (late || (entry::dirty(seen.word) && !why.ok())) flushing::tell(report, line, why);
+    if (late || ((entry::dirty(seen.word) || entry::writing(seen.word)) && !why.ok())) flushing::tell(report, line, why);
   }
 }
 
