@@ -24,7 +24,11 @@ if(GTest_FOUND)
 
   # The longest last, which is how ctest is to start them: first.
   set(cost 0)
-  foreach(folder IN ITEMS nvme contract host fault device)
+  foreach(folder IN ITEMS nvme schedule contract host fault device)
+    # Its threads take turns on one: there is no race that ThreadSanitizer could see.
+    if(folder STREQUAL "schedule" AND PENSTOCK_SANITIZE STREQUAL "thread")
+      continue()
+    endif()
     file(GLOB test_sources CONFIGURE_DEPENDS ${tests_folder}/${folder}/*.cpp)
     if(test_sources)
       add_executable(${folder}_tests ${test_sources})

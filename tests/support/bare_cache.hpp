@@ -113,8 +113,12 @@ class bare_cache {
   /// Reads as array_view does. REQUIRES: Policy is clock_policy.
   line_reader reader() const { return line_reader::over(view_, &view_, 0, 0); }
 
- private:
+ protected:
   stamped_media media_;
+  dataset_view data_;
+  view_type view_;
+
+ private:
   struct alignas(64) eight_words {
     u64 word[set_words] = {};
   };
@@ -123,8 +127,6 @@ class bare_cache {
   std::vector<u64> frame_words_;
   u64 next_fresh_ = 0;
   counter_shard shard_;
-  dataset_view data_;
-  view_type view_;
 };
 
 }  // namespace penstock::test

@@ -8,6 +8,8 @@
 
 #if defined(__CUDACC__)
 #include <cuda/atomic>
+#elif defined(PENSTOCK_SCHEDULED)
+#include "penstock/core/scheduled.hpp"
 #else
 #include <atomic>
 #endif
@@ -24,10 +26,17 @@ inline constexpr auto acquire = cuda::memory_order_acquire;
 inline constexpr auto release = cuda::memory_order_release;
 inline constexpr auto acq_rel = cuda::memory_order_acq_rel;
 #else
+#if defined(PENSTOCK_SCHEDULED)
+template <class T>
+using device_ref = scheduled::atomic_ref<T>;
+template <class T>
+using system_ref = scheduled::atomic_ref<T>;
+#else
 template <class T>
 using device_ref = std::atomic_ref<T>;
 template <class T>
 using system_ref = std::atomic_ref<T>;
+#endif
 inline constexpr auto relaxed = std::memory_order_relaxed;
 inline constexpr auto acquire = std::memory_order_acquire;
 inline constexpr auto release = std::memory_order_release;

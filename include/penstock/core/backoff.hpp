@@ -4,7 +4,9 @@
 #include "penstock/core/clock.hpp"
 #include "penstock/core/config.hpp"
 
-#if !PENSTOCK_ON_DEVICE
+#if defined(PENSTOCK_SCHEDULED)
+#include "penstock/core/scheduled.hpp"
+#elif !PENSTOCK_ON_DEVICE
 #include <thread>
 #endif
 
@@ -21,6 +23,8 @@ class backoff {
 #if PENSTOCK_ON_DEVICE
     __nanosleep(sleep_ns_);
     if (sleep_ns_ < longest_sleep_ns) sleep_ns_ *= 2;
+#elif defined(PENSTOCK_SCHEDULED)
+    scheduled::pause();
 #else
     std::this_thread::yield();
 #endif

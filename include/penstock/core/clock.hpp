@@ -3,7 +3,11 @@
 
 #include "penstock/core/config.hpp"
 
+#if defined(PENSTOCK_SCHEDULED)
+#include "penstock/core/scheduled.hpp"
+#else
 #include <chrono>
+#endif
 
 namespace penstock {
 
@@ -12,6 +16,8 @@ PENSTOCK_FN inline u64 now_ns() {
   u64 t;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t));
   return t;
+#elif defined(PENSTOCK_SCHEDULED)
+  return scheduled::now_ns();
 #else
   return static_cast<u64>(
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
