@@ -1,26 +1,13 @@
 // What flush_blocks promises, tried by killing the process that writes (docs/DURABILITY.md): nothing that was flushed is lost,
-// and what is found is what somebody wrote there. A killed process loses what only it knew, not what the kernel has: so this
-// tells whether Penstock holds anything back, not whether the device does.
-#include "contract/controller_bed.hpp"
+// and what is found is what somebody wrote there.
+#include "contract/kill_bed.hpp"
 
 #include "penstock/group/lone_thread.hpp"
 #include "penstock/host/block_device.hpp"
-#include "penstock/host/error.hpp"
-#include "penstock/host/executor.hpp"
-#include "penstock/host/software_controller.hpp"
-
-#include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
-#include <csignal>
-#include <cstdio>
 #include <cstring>
 #include <random>
-
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 namespace penstock::test_support {
 namespace {
@@ -37,30 +24,13 @@ struct witness {
   std::atomic<u64> next{1};            ///< stamp
   std::atomic<u64> issued[blocks]{};   ///< before the write
   std::atomic<u64> flushed[blocks]{};  ///< after a flush that followed the write
-  std::atomic<u32> runs{0};
-};
-
-class shared_witness {
- public:
-  shared_witness()
-      : page_(mmap(nullptr, sizeof(witness), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)),
-        witness_(page_ == MAP_FAILED ? nullptr : new (page_) witness) {}
-  ~shared_witness() { munmap(page_, sizeof(witness)); }
-  shared_witness(shared_witness const&) = delete;
-  shared_witness& operator=(shared_witness const&) = delete;
-  witness* operator->() const { return witness_; }
-  witness& operator*() const { return *witness_; }
-
- private:
-  void* page_;
-  witness* witness_;
 };
 
 /// Writes whole blocks of one stamp each, and flushes now and then, until it is killed.
-[[noreturn]] void write_until_killed(file_namespace const& file, software_options const& options, witness& told, u64 seed) {
+[[noreturn]] void write_until_killed(file_case const& how, std::string const& path, witness& told, u64 seed) {
   const auto on = open_executor("cpu", 1);
-  software_controller software(options);
-  const u32 id = software.add_namespace(file);
+  software_controller software(how.options());
+  const u32 id = software.add_namespace(how.file(path, block_size));
   block_device device(*on, software, id, {.queues = 1, .queue_depth = 16, .transfer_bytes = block_size});
   buffer<block_request> request(on->memory(), memory_kind::local, 1);
   buffer<u64> data(on->memory(), memory_kind::local, 2 * block_words);
@@ -68,7 +38,6 @@ class shared_witness {
   const lone_thread g;
   std::mt19937_64 draw(seed);
   u64 written[blocks] = {};
-  told.runs = 1;
   for (;;) {
     const u64 block = draw() % blocks, stamp = told.next++;
     std::fill_n(reinterpret_cast<u64*>(address), block_words, stamp);
@@ -83,45 +52,16 @@ class shared_witness {
   }
 }
 
-struct durability_case {
-  char const* name;
-  medium where;
-  io_engine engine;
-};
-void PrintTo(durability_case const& each, std::ostream* out) { *out << each.name; }
-
-class durability : public ::testing::TestWithParam<durability_case> {
+class durability : public ::testing::TestWithParam<file_case> {
  protected:
   void SetUp() override {
-    const std::string reason = reason_to_skip({"", GetParam().where, GetParam().engine});
+    const std::string reason = GetParam().reason_to_skip();
     if (!reason.empty()) GTEST_SKIP() << reason;
     write_file(path_, byte_vector(u64{blocks} * block_size));
   }
 
-  bool direct() const { return GetParam().where == medium::direct_file; }
-
   void kill_a_writer(u64 seed) {
-    told_->runs = 0;
-    const pid_t writer = fork();
-    ASSERT_GE(writer, 0);
-    software_options options;
-    options.engine = GetParam().engine;
-    if (writer == 0) {
-      try {
-        write_until_killed({path_, direct(), true, block_size}, options, *told_, seed);
-      } catch (std::exception const& problem) {
-        std::fprintf(stderr, "the writer: %s\n", problem.what());
-      }
-      _exit(4);  // not back into the test
-    }
-    const u64 deadline = now_ns() + 10 * one_second_ns;
-    while (told_->runs == 0 && now_ns() < deadline) usleep(100);
-    usleep(static_cast<useconds_t>(seed * 7919 % 4000));
-    kill(writer, SIGKILL);
-    int outcome = 0;
-    ASSERT_EQ(waitpid(writer, &outcome, 0), writer);
-    ASSERT_TRUE(WIFSIGNALED(outcome)) << "the writer left by itself, with " << WEXITSTATUS(outcome);
-    ASSERT_EQ(told_->runs, 1);
+    kill_while(seed, told_->next, 64, [&] { write_until_killed(GetParam(), path_, *told_, seed); });
   }
 
   void look(u64 kill) {
@@ -134,7 +74,7 @@ class durability : public ::testing::TestWithParam<durability_case> {
       EXPECT_GE(*least, told_->flushed[block]) << "lost after kill " << kill << ": block " << block;
       EXPECT_LE(*most, told_->issued[block]) << "never written: block " << block;
       // Direct I/O writes a block as one; through the page cache a copy may be cut anywhere.
-      if (direct()) {
+      if (GetParam().direct()) {
         EXPECT_EQ(*least, *most) << "mixed after kill " << kill << ": block " << block;
       }
     }
@@ -142,12 +82,10 @@ class durability : public ::testing::TestWithParam<durability_case> {
 
   temporary_directory directory_;
   std::string path_ = directory_.file("data");
-  shared_witness told_;
+  shared_object<witness> told_;
 };
 
-INSTANTIATE_TEST_SUITE_P(every, durability,
-                         ::testing::Values(durability_case{"mapping", medium::file, io_engine::automatic},
-                                           durability_case{"pread_direct", medium::direct_file, io_engine::pread}),
+INSTANTIATE_TEST_SUITE_P(every, durability, ::testing::ValuesIn(kill_cases),
                          [](auto const& test) { return std::string(test.param.name); });
 
 TEST_P(durability, survives_a_kill_at_any_moment) {
