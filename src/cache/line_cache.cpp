@@ -326,8 +326,8 @@ void line_cache::check_faults() {
   if (fault.failure == 0) return;
   const fault_slot none;
   on_.memory().write(view_.fault, &none, sizeof none);
-  throw_status("read", specs_.at(fault.dataset).name + " at byte " + std::to_string(fault.offset),
-               unpack_status(fault.failure));
+  throw_status(fault.access == fault_access::write ? "write" : "read",
+               specs_.at(fault.dataset).name + " at byte " + std::to_string(fault.offset), unpack_status(fault.failure));
 }
 
 void line_cache::advise(u32 dataset, advice how) {

@@ -59,6 +59,19 @@ TYPED_TEST(array_elements_test, storage_gives_what_memory_gives) {
   }
 }
 
+TYPED_TEST(array_elements_test, elements_are_told_with_their_status) {
+  for (const directory_kind directory : both_directories) {
+    for (const bool bounce : {false, true}) {
+      stored_bytes bytes(with_directory({.frames = 8, .media_bytes = 20000, .bounce = bounce}, directory));
+      const u64 elements = bytes.shape.media_bytes / sizeof(TypeParam);
+      told_elements_body<TypeParam> body{bytes.resident<TypeParam>(0, elements), bytes.cache().array<TypeParam>(0, 0, elements),
+                                         rounds};
+      run_everywhere(body, few);
+      bytes.cache().check_faults();
+    }
+  }
+}
+
 TYPED_TEST(array_elements_test, an_origin_that_does_not_suit_the_type_is_refused) {
   stored_bytes bytes({});
   if constexpr (alignof(TypeParam) > 1) {

@@ -50,6 +50,34 @@ struct same_elements_body {
   }
 };
 
+/// Elements with a status each, by threads and by groups in which some lanes want none; beyond the end there is none.
+template <class T>
+struct told_elements_body {
+  array_view<T> resident;
+  array_view<T> stored;
+  u32 rounds = 0;
+
+  template <thread_group G>
+  PENSTOCK_FN void operator()(G const& g, test_context const& c) const {
+    const u64 elements = stored.size();
+    for (u32 round = 0; round < rounds; ++round) {
+      const u64 draw = random_word(c.seed(), c.thread, round);
+      const u64 i = draw % elements;
+      T alone{}, beside{}, beyond = resident[0];
+      PENSTOCK_CHECK_EQ(*c.report, status{}, stored.try_read(i, alone));
+      PENSTOCK_CHECK_EQ(*c.report, element_word(resident[i]), element_word(alone));
+      const bool want = draw >> 32 & 1, inside = draw >> 33 & 1;
+      const status told = stored.try_read(g, want, inside ? elements - 1 - i : elements + i, beside);
+      PENSTOCK_CHECK_EQ(*c.report, want && !inside ? make_status(failure::out_of_range) : status{}, told);
+      PENSTOCK_CHECK_EQ(*c.report, element_word(want && inside ? resident[elements - 1 - i] : T{}), element_word(beside));
+      PENSTOCK_CHECK_EQ(*c.report, make_status(failure::out_of_range), resident.try_read(elements, beyond));
+      PENSTOCK_CHECK_EQ(*c.report, element_word(resident[0]), element_word(beyond));
+      PENSTOCK_CHECK_EQ(*c.report, status{}, resident.try_read(i, beyond));
+      PENSTOCK_CHECK_EQ(*c.report, element_word(alone), element_word(beyond));
+    }
+  }
+};
+
 /// Each thread walks a piece of the array through one array_ref, up and down.
 template <class T>
 struct follow_body {

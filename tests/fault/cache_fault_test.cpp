@@ -90,6 +90,32 @@ TEST_P(cache_fault_test, a_dataset_that_fails_again_and_again_is_not_asked_any_m
   EXPECT_EQ(status{}, read(30)) << "asked again";
 }
 
+TEST_P(cache_fault_test, who_asks_for_the_status_of_an_element_gets_it_and_nothing_is_latched) {
+  make({.frames = 4});
+  controller_.answer([](u64 byte) { return verdict{byte >= 5 * 512 ? nvme::code::unrecovered_read_error : u16{0}}; });
+  u64 word = 17;
+  EXPECT_EQ(media_error, words_.try_read(5 * line_words + 3, word));
+  EXPECT_EQ(17u, word) << "after an error it stays as it was";
+  EXPECT_EQ(status{}, words_.try_read(4 * line_words, word));
+  EXPECT_EQ(stamp(4 * line_words), word);
+  EXPECT_EQ(make_status(failure::out_of_range), words_.try_read(words_.size(), word));
+  EXPECT_EQ("", fault_sentence());
+  check_report report;
+  run_emulated_warp(0b111, [&](emulated_warp const& g) {
+    // One line is there, one fails, and one lane wants nothing: each is told of its own.
+    u64 mine = g.rank();
+    const status told = words_.try_read(g, g.rank() != 2, (4 + g.rank()) * line_words, mine);
+    PENSTOCK_CHECK_EQ(report, g.rank() == 1 ? media_error : status{}, told);
+    PENSTOCK_CHECK_EQ(report, g.rank() == 0 ? stamp(4 * line_words) : g.rank(), mine);
+  });
+  expect_clean(report);
+  EXPECT_EQ("", fault_sentence());
+  controller_.serve_all();
+  EXPECT_EQ(status{}, words_.try_read(5 * line_words + 3, word));
+  EXPECT_EQ(stamp(5 * line_words + 3), word);
+  expect_at_rest();
+}
+
 TEST_P(cache_fault_test, an_element_that_cannot_be_read_is_zero_and_told_once) {
   make({.frames = 4});
   EXPECT_EQ("", fault_sentence());

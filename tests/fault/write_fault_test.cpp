@@ -369,12 +369,25 @@ TEST_P(write_fault_test, elements_beyond_the_dataset_are_refused) {
   make_writable({.frames = 28});
   const u64 beyond = media_.size() / 8;
   out_.write(beyond, 1);
-  EXPECT_EQ("read media at byte 65536: the line lies outside of the dataset", fault_sentence());
+  EXPECT_EQ("write media at byte 65536: the line lies outside of the dataset", fault_sentence());
   EXPECT_EQ(make_status(failure::out_of_range), out_.try_write(lone_thread(), true, ~0ull >> 5, 1));
   EXPECT_EQ(make_status(failure::out_of_range), out_.write_span(lone_thread(), beyond - 1, 2, [](u64) { return 1ull; }));
   EXPECT_EQ(stamp(beyond - 1), words_[beyond - 1]);
   EXPECT_THROW(cache().flush(0, 65000, 1000), error);
   EXPECT_THROW(cache().discard(0, 65537, 0), error);
+}
+
+TEST_P(write_fault_test, a_latched_failure_names_what_the_program_did) {
+  make_writable({.frames = 28});
+  controller_.fail_all(nvme::code::unrecovered_read_error);
+  out_.write(3, 1);
+  EXPECT_EQ(0u, words_[9]) << "a later one, which is not kept";
+  EXPECT_EQ("write media at byte 24: NVMe status 0x281 (unrecovered read error)", fault_sentence());
+  EXPECT_EQ(0u, words_[9]);
+  EXPECT_EQ("read media at byte 72: NVMe status 0x281 (unrecovered read error)", fault_sentence());
+  EXPECT_EQ(0u, out_.fetch_add(5, 1));
+  EXPECT_EQ("write media at byte 40: NVMe status 0x281 (unrecovered read error)", fault_sentence());
+  controller_.serve_all();
 }
 
 TEST_P(write_fault_test, a_part_of_a_block_at_the_end_keeps_what_follows) {

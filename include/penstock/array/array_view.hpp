@@ -47,6 +47,39 @@ class array_view {
     }
   }
 
+  /// Element i into `out`, and how that went: for programs that have an answer to a failure. Nothing is latched.
+  /// Cost:   hit: as operator[]. Miss: likewise.
+  /// Errors: the status of the fill; failure::out_of_range from size() on. `out` stays as it was.
+  PENSTOCK_FN status try_read(u64 i, T& out) const { return try_read(this_group(), true, i, out); }
+
+  /// The same for one element per lane that wants one, each with its own status. Collective.
+  template <thread_group G>
+  PENSTOCK_FN status try_read(G const& g, bool want, u64 i, T& out) const {
+    const bool inside = want && i < size_;
+    status outcome = want && !inside ? make_status(failure::out_of_range) : status{};
+    if (is_resident()) {
+      if (inside) out = resident_[i];
+      return outcome;
+    }
+    using piece = piece_of<piece_bytes<T>>;
+    struct pieces {
+      piece of[sizeof(T) / sizeof(piece)];
+    } all{};
+    for (u64 k = 0; k < sizeof(T) / sizeof(piece); ++k) {
+      const u64 address = address_of(i) + k * sizeof(piece);
+      hit_line at;
+      const bool wanted = inside && outcome.ok();
+      const bool missed = wanted && !(reader_.find(address, at) && reader_.try_read(at, reader_.within(address), all.of[k]));
+      if (!any(g.ballot(missed))) continue;
+      const read_piece late = try_read_slowly(g, *reader_.cache, reader_.dataset, missed, address, sizeof(piece));
+      if (!missed) continue;
+      all.of[k] = first_bytes<piece>(late.bytes);
+      outcome = late.error;
+    }
+    if (inside && outcome.ok()) out = std::bit_cast<T>(all);
+    return outcome;
+  }
+
   /// Calls use(i, element i) for `elements` elements from `first` on, each once, in some lane of the group. The directory is
   /// asked once for many lines, and all lines that are missing are asked for before any is waited for. Collective. `Order`: as
   /// for `read`.

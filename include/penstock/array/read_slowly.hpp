@@ -33,11 +33,17 @@ PENSTOCK_FN inline piece16 load_piece_of(u64 address, u32 bytes) {
   }
 }
 
+/// What a read gave, and how it ended.
+struct read_piece {
+  piece16 bytes{};  ///< zeros after an error
+  status error{};
+};
+
 /// The piece of `bytes` (1, 2, 4, 8 or 16) at `address` in the cache's line space, for each lane that wants one; the others
 /// help: a line that came through a bounce buffer is copied by all of the group. Collective.
-/// Errors: zeros; the first one is latched in the cache's fault slot.
 template <thread_group G, class Cache>
-PENSTOCK_COLD piece16 read_slowly(G g, Cache const& cache, u32 dataset, bool want, u64 address, u32 bytes) {
+PENSTOCK_FN piece16 read_piece_of(G const& g, Cache const& cache, u32 dataset, bool want, u64 address, u32 bytes,
+                                  status& outcome) {
   const line_id line{address >> cache.line_shift};
   const u64 within = address & (cache.line_bytes() - 1);
   dataset_view const& data = cache.datasets[dataset];
@@ -64,10 +70,27 @@ PENSTOCK_COLD piece16 read_slowly(G g, Cache const& cache, u32 dataset, bool wan
     }
   }
   if (!any(g.ballot(todo))) return piece;
-  const status outcome =
-      read_line(g, cache, dataset, todo, line, [&](u64 frame) { piece = load_piece_of(frame + within, bytes); });
-  if (!outcome.ok()) cache.latch(outcome, dataset, address - (data.first_line << cache.line_shift));
+  outcome = read_line(g, cache, dataset, todo, line, [&](u64 frame) { piece = load_piece_of(frame + within, bytes); });
   return piece;
+}
+
+/// That piece. Collective. Errors: zeros; the first one is latched in the cache's fault slot.
+template <thread_group G, class Cache>
+PENSTOCK_COLD piece16 read_slowly(G g, Cache const& cache, u32 dataset, bool want, u64 address, u32 bytes) {
+  status outcome{};
+  const piece16 piece = read_piece_of(g, cache, dataset, want, address, bytes, outcome);
+  if (!outcome.ok()) {
+    cache.latch(outcome, fault_access::read, dataset, address - (cache.datasets[dataset].first_line << cache.line_shift));
+  }
+  return piece;
+}
+
+/// The same, with each lane's status instead of a latched one. Collective.
+template <thread_group G, class Cache>
+PENSTOCK_COLD read_piece try_read_slowly(G g, Cache const& cache, u32 dataset, bool want, u64 address, u32 bytes) {
+  read_piece read;
+  read.bytes = read_piece_of(g, cache, dataset, want, address, bytes, read.error);
+  return read;
 }
 
 /// What a group holds of a line.
@@ -92,6 +115,7 @@ PENSTOCK_COLD held_line pin_slowly(G g, Cache const& cache, u32 dataset, line_id
 
 #if PENSTOCK_SEPARATE_DEVICE_CODE
 extern template PENSTOCK_FN piece16 read_slowly(warp, line_cache_view const&, u32, bool, u64, u32);
+extern template PENSTOCK_FN read_piece try_read_slowly(warp, line_cache_view const&, u32, bool, u64, u32);
 extern template PENSTOCK_FN held_line pin_slowly(warp, line_cache_view const&, u32, line_id);
 extern template PENSTOCK_FN void prefetch_line(warp, line_cache_view const&, u32, bool, line_id, fill_purpose);
 #endif

@@ -150,7 +150,7 @@ class writable_view : public array_view<T> {
 
   PENSTOCK_FN void latch(status why, u64 i) const {
     line_reader const& reader = this->reader();
-    reader.cache->latch(why, reader.dataset, this->address_of(i) - reader.base);
+    reader.cache->latch(why, fault_access::write, reader.dataset, this->address_of(i) - reader.base);
   }
 
   template <thread_group G, class Make>

@@ -17,11 +17,15 @@
 
 namespace penstock {
 
-/// First failure that a read without room for a status met; the host looks at the next synchronize.
+/// What the program was about when an access failed.
+enum class fault_access : u32 { read, write };
+
+/// First failure that an access without room for a status met; the host looks at the next synchronize.
 struct fault_slot {
   u32 failure = 0;  ///< packed status; 0 until the first fault takes the slot
   u32 dataset = 0;  ///< index in the cache
   u64 offset = 0;   ///< in the dataset, bytes
+  fault_access access = fault_access::read;
 };
 
 /// Trivially copyable handle; the host-side `line_cache` owns what it points at.
@@ -151,12 +155,13 @@ struct basic_line_cache_view {
   }
 
   /// Keeps the first fault. Cost: one load when there was one already.
-  PENSTOCK_FN void latch(status why, u32 dataset, u64 offset) const {
+  PENSTOCK_FN void latch(status why, fault_access access, u32 dataset, u64 offset) const {
     device_ref<u32> first(fault->failure);
     u32 none = 0;
     if (first.load(relaxed) != 0 || !first.compare_exchange_strong(none, pack(why), relaxed, relaxed)) return;
     device_ref<u32>(fault->dataset).store(dataset, relaxed);
     device_ref<u64>(fault->offset).store(offset, relaxed);
+    device_ref<fault_access>(fault->access).store(access, relaxed);
   }
 
  private:

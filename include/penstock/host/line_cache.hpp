@@ -127,7 +127,7 @@ class line_cache {
   /// Refuses a launch whose groups could pin more than half of the frames (PROTOCOLS.md, W4).
   void check_pins(u64 groups, u64 pins_per_group) const;
 
-  /// Throws what a read without room for a status met since the last call; nothing if all went well.
+  /// Throws what a read or a write without room for a status met first since the last call; nothing if all went well.
   /// REQUIRES: no kernel runs.
   void check_faults();
 
