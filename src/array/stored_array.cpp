@@ -2,27 +2,13 @@
 
 #include "penstock/host/error.hpp"
 
-#include <algorithm>
 #include <cerrno>
-#include <thread>
 
 #include <fcntl.h>
 #include <unistd.h>
 
 namespace penstock {
 namespace {
-
-software_options controller_options(stored_array_options const& options, executor const& on) {
-  software_options software;
-  software.engine = options.engine;
-  if (on.kind() == executor_kind::cuda) {
-    // Two cores are left to the caller and to the driver.
-    const u32 cores = std::max(1u, std::thread::hardware_concurrency());
-    software.threads =
-        options.controller_threads != 0 ? options.controller_threads : std::max(1u, cores - std::min(cores - 1, 2u));
-  }
-  return software;
-}
 
 /// Of a regular file or a block device.
 u64 size_of_file(std::string const& path) {
@@ -38,7 +24,8 @@ u64 size_of_file(std::string const& path) {
 }  // namespace
 
 stored_array::stored_array(executor& on, std::string const& path, stored_array_options const& options)
-    : path_(path), contents_(read_contents(path, options.raw)), controller_(controller_options(options, on)),
+    : path_(path), contents_(read_contents(path, options.raw)),
+      controller_(software_options_for(on, options.engine, options.controller_threads)),
       cache_(on, {make_dataset(options)}, options.cache) {}
 
 stored_array::contents stored_array::read_contents(std::string const& path, std::optional<raw_layout> const& raw) {

@@ -389,11 +389,12 @@ cache_stats line_cache::stats(u32 dataset) const {
     return std::accumulate(shards.begin(), shards.end(), u64{0},
                            [&](u64 total, counter_shard const& s) { return total + s.values[static_cast<u32>(which)]; });
   };
-  return {sum(counter::hits),          sum(counter::misses),       sum(counter::joins),          sum(counter::fills),
-          sum(counter::prefetches),    sum(counter::evictions),    sum(counter::retries),        sum(counter::refills),
-          sum(counter::errors),        sum(counter::bytes_asked),  sum(counter::bytes_moved),    sum(counter::writes),
-          sum(counter::whole_lines),   sum(counter::write_backs),  sum(counter::write_commands), sum(counter::write_errors),
-          sum(counter::bytes_changed), sum(counter::bytes_written)};
+  return {sum(counter::hits),          sum(counter::misses),        sum(counter::joins),          sum(counter::fills),
+          sum(counter::prefetches),    sum(counter::evictions),     sum(counter::retries),        sum(counter::refills),
+          sum(counter::errors),        sum(counter::bytes_asked),   sum(counter::bytes_moved),    sum(counter::writes),
+          sum(counter::whole_lines),   sum(counter::write_backs),   sum(counter::write_commands), sum(counter::write_errors),
+          sum(counter::bytes_changed), sum(counter::bytes_written), sum(counter::frame_waits),    sum(counter::search_ns),
+          sum(counter::clean_ns),      sum(counter::frame_wait_ns)};
 }
 
 std::vector<queue_counts> line_cache::queues() const {

@@ -156,6 +156,17 @@ void line_cache::forgive_writes() {
   clear_word(write_state_.data()->verdict);
 }
 
+u64 line_cache::least_clean_frames() const {
+  if (write_state_.size() == 0) return view_.frames;
+  write_state now;
+  if (on_.kind() == executor_kind::cpu) {
+    now.most_busy = device_ref<u64>(write_state_.data()->most_busy).load(relaxed);  // threads of a queue_service may count
+  } else {
+    on_.memory().read(&now, write_state_.data(), sizeof now);
+  }
+  return view_.frames - std::min<u64>(now.most_busy, view_.frames);
+}
+
 u64 line_cache::writes_so_far() const {
   u64 total = 0;
   for (dataset_view const& data : datasets_) {

@@ -6,8 +6,10 @@
 
 #include "penstock/host/error.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <mutex>
+#include <thread>
 
 namespace penstock {
 namespace {
@@ -27,6 +29,16 @@ bool choose_io_uring(io_engine wanted) {
 }
 
 }  // namespace
+
+software_options software_options_for(executor const& on, io_engine engine, u32 threads) {
+  constexpr u32 left_over = 2;
+  software_options software;
+  software.engine = engine;
+  if (on.kind() == executor_kind::cpu) return software;
+  const u32 cores = std::max(1u, std::thread::hardware_concurrency());
+  software.threads = threads != 0 ? threads : std::max(1u, cores - std::min(cores - 1, left_over));
+  return software;
+}
 
 struct software_controller::state {
   explicit state(software_options const& wanted)

@@ -14,21 +14,7 @@ struct cache_case {
   u32 hot = 0;
 };
 
-model_options shuffled() {
-  model_options options;
-  options.faults.reorder = true;
-  options.faults.poison_fetched = true;
-  return options;
-}
-
-// Sanitizers make a yield among many threads dear.
-#if defined(PENSTOCK_TSAN) || defined(__SANITIZE_ADDRESS__)
-constexpr everywhere extent{.lone_threads = 3, .warps = 1, .partitions = 1};
-constexpr u32 rounds = 4;
-#else
-constexpr everywhere extent{.lone_threads = 4, .warps = 2, .partitions = 3};
-constexpr u32 rounds = 24;
-#endif
+constexpr u32 rounds = yields_are_dear ? 4 : 24;
 
 class cache_reads_test : public testing::TestWithParam<std::tuple<directory_kind, cache_case>> {};
 
@@ -48,7 +34,7 @@ TEST_P(cache_reads_test, every_read_gives_the_bytes_that_lie_there) {
   body.hot = test.hot;
   body.pins = test.pins;
   body.ahead = test.ahead;
-  run_everywhere(body, extent);
+  run_everywhere(body, for_waiting_threads);
 }
 
 // From one frame that everyone fights for to frames for all; several line sizes; through bounce buffers; few hot lines.
@@ -87,7 +73,7 @@ TEST_P(cache_pins_test, pins_of_a_group_are_all_or_nothing) {
   // Three warps of 32 lines: enough for any two at once; in sets of seven, for the lines that fall into one.
   body.shape = with_directory({.frames = GetParam() == directory_kind::direct ? 96u : 140u}, GetParam());
   body.rounds = std::min(rounds, 10u);
-  everywhere how = extent;
+  everywhere how = for_waiting_threads;
   how.warps = 3;
   run_everywhere(body, how);
 }

@@ -12,14 +12,7 @@ namespace {
 
 constexpr u64 media_blocks = 512;
 
-// ThreadSanitizer finds a race in the first rounds or not at all, and a warp of 32 threads costs it most.
-#if defined(PENSTOCK_TSAN)
-constexpr everywhere how = {.lone_threads = 4, .warps = 1, .partitions = 1};
-constexpr u32 rounds_of_a_run = 3;
-#else
-constexpr everywhere how = {.lone_threads = 4, .warps = 2, .partitions = 3};
-constexpr u32 rounds_of_a_run = 12;
-#endif
+constexpr u32 rounds_of_a_run = yields_are_dear ? 3 : 12;
 
 struct ring_shape {
   u32 depth, cq_entries;
@@ -70,7 +63,9 @@ reads_on prepared_reads(controller& owner, ring_shape shape, u32 rounds) {
   return body;
 }
 
-void run_reads(controller& owner, ring_shape shape) { run_everywhere(prepared_reads(owner, shape, rounds_of_a_run), how); }
+void run_reads(controller& owner, ring_shape shape) {
+  run_everywhere(prepared_reads(owner, shape, rounds_of_a_run), for_waiting_threads);
+}
 
 class queue_rings_test : public testing::TestWithParam<ring_shape> {};
 

@@ -11,13 +11,7 @@ namespace {
 
 constexpr u64 media_blocks = 512;
 
-#if defined(PENSTOCK_TSAN)
-constexpr everywhere how = {.lone_threads = 4, .warps = 1, .partitions = 1};
-constexpr u32 rounds_of_a_run = 3;
-#else
-constexpr everywhere how = {.lone_threads = 4, .warps = 2, .partitions = 3};
-constexpr u32 rounds_of_a_run = 10;
-#endif
+constexpr u32 rounds_of_a_run = yields_are_dear ? 3 : 10;
 
 /// Serves nothing.
 class no_controller final : public controller {
@@ -82,7 +76,7 @@ void run_resets(controller& owner, bool serves, queue_options const& shape) {
   body.rounds = rounds_of_a_run;
   body.options = shape;
   body.options.poll_in_place = false;
-  run_everywhere(body, how);
+  run_everywhere(body, for_waiting_threads);
 }
 
 queue_options ring(u32 depth, u32 cq_entries, u64 first_ticket = 0, u32 bounce_bytes = 0) {

@@ -8,21 +8,7 @@
 namespace penstock::test {
 namespace {
 
-model_options shuffled() {
-  model_options options;
-  options.faults.reorder = true;
-  options.faults.poison_fetched = true;
-  return options;
-}
-
-// Sanitizers make a yield among many threads dear.
-#if defined(PENSTOCK_TSAN) || defined(__SANITIZE_ADDRESS__)
-constexpr everywhere extent{.lone_threads = 3, .warps = 1, .partitions = 1};
-constexpr u32 rounds = 3;
-#else
-constexpr everywhere extent{.lone_threads = 4, .warps = 2, .partitions = 2};
-constexpr u32 rounds = 8;
-#endif
+constexpr u32 rounds = yields_are_dear ? 3 : 8;
 
 /// Bodies over media that is made anew for each run, and must hold what they say when the cache has been flushed.
 template <class Body>
@@ -119,24 +105,24 @@ INSTANTIATE_TEST_SUITE_P(shapes, write_test,
                            return name_of(std::get<0>(test.param)) + "_" + std::to_string(std::get<1>(test.param));
                          });
 
-TEST_P(write_test, elements_hold_what_was_stored_last) { run_everywhere(make<written_elements_body>(), extent); }
+TEST_P(write_test, elements_hold_what_was_stored_last) { run_everywhere(make<written_elements_body>(), for_waiting_threads); }
 
 TEST_P(write_test, neighbours_on_one_line_keep_their_bytes) {
   auto body = make<written_elements_body>();
   body.span = 256;
-  run_everywhere(body, extent);
+  run_everywhere(body, for_waiting_threads);
 }
 
 TEST_P(write_test, changes_of_one_element_are_one_after_another) {
   auto body = make<counted_elements_body>();
   body.rounds = rounds / 3;
-  run_everywhere(body, extent);
+  run_everywhere(body, for_waiting_threads);
 }
 
 TEST_P(write_test, runs_of_elements_are_written_whole) {
   auto body = make<written_spans_body>();
   body.longest = 5 * body.shape.line_bytes / 16;
-  run_everywhere(body, extent);
+  run_everywhere(body, for_waiting_threads);
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ class write_fault_test : public faulty_cache {
       return failed.what();
     }
   }
-  u64 dirty_lines() { return device_ref<u64>(view().writes.state->dirty_lines).load(relaxed); }
+  u64 dirty_lines() { return static_cast<u64>(write_state::dirty(view().writes.lines())); }
   bool dirty(u64 line) { return entry::dirty(entry_at(line)); }
   bool writing(u64 line) { return entry::writing(entry_at(line)); }
   clean_step clean(u64 line, clean_which which = clean_which::unpinned) {
@@ -339,6 +339,51 @@ TEST_P(write_fault_test, more_dirty_lines_than_may_be_are_written_by_who_makes_t
   EXPECT_LT(0u, cache().stats(0).write_backs);
   EXPECT_EQ("", flush_sentence());
   for (u64 line = 0; line < 100; ++line) EXPECT_EQ(value(line * line_words), media(line * line_words));
+}
+
+TEST_P(write_fault_test, the_reserve_of_clean_frames_is_known_at_its_lowest) {
+  make_writable({.frames = 112, .write_back = {.most_dirty = 1, .command_bytes = 512}});
+  EXPECT_EQ(112u, cache().least_clean_frames());
+  for (u64 line = 0; line < 20; ++line) store(line * line_words);
+  EXPECT_EQ(92u, cache().least_clean_frames());
+  store(3 * line_words + 1);
+  EXPECT_EQ(92u, cache().least_clean_frames()) << "it was dirty already";
+  controller_.answer_writes([](u64) { return verdict{0, true}; });
+  for (u64 line = 0; line < 5; ++line) ASSERT_EQ(clean_step::sent, clean(line));
+  EXPECT_EQ(15u, dirty_lines());
+  store(20 * line_words);
+  EXPECT_EQ(91u, cache().least_clean_frames()) << "what is being written is not clean";
+  store(0);
+  EXPECT_EQ(90u, cache().least_clean_frames()) << "dirty and being written: twice";
+  controller_.answer_writes([](u64) { return verdict{}; });
+  EXPECT_EQ("", flush_sentence());
+  store(0);
+  EXPECT_EQ(90u, cache().least_clean_frames()) << "the lowest stays";
+  EXPECT_EQ("", flush_sentence());
+  expect_at_rest();
+}
+
+TEST_P(write_fault_test, time_for_making_room_is_counted_where_it_is_taken) {
+  make_writable({.frames = 7, .write_back = {.most_dirty = 1}});
+  u64 line = 0;
+  for (; dirty_lines() < view().frames; ++line) store(line * line_words);
+  cache_stats before = cache().stats(0);
+  EXPECT_EQ(0u, before.frame_waits + before.frame_wait_ns + before.clean_ns);
+  EXPECT_EQ(status{}, read(line));
+  cache_stats now = cache().stats(0);
+  EXPECT_EQ(1u, now.frame_waits) << "all were dirty, and one had to be written first";
+  EXPECT_LT(0u, now.frame_wait_ns);
+  EXPECT_LT(before.search_ns, now.search_ns);
+  EXPECT_EQ(now.search_ns + now.frame_wait_ns, now.evicting_ns());
+  EXPECT_EQ(stamp(line * line_words), words_[line * line_words]);
+  EXPECT_EQ(now.evicting_ns(), cache().stats(0).evicting_ns()) << "a hit looks at no clock";
+  EXPECT_EQ("", flush_sentence());
+
+  make_writable({.frames = 28, .write_back = {.most_dirty = 0.25}});
+  for (line = 0; line < 8; ++line) store(line * line_words);
+  now = cache().stats(0);
+  EXPECT_LT(0u, now.clean_ns) << "who makes a line too many dirty writes others";
+  EXPECT_EQ(0u, now.frame_waits);
 }
 
 TEST_P(write_fault_test, a_service_cleans_in_the_background_down_to_its_mark) {

@@ -58,14 +58,18 @@ class bare_cache {
   }
   u64 count(counter which) { return device_ref<u64>(shard_.values[static_cast<u32>(which)]).load(relaxed); }
 
-  access_step look(u64 line, bool wide, u64*& entry) const { return view_.look(data_, line_id{line}, wide, entry); }
+  access_step look(u64 line, bool wide, u64*& entry) const {
+    victim_search search;
+    return view_.look(data_, line_id{line}, wide, entry, search);
+  }
   access_step look(u64 line, bool wide = false) const {
     u64* entry = nullptr;
     return look(line, wide, entry);
   }
   access_step look_ahead(u64 line) const {
     u64* entry = nullptr;
-    return view_.look_ahead(data_, line_id{line}, entry);
+    victim_search search;
+    return view_.look_ahead(data_, line_id{line}, entry, search);
   }
   void reference(u64 line) const { view_.reference(view_.directory.find(line_id{line})); }
   void unpin(u64 line) const { view_.unpin(entry_of(line)); }

@@ -35,6 +35,14 @@ inline cache_shape with_directory(cache_shape shape, directory_kind kind) {
   return shape;
 }
 
+/// A drive that answers in any order, and overwrites commands as soon as it has them.
+inline model_options shuffled() {
+  model_options options;
+  options.faults.reorder = true;
+  options.faults.poison_fetched = true;
+  return options;
+}
+
 class cache_fixture {
  public:
   cache_fixture(executor& on, controller& owner, u32 namespace_id, cache_shape shape) : shape_(shape) {
@@ -112,7 +120,7 @@ class cache_fixture {
     u64 commands = 0;
     for (auto const& q : cache_->queues()) commands += q.commands;
     PENSTOCK_CHECK_EQ(report, stats.fills + stats.write_commands + flushes_, commands);
-    if (shape_.writable) PENSTOCK_CHECK_EQ(report, 0, device_ref<u64>(cache_->view().writes.state->dirty_lines).load(relaxed));
+    if (shape_.writable) PENSTOCK_CHECK_EQ(report, 0, cache_->view().writes.lines());
   }
 
  private:

@@ -24,6 +24,17 @@ struct everywhere {
   u32 partitions = 6;  ///< runs of two warps whose lanes are split at random
 };
 
+/// Sanitizers make every yield among many threads dear, and find a race in the first rounds or not at all.
+#if defined(PENSTOCK_TSAN) || defined(__SANITIZE_ADDRESS__)
+inline constexpr bool yields_are_dear = true;
+#else
+inline constexpr bool yields_are_dear = false;
+#endif
+
+/// For bodies whose threads wait for each other all the time.
+inline constexpr everywhere for_waiting_threads = yields_are_dear ? everywhere{.lone_threads = 3, .warps = 1, .partitions = 1}
+                                                                  : everywhere{.lone_threads = 4, .warps = 2, .partitions = 3};
+
 /// Printed with each failure; PENSTOCK_TEST_SEED=n repeats a run.
 inline u64 test_seed() {
   char const* given = std::getenv("PENSTOCK_TEST_SEED");

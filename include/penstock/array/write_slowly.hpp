@@ -142,9 +142,9 @@ PENSTOCK_COLD void unpin_stored(G g, Cache const& cache, u32 dataset, u64* entry
     } else {
       was_clean = cache.unpin_written(entry);
     }
-    overfull = was_clean && cache.writes.more_than(cache.writes.most_dirty);
+    overfull = was_clean && cache.writes.note_dirty();
   }
-  if (any(g.ballot(overfull))) keep_clean(g, cache);
+  if (any(g.ballot(overfull))) keep_clean(g, cache, cache.datasets[dataset].counters);
 }
 
 #if PENSTOCK_SEPARATE_DEVICE_CODE

@@ -1,7 +1,7 @@
 // What an access to a line comes to, one step at a time.
 #pragma once
 
-#include "penstock/core/config.hpp"
+#include "penstock/core/clock.hpp"
 
 namespace penstock {
 
@@ -13,6 +13,22 @@ enum class access_step : u32 {
   again,      ///< lost a race, or others must leave first
   no_frame,   ///< no victim: nothing is held
   pin_limit,  ///< as many pins as the entry counts: nothing is held
+};
+
+/// How long a claim searched for a frame and took it. Of one thread, in registers: a hit leaves it alone.
+struct victim_search {
+  u64 ns = 0;
+  bool made = false;
+
+  /// Calls find() and adds what it took.
+  template <class Find>
+  PENSTOCK_FN auto time(Find const& find) {
+    const u64 begun = now_ns();
+    const auto found = find();
+    ns += now_ns() - begun;
+    made = true;
+    return found;
+  }
 };
 
 }  // namespace penstock

@@ -33,14 +33,11 @@ PENSTOCK_FN u64 take_fresh_frame(Cache const& cache, u32 part) {
   return fresh;
 }
 
-/// A frame for this thread alone; `cache.frames` if all are pinned or in flight. Where lines are advised, a search first looks
-/// for those that are streamed, then for any that are not kept, then for any: it passes by a bounded number of better ones, and
-/// in its second half by none.
+/// A frame below `part` that some line gave up; `cache.frames` if all are pinned or in flight. Where lines are advised, a
+/// search first looks for those that are streamed, then for any that are not kept, then for any: it passes by a bounded number
+/// of better ones, and in its second half by none.
 template <class Cache>
-PENSTOCK_FN u32 take_frame(Cache const& cache, dataset_view const& data) {
-  const u32 part = data.part < cache.frames ? data.part : cache.frames;
-  const u64 fresh = take_fresh_frame(cache, part);
-  if (fresh < part) return static_cast<u32>(fresh);
+PENSTOCK_FN u32 take_victim(Cache const& cache, dataset_view const& data, u32 part) {
   const u64 choosy = cache.spare_kept == 0 ? 0 : cache.policy.search_limit();
   u32 passed = 0;
   for (u64 looked = 0; looked < choosy + cache.policy.search_limit(); ++looked) {
@@ -62,10 +59,20 @@ PENSTOCK_FN u32 take_frame(Cache const& cache, dataset_view const& data) {
   return cache.frames;
 }
 
+/// A frame for this thread alone; `cache.frames` if there is none.
+template <class Cache>
+PENSTOCK_FN u32 take_frame(Cache const& cache, dataset_view const& data, victim_search& search) {
+  const u32 part = data.part < cache.frames ? data.part : cache.frames;
+  const u64 fresh = take_fresh_frame(cache, part);
+  if (fresh < part) return static_cast<u32>(fresh);
+  return search.time([&] { return take_victim(cache, data, part); });
+}
+
 /// Gives a line that this thread has just claimed with `pins` pins its frame: `claimed`, or `no_frame`.
 template <class Cache>
-PENSTOCK_FN access_step place_claimed(Cache const& cache, dataset_view const& data, line_id line, u64& word, u64 pins) {
-  const u32 frame = take_frame(cache, data);
+PENSTOCK_FN access_step place_claimed(Cache const& cache, dataset_view const& data, line_id line, u64& word, u64 pins,
+                                      victim_search& search) {
+  const u32 frame = take_frame(cache, data, search);
   if (frame == cache.frames) {
     // No victim, no claim (W3, W4): those who joined meanwhile see an empty line and start over.
     device_ref<u64>(word).fetch_sub(1 + pins * entry::one_pin, release);

@@ -72,31 +72,31 @@ struct basic_line_cache_view {
 
   /// Takes a pin on a valid or filling line, or claims an empty or failed one; `entry` is then the one that holds pin or claim.
   /// `wide`: the caller is a whole warp's leader.
-  PENSTOCK_FN access_step look(dataset_view const& data, line_id line, bool wide, u64*& entry) const {
+  PENSTOCK_FN access_step look(dataset_view const& data, line_id line, bool wide, u64*& entry, victim_search& search) const {
     found_line at = looks_up ? directory.find(line) : found_line{};
     access_step step = access_step::again;
-    if (at.entry == nullptr) step = claim_in_set(*this, data, line, 1, at);
+    if (at.entry == nullptr) step = search.time([&] { return claim_in_set(*this, data, line, 1, at); });
     entry = at.entry;
     if (step != access_step::again || at.entry == nullptr) return step;
     switch (at.state()) {
       case line_state::valid: return pin_valid(*at.entry, at.word, wide);
       case line_state::filling: return join(*at.entry, at.word, wide);
-      case line_state::empty: return claim(data, line, *at.entry, at.word, 1);
-      case line_state::failed: return claim(data, line, *at.entry, at.word, 1);
+      case line_state::empty: return claim(data, line, *at.entry, at.word, 1, search);
+      case line_state::failed: return claim(data, line, *at.entry, at.word, 1, search);
     }
     return access_step::again;
   }
 
   /// Claims an empty line without a pin, for a prefetch. `claimed`, `no_frame`, or `again` where there is nothing to do.
-  PENSTOCK_FN access_step look_ahead(dataset_view const& data, line_id line, u64*& entry) const {
+  PENSTOCK_FN access_step look_ahead(dataset_view const& data, line_id line, u64*& entry, victim_search& search) const {
     found_line at = directory.find(line);
     if (at.entry == nullptr) {
-      const access_step step = claim_in_set(*this, data, line, 0, at);
+      const access_step step = search.time([&] { return claim_in_set(*this, data, line, 0, at); });
       entry = at.entry;
       return step;
     }
     entry = at.entry;
-    return at.state() == line_state::empty ? claim(data, line, *at.entry, at.word, 0) : access_step::again;
+    return at.state() == line_state::empty ? claim(data, line, *at.entry, at.word, 0, search) : access_step::again;
   }
 
   /// Gives back a pin after reads. Release: a load still on its way must not read the next tenant.
@@ -167,7 +167,7 @@ struct basic_line_cache_view {
  private:
   PENSTOCK_FN bool count_dirty(u64 old) const {
     if (entry::dirty(old)) return false;
-    device_ref<u64>(writes.state->dirty_lines).fetch_add(1, relaxed);
+    device_ref<u64>(writes.state->lines).fetch_add(1, relaxed);
     return true;
   }
 
@@ -218,13 +218,14 @@ struct basic_line_cache_view {
 
   /// Claims a line's own entry: an empty one of `direct`, or a failed one, which keeps its frame. The asker's pin goes in with
   /// the claim, so that the fill serves who asked for it however small the cache is.
-  PENSTOCK_FN access_step claim(dataset_view const& data, line_id line, u64& word, u64 e, u64 pins) const {
+  PENSTOCK_FN access_step claim(dataset_view const& data, line_id line, u64& word, u64 e, u64 pins,
+                                victim_search& search) const {
     if (!entry::at_rest(e)) return access_step::again;
     u64 expected = e;
     if (!device_ref<u64>(word).compare_exchange_strong(expected, directory.layout.claimed(e, pins), acq_rel, relaxed)) {
       return access_step::again;
     }
-    if (entry::state(e) == line_state::empty) return place_claimed(*this, data, line, word, pins);
+    if (entry::state(e) == line_state::empty) return place_claimed(*this, data, line, word, pins, search);
     record_of(&word, e).store_failure({});
     order_claim_before_bytes();
     return access_step::claimed;

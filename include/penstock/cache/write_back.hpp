@@ -64,11 +64,18 @@ struct write_slot {
 
 /// What all writers of a cache share, in a cache line of its own.
 struct alignas(128) write_state {
-  u64 dirty_lines = 0;    ///< lines with the dirty bit; for a moment it may be one less than none
+  u64 lines = 0;          ///< with the dirty bit, which for a moment may be one less than none; + being written x one_writing
+  u64 most_busy = 0;      ///< of both together so far; a line that is both counts twice
   u64 hand = 0;           ///< frames that the cleaner has looked at
   u64 next_clean_ns = 0;  ///< when the cleaner may send its next command, where its rate is limited
   u32 failures = 0;       ///< Writes that failed since the last that did not
   u32 verdict = 0;        ///< packed status of the last of them
+
+  static constexpr u64 one_writing = 1ull << 32;
+  PENSTOCK_FN static constexpr long long dirty(u64 lines) { return static_cast<std::int32_t>(static_cast<u32>(lines)); }
+  PENSTOCK_FN static constexpr long long busy(u64 lines) {
+    return dirty(lines) + ((static_cast<long long>(lines) - dirty(lines)) >> 32);
+  }
 };
 
 /// A handle for kernels; the host-side `line_cache` owns what it points at. No slots: nothing can be written.
@@ -85,8 +92,18 @@ struct write_back_view {
   u32 run_lines = 0;  ///< most lines of one command
 
   PENSTOCK_FN u64** row(u32 slot) const { return entries + 2ull * run_lines * slot; }
-  PENSTOCK_FN bool more_than(u64 lines) const {
-    return static_cast<long long>(device_ref<u64>(state->dirty_lines).load(relaxed)) > static_cast<long long>(lines);
+  PENSTOCK_FN u64 lines() const { return device_ref<u64>(state->lines).load(relaxed); }
+  PENSTOCK_FN bool more_than(u64 dirty_lines) const {
+    return write_state::dirty(lines()) > static_cast<long long>(dirty_lines);
+  }
+  /// After a line became dirty: whether now more are than may be. Keeps the most that were busy at once.
+  PENSTOCK_FN bool note_dirty() const {
+    const u64 now = lines();
+    const long long busy = write_state::busy(now);
+    if (busy > static_cast<long long>(device_ref<u64>(state->most_busy).load(relaxed))) {
+      raise_to(state->most_busy, static_cast<u64>(busy));
+    }
+    return write_state::dirty(now) > static_cast<long long>(most_dirty);
   }
   /// Writes fail again and again: only a flush tries any more.
   PENSTOCK_FN bool fails() const { return device_ref<u32>(state->failures).load(relaxed) >= failures_limit; }

@@ -110,7 +110,7 @@ class write_run {
     do {
       if (!entry::same(e, at.word) || !may_write(e, which)) return false;
     } while (!device_ref<u64>(*at.entry).compare_exchange_weak(e, e - entry::dirty_bit + entry::writing_bit, acq_rel, relaxed));
-    device_ref<u64>(cache_.writes.state->dirty_lines).fetch_sub(1, relaxed);
+    device_ref<u64>(cache_.writes.state->lines).fetch_add(write_state::one_writing - 1, relaxed);
     row_[static_cast<long long>(line - seed_)] = at.entry;
     return true;
   }
@@ -153,12 +153,13 @@ PENSTOCK_FN void retire_run(G const& g, Cache const& cache, u32 number) {
     if (!outcome.ok()) {
       // Dirty first: between the two nobody may take the line for one at rest.
       if (!entry::dirty(word.fetch_or(entry::dirty_bit, relaxed))) {
-        device_ref<u64>(cache.writes.state->dirty_lines).fetch_add(1, relaxed);
+        device_ref<u64>(cache.writes.state->lines).fetch_add(1, relaxed);
       }
     }
     word.fetch_and(~entry::writing_bit, release);
   }
   if (is_leader(g) && slot.lines != 0) {
+    device_ref<u64>(cache.writes.state->lines).fetch_sub(slot.lines * write_state::one_writing, relaxed);
     device_ref<u32> failures(cache.writes.state->failures);
     if (!outcome.ok()) {
       device_ref<u32>(cache.writes.state->verdict).store(pack(outcome), relaxed);
@@ -266,15 +267,17 @@ PENSTOCK_FN void help_writes(G const& g, Cache const& cache) {
 
 /// After a line became dirty: sends lines until no more are dirty than may be, one run at least for each that became so. Waits
 /// while every slot is under way, for as long as an access may wait. Nothing is lost if it comes to nothing: the lines stay.
-/// Collective.
+/// `counts`: of the dataset that was stored into. Collective.
 template <thread_group G, class Cache>
-PENSTOCK_COLD void keep_clean(G g, Cache const& cache) {
+PENSTOCK_COLD void keep_clean(G g, Cache const& cache, counter_set_view const& counts) {
   backoff wait(cache.patience_ns);
+  const u64 begun = now_ns();
   for (bool in_time = true; in_time; in_time = from_leader(g, wait.pause()) != 0) {
-    if (from_leader(g, cache.writes.more_than(cache.writes.most_dirty)) == 0) return;
-    if (clean_next(g, cache) != clean_step::busy) return;
+    if (from_leader(g, cache.writes.more_than(cache.writes.most_dirty)) == 0) break;
+    if (clean_next(g, cache) != clean_step::busy) break;
     help_writes(g, cache);
   }
+  if (is_leader(g)) counts.add(counter::clean_ns, (now_ns() - begun) * size(g));
 }
 
 /// What a server of a queue_service does for the lines that wait: a step, while there are many and the rate allows. Collective;

@@ -37,12 +37,6 @@ PENSTOCK_FN u64 line_of(Cache const& cache, line_range const& range, u64 item) {
   return frame_record::line_of(owner);
 }
 
-template <class Cache>
-PENSTOCK_FN u64 items(Cache const& cache, line_range const& range) {
-  const u64 lines = range.last - range.first;
-  return lines <= cache.frames ? lines : cache.frames;
-}
-
 /// Why a write does not end: the status of one that was given up, if all that are under way were. ok: there is hope.
 template <class Cache>
 PENSTOCK_FN status lost_writes(Cache const& cache) {
@@ -96,13 +90,14 @@ PENSTOCK_FN bool await_written(G const& g, Cache const& cache, bool mine, u64 li
 
 }  // namespace flushing
 
-/// Items of a launch of flush_lines.
+/// Items of a launch of flush_lines or discard_lines.
 template <class Cache>
 PENSTOCK_FN u64 flush_items(Cache const& cache, line_range const& range) {
-  return flushing::items(cache, range);
+  const u64 lines = range.last - range.first;
+  return lines <= cache.frames ? lines : cache.frames;
 }
 
-/// Writes the dirty lines of items first, first + step, ... below last, and waits until the controller has them. Collective.
+/// Writes the dirty lines of items first to last, and waits until the controller has them. Collective.
 template <thread_group G, class Cache>
 PENSTOCK_FN void flush_lines(G const& g, Cache const& cache, line_range const& range, flush_report& report, u64 first,
                              u64 last) {
@@ -169,7 +164,7 @@ PENSTOCK_FN bool forget_line(Cache const& cache, line_id line) {
   const bool was_dirty = entry::dirty(e);
   const u64 forgotten = e - (was_dirty ? entry::dirty_bit : 0) + entry::forget;
   if (!device_ref<u64>(*at.entry).compare_exchange_strong(e, forgotten, acq_rel, relaxed)) return false;
-  if (was_dirty) device_ref<u64>(cache.writes.state->dirty_lines).fetch_sub(1, relaxed);
+  if (was_dirty) device_ref<u64>(cache.writes.state->lines).fetch_sub(1, relaxed);
   return true;
 }
 

@@ -16,6 +16,15 @@ PENSTOCK_FN auto peers_of(G const& g, Cache const& cache, bool want, line_id lin
   return g.match_any(!cache.coalesces ? g.rank() : want ? value(line) : ~0ull);
 }
 
+/// Counts the searches of a group's lanes, who made them at once. Collective.
+template <thread_group G>
+PENSTOCK_FN void count_search(G const& g, dataset_view const& data, victim_search const& mine) {
+  const auto searched = g.ballot(mine.made);
+  if (!any(searched)) return;
+  const u64 ns = g.shfl(mine.ns, lowest(searched));
+  if (is_leader(g)) data.counters.add(counter::search_ns, ns * size(g));
+}
+
 /// What a group does with the lines that it asks for.
 enum class line_use : u32 {
   read,
@@ -65,7 +74,7 @@ class line_request {
       wait();
     }
     if constexpr (How != line_use::read) {
-      if (any(g_.ballot(overfull))) keep_clean(g_, cache_);
+      if (any(g_.ballot(overfull))) keep_clean(g_, cache_, data_.counters);
     }
     return outcome;
   }
@@ -112,16 +121,18 @@ class line_request {
       return false;
     }
     data_.counters.add(counter::writes, 1);
-    return cache_.unpin_written(entry_) && cache_.writes.more_than(cache_.writes.most_dirty);
+    return cache_.unpin_written(entry_) && cache_.writes.note_dirty();
   }
 
   // One round: who looks looks again, all that was claimed is submitted before anyone waits, fills are looked at.
   PENSTOCK_FN void advance() {
     bool claimed = false;
+    victim_search search;
     short_of_frames_ = false;
     if (phase_ == phase::looking && !rests() && !is_refused()) {
-      claimed = take(cache_.look(data_, line_, size(g_) >= 32 && cache_.coalesces, entry_));
+      claimed = take(cache_.look(data_, line_, size(g_) >= 32 && cache_.coalesces, entry_, search));
     }
+    count_search(g_, data_, search);
     submit(claimed);
     if (phase_ == phase::filling) check_fill();
   }
@@ -151,7 +162,8 @@ class line_request {
         phase_ = phase::filling;
         return true;
       case no_frame:
-        short_of_frames_ = true;
+        if (!waited_for_frame_) data_.counters.add(counter::frame_waits, 1);
+        short_of_frames_ = waited_for_frame_ = true;
         pins_exhausted_ = false;
         break;
       case pin_limit: pins_exhausted_ = true; break;
@@ -243,6 +255,14 @@ class line_request {
   // Most of the time of a kernel that misses is spent here, so the round is short, and its loads are relaxed: an acquire would
   // empty the L1 cache for the whole SM.
   PENSTOCK_FN void wait() {
+    const u64 short_since = any(g_.ballot(short_of_frames_)) ? now_ns() : 0;
+    wait_for_news();
+    if (short_since != 0 && is_leader(g_)) {
+      data_.counters.add(counter::frame_wait_ns, (now_ns() - short_since) * size(g_));
+    }
+  }
+
+  PENSTOCK_FN void wait_for_news() {
     const bool tries_again = any(g_.ballot(phase_ == phase::looking));
     bool in_time = true, news = false;
     while (in_time && !news) {
@@ -317,6 +337,7 @@ class line_request {
   bool claimed_ = false;  ///< the fill that it waits for is its own
   bool looked_ = false;   ///< has found, missed or joined it already: what it finds later is no hit
   bool short_of_frames_ = false;
+  bool waited_for_frame_ = false;  ///< and is counted
   bool pins_exhausted_ = false;
   bool last_look_ = false;
 };
@@ -374,12 +395,14 @@ PENSTOCK_COLD void prefetch_line(G g, Cache const& cache, u32 dataset, bool want
   u32& in_flight = cache.prefetches_in_flight[executor_ordinal() & (cache.prefetch_shards - 1)];
   bool claimed = false;
   u64* entry = nullptr;
+  victim_search search;
   if (want && lowest(peers) == g.rank() && cache.directory.glance(line).state() == line_state::empty) {
     if (device_ref<u32>(in_flight).fetch_add(1, relaxed) < cache.prefetch_limit) {
-      claimed = cache.look_ahead(data, line, entry) == access_step::claimed;
+      claimed = cache.look_ahead(data, line, entry, search) == access_step::claimed;
     }
     if (!claimed) device_ref<u32>(in_flight).fetch_sub(1, relaxed);
   }
+  count_search(g, data, search);
   if (!any(g.ballot(claimed))) return;
   typename Cache::fill fill{};
   if (claimed) {

@@ -78,11 +78,14 @@ struct cache_stats {
   u64 bytes_asked = 0, bytes_moved = 0;
   u64 writes = 0, whole_lines = 0, write_backs = 0, write_commands = 0, write_errors = 0;
   u64 bytes_changed = 0, bytes_written = 0;
+  u64 frame_waits = 0, search_ns = 0, clean_ns = 0, frame_wait_ns = 0;
 
   /// Bytes sent to storage for each that the program stored: 0 if it stored none.
   double write_amplification() const {
     return bytes_changed == 0 ? 0 : static_cast<double>(bytes_written) / static_cast<double>(bytes_changed);
   }
+  /// Thread time that went into making room: victims, and writes of those who needed a frame or made a line too many dirty.
+  u64 evicting_ns() const { return search_ns + clean_ns + frame_wait_ns; }
 };
 
 /// Not copyable; outlives its views. The controllers outlive it.
@@ -147,6 +150,10 @@ class line_cache {
   recovery recover(recover_scope which = recover_scope::broken);
 
   cache_stats stats(u32 dataset) const;
+  /// The fewest frames so far that no line had that was dirty or being written: what was left of the reserve that
+  /// `write_back.most_dirty` keeps for those who miss. Looked at whenever a line becomes dirty; a line that is stored into
+  /// while it is written counts twice, so there may have been more.
+  u64 least_clean_frames() const;
   /// REQUIRES: nobody moves the queues meanwhile: no kernel, no queue_service.
   std::vector<queue_counts> queues() const;
   /// Never `automatic`: what was chosen.

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "penstock/host/controller.hpp"
+#include "penstock/host/executor.hpp"
 
 #include <memory>
 #include <span>
@@ -28,6 +29,10 @@ struct software_options {
   bool copy_resident = true;  ///< false: never copy from a mapping, every transfer is a system call; so it is for a file that
                               ///< this user neither owns nor may write: the kernel does not tell what of it is in memory
 };
+
+/// For the kernels of an executor, on the machine's cores. CUDA: `threads` threads serve, 0: as many as leave two cores to the
+/// caller and to the driver. CPU: none, who waits lets it work.
+software_options software_options_for(executor const& on, io_engine engine, u32 threads);
 
 struct file_namespace {
   std::string path;       ///< regular file or block device
