@@ -37,8 +37,8 @@ io_options checked(io_options options) {
 /// What a bench is built for; steps that differ in nothing of it share one.
 bool same_bench(io_options const& a, io_options const& b) {
   return a.preset == b.preset && a.link == b.link && a.media == b.media && a.rings == b.rings &&
-         a.block_bytes == b.block_bytes && a.queue_depth == b.queue_depth && a.drive_mib == b.drive_mib &&
-         u64{a.queues} * b.drives == u64{b.queues} * a.drives;
+         a.block_bytes == b.block_bytes && a.queue_depth == b.queue_depth && a.first_ticket == b.first_ticket &&
+         a.drive_mib == b.drive_mib && u64{a.queues} * b.drives == u64{b.queues} * a.drives;
 }
 
 class bench {
@@ -114,6 +114,7 @@ class bench {
     block_device_options device;
     device.queues = queues;
     device.queue_depth = options_.queue_depth;
+    device.first_ticket = options_.first_ticket - options_.first_ticket % std::max(1u, options_.queue_depth);
     device.timeout_ns = 10 * one_second_ns;
     device.transfer_bytes = options_.block_bytes;
     device.rings = place_of(options_.rings);
@@ -185,12 +186,13 @@ class bench {
     m.warps = static_cast<unsigned>(cuda() ? ceil_div(threads, 32) : threads);
     m.registers = facts.registers;
     u32 queues = 0;
-    u64 doorbells = 0, given = 0;
+    u64 doorbells = 0, given = 0, tickets = 0;
     for (u32 d = 0; d < step_.drives; ++d) {
       for (auto const& q : devices_[d]->queues()) {
         ++queues;
         doorbells += q.doorbells;
         given += q.commands;
+        tickets = std::max(tickets, q.commands);
       }
     }
     m.params = {{"executor", cuda() ? "cuda" : "cpu"},
@@ -211,11 +213,16 @@ class bench {
     m.details["gb_per_s"] = median(m.values) * step_.block_bytes * 1e-9;
     m.details["local_bytes"] = facts.local_bytes;
     m.details["commands_per_doorbell"] = static_cast<double>(given) / static_cast<double>(std::max<u64>(1, doorbells));
+    if (options_.first_ticket != 0) {
+      m.details["first_ticket"] = static_cast<double>(options_.first_ticket);
+      m.details["tickets_used"] = static_cast<double>(tickets);
+    }
     m.machine = describe_host();
     m.machine["device"] = on_.device();
   }
 
   std::string name(u64 threads) const {
+    if (options_.first_ticket != 0) return "fault.wrap";
     const u32 bytes = step_.block_bytes;
     const std::string block = bytes % 1024 == 0 ? std::to_string(bytes / 1024) + "k" : std::to_string(bytes);
     std::string id = "io." + block + "." + (step_.write_percent == 100 ? "write" : step_.media);

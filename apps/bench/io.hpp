@@ -28,8 +28,9 @@ struct io_options {
   u32 block_bytes = 512;        ///< of one command: a power of two, 512 to 65536
   u32 queues = 128;             ///< over all drives
   u32 queue_depth = 1024;
-  u64 threads = 0;   ///< that issue; 0: as many as fit beside the drives
-  u64 commands = 0;  ///< of one run; 0: chosen
+  u64 first_ticket = 0;  ///< of each queue, rounded down to whole rings: to see them pass 2^32
+  u64 threads = 0;       ///< that issue; 0: as many as fit beside the drives
+  u64 commands = 0;      ///< of one run; 0: chosen
   u32 write_percent = 0;
   bool sequential = false;  ///< consecutive blocks, not any permutation of them
   std::string sweep;        ///< over what (sweep_names); empty: one run

@@ -1,6 +1,6 @@
 #include "apps/bench/model.hpp"
 
-#include "apps/bench/bare_queues.hpp"
+#include "apps/bench/bare_driver.hpp"
 #include "apps/bench/io_plan.hpp"
 #include "apps/bench/modelled.hpp"
 #include "apps/bench/timing.hpp"
@@ -28,8 +28,8 @@ model_bench_options checked(model_bench_options options, executor const& on) {
   if (!is_power_of_two(options.queue_depth) || options.queue_depth < 8) {
     refuse("rings of " + std::to_string(options.queue_depth) + " entries: choose a power of two from 8 on");
   }
-  const u32 most_batch = options.queue_depth / (2 * most_batches_in_flight);
-  if (options.batch == 0) options.batch = std::min(most_batch, cuda ? 128u : 32u);
+  const u32 most_batch = most_batch_of(options.queue_depth);
+  if (options.batch == 0) options.batch = usual_batch(on, options.queue_depth);
   if (!is_power_of_two(options.batch) || options.batch > most_batch) {
     refuse("batches of " + std::to_string(options.batch) + ": choose a power of two up to " + std::to_string(most_batch));
   }
@@ -72,8 +72,7 @@ class bench {
   bench(executor& on, model_bench_options const& options, buffer<u64>& media, setting const& s)
       : on_(on), options_(options), media_(media), setting_(s),
         server_(on, {.units = s.server_sms, .servers_per_queue = s.servers}),
-        drive_(server_.add_drive({.timing = drive_preset(options.preset), .faults = {}})),
-        wrong_(on.memory(), memory_kind::local, 1), samples_(on, options.samples) {
+        drive_(server_.add_drive({.timing = drive_preset(options.preset), .faults = {}})), samples_(on, options.samples) {
     units_ = client_units(on, server_, options.sms);
     bare_options queues;
     queues.namespace_id = drive_.add_namespace(media.data(), media.bytes(), s.block_bytes);
@@ -85,30 +84,23 @@ class bench {
     queues.data = memory_kind::local;
     queues.poll_in_place = !cuda() && server_.units() == 0;
     check_memory(on, queues.data, bare_queues::bytes(queues));
-    queues_.emplace(on, drive_, queues);
-    data_.queues = queues_->view();
-    data_.batch = options.batch;
-    data_.blocks = media.bytes() / s.block_bytes;
-    // A look at a ring in HBM takes half a microsecond; a CPU has others to let work.
-    data_.looks_per_pause = cuda() ? 1024 : 1;
-    data_.wrong = wrong_.data();
-    if (cuda()) prepare_bare_cuda(on, {data_}, {data_, samples_.view()});
+    bare_.emplace(on, drive_, queues, options.batch, media.bytes() / s.block_bytes, units_);
+    if (cuda()) prepare_bare_cuda(on, {bare_->data}, {bare_->data, samples_.view()});
     server_.start();
   }
 
   measurement rate(bool writes) {
-    data_.writes = writes;
-    used_ = setting_.queues;
-    const u64 batches = options_.commands != 0 ? batches_of(options_.commands) : calibrated();
+    bare_->used = setting_.queues;
+    const u64 batches = options_.commands != 0 ? batches_of(options_.commands) : bare_->calibrated(writes);
     const u64 commands = batches * options_.batch * setting_.queues;
     measurement m;
     kernel_facts facts;
     for (u32 k = 0; k < options_.repeats; ++k) {
       const u64 start = now_ns();
-      facts = run(batches, writes, false);
+      facts = bare_->run(batches, writes, false);
       m.values.push_back(static_cast<double>(commands) / static_cast<double>(now_ns() - start) * 1e9);
     }
-    verify(writes, data_.blocks);
+    verify(writes, bare_->data.blocks);
     m.id = name() + (writes ? ".write" : ".read");
     m.unit = "commands/s";
     note_commands(m, options_.commands, commands);
@@ -122,10 +114,10 @@ class bench {
 
   /// With `depth` commands in flight over the queues, as the drive counts them.
   measurement at_depth(bool writes, u32 depth) {
-    used_ = std::min(depth, setting_.queues);
-    data_.in_flight = std::min(depth / used_, most_batches_in_flight);
-    data_.batch = depth / used_ / data_.in_flight;
-    data_.writes = writes;
+    bare_->used = std::min(depth, setting_.queues);
+    bare_->data.in_flight = std::min(depth / bare_->used, most_batches_in_flight);
+    bare_->data.batch = depth / bare_->used / bare_->data.in_flight;
+    bare_->data.writes = writes;
     io_options drive;
     drive.preset = options_.preset;
     drive.block_bytes = setting_.block_bytes;
@@ -134,44 +126,44 @@ class bench {
     const double expected = drive_limit(drive, depth, 1ull << 40);
     const u64 batches = batches_of(options_.commands != 0 ? options_.commands : static_cast<u64>(expected / 10));
     // Writes leave blocks that are right in their first word only, so they go where they are verified.
-    const u64 all_blocks = data_.blocks;
+    const u64 all_blocks = bare_->data.blocks;
     const u64 some_blocks = std::min(all_blocks, u64{1} << ceil_log2(static_cast<u64>(expected / 40) + depth));
-    if (writes) data_.blocks = some_blocks;
-    run(ceil_div(batches, 2), writes, false);
+    if (writes) bare_->data.blocks = some_blocks;
+    bare_->run(ceil_div(batches, 2), writes, false);
     measurement m;
     kernel_facts facts;
     drive_time all;
     for (u32 k = 0; k < options_.repeats; ++k) {
       const drive_time once = timed_run(batches, writes, facts);
       m.values.push_back(once.commands / once.busy_ns * 1e9);
-      m.baseline_values.push_back(drive_limit(drive, once.in_flight(), batches * data_.batch * used_));
+      m.baseline_values.push_back(drive_limit(drive, once.in_flight(), batches * bare_->data.batch * bare_->used));
       all.add(once);
     }
     verify(writes, some_blocks);
     m.id = name() + (writes ? ".write" : ".read") + ".depth";
     describe_depth(m, facts, depth, all);
-    note_commands(m, options_.commands, batches * data_.batch * used_);
-    data_.blocks = all_blocks;
-    data_.in_flight = most_batches_in_flight;
-    data_.batch = options_.batch;
+    note_commands(m, options_.commands, batches * bare_->data.batch * bare_->used);
+    bare_->data.blocks = all_blocks;
+    bare_->data.in_flight = most_batches_in_flight;
+    bare_->data.batch = options_.batch;
     return m;
   }
 
   measurement latency(bool writes) {
     measurement m;
     kernel_facts facts;
-    if (writes) clear_media(data_.blocks);
+    if (writes) clear_media(bare_->data.blocks);
     samples_.clear();
-    data_.writes = writes;
+    bare_->data.writes = writes;
     for (u32 k = 0; k < options_.repeats; ++k) {
-      const time_commands body{data_, samples_.view()};
-      data_.first += options_.samples;
+      const time_commands body{bare_->data, samples_.view()};
+      bare_->data.first += options_.samples;
       facts = cuda() ? time_commands_cuda(on_, body) : time_commands_cpu(on_, body);
-      check_wrong(options_.samples);
+      bare_->check_wrong(options_.samples);
       m.values.push_back(samples_.add_run());
     }
-    used_ = setting_.queues;
-    if (writes) verify(true, data_.blocks);
+    bare_->used = setting_.queues;
+    if (writes) verify(true, bare_->data.blocks);
     m.id = name() + (writes ? ".write-latency" : ".read-latency");
     m.unit = "us";
     samples_.describe(m);
@@ -184,26 +176,6 @@ class bench {
 
  private:
   bool cuda() const { return on_.kind() == executor_kind::cuda; }
-
-  kernel_facts run(u64 batches, bool writes, bool whole) {
-    data_.batches = batches;
-    data_.writes = writes;
-    data_.whole = whole;
-    const drive_queues body{data_};
-    data_.first += batches * used_;
-    const kernel_facts facts =
-        cuda() ? drive_queues_cuda(on_, used_, units_, body) : drive_queues_cpu(on_, used_, units_, body);
-    check_wrong(batches * data_.batch * used_);
-    return facts;
-  }
-
-  void check_wrong(u64 commands) {
-    u64 wrong = 0;
-    on_.memory().read(&wrong, wrong_.data(), sizeof wrong);
-    if (wrong == 0) return;
-    throw error(error_kind::world, "measure a modelled drive: " + std::to_string(wrong) + " of " + std::to_string(commands) +
-                                       " commands failed, brought wrong bytes or were not answered in time");
-  }
 
   /// What the drive counts of a run, and how long its client took.
   struct drive_time {
@@ -219,10 +191,10 @@ class bench {
   };
 
   drive_time timed_run(u64 batches, bool writes, kernel_facts& facts) {
-    const u64 commands = batches * data_.batch * used_;
+    const u64 commands = batches * bare_->data.batch * bare_->used;
     const model_traffic before = told();
     const u64 start = now_ns();
-    facts = run(batches, writes, false);
+    facts = bare_->run(batches, writes, false);
     const u64 took = now_ns() - start;
     const model_traffic after = told();
     const u64 counted = after.reads + after.writes - before.reads - before.writes;
@@ -246,23 +218,14 @@ class bench {
     // The client's rate times the drive's residence, over what the drive had in flight: less than 0 by the share of the run in
     // which it had nothing.
     m.details["littles_law"] = client_rate * residence_ns * 1e-9 / all.in_flight() - 1;
-    m.warps = used_;
+    m.warps = bare_->used;
     describe(m, facts);
     m.params["depth"] = std::to_string(depth);
-    m.params["queues"] = std::to_string(used_);
+    m.params["queues"] = std::to_string(bare_->used);
   }
 
   /// Batches of each queue that are so many commands over all that are used.
-  u64 batches_of(u64 commands) const { return std::max<u64>(1, ceil_div(commands, u64{data_.batch} * used_)); }
-
-  /// Batches of each queue that take about a tenth of a second.
-  u64 calibrated() {
-    for (u64 batches = 4;; batches *= 2) {
-      const u64 start = now_ns();
-      run(batches, data_.writes, false);
-      if (now_ns() - start > 50'000'000 || batches >= 1ull << 24) return batches;
-    }
-  }
+  u64 batches_of(u64 commands) const { return std::max<u64>(1, ceil_div(commands, u64{bare_->data.batch} * bare_->used)); }
 
   void clear_media(u64 blocks) {
     const std::vector<u64> zeros(blocks * setting_.block_bytes / sizeof(u64));
@@ -272,14 +235,14 @@ class bench {
   // The first `blocks`, a power of two: written anew where commands write, after they were cleared; then read and looked at
   // word by word.
   void verify(bool writes, u64 blocks) {
-    const u64 all = std::exchange(data_.blocks, blocks);
-    const u64 batches = ceil_div(blocks, u64{data_.batch} * used_);
+    const u64 all = std::exchange(bare_->data.blocks, blocks);
+    const u64 batches = ceil_div(blocks, u64{bare_->data.batch} * bare_->used);
     if (writes) {
       clear_media(blocks);
-      run(batches, true, true);
+      bare_->run(batches, true, true);
     }
-    run(batches, false, true);
-    data_.blocks = all;
+    bare_->run(batches, false, true);
+    bare_->data.blocks = all;
   }
 
   model_traffic told() {
@@ -318,12 +281,9 @@ class bench {
   setting setting_;
   model_server server_;
   model_drive& drive_;
-  buffer<u64> wrong_;
   timed_samples samples_;
-  std::optional<bare_queues> queues_;  ///< after what their commands may touch
-  bare_data data_;
+  std::optional<bare_driver> bare_;  ///< after what its commands may touch
   u32 units_ = 0;
-  u32 used_ = 0;  ///< queues that a run drives
 };
 
 /// Every setting once; latencies with the first number of queues only, for they use one.

@@ -1,6 +1,7 @@
 #include "apps/bench/soak.hpp"
 
 #include "apps/bench/soak_accounts.hpp"
+#include "apps/bench/write_figures.hpp"
 #include "penstock/host/error.hpp"
 
 #include <algorithm>
@@ -30,18 +31,6 @@ constexpr u64 grace_ns = 60 * one_second_ns;  // past the deadline, for waits th
 [[noreturn]] void fail(std::string const& what) { throw error(error_kind::world, "run the soak: " + what); }
 
 double share_of(u32 ppm) { return ppm / 1e6; }
-
-void add_to(model_counts& sum, model_counts const& more) {
-  sum.fetched += more.fetched;
-  sum.completed += more.completed;
-  sum.errors += more.errors;
-  sum.delays += more.delays;
-  sum.drops += more.drops;
-  sum.duplicates += more.duplicates;
-  sum.lates += more.lates;
-  sum.unknown_identifiers += more.unknown_identifiers;
-  sum.refused_doorbells += more.refused_doorbells;
-}
 
 /// A drive that fails as planned, but for its admin queue. Each life of each queue has faults of its own: a model of the same
 /// seed would fail the same commands after each reset.
@@ -332,6 +321,13 @@ class bench {
                  {"write_errors", number(a.cache.write_errors)},
                  {"flushes", number(a.flushes)},
                  {"failed_flushes", number(a.failed_flushes)}};
+    write_account writes;
+    writes.kernel_seconds = number(in_kernels) * 1e-9;
+    writes.threads = options_.threads;
+    writes.seconds = number(took) * 1e-9;
+    writes.capacity = number(options_.bytes);
+    writes.add(a.cache);
+    describe_writes(m.details, *cache_, writes);
     m.machine = describe_host();
     m.machine["device"] = on_.device();
     return m;

@@ -22,6 +22,11 @@ class ledger {
   }
 };
 
+template <class Counts, class... Field>
+void add_fields(Counts& sum, Counts const& more, Field... of) {
+  ((sum.*of += more.*of), ...);
+}
+
 // Between drive and queues. A command that the drive has fetched is completed, dropped, or discarded by a reset; one that was
 // published is answered in time, expired, or ended with its queue.
 void check_commands(ledger const& books, soak_account const& now, bool exact) {
@@ -76,18 +81,19 @@ void check_cache(ledger const& books, soak_account const& now, u64 line_bytes, b
 }  // namespace
 
 queue_counts sum_of(std::vector<queue_counts> const& queues) {
+  using c = queue_counts;
   queue_counts sum;
   for (queue_counts const& q : queues) {
-    sum.commands += q.commands;
-    sum.doorbells += q.doorbells;
-    sum.completions += q.completions;
-    sum.errors += q.errors;
-    sum.strays += q.strays;
-    sum.expired += q.expired;
-    sum.failed += q.failed;
-    sum.reset += q.reset;
+    add_fields(sum, q, &c::commands, &c::doorbells, &c::completions, &c::errors, &c::strays, &c::expired, &c::failed,
+               &c::reset);
   }
   return sum;
+}
+
+void add_to(model_counts& sum, model_counts const& more) {
+  using c = model_counts;
+  add_fields(sum, more, &c::fetched, &c::completed, &c::errors, &c::delays, &c::drops, &c::duplicates, &c::lates,
+             &c::unknown_identifiers, &c::refused_doorbells);
 }
 
 bool all_told(queue_counts const& sum) {

@@ -21,6 +21,7 @@ struct soak_account {
 };
 
 queue_counts sum_of(std::vector<queue_counts> const& queues);
+void add_to(model_counts& sum, model_counts const& more);
 
 /// Whether every command that was published is over for its waiters.
 bool all_told(queue_counts const& sum);

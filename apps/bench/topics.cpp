@@ -7,6 +7,7 @@
 #include "apps/bench/miss.hpp"
 #include "apps/bench/model.hpp"
 #include "apps/bench/soak.hpp"
+#include "apps/bench/write.hpp"
 #include "penstock/host/error.hpp"
 
 #include <algorithm>
@@ -33,6 +34,10 @@ u64 number(option_texts const& given, std::string const& key, u64 otherwise) {
     refuse(key + "=" + word, "it is no whole number: give one such as " + std::to_string(otherwise));
   }
   return value;
+}
+
+u32 small(option_texts const& given, std::string const& key, u32 otherwise) {
+  return static_cast<u32>(number(given, key, otherwise));
 }
 
 std::vector<std::string> words(option_texts const& given, std::string const& key) {
@@ -83,14 +88,14 @@ int device(option_texts const& given, std::string const& key) {
 std::vector<measurement> run_hit(option_texts const& given, progress_fn const& progress, found_fn const& found) {
   hit_options options;
   options.executor = text(given, "executor", options.executor);
-  options.sm_share = static_cast<u32>(number(given, "sm-share", 0));
+  options.sm_share = small(given, "sm-share", 0);
   options.bytes = number(given, "mib", 0) << 20;
   options.line_bytes = number(given, "line", options.line_bytes);
   options.directory = directory(given, options.directory);
   options.step = number(given, "step", options.step);
   options.order = order_of(text(given, "order", "random"));
-  options.repeats = static_cast<u32>(number(given, "repeats", options.repeats));
-  options.sms = static_cast<u32>(number(given, "sms", 0));
+  options.repeats = small(given, "repeats", options.repeats);
+  options.sms = small(given, "sms", 0);
   options.without = without(given);
   const std::string l2 = text(given, "l2", "off");
   if (l2 != "off" && l2 != "window") refuse("l2 " + l2, "there is no such way to use it: choose off or window");
@@ -103,20 +108,20 @@ std::vector<measurement> run_hit(option_texts const& given, progress_fn const& p
 
 std::vector<measurement> run_io(option_texts const& given, progress_fn const& progress, found_fn const& found) {
   io_options options;
-  const auto small = [&](char const* key, u32 otherwise) { return static_cast<u32>(number(given, key, otherwise)); };
   options.executor = text(given, "executor", options.executor);
-  options.sm_share = static_cast<u32>(number(given, "sm-share", 0));
+  options.sm_share = small(given, "sm-share", 0);
   options.preset = text(given, "preset", options.preset);
   options.link = text(given, "link", options.link);
   options.media = text(given, "media", options.media);
   options.rings = text(given, "rings", options.rings);
-  options.drives = small("drives", options.drives);
-  options.block_bytes = small("block", options.block_bytes);
-  options.queues = small("queues", options.queues);
-  options.queue_depth = small("depth", options.queue_depth);
+  options.drives = small(given, "drives", options.drives);
+  options.block_bytes = small(given, "block", options.block_bytes);
+  options.queues = small(given, "queues", options.queues);
+  options.queue_depth = small(given, "depth", options.queue_depth);
+  options.first_ticket = number(given, "first-ticket", options.first_ticket);
   options.threads = number(given, "threads", options.threads);
   options.commands = number(given, "commands", options.commands);
-  options.write_percent = small("writes", options.write_percent);
+  options.write_percent = small(given, "writes", options.write_percent);
   if (given.contains("reads")) {
     if (given.contains("writes")) refuse("reads", "writes are given, too: name one of the two");
     const u64 reads = number(given, "reads", 100);
@@ -130,12 +135,12 @@ std::vector<measurement> run_io(option_texts const& given, progress_fn const& pr
   options.sweep = text(given, "sweep", "");
   for (auto const& word : words(given, "values")) options.values.push_back(parsed("values", word, 1));
   options.procedure = text(given, "procedure", "");
-  options.only = {small("drives", 0), number(given, "threads", 0), small("block", 0), text(given, "preset", "")};
-  options.sms = small("sms", options.sms);
-  options.server_sms = small("server-sms", options.server_sms);
+  options.only = {small(given, "drives", 0), number(given, "threads", 0), small(given, "block", 0), text(given, "preset", "")};
+  options.sms = small(given, "sms", options.sms);
+  options.server_sms = small(given, "server-sms", options.server_sms);
   options.server_device = device(given, "server-device");
   options.drive_mib = number(given, "mib", options.drive_mib);
-  options.repeats = small("repeats", options.repeats);
+  options.repeats = small(given, "repeats", options.repeats);
   options.progress = progress;
   options.found = found;
   return run_io_benchmark(options);
@@ -143,9 +148,8 @@ std::vector<measurement> run_io(option_texts const& given, progress_fn const& pr
 
 std::vector<measurement> run_miss(option_texts const& given, progress_fn const& progress, found_fn const& found) {
   miss_options options;
-  const auto small = [&](char const* key, u32 otherwise) { return static_cast<u32>(number(given, key, otherwise)); };
   options.executor = text(given, "executor", options.executor);
-  options.sm_share = static_cast<u32>(number(given, "sm-share", 0));
+  options.sm_share = small(given, "sm-share", 0);
   options.controller = text(given, "controller", options.controller);
   options.media = text(given, "media", options.media);
   options.preset = text(given, "preset", options.preset);
@@ -153,24 +157,24 @@ std::vector<measurement> run_miss(option_texts const& given, progress_fn const& 
   options.cache_bytes = number(given, "cache-mib", 0) << 20;
   options.line_bytes = number(given, "line", options.line_bytes);
   options.directory = directory(given, options.directory);
-  options.queues = small("queues", options.queues);
-  options.queue_depth = small("depth", options.queue_depth);
-  options.controller_threads = small("controller-threads", 0);
-  options.server_sms = small("server-sms", 0);
+  options.queues = small(given, "queues", options.queues);
+  options.queue_depth = small(given, "depth", options.queue_depth);
+  options.controller_threads = small(given, "controller-threads", 0);
+  options.server_sms = small(given, "server-sms", 0);
   options.server_device = device(given, "server-device");
   const std::string completion = text(given, "completion", "inline");
   if (completion != "inline" && completion != "service") {
     refuse("completion " + completion, "there is none of this name: choose inline or service");
   }
   if (completion == "inline" && given.contains("service-sms")) refuse("service-sms", "completion is inline: ask for service");
-  if (completion == "service") options.service_sms = small("service-sms", 1);
-  options.sms = small("sms", 0);
+  if (completion == "service") options.service_sms = small(given, "service-sms", 1);
+  options.sms = small(given, "sms", 0);
   options.threads = number(given, "threads", 0);
   options.step = number(given, "step", options.step);
   options.order = order_of(text(given, "order", "random"));
-  options.width = small("width", options.width);
+  options.width = small(given, "width", options.width);
   options.without = without(given);
-  options.repeats = small("repeats", options.repeats);
+  options.repeats = small(given, "repeats", options.repeats);
   options.patterns = words(given, "patterns");
   options.progress = progress;
   options.found = found;
@@ -179,7 +183,6 @@ std::vector<measurement> run_miss(option_texts const& given, progress_fn const& 
 
 std::vector<measurement> run_latency(option_texts const& given, progress_fn const& progress, found_fn const& found) {
   latency_options options;
-  const auto small = [&](char const* key, u32 otherwise) { return static_cast<u32>(number(given, key, otherwise)); };
   options.executor = text(given, "executor", options.executor);
   options.controller = text(given, "controller", options.controller);
   options.preset = text(given, "preset", options.preset);
@@ -187,12 +190,12 @@ std::vector<measurement> run_latency(option_texts const& given, progress_fn cons
   options.rings = text(given, "rings", options.rings);
   options.lines = numbers(given, "line", options.lines);
   options.directory = directory(given, options.directory);
-  options.lanes = small("lanes", options.lanes);
-  options.samples = small("samples", options.samples);
+  options.lanes = small(given, "lanes", options.lanes);
+  options.samples = small(given, "samples", options.samples);
   options.cache_bytes = number(given, "cache-mib", 0) << 20;
-  options.controller_threads = small("controller-threads", 0);
-  options.server_sms = small("server-sms", 0);
-  options.repeats = small("repeats", options.repeats);
+  options.controller_threads = small(given, "controller-threads", 0);
+  options.server_sms = small(given, "server-sms", 0);
+  options.repeats = small(given, "repeats", options.repeats);
   options.progress = progress;
   options.found = found;
   return run_latency_benchmark(options);
@@ -200,7 +203,6 @@ std::vector<measurement> run_latency(option_texts const& given, progress_fn cons
 
 std::vector<measurement> run_model(option_texts const& given, progress_fn const& progress, found_fn const& found) {
   model_bench_options options;
-  const auto small = [&](char const* key, u32 otherwise) { return static_cast<u32>(number(given, key, otherwise)); };
   options.executor = text(given, "executor", options.executor);
   options.preset = text(given, "preset", options.preset);
   options.media = text(given, "media", options.media);
@@ -211,13 +213,13 @@ std::vector<measurement> run_model(option_texts const& given, progress_fn const&
   options.servers = numbers(given, "servers", options.servers);
   options.kinds = words(given, "kinds");
   options.depths = numbers(given, "depths", {});
-  options.queue_depth = small("depth", options.queue_depth);
-  options.batch = small("batch", options.batch);
+  options.queue_depth = small(given, "depth", options.queue_depth);
+  options.batch = small(given, "batch", options.batch);
   options.commands = number(given, "commands", options.commands);
   options.samples = number(given, "samples", options.samples);
   options.drive_mib = number(given, "mib", options.drive_mib);
-  options.sms = small("sms", options.sms);
-  options.repeats = small("repeats", options.repeats);
+  options.sms = small(given, "sms", options.sms);
+  options.repeats = small(given, "repeats", options.repeats);
   options.progress = progress;
   options.found = found;
   return run_model_benchmark(options);
@@ -255,6 +257,7 @@ topic io_topic() {
        {"block", "bytes of a command"},
        {"queues", "over all drives"},
        {"depth", "entries of a queue"},
+       {"first-ticket", "that a queue gives: near 2^32, to see its tickets pass that"},
        {"threads", "that issue commands"},
        {"commands", "of one run"},
        {"writes", "percent of the commands"},
@@ -324,9 +327,9 @@ std::vector<measurement> run_litmus(option_texts const& given, progress_fn const
   litmus_options options;
   options.executor = text(given, "executor", options.executor);
   options.rounds = number(given, "rounds", 0);
-  options.groups = static_cast<u32>(number(given, "groups", 0));
+  options.groups = small(given, "groups", 0);
   options.orders = words(given, "orders");
-  options.repeats = static_cast<u32>(number(given, "repeats", options.repeats));
+  options.repeats = small(given, "repeats", options.repeats);
   options.progress = progress;
   options.found = found;
   return run_litmus_benchmark(options);
@@ -368,26 +371,82 @@ topic model_topic() {
 
 std::vector<measurement> run_soak(option_texts const& given, progress_fn const& progress, found_fn const& found) {
   soak_options options;
-  const auto small = [&](char const* key, u32 otherwise) { return static_cast<u32>(number(given, key, otherwise)); };
   options.executor = text(given, "executor", options.executor);
   options.operations = number(given, "operations", options.operations);
   options.phase = number(given, "phase", options.phase);
   options.seed = number(given, "seed", options.seed);
-  options.threads = small("threads", options.threads);
+  options.threads = small(given, "threads", options.threads);
   options.bytes = number(given, "mib", 0) << 20;
   options.cache_bytes = number(given, "cache-kib", 0) << 10;
   options.line_bytes = number(given, "line", options.line_bytes);
   options.directory = directory(given, options.directory);
-  options.cold_ppm = small("cold", options.cold_ppm);
-  options.error_ppm = small("errors", options.error_ppm);
-  options.delay_ppm = small("delays", options.delay_ppm);
-  options.drop_ppm = small("drops", options.drop_ppm);
-  options.late_ppm = small("lates", options.late_ppm);
+  options.cold_ppm = small(given, "cold", options.cold_ppm);
+  options.error_ppm = small(given, "errors", options.error_ppm);
+  options.delay_ppm = small(given, "delays", options.delay_ppm);
+  options.drop_ppm = small(given, "drops", options.drop_ppm);
+  options.late_ppm = small(given, "lates", options.late_ppm);
   options.timeout_ms = number(given, "timeout-ms", options.timeout_ms);
   options.seconds = number(given, "seconds", options.seconds);
   options.progress = progress;
   options.found = found;
   return run_soak_benchmark(options);
+}
+
+std::vector<measurement> run_write(option_texts const& given, progress_fn const& progress, found_fn const& found) {
+  write_options options;
+  options.executor = text(given, "executor", options.executor);
+  options.controller = text(given, "controller", options.controller);
+  options.media = text(given, "media", options.media);
+  options.preset = text(given, "preset", options.preset);
+  options.file = text(given, "file", "");
+  const std::string direct = text(given, "direct", "no");
+  if (direct != "no" && direct != "yes") refuse("direct " + direct, "choose yes or no");
+  options.direct = direct == "yes";
+  options.bytes = number(given, "mib", 0) << 20;
+  options.cache_bytes = number(given, "cache-mib", 0) << 20;
+  options.line_bytes = number(given, "line", options.line_bytes);
+  options.directory = directory(given, options.directory);
+  options.most_dirty_percent = small(given, "dirty", options.most_dirty_percent);
+  options.command_bytes = number(given, "command", options.command_bytes);
+  options.slots = small(given, "slots", options.slots);
+  options.elements = number(given, "elements", options.elements);
+  options.queues = small(given, "queues", options.queues);
+  options.queue_depth = small(given, "depth", options.queue_depth);
+  options.controller_threads = small(given, "controller-threads", 0);
+  options.server_sms = small(given, "server-sms", 0);
+  options.sms = small(given, "sms", 0);
+  options.repeats = small(given, "repeats", options.repeats);
+  options.patterns = words(given, "patterns");
+  options.progress = progress;
+  options.found = found;
+  return run_write_benchmark(options);
+}
+
+topic write_topic() {
+  return {"write",
+          "stores through the cache until they are on storage, beside the controller's own ceiling, every byte checked",
+          {{"executor", "auto, cpu or cuda"},
+           {"controller", "model or software"},
+           {"media", "of the modelled drive: hbm or host"},
+           {"preset", "of the modelled drive: none, p5800x, pm1735, 980pro, gen5"},
+           {"file", "that the software controller serves, made anew and removed; without it: host memory"},
+           {"direct", "yes: the file past the page cache; no"},
+           {"mib", "of data, a power of two"},
+           {"cache-mib", "of the cache"},
+           {"line", "bytes of a line"},
+           {"directory", "auto, direct or set"},
+           {"dirty", "percent of the frames that may be"},
+           {"command", "most bytes of one Write"},
+           {"slots", "Writes of the cache that are under way at once"},
+           {"elements", "of random8 and sequential8 in one turn"},
+           {"queues", "of the cache, and as many of the bare client"},
+           {"depth", "entries of a queue"},
+           {"controller-threads", "of the software controller"},
+           {"server-sms", "multiprocessors (CPU: threads) of the modelled drive"},
+           {"sms", "multiprocessors that store"},
+           {"patterns", "of random4k, random8, sequential8"},
+           {"repeats", "of each measurement"}},
+          run_write};
 }
 
 topic soak_topic() {
@@ -425,7 +484,7 @@ void check_options(topic const& t, option_texts const& given) {
 
 std::vector<topic> const& topics() {
   static const std::vector<topic> all = {hit_topic(),   io_topic(),     miss_topic(), latency_topic(),
-                                         model_topic(), litmus_topic(), soak_topic()};
+                                         model_topic(), litmus_topic(), soak_topic(), write_topic()};
   return all;
 }
 

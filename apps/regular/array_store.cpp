@@ -1,10 +1,10 @@
 #include "apps/regular/array_store.hpp"
 
+#include "apps/bench/modelled.hpp"
 #include "apps/graph/file.hpp"
 #include "penstock/host/error.hpp"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 namespace penstock::regular {
@@ -15,17 +15,6 @@ constexpr u32 queues_of_cuda = 8;    // of an array on a drive, beside those of 
 constexpr u32 queue_depth = 128;
 constexpr u32 cache_queues_of_cuda = 32;
 
-software_options controller_options(media_options const& options, executor const& on) {
-  software_options software;
-  software.engine = options.engine;
-  if (on.kind() == executor_kind::cuda) {
-    const u32 cores = std::max(1u, std::thread::hardware_concurrency());
-    software.threads =
-        options.controller_threads != 0 ? options.controller_threads : std::max(1u, cores - std::min(cores - 1, 2u));
-  }
-  return software;
-}
-
 }  // namespace
 
 array_store::array_store(executor& on, media_options const& options, std::vector<stored_file> arrays,
@@ -33,7 +22,7 @@ array_store::array_store(executor& on, media_options const& options, std::vector
     : on_(on), options_(options), arrays_(std::move(arrays)) {
   if (options.media == "file") {
     if (options.drives != 1) throw_bad_input("open", "files", "they lie on one drive: name a modelled drive as media");
-    files_ = std::make_unique<software_controller>(controller_options(options, on));
+    files_ = std::make_unique<software_controller>(software_options_for(on, options.engine, options.controller_threads));
     drives_ = {files_.get()};
     for (stored_file const& each : arrays_) {
       file_namespace space;
@@ -65,7 +54,8 @@ void array_store::add_modelled(bench::progress_fn const& progress) {
     media_.emplace_back();
     spaces_.emplace_back();
     for (model_drive* drive : drives) {
-      media_[k].emplace_back(server_->memory(), memory_kind::local, ceil_div(stripes, options_.drives) * options_.stripe_bytes);
+      media_[k].emplace_back(server_->memory(), bench::place_of(options_.place),
+                             ceil_div(stripes, options_.drives) * options_.stripe_bytes);
       spaces_[k].push_back(drive->add_namespace(media_[k].back().data(), media_[k].back().bytes()));
     }
     if (!arrays_[k].writable) load(k, progress);
@@ -99,6 +89,11 @@ double array_store::specified_rate(bool writes) const {
   if (!modelled()) return 0;
   const drive_timing timing = drive_preset(options_.media);
   return 4096 * options_.drives * (writes ? timing.write_iops_4k : timing.read_iops_4k);
+}
+
+double array_store::capacity(u32 array) const {
+  const double modelled_bytes = modelled() ? options_.drives * drive_capacity(options_.media) : 0;
+  return modelled_bytes > 0 ? modelled_bytes : static_cast<double>(arrays_[array].file.file_bytes());
 }
 
 u32 array_store::units_left() const {

@@ -20,6 +20,7 @@ namespace penstock::regular {
 struct media_options {
   std::string media = "file";  ///< or the preset of a modelled drive
   u32 drives = 1;              ///< modelled
+  std::string place = "hbm";   ///< modelled: where their bytes lie: hbm or host
   io_engine engine = io_engine::automatic;
   bool direct = false;
   u32 controller_threads = 0;  ///< CUDA, files: 0: all cores but two
@@ -42,6 +43,8 @@ class array_store {
   std::string engine() const;
   /// Of all drives: what they were specified to read and write, bytes/s; 0: not told.
   double specified_rate(bool writes) const;
+  /// Bytes of the drives that an array lies on: of modelled ones as such drives have them, otherwise of its file.
+  double capacity(u32 array) const;
 
   /// CPU threads, or SMs, that modelled drives leave to those who ask.
   u32 units_left() const;

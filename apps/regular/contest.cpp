@@ -95,6 +95,7 @@ void scoreboard::in_turns(contestant tiles, contestant& ours, line_cache const& 
   take_turns({&tiles, &ours}, options_.repeats, options_.progress);
   store_.stop();
   ours.details["metadata_bytes"] = static_cast<double>(cache.metadata_bytes());
+  if (ours.account) ours.account(ours.details);
   ours_.push_back(describe(ours, &tiles.seconds));
   keep(std::move(tiles));
 }
@@ -173,6 +174,7 @@ media_options media_of(regular_options const& options) {
   media_options media;
   media.media = options.media;
   media.drives = options.drives;
+  media.place = options.place;
   media.engine = parse_engine(options.engine);
   media.direct = options.direct;
   media.controller_threads = options.threads;
@@ -195,6 +197,7 @@ std::map<std::string, std::string> params_of(executor const& on, regular_options
   return {{"executor", on.kind() == executor_kind::cuda ? "cuda" : "cpu"},
           {"media", options.media},
           {"drives", std::to_string(options.drives)},
+          {"place", options.place},
           {"engine", engine},
           {"direct", options.direct ? "yes" : "no"},
           {"dtype", type.name()},

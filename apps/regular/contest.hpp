@@ -24,6 +24,7 @@ struct contestant {
   std::function<void()> clear{};     ///< before the first run, if there is one: nothing of an older result is left
   std::function<void()> compare{};   ///< after the first and the last run, if there is one: what takes longer than `check`
   std::function<traffic()> moved{};  ///< so far
+  std::function<void(std::map<std::string, double>&)> account{};  ///< after the last run, if there is one: what else is told
   kernel_facts facts{};
   std::map<std::string, double> details{};
 

@@ -14,6 +14,7 @@ struct regular_options {
   std::string executor = "auto";
   std::string media = "file";       ///< or the preset of a modelled drive (drive_preset)
   u32 drives = 1;                   ///< modelled: the arrays are striped over them
+  std::string place = "hbm";        ///< modelled: where their bytes lie: hbm (a CPU's own memory) or host
   std::string engine = "auto";      ///< files: auto, io_uring, pread
   bool direct = false;              ///< files: past the page cache
   std::string raw;                  ///< dtype of files without a header; empty: .npy

@@ -1,9 +1,11 @@
+#include "apps/bench/write_figures.hpp"
 #include "apps/regular/contest.hpp"
 #include "apps/regular/kernels.hpp"
 #include "apps/regular/reduce_kernels.hpp"
 #include "apps/regular/reference.hpp"
 #include "apps/regular/regular.hpp"
 #include "apps/regular/vectoradd_kernels.hpp"
+#include "penstock/core/clock.hpp"
 #include "penstock/host/error.hpp"
 
 #include <filesystem>
@@ -134,9 +136,14 @@ class add_contest {
     ours.access = way;
     ours.clear = [this] { what_.store.clear(2); };
     ours.reset = [] {};
+    bench::write_account all;
     ours.run = [&] {
+      const u64 begun = now_ns();
       run(on_, workers, body);
+      const u64 stored = now_ns();
       cache.flush();
+      all.kernel_seconds += static_cast<double>(stored - begun) * 1e-9;
+      all.seconds += static_cast<double>(now_ns() - begun) * 1e-9;
     };
     ours.check = [&] {
       cache.check_faults();
@@ -148,6 +155,12 @@ class add_contest {
       for (u32 k = 0; k < 3; ++k) all.read += static_cast<double>(cache.stats(k).bytes_moved);
       all.written = static_cast<double>(cache.stats(2).bytes_written);
       return all;
+    };
+    ours.account = [&](std::map<std::string, double>& details) {
+      all.threads = on_.kind() == executor_kind::cuda ? workers * group_width : on_.units();
+      all.capacity = what_.store.capacity(2);
+      for (u32 k = 0; k < 3; ++k) all.add(cache.stats(k));
+      bench::describe_writes(details, cache, all);
     };
     ours.facts = describe(on_, body);
     scores.in_turns(by_tiles(), ours, cache);

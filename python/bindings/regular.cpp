@@ -18,6 +18,7 @@ regular_options options_of(nb::dict const& given, nb::object const& progress) {
   take("executor", options.executor);
   take("media", options.media);
   take("drives", options.drives);
+  take("place", options.place);
   take("engine", options.engine);
   take("direct", options.direct);
   take("raw", options.raw);

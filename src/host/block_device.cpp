@@ -27,6 +27,7 @@ block_device::block_device(executor& on, controller& owner, u32 namespace_id, bl
   const bool cuda = on.kind() == executor_kind::cuda;
   queue_options queue;
   queue.depth = options.queue_depth;
+  queue.first_ticket = options.first_ticket;
   queue.timeout_ns = options.timeout_ns;
   queue.rings = options.rings;
   queue.rings_on_host = cuda && options.rings == memory_kind::shared;

@@ -313,6 +313,66 @@ TEST(bench_miss, has_every_pattern_and_order) {
   EXPECT_NE(refusal("miss", with(small, {{"patterns", "plaid"}})).find("no pattern plaid"), std::string::npos);
 }
 
+const option_texts tiny_write = {{"mib", "1"}, {"repeats", "1"}, {"queues", "2"}, {"depth", "64"}};
+
+TEST(bench_write, stores_lines_and_elements_over_every_controller) {
+  const option_texts settings[] = {{{"controller", "model"}},
+                                   {{"controller", "model"}, {"server-sms", "1"}, {"media", "host"}, {"directory", "set"}},
+                                   {{"controller", "software"}, {"line", "512"}},
+                                   {{"controller", "software"}, {"file", testing::TempDir() + "bench_write"}}};
+  for (auto const& setting : settings) {
+    const auto all = measure("write", with(tiny_write, setting));
+    ASSERT_EQ(all.size(), 3);
+    measurement const *const lines = &all[0], *const random = &all[1], *const sequential = &all[2];
+    for (measurement const& m : all) {
+      EXPECT_TRUE(m.verified);
+      EXPECT_GT(bench::median(m.baseline_values), 0) << m.id;
+      EXPECT_GE(m.details.at("evicting_share"), 0) << m.id;
+      EXPECT_LE(m.details.at("evicting_share"), 1) << m.id;
+      EXPECT_GT(m.details.at("drive_writes_per_day"), 0) << m.id;
+      EXPECT_LT(m.details.at("least_clean_frames"),
+                std::stod(m.params.at("cache_bytes")) / std::stod(m.params.at("line_bytes")));
+    }
+    EXPECT_EQ(lines->details.at("write_amplification"), 1);
+    EXPECT_EQ(lines->details.at("commands_per_line"), 1) << "as the ceiling has it";
+    EXPECT_EQ(lines->details.at("bytes_changed"), 1 << 20);
+    // A sixteenth of the elements' lines are in the cache already.
+    const double line = std::stod(random->params.at("line_bytes"));
+    EXPECT_GT(random->details.at("write_amplification"), line / 8 / 4);
+    EXPECT_LE(sequential->details.at("write_amplification"), 3);
+    EXPECT_LT(sequential->details.at("commands_per_line"), random->details.at("commands_per_line"));
+  }
+}
+
+TEST(bench_write, refuses_in_one_sentence_what_cannot_be) {
+  const std::pair<option_texts, char const*> bad[] = {
+      {{{"controller", "abacus"}}, "controller abacus: choose model or software"},
+      {{{"file", "here"}}, "a file behind a modelled drive"},
+      {{{"line", "1000"}}, "commands of 1000 bytes"},
+      {{{"mib", "3"}}, "choose a power of two"},
+      {{{"cache-mib", "1"}}, "a cache that holds all of the data"},
+      {{{"dirty", "101"}}, "101 percent"},
+      {{{"elements", "1000000"}}, "1000000 elements: there are 131072"},
+      {{{"patterns", "plaid"}}, "no pattern plaid"},
+      {{{"media", "tape"}}, "place tape"},
+      {{{"preset", "floppy"}}, "drive floppy"},
+      {{{"direct", "perhaps"}}, "direct perhaps"},
+      {{{"repeats", "0"}}, "0 repeats"},
+  };
+  for (auto const& [options, part] : bad) {
+    const std::string sentence = refusal("write", with(tiny_write, options));
+    EXPECT_NE(sentence.find(part), std::string::npos) << sentence;
+  }
+}
+
+TEST(bench_io, tickets_pass_32_bits) {
+  const auto all =
+      measure("io", {{"queues", "1"}, {"first-ticket", "4294966000"}, {"depth", "64"}, {"commands", "5000"}, {"mib", "1"}});
+  ASSERT_EQ(all.size(), 1);
+  EXPECT_EQ(all[0].id, "fault.wrap");
+  EXPECT_GT(all[0].details.at("first_ticket") + all[0].details.at("tickets_used"), 0x1p32);
+}
+
 TEST(bench_pattern, every_order_of_lines_visits_each_once) {
   for (const auto order :
        {bench::line_order::random, bench::line_order::linear, bench::line_order::strided, bench::line_order::coarsened}) {

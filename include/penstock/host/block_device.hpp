@@ -15,6 +15,7 @@ struct block_device_options {
   u32 queues = 0;  ///< 0: one per CPU thread, 32 on CUDA
   u32 queue_depth = 1024;
   u32 first_queue_id = 1;
+  u64 first_ticket = 0;  ///< for tests: see queue_options
   u64 timeout_ns = 30 * one_second_ns;
   u64 transfer_bytes = 65536;  ///< most that one command moves; at most 64 KiB
   /// Where the rings lie: `local` (HBM) for a controller that reaches it there, which also writes straight to where commands

@@ -41,6 +41,10 @@ std::vector<std::string> drive_preset_names();
 ///   none    no limits
 drive_timing drive_preset(std::string const& name);
 
+/// Bytes of such a drive, whatever lies behind the model: of the first three what the dissertation had (Table 5.2), of gen5 a
+/// common size; 0 for none. Throws likewise.
+double drive_capacity(std::string const& name);
+
 /// What a command that moves `bytes` takes of a PCIe link, in bytes: packets carry 256 at most, each behind a header of 24, and
 /// its completion entry has 16 and a header.
 PENSTOCK_FN constexpr u64 link_bytes(u64 bytes) { return bytes + 24 * ceil_div(bytes, 256) + 40; }

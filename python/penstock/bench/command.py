@@ -11,6 +11,7 @@ from rich.console import Console
 from penstock.bench import plot, table
 from penstock.bench.measurement import Measurement, append_lines, json_line, newest, read_lines
 from penstock.bench.topics import Topic, run, topics
+from penstock.bench.write_figures import tells_of_writes, write_figures_table
 from penstock.progress import progress_bar
 
 RESULTS = click.Path(dir_okay=False, path_type=Path)
@@ -124,6 +125,8 @@ def print_table(found: list[Measurement]) -> None:
     if not console.is_terminal:
         console.width = max(console.width, WIDE)  # nothing is folded that goes to a file
     console.print(table.results_table(found))
+    if any(map(tells_of_writes, found)):
+        console.print(write_figures_table(found, lambda m: m.id))
     for note in table.notes(found):
         console.print(note, highlight=False, markup=False)
 

@@ -13,10 +13,11 @@ from rich.console import Console
 from penstock import breadth_first
 from penstock.bench.command import RESULTS, WIDE
 from penstock.bench.measurement import Measurement, append_lines
+from penstock.bench.write_figures import tells_of_writes, write_figures_table
 from penstock.progress import progress_bar
 from penstock.regular import table
 from penstock.regular.generate import DTYPES, WIDTH, generate_array
-from penstock.regular.run import ACCESS, MEDIA, ReduceResult, reduce, vectoradd
+from penstock.regular.run import ACCESS, MEDIA, PLACES, ReduceResult, reduce, vectoradd
 from penstock.size_option import Size
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -51,6 +52,7 @@ OPTIONS: tuple[Decorator, ...] = (
     _number("--in-flight", 0, "Tiles of a worker.  [default: 8, on a GPU 4]"),
     _choice("--media", MEDIA, "file", "The file, or the modelled drive that it is copied to first."),
     _number("--drives", 1, "Modelled ones to stripe the data over."),
+    _choice("--place", PLACES, "hbm", "Where the bytes of modelled drives lie."),
     _choice("--executor", breadth_first.EXECUTORS, "auto"),
     _choice("--engine", breadth_first.ENGINES, "auto"),
     click.option("--direct", is_flag=True, help="Past the page cache."),
@@ -173,6 +175,8 @@ def show(
     if not console.is_terminal:
         console.width = max(console.width, WIDE)  # nothing is folded that goes to a file
     console.print(table.access_table(title, measurements))
+    if any(map(tells_of_writes, measurements)):
+        console.print(write_figures_table(measurements, lambda m: table.NAMES[m.params["access"]]))
     for note in [result, *table.notes(measurements)]:
         console.print(note, highlight=False, markup=False)
 

@@ -13,6 +13,7 @@ from penstock.sizes import parse_size, whole_number
 
 ACCESS = ("tiled", "naive", "line")
 MEDIA = ("file", "p5800x", "pm1735", "980pro", "gen5", "none")
+PLACES = ("hbm", "host")
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,7 @@ def run_options(
     in_flight: SupportsIndex = 0,
     media: str = "file",
     drives: SupportsIndex = 1,
+    place: str = "hbm",
     directory: str = "auto",
     executor: str = "auto",
     engine: str = "auto",
@@ -117,7 +119,8 @@ def run_options(
     access: of "naive" (a[i] by each thread), "line" (whole lines by groups); "tiled" is always measured.
     cache: None takes an eighth of the data, and a MiB (GPUs: 128 MiB) at the least.
     tile, in_flight: of the explicit tiles: bytes of one, and how many a worker has on their way.
-    media: "file", or the modelled drive that the data is copied to, on `drives` of them.
+    media: "file", or the modelled drive that the data is copied to, on `drives` of them,
+        whose bytes lie in "hbm" (the CPU executor's own memory) or "host" memory.
     """
     return {
         "access": list(access),
@@ -127,6 +130,7 @@ def run_options(
         "in_flight": _count("in_flight", in_flight, 0),
         "media": media,
         "drives": _count("drives", drives, 1),
+        "place": place,
         "directory": directory,
         "executor": executor,
         "engine": engine,
