@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 FIGURES = (
     "evicting_share",
@@ -18,13 +19,13 @@ FIGURES = (
 )
 
 
-def words_of(line: dict) -> str:
+def words_of(line: dict[str, Any]) -> str:
     details = line["details"]
     parts = [f"{name} {details[name]:.4g}" for name in FIGURES if details.get(name) is not None]
     return f"{name_of(line)} {line['value']:.4g} {line['unit']}; " + ", ".join(parts)
 
 
-def name_of(line: dict) -> str:
+def name_of(line: dict[str, Any]) -> str:
     params = line["params"]
     parts = [line["id"], params.get("access"), params.get("preset"), params.get("media")]
     ratio = "" if line["ratio"] is None else f" {line['ratio']:.2f}"

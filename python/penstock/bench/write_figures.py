@@ -44,13 +44,17 @@ def _figures(m: Measurement) -> list[str]:
     return [
         _percent(told("evicting_share")),
         _percent(told("frame_wait_share")),
-        f"{number(told('least_clean_frames'))} ({number(told('reserved_frames'))})",
+        _of_reserve(told("least_clean_frames"), told("reserved_frames")),
         format_bytes(int(told("bytes_changed") or 0)),
         format_bytes(int(told("bytes_written") or 0)),
         number(told("write_amplification")),
         number(told("commands_per_line")),
         number(told("drive_writes_per_day")),
     ]
+
+
+def _of_reserve(least: float | None, reserve: float | None) -> str:
+    return "" if least is None else f"{number(least)} ({number(reserve)})"
 
 
 def _percent(share: float | None) -> str:
