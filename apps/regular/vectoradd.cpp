@@ -136,14 +136,14 @@ class add_contest {
     ours.access = way;
     ours.clear = [this] { what_.store.clear(2); };
     ours.reset = [] {};
-    bench::write_account all;
+    bench::write_account writes;
     ours.run = [&] {
       const u64 begun = now_ns();
       run(on_, workers, body);
       const u64 stored = now_ns();
       cache.flush();
-      all.kernel_seconds += static_cast<double>(stored - begun) * 1e-9;
-      all.seconds += static_cast<double>(now_ns() - begun) * 1e-9;
+      writes.kernel_seconds += static_cast<double>(stored - begun) * 1e-9;
+      writes.seconds += static_cast<double>(now_ns() - begun) * 1e-9;
     };
     ours.check = [&] {
       cache.check_faults();
@@ -157,10 +157,10 @@ class add_contest {
       return all;
     };
     ours.account = [&](std::map<std::string, double>& details) {
-      all.threads = on_.kind() == executor_kind::cuda ? workers * group_width : on_.units();
-      all.capacity = what_.store.capacity(2);
-      for (u32 k = 0; k < 3; ++k) all.add(cache.stats(k));
-      bench::describe_writes(details, cache, all);
+      writes.threads = on_.kind() == executor_kind::cuda ? workers * group_width : on_.units();
+      writes.capacity = what_.store.capacity(2);
+      for (u32 k = 0; k < 3; ++k) writes.add(cache.stats(k));
+      bench::describe_writes(details, cache, writes);
     };
     ours.facts = describe(on_, body);
     scores.in_turns(by_tiles(), ours, cache);
