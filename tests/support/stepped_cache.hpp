@@ -61,7 +61,7 @@ class stepped_cache : public bare_cache<> {
     for (u64 l = 0; l < data_.lines && !view_.directory.is_direct(); ++l) {
       if (frames_of(l) > 1) return "line " + std::to_string(l) + " is in two frames";
     }
-    if (state_.dirty_lines != 0) return "the count of dirty lines is " + std::to_string(state_.dirty_lines);
+    if (state_.lines != 0) return "the word of dirty lines and lines being written is " + std::to_string(state_.lines);
     return "";
   }
 
