@@ -17,6 +17,9 @@ namespace nb = nanobind;
 namespace penstock::bench {
 void bind_bench(nb::module_& m);
 }
+namespace penstock::drive {
+void bind_nvme(nb::module_& m);
+}
 namespace penstock::graph {
 void bind_graph(nb::module_& m);
 }
@@ -148,4 +151,5 @@ NB_MODULE(_native, m) {
   penstock::graph::bind_graph(m);
   penstock::bench::bind_bench(m);
   penstock::regular::bind_regular(m);
+  penstock::drive::bind_nvme(m);
 }

@@ -36,8 +36,12 @@ Structure identify(controller& owner, nvme::identify_structure what, u32 namespa
 
 }  // namespace
 
+nvme::identify_namespace namespace_structure(controller& owner, u32 namespace_id) {
+  return identify<nvme::identify_namespace>(owner, nvme::identify_structure::name_space, namespace_id);
+}
+
 namespace_facts identify_namespace(controller& owner, u32 namespace_id) {
-  const auto answer = identify<nvme::identify_namespace>(owner, nvme::identify_structure::name_space, namespace_id);
+  const nvme::identify_namespace answer = namespace_structure(owner, namespace_id);
   const u32 shift = answer.formats[answer.formatted & 15u].block_shift;
   return {answer.blocks, 1u << shift, (answer.attributes & 1u) != 0};
 }

@@ -15,6 +15,9 @@ struct namespace_facts {
 /// Not while another thread asks the same controller.
 namespace_facts identify_namespace(controller& owner, u32 namespace_id);
 
+/// All that it answers; likewise.
+nvme::identify_namespace namespace_structure(controller& owner, u32 namespace_id);
+
 /// Identify Controller (CNS 01h); likewise.
 nvme::identify_controller identify_controller(controller& owner);
 

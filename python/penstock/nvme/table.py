@@ -1,0 +1,132 @@
+"""Drives, what they say of themselves, and how they are, as tables for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
+from penstock.nvme.drives import Drive
+from penstock.sizes import format_bytes
+
+KEPT_USES = 3
+
+
+def drives_table(drives: list[Drive]) -> Table:
+    table = Table(title="NVMe drives", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("address", "id", "model", "driver", "IOMMU group", "link", "socket", "block devices, uses"):
+        table.add_column(name, overflow="fold")
+    for drive in drives:
+        table.add_row(*(escape(cell) for cell in _cells(drive)))
+    return table
+
+
+def _cells(drive: Drive) -> list[str]:
+    uses = drive.uses[:KEPT_USES] + ([f"and {len(drive.uses) - KEPT_USES} more"] if drive.uses[KEPT_USES:] else [])
+    others = f"{drive.iommu_group} with {', '.join(drive.group_others)}" if drive.group_others else drive.iommu_group
+    return [
+        drive.address,
+        f"{drive.vendor:04x}:{drive.device:04x}",
+        "\n".join(word for word in (drive.model, drive.serial) if word) or "not told",
+        drive.driver or "none",
+        others or "no IOMMU",
+        drive.link.replace(" PCIe", "").replace(" of ", "\nof ") or "not told",
+        "" if drive.numa_node < 0 else str(drive.numa_node),
+        "\n".join([", ".join(drive.block_devices), *uses]).strip() or "none",
+    ]
+
+
+def notes(drives: list[Drive]) -> list[str]:
+    """What one should know about them."""
+    told = [
+        f"{drive.address}: its link is slower than it could be ({drive.link}): try another slot, and look for lanes"
+        " that are shared"
+        for drive in drives
+        if drive.slow_link
+    ]
+    if any(not drive.iommu_group for drive in drives):
+        told.append(
+            "no IOMMU: a drive that Penstock drives here reaches all of the machine's memory, and needs root"
+        )
+    return told
+
+
+def facts_table(told: dict[str, Any]) -> Table:
+    table = _pairs(f"{told['model']} at {told['address']}")
+    atomic = f"{told['atomic_write_blocks']:,} blocks, {told['atomic_power_fail_blocks']:,} when power fails"
+    limit = told["transfer_bytes"]
+    pages = format_bytes(told["least_page_bytes"])
+    if told["most_page_bytes"] != told["least_page_bytes"]:
+        pages += f" to {format_bytes(told['most_page_bytes'])}"
+    for name, value in (
+        ("serial", told["serial"]),
+        ("firmware", told["firmware"]),
+        ("NVMe version", told["version"]),
+        ("PCI vendor", f"{told['vendor']:04x}"),
+        ("entries of a queue", f"{told['queue_entries']:,} at most"),
+        ("I/O queue pairs", f"{told['queues_granted']:,} granted, {told['queues_asked']:,} asked for"),
+        ("ready within", f"{told['timeout_ms'] / 1000:g} s"),
+        ("doorbell stride", format_bytes(told["doorbell_stride"])),
+        ("memory pages", pages),
+        ("largest transfer", "no limit" if limit is None else format_bytes(limit)),
+        ("written as a whole", atomic),
+        ("volatile write cache", "yes: what is not flushed is lost with the power" if told["volatile_write_cache"] else "no"),
+    ):
+        table.add_row(name, escape(value))
+    return table
+
+
+def namespaces_table(namespaces: list[dict[str, Any]]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("namespace", "size", "bytes", "blocks", "block", "LBA formats (* in use)"):
+        table.add_column(name, justify="left" if name.startswith("LBA") else "right", overflow="fold")
+    for each in namespaces:
+        formats = ", ".join(
+            f"{f['block_bytes']}{f' + {m} of metadata' if (m := f['metadata_bytes']) else ''}{'*' if f['in_use'] else ''}"
+            for f in each["formats"]
+        )
+        protected = " (write protected)" if each["write_protected"] else ""
+        table.add_row(
+            f"{each['id']}{protected}",
+            format_bytes(each["bytes"]),
+            f"{each['bytes']:,}",
+            f"{each['blocks']:,}",
+            str(each["block_bytes"]),
+            formats,
+        )
+    return table
+
+
+def health_table(told: dict[str, Any]) -> Table:
+    table = _pairs(f"Health of {told['address']}")
+    warnings = told["warnings"]
+    table.add_row("critical warnings", f"[red]{escape('; '.join(warnings))}[/]" if warnings else "none")
+    spare = f"{told['available_spare_percent']} % (it warns below {told['spare_threshold_percent']} %)"
+    for name, value in (
+        ("temperature", f"{told['temperature_celsius']} C"),
+        ("spare capacity", spare),
+        ("used of its life", f"{told['percentage_used']} %"),
+        ("data read", _amount(told["bytes_read"])),
+        ("data written", _amount(told["bytes_written"])),
+        ("host commands", f"{told['host_reads']:,} reads, {told['host_writes']:,} writes"),
+        ("busy", f"{told['busy_minutes']:,} minutes"),
+        ("powered on", f"{told['power_on_hours']:,} hours, {told['power_cycles']:,} times"),
+        ("unsafe shutdowns", f"{told['unsafe_shutdowns']:,}"),
+        ("media errors", f"{told['media_errors']:,}"),
+        ("error log", f"{told['error_log_entries']:,} entries"),
+    ):
+        table.add_row(name, value)
+    return table
+
+
+def _amount(count: int) -> str:
+    return f"{format_bytes(count)} ({count:,} bytes, to the next {512_000:,})"
+
+
+def _pairs(title: str) -> Table:
+    table = Table(title=escape(title), title_justify="left", show_header=False)
+    table.add_column(justify="left", style="bold")
+    table.add_column(justify="left", overflow="fold")
+    return table
