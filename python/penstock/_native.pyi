@@ -60,6 +60,12 @@ class _VectoraddResult(TypedDict):
     shape: list[int]
     measurements: list[dict[str, Any]]
 
+class _NvmeCopied(TypedDict):
+    blocks: int
+    bytes: int
+    commands: int
+    seconds: float
+
 version: str
 
 # The CUDA version it was built with, as "13.0"; None for a build without CUDA.
@@ -108,3 +114,31 @@ def regular_vectoradd(
     options: dict[str, Any],
     progress: Callable[[str, int, int], None] | None = None,
 ) -> _VectoraddResult: ...
+
+# What pci_device.hpp has of a device.
+# `sysfs`, `proc`: where the kernel's are; the other functions open a drive through the real ones.
+def nvme_list(sysfs: str, proc: str) -> list[dict[str, Any]]: ...
+def nvme_find(address: str, sysfs: str, proc: str) -> dict[str, Any]: ...
+def nvme_bind(address: str, force: bool, sysfs: str, proc: str) -> None: ...
+def nvme_unbind(address: str, sysfs: str) -> None: ...
+def nvme_identify(address: str) -> dict[str, Any]: ...
+def nvme_smart(address: str) -> dict[str, Any]: ...
+def nvme_read(
+    address: str,
+    namespace_id: int,
+    start: int,
+    blocks: int,
+    path: str,
+    replace: bool,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> _NvmeCopied: ...
+
+# `blocks` 0: as many as the file has.
+def nvme_write(
+    address: str,
+    namespace_id: int,
+    start: int,
+    blocks: int,
+    path: str,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> _NvmeCopied: ...

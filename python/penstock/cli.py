@@ -20,6 +20,7 @@ from penstock import __version__, breadth_first, doctor, names, report
 from penstock.bench.command import bench_command, plot_command
 from penstock.errors import Error
 from penstock.machine import Machine, default_cache_dir
+from penstock.nvme.command import nvme_group
 from penstock.progress import progress_bar
 from penstock.regular.command import reduce_command, vectoradd_command
 from penstock.size_option import Size
@@ -77,6 +78,7 @@ penstock.add_command(bench_command)
 penstock.add_command(plot_command)
 penstock.add_command(reduce_command)
 penstock.add_command(vectoradd_command)
+penstock.add_command(nvme_group)
 
 
 @penstock.command("doctor", short_help="What this machine has, and what each missing thing would give.")

@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, get_args
 
 from penstock.machine import Driver, DriverMissing, Machine
+from penstock.nvme import topology
 from penstock.sizes import format_bytes
 
 State = Literal["ok", "limited", "missing"]
+STATES: tuple[State, ...] = get_args(State)
 
 # What Penstock's default cache pins on the CUDA executor: frames, rings and bounce buffers, rounded up.
 PINNED_BYTES = 64 << 20
@@ -200,14 +202,83 @@ def probe_vfio(machine: Machine) -> Row:
 
 def probe_drives(machine: Machine) -> Row:
     gives = "storage that answers a million requests a second; files on any disk work too"
+    sysfs = machine.path("/sys")
     drives = []
-    for name in machine.listing("/sys/class/nvme"):
-        model = (machine.text(f"/sys/class/nvme/{name}/model") or "").strip() or "unknown model"
-        address = (machine.text(f"/sys/class/nvme/{name}/address") or "").strip()
-        drives.append(f"{name}: {model}{f' at {address}' if address else ''}")
+    for address in topology.nvme_addresses(sysfs):
+        model, _ = topology.name_of(sysfs, address)
+        driver = topology.driver_of(sysfs, address) or "nobody"
+        drives.append(f"{address}: {model or 'unknown model'}, {driver} has it")
     if drives:
-        return Row("NVMe drives", "ok", ", ".join(drives), gives)
-    return Row("NVMe drives", "missing", "none in /sys/class/nvme", gives, "any file system serves meanwhile")
+        return Row("NVMe drives", "ok", "\n".join(drives), gives)
+    return Row("NVMe drives", "missing", "none on the PCI buses", gives, "any file system serves meanwhile")
+
+
+def probe_drive_access(machine: Machine) -> Row:
+    gives = (
+        "commands from the program straight to the drive. Data go to the machine's memory: GPU peer-to-peer"
+        " is not had yet, and would need the GPU's memory mapped for the drive (dma-buf, or a kernel module),"
+        " best with both below one PCIe switch"
+    )
+    if not topology.nvme_addresses(machine.path("/sys")):
+        return Row("drive access", "missing", "no NVMe drive", gives, "needs one that nothing else uses")
+    try:
+        drives = machine.nvme_drives(machine.root)
+    except ImportError as problem:
+        return Row("drive access", "limited", f"no compiled part: {problem}", gives, REINSTALL)
+    tiers = [drive_tier(drive) for drive in drives]
+    found = "\n".join(f"{d['address']}: {t.what}" for d, t in zip(drives, tiers, strict=True))
+    state = min((t.state for t in tiers), key=STATES.index)
+    return Row(
+        "drive access", state, found, gives, "; ".join(dict.fromkeys(t.remedy for t in tiers if t.remedy))
+    )
+
+
+@dataclass(frozen=True)
+class Tier:
+    """How Penstock could drive a drive, and what is to be done for it."""
+
+    what: str
+    state: State
+    remedy: str = ""
+
+
+def drive_tier(drive: dict[str, Any]) -> Tier:
+    if drive["uses"]:
+        return Tier(f"none: {drive['uses'][0]}", "missing", "a drive that is in use stays with the kernel")
+    if drive["driver"] == "vfio-pci":
+        return Tier(f"VFIO, group {drive['iommu_group']}", "ok")
+    bind = "as root: penstock nvme bind ADDRESS --owner USER"
+    if drive["iommu_group"]:
+        return Tier(f"VFIO once it is bound (IOMMU group {drive['iommu_group']})", "limited", bind)
+    remedy = (
+        "turn the IOMMU on (firmware, and intel_iommu=on), or as root: penstock nvme bind ADDRESS, with"
+        " free huge pages of 2 MiB"
+    )
+    if drive["driver"]:
+        return Tier("huge pages, as root, once it is bound: there is no IOMMU", "limited", remedy)
+    return Tier("huge pages, as root: there is no IOMMU", "limited", remedy)
+
+
+def probe_drive_paths(machine: Machine) -> Row:
+    gives = "what lies between a drive and the processor: the narrowest link bounds it"
+    sysfs = machine.path("/sys")
+    drives = topology.nvme_addresses(sysfs)
+    if not drives:
+        return Row("drive paths", "missing", "no NVMe drive", gives, "needs one")
+    lines, remedies = [], []
+    gpu_nodes = {gpu: topology.numa_node(sysfs, gpu) for gpu in topology.gpus(sysfs)}
+    for address in drives:
+        node = topology.numa_node(sysfs, address)
+        hops = topology.path_to(sysfs, address)
+        lines += topology.draw(hops, "drive" + (f" on socket {node}" if node >= 0 else ""))
+        remedies += [f"{hop.name} runs at {hop.link}: try another slot" for hop in hops[-1:] if hop.slow]
+        remedies += [
+            f"{address} (socket {node}) and GPU {gpu} (socket {other}) hang on different sockets: what goes"
+            " between them crosses the processors; put them on one"
+            for gpu, other in gpu_nodes.items()
+            if min(node, other) >= 0 and node != other
+        ]
+    return Row("drive paths", "limited" if remedies else "ok", "\n".join(lines), gives, "; ".join(remedies))
 
 
 def probe_pages(machine: Machine) -> Row:
@@ -248,6 +319,8 @@ PROBES: dict[str, Probe] = {
     "locked memory": probe_locked_memory,
     "VFIO": probe_vfio,
     "NVMe drives": probe_drives,
+    "drive access": probe_drive_access,
+    "drive paths": probe_drive_paths,
     "page size": probe_pages,
     "disk space": probe_disk,
     "package lists": probe_packages,

@@ -8,6 +8,7 @@ import platform
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 CUDA_ERROR_NO_DEVICE = 100
 ATTRIBUTE_MULTIPROCESSORS = 16
@@ -127,12 +128,20 @@ def native_io_uring() -> tuple[bool, str]:
     return _native.io_uring_usable()
 
 
+def native_nvme_drives(root: Path) -> list[dict[str, Any]]:
+    """The NVMe drives, as the compiled part tells of them. Raises ImportError where there is none."""
+    from penstock import _native
+
+    return list(_native.nvme_list(str(root / "sys"), str(root / "proc")))
+
+
 @dataclass(frozen=True)
 class Machine:
     root: Path = Path("/")
     driver: Callable[[], Driver] = read_driver
     built_cuda: Callable[[], str | None] = native_cuda_version
     io_uring: Callable[[], tuple[bool, str]] = native_io_uring
+    nvme_drives: Callable[[Path], list[dict[str, Any]]] = native_nvme_drives
     free: Callable[[Path], int] = free_bytes
     page_bytes: int = field(default_factory=lambda: os.sysconf("SC_PAGE_SIZE"))
     architecture: str = field(default_factory=platform.machine)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fake_kernel import BRIDGE_CLASS, GPU_CLASS, SATA_CLASS, SLOW, FakeKernel
 from penstock import doctor
 from penstock.machine import (
     Driver,
@@ -219,15 +220,103 @@ def test_vfio(tmp_path: Path, present: list[str], state: str, remedy: str) -> No
     assert remedy in found.remedy
 
 
+DRIVE, OTHER, GPU_ADDRESS = "0000:01:00.0", "0000:02:00.0", "0000:41:00.0"
+
+
+def test_without_drives_all_that_is_told_of_them_is_missing(tmp_path: Path) -> None:
+    for what in ("NVMe drives", "drive access", "drive paths"):
+        found = row(make_machine(tmp_path), what)
+        assert (found.state, bool(found.remedy)) == ("missing", True)
+
+
 def test_drives(tmp_path: Path) -> None:
-    assert row(make_machine(tmp_path), "NVMe drives").state == "missing"
-    files = {
-        "/sys/class/nvme/nvme0/model": "Samsung SSD 990 PRO 2TB   \n",
-        "/sys/class/nvme/nvme0/address": "0000:01:00.0\n",
-        "/sys/class/nvme/nvme1/x": "",
-    }
-    found = row(make_machine(tmp_path, files), "NVMe drives")
-    assert found.found == "nvme0: Samsung SSD 990 PRO 2TB at 0000:01:00.0, nvme1: unknown model"
+    kernel = FakeKernel(tmp_path)
+    kernel.add_drive(DRIVE)
+    kernel.add(OTHER)
+    kernel.add("0000:00:17.0", kind=SATA_CLASS, driver="ahci")
+    assert row(make_machine(tmp_path), "NVMe drives").found == (
+        f"{DRIVE}: Samsung SSD 990 PRO 2TB, nvme has it\n{OTHER}: unknown model, nobody has it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("driver", "group", "uses", "state", "text", "remedy"),
+    [
+        ("nvme", "14", ["nvme0n1 is mounted on /"], "missing", "none: nvme0n1 is mounted on /", "in use"),
+        ("vfio-pci", "14", [], "ok", "VFIO, group 14", ""),
+        ("nvme", "14", [], "limited", "VFIO once it is bound (IOMMU group 14)", "penstock nvme bind"),
+        ("", "14", [], "limited", "VFIO once it is bound", "penstock nvme bind"),
+        ("nvme", "", [], "limited", "huge pages, as root, once it is bound", "intel_iommu=on"),
+        ("", "", [], "limited", "huge pages, as root: there is no IOMMU", "intel_iommu=on"),
+    ],
+)
+def test_which_way_a_drive_could_be_driven(
+    tmp_path: Path, driver: str, group: str, uses: list[str], state: str, text: str, remedy: str
+) -> None:
+    FakeKernel(tmp_path).add(DRIVE, driver=driver, group=group)
+    told = {"address": DRIVE, "driver": driver, "iommu_group": group, "uses": uses}
+    found = row(make_machine(tmp_path, nvme_drives=lambda root: [told]), "drive access")
+    assert found.state == state
+    assert found.found.startswith(f"{DRIVE}: {text}")
+    assert remedy in found.remedy
+    assert "peer-to-peer is not had yet" in found.gives
+
+
+def test_the_best_drive_says_what_can_be_had(tmp_path: Path) -> None:
+    pytest.importorskip("penstock._native", reason="needs the compiled part", exc_type=ImportError)
+    kernel = FakeKernel(tmp_path)
+    kernel.add_drive(DRIVE)
+    kernel.mount("nvme0n1", "/")
+    kernel.add(OTHER, driver="vfio-pci", group="15")
+    found = row(make_machine(tmp_path), "drive access")
+    assert found.state == "ok"
+    assert found.found == f"{DRIVE}: none: nvme0n1 is mounted on /\n{OTHER}: VFIO, group 15"
+
+
+def test_drives_without_a_compiled_part(tmp_path: Path) -> None:
+    def missing(root: Path) -> list[dict[str, Any]]:
+        raise ImportError("no module _native")
+
+    FakeKernel(tmp_path).add(DRIVE)
+    found = row(make_machine(tmp_path, nvme_drives=missing), "drive access")
+    assert (found.state, "pip install" in found.remedy) == ("limited", True)
+
+
+def test_the_way_to_a_drive_is_drawn(tmp_path: Path) -> None:
+    kernel = FakeKernel(tmp_path)
+    kernel.add("0000:00:01.0", driver="pcieport", kind=BRIDGE_CLASS)
+    below = ("pci0000:00", "0000:00:01.0", "0000:03:00.0")
+    kernel.add(below[2], below=below[:2], driver="pcieport", kind=BRIDGE_CLASS, link=None)
+    kernel.add("0000:04:00.0", below=below, node=1)
+    found = row(make_machine(tmp_path), "drive paths")
+    assert found.found.splitlines() == [
+        "pci0000:00 root",
+        "`- 0000:00:01.0 bridge, 16.0 GT/s PCIe x4 of 16.0 GT/s PCIe x4",
+        "   `- 0000:03:00.0 bridge",
+        "      `- 0000:04:00.0 drive on socket 1, 16.0 GT/s PCIe x4 of 16.0 GT/s PCIe x4",
+    ]
+    assert (found.state, found.remedy) == ("ok", "")
+
+
+def test_a_slow_link_and_a_gpu_elsewhere_are_told(tmp_path: Path) -> None:
+    kernel = FakeKernel(tmp_path)
+    kernel.add(DRIVE, link=SLOW, node=0)
+    kernel.add(OTHER, node=1)
+    kernel.add(GPU_ADDRESS, kind=GPU_CLASS, vendor="0x10de", node=1)
+    kernel.add("0000:42:00.0", kind=GPU_CLASS, vendor="0x1002", node=3)
+    found = row(make_machine(tmp_path), "drive paths")
+    assert found.state == "limited"
+    assert f"{DRIVE} runs at 8.0 GT/s PCIe x2 of 16.0 GT/s PCIe x4" in found.remedy
+    assert f"{DRIVE} (socket 0) and GPU {GPU_ADDRESS} (socket 1) hang on different sockets" in found.remedy
+    assert found.remedy.count("different sockets") == 1
+
+
+def test_a_garbled_tree_fails_no_probe(tmp_path: Path) -> None:
+    folder = FakeKernel(tmp_path).add(DRIVE, node=0)
+    for name in ("vendor", "numa_node", "current_link_speed", "max_link_speed"):
+        (folder / name).write_bytes(b"\xff\x00?\n")
+    rows = doctor.examine(make_machine(tmp_path))
+    assert [r.what for r in rows] == list(doctor.PROBES)
 
 
 def test_page_size_and_disk(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""NVMe drives of this machine, driven by Penstock itself: what `penstock nvme` does. docs/NVME.md is for its users."""
+"""NVMe drives of this machine, driven by Penstock itself: what `penstock nvme` does (docs/NVME.md)."""
 
 from __future__ import annotations
 

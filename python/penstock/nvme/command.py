@@ -32,11 +32,11 @@ namespace_option = click.option(
 def nvme_group() -> None:
     """NVMe drives that Penstock drives itself, without the kernel's driver.
 
-    A drive is found by `list`, taken from the kernel by `bind`, and given back by `unbind`. In between it can be
-    looked at, read and written. docs/NVME.md has what one should know before.
+    A drive is found by `list`, taken from the kernel by `bind`, and given back by `unbind`. In between it
+    can be looked at, read and written. docs/NVME.md has what one should know before.
 
-    PENSTOCK_SYSFS, PENSTOCK_PROC and PENSTOCK_DEV name other places of /sys, /proc and /dev for list, bind and
-    unbind; a drive is always opened through the real ones.
+    PENSTOCK_SYSFS, PENSTOCK_PROC and PENSTOCK_DEV name other places of /sys, /proc and /dev for list, bind
+    and unbind; a drive is always opened through the real ones.
     """
 
 
@@ -59,7 +59,9 @@ def list_command(as_json: bool) -> None:
 @nvme_group.command("bind")
 @click.argument("addresses", nargs=-1, required=True, metavar="ADDRESS...")
 @click.option("--force", is_flag=True, help="Although it is in use: what is not written is lost.")
-@click.option("--owner", default=None, metavar="USER", help="Who may drive it afterwards, without being root.")
+@click.option(
+    "--owner", default=None, metavar="USER", help="Who may drive it afterwards, without being root."
+)
 @yes_option
 def bind_command(addresses: tuple[str, ...], force: bool, owner: str | None, yes: bool) -> None:
     """Takes drives from the kernel's driver, so that Penstock may drive them. Needs root."""
@@ -69,7 +71,13 @@ def bind_command(addresses: tuple[str, ...], force: bool, owner: str | None, yes
     plan.check_bind(drives, force, to, places)
     if any(not drive.iommu_group for drive in drives):
         click.secho(plan.NO_IOMMU, err=True, fg="red", bold=True)
-    _do("bind", drives, plan.tell_bind(drives, to, places), yes, lambda each: plan.bind(each, force, to, places))
+    _do(
+        "bind",
+        drives,
+        plan.tell_bind(drives, to, places),
+        yes,
+        lambda each: plan.bind(each, force, to, places),
+    )
 
 
 @nvme_group.command("unbind")
@@ -129,10 +137,20 @@ def read_command(address: str, namespace: int, start: int, blocks: int, output: 
 @namespace_option
 @click.option("--start", type=click.IntRange(0, MOST_LBA), required=True, metavar="LBA")
 @click.option(
-    "--blocks", type=click.IntRange(1, MOST_LBA), default=None, metavar="N", help="[default: what the file has]"
+    "--blocks",
+    type=click.IntRange(1, MOST_LBA),
+    default=None,
+    metavar="N",
+    help="[default: what the file has]",
 )
 @click.option(
-    "-i", "--input", "source", type=click.Path(path_type=Path), required=True, metavar="FILE", help="Whole blocks."
+    "-i",
+    "--input",
+    "source",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="FILE",
+    help="Whole blocks.",
 )
 @click.option("--yes-overwrite", is_flag=True, help="Do not ask.")
 def write_command(
@@ -141,8 +159,8 @@ def write_command(
     """Writes a file over blocks of a namespace, and flushes them: what was there is lost."""
     found = _found(address)
     size = source.stat().st_size
-    told = f"{size:,} bytes of namespace {namespace} of {found}, from block {start} on, are overwritten by {source}."
-    _ask("write", [told], yes_overwrite, "--yes-overwrite")
+    place = f"{size:,} bytes of namespace {namespace} of {found}, from block {start} on"
+    _ask("write", [f"{place}, are overwritten by {source}."], yes_overwrite, "--yes-overwrite")
     with progress_bar() as progress:
         done = load_native().nvme_write(found, namespace, start, blocks or 0, str(source), progress)
     _tell("wrote", done)
@@ -156,15 +174,13 @@ def _found(address: str) -> str:
 def _tell(verb: str, done: dict[str, Any]) -> None:
     rate = done["bytes"] / max(done["seconds"], 1e-9) / 1e9
     click.echo(
-        f"{verb} {done['blocks']:,} blocks, {format_bytes(done['bytes'])}, with {done['commands']:,} commands in"
-        f" {format_seconds(done['seconds'])} ({rate:.2f} GB/s)",
+        f"{verb} {done['blocks']:,} blocks, {format_bytes(done['bytes'])}, with {done['commands']:,} commands"
+        f" in {format_seconds(done['seconds'])} ({rate:.2f} GB/s)",
         err=True,
     )
 
 
-def _do(
-    verb: str, drives: list[Any], told: list[str], yes: bool, step: Callable[[Any], str]
-) -> None:
+def _do(verb: str, drives: list[Any], told: list[str], yes: bool, step: Callable[[Any], str]) -> None:
     _ask(verb, told, yes, "--yes")
     for drive in drives:
         click.echo(step(drive))

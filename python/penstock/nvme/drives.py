@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.breadth_first import load_native
-from penstock.nvme.topology import name_of
+from penstock.nvme.topology import name_of, slower_than_could_be
 
 SHORT_ADDRESS = re.compile(r"[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]")
 USER_DRIVER = "vfio-pci"
@@ -52,8 +52,7 @@ class Drive:
 
     @property
     def slow_link(self) -> bool:
-        now, _, most = self.link.partition(" of ")
-        return bool(most) and now != most and "Unknown" not in self.link
+        return slower_than_could_be(self.link)
 
     @property
     def ours(self) -> bool:

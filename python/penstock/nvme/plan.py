@@ -16,9 +16,10 @@ KERNEL_DRIVER = "nvme"
 # Drivers of devices that may stay in a group whose others VFIO gives away.
 HARMLESS = ("", USER_DRIVER, "pcieport")
 NO_IOMMU = (
-    "WARNING: this machine has no IOMMU, or it is off (intel_iommu=on, amd_iommu=on). A drive that Penstock drives "
-    "then reaches ALL of this machine's memory, the kernel's and every program's: one wrong address in a command, or "
-    "a drive with bad firmware, overwrites anything. Only root may drive it, and it needs free 2 MiB huge pages."
+    "WARNING: this machine has no IOMMU, or it is off (intel_iommu=on, amd_iommu=on). A drive that Penstock"
+    " drives then reaches ALL of this machine's memory, the kernel's and every program's: one wrong address"
+    " in a command, or a drive with bad firmware, overwrites anything. Only root may drive it, and it needs"
+    " free huge pages of 2 MiB."
 )
 
 
@@ -55,16 +56,16 @@ def check_bind(drives: list[Drive], force: bool, owner: Owner | None, places: Pl
             )
         if drive.uses and not force and not drive.ours:
             raise ValueError(
-                f"bind {drive.address}: it is in use: {'; '.join(drive.uses)}: end that first, or --force and lose"
-                " what is not written"
+                f"bind {drive.address}: it is in use: {'; '.join(drive.uses)}: end that first, or"
+                " --force and lose what is not written"
             )
         for other in drive.group_others:
             driver = driver_of(Path(places.sysfs), other)
             if other not in together and driver not in HARMLESS and not force:
                 raise ValueError(
-                    f"bind {drive.address}: its IOMMU group {drive.iommu_group} has {other}, too, which the driver"
-                    f" {driver} has, and VFIO gives groups away as a whole: bind that one as well if it is a drive,"
-                    " or put this one into another slot"
+                    f"bind {drive.address}: its IOMMU group {drive.iommu_group} has {other}, too, which the"
+                    f" driver {driver} has, and VFIO gives groups away as a whole: bind that one as well if"
+                    " it is a drive, or put this one into another slot"
                 )
 
 
@@ -82,7 +83,9 @@ def tell_bind(drives: list[Drive], owner: Owner | None, places: Places) -> list[
             lines.append(f"  block devices that go away: {', '.join(drive.block_devices)}")
         lines += [f"  FORCED although {use}" for use in drive.uses]
         if drive.iommu_group:
-            lines.append(f"  afterwards {group_file(drive, places)} opens for {_openers(drive, owner, places)}")
+            lines.append(
+                f"  afterwards {group_file(drive, places)} opens for {_openers(drive, owner, places)}"
+            )
             if drive.group_others:
                 lines.append(f"  and with it goes the rest of the group: {', '.join(drive.group_others)}")
     return lines
@@ -110,12 +113,13 @@ def check_unbind(drives: list[Drive], places: Places) -> None:
     for drive in drives:
         if drive.driver not in ("", KERNEL_DRIVER, USER_DRIVER):
             raise ValueError(
-                f"unbind {drive.address}: the driver {drive.driver} has it, which is neither {USER_DRIVER} nor the"
-                " kernel's for NVMe: take it from that one by its own means"
+                f"unbind {drive.address}: the driver {drive.driver} has it, which is neither {USER_DRIVER}"
+                " nor the kernel's for NVMe: take it from that one by its own means"
             )
         if drive.driver == USER_DRIVER and (holder := _holder(drive, places)):
             raise ValueError(
-                f"unbind {drive.address}: process {holder} drives it: end that first, for the kernel would wait for it"
+                f"unbind {drive.address}: process {holder} drives it: end that first, for the kernel"
+                " would wait for it"
             )
 
 
@@ -168,7 +172,7 @@ def _holder(drive: Drive, places: Places) -> str:
     wanted = str(group_file(drive, places))
     for process in sorted(Path(places.proc).glob("[0-9]*")):
         try:
-            if any(os.readlink(handle) == wanted for handle in (process / "fd").iterdir()):
+            if any(str(handle.readlink()) == wanted for handle in (process / "fd").iterdir()):
                 return process.name
         except OSError:
             continue

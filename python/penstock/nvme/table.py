@@ -24,8 +24,14 @@ def drives_table(drives: list[Drive]) -> Table:
 
 
 def _cells(drive: Drive) -> list[str]:
-    uses = drive.uses[:KEPT_USES] + ([f"and {len(drive.uses) - KEPT_USES} more"] if drive.uses[KEPT_USES:] else [])
-    others = f"{drive.iommu_group} with {', '.join(drive.group_others)}" if drive.group_others else drive.iommu_group
+    uses = drive.uses[:KEPT_USES] + (
+        [f"and {len(drive.uses) - KEPT_USES} more"] if drive.uses[KEPT_USES:] else []
+    )
+    others = (
+        f"{drive.iommu_group} with {', '.join(drive.group_others)}"
+        if drive.group_others
+        else drive.iommu_group
+    )
     return [
         drive.address,
         f"{drive.vendor:04x}:{drive.device:04x}",
@@ -41,8 +47,8 @@ def _cells(drive: Drive) -> list[str]:
 def notes(drives: list[Drive]) -> list[str]:
     """What one should know about them."""
     told = [
-        f"{drive.address}: its link is slower than it could be ({drive.link}): try another slot, and look for lanes"
-        " that are shared"
+        f"{drive.address}: its link is slower than it could be ({drive.link}): try another slot, and look for"
+        " lanes that are shared"
         for drive in drives
         if drive.slow_link
     ]
@@ -72,7 +78,10 @@ def facts_table(told: dict[str, Any]) -> Table:
         ("memory pages", pages),
         ("largest transfer", "no limit" if limit is None else format_bytes(limit)),
         ("written as a whole", atomic),
-        ("volatile write cache", "yes: what is not flushed is lost with the power" if told["volatile_write_cache"] else "no"),
+        (
+            "volatile write cache",
+            "yes: what is not flushed is lost with the power" if told["volatile_write_cache"] else "no",
+        ),
     ):
         table.add_row(name, escape(value))
     return table
@@ -83,10 +92,7 @@ def namespaces_table(namespaces: list[dict[str, Any]]) -> Table:
     for name in ("namespace", "size", "bytes", "blocks", "block", "LBA formats (* in use)"):
         table.add_column(name, justify="left" if name.startswith("LBA") else "right", overflow="fold")
     for each in namespaces:
-        formats = ", ".join(
-            f"{f['block_bytes']}{f' + {m} of metadata' if (m := f['metadata_bytes']) else ''}{'*' if f['in_use'] else ''}"
-            for f in each["formats"]
-        )
+        formats = ", ".join(_format(f) for f in each["formats"])
         protected = " (write protected)" if each["write_protected"] else ""
         table.add_row(
             f"{each['id']}{protected}",
@@ -97,6 +103,11 @@ def namespaces_table(namespaces: list[dict[str, Any]]) -> Table:
             formats,
         )
     return table
+
+
+def _format(told: dict[str, Any]) -> str:
+    metadata = f" + {told['metadata_bytes']} of metadata" if told["metadata_bytes"] else ""
+    return f"{told['block_bytes']}{metadata}{'*' if told['in_use'] else ''}"
 
 
 def health_table(told: dict[str, Any]) -> Table:

@@ -10,6 +10,7 @@ from pathlib import Path
 ADDRESS = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 ROOT = re.compile(r"pci[0-9a-f]{4,}:[0-9a-f]{2}")
 NVIDIA = "0x10de"
+NVME_CLASS = "0x010802"
 DISPLAY_CLASSES = ("0x0300", "0x0302")
 
 
@@ -21,6 +22,16 @@ class Hop:
     """An address, or "pci0000:00" of a root."""
     link: str
     """Of an address: as it is, and what it could be; empty where it is no PCI Express."""
+
+    @property
+    def slow(self) -> bool:
+        return slower_than_could_be(self.link)
+
+
+def slower_than_could_be(link: str) -> bool:
+    """Whether a link "8.0 GT/s PCIe x4 of 16.0 GT/s PCIe x4" is below its most."""
+    now, _, most = link.partition(" of ")
+    return bool(most) and now != most and "Unknown" not in link
 
 
 def text_of(file: Path) -> str:
@@ -73,15 +84,22 @@ def link_of(folder: Path) -> str:
 
 def gpus(sysfs: Path) -> list[str]:
     """Addresses of NVIDIA's GPUs."""
-    try:
-        folders = sorted((sysfs / "bus/pci/devices").iterdir())
-    except OSError:
-        return []
     return [
         folder.name
-        for folder in folders
+        for folder in _devices(sysfs)
         if text_of(folder / "vendor") == NVIDIA and text_of(folder / "class")[:6] in DISPLAY_CLASSES
     ]
+
+
+def nvme_addresses(sysfs: Path) -> list[str]:
+    return [folder.name for folder in _devices(sysfs) if text_of(folder / "class") == NVME_CLASS]
+
+
+def _devices(sysfs: Path) -> list[Path]:
+    try:
+        return sorted((sysfs / "bus/pci/devices").iterdir())
+    except OSError:
+        return []
 
 
 def draw(hops: list[Hop], leaf: str) -> list[str]:
