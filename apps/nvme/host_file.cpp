@@ -26,6 +26,7 @@ std::string draft_of(fs::path const& path) {
 
 output_file::output_file(std::string const& path, bool replace) : path_(path) {
   if (path == standard_output) {
+    path_ = "the standard output";
     handle_ = STDOUT_FILENO;
     owned_ = false;
     return;
@@ -51,17 +52,21 @@ output_file::~output_file() {
 u64 output_file::write_some(char const* from, u64 bytes) {
   const ssize_t some = ::write(handle_, from, bytes);
   if (some >= 0) return static_cast<u64>(some);
-  if (errno != EINTR) throw_os_error("write", path_, errno, "free some space, or name another file");
+  if (errno != EINTR) fail(errno);
   return 0;
 }
 
 void output_file::finish() {
   if (!owned_) return;
   const int handle = std::exchange(handle_, -1);
-  if (close(handle) != 0) throw_os_error("write", path_, errno, "free some space, or name another file");
+  if (close(handle) != 0) fail(errno);
   if (draft_.empty()) return;
   if (std::rename(draft_.c_str(), path_.c_str()) != 0) throw_os_error("write", path_, errno, "name another file");
   draft_.clear();
+}
+
+void output_file::fail(int code) const {
+  throw_os_error("write", path_, code, code == EPIPE ? "whoever read it has gone" : "free some space, or name another file");
 }
 
 input_file::input_file(std::string const& path) : path_(path), handle_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {

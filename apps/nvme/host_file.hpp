@@ -30,6 +30,7 @@ class output_file {
 
  private:
   u64 write_some(char const* from, u64 bytes);
+  [[noreturn]] void fail(int code) const;
 
   std::string path_;
   std::string draft_;  ///< empty: there is none

@@ -271,7 +271,11 @@ def probe_drive_paths(machine: Machine) -> Row:
         node = topology.numa_node(sysfs, address)
         hops = topology.path_to(sysfs, address)
         lines += topology.draw(hops, "drive" + (f" on socket {node}" if node >= 0 else ""))
-        remedies += [f"{hop.name} runs at {hop.link}: try another slot" for hop in hops[-1:] if hop.slow]
+        remedies += [
+            f"{hop.name} runs at {topology.short_link(hop.link)}: try another slot"
+            for hop in hops[-1:]
+            if hop.slow
+        ]
         remedies += [
             f"{address} (socket {node}) and GPU {gpu} (socket {other}) hang on different sockets: what goes"
             " between them crosses the processors; put them on one"

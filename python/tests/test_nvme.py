@@ -76,7 +76,7 @@ def test_list_shows_who_has_a_drive_and_what_for(
         "vfio-pci",
         "nvme0n1, nvme0n2",
         "nvme0n2 is mounted on /home",
-        f"{OTHER}: its link is slower than it could be (8.0 GT/s PCIe x2 of 16.0 GT/s PCIe x4)",
+        f"{OTHER}: its link is slower than it could be (8.0 GT/s x2 of 16.0 GT/s x4)",
     ):
         assert word in out
     assert f"{DRIVE}: its link" not in out

@@ -196,26 +196,26 @@ TEST_F(drive_tools, what_cannot_be_written_is_refused_before_a_block_is) {
   EXPECT_TRUE(content(machine_->file(0, 1)) == before);
 }
 
-TEST_F(drive_tools, a_write_ends_with_a_flush) {
-  qemu_function& function = start();
+TEST_F(drive_tools, a_write_ends_with_a_flush_and_one_that_fails_is_told) {
+  // The second rule beside that of the bad sector.
+  const std::string rule = ",file.inject-error.1";
+  qemu_function& function =
+      start({.namespaces = {{4 * mebibyte,
+                             512,
+                             ",cache.no-flush=off" + rule + ".event=none" + rule + ".iotype=flush" + rule + ".errno=5",
+                             {8000}}}});
   put(path("in"), random_bytes(mebibyte, 5));
-  const auto flushes = [&] {
-    const std::string told = machine_->monitor("info blockstats"), word = "flush_operations=";
-    const u64 at = told.find(word);
-    return at == std::string::npos ? 0 : std::stoul(told.substr(at + word.size()));
-  };
-  const u64 before = flushes();
-  drive::write_from_file(function, {1, 0, 0}, path("in"));
-  EXPECT_EQ(flushes(), before + 1);
+  const std::string told = refusal(error_kind::world, [&] { drive::write_from_file(function, {1, 0, 0}, path("in")); });
+  EXPECT_EQ(told.find("flush namespace 1 of"), 0u) << told;
+  EXPECT_TRUE(content(machine_->file(0, 1)).starts_with(content(path("in")))) << "it was the flush that failed";
 }
 
-TEST_F(drive_tools, a_namespace_that_is_write_protected_is_refused) {
+TEST_F(drive_tools, a_write_that_fails_names_its_blocks) {
   qemu_function& function = start({.namespaces = {{4 * mebibyte, 512, ",readonly=on"}}});
   put(path("in"), random_bytes(512, 6));
-  EXPECT_TRUE(drive::describe_drive(function).namespaces.at(0).write_protected);
-  EXPECT_NE(
-      refusal(error_kind::bad_input, [&] { drive::write_from_file(function, {1, 0, 0}, path("in")); }).find("write protected"),
-      std::string::npos);
+  const std::string told = refusal(error_kind::world, [&] { drive::write_from_file(function, {1, 7, 0}, path("in")); });
+  EXPECT_NE(told.find("write block 7 of namespace 1 of"), std::string::npos) << told;
+  EXPECT_NE(told.find("write fault"), std::string::npos) << told;
 }
 
 TEST_F(drive_tools, a_file_that_exists_is_replaced_only_when_that_is_asked_for) {

@@ -40,7 +40,7 @@ def nvme_group() -> None:
     """
 
 
-@nvme_group.command("list")
+@nvme_group.command("list", short_help="Which drives there are, and who has them.")
 @as_json_option
 def list_command(as_json: bool) -> None:
     """Shows the NVMe drives of this machine, who has them and how they are attached."""
@@ -56,7 +56,7 @@ def list_command(as_json: bool) -> None:
         click.echo(note)
 
 
-@nvme_group.command("bind")
+@nvme_group.command("bind", short_help="Take drives from the kernel.")
 @click.argument("addresses", nargs=-1, required=True, metavar="ADDRESS...")
 @click.option("--force", is_flag=True, help="Although it is in use: what is not written is lost.")
 @click.option(
@@ -80,7 +80,7 @@ def bind_command(addresses: tuple[str, ...], force: bool, owner: str | None, yes
     )
 
 
-@nvme_group.command("unbind")
+@nvme_group.command("unbind", short_help="Give drives back to the kernel.")
 @click.argument("addresses", nargs=-1, required=True, metavar="ADDRESS...")
 @yes_option
 def unbind_command(addresses: tuple[str, ...], yes: bool) -> None:
@@ -91,7 +91,7 @@ def unbind_command(addresses: tuple[str, ...], yes: bool) -> None:
     _do("unbind", drives, plan.tell_unbind(drives), yes, lambda each: plan.unbind(each, places))
 
 
-@nvme_group.command("identify")
+@nvme_group.command("identify", short_help="What a drive says of itself.")
 @click.argument("address")
 @as_json_option
 def identify_command(address: str, as_json: bool) -> None:
@@ -103,7 +103,7 @@ def identify_command(address: str, as_json: bool) -> None:
     _show(table.facts_table(told), table.namespaces_table(told["namespaces"]))
 
 
-@nvme_group.command("smart")
+@nvme_group.command("smart", short_help="How a drive is: temperature, wear, errors.")
 @click.argument("address")
 @as_json_option
 def smart_command(address: str, as_json: bool) -> None:
@@ -115,7 +115,7 @@ def smart_command(address: str, as_json: bool) -> None:
     _show(table.health_table(told))
 
 
-@nvme_group.command("read")
+@nvme_group.command("read", short_help="Blocks into a file.")
 @click.argument("address")
 @namespace_option
 @click.option("--start", type=click.IntRange(0, MOST_LBA), default=0, show_default=True, metavar="LBA")
@@ -132,7 +132,7 @@ def read_command(address: str, namespace: int, start: int, blocks: int, output: 
     _tell("read", done)
 
 
-@nvme_group.command("write")
+@nvme_group.command("write", short_help="A file over blocks.")
 @click.argument("address")
 @namespace_option
 @click.option("--start", type=click.IntRange(0, MOST_LBA), required=True, metavar="LBA")

@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from penstock.nvme.drives import Drive
+from penstock.nvme.topology import short_link
 from penstock.sizes import format_bytes
 
 KEPT_USES = 3
@@ -38,7 +39,7 @@ def _cells(drive: Drive) -> list[str]:
         "\n".join(word for word in (drive.model, drive.serial) if word) or "not told",
         drive.driver or "none",
         others or "no IOMMU",
-        drive.link.replace(" PCIe", "").replace(" of ", "\nof ") or "not told",
+        short_link(drive.link).replace(" of ", "\nof ") or "not told",
         "" if drive.numa_node < 0 else str(drive.numa_node),
         "\n".join([", ".join(drive.block_devices), *uses]).strip() or "none",
     ]
@@ -47,8 +48,8 @@ def _cells(drive: Drive) -> list[str]:
 def notes(drives: list[Drive]) -> list[str]:
     """What one should know about them."""
     told = [
-        f"{drive.address}: its link is slower than it could be ({drive.link}): try another slot, and look for"
-        " lanes that are shared"
+        f"{drive.address}: its link is slower than it could be ({short_link(drive.link)}): try another slot,"
+        " and look for lanes that are shared"
         for drive in drives
         if drive.slow_link
     ]

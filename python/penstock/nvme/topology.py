@@ -34,6 +34,12 @@ def slower_than_could_be(link: str) -> bool:
     return bool(most) and now != most and "Unknown" not in link
 
 
+def short_link(link: str) -> str:
+    """For people: "16.0 GT/s x4", and where it could be more, "8.0 GT/s x2 of 16.0 GT/s x4"."""
+    short = link.replace(" PCIe", "")
+    return short if slower_than_could_be(link) else short.partition(" of ")[0]
+
+
 def text_of(file: Path) -> str:
     try:
         return file.read_text(errors="replace").strip()
@@ -108,5 +114,5 @@ def draw(hops: list[Hop], leaf: str) -> list[str]:
     for depth, hop in enumerate(hops):
         indent = "" if depth == 0 else "   " * (depth - 1) + "`- "
         what = "root" if depth == 0 else leaf if depth == len(hops) - 1 else "bridge"
-        lines.append(f"{indent}{hop.name} {what}" + (f", {hop.link}" if hop.link else ""))
+        lines.append(f"{indent}{hop.name} {what}" + (f", {short_link(hop.link)}" if hop.link else ""))
     return lines
