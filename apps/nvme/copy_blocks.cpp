@@ -50,7 +50,9 @@ class reporter {
 class piece_stream {
  public:
   piece_stream(pci_function& function, u32 namespace_id, std::string operation)
-      : operation_(std::move(operation)), object_(object_of(function, namespace_id)), drive_(function, {.queues = 1}) {
+      : operation_(std::move(operation)), object_(object_of(function, namespace_id)),
+        on_(open_cpu_executor(function.memory(), 1)), requests_(on_->memory(), memory_kind::local, most_in_flight),
+        data_(on_->memory(), memory_kind::local, most_in_flight * piece_bytes), drive_(function, {.queues = 1}) {
     const std::vector<u32>& all = drive_.facts().namespaces;
     if (!std::ranges::binary_search(all, namespace_id)) {
       std::string ids;
@@ -59,11 +61,8 @@ class piece_stream {
                          : "there is none: the drive has " + ids);
     }
     facts_ = identify_namespace(drive_, namespace_id);
-    on_ = open_cpu_executor(function.memory(), 1);
     const u32 depth = std::min(2 * most_in_flight, drive_.limits().queue_entries);
     window_ = std::min(most_in_flight, depth - 1);
-    requests_ = {on_->memory(), memory_kind::local, window_};
-    data_ = {on_->memory(), memory_kind::local, window_ * piece_bytes};
     device_ = std::make_unique<block_device>(
         *on_, drive_, namespace_id, block_device_options{.queues = 1, .queue_depth = depth, .transfer_bytes = piece_bytes});
   }
@@ -118,14 +117,14 @@ class piece_stream {
   std::byte* data(u64 piece) { return data_.data() + piece % window_ * piece_bytes; }
 
   std::string operation_, object_;
-  pcie_controller drive_;
-  namespace_facts facts_;
   std::unique_ptr<executor> on_;
-  u64 window_ = 0;
-  u64 start_ = 0, blocks_ = 0;
   buffer<block_request> requests_;
   buffer<std::byte> data_;
-  std::unique_ptr<block_device> device_;  ///< goes first: until its queues are gone, the drive may write what is above
+  pcie_controller drive_;  ///< below what it may write until it has stopped
+  namespace_facts facts_;
+  std::unique_ptr<block_device> device_;
+  u64 window_ = 0;
+  u64 start_ = 0, blocks_ = 0;
 };
 
 constexpr auto nothing = [](std::byte*, u64) {};
