@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -26,8 +27,7 @@ std::string text_of(fs::path const& file) {
 }
 
 u32 number_of(fs::path const& file) {
-  const std::string text = text_of(file);
-  return text.empty() ? 0 : static_cast<u32>(std::stoul(text, nullptr, 0));
+  return static_cast<u32>(std::strtoul(text_of(file).c_str(), nullptr, 0));  // 0 for what is no number
 }
 
 /// The name that a link of sysfs leads to; empty where there is none.
@@ -111,7 +111,7 @@ pci_device look_at(fs::path const& folder, fs::path const& sysfs, fs::path const
                  text_of(folder / "max_link_width");
   }
   const std::string node = text_of(folder / "numa_node");
-  found.numa_node = node.empty() ? -1 : std::stoi(node);
+  found.numa_node = node.empty() ? -1 : static_cast<int>(std::strtol(node.c_str(), nullptr, 10));
   found.block_devices = block_devices_of(folder);
   found.uses = uses_of(found.block_devices, sysfs, proc);
   return found;

@@ -154,12 +154,14 @@ qemu_machine::qemu_machine(std::vector<qemu_drive> const& drives) {
     for (u32 d = 0; d < drives.size(); ++d) functions_.push_back(std::make_unique<qemu_function>(*this, first_slot + d));
   } catch (std::runtime_error const& e) {
     const std::string all = e.what() + words_of_qemu();
-    this->~qemu_machine();
+    end();
     throw std::runtime_error(all);
   }
 }
 
-qemu_machine::~qemu_machine() {
+qemu_machine::~qemu_machine() { end(); }
+
+void qemu_machine::end() noexcept {
   functions_.clear();
   for (const int each : {socket_, monitor_}) {
     if (each >= 0) close(each);

@@ -89,6 +89,7 @@ class qemu_machine {
 
  private:
   void start(std::vector<qemu_drive> const& drives);
+  void end() noexcept;
   void map_memory();
   void connect();
   int open_socket(std::string const& name);
