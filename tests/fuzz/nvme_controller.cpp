@@ -38,7 +38,7 @@ class tape {
   }
   u32 word() { return byte() | byte() << 8 | byte() << 16 | byte() << 24; }
   /// Once in `n` times.
-  bool once_in(u32 n) { return byte() % n == 0; }
+  bool once_in(u32 n) { return (byte() | byte() << 8) % n == 0; }
 
  private:
   std::uint8_t const* data_;
@@ -65,7 +65,7 @@ class harmful_function final : public pci_function {
   }
 
   u32 read(u64 offset) override {
-    if (tape_.once_in(64)) return tape_.once_in(2) ? nvme::all_ones : tape_.word();
+    if (tape_.once_in(1000)) return tape_.once_in(2) ? nvme::all_ones : tape_.word();
     switch (offset) {
       case nvme::at::capabilities: return 1u << 16 | (tape_.once_in(8) ? tape_.word() & 0xffffu : 63);
       case nvme::at::capabilities + 4: return 1u << 5 | (tape_.once_in(8) ? tape_.word() & 0xfu : 0);
@@ -105,17 +105,17 @@ class harmful_function final : public pci_function {
     if (q.entries == 0 || q.sq == 0 || q.cq == 0 || tail >= q.entries) return;
     for (; q.head != tail && q.entries != 0; q.head = (q.head + 1) % std::max(1u, q.entries)) {
       const auto command = reinterpret_cast<nvme::submission_entry const*>(q.sq)[q.head];
-      if (tape_.once_in(32)) continue;  // forgotten
+      if (tape_.once_in(id == 0 ? 300 : 20)) continue;  // forgotten
       u32 result = 0;
       if (id == 0) result = obey(command);
       if (queues_[id].entries == 0) return;
       do post(q, id, command.command_id, result);
-      while (tape_.once_in(16));
+      while (tape_.once_in(id == 0 ? 300 : 8));
     }
   }
 
   void post(queue& q, u64 id, u16 command_id, u32 result) {
-    const bool harm = tape_.once_in(id == 0 ? 24 : 4);
+    const bool harm = tape_.once_in(id == 0 ? 300 : 4);
     nvme::completion_entry entry;
     entry.result = harm ? tape_.word() : result;
     entry.queue = harm ? tape_.word() : q.head | static_cast<u32>(id) << 16;
