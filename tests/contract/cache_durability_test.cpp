@@ -132,7 +132,7 @@ class cache_durability : public ::testing::TestWithParam<cache_case> {
   void kill_a_writer(u64 seed) {
     told_->changes = 0;
     for (auto& each : told_->flushed) each = 0;
-    kill_while(seed, told_->changes, 120, [&] {
+    kill_while(path_, seed, told_->changes, 120, [&] {
       const auto on = open_executor("cpu", 1);
       software_controller software(how().options());
       const u32 id = software.add_namespace(how().file(path_, line_bytes));

@@ -61,7 +61,7 @@ class durability : public ::testing::TestWithParam<file_case> {
   }
 
   void kill_a_writer(u64 seed) {
-    kill_while(seed, told_->next, 64, [&] { write_until_killed(GetParam(), path_, *told_, seed); });
+    kill_while(path_, seed, told_->next, 64, [&] { write_until_killed(GetParam(), path_, *told_, seed); });
   }
 
   void look(u64 kill) {

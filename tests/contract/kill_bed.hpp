@@ -9,6 +9,8 @@
 #include <csignal>
 #include <cstdio>
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -52,10 +54,20 @@ struct file_case {
 inline constexpr file_case kill_cases[] = {{"mapping", medium::file, io_engine::automatic},
                                            {"pread_direct", medium::direct_file, io_engine::pread}};
 
+/// Waits until the kernel has let go of what the last writer had: it keeps the lock of one with an io_uring for a while, and on
+/// a busy machine for longer than a second writer is patient.
+inline void await_lock(std::string const& path) {
+  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  const u64 deadline = now_ns() + 60 * one_second_ns;
+  while (flock(file, LOCK_EX | LOCK_NB) != 0 && now_ns() < deadline) usleep(1000);
+  close(file);
+}
+
 /// Calls write() in a process of its own, which does not return, and kills it at a moment that `seed` draws: up to `most` more
-/// of `done`, which the writer counts up, and a little later. So a slow machine tries as much as a fast one.
+/// of `done`, which the writer of the file `path` counts up, and a little later. So a slow machine tries as much as a fast one.
 template <class Count, class Write>
-void kill_while(u64 seed, std::atomic<Count> const& done, u64 most, Write const& write) {
+void kill_while(std::string const& path, u64 seed, std::atomic<Count> const& done, u64 most, Write const& write) {
+  await_lock(path);
   const u64 enough = done + 1 + seed * 7919 % most;
   const pid_t writer = fork();
   ASSERT_GE(writer, 0);
