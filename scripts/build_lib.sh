@@ -16,6 +16,7 @@ need_system_packages() {
   [ ${#missing[@]} -eq 0 ] && return 0
   if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
     echo "installing ${missing[*]}"
+    apt-get update -q >/dev/null
     apt-get install -y -q --no-install-recommends "${missing[@]}" >/dev/null && return 0
   fi
   echo "The tests need these packages: ${missing[*]}" >&2
