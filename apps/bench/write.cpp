@@ -173,7 +173,7 @@ class bench {
   double ceiling_of(double writes, double reads) const {
     if (what_.whole) return writes * static_cast<double>(options_.line_bytes) * 1e-9;
     const double pairs = 1 / (1 / writes + 1 / reads);
-    return what_.random ? pairs : pairs * static_cast<double>(options_.line_bytes / sizeof(u64));
+    return what_.random ? pairs : pairs * static_cast<double>(options_.line_bytes) / sizeof(u64);
   }
 
   void check_problem() {

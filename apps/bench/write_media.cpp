@@ -89,13 +89,13 @@ void write_media::stop() {
 }
 
 void write_media::read(u64 offset, std::span<u64> to) const {
-  const u64 at = half_ + offset;
+  const u64 at = half_ + offset, first = at / sizeof(u64);
   if (server_ != nullptr) {
-    server_->memory().read(to.data(), model_words_.data() + at / sizeof(u64), to.size_bytes());
+    server_->memory().read(to.data(), &model_words_.data()[first], to.size_bytes());
   } else if (!file_.path.empty()) {
     graph::file::open(file_.path).read(at, std::as_writable_bytes(to));
   } else {
-    std::memcpy(to.data(), words_.data() + at / sizeof(u64), to.size_bytes());
+    std::memcpy(to.data(), &words_[first], to.size_bytes());
   }
 }
 

@@ -76,19 +76,21 @@ std::vector<std::string> block_devices_of(fs::path const& device) {
   return all;
 }
 
+std::string use_of(std::string device, char const* is, std::string const& what) { return device.append(is).append(what); }
+
 std::vector<std::string> uses_of(std::vector<std::string> const& blocks, fs::path const& sysfs, fs::path const& proc) {
   const auto mounted = mounts(proc);
   std::vector<std::string> uses;
   const auto look_at = [&](std::string const& name, fs::path const& folder) {
-    if (const auto at = mounted.find(name); at != mounted.end()) uses.push_back(name + " is mounted on " + at->second);
-    for (std::string const& holder : names_in(folder / "holders")) uses.push_back(name + " is part of " + holder);
+    if (const auto at = mounted.find(name); at != mounted.end()) uses.push_back(use_of(name, " is mounted on ", at->second));
+    for (std::string const& holder : names_in(folder / "holders")) uses.push_back(use_of(name, " is part of ", holder));
   };
   for (std::string const& block : blocks) {
     const fs::path folder = sysfs / "class/block" / block;
     look_at(block, folder);
     for (std::string const& part : names_in(folder)) {
       if (!part.starts_with(block)) continue;
-      uses.push_back(block + " has partition " + part);
+      uses.push_back(use_of(block, " has partition ", part));
       look_at(part, folder / part);
     }
   }
