@@ -1,6 +1,7 @@
 #include "queue_table.hpp"
 
 #include "idle_pause.hpp"
+#include "kept.hpp"
 
 #include "penstock/core/backoff.hpp"
 #include "penstock/host/error.hpp"
@@ -104,7 +105,7 @@ void queue_table::detach(u16 id) {
   bool mine = queue->try_take_turn();
   while (!mine && wait.pause()) mine = queue->try_take_turn();
   if (mine && queue->quiesce(wait.deadline_ns())) return;
-  new std::shared_ptr<served_queue>(std::move(queue));  // leaked on purpose: the kernel may still write where it points
+  keep_for_ever(std::move(queue));  // the kernel, or a device, may still write where it points
   throw_os_error("detach", object, ETIMEDOUT,
                  "a system call has not come back; keep the queue's memory until the process ends");
 }

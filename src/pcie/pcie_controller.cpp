@@ -1,6 +1,7 @@
 #include "penstock/host/pcie_controller.hpp"
 
 #include "../controller/command_decoder.hpp"
+#include "../controller/kept.hpp"
 #include "admin_queue.hpp"
 #include "admin_stand_in.hpp"
 #include "pcie_queue.hpp"
@@ -226,7 +227,7 @@ pcie_controller::pcie_controller(pci_function& function, pcie_options const& opt
     try {
       state_->stop();
     } catch (error const&) {
-      state_.release();  // NOLINT(bugprone-unused-return-value): the device may still write its rings
+      far_side::keep_for_ever(std::move(state_));
     }
     throw;
   }
@@ -239,7 +240,7 @@ pcie_controller::~pcie_controller() {
   try {
     state_->stop();
   } catch (error const&) {
-    state_.release();  // NOLINT(bugprone-unused-return-value): kept on purpose, for the device may still write its rings
+    far_side::keep_for_ever(std::move(state_));  // for the device may still write its rings
   }
 }
 
