@@ -40,11 +40,11 @@ namespace_description describe_namespace(controller& drive, u32 id) {
   told.write_protected = (found.attributes & 1u) != 0;
   for (u32 k = 0; k < std::min<u32>(u32{found.lba_formats} + 1, std::size(found.formats)); ++k) {
     nvme::lba_format const& format = found.formats[k];
-    if (format.block_shift == 0) continue;  // not available
+    if (format.block_shift == 0 || format.block_shift > 63) continue;  // not available, or nonsense
     told.formats.push_back(
         {u64{1} << format.block_shift, format.metadata_bytes, format.relative_performance & 3u, k == formatted});
   }
-  told.block_bytes = u64{1} << found.formats[formatted].block_shift;
+  told.block_bytes = identify_namespace(drive, id).block_bytes;  // which looks whether it can be
   return told;
 }
 

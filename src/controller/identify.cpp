@@ -6,10 +6,13 @@
 #include "penstock/host/queue_pair.hpp"
 #include "penstock/queue/result_sink.hpp"
 
+#include <cerrno>
+
 namespace penstock {
 namespace {
 
 constexpr u16 admin_queue = 0;
+constexpr u32 least_block_shift = 9, most_block_shift = 20;
 constexpr u64 admin_timeout_ns = 5 * one_second_ns;
 
 template <class Structure>
@@ -43,6 +46,14 @@ nvme::identify_namespace namespace_structure(controller& owner, u32 namespace_id
 namespace_facts identify_namespace(controller& owner, u32 namespace_id) {
   const nvme::identify_namespace answer = namespace_structure(owner, namespace_id);
   const u32 shift = answer.formats[answer.formatted & 15u].block_shift;
+  const std::string object = "namespace " + std::to_string(namespace_id) + " of the " + owner.engine() + " controller";
+  // One that is not there is all zeros (base specification, "Identify Namespace data structure").
+  if (answer.blocks == 0) throw_status("identify", object, {status_domain::nvme, nvme::code::invalid_namespace});
+  if (shift < least_block_shift || shift > most_block_shift || answer.blocks >> (63 - shift) != 0) {
+    throw_os_error("identify", object, EPROTO,
+                   "it says that it has " + std::to_string(answer.blocks) + " blocks of 2^" + std::to_string(shift) +
+                       " bytes: no namespace does, look at the drive");
+  }
   return {answer.blocks, 1u << shift, (answer.attributes & 1u) != 0};
 }
 

@@ -1,5 +1,5 @@
-// What is never given back, because a device or a system call that does not come back may still write where it points. Kept where
-// it can be found, so that it is no leak by mistake.
+// What is never given back, because a device or a system call that does not come back may still write where it points. Kept
+// where it can be found, so that it is no leak by mistake.
 #pragma once
 
 #include <memory>

@@ -78,6 +78,7 @@ TEST_F(qemu_drive_test, says_what_it_is) {
   EXPECT_EQ(identify_namespace(drive, 2).block_bytes, 4096u);
   EXPECT_EQ(identify_namespace(drive, 2).blocks, 2048u);
   EXPECT_EQ(identify_controller(drive).max_transfer, 3);
+  EXPECT_THROW(identify_namespace(drive, 3), error) << "one that is not there";
   const nvme::health_log health = drive.health();
   EXPECT_EQ(health.critical_warning, 0);
   EXPECT_GT(health.temperature[1] * 256 + health.temperature[0], 273);
