@@ -143,6 +143,15 @@ TEST(block_io, commands_of_every_size_up_to_the_limit) {
   }
 }
 
+/// A controller takes the last entry of a page for the address of the rest of the list.
+TEST(block_io, the_list_of_a_request_lies_in_one_page) {
+  const buffer<block_request> requests(cpu_memory(), memory_kind::local, 256);
+  for (u64 k = 0; k < requests.size(); ++k) {
+    const u64 first = reinterpret_cast<u64>(requests.data()[k].list), last = first + sizeof requests.data()[k].list - 1;
+    ASSERT_EQ(first / nvme::page_bytes, last / nvme::page_bytes) << "request " << k;
+  }
+}
+
 TEST(block_io, buffers_that_start_inside_of_a_page) {
   const block_shape shape{.bytes = 65536, .at_once = 1, .offset = 1024};
   stamped_media media(media_bytes(shape));
