@@ -245,7 +245,7 @@ pcie_controller::~pcie_controller() {
 }
 
 void pcie_controller::attach(queue_rings const& rings) {
-  far_side::check_rings(rings, state_->limits);
+  far_side::check_rings(rings, limits());
   if (rings.id == 0) {
     const std::lock_guard mine(state_->turn);
     if (state_->needs_reset()) state_->bring_back();
@@ -264,7 +264,10 @@ void pcie_controller::poll(u16 queue) { state_->table.poll(queue); }
 
 void pcie_controller::add_buffer(void* memory, u64 bytes) { state_->check_reach(memory, bytes, "a buffer"); }
 
-controller_limits pcie_controller::limits() const { return state_->limits; }
+controller_limits pcie_controller::limits() const {
+  const std::lock_guard mine(state_->turn);  // a reset asks for them anew
+  return state_->limits;
+}
 
 std::string pcie_controller::engine() const { return "pcie"; }
 

@@ -63,6 +63,7 @@ class pcie_controller final : public controller {
   controller_limits limits() const override;
   std::string engine() const override;
 
+  /// REQUIRES: no reset meanwhile, and so no attach, which may reset the controller.
   pcie_facts const& facts() const;
   pcie_counts counts() const;
 
