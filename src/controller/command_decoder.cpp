@@ -28,8 +28,8 @@ bool find_action(nvme::submission_entry const& command, u16 queue, action& what)
     case nvme::opcode::flush: what = action::flush; return true;
     case nvme::opcode::write: what = action::write; return true;
     case nvme::opcode::read: what = action::read; return true;
-    default: return false;
   }
+  return false;
 }
 
 void put_text(char* field, u64 bytes, std::string const& text) {

@@ -12,7 +12,6 @@ inline constexpr u8 asynchronous_events = 0x0b;
 }  // namespace feature
 
 namespace log_page {
-inline constexpr u8 errors = 0x01;
 inline constexpr u8 health = 0x02;
 }  // namespace log_page
 
@@ -79,13 +78,6 @@ constexpr submission_entry get_log_page(u8 page, u32 bytes, u64 address) {
   return command;
 }
 
-/// Dword 0 of the answer: 0 if it was aborted.
-constexpr submission_entry abort_command(u16 queue, u16 command_id) {
-  submission_entry command = admin_command(admin_opcode::abort);
-  command.dword10 = static_cast<u32>(command_id) << 16 | queue;
-  return command;
-}
-
 /// What the controller had to tell: dword 0 of the answer to an Asynchronous Event Request.
 struct asynchronous_event {
   u32 word = 0;
@@ -118,13 +110,5 @@ struct health_log {
 };
 static_assert(sizeof(health_log) == 512 && std::is_trivially_copyable_v<health_log>);
 static_assert(offsetof(health_log, data_units_read) == 32 && offsetof(health_log, error_log_entries) == 176);
-
-/// One range of a Dataset Management command.
-struct dataset_range {
-  u32 attributes = 0;
-  u32 blocks = 0;
-  u64 start = 0;
-};
-static_assert(sizeof(dataset_range) == 16);
 
 }  // namespace penstock::nvme

@@ -30,9 +30,6 @@ struct identify_controller {
   u16 atomic_write_unit = 0;       ///< AWUN: blocks that are written wholly or not at all, 0's based
   u16 atomic_power_fail_unit = 0;  ///< AWUPF: the same when power fails
   u8 reserved_530[3566] = {};
-
-  /// Of ONCS.
-  static constexpr u16 dataset_management = 1u << 2, write_zeroes = 1u << 3;
 };
 static_assert(sizeof(identify_controller) == 4096);
 static_assert(offsetof(identify_controller, max_transfer) == 77 && offsetof(identify_controller, submission_entry_size) == 512);

@@ -11,7 +11,7 @@
 namespace penstock::nvme {
 
 /// I/O command set (NVM command set specification, figure "Opcodes for NVM commands").
-enum class opcode : u8 { flush = 0x00, write = 0x01, read = 0x02, write_zeroes = 0x08, dataset_management = 0x09 };
+enum class opcode : u8 { flush = 0x00, write = 0x01, read = 0x02 };
 
 /// Admin command set (base specification, figure "Opcodes for admin commands").
 enum class admin_opcode : u8 {
@@ -21,9 +21,7 @@ enum class admin_opcode : u8 {
   delete_completion_queue = 0x04,
   create_completion_queue = 0x05,
   identify = 0x06,
-  abort = 0x08,
   set_features = 0x09,
-  get_features = 0x0a,
   asynchronous_event_request = 0x0c,
 };
 
