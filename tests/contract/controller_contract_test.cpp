@@ -274,6 +274,38 @@ TEST_P(controllers, serve_many_queues_for_many_threads) {
   EXPECT_EQ(wrong.load(), 0u);
 }
 
+TEST_P(controllers, keep_words_whole_where_commands_of_several_queues_meet) {
+  constexpr u16 queues = 4;
+  constexpr u64 commands = 200, block = 7;
+  const auto pattern = [](u64 queue, u64 round) { return (queue * commands + round) * 0x9e3779b97f4a7c15u; };
+  std::atomic<u64> wrong{0};
+  std::vector<std::thread> hosts;
+  for (u16 id = 1; id <= queues; ++id) {
+    hosts.emplace_back([&, id] {
+      try {
+        host_queue queue(far_side(), id, 16, 16);
+        data_buffer buffer(512);
+        auto* words = reinterpret_cast<u64*>(buffer.data());
+        far_side().add_buffer(buffer.memory().data(), buffer.memory().bytes());
+        for (u64 k = 0; k < commands; ++k) {
+          std::fill_n(words, buffer.bytes() / sizeof(u64), pattern(id, k));
+          if (queue.run(buffer.write(1, block)) != nvme::code::success) ++wrong;
+          if (queue.run(buffer.read(1, block)) != nvme::code::success) ++wrong;
+          for (u64 w = 0; w < buffer.bytes() / sizeof(u64); ++w) {
+            // What may be found is all that a queue has stored, not only the last of it: the multiplier's inverse tells which.
+            const u64 told = words[w] * 0xf1de83e19937733du;
+            if (told < commands || told >= (queues + u64{1}) * commands) ++wrong;
+          }
+        }
+      } catch (std::exception const& e) {
+        ADD_FAILURE() << "queue " << id << ": " << e.what();
+      }
+    });
+  }
+  for (std::thread& host : hosts) host.join();
+  EXPECT_EQ(wrong.load(), 0u);
+}
+
 TEST_P(controllers, let_any_thread_poll_a_queue) {
   host_queue queue(far_side(), 1, 64, 64);
   std::atomic<bool> stop{false};
