@@ -183,12 +183,13 @@ class bench {
 
   measurement run() {
     const u64 begun = now_ns();
-    data_.deadline_ns = begun + options_.seconds * one_second_ns;
+    const u64 deadline = begun + options_.seconds * one_second_ns;
     const watchdog watch(options_.seconds * one_second_ns + grace_ns);
     u64 in_kernels = 0;
     for (u64 phase = 0; account_.program.operations < options_.operations; ++phase) {
       if (options_.progress) options_.progress("soak", account_.program.operations, options_.operations);
       const u64 start = now_ns();
+      data_.patience_ns = deadline > start ? deadline - start : 0;
       run_phase(phase);
       in_kernels += now_ns() - start;
       store_everything();

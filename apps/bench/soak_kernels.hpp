@@ -39,7 +39,7 @@ struct soak_data {
   u64 threads = 0;
   u64 groups = 0;
   u64 seed = 0;
-  u64 deadline_ns = 0;
+  u64 patience_ns = 0;  ///< of a phase, by the clock of whoever runs it
   soak_counts* counts = nullptr;
 
   PENSTOCK_FN u64 words_of_last() const { return elements + lines; }
@@ -71,14 +71,16 @@ struct soak_phase {
     u64 group = 0, thread = 0;
     u64 draw = 0;    ///< this round's, of the thread
     u64 number = 0;  ///< of this round
+    u64 deadline_ns = 0;
     soak_counts sums{};
   };
 
   template <thread_group G>
   PENSTOCK_FN void run(G const& g, u64 group) const {
-    part p{.group = group, .thread = group * size(g) + index_in(g), .number = first};
+    part p{
+        .group = group, .thread = group * size(g) + index_in(g), .number = first, .deadline_ns = now_ns() + data.patience_ns};
     for (; p.number < last; ++p.number) {
-      if (p.number % 64 == 0 && from_leader(g, now_ns() > data.deadline_ns) != 0) {
+      if (p.number % 64 == 0 && from_leader(g, now_ns() > p.deadline_ns) != 0) {
         p.sums.late += is_leader(g);
         break;
       }

@@ -17,8 +17,8 @@ struct write_account {
 
   u64 requests = 0;  ///< for a frame: misses, and lines that were stored whole
   u64 frame_waits = 0;
-  u64 evicting_ns = 0;
-  u64 lines = 0, commands = 0;  ///< sent to storage
+  u64 evicting_ns = 0, search_ns = 0, clean_ns = 0;  ///< the first is more than the others: waits for frames are in it
+  u64 lines = 0, commands = 0;                       ///< sent to storage
   u64 bytes_changed = 0, bytes_written = 0;
 
   /// What a dataset's counters moved by.
@@ -29,6 +29,7 @@ struct write_account {
 ///   evicting_share        thread time in which room was made (victims found, lines written to have clean ones, waits for
 ///   that),
 ///                         over all thread time of the kernels. Taken as if all threads ran all the time: the least it can be
+///   searching_share, cleaning_share: the parts of it that went into finding victims and into writing lines
 ///   frame_wait_share      of those who needed a frame: found none that was clean, and waited for a write (or a pin)
 ///   least_clean_frames    see line_cache; reserved_frames: what the cleaner keeps
 ///   bytes_changed         stored by the program; the same bytes stored twice count twice. bytes_written: sent to the

@@ -14,6 +14,9 @@
 
 namespace nb = nanobind;
 
+namespace penstock {
+void bind_rows(nb::module_& m);
+}
 namespace penstock::bench {
 void bind_bench(nb::module_& m);
 }
@@ -152,4 +155,5 @@ NB_MODULE(_native, m) {
   penstock::bench::bind_bench(m);
   penstock::regular::bind_regular(m);
   penstock::drive::bind_nvme(m);
+  penstock::bind_rows(m);
 }

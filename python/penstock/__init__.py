@@ -5,9 +5,40 @@ Importing needs neither a GPU nor a driver.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from penstock.breadth_first import BfsResult, bfs
 from penstock.errors import Error
 
+if TYPE_CHECKING:
+    from penstock.arrays import Array, GatherHandle, Plan, empty, from_tensor, plan
+    from penstock.arrays import open_array as open
+
 __version__ = "0.1.0"
 
-__all__ = ["BfsResult", "Error", "__version__", "bfs"]
+__all__ = [
+    "Array",
+    "BfsResult",
+    "Error",
+    "GatherHandle",
+    "Plan",
+    "__version__",
+    "bfs",
+    "empty",
+    "from_tensor",
+    "open",
+    "plan",
+]
+
+_OF_ARRAYS = {"open": "open_array"} | {
+    name: name for name in ("Array", "GatherHandle", "Plan", "empty", "from_tensor", "plan")
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Arrays bring NumPy along: they are loaded by whoever uses them."""
+    if name not in _OF_ARRAYS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from penstock import arrays
+
+    return getattr(arrays, _OF_ARRAYS[name])

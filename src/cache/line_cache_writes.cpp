@@ -9,8 +9,11 @@
 namespace penstock {
 namespace {
 
-constexpr u32 cuda_commands = 64;
 constexpr u32 commands_per_thread = 8;
+// A command keeps its slot from the claim of its lines until somebody has retired it: some 70 us on a GPU beside a drive that
+// takes 10. What that needs to keep several drives busy is thousands of small commands, or hundreds of large ones.
+constexpr u64 least_cuda_buffers = u64{4} << 20, most_cuda_buffers = u64{64} << 20;
+constexpr u64 least_cuda_commands = 64, most_cuda_commands = 4096;
 constexpr u64 most_command = 65536;  // what a PRP list of prp_list_stride bytes holds
 
 u64 share_of_frames(double share, u64 frames, char const* name) {
@@ -41,7 +44,11 @@ void line_cache::make_writes() {
   }
   write_back_view& writes = view_.writes;
   writes.run_lines = static_cast<u32>(std::max<u64>(1, command / line));
-  writes.slots_count = options.commands != 0 ? options.commands : cuda ? cuda_commands : commands_per_thread * on_.units();
+  const u64 buffers = std::clamp(view_.frames * line / 16, least_cuda_buffers, most_cuda_buffers);
+  const u64 for_cuda = std::clamp(buffers / (writes.run_lines * line), least_cuda_commands, most_cuda_commands);
+  writes.slots_count = options.commands != 0 ? options.commands
+                       : cuda                ? static_cast<u32>(for_cuda)
+                                             : commands_per_thread * on_.units();
   writes.most_dirty = share_of_frames(options.most_dirty, view_.frames, "most_dirty");
   writes.clean_from = std::min(writes.most_dirty, share_of_frames(options.clean_from, view_.frames, "clean_from"));
   if (options.bytes_per_second != 0) writes.ns_per_line = std::max<u64>(1, line * one_second_ns / options.bytes_per_second);

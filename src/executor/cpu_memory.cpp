@@ -7,6 +7,7 @@
 #include <string>
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 namespace penstock {
 namespace {
@@ -28,6 +29,9 @@ class cpu_memory_resource final : public memory_resource {
 
   void deallocate(memory_kind, void* address, u64 bytes) noexcept override { munmap(address, round_up(bytes, 4096)); }
 
+  u64 free_bytes() const override {
+    return static_cast<u64>(sysconf(_SC_AVPHYS_PAGES)) * static_cast<u64>(sysconf(_SC_PAGESIZE));
+  }
   void write(void* to, void const* from, u64 bytes) override { std::memcpy(to, from, bytes); }
   void read(void* to, void const* from, u64 bytes) override { std::memcpy(to, from, bytes); }
 };

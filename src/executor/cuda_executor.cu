@@ -90,6 +90,31 @@ class cuda_memory_resource final : public memory_resource {
     kind == memory_kind::local ? cudaFree(address) : cudaFreeHost(address);
   }
 
+  bool register_host(void* address, u64 bytes, bool writable) override {
+    const device_guard here(device_);
+    const unsigned flags = cudaHostRegisterPortable | cudaHostRegisterMapped | (writable ? 0u : cudaHostRegisterReadOnly);
+    const cudaError_t result = cudaHostRegister(address, bytes, flags);
+    if (result == cudaErrorHostMemoryAlreadyRegistered) {
+      cudaGetLastError();  // not sticky for later calls
+      return false;
+    }
+    check(result, "register", std::to_string(bytes) + " bytes of host memory",
+          "raise the limit of locked memory (ulimit -l), or choose placement storage");
+    void* seen = nullptr;
+    check(cudaHostGetDevicePointer(&seen, address, 0), "register", "host memory", "run penstock doctor");
+    if (seen == address) return true;
+    cudaHostUnregister(address);
+    throw_bad_input("register", "host memory",
+                    "this GPU sees it at another address than the host does: choose placement storage or hbm");
+  }
+  u64 free_bytes() const override {
+    const device_guard here(device_);
+    std::size_t free = 0, all = 0;
+    check(cudaMemGetInfo(&free, &all), "ask", "the GPU", "run penstock doctor");
+    return free;
+  }
+  void unregister_host(void* address) noexcept override { cudaHostUnregister(address); }
+
   void write(void* to, void const* from, u64 bytes) override { copy(to, from, bytes); }
   void read(void* to, void const* from, u64 bytes) override { copy(to, from, bytes); }
 

@@ -2,7 +2,7 @@
 
 #include "dma_arena.hpp"
 #include "mapped_registers.hpp"
-#include "owned_file.hpp"
+#include "../host/owned_file.hpp"
 
 #include "penstock/core/bits.hpp"
 #include "penstock/host/error.hpp"

@@ -162,7 +162,9 @@ class writable_view : public array_view<T> {
     const u64 to = held.frame + reader.within(at);
     const u64 count = (stop - at) / sizeof(T);
     order_claim_before_bytes();
-    if ((to & 15) == 0 && (stop & 15) == 0) {
+    if constexpr (sizeof(T) == 16) {  // and aligned to as much
+      store_pieces(g, to, first, count, make);
+    } else if ((to & 15) == 0 && (stop & 15) == 0) {
       store_pieces(g, to, first, count, make);
     } else {
       for (u64 k = index_in(g); k < count; k += penstock::size(g)) {

@@ -144,7 +144,8 @@ PENSTOCK_COLD void unpin_stored(G g, Cache const& cache, u32 dataset, u64* entry
     }
     overfull = was_clean && cache.writes.note_dirty();
   }
-  if (any(g.ballot(overfull))) keep_clean(g, cache, cache.datasets[dataset].counters);
+  const u32 lines = count(g.ballot(overfull));
+  if (lines != 0) keep_clean(g, cache, cache.datasets[dataset].counters, lines);
 }
 
 #if PENSTOCK_SEPARATE_DEVICE_CODE

@@ -68,6 +68,8 @@ struct alignas(128) write_state {
   u64 most_busy = 0;      ///< of both together so far; a line that is both counts twice
   u64 hand = 0;           ///< frames that the cleaner has looked at
   u64 next_clean_ns = 0;  ///< when the cleaner may send its next command, where its rate is limited
+  u64 slot_hand = 0;      ///< slots that were looked at for one to use
+  u64 retire_hand = 0;    ///< and for one that is over
   u32 failures = 0;       ///< Writes that failed since the last that did not
   u32 verdict = 0;        ///< packed status of the last of them
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "penstock/cache/line_cache_view.hpp"
+#include "penstock/coalesce/move_queues.hpp"
 #include "penstock/core/backoff.hpp"
 #include "penstock/group/thread_group.hpp"
 
@@ -173,13 +174,21 @@ PENSTOCK_FN void retire_run(G const& g, Cache const& cache, u32 number) {
   g.sync();
 }
 
-/// Retires all runs that are over. Collective.
+/// Slots that one look goes over, at most: there may be thousands, and whoever looks again begins behind the last look.
+inline constexpr u32 most_slots_looked_at = 128;
+
+/// Retires runs that are over. Collective.
 template <thread_group G, class Cache>
 PENSTOCK_FN void retire_runs(G const& g, Cache const& cache) {
   const u32 slots = cache.writes.slots_count;
-  for (u32 first = 0; first < slots; first += size(g)) {
-    const u32 mine = first + index_in(g);
-    const bool got = mine < slots && cache.writes.slots[mine].is(write_phase::answered) &&
+  const u32 looks = slots < most_slots_looked_at ? slots : most_slots_looked_at;
+  u64 from = 0;
+  if (looks < slots && is_leader(g)) from = device_ref<u64>(cache.writes.state->retire_hand).fetch_add(looks, relaxed);
+  from = from_leader(g, from);
+  for (u32 first = 0; first < looks; first += size(g)) {
+    const u32 look = first + index_in(g);
+    const u32 mine = static_cast<u32>((from + look) % slots);
+    const bool got = look < looks && cache.writes.slots[mine].is(write_phase::answered) &&
                      cache.writes.slots[mine].take(write_phase::answered);
     auto taken = g.ballot(got);
     if (any(taken)) g.sync();  // each lane's acquire is everyone's
@@ -193,25 +202,35 @@ PENSTOCK_FN void retire_runs(G const& g, Cache const& cache) {
   }
 }
 
-/// A slot for this group alone, retired if it was in use before; slots_count if all are under way. Collective.
+/// A slot for this group alone, retired if it was in use before; slots_count if none was found that is not under way.
+/// Collective.
 template <thread_group G, class Cache>
 PENSTOCK_FN u32 take_slot(G const& g, Cache const& cache) {
   const u32 slots = cache.writes.slots_count;
-  u32 found = slots;
-  bool used = false;
-  if (is_leader(g)) {
-    const u32 from = executor_ordinal() % slots;
-    for (u32 k = 0; k < slots && found == slots; ++k) {
-      const u32 s = from + k < slots ? from + k : from + k - slots;
-      write_slot& slot = cache.writes.slots[s];
-      used = slot.is(write_phase::answered) && slot.take(write_phase::answered);
-      if (used || (slot.is(write_phase::free) && slot.take(write_phase::free))) found = s;
+  const u32 looks = slots < most_slots_looked_at ? slots : most_slots_looked_at;
+  const u32 width = size(g);
+  for (u32 looked = 0; looked < looks; looked += width) {
+    u64 from = 0;
+    if (is_leader(g)) from = device_ref<u64>(cache.writes.state->slot_hand).fetch_add(width, relaxed);
+    const u32 mine = static_cast<u32>((from_leader(g, from) + index_in(g)) % slots);
+    write_slot& slot = cache.writes.slots[mine];
+    auto left = g.ballot(slot.is(write_phase::free) || slot.is(write_phase::answered));
+    while (any(left)) {
+      const u32 lane = lowest(left);
+      bool got = false, used = false;
+      if (g.rank() == lane) {
+        used = slot.is(write_phase::answered) && slot.take(write_phase::answered);
+        got = used || slot.take(write_phase::free);
+      }
+      left = without(left, g.ballot(g.rank() == lane));
+      if (g.shfl(got, lane) == 0) continue;
+      g.sync();  // the lane's acquire is everyone's
+      const u32 found = static_cast<u32>(g.shfl(mine, lane));
+      if (g.shfl(used, lane) != 0) retire_run(g, cache, found);
+      return found;
     }
   }
-  found = static_cast<u32>(from_leader(g, found));
-  g.sync();  // the leader's acquire is everyone's
-  if (from_leader(g, used) != 0) retire_run(g, cache, found);
-  return found;
+  return slots;
 }
 
 /// Sends the run of dirty lines around one. Collective, same line for all.
@@ -259,23 +278,27 @@ PENSTOCK_COLD clean_step clean_next(G g, Cache const& cache) {
 /// Moves all queues once, and retires what is over. Collective.
 template <thread_group G, class Cache>
 PENSTOCK_FN void help_writes(G const& g, Cache const& cache) {
-  for (u32 q = 0; q < cache.queues_count; ++q) {
-    if (cache.queues[q].stirs(g)) cache.queues[q].progress(g);
-  }
+  move_all_queues(g, cache);
   retire_runs(g, cache);
 }
 
-/// After a line became dirty: sends lines until no more are dirty than may be, one run at least for each that became so. Waits
-/// while every slot is under way, for as long as an access may wait. Nothing is lost if it comes to nothing: the lines stay.
+/// After `lines` lines became dirty in this group: sends as many runs, or fewer if no more are dirty than may be. Waits while
+/// every slot is under way, for as long as an access may wait. Nothing is lost if it comes to nothing: the lines stay.
 /// `counts`: of the dataset that was stored into. Collective.
 template <thread_group G, class Cache>
-PENSTOCK_COLD void keep_clean(G g, Cache const& cache, counter_set_view const& counts) {
+PENSTOCK_COLD void keep_clean(G g, Cache const& cache, counter_set_view const& counts, u32 lines) {
   backoff wait(cache.patience_ns);
   const u64 begun = now_ns();
-  for (bool in_time = true; in_time; in_time = from_leader(g, wait.pause()) != 0) {
+  for (bool in_time = true; in_time && lines != 0;) {
     if (from_leader(g, cache.writes.more_than(cache.writes.most_dirty)) == 0) break;
-    if (clean_next(g, cache) != clean_step::busy) break;
+    const clean_step step = clean_next(g, cache);
+    if (step == clean_step::nothing) break;
+    if (step == clean_step::sent) {
+      --lines;
+      continue;
+    }
     help_writes(g, cache);
+    in_time = from_leader(g, wait.pause()) != 0;
   }
   if (is_leader(g)) counts.add(counter::clean_ns, (now_ns() - begun) * size(g));
 }

@@ -38,16 +38,20 @@ PENSTOCK_FN u64 line_of(Cache const& cache, line_range const& range, u64 item) {
 }
 
 /// Why a write does not end: the status of one that was given up, if all that are under way were. ok: there is hope.
-template <class Cache>
-PENSTOCK_FN status lost_writes(Cache const& cache) {
-  status lost{};
-  for (u32 s = 0; s < cache.writes.slots_count; ++s) {
-    write_slot& slot = cache.writes.slots[s];
-    if (slot.is(write_phase::free)) continue;
-    if (!slot.is(write_phase::sent) || !slot.is_lost()) return {};
-    lost = slot.result();
+/// Collective.
+template <thread_group G, class Cache>
+PENSTOCK_FN status lost_writes(G const& g, Cache const& cache) {
+  u32 lost = 0;
+  for (u32 first = 0; first < cache.writes.slots_count; first += size(g)) {
+    const u32 mine = first + index_in(g);
+    const bool used = mine < cache.writes.slots_count && !cache.writes.slots[mine].is(write_phase::free);
+    const bool gone = used && cache.writes.slots[mine].is(write_phase::sent) && cache.writes.slots[mine].is_lost();
+    if (any(g.ballot(used && !gone))) return {};
+    const auto given_up = g.ballot(gone);
+    const u32 why = gone ? pack(cache.writes.slots[mine].result()) : 0;
+    if (any(given_up)) lost = static_cast<u32>(g.shfl(why, lowest(given_up)));
   }
-  return lost;
+  return unpack_status(lost);
 }
 
 PENSTOCK_FN inline void tell(flush_report& report, u64 line, status why) {
@@ -79,11 +83,11 @@ PENSTOCK_FN bool send_dirty(G const& g, Cache const& cache, line_range const& ra
 /// Waits until no write of the lanes' lines is under way. False: it took too long, or nobody will tell any more. Collective.
 template <thread_group G, class Cache>
 PENSTOCK_FN bool await_written(G const& g, Cache const& cache, bool mine, u64 line, backoff& wait) {
-  for (;;) {
-    const bool hope = from_leader(g, lost_writes(cache).ok()) != 0;
+  for (bool hope = true;;) {
     if (!any(g.ballot(mine && entry::writing(cache.directory.find(line_id{line}).word)))) return true;
     if (!hope) return false;
     help_writes(g, cache);
+    hope = lost_writes(g, cache).ok();  // before the next look: a line that is being written then is one of the lost
     if (from_leader(g, wait.pause()) == 0) return false;
   }
 }
@@ -112,11 +116,12 @@ PENSTOCK_FN void flush_lines(G const& g, Cache const& cache, line_range const& r
     const u64 line = line_at(at + index_in(g));
     const bool mine = line != ~0ull;
     const bool over = flushing::await_written(g, cache, mine, line, wait);
+    const status given_up = over ? status{} : flushing::lost_writes(g, cache);
     const found_line seen = mine ? cache.directory.find(line_id{line}) : found_line{};
     if (seen.entry == nullptr) continue;
     // What is dirty or being written after its write was over was stored into since, or that write has failed.
     status why = cache.record_of(seen.entry, seen.word).load_failure();
-    if (!over && entry::writing(seen.word)) why = flushing::lost_writes(cache);
+    if (!over && entry::writing(seen.word)) why = given_up;
     const bool late = (!over && entry::writing(seen.word)) || (!in_time && entry::dirty(seen.word));
     if (late && why.ok()) why = make_status(failure::deadline);
     if (late || ((entry::dirty(seen.word) || entry::writing(seen.word)) && !why.ok())) flushing::tell(report, line, why);

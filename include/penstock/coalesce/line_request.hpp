@@ -7,6 +7,7 @@
 
 #include "penstock/coalesce/cleaner.hpp"
 #include "penstock/coalesce/fill_watch.hpp"
+#include "penstock/coalesce/move_queues.hpp"
 
 namespace penstock {
 
@@ -74,7 +75,8 @@ class line_request {
       wait();
     }
     if constexpr (How != line_use::read) {
-      if (any(g_.ballot(overfull))) keep_clean(g_, cache_, data_.counters);
+      const u32 lines = count(g_.ballot(overfull));
+      if (lines != 0) keep_clean(g_, cache_, data_.counters, lines);
     }
     return outcome;
   }
@@ -111,7 +113,7 @@ class line_request {
   using mask = decltype(std::declval<G const&>().members());
   enum class phase : u32 { looking, filling, pinned, failed, over };
   static constexpr u64 report_failed = 1ull << 63;
-  static constexpr u32 rounds_for_others = 8, rounds_for_joined = 4;
+  static constexpr u32 rounds_for_others = 8, rounds_for_joined = 4, most_others_moved = 4;
 
   // Gives a line back that some of its peers have stored into; true if it was clean, and too many are dirty now.
   PENSTOCK_FN bool leave_written(mask stored) {
@@ -291,7 +293,7 @@ class line_request {
   }
 
   // Who waits for a line moves the queue that has its command (E12: it may be anybody's), and now and then another one, whose
-  // fills hold frames; who waits for a frame, one after another of all. Who has joined somebody else's fill leaves its queue to
+  // fills hold frames; who waits for a frame, some after others of all. Who has joined somebody else's fill leaves its queue to
   // those, most of the time: many warps that look at one ring keep its owners from it.
   PENSTOCK_FN void help() {
     const auto waiting = g_.ballot(phase_ == phase::filling);
@@ -307,9 +309,8 @@ class line_request {
     }
     if (!any(waiting) || elsewhere) {
       if (served) return;
-      const u64 next = from_leader(g_, executor_ordinal() + round / (any(waiting) ? rounds_for_others : 1));
-      cache_.queues[next % cache_.queues_count].progress(g_);
-      return;
+      const u64 next = executor_ordinal() + u64{round / (any(waiting) ? rounds_for_others : 1)} * size(g_);
+      return move_some_queues(g_, cache_, from_leader(g_, next), most_others_moved);
     }
     if (!any(own) && round % rounds_for_joined != rounds_for_joined - 1 && !last_look_) return;
     u64 command = 0;

@@ -62,9 +62,10 @@ inline void check_launch() {
 
 /// Runs `body` over `items` items, in groups of `Width` lanes on CUDA (a power of two up to 32) and in lone threads on the CPU.
 /// `Blocks`: of 256 threads, that fit a multiprocessor at once; the kernel gets 256 / Blocks registers a thread.
-/// Returns when all items are done.
+/// CUDA: on a stream (a cudaStream_t) of the caller's, and returns when the kernel is on it. CPU: when all items are done.
 template <u32 Width, u32 Blocks = cuda_blocks_per_unit, class Body>
-void launch(executor& on, u64 items, Body const& body, [[maybe_unused]] launch_limits limits = {}) {
+void launch_on([[maybe_unused]] void* stream, executor& on, u64 items, Body const& body,
+               [[maybe_unused]] launch_limits limits = {}) {
   if (items == 0) return;
   if (on.kind() == executor_kind::cpu) {
     // Pieces small enough that one long one delays nobody, large enough that what a body keeps between items pays.
@@ -81,12 +82,18 @@ void launch(executor& on, u64 items, Body const& body, [[maybe_unused]] launch_l
   const u64 threads = std::min<u64>(cuda_block_threads, round_up(groups * Width, 32));
   const u64 blocks = ceil_div(groups * Width, threads);
   run_body<Width, Blocks>
-      <<<static_cast<u32>(blocks), static_cast<u32>(threads), 0, static_cast<cudaStream_t>(on.stream())>>>(body, items, groups);
+      <<<static_cast<u32>(blocks), static_cast<u32>(threads), 0, static_cast<cudaStream_t>(stream)>>>(body, items, groups);
   check_launch();
-  on.synchronize();
 #else
   throw_bad_input("launch", "a kernel", "this program was compiled without nvcc: use the cpu executor");
 #endif
+}
+
+/// The same on the executor's own stream. Returns when all items are done.
+template <u32 Width, u32 Blocks = cuda_blocks_per_unit, class Body>
+void launch(executor& on, u64 items, Body const& body, launch_limits limits = {}) {
+  launch_on<Width, Blocks>(on.stream(), on, items, body, limits);
+  if (on.kind() == executor_kind::cuda && items != 0) on.synchronize();
 }
 
 /// Loads the kernel of `body` and makes the GPU reserve what it needs, without calling the body. A first launch waits for all

@@ -36,7 +36,7 @@ struct write_back_options {
   double clean_from = 0.25;   ///< share from which on a queue_service writes lines back in the background
   u64 bytes_per_second = 0;   ///< most that a queue_service writes; 0: no limit
   u64 command_bytes = 65536;  ///< most of one command, which carries lines that follow each other; at most 64 KiB
-  u32 commands = 0;           ///< most under way; 0: 64 on CUDA, 8 per CPU thread
+  u32 commands = 0;           ///< most under way; 0: 8 per CPU thread, on CUDA a sixteenth of the cache but 4 to 64 MiB
 };
 
 struct cache_options {

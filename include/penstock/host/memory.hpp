@@ -21,6 +21,15 @@ class memory_resource {
   virtual void* allocate(memory_kind kind, u64 bytes) = 0;
   virtual void deallocate(memory_kind kind, void* address, u64 bytes) noexcept = 0;
 
+  /// Makes memory of the host that somebody else owns reachable for kernels, at the address that it has: CUDA pins its pages.
+  /// `writable`: the process may store there. False: it was so already, and is not to be unregistered. Throws penstock::error
+  /// (world) with the bytes and what the system says.
+  virtual bool register_host(void* /*address*/, u64 /*bytes*/, bool /*writable*/) { return true; }
+  virtual void unregister_host(void* /*address*/) noexcept {}
+
+  /// Of local memory, what is free now; 0: not known.
+  virtual u64 free_bytes() const { return 0; }
+
   /// Host to memory of this resource and back; they return when the copy is done.
   virtual void write(void* to, void const* from, u64 bytes) = 0;
   virtual void read(void* to, void const* from, u64 bytes) = 0;

@@ -154,15 +154,17 @@ class queue_pair_view {
   template <thread_group G>
   PENSTOCK_COLD bool progress(G g) const;
 
-  /// Whether progress is worth its call, by a look without locks. Collective.
+  /// Whether progress is worth its call, by a look without locks; for one thread.
+  PENSTOCK_FN bool stirs() const {
+    if (poll != nullptr) return true;
+    const glance seen = look();
+    return seen.ring || seen.harvest;
+  }
+
+  /// The same for all lanes of a group. Collective.
   template <thread_group G>
   PENSTOCK_FN bool stirs(G const& g) const {
-    bool stirs = poll != nullptr;
-    if (!stirs && is_leader(g)) {
-      const glance seen = look();
-      stirs = seen.ring || seen.harvest;
-    }
-    return from_leader(g, stirs) != 0;
+    return from_leader(g, is_leader(g) && stirs()) != 0;
   }
 
   /// Copies a landed slot's bounce buffer to its target and finishes it; false if the slot is not landed or another group

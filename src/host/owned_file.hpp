@@ -5,7 +5,7 @@
 
 #include <unistd.h>
 
-namespace penstock::pcie {
+namespace penstock {
 
 class owned_file {
  public:
@@ -28,4 +28,4 @@ class owned_file {
   int fd_;
 };
 
-}  // namespace penstock::pcie
+}  // namespace penstock

@@ -1,0 +1,134 @@
+// An array as bulk operations see it: rows of one width, wherever they lie, gathered, scattered and added to by number. The
+// Python arrays are made of this.
+#pragma once
+
+#include "penstock/host/executor.hpp"
+#include "penstock/host/line_cache.hpp"
+#include "penstock/host/software_controller.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace penstock {
+
+enum class placement {
+  hbm,          ///< a copy next to the kernels
+  host,         ///< read in place, over the link: memory of the caller's, or a file seen through the page cache
+  host_cached,  ///< the same behind a cache in HBM
+  storage,      ///< a file behind a cache
+};
+
+struct row_shape {
+  u64 rows = 0;
+  u64 row_bytes = 0;
+  u64 bytes() const { return rows * row_bytes; }
+};
+
+/// Where the rows come from: a file, or memory that the caller keeps alive as long as the array.
+struct row_source {
+  std::string path;  ///< a regular file or a block device; empty: memory
+  u64 offset = 0;    ///< of row 0 in the file, in bytes
+  void* memory = nullptr;
+};
+
+struct row_array_options {
+  placement where = placement::host;
+  bool writable = false;
+  cache_options cache{};  ///< host_cached and storage
+  io_engine engine = io_engine::automatic;
+  bool direct = false;         ///< storage: past the page cache
+  u32 controller_threads = 0;  ///< 0: as software_options_for
+};
+
+/// Signed integers of 4 or 8 bytes where the executor's kernels reach them. Negative ones count from the end.
+struct row_list {
+  void const* data = nullptr;
+  u64 count = 0;
+  u32 item_bytes = 8;
+};
+
+enum class gather_order {
+  automatic,  ///< what is faster, as measured (docs/ARRAYS.md)
+  as_asked,
+  by_address,  ///< CUDA: sorted first, and repeats read once; results lie where they were asked for all the same
+};
+
+struct row_call_options {
+  void* stream = nullptr;  ///< CUDA: a cudaStream_t, which everything goes to; nullptr is the legacy default stream
+  u32 units = 0;           ///< SMs at most; 0: all
+  gather_order order = gather_order::automatic;
+};
+
+/// Element types that can be added.
+enum class number_kind { int32, int64, uint32, uint64, float32, float64 };
+
+/// A call under way. Movable; going away does not wait.
+class row_call {
+ public:
+  struct state;
+  explicit row_call(std::unique_ptr<state> own);
+  row_call(row_call&&) noexcept;
+  row_call& operator=(row_call&&) noexcept;
+  ~row_call();
+
+  /// Waits until everything is done. The lowest position whose index lies outside of the array; the rows of all others are
+  /// done. Throws penstock::error for a row that could not be read or stored.
+  std::optional<u64> wait();
+  /// CUDA: lets a stream wait, and not this thread. What went wrong is told by a later `wait`.
+  void order_before(void* stream);
+
+ private:
+  std::unique_ptr<state> state_;
+};
+
+/// What an array of some placement takes, told before anything is allocated.
+struct row_array_plan {
+  u64 hbm_bytes = 0;       ///< next to the kernels: copy, or frames
+  u64 host_bytes = 0;      ///< pinned, in place
+  u64 storage_bytes = 0;   ///< left where it lies
+  u64 metadata_bytes = 0;  ///< directory and records; an estimate
+  u64 mapping_bytes = 0;   ///< CUDA: page tables of the GPU for what is read in place; an estimate
+};
+
+/// REQUIRES: the executor outlives it. Thread-safe for gathers; nothing else runs beside a scatter, add or flush.
+class row_array {
+ public:
+  /// Throws penstock::error: a file that is missing, too short or not readable, memory that cannot be pinned (with the bytes
+  /// and `ulimit -l`), a placement that this executor does not have.
+  row_array(executor& on, row_shape const& shape, row_source const& source, row_array_options const& options);
+  ~row_array();
+  row_array(row_array const&) = delete;
+  row_array& operator=(row_array const&) = delete;
+
+  row_shape shape() const;
+  placement where() const;
+  /// Copies rows to `out`, which kernels reach, in the order of the list. CUDA: returns when that is on the stream.
+  /// Throws penstock::error (world) when the file has become too short.
+  row_call gather(row_list const& rows, void* out, row_call_options const& how = {});
+  /// Asks for the rows' lines ahead of need; nothing for what has no cache.
+  row_call prefetch(row_list const& rows, row_call_options const& how = {});
+  /// Stores rows; of those that are named twice either one. Throws bad_input for an array that is read-only.
+  row_call scatter(row_list const& rows, void const* values, row_call_options const& how = {});
+  /// Adds to them, each sum atomic, so repeats add up. Throws bad_input also for rows that are no whole number of elements.
+  row_call add(row_list const& rows, number_kind kind, void const* values, row_call_options const& how = {});
+  /// As line_cache::flush; for a file that is mapped, msync.
+  void flush();
+
+  /// Of the cache; nothing for what has none.
+  std::optional<cache_stats> stats() const;
+  /// Address of row 0 for the host's eyes, or null where the host has none.
+  void* host_address() const;
+  /// Address of row 0 for kernels, or null behind a cache.
+  void* kernel_address() const;
+
+  struct state;
+
+ private:
+  std::unique_ptr<state> state_;
+};
+
+/// Throws bad_input for a placement that the executor does not have.
+row_array_plan plan_rows(executor const& on, row_shape const& shape, row_array_options const& options);
+
+}  // namespace penstock

@@ -1,0 +1,228 @@
+// Arrays for Python: classes of penstock._native that penstock.array wraps. Addresses are numbers; Python keeps what lies there
+// alive.
+#include "penstock/host/error.hpp"
+#include "penstock/host/npy.hpp"
+#include "penstock/host/row_array.hpp"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+namespace penstock {
+namespace {
+
+namespace nb = nanobind;
+using namespace nanobind::literals;
+
+#if defined(PENSTOCK_HAS_CUDA)
+constexpr bool has_kernels = true;  // in the library
+#else
+constexpr bool has_kernels = false;
+#endif
+
+placement placement_named(std::string const& name) {
+  if (name == "hbm") return placement::hbm;
+  if (name == "host") return placement::host;
+  if (name == "host-cached") return placement::host_cached;
+  if (name == "storage") return placement::storage;
+  throw_bad_input("open", "an array", "there is no placement " + name + ": choose auto, hbm, host, host-cached or storage");
+}
+
+gather_order order_named(std::string const& name) {
+  if (name == "auto") return gather_order::automatic;
+  if (name == "as-asked") return gather_order::as_asked;
+  if (name == "by-address") return gather_order::by_address;
+  throw_bad_input("gather", "rows", "there is no order " + name + ": choose auto, as-asked or by-address");
+}
+
+number_kind kind_named(std::string const& dtype) {
+  if (dtype == "int32") return number_kind::int32;
+  if (dtype == "int64") return number_kind::int64;
+  if (dtype == "uint32") return number_kind::uint32;
+  if (dtype == "uint64") return number_kind::uint64;
+  if (dtype == "float32") return number_kind::float32;
+  if (dtype == "float64") return number_kind::float64;
+  throw_bad_input("add to", "rows of " + dtype, "only 4- and 8-byte numbers can be added: store whole rows instead");
+}
+
+directory_kind directory_named(std::string const& name) {
+  if (name == "auto") return directory_kind::automatic;
+  if (name == "direct") return directory_kind::direct;
+  if (name == "set") return directory_kind::set_associative;
+  throw_bad_input("create", "a cache", "there is no directory " + name + ": choose auto, direct or set");
+}
+
+io_engine engine_named(std::string const& name) {
+  if (name == "auto") return io_engine::automatic;
+  if (name == "io_uring") return io_engine::io_uring;
+  if (name == "pread") return io_engine::pread;
+  throw_bad_input("open", "an array", "there is no engine " + name + ": choose auto, io_uring or pread");
+}
+
+/// An executor that Python arrays share.
+struct shared_executor {
+  std::unique_ptr<executor> on;
+
+  static std::unique_ptr<shared_executor> open(std::string const& name, u32 threads) {
+    auto made = std::make_unique<shared_executor>();
+    made->on = open_executor(name, threads, has_kernels);
+    return made;
+  }
+};
+
+/// Memory next to the kernels that a result lies in.
+struct row_buffer {
+  shared_executor* owner;
+  buffer<std::byte> memory;
+
+  row_buffer(shared_executor& on, u64 bytes) : owner(&on), memory(on.on->memory(), memory_kind::local, bytes) {}
+};
+
+row_array_options options_of(nb::dict const& given) {
+  row_array_options options;
+  options.where = placement_named(nb::cast<std::string>(given["placement"]));
+  options.writable = nb::cast<bool>(given["writable"]);
+  options.cache.bytes = nb::cast<u64>(given["cache"]);
+  options.cache.line_bytes = nb::cast<u64>(given["line"]);
+  options.cache.directory = directory_named(nb::cast<std::string>(given["directory"]));
+  options.engine = engine_named(nb::cast<std::string>(given["engine"]));
+  options.direct = nb::cast<bool>(given["direct"]);
+  options.controller_threads = nb::cast<u32>(given["threads"]);
+  return options;
+}
+
+row_source source_of(std::string const& path, u64 offset, u64 address) {
+  row_source source;
+  source.path = path;
+  source.offset = offset;
+  source.memory = reinterpret_cast<void*>(address);
+  return source;
+}
+
+/// Rows by the address of their numbers.
+struct rows_at {
+  u64 address = 0, count = 0;
+  u32 item_bytes = 8;
+  u64 stream = 0;
+  u32 sms = 0;
+
+  row_list list() const { return {reinterpret_cast<void const*>(address), count, item_bytes}; }
+  row_call_options how(std::string const& order = "auto") const {
+    return {reinterpret_cast<void*>(stream), sms, order_named(order)};
+  }
+};
+
+nb::dict stats_of(cache_stats const& s) {
+  nb::dict d;
+  d["hits"] = s.hits;
+  d["misses"] = s.misses;
+  d["joins"] = s.joins;
+  d["fills"] = s.fills;
+  d["prefetches"] = s.prefetches;
+  d["evictions"] = s.evictions;
+  d["retries"] = s.retries;
+  d["errors"] = s.errors;
+  d["bytes_moved"] = s.bytes_moved;
+  d["writes"] = s.writes;
+  d["write_backs"] = s.write_backs;
+  d["bytes_changed"] = s.bytes_changed;
+  d["bytes_written"] = s.bytes_written;
+  return d;
+}
+
+nb::dict plan(shared_executor const& on, u64 rows, u64 row_bytes, nb::dict const& given) {
+  const row_array_plan p = plan_rows(*on.on, {rows, row_bytes}, options_of(given));
+  nb::dict d;
+  d["hbm_bytes"] = p.hbm_bytes;
+  d["host_bytes"] = p.host_bytes;
+  d["storage_bytes"] = p.storage_bytes;
+  d["metadata_bytes"] = p.metadata_bytes;
+  d["mapping_bytes"] = p.mapping_bytes;
+  return d;
+}
+
+u64 number_of(void const* address) { return reinterpret_cast<u64>(address); }
+
+}  // namespace
+
+void bind_rows(nb::module_& m) {
+  using released = nb::call_guard<nb::gil_scoped_release>;
+  nb::class_<shared_executor>(m, "Executor")
+      .def_static("open", &shared_executor::open, "name"_a, "threads"_a)
+      .def_prop_ro("cuda", [](shared_executor const& e) { return e.on->kind() == executor_kind::cuda; })
+      .def_prop_ro("device", [](shared_executor const& e) { return e.on->device(); })
+      .def_prop_ro("free_bytes", [](shared_executor const& e) { return e.on->memory().free_bytes(); })
+      .def_prop_ro("stream", [](shared_executor const& e) { return number_of(e.on->stream()); });
+  nb::class_<row_buffer>(m, "RowBuffer")
+      .def(nb::init<shared_executor&, u64>(), "executor"_a, "bytes"_a, nb::keep_alive<1, 2>())
+      .def_prop_ro("address", [](row_buffer const& b) { return number_of(b.memory.data()); })
+      .def(
+          "write",
+          [](row_buffer& b, u64 from, u64 bytes) {
+            b.owner->on->memory().write(b.memory.data(), reinterpret_cast<void const*>(from), bytes);
+          },
+          released())
+      .def(
+          "read",
+          [](row_buffer const& b, u64 to, u64 bytes) {
+            b.owner->on->memory().read(reinterpret_cast<void*>(to), b.memory.data(), bytes);
+          },
+          released());
+  nb::class_<row_call>(m, "RowCall").def("wait", &row_call::wait, released()).def("order_before", [](row_call& c, u64 stream) {
+    c.order_before(reinterpret_cast<void*>(stream));
+  });
+  nb::class_<rows_at>(m, "RowsAt")
+      .def(nb::init<u64, u64, u32, u64, u32>(), "address"_a, "count"_a, "item_bytes"_a, "stream"_a, "sms"_a);
+  nb::class_<row_array>(m, "RowArray")
+      .def(
+          "__init__",
+          [](row_array* self, shared_executor& on, u64 rows, u64 row_bytes, std::string const& path, u64 offset, u64 address,
+             nb::dict const& given) {
+            const row_array_options options = options_of(given);
+            const row_source source = source_of(path, offset, address);
+            const nb::gil_scoped_release unlocked;
+            new (self) row_array(*on.on, {rows, row_bytes}, source, options);
+          },
+          "executor"_a, "rows"_a, "row_bytes"_a, "path"_a, "offset"_a, "address"_a, "options"_a, nb::keep_alive<1, 2>())
+      .def(
+          "gather",
+          [](row_array& a, rows_at const& rows, u64 out, std::string const& order) {
+            return a.gather(rows.list(), reinterpret_cast<void*>(out), rows.how(order));
+          },
+          released(), nb::keep_alive<0, 1>())
+      .def(
+          "prefetch", [](row_array& a, rows_at const& rows) { return a.prefetch(rows.list(), rows.how()); }, released(),
+          nb::keep_alive<0, 1>())
+      .def(
+          "scatter",
+          [](row_array& a, rows_at const& rows, u64 values) {
+            return a.scatter(rows.list(), reinterpret_cast<void const*>(values), rows.how());
+          },
+          released(), nb::keep_alive<0, 1>())
+      .def(
+          "add",
+          [](row_array& a, rows_at const& rows, std::string const& dtype, u64 values) {
+            return a.add(rows.list(), kind_named(dtype), reinterpret_cast<void const*>(values), rows.how());
+          },
+          released(), nb::keep_alive<0, 1>())
+      .def("flush", &row_array::flush, released())
+      .def("stats",
+           [](row_array const& a) -> nb::object {
+             const auto s = a.stats();
+             return s ? nb::object(stats_of(*s)) : nb::object(nb::none());
+           })
+      .def_prop_ro("host_address", [](row_array const& a) { return number_of(a.host_address()); })
+      .def_prop_ro("kernel_address", [](row_array const& a) { return number_of(a.kernel_address()); });
+  m.def(
+      "npy_header",
+      [](std::string const& kind, u32 item_bytes, std::vector<u64> const& shape) {
+        const std::string header = make_npy_header(kind.at(0), item_bytes, shape);
+        return nb::bytes(header.data(), header.size());
+      },
+      "kind"_a, "item_bytes"_a, "shape"_a);
+  m.def("plan_rows", &plan, "executor"_a, "rows"_a, "row_bytes"_a, "options"_a);
+}
+
+}  // namespace penstock

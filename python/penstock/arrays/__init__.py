@@ -1,0 +1,8 @@
+"""Arrays that lie where their bytes are: HBM, host memory, files, drives."""
+
+from __future__ import annotations
+
+from penstock.arrays.array import Array, GatherHandle
+from penstock.arrays.opening import Plan, empty, from_tensor, open_array, plan
+
+__all__ = ["Array", "GatherHandle", "Plan", "empty", "from_tensor", "open_array", "plan"]

@@ -1,0 +1,344 @@
+"""`penstock.Array`: an array whose bytes stay where they are, and whose rows are taken by number."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.arrays.libraries import is_torch, library_for
+from penstock.sizes import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from penstock import _native
+    from penstock.arrays.dtypes import DType
+    from penstock.arrays.libraries import Library
+    from penstock.arrays.opening import Opened
+
+_ORDERS = ("auto", "as-asked", "by-address")
+
+
+class GatherHandle:
+    """A gather under way. The result is complete once `wait` has returned."""
+
+    def __init__(self, array: Array, rows: Any, result: Any, call: _native.RowCall) -> None:
+        self._array, self._rows, self._result, self._call = array, rows, result, call
+
+    def wait(self) -> Any:
+        """Waits, and gives the rows. IndexError names the first position that is out of range; penstock.Error
+        tells what could not be read."""
+        self._array._finish("gather from", self._rows, self._call)
+        return self._result
+
+    def order_before(self, stream: Any) -> Any:
+        """Lets a CUDA stream wait for the rows, and not this thread. Gives them; what went wrong is told by
+        `wait` alone."""
+        self._call.order_before(int(getattr(stream, "cuda_stream", stream)))
+        return self._result
+
+
+class Array:
+    """Made by `penstock.open`, `penstock.from_tensor` and `penstock.empty`.
+
+    shape: of the whole array; a row is `array[k]`, of shape `shape[1:]`. dtype: its name. placement: where
+    the bytes lie. Rows are taken by number: `array[rows]`, `gather`; results are torch tensors where torch
+    is installed, else NumPy arrays (CPU) or objects with `__cuda_array_interface__`.
+
+    Not thread-safe for writes; reads may come from many threads. A closed array raises ValueError.
+    """
+
+    def __init__(self, opened: Opened) -> None:
+        self._opened = opened
+        self._native: _native.RowArray | None = opened.make()
+        self._library: Library = library_for(opened.executor)
+        self._process = os.getpid()
+
+    # What it is
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._opened.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self._opened.dtype
+
+    @property
+    def placement(self) -> str:
+        return self._opened.placement
+
+    @property
+    def path(self) -> str | None:
+        """Of the file that it lies in; None for memory."""
+        return self._opened.path
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    @property
+    def device(self) -> str:
+        """Where its kernels run, for people."""
+        return self._opened.executor.device
+
+    @property
+    def row_shape(self) -> tuple[int, ...]:
+        return self.shape[1:]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        where = f", {self.path!r}" if self.path is not None else ""
+        state = "closed" if self._native is None else f"placement={self.placement!r}"
+        size = format_bytes(self.nbytes)
+        return f"penstock.Array(shape={self.shape}, dtype={self.dtype}, {state}, {size}{where})"
+
+    # Reading
+
+    def __getitem__(self, key: Any) -> Any:
+        """Rows by an integer, a slice, a boolean mask of `len(self)`, or integers of any shape (int32,
+        int64; on the CPU or on the GPU), negative ones from the end. The result has the shape of the key,
+        then that of a row."""
+        if isinstance(key, tuple):
+            raise IndexError("rows are taken by one index: slice the result for more")
+        return self.gather(self._numbers(key), one=_is_one(key))
+
+    def __getitems__(self, keys: list[int]) -> Any:
+        """For torch.utils.data: a whole batch at once."""
+        return list(self.gather(keys))
+
+    def gather(
+        self,
+        rows: Any,
+        *,
+        out: Any = None,
+        stream: Any = None,
+        sms: int = 0,
+        order: str = "auto",
+        one: bool = False,
+    ) -> Any:
+        """The rows with these numbers, in this order; repeats are read once where that is faster.
+
+        out: a contiguous result to fill, of the right shape and dtype, on the right device. stream: a CUDA
+        stream (or its handle) to run on; the current one of torch otherwise. sms: at most so many
+        multiprocessors; 0: all (eight saturate a PCIe link). order: "by-address" sorts first, "as-asked"
+        does not, "auto" chooses. While a CUDA graph is being captured nothing is waited for or checked;
+        rows out of range are then left as they were.
+
+        Errors: IndexError names the position of the first index out of range; penstock.Error tells what
+        could not be read. Source of the sorted order and of aligned loads: the zero-copy dissertation, 3.2
+        and 3.3.
+        """
+        handle = self.gather_async(rows, out=out, stream=stream, sms=sms, order=order)
+        result = handle.wait()
+        return result[0] if one else result
+
+    def gather_async(
+        self, rows: Any, *, out: Any = None, stream: Any = None, sms: int = 0, order: str = "auto"
+    ) -> GatherHandle:
+        """The same, not waited for: the handle's `wait` gives the rows."""
+        native = self._open()
+        if order not in _ORDERS:
+            raise ValueError(f"order {order!r}: choose one of {', '.join(_ORDERS)}")
+        numbers = self._library.rows(rows)
+        shape = (*numbers.shape, *self.row_shape)
+        result = self._library.empty(shape, self.dtype) if out is None else self._checked_out(out, shape)
+        call = native.gather(self._at(numbers, stream, sms), self._library.address(result), order)
+        return GatherHandle(self, numbers, result, call)
+
+    def prefetch(self, rows: Any, *, stream: Any = None) -> None:
+        """Brings the lines of these rows into the cache ahead of a gather; nothing without a cache."""
+        native = self._open()
+        numbers = self._library.rows(rows)
+        self._finish("prefetch from", numbers, native.prefetch(self._at(numbers, stream, 0)))
+
+    def tensor(self) -> Any:
+        """The whole array as a torch tensor, without a copy: on the GPU, over its own memory for placement
+        hbm and over mapped host memory for placement host, so that any torch operator takes it in place
+        (the unified tensor of the zero-copy dissertation, Listing 3.1). It keeps this array open.
+
+        Errors: ValueError for an array behind a cache.
+        """
+        import torch
+
+        self._open()
+        if self._opened.executor.cuda:
+            whole = torch.as_tensor(self._mapped(), device="cuda")
+        else:
+            whole = torch.from_numpy(np.asarray(self._mapped()))
+        kind = getattr(torch, self.dtype.name)
+        return whole if whole.dtype == kind else whole.view(kind)
+
+    def numpy(self) -> Any:
+        """The whole array as a NumPy array over its memory, without a copy. ValueError unless it lies in host
+        memory."""
+        native = self._open()
+        if not native.host_address and self.nbytes:
+            raise ValueError(f"{self!r}: its bytes are not in host memory: take rows of it")
+        return np.asarray(_View(self, native.host_address, self._opened.writable))
+
+    def _mapped(self) -> _View:
+        native = self._open()
+        if not native.kernel_address and self.nbytes:
+            raise ValueError(f"{self!r}: its bytes are behind a cache: choose placement hbm or host")
+        return _View(self, native.kernel_address, self._opened.writable)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.tensor().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self.tensor().__dlpack_device__()
+
+    # Writing
+
+    def scatter(
+        self, rows: Any, values: Any, *, reduce: str | None = None, stream: Any = None, sms: int = 0
+    ) -> None:
+        """Stores `values[k]` in row `rows[k]`; with reduce="add" adds it, and repeats add up (4- and 8-byte
+        numbers). Of rows named twice without reduce one value or the other is kept.
+
+        Errors: ValueError for an array that was opened read-only, or values of another shape; TypeError for
+        another dtype; IndexError as `gather`, after which the rows in range have been stored.
+        """
+        native = self._open()
+        if reduce not in (None, "add"):
+            raise ValueError(f"reduce {reduce!r}: choose None or 'add'")
+        numbers = self._library.rows(rows)
+        stored = self._library.values(values, (*numbers.shape, *self.row_shape), self.dtype)
+        at, address = self._at(numbers, stream, sms), self._library.address(stored)
+        call = native.scatter(at, address) if reduce is None else native.add(at, self.dtype.name, address)
+        self._finish("scatter to", numbers, call)
+
+    def __setitem__(self, key: Any, values: Any) -> None:
+        numbers = self._library.rows(self._numbers(key))
+        shape = (*numbers.shape, *self.row_shape)
+        if is_torch(values):
+            values = values.expand(shape)
+        elif np.shape(values) != shape:
+            values = np.broadcast_to(np.asarray(values, dtype=self.dtype.numpy), shape)
+        self.scatter(numbers, values)
+
+    def flush(self) -> None:
+        """Returns when everything that was stored is on the device for good (docs/DURABILITY.md)."""
+        self._open().flush()
+
+    # Managing
+
+    def stats(self) -> dict[str, int]:
+        """Counters of its cache: hits, misses, fills, bytes moved and written; empty without a cache."""
+        return dict(self._open().stats() or {})
+
+    def close(self) -> None:
+        """Flushes what was stored, and gives everything back. Again: nothing."""
+        native, self._native = self._native, None
+        if native is not None and self._opened.writable:
+            native.flush()
+
+    def __enter__(self) -> Array:
+        self._open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Callable[[Opened], Array], tuple[Opened]]:
+        """By reference: path and placement, never the bytes. ValueError for memory, which has no path."""
+        self._opened.check_portable()
+        return Array, (self._opened,)
+
+    # Inside
+
+    def _open(self) -> _native.RowArray:
+        if self._native is None:
+            raise ValueError(f"{self!r}: it is closed: open it again")
+        if self._process != os.getpid():
+            self._reopen()
+        return self._native
+
+    def _reopen(self) -> None:
+        """In a forked process: neither CUDA nor another process's threads live on there."""
+        if self._opened.executor.cuda:
+            raise ValueError(
+                f"{self!r}: this process was forked from the one that opened it, and CUDA does not survive "
+                "that: start workers with 'spawn', or open the array in the worker with device='cpu'"
+            )
+        self._opened = self._opened.in_this_process()
+        self._native = self._opened.make()
+        self._process = os.getpid()
+
+    def _numbers(self, key: Any) -> Any:
+        if isinstance(key, slice):
+            return np.arange(*key.indices(len(self)), dtype=np.int64)
+        if isinstance(key, (bool, np.bool_)):
+            raise IndexError("one boolean selects no rows: give a mask of len(array) of them")
+        if not hasattr(key, "dtype"):
+            key = np.asarray([key]) if _is_one(key) else np.asarray(key)
+        if str(key.dtype).removeprefix("torch.") != "bool":
+            return key[None] if _is_one(key) else key
+        if tuple(key.shape) != self.shape[:1]:
+            raise IndexError(f"a mask of shape {tuple(key.shape)}: the array has {len(self)} rows")
+        return key.nonzero().reshape(-1) if is_torch(key) else np.flatnonzero(key)
+
+    def _at(self, numbers: Any, stream: Any, sms: int) -> _native.RowsAt:
+        from penstock import _native
+
+        if sms < 0:
+            raise ValueError(f"sms {sms}: give how many multiprocessors it may take, 0 for all")
+        on = self._library.stream() if stream is None else int(getattr(stream, "cuda_stream", stream))
+        size = 4 if str(numbers.dtype).endswith("int32") else 8
+        return _native.RowsAt(self._library.address(numbers), math.prod(numbers.shape), size, on, sms)
+
+    def _checked_out(self, out: Any, shape: tuple[int, ...]) -> Any:
+        wanted = math.prod(shape) * self.dtype.itemsize
+        name = str(out.dtype).removeprefix("torch.")
+        if tuple(out.shape) != shape or name not in (self.dtype.name, self.dtype.numpy.name):
+            raise ValueError(f"out of {name} {tuple(out.shape)}: the rows are {self.dtype} {shape}")
+        if type(out) is not type(self._library.empty((0,), self.dtype)):
+            raise ValueError(f"out of type {type(out).__name__}: it must be what gather gives")
+        whole = (
+            out.is_contiguous()
+            if is_torch(out)
+            else getattr(out, "flags", None) is None or out.flags.c_contiguous
+        )
+        if not whole or self._library.nbytes(out) != wanted:
+            raise ValueError("out is not contiguous: give a contiguous one")
+        if is_torch(out) and out.is_cuda != self._opened.executor.cuda:
+            raise ValueError(f"out on {out.device}: the rows come to {self.device}")
+        return out
+
+    def _finish(self, what: str, numbers: Any, call: _native.RowCall) -> None:
+        bad = call.wait()
+        if bad is None:
+            return
+        shape = tuple(numbers.shape)
+        position = tuple(int(k) for k in np.unravel_index(bad, shape))
+        shown = position[0] if len(position) == 1 else position
+        number = self._library.item(numbers, bad)
+        raise IndexError(
+            f"{what} {self!r}: index {number} at position {shown} is out of range: it has {len(self)} rows"
+        )
+
+
+class _View:
+    """The array's bytes for those who take an array interface. Keeps the array alive."""
+
+    def __init__(self, array: Array, address: int, writable: bool) -> None:
+        self._array = array
+        facts = {"shape": array.shape, "typestr": array.dtype.numpy.str, "version": 3, "strides": None}
+        facts["data"] = (address if array.nbytes else 0, not writable)
+        if array._opened.executor.cuda:
+            # torch knows no read-only memory, and stores of a kernel to such pages fail by themselves.
+            self.__cuda_array_interface__ = {**facts, "data": (facts["data"][0], False)}
+        self.__array_interface__ = facts
+
+
+def _is_one(key: Any) -> bool:
+    return not isinstance(key, (slice, list)) and np.ndim(key) == 0

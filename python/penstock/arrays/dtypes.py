@@ -1,0 +1,48 @@
+"""The element types of arrays, by one name for NumPy, PyTorch and files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class DType:
+    """An element type.
+
+    `numpy` holds the same bytes where NumPy has no such type: bfloat16 as uint16, float8 as uint8.
+    """
+
+    name: str
+    itemsize: int
+    numpy: np.dtype[Any]
+    npy_kind: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+_PLAIN = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+_PLAIN += ["float16", "float32", "float64"]
+_AS_BYTES = {"bfloat16": "uint16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}
+DTYPES = {name: DType(name, np.dtype(name).itemsize, np.dtype(name), np.dtype(name).kind) for name in _PLAIN}
+DTYPES |= {
+    name: DType(name, np.dtype(like).itemsize, np.dtype(like), "u") for name, like in _AS_BYTES.items()
+}
+
+
+def dtype_named(given: Any) -> DType:
+    """From a name, a NumPy dtype or a torch.dtype. ValueError for a type that arrays do not have."""
+    if isinstance(given, DType):
+        return given
+    if isinstance(given, str):
+        name = given
+    elif type(given).__module__ == "torch":
+        name = str(given).removeprefix("torch.")
+    else:
+        name = np.dtype(given).name
+    if name not in DTYPES:
+        raise ValueError(f"dtype {name}: arrays have none such: choose one of {', '.join(DTYPES)}")
+    return DTYPES[name]

@@ -1,0 +1,214 @@
+"""What results are made of: torch tensors where torch is installed, else NumPy arrays, or buffers that others
+take through `__cuda_array_interface__`."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import math
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from penstock import _native
+    from penstock.arrays.dtypes import DType
+
+
+class Library(Protocol):
+    """How one library makes results, and takes row numbers and values.
+
+    `stream` is the CUDA stream that calls go to, 0 for the legacy default stream or without a GPU.
+    """
+
+    def empty(self, shape: tuple[int, ...], dtype: DType) -> Any: ...
+    def address(self, made: Any) -> int: ...
+    def nbytes(self, made: Any) -> int: ...
+    def rows(self, given: Any) -> Any:
+        """A contiguous int32 or int64 array that kernels reach; IndexError for another type."""
+        ...
+
+    def item(self, rows: Any, position: int) -> int: ...
+    def values(self, given: Any, shape: tuple[int, ...], dtype: DType) -> Any: ...
+    def stream(self) -> int: ...
+
+
+def has_torch() -> bool:
+    return importlib.util.find_spec("torch") is not None
+
+
+def is_torch(given: Any) -> bool:
+    return type(given).__module__.partition(".")[0] == "torch"
+
+
+def checked_numbers(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Row numbers as int32 or int64, from any integers. IndexError for what is none."""
+    if rows.size == 0 and rows.dtype.kind == "f":  # numpy.asarray([])
+        return rows.astype(np.int64)
+    if rows.dtype.kind not in "iu":
+        raise IndexError(f"rows of type {rows.dtype}: give integers, booleans or a slice")
+    wanted = np.dtype(np.int32) if rows.dtype == np.int32 else np.dtype(np.int64)
+    return np.ascontiguousarray(rows, dtype=wanted)
+
+
+def _checked_values(
+    given: Any, shape: tuple[int, ...], found: tuple[int, ...], dtype: DType, has: str
+) -> None:
+    if found != shape:
+        raise ValueError(f"values of shape {found}: the rows take {shape}")
+    if has != dtype.name and has != dtype.numpy.name:
+        raise TypeError(f"values of type {has}: the array holds {dtype}: convert them first")
+
+
+class NumpyLibrary:
+    """Results in plain memory, for the CPU executor."""
+
+    def empty(self, shape: tuple[int, ...], dtype: DType) -> Any:
+        return np.empty(shape, dtype.numpy)
+
+    def address(self, made: Any) -> int:
+        return int(made.ctypes.data)
+
+    def nbytes(self, made: Any) -> int:
+        return int(made.nbytes)
+
+    def rows(self, given: Any) -> Any:
+        return checked_numbers(np.asarray(given))
+
+    def item(self, rows: Any, position: int) -> int:
+        return int(rows.flat[position])
+
+    def values(self, given: Any, shape: tuple[int, ...], dtype: DType) -> Any:
+        values = np.asarray(given)
+        _checked_values(given, shape, values.shape, dtype, values.dtype.name)
+        return np.ascontiguousarray(values)
+
+    def stream(self) -> int:
+        return 0
+
+
+class DeviceArray:
+    """A result in GPU memory, for whoever takes `__cuda_array_interface__` (CuPy, Numba, JAX, torch)."""
+
+    def __init__(self, executor: _native.Executor, shape: tuple[int, ...], dtype: DType) -> None:
+        from penstock import _native
+
+        self.shape, self.dtype = shape, dtype
+        self.nbytes = math.prod(shape) * dtype.itemsize
+        self.buffer = _native.RowBuffer(executor, self.nbytes)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        data = (self.buffer.address if self.nbytes else 0, False)
+        return {
+            "shape": self.shape,
+            "typestr": self.dtype.numpy.str,
+            "data": data,
+            "version": 3,
+            "strides": None,
+        }
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """A copy in host memory."""
+        made = np.empty(self.shape, self.dtype.numpy)
+        if self.nbytes:
+            self.buffer.read(made.ctypes.data, made.nbytes)
+        return made
+
+
+class DeviceLibrary:
+    """Results in GPU memory without torch."""
+
+    def __init__(self, executor: _native.Executor) -> None:
+        self._executor = executor
+
+    def empty(self, shape: tuple[int, ...], dtype: DType) -> Any:
+        return DeviceArray(self._executor, shape, dtype)
+
+    def address(self, made: Any) -> int:
+        return int(made.buffer.address) if made.nbytes else 0
+
+    def nbytes(self, made: Any) -> int:
+        return int(made.nbytes)
+
+    def _on_device(self, host: np.ndarray[Any, Any], dtype: DType) -> DeviceArray:
+        made = DeviceArray(self._executor, host.shape, dtype)
+        if made.nbytes:
+            made.buffer.write(host.ctypes.data, made.nbytes)
+        return made
+
+    def rows(self, given: Any) -> Any:
+        from penstock.arrays.dtypes import dtype_named
+
+        host = checked_numbers(given.numpy() if isinstance(given, DeviceArray) else np.asarray(given))
+        return self._on_device(host, dtype_named(host.dtype))
+
+    def item(self, rows: Any, position: int) -> int:
+        return int(rows.numpy().flat[position])
+
+    def values(self, given: Any, shape: tuple[int, ...], dtype: DType) -> Any:
+        if isinstance(given, DeviceArray):
+            _checked_values(given, shape, given.shape, dtype, given.dtype.name)
+            return given
+        host = np.asarray(given)
+        _checked_values(given, shape, host.shape, dtype, host.dtype.name)
+        return self._on_device(np.ascontiguousarray(host), dtype)
+
+    def stream(self) -> int:
+        return self._executor.stream
+
+
+class TorchLibrary:
+    """Results as tensors, on the device of the executor and on torch's current stream."""
+
+    def __init__(self, device: str) -> None:
+        import torch
+
+        self._torch = torch
+        self._cuda = device == "cuda"
+        self._device = (
+            torch.device(device, torch.cuda.current_device()) if self._cuda else torch.device(device)
+        )
+
+    def empty(self, shape: tuple[int, ...], dtype: DType) -> Any:
+        return self._torch.empty(shape, dtype=getattr(self._torch, dtype.name), device=self._device)
+
+    def address(self, made: Any) -> int:
+        return int(made.data_ptr())
+
+    def nbytes(self, made: Any) -> int:
+        return int(made.nbytes)
+
+    def rows(self, given: Any) -> Any:
+        torch = self._torch
+        rows = given if is_torch(given) else torch.from_numpy(checked_numbers(np.asarray(given)))
+        if rows.dtype not in (torch.int32, torch.int64):
+            if rows.is_floating_point() and rows.numel() != 0:
+                raise IndexError(f"rows of type {rows.dtype}: give integers, booleans or a slice")
+            rows = rows.to(torch.int64)
+        return rows.to(self._device).contiguous()
+
+    def item(self, rows: Any, position: int) -> int:
+        return int(rows.reshape(-1)[position])
+
+    def values(self, given: Any, shape: tuple[int, ...], dtype: DType) -> Any:
+        values = (
+            given if is_torch(given) else self._torch.from_numpy(np.require(given, requirements=["C", "W"]))
+        )
+        _checked_values(given, shape, tuple(values.shape), dtype, str(values.dtype).removeprefix("torch."))
+        return values.detach().to(self._device).contiguous()
+
+    def stream(self) -> int:
+        return int(self._torch.cuda.current_stream().cuda_stream) if self._cuda else 0
+
+
+@functools.cache
+def _torch_library(device: str) -> TorchLibrary:
+    return TorchLibrary(device)
+
+
+def library_for(executor: _native.Executor) -> Library:
+    """Torch's where it is installed."""
+    if has_torch():
+        return _torch_library("cuda" if executor.cuda else "cpu")
+    return DeviceLibrary(executor) if executor.cuda else NumpyLibrary()

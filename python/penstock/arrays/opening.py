@@ -1,0 +1,303 @@
+"""How arrays come into being, and what they will take."""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.arrays.array import Array
+from penstock.arrays.dtypes import DType, dtype_named
+from penstock.arrays.layout import find_layout
+from penstock.arrays.libraries import is_torch
+from penstock.sizes import format_bytes, parse_size
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock import _native
+
+PLACEMENTS = ("auto", "hbm", "host", "host-cached", "storage")
+_MOST_CACHE = 1 << 30
+_LEAST_CACHE = 16 << 20
+
+
+@functools.cache
+def _executor_of(process: int, device: str, threads: int) -> _native.Executor:
+    from penstock import _native
+
+    return _native.Executor.open(device, threads)
+
+
+def executor_for(device: str, threads: int = 0) -> _native.Executor:
+    """The executor that all arrays of this process share. device: auto, cuda or cpu."""
+    return _executor_of(os.getpid(), device, threads)
+
+
+@dataclass(frozen=True)
+class Opened:
+    """All that it takes to open an array again."""
+
+    path: str | None
+    shape: tuple[int, ...]
+    dtype: DType
+    offset: int
+    placement: str
+    device: str
+    writable: bool
+    cache: int
+    line: int
+    directory: str
+    engine: str
+    direct: bool
+    threads: int
+    memory: Any = field(default=None, compare=False)
+
+    @property
+    def executor(self) -> _native.Executor:
+        return executor_for(self.device)
+
+    @property
+    def row_bytes(self) -> int:
+        return math.prod(self.shape[1:]) * self.dtype.itemsize
+
+    def native_options(self) -> dict[str, Any]:
+        names = ("placement", "writable", "cache", "line", "directory", "engine", "direct", "threads")
+        return {name: getattr(self, name) for name in names}
+
+    def make(self) -> _native.RowArray:
+        from penstock import _native
+
+        address = 0 if self.memory is None else address_of(self.memory)
+        return _native.RowArray(
+            self.executor,
+            self.shape[0],
+            self.row_bytes,
+            self.path or "",
+            self.offset,
+            address,
+            self.native_options(),
+        )
+
+    def in_this_process(self) -> Opened:
+        return replace(self)
+
+    def check_portable(self) -> None:
+        if self.path is None:
+            raise ValueError(
+                "an array in memory cannot be pickled by reference: save it to a file and open that"
+            )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an array will take, in bytes. mapping: page tables of the GPU for what it reads in place, an
+    estimate."""
+
+    placement: str
+    device: str
+    shape: tuple[int, ...]
+    dtype: str
+    hbm_bytes: int
+    host_bytes: int
+    storage_bytes: int
+    metadata_bytes: int
+    mapping_bytes: int
+
+    def __str__(self) -> str:
+        lines = [f"{self.dtype} {self.shape}, placement {self.placement}, on {self.device}"]
+        told = [
+            ("in GPU memory" if "SM" in self.device else "in a cache", self.hbm_bytes),
+            ("in host memory", self.host_bytes),
+            ("left on storage", self.storage_bytes),
+            ("directory and records", self.metadata_bytes),
+            ("page tables of the GPU", self.mapping_bytes),
+        ]
+        return "\n".join(lines + [f"  {what:<24} {format_bytes(count)}" for what, count in told if count])
+
+
+def address_of(memory: Any) -> int:
+    if is_torch(memory):
+        return int(memory.data_ptr())
+    return int(memory.ctypes.data)
+
+
+def _checked_shape(shape: tuple[int, ...], name: str) -> None:
+    if not shape:
+        raise ValueError(f"open {name}: it has no dimensions: an array needs at least one")
+    if math.prod(shape[1:]) == 0:
+        raise ValueError(f"open {name}: rows of shape {shape[1:]} have no elements: give at least one")
+
+
+def _physical_memory() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _chosen_placement(asked: str, device: str, nbytes: int, writable: bool, in_file: bool) -> str:
+    if asked not in PLACEMENTS:
+        raise ValueError(f"placement {asked!r}: choose one of {', '.join(PLACEMENTS)}")
+    if asked != "auto":
+        return asked
+    executor = executor_for(device)
+    if in_file and writable:
+        return "storage"
+    if executor.cuda and nbytes <= executor.free_bytes // 2:
+        return "hbm"
+    return "host" if not in_file or nbytes <= _physical_memory() // 2 else "storage"
+
+
+def _described(
+    path: str | os.PathLike[str], placement: str, device: str, cache: int | str | None, line: int | str,
+    writable: bool, directory: str, engine: str, direct: bool, threads: int, layout: dict[str, Any],
+) -> Opened:  # fmt: skip
+    found = find_layout(path, **layout)
+    _checked_shape(found.shape, found.path)
+    chosen = _chosen_placement(placement, device, found.nbytes, writable, in_file=True)
+    line_bytes = parse_size(line, "line")
+    if cache is None:
+        cache_bytes = min(_MOST_CACHE, max(_LEAST_CACHE, found.nbytes // 10))
+    else:
+        cache_bytes = parse_size(cache, "cache")
+    return Opened(
+        str(Path(found.path).absolute()), found.shape, found.dtype, found.offset, chosen, device, writable,
+        cache_bytes, line_bytes, directory, engine, direct, threads,
+    )  # fmt: skip
+
+
+def open_array(
+    path: str | os.PathLike[str],
+    *,
+    placement: str = "auto",
+    device: str = "auto",
+    cache: int | str | None = None,
+    line: int | str = 4096,
+    writable: bool = False,
+    directory: str = "auto",
+    engine: str = "auto",
+    direct: bool = False,
+    threads: int = 0,
+    dtype: Any = None,
+    shape: Sequence[int] | None = None,
+    offset: int | None = None,
+    name: str | None = None,
+) -> Array:
+    """Opens an array in a file: .npy, .safetensors, .arrow or .feather, any other as raw binary.
+
+    placement: "hbm" copies it to the GPU; "host" maps the file and reads it in place through the page
+    cache, without a copy and without a CPU thread; "host-cached" puts a cache in GPU memory before that;
+    "storage" leaves it on the drive behind a cache; "auto" takes the first of hbm, host and storage that it
+    fits (half of the free GPU memory, half of the physical memory), storage for writable ones. device:
+    "auto", "cuda" or "cpu". cache: bytes, such as "4GiB"; a tenth of the array otherwise, 16 MiB to 1 GiB.
+    line: bytes that are moved at once, a power of two from 512 to 65536. writable: stores go to the file
+    (storage; on the CPU host, too). directory, engine, direct, threads: as for `penstock bfs`. dtype,
+    shape, offset: of raw files. name: of a tensor or column, where the file has several.
+
+    Errors: ValueError for bad input, penstock.Error (an OSError) for what the machine refuses; each is one
+    sentence with the path, what is wrong and what to do.
+    """
+    layout = {"dtype": dtype, "shape": shape, "offset": offset, "name": name}
+    return Array(
+        _described(path, placement, device, cache, line, writable, directory, engine, direct, threads, layout)
+    )
+
+
+def plan(
+    path: str | os.PathLike[str],
+    *,
+    placement: str = "auto",
+    device: str = "auto",
+    cache: int | str | None = None,
+    line: int | str = 4096,
+    writable: bool = False,
+    directory: str = "auto",
+    dtype: Any = None,
+    shape: Sequence[int] | None = None,
+    offset: int | None = None,
+    name: str | None = None,
+) -> Plan:
+    """What `open` with the same arguments will put where, before anything is allocated."""
+    from penstock import _native
+
+    layout = {"dtype": dtype, "shape": shape, "offset": offset, "name": name}
+    opened = _described(path, placement, device, cache, line, writable, directory, "auto", False, 0, layout)
+    told = _native.plan_rows(opened.executor, opened.shape[0], opened.row_bytes, opened.native_options())
+    return Plan(opened.placement, opened.executor.device, opened.shape, opened.dtype.name, **told)
+
+
+def from_tensor(
+    tensor: Any, placement: str = "host", *, device: str = "auto", cache: int | str | None = None
+) -> Array:
+    """An array over a tensor or a NumPy array.
+
+    placement: "host" pins or registers its memory in place, and stores go there; "hbm" copies it to the
+    GPU; "host-cached" puts a cache before it.
+
+    Errors: ValueError for one that is not contiguous, or has no dimensions.
+    """
+    memory: Any = tensor if is_torch(tensor) else np.asarray(tensor)
+    whole = memory.is_contiguous() if is_torch(memory) else memory.flags.c_contiguous
+    if not whole:
+        raise ValueError("from_tensor: its elements do not follow each other: give tensor.contiguous()")
+    if is_torch(memory) and memory.is_cuda and placement not in ("auto", "hbm"):
+        raise ValueError(
+            f"from_tensor: the tensor is on the GPU already, not in placement {placement}: choose hbm"
+        )
+    shape, dtype = tuple(int(n) for n in memory.shape), dtype_named(memory.dtype)
+    _checked_shape(shape, "a tensor")
+    nbytes = math.prod(shape) * dtype.itemsize
+    chosen = _chosen_placement(placement, device, nbytes, writable=False, in_file=False)
+    writable = chosen == "hbm" or is_torch(memory) or bool(memory.flags.writeable)
+    cache_bytes = _LEAST_CACHE if cache is None else parse_size(cache, "cache")
+    return Array(
+        Opened(
+            None,
+            shape,
+            dtype,
+            0,
+            chosen,
+            device,
+            writable,
+            cache_bytes,
+            4096,
+            "auto",
+            "auto",
+            False,
+            0,
+            memory,
+        )
+    )
+
+
+def empty(
+    path: str | os.PathLike[str],
+    shape: Sequence[int],
+    dtype: Any,
+    *,
+    placement: str = "storage",
+    device: str = "auto",
+    cache: int | str | None = None,
+    line: int | str = 4096,
+) -> Array:
+    """Makes a .npy file of zeros, and opens it to write. The file takes space as rows are stored.
+
+    Errors: FileExistsError for a path that is taken; ValueError for a shape without elements.
+    """
+    from penstock import _native
+
+    element, sizes = dtype_named(dtype), tuple(int(n) for n in shape)
+    where = os.fspath(path)
+    if Path(where).suffix != ".npy":
+        raise ValueError(f"create {where}: its name must end with .npy")
+    _checked_shape(sizes, where)
+    header = _native.npy_header(element.npy_kind, element.itemsize, list(sizes))
+    with Path(where).open("xb") as file:
+        file.write(header)
+        file.truncate(len(header) + math.prod(sizes) * element.itemsize)
+    return open_array(
+        where, placement=placement, device=device, cache=cache, line=line, writable=True, dtype=element
+    )

@@ -1,0 +1,414 @@
+"""Arrays on the CPU executor: every placement that it has, files and memory, with and without torch."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import pickle
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from penstock.arrays import libraries
+from penstock.arrays.dtypes import DTYPES, dtype_named
+from penstock.arrays.layout import find_layout
+
+PLACEMENTS = ["host", "host-cached", "storage"]
+
+
+@pytest.fixture(params=["numpy", "torch"])
+def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "torch":
+        pytest.importorskip("torch", reason="torch is not installed")
+    else:
+        monkeypatch.setattr(libraries, "has_torch", lambda: False)
+    return str(request.param)
+
+
+@pytest.fixture(params=PLACEMENTS)
+def placement(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def saved(folder: Path, content: np.ndarray[Any, Any]) -> Path:
+    path = folder / "array.npy"
+    np.save(path, content)
+    return path
+
+
+def opened(path: Path, placement: str = "host", **options: Any) -> penstock.Array:
+    return penstock.open(path, placement=placement, device="cpu", cache="1MiB", line=512, **options)
+
+
+def table(rows: int = 100, width: int = 7, dtype: str = "float32") -> np.ndarray[Any, Any]:
+    return (np.arange(rows * width) % 251).reshape(rows, width).astype(dtype)
+
+
+def test_rows_are_taken_as_numpy_takes_them(tmp_path: Path, placement: str, library: str) -> None:
+    content = table()
+    with opened(saved(tmp_path, content), placement) as array:
+        keys: list[Any] = [
+            5, -1, np.int32(7), slice(3, 9), slice(None, None, -7), slice(90, 200), [1, 1, 99, -100], [],
+            np.array([[3, 4], [5, -6]], dtype=np.int32), np.arange(100) % 3 == 0,
+            np.array([7], dtype=np.uint8),
+        ]  # fmt: skip
+        for key in keys:
+            taken = array[key]
+            assert type(taken).__module__.partition(".")[0] == library
+            wanted = content[np.asarray(key, dtype=np.int64)] if isinstance(key, list) else content[key]
+            np.testing.assert_array_equal(np.asarray(taken), wanted)
+
+
+@pytest.mark.parametrize("dtype", [name for name, d in DTYPES.items() if d.numpy.name == name])
+def test_every_element_type_comes_back(tmp_path: Path, dtype: str, library: str) -> None:
+    content = table(30, 3, dtype)
+    with opened(saved(tmp_path, content), "storage") as array:
+        assert array.dtype.name == dtype
+        taken = np.asarray(array[[29, 0, 3]])
+        assert taken.dtype == content.dtype
+        np.testing.assert_array_equal(taken, content[[29, 0, 3]])
+
+
+def test_types_that_numpy_does_not_have_are_their_bytes(tmp_path: Path, library: str) -> None:
+    content = table(10, 4, "uint16")
+    with opened(saved(tmp_path, content), dtype="bfloat16") as array:
+        taken = array[[3]]
+        if library == "torch":
+            import torch
+
+            assert taken.dtype == torch.bfloat16
+            taken = taken.view(torch.uint16)
+        np.testing.assert_array_equal(np.asarray(taken), content[[3]])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    rows=st.integers(1, 50),
+    width=st.integers(1, 700),
+    picks=st.lists(st.integers(-50, 49), max_size=80),
+    placement=st.sampled_from(PLACEMENTS),
+)
+def test_any_width_and_any_rows(
+    tmp_path_factory: pytest.TempPathFactory, rows: int, width: int, picks: list[int], placement: str
+) -> None:
+    content = table(rows, width, "uint8")
+    picks = [p % (2 * rows) - rows for p in picks]
+    path = tmp_path_factory.mktemp("any") / "raw.bin"
+    path.write_bytes(b"head" + content.tobytes())
+    with opened(path, placement, dtype="uint8", shape=(rows, width), offset=4) as array:
+        np.testing.assert_array_equal(np.asarray(array[picks]), content[np.array(picks, dtype=np.int64)])
+
+
+def test_an_index_out_of_range_is_named_with_its_position(
+    tmp_path: Path, placement: str, library: str
+) -> None:
+    with opened(saved(tmp_path, table()), placement) as array:
+        with pytest.raises(IndexError, match=r"index 100 at position 2 is out of range: it has 100 rows"):
+            array[[0, 99, 100, -101]]
+        with pytest.raises(IndexError, match=r"index -101 at position \(1, 0\)"):
+            array[np.array([[0, 1], [-101, 5]])]
+        with pytest.raises(IndexError):
+            array[100]
+
+
+def test_bad_keys_are_refused(tmp_path: Path, library: str) -> None:
+    with opened(saved(tmp_path, table())) as array:
+        for key, words in [
+            ([0.5], "give integers"), (np.array([True, False]), "a mask of shape"), ((1, 2), "one index"),
+            (True, "one boolean"),
+        ]:  # fmt: skip
+            with pytest.raises(IndexError, match=words):
+                array[key]
+        with pytest.raises(ValueError, match="choose one of auto"):
+            array.gather([1], order="random")
+        with pytest.raises(ValueError, match="the rows are float32"):
+            array.gather([1], out=np.empty((1, 7), np.float64))
+        with pytest.raises(ValueError, match="sms -1"):
+            array.gather([1], sms=-1)
+
+
+def test_out_is_filled(tmp_path: Path, library: str) -> None:
+    content = table()
+    with opened(saved(tmp_path, content)) as array:
+        out: Any = np.zeros((3, 7), np.float32)
+        if library == "torch":
+            import torch
+
+            out = torch.zeros((3, 7))
+        assert array.gather([4, 5, 4], out=out) is out
+        np.testing.assert_array_equal(np.asarray(out), content[[4, 5, 4]])
+        handle = array.gather_async([1, 2])
+        np.testing.assert_array_equal(np.asarray(handle.wait()), content[[1, 2]])
+
+
+def test_what_is_stored_is_in_the_file(tmp_path: Path, placement: str, library: str) -> None:
+    content = table()
+    path = saved(tmp_path, content)
+    with opened(path, placement, writable=True) as array:
+        array.scatter([3, 97], np.full((2, 7), 9, np.float32))
+        array[5] = 2.5
+        array[10:12] = np.arange(14, dtype=np.float32).reshape(2, 7)
+        array.scatter([20] * 50, np.ones((50, 7), np.float32), reduce="add")
+        content[[3, 97]] = 9
+        content[5] = 2.5
+        content[10:12] = np.arange(14).reshape(2, 7)
+        content[20] += 50
+        np.testing.assert_array_equal(np.asarray(array[:]), content)
+        array.flush()
+    np.testing.assert_array_equal(np.load(path), content)
+
+
+def test_bad_stores_are_refused(tmp_path: Path, library: str) -> None:
+    path = saved(tmp_path, table())
+    with opened(path) as array, pytest.raises(ValueError, match="opened read-only"):
+        array.scatter([1], np.zeros((1, 7), np.float32))
+    with opened(path, "storage", writable=True) as array:
+        for rows, values, problem, words in [
+            ([1], np.zeros((1, 6), np.float32), ValueError, "values of shape"),
+            ([1], np.zeros((1, 7), np.int16), TypeError, "values of type int16"),
+            ([200], np.zeros((1, 7), np.float32), IndexError, "index 200 at position 0"),
+        ]:
+            with pytest.raises(problem, match=words):
+                array.scatter(rows, values)
+        with pytest.raises(ValueError, match="reduce 'mean'"):
+            array.scatter([1], np.zeros((1, 7), np.float32), reduce="mean")
+    halves = opened(saved(tmp_path, table(dtype="float16")), "storage", writable=True)
+    with halves, pytest.raises(ValueError, match="only 4- and 8-byte numbers"):
+        halves.scatter([1], np.zeros((1, 7), np.float16), reduce="add")
+
+
+def test_a_closed_array_says_so(tmp_path: Path) -> None:
+    array = opened(saved(tmp_path, table()))
+    array.close()
+    array.close()
+    assert "closed" in repr(array)
+    for use in (lambda: array[0], lambda: array.flush(), lambda: array.stats(), lambda: array.__enter__()):
+        with pytest.raises(ValueError, match="it is closed"):
+            use()
+
+
+def test_a_tensor_in_memory_is_read_and_written_in_place(library: str) -> None:
+    content = table()
+    given_to: Any = content
+    if library == "torch":
+        import torch
+
+        given_to = torch.from_numpy(content)
+    with penstock.from_tensor(given_to, device="cpu") as array:
+        assert array.placement == "host"
+        np.testing.assert_array_equal(np.asarray(array[[3, 1]]), content[[3, 1]])
+        array[3] = 7
+        assert (content[3] == 7).all()
+        assert array.numpy().base is not None
+        content[4] = 8
+        np.testing.assert_array_equal(array.numpy(), content)
+    with pytest.raises(ValueError, match="contiguous"):
+        penstock.from_tensor(content[:, ::2], device="cpu")
+    with pytest.raises(ValueError, match="no GPU"):
+        penstock.from_tensor(content, "hbm", device="cpu")
+
+
+def test_a_new_file_is_zeros_until_stored(tmp_path: Path) -> None:
+    path = tmp_path / "new.npy"
+    with penstock.empty(path, (1000, 33), "int32", device="cpu") as array:
+        array[999] = np.arange(33, dtype=np.int32)
+    content = np.load(path)
+    assert content.shape == (1000, 33)
+    assert content[:999].sum() == 0
+    np.testing.assert_array_equal(content[999], np.arange(33))
+    with pytest.raises(FileExistsError):
+        penstock.empty(path, (1,), "int32", device="cpu")
+    with pytest.raises(ValueError, match=r"end with \.npy"):
+        penstock.empty(tmp_path / "new.bin", (1,), "int32")
+
+
+def test_the_plan_says_what_goes_where(tmp_path: Path) -> None:
+    path = saved(tmp_path, table(1000, 64))
+    plan = penstock.plan(path, placement="storage", device="cpu", cache="2MiB")
+    assert plan.storage_bytes == 256_000
+    assert plan.host_bytes == 2 << 20
+    assert plan.metadata_bytes > 0
+    assert "left on storage" in str(plan)
+    assert penstock.plan(path, device="cpu").placement == "host"
+    assert penstock.plan(path, device="cpu", writable=True).placement == "storage"
+    with pytest.raises(ValueError, match="there is no GPU for placement hbm"):
+        penstock.plan(path, placement="hbm", device="cpu")
+    with pytest.raises(ValueError, match="placement 'tape'"):
+        penstock.plan(path, placement="tape", device="cpu")
+
+
+def test_pickled_by_reference(tmp_path: Path, placement: str) -> None:
+    content = table()
+    with opened(saved(tmp_path, content), placement) as array:
+        packed = pickle.dumps(array)
+        assert len(packed) < 2000
+        with pickle.loads(packed) as again:
+            assert again.placement == placement
+            np.testing.assert_array_equal(np.asarray(again[[7]]), content[[7]])
+    with (
+        penstock.from_tensor(content, device="cpu") as array,
+        pytest.raises(ValueError, match="pickled by reference"),
+    ):
+        pickle.dumps(array)
+
+
+def _take(array: penstock.Array, rows: list[int], answers: Any) -> None:
+    answers.put(np.asarray(array[rows]).copy())
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_forked_workers_read_too(tmp_path: Path, placement: str) -> None:
+    content = table()
+    context = multiprocessing.get_context("fork")
+    with opened(saved(tmp_path, content), placement) as array:
+        array[[0]]
+        answers: Any = context.Queue()
+        worker = context.Process(target=_take, args=(array, [5, 99, 5], answers))
+        worker.start()
+        np.testing.assert_array_equal(answers.get(timeout=60), content[[5, 99, 5]])
+        worker.join(60)
+        assert worker.exitcode == 0
+
+
+def test_another_process_reads_a_pickled_array(tmp_path: Path, placement: str) -> None:
+    content = table()
+    with opened(saved(tmp_path, content), placement) as array:
+        (tmp_path / "packed").write_bytes(pickle.dumps(array))
+        program = (
+            "import pickle, sys, numpy; array = pickle.load(open(sys.argv[1], 'rb'));"
+            "numpy.save(sys.argv[2], numpy.asarray(array[[5, 99, 5]]))"
+        )
+        told = tmp_path / "told.npy"
+        command = [sys.executable, "-c", program, str(tmp_path / "packed"), str(told)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
+        np.testing.assert_array_equal(np.load(told), content[[5, 99, 5]])
+
+
+def test_a_file_that_shrinks_is_an_error(tmp_path: Path) -> None:
+    path = saved(tmp_path, table(4096, 64))
+    with opened(path) as array:
+        with path.open("r+b") as file:
+            file.truncate(4096)
+        with pytest.raises(penstock.Error, match="it has 4096 bytes"):
+            array[[4000]]
+
+
+def _safetensors(path: Path, tensors: dict[str, tuple[str, np.ndarray[Any, Any]]]) -> Path:
+    header, data = {"__metadata__": {"made": "here"}}, b""
+    entries: dict[str, Any] = dict(header)
+    for name, (kind, content) in tensors.items():
+        entries[name] = {
+            "dtype": kind,
+            "shape": content.shape,
+            "data_offsets": [len(data), len(data) + content.nbytes],
+        }
+        data += content.tobytes()
+    text = json.dumps(entries).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+    return path
+
+
+def test_tensors_of_a_safetensors_file(tmp_path: Path) -> None:
+    first, second = table(10, 3), table(20, 5, "int16")
+    path = _safetensors(tmp_path / "model.safetensors", {"one": ("F32", first), "two": ("I16", second)})
+    with opened(path, name="two") as array:
+        np.testing.assert_array_equal(np.asarray(array[:]), second)
+    with pytest.raises(ValueError, match=r"name one of its 2 tensors \(one, two\), not None"):
+        opened(path)
+    path.write_bytes(b"\xff" * 100)
+    with pytest.raises(ValueError, match="no safetensors file"):
+        opened(path)
+    path.write_bytes(struct.pack("<Q", 4) + b"nope" + bytes(100))
+    with pytest.raises(ValueError, match="malformed"):
+        opened(path, name="one")
+
+
+def test_columns_of_an_arrow_file(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    numbers, lists = np.arange(1000, dtype=np.int64), table(1000, 4)
+    column = pa.FixedSizeListArray.from_arrays(pa.array(lists.ravel()), 4)
+    path = tmp_path / "table.arrow"
+    whole = pa.table({"n": numbers, "v": column, "s": ["x"] * 1000})
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, whole.schema) as writer:
+        writer.write_table(whole)
+    with opened(path, name="n") as array:
+        np.testing.assert_array_equal(np.asarray(array[[999, 0]]), [999, 0])
+    with opened(path, name="v") as array:
+        np.testing.assert_array_equal(np.asarray(array[[999, 0]]), lists[[999, 0]])
+    with pytest.raises(ValueError, match="give one of numbers"):
+        opened(path, name="s")
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda p: p.write_bytes(b"no numpy"), "no .npy file"),
+        (lambda p: np.save(p, np.asfortranarray(table())), "Fortran order"),
+        (lambda p: np.save(p, table().astype(">f4")), "little-endian"),
+        (lambda p: np.save(p, table().astype(complex)), "dtype complex128"),
+        (lambda p: np.save(p, np.float32(3)), "no dimensions"),
+        (lambda p: np.save(p, np.zeros((5, 0))), "no elements"),
+    ],
+)
+def test_files_that_are_no_arrays(tmp_path: Path, make: Any, words: str) -> None:
+    path = tmp_path / "bad.npy"
+    make(path)
+    with pytest.raises(ValueError, match=words):
+        find_layout(path) if "dimensions" not in words and "elements" not in words else opened(path)
+
+
+def test_raw_files_need_to_be_described(tmp_path: Path) -> None:
+    path = tmp_path / "raw.bin"
+    path.write_bytes(bytes(100))
+    with pytest.raises(ValueError, match="give dtype"):
+        opened(path)
+    with pytest.raises(ValueError, match="needs 120 bytes, and the file has 100"):
+        opened(path, dtype="float32", shape=(30,))
+    with opened(path, dtype="int32") as array:
+        assert array.shape == (25,)
+    with pytest.raises(ValueError, match="arrays have none such"):
+        dtype_named("complex64")
+    with pytest.raises(FileNotFoundError):
+        opened(tmp_path / "none.npy")
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_bad_calls_leave_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(libraries, "has_torch", lambda: False)
+    path = saved(tmp_path, table())
+
+    def bad_calls(array: penstock.Array) -> Iterator[Any]:
+        yield lambda: array[[1000]]
+        yield lambda: array[[0.5]]
+        yield lambda: array.gather([1], out=np.empty(3))
+        yield lambda: penstock.open(tmp_path / "none.npy", device="cpu")
+        yield lambda: penstock.open(path, placement="hbm", device="cpu")
+        yield lambda: penstock.open(path, placement="storage", device="cpu", line=77)
+
+    def run(rounds: int, array: penstock.Array) -> None:
+        for _ in range(rounds):
+            for call in bad_calls(array):
+                with pytest.raises((ValueError, IndexError, OSError)):
+                    call()
+
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+    with opened(path) as array:
+        run(300, array)
+        files, memory = open_files(), resident()
+        run(1700, array)  # 10 000 calls
+        assert open_files() == files
+        assert resident() - memory < 4 << 20

@@ -1,0 +1,38 @@
+// A file seen through the page cache: mapped shared, read-only or (CPU) to write as well.
+#pragma once
+
+#include "../host/owned_file.hpp"
+#include "penstock/core/config.hpp"
+
+#include <string>
+
+namespace penstock::rows {
+
+class mapped_rows {
+ public:
+  /// Throws penstock::error with path, reason, remedy: no such file, no permission, fewer bytes than asked for.
+  mapped_rows(std::string const& path, u64 offset, u64 bytes, bool writable);
+  mapped_rows(mapped_rows const&) = delete;
+  mapped_rows& operator=(mapped_rows const&) = delete;
+  ~mapped_rows();
+
+  /// Address of byte `offset` of the file.
+  unsigned char* data() const { return static_cast<unsigned char*>(base_) + lead_; }
+  /// What is mapped: whole pages.
+  void* base() const { return base_; }
+  u64 mapped_bytes() const { return mapped_; }
+
+  /// Throws penstock::error (world) when the file has become shorter than what is mapped of it.
+  void check_size() const;
+  /// msync of everything. Throws penstock::error (world).
+  void sync() const;
+
+ private:
+  std::string path_;
+  owned_file file_;
+  u64 end_;
+  void* base_ = nullptr;
+  u64 mapped_ = 0, lead_ = 0;
+};
+
+}  // namespace penstock::rows

@@ -1,0 +1,307 @@
+#include "penstock/host/row_array.hpp"
+
+#include "mapped_rows.hpp"
+#include "penstock/core/bits.hpp"
+#include "penstock/host/error.hpp"
+#include "row_job.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <vector>
+
+namespace penstock {
+namespace {
+
+using rows::row_report;
+
+// Rows of host memory in the order that they were asked for in cost the GPU a look at a page table each, once there are more
+// pages than its TLB reaches; few rows, or wide ones, do not pay for a sort (docs/ARRAYS.md has the grid).
+constexpr u64 least_sorted_bytes = 256ull << 20, least_sorted_rows = 1 << 14, most_sorted_row = 16384;
+
+constexpr u64 copy_at_once = 64ull << 20;
+constexpr u64 small_page = 4096, page_table_entry = 8;
+
+/// Reports of calls under way, in memory that host and kernels share. Thread-safe.
+class report_pool {
+ public:
+  explicit report_pool(executor& on) : on_(on) {}
+
+  row_report* take() {
+    const std::lock_guard lock(mutex_);
+    if (free_.empty()) {
+      chunks_.emplace_back(on_.memory(), memory_kind::shared, reports_in_chunk);
+      for (u64 k = 0; k < reports_in_chunk; ++k) free_.push_back(chunks_.back().data() + k);
+    }
+    row_report* const report = free_.back();
+    free_.pop_back();
+    *report = {};
+    return report;
+  }
+  void give_back(row_report* report) {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(report);
+  }
+
+ private:
+  static constexpr u64 reports_in_chunk = 64;
+
+  executor& on_;
+  std::mutex mutex_;
+  std::vector<buffer<row_report>> chunks_;
+  std::vector<row_report*> free_;
+};
+
+std::string name_of(row_source const& source) { return source.path.empty() ? "an array in memory" : source.path; }
+
+/// Host memory that is registered for as long as this lives.
+class registered_host {
+ public:
+  registered_host(memory_resource& memory, void* address, u64 bytes, bool writable)
+      : memory_(memory), address_(address), ours_(memory.register_host(address, bytes, writable)) {}
+  registered_host(registered_host const&) = delete;
+  registered_host& operator=(registered_host const&) = delete;
+  ~registered_host() {
+    if (ours_) memory_.unregister_host(address_);
+  }
+
+ private:
+  memory_resource& memory_;
+  void* address_;
+  bool ours_;
+};
+
+void check_placement(executor const& on, placement where) {
+  if (where == placement::hbm && on.kind() == executor_kind::cpu) {
+    throw_bad_input("place", "an array", "there is no GPU for placement hbm: choose host or storage");
+  }
+}
+
+void check_shape(row_shape const& shape, std::string const& name) {
+  if (shape.row_bytes == 0) throw_bad_input("open", name, "rows of 0 bytes: give it at least one element a row");
+  if (shape.rows > (u64{1} << 62) / shape.row_bytes) throw_bad_input("open", name, "it has more bytes than an address");
+}
+
+}  // namespace
+
+struct row_array::state {
+  state(executor& executor, row_shape const& asked, row_source const& source, row_array_options const& with)
+      : on(executor), shape(asked), options(with), device(rows::make_row_device(executor)), reports(executor) {
+    check_placement(on, options.where);
+    check_shape(shape, name_of(source));
+    place.rows = shape.rows;
+    place.row_bytes = shape.row_bytes;
+    if (shape.rows == 0) return;
+    switch (options.where) {
+      case placement::hbm: copy_to_hbm(source); break;
+      case placement::storage: open_storage(source); break;
+      default: open_host(source);
+    }
+  }
+
+  void copy_to_hbm(row_source const& source) {
+    if (options.writable && !source.path.empty()) {
+      throw_bad_input("open", source.path, "placement hbm is a copy, and stores would not reach the file: choose storage");
+    }
+    copy = {on.memory(), memory_kind::local, round_up(shape.bytes(), 16)};
+    auto const* from = static_cast<std::byte const*>(source.memory);
+    std::optional<rows::mapped_rows> mapped;
+    if (!source.path.empty()) {
+      mapped.emplace(source.path, source.offset, shape.bytes(), false);
+      from = reinterpret_cast<std::byte const*>(mapped->data());
+    }
+    for (u64 done = 0; done < shape.bytes() && from != nullptr; done += copy_at_once) {
+      on.memory().write(copy.data() + done, from + done, std::min(copy_at_once, shape.bytes() - done));
+    }
+    place.address = reinterpret_cast<u64>(copy.data());
+  }
+
+  void open_storage(row_source const& source) {
+    if (source.path.empty()) throw_bad_input("place", "an array in memory", "only a file lies on storage: choose host or hbm");
+    controller.emplace(software_options_for(on, options.engine, options.controller_threads));
+    const u32 space = controller->add_namespace(file_namespace{source.path, options.direct, options.writable});
+    make_cache(name_of(source), source.offset + shape.bytes(), space, source.offset);
+  }
+
+  void open_host(row_source const& source) {
+    void* memory = source.memory;
+    if (!source.path.empty()) {
+      const bool cuda = on.kind() == executor_kind::cuda;
+      if (options.writable && cuda && options.where == placement::host) {
+        throw_bad_input("open", source.path, "a GPU cannot store into a mapped file: choose placement storage");
+      }
+      file.emplace(source.path, source.offset, shape.bytes(), options.writable);
+      memory = file->data();
+    }
+    if (memory == nullptr) throw_bad_input("place", "an array", "it has neither a file nor memory");
+    if (options.where == placement::host_cached) {
+      controller.emplace(software_options_for(on, options.engine, options.controller_threads));
+      const u32 space = controller->add_namespace(std::span(static_cast<std::byte*>(memory), shape.bytes()));
+      return make_cache(name_of(source), shape.bytes(), space, 0);
+    }
+    registration.emplace(on.memory(), file ? file->base() : memory, file ? file->mapped_bytes() : shape.bytes(),
+                         options.writable);
+    place.address = reinterpret_cast<u64>(memory);
+    place.may_vanish = file.has_value();
+  }
+
+  void make_cache(std::string const& name, u64 bytes, u32 space, u64 origin) {
+    const volume_spec volume{volume_layout::single, {{&*controller, space}}};
+    cache = std::make_unique<line_cache>(on, std::vector<dataset_spec>{{name, bytes, volume, options.writable}}, options.cache);
+    place.reader = cache->array<u8>(0, origin, shape.bytes()).reader();
+    place.origin = origin;
+  }
+
+  bool sorts(u64 count, gather_order order) const {
+    if (device == nullptr || order == gather_order::as_asked || shape.rows >= 0xffffffffu) return false;
+    if (order == gather_order::by_address) return true;
+    if (count < least_sorted_rows) return false;
+    if (cache != nullptr) return shape.row_bytes < options.cache.line_bytes;
+    return options.where == placement::host && shape.row_bytes <= most_sorted_row && shape.bytes() >= least_sorted_bytes;
+  }
+
+  template <class Launch>
+  row_call call(char const* operation, row_list const& list, row_call_options const& how, Launch const& launch);
+
+  executor& on;
+  row_shape shape;
+  row_array_options options;
+  std::unique_ptr<rows::row_device> device;
+  report_pool reports;
+  buffer<std::byte> copy;
+  std::optional<rows::mapped_rows> file;
+  std::optional<registered_host> registration;
+  std::optional<software_controller> controller;
+  std::unique_ptr<line_cache> cache;
+  rows::row_place place;
+};
+
+struct row_call::state {
+  row_array::state* owner = nullptr;
+  char const* operation = "";
+  row_report* report = nullptr;
+  void* mark = nullptr;
+
+  ~state() {
+    if (owner == nullptr) return;
+    if (mark != nullptr) {
+      // A kernel may still tell: its report is not another call's yet.
+      try {
+        owner->device->await(mark);
+      } catch (error const&) {}
+      owner->device->forget(mark);
+    }
+    owner->reports.give_back(report);
+  }
+};
+
+row_call::row_call(std::unique_ptr<state> own) : state_(std::move(own)) {}
+row_call::row_call(row_call&&) noexcept = default;
+row_call& row_call::operator=(row_call&&) noexcept = default;
+row_call::~row_call() = default;
+
+std::optional<u64> row_call::wait() {
+  row_array::state& owner = *state_->owner;
+  if (state_->mark != nullptr) owner.device->await(state_->mark);
+  if (owner.cache != nullptr) owner.cache->check_faults();
+  if (state_->report->failure != 0) {
+    throw_status(state_->operation, "rows of an array", unpack_status(state_->report->failure));
+  }
+  const u64 bad = state_->report->first_bad;
+  return bad == ~0ull ? std::nullopt : std::optional<u64>(bad);
+}
+
+void row_call::order_before(void* stream) {
+  if (state_->mark != nullptr) state_->owner->device->order_before(state_->mark, stream);
+}
+
+template <class Launch>
+row_call row_array::state::call(char const* operation, row_list const& list, row_call_options const& how,
+                                Launch const& launch) {
+  if (list.item_bytes != 4 && list.item_bytes != 8) {
+    throw_bad_input(operation, "rows", std::to_string(list.item_bytes) + "-byte indices: give int32 or int64");
+  }
+  if (file) file->check_size();
+  auto made = std::make_unique<row_call::state>();
+  made->report = reports.take();
+  made->owner = this;
+  made->operation = operation;
+  if (list.count != 0) launch(rows::row_launch{list, made->report, how.stream, how.units});
+  if (device != nullptr) made->mark = device->mark(how.stream);
+  return row_call(std::move(made));
+}
+
+row_array::row_array(executor& on, row_shape const& shape, row_source const& source, row_array_options const& options)
+    : state_(std::make_unique<state>(on, shape, source, options)) {}
+row_array::~row_array() = default;
+
+row_shape row_array::shape() const { return state_->shape; }
+placement row_array::where() const { return state_->options.where; }
+
+row_call row_array::gather(row_list const& list, void* out, row_call_options const& how) {
+  state& s = *state_;
+  return s.call("gather", list, how, [&](rows::row_launch const& launch) {
+    if (s.sorts(list.count, how.order)) return s.device->sorted_gather(s.on, launch, s.place, out);
+    rows::launch_gather(s.on, launch, s.place, out);
+  });
+}
+
+row_call row_array::prefetch(row_list const& list, row_call_options const& how) {
+  return state_->call("prefetch", list, how,
+                      [&](rows::row_launch const& launch) { rows::launch_prefetch(state_->on, launch, state_->place); });
+}
+
+row_call row_array::scatter(row_list const& list, void const* values, row_call_options const& how) {
+  if (!state_->options.writable) throw_bad_input("scatter", "rows", "the array was opened read-only: open it as writable");
+  return state_->call("scatter", list, how,
+                      [&](rows::row_launch const& launch) { rows::launch_scatter(state_->on, launch, state_->place, values); });
+}
+
+row_call row_array::add(row_list const& list, number_kind kind, void const* values, row_call_options const& how) {
+  if (!state_->options.writable) throw_bad_input("add to", "rows", "the array was opened read-only: open it as writable");
+  const bool wide = kind == number_kind::int64 || kind == number_kind::uint64 || kind == number_kind::float64;
+  if (state_->shape.row_bytes % (wide ? 8 : 4) != 0) {
+    throw_bad_input("add to", "rows",
+                    "rows of " + std::to_string(state_->shape.row_bytes) + " bytes hold no whole number of them");
+  }
+  return state_->call("add to", list, how, [&](rows::row_launch const& launch) {
+    rows::launch_add(state_->on, launch, state_->place, kind, values);
+  });
+}
+
+void row_array::flush() {
+  if (state_->cache != nullptr && state_->options.writable) state_->cache->flush();
+  if (state_->file && state_->options.writable) state_->file->sync();
+}
+
+std::optional<cache_stats> row_array::stats() const {
+  if (state_->cache == nullptr) return std::nullopt;
+  return state_->cache->stats(0);
+}
+
+void* row_array::host_address() const {
+  if (state_->options.where == placement::hbm || state_->cache != nullptr) return nullptr;
+  return reinterpret_cast<void*>(state_->place.address);
+}
+
+void* row_array::kernel_address() const { return reinterpret_cast<void*>(state_->place.address); }
+
+row_array_plan plan_rows(executor const& on, row_shape const& shape, row_array_options const& options) {
+  check_placement(on, options.where);
+  check_shape(shape, "an array");
+  row_array_plan plan;
+  const bool cuda = on.kind() == executor_kind::cuda;
+  const u64 bytes = shape.bytes();
+  if (options.where == placement::hbm) plan.hbm_bytes = bytes;
+  if (options.where == placement::host || options.where == placement::host_cached) plan.host_bytes = bytes;
+  if (options.where == placement::host && cuda) plan.mapping_bytes = ceil_div(bytes, small_page) * page_table_entry;
+  if (options.where == placement::storage) plan.storage_bytes = bytes;
+  if (options.where == placement::storage || options.where == placement::host_cached) {
+    (cuda ? plan.hbm_bytes : plan.host_bytes) += options.cache.bytes;
+    const u64 frames = options.cache.bytes / options.cache.line_bytes, lines = ceil_div(bytes, options.cache.line_bytes);
+    const u64 directory = options.cache.directory == directory_kind::set_associative ? frames * 64 / 7 : lines * sizeof(u64);
+    plan.metadata_bytes = directory + frames * sizeof(frame_record);
+  }
+  return plan;
+}
+
+}  // namespace penstock

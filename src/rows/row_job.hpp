@@ -1,0 +1,56 @@
+// What the launches over rows are given.
+#pragma once
+
+#include "penstock/array/writable_view.hpp"
+#include "penstock/host/row_array.hpp"
+
+#include <memory>
+
+namespace penstock::rows {
+
+/// How a launch went, in memory that host and kernels share.
+struct row_report {
+  u64 first_bad = ~0ull;  ///< lowest position of an index outside of the array
+  u32 failure = 0;        ///< packed status of a row that could not be stored
+};
+
+/// Where the rows lie: in memory, or behind a cache.
+struct row_place {
+  u64 rows = 0;
+  u64 row_bytes = 0;
+  u64 address = 0;  ///< 0: behind a cache
+  line_reader reader;
+  u64 origin = 0;           ///< of row 0 in its dataset
+  bool may_vanish = false;  ///< a mapped file, which somebody may truncate: on the CPU that raises SIGBUS
+};
+
+struct row_launch {
+  row_list list;
+  row_report* report = nullptr;
+  void* stream = nullptr;
+  u32 units = 0;  ///< SMs at most; 0: all
+};
+
+// Each returns when its kernels are on the stream (CUDA) or done (CPU).
+void launch_gather(executor& on, row_launch const& how, row_place const& from, void* out);
+void launch_prefetch(executor& on, row_launch const& how, row_place const& from);
+void launch_scatter(executor& on, row_launch const& how, row_place const& to, void const* values);
+void launch_add(executor& on, row_launch const& how, row_place const& to, number_kind kind, void const* values);
+
+/// CUDA: what calls on streams need beside kernels.
+class row_device {
+ public:
+  virtual ~row_device() = default;
+  /// As launch_gather, in the order of the rows. REQUIRES: fewer than 2^32 - 1 rows.
+  virtual void sorted_gather(executor& on, row_launch const& how, row_place const& from, void* out) = 0;
+  /// A mark on the stream; null while the stream is being captured into a graph.
+  virtual void* mark(void* stream) = 0;
+  virtual void await(void* mark) = 0;
+  virtual void order_before(void* mark, void* stream) = 0;
+  virtual void forget(void* mark) noexcept = 0;
+};
+
+/// Null for the CPU executor.
+std::unique_ptr<row_device> make_row_device(executor& on);
+
+}  // namespace penstock::rows

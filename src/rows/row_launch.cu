@@ -1,0 +1,127 @@
+// The launches over rows for both executors, and the sort before a gather (CUB's radix sort).
+#include "row_launch_bodies.hpp"
+
+#include <cub/device/device_radix_sort.cuh>
+
+#include <limits>
+
+namespace penstock::rows {
+namespace {
+
+// A sort works in a room of 16 bytes for each row and more: so many at a time. Sorted by so many, requests to one page are
+// neighbours as well as if all had been sorted at once.
+constexpr u64 most_sorted_at_once = 1ull << 24;
+
+void check(cudaError_t result, char const* what) {
+  if (result != cudaSuccess) {
+    throw error(error_kind::world, std::string("gather rows: ") + what + ": " + cudaGetErrorString(result),
+                result == cudaErrorMemoryAllocation ? 12 /* ENOMEM */ : 5 /* EIO */);
+  }
+}
+
+/// Memory in the order of a stream, kept by the pool when it is given back.
+template <class T>
+class stream_buffer {
+ public:
+  stream_buffer(cudaMemPool_t pool, u64 count, cudaStream_t stream) : stream_(stream) {
+    void* address = nullptr;
+    check(cudaMallocFromPoolAsync(&address, count * sizeof(T), pool, stream), "there is no room to sort them in");
+    data_ = static_cast<T*>(address);
+  }
+  stream_buffer(stream_buffer const&) = delete;
+  stream_buffer& operator=(stream_buffer const&) = delete;
+  ~stream_buffer() { cudaFreeAsync(data_, stream_); }
+
+  T* data() const { return data_; }
+
+ private:
+  T* data_ = nullptr;
+  cudaStream_t stream_;
+};
+
+class cuda_row_device final : public row_device {
+ public:
+  cuda_row_device() {
+    cudaMemPoolProps properties{};
+    properties.allocType = cudaMemAllocationTypePinned;
+    properties.location.type = cudaMemLocationTypeDevice;
+    check(cudaGetDevice(&properties.location.id), "no device");
+    check(cudaMemPoolCreate(&pool_, &properties), "no pool of memory");
+    u64 keep = std::numeric_limits<u64>::max();
+    check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep), "no pool of memory");
+  }
+  ~cuda_row_device() override { cudaMemPoolDestroy(pool_); }
+
+  void sorted_gather(executor& on, row_launch const& how, row_place const& from, void* out) override {
+    for (u64 first = 0; first < how.list.count; first += most_sorted_at_once) {
+      gather_part(on, how, from, first, std::min(most_sorted_at_once, how.list.count - first),
+                  static_cast<u8*>(out) + first * from.row_bytes);
+    }
+  }
+
+  void* mark(void* stream) override {
+    auto* const s = static_cast<cudaStream_t>(stream);
+    cudaStreamCaptureStatus status{};
+    check(cudaStreamIsCapturing(s, &status), "the stream does not answer");
+    if (status != cudaStreamCaptureStatusNone) return nullptr;
+    cudaEvent_t made = nullptr;
+    check(cudaEventCreateWithFlags(&made, cudaEventDisableTiming), "no event");
+    check(cudaEventRecord(made, s), "no event");
+    return made;
+  }
+  void await(void* mark) override { check(cudaEventSynchronize(static_cast<cudaEvent_t>(mark)), "its results are lost"); }
+  void order_before(void* mark, void* stream) override {
+    check(cudaStreamWaitEvent(static_cast<cudaStream_t>(stream), static_cast<cudaEvent_t>(mark)), "the stream cannot wait");
+  }
+  void forget(void* mark) noexcept override { cudaEventDestroy(static_cast<cudaEvent_t>(mark)); }
+
+ private:
+  void gather_part(executor& on, row_launch const& how, row_place const& from, u64 first, u64 count, void* out) {
+    auto* const stream = static_cast<cudaStream_t>(how.stream);
+    const stream_buffer<u32> keys_a(pool_, count, stream), keys_b(pool_, count, stream);
+    const stream_buffer<u32> positions_a(pool_, count, stream), positions_b(pool_, count, stream);
+    cub::DoubleBuffer<u32> keys(keys_a.data(), keys_b.data()), positions(positions_a.data(), positions_b.data());
+    start<32>(on, how, ceil_div(count, list_rows::items_per_group),
+              list_rows{numbers_of(how, from), first, count, keys.Current(), positions.Current()});
+    std::size_t bytes = 0;
+    check(sort(nullptr, bytes, keys, positions, count, from.rows, stream), "they cannot be sorted");
+    {
+      const stream_buffer<u8> scratch(pool_, bytes, stream);
+      check(sort(scratch.data(), bytes, keys, positions, count, from.rows, stream), "they cannot be sorted");
+    }
+    const u64 alignment = common_alignment(from, out);
+    if (from.address != 0) {
+      return with_edge(alignment, [&](auto unit) {
+        using edge = typename decltype(unit)::type;
+        const gather_sorted<edge> body{keys.Current(), positions.Current(),       count, from.rows, from.address,
+                                       from.row_bytes, reinterpret_cast<u64>(out)};
+        start_by_width(on, how, count, from.row_bytes, alignment == 16, body);
+      });
+    }
+    with_unit(alignment, [&](auto unit) {
+      using piece = typename decltype(unit)::type;
+      const gather_cached_sorted<piece> body{
+          cached<piece>(from),     keys.Current(), positions.Current(), from.rows, from.row_bytes / sizeof(piece),
+          static_cast<piece*>(out)};
+      start<32>(on, how, count, body);
+    });
+  }
+
+  static cudaError_t sort(void* scratch, std::size_t& bytes, cub::DoubleBuffer<u32>& keys, cub::DoubleBuffer<u32>& positions,
+                          u64 count, u64 rows, cudaStream_t stream) {
+    // `rows` itself marks what lies outside.
+    return cub::DeviceRadixSort::SortPairs(scratch, bytes, keys, positions, static_cast<std::int64_t>(count), 0,
+                                           static_cast<int>(std::bit_width(rows)), stream);
+  }
+
+  cudaMemPool_t pool_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<row_device> make_row_device(executor& on) {
+  if (on.kind() == executor_kind::cpu) return nullptr;
+  return std::make_unique<cuda_row_device>();
+}
+
+}  // namespace penstock::rows

@@ -1,0 +1,154 @@
+// The launches of row_job.hpp. Included once: by row_launch.cu, or without CUDA by row_launch.cpp.
+#pragma once
+
+#include "../controller/fault_guard.hpp"
+#include "penstock/host/error.hpp"
+#include "row_bodies.hpp"
+
+#include <bit>
+#include <cerrno>
+
+namespace penstock::rows {
+namespace {
+
+template <u32 Width, class Body>
+void start(executor& on, row_launch const& how, u64 items, Body const& body) {
+  launch_on<Width>(how.stream, on, items, body, {0, how.units});
+}
+
+/// On the CPU, rows of a mapped file: one that was truncated meanwhile is a failure, not the end of the process.
+template <class Body>
+void run_carefully(executor& on, row_launch const& how, row_place const& place, Body const& body) {
+  on.run(how.list.count, 64, [&](u64 first, u64 last) {
+    struct piece {
+      Body const& body;
+      grid_range range;
+    } here{body, {first, last, 1}};
+    const auto copy = [](void* argument) {
+      auto const& p = *static_cast<piece*>(argument);
+      p.body(lone_thread{}, p.range);
+    };
+    if (far_side::run_guarded(reinterpret_cast<void const*>(place.address), place.rows * place.row_bytes, copy, &here)) return;
+    device_ref<u32>(how.report->failure).store(pack(status{status_domain::os, EIO}), relaxed);
+  });
+}
+
+/// Lanes for a row: no more than it has loads.
+template <class Body>
+void start_by_width(executor& on, row_launch const& how, u64 items, u64 row_bytes, bool aligned, Body const& body) {
+  const u64 pieces = row_bytes / 16 + (aligned ? 0 : 2);
+  if (pieces <= 2) return start<2>(on, how, items, body);
+  if (pieces <= 4) return start<4>(on, how, items, body);
+  if (pieces <= 8) return start<8>(on, how, items, body);
+  if (pieces <= 16) return start<16>(on, how, items, body);
+  start<32>(on, how, items, body);
+}
+
+row_numbers numbers_of(row_launch const& how, row_place const& place) { return {how.list, place.rows, how.report}; }
+
+/// Of source, target and row: what all are multiples of.
+u64 common_alignment(row_place const& place, void const* other) {
+  const u64 all = (place.address != 0 ? place.address : place.reader.base + place.origin) | place.row_bytes |
+                  reinterpret_cast<u64>(other) | 16;
+  return u64{1} << std::countr_zero(all);
+}
+
+template <class Unit>
+struct unit_tag {
+  using type = Unit;
+};
+
+/// Calls with(unit_tag of bytes or of words): what the ends of rows in memory are stored by.
+template <class With>
+void with_edge(u64 alignment, With const& with) {
+  alignment % 4 == 0 ? with(unit_tag<u32>{}) : with(unit_tag<u8>{});
+}
+
+/// Calls with(unit_tag of the widest piece that rows behind a cache consist of).
+template <class With>
+void with_unit(u64 alignment, With const& with) {
+  switch (alignment) {
+    case 16: return with(unit_tag<piece16>{});
+    case 8: return with(unit_tag<u64>{});
+    case 4: return with(unit_tag<u32>{});
+    case 2: return with(unit_tag<u16>{});
+    default: return with(unit_tag<u8>{});
+  }
+}
+
+template <class Unit>
+array_view<Unit> cached(row_place const& place) {
+  return {place.reader, place.origin, place.rows * place.row_bytes / sizeof(Unit)};
+}
+
+}  // namespace
+
+void launch_gather(executor& on, row_launch const& how, row_place const& from, void* out) {
+  const u64 alignment = common_alignment(from, out);
+  const row_numbers numbers = numbers_of(how, from);
+  if (from.address != 0) {
+    return with_edge(alignment, [&](auto unit) {
+      using edge = typename decltype(unit)::type;
+      const gather_resident<edge> body{numbers, from.address, from.row_bytes, reinterpret_cast<u64>(out)};
+      if (from.may_vanish && on.kind() == executor_kind::cpu) return run_carefully(on, how, from, body);
+      start_by_width(on, how, how.list.count, from.row_bytes, alignment == 16, body);
+    });
+  }
+  with_unit(alignment, [&](auto unit) {
+    using piece = typename decltype(unit)::type;
+    start<32>(on, how, how.list.count,
+              gather_cached<piece>{cached<piece>(from), numbers, from.row_bytes / sizeof(piece), static_cast<piece*>(out)});
+  });
+}
+
+void launch_prefetch(executor& on, row_launch const& how, row_place const& from) {
+  if (from.address != 0) return;
+  with_unit(common_alignment(from, nullptr), [&](auto unit) {
+    using piece = typename decltype(unit)::type;
+    start<32>(on, how, how.list.count,
+              prefetch_rows<piece>{cached<piece>(from), numbers_of(how, from), from.row_bytes / sizeof(piece)});
+  });
+}
+
+void launch_scatter(executor& on, row_launch const& how, row_place const& to, void const* values) {
+  const u64 alignment = common_alignment(to, values);
+  const row_numbers numbers = numbers_of(how, to);
+  if (to.address != 0) {
+    return with_edge(alignment, [&](auto unit) {
+      using edge = typename decltype(unit)::type;
+      const scatter_resident<edge> body{numbers, to.address, to.row_bytes, reinterpret_cast<u64>(values)};
+      start_by_width(on, how, how.list.count, to.row_bytes, alignment == 16, body);
+    });
+  }
+  with_unit(alignment, [&](auto unit) {
+    using piece = typename decltype(unit)::type;
+    const writable_view<piece> target(to.reader, to.origin, to.rows * to.row_bytes / sizeof(piece));
+    start<32>(on, how, how.list.count,
+              scatter_cached<piece>{target, numbers, to.row_bytes / sizeof(piece), static_cast<piece const*>(values)});
+  });
+}
+
+namespace {
+
+template <class T>
+void add(executor& on, row_launch const& how, row_place const& to, void const* values) {
+  const u64 elements = to.row_bytes / sizeof(T);
+  const writable_view<T> target = to.address != 0 ? writable_view<T>(reinterpret_cast<T*>(to.address), to.rows * elements)
+                                                  : writable_view<T>(to.reader, to.origin, to.rows * elements);
+  start<32>(on, how, how.list.count, add_rows<T>{target, numbers_of(how, to), elements, static_cast<T const*>(values)});
+}
+
+}  // namespace
+
+void launch_add(executor& on, row_launch const& how, row_place const& to, number_kind kind, void const* values) {
+  switch (kind) {
+    case number_kind::int32: return add<std::int32_t>(on, how, to, values);
+    case number_kind::int64: return add<std::int64_t>(on, how, to, values);
+    case number_kind::uint32: return add<u32>(on, how, to, values);
+    case number_kind::uint64: return add<u64>(on, how, to, values);
+    case number_kind::float32: return add<float>(on, how, to, values);
+    case number_kind::float64: return add<double>(on, how, to, values);
+  }
+}
+
+}  // namespace penstock::rows

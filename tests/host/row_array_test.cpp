@@ -1,0 +1,191 @@
+// Rows of an array by number: the same for every placement that the CPU executor has. Python's tests go on from here.
+#include "penstock/host/row_array.hpp"
+
+#include "penstock/host/error.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+namespace penstock {
+namespace {
+
+constexpr u64 header_bytes = 128;
+
+struct place_kind {
+  char const* name;
+  placement where;
+  bool in_file;
+};
+
+class row_arrays : public ::testing::TestWithParam<place_kind> {
+ protected:
+  void SetUp() override { on_ = open_executor("cpu", 3); }
+  void TearDown() override { std::filesystem::remove(path()); }
+
+  static std::string path() { return testing::TempDir() + "penstock_rows_" + std::to_string(::getpid()); }
+
+  /// An array of known bytes; what lies before row 0 in its file is none of them.
+  std::unique_ptr<row_array> open(u64 rows, u64 row_bytes, bool writable = false) {
+    content_.resize(rows * row_bytes);
+    std::mt19937_64 random(rows * 1000 + row_bytes);
+    for (auto& byte : content_) byte = static_cast<u8>(random());
+    memory_ = content_;
+    row_array_options options;
+    options.where = GetParam().where;
+    options.writable = writable;
+    options.cache.bytes = 64 * 512;
+    options.cache.line_bytes = 512;
+    row_source source;
+    if (GetParam().in_file) {
+      std::ofstream file(path(), std::ios::binary | std::ios::trunc);
+      file << std::string(header_bytes, 'h');
+      file.write(reinterpret_cast<char const*>(content_.data()), static_cast<std::streamsize>(content_.size()));
+      file.close();
+      source.path = path();
+      source.offset = header_bytes;
+    } else {
+      source.memory = memory_.data();
+    }
+    return std::make_unique<row_array>(*on_, row_shape{rows, row_bytes}, source, options);
+  }
+
+  template <class Index>
+  static row_list list_of(std::vector<Index> const& rows) {
+    return {rows.data(), rows.size(), sizeof(Index)};
+  }
+
+  bool holds(std::vector<u8> const& out, u64 k, u64 row, u64 row_bytes) const {
+    return std::memcmp(out.data() + k * row_bytes, content_.data() + row * row_bytes, row_bytes) == 0;
+  }
+
+  std::vector<u8> in_storage() const {
+    if (!GetParam().in_file) return memory_;
+    std::ifstream file(path(), std::ios::binary);
+    file.seekg(header_bytes);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  std::unique_ptr<executor> on_;
+  std::vector<u8> content_, memory_;
+};
+
+INSTANTIATE_TEST_SUITE_P(every, row_arrays,
+                         ::testing::Values(place_kind{"memory", placement::host, false},
+                                           place_kind{"file", placement::host, true},
+                                           place_kind{"cached_memory", placement::host_cached, false},
+                                           place_kind{"storage", placement::storage, true}),
+                         [](auto const& test) { return std::string(test.param.name); });
+
+TEST_P(row_arrays, give_rows_of_any_width_in_the_order_of_the_list) {
+  for (const u64 row_bytes : {1, 2, 6, 16, 36, 100, 512, 1044, 5000}) {
+    const auto array = open(37, row_bytes);
+    const std::vector<std::int64_t> rows{36, 0, 5, 5, -1, 17, -37, 5};
+    std::vector<u8> out(rows.size() * row_bytes, 0xee);
+    EXPECT_EQ(array->gather(list_of(rows), out.data()).wait(), std::nullopt);
+    for (u64 k = 0; k < rows.size(); ++k) {
+      EXPECT_TRUE(holds(out, k, static_cast<u64>((rows[k] + 37) % 37), row_bytes)) << row_bytes << " bytes, position " << k;
+    }
+  }
+}
+
+TEST_P(row_arrays, take_indices_of_four_bytes_too) {
+  const auto array = open(200, 24);
+  std::vector<std::int32_t> rows(1000);
+  std::mt19937 random(1);
+  for (auto& row : rows) row = static_cast<std::int32_t>(random() % 400) - 200;
+  std::vector<u8> out(rows.size() * 24);
+  EXPECT_EQ(array->gather(list_of(rows), out.data()).wait(), std::nullopt);
+  for (u64 k = 0; k < rows.size(); ++k) EXPECT_TRUE(holds(out, k, static_cast<u64>((rows[k] + 200) % 200), 24)) << k;
+}
+
+TEST_P(row_arrays, tell_the_first_position_that_is_out_of_range_and_give_the_others) {
+  const auto array = open(10, 8);
+  const std::vector<std::int64_t> rows{3, 9, 10, 1, -11, std::int64_t{1} << 62};
+  std::vector<u8> out(rows.size() * 8, 0xee);
+  EXPECT_EQ(array->gather(list_of(rows), out.data()).wait(), std::optional<u64>(2));
+  EXPECT_TRUE(holds(out, 0, 3, 8) && holds(out, 1, 9, 8) && holds(out, 3, 1, 8));
+  EXPECT_EQ(out[2 * 8], 0xee) << "a row that is not there was stored";
+}
+
+TEST_P(row_arrays, keep_rows_that_are_stored) {
+  for (const u64 row_bytes : {3, 16, 700}) {
+    const auto array = open(50, row_bytes, true);
+    const std::vector<std::int64_t> rows{7, -1, 20};
+    std::vector<u8> values(rows.size() * row_bytes);
+    for (u64 k = 0; k < values.size(); ++k) values[k] = static_cast<u8>(k * 3 + 1);
+    EXPECT_EQ(array->scatter(list_of(rows), values.data()).wait(), std::nullopt);
+    array->flush();
+    for (u64 k = 0; k < rows.size(); ++k) {
+      std::memcpy(content_.data() + static_cast<u64>((rows[k] + 50) % 50) * row_bytes, values.data() + k * row_bytes,
+                  row_bytes);
+    }
+    EXPECT_EQ(in_storage(), content_) << row_bytes;
+  }
+}
+
+TEST_P(row_arrays, add_up_repeats) {
+  const auto array = open(20, 12, true);
+  std::vector<u32> before(content_.size() / 4);
+  std::memcpy(before.data(), content_.data(), content_.size());
+  const std::vector<std::int64_t> rows(1000, 4);
+  const std::vector<u32> values(3000, 5);
+  EXPECT_EQ(array->add(list_of(rows), number_kind::uint32, values.data()).wait(), std::nullopt);
+  array->flush();
+  for (u64 k = 12; k < 15; ++k) before[k] += 5000;
+  std::memcpy(content_.data(), before.data(), content_.size());
+  EXPECT_EQ(in_storage(), content_);
+}
+
+TEST_P(row_arrays, refuse_in_one_sentence_what_cannot_be) {
+  const auto sentence = [](auto const& call) -> std::string {
+    try {
+      call();
+    } catch (error const& e) {
+      return e.what();
+    }
+    return "";
+  };
+  const auto array = open(10, 6);
+  const std::vector<std::int64_t> rows{1};
+  std::vector<u8> values(6);
+  EXPECT_NE(sentence([&] { array->scatter(list_of(rows), values.data()); }).find("opened read-only"), std::string::npos);
+  EXPECT_NE(sentence([&] { array->gather({rows.data(), 1, 2}, values.data()); }).find("int32 or int64"), std::string::npos);
+  const auto writable = open(10, 6, true);
+  EXPECT_NE(sentence([&] { writable->add(list_of(rows), number_kind::uint64, values.data()); }).find("no whole number"),
+            std::string::npos);
+  EXPECT_NE(sentence([&] { row_array(*on_, {1, 1}, {}, {.where = placement::hbm}); }).find("no GPU"), std::string::npos);
+  EXPECT_NE(sentence([&] { row_array(*on_, {1, 0}, {}, {}); }).find("rows of 0 bytes"), std::string::npos);
+  EXPECT_NE(sentence([&] { row_array(*on_, {1, 1}, {"/no/such/file"}, {}); }).find("No such file"), std::string::npos);
+}
+
+TEST_P(row_arrays, notice_a_file_that_shrinks) {
+  if (!GetParam().in_file || GetParam().where != placement::host) GTEST_SKIP() << "only a mapped file can";
+  const auto array = open(4096, 64);
+  const std::vector<std::int64_t> rows{4000};
+  std::vector<u8> out(64);
+  std::filesystem::resize_file(path(), 4096);
+  try {
+    array->gather(list_of(rows), out.data()).wait();
+    FAIL() << "a row was read that is not there";
+  } catch (error const& e) {
+    EXPECT_NE(std::string(e.what()).find("it has 4096 bytes"), std::string::npos) << e.what();
+  }
+}
+
+TEST_P(row_arrays, say_what_they_will_take) {
+  row_array_options options;
+  options.where = GetParam().where;
+  options.cache.bytes = 1 << 20;
+  const row_array_plan plan = plan_rows(*on_, {1000, 100}, options);
+  const bool cached = options.where == placement::storage || options.where == placement::host_cached;
+  EXPECT_EQ(plan.storage_bytes, options.where == placement::storage ? 100'000u : 0u);
+  EXPECT_EQ(plan.host_bytes, (options.where == placement::storage ? 0u : 100'000u) + (cached ? 1u << 20 : 0u));
+  EXPECT_EQ(plan.metadata_bytes != 0, cached);
+}
+
+}  // namespace
+}  // namespace penstock
