@@ -69,7 +69,7 @@ class Bench:
             "repeats": len(rates),
             "spread": (max(rates) - min(rates)) / value,
             "verified": True,
-            "details": {"copy_engine_gb_per_s": self.copy_rate, **details},
+            "details": {"copy_engine_gb_per_s": self.copy_rate, "memory": self.options.memory, **details},
             "machine": {
                 "name": os.environ.get("PENSTOCK_MACHINE", "unnamed"),
                 "device": torch.cuda.get_device_name(),
@@ -100,9 +100,13 @@ def expected(rows: torch.Tensor, words: int) -> torch.Tensor:
     return base.to(torch.int32)
 
 
-def filled_host(nbytes: int) -> torch.Tensor:
-    """int32 numbers in pageable host memory, which Penstock registers in place."""
-    whole = torch.empty(nbytes // 4, dtype=torch.int32)
+def filled_host(nbytes: int, memory: str) -> torch.Tensor:
+    """int32 numbers in host memory: torch's (pages of 4 KiB), NumPy's (huge pages where the system grants
+    them), both of which Penstock registers in place, or pinned."""
+    if memory == "numpy":
+        whole = torch.from_numpy(np.empty(nbytes // 4, np.int32))
+    else:
+        whole = torch.empty(nbytes // 4, dtype=torch.int32, pin_memory=memory == "pinned")
     step = 1 << 28
     for first in range(0, whole.numel(), step):
         last = min(first + step, whole.numel())
@@ -197,13 +201,13 @@ def bench_misaligned(bench: Bench, whole: torch.Tensor, registered: Any) -> None
 
 def bench_sms(bench: Bench, whole: torch.Tensor, registered: Any) -> None:
     del registered
-    for nbytes in (128, 512, 1024, 4096):
+    for nbytes in (32, 128, 256, 512, 1024, 4096):
         table = table_of(whole, nbytes // 4)
         with penstock.from_tensor(table, "host") as array:
             rows = random_rows(min(bench.options.rows, (2 << 30) // nbytes), len(array))
             out = array.gather(rows)
             rates = {}
-            for sms in (1, 2, 3, 4, 6, 8, 12, 16, 32, 0):
+            for sms in (1, 2, 4, 6, 8, 12, 16, 32, 64, 132):
                 taken = bench.seconds(lambda a=array, r=rows, o=out, s=sms: a.gather(r, out=o, sms=s), 3)
                 rates[sms] = out.nbytes / statistics.median(taken) / 1e9
             best = max(rates.values())
@@ -222,7 +226,7 @@ def bench_grid(bench: Bench, whole: torch.Tensor, registered: Any) -> None:
             table = table_of(whole[: working_set // 4], nbytes // 4)
             with penstock.from_tensor(table, "host") as array:
                 unified = array.tensor()
-                for count in (1, 1000, 100_000, 10_000_000):
+                for count in (1, 1000, 30_000, 1_000_000, 10_000_000):
                     if count * nbytes > 4 << 30:
                         continue
                     rows = random_rows(count, len(array))
@@ -302,6 +306,7 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(TOPICS))
     parser.add_argument("--gib", type=int, default=16)
     parser.add_argument("--rows", type=int, default=1 << 23)
+    parser.add_argument("--memory", choices=["torch", "numpy", "pinned"], default="numpy")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--folder", default="/tmp")
     options = parser.parse_args()
@@ -309,7 +314,7 @@ def main() -> None:
         raise SystemExit("gather.py needs a GPU: on the CPU executor there is no link to measure")
     bench = Bench(options)
     begun = time.perf_counter()
-    whole = filled_host(options.gib << 30)
+    whole = filled_host(options.gib << 30, options.memory)
     print(f"{options.gib} GiB filled in {time.perf_counter() - begun:.1f} s", flush=True)
     begun = time.perf_counter()
     with penstock.from_tensor(whole, "host") as registered:

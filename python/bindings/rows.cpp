@@ -145,6 +145,57 @@ nb::dict plan(shared_executor const& on, u64 rows, u64 row_bytes, nb::dict const
 
 u64 number_of(void const* address) { return reinterpret_cast<u64>(address); }
 
+void bind_array(nb::module_& m) {
+  using released = nb::call_guard<nb::gil_scoped_release>;
+  nb::class_<row_array>(m, "RowArray")
+      .def(
+          "__init__",
+          [](row_array* self, shared_executor& on, u64 rows, u64 row_bytes, std::string const& path, u64 offset, u64 address,
+             nb::dict const& given) {
+            const row_array_options options = options_of(given);
+            const row_source source = source_of(path, offset, address);
+            const nb::gil_scoped_release unlocked;
+            new (self) row_array(*on.on, {rows, row_bytes}, source, options);
+          },
+          "executor"_a, "rows"_a, "row_bytes"_a, "path"_a, "offset"_a, "address"_a, "options"_a, nb::keep_alive<1, 2>())
+      .def(
+          "gather",
+          [](row_array& a, rows_at const& rows, u64 out, std::string const& order) {
+            return a.gather(rows.list(), reinterpret_cast<void*>(out), rows.how(order));
+          },
+          released(), nb::keep_alive<0, 1>())
+      .def(
+          "gather_now",
+          [](row_array& a, u64 address, u64 count, u32 item_bytes, u64 stream, u32 sms, u64 out, std::string const& order) {
+            const row_call_options how{reinterpret_cast<void*>(stream), sms, order_named(order)};
+            return a.gather_now({reinterpret_cast<void const*>(address), count, item_bytes}, reinterpret_cast<void*>(out), how);
+          },
+          released())
+      .def(
+          "prefetch", [](row_array& a, rows_at const& rows) { return a.prefetch(rows.list(), rows.how()); }, released(),
+          nb::keep_alive<0, 1>())
+      .def(
+          "scatter",
+          [](row_array& a, rows_at const& rows, u64 values) {
+            return a.scatter(rows.list(), reinterpret_cast<void const*>(values), rows.how());
+          },
+          released(), nb::keep_alive<0, 1>())
+      .def(
+          "add",
+          [](row_array& a, rows_at const& rows, std::string const& dtype, u64 values) {
+            return a.add(rows.list(), kind_named(dtype), reinterpret_cast<void const*>(values), rows.how());
+          },
+          released(), nb::keep_alive<0, 1>())
+      .def("flush", &row_array::flush, released())
+      .def("stats",
+           [](row_array const& a) -> nb::object {
+             const auto s = a.stats();
+             return s ? nb::object(stats_of(*s)) : nb::object(nb::none());
+           })
+      .def_prop_ro("host_address", [](row_array const& a) { return number_of(a.host_address()); })
+      .def_prop_ro("kernel_address", [](row_array const& a) { return number_of(a.kernel_address()); });
+}
+
 }  // namespace
 
 void bind_rows(nb::module_& m) {
@@ -175,46 +226,7 @@ void bind_rows(nb::module_& m) {
   });
   nb::class_<rows_at>(m, "RowsAt")
       .def(nb::init<u64, u64, u32, u64, u32>(), "address"_a, "count"_a, "item_bytes"_a, "stream"_a, "sms"_a);
-  nb::class_<row_array>(m, "RowArray")
-      .def(
-          "__init__",
-          [](row_array* self, shared_executor& on, u64 rows, u64 row_bytes, std::string const& path, u64 offset, u64 address,
-             nb::dict const& given) {
-            const row_array_options options = options_of(given);
-            const row_source source = source_of(path, offset, address);
-            const nb::gil_scoped_release unlocked;
-            new (self) row_array(*on.on, {rows, row_bytes}, source, options);
-          },
-          "executor"_a, "rows"_a, "row_bytes"_a, "path"_a, "offset"_a, "address"_a, "options"_a, nb::keep_alive<1, 2>())
-      .def(
-          "gather",
-          [](row_array& a, rows_at const& rows, u64 out, std::string const& order) {
-            return a.gather(rows.list(), reinterpret_cast<void*>(out), rows.how(order));
-          },
-          released(), nb::keep_alive<0, 1>())
-      .def(
-          "prefetch", [](row_array& a, rows_at const& rows) { return a.prefetch(rows.list(), rows.how()); }, released(),
-          nb::keep_alive<0, 1>())
-      .def(
-          "scatter",
-          [](row_array& a, rows_at const& rows, u64 values) {
-            return a.scatter(rows.list(), reinterpret_cast<void const*>(values), rows.how());
-          },
-          released(), nb::keep_alive<0, 1>())
-      .def(
-          "add",
-          [](row_array& a, rows_at const& rows, std::string const& dtype, u64 values) {
-            return a.add(rows.list(), kind_named(dtype), reinterpret_cast<void const*>(values), rows.how());
-          },
-          released(), nb::keep_alive<0, 1>())
-      .def("flush", &row_array::flush, released())
-      .def("stats",
-           [](row_array const& a) -> nb::object {
-             const auto s = a.stats();
-             return s ? nb::object(stats_of(*s)) : nb::object(nb::none());
-           })
-      .def_prop_ro("host_address", [](row_array const& a) { return number_of(a.host_address()); })
-      .def_prop_ro("kernel_address", [](row_array const& a) { return number_of(a.kernel_address()); });
+  bind_array(m);
   m.def(
       "npy_header",
       [](std::string const& kind, u32 item_bytes, std::vector<u64> const& shape) {

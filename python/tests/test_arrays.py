@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from penstock import _native
 from penstock.arrays import libraries
 from penstock.arrays.dtypes import DTYPES, dtype_named
 from penstock.arrays.layout import find_layout
@@ -38,6 +39,30 @@ def placement(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+# On the GPU too, where there is one.
+DEVICES = ["cpu", "cuda"] if _native.cuda_usable()[0] else ["cpu"]
+on_the_cpu = pytest.mark.parametrize("device", ["cpu"], indirect=True)
+
+
+@pytest.fixture(params=DEVICES, autouse=True)
+def device(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Where the kernels of a test run."""
+    Here.device = request.param
+    yield request.param
+    Here.device = "cpu"
+
+
+class Here:
+    device = "cpu"
+
+
+def host(taken: Any) -> np.ndarray[Any, Any]:
+    """A result in host memory."""
+    if hasattr(taken, "cpu"):
+        return np.asarray(taken.cpu())
+    return taken.numpy() if isinstance(taken, libraries.DeviceArray) else np.asarray(taken)
+
+
 def saved(folder: Path, content: np.ndarray[Any, Any]) -> Path:
     path = folder / "array.npy"
     np.save(path, content)
@@ -45,7 +70,7 @@ def saved(folder: Path, content: np.ndarray[Any, Any]) -> Path:
 
 
 def opened(path: Path, placement: str = "host", **options: Any) -> penstock.Array:
-    return penstock.open(path, placement=placement, device="cpu", cache="1MiB", line=512, **options)
+    return penstock.open(path, placement=placement, device=Here.device, cache="1MiB", line=512, **options)
 
 
 def table(rows: int = 100, width: int = 7, dtype: str = "float32") -> np.ndarray[Any, Any]:
@@ -62,9 +87,10 @@ def test_rows_are_taken_as_numpy_takes_them(tmp_path: Path, placement: str, libr
         ]  # fmt: skip
         for key in keys:
             taken = array[key]
-            assert type(taken).__module__.partition(".")[0] == library
+            if Here.device == "cpu":
+                assert type(taken).__module__.partition(".")[0] == library
             wanted = content[np.asarray(key, dtype=np.int64)] if isinstance(key, list) else content[key]
-            np.testing.assert_array_equal(np.asarray(taken), wanted)
+            np.testing.assert_array_equal(host(taken), wanted)
 
 
 @pytest.mark.parametrize("dtype", [name for name, d in DTYPES.items() if d.numpy.name == name])
@@ -72,7 +98,7 @@ def test_every_element_type_comes_back(tmp_path: Path, dtype: str, library: str)
     content = table(30, 3, dtype)
     with opened(saved(tmp_path, content), "storage") as array:
         assert array.dtype.name == dtype
-        taken = np.asarray(array[[29, 0, 3]])
+        taken = host(array[[29, 0, 3]])
         assert taken.dtype == content.dtype
         np.testing.assert_array_equal(taken, content[[29, 0, 3]])
 
@@ -86,10 +112,10 @@ def test_types_that_numpy_does_not_have_are_their_bytes(tmp_path: Path, library:
 
             assert taken.dtype == torch.bfloat16
             taken = taken.view(torch.uint16)
-        np.testing.assert_array_equal(np.asarray(taken), content[[3]])
+        np.testing.assert_array_equal(host(taken), content[[3]])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     rows=st.integers(1, 50),
     width=st.integers(1, 700),
@@ -104,7 +130,7 @@ def test_any_width_and_any_rows(
     path = tmp_path_factory.mktemp("any") / "raw.bin"
     path.write_bytes(b"head" + content.tobytes())
     with opened(path, placement, dtype="uint8", shape=(rows, width), offset=4) as array:
-        np.testing.assert_array_equal(np.asarray(array[picks]), content[np.array(picks, dtype=np.int64)])
+        np.testing.assert_array_equal(host(array[picks]), content[np.array(picks, dtype=np.int64)])
 
 
 def test_an_index_out_of_range_is_named_with_its_position(
@@ -119,6 +145,7 @@ def test_an_index_out_of_range_is_named_with_its_position(
             array[100]
 
 
+@on_the_cpu
 def test_bad_keys_are_refused(tmp_path: Path, library: str) -> None:
     with opened(saved(tmp_path, table())) as array:
         for key, words in [
@@ -127,7 +154,7 @@ def test_bad_keys_are_refused(tmp_path: Path, library: str) -> None:
         ]:  # fmt: skip
             with pytest.raises(IndexError, match=words):
                 array[key]
-        with pytest.raises(ValueError, match="choose one of auto"):
+        with pytest.raises(ValueError, match="choose auto, as-asked"):
             array.gather([1], order="random")
         with pytest.raises(ValueError, match="the rows are float32"):
             array.gather([1], out=np.empty((1, 7), np.float64))
@@ -135,6 +162,7 @@ def test_bad_keys_are_refused(tmp_path: Path, library: str) -> None:
             array.gather([1], sms=-1)
 
 
+@on_the_cpu
 def test_out_is_filled(tmp_path: Path, library: str) -> None:
     content = table()
     with opened(saved(tmp_path, content)) as array:
@@ -146,10 +174,12 @@ def test_out_is_filled(tmp_path: Path, library: str) -> None:
         assert array.gather([4, 5, 4], out=out) is out
         np.testing.assert_array_equal(np.asarray(out), content[[4, 5, 4]])
         handle = array.gather_async([1, 2])
-        np.testing.assert_array_equal(np.asarray(handle.wait()), content[[1, 2]])
+        np.testing.assert_array_equal(host(handle.wait()), content[[1, 2]])
 
 
 def test_what_is_stored_is_in_the_file(tmp_path: Path, placement: str, library: str) -> None:
+    if Here.device == "cuda" and placement == "host":
+        pytest.skip("a GPU cannot store into a mapped file")
     content = table()
     path = saved(tmp_path, content)
     with opened(path, placement, writable=True) as array:
@@ -161,7 +191,7 @@ def test_what_is_stored_is_in_the_file(tmp_path: Path, placement: str, library: 
         content[5] = 2.5
         content[10:12] = np.arange(14).reshape(2, 7)
         content[20] += 50
-        np.testing.assert_array_equal(np.asarray(array[:]), content)
+        np.testing.assert_array_equal(host(array[:]), content)
         array.flush()
     np.testing.assert_array_equal(np.load(path), content)
 
@@ -195,6 +225,7 @@ def test_a_closed_array_says_so(tmp_path: Path) -> None:
             use()
 
 
+@on_the_cpu
 def test_a_tensor_in_memory_is_read_and_written_in_place(library: str) -> None:
     content = table()
     given_to: Any = content
@@ -202,47 +233,48 @@ def test_a_tensor_in_memory_is_read_and_written_in_place(library: str) -> None:
         import torch
 
         given_to = torch.from_numpy(content)
-    with penstock.from_tensor(given_to, device="cpu") as array:
+    with penstock.from_tensor(given_to, device=Here.device) as array:
         assert array.placement == "host"
-        np.testing.assert_array_equal(np.asarray(array[[3, 1]]), content[[3, 1]])
+        np.testing.assert_array_equal(host(array[[3, 1]]), content[[3, 1]])
         array[3] = 7
         assert (content[3] == 7).all()
         assert array.numpy().base is not None
         content[4] = 8
         np.testing.assert_array_equal(array.numpy(), content)
     with pytest.raises(ValueError, match="contiguous"):
-        penstock.from_tensor(content[:, ::2], device="cpu")
+        penstock.from_tensor(content[:, ::2], device=Here.device)
     with pytest.raises(ValueError, match="no GPU"):
-        penstock.from_tensor(content, "hbm", device="cpu")
+        penstock.from_tensor(content, "hbm", device=Here.device)
 
 
 def test_a_new_file_is_zeros_until_stored(tmp_path: Path) -> None:
     path = tmp_path / "new.npy"
-    with penstock.empty(path, (1000, 33), "int32", device="cpu") as array:
+    with penstock.empty(path, (1000, 33), "int32", device=Here.device) as array:
         array[999] = np.arange(33, dtype=np.int32)
     content = np.load(path)
     assert content.shape == (1000, 33)
     assert content[:999].sum() == 0
     np.testing.assert_array_equal(content[999], np.arange(33))
     with pytest.raises(FileExistsError):
-        penstock.empty(path, (1,), "int32", device="cpu")
+        penstock.empty(path, (1,), "int32", device=Here.device)
     with pytest.raises(ValueError, match=r"end with \.npy"):
         penstock.empty(tmp_path / "new.bin", (1,), "int32")
 
 
+@on_the_cpu
 def test_the_plan_says_what_goes_where(tmp_path: Path) -> None:
     path = saved(tmp_path, table(1000, 64))
-    plan = penstock.plan(path, placement="storage", device="cpu", cache="2MiB")
+    plan = penstock.plan(path, placement="storage", device=Here.device, cache="2MiB")
     assert plan.storage_bytes == 256_000
     assert plan.host_bytes == 2 << 20
     assert plan.metadata_bytes > 0
     assert "left on storage" in str(plan)
-    assert penstock.plan(path, device="cpu").placement == "host"
-    assert penstock.plan(path, device="cpu", writable=True).placement == "storage"
+    assert penstock.plan(path, device=Here.device).placement == "host"
+    assert penstock.plan(path, device=Here.device, writable=True).placement == "storage"
     with pytest.raises(ValueError, match="there is no GPU for placement hbm"):
-        penstock.plan(path, placement="hbm", device="cpu")
+        penstock.plan(path, placement="hbm", device=Here.device)
     with pytest.raises(ValueError, match="placement 'tape'"):
-        penstock.plan(path, placement="tape", device="cpu")
+        penstock.plan(path, placement="tape", device=Here.device)
 
 
 def test_pickled_by_reference(tmp_path: Path, placement: str) -> None:
@@ -252,18 +284,19 @@ def test_pickled_by_reference(tmp_path: Path, placement: str) -> None:
         assert len(packed) < 2000
         with pickle.loads(packed) as again:
             assert again.placement == placement
-            np.testing.assert_array_equal(np.asarray(again[[7]]), content[[7]])
+            np.testing.assert_array_equal(host(again[[7]]), content[[7]])
     with (
-        penstock.from_tensor(content, device="cpu") as array,
+        penstock.from_tensor(content, device=Here.device) as array,
         pytest.raises(ValueError, match="pickled by reference"),
     ):
         pickle.dumps(array)
 
 
 def _take(array: penstock.Array, rows: list[int], answers: Any) -> None:
-    answers.put(np.asarray(array[rows]).copy())
+    answers.put(host(array[rows]).copy())
 
 
+@on_the_cpu
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_forked_workers_read_too(tmp_path: Path, placement: str) -> None:
     content = table()
@@ -321,7 +354,7 @@ def test_tensors_of_a_safetensors_file(tmp_path: Path) -> None:
     first, second = table(10, 3), table(20, 5, "int16")
     path = _safetensors(tmp_path / "model.safetensors", {"one": ("F32", first), "two": ("I16", second)})
     with opened(path, name="two") as array:
-        np.testing.assert_array_equal(np.asarray(array[:]), second)
+        np.testing.assert_array_equal(host(array[:]), second)
     with pytest.raises(ValueError, match=r"name one of its 2 tensors \(one, two\), not None"):
         opened(path)
     path.write_bytes(b"\xff" * 100)
@@ -341,9 +374,9 @@ def test_columns_of_an_arrow_file(tmp_path: Path) -> None:
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, whole.schema) as writer:
         writer.write_table(whole)
     with opened(path, name="n") as array:
-        np.testing.assert_array_equal(np.asarray(array[[999, 0]]), [999, 0])
+        np.testing.assert_array_equal(host(array[[999, 0]]), [999, 0])
     with opened(path, name="v") as array:
-        np.testing.assert_array_equal(np.asarray(array[[999, 0]]), lists[[999, 0]])
+        np.testing.assert_array_equal(host(array[[999, 0]]), lists[[999, 0]])
     with pytest.raises(ValueError, match="give one of numbers"):
         opened(path, name="s")
 
@@ -385,6 +418,7 @@ def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
+@on_the_cpu
 def test_bad_calls_leave_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(libraries, "has_torch", lambda: False)
     path = saved(tmp_path, table())
@@ -393,9 +427,9 @@ def test_bad_calls_leave_nothing_behind(tmp_path: Path, monkeypatch: pytest.Monk
         yield lambda: array[[1000]]
         yield lambda: array[[0.5]]
         yield lambda: array.gather([1], out=np.empty(3))
-        yield lambda: penstock.open(tmp_path / "none.npy", device="cpu")
-        yield lambda: penstock.open(path, placement="hbm", device="cpu")
-        yield lambda: penstock.open(path, placement="storage", device="cpu", line=77)
+        yield lambda: penstock.open(tmp_path / "none.npy", device=Here.device)
+        yield lambda: penstock.open(path, placement="hbm", device=Here.device)
+        yield lambda: penstock.open(path, placement="storage", device=Here.device, line=77)
 
     def run(rounds: int, array: penstock.Array) -> None:
         for _ in range(rounds):

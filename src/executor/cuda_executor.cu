@@ -92,20 +92,20 @@ class cuda_memory_resource final : public memory_resource {
 
   bool register_host(void* address, u64 bytes, bool writable) override {
     const device_guard here(device_);
+    cudaPointerAttributes about{};
+    if (cudaPointerGetAttributes(&about, address) == cudaSuccess && about.type == cudaMemoryTypeHost) {
+      return about.devicePointer == address ? false : refuse_other_address();
+    }
+    cudaGetLastError();  // not sticky for later calls
     const unsigned flags = cudaHostRegisterPortable | cudaHostRegisterMapped | (writable ? 0u : cudaHostRegisterReadOnly);
     const cudaError_t result = cudaHostRegister(address, bytes, flags);
-    if (result == cudaErrorHostMemoryAlreadyRegistered) {
-      cudaGetLastError();  // not sticky for later calls
-      return false;
-    }
     check(result, "register", std::to_string(bytes) + " bytes of host memory",
           "raise the limit of locked memory (ulimit -l), or choose placement storage");
     void* seen = nullptr;
     check(cudaHostGetDevicePointer(&seen, address, 0), "register", "host memory", "run penstock doctor");
     if (seen == address) return true;
     cudaHostUnregister(address);
-    throw_bad_input("register", "host memory",
-                    "this GPU sees it at another address than the host does: choose placement storage or hbm");
+    return refuse_other_address();
   }
   u64 free_bytes() const override {
     const device_guard here(device_);
@@ -119,6 +119,11 @@ class cuda_memory_resource final : public memory_resource {
   void read(void* to, void const* from, u64 bytes) override { copy(to, from, bytes); }
 
  private:
+  [[noreturn]] static bool refuse_other_address() {
+    throw_bad_input("register", "host memory",
+                    "this GPU sees it at another address than the host does: choose placement storage or hbm");
+  }
+
   void copy(void* to, void const* from, u64 bytes) {
     const std::string size = std::to_string(bytes) + " bytes";
     const device_guard here(device_);

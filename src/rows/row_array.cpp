@@ -14,8 +14,11 @@ namespace {
 
 using rows::row_report;
 
+// So many SMs keep a PCIe Gen5 link busy; more of them spread what is asked for over more pages at once, and are slower.
+constexpr u32 host_units = 16;
+
 // Rows of host memory in the order that they were asked for in cost the GPU a look at a page table each, once there are more
-// pages than its TLB reaches; few rows, or wide ones, do not pay for a sort (docs/ARRAYS.md has the grid).
+// pages than its TLB reaches; few rows, or wide ones, do not pay for a sort.
 constexpr u64 least_sorted_bytes = 256ull << 20, least_sorted_rows = 1 << 14, most_sorted_row = 16384;
 
 constexpr u64 copy_at_once = 64ull << 20;
@@ -159,8 +162,18 @@ struct row_array::state {
     return options.where == placement::host && shape.row_bytes <= most_sorted_row && shape.bytes() >= least_sorted_bytes;
   }
 
+  /// `marked`: the call can be waited for; else whoever asks waits for the stream.
   template <class Launch>
-  row_call call(char const* operation, row_list const& list, row_call_options const& how, Launch const& launch);
+  row_call call(char const* operation, row_list const& list, row_call_options const& how, Launch const& launch,
+                bool marked = true);
+  row_call gather(row_list const& list, void* out, row_call_options const& how, bool marked) {
+    const auto launch = [&](rows::row_launch const& asked) {
+      // A sort takes room for the time of a call, which a graph outlives.
+      if (sorts(list.count, how.order) && !device->is_captured(how.stream)) return device->sorted_gather(on, asked, place, out);
+      rows::launch_gather(on, asked, place, out);
+    };
+    return call("gather", list, how, launch, marked);
+  }
 
   executor& on;
   row_shape shape;
@@ -180,9 +193,10 @@ struct row_call::state {
   char const* operation = "";
   row_report* report = nullptr;
   void* mark = nullptr;
+  bool captured = false;  ///< its kernels may run whenever the graph does: the report is never another call's
 
   ~state() {
-    if (owner == nullptr) return;
+    if (owner == nullptr || captured) return;
     if (mark != nullptr) {
       // A kernel may still tell: its report is not another call's yet.
       try {
@@ -215,8 +229,8 @@ void row_call::order_before(void* stream) {
 }
 
 template <class Launch>
-row_call row_array::state::call(char const* operation, row_list const& list, row_call_options const& how,
-                                Launch const& launch) {
+row_call row_array::state::call(char const* operation, row_list const& list, row_call_options const& how, Launch const& launch,
+                                bool marked) {
   if (list.item_bytes != 4 && list.item_bytes != 8) {
     throw_bad_input(operation, "rows", std::to_string(list.item_bytes) + "-byte indices: give int32 or int64");
   }
@@ -225,8 +239,10 @@ row_call row_array::state::call(char const* operation, row_list const& list, row
   made->report = reports.take();
   made->owner = this;
   made->operation = operation;
-  if (list.count != 0) launch(rows::row_launch{list, made->report, how.stream, how.units});
-  if (device != nullptr) made->mark = device->mark(how.stream);
+  const u32 units = how.units != 0 || options.where != placement::host ? how.units : host_units;
+  if (list.count != 0) launch(rows::row_launch{list, made->report, how.stream, units});
+  made->captured = device != nullptr && device->is_captured(how.stream);
+  if (device != nullptr && marked && !made->captured) made->mark = device->mark(how.stream);
   return row_call(std::move(made));
 }
 
@@ -238,11 +254,16 @@ row_shape row_array::shape() const { return state_->shape; }
 placement row_array::where() const { return state_->options.where; }
 
 row_call row_array::gather(row_list const& list, void* out, row_call_options const& how) {
-  state& s = *state_;
-  return s.call("gather", list, how, [&](rows::row_launch const& launch) {
-    if (s.sorts(list.count, how.order)) return s.device->sorted_gather(s.on, launch, s.place, out);
-    rows::launch_gather(s.on, launch, s.place, out);
-  });
+  return state_->gather(list, out, how, true);
+}
+
+std::optional<u64> row_array::gather_now(row_list const& list, void* out, row_call_options const& how) {
+  row_call call = state_->gather(list, out, how, false);
+  if (state_->device != nullptr) {
+    if (state_->device->is_captured(how.stream)) return std::nullopt;
+    state_->device->finish(how.stream);
+  }
+  return call.wait();
 }
 
 row_call row_array::prefetch(row_list const& list, row_call_options const& how) {

@@ -47,82 +47,127 @@ struct list_rows {
   static constexpr u64 items_per_group = 32;
 };
 
-/// The array's rows in memory that the kernel reaches, in the order in which they were asked for.
-template <class Unit>
-struct gather_resident {
+/// Rows that a group copies at once: which, and where their copies go. `none`: nothing goes there.
+struct few_rows {
+  static constexpr u32 most = short_rows_at_once;
+  u64 row[most], position[most];
+};
+
+/// A row, and how often the list names it from `first` on without another between.
+struct row_run {
+  u64 row;
+  u64 first;
+  u32 copies;
+};
+
+/// Rows in the order in which they were asked for.
+struct rows_as_asked {
   row_numbers numbers;
+
+  /// One of the list, and the position where it goes.
+  PENSTOCK_FN u64 take(u64 k, u64& position) const {
+    position = k;
+    return k < numbers.list.count ? numbers.at(k) : row_numbers::none;
+  }
+  PENSTOCK_FN row_run take_run(u64 k) const { return {numbers.at(k), k, 1}; }
+  PENSTOCK_FN u64 position(u64 k) const { return k; }
+};
+
+/// Rows in the order of their numbers.
+struct rows_by_number {
+  u32 const* keys;
+  u32 const* positions;
+  u64 count, rows;
+
+  static constexpr u32 most_copies = 32;
+
+  PENSTOCK_FN u64 take(u64 k, u64& position) const {
+    const bool there = k < count;
+    const u64 row = there ? keys[k] : rows;
+    position = there ? positions[k] : 0;
+    return row < rows ? row : row_numbers::none;
+  }
+  /// Of those that are named more than once, every `most_copies` has a run; the others have none.
+  PENSTOCK_FN row_run take_run(u64 k) const {
+    const u32 row = keys[k];
+    if (row >= rows || (k % most_copies != 0 && keys[k - 1] == row)) return {row_numbers::none, k, 0};
+    u32 copies = 1;
+    while ((k + copies) % most_copies != 0 && k + copies < count && keys[k + copies] == row) ++copies;
+    return {row, k, copies};
+  }
+  PENSTOCK_FN u64 position(u64 k) const { return positions[k]; }
+};
+
+/// Groups that run side by side, and so should read what lies side by side.
+template <thread_group G>
+PENSTOCK_FN u32 neighbours(G const& g) {
+  if constexpr (std::is_same_v<G, lone_thread>) return 1;
+  return 32 / size(g);
+}
+
+/// Rows in memory that the kernel reaches, each of which a group loads at once: see copy_short_rows. Neighbouring groups have
+/// neighbouring rows of the list in each load.
+template <class Unit, class Rows>
+struct gather_short {
+  Rows rows;
   u64 source, row_bytes, out;
 
   template <thread_group G>
   PENSTOCK_FN void operator()(G const& g, grid_range range) const {
-    for (u64 k = range.first; k < range.last; k += range.step) {
-      const u64 row = numbers.at(k);
-      if (row == row_numbers::none) continue;
-      const u64 to = out + k * row_bytes;
-      copy_row<Unit>(g, source + row * row_bytes, row_bytes, 1, [to](u32) { return to; });
+    const u32 side = neighbours(g);
+    for (u64 item = range.first; item < range.last; item += range.step) {
+      const u64 first = item / side * (u64{side} * few_rows::most) + item % side;
+      u64 from[few_rows::most], to[few_rows::most];
+      u32 wanted = 0;
+      PENSTOCK_UNROLL
+      for (u32 r = 0; r < few_rows::most; ++r) {
+        u64 position = 0;
+        const u64 row = rows.take(first + r * side, position);
+        wanted |= (row != row_numbers::none ? 1u : 0u) << r;
+        from[r] = source + (row != row_numbers::none ? row : 0) * row_bytes;
+        to[r] = out + position * row_bytes;
+      }
+      copy_short_rows<Unit>(g, from, to, row_bytes, wanted);
     }
   }
 };
 
-/// The same in order of address: what is asked for more than once is read once for every `most_copies` of it.
-template <class Unit>
-struct gather_sorted {
-  u32 const* keys;
-  u32 const* positions;
-  u64 count, rows;
+/// Longer ones, a segment to a group.
+template <class Unit, class Rows>
+struct gather_long {
+  Rows rows;
   u64 source, row_bytes, out;
-
-  static constexpr u32 most_copies = 32;
+  u64 segments, segment_bytes;
 
   template <thread_group G>
   PENSTOCK_FN void operator()(G const& g, grid_range range) const {
-    for (u64 k = range.first; k < range.last; k += range.step) {
-      const u64 row = keys[k];
-      if (row >= rows || (k % most_copies != 0 && keys[k - 1] == row)) continue;
-      u32 copies = 1;
-      while ((k + copies) % most_copies != 0 && k + copies < count && keys[k + copies] == row) ++copies;
-      copy_row<Unit>(g, source + row * row_bytes, row_bytes, copies,
-                     [&](u32 c) { return out + u64{positions[k + c]} * row_bytes; });
+    for (u64 item = range.first; item < range.last; item += range.step) {
+      const row_run run = rows.take_run(item / segments);
+      if (run.row == row_numbers::none) continue;
+      const u64 begin = item % segments * segment_bytes;
+      const u64 left = row_bytes - begin;
+      copy_row<Unit>(g, source + run.row * row_bytes + begin, left < segment_bytes ? left : segment_bytes, run.copies,
+                     [&](u32 c) { return out + rows.position(run.first + c) * row_bytes + begin; });
     }
   }
 };
 
 /// Through a cache.
-template <class Unit>
+template <class Unit, class Rows>
 struct gather_cached {
   array_view<Unit> source;
-  row_numbers numbers;
+  Rows rows;
   u64 row_units;
   Unit* out;
 
   template <thread_group G>
   PENSTOCK_FN void operator()(G const& g, grid_range range) const {
-    for (u64 k = range.first; k < range.last; k += range.step) {
-      const u64 row = numbers.at(k);
+    for (u64 item = range.first; item < range.last; item += range.step) {
+      u64 position = 0;
+      const u64 row = rows.take(item, position);
       if (row == row_numbers::none) continue;
-      Unit* const to = out + k * row_units;
+      Unit* const to = out + position * row_units;
       const u64 first = row * row_units;
-      source.read_span(g, first, row_units, [&](u64 i, Unit v) { to[i - first] = v; });
-    }
-  }
-};
-
-/// The same in the order of the rows, so that those of one line come one after another.
-template <class Unit>
-struct gather_cached_sorted {
-  array_view<Unit> source;
-  u32 const* keys;
-  u32 const* positions;
-  u64 rows;
-  u64 row_units;
-  Unit* out;
-
-  template <thread_group G>
-  PENSTOCK_FN void operator()(G const& g, grid_range range) const {
-    for (u64 k = range.first; k < range.last; k += range.step) {
-      if (keys[k] >= rows) continue;
-      Unit* const to = out + positions[k] * row_units;
-      const u64 first = u64{keys[k]} * row_units;
       source.read_span(g, first, row_units, [&](u64 i, Unit v) { to[i - first] = v; });
     }
   }

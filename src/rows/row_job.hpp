@@ -43,7 +43,11 @@ class row_device {
   virtual ~row_device() = default;
   /// As launch_gather, in the order of the rows. REQUIRES: fewer than 2^32 - 1 rows.
   virtual void sorted_gather(executor& on, row_launch const& how, row_place const& from, void* out) = 0;
-  /// A mark on the stream; null while the stream is being captured into a graph.
+  /// Whether what goes to the stream is captured into a graph: it runs later, perhaps many times.
+  virtual bool is_captured(void* stream) = 0;
+  /// Waits for the stream.
+  virtual void finish(void* stream) = 0;
+  /// A place on the stream that can be waited for.
   virtual void* mark(void* stream) = 0;
   virtual void await(void* mark) = 0;
   virtual void order_before(void* mark, void* stream) = 0;

@@ -59,14 +59,18 @@ class cuda_row_device final : public row_device {
     }
   }
 
-  void* mark(void* stream) override {
-    auto* const s = static_cast<cudaStream_t>(stream);
+  bool is_captured(void* stream) override {
     cudaStreamCaptureStatus status{};
-    check(cudaStreamIsCapturing(s, &status), "the stream does not answer");
-    if (status != cudaStreamCaptureStatusNone) return nullptr;
+    check(cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status), "the stream does not answer");
+    return status != cudaStreamCaptureStatusNone;
+  }
+  void finish(void* stream) override {
+    check(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)), "its results are lost");
+  }
+  void* mark(void* stream) override {
     cudaEvent_t made = nullptr;
     check(cudaEventCreateWithFlags(&made, cudaEventDisableTiming), "no event");
-    check(cudaEventRecord(made, s), "no event");
+    check(cudaEventRecord(made, static_cast<cudaStream_t>(stream)), "no event");
     return made;
   }
   void await(void* mark) override { check(cudaEventSynchronize(static_cast<cudaEvent_t>(mark)), "its results are lost"); }
@@ -89,22 +93,7 @@ class cuda_row_device final : public row_device {
       const stream_buffer<u8> scratch(pool_, bytes, stream);
       check(sort(scratch.data(), bytes, keys, positions, count, from.rows, stream), "they cannot be sorted");
     }
-    const u64 alignment = common_alignment(from, out);
-    if (from.address != 0) {
-      return with_edge(alignment, [&](auto unit) {
-        using edge = typename decltype(unit)::type;
-        const gather_sorted<edge> body{keys.Current(), positions.Current(),       count, from.rows, from.address,
-                                       from.row_bytes, reinterpret_cast<u64>(out)};
-        start_by_width(on, how, count, from.row_bytes, alignment == 16, body);
-      });
-    }
-    with_unit(alignment, [&](auto unit) {
-      using piece = typename decltype(unit)::type;
-      const gather_cached_sorted<piece> body{
-          cached<piece>(from),     keys.Current(), positions.Current(), from.rows, from.row_bytes / sizeof(piece),
-          static_cast<piece*>(out)};
-      start<32>(on, how, count, body);
-    });
+    gather_rows(on, how, from, count, rows_by_number{keys.Current(), positions.Current(), count, from.rows}, out);
   }
 
   static cudaError_t sort(void* scratch, std::size_t& bytes, cub::DoubleBuffer<u32>& keys, cub::DoubleBuffer<u32>& positions,

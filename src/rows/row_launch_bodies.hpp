@@ -11,15 +11,19 @@
 namespace penstock::rows {
 namespace {
 
+/// So few items of a CPU's are done by whoever asks: waking others takes longer.
+constexpr u64 few_items = 64;
+
 template <u32 Width, class Body>
 void start(executor& on, row_launch const& how, u64 items, Body const& body) {
+  if (on.kind() == executor_kind::cpu && items <= few_items) return body(lone_thread{}, grid_range{0, items, 1});
   launch_on<Width>(how.stream, on, items, body, {0, how.units});
 }
 
 /// On the CPU, rows of a mapped file: one that was truncated meanwhile is a failure, not the end of the process.
 template <class Body>
-void run_carefully(executor& on, row_launch const& how, row_place const& place, Body const& body) {
-  on.run(how.list.count, 64, [&](u64 first, u64 last) {
+void run_carefully(executor& on, row_launch const& how, row_place const& place, u64 items, Body const& body) {
+  const auto guarded = [&](u64 first, u64 last) {
     struct piece {
       Body const& body;
       grid_range range;
@@ -30,13 +34,13 @@ void run_carefully(executor& on, row_launch const& how, row_place const& place, 
     };
     if (far_side::run_guarded(reinterpret_cast<void const*>(place.address), place.rows * place.row_bytes, copy, &here)) return;
     device_ref<u32>(how.report->failure).store(pack(status{status_domain::os, EIO}), relaxed);
-  });
+  };
+  items <= few_items ? guarded(0, items) : on.run(items, few_items, guarded);
 }
 
 /// Lanes for a row: no more than it has loads.
 template <class Body>
-void start_by_width(executor& on, row_launch const& how, u64 items, u64 row_bytes, bool aligned, Body const& body) {
-  const u64 pieces = row_bytes / 16 + (aligned ? 0 : 2);
+void start_by_width(executor& on, row_launch const& how, u64 items, u64 pieces, Body const& body) {
   if (pieces <= 2) return start<2>(on, how, items, body);
   if (pieces <= 4) return start<4>(on, how, items, body);
   if (pieces <= 8) return start<8>(on, how, items, body);
@@ -81,24 +85,45 @@ array_view<Unit> cached(row_place const& place) {
   return {place.reader, place.origin, place.rows * place.row_bytes / sizeof(Unit)};
 }
 
+/// The pieces of 16 bytes that a row in memory is loaded by.
+u64 pieces_of(row_place const& place, u64 alignment) { return ceil_div(place.row_bytes, 16) + (alignment == 16 ? 0 : 2); }
+
+constexpr u64 most_segment = 4096;
+
+template <class Rows>
+void gather_rows(executor& on, row_launch const& how, row_place const& from, u64 count, Rows const& rows, void* out) {
+  const u64 alignment = common_alignment(from, out);
+  if (from.address == 0) {
+    return with_unit(alignment, [&](auto unit) {
+      using piece = typename decltype(unit)::type;
+      start<32>(
+          on, how, count,
+          gather_cached<piece, Rows>{cached<piece>(from), rows, from.row_bytes / sizeof(piece), static_cast<piece*>(out)});
+    });
+  }
+  with_edge(alignment, [&](auto unit) {
+    using edge = typename decltype(unit)::type;
+    const u64 pieces = pieces_of(from, alignment), to = reinterpret_cast<u64>(out);
+    const auto go = [&](u64 items, auto const& body) {
+      if (from.may_vanish && on.kind() == executor_kind::cpu) return run_carefully(on, how, from, items, body);
+      start_by_width(on, how, items, pieces, body);
+    };
+    if (pieces <= 32) {
+      // A group's last rows may lie behind those of groups that follow it: whole warps of groups.
+      const u64 items = round_up(ceil_div(count, few_rows::most), 32);
+      return go(items, gather_short<edge, Rows>{rows, from.address, from.row_bytes, to});
+    }
+    // A GPU has a group for each part of a row: few wide rows keep all of it busy.
+    const u64 segment = on.kind() == executor_kind::cpu ? from.row_bytes : most_segment;
+    const u64 segments = ceil_div(from.row_bytes, segment);
+    go(count * segments, gather_long<edge, Rows>{rows, from.address, from.row_bytes, to, segments, segment});
+  });
+}
+
 }  // namespace
 
 void launch_gather(executor& on, row_launch const& how, row_place const& from, void* out) {
-  const u64 alignment = common_alignment(from, out);
-  const row_numbers numbers = numbers_of(how, from);
-  if (from.address != 0) {
-    return with_edge(alignment, [&](auto unit) {
-      using edge = typename decltype(unit)::type;
-      const gather_resident<edge> body{numbers, from.address, from.row_bytes, reinterpret_cast<u64>(out)};
-      if (from.may_vanish && on.kind() == executor_kind::cpu) return run_carefully(on, how, from, body);
-      start_by_width(on, how, how.list.count, from.row_bytes, alignment == 16, body);
-    });
-  }
-  with_unit(alignment, [&](auto unit) {
-    using piece = typename decltype(unit)::type;
-    start<32>(on, how, how.list.count,
-              gather_cached<piece>{cached<piece>(from), numbers, from.row_bytes / sizeof(piece), static_cast<piece*>(out)});
-  });
+  gather_rows(on, how, from, how.list.count, rows_as_asked{numbers_of(how, from)}, out);
 }
 
 void launch_prefetch(executor& on, row_launch const& how, row_place const& from) {
@@ -117,7 +142,7 @@ void launch_scatter(executor& on, row_launch const& how, row_place const& to, vo
     return with_edge(alignment, [&](auto unit) {
       using edge = typename decltype(unit)::type;
       const scatter_resident<edge> body{numbers, to.address, to.row_bytes, reinterpret_cast<u64>(values)};
-      start_by_width(on, how, how.list.count, to.row_bytes, alignment == 16, body);
+      start_by_width(on, how, how.list.count, pieces_of(to, alignment), body);
     });
   }
   with_unit(alignment, [&](auto unit) {

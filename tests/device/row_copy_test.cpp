@@ -46,7 +46,7 @@ void expect_copied(u32 lanes, u64 from, u64 to, u64 bytes, u32 copies) {
 TEST(row_copy, moves_every_width_between_any_two_alignments) {
   for (const u64 bytes : {1, 3, 15, 16, 17, 31, 36, 100}) {
     for (u64 from = 0; from < 16; ++from) {
-      for (u64 to = 0; to < 16; ++to) expect_copied<u8>(4, from, to, bytes, 1);
+      for (const u64 to : {0, 1, 4, 7, 8, 15}) expect_copied<u8>(4, from, to, bytes, 1);
     }
   }
 }
@@ -74,6 +74,52 @@ TEST(row_copy, stores_a_row_in_several_places) {
   for (const u64 bytes : {1, 16, 33, 250}) {
     for (const u64 from : {0, 3}) expect_copied<u8>(8, from, 1, bytes, 5);
   }
+}
+
+/// Four rows at once, each from and to a place of its own; those without a bit in `wanted` stay as they are.
+template <class Unit>
+void expect_short_copied(u32 lanes, u64 bytes, u64 from, u64 step, u64 to, u32 wanted, bool repeat) {
+  static memory source, target;
+  for (u64 k = 0; k < sizeof source.bytes; ++k) source.bytes[k] = static_cast<u8>(k * 11 + k / 241);
+  std::fill_n(target.bytes, sizeof target.bytes, u8{0xee});
+  std::vector<u8> expected(sizeof target.bytes, 0xee);
+  u64 rows[short_rows_at_once], places[short_rows_at_once];
+  for (u32 r = 0; r < short_rows_at_once; ++r) {
+    const u64 at = margin + from + (repeat ? r / 2 : r) * step;
+    const u64 place = margin + to + (short_rows_at_once - 1 - r) * (bytes + sizeof(Unit));
+    rows[r] = reinterpret_cast<u64>(source.bytes) + at;
+    places[r] = reinterpret_cast<u64>(target.bytes) + place;
+    if ((wanted >> r & 1) != 0) std::copy_n(source.bytes + at, bytes, expected.data() + place);
+  }
+  const auto copy = [&](auto const& g) { copy_short_rows<Unit>(g, rows, places, bytes, wanted); };
+  if (lanes == 0) {
+    copy(lone_thread{});
+  } else {
+    run_emulated_warp((lane_mask{1} << lanes) - 1, copy);
+  }
+  for (u64 k = 0; k < expected.size(); ++k) {
+    ASSERT_EQ(target.bytes[k], expected[k]) << "byte " << k << ": " << bytes << " bytes from " << from << " step " << step
+                                            << " to " << to << ", " << lanes << " lanes, wanted " << wanted;
+  }
+}
+
+TEST(row_copy, copies_several_short_rows_at_once) {
+  for (const u32 lanes : {0u, 2u, 4u, 8u}) {
+    const u64 most = lanes == 0 ? 100 : 16 * (lanes - 1) - 14;
+    for (const u64 bytes : {u64{1}, most / 2 + 1, most}) {
+      for (u64 from = 0; from < 16; ++from) {
+        for (const u64 to : {0, 1, 7, 8, 15}) {
+          expect_short_copied<u8>(lanes, bytes, from, bytes + 3, to, 0xf, false);
+          expect_short_copied<u8>(lanes, bytes, from, bytes, to, 0x6, true);
+        }
+      }
+    }
+  }
+}
+
+TEST(row_copy, needs_no_lane_more_than_an_aligned_short_row_has_pieces) {
+  for (const u32 lanes : {2u, 4u, 8u}) expect_short_copied<u32>(lanes, 16 * lanes - 16, 0, 16 * lanes - 16, 0, 0xf, false);
+  for (const u32 lanes : {2u, 4u, 8u}) expect_short_copied<u32>(lanes, 16 * lanes - 4, 0, 16 * lanes, 0, 0xb, true);
 }
 
 TEST(row_copy, is_a_plain_copy_for_a_lone_thread) {

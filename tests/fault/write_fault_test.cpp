@@ -344,11 +344,11 @@ TEST_P(write_fault_test, more_dirty_lines_than_may_be_are_written_by_who_makes_t
 
 // A run for each line that became dirty, not one for the group: else a warp's lines outgrow what may be dirty.
 TEST_P(write_fault_test, a_warp_that_makes_many_lines_dirty_writes_as_many) {
-  make_writable({.frames = 224, .media_bytes = 1 << 18, .write_back = {.most_dirty = 0.125, .command_bytes = 512}});
+  make_writable({.frames = 112, .write_back = {.most_dirty = 0.125, .command_bytes = 512}});
   const u64 most = view().writes.most_dirty;
   for (u64 turn = 0; turn < 8; ++turn) {
     run_emulated_warp(~lane_mask{0}, [&](emulated_warp const& g) {
-      const u64 word = (turn * 32 + g.rank()) * 2 * line_words % (1 << 15);
+      const u64 word = (turn * 32 + g.rank()) % 128 * line_words + turn;
       out_.write(g, true, word, value(word));
     });
     EXPECT_LE(dirty_lines(), most + 1) << "turn " << turn;
@@ -359,13 +359,14 @@ TEST_P(write_fault_test, a_warp_that_makes_many_lines_dirty_writes_as_many) {
 // There are more slots than a look goes over: each look goes on behind the last one.
 TEST_P(write_fault_test, every_one_of_many_slots_is_used_and_retired) {
   const u32 slots = 3 * most_slots_looked_at;
-  make_writable(
-      {.frames = 1022, .media_bytes = 1 << 19, .write_back = {.most_dirty = 1, .command_bytes = 512, .commands = slots}});
-  for (u64 turn = 0; turn < 3; ++turn) {
-    for (u64 line = 0; line < slots; ++line) store(line * line_words + turn);
-    for (u64 line = 0; line < slots; ++line) ASSERT_EQ(clean_step::sent, clean(line)) << "line " << line;
+  make_writable({.frames = 112,
+                 .timeout_ns = 2 * one_second_ns,
+                 .write_back = {.most_dirty = 1, .command_bytes = 512, .commands = slots}});
+  for (u64 turn = 0; turn < 5; ++turn) {
+    for (u64 line = 0; line < 100; ++line) store(line * line_words + turn);
+    for (u64 line = 0; line < 100; ++line) ASSERT_EQ(clean_step::sent, clean(line)) << "line " << line;
     EXPECT_EQ("", flush_sentence());
-    for (u64 line = 0; line < slots; ++line) ASSERT_EQ(value(line * line_words + turn), media(line * line_words + turn));
+    for (u64 line = 0; line < 100; ++line) ASSERT_EQ(value(line * line_words + turn), media(line * line_words + turn));
   }
   expect_at_rest();
 }

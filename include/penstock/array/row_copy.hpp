@@ -85,4 +85,50 @@ PENSTOCK_FN void copy_row(G const& g, u64 from, u64 bytes, u32 copies, Target co
   }
 }
 
+/// Rows that a group copies at once, where each of its lanes has one load of each.
+inline constexpr u32 short_rows_at_once = 4;
+
+/// Copies rows from[r] to to[r], those with a bit in `wanted`. All loads are on their way before the first is used; a row that
+/// is the one before it is not loaded again. Collective. REQUIRES: as copy_row, and rows short enough: 16 bytes a lane hold the
+/// row, or the row and 30 bytes more where it is not
+///           aligned to 16 as its target is.
+template <class Unit, thread_group G>
+PENSTOCK_FN void copy_short_rows(G const& g, u64 const (&from)[short_rows_at_once], u64 const (&to)[short_rows_at_once],
+                                 u64 bytes, u32 wanted) {
+  if constexpr (std::is_same_v<G, lone_thread>) {
+    for (u32 r = 0; r < short_rows_at_once; ++r) {
+      if ((wanted >> r & 1) != 0) std::memcpy(reinterpret_cast<void*>(to[r]), reinterpret_cast<void const*>(from[r]), bytes);
+    }
+    return;
+  }
+  const u32 width = size(g), lane = index_in(g);
+  const u32 before = lowest(g.members()) + (lane + width - 1) % width;
+  piece16 here[short_rows_at_once];
+  PENSTOCK_UNROLL
+  for (u32 r = 0; r < short_rows_at_once; ++r) {
+    const u64 at = (from[r] & ~15ull) + 16ull * lane;
+    const bool again = r != 0 && from[r] == from[r != 0 ? r - 1 : 0] && (wanted >> (r - 1) & 1) != 0;
+    const bool loads = (wanted >> r & 1) != 0 && at < from[r] + bytes;
+    if (again) {
+      here[r] = here[r != 0 ? r - 1 : 0];
+    } else {
+      here[r] = loads ? *reinterpret_cast<piece16 const*>(at) : piece16{};
+    }
+  }
+  PENSTOCK_UNROLL
+  for (u32 r = 0; r < short_rows_at_once; ++r) {
+    const u32 shift = static_cast<u32>(to[r] - from[r]) & 15;
+    const piece16 previous{g.shfl(here[r].low, before), g.shfl(here[r].high, before)};
+    if ((wanted >> r & 1) == 0) continue;
+    // Lane 0's previous piece would be what lies before the row, of which nothing is stored.
+    const piece16 shifted = shift == 0 ? here[r] : bytes_across(previous, here[r], 16 - shift);
+    const u64 piece = to[r] - (from[r] & 15) + 16ull * lane - shift;
+    if (piece >= to[r] && piece + 16 <= to[r] + bytes) {
+      *reinterpret_cast<piece16*>(piece) = shifted;
+    } else if (piece + 16 > to[r] && piece < to[r] + bytes) {
+      store_within<Unit>(piece, shifted, to[r], to[r] + bytes);
+    }
+  }
+}
+
 }  // namespace penstock

@@ -106,6 +106,9 @@ class row_array {
   /// Copies rows to `out`, which kernels reach, in the order of the list. CUDA: returns when that is on the stream.
   /// Throws penstock::error (world) when the file has become too short.
   row_call gather(row_list const& rows, void* out, row_call_options const& how = {});
+  /// The same, and waits: the lowest position out of range, as row_call::wait. While the stream is captured into a graph it
+  /// waits for nothing, and tells nothing.
+  std::optional<u64> gather_now(row_list const& rows, void* out, row_call_options const& how = {});
   /// Asks for the rows' lines ahead of need; nothing for what has no cache.
   row_call prefetch(row_list const& rows, row_call_options const& how = {});
   /// Stores rows; of those that are named twice either one. Throws bad_input for an array that is read-only.

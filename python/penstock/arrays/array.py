@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from penstock.arrays.libraries import Library
     from penstock.arrays.opening import Opened
 
-_ORDERS = ("auto", "as-asked", "by-address")
-
 
 class GatherHandle:
     """A gather under way. The result is complete once `wait` has returned."""
@@ -38,7 +36,7 @@ class GatherHandle:
     def order_before(self, stream: Any) -> Any:
         """Lets a CUDA stream wait for the rows, and not this thread. Gives them; what went wrong is told by
         `wait` alone."""
-        self._call.order_before(int(getattr(stream, "cuda_stream", stream)))
+        self._call.order_before(_handle_of(stream))
         return self._result
 
 
@@ -127,25 +125,31 @@ class Array:
 
         out: a contiguous result to fill, of the right shape and dtype, on the right device. stream: a CUDA
         stream (or its handle) to run on; the current one of torch otherwise. sms: at most so many
-        multiprocessors; 0: all (eight saturate a PCIe link). order: "by-address" sorts first, "as-asked"
-        does not, "auto" chooses. While a CUDA graph is being captured nothing is waited for or checked;
-        rows out of range are then left as they were.
+        multiprocessors; 0: as many as pay (six saturate a PCIe Gen5 link, all for HBM). order: "by-address"
+        sorts first, "as-asked" does not, "auto" chooses. While a CUDA graph is being captured nothing is
+        waited for or checked; rows out of range are then left as they were. one: the row of a single
+        number, without the dimension of the list.
 
         Errors: IndexError names the position of the first index out of range; penstock.Error tells what
         could not be read. Source of the sorted order and of aligned loads: the zero-copy dissertation, 3.2
         and 3.3.
         """
-        handle = self.gather_async(rows, out=out, stream=stream, sms=sms, order=order)
-        result = handle.wait()
-        return result[0] if one else result
+        native, library = self._open(), self._library
+        numbers = library.rows(rows)
+        shape = self.row_shape if one else (*numbers.shape, *self.row_shape)
+        result = library.empty(shape, self.dtype) if out is None else self._checked_out(out, shape)
+        on = library.stream() if stream is None else _handle_of(stream)
+        at, count, size = library.address(numbers), math.prod(numbers.shape), library.item_bytes(numbers)
+        bad = native.gather_now(at, count, size, on, _checked_sms(sms), library.address(result), order)
+        if bad is not None:
+            self._refuse("gather from", numbers, bad)
+        return result
 
     def gather_async(
         self, rows: Any, *, out: Any = None, stream: Any = None, sms: int = 0, order: str = "auto"
     ) -> GatherHandle:
         """The same, not waited for: the handle's `wait` gives the rows."""
         native = self._open()
-        if order not in _ORDERS:
-            raise ValueError(f"order {order!r}: choose one of {', '.join(_ORDERS)}")
         numbers = self._library.rows(rows)
         shape = (*numbers.shape, *self.row_shape)
         result = self._library.empty(shape, self.dtype) if out is None else self._checked_out(out, shape)
@@ -290,11 +294,10 @@ class Array:
     def _at(self, numbers: Any, stream: Any, sms: int) -> _native.RowsAt:
         from penstock import _native
 
-        if sms < 0:
-            raise ValueError(f"sms {sms}: give how many multiprocessors it may take, 0 for all")
-        on = self._library.stream() if stream is None else int(getattr(stream, "cuda_stream", stream))
-        size = 4 if str(numbers.dtype).endswith("int32") else 8
-        return _native.RowsAt(self._library.address(numbers), math.prod(numbers.shape), size, on, sms)
+        library = self._library
+        on = library.stream() if stream is None else _handle_of(stream)
+        at, count = library.address(numbers), math.prod(numbers.shape)
+        return _native.RowsAt(at, count, library.item_bytes(numbers), on, _checked_sms(sms))
 
     def _checked_out(self, out: Any, shape: tuple[int, ...]) -> Any:
         wanted = math.prod(shape) * self.dtype.itemsize
@@ -316,8 +319,10 @@ class Array:
 
     def _finish(self, what: str, numbers: Any, call: _native.RowCall) -> None:
         bad = call.wait()
-        if bad is None:
-            return
+        if bad is not None:
+            self._refuse(what, numbers, bad)
+
+    def _refuse(self, what: str, numbers: Any, bad: int) -> None:
         shape = tuple(numbers.shape)
         position = tuple(int(k) for k in np.unravel_index(bad, shape))
         shown = position[0] if len(position) == 1 else position
@@ -338,6 +343,16 @@ class _View:
             # torch knows no read-only memory, and stores of a kernel to such pages fail by themselves.
             self.__cuda_array_interface__ = {**facts, "data": (facts["data"][0], False)}
         self.__array_interface__ = facts
+
+
+def _handle_of(stream: Any) -> int:
+    return int(getattr(stream, "cuda_stream", stream))
+
+
+def _checked_sms(sms: int) -> int:
+    if sms < 0:
+        raise ValueError(f"sms {sms}: give how many multiprocessors it may take, 0 for all")
+    return sms
 
 
 def _is_one(key: Any) -> bool:

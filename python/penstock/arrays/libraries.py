@@ -29,6 +29,7 @@ class Library(Protocol):
         ...
 
     def item(self, rows: Any, position: int) -> int: ...
+    def item_bytes(self, rows: Any) -> int: ...
     def values(self, given: Any, shape: tuple[int, ...], dtype: DType) -> Any: ...
     def stream(self) -> int: ...
 
@@ -77,6 +78,9 @@ class NumpyLibrary:
 
     def item(self, rows: Any, position: int) -> int:
         return int(rows.flat[position])
+
+    def item_bytes(self, rows: Any) -> int:
+        return int(rows.itemsize)
 
     def values(self, given: Any, shape: tuple[int, ...], dtype: DType) -> Any:
         values = np.asarray(given)
@@ -146,6 +150,9 @@ class DeviceLibrary:
     def item(self, rows: Any, position: int) -> int:
         return int(rows.numpy().flat[position])
 
+    def item_bytes(self, rows: Any) -> int:
+        return int(rows.dtype.itemsize)
+
     def values(self, given: Any, shape: tuple[int, ...], dtype: DType) -> Any:
         if isinstance(given, DeviceArray):
             _checked_values(given, shape, given.shape, dtype, given.dtype.name)
@@ -190,6 +197,9 @@ class TorchLibrary:
 
     def item(self, rows: Any, position: int) -> int:
         return int(rows.reshape(-1)[position])
+
+    def item_bytes(self, rows: Any) -> int:
+        return int(rows.itemsize)
 
     def values(self, given: Any, shape: tuple[int, ...], dtype: DType) -> Any:
         values = (
