@@ -105,7 +105,7 @@ class array_view {
       end = outer;
     }
     if (begin == end) return;
-    constexpr u32 per_piece = sizeof(piece16) / sizeof(T);
+    constexpr u32 per_piece = 16 / sizeof(T);
     const auto use_piece = [&](u64 number, piece16 piece) {
       struct elements_of {
         T of[per_piece];

@@ -177,7 +177,7 @@ class writable_view : public array_view<T> {
 
   template <thread_group G, class Make>
   PENSTOCK_FN static void store_pieces(G const& g, u64 to, u64 first, u64 count, Make const& make) {
-    constexpr u32 per_piece = sizeof(piece16) / sizeof(T);
+    constexpr u32 per_piece = 16 / sizeof(T);
     struct elements_of {
       T of[per_piece];
     };
