@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -213,6 +214,65 @@ def test_bad_stores_are_refused(tmp_path: Path, library: str) -> None:
     halves = opened(saved(tmp_path, table(dtype="float16")), "storage", writable=True)
     with halves, pytest.raises(ValueError, match="only 4- and 8-byte numbers"):
         halves.scatter([1], np.zeros((1, 7), np.float16), reduce="add")
+
+
+def test_masks_are_masks_for_every_call(tmp_path: Path, library: str) -> None:
+    mask: Any = np.arange(100) % 2 == 0
+    if library == "torch":
+        import torch
+
+        mask = torch.from_numpy(mask)
+    with opened(saved(tmp_path, table()), "storage", writable=True) as array:
+        for use in (
+            array.gather,
+            array.prefetch,
+            lambda rows: array.scatter(rows, np.zeros((100, 7), np.float32)),
+        ):
+            with pytest.raises(IndexError, match="give integers"):
+                use(mask)
+        np.testing.assert_array_equal(host(array[mask]), table()[::2])
+
+
+@on_the_cpu
+def test_what_views_an_array_keeps_its_memory(tmp_path: Path) -> None:
+    content = table(5000, 64)
+    with opened(saved(tmp_path, content)) as array:
+        seen = array.numpy()
+    np.testing.assert_array_equal(seen, content)
+
+
+@on_the_cpu
+def test_threads_gather_side_by_side(tmp_path: Path) -> None:
+    content = table(3000, 40)
+    path = saved(tmp_path, content)
+    with opened(path) as first, opened(path, "storage") as second, ThreadPoolExecutor(4) as threads:
+
+        def take(seed: int) -> bool:
+            rows = np.random.default_rng(seed).integers(0, 3000, 2000)
+            return bool((host((first if seed % 2 else second)[rows]) == content[rows]).all())
+
+        assert all(threads.map(take, range(60)))
+
+
+@on_the_cpu
+def test_the_other_byte_order_is_refused_in_place_and_converted_when_stored(tmp_path: Path) -> None:
+    swapped = np.arange(8, dtype=">f4").reshape(4, 2)
+    with pytest.raises(ValueError, match="byte order"):
+        penstock.from_tensor(swapped, device="cpu")
+    with opened(saved(tmp_path, table(4, 2)), "storage", writable=True) as array:
+        array.scatter([0, 1, 2, 3], swapped)
+        np.testing.assert_array_equal(host(array[:]), swapped)
+
+
+def test_numbers_that_straddle_lines_are_not_added_to(tmp_path: Path) -> None:
+    path = tmp_path / "raw.bin"
+    path.write_bytes(bytes(4 + 8 * 800))
+    options: dict[str, Any] = {"dtype": "float64", "shape": (100, 8), "offset": 4, "writable": True}
+    with opened(path, "storage", **options) as array:
+        with pytest.raises(ValueError, match="not aligned to their size"):
+            array.scatter([1], np.ones((1, 8)), reduce="add")
+        array.scatter([99], np.ones((1, 8)))
+        np.testing.assert_array_equal(host(array[[98, 99]]), [[0] * 8, [1] * 8])
 
 
 def test_a_closed_array_says_so(tmp_path: Path) -> None:

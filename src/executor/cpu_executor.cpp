@@ -58,6 +58,7 @@ class cpu_executor final : public executor {
   void synchronize() override {}
 
   void run(u64 items, u64 chunk, std::function<void(u64, u64)> const& work) override {
+    const std::lock_guard one_at_a_time(run_mutex_);
     {
       std::lock_guard lock(mutex_);
       work_ = &work;
@@ -118,6 +119,7 @@ class cpu_executor final : public executor {
 
   memory_resource& memory_;
   const u32 threads_;
+  std::mutex run_mutex_;  ///< of whoever runs something, until it is done: callers may be several threads
   std::mutex mutex_;
   std::condition_variable wake_, idle_;
   std::function<void(u64, u64)> const* work_ = nullptr;

@@ -1,8 +1,8 @@
 #include "hugepage_function.hpp"
 
+#include "../host/owned_file.hpp"
 #include "dma_arena.hpp"
 #include "mapped_registers.hpp"
-#include "../host/owned_file.hpp"
 
 #include "penstock/core/bits.hpp"
 #include "penstock/host/error.hpp"

@@ -1,7 +1,7 @@
 #include "vfio_function.hpp"
 
-#include "mapped_registers.hpp"
 #include "../host/owned_file.hpp"
+#include "mapped_registers.hpp"
 
 #include "penstock/core/bits.hpp"
 #include "penstock/host/error.hpp"

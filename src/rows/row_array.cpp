@@ -284,6 +284,10 @@ row_call row_array::add(row_list const& list, number_kind kind, void const* valu
     throw_bad_input("add to", "rows",
                     "rows of " + std::to_string(state_->shape.row_bytes) + " bytes hold no whole number of them");
   }
+  const u64 first = state_->place.address != 0 ? state_->place.address : state_->place.origin;
+  if (first % (wide ? 8 : 4) != 0) {
+    throw_bad_input("add to", "rows", "its numbers are not aligned to their size: copy the array to a file of its own");
+  }
   return state_->call("add to", list, how, [&](rows::row_launch const& launch) {
     rows::launch_add(state_->on, launch, state_->place, kind, values);
   });

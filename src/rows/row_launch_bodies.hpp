@@ -142,6 +142,7 @@ void launch_scatter(executor& on, row_launch const& how, row_place const& to, vo
     return with_edge(alignment, [&](auto unit) {
       using edge = typename decltype(unit)::type;
       const scatter_resident<edge> body{numbers, to.address, to.row_bytes, reinterpret_cast<u64>(values)};
+      if (to.may_vanish && on.kind() == executor_kind::cpu) return run_carefully(on, how, to, how.list.count, body);
       start_by_width(on, how, how.list.count, pieces_of(to, alignment), body);
     });
   }
@@ -160,7 +161,9 @@ void add(executor& on, row_launch const& how, row_place const& to, void const* v
   const u64 elements = to.row_bytes / sizeof(T);
   const writable_view<T> target = to.address != 0 ? writable_view<T>(reinterpret_cast<T*>(to.address), to.rows * elements)
                                                   : writable_view<T>(to.reader, to.origin, to.rows * elements);
-  start<32>(on, how, how.list.count, add_rows<T>{target, numbers_of(how, to), elements, static_cast<T const*>(values)});
+  const add_rows<T> body{target, numbers_of(how, to), elements, static_cast<T const*>(values)};
+  if (to.may_vanish && on.kind() == executor_kind::cpu) return run_carefully(on, how, to, how.list.count, body);
+  start<32>(on, how, how.list.count, body);
 }
 
 }  // namespace

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import os
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.arrays.libraries import is_torch, library_for
+from penstock.arrays.libraries import handle_of, is_torch, library_for
 from penstock.sizes import format_bytes
 
 if TYPE_CHECKING:
@@ -19,6 +20,18 @@ if TYPE_CHECKING:
     from penstock.arrays.dtypes import DType
     from penstock.arrays.libraries import Library
     from penstock.arrays.opening import Opened
+
+
+_OPEN: weakref.WeakSet[Array] = weakref.WeakSet()
+_OF_PARENTS: list[Any] = []
+
+
+def _keep_what_is_the_parents() -> None:
+    """In a forked process: to take down what the parent has would wait for threads that are not there."""
+    _OF_PARENTS.extend(array._native for array in _OPEN if array._native is not None)
+
+
+os.register_at_fork(after_in_child=_keep_what_is_the_parents)
 
 
 class GatherHandle:
@@ -36,7 +49,7 @@ class GatherHandle:
     def order_before(self, stream: Any) -> Any:
         """Lets a CUDA stream wait for the rows, and not this thread. Gives them; what went wrong is told by
         `wait` alone."""
-        self._call.order_before(_handle_of(stream))
+        self._call.order_before(handle_of(stream))
         return self._result
 
 
@@ -53,8 +66,10 @@ class Array:
     def __init__(self, opened: Opened) -> None:
         self._opened = opened
         self._native: _native.RowArray | None = opened.make()
+        self._cuda = opened.executor.cuda
         self._library: Library = library_for(opened.executor)
         self._process = os.getpid()
+        _OPEN.add(self)
 
     # What it is
 
@@ -105,7 +120,7 @@ class Array:
         then that of a row."""
         if isinstance(key, tuple):
             raise IndexError("rows are taken by one index: slice the result for more")
-        return self.gather(self._numbers(key), one=_is_one(key))
+        return self._gather(self._numbers(key), None, None, 0, "auto", one=_is_one(key))
 
     def __getitems__(self, keys: list[int]) -> Any:
         """For torch.utils.data: a whole batch at once."""
@@ -119,7 +134,6 @@ class Array:
         stream: Any = None,
         sms: int = 0,
         order: str = "auto",
-        one: bool = False,
     ) -> Any:
         """The rows with these numbers, in this order; repeats are read once where that is faster.
 
@@ -127,20 +141,22 @@ class Array:
         stream (or its handle) to run on; the current one of torch otherwise. sms: at most so many
         multiprocessors; 0: as many as pay (six saturate a PCIe Gen5 link, all for HBM). order: "by-address"
         sorts first, "as-asked" does not, "auto" chooses. While a CUDA graph is being captured nothing is
-        waited for or checked; rows out of range are then left as they were. one: the row of a single
-        number, without the dimension of the list.
+        waited for or checked; rows out of range are then left as they were.
 
         Errors: IndexError names the position of the first index out of range; penstock.Error tells what
         could not be read. Source of the sorted order and of aligned loads: the zero-copy dissertation, 3.2
         and 3.3.
         """
+        return self._gather(rows, out, stream, sms, order, one=False)
+
+    def _gather(self, rows: Any, out: Any, stream: Any, sms: int, order: str, *, one: bool) -> Any:
         native, library = self._open(), self._library
-        numbers = library.rows(rows)
-        shape = self.row_shape if one else (*numbers.shape, *self.row_shape)
-        result = library.empty(shape, self.dtype) if out is None else self._checked_out(out, shape)
-        on = library.stream() if stream is None else _handle_of(stream)
+        with library.on(stream) as handle:
+            numbers = library.rows(rows)
+            shape = self.row_shape if one else (*numbers.shape, *self.row_shape)
+            result = library.empty(shape, self.dtype) if out is None else self._checked_out(out, shape)
         at, count, size = library.address(numbers), math.prod(numbers.shape), library.item_bytes(numbers)
-        bad = native.gather_now(at, count, size, on, _checked_sms(sms), library.address(result), order)
+        bad = native.gather_now(at, count, size, handle, _checked_sms(sms), library.address(result), order)
         if bad is not None:
             self._refuse("gather from", numbers, bad)
         return result
@@ -149,18 +165,20 @@ class Array:
         self, rows: Any, *, out: Any = None, stream: Any = None, sms: int = 0, order: str = "auto"
     ) -> GatherHandle:
         """The same, not waited for: the handle's `wait` gives the rows."""
-        native = self._open()
-        numbers = self._library.rows(rows)
-        shape = (*numbers.shape, *self.row_shape)
-        result = self._library.empty(shape, self.dtype) if out is None else self._checked_out(out, shape)
-        call = native.gather(self._at(numbers, stream, sms), self._library.address(result), order)
+        native, library = self._open(), self._library
+        with library.on(stream) as handle:
+            numbers = library.rows(rows)
+            shape = (*numbers.shape, *self.row_shape)
+            result = library.empty(shape, self.dtype) if out is None else self._checked_out(out, shape)
+        call = native.gather(self._at(numbers, handle, sms), library.address(result), order)
         return GatherHandle(self, numbers, result, call)
 
     def prefetch(self, rows: Any, *, stream: Any = None) -> None:
         """Brings the lines of these rows into the cache ahead of a gather; nothing without a cache."""
         native = self._open()
-        numbers = self._library.rows(rows)
-        self._finish("prefetch from", numbers, native.prefetch(self._at(numbers, stream, 0)))
+        with self._library.on(stream) as handle:
+            numbers = self._library.rows(rows)
+        self._finish("prefetch from", numbers, native.prefetch(self._at(numbers, handle, 0)))
 
     def tensor(self) -> Any:
         """The whole array as a torch tensor, without a copy: on the GPU, over its own memory for placement
@@ -213,9 +231,10 @@ class Array:
         native = self._open()
         if reduce not in (None, "add"):
             raise ValueError(f"reduce {reduce!r}: choose None or 'add'")
-        numbers = self._library.rows(rows)
-        stored = self._library.values(values, (*numbers.shape, *self.row_shape), self.dtype)
-        at, address = self._at(numbers, stream, sms), self._library.address(stored)
+        with self._library.on(stream) as handle:
+            numbers = self._library.rows(rows)
+            stored = self._library.values(values, (*numbers.shape, *self.row_shape), self.dtype)
+        at, address = self._at(numbers, handle, sms), self._library.address(stored)
         call = native.scatter(at, address) if reduce is None else native.add(at, self.dtype.name, address)
         self._finish("scatter to", numbers, call)
 
@@ -225,6 +244,10 @@ class Array:
         if is_torch(values):
             values = values.expand(shape)
         elif np.shape(values) != shape:
+            if self.dtype.numpy.name != self.dtype.name:
+                raise TypeError(
+                    f"values for rows of {self.dtype}: NumPy has no such type: give a tensor of it"
+                )
             values = np.broadcast_to(np.asarray(values, dtype=self.dtype.numpy), shape)
         self.scatter(numbers, values)
 
@@ -241,7 +264,9 @@ class Array:
     def close(self) -> None:
         """Flushes what was stored, and gives everything back. Again: nothing."""
         native, self._native = self._native, None
-        if native is not None and self._opened.writable:
+        if native is None:
+            return
+        if self._process == os.getpid() and self._opened.writable:
             native.flush()
 
     def __enter__(self) -> Array:
@@ -269,12 +294,11 @@ class Array:
 
     def _reopen(self) -> None:
         """In a forked process: neither CUDA nor another process's threads live on there."""
-        if self._opened.executor.cuda:
+        if self._cuda:
             raise ValueError(
                 f"{self!r}: this process was forked from the one that opened it, and CUDA does not survive "
                 "that: start workers with 'spawn', or open the array in the worker with device='cpu'"
             )
-        self._opened = self._opened.in_this_process()
         self._native = self._opened.make()
         self._process = os.getpid()
 
@@ -291,13 +315,12 @@ class Array:
             raise IndexError(f"a mask of shape {tuple(key.shape)}: the array has {len(self)} rows")
         return key.nonzero().reshape(-1) if is_torch(key) else np.flatnonzero(key)
 
-    def _at(self, numbers: Any, stream: Any, sms: int) -> _native.RowsAt:
+    def _at(self, numbers: Any, stream: int, sms: int) -> _native.RowsAt:
         from penstock import _native
 
         library = self._library
-        on = library.stream() if stream is None else _handle_of(stream)
         at, count = library.address(numbers), math.prod(numbers.shape)
-        return _native.RowsAt(at, count, library.item_bytes(numbers), on, _checked_sms(sms))
+        return _native.RowsAt(at, count, library.item_bytes(numbers), stream, _checked_sms(sms))
 
     def _checked_out(self, out: Any, shape: tuple[int, ...]) -> Any:
         wanted = math.prod(shape) * self.dtype.itemsize
@@ -313,7 +336,7 @@ class Array:
         )
         if not whole or self._library.nbytes(out) != wanted:
             raise ValueError("out is not contiguous: give a contiguous one")
-        if is_torch(out) and out.is_cuda != self._opened.executor.cuda:
+        if is_torch(out) and out.device != self._library.empty((0,), self.dtype).device:
             raise ValueError(f"out on {out.device}: the rows come to {self.device}")
         return out
 
@@ -336,17 +359,13 @@ class _View:
     """The array's bytes for those who take an array interface. Keeps the array alive."""
 
     def __init__(self, array: Array, address: int, writable: bool) -> None:
-        self._array = array
+        self._array, self._native = array, array._open()  # the memory stays when the array is closed
         facts = {"shape": array.shape, "typestr": array.dtype.numpy.str, "version": 3, "strides": None}
         facts["data"] = (address if array.nbytes else 0, not writable)
         if array._opened.executor.cuda:
             # torch knows no read-only memory, and stores of a kernel to such pages fail by themselves.
             self.__cuda_array_interface__ = {**facts, "data": (facts["data"][0], False)}
         self.__array_interface__ = facts
-
-
-def _handle_of(stream: Any) -> int:
-    return int(getattr(stream, "cuda_stream", stream))
 
 
 def _checked_sms(sms: int) -> int:

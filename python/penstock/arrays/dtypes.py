@@ -43,6 +43,8 @@ def dtype_named(given: Any) -> DType:
         name = str(given).removeprefix("torch.")
     else:
         name = np.dtype(given).name
+        if not np.dtype(given).isnative:
+            raise ValueError(f"dtype {name} of the other byte order: convert it to little-endian first")
     if name not in DTYPES:
         raise ValueError(f"dtype {name}: arrays have none such: choose one of {', '.join(DTYPES)}")
     return DTYPES[name]

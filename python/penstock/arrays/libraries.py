@@ -6,11 +6,14 @@ from __future__ import annotations
 import functools
 import importlib.util
 import math
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from penstock import _native
     from penstock.arrays.dtypes import DType
 
@@ -31,7 +34,10 @@ class Library(Protocol):
     def item(self, rows: Any, position: int) -> int: ...
     def item_bytes(self, rows: Any) -> int: ...
     def values(self, given: Any, shape: tuple[int, ...], dtype: DType) -> Any: ...
-    def stream(self) -> int: ...
+    def on(self, stream: Any) -> AbstractContextManager[int]:
+        """Makes what is allocated and converted inside belong to a stream, after all that was before, and
+        gives its handle. None: the current one."""
+        ...
 
 
 def has_torch() -> bool:
@@ -40,6 +46,18 @@ def has_torch() -> bool:
 
 def is_torch(given: Any) -> bool:
     return type(given).__module__.partition(".")[0] == "torch"
+
+
+def handle_of(stream: Any) -> int:
+    """Of a torch.cuda.Stream, or a cudaStream_t as a number."""
+    return int(getattr(stream, "cuda_stream", stream))
+
+
+def finish_tensor(tensor: Any) -> None:
+    """Waits until a CUDA tensor has been computed."""
+    import torch
+
+    torch.cuda.current_stream(tensor.device).synchronize()
 
 
 def checked_numbers(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -52,12 +70,16 @@ def checked_numbers(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.ascontiguousarray(rows, dtype=wanted)
 
 
-def _checked_values(
-    given: Any, shape: tuple[int, ...], found: tuple[int, ...], dtype: DType, has: str
-) -> None:
+def _host_values(given: Any) -> np.ndarray[Any, Any]:
+    """In this machine's byte order, contiguous, and free to be written to."""
+    values = np.asarray(given)
+    return np.require(values, values.dtype.newbyteorder("="), ["C", "W"])
+
+
+def _checked_values(shape: tuple[int, ...], found: tuple[int, ...], dtype: DType, has: str) -> None:
     if found != shape:
         raise ValueError(f"values of shape {found}: the rows take {shape}")
-    if has != dtype.name and has != dtype.numpy.name:
+    if has not in (dtype.name, dtype.numpy.name):
         raise TypeError(f"values of type {has}: the array holds {dtype}: convert them first")
 
 
@@ -83,12 +105,12 @@ class NumpyLibrary:
         return int(rows.itemsize)
 
     def values(self, given: Any, shape: tuple[int, ...], dtype: DType) -> Any:
-        values = np.asarray(given)
-        _checked_values(given, shape, values.shape, dtype, values.dtype.name)
-        return np.ascontiguousarray(values)
+        values = _host_values(given)
+        _checked_values(shape, values.shape, dtype, values.dtype.name)
+        return values
 
-    def stream(self) -> int:
-        return 0
+    def on(self, stream: Any) -> AbstractContextManager[int]:
+        return nullcontext(0)
 
 
 class DeviceArray:
@@ -155,14 +177,14 @@ class DeviceLibrary:
 
     def values(self, given: Any, shape: tuple[int, ...], dtype: DType) -> Any:
         if isinstance(given, DeviceArray):
-            _checked_values(given, shape, given.shape, dtype, given.dtype.name)
+            _checked_values(shape, given.shape, dtype, given.dtype.name)
             return given
-        host = np.asarray(given)
-        _checked_values(given, shape, host.shape, dtype, host.dtype.name)
-        return self._on_device(np.ascontiguousarray(host), dtype)
+        host = _host_values(given)
+        _checked_values(shape, host.shape, dtype, host.dtype.name)
+        return self._on_device(host, dtype)
 
-    def stream(self) -> int:
-        return self._executor.stream
+    def on(self, stream: Any) -> AbstractContextManager[int]:
+        return nullcontext(self._executor.stream if stream is None else handle_of(stream))
 
 
 class TorchLibrary:
@@ -190,7 +212,8 @@ class TorchLibrary:
         torch = self._torch
         rows = given if is_torch(given) else torch.from_numpy(checked_numbers(np.asarray(given)))
         if rows.dtype not in (torch.int32, torch.int64):
-            if rows.is_floating_point() and rows.numel() != 0:
+            whole = not (rows.is_floating_point() or rows.is_complex() or rows.dtype == torch.bool)
+            if not whole and rows.numel() != 0:
                 raise IndexError(f"rows of type {rows.dtype}: give integers, booleans or a slice")
             rows = rows.to(torch.int64)
         return rows.to(self._device).contiguous()
@@ -202,14 +225,30 @@ class TorchLibrary:
         return int(rows.itemsize)
 
     def values(self, given: Any, shape: tuple[int, ...], dtype: DType) -> Any:
-        values = (
-            given if is_torch(given) else self._torch.from_numpy(np.require(given, requirements=["C", "W"]))
-        )
-        _checked_values(given, shape, tuple(values.shape), dtype, str(values.dtype).removeprefix("torch."))
+        values = given if is_torch(given) else self._torch.from_numpy(_host_values(given))
+        _checked_values(shape, tuple(values.shape), dtype, str(values.dtype).removeprefix("torch."))
         return values.detach().to(self._device).contiguous()
 
-    def stream(self) -> int:
-        return int(self._torch.cuda.current_stream().cuda_stream) if self._cuda else 0
+    def on(self, stream: Any) -> AbstractContextManager[int]:
+        if not self._cuda:
+            return nullcontext(0)
+        now = self._torch.cuda.current_stream(self._device)
+        if stream is None or handle_of(stream) == now.cuda_stream:
+            return nullcontext(int(now.cuda_stream))
+        return self._on_other(handle_of(stream), now)
+
+    @contextmanager
+    def _on_other(self, handle: int, now: Any) -> Iterator[int]:
+        other = self._torch.cuda.ExternalStream(handle, device=self._device)
+        other.wait_stream(now)
+        with self._torch.cuda.stream(other):
+            yield handle
+
+
+def _torch_has_cuda() -> bool:
+    import torch
+
+    return bool(torch.cuda.is_available())
 
 
 @functools.cache
@@ -218,7 +257,7 @@ def _torch_library(device: str) -> TorchLibrary:
 
 
 def library_for(executor: _native.Executor) -> Library:
-    """Torch's where it is installed."""
-    if has_torch():
+    """Torch's where it is installed, and has CUDA if the executor does."""
+    if has_torch() and (not executor.cuda or _torch_has_cuda()):
         return _torch_library("cuda" if executor.cuda else "cpu")
     return DeviceLibrary(executor) if executor.cuda else NumpyLibrary()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from penstock.arrays.array import Array
 from penstock.arrays.dtypes import DType, dtype_named
 from penstock.arrays.layout import find_layout
-from penstock.arrays.libraries import is_torch
+from penstock.arrays.libraries import finish_tensor, is_torch
 from penstock.sizes import format_bytes, parse_size
 
 if TYPE_CHECKING:
@@ -83,9 +83,6 @@ class Opened:
             address,
             self.native_options(),
         )
-
-    def in_this_process(self) -> Opened:
-        return replace(self)
 
     def check_portable(self) -> None:
         if self.path is None:
@@ -253,6 +250,8 @@ def from_tensor(
     chosen = _chosen_placement(placement, device, nbytes, writable=False, in_file=False)
     writable = chosen == "hbm" or is_torch(memory) or bool(memory.flags.writeable)
     cache_bytes = _LEAST_CACHE if cache is None else parse_size(cache, "cache")
+    if is_torch(memory) and memory.is_cuda:
+        finish_tensor(memory)
     return Array(
         Opened(
             None,
