@@ -26,7 +26,6 @@ import penstock
 import torch
 
 HOST_WIDTHS = (32, 64, 128, 256, 512, 1024)
-SECONDS_NS = 1e-9
 
 
 class Bench:
@@ -127,8 +126,7 @@ def table_of(whole: torch.Tensor, words: int) -> torch.Tensor:
     return whole[: rows * words].view(rows, words)
 
 
-def bench_host(bench: Bench, whole: torch.Tensor, registered: Any) -> None:
-    del registered
+def bench_host(bench: Bench, whole: torch.Tensor) -> None:
     for nbytes in HOST_WIDTHS:
         table = table_of(whole, nbytes // 4)
         with penstock.from_tensor(table, "host") as array:
@@ -152,9 +150,8 @@ def bench_host(bench: Bench, whole: torch.Tensor, registered: Any) -> None:
             del unified, out
 
 
-def bench_cpu(bench: Bench, whole: torch.Tensor, registered: Any) -> None:
+def bench_cpu(bench: Bench, whole: torch.Tensor) -> None:
     """Against 16 cores that gather and a copy, one after the other."""
-    del registered
     for nbytes in (128, 512, 4096):
         table = table_of(whole, nbytes // 4)
         with penstock.from_tensor(table, "host") as array:
@@ -182,8 +179,7 @@ def bench_cpu(bench: Bench, whole: torch.Tensor, registered: Any) -> None:
             del out, by_them, gathered
 
 
-def bench_misaligned(bench: Bench, whole: torch.Tensor, registered: Any) -> None:
-    del registered
+def bench_misaligned(bench: Bench, whole: torch.Tensor) -> None:
     worst = 1.0
     for nbytes in range(1024, 1045, 4):
         table = table_of(whole, nbytes // 4)
@@ -199,8 +195,7 @@ def bench_misaligned(bench: Bench, whole: torch.Tensor, registered: Any) -> None
     print(f"gather.misaligned: at least {worst:.3f} of the copy engine")
 
 
-def bench_sms(bench: Bench, whole: torch.Tensor, registered: Any) -> None:
-    del registered
+def bench_sms(bench: Bench, whole: torch.Tensor) -> None:
     for nbytes in (32, 128, 256, 512, 1024, 4096):
         table = table_of(whole, nbytes // 4)
         with penstock.from_tensor(table, "host") as array:
@@ -218,9 +213,8 @@ def bench_sms(bench: Bench, whole: torch.Tensor, registered: Any) -> None:
             del out
 
 
-def bench_grid(bench: Bench, whole: torch.Tensor, registered: Any) -> None:
+def bench_grid(bench: Bench, whole: torch.Tensor) -> None:
     """Never slower than torch over mapped memory: widths, numbers of rows, working sets."""
-    del registered
     for working_set in (16 << 20, 256 << 20, 1 << 30, whole.nbytes):
         for nbytes in (4, 20, 32, 128, 512, 4096, 65536):
             table = table_of(whole[: working_set // 4], nbytes // 4)
@@ -241,9 +235,8 @@ def bench_grid(bench: Bench, whole: torch.Tensor, registered: Any) -> None:
                     bench.tell(name, out.nbytes, ours, "torch.index_select on mapped memory", theirs, {})
 
 
-def bench_small(bench: Bench, whole: torch.Tensor, registered: Any) -> None:
+def bench_small(bench: Bench, whole: torch.Tensor) -> None:
     """What a call costs beside its bytes: 1024 rows of 512 bytes in HBM."""
-    del registered
     table = table_of(whole[: 1 << 27], 128)
     near = table.cuda()
     with penstock.from_tensor(table, "hbm") as array:
@@ -255,9 +248,8 @@ def bench_small(bench: Bench, whole: torch.Tensor, registered: Any) -> None:
         bench.tell("gather.small", 1024 * 512, ours, "torch.index_select", theirs, {"extra_us": extra})
 
 
-def bench_file(bench: Bench, whole: torch.Tensor, registered: Any) -> None:
+def bench_file(bench: Bench, whole: torch.Tensor) -> None:
     """A .npy file in the page cache, mapped and registered."""
-    del registered
     path = Path(bench.options.folder) / "penstock_gather.npy"
     try:
         np.save(path, whole.numpy().view(np.float32))
@@ -325,7 +317,7 @@ def main() -> None:
         bench_copy(bench, whole)
         print(f"copy engine {bench.copy_rate:.1f} GB/s", flush=True)
         for name in options.only.split(","):
-            TOPICS[name](bench, whole, registered)
+            TOPICS[name](bench, whole)
     sys.stdout.flush()
 
 
