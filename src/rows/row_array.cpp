@@ -193,10 +193,10 @@ struct row_call::state {
   char const* operation = "";
   row_report* report = nullptr;
   void* mark = nullptr;
-  bool captured = false;  ///< its kernels may run whenever the graph does: the report is never another call's
+  bool keeps_report = false;  ///< its kernels may run whenever a graph does: the report is never another call's
 
   ~state() {
-    if (owner == nullptr || captured) return;
+    if (owner == nullptr || keeps_report) return;
     if (mark != nullptr) {
       // A kernel may still tell: its report is not another call's yet.
       try {
@@ -240,9 +240,10 @@ row_call row_array::state::call(char const* operation, row_list const& list, row
   made->owner = this;
   made->operation = operation;
   const u32 units = how.units != 0 || options.where != placement::host ? how.units : host_units;
+  made->keeps_report = true;  // a launch that fails may have kernels on the stream already
   if (list.count != 0) launch(rows::row_launch{list, made->report, how.stream, units});
-  made->captured = device != nullptr && device->is_captured(how.stream);
-  if (device != nullptr && marked && !made->captured) made->mark = device->mark(how.stream);
+  made->keeps_report = device != nullptr && device->is_captured(how.stream);
+  if (device != nullptr && marked && !made->keeps_report) made->mark = device->mark(how.stream);
   return row_call(std::move(made));
 }
 

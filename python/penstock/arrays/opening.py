@@ -109,7 +109,7 @@ class Plan:
     def __str__(self) -> str:
         lines = [f"{self.dtype} {self.shape}, placement {self.placement}, on {self.device}"]
         told = [
-            ("in GPU memory" if "SM" in self.device else "in a cache", self.hbm_bytes),
+            ("in GPU memory", self.hbm_bytes),
             ("in host memory", self.host_bytes),
             ("left on storage", self.storage_bytes),
             ("directory and records", self.metadata_bytes),
