@@ -91,6 +91,8 @@ double array_store::specified_rate(bool writes) const {
   return 4096 * options_.drives * (writes ? timing.write_iops_4k : timing.read_iops_4k);
 }
 
+bool array_store::one_rate() const { return specified_rate(false) != 0 && !drive_preset(options_.media).duplex; }
+
 double array_store::capacity(u32 array) const {
   const double modelled_bytes = modelled() ? options_.drives * drive_capacity(options_.media) : 0;
   return modelled_bytes > 0 ? modelled_bytes : static_cast<double>(arrays_[array].file.file_bytes());

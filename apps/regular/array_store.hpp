@@ -43,6 +43,8 @@ class array_store {
   std::string engine() const;
   /// Of all drives: what they were specified to read and write, bytes/s; 0: not told.
   double specified_rate(bool writes) const;
+  /// Reads and writes share it.
+  bool one_rate() const;
   /// Bytes of the drives that an array lies on: of modelled ones as such drives have them, otherwise of its file.
   double capacity(u32 array) const;
 

@@ -38,7 +38,7 @@ struct task {
   std::string object;  ///< for messages
   double bytes_read = 0, bytes_written = 0;
   double read_rate = 0, write_rate = 0;  ///< bytes/s
-  bool one_rate = false;                 ///< reads and writes share it: modelled drives
+  bool one_rate = false;                 ///< reads and writes share it: modelled drives that are not duplex
 
   /// The larger of the time to read and the time to write: the two in perfect overlap.
   double ideal_seconds() const;

@@ -65,8 +65,8 @@ class add_contest {
   void measure_peaks() {
     task_.read_rate = what_.store.specified_rate(false);
     task_.write_rate = what_.store.specified_rate(true);
-    task_.one_rate = task_.read_rate != 0;
-    if (task_.one_rate || cut_.count() == 0) return;
+    task_.one_rate = what_.store.one_rate();
+    if (task_.read_rate != 0 || cut_.count() == 0) return;
     if (what_.options.progress) what_.options.progress("reading and writing tiles", 0, 1);
     what_.store.start();
     const double reading = shortest(what_.options.repeats, [&] {

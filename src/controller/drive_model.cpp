@@ -2,6 +2,8 @@
 
 #include "penstock/host/error.hpp"
 
+#include <string_view>
+
 namespace penstock {
 namespace {
 
@@ -21,11 +23,16 @@ constexpr named_drive drives[] = {
     {"none", {}, 0},
 };
 
+constexpr std::string_view duplex_suffix = "-duplex";
+
 }  // namespace
 
 std::vector<std::string> drive_preset_names() {
   std::vector<std::string> names;
-  for (named_drive const& each : drives) names.emplace_back(each.name);
+  for (named_drive const& each : drives) {
+    names.emplace_back(each.name);
+    if (each.timing.limits_anything()) names.push_back(each.name + std::string(duplex_suffix));
+  }
   return names;
 }
 
@@ -35,14 +42,21 @@ named_drive const& drive_of(std::string const& name) {
   std::string known;
   for (named_drive const& each : drives) {
     if (name == each.name) return each;
-    known += std::string(known.empty() ? "" : ", ") + each.name;
+    if (each.timing.limits_anything() && name == each.name + std::string(duplex_suffix)) return each;
   }
+  for (std::string const& each : drive_preset_names()) known += (known.empty() ? "" : ", ") + each;
   throw_bad_input("model", "drive " + name, "there is no such preset: choose one of " + known);
 }
 
 }  // namespace
 
-drive_timing drive_preset(std::string const& name) { return drive_of(name).timing; }
+drive_timing drive_preset(std::string const& name) {
+  named_drive const& drive = drive_of(name);
+  drive_timing timing = drive.timing;
+  timing.duplex = name != drive.name;
+  return timing;
+}
+
 double drive_capacity(std::string const& name) { return drive_of(name).capacity; }
 
 double link_preset(std::string const& name) {

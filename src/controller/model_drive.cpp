@@ -44,12 +44,13 @@ command_cost cost_of(double iops_512, double iops_4k) {
           static_cast<u64>(std::llround(1e9 * ticks_per_ns / page))};
 }
 
-/// Commands that start `least` apart are never more at once than fit a service time: units that are as many do not show.
+/// Commands that start `least` apart are never more at once than fit a service time: units that are as many do not show. Those
+/// of a duplex drive start at half of the shorter distance at least.
 drive_pace pace_of(drive_timing const& timing) {
   drive_pace pace{timing.service_time_ns * ticks_per_ns, timing.units, cost_of(timing.read_iops_512, timing.read_iops_4k),
-                  cost_of(timing.write_iops_512, timing.write_iops_4k)};
+                  cost_of(timing.write_iops_512, timing.write_iops_4k), timing.duplex};
   const u64 least = std::min({pace.read_cost.small, pace.read_cost.page, pace.write_cost.small, pace.write_cost.page});
-  if (least * pace.units >= pace.service) pace.units = 0;
+  if (least * pace.units >= pace.service * (timing.duplex ? 2 : 1)) pace.units = 0;
   return pace;
 }
 

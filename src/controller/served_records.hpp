@@ -67,6 +67,7 @@ struct drive_pace {
   u64 service = 0;  ///< ticks
   u64 units = 0;    ///< 0: no limit
   command_cost read_cost, write_cost;
+  bool duplex = false;     ///< writes have a clock of their own
   u64 transfer_bytes = 0;  ///< most that a command may move
 };
 
@@ -85,7 +86,8 @@ struct drive_record {
   unit_slot* unit_slots = nullptr;
 
   // Shared by all who serve its queues; device scope.
-  alignas(128) u64 clock = 0;        ///< when the next command may start
+  alignas(128) u64 clock = 0;        ///< when the next command may start; of a duplex drive: the next read
+  u64 write_clock = 0;               ///< of a duplex drive: the next write
   alignas(128) u64 unit_ticket = 0;  ///< next to give
   alignas(128) u64 in_flight = 0;
   u64 most_in_flight = 0;
@@ -158,8 +160,9 @@ struct server_control {
 
 /// In the body's own memory.
 struct server_shared {
-  alignas(128) u64 link_clock = 0;      ///< ticks: when the shared link is free
-  alignas(128) u32 slots_and_stop = 0;  ///< queue records in use (the highest and one); the highest bit: leave
+  alignas(128) u64 link_read_clock = 0;   ///< ticks: when the shared link is free for what drives send
+  alignas(128) u64 link_write_clock = 0;  ///< and for what they are sent
+  alignas(128) u32 slots_and_stop = 0;    ///< queue records in use (the highest and one); the highest bit: leave
   alignas(128) u32 blocks_running = 0;
   u64 last_work_ns = 0;
 };
@@ -170,7 +173,7 @@ struct server_view {
   queue_record* queues = nullptr;
   server_shared* shared = nullptr;
   server_control* control = nullptr;
-  u64 link_ticks_per_mib = 0;       ///< what 1 MiB takes on the shared link, headers included; 0: no cap
+  u64 link_ticks_per_mib = 0;       ///< what 1 MiB takes of a direction of the shared link, headers included; 0: no cap
   u32 servers_per_queue = 4;        ///< most groups that look after one queue
   bool queues_come_and_go = false;  ///< while it runs: memory of a queue may be touched under its lock only
 };

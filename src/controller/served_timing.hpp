@@ -1,5 +1,6 @@
 // When a modelled drive is done with a command: first come, first served over all of its queues. A clock that each command
-// advances by its cost (IOPS limits), units that serve at once, and a link that all drives of a server share.
+// advances by its cost (IOPS limits; of a duplex drive one for reads and one for writes), units that serve at once, and a link
+// that all drives of a server share, full duplex as PCIe is.
 //
 // A batch takes each clock with one addition, whatever its length; nobody holds a lock. Between two servers of one drive the
 // order is that of the additions.
@@ -76,12 +77,20 @@ template <thread_group G>
 PENSTOCK_FN u64 admit(G const& g, server_view const& view, drive_record& drive, drive_pace const& pace, bool mine, bool write,
                       u64 bytes, u64 now) {
   const command_cost cost = write ? pace.write_cost : pace.read_cost;
-  const u64 start = advance_clock(g, drive.clock, now, mine ? cost.of(bytes) : 0);
+  const u64 price = mine ? cost.of(bytes) : 0;
+  const bool apart = pace.duplex && write;
+  u64 start = advance_clock(g, drive.clock, now, apart ? 0 : price);
+  if (pace.duplex) {
+    const u64 write_start = advance_clock(g, drive.write_clock, now, apart ? price : 0);
+    if (apart) start = write_start;
+  }
   u64 done = start + pace.service;
   if (pace.units != 0 && pace.service != 0) done = occupy_unit(g, drive, mine, start);
   if (view.link_ticks_per_mib != 0) {
     const u64 transfer = mine ? link_cost(bytes, view.link_ticks_per_mib) : 0;
-    const u64 arrived = advance_clock(g, view.shared->link_clock, now, transfer) + transfer;
+    const u64 sent = advance_clock(g, view.shared->link_read_clock, now, write ? 0 : transfer);
+    const u64 received = advance_clock(g, view.shared->link_write_clock, now, write ? transfer : 0);
+    const u64 arrived = (write ? received : sent) + transfer;
     if (arrived > done) done = arrived;
   }
   return done;

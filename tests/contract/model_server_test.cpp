@@ -348,6 +348,11 @@ TEST(model_server, presets_name_what_was_published) {
       EXPECT_GT(units_iops, std::max(timing.read_iops_512, timing.read_iops_4k)) << name;
     }
   }
+  EXPECT_FALSE(drive_preset("gen5").duplex);
+  EXPECT_TRUE(drive_preset("gen5-duplex").duplex);
+  EXPECT_EQ(drive_preset("gen5-duplex").write_iops_4k, drive_preset("gen5").write_iops_4k);
+  EXPECT_EQ(drive_capacity("p5800x-duplex"), 1.6e12);
+  EXPECT_THROW(drive_preset("none-duplex"), error) << "it has no rates";
   EXPECT_THROW(drive_preset("floppy"), error);
   EXPECT_NEAR(drive_preset("p5800x").write_iops_512, 1.0e6, 0.05e6) << "Table 5.3";
   EXPECT_NEAR(10 * drive_preset("p5800x").write_iops_512, 10.6e6, 0.05 * 10.6e6) << "Fig. 5.6";

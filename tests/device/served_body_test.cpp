@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 namespace penstock::test {
@@ -260,6 +261,41 @@ TEST(served_body, a_warp_keeps_commands_until_they_are_due_in_the_order_of_the_u
   EXPECT_EQ(came, sent);
   EXPECT_GE(now_ns() - begin, 6 * one_millisecond_ns);  // each may be early by a lead, the last one, too
   EXPECT_EQ(bed.drive().most_in_flight, 12u);
+}
+
+/// 16 reads and 16 writes of 4 KiB, one after the other, on a drive that takes a microsecond for each and a link that takes
+/// two: ticks until the last is done.
+u64 time_of_reads_and_writes(bool duplex, bool warp, bool link) {
+  const u64 page = 1000 * ticks_per_ns, begin = 5 * one_second_ns;
+  drive_record drive;
+  drive.pace.read_cost = drive.pace.write_cost = {page, page};
+  drive.pace.duplex = duplex;
+  server_shared shared;
+  server_view view;
+  view.shared = &shared;
+  if (link) view.link_ticks_per_mib = 2 * page * (1u << 20) / link_bytes(4096);
+  u64 last = 0;
+  if (!warp) {
+    for (u32 k = 0; k < 32; ++k) {
+      last = std::max(last, admit(lone_thread{}, view, drive, drive.pace, true, k % 2 == 1, 4096, begin));
+    }
+    return last - begin;
+  }
+  u64 done[32];
+  run_emulated_warp(0xffffffffu, [&](emulated_warp const& g) {
+    done[g.rank()] = admit(g, view, drive, drive.pace, true, g.rank() % 2 == 1, 4096, begin);
+  });
+  return *std::max_element(done, done + 32) - begin;
+}
+
+TEST(served_body, reads_and_writes_share_a_drive_that_is_not_duplex_and_no_link) {
+  const u64 page = 1000 * ticks_per_ns;
+  for (const bool warp : {false, true}) {
+    EXPECT_EQ(time_of_reads_and_writes(false, warp, false), 31 * page) << "when the last begins";
+    EXPECT_EQ(time_of_reads_and_writes(true, warp, false), 15 * page);
+    EXPECT_NEAR(static_cast<double>(time_of_reads_and_writes(true, warp, true)), 32.0 * page, 0.01 * page);
+    EXPECT_NEAR(static_cast<double>(time_of_reads_and_writes(false, warp, true)), 32.0 * page, 0.01 * page);
+  }
 }
 
 TEST(served_body, a_warp_makes_every_fault_of_the_plan_and_counts_it) {

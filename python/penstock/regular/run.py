@@ -12,7 +12,8 @@ from penstock.breadth_first import MOST, Progress, load_native
 from penstock.sizes import parse_size, whole_number
 
 ACCESS = ("tiled", "naive", "line")
-MEDIA = ("file", "p5800x", "pm1735", "980pro", "gen5", "none")
+DRIVES = ("p5800x", "pm1735", "980pro", "gen5")
+MEDIA = ("file", *DRIVES, *(f"{drive}-duplex" for drive in DRIVES), "none")
 PLACES = ("hbm", "host")
 
 

@@ -73,7 +73,7 @@ def notes(measurements: list[Measurement]) -> list[str]:
     most = first.details.get("most_of_ideal", 1) or 1
     if most < 1:
         told.append(
-            f"modelled drives read and write at one rate: {number(most)} of the ideal is the most they give"
+            f"these drives read and write at one rate: {number(most)} of the ideal is the most they give"
         )
     if len(measurements) > 1 and cache >= data:
         told.append("the cache holds all of the data: from the second run on nothing has to move")
