@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from penstock.arrays.libraries import handle_of, is_torch, library_for
+from penstock.arrays.view import View
 from penstock.sizes import format_bytes
 
 if TYPE_CHECKING:
@@ -69,6 +71,7 @@ class Array:
         self._cuda = opened.executor.cuda
         self._library: Library = library_for(opened.executor)
         self._process = os.getpid()
+        self._name = self._library.name_of(self)
         _OPEN.add(self)
 
     # What it is
@@ -89,6 +92,20 @@ class Array:
     def path(self) -> str | None:
         """Of the file that it lies in; None for memory."""
         return self._opened.path
+
+    @property
+    def writable(self) -> bool:
+        return self._opened.writable
+
+    @property
+    def opened(self) -> Opened:
+        """All that it takes to open it again."""
+        return self._opened
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether its kernels run, and its results lie, on a GPU."""
+        return self._cuda
 
     @property
     def nbytes(self) -> int:
@@ -118,6 +135,8 @@ class Array:
         """Rows by an integer, a slice, a boolean mask of `len(self)`, or integers of any shape (int32,
         int64; on the CPU or on the GPU), negative ones from the end. The result has the shape of the key,
         then that of a row."""
+        if self._library.tracing() and is_torch(key):
+            return self._library.traced_gather(key, self._name)
         if isinstance(key, tuple):
             raise IndexError("rows are taken by one index: slice the result for more")
         return self._gather(self._numbers(key), None, None, 0, "auto", one=_is_one(key))
@@ -150,7 +169,10 @@ class Array:
         return self._gather(rows, out, stream, sms, order, one=False)
 
     def _gather(self, rows: Any, out: Any, stream: Any, sms: int, order: str, *, one: bool) -> Any:
-        native, library = self._open(), self._library
+        library = self._library
+        if library.tracing():
+            return library.traced_gather(rows, self._name)
+        native = self._open()
         with library.on(stream) as handle:
             numbers = library.rows(rows)
             shape = self.row_shape if one else (*numbers.shape, *self.row_shape)
@@ -183,7 +205,8 @@ class Array:
     def tensor(self) -> Any:
         """The whole array as a torch tensor, without a copy: on the GPU, over its own memory for placement
         hbm and over mapped host memory for placement host, so that any torch operator takes it in place
-        (the unified tensor of the zero-copy dissertation, Listing 3.1). It keeps this array open.
+        (the unified tensor of the zero-copy dissertation, Listing 3.1). It keeps this array's memory. Of an
+        array that is not writable it must not be stored into: torch knows no such tensors.
 
         Errors: ValueError for an array behind a cache.
         """
@@ -193,7 +216,9 @@ class Array:
         if self._opened.executor.cuda:
             whole = torch.as_tensor(self._mapped(), device="cuda")
         else:
-            whole = torch.from_numpy(np.asarray(self._mapped()))
+            with warnings.catch_warnings():  # of memory that is not writable: said above
+                warnings.simplefilter("ignore", UserWarning)
+                whole = torch.from_numpy(np.asarray(self._mapped()))
         kind = getattr(torch, self.dtype.name)
         return whole if whole.dtype == kind else whole.view(kind)
 
@@ -203,13 +228,20 @@ class Array:
         native = self._open()
         if not native.host_address and self.nbytes:
             raise ValueError(f"{self!r}: its bytes are not in host memory: take rows of it")
-        return np.asarray(_View(self, native.host_address, self._opened.writable))
+        return np.asarray(View(self, native.host_address, self._opened.writable))
 
-    def _mapped(self) -> _View:
+    def _mapped(self) -> View:
         native = self._open()
         if not native.kernel_address and self.nbytes:
             raise ValueError(f"{self!r}: its bytes are behind a cache: choose placement hbm or host")
-        return _View(self, native.kernel_address, self._opened.writable)
+        return View(self, native.kernel_address, self._opened.writable)
+
+    @classmethod
+    def __torch_function__(cls, function: Any, types: Any, args: Any = (), keywords: Any = None) -> Any:
+        """torch.index_select, F.embedding and F.embedding_bag take an array for their weight."""
+        from penstock.arrays import operators
+
+        return operators.call(function, args, keywords or {})
 
     def __dlpack__(self, **options: Any) -> Any:
         return self.tensor().__dlpack__(**options)
@@ -353,19 +385,6 @@ class Array:
         raise IndexError(
             f"{what} {self!r}: index {number} at position {shown} is out of range: it has {len(self)} rows"
         )
-
-
-class _View:
-    """The array's bytes for those who take an array interface. Keeps the array alive."""
-
-    def __init__(self, array: Array, address: int, writable: bool) -> None:
-        self._array, self._native = array, array._open()  # the memory stays when the array is closed
-        facts = {"shape": array.shape, "typestr": array.dtype.numpy.str, "version": 3, "strides": None}
-        facts["data"] = (address if array.nbytes else 0, not writable)
-        if array._opened.executor.cuda:
-            # torch knows no read-only memory, and stores of a kernel to such pages fail by themselves.
-            self.__cuda_array_interface__ = {**facts, "data": (facts["data"][0], False)}
-        self.__array_interface__ = facts
 
 
 def _checked_sms(sms: int) -> int:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from penstock import _native
+    from penstock.arrays.array import Array
     from penstock.arrays.dtypes import DType
 
 
@@ -34,6 +35,15 @@ class Library(Protocol):
     def item(self, rows: Any, position: int) -> int: ...
     def item_bytes(self, rows: Any) -> int: ...
     def values(self, given: Any, shape: tuple[int, ...], dtype: DType) -> Any: ...
+    def name_of(self, array: Array) -> str:
+        """What the library's operators know an array by; nothing without operators."""
+        ...
+
+    def tracing(self) -> bool:
+        """Whether this call is being compiled, and not made."""
+        ...
+
+    def traced_gather(self, rows: Any, name: str) -> Any: ...
     def on(self, stream: Any) -> AbstractContextManager[int]:
         """Makes what is allocated and converted inside belong to a stream, after all that was before, and
         gives its handle. None: the current one."""
@@ -83,7 +93,20 @@ def _checked_values(shape: tuple[int, ...], found: tuple[int, ...], dtype: DType
         raise TypeError(f"values of type {has}: the array holds {dtype}: convert them first")
 
 
-class NumpyLibrary:
+class _Untraced:
+    """Of libraries that compile nothing."""
+
+    def name_of(self, array: Array) -> str:
+        return ""
+
+    def tracing(self) -> bool:
+        return False
+
+    def traced_gather(self, rows: Any, name: str) -> Any:
+        raise NotImplementedError
+
+
+class NumpyLibrary(_Untraced):
     """Results in plain memory, for the CPU executor."""
 
     def empty(self, shape: tuple[int, ...], dtype: DType) -> Any:
@@ -142,7 +165,7 @@ class DeviceArray:
         return made
 
 
-class DeviceLibrary:
+class DeviceLibrary(_Untraced):
     """Results in GPU memory without torch."""
 
     def __init__(self, executor: _native.Executor) -> None:
@@ -198,6 +221,19 @@ class TorchLibrary:
         self._device = (
             torch.device(device, torch.cuda.current_device()) if self._cuda else torch.device(device)
         )
+
+    def name_of(self, array: Array) -> str:
+        from penstock.arrays import operators
+
+        return operators.name_array(array)
+
+    def tracing(self) -> bool:
+        return bool(self._torch.compiler.is_compiling())
+
+    def traced_gather(self, rows: Any, name: str) -> Any:
+        if rows.dtype == self._torch.bool:
+            rows = rows.nonzero().reshape(-1)
+        return self._torch.ops.penstock.gather(rows, name)
 
     def empty(self, shape: tuple[int, ...], dtype: DType) -> Any:
         return self._torch.empty(shape, dtype=getattr(self._torch, dtype.name), device=self._device)

@@ -1,0 +1,223 @@
+"""What torch needs to know of arrays: operators that `torch.compile` traces, and functions of torch that take an
+array for a weight. Loaded where torch is."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from typing import TYPE_CHECKING, Any, Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.arrays.array import Array
+
+
+class Trained(Protocol):
+    """What keeps the gradients of a table."""
+
+    @property
+    def array(self) -> Array: ...
+    def keep_gradient(self, rows: Tensor, gradient: Tensor) -> None: ...
+
+
+_NUMBERS = itertools.count(1)
+_ARRAYS: weakref.WeakValueDictionary[str, Array] = weakref.WeakValueDictionary()
+_TABLES: weakref.WeakValueDictionary[str, Trained] = weakref.WeakValueDictionary()
+
+
+def name_array(array: Array) -> str:
+    """What operators know an array by. A word, since a compiler takes numbers for sizes, which vary."""
+    name = f"array-{next(_NUMBERS)}"
+    _ARRAYS[name] = array
+    return name
+
+
+def name_table(table: Trained) -> str:
+    name = f"table-{next(_NUMBERS)}"
+    _TABLES[name] = table
+    return name
+
+
+def _array(name: str) -> Array:
+    array = _ARRAYS.get(name)
+    if array is None:
+        raise ValueError("penstock::gather: the array of this operator is gone: keep it as long as the program")
+    return array
+
+
+def _table(name: str) -> Trained:
+    table = _TABLES.get(name)
+    if table is None:
+        raise ValueError("penstock::embedding: the table of this operator is gone: keep it as long as the program")
+    return table
+
+
+def _fake_rows(array: Array, rows: Tensor) -> Tensor:
+    kind, where = getattr(torch, array.dtype.name), "cuda" if array.on_gpu else "cpu"
+    return torch.empty((*rows.shape, *array.row_shape), dtype=kind, device=where)
+
+
+@torch.library.custom_op("penstock::gather", mutates_args=())
+def gather(rows: Tensor, array: str) -> Tensor:
+    """The rows of an array; see Array.gather."""
+    taken: Tensor = _array(array).gather(rows)
+    return taken
+
+
+@gather.register_fake
+def _(rows: Tensor, array: str) -> Tensor:
+    return _fake_rows(_array(array), rows)
+
+
+@torch.library.custom_op("penstock::embedding", mutates_args=())
+def embedding(anchor: Tensor, rows: Tensor, table: str) -> Tensor:
+    """The rows of a table that is trained. anchor: of no elements; that it needs a gradient makes autograd come
+    back to the table."""
+    taken: Tensor = _table(table).array.gather(rows)
+    return taken
+
+
+@embedding.register_fake
+def _(anchor: Tensor, rows: Tensor, table: str) -> Tensor:
+    return _fake_rows(_table(table).array, rows)
+
+
+@torch.library.custom_op("penstock::embedding_grad", mutates_args=())
+def embedding_grad(anchor: Tensor, rows: Tensor, gradient: Tensor, table: str) -> Tensor:
+    """Keeps the gradient of rows with their table, and gives that of the anchor."""
+    _table(table).keep_gradient(rows, gradient)
+    return torch.zeros_like(anchor)
+
+
+@embedding_grad.register_fake
+def _(anchor: Tensor, rows: Tensor, gradient: Tensor, table: str) -> Tensor:
+    return torch.empty_like(anchor)
+
+
+def _save(ctx: Any, inputs: tuple[Tensor, Tensor, str], output: Tensor) -> None:
+    anchor, rows, ctx.table = inputs
+    ctx.save_for_backward(anchor, rows)
+
+
+def _back(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+    anchor, rows = ctx.saved_tensors
+    return embedding_grad(anchor, rows, gradient.contiguous(), ctx.table), None, None
+
+
+embedding.register_autograd(_back, setup_context=_save)
+
+
+# Functions of torch with an array in the place of a weight
+
+
+def _refuse_renorm(name: str, max_norm: float | None) -> None:
+    if max_norm is not None:
+        raise ValueError(f"{name}: max_norm stores into the weight, which an array is not changed by: leave it out")
+
+
+def _index_select(array: Array, dim: int, index: Tensor) -> Any:
+    if dim not in (0, -len(array.shape)):
+        raise ValueError(f"index_select: dimension {dim} of {array!r}: rows are taken along dimension 0")
+    if index.ndim > 1:
+        raise ValueError(f"index_select: an index of {index.ndim} dimensions: give one")
+    return array.gather(index.reshape(-1))
+
+
+def _embedding(
+    input: Tensor,
+    weight: Array,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Any:
+    _refuse_renorm("embedding", max_norm)
+    return weight.gather(input)
+
+
+def _embedding_bag(
+    input: Tensor,
+    weight: Array,
+    offsets: Tensor | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Tensor:
+    _refuse_renorm("embedding_bag", max_norm)
+    return bags_of(
+        weight.gather, len(weight), input, offsets, mode, per_sample_weights, include_last_offset, padding_idx
+    )
+
+
+def bags_of(
+    gather_rows: Callable[[Tensor], Tensor],
+    count: int,
+    rows: Tensor,
+    offsets: Tensor | None,
+    mode: str,
+    weights: Tensor | None,
+    include_last_offset: bool,
+    padding_idx: int | None,
+) -> Tensor:
+    """Bags of rows, reduced as torch reduces them: of what was gathered, each row in its place, so that sums are
+    made in the same order."""
+    if rows.ndim == 2:
+        if offsets is not None:
+            raise ValueError("embedding_bag: rows of two dimensions are bags of one size: leave out offsets")
+        if include_last_offset:
+            raise ValueError("embedding_bag: include_last_offset is for rows of one dimension with offsets")
+        offsets = torch.arange(0, rows.numel(), max(1, rows.shape[1]), device=rows.device)[: rows.shape[0]]
+        if rows.shape[1] == 0:
+            offsets = torch.zeros(rows.shape[0], dtype=torch.int64, device=rows.device)
+        weights = None if weights is None else weights.reshape(-1)
+        rows = rows.reshape(-1)
+    elif rows.ndim != 1:
+        raise ValueError(f"embedding_bag: rows of {rows.ndim} dimensions: give one or two")
+    if offsets is None:
+        raise ValueError("embedding_bag: rows of one dimension need offsets, the position where each bag begins")
+    if padding_idx is not None:
+        kept = rows != (padding_idx + count if padding_idx < 0 else padding_idx)
+        before = torch.cat([kept.new_zeros(1, dtype=torch.int64), kept.cumsum(0)])
+        offsets = before[offsets.long()]
+        rows = rows[kept]
+        weights = None if weights is None else weights[kept]
+    taken = gather_rows(rows)
+    numbers = torch.arange(rows.numel(), device=taken.device)
+    return F.embedding_bag(
+        numbers,
+        taken,
+        offsets.to(taken.device, torch.int64),
+        mode=mode,
+        per_sample_weights=None if weights is None else weights.to(taken.device),
+        include_last_offset=include_last_offset,
+    )
+
+
+_TAKES_ARRAYS: dict[Any, Callable[..., Any]] = {
+    torch.index_select: lambda input, dim, index: _index_select(input, dim, index),
+    F.embedding: _embedding,
+    F.embedding_bag: _embedding_bag,
+}
+
+
+def call(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """A function of torch, called with an array."""
+    taken = _TAKES_ARRAYS.get(function)
+    if taken is None:
+        name = getattr(function, "__name__", str(function))
+        raise TypeError(
+            f"torch.{name} does not take a penstock.Array: take rows of it (array[rows]), or array.tensor() where "
+            "it lies in memory"
+        )
+    return taken(*args, **keywords)

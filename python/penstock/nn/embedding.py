@@ -1,0 +1,216 @@
+"""Embeddings whose tables lie where there is room for them: in host memory, in a file, on a drive."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from penstock.arrays import Array, empty, open_array
+from penstock.arrays import operators as ops
+
+_ROWS_AT_ONCE = 64 << 20
+_REFERENCE = ("path", "shape", "dtype", "placement")
+
+
+class Embedding(nn.Module):
+    """`torch.nn.Embedding` over a `penstock.Array`: rows are gathered, and what an optimizer of
+    `penstock.optim` changes is stored through the same cache.
+
+    num_embeddings, embedding_dim: the shape of the table. path: its .npy file, made and drawn from N(0, 1)
+    where there is none yet; array: instead of a path, a writable one of floats with two dimensions.
+    padding_idx: the row that gets no gradient, and is zero in a new table. freeze: rows get no gradients.
+    placement, device, cache, line: as for `penstock.open`.
+
+    Input: integers of any shape, on the CPU or the GPU. Output: their shape, then embedding_dim; on the
+    array's device. The weight is no parameter: `parameters()` has nothing of it, `gradient()` gives what
+    the backward passes since the last `zero_grad()` left.
+
+    A state_dict holds the table by reference, its path and placement, never its bytes: it flushes the table,
+    and loading it opens that path.
+
+    Errors: ValueError for a file of another shape or type, IndexError as `Array.gather`.
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        *,
+        path: str | os.PathLike[str] | None = None,
+        array: Array | None = None,
+        freeze: bool = False,
+        dtype: Any = torch.float32,
+        placement: str = "storage",
+        device: str = "auto",
+        cache: int | str | None = None,
+        line: int | str = 4096,
+    ) -> None:
+        super().__init__()
+        if (path is None) == (array is None):
+            raise ValueError("an embedding takes a path or an array, and not both")
+        shape = (num_embeddings, embedding_dim)
+        self.num_embeddings, self.embedding_dim, self.freeze = num_embeddings, embedding_dim, freeze
+        self.padding_idx = _checked_padding(padding_idx, num_embeddings)
+        self._how = {"placement": placement, "device": device, "cache": cache, "line": line}
+        if array is None:
+            array = self._opened(Path(os.fspath(path)), shape, dtype) if path is not None else None
+        assert array is not None
+        self._take(array, shape)
+        self._name = ops.name_table(self)
+        self._anchor = torch.zeros(0, requires_grad=not freeze)
+        self._kept: list[tuple[Tensor, Tensor]] = []
+
+    @classmethod
+    def from_pretrained(cls, array: Array, freeze: bool = True, padding_idx: int | None = None) -> Embedding:
+        """Over an array that is there: of two dimensions, of floats; writable unless frozen."""
+        if len(array.shape) != 2:
+            raise ValueError(f"{array!r}: a table has two dimensions")
+        return cls(array.shape[0], array.shape[1], padding_idx, array=array, freeze=freeze)
+
+    @property
+    def array(self) -> Array:
+        """The table."""
+        return self._array
+
+    def forward(self, rows: Tensor) -> Tensor:
+        taken: Tensor = ops.embedding(self._anchor, rows, self._name)
+        return taken
+
+    def prefetch(self, rows: Tensor) -> None:
+        """Brings the rows of a later batch into the cache, while this one is worked on."""
+        self._array.prefetch(rows)
+
+    def keep_gradient(self, rows: Tensor, gradient: Tensor) -> None:
+        """What the backward pass calls: rows of any shape, gradient of that shape and embedding_dim."""
+        self._kept.append((rows.detach().reshape(-1), gradient.detach().reshape(-1, self.embedding_dim)))
+
+    def gradient(self) -> Tensor | None:
+        """Coalesced, a sparse tensor of the table's shape as torch.nn.Embedding(sparse=True).weight.grad has it;
+        None before a backward pass."""
+        if not self._kept:
+            return None
+        rows = torch.cat([rows.to(values.device, torch.int64) for rows, values in self._kept])
+        values = torch.cat([values for _, values in self._kept])
+        rows = torch.where(rows < 0, rows + self.num_embeddings, rows)
+        if self.padding_idx is not None:
+            kept = rows != self.padding_idx
+            rows, values = rows[kept], values[kept]
+        return torch.sparse_coo_tensor(
+            rows[None], values, (self.num_embeddings, self.embedding_dim), check_invariants=False
+        ).coalesce()
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        super().zero_grad(set_to_none)
+        self._kept.clear()
+
+    def get_extra_state(self) -> dict[str, Any]:
+        if self._array.path is None:
+            raise ValueError(f"{self._array!r}: a table in memory has no path to refer to: save it to a file")
+        self._array.flush()
+        named = (self._array.path, self._array.shape, self._array.dtype.name, self._array.placement)
+        return dict(zip(_REFERENCE, named, strict=True))
+
+    def set_extra_state(self, state: Any) -> None:
+        shape = (self.num_embeddings, self.embedding_dim)
+        if not isinstance(state, dict) or sorted(state) != sorted(_REFERENCE):
+            raise ValueError("the state of an embedding has a path, a shape, a dtype and a placement: this has not")
+        if tuple(state["shape"]) != shape:
+            raise ValueError(f"the table at {state['path']} is {tuple(state['shape'])}, this embedding {shape}")
+        if state["path"] == self._array.path and state["placement"] == self._array.placement:
+            return
+        self._how["placement"] = state["placement"]
+        there = open_array(state["path"], writable=not self.freeze, **self._how)
+        self._array.close()
+        self._take(there, shape)
+
+    def extra_repr(self) -> str:
+        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
+        return f"{self.num_embeddings}, {self.embedding_dim}{padding}, {self._array!r}"
+
+    def _take(self, array: Array, shape: tuple[int, int]) -> None:
+        if array.shape != shape:
+            raise ValueError(f"{array!r}: the embedding has shape {shape}")
+        if not getattr(torch, array.dtype.name).is_floating_point:
+            raise ValueError(f"{array!r}: a table holds floating-point numbers")
+        if not (self.freeze or array.writable):
+            raise ValueError(f"{array!r}: it is read-only, and cannot be trained: open it as writable, or freeze=True")
+        self._array = array
+
+    def _opened(self, path: Path, shape: tuple[int, int], dtype: Any) -> Array:
+        if path.exists():
+            return open_array(path, writable=not self.freeze, **self._how)
+        made = empty(path, shape, dtype, **self._how)
+        where = "cuda" if made.on_gpu else "cpu"
+        at_once = max(1, _ROWS_AT_ONCE // (shape[1] * made.dtype.itemsize))
+        for first in range(0, shape[0], at_once):
+            rows = torch.arange(first, min(first + at_once, shape[0]), device=where)
+            drawn = torch.randn((rows.numel(), shape[1]), device=where).to(
+                getattr(torch, made.dtype.name)
+            )
+            if self.padding_idx is not None and first <= self.padding_idx < first + at_once:
+                drawn[self.padding_idx - first] = 0
+            made.scatter(rows, drawn)
+        made.flush()
+        return made
+
+
+class EmbeddingBag(Embedding):
+    """`torch.nn.EmbeddingBag` over a `penstock.Array`: see `Embedding` for the table.
+
+    mode: "sum", "mean" or "max". include_last_offset: offsets have one more, where the last bag ends.
+
+    Input: rows (n) with offsets (bags), or rows (bags, n); per_sample_weights as rows, with mode "sum".
+    Output: (bags, embedding_dim), summed in the order of the rows as torch does.
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        mode: str = "mean",
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+        **table: Any,
+    ) -> None:
+        super().__init__(num_embeddings, embedding_dim, padding_idx, **table)
+        if mode not in ("sum", "mean", "max"):
+            raise ValueError(f"mode {mode!r}: choose sum, mean or max")
+        self.mode, self.include_last_offset = mode, include_last_offset
+
+    @classmethod
+    def from_pretrained(
+        cls, array: Array, freeze: bool = True, padding_idx: int | None = None, mode: str = "mean"
+    ) -> EmbeddingBag:
+        if len(array.shape) != 2:
+            raise ValueError(f"{array!r}: a table has two dimensions")
+        return cls(*array.shape, mode=mode, padding_idx=padding_idx, array=array, freeze=freeze)
+
+    def forward(  # type: ignore[override]
+        self, rows: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None
+    ) -> Tensor:
+        return ops.bags_of(
+            super().forward,
+            self.num_embeddings,
+            rows,
+            offsets,
+            self.mode,
+            per_sample_weights,
+            self.include_last_offset,
+            self.padding_idx,
+        )
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, mode={self.mode!r}"
+
+
+def _checked_padding(padding_idx: int | None, rows: int) -> int | None:
+    if padding_idx is None:
+        return None
+    if not -rows <= padding_idx < rows:
+        raise ValueError(f"padding_idx {padding_idx}: the table has {rows} rows")
+    return padding_idx % rows

@@ -1,0 +1,164 @@
+"""Stores of PyTorch Geometric whose features and edges are arrays of Penstock. Needs torch_geometric.
+
+    features, graph = FeatureStore(), GraphStore()
+    features["paper", "x", None] = penstock.open("features.npy", placement="storage")
+    graph["cites", "csc", False, (nodes, nodes)] = row, column_pointers
+    loader = NeighborLoader((features, graph), [10, 10], input_nodes=("paper", None))
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import EdgeAttr, TensorAttr
+from torch_geometric.data import FeatureStore as _FeatureStore
+from torch_geometric.data import GraphStore as _GraphStore
+
+from penstock.arrays import Array, from_tensor
+
+_Key = tuple[Any, Any]
+
+
+class FeatureStore(_FeatureStore):
+    """Features by group and name (`torch_geometric.data.TensorAttr`), each an `Array`.
+
+    What is put may be an `Array` itself, or a tensor or NumPy array, which becomes one over its memory with
+    `placement`. An index beside a tensor stores into rows of an array that is there; with one that is not, the
+    index must number all rows once. Rows come on the array's device; a whole tensor (index None) is the array's
+    memory where it has one, else a copy.
+
+    placement, device: of tensors that are put, as for `penstock.from_tensor`.
+    """
+
+    def __init__(
+        self, placement: str = "host", device: str = "auto", tensor_attr_cls: Any = None
+    ) -> None:
+        super().__init__(tensor_attr_cls)
+        self.__dict__["_arrays"] = {}
+        self.__dict__["_where"] = (placement, device)
+
+    def array(self, group_name: Any, attr_name: str) -> Array:
+        """KeyError for features that were not put."""
+        return self._array(TensorAttr(group_name, attr_name, None))
+
+    def _array(self, attr: TensorAttr) -> Array:
+        array: Array | None = self._arrays.get(_key(attr))
+        if array is None:
+            raise KeyError(f"there are no features {attr.attr_name!r} of {attr.group_name!r}: put them first")
+        return array
+
+    def _put_tensor(self, tensor: Any, attr: TensorAttr) -> bool:
+        key, placement_device = _key(attr), self._where
+        if isinstance(tensor, Array):
+            if not _is_whole(attr.index):
+                raise ValueError(f"{tensor!r}: an array is put as a whole, with index None")
+            self._arrays[key] = tensor
+            return True
+        values = torch.as_tensor(tensor)
+        if not _is_whole(attr.index):
+            index = _numbers(attr.index, self._arrays[key] if key in self._arrays else values)
+            if key in self._arrays:
+                self._arrays[key].scatter(index, values)
+                return True
+            values = _in_order(values, index)
+        self._arrays[key] = from_tensor(values.contiguous(), placement_device[0], device=placement_device[1])
+        return True
+
+    def _get_tensor(self, attr: TensorAttr) -> Any:
+        array = self._array(attr)
+        if _is_whole(attr.index):
+            return _whole(array)
+        return array.gather(_numbers(attr.index, array))
+
+    def _multi_get_tensor(self, attrs: list[TensorAttr]) -> list[Any]:
+        """All gathers are on the stream before the first is waited for."""
+        wanted = [(self._array(attr), attr.index) for attr in attrs]
+        started = [
+            None if _is_whole(index) else array.gather_async(_numbers(index, array)) for array, index in wanted
+        ]
+        return [
+            _whole(array) if handle is None else handle.wait()
+            for (array, _), handle in zip(wanted, started, strict=True)
+        ]
+
+    def _remove_tensor(self, attr: TensorAttr) -> bool:
+        return self._arrays.pop(_key(attr), None) is not None
+
+    def _get_tensor_size(self, attr: TensorAttr) -> tuple[int, ...]:
+        array = self._array(attr)
+        if _is_whole(attr.index):
+            return array.shape
+        return (len(_numbers(attr.index, array)), *array.row_shape)
+
+    def get_all_tensor_attrs(self) -> list[TensorAttr]:
+        return [self._tensor_attr_cls.cast(*key) for key in self._arrays]
+
+
+def _key(attr: TensorAttr) -> _Key:
+    return (attr.group_name, attr.attr_name)
+
+
+def _is_whole(index: Any) -> bool:
+    return index is None or (isinstance(index, slice) and index == slice(None))
+
+
+def _numbers(index: Any, of: Any) -> Any:
+    if isinstance(index, slice):
+        return torch.arange(*index.indices(len(of)))
+    numbers = torch.as_tensor(index)
+    if numbers.dtype == torch.bool:
+        return numbers.nonzero().reshape(-1)
+    return numbers.reshape(-1)
+
+
+def _in_order(values: Tensor, index: Tensor) -> Tensor:
+    """values[k] as row index[k]."""
+    if not torch.equal(index.sort().values, torch.arange(len(values), device=index.device)):
+        raise ValueError(
+            f"an index of {len(index)} rows for features that are not there: put them as a whole first, index None"
+        )
+    ordered = torch.empty_like(values)
+    ordered[index] = values
+    return ordered
+
+
+def _whole(array: Array) -> Any:
+    return array.tensor() if array.placement in ("hbm", "host") else array[:]
+
+
+class GraphStore(_GraphStore):
+    """Edges by type and layout (`torch_geometric.data.EdgeAttr`): pairs of tensors, or of one-dimensional arrays,
+    for instance of files that are mapped (`placement="host"`, `device="cpu"`), which samplers read in place."""
+
+    def __init__(self, edge_attr_cls: Any = None) -> None:
+        super().__init__(edge_attr_cls)
+        self.__dict__["_edges"] = {}
+
+    def _put_edge_index(self, edge_index: Any, edge_attr: EdgeAttr) -> bool:
+        pair = tuple(edge_index)
+        if len(pair) != 2 or any(len(side.shape) != 1 for side in pair):
+            raise ValueError("an edge index is a pair of tensors or arrays of one dimension")
+        self._edges[_edge_key(edge_attr)] = (dataclasses.replace(edge_attr), pair)
+        return True
+
+    def _get_edge_index(self, edge_attr: EdgeAttr) -> Any:
+        found = self._edges.get(_edge_key(edge_attr))
+        return None if found is None else tuple(_side(side) for side in found[1])
+
+    def _remove_edge_index(self, edge_attr: EdgeAttr) -> bool:
+        return self._edges.pop(_edge_key(edge_attr), None) is not None
+
+    def get_all_edge_attrs(self) -> list[EdgeAttr]:
+        return [dataclasses.replace(attr) for attr, _ in self._edges.values()]
+
+
+def _edge_key(attr: EdgeAttr) -> Any:
+    """An edge type has one edge index of a layout, whatever else is told of it."""
+    return (attr.edge_type, attr.layout)
+
+
+def _side(side: Any) -> Tensor:
+    return _whole(side) if isinstance(side, Array) else torch.as_tensor(side)

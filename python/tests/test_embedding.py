@@ -1,0 +1,272 @@
+"""Tables that are trained through the write path, against those of torch.nn."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock
+import pytest
+from places import DEVICES
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+import penstock.nn  # noqa: E402
+import penstock.optim  # noqa: E402
+
+ROWS, WIDTH = 200, 12
+
+
+@pytest.fixture(params=DEVICES)
+def device(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(params=["storage", "memory"])
+def table(request: pytest.FixtureRequest, tmp_path: Path, device: str) -> Any:
+    """A writable array of random numbers, in a file behind a small cache or in host memory."""
+    content = np.random.default_rng(5).standard_normal((ROWS, WIDTH)).astype(np.float32)
+    if request.param == "memory":
+        return penstock.from_tensor(content, "host", device=device)
+    np.save(tmp_path / "table.npy", content)
+    return penstock.open(tmp_path / "table.npy", placement="storage", writable=True, device=device, cache="1MiB")
+
+
+def weights_of(array: Any) -> Any:
+    return array.gather(torch.arange(len(array))).cpu()
+
+
+def twins(table: Any, padding: int | None = None) -> tuple[Any, Any]:
+    """The same table here and in torch."""
+    theirs = torch.nn.Embedding(ROWS, WIDTH, padding_idx=padding, sparse=True, _weight=weights_of(table))
+    return penstock.nn.Embedding.from_pretrained(table, freeze=False, padding_idx=padding), theirs
+
+
+def batch(seed: int, shape: tuple[int, ...] = (16, 5)) -> Any:
+    drawn = torch.rand(shape, generator=torch.Generator().manual_seed(seed))
+    return (drawn**3 * ROWS).long()  # few rows often
+
+
+@pytest.mark.parametrize("padding", [None, 0, -3])
+def test_gradients_are_those_of_torch_bit_for_bit(table: Any, padding: int | None) -> None:
+    ours, theirs = twins(table, padding)
+    assert ours.gradient() is None
+    for k in range(3):  # gradients add up until they are forgotten
+        rows = batch(k)
+        taken, expected = ours(rows), theirs(rows)
+        assert torch.equal(taken.cpu(), expected)
+        weight = torch.randn(16, 5, WIDTH, generator=torch.Generator().manual_seed(k))
+        (taken * weight.to(taken.device)).sum().backward()
+        (expected * weight).sum().backward()
+        ours_now, theirs_now = ours.gradient().cpu(), theirs.weight.grad.coalesce()
+        assert torch.equal(ours_now.indices(), theirs_now.indices())
+        torch.testing.assert_close(ours_now.values(), theirs_now.values(), rtol=0 if k == 0 else 1e-6, atol=1e-6 * k)
+    ours.zero_grad()
+    assert ours.gradient() is None
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize("padding", [None, 7])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_bags_and_their_gradients_are_those_of_torch(
+    table: Any, mode: str, padding: int | None, weighted: bool
+) -> None:
+    if weighted and mode != "sum":
+        pytest.skip("torch weighs sums alone")
+    theirs = torch.nn.EmbeddingBag(ROWS, WIDTH, mode=mode, padding_idx=padding, _weight=weights_of(table))
+    ours = penstock.nn.EmbeddingBag.from_pretrained(table, freeze=False, padding_idx=padding, mode=mode)
+    rows, offsets = batch(1, (60,)), torch.tensor([0, 7, 7, 30, 59])
+    rows[3] = rows[20] = 7
+    ours_weights = torch.rand(60, requires_grad=True) if weighted else None
+    theirs_weights = ours_weights.detach().clone().requires_grad_() if ours_weights is not None else None
+    taken = ours(rows, offsets, per_sample_weights=ours_weights)
+    expected = theirs(rows, offsets, per_sample_weights=theirs_weights)
+    torch.testing.assert_close(taken.cpu(), expected)
+    (taken**2).sum().backward()
+    (expected**2).sum().backward()
+    torch.testing.assert_close(ours.gradient().to_dense().cpu(), theirs.weight.grad)
+    if ours_weights is not None and theirs_weights is not None:
+        torch.testing.assert_close(ours_weights.grad, theirs_weights.grad)
+
+
+def _row_wise(weight: Any, lr: float, eps: float) -> Any:
+    sums = torch.zeros(len(weight))
+
+    def step(gradient: Any) -> None:
+        rows, values = gradient.indices()[0], gradient.values()
+        sums[rows] += values.square().mean(1)
+        with torch.no_grad():
+            weight[rows] -= lr * values / (sums[rows].sqrt() + eps)[:, None]
+
+    return step
+
+
+@pytest.mark.filterwarnings("ignore:Sparse invariant checks:UserWarning")  # of torch's own optimizer
+@pytest.mark.parametrize("kind", ["SGD", "Adagrad", "RowWiseAdagrad"])
+def test_training_goes_as_in_torch(table: Any, kind: str) -> None:
+    ours, theirs = twins(table, padding=0)
+    mine = getattr(penstock.optim, kind)(ours, lr=0.1)
+    if kind == "RowWiseAdagrad":
+        reference = _row_wise(theirs.weight, 0.1, mine.eps)
+    else:
+        optimizer = getattr(torch.optim, kind)(theirs.parameters(), lr=0.1)
+        reference = lambda gradient: optimizer.step()  # noqa: E731
+    losses = []
+    for k in range(12):
+        mine.zero_grad()
+        theirs.zero_grad()
+        loss = (ours(batch(k)) - 1).square().mean()
+        loss.backward()
+        (theirs(batch(k)) - 1).square().mean().backward()
+        mine.step()
+        reference(theirs.weight.grad.coalesce())
+        losses.append(float(loss.detach()))
+    assert losses[-1] < losses[0]
+    torch.testing.assert_close(weights_of(table), theirs.weight.detach(), rtol=1e-5, atol=1e-6)
+
+
+def model_of(path: Path, device: str) -> Any:
+    return torch.nn.ModuleDict(
+        {
+            "table": penstock.nn.Embedding(ROWS, WIDTH, path=path, device=device, cache="1MiB"),
+            "dense": torch.nn.Linear(WIDTH, 1).to(device),
+        }
+    )
+
+
+def train(model: Any, optimizers: list[Any], batches: range) -> None:
+    for k in batches:
+        for optimizer in optimizers:
+            optimizer.zero_grad()
+        model["dense"](model["table"](batch(k))).square().mean().backward()
+        for optimizer in optimizers:
+            optimizer.step()
+
+
+@pytest.mark.parametrize("kind", ["SGD", "Adagrad", "RowWiseAdagrad"])
+def test_a_run_resumes_by_reference(tmp_path: Path, device: str, kind: str) -> None:
+    def start(path: Path, dense: Any = None) -> tuple[Any, list[Any]]:
+        torch.manual_seed(3)
+        model = model_of(path, device)
+        optimizers = [
+            getattr(penstock.optim, kind)(model, lr=0.1),
+            torch.optim.SGD(model.parameters(), lr=0.1),
+        ]
+        return model, optimizers
+
+    whole, its = start(tmp_path / "whole.npy")
+    train(whole, its, range(8))
+    first, its = start(tmp_path / "half.npy")
+    train(first, its, range(4))
+    torch.save([first.state_dict(), *(one.state_dict() for one in its)], tmp_path / "state.pt")
+    assert (tmp_path / "state.pt").stat().st_size < ROWS * WIDTH * 4, "the table is not in it"
+    first["table"].array.close()
+
+    second, its = start(tmp_path / "other.npy")
+    states = torch.load(tmp_path / "state.pt", weights_only=True)
+    second.load_state_dict(states[0])
+    for optimizer, state in zip(its, states[1:], strict=True):
+        optimizer.load_state_dict(state)
+    train(second, its, range(4, 8))
+    assert second["table"].array.path == str(tmp_path / "half.npy")
+    assert torch.equal(weights_of(second["table"].array), weights_of(whole["table"].array))
+    second["table"].array.close()
+    stored = np.load(tmp_path / "half.npy")
+    np.testing.assert_array_equal(stored, weights_of(whole["table"].array).numpy())
+
+
+def test_a_new_table_is_drawn_and_an_old_one_opened(tmp_path: Path, device: str) -> None:
+    path = tmp_path / "table.npy"
+    made = penstock.nn.Embedding(5000, WIDTH, padding_idx=17, path=path, device=device)
+    weights = weights_of(made.array)
+    assert torch.equal(weights[17], torch.zeros(WIDTH))
+    assert abs(float(weights.mean())) < 0.02
+    assert abs(float(weights.std()) - 1) < 0.02
+    made.array.close()
+    again = penstock.nn.Embedding(5000, WIDTH, path=path, device=device)
+    assert torch.equal(weights_of(again.array), weights)
+    assert "5000, 12" in repr(again)
+
+
+def test_compiled_training_is_training(table: Any) -> None:
+    ours, theirs = twins(table)
+    step = torch.compile(lambda rows: (ours(rows) - 1).square().mean(), backend="aot_eager", fullgraph=True)
+    step(batch(1)).backward()
+    (theirs(batch(1)) - 1).square().mean().backward()
+    torch.testing.assert_close(ours.gradient().to_dense().cpu(), theirs.weight.grad.to_dense())
+
+
+def test_the_operators_are_as_torch_wants_them(table: Any) -> None:
+    ours, _ = twins(table)
+    torch.library.opcheck(torch.ops.penstock.embedding, (ours._anchor, batch(1), ours._name))
+    gradient = torch.ones(16, 5, WIDTH, device="cuda" if table.on_gpu else "cpu")
+    torch.library.opcheck(
+        torch.ops.penstock.embedding_grad, (ours._anchor.detach(), batch(1), gradient, ours._name)
+    )
+
+
+def test_a_frozen_table_has_no_gradient(tmp_path: Path, device: str) -> None:
+    np.save(tmp_path / "table.npy", np.ones((4, 3), np.float32))
+    array = penstock.open(tmp_path / "table.npy", placement="host", device=device)
+    frozen = penstock.nn.Embedding.from_pretrained(array)
+    assert not frozen(torch.tensor([1])).requires_grad
+    with pytest.raises(ValueError, match="read-only"):
+        penstock.nn.Embedding.from_pretrained(array, freeze=False)
+    with pytest.raises(ValueError, match="no penstock.nn.Embedding to train"):
+        penstock.optim.SGD(frozen, lr=1)
+
+
+def test_without_gradients_nothing_is_kept(table: Any) -> None:
+    ours, _ = twins(table)
+    with torch.no_grad():
+        ours(batch(1))
+    assert not ours(batch(1)).detach().requires_grad
+    assert ours.gradient() is None
+
+
+def test_a_batch_ahead_is_in_the_cache(tmp_path: Path, device: str) -> None:
+    np.save(tmp_path / "table.npy", np.ones((ROWS, 128), np.float32))
+    array = penstock.open(tmp_path / "table.npy", placement="storage", writable=True, device=device, cache="1MiB")
+    ours = penstock.nn.Embedding.from_pretrained(array, freeze=False)
+    ours.prefetch(batch(1))
+    ours(batch(1))
+    assert array.stats()["prefetches"] > 0
+    assert array.stats()["misses"] == 0
+
+
+def test_bad_tables_are_refused(tmp_path: Path, device: str) -> None:
+    np.save(tmp_path / "numbers.npy", np.zeros((4, 3), np.int32))
+    np.save(tmp_path / "flat.npy", np.zeros(4, np.float32))
+
+    def take(name: str, **how: Any) -> Any:
+        array = penstock.open(tmp_path / name, placement="storage", device=device, writable=True)
+        return penstock.nn.Embedding.from_pretrained(array, **how)
+
+    with pytest.raises(ValueError, match="floating-point"):
+        take("numbers.npy")
+    with pytest.raises(ValueError, match="two dimensions"):
+        take("flat.npy")
+    with pytest.raises(ValueError, match="has shape"):
+        penstock.nn.Embedding(5, 3, path=tmp_path / "numbers.npy", device=device)
+    with pytest.raises(ValueError, match="a path or an array"):
+        penstock.nn.Embedding(5, 3)
+    with pytest.raises(ValueError, match="padding_idx 5"):
+        penstock.nn.Embedding(5, 3, 5, path=tmp_path / "new.npy", device=device)
+    with pytest.raises(ValueError, match="mode"):
+        penstock.nn.EmbeddingBag(5, 3, "median", path=tmp_path / "new.npy", device=device)
+
+
+def test_states_that_do_not_fit_are_refused(tmp_path: Path, device: str, table: Any) -> None:
+    ours = penstock.nn.Embedding(4, 3, path=tmp_path / "new.npy", device=device)
+    state = copy.deepcopy(ours.state_dict())
+    other = penstock.nn.Embedding(5, 3, path=tmp_path / "other.npy", device=device)
+    with pytest.raises(ValueError, match=r"is \(4, 3\), this embedding \(5, 3\)"):
+        other.load_state_dict(state)
+    if table.path is None:
+        with pytest.raises(ValueError, match="no path to refer to"):
+            penstock.nn.Embedding.from_pretrained(table).state_dict()
+    with pytest.raises(ValueError, match="lr -1"):
+        penstock.optim.SGD(ours, lr=-1)
+    with pytest.raises(ValueError, match="a state of 2 tables"):
+        penstock.optim.SGD(ours, lr=1).load_state_dict({"lr": 1, "tables": [{}, {}]})
