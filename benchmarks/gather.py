@@ -11,81 +11,19 @@ engine does is measured first).
 from __future__ import annotations
 
 import argparse
-import datetime
-import json
 import os
 import statistics
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import penstock
 import torch
+from array_bench import Bench, check
 
 HOST_WIDTHS = (32, 64, 128, 256, 512, 1024)
-
-
-class Bench:
-    """Times calls on the GPU, and writes a JSON line for each figure."""
-
-    def __init__(self, options: argparse.Namespace) -> None:
-        self.options = options
-        self.copy_rate = 0.0
-
-    def seconds(self, call: Callable[[], Any], repeats: int | None = None) -> list[float]:
-        call()
-        torch.cuda.synchronize()
-        taken = []
-        for _ in range(repeats or self.options.repeats):
-            begun = time.perf_counter()
-            call()
-            torch.cuda.synchronize()
-            taken.append(time.perf_counter() - begun)
-        return taken
-
-    def tell(
-        self,
-        name: str,
-        nbytes: int,
-        ours: list[float],
-        baseline: str,
-        theirs: list[float],
-        details: dict[str, Any],
-    ) -> None:
-        rates = [nbytes / s / 1e9 for s in ours]
-        base = statistics.median(nbytes / s / 1e9 for s in theirs) if theirs else None
-        value = statistics.median(rates)
-        line = {
-            "id": name,
-            "value": value,
-            "unit": "GB/s",
-            "baseline": baseline,
-            "baseline_value": base,
-            "ratio": value / base if base else None,
-            "repeats": len(rates),
-            "spread": (max(rates) - min(rates)) / value,
-            "verified": True,
-            "details": {"copy_engine_gb_per_s": self.copy_rate, "memory": self.options.memory, **details},
-            "machine": {
-                "name": os.environ.get("PENSTOCK_MACHINE", "unnamed"),
-                "device": torch.cuda.get_device_name(),
-            },
-            "commit": os.environ.get("PENSTOCK_COMMIT", "unknown"),
-            "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
-        }
-        with Path(self.options.results).open("a", encoding="utf-8") as out:
-            out.write(json.dumps(line) + "\n")
-        shown = f" {value / base:.2f}x {baseline} ({base:.1f})" if base else ""
-        told = ", ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in details.items())
-        print(f"{name} {value:.2f} GB/s{shown} {told}", flush=True)
-
-
-def check(same: bool, name: str) -> None:
-    if not same:
-        raise SystemExit(f"{name}: what was gathered is not what lies in the array")
 
 
 def random_rows(count: int, rows: int, seed: int = 7) -> torch.Tensor:
@@ -116,7 +54,7 @@ def filled_host(nbytes: int, memory: str) -> torch.Tensor:
 def bench_copy(bench: Bench, whole: torch.Tensor) -> None:
     part = whole[: 1 << 28]
     target = torch.empty_like(part, device="cuda")
-    bench.copy_rate = (
+    bench.facts["copy_engine_gb_per_s"] = (
         part.nbytes / statistics.median(bench.seconds(lambda: target.copy_(part, non_blocking=True))) / 1e9
     )
 
@@ -188,7 +126,7 @@ def bench_misaligned(bench: Bench, whole: torch.Tensor) -> None:
             out = array.gather(rows)
             check(bool((out == expected(rows, nbytes // 4)).all()), f"gather.misaligned.{nbytes}")
             ours = bench.seconds(lambda a=array, r=rows, o=out: a.gather(r, out=o))
-            share = out.nbytes / statistics.median(ours) / 1e9 / bench.copy_rate
+            share = out.nbytes / statistics.median(ours) / 1e9 / bench.facts["copy_engine_gb_per_s"]
             worst = min(worst, share)
             bench.tell(f"gather.misaligned.{nbytes}", out.nbytes, ours, "", [], {"of_copy_engine": share})
             del out
@@ -305,6 +243,7 @@ def main() -> None:
     if not torch.cuda.is_available():
         raise SystemExit("gather.py needs a GPU: on the CPU executor there is no link to measure")
     bench = Bench(options)
+    bench.facts["memory"] = options.memory
     begun = time.perf_counter()
     whole = filled_host(options.gib << 30, options.memory)
     print(f"{options.gib} GiB filled in {time.perf_counter() - begun:.1f} s", flush=True)
@@ -315,7 +254,7 @@ def main() -> None:
             flush=True,
         )
         bench_copy(bench, whole)
-        print(f"copy engine {bench.copy_rate:.1f} GB/s", flush=True)
+        print(f"copy engine {bench.facts['copy_engine_gb_per_s']:.1f} GB/s", flush=True)
         for name in options.only.split(","):
             TOPICS[name](bench, whole)
     sys.stdout.flush()

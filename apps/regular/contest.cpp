@@ -14,6 +14,8 @@ namespace {
 constexpr u64 pins_per_group = 2;
 constexpr u64 least_cache_bytes = 1 << 20;
 constexpr u64 least_cache_bytes_cuda = 128 << 20;  // holds what all warps of a large GPU wait for
+// Lines are stored whole and once: to keep them would only put off the writes, past the end of the reads.
+constexpr double most_dirty = 1.0 / 32;
 constexpr char const* ways[] = {"naive", "line"};
 
 double elapsed(std::function<void()> const& run) {
@@ -189,6 +191,7 @@ cache_options cache_of(executor const& on, regular_options const& options, u64 d
   cache.bytes = options.cache_bytes != 0 ? options.cache_bytes : std::max(least, data_bytes / 8);
   cache.line_bytes = options.line_bytes;
   cache.directory = parse_directory(options.directory);
+  cache.write_back.most_dirty = most_dirty;
   return cache;
 }
 

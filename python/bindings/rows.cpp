@@ -186,6 +186,18 @@ void bind_array(nb::module_& m) {
             return a.add(rows.list(), kind_named(dtype), reinterpret_cast<void const*>(values), rows.how());
           },
           released(), nb::keep_alive<0, 1>())
+      .def_static(
+          "gather_all",
+          [](std::vector<row_array*> const& arrays, std::vector<rows_at> const& rows, std::vector<u64> const& out) {
+            std::vector<row_gather> gathers;
+            for (std::size_t k = 0; k < arrays.size(); ++k) {
+              gathers.push_back({arrays[k], rows.at(k).list(), reinterpret_cast<void*>(out.at(k))});
+            }
+            const row_call_options how = rows.empty() ? row_call_options{} : rows.front().how();
+            const nb::gil_scoped_release unlocked;
+            return gather_all(gathers, how);
+          },
+          "arrays"_a, "rows"_a, "out"_a)
       .def("flush", &row_array::flush, released())
       .def("stats",
            [](row_array const& a) -> nb::object {
@@ -204,6 +216,7 @@ void bind_rows(nb::module_& m) {
       .def_static("open", &shared_executor::open, "name"_a, "threads"_a)
       .def_prop_ro("cuda", [](shared_executor const& e) { return e.on->kind() == executor_kind::cuda; })
       .def_prop_ro("device", [](shared_executor const& e) { return e.on->device(); })
+      .def_prop_ro("gpu", [](shared_executor const& e) { return e.on->gpu(); })
       .def_prop_ro("free_bytes", [](shared_executor const& e) { return e.on->memory().free_bytes(); })
       .def_prop_ro("stream", [](shared_executor const& e) { return number_of(e.on->stream()); });
   nb::class_<row_buffer>(m, "RowBuffer")

@@ -11,7 +11,7 @@ from penstock.breadth_first import BfsResult, bfs
 from penstock.errors import Error
 
 if TYPE_CHECKING:
-    from penstock.arrays import Array, GatherHandle, Plan, empty, from_tensor, plan
+    from penstock.arrays import Array, GatherHandle, Plan, empty, from_tensor, gather_all, plan
     from penstock.arrays import open_array as open
 
 __version__ = "0.1.0"
@@ -26,12 +26,13 @@ __all__ = [
     "bfs",
     "empty",
     "from_tensor",
+    "gather_all",
     "open",
     "plan",
 ]
 
 _OF_ARRAYS = {"open": "open_array"} | {
-    name: name for name in ("Array", "GatherHandle", "Plan", "empty", "from_tensor", "plan")
+    name: name for name in ("Array", "GatherHandle", "Plan", "empty", "from_tensor", "gather_all", "plan")
 }
 
 

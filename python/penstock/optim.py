@@ -1,4 +1,5 @@
-"""Optimizers for `penstock.nn` tables: each step reads the rows that have a gradient, and stores them changed.
+"""Optimizers for `penstock.nn` tables: each step reads the rows that have a gradient, and stores them
+changed.
 
 They take tables and nothing else: a model's other parameters have an optimizer of torch.
 """
@@ -22,7 +23,9 @@ def _tables(given: nn.Module | Iterable[nn.Module]) -> list[Embedding]:
     modules = [given] if isinstance(given, nn.Module) else list(given)
     found = [m for module in modules for m in module.modules() if isinstance(m, Embedding) and not m.freeze]
     if not found:
-        raise ValueError("there is no penstock.nn.Embedding to train: give the model that holds one, unfrozen")
+        raise ValueError(
+            "there is no penstock.nn.Embedding to train: give the model that holds one, unfrozen"
+        )
     return list(dict.fromkeys(found))
 
 
@@ -59,7 +62,9 @@ class Optimizer:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         if len(state["tables"]) != len(self._tables):
-            raise ValueError(f"a state of {len(state['tables'])} tables: this optimizer has {len(self._tables)}")
+            raise ValueError(
+                f"a state of {len(state['tables'])} tables: this optimizer has {len(self._tables)}"
+            )
         self.lr = _checked("lr", state["lr"])
         for number, one in enumerate(state["tables"]):
             self._set_state(number, one)
@@ -83,17 +88,15 @@ class SGD(Optimizer):
 
 
 class Adagrad(Optimizer):
-    """sum += gradient^2; weight -= lr * gradient / (sqrt(sum) + eps), element by element, as torch.optim.Adagrad
-    for sparse gradients (Duchi, Hazan, Singer 2011).
+    """sum += gradient^2; weight -= lr * gradient / (sqrt(sum) + eps), element by element, as
+    torch.optim.Adagrad for sparse gradients (Duchi, Hazan, Singer 2011).
 
-    The sums are as large as the table: for one in a file they lie in a file beside it, NAME.adagrad.npy, behind a
-    cache of the same size; for one in memory they lie in host memory. They begin at zero with the first step, unless
-    `load_state_dict` names those of a former run.
+    The sums are as large as the table: for one in a file they lie in a file beside it, NAME.adagrad.npy,
+    behind a cache of the same size; for one in memory they lie in host memory. They begin at zero with the
+    first step, unless `load_state_dict` names those of a former run.
     """
 
-    def __init__(
-        self, tables: nn.Module | Iterable[nn.Module], lr: float = 1e-2, eps: float = 1e-10
-    ) -> None:
+    def __init__(self, tables: nn.Module | Iterable[nn.Module], lr: float = 1e-2, eps: float = 1e-10) -> None:
         super().__init__(tables, lr)
         self.eps = _checked("eps", eps)
         self._arrays: dict[int, Array] = {}
@@ -112,7 +115,9 @@ class Adagrad(Optimizer):
             return {}
         array = self._arrays[number]
         array.flush()
-        return {"sums": torch.from_numpy(array.numpy().copy())} if array.path is None else {"path": array.path}
+        return (
+            {"sums": torch.from_numpy(array.numpy().copy())} if array.path is None else {"path": array.path}
+        )
 
     def _set_state(self, number: int, state: dict[str, Any]) -> None:
         old = self._arrays.pop(number, None)
@@ -126,19 +131,16 @@ class Adagrad(Optimizer):
 
 
 class RowWiseAdagrad(Optimizer):
-    """sum += mean of gradient^2 over the row; weight -= lr * gradient / (sqrt(sum) + eps): one number a row instead
-    of a row, the usual choice for recommenders (Mudigere et al., ISCA 2022, section 4.1.4). The sums lie on the
-    table's device, 4 bytes a row.
+    """sum += mean of gradient^2 over the row; weight -= lr * gradient / (sqrt(sum) + eps): one number a row
+    instead of a row, the usual choice for recommenders (Mudigere et al., ISCA 2022, section 4.1.4). The
+    sums lie on the table's device, 4 bytes a row.
     """
 
-    def __init__(
-        self, tables: nn.Module | Iterable[nn.Module], lr: float = 1e-2, eps: float = 1e-8
-    ) -> None:
+    def __init__(self, tables: nn.Module | Iterable[nn.Module], lr: float = 1e-2, eps: float = 1e-8) -> None:
         super().__init__(tables, lr)
         self.eps = _checked("eps", eps)
         self._sums = [
-            torch.zeros(table.num_embeddings, device="cuda" if table.array.on_gpu else "cpu")
-            for table in self._tables
+            torch.zeros(table.num_embeddings, device=table.array.torch_device) for table in self._tables
         ]
 
     def _change(self, number: int, table: Embedding, rows: Tensor, values: Tensor) -> None:

@@ -1,9 +1,9 @@
 """Stores of PyTorch Geometric whose features and edges are arrays of Penstock. Needs torch_geometric.
 
-    features, graph = FeatureStore(), GraphStore()
-    features["paper", "x", None] = penstock.open("features.npy", placement="storage")
-    graph["cites", "csc", False, (nodes, nodes)] = row, column_pointers
-    loader = NeighborLoader((features, graph), [10, 10], input_nodes=("paper", None))
+features, graph = FeatureStore(), GraphStore()
+features["paper", "x", None] = penstock.open("features.npy", placement="storage")
+graph["cites", "csc", False, (nodes, nodes)] = row, column_pointers
+loader = NeighborLoader((features, graph), [10, 10], input_nodes=("paper", None))
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch_geometric.data import EdgeAttr, TensorAttr
 from torch_geometric.data import FeatureStore as _FeatureStore
 from torch_geometric.data import GraphStore as _GraphStore
 
-from penstock.arrays import Array, from_tensor
+from penstock.arrays import Array, from_tensor, gather_all
 
 _Key = tuple[Any, Any]
 
@@ -26,16 +26,14 @@ class FeatureStore(_FeatureStore):
     """Features by group and name (`torch_geometric.data.TensorAttr`), each an `Array`.
 
     What is put may be an `Array` itself, or a tensor or NumPy array, which becomes one over its memory with
-    `placement`. An index beside a tensor stores into rows of an array that is there; with one that is not, the
-    index must number all rows once. Rows come on the array's device; a whole tensor (index None) is the array's
-    memory where it has one, else a copy.
+    `placement`. An index beside a tensor stores into rows of an array that is there; with one that is not,
+    the index must number all rows once. Rows come on the array's device; a whole tensor (index None) is the
+    array's memory where it has one, else a copy.
 
     placement, device: of tensors that are put, as for `penstock.from_tensor`.
     """
 
-    def __init__(
-        self, placement: str = "host", device: str = "auto", tensor_attr_cls: Any = None
-    ) -> None:
+    def __init__(self, placement: str = "host", device: str = "auto", tensor_attr_cls: Any = None) -> None:
         super().__init__(tensor_attr_cls)
         self.__dict__["_arrays"] = {}
         self.__dict__["_where"] = (placement, device)
@@ -59,7 +57,7 @@ class FeatureStore(_FeatureStore):
             return True
         values = torch.as_tensor(tensor)
         if not _is_whole(attr.index):
-            index = _numbers(attr.index, self._arrays[key] if key in self._arrays else values)
+            index = _numbers(attr.index, self._arrays.get(key, values))
             if key in self._arrays:
                 self._arrays[key].scatter(index, values)
                 return True
@@ -74,15 +72,11 @@ class FeatureStore(_FeatureStore):
         return array.gather(_numbers(attr.index, array))
 
     def _multi_get_tensor(self, attrs: list[TensorAttr]) -> list[Any]:
-        """All gathers are on the stream before the first is waited for."""
+        """In one launch: see `penstock.gather_all`."""
         wanted = [(self._array(attr), attr.index) for attr in attrs]
-        started = [
-            None if _is_whole(index) else array.gather_async(_numbers(index, array)) for array, index in wanted
-        ]
-        return [
-            _whole(array) if handle is None else handle.wait()
-            for (array, _), handle in zip(wanted, started, strict=True)
-        ]
+        some = [(array, _numbers(index, array)) for array, index in wanted if not _is_whole(index)]
+        taken = iter(gather_all(some))
+        return [_whole(array) if _is_whole(index) else next(taken) for array, index in wanted]
 
     def _remove_tensor(self, attr: TensorAttr) -> bool:
         return self._arrays.pop(_key(attr), None) is not None
@@ -118,7 +112,8 @@ def _in_order(values: Tensor, index: Tensor) -> Tensor:
     """values[k] as row index[k]."""
     if not torch.equal(index.sort().values, torch.arange(len(values), device=index.device)):
         raise ValueError(
-            f"an index of {len(index)} rows for features that are not there: put them as a whole first, index None"
+            f"an index of {len(index)} rows for features that are not there: put them as a whole first, "
+            "index None"
         )
     ordered = torch.empty_like(values)
     ordered[index] = values
@@ -130,8 +125,9 @@ def _whole(array: Array) -> Any:
 
 
 class GraphStore(_GraphStore):
-    """Edges by type and layout (`torch_geometric.data.EdgeAttr`): pairs of tensors, or of one-dimensional arrays,
-    for instance of files that are mapped (`placement="host"`, `device="cpu"`), which samplers read in place."""
+    """Edges by type and layout (`torch_geometric.data.EdgeAttr`): pairs of tensors, or of one-dimensional
+    arrays, for instance of files that are mapped (`placement="host"`, `device="cpu"`), which samplers read in
+    place."""
 
     def __init__(self, edge_attr_cls: Any = None) -> None:
         super().__init__(edge_attr_cls)

@@ -12,9 +12,20 @@ pytest.importorskip("penstock._native", reason="needs the compiled part", exc_ty
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-@pytest.mark.parametrize("name", ["ARRAYS.md"])
-def test_examples_do_what_they_say(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("name", "needs"),
+    [
+        ("ARRAYS.md", "numpy"),
+        ("tasks/FEATURES.md", "torch_geometric"),
+        ("tasks/EMBEDDINGS.md", "torch"),
+        ("tasks/LOADER.md", "torch"),
+    ],
+)
+def test_examples_do_what_they_say(
+    name: str, needs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip(needs, reason=f"{needs} is not installed")
     monkeypatch.chdir(tmp_path)
     outcome = doctest.testfile(str(DOCS / name), module_relative=False, optionflags=doctest.ELLIPSIS)
-    assert outcome.attempted > 10
+    assert outcome.attempted > 5
     assert outcome.failed == 0

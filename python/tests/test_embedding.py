@@ -30,7 +30,9 @@ def table(request: pytest.FixtureRequest, tmp_path: Path, device: str) -> Any:
     if request.param == "memory":
         return penstock.from_tensor(content, "host", device=device)
     np.save(tmp_path / "table.npy", content)
-    return penstock.open(tmp_path / "table.npy", placement="storage", writable=True, device=device, cache="1MiB")
+    return penstock.open(
+        tmp_path / "table.npy", placement="storage", writable=True, device=device, cache="1MiB"
+    )
 
 
 def weights_of(array: Any) -> Any:
@@ -41,6 +43,10 @@ def twins(table: Any, padding: int | None = None) -> tuple[Any, Any]:
     """The same table here and in torch."""
     theirs = torch.nn.Embedding(ROWS, WIDTH, padding_idx=padding, sparse=True, _weight=weights_of(table))
     return penstock.nn.Embedding.from_pretrained(table, freeze=False, padding_idx=padding), theirs
+
+
+def dense_gradient(table: Any) -> Any:
+    return table.gradient().to_dense().cpu()
 
 
 def batch(seed: int, shape: tuple[int, ...] = (16, 5)) -> Any:
@@ -61,7 +67,9 @@ def test_gradients_are_those_of_torch_bit_for_bit(table: Any, padding: int | Non
         (expected * weight).sum().backward()
         ours_now, theirs_now = ours.gradient().cpu(), theirs.weight.grad.coalesce()
         assert torch.equal(ours_now.indices(), theirs_now.indices())
-        torch.testing.assert_close(ours_now.values(), theirs_now.values(), rtol=0 if k == 0 else 1e-6, atol=1e-6 * k)
+        torch.testing.assert_close(
+            ours_now.values(), theirs_now.values(), rtol=0 if k == 0 else 1e-6, atol=1e-6 * k
+        )
     ours.zero_grad()
     assert ours.gradient() is None
 
@@ -85,7 +93,7 @@ def test_bags_and_their_gradients_are_those_of_torch(
     torch.testing.assert_close(taken.cpu(), expected)
     (taken**2).sum().backward()
     (expected**2).sum().backward()
-    torch.testing.assert_close(ours.gradient().to_dense().cpu(), theirs.weight.grad)
+    torch.testing.assert_close(dense_gradient(ours), theirs.weight.grad)
     if ours_weights is not None and theirs_weights is not None:
         torch.testing.assert_close(ours_weights.grad, theirs_weights.grad)
 
@@ -194,7 +202,7 @@ def test_compiled_training_is_training(table: Any) -> None:
     step = torch.compile(lambda rows: (ours(rows) - 1).square().mean(), backend="aot_eager", fullgraph=True)
     step(batch(1)).backward()
     (theirs(batch(1)) - 1).square().mean().backward()
-    torch.testing.assert_close(ours.gradient().to_dense().cpu(), theirs.weight.grad.to_dense())
+    torch.testing.assert_close(dense_gradient(ours), theirs.weight.grad.to_dense())
 
 
 def test_the_operators_are_as_torch_wants_them(table: Any) -> None:
@@ -213,7 +221,7 @@ def test_a_frozen_table_has_no_gradient(tmp_path: Path, device: str) -> None:
     assert not frozen(torch.tensor([1])).requires_grad
     with pytest.raises(ValueError, match="read-only"):
         penstock.nn.Embedding.from_pretrained(array, freeze=False)
-    with pytest.raises(ValueError, match="no penstock.nn.Embedding to train"):
+    with pytest.raises(ValueError, match=r"no penstock\.nn\.Embedding to train"):
         penstock.optim.SGD(frozen, lr=1)
 
 
@@ -227,7 +235,9 @@ def test_without_gradients_nothing_is_kept(table: Any) -> None:
 
 def test_a_batch_ahead_is_in_the_cache(tmp_path: Path, device: str) -> None:
     np.save(tmp_path / "table.npy", np.ones((ROWS, 128), np.float32))
-    array = penstock.open(tmp_path / "table.npy", placement="storage", writable=True, device=device, cache="1MiB")
+    array = penstock.open(
+        tmp_path / "table.npy", placement="storage", writable=True, device=device, cache="1MiB"
+    )
     ours = penstock.nn.Embedding.from_pretrained(array, freeze=False)
     ours.prefetch(batch(1))
     ours(batch(1))

@@ -29,7 +29,7 @@ INDEX = torch.tensor([0, 1, 2])
 
 
 def equal(taken: Any, expected: Any) -> bool:
-    return torch.equal(taken.cpu(), expected)
+    return bool(torch.equal(taken.cpu(), expected))
 
 
 def test_tensors_are_put_taken_updated_and_removed(device: str) -> None:
@@ -125,13 +125,19 @@ def test_features_may_lie_in_a_file(tmp_path: Path, placement: str, device: str)
 def test_many_features_are_taken_together(tmp_path: Path, device: str) -> None:
     rng = np.random.default_rng(4)
     kinds = {"x": (np.float32, (16,)), "y": (np.int64, ()), "mask": (np.bool_, ()), "odd": (np.int8, (3,))}
-    store, contents = FeatureStore(device=device), {}
+    store = FeatureStore(device=device)
+    contents: dict[str, Any] = {}
     for name, (kind, shape) in kinds.items():
         contents[name] = rng.integers(0, 2, (40, *shape)).astype(kind)
         np.save(tmp_path / f"{name}.npy", contents[name])
         where = "storage" if name == "mask" else "host"
         store["n", name, None] = penstock.open(tmp_path / f"{name}.npy", placement=where, device=device)
-    rows = {"x": torch.tensor([3, 3, 39]), "y": slice(5, 9), "mask": None, "odd": torch.tensor([], dtype=torch.int64)}
+    rows = {
+        "x": torch.tensor([3, 3, 39]),
+        "y": slice(5, 9),
+        "mask": None,
+        "odd": torch.tensor([], dtype=torch.int64),
+    }
     taken = store.multi_get_tensor([TensorAttr("n", name, rows[name]) for name in kinds])
     for name, one in zip(kinds, taken, strict=True):
         expected = contents[name] if rows[name] is None else contents[name][rows[name]]
@@ -192,9 +198,9 @@ def test_edges_may_lie_in_a_file(tmp_path: Path) -> None:
     assert taken[0].data_ptr() == sides[0].tensor().data_ptr(), "read in place"
 
 
-class AllNeighbours(NeighborSampler):  # type: ignore[misc]
-    """One hop, all neighbours, in the order of the edges: sampling itself needs libraries of PyG's, which are built
-    for one torch. The stores are asked for the same as by PyG's own sampler."""
+class AllNeighbours(NeighborSampler):
+    """One hop, all neighbours, in the order of the edges: sampling itself needs libraries of PyG's, which
+    are built for one torch. The stores are asked for the same as by PyG's own sampler."""
 
     def _sample(self, seed: Any, *_: Any, **__: Any) -> Any:
         spans = [torch.arange(int(self.colptr[s]), int(self.colptr[s + 1])) for s in seed]
@@ -202,7 +208,9 @@ class AllNeighbours(NeighborSampler):  # type: ignore[misc]
         targets = torch.cat([torch.full((len(span),), k) for k, span in enumerate(spans)])
         sources = self.row[edges]
         node, inverse = torch.cat([seed, sources]).unique(return_inverse=True)
-        return SamplerOutput(node=node, row=inverse[len(seed) :], col=inverse[: len(seed)][targets], edge=edges)
+        return SamplerOutput(
+            node=node, row=inverse[len(seed) :], col=inverse[: len(seed)][targets], edge=edges
+        )
 
 
 @pytest.mark.filterwarnings("ignore")  # of PyG, that its libraries are not there
@@ -233,13 +241,17 @@ def test_a_neighbour_loader_takes_its_batches_from_the_stores(
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_loader_of_several_node_types(tmp_path: Path, device: str) -> None:
-    torch_sparse = pytest.importorskip("torch_sparse", reason="PyG samples by torch_sparse or pyg-lib: neither is there")
+    torch_sparse = pytest.importorskip(
+        "torch_sparse", reason="PyG samples by torch_sparse or pyg-lib: neither is there"
+    )
     assert torch_sparse is not None
     row, _, pointers = graph()
     features, edges = FeatureStore(device=device), GraphStore()
     for group in ("a", "b"):
         np.save(tmp_path / f"{group}.npy", np.arange(60 * 4, dtype=np.float32).reshape(60, 4) + ord(group))
-        features[group, "x", None] = penstock.open(tmp_path / f"{group}.npy", placement="storage", device=device)
+        features[group, "x", None] = penstock.open(
+            tmp_path / f"{group}.npy", placement="storage", device=device
+        )
     for edge_type in (("a", "to", "b"), ("b", "back", "a")):
         edges[EdgeAttr(edge_type, "csc", size=(60, 60))] = (row, pointers)
     loader = NeighborLoader((features, edges), [5, 5], input_nodes=("a", torch.arange(60)), batch_size=16)

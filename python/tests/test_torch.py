@@ -76,7 +76,9 @@ def test_embedding_bags_weigh_their_rows(array: Any, content: Any) -> None:
     rows, weights = torch.tensor(ROWS), torch.rand(2, 3)
     how: dict[str, Any] = {"mode": "sum", "per_sample_weights": weights, "padding_idx": 99}
     # Torch has an order of its own where there is padding.
-    torch.testing.assert_close(F.embedding_bag(rows, array, **how).cpu(), F.embedding_bag(rows, content, **how))
+    torch.testing.assert_close(
+        F.embedding_bag(rows, array, **how).cpu(), F.embedding_bag(rows, content, **how)
+    )
 
 
 def test_bags_that_make_no_sense_are_refused(array: Any) -> None:

@@ -6,6 +6,7 @@
 #include "penstock/core/backoff.hpp"
 #include "penstock/group/warp.hpp"
 #include "penstock/host/error.hpp"
+#include "penstock/host/gpu_scope.hpp"
 
 #include <cuda_runtime.h>
 
@@ -62,7 +63,7 @@ class kernel_runner final : public model_runner {
  public:
   kernel_runner(resident_place& place, model_server_options const& options)
       : place_(place), options_(options), units_(place.units()), stream_(static_cast<cudaStream_t>(place.stream())) {
-    const device_guard here(place_.device());
+    const gpu_scope here(place_.device());
     // All the shared memory that a block may have: no block of anyone else fits beside it, so N units are N SMs.
     shared_bytes_ = device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, place_.device());
     check(cudaFuncSetAttribute(serve_drives, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes_), "shared memory");
@@ -77,7 +78,7 @@ class kernel_runner final : public model_runner {
   }
 
   void start(server_view const& view) override {
-    const device_guard here(place_.device());
+    const gpu_scope here(place_.device());
     serve_drives<<<units_, block_threads, shared_bytes_, stream_>>>(view, options_.idle_timeout_ns, ns_per_cycle_);
     check(cudaGetLastError(), "launch");
     const system_ref<u32> answered(view.control->answered);

@@ -5,6 +5,7 @@
 
 #include "penstock/group/warp.hpp"
 #include "penstock/host/error.hpp"
+#include "penstock/host/gpu_scope.hpp"
 
 #include <cuda_runtime.h>
 
@@ -46,7 +47,7 @@ class service_kernel final : public service_runner {
  public:
   service_kernel(resident_place& place, queue_service_options const& options)
       : place_(place), options_(options), stream_(static_cast<cudaStream_t>(place.stream())) {
-    const device_guard here(place_.device());
+    const gpu_scope here(place_.device());
     // All the shared memory that a block may have: no block of anyone else fits beside it, so N units are N SMs.
     check(cudaDeviceGetAttribute(&shared_bytes_, cudaDevAttrMaxSharedMemoryPerBlockOptin, place_.device()), "shared memory");
     check(cudaFuncSetAttribute(serve_queues, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes_), "shared memory");
@@ -55,7 +56,7 @@ class service_kernel final : public service_runner {
   u32 units() const override { return place_.units(); }
 
   void start(service_view const& view) override {
-    const device_guard here(place_.device());
+    const gpu_scope here(place_.device());
     serve_queues<<<place_.units(), block_threads, shared_bytes_, stream_>>>(view, options_.idle_timeout_ns);
     check(cudaGetLastError(), "launch");
   }

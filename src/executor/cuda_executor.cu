@@ -1,6 +1,7 @@
 #include "cpu_executor.hpp"
 #include "cuda_executor.hpp"
 #include "penstock/host/error.hpp"
+#include "penstock/host/gpu_scope.hpp"
 #include "resident_place.hpp"
 #include "sm_partition.hpp"
 
@@ -73,7 +74,7 @@ class cuda_memory_resource final : public memory_resource {
   cuda_memory_resource(int device, cudaStream_t stream) : device_(device), stream_(stream) {}
 
   void* allocate(memory_kind kind, u64 bytes) override {
-    const device_guard here(device_);
+    const gpu_scope here(device_);
     void* address = nullptr;
     const std::string size = std::to_string(bytes) + " bytes";
     if (kind == memory_kind::local) {
@@ -93,7 +94,7 @@ class cuda_memory_resource final : public memory_resource {
   }
 
   bool register_host(void* address, u64 bytes, bool writable) override {
-    const device_guard here(device_);
+    const gpu_scope here(device_);
     const std::lock_guard lock(registered_mutex());
     const auto begin = reinterpret_cast<u64>(address);
     for (registration& each : registered()) {
@@ -120,7 +121,7 @@ class cuda_memory_resource final : public memory_resource {
     return refuse_other_address();
   }
   u64 free_bytes() const override {
-    const device_guard here(device_);
+    const gpu_scope here(device_);
     std::size_t free = 0, all = 0;
     check(cudaMemGetInfo(&free, &all), "ask", "the GPU", "run penstock doctor");
     return free;
@@ -168,7 +169,7 @@ class cuda_memory_resource final : public memory_resource {
 
   void copy(void* to, void const* from, u64 bytes) {
     const std::string size = std::to_string(bytes) + " bytes";
-    const device_guard here(device_);
+    const gpu_scope here(device_);
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "copy", size, "see the kernel before it");
     check(cudaStreamSynchronize(stream_), "copy", size, "see the kernel before it");
   }
@@ -259,7 +260,7 @@ class cuda_executor final : public executor {
     throw_bad_input("run", "host work", "the cuda executor runs kernels only: use launch");
   }
 
-  int ordinal() const { return device_; }
+  int gpu() const override { return device_; }
   sm_partition const* share() const { return share_ ? &*share_ : nullptr; }
 
   /// SMs for a kernel that stays; 0: a third of the GPU, or all that is left. Who launches on this executor keeps one.
@@ -298,7 +299,7 @@ class place_beside final : public resident_place {
   place_beside(cuda_executor& on, u32 units) : on_(on), units_(on.reserve(units)), stream_(open_or_give_back(on, units_)) {}
   ~place_beside() override { on_.give_back(units_); }
 
-  int device() const override { return on_.ordinal(); }
+  int device() const override { return on_.gpu(); }
   u32 units() const override { return units_; }
   bool same_gpu() const override { return true; }
   u32 units_taken() const override { return on_.share() != nullptr ? 0 : units_; }
@@ -321,7 +322,7 @@ class place_beside final : public resident_place {
 };
 
 void reach(int from, int to) {
-  const device_guard here(from);
+  const gpu_scope here(from);
   int can = 0;
   check(cudaDeviceCanAccessPeer(&can, from, to), "ask", "GPU " + std::to_string(from), "run penstock doctor");
   if (can == 0) {
@@ -356,8 +357,8 @@ class place_on_peer final : public resident_place {
                       "this machine has " + std::to_string(devices) + (devices == 1 ? " GPU" : " GPUs") +
                           ", counted from 0: name one of them");
     }
-    reach(device, on.ordinal());
-    reach(on.ordinal(), device);
+    reach(device, on.gpu());
+    reach(on.gpu(), device);
     return device;
   }
 
@@ -371,7 +372,7 @@ class place_on_peer final : public resident_place {
   }
 
   static cudaStream_t open_there(int device) {
-    const device_guard here(device);
+    const gpu_scope here(device);
     return open_resident_stream(nullptr);
   }
 
@@ -383,16 +384,9 @@ class place_on_peer final : public resident_place {
 
 }  // namespace
 
-device_guard::device_guard(int device) {
-  cudaGetDevice(&before_);
-  if (before_ != device) check(cudaSetDevice(device), "use", "GPU " + std::to_string(device), "run penstock doctor");
-}
-
-device_guard::~device_guard() { cudaSetDevice(before_); }
-
 std::unique_ptr<resident_place> make_resident_place(executor& on, int device, u32 units) {
   auto& cuda = dynamic_cast<cuda_executor&>(on);
-  if (device < 0 || device == cuda.ordinal()) return std::make_unique<place_beside>(cuda, units);
+  if (device < 0 || device == cuda.gpu()) return std::make_unique<place_beside>(cuda, units);
   return std::make_unique<place_on_peer>(cuda, device, units);
 }
 
@@ -408,6 +402,13 @@ bool cuda_usable(std::string* reason) {
   return false;
 }
 
-std::unique_ptr<executor> make_cuda_executor(executor_limits const& limits) { return std::make_unique<cuda_executor>(limits); }
+std::unique_ptr<executor> make_cuda_executor(executor_limits const& limits, int gpu) {
+  int there = 0;
+  if (cudaGetDeviceCount(&there) == cudaSuccess && gpu >= there) {
+    throw_bad_input("open", "GPU " + std::to_string(gpu), "there are " + std::to_string(there) + ", counted from 0");
+  }
+  const gpu_scope here(gpu);
+  return std::make_unique<cuda_executor>(limits);
+}
 
 }  // namespace penstock

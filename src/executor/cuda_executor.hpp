@@ -5,7 +5,7 @@
 
 namespace penstock {
 
-/// REQUIRES: cuda_usable().
-std::unique_ptr<executor> make_cuda_executor(executor_limits const& limits);
+/// On the thread's current GPU where `gpu` is -1. Throws bad_input for one that there is not. REQUIRES: cuda_usable().
+std::unique_ptr<executor> make_cuda_executor(executor_limits const& limits, int gpu);
 
 }  // namespace penstock

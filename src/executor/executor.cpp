@@ -5,22 +5,37 @@
 #include "penstock/host/error.hpp"
 #include "resident_place.hpp"
 
+#include <charconv>
 #include <functional>
+#include <optional>
+#include <string_view>
 
 namespace penstock {
 
 namespace {
 
+/// Of "cuda" -1, of "cuda:1" 1; nothing for other names.
+std::optional<int> gpu_named(std::string const& name) {
+  constexpr std::string_view prefix = "cuda:";
+  if (name == "cuda") return -1;
+  if (name.size() > prefix.size() + 3 || !name.starts_with(prefix)) return std::nullopt;
+  int number = 0;
+  char const *first = name.data() + prefix.size(), *last = name.data() + name.size();
+  const auto [end, problem] = std::from_chars(first, last, number);
+  if (problem != std::errc{} || end != last || number < 0) return std::nullopt;
+  return number;
+}
+
 std::unique_ptr<executor> open_named(std::string const& name, executor_limits const& limits, bool has_kernels,
                                      std::function<std::unique_ptr<executor>()> const& make_cpu) {
   std::string reason;
   if (name == "cpu") return make_cpu();
-  if (name == "auto") return has_kernels && cuda_usable() ? make_cuda_executor(limits) : make_cpu();
-  if (name == "cuda") {
+  if (name == "auto") return has_kernels && cuda_usable() ? make_cuda_executor(limits, -1) : make_cpu();
+  if (const std::optional<int> gpu = gpu_named(name)) {
     if (!cuda_usable(&reason)) throw_bad_input("open", "the cuda executor", reason + "; use the cpu executor");
-    return make_cuda_executor(limits);
+    return make_cuda_executor(limits, *gpu);
   }
-  throw_bad_input("open", "executor " + name, "there is no such executor: choose auto, cpu or cuda");
+  throw_bad_input("open", "executor " + name, "there is no such executor: choose auto, cpu, cuda or cuda:0, cuda:1, ...");
 }
 
 }  // namespace
@@ -39,7 +54,7 @@ bool cuda_usable(std::string* reason) {
   return false;
 }
 
-std::unique_ptr<executor> make_cuda_executor(executor_limits const&) {
+std::unique_ptr<executor> make_cuda_executor(executor_limits const&, int) {
   throw_bad_input("open", "the cuda executor", "built without CUDA");
 }
 

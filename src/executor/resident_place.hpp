@@ -29,16 +29,4 @@ class resident_place {
 /// REQUIRES: on.kind() == executor_kind::cuda; it outlives the place.
 std::unique_ptr<resident_place> make_resident_place(executor& on, int device, u32 units);
 
-/// Calls of the CUDA runtime meanwhile go to `device`.
-class device_guard {
- public:
-  explicit device_guard(int device);
-  ~device_guard();
-  device_guard(device_guard const&) = delete;
-  device_guard& operator=(device_guard const&) = delete;
-
- private:
-  int before_ = 0;
-};
-
 }  // namespace penstock

@@ -267,6 +267,44 @@ std::optional<u64> row_array::gather_now(row_list const& list, void* out, row_ca
   return call.wait();
 }
 
+std::vector<row_call> gather_all(std::span<row_gather const> gathers, row_call_options const& how) {
+  std::vector<row_call> calls;
+  std::vector<rows::joined_gather> joined;
+  std::vector<row_call::state*> waiting;
+  u32 units = how.units;
+  const auto launch_joined = [&] {
+    if (joined.empty()) return;
+    row_array::state& first = *waiting.front()->owner;
+    rows::launch_joined(first.on, {.list = {}, .report = nullptr, .stream = how.stream, .units = units}, joined);
+    for (row_call::state* call : waiting) {
+      call->keeps_report = first.device->is_captured(how.stream);
+      if (!call->keeps_report) call->mark = first.device->mark(how.stream);
+    }
+    joined.clear();
+    waiting.clear();
+  };
+  for (row_gather const& each : gathers) {
+    row_array::state& from = *each.from->state_;
+    const bool joins = from.device != nullptr && from.place.address != 0 && !from.sorts(each.rows.count, how.order);
+    if (!joins) {
+      calls.push_back(from.gather(each.rows, each.out, how, true));
+      continue;
+    }
+    const auto join = [&](rows::row_launch const& asked) {
+      joined.push_back({asked.list, asked.report, from.place, each.out});
+      units = std::max(units, asked.units);
+    };
+    calls.push_back(from.call("gather", each.rows, how, join, false));
+    if (each.rows.count == 0) continue;
+    row_call::state& call = *calls.back().state_;
+    call.keeps_report = true;  // until its kernel is on the stream and marked
+    waiting.push_back(&call);
+    if (joined.size() == rows::most_joined) launch_joined();
+  }
+  launch_joined();
+  return calls;
+}
+
 row_call row_array::prefetch(row_list const& list, row_call_options const& how) {
   return state_->call("prefetch", list, how,
                       [&](rows::row_launch const& launch) { rows::launch_prefetch(state_->on, launch, state_->place); });

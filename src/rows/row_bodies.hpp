@@ -152,6 +152,31 @@ struct gather_long {
   }
 };
 
+/// Rows of several arrays in memory, a row to a group.
+template <class Unit>
+struct gather_joined {
+  struct part {
+    row_numbers numbers;
+    u64 source, row_bytes, out;
+    u64 end;  ///< of its items: those of the parts before it, and its own
+  };
+  part parts[most_joined];
+
+  template <thread_group G>
+  PENSTOCK_FN void operator()(G const& g, grid_range range) const {
+    u32 p = 0;
+    u64 begin = 0;
+    for (u64 item = range.first; item < range.last; item += range.step) {
+      while (item >= parts[p].end) begin = parts[p++].end;
+      part const& mine = parts[p];
+      const u64 k = item - begin, row = mine.numbers.at(k);
+      if (row == row_numbers::none) continue;
+      const u64 to = mine.out + k * mine.row_bytes;
+      copy_row<Unit>(g, mine.source + row * mine.row_bytes, mine.row_bytes, 1, [to](u32) { return to; });
+    }
+  }
+};
+
 /// Through a cache.
 template <class Unit, class Rows>
 struct gather_cached {

@@ -5,6 +5,7 @@
 #include "penstock/host/row_array.hpp"
 
 #include <memory>
+#include <span>
 
 namespace penstock::rows {
 
@@ -31,8 +32,19 @@ struct row_launch {
   u32 units = 0;  ///< SMs at most; 0: all
 };
 
+/// One of several gathers that share a launch. REQUIRES: from.address != 0.
+struct joined_gather {
+  row_list list;
+  row_report* report = nullptr;
+  row_place from;
+  void* out = nullptr;
+};
+inline constexpr u32 most_joined = 16;
+
 // Each returns when its kernels are on the stream (CUDA) or done (CPU).
 void launch_gather(executor& on, row_launch const& how, row_place const& from, void* out);
+/// CUDA. REQUIRES: most_joined at most. `how` has a stream and units, and no list.
+void launch_joined(executor& on, row_launch const& how, std::span<joined_gather const> gathers);
 void launch_prefetch(executor& on, row_launch const& how, row_place const& from);
 void launch_scatter(executor& on, row_launch const& how, row_place const& to, void const* values);
 void launch_add(executor& on, row_launch const& how, row_place const& to, number_kind kind, void const* values);

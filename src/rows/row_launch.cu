@@ -41,11 +41,12 @@ class stream_buffer {
 
 class cuda_row_device final : public row_device {
  public:
-  cuda_row_device() {
+  explicit cuda_row_device(int gpu) : gpu_(gpu) {
+    const gpu_scope here(gpu_);
     cudaMemPoolProps properties{};
     properties.allocType = cudaMemAllocationTypePinned;
     properties.location.type = cudaMemLocationTypeDevice;
-    check(cudaGetDevice(&properties.location.id), "no device");
+    properties.location.id = gpu_;
     check(cudaMemPoolCreate(&pool_, &properties), "no pool of memory");
     u64 keep = std::numeric_limits<u64>::max();
     check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep), "no pool of memory");
@@ -53,6 +54,7 @@ class cuda_row_device final : public row_device {
   ~cuda_row_device() override { cudaMemPoolDestroy(pool_); }
 
   void sorted_gather(executor& on, row_launch const& how, row_place const& from, void* out) override {
+    const gpu_scope here(gpu_);
     for (u64 first = 0; first < how.list.count; first += most_sorted_at_once) {
       gather_part(on, how, from, first, std::min(most_sorted_at_once, how.list.count - first),
                   static_cast<u8*>(out) + first * from.row_bytes);
@@ -60,14 +62,17 @@ class cuda_row_device final : public row_device {
   }
 
   bool is_captured(void* stream) override {
+    const gpu_scope here(gpu_);
     cudaStreamCaptureStatus status{};
     check(cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status), "the stream does not answer");
     return status != cudaStreamCaptureStatusNone;
   }
   void finish(void* stream) override {
+    const gpu_scope here(gpu_);
     check(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)), "its results are lost");
   }
   void* mark(void* stream) override {
+    const gpu_scope here(gpu_);
     cudaEvent_t made = nullptr;
     check(cudaEventCreateWithFlags(&made, cudaEventDisableTiming), "no event");
     check(cudaEventRecord(made, static_cast<cudaStream_t>(stream)), "no event");
@@ -103,6 +108,7 @@ class cuda_row_device final : public row_device {
                                            static_cast<int>(std::bit_width(rows)), stream);
   }
 
+  int gpu_;
   cudaMemPool_t pool_ = nullptr;
 };
 
@@ -110,7 +116,7 @@ class cuda_row_device final : public row_device {
 
 std::unique_ptr<row_device> make_row_device(executor& on) {
   if (on.kind() == executor_kind::cpu) return nullptr;
-  return std::make_unique<cuda_row_device>();
+  return std::make_unique<cuda_row_device>(on.gpu());
 }
 
 }  // namespace penstock::rows

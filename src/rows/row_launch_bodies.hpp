@@ -5,6 +5,7 @@
 #include "penstock/host/error.hpp"
 #include "row_bodies.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 
@@ -124,6 +125,25 @@ void gather_rows(executor& on, row_launch const& how, row_place const& from, u64
 
 void launch_gather(executor& on, row_launch const& how, row_place const& from, void* out) {
   gather_rows(on, how, from, how.list.count, rows_as_asked{numbers_of(how, from)}, out);
+}
+
+void launch_joined(executor& on, row_launch const& how, std::span<joined_gather const> gathers) {
+  u64 alignment = 16, pieces = 0, items = 0;
+  for (joined_gather const& each : gathers) {
+    const u64 own = common_alignment(each.from, each.out);
+    alignment = std::min(alignment, own);
+    pieces = std::max(pieces, pieces_of(each.from, own));
+  }
+  with_edge(alignment, [&](auto unit) {
+    gather_joined<typename decltype(unit)::type> body{};
+    u32 p = 0;
+    for (joined_gather const& each : gathers) {
+      items += each.list.count;
+      body.parts[p++] = {row_numbers{each.list, each.from.rows, each.report}, each.from.address, each.from.row_bytes,
+                         reinterpret_cast<u64>(each.out), items};
+    }
+    start_by_width(on, how, items, pieces, body);
+  });
 }
 
 void launch_prefetch(executor& on, row_launch const& how, row_place const& from) {

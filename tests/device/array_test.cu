@@ -7,7 +7,7 @@
 namespace penstock::test {
 namespace {
 
-constexpr u32 warps = 64;
+const u32 warps = scaled_warps(64);
 constexpr u64 bytes = 1 << 20;
 
 /// The same bytes in HBM and behind a cache.

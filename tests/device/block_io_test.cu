@@ -11,13 +11,13 @@
 namespace penstock::test {
 namespace {
 
-constexpr u32 warps = 16;
-constexpr u32 threads = threads_of_warps(warps);
+const u32 warps = scaled_warps(16);
+const u32 threads = threads_of_warps(warps);
 
 struct block_shape {
   u32 bytes = 4096;  ///< of the largest command
   u32 at_once = 2;
-  u64 timeout_ns = 5 * one_second_ns;
+  u64 timeout_ns = scaled_time(5 * one_second_ns);
   bool once = false;  ///< one run of whole warps: a slot whose completion never comes is not used a second time
 };
 
@@ -64,7 +64,7 @@ void run_on_drive(check_report& report, block_shape shape, fault_plan const& fau
   const device_memory memory(*on, shape);
   model_server_options options;
   options.units = 8;
-  options.idle_timeout_ns = 8 * one_second_ns;
+  options.idle_timeout_ns = scaled_time(8 * one_second_ns);
   model_server server(*on, options);
   model_drive_options drive_options;
   drive_options.faults = faults;

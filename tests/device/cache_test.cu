@@ -10,7 +10,7 @@
 namespace penstock::test {
 namespace {
 
-constexpr u32 warps = 64;
+const u32 warps = scaled_warps(64);
 
 struct cache_case {
   cache_shape shape;
@@ -97,7 +97,7 @@ PENSTOCK_CUDA_TEST(cache_read_async) {
 PENSTOCK_CUDA_TEST(cache_beside_a_queue_service) {
   for (const directory_kind directory : both_directories) {
     cached_bytes cached(with_directory({.frames = 4096, .media_bytes = 1 << 22, .queues = 4}, directory));
-    queue_service service(*cached.on, cached.fixture->cache(), {.units = 2, .idle_timeout_ns = 8 * one_second_ns});
+    queue_service service(*cached.on, cached.fixture->cache(), {.units = 2, .idle_timeout_ns = scaled_time(8 * one_second_ns)});
     async_reads_body body{cached.fixture->words(), cached.fixture->bytes(), 0};
     run_warps_on_device(body, report, 16);
     service.start();

@@ -6,7 +6,7 @@
 namespace penstock::test {
 namespace {
 
-constexpr u32 warps = 16;
+const u32 warps = scaled_warps(16);
 
 PENSTOCK_CUDA_TEST(six_operations_agree_in_lone_threads_and_parts_of_warps) {
   const shared_memory<u64> slots(threads_of_warps(warps));

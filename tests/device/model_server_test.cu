@@ -14,8 +14,8 @@
 namespace penstock::test {
 namespace {
 
-constexpr u32 warps = 64;
-constexpr u32 threads = threads_of_warps(warps);
+const u32 warps = scaled_warps(64);
+const u32 threads = threads_of_warps(warps);
 
 struct placing {
   memory_kind rings = memory_kind::local;
@@ -27,7 +27,7 @@ model_server_options server_options(placing where) {
   model_server_options options;
   options.units = 8;
   options.device = where.device;
-  options.idle_timeout_ns = 8 * one_second_ns;
+  options.idle_timeout_ns = scaled_time(8 * one_second_ns);
   return options;
 }
 
@@ -50,7 +50,7 @@ class device_bed {
     queue.rings = where.rings;
     queue.rings_on_host = where.rings == memory_kind::shared;
     queue.poll_in_place = false;
-    queue.timeout_ns = 5 * one_second_ns;
+    queue.timeout_ns = scaled_time(5 * one_second_ns);
     pair_ = std::make_unique<queue_pair<result_sink>>(memory_, *drive_, 1, queue);
   }
 

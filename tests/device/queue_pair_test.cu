@@ -12,7 +12,7 @@ namespace penstock::test {
 namespace {
 
 constexpr u64 media_blocks = 512;
-constexpr u32 warps = 64;
+const u32 warps = scaled_warps(64);
 
 struct ring_shape {
   u32 depth, cq_entries;
@@ -30,7 +30,7 @@ void run_reads(check_report& report, controller& owner, ring_shape shape, u32 ro
   options.bounce_bytes = test_block;
   options.rings_on_host = true;
   options.poll_in_place = false;
-  options.timeout_ns = 5 * one_second_ns;
+  options.timeout_ns = scaled_time(5 * one_second_ns);
   queue_pair<result_sink> pair(memory, owner, 1, options);
   const u32 threads = threads_of_warps(warps);
   buffer<u32> words(memory, memory_kind::local, 2 * threads);

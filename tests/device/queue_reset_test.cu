@@ -11,7 +11,7 @@ namespace penstock::test {
 namespace {
 
 constexpr u64 media_blocks = 512;
-constexpr u32 warps = 16;
+const u32 warps = scaled_warps(16);
 constexpr u32 rounds = 4;
 
 /// Serves nothing: what a kernel cannot stop, it must not have.

@@ -8,7 +8,7 @@
 namespace penstock::test {
 namespace {
 
-constexpr u32 warps = 16;
+const u32 warps = scaled_warps(16);
 
 /// A writable cache over memory that host threads serve, through bounce buffers for reads and pinned buffers for writes.
 struct written_bytes {
@@ -109,7 +109,7 @@ PENSTOCK_CUDA_TEST(write_counts) {
 PENSTOCK_CUDA_TEST(write_beside_a_queue_service) {
   for (const directory_kind directory : both_directories) {
     written_bytes cached(with_directory(shapes[1], directory));
-    queue_service service(*cached.on, cached.fixture->cache(), {.units = 2, .idle_timeout_ns = 8 * one_second_ns});
+    queue_service service(*cached.on, cached.fixture->cache(), {.units = 2, .idle_timeout_ns = scaled_time(8 * one_second_ns)});
     written_elements_body body{cached.fixture->writable(), cached.times.data(), 0};
     run_warps_on_device(body, report, warps);
     service.start();

@@ -35,6 +35,9 @@ TEST(executor, a_bounded_one_runs_on_so_many_threads_whatever_the_grid) {
 
 TEST(executor, limits_change_nothing_about_names) {
   EXPECT_THROW(open_executor("gpu", executor_limits{.units = 8}), error);
+  for (char const* name : {"cuda:", "cuda:-1", "cuda:x", "cuda:1 ", "cuda:12345", "cpu:0"}) {
+    EXPECT_THROW(open_executor(name, 1), error) << name;
+  }
   if (cuda_usable()) GTEST_SKIP() << "there is a GPU: tests/device/executor_test.cu";
   try {
     open_executor("cuda", executor_limits{.units = 8});

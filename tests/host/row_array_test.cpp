@@ -102,6 +102,21 @@ TEST_P(row_arrays, take_indices_of_four_bytes_too) {
   for (u64 k = 0; k < rows.size(); ++k) EXPECT_TRUE(holds(out, k, static_cast<u64>((rows[k] + 200) % 200), 24)) << k;
 }
 
+TEST_P(row_arrays, are_gathered_from_together_each_with_its_own_answer) {
+  const auto array = open(50, 36);
+  const std::vector<std::int64_t> some{3, -1, 3}, bad{4, 50, 60}, none;
+  std::vector<u8> first(3 * 36), second(3 * 36), third;
+  const std::vector<row_gather> gathers{{array.get(), list_of(some), first.data()},
+                                        {array.get(), list_of(bad), second.data()},
+                                        {array.get(), list_of(none), third.data()}};
+  auto calls = gather_all(gathers);
+  ASSERT_EQ(calls.size(), 3u);
+  EXPECT_EQ(calls[0].wait(), std::nullopt);
+  EXPECT_EQ(calls[1].wait(), std::optional<u64>(1));
+  EXPECT_EQ(calls[2].wait(), std::nullopt);
+  EXPECT_TRUE(holds(first, 0, 3, 36) && holds(first, 1, 49, 36) && holds(first, 2, 3, 36) && holds(second, 0, 4, 36));
+}
+
 TEST_P(row_arrays, tell_the_first_position_that_is_out_of_range_and_give_the_others) {
   const auto array = open(10, 8);
   const std::vector<std::int64_t> rows{3, 9, 10, 1, -11, std::int64_t{1} << 62};

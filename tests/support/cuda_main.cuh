@@ -3,6 +3,8 @@
 //   PENSTOCK_CUDA_TEST(name) { launch({blocks, threads}, kernel, &report, ...); }   // `report` is readable on both sides
 //
 // Exit status: 0 all passed, 1 a failure, 77 no CUDA device, 124 the time limit. `program part` runs tests named *part*.
+// PENSTOCK_TEST_SCALE=n divides warps by n and multiplies time limits: what checks every access makes it a hundred times
+// slower.
 #pragma once
 
 #include "penstock/core/clock.hpp"
@@ -10,6 +12,7 @@
 #include "support/test_context.hpp"
 
 #include <unistd.h>
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -106,6 +109,16 @@ inline u64 cuda_test_seed() {
   }();
   return seed;
 }
+
+inline u32 cuda_test_scale() {
+  static const u32 scale = [] {
+    char const* given = std::getenv("PENSTOCK_TEST_SCALE");
+    return given != nullptr ? std::max(1u, static_cast<u32>(std::strtoul(given, nullptr, 0))) : 1u;
+  }();
+  return scale;
+}
+inline u32 scaled_warps(u32 warps) { return std::max(4u, warps / cuda_test_scale() / 4 * 4); }
+inline u64 scaled_time(u64 ns) { return ns * cuda_test_scale(); }
 
 inline char const* volatile running_cuda_test = "start";
 

@@ -21,6 +21,8 @@ class executor {
   /// For people: "2 CPU threads", "NVIDIA H200 (132 SMs)", "NVIDIA H200 (16 of 132 SMs)".
   virtual std::string device() const = 0;
   virtual memory_resource& memory() = 0;
+  /// CUDA only: the number of its GPU, as CUDA counts them. A thread's current GPU may be another one.
+  virtual int gpu() const { return -1; }
   /// CPU threads, or multiprocessors: those that it may use.
   virtual u32 units() const = 0;
   /// Waits for what was launched. Throws penstock::error with the driver's words when a kernel failed.
@@ -47,9 +49,9 @@ struct executor_limits {
   u32 units = 0;
 };
 
-/// "auto": CUDA where the caller has kernels for it and the library and the machine have it, else CPU. `threads`: of the CPU
-/// executor, 0 for one per core. Throws penstock::error (bad_input) for another name, or for "cuda" where there is none, saying
-/// what is missing.
+/// "auto": CUDA where the caller has kernels for it and the library and the machine have it, else CPU. "cuda": the thread's
+/// current GPU, "cuda:1" another one. `threads`: of the CPU executor, 0 for one per core. Throws penstock::error (bad_input)
+/// for another name, or for a GPU where there is none, saying what is missing.
 std::unique_ptr<executor> open_executor(std::string const& name, u32 threads = 0,
                                         bool has_kernels = PENSTOCK_COMPILED_BY_NVCC != 0);
 

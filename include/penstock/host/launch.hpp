@@ -9,6 +9,7 @@
 #include "penstock/group/warp.hpp"
 #include "penstock/host/error.hpp"
 #include "penstock/host/executor.hpp"
+#include "penstock/host/gpu_scope.hpp"
 
 #include <algorithm>
 #include <string>
@@ -74,6 +75,7 @@ void launch_on([[maybe_unused]] void* stream, executor& on, u64 items, Body cons
     return;
   }
 #if defined(__CUDACC__)
+  const gpu_scope here(on.gpu());
   constexpr u64 groups_per_block = cuda_block_threads / Width;
   const u64 units = limits.units != 0 ? std::min(limits.units, on.units()) : on.units();
   u64 groups = std::min<u64>(items, units * Blocks * groups_per_block);
@@ -102,6 +104,7 @@ template <u32 Width, u32 Blocks = cuda_blocks_per_unit, class Body>
 void prepare_launch([[maybe_unused]] executor& on, [[maybe_unused]] Body const& body) {
 #if defined(__CUDACC__)
   if (on.kind() == executor_kind::cpu) return;
+  const gpu_scope here(on.gpu());
   run_body<Width, Blocks><<<1, 32, 0, static_cast<cudaStream_t>(on.stream())>>>(body, 0, 0);  // no groups: every thread leaves
   check_launch();
   on.synchronize();
@@ -112,6 +115,7 @@ template <u32 Width, u32 Blocks = cuda_blocks_per_unit, class Body>
 kernel_facts describe_kernel([[maybe_unused]] executor& on, [[maybe_unused]] Body const& body) {
 #if defined(__CUDACC__)
   if (on.kind() == executor_kind::cuda) {
+    const gpu_scope here(on.gpu());
     cudaFuncAttributes facts{};
     if (cudaFuncGetAttributes(&facts, run_body<Width, Blocks, Body>) == cudaSuccess) {
       return {static_cast<u32>(facts.numRegs), static_cast<u32>(facts.localSizeBytes)};

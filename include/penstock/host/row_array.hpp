@@ -8,7 +8,9 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace penstock {
 
@@ -63,6 +65,8 @@ struct row_call_options {
 /// Element types that can be added.
 enum class number_kind { int32, int64, uint32, uint64, float32, float64 };
 
+struct row_gather;
+
 /// A call under way. Movable; going away does not wait.
 class row_call {
  public:
@@ -79,6 +83,7 @@ class row_call {
   void order_before(void* stream);
 
  private:
+  friend std::vector<row_call> gather_all(std::span<row_gather const> gathers, row_call_options const& how);
   std::unique_ptr<state> state_;
 };
 
@@ -128,8 +133,20 @@ class row_array {
   struct state;
 
  private:
+  friend std::vector<row_call> gather_all(std::span<row_gather const> gathers, row_call_options const& how);
   std::unique_ptr<state> state_;
 };
+
+/// One of several gathers that are asked for at once.
+struct row_gather {
+  row_array* from = nullptr;
+  row_list rows;
+  void* out = nullptr;
+};
+
+/// Gathers from several arrays of one executor, on one stream: a call for each, as row_array::gather. CUDA: rows of arrays in
+/// memory share a launch; those behind a cache, and those that are sorted first, have one of their own.
+std::vector<row_call> gather_all(std::span<row_gather const> gathers, row_call_options const& how = {});
 
 /// Throws bad_input for a placement that the executor does not have.
 row_array_plan plan_rows(executor const& on, row_shape const& shape, row_array_options const& options);

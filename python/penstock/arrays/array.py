@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.arrays.libraries import handle_of, is_torch, library_for
+from penstock.arrays.gathers import GatherHandle
+from penstock.arrays.libraries import is_torch, library_for
 from penstock.arrays.view import View
 from penstock.sizes import format_bytes
 
@@ -36,25 +37,6 @@ def _keep_what_is_the_parents() -> None:
 os.register_at_fork(after_in_child=_keep_what_is_the_parents)
 
 
-class GatherHandle:
-    """A gather under way. The result is complete once `wait` has returned."""
-
-    def __init__(self, array: Array, rows: Any, result: Any, call: _native.RowCall) -> None:
-        self._array, self._rows, self._result, self._call = array, rows, result, call
-
-    def wait(self) -> Any:
-        """Waits, and gives the rows. IndexError names the first position that is out of range; penstock.Error
-        tells what could not be read."""
-        self._array._finish("gather from", self._rows, self._call)
-        return self._result
-
-    def order_before(self, stream: Any) -> Any:
-        """Lets a CUDA stream wait for the rows, and not this thread. Gives them; what went wrong is told by
-        `wait` alone."""
-        self._call.order_before(handle_of(stream))
-        return self._result
-
-
 class Array:
     """Made by `penstock.open`, `penstock.from_tensor` and `penstock.empty`.
 
@@ -67,9 +49,10 @@ class Array:
 
     def __init__(self, opened: Opened) -> None:
         self._opened = opened
-        self._native: _native.RowArray | None = opened.make()
-        self._cuda = opened.executor.cuda
-        self._library: Library = library_for(opened.executor)
+        self._executor = opened.executor
+        self._native: _native.RowArray | None = opened.make(self._executor)
+        self._cuda = self._executor.cuda
+        self._library: Library = library_for(self._executor)
         self._process = os.getpid()
         self._name = self._library.name_of(self)
         _OPEN.add(self)
@@ -108,17 +91,36 @@ class Array:
         return self._cuda
 
     @property
+    def torch_device(self) -> Any:
+        """The torch.device of its results. Needs torch."""
+        import torch
+
+        return torch.device("cuda", self._executor.gpu) if self._cuda else torch.device("cpu")
+
+    @property
     def nbytes(self) -> int:
         return math.prod(self.shape) * self.dtype.itemsize
 
     @property
     def device(self) -> str:
         """Where its kernels run, for people."""
-        return self._opened.executor.device
+        return self._executor.device
 
     @property
     def row_shape(self) -> tuple[int, ...]:
         return self.shape[1:]
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def dim(self) -> int:
+        """As of a tensor."""
+        return len(self.shape)
+
+    def size(self, dim: int | None = None) -> Any:
+        """As of a tensor."""
+        return self.shape if dim is None else self.shape[dim]
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -187,13 +189,18 @@ class Array:
         self, rows: Any, *, out: Any = None, stream: Any = None, sms: int = 0, order: str = "auto"
     ) -> GatherHandle:
         """The same, not waited for: the handle's `wait` gives the rows."""
+        native, at, numbers, result = self._asked(rows, stream, out, sms)
+        call = native.gather(at, self._library.address(result), order)
+        return GatherHandle(self, numbers, result, call)
+
+    def _asked(self, rows: Any, stream: Any, out: Any = None, sms: int = 0) -> tuple[Any, Any, Any, Any]:
+        """The native array, its view of the rows, the rows, and the result to fill."""
         native, library = self._open(), self._library
         with library.on(stream) as handle:
             numbers = library.rows(rows)
             shape = (*numbers.shape, *self.row_shape)
             result = library.empty(shape, self.dtype) if out is None else self._checked_out(out, shape)
-        call = native.gather(self._at(numbers, handle, sms), library.address(result), order)
-        return GatherHandle(self, numbers, result, call)
+        return native, self._at(numbers, handle, sms), numbers, result
 
     def prefetch(self, rows: Any, *, stream: Any = None) -> None:
         """Brings the lines of these rows into the cache ahead of a gather; nothing without a cache."""
@@ -213,8 +220,8 @@ class Array:
         import torch
 
         self._open()
-        if self._opened.executor.cuda:
-            whole = torch.as_tensor(self._mapped(), device="cuda")
+        if self._cuda:
+            whole = torch.as_tensor(self._mapped(), device=self.torch_device)
         else:
             with warnings.catch_warnings():  # of memory that is not writable: said above
                 warnings.simplefilter("ignore", UserWarning)
@@ -331,7 +338,8 @@ class Array:
                 f"{self!r}: this process was forked from the one that opened it, and CUDA does not survive "
                 "that: start workers with 'spawn', or open the array in the worker with device='cpu'"
             )
-        self._native = self._opened.make()
+        self._executor = self._opened.executor
+        self._native = self._opened.make(self._executor)
         self._process = os.getpid()
 
     def _numbers(self, key: Any) -> Any:

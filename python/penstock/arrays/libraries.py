@@ -213,14 +213,12 @@ class DeviceLibrary(_Untraced):
 class TorchLibrary:
     """Results as tensors, on the device of the executor and on torch's current stream."""
 
-    def __init__(self, device: str) -> None:
+    def __init__(self, gpu: int) -> None:
         import torch
 
         self._torch = torch
-        self._cuda = device == "cuda"
-        self._device = (
-            torch.device(device, torch.cuda.current_device()) if self._cuda else torch.device(device)
-        )
+        self._cuda = gpu >= 0
+        self._device = torch.device("cuda", gpu) if self._cuda else torch.device("cpu")
 
     def name_of(self, array: Array) -> str:
         from penstock.arrays import operators
@@ -288,12 +286,12 @@ def _torch_has_cuda() -> bool:
 
 
 @functools.cache
-def _torch_library(device: str) -> TorchLibrary:
-    return TorchLibrary(device)
+def _torch_library(gpu: int) -> TorchLibrary:
+    return TorchLibrary(gpu)
 
 
 def library_for(executor: _native.Executor) -> Library:
     """Torch's where it is installed, and has CUDA if the executor does."""
     if has_torch() and (not executor.cuda or _torch_has_cuda()):
-        return _torch_library("cuda" if executor.cuda else "cpu")
+        return _torch_library(executor.gpu)
     return DeviceLibrary(executor) if executor.cuda else NumpyLibrary()

@@ -14,7 +14,7 @@ import numpy as np
 from penstock.arrays.array import Array
 from penstock.arrays.dtypes import DType, dtype_named
 from penstock.arrays.layout import find_layout
-from penstock.arrays.libraries import finish_tensor, is_torch
+from penstock.arrays.libraries import finish_tensor, has_torch, is_torch
 from penstock.sizes import format_bytes, parse_size
 
 if TYPE_CHECKING:
@@ -35,8 +35,21 @@ def _executor_of(process: int, device: str, threads: int) -> _native.Executor:
 
 
 def executor_for(device: str, threads: int = 0) -> _native.Executor:
-    """The executor that all arrays of this process share. device: auto, cuda or cpu."""
-    return _executor_of(os.getpid(), device, threads)
+    """The executor that all arrays of a device share in this process. device: auto, cpu, cuda (torch's
+    current GPU where torch is) or cuda:1."""
+    return _executor_of(os.getpid(), _chosen_device(device), threads)
+
+
+def _chosen_device(asked: str) -> str:
+    if asked not in ("auto", "cuda") or not has_torch():
+        return asked
+    import torch
+
+    from penstock import _native
+
+    if not (torch.cuda.is_available() and _native.cuda_usable()[0]):
+        return asked
+    return f"cuda:{torch.cuda.current_device()}"
 
 
 @dataclass(frozen=True)
@@ -70,12 +83,12 @@ class Opened:
         names = ("placement", "writable", "cache", "line", "directory", "engine", "direct", "threads")
         return {name: getattr(self, name) for name in names}
 
-    def make(self) -> _native.RowArray:
+    def make(self, executor: _native.Executor) -> _native.RowArray:
         from penstock import _native
 
         address = 0 if self.memory is None else address_of(self.memory)
         return _native.RowArray(
-            self.executor,
+            executor,
             self.shape[0],
             self.row_bytes,
             self.path or "",
@@ -189,10 +202,11 @@ def open_array(
     cache, without a copy and without a CPU thread; "host-cached" puts a cache in GPU memory before that;
     "storage" leaves it on the drive behind a cache; "auto" takes the first of hbm, host and storage that it
     fits (half of the free GPU memory, half of the physical memory), storage for writable ones. device:
-    "auto", "cuda" or "cpu". cache: bytes, such as "4GiB"; a tenth of the array otherwise, 16 MiB to 1 GiB.
-    line: bytes that are moved at once, a power of two from 512 to 65536. writable: stores go to the file
-    (storage; on the CPU host, too). directory, engine, direct, threads: as for `penstock bfs`. dtype,
-    shape, offset: of raw files. name: of a tensor or column, where the file has several.
+    "auto", "cpu", "cuda" (torch's current GPU) or "cuda:1". cache: bytes, such as "4GiB"; a tenth of the
+    array otherwise, 16 MiB to 1 GiB. line: bytes that are moved at once, a power of two from 512 to 65536.
+    writable: stores go to the file (storage; on the CPU host, too). directory, engine, direct, threads: as
+    for `penstock bfs`. dtype, shape, offset: of raw files. name: of a tensor or column, where the file has
+    several.
 
     Errors: ValueError for bad input, penstock.Error (an OSError) for what the machine refuses; each is one
     sentence with the path, what is wrong and what to do.
@@ -244,6 +258,8 @@ def from_tensor(
         raise ValueError(
             f"from_tensor: the tensor is on the GPU already, not in placement {placement}: choose hbm"
         )
+    if is_torch(memory) and memory.is_cuda and device in ("auto", "cuda"):
+        device = f"cuda:{memory.device.index}"
     shape, dtype = tuple(int(n) for n in memory.shape), dtype_named(memory.dtype)
     _checked_shape(shape, "a tensor")
     nbytes = math.prod(shape) * dtype.itemsize

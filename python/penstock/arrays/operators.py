@@ -1,5 +1,5 @@
-"""What torch needs to know of arrays: operators that `torch.compile` traces, and functions of torch that take an
-array for a weight. Loaded where torch is."""
+"""What torch needs to know of arrays: operators that `torch.compile` traces, and functions of torch that
+take an array for a weight. Loaded where torch is."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
-import torch.nn.functional as F
+import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 if TYPE_CHECKING:
@@ -46,20 +46,24 @@ def name_table(table: Trained) -> str:
 def _array(name: str) -> Array:
     array = _ARRAYS.get(name)
     if array is None:
-        raise ValueError("penstock::gather: the array of this operator is gone: keep it as long as the program")
+        raise ValueError(
+            "penstock::gather: the array of this operator is gone: keep it as long as the program"
+        )
     return array
 
 
 def _table(name: str) -> Trained:
     table = _TABLES.get(name)
     if table is None:
-        raise ValueError("penstock::embedding: the table of this operator is gone: keep it as long as the program")
+        raise ValueError(
+            "penstock::embedding: the table of this operator is gone: keep it as long as the program"
+        )
     return table
 
 
 def _fake_rows(array: Array, rows: Tensor) -> Tensor:
-    kind, where = getattr(torch, array.dtype.name), "cuda" if array.on_gpu else "cpu"
-    return torch.empty((*rows.shape, *array.row_shape), dtype=kind, device=where)
+    kind = getattr(torch, array.dtype.name)
+    return torch.empty((*rows.shape, *array.row_shape), dtype=kind, device=array.torch_device)
 
 
 @torch.library.custom_op("penstock::gather", mutates_args=())
@@ -76,8 +80,8 @@ def _(rows: Tensor, array: str) -> Tensor:
 
 @torch.library.custom_op("penstock::embedding", mutates_args=())
 def embedding(anchor: Tensor, rows: Tensor, table: str) -> Tensor:
-    """The rows of a table that is trained. anchor: of no elements; that it needs a gradient makes autograd come
-    back to the table."""
+    """The rows of a table that is trained. anchor: of no elements; that it needs a gradient makes autograd
+    come back to the table."""
     taken: Tensor = _table(table).array.gather(rows)
     return taken
 
@@ -117,15 +121,17 @@ embedding.register_autograd(_back, setup_context=_save)
 
 def _refuse_renorm(name: str, max_norm: float | None) -> None:
     if max_norm is not None:
-        raise ValueError(f"{name}: max_norm stores into the weight, which an array is not changed by: leave it out")
+        raise ValueError(
+            f"{name}: max_norm stores into the weight, which an array is not changed by: leave it out"
+        )
 
 
-def _index_select(array: Array, dim: int, index: Tensor) -> Any:
-    if dim not in (0, -len(array.shape)):
-        raise ValueError(f"index_select: dimension {dim} of {array!r}: rows are taken along dimension 0")
+def _index_select(input: Array, dim: int, index: Tensor) -> Any:
+    if dim not in (0, -input.ndim):
+        raise ValueError(f"index_select: dimension {dim} of {input!r}: rows are taken along dimension 0")
     if index.ndim > 1:
         raise ValueError(f"index_select: an index of {index.ndim} dimensions: give one")
-    return array.gather(index.reshape(-1))
+    return input.gather(index.reshape(-1))
 
 
 def _embedding(
@@ -170,8 +176,8 @@ def bags_of(
     include_last_offset: bool,
     padding_idx: int | None,
 ) -> Tensor:
-    """Bags of rows, reduced as torch reduces them: of what was gathered, each row in its place, so that sums are
-    made in the same order."""
+    """Bags of rows, reduced as torch reduces them: of what was gathered, each row in its place, so that sums
+    are made in the same order."""
     if rows.ndim == 2:
         if offsets is not None:
             raise ValueError("embedding_bag: rows of two dimensions are bags of one size: leave out offsets")
@@ -185,7 +191,9 @@ def bags_of(
     elif rows.ndim != 1:
         raise ValueError(f"embedding_bag: rows of {rows.ndim} dimensions: give one or two")
     if offsets is None:
-        raise ValueError("embedding_bag: rows of one dimension need offsets, the position where each bag begins")
+        raise ValueError(
+            "embedding_bag: rows of one dimension need offsets, the position where each bag begins"
+        )
     if padding_idx is not None:
         kept = rows != (padding_idx + count if padding_idx < 0 else padding_idx)
         before = torch.cat([kept.new_zeros(1, dtype=torch.int64), kept.cumsum(0)])
@@ -204,20 +212,21 @@ def bags_of(
     )
 
 
-_TAKES_ARRAYS: dict[Any, Callable[..., Any]] = {
-    torch.index_select: lambda input, dim, index: _index_select(input, dim, index),
-    F.embedding: _embedding,
-    F.embedding_bag: _embedding_bag,
+# By name: other libraries put wrappers in the place of some.
+_TAKES_ARRAYS: dict[str, Callable[..., Any]] = {
+    "index_select": _index_select,
+    "embedding": _embedding,
+    "embedding_bag": _embedding_bag,
 }
 
 
 def call(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     """A function of torch, called with an array."""
-    taken = _TAKES_ARRAYS.get(function)
+    name = getattr(function, "__name__", str(function))
+    taken = _TAKES_ARRAYS.get(name)
     if taken is None:
-        name = getattr(function, "__name__", str(function))
         raise TypeError(
-            f"torch.{name} does not take a penstock.Array: take rows of it (array[rows]), or array.tensor() where "
-            "it lies in memory"
+            f"torch.{name} does not take a penstock.Array: take rows of it (array[rows]), or array.tensor() "
+            "where it lies in memory"
         )
     return taken(*args, **keywords)

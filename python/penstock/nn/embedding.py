@@ -56,7 +56,7 @@ class Embedding(nn.Module):
         shape = (num_embeddings, embedding_dim)
         self.num_embeddings, self.embedding_dim, self.freeze = num_embeddings, embedding_dim, freeze
         self.padding_idx = _checked_padding(padding_idx, num_embeddings)
-        self._how = {"placement": placement, "device": device, "cache": cache, "line": line}
+        self._how: dict[str, Any] = {"placement": placement, "device": device, "cache": cache, "line": line}
         if array is None:
             array = self._opened(Path(os.fspath(path)), shape, dtype) if path is not None else None
         assert array is not None
@@ -90,7 +90,7 @@ class Embedding(nn.Module):
         self._kept.append((rows.detach().reshape(-1), gradient.detach().reshape(-1, self.embedding_dim)))
 
     def gradient(self) -> Tensor | None:
-        """Coalesced, a sparse tensor of the table's shape as torch.nn.Embedding(sparse=True).weight.grad has it;
+        """A coalesced sparse tensor of the table's shape, as weight.grad of torch.nn.Embedding(sparse=True);
         None before a backward pass."""
         if not self._kept:
             return None
@@ -118,9 +118,13 @@ class Embedding(nn.Module):
     def set_extra_state(self, state: Any) -> None:
         shape = (self.num_embeddings, self.embedding_dim)
         if not isinstance(state, dict) or sorted(state) != sorted(_REFERENCE):
-            raise ValueError("the state of an embedding has a path, a shape, a dtype and a placement: this has not")
+            raise ValueError(
+                "the state of an embedding has a path, a shape, a dtype and a placement: this has not"
+            )
         if tuple(state["shape"]) != shape:
-            raise ValueError(f"the table at {state['path']} is {tuple(state['shape'])}, this embedding {shape}")
+            raise ValueError(
+                f"the table at {state['path']} is {tuple(state['shape'])}, this embedding {shape}"
+            )
         if state["path"] == self._array.path and state["placement"] == self._array.placement:
             return
         self._how["placement"] = state["placement"]
@@ -138,20 +142,20 @@ class Embedding(nn.Module):
         if not getattr(torch, array.dtype.name).is_floating_point:
             raise ValueError(f"{array!r}: a table holds floating-point numbers")
         if not (self.freeze or array.writable):
-            raise ValueError(f"{array!r}: it is read-only, and cannot be trained: open it as writable, or freeze=True")
+            raise ValueError(
+                f"{array!r}: it is read-only, and cannot be trained: open it as writable, or freeze=True"
+            )
         self._array = array
 
     def _opened(self, path: Path, shape: tuple[int, int], dtype: Any) -> Array:
         if path.exists():
             return open_array(path, writable=not self.freeze, **self._how)
         made = empty(path, shape, dtype, **self._how)
-        where = "cuda" if made.on_gpu else "cpu"
+        where = made.torch_device
         at_once = max(1, _ROWS_AT_ONCE // (shape[1] * made.dtype.itemsize))
         for first in range(0, shape[0], at_once):
             rows = torch.arange(first, min(first + at_once, shape[0]), device=where)
-            drawn = torch.randn((rows.numel(), shape[1]), device=where).to(
-                getattr(torch, made.dtype.name)
-            )
+            drawn = torch.randn((rows.numel(), shape[1]), device=where).to(getattr(torch, made.dtype.name))
             if self.padding_idx is not None and first <= self.padding_idx < first + at_once:
                 drawn[self.padding_idx - first] = 0
             made.scatter(rows, drawn)
@@ -190,7 +194,7 @@ class EmbeddingBag(Embedding):
             raise ValueError(f"{array!r}: a table has two dimensions")
         return cls(*array.shape, mode=mode, padding_idx=padding_idx, array=array, freeze=freeze)
 
-    def forward(  # type: ignore[override]
+    def forward(
         self, rows: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None
     ) -> Tensor:
         return ops.bags_of(

@@ -1,0 +1,232 @@
+"""Arrays on storage, behind a cache in GPU memory: rows by a power law, and the training of a table.
+
+    python benchmarks/storage_arrays.py --results storage.jsonl [--only zipf,embedding] [--gib 8]
+
+Needs a GPU and torch. The file lies in the page cache of the machine: what is measured is the cache, the
+queues and the CPU threads that copy, not a drive. Baselines: for rows the same file mapped and gathered by
+torch on the CPU, then copied to the GPU; for training the same table in HBM (here and in torch), and torch
+on the CPU. Rows are compared bit for bit, losses with those of the table in HBM.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock
+import penstock.nn
+import penstock.optim
+import torch
+from array_bench import Bench, check
+
+WIDTH = 128  # float32: rows of 512 bytes
+EXPONENT = 1.05
+
+
+class PowerLaw:
+    """Row numbers of which the k-th most frequent has a share of k^-1.05, in no order."""
+
+    def __init__(self, rows: int) -> None:
+        generator = torch.Generator(device="cuda").manual_seed(1)
+        ranks = torch.arange(1, rows + 1, device="cuda", dtype=torch.float64)
+        self.shares = torch.cumsum(ranks**-EXPONENT, 0)
+        self.order = torch.randperm(rows, device="cuda", generator=generator)
+
+    def batch(self, count: int, seed: int) -> torch.Tensor:
+        generator = torch.Generator(device="cuda").manual_seed(seed)
+        drawn = torch.rand(count, device="cuda", dtype=torch.float64, generator=generator) * self.shares[-1]
+        return self.order[torch.searchsorted(self.shares, drawn).clamp_(max=len(self.order) - 1)]
+
+
+def make_file(path: Path, nbytes: int) -> int:
+    """Small numbers, drawn on the GPU. Its rows."""
+    rows = nbytes // (4 * WIDTH)
+    table = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(rows, WIDTH))
+    generator = torch.Generator(device="cuda").manual_seed(2)
+    step = 1 << 20
+    for first in range(0, rows, step):
+        last = min(first + step, rows)
+        drawn = torch.randn((last - first, WIDTH), device="cuda", generator=generator)
+        table[first:last] = (drawn * 0.1).cpu().numpy()
+    del table
+    return rows
+
+
+def bench_zipf(bench: Bench, path: Path, law: PowerLaw, rows: int) -> None:
+    count = bench.options.rows
+    batches = [law.batch(count, seed) for seed in range(100, 100 + 2 * bench.options.repeats + 8)]
+    mapped = torch.from_numpy(np.load(path, mmap_mode="c"))
+    pinned = torch.empty((count, WIDTH), pin_memory=True)
+    near = torch.empty((count, WIDTH), device="cuda")
+
+    def on_the_cpu(batch: torch.Tensor) -> torch.Tensor:
+        torch.index_select(mapped, 0, batch.cpu(), out=pinned)
+        return near.copy_(pinned, non_blocking=True)
+
+    theirs = timed(lambda k: on_the_cpu(batches[k]), 2, bench.options.repeats)
+    cache = rows * WIDTH * 4 // 10
+    out = torch.empty_like(near)
+    for line in (512, 4096):
+        with penstock.open(path, placement="storage", cache=cache, line=line) as array:
+            for k in (0, 1):
+                check(
+                    torch.equal(array.gather(batches[k], out=out), on_the_cpu(batches[k])),
+                    "gather.storage.zipf",
+                )
+            for k in range(2, 8):
+                array.gather(batches[k], out=out)  # the cache becomes what it stays
+            before = array.stats()
+            ours = timed(lambda k, a=array: a.gather(batches[8 + k], out=out), 0, bench.options.repeats)
+            after = array.stats()
+            took = {
+                name: after[name] - before[name]
+                for name in ("hits", "misses", "joins", "fills", "bytes_moved")
+            }
+            asked = took["hits"] + took["misses"] + took["joins"]
+            check(torch.equal(out, on_the_cpu(batches[7 + bench.options.repeats])), "gather.storage.zipf")
+            details = {
+                "line_bytes": line,
+                "cache_bytes": cache,
+                "hit_rate": took["hits"] / max(1, asked),
+                "moved_gb": took["bytes_moved"] / 1e9,
+                "kvikio": "not installed" if importlib.util.find_spec("kvikio") is None else "not measured",
+                **took,
+            }
+            name = "warm mmap + index_select + copy"
+            bench.tell(f"gather.storage.zipf.line{line}", out.nbytes, ours, name, theirs, details)
+    with penstock.open(path, placement="host") as array:
+        check(torch.equal(array.gather(batches[0], out=out), on_the_cpu(batches[0])), "gather.storage.zipf")
+        in_place = timed(lambda k: array.gather(batches[8 + k], out=out), 0, bench.options.repeats)
+        bench.tell("gather.host.zipf", out.nbytes, in_place, "warm mmap + index_select + copy", theirs, {})
+
+
+def timed(call: Callable[[int], Any], warm: int, repeats: int) -> list[float]:
+    """Seconds of call(warm), call(warm + 1), ..., after call(0) to call(warm - 1)."""
+    for k in range(warm):
+        call(k)
+    torch.cuda.synchronize()
+    taken = []
+    for k in range(warm, warm + repeats):
+        begun = time.perf_counter()
+        call(k)
+        torch.cuda.synchronize()
+        taken.append(time.perf_counter() - begun)
+    return taken
+
+
+class Trainer:
+    """One step: rows of a table, a linear layer, a squared loss, and the rows changed."""
+
+    def __init__(self, table: Any, optimizer: Any, device: str) -> None:
+        self.table, self.optimizer = table, optimizer
+        self.weight = torch.linspace(-1, 1, WIDTH, device=device)
+        self.losses: list[float] = []
+
+    def step(self, batch: torch.Tensor, ahead: torch.Tensor | None = None) -> None:
+        self.optimizer.zero_grad()
+        loss = ((self.table(batch) @ self.weight - 1) ** 2).mean()
+        if ahead is not None:
+            self.table.prefetch(ahead)
+        loss.backward()
+        self.optimizer.step()
+        self.losses.append(loss.detach())
+
+
+def train(trainer: Trainer, batches: list[torch.Tensor], warm: int, ahead: bool = False) -> list[float]:
+    def step(k: int) -> None:
+        trainer.step(batches[k], batches[k + 1] if ahead else None)
+
+    return timed(step, warm, len(batches) - warm - 1)
+
+
+def bench_embedding(bench: Bench, path: Path, law: PowerLaw, rows: int) -> None:
+    warm, count = 6, bench.options.batch
+    batches = [law.batch(count, seed) for seed in range(200, 200 + warm + 2 * bench.options.repeats + 1)]
+    whole = torch.from_numpy(np.load(path, mmap_mode="c"))
+    nbytes = count * WIDTH * 4
+
+    table = torch.nn.Embedding(rows, WIDTH, sparse=True, device="meta")
+    table.weight = torch.nn.Parameter(whole.cuda())
+    torch_hbm = train(Trainer(table, torch.optim.SGD(table.parameters(), lr=1.0), "cuda"), batches, warm)
+    del table
+    torch.cuda.empty_cache()
+
+    with penstock.from_tensor(whole.cuda(), "hbm") as array:
+        torch.cuda.empty_cache()
+        near = penstock.nn.Embedding.from_pretrained(array, freeze=False)
+        trainer = Trainer(near, penstock.optim.SGD(near, lr=1.0), "cuda")
+        ours_hbm = train(trainer, batches, warm)
+        expected = torch.stack(trainer.losses).cpu()
+    ratio = statistics.median(ours_hbm) / statistics.median(torch_hbm)
+    bench.tell("embedding.step.hbm", nbytes, ours_hbm, "torch in HBM", torch_hbm, {"slower": ratio})
+
+    few = batches[: warm // 2 + bench.options.repeats + 1]
+    table = torch.nn.Embedding(rows, WIDTH, sparse=True, _weight=whole.clone())
+    on_cpu = Trainer(table, torch.optim.SGD(table.parameters(), lr=1.0), "cpu")
+    torch_cpu = train(on_cpu, [batch.cpu() for batch in few], warm // 2)
+    del table, on_cpu
+
+    for ahead in (False, True):
+        trained = path.with_name("penstock_trained.npy")
+        trained.unlink(missing_ok=True)
+        np.save(trained, whole.numpy())
+        with penstock.open(
+            trained, placement="storage", writable=True, cache=bench.options.cache, line=bench.options.line
+        ) as array:
+            far = penstock.nn.Embedding.from_pretrained(array, freeze=False)
+            trainer = Trainer(far, penstock.optim.SGD(far, lr=1.0), "cuda")
+            ours = train(trainer, batches, warm, ahead)
+            torch.testing.assert_close(torch.stack(trainer.losses).cpu(), expected, rtol=1e-4, atol=1e-6)
+            stats = array.stats()
+        trained.unlink()
+        details = {
+            "prefetched": ahead,
+            "slower_than_hbm": statistics.median(ours) / statistics.median(ours_hbm),
+            "slower_than_torch_in_hbm": statistics.median(ours) / statistics.median(torch_hbm),
+            "faster_than_torch_on_cpu": statistics.median(torch_cpu) / statistics.median(ours),
+            "step_ms": statistics.median(ours) * 1e3,
+            "line_bytes": bench.options.line,
+            **{name: stats[name] for name in ("hits", "misses", "fills", "write_backs", "prefetches")},
+        }
+        name = "embedding.step.ahead" if ahead else "embedding.step"
+        bench.tell(name, nbytes, ours, "the same in HBM", ours_hbm, details)
+
+
+TOPICS = {"zipf": bench_zipf, "embedding": bench_embedding}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--results", required=True)
+    parser.add_argument("--only", default=",".join(TOPICS))
+    parser.add_argument("--gib", type=float, default=8)
+    parser.add_argument("--rows", type=int, default=1 << 20, help="of a gather")
+    parser.add_argument("--batch", type=int, default=1 << 18, help="rows of a training step")
+    parser.add_argument("--cache", default="1GiB", help="of the trained table")
+    parser.add_argument("--line", type=int, default=512, help="of the trained table")
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--folder", default="/tmp")
+    options = parser.parse_args()
+    if not torch.cuda.is_available():
+        raise SystemExit("storage_arrays.py needs a GPU: its cache lies in the memory of one")
+    bench = Bench(options)
+    path = Path(options.folder) / "penstock_storage.npy"
+    try:
+        rows = make_file(path, int(options.gib * (1 << 30)))
+        law = PowerLaw(rows)
+        for name in options.only.split(","):
+            TOPICS[name](bench, path, law, rows)
+    finally:
+        path.unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    main()

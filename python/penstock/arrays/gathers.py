@@ -1,0 +1,61 @@
+"""Gathers under way, and several at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.arrays.libraries import handle_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock import _native
+    from penstock.arrays.array import Array
+
+
+class GatherHandle:
+    """A gather under way. The result is complete once `wait` has returned."""
+
+    def __init__(self, array: Array, rows: Any, result: Any, call: _native.RowCall) -> None:
+        self._array, self._rows, self._result, self._call = array, rows, result, call
+
+    def wait(self) -> Any:
+        """Waits, and gives the rows. IndexError names the first position that is out of range; penstock.Error
+        tells what could not be read."""
+        self._array._finish("gather from", self._rows, self._call)
+        return self._result
+
+    def order_before(self, stream: Any) -> Any:
+        """Lets a CUDA stream wait for the rows, and not this thread. Gives them; what went wrong is told by
+        `wait` alone."""
+        self._call.order_before(handle_of(stream))
+        return self._result
+
+
+def gather_all(wanted: Sequence[tuple[Array, Any]], *, stream: Any = None) -> list[Any]:
+    """Rows of several arrays at once: for each pair of an array and row numbers what `array.gather(rows)`
+    gives. On a GPU those of arrays in memory share one kernel, but for the very many rows that are sorted
+    first; all run on one stream, and are waited for together.
+
+    Errors: ValueError for arrays of different devices; else as `Array.gather`, of the first pair that is at
+    fault.
+    """
+    arrays = [array for array, _ in wanted]
+    if len({array._executor for array in arrays}) > 1:
+        raise ValueError("gather_all: the arrays are on different devices: gather from those of each")
+    natives, places, results, numbers = [], [], [], []
+    for array, rows in wanted:
+        native, at, taken, result = array._asked(rows, stream)
+        natives.append(native)
+        places.append(at)
+        numbers.append(taken)
+        results.append(result)
+    from penstock import _native
+
+    addresses = [array._library.address(result) for array, result in zip(arrays, results, strict=True)]
+    calls = _native.RowArray.gather_all(natives, places, addresses)
+    bad = [call.wait() for call in calls]
+    for array, taken, position in zip(arrays, numbers, bad, strict=True):
+        if position is not None:
+            array._refuse("gather from", taken, position)
+    return results
