@@ -15,6 +15,7 @@ import os
 import statistics
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,7 @@ def bench_host(bench: Bench, whole: torch.Tensor) -> None:
 
 
 def bench_cpu(bench: Bench, whole: torch.Tensor) -> None:
-    """Against 16 cores that gather and a copy, one after the other."""
+    """Against 16 cores that gather and a copy, one after the other, and side by side."""
     for nbytes in (128, 512, 4096):
         table = table_of(whole, nbytes // 4)
         with penstock.from_tensor(table, "host") as array:
@@ -104,6 +105,8 @@ def bench_cpu(bench: Bench, whole: torch.Tensor) -> None:
 
             theirs = bench.seconds(by_cpu, 3)
             by_them = out.clone()
+            overlapped = bench.seconds(overlapped_copy(table, on_cpu, gathered, out), 3)
+            check(torch.equal(out, by_them), f"gather.vs_cpu.{nbytes}")
             ours = bench.seconds(lambda a=array, r=rows, o=out: a.gather(r, out=o))
             check(torch.equal(out, by_them), f"gather.vs_cpu.{nbytes}")
             bench.tell(
@@ -114,7 +117,48 @@ def bench_cpu(bench: Bench, whole: torch.Tensor) -> None:
                 theirs,
                 {"rows": len(rows)},
             )
+            name = f"gather.vs_cpu_overlapped.{nbytes}"
+            bench.tell(
+                name, out.nbytes, ours, "16 cores and copies beside them", overlapped, {"rows": len(rows)}
+            )
             del out, by_them, gathered
+
+
+def overlapped_copy(
+    table: torch.Tensor, rows: torch.Tensor, gathered: torch.Tensor, out: torch.Tensor
+) -> Callable[[], None]:
+    """The cores gather a part while the part before is copied."""
+    parts = 16
+    step = -(-len(rows) // parts)
+
+    def call() -> None:
+        for first in range(0, len(rows), step):
+            part = slice(first, first + step)
+            torch.index_select(table, 0, rows[part], out=gathered[part])
+            out[part].copy_(gathered[part], non_blocking=True)
+
+    return call
+
+
+def bench_wide(bench: Bench, whole: torch.Tensor) -> None:
+    """Wide rows by kernels, and by the copy engines."""
+    for nbytes in (16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20):
+        table = table_of(whole, nbytes // 4)
+        with penstock.from_tensor(table, "host") as array:
+            rows = random_rows((1 << 30) // nbytes, len(array))
+            out = array.gather(rows)
+            check(bool((out == expected(rows, nbytes // 4)).all()), f"gather.wide.{nbytes}")
+            ours = bench.seconds(lambda a=array, r=rows, o=out: a.gather(r, out=o))
+            out.zero_()
+            stream = torch.cuda.Stream()
+            by_engine = bench.seconds(
+                lambda a=array, r=rows, o=out, s=stream: a.gather(r, out=o, order="copy-engine", stream=s)
+            )
+            check(bool((out == expected(rows, nbytes // 4)).all()), f"gather.wide.{nbytes}")
+            bench.tell(
+                f"gather.wide.{nbytes}", out.nbytes, ours, "copy engines", by_engine, {"rows": len(rows)}
+            )
+            del out
 
 
 def bench_misaligned(bench: Bench, whole: torch.Tensor) -> None:
@@ -225,6 +269,7 @@ TOPICS = {
     "cpu": bench_cpu,
     "file": bench_file,
     "grid": bench_grid,
+    "wide": bench_wide,
 }
 
 

@@ -34,7 +34,8 @@ gather_order order_named(std::string const& name) {
   if (name == "auto") return gather_order::automatic;
   if (name == "as-asked") return gather_order::as_asked;
   if (name == "by-address") return gather_order::by_address;
-  throw_bad_input("gather", "rows", "there is no order " + name + ": choose auto, as-asked or by-address");
+  if (name == "copy-engine") return gather_order::copy_engine;
+  throw_bad_input("gather", "rows", "there is no order " + name + ": choose auto, as-asked, by-address or copy-engine");
 }
 
 number_kind kind_named(std::string const& dtype) {

@@ -507,3 +507,19 @@ def test_bad_calls_leave_nothing_behind(tmp_path: Path, monkeypatch: pytest.Monk
         run(1700, array)  # 10 000 calls
         assert open_files() == files
         assert resident() - memory < 4 << 20
+
+
+@on_the_cpu
+def test_what_a_program_stored_is_there_when_it_has_ended(tmp_path: Path) -> None:
+    program = (
+        "import numpy, penstock, sys\n"
+        "array = penstock.empty(sys.argv[1], (100, 4), 'float32', device='cpu', cache='1MiB')\n"
+        "array.scatter([3], numpy.full((1, 4), 7, 'float32'))\n"
+        "kept = [array]\n"
+        "kept.append(kept)\n"
+    )
+    path = tmp_path / "table.npy"
+    command = [sys.executable, "-c", program, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    np.testing.assert_array_equal(np.load(path)[3], 7)

@@ -155,7 +155,8 @@ struct row_array::state {
   }
 
   bool sorts(u64 count, gather_order order) const {
-    if (device == nullptr || order == gather_order::as_asked || shape.rows >= 0xffffffffu) return false;
+    if (device == nullptr || order == gather_order::as_asked || order == gather_order::copy_engine) return false;
+    if (shape.rows >= 0xffffffffu) return false;
     if (order == gather_order::by_address) return true;
     if (count < least_sorted_rows) return false;
     if (cache != nullptr) return shape.row_bytes < options.cache.line_bytes;
@@ -167,12 +168,22 @@ struct row_array::state {
   row_call call(char const* operation, row_list const& list, row_call_options const& how, Launch const& launch,
                 bool marked = true);
   row_call gather(row_list const& list, void* out, row_call_options const& how, bool marked) {
+    if (how.order == gather_order::copy_engine) check_copies(how);
     const auto launch = [&](rows::row_launch const& asked) {
       // A sort takes room for the time of a call, which a graph outlives.
+      if (how.order == gather_order::copy_engine) return device->copied_gather(asked, place, out);
       if (sorts(list.count, how.order) && !device->is_captured(how.stream)) return device->sorted_gather(on, asked, place, out);
       rows::launch_gather(on, asked, place, out);
     };
     return call("gather", list, how, launch, marked);
+  }
+
+  void check_copies(row_call_options const& how) const {
+    if (device == nullptr) throw_bad_input("gather", "rows by copy engines", "the CPU executor has none: choose another order");
+    if (cache != nullptr) throw_bad_input("gather", "rows by copy engines", "they lie behind a cache: choose another order");
+    if (device->is_captured(how.stream)) {
+      throw_bad_input("gather", "rows by copy engines", "a graph cannot wait for their numbers: choose another order");
+    }
   }
 
   executor& on;
@@ -260,10 +271,8 @@ row_call row_array::gather(row_list const& list, void* out, row_call_options con
 
 std::optional<u64> row_array::gather_now(row_list const& list, void* out, row_call_options const& how) {
   row_call call = state_->gather(list, out, how, false);
-  if (state_->device != nullptr) {
-    if (state_->device->is_captured(how.stream)) return std::nullopt;
-    state_->device->finish(how.stream);
-  }
+  if (call.state_->keeps_report) return std::nullopt;  // captured
+  if (state_->device != nullptr) state_->device->finish(how.stream);
   return call.wait();
 }
 
@@ -285,7 +294,8 @@ std::vector<row_call> gather_all(std::span<row_gather const> gathers, row_call_o
   };
   for (row_gather const& each : gathers) {
     row_array::state& from = *each.from->state_;
-    const bool joins = from.device != nullptr && from.place.address != 0 && !from.sorts(each.rows.count, how.order);
+    const bool joins = from.device != nullptr && from.place.address != 0 && how.order != gather_order::copy_engine &&
+                       !from.sorts(each.rows.count, how.order);
     if (!joins) {
       calls.push_back(from.gather(each.rows, each.out, how, true));
       continue;

@@ -55,6 +55,8 @@ class row_device {
   virtual ~row_device() = default;
   /// As launch_gather, in the order of the rows. REQUIRES: fewer than 2^32 - 1 rows.
   virtual void sorted_gather(executor& on, row_launch const& how, row_place const& from, void* out) = 0;
+  /// By the copy engines. Waits for the list. REQUIRES: from.address != 0; the stream is not captured.
+  virtual void copied_gather(row_launch const& how, row_place const& from, void* out) = 0;
   /// Whether what goes to the stream is captured into a graph: it runs later, perhaps many times.
   virtual bool is_captured(void* stream) = 0;
   /// Waits for the stream.

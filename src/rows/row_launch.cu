@@ -4,6 +4,7 @@
 #include <cub/device/device_radix_sort.cuh>
 
 #include <limits>
+#include <vector>
 
 namespace penstock::rows {
 namespace {
@@ -61,6 +62,26 @@ class cuda_row_device final : public row_device {
     }
   }
 
+  void copied_gather(row_launch const& how, row_place const& from, void* out) override {
+    const gpu_scope here(gpu_);
+    auto* const stream = static_cast<cudaStream_t>(how.stream);
+    std::vector<u8> list(how.list.count * how.list.item_bytes);
+    check(cudaMemcpyAsync(list.data(), how.list.data, list.size(), cudaMemcpyDefault, stream),
+          "their numbers are out of reach");
+    check(cudaStreamSynchronize(stream), "their numbers are lost");
+    row_numbers numbers = numbers_of(how, from);
+    numbers.list.data = list.data();
+    std::vector<void*> to;
+    std::vector<void const*> source;
+    for (u64 k = 0; k < how.list.count; ++k) {
+      const u64 row = numbers.at(k);
+      if (row == row_numbers::none) continue;
+      source.push_back(reinterpret_cast<void const*>(from.address + row * from.row_bytes));
+      to.push_back(static_cast<u8*>(out) + k * from.row_bytes);
+    }
+    copy_all(to, source, from.row_bytes, stream);
+  }
+
   bool is_captured(void* stream) override {
     const gpu_scope here(gpu_);
     cudaStreamCaptureStatus status{};
@@ -99,6 +120,24 @@ class cuda_row_device final : public row_device {
       check(sort(scratch.data(), bytes, keys, positions, count, from.rows, stream), "they cannot be sorted");
     }
     gather_rows(on, how, from, count, rows_by_number{keys.Current(), positions.Current(), count, from.rows}, out);
+  }
+
+  static void copy_all(std::vector<void*>& to, std::vector<void const*>& from, u64 bytes, cudaStream_t stream) {
+    if (to.empty()) return;
+#if CUDART_VERSION >= 13000
+    if (stream != nullptr && stream != cudaStreamLegacy) {  // which takes no batches
+      const std::vector<std::size_t> sizes(to.size(), bytes);
+      cudaMemcpyAttributes attributes{};
+      attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+      std::size_t first = 0;
+      check(cudaMemcpyBatchAsync(to.data(), from.data(), sizes.data(), to.size(), &attributes, &first, 1, stream),
+            "the copy engines refuse them");
+      return;
+    }
+#endif
+    for (u64 k = 0; k < to.size(); ++k) {
+      check(cudaMemcpyAsync(to[k], from[k], bytes, cudaMemcpyDefault, stream), "the copy engines refuse them");
+    }
   }
 
   static cudaError_t sort(void* scratch, std::size_t& bytes, cub::DoubleBuffer<u32>& keys, cub::DoubleBuffer<u32>& positions,

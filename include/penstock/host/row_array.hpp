@@ -54,6 +54,9 @@ enum class gather_order {
   automatic,  ///< what is faster, as measured (docs/ARRAYS.md)
   as_asked,
   by_address,  ///< CUDA: sorted first, and repeats read once; results lie where they were asked for all the same
+  /// CUDA, arrays in memory: a transfer of the copy engines for each row, and no multiprocessor. The list is copied to the host
+  /// and looked at first. For rows of many KiB; throws bad_input for others, behind a cache, or while a graph is captured.
+  copy_engine,
 };
 
 struct row_call_options {
@@ -83,6 +86,7 @@ class row_call {
   void order_before(void* stream);
 
  private:
+  friend class row_array;
   friend std::vector<row_call> gather_all(std::span<row_gather const> gathers, row_call_options const& how);
   std::unique_ptr<state> state_;
 };

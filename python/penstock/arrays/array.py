@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import math
 import os
+import sys
 import warnings
 import weakref
 from typing import TYPE_CHECKING, Any
@@ -37,6 +39,17 @@ def _keep_what_is_the_parents() -> None:
 os.register_at_fork(after_in_child=_keep_what_is_the_parents)
 
 
+@atexit.register
+def _close_all() -> None:
+    """What was stored and not flushed is not lost because a program ends."""
+    for array in list(_OPEN):
+        try:
+            array.close()
+        except Exception as problem:
+            sys.stderr.write(f"penstock: {array!r} was not closed, and could not be flushed: {problem}\n")
+        array._executor = None
+
+
 class Array:
     """Made by `penstock.open`, `penstock.from_tensor` and `penstock.empty`.
 
@@ -49,12 +62,13 @@ class Array:
 
     def __init__(self, opened: Opened) -> None:
         self._opened = opened
-        self._executor = opened.executor
+        self._executor: Any = opened.executor
         self._native: _native.RowArray | None = opened.make(self._executor)
         self._cuda = self._executor.cuda
         self._library: Library = library_for(self._executor)
         self._process = os.getpid()
         self._name = self._library.name_of(self)
+        self._row_shape, self._kind = opened.shape[1:], self._library.kind_of(opened.dtype)
         _OPEN.add(self)
 
     # What it is
@@ -108,7 +122,7 @@ class Array:
 
     @property
     def row_shape(self) -> tuple[int, ...]:
-        return self.shape[1:]
+        return self._row_shape
 
     @property
     def ndim(self) -> int:
@@ -137,8 +151,11 @@ class Array:
         """Rows by an integer, a slice, a boolean mask of `len(self)`, or integers of any shape (int32,
         int64; on the CPU or on the GPU), negative ones from the end. The result has the shape of the key,
         then that of a row."""
-        if self._library.tracing() and is_torch(key):
-            return self._library.traced_gather(key, self._name)
+        library = self._library
+        if library.takes_at_once(key):
+            return self._gather_at_once(key)
+        if library.tracing() and is_torch(key):
+            return library.traced_gather(key, self._name)
         if isinstance(key, tuple):
             raise IndexError("rows are taken by one index: slice the result for more")
         return self._gather(self._numbers(key), None, None, 0, "auto", one=_is_one(key))
@@ -161,8 +178,9 @@ class Array:
         out: a contiguous result to fill, of the right shape and dtype, on the right device. stream: a CUDA
         stream (or its handle) to run on; the current one of torch otherwise. sms: at most so many
         multiprocessors; 0: as many as pay (six saturate a PCIe Gen5 link, all for HBM). order: "by-address"
-        sorts first, "as-asked" does not, "auto" chooses. While a CUDA graph is being captured nothing is
-        waited for or checked; rows out of range are then left as they were.
+        sorts first, "as-asked" does not, "copy-engine" makes a transfer of the copy engines for each row
+        (wide rows in memory; no multiprocessor is taken), "auto" chooses of the first two. While a CUDA graph
+        is being captured nothing is waited for or checked; rows out of range are then left as they were.
 
         Errors: IndexError names the position of the first index out of range; penstock.Error tells what
         could not be read. Source of the sorted order and of aligned loads: the zero-copy dissertation, 3.2
@@ -183,6 +201,17 @@ class Array:
         bad = native.gather_now(at, count, size, handle, _checked_sms(sms), library.address(result), order)
         if bad is not None:
             self._refuse("gather from", numbers, bad)
+        return result
+
+    def _gather_at_once(self, rows: Any) -> Any:
+        """The same for what needs no conversion, and few steps: of a gather of few rows they are most."""
+        native, library = self._open(), self._library
+        result = library.new(rows.shape + self._row_shape, self._kind)
+        bad = native.gather_now(
+            rows.data_ptr(), rows.numel(), 8, library.current_stream(), 0, result.data_ptr(), "auto"
+        )
+        if bad is not None:
+            self._refuse("gather from", rows, bad)
         return result
 
     def gather_async(

@@ -39,6 +39,19 @@ class Library(Protocol):
         """What the library's operators know an array by; nothing without operators."""
         ...
 
+    def takes_at_once(self, rows: Any) -> bool:
+        """Whether these are rows as kernels take them: `torch.int64`, contiguous, on the device."""
+        ...
+
+    def current_stream(self) -> int: ...
+    def kind_of(self, dtype: DType) -> Any:
+        """The library's own type of elements."""
+        ...
+
+    def new(self, shape: tuple[int, ...], kind: Any) -> Any:
+        """As `empty`."""
+        ...
+
     def tracing(self) -> bool:
         """Whether this call is being compiled, and not made."""
         ...
@@ -98,6 +111,18 @@ class _Untraced:
 
     def name_of(self, array: Array) -> str:
         return ""
+
+    def takes_at_once(self, rows: Any) -> bool:
+        return False
+
+    def kind_of(self, dtype: DType) -> Any:
+        return dtype.numpy
+
+    def new(self, shape: tuple[int, ...], kind: Any) -> Any:
+        raise NotImplementedError
+
+    def current_stream(self) -> int:
+        raise NotImplementedError
 
     def tracing(self) -> bool:
         return False
@@ -217,7 +242,7 @@ class TorchLibrary:
         import torch
 
         self._torch = torch
-        self._cuda = gpu >= 0
+        self._gpu, self._cuda = gpu, gpu >= 0
         self._device = torch.device("cuda", gpu) if self._cuda else torch.device("cpu")
 
     def name_of(self, array: Array) -> str:
@@ -234,7 +259,27 @@ class TorchLibrary:
         return self._torch.ops.penstock.gather(rows, name)
 
     def empty(self, shape: tuple[int, ...], dtype: DType) -> Any:
-        return self._torch.empty(shape, dtype=getattr(self._torch, dtype.name), device=self._device)
+        return self.new(shape, self.kind_of(dtype))
+
+    def new(self, shape: tuple[int, ...], kind: Any) -> Any:
+        return self._torch.empty(shape, dtype=kind, device=self._device)
+
+    def kind_of(self, dtype: DType) -> Any:
+        return getattr(self._torch, dtype.name)
+
+    def takes_at_once(self, rows: Any) -> bool:
+        torch = self._torch
+        return (
+            type(rows) is torch.Tensor
+            and rows.dtype is torch.int64
+            and rows.device == self._device
+            and rows.is_contiguous()
+            and not torch.compiler.is_compiling()
+        )
+
+    def current_stream(self) -> int:
+        # What torch's compiler asks, too: a Stream object costs a microsecond.
+        return int(self._torch._C._cuda_getCurrentRawStream(self._gpu)) if self._cuda else 0
 
     def address(self, made: Any) -> int:
         return int(made.data_ptr())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import math
 import os
@@ -32,6 +33,9 @@ def _executor_of(process: int, device: str, threads: int) -> _native.Executor:
     from penstock import _native
 
     return _native.Executor.open(device, threads)
+
+
+atexit.register(_executor_of.cache_clear)
 
 
 def executor_for(device: str, threads: int = 0) -> _native.Executor:
