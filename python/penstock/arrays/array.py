@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.arrays.gathers import GatherHandle
+from penstock.arrays.keys import checked_out, checked_sms, is_one, row_numbers
 from penstock.arrays.libraries import is_torch, library_for
 from penstock.arrays.view import View
 from penstock.sizes import format_bytes
@@ -118,7 +119,7 @@ class Array:
     @property
     def device(self) -> str:
         """Where its kernels run, for people."""
-        return self._executor.device
+        return str(self._executor.device)
 
     @property
     def row_shape(self) -> tuple[int, ...]:
@@ -158,7 +159,7 @@ class Array:
             return library.traced_gather(key, self._name)
         if isinstance(key, tuple):
             raise IndexError("rows are taken by one index: slice the result for more")
-        return self._gather(self._numbers(key), None, None, 0, "auto", one=_is_one(key))
+        return self._gather(row_numbers(key, len(self)), None, None, 0, "auto", one=is_one(key))
 
     def __getitems__(self, keys: list[int]) -> Any:
         """For torch.utils.data: a whole batch at once."""
@@ -196,9 +197,13 @@ class Array:
         with library.on(stream) as handle:
             numbers = library.rows(rows)
             shape = self.row_shape if one else (*numbers.shape, *self.row_shape)
-            result = library.empty(shape, self.dtype) if out is None else self._checked_out(out, shape)
+            result = (
+                library.empty(shape, self.dtype)
+                if out is None
+                else checked_out(out, shape, self.dtype, library)
+            )
         at, count, size = library.address(numbers), math.prod(numbers.shape), library.item_bytes(numbers)
-        bad = native.gather_now(at, count, size, handle, _checked_sms(sms), library.address(result), order)
+        bad = native.gather_now(at, count, size, handle, checked_sms(sms), library.address(result), order)
         if bad is not None:
             self._refuse("gather from", numbers, bad)
         return result
@@ -228,7 +233,11 @@ class Array:
         with library.on(stream) as handle:
             numbers = library.rows(rows)
             shape = (*numbers.shape, *self.row_shape)
-            result = library.empty(shape, self.dtype) if out is None else self._checked_out(out, shape)
+            result = (
+                library.empty(shape, self.dtype)
+                if out is None
+                else checked_out(out, shape, self.dtype, library)
+            )
         return native, self._at(numbers, handle, sms), numbers, result
 
     def prefetch(self, rows: Any, *, stream: Any = None) -> None:
@@ -307,7 +316,7 @@ class Array:
         self._finish("scatter to", numbers, call)
 
     def __setitem__(self, key: Any, values: Any) -> None:
-        numbers = self._library.rows(self._numbers(key))
+        numbers = self._library.rows(row_numbers(key, len(self)))
         shape = (*numbers.shape, *self.row_shape)
         if is_torch(values):
             values = values.expand(shape)
@@ -371,43 +380,12 @@ class Array:
         self._native = self._opened.make(self._executor)
         self._process = os.getpid()
 
-    def _numbers(self, key: Any) -> Any:
-        if isinstance(key, slice):
-            return np.arange(*key.indices(len(self)), dtype=np.int64)
-        if isinstance(key, (bool, np.bool_)):
-            raise IndexError("one boolean selects no rows: give a mask of len(array) of them")
-        if not hasattr(key, "dtype"):
-            key = np.asarray([key]) if _is_one(key) else np.asarray(key)
-        if str(key.dtype).removeprefix("torch.") != "bool":
-            return key[None] if _is_one(key) else key
-        if tuple(key.shape) != self.shape[:1]:
-            raise IndexError(f"a mask of shape {tuple(key.shape)}: the array has {len(self)} rows")
-        return key.nonzero().reshape(-1) if is_torch(key) else np.flatnonzero(key)
-
     def _at(self, numbers: Any, stream: int, sms: int) -> _native.RowsAt:
         from penstock import _native
 
         library = self._library
         at, count = library.address(numbers), math.prod(numbers.shape)
-        return _native.RowsAt(at, count, library.item_bytes(numbers), stream, _checked_sms(sms))
-
-    def _checked_out(self, out: Any, shape: tuple[int, ...]) -> Any:
-        wanted = math.prod(shape) * self.dtype.itemsize
-        name = str(out.dtype).removeprefix("torch.")
-        if tuple(out.shape) != shape or name not in (self.dtype.name, self.dtype.numpy.name):
-            raise ValueError(f"out of {name} {tuple(out.shape)}: the rows are {self.dtype} {shape}")
-        if type(out) is not type(self._library.empty((0,), self.dtype)):
-            raise ValueError(f"out of type {type(out).__name__}: it must be what gather gives")
-        whole = (
-            out.is_contiguous()
-            if is_torch(out)
-            else getattr(out, "flags", None) is None or out.flags.c_contiguous
-        )
-        if not whole or self._library.nbytes(out) != wanted:
-            raise ValueError("out is not contiguous: give a contiguous one")
-        if is_torch(out) and out.device != self._library.empty((0,), self.dtype).device:
-            raise ValueError(f"out on {out.device}: the rows come to {self.device}")
-        return out
+        return _native.RowsAt(at, count, library.item_bytes(numbers), stream, checked_sms(sms))
 
     def _finish(self, what: str, numbers: Any, call: _native.RowCall) -> None:
         bad = call.wait()
@@ -422,13 +400,3 @@ class Array:
         raise IndexError(
             f"{what} {self!r}: index {number} at position {shown} is out of range: it has {len(self)} rows"
         )
-
-
-def _checked_sms(sms: int) -> int:
-    if sms < 0:
-        raise ValueError(f"sms {sms}: give how many multiprocessors it may take, 0 for all")
-    return sms
-
-
-def _is_one(key: Any) -> bool:
-    return not isinstance(key, (slice, list)) and np.ndim(key) == 0

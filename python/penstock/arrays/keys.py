@@ -1,0 +1,56 @@
+"""What rows are asked for by, and where they go."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.arrays.libraries import is_torch
+
+if TYPE_CHECKING:
+    from penstock.arrays.dtypes import DType
+    from penstock.arrays.libraries import Library
+
+
+def is_one(key: Any) -> bool:
+    return not isinstance(key, (slice, list)) and np.ndim(key) == 0
+
+
+def row_numbers(key: Any, rows: int) -> Any:
+    """Of a key as `array[key]` takes it: integers of one dimension and more."""
+    if isinstance(key, slice):
+        return np.arange(*key.indices(rows), dtype=np.int64)
+    if isinstance(key, (bool, np.bool_)):
+        raise IndexError("one boolean selects no rows: give a mask of len(array) of them")
+    if not hasattr(key, "dtype"):
+        key = np.asarray([key]) if is_one(key) else np.asarray(key)
+    if str(key.dtype).removeprefix("torch.") != "bool":
+        return key[None] if is_one(key) else key
+    if tuple(key.shape) != (rows,):
+        raise IndexError(f"a mask of shape {tuple(key.shape)}: the array has {rows} rows")
+    return key.nonzero().reshape(-1) if is_torch(key) else np.flatnonzero(key)
+
+
+def checked_sms(sms: int) -> int:
+    if sms < 0:
+        raise ValueError(f"sms {sms}: give how many multiprocessors it may take, 0 for all")
+    return sms
+
+
+def checked_out(out: Any, shape: tuple[int, ...], dtype: DType, library: Library) -> Any:
+    """ValueError for what the rows cannot be written to."""
+    name = str(out.dtype).removeprefix("torch.")
+    if tuple(out.shape) != shape or name not in (dtype.name, dtype.numpy.name):
+        raise ValueError(f"out of {name} {tuple(out.shape)}: the rows are {dtype} {shape}")
+    one_of_its_kind = library.empty((0,), dtype)
+    if type(out) is not type(one_of_its_kind):
+        raise ValueError(f"out of type {type(out).__name__}: it must be what gather gives")
+    flags = getattr(out, "flags", None)
+    whole = out.is_contiguous() if is_torch(out) else flags is None or flags.c_contiguous
+    if not whole or library.nbytes(out) != math.prod(shape) * dtype.itemsize:
+        raise ValueError("out is not contiguous: give a contiguous one")
+    if is_torch(out) and out.device != one_of_its_kind.device:
+        raise ValueError(f"out on {out.device}: the rows come to {one_of_its_kind.device}")
+    return out
