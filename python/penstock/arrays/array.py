@@ -197,11 +197,7 @@ class Array:
         with library.on(stream) as handle:
             numbers = library.rows(rows)
             shape = self.row_shape if one else (*numbers.shape, *self.row_shape)
-            result = (
-                library.empty(shape, self.dtype)
-                if out is None
-                else checked_out(out, shape, self.dtype, library)
-            )
+            result = self._result(out, shape)
         at, count, size = library.address(numbers), math.prod(numbers.shape), library.item_bytes(numbers)
         bad = native.gather_now(at, count, size, handle, checked_sms(sms), library.address(result), order)
         if bad is not None:
@@ -233,11 +229,7 @@ class Array:
         with library.on(stream) as handle:
             numbers = library.rows(rows)
             shape = (*numbers.shape, *self.row_shape)
-            result = (
-                library.empty(shape, self.dtype)
-                if out is None
-                else checked_out(out, shape, self.dtype, library)
-            )
+            result = self._result(out, shape)
         return native, self._at(numbers, handle, sms), numbers, result
 
     def prefetch(self, rows: Any, *, stream: Any = None) -> None:
@@ -386,6 +378,11 @@ class Array:
         library = self._library
         at, count = library.address(numbers), math.prod(numbers.shape)
         return _native.RowsAt(at, count, library.item_bytes(numbers), stream, checked_sms(sms))
+
+    def _result(self, out: Any, shape: tuple[int, ...]) -> Any:
+        if out is None:
+            return self._library.empty(shape, self.dtype)
+        return checked_out(out, shape, self.dtype, self._library)
 
     def _finish(self, what: str, numbers: Any, call: _native.RowCall) -> None:
         bad = call.wait()
