@@ -46,9 +46,9 @@ class Optimizer:
     def step(self) -> None:
         """Changes the rows that have a gradient."""
         for number, table in enumerate(self._tables):
-            gradient = table.gradient()
-            if gradient is not None and gradient._nnz() != 0:
-                self._change(number, table, gradient.indices()[0], gradient.values())
+            changes = table.changes()
+            if changes is not None and len(changes[0]) != 0:
+                self._change(number, table, *changes)
 
     def zero_grad(self) -> None:
         """Forgets the gradients, of all tables."""

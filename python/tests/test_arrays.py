@@ -261,11 +261,26 @@ def test_the_other_byte_order_is_refused_in_place_and_converted_when_stored(tmp_
         np.testing.assert_array_equal(host(array[:]), swapped)
 
 
-def test_numbers_that_straddle_lines_are_not_added_to(tmp_path: Path) -> None:
+def test_rows_begin_where_lines_do_whatever_lies_before_them(tmp_path: Path) -> None:
+    path = tmp_path / "raw.bin"
+    path.write_bytes(bytes(4 + 512 * 300))
+    options: dict[str, Any] = {"dtype": "float64", "shape": (300, 64), "offset": 4, "writable": True}
+    with opened(path, "storage", **options) as array:
+        array.scatter([1, 1], np.ones((2, 64)), reduce="add")
+        array.scatter([299], np.full((1, 64), 5.0))
+        np.testing.assert_array_equal(host(array[[1, 2, 299]])[:, 0], [2, 0, 5])
+        assert array.stats()["fills"] == 2, (
+            "a line for each row, and none to fill for a row that is stored whole"
+        )
+    np.testing.assert_array_equal(np.fromfile(path, offset=4).reshape(300, 64)[[1, 2, 299], 63], [2, 0, 5])
+
+
+@on_the_cpu
+def test_numbers_that_are_not_aligned_are_not_added_to(tmp_path: Path) -> None:
     path = tmp_path / "raw.bin"
     path.write_bytes(bytes(4 + 8 * 800))
     options: dict[str, Any] = {"dtype": "float64", "shape": (100, 8), "offset": 4, "writable": True}
-    with opened(path, "storage", **options) as array:
+    with opened(path, "host", **options) as array:
         with pytest.raises(ValueError, match="not aligned to their size"):
             array.scatter([1], np.ones((1, 8)), reduce="add")
         array.scatter([99], np.ones((1, 8)))
@@ -310,6 +325,7 @@ def test_a_new_file_is_zeros_until_stored(tmp_path: Path) -> None:
         array[999] = np.arange(33, dtype=np.int32)
     content = np.load(path)
     assert content.shape == (1000, 33)
+    assert path.stat().st_size == 4096 + content.nbytes, "the array begins at a page"
     assert content[:999].sum() == 0
     np.testing.assert_array_equal(content[999], np.arange(33))
     with pytest.raises(FileExistsError):

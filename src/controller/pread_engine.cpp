@@ -15,7 +15,7 @@ constexpr int most_pieces = 1024;  // IOV_MAX of Linux
 constexpr u64 end_timeout_ns = 30 * one_second_ns;
 
 long make_call(transfer const& work, int file) {
-  const auto position = static_cast<off_t>(work.offset + work.done);
+  const auto position = static_cast<off_t>(work.space->first_byte() + work.offset + work.done);
   const int count = static_cast<int>(std::min<u64>(work.rest.size(), most_pieces));
   long result = 0;
   switch (work.what) {

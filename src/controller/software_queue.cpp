@@ -100,7 +100,8 @@ void software_queue::start_data(decoded_command const& request, nvme::submission
     return ring_.complete(command.command_id, nvme::code::success);
   }
   const auto in_page_cache = [&](page_cache_map* map) {
-    return map != nullptr && map->resident(request.offset, space.valid_bytes(request.offset, request.bytes), now_ms_);
+    return map != nullptr &&
+           map->resident(space.first_byte() + request.offset, space.valid_bytes(request.offset, request.bytes), now_ms_);
   };
   if (request.what == action::read && (space.memory() != nullptr || in_page_cache(space.map()))) {
     return copy_later(request, command.command_id);
@@ -110,7 +111,8 @@ void software_queue::start_data(decoded_command const& request, nvme::submission
 
 void software_queue::copy_later(decoded_command const& request, u16 command_id) {
   storage_namespace const& space = *media_->spaces[request.index];
-  copy_waiting(space.memory() != nullptr ? space.memory() + request.offset : space.map()->address_of(request.offset));
+  copy_waiting(space.memory() != nullptr ? space.memory() + request.offset
+                                         : space.map()->address_of(space.first_byte() + request.offset));
   waiting_.any = true;
   waiting_.command_id = command_id;
   waiting_.space = &space;
@@ -129,7 +131,7 @@ void software_queue::copy_waiting(void const* next_source) {
   if (space.memory() != nullptr) {
     copy_to_pieces(waiting_.data, space.memory() + waiting_.offset, valid, waiting_.bytes, next_source);
   } else {
-    good = space.map()->copy(waiting_.offset, valid, waiting_.bytes, waiting_.data, next_source);
+    good = space.map()->copy(space.first_byte() + waiting_.offset, valid, waiting_.bytes, waiting_.data, next_source);
   }
   ring_.complete(waiting_.command_id, good ? nvme::code::success : nvme::code::unrecovered_read_error);
 }
@@ -212,7 +214,7 @@ void software_queue::deliver(transfer const& work) const {
   } else if (valid != work.bytes) {
     zero_pieces(work.data, valid, work.bytes);
   }
-  if (page_cache_map* map = work.space->map(); map != nullptr) map->note_read(work.offset, valid);
+  if (page_cache_map* map = work.space->map(); map != nullptr) map->note_read(work.space->first_byte() + work.offset, valid);
 }
 
 }  // namespace penstock::far_side

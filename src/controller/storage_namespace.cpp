@@ -107,6 +107,11 @@ void storage_namespace::open_direct(file_namespace const& options) {
                     "block size " + std::to_string(options.block_bytes) + ": direct I/O needs multiples of " +
                         std::to_string(alignment.offset) + " here: ask for that, or for direct = false");
   }
+  if (options.first_byte % alignment.offset != 0) {
+    throw_bad_input(operation, options.path,
+                    "its blocks begin at byte " + std::to_string(options.first_byte) + ": direct I/O needs a multiple of " +
+                        std::to_string(alignment.offset) + " here: ask for direct = false");
+  }
   direct_ = true;
   memory_alignment_ = std::max(alignment.memory, alignment.offset);
   if (options.writable) {
@@ -126,10 +131,17 @@ std::unique_ptr<storage_namespace> storage_namespace::open_file(file_namespace c
     if (result->file_ < 0) refuse_to_open(options.path, errno);
   }
   if (options.writable) lock_for_writing(options.path, result->file_);
-  const u64 bytes = size_of(options.path, result->file_);
+  const u64 whole = size_of(options.path, result->file_);
+  if (options.first_byte > whole) {
+    throw_bad_input(
+        operation, options.path,
+        "it has " + std::to_string(whole) + " bytes, and its blocks would begin at byte " + std::to_string(options.first_byte));
+  }
+  const u64 bytes = whole - options.first_byte;
   check_shape(options.path, bytes, options.block_bytes, transfer_bytes);
   result->shape_ = {bytes, options.block_bytes, !options.writable};
-  if (map && !options.direct) result->map_ = page_cache_map::create(result->file_, bytes);
+  result->first_byte_ = options.first_byte;
+  if (map && !options.direct) result->map_ = page_cache_map::create(result->file_, whole);
   return result;
 }
 

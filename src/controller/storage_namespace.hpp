@@ -25,6 +25,8 @@ class storage_namespace {
   std::byte* memory() const { return memory_; }  ///< nullptr: a file
   page_cache_map* map() const { return map_.get(); }
   int file() const { return file_; }
+  /// Of the namespace in its file.
+  u64 first_byte() const { return first_byte_; }
   /// For a write that ends where the file does, inside of a block: O_DIRECT moves whole blocks only, so this one is without it.
   int tail_file() const { return tail_file_; }
   /// Direct transfers need addresses and lengths that are multiples of this; 1 where none is needed.
@@ -44,6 +46,7 @@ class storage_namespace {
   int tail_file_ = -1;
   bool direct_ = false;
   u64 memory_alignment_ = 1;
+  u64 first_byte_ = 0;
   std::unique_ptr<page_cache_map> map_;
 };
 

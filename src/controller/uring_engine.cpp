@@ -194,7 +194,7 @@ class uring_engine final : public transfer_engine {
 
   void prepare(io_uring_sqe& entry, transfer const& work) {
     const int file = fixed_files_ ? static_cast<int>(work.file) : files_[work.file];
-    const u64 position = work.offset + work.done;
+    const u64 position = work.space->first_byte() + work.offset + work.done;
     if (work.what == action::flush) {
       io_uring_prep_fsync(&entry, file, IORING_FSYNC_DATASYNC);
     } else if (work.rest.size() == 1) {

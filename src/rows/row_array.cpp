@@ -21,8 +21,12 @@ constexpr u32 host_units = 16;
 // pages than its TLB reaches; few rows, or wide ones, do not pay for a sort.
 constexpr u64 least_sorted_bytes = 256ull << 20, least_sorted_rows = 1 << 14, most_sorted_row = 16384;
 
+// From here on copy engines are faster, by 4 to 6 % (docs/ARRAYS.md).
+constexpr u64 least_copied_row = 1ull << 20;
+
 constexpr u64 copy_at_once = 64ull << 20;
 constexpr u64 small_page = 4096, page_table_entry = 8;
+constexpr u64 direct_block = 4096;  // of any device
 
 /// Reports of calls under way, in memory that host and kernels share. Thread-safe.
 class report_pool {
@@ -121,8 +125,12 @@ struct row_array::state {
   void open_storage(row_source const& source) {
     if (source.path.empty()) throw_bad_input("place", "an array in memory", "only a file lies on storage: choose host or hbm");
     controller.emplace(software_options_for(on, options.engine, options.controller_threads));
-    const u32 space = controller->add_namespace(file_namespace{source.path, options.direct, options.writable});
-    make_cache(name_of(source), source.offset + shape.bytes(), space, source.offset);
+    // Lines begin where rows do: those of 512 bytes behind a header of 128 would lie in two each.
+    const u64 first = options.direct && source.offset % direct_block != 0 ? 0 : source.offset;
+    file_namespace rows_in_file{.path = source.path, .direct = options.direct, .writable = options.writable};
+    rows_in_file.first_byte = first;
+    const u32 space = controller->add_namespace(rows_in_file);
+    make_cache(name_of(source), source.offset - first + shape.bytes(), space, source.offset - first);
   }
 
   void open_host(row_source const& source) {
@@ -169,13 +177,19 @@ struct row_array::state {
                 bool marked = true);
   row_call gather(row_list const& list, void* out, row_call_options const& how, bool marked) {
     if (how.order == gather_order::copy_engine) check_copies(how);
+    const bool copies = how.order == gather_order::copy_engine || copies_by_itself(how);
     const auto launch = [&](rows::row_launch const& asked) {
       // A sort takes room for the time of a call, which a graph outlives.
-      if (how.order == gather_order::copy_engine) return device->copied_gather(asked, place, out);
+      if (copies) return device->copied_gather(asked, place, out);
       if (sorts(list.count, how.order) && !device->is_captured(how.stream)) return device->sorted_gather(on, asked, place, out);
       rows::launch_gather(on, asked, place, out);
     };
     return call("gather", list, how, launch, marked);
+  }
+
+  bool copies_by_itself(row_call_options const& how) const {
+    return device != nullptr && how.order == gather_order::automatic && options.where == placement::host &&
+           shape.row_bytes >= least_copied_row && !device->is_captured(how.stream);
   }
 
   void check_copies(row_call_options const& how) const {
@@ -295,7 +309,7 @@ std::vector<row_call> gather_all(std::span<row_gather const> gathers, row_call_o
   for (row_gather const& each : gathers) {
     row_array::state& from = *each.from->state_;
     const bool joins = from.device != nullptr && from.place.address != 0 && how.order != gather_order::copy_engine &&
-                       !from.sorts(each.rows.count, how.order);
+                       !from.copies_by_itself(how) && !from.sorts(each.rows.count, how.order);
     if (!joins) {
       calls.push_back(from.gather(each.rows, each.out, how, true));
       continue;

@@ -87,6 +87,36 @@ TEST_P(files, keep_their_size_when_their_last_block_is_written) {
   EXPECT_EQ(read_file(path), content);
 }
 
+TEST_P(files, may_have_something_before_their_first_block) {
+  const u64 first = GetParam().direct ? 4096 : 100;
+  constexpr u64 bytes = 10003;
+  byte_vector content = random_bytes(first + bytes, 5);
+  const std::string path = make_file(content);
+  {
+    software_controller far_side(options());
+    file_namespace file{path, GetParam().direct, true, 4096};
+    file.first_byte = first;
+    const u32 id = far_side.add_namespace(file);
+    host_queue queue(far_side, 1, 8, 8);
+    data_buffer buffer(4096), tail(4096);
+    for (u32 repeat = 0; repeat < 2; ++repeat) {
+      ASSERT_EQ(queue.run(buffer.read(id, 1, 4096)), nvme::code::success);
+      EXPECT_TRUE(holds(buffer, content, first + 4096));
+    }
+    std::memset(tail.data(), 0x55, tail.bytes());
+    ASSERT_EQ(queue.run(tail.write(id, 0, 4096)), nvme::code::success);
+    ASSERT_EQ(queue.run(tail.write(id, 2, 4096)), nvme::code::success);
+    ASSERT_EQ(queue.run(nvme::flush_command(id)), nvme::code::success);
+    for (u64 k = 0; k < bytes; ++k) {
+      if (k < 4096 || k >= 8192) content[first + k] = std::byte{0x55};
+    }
+    ASSERT_EQ(queue.run(tail.read(id, 2, 4096)), nvme::code::success);
+    EXPECT_TRUE(holds(tail, content, first + 8192));
+    EXPECT_EQ(queue.run(buffer.read(id, 3, 4096)), nvme::code::lba_out_of_range);
+  }
+  EXPECT_EQ(read_file(path), content);
+}
+
 TEST_P(files, that_are_read_only_refuse_writes) {
   const byte_vector content = random_bytes(8192, 2);
   const std::string path = make_file(content);

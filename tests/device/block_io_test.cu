@@ -86,26 +86,27 @@ void run_on_drive(check_report& report, block_shape shape, fault_plan const& fau
   check_queues(report, device);
 }
 
-PENSTOCK_CUDA_TEST(block_io_copies_small) { run_on_drive(report, {512, 3}, {}, copies_body{{}, 2}); }
-PENSTOCK_CUDA_TEST(block_io_copies_pages) { run_on_drive(report, {8192, 2}, {}, copies_body{{}, 2}); }
-PENSTOCK_CUDA_TEST(block_io_copies_up_to_the_limit) { run_on_drive(report, {65536, 2}, {}, copies_body{{}, 1}); }
-PENSTOCK_CUDA_TEST(block_io_refuses_lane_by_lane) { run_on_drive(report, {4096, 1}, {}, refusals_body{{}, 3}); }
+PENSTOCK_CUDA_TEST_BESIDE(block_io_copies_small) { run_on_drive(report, {512, 3}, {}, copies_body{{}, 2}); }
+PENSTOCK_CUDA_TEST_BESIDE(block_io_copies_pages) { run_on_drive(report, {8192, 2}, {}, copies_body{{}, 2}); }
+PENSTOCK_CUDA_TEST_BESIDE(block_io_copies_up_to_the_limit) { run_on_drive(report, {65536, 2}, {}, copies_body{{}, 1}); }
+PENSTOCK_CUDA_TEST_BESIDE(block_io_refuses_lane_by_lane) { run_on_drive(report, {4096, 1}, {}, refusals_body{{}, 3}); }
 
-PENSTOCK_CUDA_TEST(block_io_tells_media_errors) {
+PENSTOCK_CUDA_TEST_BESIDE(block_io_tells_media_errors) {
   fault_plan faults;
   faults.error = 1;
   const status outcome{status_domain::nvme, nvme::code::unrecovered_read_error};
   run_on_drive(report, {}, faults, failures_body{{}, 2, outcome});
 }
 
-PENSTOCK_CUDA_TEST(block_io_ends_at_the_deadline) {
+PENSTOCK_CUDA_TEST_BESIDE(block_io_ends_at_the_deadline) {
   fault_plan faults;
   faults.drop = 1;
   run_on_drive(report, {4096, 2, 50 * one_millisecond_ns, true}, faults, failures_body{{}, 1, make_status(failure::deadline)});
 }
 
-PENSTOCK_CUDA_TEST(block_io_through_bounce_buffers) {
-  const block_shape shape{16384, 2};
+/// By host threads, through bounce buffers.
+template <class Body>
+void run_on_threads(check_report& report, block_shape shape, Body body) {
   stamped_media media(media_bytes(shape));
   software_options software;
   software.threads = 2;
@@ -114,9 +115,14 @@ PENSTOCK_CUDA_TEST(block_io_through_bounce_buffers) {
   const auto on = open_executor("cuda");
   const device_memory memory(*on, shape);
   const block_device device(*on, controller, 1, device_options(shape, memory_kind::shared));
-  run_warps_on_device(copies_body{memory.bed(device), 1}, report, warps);
+  body.bed = memory.bed(device);
+  run_warps_on_device(body, report, warps);
   check_queues(report, device);
 }
+
+PENSTOCK_CUDA_TEST(block_io_through_bounce_buffers) { run_on_threads(report, {16384, 2}, copies_body{{}, 1}); }
+PENSTOCK_CUDA_TEST(block_io_through_small_bounce_buffers) { run_on_threads(report, {512, 3}, copies_body{{}, 2}); }
+PENSTOCK_CUDA_TEST(block_io_of_threads_refuses_lane_by_lane) { run_on_threads(report, {4096, 1}, refusals_body{{}, 3}); }
 
 }  // namespace
 }  // namespace penstock::test

@@ -94,7 +94,7 @@ PENSTOCK_CUDA_TEST(cache_read_async) {
 }
 
 // All kernels once with nothing to do, so that they are loaded and their stacks made before the resident one starts.
-PENSTOCK_CUDA_TEST(cache_beside_a_queue_service) {
+PENSTOCK_CUDA_TEST_BESIDE(cache_beside_a_queue_service) {
   for (const directory_kind directory : both_directories) {
     cached_bytes cached(with_directory({.frames = 4096, .media_bytes = 1 << 22, .queues = 4}, directory));
     queue_service service(*cached.on, cached.fixture->cache(), {.units = 2, .idle_timeout_ns = scaled_time(8 * one_second_ns)});

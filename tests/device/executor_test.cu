@@ -106,7 +106,7 @@ PENSTOCK_CUDA_TEST(executor_share_refuses_less_than_a_gpu_gives_away) {
 }
 
 // A kernel that stays must leave the executor its share, wherever the GPU would put its blocks.
-PENSTOCK_CUDA_TEST(executor_share_is_free_beside_a_resident_kernel) {
+PENSTOCK_CUDA_TEST_BESIDE(executor_share_is_free_beside_a_resident_kernel) {
   const u32 all = open_executor("cuda")->units();
   const auto on = open_share(report, 16);
   if (!on) return;

@@ -106,17 +106,17 @@ model_drive_options preset(char const* name) {
   return options;
 }
 
-PENSTOCK_CUDA_TEST(model_server_reads_hbm_rings_hbm_media) { run_reads(report, {}, {}, 256, 256); }
-PENSTOCK_CUDA_TEST(model_server_reads_pinned_media) {
+PENSTOCK_CUDA_TEST_BESIDE(model_server_reads_hbm_rings_hbm_media) { run_reads(report, {}, {}, 256, 256); }
+PENSTOCK_CUDA_TEST_BESIDE(model_server_reads_pinned_media) {
   run_reads(report, {}, {memory_kind::local, memory_kind::shared}, 256, 200);
 }
-PENSTOCK_CUDA_TEST(model_server_reads_pinned_rings) {
+PENSTOCK_CUDA_TEST_BESIDE(model_server_reads_pinned_rings) {
   run_reads(report, {}, {memory_kind::shared, memory_kind::local}, 256, 256);
 }
-PENSTOCK_CUDA_TEST(model_server_ring_of_two) { run_reads(report, {}, {}, 2, 2); }
-PENSTOCK_CUDA_TEST(model_server_timed_drive) { run_reads(report, preset("p5800x"), {}, 48, 37); }
+PENSTOCK_CUDA_TEST_BESIDE(model_server_ring_of_two) { run_reads(report, {}, {}, 2, 2); }
+PENSTOCK_CUDA_TEST_BESIDE(model_server_timed_drive) { run_reads(report, preset("p5800x"), {}, 48, 37); }
 
-PENSTOCK_CUDA_TEST(model_server_keeps_the_service_time) {
+PENSTOCK_CUDA_TEST_BESIDE(model_server_keeps_the_service_time) {
   constexpr u64 blocks = 512;
   model_drive_options drive;
   drive.timing.service_time_ns = 25'000;
@@ -128,7 +128,7 @@ PENSTOCK_CUDA_TEST(model_server_keeps_the_service_time) {
   PENSTOCK_CHECK(report, mean_ns < 30'000);  // the first ones teach the lead
 }
 
-PENSTOCK_CUDA_TEST(model_server_reorders_poisons_and_tears) {
+PENSTOCK_CUDA_TEST_BESIDE(model_server_reorders_poisons_and_tears) {
   model_drive_options drive;
   drive.faults.reorder = drive.faults.poison_fetched = drive.faults.torn_completion = true;
   drive.faults.delay = 0.2;
@@ -149,11 +149,13 @@ void run_writes(check_report& report, placing where, u32 bytes) {
   PENSTOCK_CHECK(report, bed.drive().traffic().writes != 0);
 }
 
-PENSTOCK_CUDA_TEST(model_server_writes_small) { run_writes(report, {}, 512); }
-PENSTOCK_CUDA_TEST(model_server_writes_pages) { run_writes(report, {}, 4096); }
-PENSTOCK_CUDA_TEST(model_server_writes_pinned_media) { run_writes(report, {memory_kind::local, memory_kind::shared}, 512); }
+PENSTOCK_CUDA_TEST_BESIDE(model_server_writes_small) { run_writes(report, {}, 512); }
+PENSTOCK_CUDA_TEST_BESIDE(model_server_writes_pages) { run_writes(report, {}, 4096); }
+PENSTOCK_CUDA_TEST_BESIDE(model_server_writes_pinned_media) {
+  run_writes(report, {memory_kind::local, memory_kind::shared}, 512);
+}
 
-PENSTOCK_CUDA_TEST(model_server_stops_and_goes_on) {
+PENSTOCK_CUDA_TEST_BESIDE(model_server_stops_and_goes_on) {
   constexpr u64 blocks = 256;
   device_bed bed({}, {}, blocks * test_block, test_block, 64, 64);
   reads_body body{bed.pair().view(), bed.results(), bed.slots(), bed.data(), blocks, 1};
@@ -190,7 +192,7 @@ int other_gpu() {
 }
 
 // Rings, doorbells and buffers stay in the HBM of those who ask; the drive's own memory is on either GPU, or in the host's.
-PENSTOCK_CUDA_TEST(model_server_on_a_second_gpu) {
+PENSTOCK_CUDA_TEST_BESIDE(model_server_on_a_second_gpu) {
   const int device = other_gpu();
   if (device < 0) {
     PENSTOCK_CHECK(report, true);
@@ -217,7 +219,7 @@ PENSTOCK_CUDA_TEST(model_server_refuses_a_gpu_that_there_is_not) {
   PENSTOCK_CHECK(report, refused);
 }
 
-PENSTOCK_CUDA_TEST(model_server_gives_up_when_nobody_asks) {
+PENSTOCK_CUDA_TEST_BESIDE(model_server_gives_up_when_nobody_asks) {
   const auto on = open_executor("cuda");
   model_server_options options;
   options.units = 2;

@@ -32,12 +32,13 @@ void run_reads(check_report& report, controller& owner, ring_shape shape, u32 ro
   options.poll_in_place = false;
   options.timeout_ns = scaled_time(5 * one_second_ns);
   queue_pair<result_sink> pair(memory, owner, 1, options);
-  const u32 threads = threads_of_warps(warps);
+  constexpr u32 blocks = 4, block_threads = 96;
+  const u32 threads = in_blocks ? blocks * block_threads : threads_of_warps(warps);
   buffer<u32> words(memory, memory_kind::local, 2 * threads);
   buffer<u64> data(memory, memory_kind::local, threads * (test_block / 8));
   const reads_body body{pair.view(), words.data(), words.data() + threads, data.data(), media_blocks, rounds};
   if (in_blocks) {
-    run_blocks_on_device(body, report, 4, 96);
+    run_blocks_on_device(body, report, blocks, block_threads);
   } else {
     run_warps_on_device(body, report, warps);
   }

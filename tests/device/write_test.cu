@@ -106,7 +106,7 @@ PENSTOCK_CUDA_TEST(write_counts) {
 }
 
 // All kernels once with nothing to do, so that they are loaded and their stacks made before the resident one starts.
-PENSTOCK_CUDA_TEST(write_beside_a_queue_service) {
+PENSTOCK_CUDA_TEST_BESIDE(write_beside_a_queue_service) {
   for (const directory_kind directory : both_directories) {
     written_bytes cached(with_directory(shapes[1], directory));
     queue_service service(*cached.on, cached.fixture->cache(), {.units = 2, .idle_timeout_ns = scaled_time(8 * one_second_ns)});

@@ -4,7 +4,7 @@
 //
 // Exit status: 0 all passed, 1 a failure, 77 no CUDA device, 124 the time limit. `program part` runs tests named *part*.
 // PENSTOCK_TEST_SCALE=n divides warps by n and multiplies time limits: what checks every access makes it a hundred times
-// slower.
+// slower. PENSTOCK_TEST_ALONE=1 leaves out tests of kernels beside each other: compute-sanitizer lets one wait for the other.
 #pragma once
 
 #include "penstock/core/clock.hpp"
@@ -90,6 +90,7 @@ class shared_memory {
 struct cuda_test {
   char const* name;
   void (*run)(check_report& report);
+  bool beside;  ///< has a kernel that stays while others run
 };
 
 inline std::vector<cuda_test>& cuda_tests() {
@@ -98,7 +99,9 @@ inline std::vector<cuda_test>& cuda_tests() {
 }
 
 struct cuda_test_registration {
-  cuda_test_registration(char const* name, void (*run)(check_report&)) { cuda_tests().push_back({name, run}); }
+  cuda_test_registration(char const* name, void (*run)(check_report&), bool beside) {
+    cuda_tests().push_back({name, run, beside});
+  }
 };
 
 /// Printed with a failure where it matters; PENSTOCK_TEST_SEED=n repeats a run.
@@ -170,6 +173,10 @@ inline int cuda_main(int argc, char** argv) {
   u32 passed = 0, failed = 0;
   for (cuda_test const& test : cuda_tests()) {
     if (argc > 1 && std::strstr(test.name, argv[1]) == nullptr) continue;
+    if (test.beside && std::getenv("PENSTOCK_TEST_ALONE") != nullptr) {
+      std::printf("%s: not run, it has two kernels at once\n", test.name);
+      continue;
+    }
     ++(run_cuda_test(test) ? passed : failed);
   }
   std::printf("%u passed, %u failed\n", passed, failed);
@@ -178,10 +185,14 @@ inline int cuda_main(int argc, char** argv) {
 
 }  // namespace penstock::test
 
-#define PENSTOCK_CUDA_TEST(name)                                                                    \
-  static void cuda_test_##name(::penstock::test::check_report& report);                             \
-  static const ::penstock::test::cuda_test_registration registered_##name(#name, cuda_test_##name); \
+#define PENSTOCK_CUDA_TEST_AS(name, beside)                                                                 \
+  static void cuda_test_##name(::penstock::test::check_report& report);                                     \
+  static const ::penstock::test::cuda_test_registration registered_##name(#name, cuda_test_##name, beside); \
   static void cuda_test_##name([[maybe_unused]] ::penstock::test::check_report& report)
+
+#define PENSTOCK_CUDA_TEST(name) PENSTOCK_CUDA_TEST_AS(name, false)
+/// Has a kernel that stays while others run.
+#define PENSTOCK_CUDA_TEST_BESIDE(name) PENSTOCK_CUDA_TEST_AS(name, true)
 
 /// Weak: all .cu files of a program include this one.
 __attribute__((weak)) int main(int argc, char** argv) { return penstock::test::cuda_main(argc, argv); }

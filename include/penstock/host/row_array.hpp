@@ -55,7 +55,8 @@ enum class gather_order {
   as_asked,
   by_address,  ///< CUDA: sorted first, and repeats read once; results lie where they were asked for all the same
   /// CUDA, arrays in memory: a transfer of the copy engines for each row, and no multiprocessor. The list is copied to the host
-  /// and looked at first. For rows of many KiB; throws bad_input for others, behind a cache, or while a graph is captured.
+  /// and looked at first. For wide rows: `automatic` takes it from 1 MiB on. Throws bad_input for rows behind a cache, or while
+  /// a graph is captured.
   copy_engine,
 };
 

@@ -39,6 +39,9 @@ struct file_namespace {
   bool direct = false;    ///< O_DIRECT: past the page cache
   bool writable = false;  ///< one writer at a time has the file, in whatever process: a second is refused after 1 s
   u32 block_bytes = 512;  ///< logical block size, a power of two, 512 or more
+  /// Where block 0 begins: what lies before it in the file (a header) is not of the namespace. Direct I/O needs a multiple of
+  /// the device's block.
+  u64 first_byte = 0;
 };
 
 /// What the controller did, over all queues that it ever had.

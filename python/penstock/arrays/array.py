@@ -180,8 +180,8 @@ class Array:
         stream (or its handle) to run on; the current one of torch otherwise. sms: at most so many
         multiprocessors; 0: as many as pay (six saturate a PCIe Gen5 link, all for HBM). order: "by-address"
         sorts first, "as-asked" does not, "copy-engine" makes a transfer of the copy engines for each row
-        (wide rows in memory; no multiprocessor is taken), "auto" chooses of the first two. While a CUDA graph
-        is being captured nothing is waited for or checked; rows out of range are then left as they were.
+        (wide rows in memory; no multiprocessor is taken), "auto" chooses. While a CUDA graph is being
+        captured nothing is waited for or checked; rows out of range are then left as they were.
 
         Errors: IndexError names the position of the first index out of range; penstock.Error tells what
         could not be read. Source of the sorted order and of aligned loads: the zero-copy dissertation, 3.2

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 PLACEMENTS = ("auto", "hbm", "host", "host-cached", "storage")
 _MOST_CACHE = 1 << 30
 _LEAST_CACHE = 16 << 20
+_PAGE = 4096
 
 
 @functools.cache
@@ -292,6 +293,13 @@ def from_tensor(
     )
 
 
+def _page_long(header: bytes) -> bytes:
+    """A .npy header with blanks up to 4096 bytes (its length is at byte 8): the array begins at a page, so
+    that direct I/O can take lines that begin where rows do."""
+    text = header[10:].rstrip(b"\n ")
+    return header[:8] + (_PAGE - 10).to_bytes(2, "little") + text.ljust(_PAGE - 11) + b"\n"
+
+
 def empty(
     path: str | os.PathLike[str],
     shape: Sequence[int],
@@ -313,7 +321,7 @@ def empty(
     if Path(where).suffix != ".npy":
         raise ValueError(f"create {where}: its name must end with .npy")
     _checked_shape(sizes, where)
-    header = _native.npy_header(element.npy_kind, element.itemsize, list(sizes))
+    header = _page_long(_native.npy_header(element.npy_kind, element.itemsize, list(sizes)))
     with Path(where).open("xb") as file:
         file.write(header)
         file.truncate(len(header) + math.prod(sizes) * element.itemsize)

@@ -89,9 +89,9 @@ class Embedding(nn.Module):
         """What the backward pass calls: rows of any shape, gradient of that shape and embedding_dim."""
         self._kept.append((rows.detach().reshape(-1), gradient.detach().reshape(-1, self.embedding_dim)))
 
-    def gradient(self) -> Tensor | None:
-        """A coalesced sparse tensor of the table's shape, as weight.grad of torch.nn.Embedding(sparse=True);
-        None before a backward pass."""
+    def changes(self) -> tuple[Tensor, Tensor] | None:
+        """The rows that have a gradient, ascending, each once, and their gradients (n, embedding_dim); None
+        before a backward pass."""
         if not self._kept:
             return None
         rows = torch.cat([rows.to(values.device, torch.int64) for rows, values in self._kept])
@@ -100,9 +100,23 @@ class Embedding(nn.Module):
         if self.padding_idx is not None:
             kept = rows != self.padding_idx
             rows, values = rows[kept], values[kept]
-        return torch.sparse_coo_tensor(
-            rows[None], values, (self.num_embeddings, self.embedding_dim), check_invariants=False
-        ).coalesce()
+        if not values.is_cuda:
+            size = (self.num_embeddings, self.embedding_dim)
+            summed = torch.sparse_coo_tensor(rows[None], values, size, check_invariants=False).coalesce()
+            return summed.indices()[0], summed.values()
+        # Where coalesce takes ten times as long: it gives a row that was asked for very often to one warp.
+        each, place = torch.unique(rows, return_inverse=True)
+        return each, torch.ops.aten.embedding_dense_backward(values, place, len(each), -1, False)
+
+    def gradient(self) -> Tensor | None:
+        """A coalesced sparse tensor of the table's shape, as weight.grad of torch.nn.Embedding(sparse=True);
+        None before a backward pass."""
+        changes = self.changes()
+        if changes is None:
+            return None
+        rows, values = changes
+        size = (self.num_embeddings, self.embedding_dim)
+        return torch.sparse_coo_tensor(rows[None], values, size, is_coalesced=True, check_invariants=False)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         super().zero_grad(set_to_none)
