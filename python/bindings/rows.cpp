@@ -9,6 +9,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
+#include <unistd.h>
 
 namespace penstock {
 namespace {
@@ -65,6 +66,15 @@ io_engine engine_named(std::string const& name) {
 /// An executor that Python arrays share.
 struct shared_executor {
   std::unique_ptr<executor> on;
+  pid_t process = ::getpid();
+
+  shared_executor() = default;
+  shared_executor(shared_executor const&) = delete;
+  shared_executor& operator=(shared_executor const&) = delete;
+  // In a process that was forked the threads that it would wait for are its parent's.
+  ~shared_executor() {
+    if (process != ::getpid()) static_cast<void>(on.release());
+  }
 
   static std::unique_ptr<shared_executor> open(std::string const& name, u32 threads) {
     auto made = std::make_unique<shared_executor>();

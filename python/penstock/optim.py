@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from penstock.arrays import Array, empty, from_tensor, open_array
+from penstock.arrays import Array, empty, from_reference, from_tensor
 from penstock.nn.embedding import Embedding
 
 if TYPE_CHECKING:
@@ -115,17 +115,17 @@ class Adagrad(Optimizer):
             return {}
         array = self._arrays[number]
         array.flush()
-        return (
-            {"sums": torch.from_numpy(array.numpy().copy())} if array.path is None else {"path": array.path}
-        )
+        if array.path is None:
+            return {"sums": array.tensor().cpu().clone()}
+        return {"array": array.opened.reference()}
 
     def _set_state(self, number: int, state: dict[str, Any]) -> None:
         old = self._arrays.pop(number, None)
         if old is not None:
             old.close()
         table = self._tables[number].array
-        if "path" in state:
-            self._arrays[number] = open_array(state["path"], writable=True, **_how(table))
+        if "array" in state:
+            self._arrays[number] = from_reference(state["array"], device=table.opened.device, writable=True)
         elif "sums" in state:
             self._arrays[number] = from_tensor(state["sums"].clone(), device=table.opened.device)
 

@@ -2,7 +2,7 @@
 
 features, graph = FeatureStore(), GraphStore()
 features["paper", "x", None] = penstock.open("features.npy", placement="storage")
-graph["cites", "csc", False, (nodes, nodes)] = row, column_pointers
+graph[("paper", "cites", "paper"), "csc", True, (nodes, nodes)] = row, column_pointers
 loader = NeighborLoader((features, graph), [10, 10], input_nodes=("paper", None))
 """
 
@@ -72,11 +72,29 @@ class FeatureStore(_FeatureStore):
         return array.gather(_numbers(attr.index, array))
 
     def _multi_get_tensor(self, attrs: list[TensorAttr]) -> list[Any]:
-        """In one launch: see `penstock.gather_all`."""
+        """In one launch for each device: see `penstock.gather_all`."""
         wanted = [(self._array(attr), attr.index) for attr in attrs]
-        some = [(array, _numbers(index, array)) for array, index in wanted if not _is_whole(index)]
-        taken = iter(gather_all(some))
-        return [_whole(array) if _is_whole(index) else next(taken) for array, index in wanted]
+        taken: dict[int, Any] = {}
+        of_device: dict[Any, list[int]] = {}
+        for k, (array, index) in enumerate(wanted):
+            if _is_whole(index):
+                taken[k] = _whole(array)
+            else:
+                of_device.setdefault(array.torch_device, []).append(k)
+        for places in of_device.values():
+            rows = gather_all([(wanted[k][0], _numbers(wanted[k][1], wanted[k][0])) for k in places])
+            taken.update(zip(places, rows, strict=True))
+        return [taken[k] for k in range(len(wanted))]
+
+    def update_tensor(self, tensor: Any, *args: Any, **keywords: Any) -> bool:
+        """Stores into the rows of features that are there; of another shape, as a whole, puts them anew."""
+        attr = self._tensor_attr_cls.cast(*args, **keywords)
+        array = self._array(attr)
+        if not _is_whole(attr.index) or tuple(tensor.shape) == array.shape:
+            index = slice(None) if _is_whole(attr.index) else attr.index
+            array.scatter(_numbers(index, array), torch.as_tensor(tensor))
+            return True
+        return self._remove_tensor(attr) and self._put_tensor(tensor, attr)
 
     def _remove_tensor(self, attr: TensorAttr) -> bool:
         return self._arrays.pop(_key(attr), None) is not None

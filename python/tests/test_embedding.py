@@ -197,11 +197,17 @@ def test_a_new_table_is_drawn_and_an_old_one_opened(tmp_path: Path, device: str)
     assert "5000, 12" in repr(again)
 
 
-def test_compiled_training_is_training(table: Any) -> None:
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_compiled_training_is_training(table: Any, backend: str) -> None:
     ours, theirs = twins(table)
-    step = torch.compile(lambda rows: (ours(rows) - 1).square().mean(), backend="aot_eager", fullgraph=True)
+
+    def loss(table: Any, rows: Any) -> Any:
+        return (table(rows) - 1).square().mean() + table(rows).sum() + table(rows).sum()
+
+    step = torch.compile(lambda rows: loss(ours, rows), backend=backend, fullgraph=True)
     step(batch(1)).backward()
-    (theirs(batch(1)) - 1).square().mean().backward()
+    loss(theirs, batch(1)).backward()
     torch.testing.assert_close(dense_gradient(ours), theirs.weight.grad.to_dense())
 
 
@@ -210,7 +216,8 @@ def test_the_operators_are_as_torch_wants_them(table: Any) -> None:
     torch.library.opcheck(torch.ops.penstock.embedding, (ours._anchor, batch(1), ours._name))
     gradient = torch.ones(16, 5, WIDTH, device="cuda" if table.on_gpu else "cpu")
     torch.library.opcheck(
-        torch.ops.penstock.embedding_grad, (ours._anchor.detach(), batch(1), gradient, ours._name)
+        torch.ops.penstock.embedding_grad,
+        (ours._anchor.detach(), batch(1), gradient, torch.empty(1), ours._name),
     )
 
 
@@ -228,9 +235,12 @@ def test_a_frozen_table_has_no_gradient(tmp_path: Path, device: str) -> None:
 def test_without_gradients_nothing_is_kept(table: Any) -> None:
     ours, _ = twins(table)
     with torch.no_grad():
-        ours(batch(1))
-    assert not ours(batch(1)).detach().requires_grad
+        assert not ours(batch(1)).requires_grad
+    taken = ours(batch(1))
+    assert taken.requires_grad
     assert ours.gradient() is None
+    taken.sum().backward()
+    assert ours.gradient() is not None
 
 
 def test_a_batch_ahead_is_in_the_cache(tmp_path: Path, device: str) -> None:
@@ -257,14 +267,22 @@ def test_bad_tables_are_refused(tmp_path: Path, device: str) -> None:
         take("numbers.npy")
     with pytest.raises(ValueError, match="two dimensions"):
         take("flat.npy")
+    with pytest.raises(ValueError, match="holds int32: the embedding is of float32"):
+        penstock.nn.Embedding(4, 3, path=tmp_path / "numbers.npy", device=device)
+    np.save(tmp_path / "small.npy", np.zeros((4, 3), np.float32))
     with pytest.raises(ValueError, match="has shape"):
-        penstock.nn.Embedding(5, 3, path=tmp_path / "numbers.npy", device=device)
+        penstock.nn.Embedding(5, 3, path=tmp_path / "small.npy", device=device)
+    with pytest.raises(ValueError, match="a table of int32"):
+        penstock.nn.Embedding(5, 3, path=tmp_path / "new.npy", device=device, dtype=torch.int32)
+    with pytest.raises(ValueError, match="placement"):
+        penstock.nn.Embedding(5, 3, path=tmp_path / "new.npy", device=device, placement="tape")
     with pytest.raises(ValueError, match="a path or an array"):
         penstock.nn.Embedding(5, 3)
     with pytest.raises(ValueError, match="padding_idx 5"):
         penstock.nn.Embedding(5, 3, 5, path=tmp_path / "new.npy", device=device)
     with pytest.raises(ValueError, match="mode"):
         penstock.nn.EmbeddingBag(5, 3, "median", path=tmp_path / "new.npy", device=device)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["flat.npy", "numbers.npy", "small.npy"]
 
 
 def test_states_that_do_not_fit_are_refused(tmp_path: Path, device: str, table: Any) -> None:
@@ -280,3 +298,37 @@ def test_states_that_do_not_fit_are_refused(tmp_path: Path, device: str, table: 
         penstock.optim.SGD(ours, lr=-1)
     with pytest.raises(ValueError, match="a state of 2 tables"):
         penstock.optim.SGD(ours, lr=1).load_state_dict({"lr": 1, "tables": [{}, {}]})
+
+
+@pytest.mark.parametrize("kind", ["SGD", "Adagrad", "RowWiseAdagrad"])
+def test_tables_of_sixteen_bits_are_opened_again(tmp_path: Path, device: str, kind: str) -> None:
+    how: dict[str, Any] = {"path": tmp_path / "table.npy", "dtype": torch.bfloat16, "device": device}
+    table = penstock.nn.Embedding(ROWS, WIDTH, **how)
+    optimizer = getattr(penstock.optim, kind)(table, lr=0.1)
+    table(batch(1)).float().square().sum().backward()
+    optimizer.step()
+    states = copy.deepcopy(table.state_dict()), copy.deepcopy(optimizer.state_dict())
+    weights = weights_of(table.array)
+    table.array.close()
+    for array in getattr(optimizer, "_arrays", {}).values():
+        array.close()
+    again = penstock.nn.Embedding(ROWS, WIDTH, **how)
+    again.load_state_dict(states[0])
+    assert torch.equal(weights_of(again.array), weights)
+    optimizer = getattr(penstock.optim, kind)(again, lr=0.1)
+    optimizer.load_state_dict(states[1])
+    again(batch(2)).float().square().sum().backward()
+    optimizer.step()
+    assert not torch.equal(weights_of(again.array), weights)
+
+
+def test_a_copy_reads_its_own_array(tmp_path: Path, device: str) -> None:
+    np.save(tmp_path / "table.npy", np.ones((4, 3), np.float32))
+    frozen = penstock.nn.Embedding.from_pretrained(
+        penstock.open(tmp_path / "table.npy", placement="host", device=device)
+    )
+    other = copy.deepcopy(frozen)
+    frozen.array.close()
+    assert torch.equal(other(torch.tensor([1])).cpu(), torch.ones(1, 3))
+    with pytest.raises(ValueError, match="closed"):
+        frozen(torch.tensor([1]))

@@ -105,6 +105,15 @@ def test_rows_are_put_where_their_index_says(device: str) -> None:
     assert equal(store["A", "x", torch.tensor([True, False, False])], FEATURES[1:2])
     with pytest.raises(ValueError, match="put them as a whole first"):
         store["B", "x", torch.tensor([5])] = FEATURES[:1]
+    array = store.array("A", "x")
+    assert store.update_tensor(torch.zeros(1, 3), "A", "x", torch.tensor([2]))
+    assert store.update_tensor(FEATURES + 5, "A", "x", None)
+    assert equal(store["A", "x", None], FEATURES + 5)
+    assert store.array("A", "x") is array, "rows are stored where they lie"
+    assert store.update_tensor(FEATURES[:2], "A", "x", None)
+    assert equal(store["A", "x", None], FEATURES[:2])
+    with pytest.raises(KeyError):
+        store.update_tensor(FEATURES, "C", "x", None)
 
 
 @pytest.mark.parametrize("placement", ["host", "host-cached", "storage"])

@@ -44,13 +44,12 @@ command_cost cost_of(double iops_512, double iops_4k) {
           static_cast<u64>(std::llround(1e9 * ticks_per_ns / page))};
 }
 
-/// Commands that start `least` apart are never more at once than fit a service time: units that are as many do not show. Those
-/// of a duplex drive start at half of the shorter distance at least.
+/// Commands that start `least` apart are never more at once than fit a service time: units that are as many do not show.
 drive_pace pace_of(drive_timing const& timing) {
   drive_pace pace{timing.service_time_ns * ticks_per_ns, timing.units, cost_of(timing.read_iops_512, timing.read_iops_4k),
                   cost_of(timing.write_iops_512, timing.write_iops_4k), timing.duplex};
   const u64 least = std::min({pace.read_cost.small, pace.read_cost.page, pace.write_cost.small, pace.write_cost.page});
-  if (least * pace.units >= pace.service * (timing.duplex ? 2 : 1)) pace.units = 0;
+  if (least * pace.units >= pace.service) pace.units = 0;
   return pace;
 }
 
@@ -90,7 +89,7 @@ model_options admin_options(model_drive_options const& options) {
 model_drive::state::state(model_server::state& server_, model_drive_options const& options_)
     : server(server_), options(options_), limits{options_.max_queues, options_.max_queue_entries, options_.transfer_bytes},
       admin(admin_options(options_)), slot_of(u64{options_.max_queues} + 1), served(server_.memory, memory_kind::local, 1),
-      units(server_.memory, memory_kind::local, options_.timing.units) {
+      units(server_.memory, memory_kind::local, u64{options_.timing.units} * (options_.timing.duplex ? 2 : 1)) {
   drive_timing const& timing = options.timing;
   record.pace = pace_of(timing);
   record.pace.transfer_bytes = options.transfer_bytes;

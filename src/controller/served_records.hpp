@@ -65,7 +65,7 @@ struct served_counts {
 /// What the time of a command depends on. Whoever serves copies it whole, before anything that waits for memory.
 struct drive_pace {
   u64 service = 0;  ///< ticks
-  u64 units = 0;    ///< 0: no limit
+  u64 units = 0;    ///< in each direction of a duplex drive; 0: no limit
   command_cost read_cost, write_cost;
   bool duplex = false;     ///< writes have a clock of their own
   u64 transfer_bytes = 0;  ///< most that a command may move
@@ -83,12 +83,12 @@ struct drive_record {
   u64 delay = 0, late = 0;  ///< ticks
   u32 completions_per_command = 1;
   bool reorder = false, poison_fetched = false, torn_completion = false;
-  unit_slot* unit_slots = nullptr;
+  unit_slot* unit_slots = nullptr;  ///< of a duplex drive twice as many: of reads, then of writes
 
   // Shared by all who serve its queues; device scope.
-  alignas(128) u64 clock = 0;        ///< when the next command may start; of a duplex drive: the next read
-  u64 write_clock = 0;               ///< of a duplex drive: the next write
-  alignas(128) u64 unit_ticket = 0;  ///< next to give
+  alignas(128) u64 clock = 0;            ///< when the next command may start; of a duplex drive: the next read
+  u64 write_clock = 0;                   ///< of a duplex drive: the next write
+  alignas(128) u64 unit_ticket[2] = {};  ///< next to give; of a duplex drive to reads, and to writes
   alignas(128) u64 in_flight = 0;
   u64 most_in_flight = 0;
   alignas(128) u64 lead = 0;  ///< ticks: so long before it is due the serving of a command begins; see learn_lead

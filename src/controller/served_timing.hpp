@@ -48,13 +48,13 @@ PENSTOCK_FN u64 advance_clock(G const& g, u64& clock, u64 now, u64 cost) {
 /// Waits for a unit, serves on it: ticket t follows ticket t - units. When the command is done. Collective; `mine` members have
 /// one each. The tickets before these are in the hands of groups that run and publish them without waiting for anyone later.
 template <thread_group G>
-PENSTOCK_COLD u64 occupy_unit(G g, drive_record& drive, bool mine, u64 start) {
+PENSTOCK_COLD u64 occupy_unit(G g, drive_record& drive, u32 direction, bool mine, u64 start) {
   const auto takers = g.ballot(mine);
   u64 first = 0;
-  if (is_leader(g)) first = device_ref<u64>(drive.unit_ticket).fetch_add(count(takers), relaxed);
+  if (is_leader(g)) first = device_ref<u64>(drive.unit_ticket[direction]).fetch_add(count(takers), relaxed);
   const u64 ticket = from_leader(g, first) + count_below(takers, g.rank());
   const u64 units = drive.pace.units, service = drive.pace.service;
-  unit_slot& slot = drive.unit_slots[ticket % units];
+  unit_slot& slot = drive.unit_slots[direction * units + ticket % units];
   u64 done = start + service;
   backoff wait(~0ull >> 1);
   for (bool waiting = mine; any(g.ballot(waiting));) {
@@ -85,7 +85,13 @@ PENSTOCK_FN u64 admit(G const& g, server_view const& view, drive_record& drive, 
     if (apart) start = write_start;
   }
   u64 done = start + pace.service;
-  if (pace.units != 0 && pace.service != 0) done = occupy_unit(g, drive, mine, start);
+  if (pace.units != 0 && pace.service != 0) {
+    done = occupy_unit(g, drive, 0, mine && !apart, start);
+    if (pace.duplex) {
+      const u64 write_done = occupy_unit(g, drive, 1, mine && apart, start);
+      if (apart) done = write_done;
+    }
+  }
   if (view.link_ticks_per_mib != 0) {
     const u64 transfer = mine ? link_cost(bytes, view.link_ticks_per_mib) : 0;
     const u64 sent = advance_clock(g, view.shared->link_read_clock, now, write ? 0 : transfer);

@@ -189,6 +189,7 @@ class l2_window {
   /// Bytes that may stay.
   u64 open(void const* address, u64 bytes) {
     close();
+    const gpu_scope here(device_);
     const auto room = static_cast<u64>(device_attribute(cudaDevAttrMaxPersistingL2CacheSize, device_));
     const u64 seen = std::min(bytes, static_cast<u64>(device_attribute(cudaDevAttrMaxAccessPolicyWindowSize, device_)));
     const u64 kept = std::min(seen, room);
@@ -216,6 +217,7 @@ class l2_window {
 
   void close() noexcept {
     if (address_ == nullptr) return;
+    const gpu_scope here(device_);
     address_ = nullptr;
     cudaStreamAttrValue none{};
     none.accessPolicyWindow.hitProp = cudaAccessPropertyNormal;
@@ -309,6 +311,7 @@ class place_beside final : public resident_place {
  private:
   static cudaStream_t open_or_give_back(cuda_executor& on, u32 units) {
     try {
+      const gpu_scope here(on.gpu());
       return open_resident_stream(on.share());
     } catch (...) {
       on.give_back(units);

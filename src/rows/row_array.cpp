@@ -9,6 +9,8 @@
 #include <mutex>
 #include <vector>
 
+#include <unistd.h>
+
 namespace penstock {
 namespace {
 
@@ -177,7 +179,8 @@ struct row_array::state {
                 bool marked = true);
   row_call gather(row_list const& list, void* out, row_call_options const& how, bool marked) {
     if (how.order == gather_order::copy_engine) check_copies(how);
-    const bool copies = how.order == gather_order::copy_engine || copies_by_itself(how);
+    // To learn the list it waits for the stream, which nobody expects of a call that does not wait.
+    const bool copies = how.order == gather_order::copy_engine || (!marked && copies_by_itself(how));
     const auto launch = [&](rows::row_launch const& asked) {
       // A sort takes room for the time of a call, which a graph outlives.
       if (copies) return device->copied_gather(asked, place, out);
@@ -201,6 +204,7 @@ struct row_array::state {
   }
 
   executor& on;
+  const pid_t process = ::getpid();
   row_shape shape;
   row_array_options options;
   std::unique_ptr<rows::row_device> device;
@@ -221,7 +225,7 @@ struct row_call::state {
   bool keeps_report = false;  ///< its kernels may run whenever a graph does: the report is never another call's
 
   ~state() {
-    if (owner == nullptr || keeps_report) return;
+    if (owner == nullptr || keeps_report || owner->process != ::getpid()) return;
     if (mark != nullptr) {
       // A kernel may still tell: its report is not another call's yet.
       try {
@@ -274,7 +278,10 @@ row_call row_array::state::call(char const* operation, row_list const& list, row
 
 row_array::row_array(executor& on, row_shape const& shape, row_source const& source, row_array_options const& options)
     : state_(std::make_unique<state>(on, shape, source, options)) {}
-row_array::~row_array() = default;
+row_array::~row_array() {
+  // In a process that was forked: the threads and the GPU that it would wait for are its parent's.
+  if (state_ != nullptr && state_->process != ::getpid()) static_cast<void>(state_.release());
+}
 
 row_shape row_array::shape() const { return state_->shape; }
 placement row_array::where() const { return state_->options.where; }
@@ -309,14 +316,15 @@ std::vector<row_call> gather_all(std::span<row_gather const> gathers, row_call_o
   for (row_gather const& each : gathers) {
     row_array::state& from = *each.from->state_;
     const bool joins = from.device != nullptr && from.place.address != 0 && how.order != gather_order::copy_engine &&
-                       !from.copies_by_itself(how) && !from.sorts(each.rows.count, how.order);
+                       from.shape.row_bytes <= rows::most_joined_row && !from.sorts(each.rows.count, how.order);
     if (!joins) {
       calls.push_back(from.gather(each.rows, each.out, how, true));
       continue;
     }
     const auto join = [&](rows::row_launch const& asked) {
+      if (asked.units != units) launch_joined();
+      units = asked.units;
       joined.push_back({asked.list, asked.report, from.place, each.out});
-      units = std::max(units, asked.units);
     };
     calls.push_back(from.call("gather", each.rows, how, join, false));
     if (each.rows.count == 0) continue;

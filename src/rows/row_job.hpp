@@ -40,6 +40,7 @@ struct joined_gather {
   void* out = nullptr;
 };
 inline constexpr u32 most_joined = 16;
+inline constexpr u64 most_joined_row = 4096;  ///< a group has a whole row
 
 // Each returns when its kernels are on the stream (CUDA) or done (CPU).
 void launch_gather(executor& on, row_launch const& how, row_place const& from, void* out);

@@ -101,6 +101,7 @@ class cuda_row_device final : public row_device {
   }
   void await(void* mark) override { check(cudaEventSynchronize(static_cast<cudaEvent_t>(mark)), "its results are lost"); }
   void order_before(void* mark, void* stream) override {
+    const gpu_scope here(gpu_);
     check(cudaStreamWaitEvent(static_cast<cudaStream_t>(stream), static_cast<cudaEvent_t>(mark)), "the stream cannot wait");
   }
   void forget(void* mark) noexcept override { cudaEventDestroy(static_cast<cudaEvent_t>(mark)); }

@@ -298,6 +298,26 @@ TEST(served_body, reads_and_writes_share_a_drive_that_is_not_duplex_and_no_link)
   }
 }
 
+TEST(served_body, a_write_of_a_duplex_drive_waits_for_no_unit_that_reads_have) {
+  const u64 service = 10'000 * ticks_per_ns, begin = 5 * one_second_ns;
+  for (const bool duplex : {false, true}) {
+    std::vector<unit_slot> slots(4);
+    drive_record drive;
+    drive.unit_slots = slots.data();
+    drive.pace.units = 2;
+    drive.pace.service = service;
+    drive.pace.duplex = duplex;
+    server_shared shared;
+    server_view view;
+    view.shared = &shared;
+    const auto done = [&](bool write) {
+      return admit(lone_thread{}, view, drive, drive.pace, true, write, 512, begin) - begin;
+    };
+    for (u64 k = 0; k < 8; ++k) EXPECT_EQ(done(false), (1 + k / 2) * service);
+    EXPECT_EQ(done(true), duplex ? service : 5 * service);
+  }
+}
+
 TEST(served_body, a_warp_makes_every_fault_of_the_plan_and_counts_it) {
   drive_record options;
   options.plain = false;

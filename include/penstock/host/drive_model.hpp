@@ -17,7 +17,7 @@ namespace penstock {
 /// others are late. Where serving takes longer than the service time, it takes what it takes.
 struct drive_timing {
   u64 service_time_ns = 0;
-  u32 units = 0;  ///< that serve at once; 0: no limit
+  u32 units = 0;  ///< that serve at once, in each direction of a duplex drive; 0: no limit
   // Commands/s; 0: no limit. Between 512 bytes and 4 KiB the cost of a command is linear in its bytes, beyond proportional: the
   // figures at 4 KiB are a limit of bytes/s, too. One of a pair alone holds for all sizes.
   double read_iops_512 = 0;

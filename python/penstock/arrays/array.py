@@ -29,15 +29,6 @@ if TYPE_CHECKING:
 
 
 _OPEN: weakref.WeakSet[Array] = weakref.WeakSet()
-_OF_PARENTS: list[Any] = []
-
-
-def _keep_what_is_the_parents() -> None:
-    """In a forked process: to take down what the parent has would wait for threads that are not there."""
-    _OF_PARENTS.extend(array._native for array in _OPEN if array._native is not None)
-
-
-os.register_at_fork(after_in_child=_keep_what_is_the_parents)
 
 
 @atexit.register
@@ -156,7 +147,7 @@ class Array:
         if library.takes_at_once(key):
             return self._gather_at_once(key)
         if library.tracing() and is_torch(key):
-            return library.traced_gather(key, self._name)
+            return library.traced_gather(key, self._name, len(self))
         if isinstance(key, tuple):
             raise IndexError("rows are taken by one index: slice the result for more")
         return self._gather(row_numbers(key, len(self)), None, None, 0, "auto", one=is_one(key))
@@ -191,8 +182,9 @@ class Array:
 
     def _gather(self, rows: Any, out: Any, stream: Any, sms: int, order: str, *, one: bool) -> Any:
         library = self._library
-        if library.tracing():
-            return library.traced_gather(rows, self._name)
+        plain = out is None and stream is None and sms == 0 and order == "auto" and not one
+        if plain and library.tracing() and is_torch(rows):
+            return library.traced_gather(rows, self._name, len(self))
         native = self._open()
         with library.on(stream) as handle:
             numbers = library.rows(rows)

@@ -41,6 +41,8 @@ def gather_all(wanted: Sequence[tuple[Array, Any]], *, stream: Any = None) -> li
     fault.
     """
     arrays = [array for array, _ in wanted]
+    for array in arrays:
+        array._open()
     if len({array._executor for array in arrays}) > 1:
         raise ValueError("gather_all: the arrays are on different devices: gather from those of each")
     natives, places, results, numbers = [], [], [], []

@@ -56,7 +56,10 @@ class Library(Protocol):
         """Whether this call is being compiled, and not made."""
         ...
 
-    def traced_gather(self, rows: Any, name: str) -> Any: ...
+    def traced_gather(self, rows: Any, name: str, count: int) -> Any:
+        """Rows, or a mask, of the array of that name, which has `count`."""
+        ...
+
     def on(self, stream: Any) -> AbstractContextManager[int]:
         """Makes what is allocated and converted inside belong to a stream, after all that was before, and
         gives its handle. None: the current one."""
@@ -127,7 +130,7 @@ class _Untraced:
     def tracing(self) -> bool:
         return False
 
-    def traced_gather(self, rows: Any, name: str) -> Any:
+    def traced_gather(self, rows: Any, name: str, count: int) -> Any:
         raise NotImplementedError
 
 
@@ -253,8 +256,10 @@ class TorchLibrary:
     def tracing(self) -> bool:
         return bool(self._torch.compiler.is_compiling())
 
-    def traced_gather(self, rows: Any, name: str) -> Any:
+    def traced_gather(self, rows: Any, name: str, count: int) -> Any:
         if rows.dtype == self._torch.bool:
+            if tuple(rows.shape) != (count,):
+                raise IndexError(f"a mask of shape {tuple(rows.shape)}: the array has {count} rows")
             rows = rows.nonzero().reshape(-1)
         return self._torch.ops.penstock.gather(rows, name)
 

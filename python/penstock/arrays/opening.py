@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 PLACEMENTS = ("auto", "hbm", "host", "host-cached", "storage")
 _MOST_CACHE = 1 << 30
 _LEAST_CACHE = 16 << 20
-_PAGE = 4096
 
 
 @functools.cache
@@ -46,15 +45,15 @@ def executor_for(device: str, threads: int = 0) -> _native.Executor:
 
 
 def _chosen_device(asked: str) -> str:
+    from penstock import _native
+
+    if asked == "auto" and not _native.cuda_usable()[0]:
+        return "cpu"
     if asked not in ("auto", "cuda") or not has_torch():
         return asked
     import torch
 
-    from penstock import _native
-
-    if not (torch.cuda.is_available() and _native.cuda_usable()[0]):
-        return asked
-    return f"cuda:{torch.cuda.current_device()}"
+    return f"cuda:{torch.cuda.current_device()}" if torch.cuda.is_available() else asked
 
 
 @dataclass(frozen=True)
@@ -102,11 +101,37 @@ class Opened:
             self.native_options(),
         )
 
+    def reference(self) -> dict[str, Any]:
+        """What finds the array again, of plain types, never its bytes. ValueError for memory."""
+        self.check_portable()
+        names = (
+            "path",
+            "shape",
+            "offset",
+            "placement",
+            "cache",
+            "line",
+            "directory",
+            "engine",
+            "direct",
+            "threads",
+        )
+        return {name: getattr(self, name) for name in names} | {"dtype": self.dtype.name}
+
     def check_portable(self) -> None:
         if self.path is None:
             raise ValueError(
                 "an array in memory cannot be pickled by reference: save it to a file and open that"
             )
+
+
+def from_reference(reference: dict[str, Any], *, device: str, writable: bool) -> Array:
+    """The array that `Opened.reference` told of. ValueError for what refers to none."""
+    try:
+        facts = {**reference, "shape": tuple(reference["shape"]), "dtype": dtype_named(reference["dtype"])}
+        return Array(Opened(device=device, writable=writable, **facts))
+    except (KeyError, TypeError) as problem:
+        raise ValueError(f"{reference!r} does not refer to an array: {problem}") from None
 
 
 @dataclass(frozen=True)
@@ -293,13 +318,6 @@ def from_tensor(
     )
 
 
-def _page_long(header: bytes) -> bytes:
-    """A .npy header with blanks up to 4096 bytes (its length is at byte 8): the array begins at a page, so
-    that direct I/O can take lines that begin where rows do."""
-    text = header[10:].rstrip(b"\n ")
-    return header[:8] + (_PAGE - 10).to_bytes(2, "little") + text.ljust(_PAGE - 11) + b"\n"
-
-
 def empty(
     path: str | os.PathLike[str],
     shape: Sequence[int],
@@ -321,10 +339,13 @@ def empty(
     if Path(where).suffix != ".npy":
         raise ValueError(f"create {where}: its name must end with .npy")
     _checked_shape(sizes, where)
-    header = _page_long(_native.npy_header(element.npy_kind, element.itemsize, list(sizes)))
+    header = _native.npy_header(element.npy_kind, element.itemsize, list(sizes))
     with Path(where).open("xb") as file:
         file.write(header)
         file.truncate(len(header) + math.prod(sizes) * element.itemsize)
-    return open_array(
-        where, placement=placement, device=device, cache=cache, line=line, writable=True, dtype=element
-    )
+    how: dict[str, Any] = {"placement": placement, "device": device, "cache": cache, "line": line}
+    try:
+        return open_array(where, writable=True, dtype=element, **how)
+    except BaseException:
+        Path(where).unlink()  # it would be taken for an array of zeros that somebody stored
+        raise

@@ -30,15 +30,22 @@ _ARRAYS: weakref.WeakValueDictionary[str, Array] = weakref.WeakValueDictionary()
 _TABLES: weakref.WeakValueDictionary[str, Trained] = weakref.WeakValueDictionary()
 
 
+def _name(kind: str, array: Array) -> str:
+    """What operators know an array or a table by. A word: a compiler takes numbers for sizes, which vary. It
+    tells what the operator gives: compiled graphs are kept on disk by their text, for other processes,
+    too, which count from one again."""
+    shape = "x".join(map(str, array.shape))
+    return f"{kind}-{next(_NUMBERS)}-{array.dtype.name}-{shape}-{array.torch_device}"
+
+
 def name_array(array: Array) -> str:
-    """What operators know an array by. A word, since a compiler takes numbers for sizes, which vary."""
-    name = f"array-{next(_NUMBERS)}"
+    name = _name("array", array)
     _ARRAYS[name] = array
     return name
 
 
 def name_table(table: Trained) -> str:
-    name = f"table-{next(_NUMBERS)}"
+    name = _name("table", table.array)
     _TABLES[name] = table
     return name
 
@@ -80,8 +87,8 @@ def _(rows: Tensor, array: str) -> Tensor:
 
 @torch.library.custom_op("penstock::embedding", mutates_args=())
 def embedding(anchor: Tensor, rows: Tensor, table: str) -> Tensor:
-    """The rows of a table that is trained. anchor: of no elements; that it needs a gradient makes autograd
-    come back to the table."""
+    """The rows of a table that is trained. anchor: one number, which is not looked at; that it needs a
+    gradient makes autograd come back to the table. (Of none a compiler would leave out the way back.)"""
     taken: Tensor = _table(table).array.gather(rows)
     return taken
 
@@ -92,14 +99,15 @@ def _(anchor: Tensor, rows: Tensor, table: str) -> Tensor:
 
 
 @torch.library.custom_op("penstock::embedding_grad", mutates_args=())
-def embedding_grad(anchor: Tensor, rows: Tensor, gradient: Tensor, table: str) -> Tensor:
-    """Keeps the gradient of rows with their table, and gives that of the anchor."""
+def embedding_grad(anchor: Tensor, rows: Tensor, gradient: Tensor, own: Tensor, table: str) -> Tensor:
+    """Keeps the gradient of rows with their table, and gives that of the anchor. own: made for this call, or
+    a compiler would take two calls with equal gradients for one."""
     _table(table).keep_gradient(rows, gradient)
     return torch.zeros_like(anchor)
 
 
 @embedding_grad.register_fake
-def _(anchor: Tensor, rows: Tensor, gradient: Tensor, table: str) -> Tensor:
+def _(anchor: Tensor, rows: Tensor, gradient: Tensor, own: Tensor, table: str) -> Tensor:
     return torch.empty_like(anchor)
 
 
@@ -110,7 +118,8 @@ def _save(ctx: Any, inputs: tuple[Tensor, Tensor, str], output: Tensor) -> None:
 
 def _back(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
     anchor, rows = ctx.saved_tensors
-    return embedding_grad(anchor, rows, gradient.contiguous(), ctx.table), None, None
+    own = torch.empty(1)  # compilers know that no two of these are one
+    return embedding_grad(anchor, rows, gradient.contiguous(), own, ctx.table), None, None
 
 
 embedding.register_autograd(_back, setup_context=_save)

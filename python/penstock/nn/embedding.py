@@ -9,11 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from penstock.arrays import Array, empty, open_array
+from penstock.arrays import Array, empty, from_reference, open_array
 from penstock.arrays import operators as ops
+from penstock.arrays.dtypes import DType, dtype_named
+from penstock.arrays.layout import find_layout
 
 _ROWS_AT_ONCE = 64 << 20
-_REFERENCE = ("path", "shape", "dtype", "placement")
 
 
 class Embedding(nn.Module):
@@ -26,8 +27,9 @@ class Embedding(nn.Module):
     placement, device, cache, line: as for `penstock.open`.
 
     Input: integers of any shape, on the CPU or the GPU. Output: their shape, then embedding_dim; on the
-    array's device. The weight is no parameter: `parameters()` has nothing of it, `gradient()` gives what
-    the backward passes since the last `zero_grad()` left.
+    array's device. The weight is no parameter: `parameters()` has nothing of it, and neither has the
+    `zero_grad()` of a model that the table is part of. `gradient()` gives what the backward passes left since
+    the `zero_grad()` of the table, or of its optimizer.
 
     A state_dict holds the table by reference, its path and placement, never its bytes: it flushes the table,
     and loading it opens that path.
@@ -56,13 +58,14 @@ class Embedding(nn.Module):
         shape = (num_embeddings, embedding_dim)
         self.num_embeddings, self.embedding_dim, self.freeze = num_embeddings, embedding_dim, freeze
         self.padding_idx = _checked_padding(padding_idx, num_embeddings)
+        _check_kind(dtype_named(dtype) if array is None else array.dtype)
         self._how: dict[str, Any] = {"placement": placement, "device": device, "cache": cache, "line": line}
         if array is None:
             array = self._opened(Path(os.fspath(path)), shape, dtype) if path is not None else None
         assert array is not None
         self._take(array, shape)
         self._name = ops.name_table(self)
-        self._anchor = torch.zeros(0, requires_grad=not freeze)
+        self._anchor = torch.zeros(1, requires_grad=not freeze)
         self._kept: list[tuple[Tensor, Tensor]] = []
 
     @classmethod
@@ -122,29 +125,30 @@ class Embedding(nn.Module):
         super().zero_grad(set_to_none)
         self._kept.clear()
 
+    def __setstate__(self, state: Any) -> None:
+        super().__setstate__(state)
+        self._name = ops.name_table(self)  # a copy is another table to the operators
+
     def get_extra_state(self) -> dict[str, Any]:
         if self._array.path is None:
             raise ValueError(f"{self._array!r}: a table in memory has no path to refer to: save it to a file")
         self._array.flush()
-        named = (self._array.path, self._array.shape, self._array.dtype.name, self._array.placement)
-        return dict(zip(_REFERENCE, named, strict=True))
+        return self._array.opened.reference()
 
     def set_extra_state(self, state: Any) -> None:
-        shape = (self.num_embeddings, self.embedding_dim)
-        if not isinstance(state, dict) or sorted(state) != sorted(_REFERENCE):
+        opened, shape = self._array.opened, (self.num_embeddings, self.embedding_dim)
+        if isinstance(state, dict) and tuple(state.get("shape", ())) != shape:
             raise ValueError(
-                "the state of an embedding has a path, a shape, a dtype and a placement: this has not"
+                f"the table at {state.get('path')} is {tuple(state.get('shape', ()))}, this embedding {shape}"
             )
-        if tuple(state["shape"]) != shape:
-            raise ValueError(
-                f"the table at {state['path']} is {tuple(state['shape'])}, this embedding {shape}"
-            )
-        if state["path"] == self._array.path and state["placement"] == self._array.placement:
+        if opened.path is not None and state == opened.reference():
             return
-        self._how["placement"] = state["placement"]
-        there = open_array(state["path"], writable=not self.freeze, **self._how)
-        self._array.close()
+        if opened.path == state["path"]:
+            self._array.close()  # a file has one writer
+        there = from_reference(state, device=opened.device, writable=not self.freeze)
+        before = self._array
         self._take(there, shape)
+        before.close()
 
     def extra_repr(self) -> str:
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
@@ -153,8 +157,6 @@ class Embedding(nn.Module):
     def _take(self, array: Array, shape: tuple[int, int]) -> None:
         if array.shape != shape:
             raise ValueError(f"{array!r}: the embedding has shape {shape}")
-        if not getattr(torch, array.dtype.name).is_floating_point:
-            raise ValueError(f"{array!r}: a table holds floating-point numbers")
         if not (self.freeze or array.writable):
             raise ValueError(
                 f"{array!r}: it is read-only, and cannot be trained: open it as writable, or freeze=True"
@@ -162,19 +164,30 @@ class Embedding(nn.Module):
         self._array = array
 
     def _opened(self, path: Path, shape: tuple[int, int], dtype: Any) -> Array:
-        if path.exists():
-            return open_array(path, writable=not self.freeze, **self._how)
-        made = empty(path, shape, dtype, **self._how)
-        where = made.torch_device
-        at_once = max(1, _ROWS_AT_ONCE // (shape[1] * made.dtype.itemsize))
-        for first in range(0, shape[0], at_once):
-            rows = torch.arange(first, min(first + at_once, shape[0]), device=where)
-            drawn = torch.randn((rows.numel(), shape[1]), device=where).to(getattr(torch, made.dtype.name))
-            if self.padding_idx is not None and first <= self.padding_idx < first + at_once:
-                drawn[self.padding_idx - first] = 0
-            made.scatter(rows, drawn)
-        made.flush()
-        return made
+        if not path.exists():
+            self._draw(path, shape, dtype)
+        kind, found = dtype_named(dtype), find_layout(path).dtype
+        if found.name not in (kind.name, kind.numpy.name):  # a .npy file has bfloat16 as uint16
+            raise ValueError(f"{path} holds {found}: the embedding is of {kind}")
+        return open_array(path, writable=not self.freeze, dtype=dtype, **self._how)
+
+    def _draw(self, path: Path, shape: tuple[int, int], dtype: Any) -> None:
+        """Under a name of its own until it is whole: half a table would be opened as one the next time."""
+        draft = path.with_name(f"{path.stem}.draft.npy")
+        draft.unlink(missing_ok=True)
+        try:
+            with empty(draft, shape, dtype, **self._how) as made:
+                at_once = max(1, _ROWS_AT_ONCE // (shape[1] * made.dtype.itemsize))
+                where, kind = made.torch_device, getattr(torch, made.dtype.name)
+                for first in range(0, shape[0], at_once):
+                    rows = torch.arange(first, min(first + at_once, shape[0]), device=where)
+                    drawn = torch.randn((rows.numel(), shape[1]), device=where).to(kind)
+                    if self.padding_idx is not None and first <= self.padding_idx < first + at_once:
+                        drawn[self.padding_idx - first] = 0
+                    made.scatter(rows, drawn)
+            draft.rename(path)
+        finally:
+            draft.unlink(missing_ok=True)
 
 
 class EmbeddingBag(Embedding):
@@ -195,9 +208,9 @@ class EmbeddingBag(Embedding):
         padding_idx: int | None = None,
         **table: Any,
     ) -> None:
-        super().__init__(num_embeddings, embedding_dim, padding_idx, **table)
         if mode not in ("sum", "mean", "max"):
             raise ValueError(f"mode {mode!r}: choose sum, mean or max")
+        super().__init__(num_embeddings, embedding_dim, padding_idx, **table)
         self.mode, self.include_last_offset = mode, include_last_offset
 
     @classmethod
@@ -224,6 +237,11 @@ class EmbeddingBag(Embedding):
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, mode={self.mode!r}"
+
+
+def _check_kind(dtype: DType) -> None:
+    if not getattr(torch, dtype.name).is_floating_point:
+        raise ValueError(f"a table of {dtype}: it holds floating-point numbers")
 
 
 def _checked_padding(padding_idx: int | None, rows: int) -> int | None:

@@ -1,0 +1,73 @@
+"""Gathers of several arrays, of wide rows, and by copy engines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock
+import pytest
+from places import DEVICES
+
+
+@pytest.fixture(params=DEVICES)
+def device(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def opened(path: Path, content: np.ndarray[Any, Any], placement: str, device: str) -> penstock.Array:
+    np.save(path, content)
+    return penstock.open(path, placement=placement, device=device, cache="1MiB", line=512)
+
+
+def host(taken: Any) -> np.ndarray[Any, Any]:
+    return np.asarray(taken.cpu() if hasattr(taken, "cpu") else taken)
+
+
+def test_several_arrays_are_gathered_from_at_once(tmp_path: Path, device: str) -> None:
+    contents = [np.arange((40 + k) * (1 + 3 * k), dtype=np.int32).reshape(40 + k, -1) for k in range(20)]
+    arrays = [
+        opened(tmp_path / f"{k}.npy", content, "storage" if k % 5 == 4 else "host", device)
+        for k, content in enumerate(contents)
+    ]
+    rows = [[k, 39, k] for k in range(20)]
+    taken = penstock.gather_all(list(zip(arrays, rows, strict=True)))
+    for k in range(20):
+        np.testing.assert_array_equal(host(taken[k]), contents[k][rows[k]])
+    with pytest.raises(IndexError, match="index 40 at position 0"):
+        penstock.gather_all([(arrays[1], [1]), (arrays[0], [40])])
+    assert penstock.gather_all([]) == []
+
+
+def test_an_executor_has_one_name(tmp_path: Path) -> None:
+    content = np.ones((4, 4), np.float32)
+    one = opened(tmp_path / "one.npy", content, "host", DEVICES[-1])
+    two = opened(tmp_path / "two.npy", content, "host", "auto")
+    assert len(penstock.gather_all([(one, [1]), (two, [2])])) == 2
+
+
+def test_rows_of_a_mebibyte(tmp_path: Path, device: str) -> None:
+    content = np.arange(5 << 18, dtype=np.int32).reshape(5, 1 << 18)
+    with opened(tmp_path / "wide.npy", content, "host", device) as array:
+        np.testing.assert_array_equal(host(array[[4, 0, 4, -2]]), content[[4, 0, 4, -2]])
+        np.testing.assert_array_equal(host(array.gather_async([1]).wait()), content[[1]])
+        with pytest.raises(IndexError, match="index 5 at position 1"):
+            array[[4, 5]]
+
+
+@pytest.mark.parametrize("placement", ["host", "storage"])
+def test_copy_engines_take_rows_in_memory_of_a_gpu(tmp_path: Path, device: str, placement: str) -> None:
+    content = np.arange(700, dtype=np.int32).reshape(100, 7)
+    with opened(tmp_path / "rows.npy", content, placement, device) as array:
+        if device == "cuda" and placement == "host":
+            taken = array.gather([99, 0, 99], order="copy-engine")
+            np.testing.assert_array_equal(host(taken), content[[99, 0, 99]])
+            with pytest.raises(IndexError, match="index 100 at position 1"):
+                array.gather([0, 100], order="copy-engine")
+        else:
+            words = "behind a cache" if device == "cuda" else "the CPU executor has none"
+            with pytest.raises(ValueError, match=words):
+                array.gather([1], order="copy-engine")
+        with pytest.raises(ValueError, match="there is no order"):
+            array.gather([1], order="sideways")
