@@ -26,6 +26,9 @@ class Trained(Protocol):
 
 
 _NUMBERS = itertools.count(1)
+# Makes tensors of which a compiler knows that no two are one: of empty ones it did not in torch 2.4.
+_RELEASE = tuple(int(part) for part in torch.__version__.split(".")[:2])
+_OWN: Callable[[int], Tensor] = torch.empty if _RELEASE >= (2, 13) else torch.rand
 _ARRAYS: weakref.WeakValueDictionary[str, Array] = weakref.WeakValueDictionary()
 _TABLES: weakref.WeakValueDictionary[str, Trained] = weakref.WeakValueDictionary()
 
@@ -73,7 +76,8 @@ def _fake_rows(array: Array, rows: Tensor) -> Tensor:
     return torch.empty((*rows.shape, *array.row_shape), dtype=kind, device=array.torch_device)
 
 
-@torch.library.custom_op("penstock::gather", mutates_args=())
+# Schemas are written out: torch 2.4 cannot read annotations that are not evaluated.
+@torch.library.custom_op("penstock::gather", mutates_args=(), schema="(Tensor rows, str array) -> Tensor")
 def gather(rows: Tensor, array: str) -> Tensor:
     """The rows of an array; see Array.gather."""
     taken: Tensor = _array(array).gather(rows)
@@ -85,7 +89,9 @@ def _(rows: Tensor, array: str) -> Tensor:
     return _fake_rows(_array(array), rows)
 
 
-@torch.library.custom_op("penstock::embedding", mutates_args=())
+@torch.library.custom_op(
+    "penstock::embedding", mutates_args=(), schema="(Tensor anchor, Tensor rows, str table) -> Tensor"
+)
 def embedding(anchor: Tensor, rows: Tensor, table: str) -> Tensor:
     """The rows of a table that is trained. anchor: one number, which is not looked at; that it needs a
     gradient makes autograd come back to the table. (Of none a compiler would leave out the way back.)"""
@@ -98,7 +104,11 @@ def _(anchor: Tensor, rows: Tensor, table: str) -> Tensor:
     return _fake_rows(_table(table).array, rows)
 
 
-@torch.library.custom_op("penstock::embedding_grad", mutates_args=())
+@torch.library.custom_op(
+    "penstock::embedding_grad",
+    mutates_args=(),
+    schema="(Tensor anchor, Tensor rows, Tensor gradient, Tensor own, str table) -> Tensor",
+)
 def embedding_grad(anchor: Tensor, rows: Tensor, gradient: Tensor, own: Tensor, table: str) -> Tensor:
     """Keeps the gradient of rows with their table, and gives that of the anchor. own: made for this call, or
     a compiler would take two calls with equal gradients for one."""
@@ -118,8 +128,7 @@ def _save(ctx: Any, inputs: tuple[Tensor, Tensor, str], output: Tensor) -> None:
 
 def _back(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
     anchor, rows = ctx.saved_tensors
-    own = torch.empty(1)  # compilers know that no two of these are one
-    return embedding_grad(anchor, rows, gradient.contiguous(), own, ctx.table), None, None
+    return embedding_grad(anchor, rows, gradient.contiguous(), _OWN(1), ctx.table), None, None
 
 
 embedding.register_autograd(_back, setup_context=_save)
