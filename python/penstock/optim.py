@@ -6,6 +6,7 @@ They take tables and nothing else: a model's other parameters have an optimizer 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +36,7 @@ def _checked(name: str, value: float, least: float = 0.0) -> float:
     return float(value)
 
 
-class Optimizer:
+class Optimizer(ABC):
     """What the three share. tables: a module, or several, whose unfrozen embeddings are trained."""
 
     def __init__(self, tables: nn.Module | Iterable[nn.Module], lr: float) -> None:
@@ -69,14 +70,18 @@ class Optimizer:
         for number, one in enumerate(state["tables"]):
             self._set_state(number, one)
 
+    @abstractmethod
     def _change(self, number: int, table: Embedding, rows: Tensor, values: Tensor) -> None:
-        raise NotImplementedError
+        """Stores the rows changed; values: their gradients."""
 
     def _state(self, number: int) -> dict[str, Any]:
         return {}
 
     def _set_state(self, number: int, state: dict[str, Any]) -> None:
-        pass
+        if state:
+            raise ValueError(
+                f"{type(self).__name__} keeps nothing of the past: this state is another optimizer's"
+            )
 
 
 class SGD(Optimizer):

@@ -291,11 +291,15 @@ def test_states_that_do_not_fit_are_refused(tmp_path: Path, device: str, table: 
     other = penstock.nn.Embedding(5, 3, path=tmp_path / "other.npy", device=device)
     with pytest.raises(ValueError, match=r"is \(4, 3\), this embedding \(5, 3\)"):
         other.load_state_dict(state)
+    with pytest.raises(ValueError, match="refers to an array"):
+        other.set_extra_state(7)
     if table.path is None:
         with pytest.raises(ValueError, match="no path to refer to"):
             penstock.nn.Embedding.from_pretrained(table).state_dict()
     with pytest.raises(ValueError, match="lr -1"):
         penstock.optim.SGD(ours, lr=-1)
+    with pytest.raises(ValueError, match="another optimizer's"):
+        penstock.optim.SGD(ours, lr=1).load_state_dict({"lr": 1, "tables": [{"sums": torch.zeros(4)}]})
     with pytest.raises(ValueError, match="a state of 2 tables"):
         penstock.optim.SGD(ours, lr=1).load_state_dict({"lr": 1, "tables": [{}, {}]})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -25,6 +25,7 @@ class Trained(Protocol):
     def keep_gradient(self, rows: Tensor, gradient: Tensor) -> None: ...
 
 
+_Kept = TypeVar("_Kept")
 _NUMBERS = itertools.count(1)
 # Makes tensors of which a compiler knows that no two are one: of empty ones it did not in torch 2.4.
 _RELEASE = tuple(int(part) for part in torch.__version__.split(".")[:2])
@@ -53,22 +54,11 @@ def name_table(table: Trained) -> str:
     return name
 
 
-def _array(name: str) -> Array:
-    array = _ARRAYS.get(name)
-    if array is None:
-        raise ValueError(
-            "penstock::gather: the array of this operator is gone: keep it as long as the program"
-        )
-    return array
-
-
-def _table(name: str) -> Trained:
-    table = _TABLES.get(name)
-    if table is None:
-        raise ValueError(
-            "penstock::embedding: the table of this operator is gone: keep it as long as the program"
-        )
-    return table
+def _named(kept: weakref.WeakValueDictionary[str, _Kept], name: str) -> _Kept:
+    found = kept.get(name)
+    if found is None:
+        raise ValueError(f"penstock: {name} of a compiled function is gone: keep it as long as the function")
+    return found
 
 
 def _fake_rows(array: Array, rows: Tensor) -> Tensor:
@@ -80,13 +70,13 @@ def _fake_rows(array: Array, rows: Tensor) -> Tensor:
 @torch.library.custom_op("penstock::gather", mutates_args=(), schema="(Tensor rows, str array) -> Tensor")
 def gather(rows: Tensor, array: str) -> Tensor:
     """The rows of an array; see Array.gather."""
-    taken: Tensor = _array(array).gather(rows)
+    taken: Tensor = _named(_ARRAYS, array).gather(rows)
     return taken
 
 
 @gather.register_fake
 def _(rows: Tensor, array: str) -> Tensor:
-    return _fake_rows(_array(array), rows)
+    return _fake_rows(_named(_ARRAYS, array), rows)
 
 
 @torch.library.custom_op(
@@ -95,13 +85,13 @@ def _(rows: Tensor, array: str) -> Tensor:
 def embedding(anchor: Tensor, rows: Tensor, table: str) -> Tensor:
     """The rows of a table that is trained. anchor: one number, which is not looked at; that it needs a
     gradient makes autograd come back to the table. (Of none a compiler would leave out the way back.)"""
-    taken: Tensor = _table(table).array.gather(rows)
+    taken: Tensor = _named(_TABLES, table).array.gather(rows)
     return taken
 
 
 @embedding.register_fake
 def _(anchor: Tensor, rows: Tensor, table: str) -> Tensor:
-    return _fake_rows(_table(table).array, rows)
+    return _fake_rows(_named(_TABLES, table).array, rows)
 
 
 @torch.library.custom_op(
@@ -112,7 +102,7 @@ def _(anchor: Tensor, rows: Tensor, table: str) -> Tensor:
 def embedding_grad(anchor: Tensor, rows: Tensor, gradient: Tensor, own: Tensor, table: str) -> Tensor:
     """Keeps the gradient of rows with their table, and gives that of the anchor. own: made for this call, or
     a compiler would take two calls with equal gradients for one."""
-    _table(table).keep_gradient(rows, gradient)
+    _named(_TABLES, table).keep_gradient(rows, gradient)
     return torch.zeros_like(anchor)
 
 

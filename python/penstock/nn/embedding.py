@@ -137,9 +137,13 @@ class Embedding(nn.Module):
 
     def set_extra_state(self, state: Any) -> None:
         opened, shape = self._array.opened, (self.num_embeddings, self.embedding_dim)
-        if isinstance(state, dict) and tuple(state.get("shape", ())) != shape:
+        if not isinstance(state, dict) or not {"path", "shape"} <= state.keys():
             raise ValueError(
-                f"the table at {state.get('path')} is {tuple(state.get('shape', ()))}, this embedding {shape}"
+                "the state of an embedding refers to an array, with a path and a shape: this does not"
+            )
+        if tuple(state["shape"]) != shape:
+            raise ValueError(
+                f"the table at {state['path']} is {tuple(state['shape'])}, this embedding {shape}"
             )
         if opened.path is not None and state == opened.reference():
             return
