@@ -40,9 +40,11 @@ u32 coarse_now_ms() {
   return static_cast<u32>(now.tv_sec * 1000 + now.tv_nsec / 1000000) | 1u;
 }
 
-std::unique_ptr<page_cache_map> page_cache_map::create(int file, u64 bytes) {
+std::unique_ptr<page_cache_map> page_cache_map::create(int file, u64 bytes, bool writable) {
   if (!mincore_tells_the_truth(file)) return nullptr;
-  void* address = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file, 0);
+  void* address = writable ? mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
+  writable = address != MAP_FAILED;
+  if (!writable) address = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file, 0);
   if (address == MAP_FAILED) return nullptr;
   const u64 table_bytes = chunk_count(bytes, static_cast<u64>(sysconf(_SC_PAGESIZE))) * sizeof(chunk);
   void* table = mmap(nullptr, table_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -53,11 +55,12 @@ std::unique_ptr<page_cache_map> page_cache_map::create(int file, u64 bytes) {
   madvise(address, bytes, MADV_RANDOM);  // a page that has left the cache must not bring its neighbours along
   install_fault_guard();
   auto* chunks = static_cast<chunk*>(table);
-  return std::unique_ptr<page_cache_map>(new page_cache_map(static_cast<std::byte*>(address), bytes, chunks));
+  return std::unique_ptr<page_cache_map>(new page_cache_map(static_cast<std::byte*>(address), bytes, chunks, writable));
 }
 
-page_cache_map::page_cache_map(std::byte* address, u64 bytes, chunk* chunks)
-    : address_(address), bytes_(bytes), page_bytes_(static_cast<u64>(sysconf(_SC_PAGESIZE))), chunks_(chunks) {}
+page_cache_map::page_cache_map(std::byte* address, u64 bytes, chunk* chunks, bool writable)
+    : address_(address), bytes_(bytes), page_bytes_(static_cast<u64>(sysconf(_SC_PAGESIZE))), chunks_(chunks),
+      writable_(writable) {}
 
 page_cache_map::~page_cache_map() {
   munmap(address_, bytes_);
@@ -98,7 +101,7 @@ bool page_cache_map::resident(u64 offset, u64 bytes, u32 now_ms) {
   return true;
 }
 
-void page_cache_map::note_read(u64 offset, u64 bytes) {
+void page_cache_map::note_moved(u64 offset, u64 bytes) {
   for (u64 page = offset / page_bytes_; page < ceil_div(offset + bytes, page_bytes_); ++page) {
     device_ref<u64>(chunks_[page / chunk_pages].pages).fetch_or(u64{1} << page % chunk_pages, relaxed);
   }
@@ -117,6 +120,22 @@ bool page_cache_map::copy(u64 offset, u64 valid, u64 total, pieces const& to, vo
       [](void* argument) {
         auto const& c = *static_cast<copy_call*>(argument);
         copy_to_pieces(c.to, c.from, c.valid, c.total, c.next);
+      },
+      &call);
+}
+
+bool page_cache_map::store(u64 offset, u64 bytes, pieces const& from, void const* next) const {
+  struct store_call {
+    std::byte* to;
+    pieces const& from;
+    u64 bytes;
+    void const* next;
+  } call{address_ + offset, from, bytes, next};
+  return run_guarded(
+      call.to, bytes,
+      [](void* argument) {
+        auto const& c = *static_cast<store_call*>(argument);
+        copy_from_pieces(c.to, c.from, c.bytes, c.next);
       },
       &call);
 }

@@ -1,7 +1,7 @@
-// A file mapped shared and read-only, and a memory of which of its pages are in the page cache.
+// A file mapped shared, and a memory of which of its pages are in the page cache.
 //
 // mincore is asked for 64 pages at a time and its answer is believed for a second, so that a command costs no system call. A
-// page that left the page cache in between is still read correctly: the copy then waits for the disk.
+// page that left the page cache in between is still read and stored correctly: the copy then waits for the disk.
 #pragma once
 
 #include "pieces.hpp"
@@ -15,7 +15,8 @@ namespace penstock::far_side {
 class page_cache_map {
  public:
   /// nullptr where the file can't be mapped, or where the kernel does not tell this user what is in the page cache.
-  static std::unique_ptr<page_cache_map> create(int file, u64 bytes);
+  /// `writable`: for stores, too, where the file system can.
+  static std::unique_ptr<page_cache_map> create(int file, u64 bytes, bool writable);
   ~page_cache_map();
   page_cache_map(page_cache_map const&) = delete;
   page_cache_map& operator=(page_cache_map const&) = delete;
@@ -24,12 +25,19 @@ class page_cache_map {
   /// REQUIRES: inside the file.
   bool resident(u64 offset, u64 bytes, u32 now_ms);
 
-  /// An engine has just read this range, so it is in the page cache now.
-  void note_read(u64 offset, u64 bytes);
+  /// An engine has just read or written this range, so it is in the page cache now.
+  void note_moved(u64 offset, u64 bytes);
 
   /// Copies `valid` bytes of the file and zeros up to `total`. False if the file has been truncated below that. `next`: see
   /// copy_to_pieces.
   bool copy(u64 offset, u64 valid, u64 total, pieces const& to, void const* next) const;
+
+  /// Whether `store` may be called with this range.
+  bool takes_stores(u64 offset, u64 bytes) const { return writable_ && offset % 8 == 0 && bytes % 8 == 0; }
+
+  /// Stores bytes into the file, each aligned 8 of them as one. False if a page could not be had (the file has been truncated,
+  /// its disk is full): some of it may be stored then. REQUIRES: takes_stores. `next`: see copy_from_pieces.
+  bool store(u64 offset, u64 bytes, pieces const& from, void const* next) const;
 
   /// Where an offset lies in memory, to be handed in as `next`.
   void const* address_of(u64 offset) const { return address_ + offset; }
@@ -41,7 +49,7 @@ class page_cache_map {
     u64 known_ms;  ///< when; 0: never
   };
 
-  page_cache_map(std::byte* address, u64 bytes, chunk* chunks);
+  page_cache_map(std::byte* address, u64 bytes, chunk* chunks, bool writable);
   u64 known_pages(u64 index, u32 now_ms);
   u64 ask(u64 index) const;
 
@@ -49,6 +57,7 @@ class page_cache_map {
   u64 bytes_;
   u64 page_bytes_;
   chunk* chunks_;  ///< mapped, not allocated: of a large file only what is used takes memory
+  bool writable_;
 };
 
 /// Milliseconds of a clock that is cheap to read and a few of them late. Never 0.

@@ -10,12 +10,15 @@ namespace penstock::far_side {
 
 namespace {
 
-void copy_and_prefetch(std::byte* to, std::byte const* from, u64 bytes, std::byte const* next) {
+/// Calls copy(done, part) for parts of `bytes`, each behind the prefetch of as many bytes of `next`, if that is not nullptr.
+template <class Copy>
+void prefetch_and_copy(u64 bytes, std::byte const* next, Copy const& copy) {
+  if (next == nullptr) return copy(0, bytes);
   constexpr u64 stride = 512, cache_line = 64;
   for (u64 done = 0; done < bytes; done += stride) {
     const u64 part = std::min(stride, bytes - done);
     for (u64 ahead = 0; ahead < part; ahead += cache_line) __builtin_prefetch(next + done + ahead);
-    copy_into_frame(to + done, from + done, part);
+    copy(done, part);
   }
 }
 
@@ -45,12 +48,8 @@ void copy_to_pieces(pieces const& to, void const* from, u64 valid, u64 total, vo
   auto const* ahead = static_cast<std::byte const*>(next);
   const u64 whole = valid - valid % 8;
   for_each_piece(to, 0, whole, [&](std::byte* address, u64 bytes) {
-    if (ahead == nullptr) {
-      copy_into_frame(address, source, bytes);
-    } else {
-      copy_and_prefetch(address, source, bytes, ahead);
-      ahead += bytes;
-    }
+    prefetch_and_copy(bytes, ahead, [&](u64 done, u64 part) { copy_into_frame(address + done, source + done, part); });
+    if (ahead != nullptr) ahead += bytes;
     source += bytes;
   });
   if (whole != valid) {
@@ -61,11 +60,13 @@ void copy_to_pieces(pieces const& to, void const* from, u64 valid, u64 total, vo
   if (valid != total) zero_pieces(to, round_up(valid, 8), total);
 }
 
-void copy_from_pieces(void* to, pieces const& from, u64 bytes) {
+void copy_from_pieces(void* to, pieces const& from, u64 bytes, void const* next) {
   auto* target = static_cast<std::byte*>(to);
-  for_each_piece(from, 0, round_up(bytes, 8), [&](std::byte* address, u64 part) {
-    copy_from_frame(target, address, part);
-    target += part;
+  auto const* ahead = static_cast<std::byte const*>(next);
+  for_each_piece(from, 0, round_up(bytes, 8), [&](std::byte* address, u64 whole) {
+    prefetch_and_copy(whole, ahead, [&](u64 done, u64 part) { copy_from_frame(target + done, address + done, part); });
+    if (ahead != nullptr) ahead += whole;
+    target += whole;
   });
 }
 

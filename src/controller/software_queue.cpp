@@ -47,7 +47,8 @@ software_queue::software_queue(queue_rings const& rings, std::shared_ptr<softwar
                                std::unique_ptr<transfer_engine> engine, software_queue_counts& counts)
     : ring_(rings), media_(std::move(media)), engine_(std::move(engine)), counts_(counts),
       refused_before_(counts.refused_doorbells) {
-  const u32 most_in_flight = engine_ == nullptr ? 0 : rings.sq_entries;
+  // One more than commands are taken on with: a copy that failed is handed on while the next command is already fetched.
+  const u32 most_in_flight = engine_ == nullptr ? 0 : rings.sq_entries + 1;
   for (u32 k = 0; k < most_in_flight; ++k) free_.push_back(transfers_.emplace_back(std::make_unique<transfer>()).get());
 }
 
@@ -56,7 +57,8 @@ bool software_queue::serve() {
   if (engine_ != nullptr) moved |= finish_ended();
   nvme::submission_entry command;
   u32 fetched = 0;
-  while (fetched < commands_per_pass && !ring_.congested() && (engine_ == nullptr || !free_.empty()) && ring_.fetch(command)) {
+  while (fetched < commands_per_pass && !ring_.congested() && (engine_ == nullptr || free_.size() > 1) &&
+         ring_.fetch(command)) {
     if (fetched++ == 0) now_ms_ = coarse_now_ms();
     start(command);
   }
@@ -86,7 +88,7 @@ void software_queue::start(nvme::submission_entry const& command) {
     case action::flush: break;
   }
   if (media_->spaces[request.index]->memory() != nullptr) return ring_.complete(command.command_id, nvme::code::success);
-  hand_on(request, command.command_id);
+  hand_on(request, command.command_id, scratch_);
 }
 
 void software_queue::start_data(decoded_command const& request, nvme::submission_entry const& command) {
@@ -99,14 +101,17 @@ void software_queue::start_data(decoded_command const& request, nvme::submission
     move_memory(request, space.shape(), space.memory() + request.offset, scratch_);
     return ring_.complete(command.command_id, nvme::code::success);
   }
-  const auto in_page_cache = [&](page_cache_map* map) {
-    return map != nullptr &&
-           map->resident(space.first_byte() + request.offset, space.valid_bytes(request.offset, request.bytes), now_ms_);
-  };
-  if (request.what == action::read && (space.memory() != nullptr || in_page_cache(space.map()))) {
-    return copy_later(request, command.command_id);
-  }
-  hand_on(request, command.command_id);
+  if (copies(space, request)) return copy_later(request, command.command_id);
+  hand_on(request, command.command_id, scratch_);
+}
+
+bool software_queue::copies(storage_namespace const& space, decoded_command const& request) const {
+  if (space.memory() != nullptr) return true;
+  page_cache_map* map = space.map();
+  if (map == nullptr) return false;
+  const u64 offset = space.first_byte() + request.offset;
+  const u64 valid = space.valid_bytes(request.offset, request.bytes);
+  return (request.what == action::read || map->takes_stores(offset, valid)) && map->resident(offset, valid, now_ms_);
 }
 
 void software_queue::copy_later(decoded_command const& request, u16 command_id) {
@@ -115,28 +120,35 @@ void software_queue::copy_later(decoded_command const& request, u16 command_id) 
                                          : space.map()->address_of(space.first_byte() + request.offset));
   waiting_.any = true;
   waiting_.command_id = command_id;
-  waiting_.space = &space;
-  waiting_.offset = request.offset;
-  waiting_.bytes = request.bytes;
+  waiting_.request = request;
   waiting_.data.swap(scratch_);
 }
 
-void software_queue::copy_waiting(void const* next_source) {
+void software_queue::copy_waiting(void const* next_bytes) {
   if (!waiting_.any) return;
   waiting_.any = false;
-  count(counts_.copied);
-  storage_namespace const& space = *waiting_.space;
-  const u64 valid = space.valid_bytes(waiting_.offset, waiting_.bytes);
-  bool good = true;
-  if (space.memory() != nullptr) {
-    copy_to_pieces(waiting_.data, space.memory() + waiting_.offset, valid, waiting_.bytes, next_source);
+  decoded_command const& request = waiting_.request;
+  if (copy_now(*media_->spaces[request.index], request, waiting_.data, next_bytes)) {
+    count(counts_.copied);
+    ring_.complete(waiting_.command_id, nvme::code::success);
   } else {
-    good = space.map()->copy(space.first_byte() + waiting_.offset, valid, waiting_.bytes, waiting_.data, next_source);
+    hand_on(request, waiting_.command_id, waiting_.data);  // whose errno says what was in the way
   }
-  ring_.complete(waiting_.command_id, good ? nvme::code::success : nvme::code::unrecovered_read_error);
 }
 
-void software_queue::hand_on(decoded_command const& request, u16 command_id) {
+bool software_queue::copy_now(storage_namespace const& space, decoded_command const& request, pieces const& data,
+                              void const* next) const {
+  const u64 valid = space.valid_bytes(request.offset, request.bytes);
+  if (space.memory() != nullptr) {
+    copy_to_pieces(data, space.memory() + request.offset, valid, request.bytes, next);
+    return true;
+  }
+  const u64 offset = space.first_byte() + request.offset;
+  return request.what == action::write ? space.map()->store(offset, valid, data, next)
+                                       : space.map()->copy(offset, valid, request.bytes, data, next);
+}
+
+void software_queue::hand_on(decoded_command const& request, u16 command_id, pieces& data) {
   count(counts_.handed_on);
   storage_namespace const& space = *media_->spaces[request.index];
   transfer& work = *free_.back();
@@ -153,7 +165,7 @@ void software_queue::hand_on(decoded_command const& request, u16 command_id) {
   const bool cut = work.asked != work.bytes && space.tail_file() >= 0;
   work.file = file_index(request.index, cut);
   if (request.what != action::flush) {
-    work.data.swap(scratch_);
+    work.data.swap(data);
     work.through_bounce = always_bounce || (space.direct() && !cut && !aligned(work.data, space.memory_alignment()));
     if (work.through_bounce) work.reserve_bounce(work.bytes);
     if (work.through_bounce && request.what == action::write) copy_from_pieces(work.bounce, work.data, work.asked);
@@ -202,7 +214,12 @@ void software_queue::retry_or_fail(transfer& work, int error) {
 }
 
 void software_queue::finish(transfer& work, u16 status) {
-  if (status == nvme::code::success && work.what == action::read) deliver(work);
+  if (status == nvme::code::success && work.what != action::flush) {
+    if (work.what == action::read) deliver(work);
+    if (page_cache_map* map = work.space->map(); map != nullptr) {
+      map->note_moved(work.space->first_byte() + work.offset, work.space->valid_bytes(work.offset, work.bytes));
+    }
+  }
   free_.push_back(&work);
   ring_.complete(work.command_id, status);
 }
@@ -214,7 +231,6 @@ void software_queue::deliver(transfer const& work) const {
   } else if (valid != work.bytes) {
     zero_pieces(work.data, valid, work.bytes);
   }
-  if (page_cache_map* map = work.space->map(); map != nullptr) map->note_read(work.space->first_byte() + work.offset, valid);
 }
 
 }  // namespace penstock::far_side

@@ -37,23 +37,23 @@ class software_queue final : public served_queue {
   bool quiesce(u64 deadline_ns) override;
 
  private:
-  /// A Read that needs no system call. It is kept until the next one is known, whose source is then fetched into the caches
-  /// while this one is copied; at the end of the pass at the latest.
+  /// A Read or Write that needs no system call. It is kept until the next one is known, whose bytes are then fetched into the
+  /// caches while this one is copied; at the end of the pass at the latest.
   struct waiting_copy {
     bool any = false;
     u16 command_id = 0;
-    storage_namespace const* space = nullptr;
-    u64 offset = 0;
-    u64 bytes = 0;
+    decoded_command request;
     pieces data;
   };
 
   bool finish_ended();
+  bool copies(storage_namespace const& space, decoded_command const& request) const;
   void copy_later(decoded_command const& request, u16 command_id);
-  void copy_waiting(void const* next_source);
+  void copy_waiting(void const* next_bytes);
+  bool copy_now(storage_namespace const& space, decoded_command const& request, pieces const& data, void const* next) const;
   void start(nvme::submission_entry const& command);
   void start_data(decoded_command const& request, nvme::submission_entry const& command);
-  void hand_on(decoded_command const& request, u16 command_id);
+  void hand_on(decoded_command const& request, u16 command_id, pieces& data);
   void start_call(transfer& work);
   void advance(transfer& work);
   void retry_or_fail(transfer& work, int error);

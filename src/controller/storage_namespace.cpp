@@ -141,7 +141,7 @@ std::unique_ptr<storage_namespace> storage_namespace::open_file(file_namespace c
   check_shape(options.path, bytes, options.block_bytes, transfer_bytes);
   result->shape_ = {bytes, options.block_bytes, !options.writable};
   result->first_byte_ = options.first_byte;
-  if (map && !options.direct) result->map_ = page_cache_map::create(result->file_, whole);
+  if (map && !options.direct) result->map_ = page_cache_map::create(result->file_, whole, options.writable);
   return result;
 }
 

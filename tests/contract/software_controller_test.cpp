@@ -215,6 +215,57 @@ TEST(software_controller, copies_what_is_in_the_page_cache_and_hands_on_what_is_
   EXPECT_EQ(far_side.counts().commands, 3u);
 }
 
+TEST(software_controller, stores_what_is_in_the_page_cache_by_a_copy) {
+  temporary_directory directory;
+  const byte_vector content = random_bytes(65536 + 1003, 9);
+  const std::string path = directory.file("data");
+  for (const u64 first_byte : {0, 128, 100}) {
+    write_file(path, content);
+    software_controller far_side;
+    const u32 id = far_side.add_namespace({.path = path, .writable = true, .first_byte = first_byte});
+    host_queue queue(far_side, 1, 8, 8);
+    data_buffer buffer(4096);
+    std::memset(buffer.data(), 0x22, buffer.bytes());
+    ASSERT_EQ(queue.run(buffer.write(id, 3)), nvme::code::success);
+    const u64 last_block = (content.size() - first_byte - 1) / 512;
+    data_buffer block(512);
+    std::memset(block.data(), 0x22, block.bytes());
+    ASSERT_EQ(queue.run(block.write(id, last_block)), nvme::code::success);
+    // What begins between words of the file, or ends between them, is left to system calls.
+    EXPECT_EQ(far_side.counts().copied, first_byte % 8 == 0 ? 1u : 0u);
+    EXPECT_EQ(far_side.counts().copied + far_side.counts().handed_on, 2u);
+    byte_vector expected = content;
+    const auto at = [&](u64 byte) { return expected.begin() + static_cast<std::ptrdiff_t>(first_byte + byte); };
+    std::fill(at(3 * 512), at(3 * 512 + 4096), std::byte{0x22});
+    std::fill(at(last_block * 512), expected.end(), std::byte{0x22});
+    EXPECT_EQ(read_file(path), expected) << "blocks from byte " << first_byte;
+  }
+}
+
+// The pages that the mapping is thought to have are gone: each store ends in a bus error, and a system call takes its place.
+TEST(software_controller, hands_on_the_stores_that_a_mapping_does_not_take) {
+  temporary_directory directory;
+  const byte_vector content = random_bytes(1 << 20, 10);
+  const std::string path = directory.file("data");
+  write_file(path, content);
+  software_controller far_side;
+  const u32 id = far_side.add_namespace({.path = path, .writable = true});
+  host_queue queue(far_side, 1, 8, 8);
+  data_buffer buffer(4096);
+  ASSERT_EQ(queue.run(buffer.read(id, 0)), nvme::code::success) << "asks which pages there are";
+  ASSERT_EQ(truncate(path.c_str(), 4096), 0);
+  std::memset(buffer.data(), 0x33, buffer.bytes());
+  for (u32 k = 0; k < 7; ++k) queue.write_command(buffer.write(id, 64 + 8 * k));
+  queue.ring();
+  ASSERT_TRUE(queue.drain());
+  for (auto const& [command, status] : queue.take_done()) EXPECT_EQ(status, nvme::code::success) << "command " << command;
+  EXPECT_EQ(far_side.counts().copied, 1u);
+  EXPECT_EQ(far_side.counts().handed_on, 7u);
+  const byte_vector found = read_file(path);
+  ASSERT_EQ(found.size(), 32768u + 7 * 4096);
+  for (u64 k = 32768; k < found.size(); ++k) ASSERT_EQ(found[k], std::byte{0x33}) << "byte " << k;
+}
+
 TEST(software_controller, counts_doorbell_values_that_cannot_be_once_each) {
   page_memory memory(65536);
   software_controller far_side;

@@ -5,6 +5,7 @@
 // Exit status: 0 all passed, 1 a failure, 77 no CUDA device, 124 the time limit. `program part` runs tests named *part*.
 // PENSTOCK_TEST_SCALE=n divides warps by n and multiplies time limits: what checks every access makes it a hundred times
 // slower. PENSTOCK_TEST_ALONE=1 leaves out tests of kernels beside each other: compute-sanitizer lets one wait for the other.
+// PENSTOCK_TEST_SHARD=i/n runs every n-th test, from the i-th on (0 <= i < n), for n programs that share the work.
 #pragma once
 
 #include "penstock/core/clock.hpp"
@@ -159,6 +160,19 @@ inline bool run_cuda_test(cuda_test const& test) {
   return failure.empty();
 }
 
+/// PENSTOCK_TEST_SHARD; without it the one of one.
+struct test_shard {
+  u32 index = 0, count = 1;
+};
+inline test_shard cuda_test_shard() {
+  test_shard shard;
+  char const* given = std::getenv("PENSTOCK_TEST_SHARD");
+  if (given != nullptr && (std::sscanf(given, "%u/%u", &shard.index, &shard.count) != 2 || shard.index >= shard.count)) {
+    throw std::invalid_argument(std::string("PENSTOCK_TEST_SHARD is '") + given + "': write i/n, with i less than n");
+  }
+  return shard;
+}
+
 inline int cuda_main(int argc, char** argv) {
   // A kernel that is loaded at its first launch waits for those that run, and a resident one never ends.
   setenv("CUDA_MODULE_LOADING", "EAGER", 0);
@@ -170,8 +184,10 @@ inline int cuda_main(int argc, char** argv) {
   }
   std::signal(SIGALRM, on_time_limit);
   alarm(PENSTOCK_CUDA_TEST_LIMIT_S);
-  u32 passed = 0, failed = 0;
+  const test_shard shard = cuda_test_shard();
+  u32 passed = 0, failed = 0, place = 0;
   for (cuda_test const& test : cuda_tests()) {
+    if (place++ % shard.count != shard.index) continue;
     if (argc > 1 && std::strstr(test.name, argv[1]) == nullptr) continue;
     if (test.beside && std::getenv("PENSTOCK_TEST_ALONE") != nullptr) {
       std::printf("%s: not run, it has two kernels at once\n", test.name);
