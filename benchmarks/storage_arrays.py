@@ -143,12 +143,19 @@ def train(trainer: Trainer, batches: list[torch.Tensor], warm: int, ahead: bool 
 
 
 def bench_embedding(bench: Bench, path: Path, law: PowerLaw, rows: int) -> None:
-    warm, count = 6, bench.options.batch
-    batches = [law.batch(count, seed) for seed in range(200, 200 + warm + 2 * bench.options.repeats + 1)]
     whole = torch.from_numpy(np.load(path, mmap_mode="c"))
+    for count in (int(word) for word in bench.options.batches.split(",")):
+        bench_steps(bench, path, whole, law, count)
+
+
+def bench_steps(bench: Bench, path: Path, whole: torch.Tensor, law: PowerLaw, count: int) -> None:
+    """Steps of `count` rows each."""
+    # As many as make the cache what it stays, and half of it dirty.
+    warm = min(100, max(10, (2 << 20) // count))
+    batches = [law.batch(count, seed) for seed in range(200, 200 + warm + 2 * bench.options.repeats + 1)]
     nbytes = count * WIDTH * 4
 
-    table = torch.nn.Embedding(rows, WIDTH, sparse=True, device="meta")
+    table = torch.nn.Embedding(len(whole), WIDTH, sparse=True, device="meta")
     table.weight = torch.nn.Parameter(whole.cuda())
     torch_hbm = train(Trainer(table, torch.optim.SGD(table.parameters(), lr=1.0), "cuda"), batches, warm)
     del table
@@ -161,12 +168,12 @@ def bench_embedding(bench: Bench, path: Path, law: PowerLaw, rows: int) -> None:
         ours_hbm = train(trainer, batches, warm)
         expected = torch.stack(trainer.losses).cpu()
     ratio = statistics.median(ours_hbm) / statistics.median(torch_hbm)
-    bench.tell("embedding.step.hbm", nbytes, ours_hbm, "torch in HBM", torch_hbm, {"slower": ratio})
+    bench.tell(f"embedding.step.hbm.{count}", nbytes, ours_hbm, "torch in HBM", torch_hbm, {"slower": ratio})
 
-    few = batches[: warm // 2 + bench.options.repeats + 1]
-    table = torch.nn.Embedding(rows, WIDTH, sparse=True, _weight=whole.clone())
+    few = batches[: 3 + bench.options.repeats + 1]
+    table = torch.nn.Embedding(len(whole), WIDTH, sparse=True, _weight=whole.clone())
     on_cpu = Trainer(table, torch.optim.SGD(table.parameters(), lr=1.0), "cpu")
-    torch_cpu = train(on_cpu, [batch.cpu() for batch in few], warm // 2)
+    torch_cpu = train(on_cpu, [batch.cpu() for batch in few], 3)
     del table, on_cpu
 
     for ahead in (False, True):
@@ -178,10 +185,13 @@ def bench_embedding(bench: Bench, path: Path, law: PowerLaw, rows: int) -> None:
         ) as array:
             far = penstock.nn.Embedding.from_pretrained(array, freeze=False)
             trainer = Trainer(far, penstock.optim.SGD(far, lr=1.0), "cuda")
-            ours = train(trainer, batches, warm, ahead)
+            train(trainer, batches[: warm + 1], 0, ahead)
+            before = array.stats()
+            ours = train(trainer, batches[warm:], 0, ahead)
+            after = array.stats()
             torch.testing.assert_close(torch.stack(trainer.losses).cpu(), expected, rtol=1e-4, atol=1e-6)
-            stats = array.stats()
         trained.unlink()
+        moved = ("fills", "write_backs", "write_commands", "prefetches", "bytes_moved", "bytes_written")
         details = {
             "prefetched": ahead,
             "slower_than_hbm": statistics.median(ours) / statistics.median(ours_hbm),
@@ -189,10 +199,10 @@ def bench_embedding(bench: Bench, path: Path, law: PowerLaw, rows: int) -> None:
             "faster_than_torch_on_cpu": statistics.median(torch_cpu) / statistics.median(ours),
             "step_ms": statistics.median(ours) * 1e3,
             "line_bytes": bench.options.line,
-            **{name: stats[name] for name in ("hits", "misses", "fills", "write_backs", "prefetches")},
+            "per_step": {name: (after[name] - before[name]) / len(ours) for name in moved},
         }
         name = "embedding.step.ahead" if ahead else "embedding.step"
-        bench.tell(name, nbytes, ours, "the same in HBM", ours_hbm, details)
+        bench.tell(f"{name}.{count}", nbytes, ours, "the same in HBM", ours_hbm, details)
 
 
 TOPICS = {"zipf": bench_zipf, "embedding": bench_embedding}
@@ -206,7 +216,7 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(TOPICS))
     parser.add_argument("--gib", type=float, default=8)
     parser.add_argument("--rows", type=int, default=1 << 20, help="of a gather")
-    parser.add_argument("--batch", type=int, default=1 << 18, help="rows of a training step")
+    parser.add_argument("--batches", default="16384,65536,262144", help="rows of a training step")
     parser.add_argument("--cache", default="1GiB", help="of the trained table")
     parser.add_argument("--line", type=int, default=512, help="of the trained table")
     parser.add_argument("--repeats", type=int, default=7)

@@ -138,6 +138,8 @@ nb::dict stats_of(cache_stats const& s) {
   d["bytes_moved"] = s.bytes_moved;
   d["writes"] = s.writes;
   d["write_backs"] = s.write_backs;
+  d["write_commands"] = s.write_commands;
+  d["frame_waits"] = s.frame_waits;
   d["bytes_changed"] = s.bytes_changed;
   d["bytes_written"] = s.bytes_written;
   return d;
