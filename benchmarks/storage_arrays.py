@@ -157,14 +157,14 @@ def bench_steps(bench: Bench, path: Path, whole: torch.Tensor, law: PowerLaw, co
 
     table = torch.nn.Embedding(len(whole), WIDTH, sparse=True, device="meta")
     table.weight = torch.nn.Parameter(whole.cuda())
-    torch_hbm = train(Trainer(table, torch.optim.SGD(table.parameters(), lr=1.0), "cuda"), batches, warm)
+    torch_hbm = train(Trainer(table, torch.optim.SGD(table.parameters(), lr=0.05), "cuda"), batches, warm)
     del table
     torch.cuda.empty_cache()
 
     with penstock.from_tensor(whole.cuda(), "hbm") as array:
         torch.cuda.empty_cache()
         near = penstock.nn.Embedding.from_pretrained(array, freeze=False)
-        trainer = Trainer(near, penstock.optim.SGD(near, lr=1.0), "cuda")
+        trainer = Trainer(near, penstock.optim.SGD(near, lr=0.05), "cuda")
         ours_hbm = train(trainer, batches, warm)
         expected = torch.stack(trainer.losses).cpu()
     ratio = statistics.median(ours_hbm) / statistics.median(torch_hbm)
@@ -172,7 +172,7 @@ def bench_steps(bench: Bench, path: Path, whole: torch.Tensor, law: PowerLaw, co
 
     few = batches[: 3 + bench.options.repeats + 1]
     table = torch.nn.Embedding(len(whole), WIDTH, sparse=True, _weight=whole.clone())
-    on_cpu = Trainer(table, torch.optim.SGD(table.parameters(), lr=1.0), "cpu")
+    on_cpu = Trainer(table, torch.optim.SGD(table.parameters(), lr=0.05), "cpu")
     torch_cpu = train(on_cpu, [batch.cpu() for batch in few], 3)
     del table, on_cpu
 
@@ -184,7 +184,7 @@ def bench_steps(bench: Bench, path: Path, whole: torch.Tensor, law: PowerLaw, co
             trained, placement="storage", writable=True, cache=bench.options.cache, line=bench.options.line
         ) as array:
             far = penstock.nn.Embedding.from_pretrained(array, freeze=False)
-            trainer = Trainer(far, penstock.optim.SGD(far, lr=1.0), "cuda")
+            trainer = Trainer(far, penstock.optim.SGD(far, lr=0.05), "cuda")
             train(trainer, batches[: warm + 1], 0, ahead)
             before = array.stats()
             ours = train(trainer, batches[warm:], 0, ahead)

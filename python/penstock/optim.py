@@ -47,7 +47,7 @@ class Optimizer(ABC):
     def step(self) -> None:
         """Changes the rows that have a gradient."""
         for number, table in enumerate(self._tables):
-            changes = table.changes()
+            changes = self._changes(table)
             if changes is not None and len(changes[0]) != 0:
                 self._change(number, table, *changes)
 
@@ -70,6 +70,9 @@ class Optimizer(ABC):
         for number, one in enumerate(state["tables"]):
             self._set_state(number, one)
 
+    def _changes(self, table: Embedding) -> tuple[Tensor, Tensor] | None:
+        return table.changes()
+
     @abstractmethod
     def _change(self, number: int, table: Embedding, rows: Tensor, values: Tensor) -> None:
         """Stores the rows changed; values: their gradients."""
@@ -85,11 +88,28 @@ class Optimizer(ABC):
 
 
 class SGD(Optimizer):
-    """weight -= lr * gradient, as torch.optim.SGD without momentum for sparse gradients."""
+    """weight -= lr * gradient, as torch.optim.SGD without momentum for sparse gradients.
+
+    As there, what a row is to change by is added as often as the row was asked for, in no order: a run may
+    differ from another in the last bits. With `torch.use_deterministic_algorithms(True)`, and for tables of
+    16 bits, gradients are summed first.
+    """
+
+    def _changes(self, table: Embedding) -> tuple[Tensor, Tensor] | None:
+        return table.parts() if _adds(table) else table.changes()
 
     def _change(self, number: int, table: Embedding, rows: Tensor, values: Tensor) -> None:
-        weights = table.array.gather(rows)
-        table.array.scatter(rows, weights.add_(values, alpha=-self.lr))
+        if _adds(table):
+            table.array.scatter(rows, values * -self.lr, reduce="add")
+        else:
+            weights = table.array.gather(rows)
+            table.array.scatter(rows, weights.add_(values, alpha=-self.lr))
+
+
+def _adds(table: Embedding) -> bool:
+    if torch.are_deterministic_algorithms_enabled():
+        return False
+    return table.array.dtype.name in ("float32", "float64")
 
 
 class Adagrad(Optimizer):

@@ -16,6 +16,7 @@ import penstock
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from leaks import check_leaves_nothing
 from penstock import _native
 from penstock.arrays import libraries
 from penstock.arrays.dtypes import DTYPES
@@ -408,38 +409,21 @@ def test_a_file_that_shrinks_is_an_error(tmp_path: Path) -> None:
             array[[4000]]
 
 
-def open_files() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
-
-
 @on_the_cpu
 def test_bad_calls_leave_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(libraries, "has_torch", lambda: False)
     path = saved(tmp_path, table())
-
-    def bad_calls(array: penstock.Array) -> Iterator[Any]:
-        yield lambda: array[[1000]]
-        yield lambda: array[[0.5]]
-        yield lambda: array.gather([1], out=np.empty(3))
-        yield lambda: penstock.open(tmp_path / "none.npy", device=Here.device)
-        yield lambda: penstock.open(path, placement="hbm", device=Here.device)
-        yield lambda: penstock.open(path, placement="storage", device=Here.device, line=77)
-
-    def run(rounds: int, array: penstock.Array) -> None:
-        for _ in range(rounds):
-            for call in bad_calls(array):
-                with pytest.raises((ValueError, IndexError, OSError)):
-                    call()
-
-    def resident() -> int:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
-
     with opened(path) as array:
-        run(300, array)
-        files, memory = open_files(), resident()
-        run(1700, array)  # 10 000 calls
-        assert open_files() == files
-        assert resident() - memory < 4 << 20
+        check_leaves_nothing(
+            [
+                lambda: array[[1000]],
+                lambda: array[[0.5]],
+                lambda: array.gather([1], out=np.empty(3)),
+                lambda: penstock.open(tmp_path / "none.npy", device=Here.device),
+                lambda: penstock.open(path, placement="hbm", device=Here.device),
+                lambda: penstock.open(path, placement="storage", device=Here.device, line=77),
+            ]
+        )
 
 
 @on_the_cpu

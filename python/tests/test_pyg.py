@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
+from leaks import check_leaves_nothing
 from places import DEVICES
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -274,3 +275,16 @@ def test_a_loader_of_several_node_types(tmp_path: Path, device: str) -> None:
             )
         count += batch["a"].batch_size
     assert count == 60
+
+
+def test_bad_calls_of_stores_leave_nothing_behind() -> None:
+    features, edges = FeatureStore(device="cpu"), GraphStore()
+    features["n", "x", None] = FEATURES
+    check_leaves_nothing(
+        [
+            lambda: features["n", "x", torch.tensor([99])],
+            lambda: features["n", "y", None],
+            lambda: features.update_tensor(FEATURES, "m", "x", None),
+            lambda: edges[EdgeAttr(("a", "to", "b"), "coo")],
+        ]
+    )

@@ -250,7 +250,7 @@ struct scatter_cached {
   }
 };
 
-/// Adds values to elements of T, wherever they lie; each sum is one atomic.
+/// Adds values to elements of T, wherever they lie.
 template <class T>
 struct add_rows {
   writable_view<T> target;
@@ -263,11 +263,10 @@ struct add_rows {
     for (u64 k = range.first; k < range.last; k += range.step) {
       const u64 row = numbers.at(k);
       if (row == row_numbers::none) continue;
-      for (u64 at = 0; at < row_elements; at += size(g)) {
-        const u64 e = at + index_in(g);
-        const bool mine = e < row_elements;
-        target.fetch_add(g, mine, row * row_elements + (mine ? e : 0), mine ? values[k * row_elements + e] : T{});
-      }
+      const u64 first = row * row_elements;
+      T const* const from = values + k * row_elements;
+      const status outcome = target.add_span(g, first, row_elements, [&](u64 i) { return from[i - first]; });
+      if (!outcome.ok() && is_leader(g)) device_ref<u32>(numbers.report->failure).store(pack(outcome), relaxed);
     }
   }
 };

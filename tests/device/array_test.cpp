@@ -115,12 +115,12 @@ TEST_P(array_test, references_follow_their_index) {
 TEST_P(array_test, spans_hold_each_element_once) {
   for (const u64 frames : {8u, 128u}) {
     for (const bool bounce : {false, true}) {
-      stored_bytes bytes(with_directory({.frames = frames, .media_bytes = 1 << 15, .bounce = bounce}, GetParam()));
-      run_everywhere(spans_body<u64>{bytes.resident<u64>(0, 4096), bytes.cache().array<u64>(0, 0, 4096), 4}, few);
-      run_everywhere(spans_body<u8>{bytes.resident<u8>(3, 32000), bytes.cache().array<u8>(0, 3, 32000), 4},
+      stored_bytes bytes(with_directory({.frames = frames, .media_bytes = 1 << 14, .bounce = bounce}, GetParam()));
+      run_everywhere(spans_body<u64>{bytes.resident<u64>(0, 1100), bytes.cache().array<u64>(0, 0, 1100), 4}, few);
+      run_everywhere(spans_body<u8>{bytes.resident<u8>(3, 7000), bytes.cache().array<u8>(0, 3, 7000), 4},
                      {.lone_threads = 2, .warps = 1, .partitions = 1});
       run_everywhere(
-          spans_body<wide_element>{bytes.resident<wide_element>(16, 2000), bytes.cache().array<wide_element>(0, 16, 2000), 4},
+          spans_body<wide_element>{bytes.resident<wide_element>(16, 500), bytes.cache().array<wide_element>(0, 16, 500), 4},
           {.lone_threads = 2, .warps = 1, .partitions = 0});
       bytes.cache().check_faults();
     }

@@ -12,22 +12,23 @@ constexpr u64 bytes = 1 << 20;
 
 /// The same bytes in HBM and behind a cache.
 struct both {
-  explicit both(cache_shape shape) : media(bytes) {
+  explicit both(cache_shape shape) : media(shape.media_bytes) {
+    shape.timeout_ns = scaled_time(shape.timeout_ns);
     software_options options;
     options.threads = 2;
     software = std::make_unique<software_controller>(options);
     software->add_namespace(media.bytes());
     fixture = std::make_unique<cache_fixture>(*on, *software, 1, shape);
-    copy = {on->memory(), memory_kind::local, bytes};
-    on->memory().write(copy.data(), media.bytes().data(), bytes);
+    copy = {on->memory(), memory_kind::local, shape.media_bytes};
+    on->memory().write(copy.data(), media.bytes().data(), shape.media_bytes);
   }
   template <class T>
   array_view<T> resident() {
-    return {reinterpret_cast<T const*>(copy.data()), bytes / sizeof(T)};
+    return {reinterpret_cast<T const*>(copy.data()), copy.size() / sizeof(T)};
   }
   template <class T>
   array_view<T> stored() {
-    return fixture->cache().array<T>(0, 0, bytes / sizeof(T));
+    return fixture->cache().array<T>(0, 0, copy.size() / sizeof(T));
   }
 
   stamped_media media;
@@ -68,13 +69,13 @@ PENSTOCK_CUDA_TEST(array_of_structs_that_straddle_lines) { compare_elements<elem
 
 PENSTOCK_CUDA_TEST(array_references_follow_their_index) {
   for (const directory_kind directory : both_directories) {
-    both b(with_directory({.frames = 512, .media_bytes = bytes, .queues = 4}, directory));
+    both b(with_directory({.frames = 128, .media_bytes = bytes / 4, .queues = 4}, directory));
     run_warps_on_device(follow_body<u64>{b.resident<u64>(), b.stored<u64>()}, report, warps);
   }
 }
 
 PENSTOCK_CUDA_TEST(array_spans_hold_each_element_once) {
-  both b({.frames = 1024, .media_bytes = bytes, .queues = 4});
+  both b({.frames = 256, .media_bytes = bytes / 4, .queues = 4});
   run_warps_on_device(spans_body<u32>{b.resident<u32>(), b.stored<u32>(), 4}, report, 8);
   b.fixture->cache().check_faults();
 }

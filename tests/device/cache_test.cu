@@ -33,6 +33,7 @@ void run_cached_reads(check_report& report, cache_case test, directory_kind dire
   model_controller model(options);
   model.add_namespace(media.bytes());
   const auto on = open_executor("cuda");
+  test.shape.timeout_ns = scaled_time(test.shape.timeout_ns);
   cache_fixture fixture(*on, model, 1, test.shape);
   cached_reads_body body;
   body.words = fixture.words();

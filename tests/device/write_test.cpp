@@ -33,6 +33,7 @@ struct on_fresh_media : Body {
     times = std::make_shared<std::vector<u32>>(shape.media_bytes / 8);
     this->words = fixture->writable();
     if constexpr (requires { this->last; }) this->last = times->data();
+    if constexpr (requires { this->added; }) this->added = times->data();
     line_cache& cache = fixture->cache();
     if constexpr (requires { this->bytes; }) this->bytes = cache.writable<u8>(0, 0, shape.media_bytes);
     if constexpr (requires { this->halves; }) {
@@ -54,6 +55,8 @@ struct on_fresh_media : Body {
     fixture->check_at_rest(report);
     if constexpr (requires { this->last; }) {
       for (u64 i = 0; i < times->size(); ++i) PENSTOCK_CHECK_EQ(report, written(i, (*times)[i]), media->words()[i]);
+    } else if constexpr (requires { this->added; }) {
+      for (u64 i = 0; i < times->size(); ++i) PENSTOCK_CHECK_EQ(report, Body::expected(i, (*times)[i]), media->words()[i]);
     } else {
       check_counts(report, run);
     }
@@ -121,6 +124,12 @@ TEST_P(write_test, changes_of_one_element_are_one_after_another) {
 
 TEST_P(write_test, runs_of_elements_are_written_whole) {
   auto body = make<written_spans_body>();
+  body.longest = 5 * body.shape.line_bytes / 16;
+  run_everywhere(body, for_waiting_threads);
+}
+
+TEST_P(write_test, runs_of_elements_are_added_to) {
+  auto body = make<added_spans_body>();
   body.longest = 5 * body.shape.line_bytes / 16;
   run_everywhere(body, for_waiting_threads);
 }

@@ -15,6 +15,7 @@ struct written_bytes {
   explicit written_bytes(cache_shape shape)
       : media(shape.media_bytes), times{on->memory(), memory_kind::local, media.size() / 8} {
     shape.writable = true;
+    shape.timeout_ns = scaled_time(shape.timeout_ns);
     software_options options;
     options.threads = 2;
     software = std::make_unique<software_controller>(options);
@@ -22,13 +23,13 @@ struct written_bytes {
     fixture = std::make_unique<cache_fixture>(*on, *software, 1, shape);
   }
 
-  /// All that was stored is in the media.
-  void check(check_report& report) {
+  /// All that was stored is in the media: of element i, expected(i, its word of `times`).
+  void check(check_report& report, u64 (*expected)(u64, u64) = written) {
     fixture->cache().check_faults();
     fixture->flush();
-    std::vector<u32> last(times.size());
-    times.read(last);
-    for (u64 i = 0; i < last.size(); ++i) PENSTOCK_CHECK_EQ(report, written(i, last[i]), media.words()[i]);
+    std::vector<u32> seen(times.size());
+    times.read(seen);
+    for (u64 i = 0; i < seen.size(); ++i) PENSTOCK_CHECK_EQ(report, expected(i, seen[i]), media.words()[i]);
     const cache_stats stats = fixture->cache().stats(0);
     PENSTOCK_CHECK_EQ(report, stats.misses + stats.prefetches, stats.fills);
     PENSTOCK_CHECK(report, stats.write_backs > 0);
@@ -71,6 +72,13 @@ PENSTOCK_CUDA_TEST(write_spans) {
                                   cached.times.data(), 4, 3000};
     run_warps_on_device(body, report, warps);
     cached.check(report);
+  });
+}
+
+PENSTOCK_CUDA_TEST(write_sums) {
+  for_all_shapes([&](written_bytes& cached) {
+    run_warps_on_device(added_spans_body{cached.fixture->writable(), cached.times.data(), 4, 3000}, report, warps);
+    cached.check(report, added_spans_body::expected);
   });
 }
 

@@ -118,4 +118,27 @@ struct written_spans_body {
   }
 };
 
+/// Groups add to runs of elements anywhere, which overlap.
+struct added_spans_body {
+  writable_view<u64> words;
+  u32* added = nullptr;  ///< [words] how often
+  u32 rounds = 0;
+  u64 longest = 300;
+
+  template <thread_group G>
+  PENSTOCK_FN void operator()(G const& g, test_context const& c) const {
+    for (u32 round = 0; round < rounds; ++round) {
+      const u64 draw = random_word(c.seed(), 2000 + c.group, round);
+      const u64 first = draw % words.size();
+      const u64 left = words.size() - first;
+      const u64 count = draw / 4096 % (longest < left ? longest : left) + 1;
+      PENSTOCK_CHECK_EQ(*c.report, status{}, words.add_span(g, first, count, [](u64 i) { return scatter(i); }));
+      for (u64 k = index_in(g); k < count; k += size(g)) device_ref<u32>(added[first + k]).fetch_add(1, relaxed);
+      g.sync();
+    }
+  }
+
+  static u64 expected(u64 i, u64 times) { return stamp(i) + times * scatter(i); }
+};
+
 }  // namespace penstock::test

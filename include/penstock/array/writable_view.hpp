@@ -92,24 +92,30 @@ class writable_view : public array_view<T> {
       for (u64 k = index_in(g); k < elements; k += penstock::size(g)) memory_[first + k] = make(first + k);
       return {};
     }
-    line_reader const& reader = this->reader();
-    const u64 last = reader.base + reader.cache->datasets[reader.dataset].bytes;
-    u64 at = this->address_of(first);
-    if (at > last || elements > (last - at) / sizeof(T)) return make_status(failure::out_of_range);
-    const u64 end = at + elements * sizeof(T);
-    u64 stored = 0;
-    status outcome{};
-    while (at < end) {
-      const u64 line_end = (at | reader.line_mask) + 1;
-      const u64 stop = line_end < end ? line_end : end;
-      const bool whole = reader.within(at) == 0 && stop == line_end;
-      const status s = write_piece_of_line(g, at, stop, whole, make);
-      if (outcome.ok()) outcome = s;
-      if (s.ok()) stored += stop - at;
-      at = stop;
+    return change_span(g, first, elements, true, [&](u64 to, u64 from, u64 count) {
+      if ((to | count * sizeof(T)) % 16 == 0) return store_pieces(g, to, from, count, make);
+      if constexpr (sizeof(T) != 16) {
+        for (u64 k = index_in(g); k < count; k += penstock::size(g)) {
+          store_piece(reinterpret_cast<piece*>(to) + k, std::bit_cast<piece>(make(from + k)));
+        }
+      }
+    });
+  }
+
+  /// Adds make(i) to `elements` elements from `first` on, numbers of 4 or 8 bytes. Atomic for each against all others that
+  /// change it through the cache; in no order. Otherwise as write_span.
+  template <thread_group G, class Make>
+  PENSTOCK_FN status add_span(G const& g, u64 first, u64 elements, Make const& make) const {
+    static_assert(std::is_arithmetic_v<T> && (sizeof(T) == 4 || sizeof(T) == 8), "a number of 4 or 8 bytes");
+    const auto add = [&](T* to, u64 from, u64 count) {
+      for (u64 k = index_in(g); k < count; k += penstock::size(g)) add_piece_after_fence(to + k, make(from + k));
+    };
+    if (this->is_resident()) {
+      add(memory_ + first, first, elements);
+      return {};
     }
-    if (is_leader(g)) reader.counters().add(counter::bytes_changed, stored);
-    return outcome;
+    return change_span(g, first, elements, false,
+                       [&](u64 to, u64 from, u64 count) { add(reinterpret_cast<T*>(to), from, count); });
   }
 
  private:
@@ -153,26 +159,34 @@ class writable_view : public array_view<T> {
     reader.cache->latch(why, fault_access::write, reader.dataset, this->address_of(i) - reader.base);
   }
 
-  template <thread_group G, class Make>
-  PENSTOCK_FN status write_piece_of_line(G const& g, u64 at, u64 stop, bool whole, Make const& make) const {
+  /// Line by line: store(to, from, count) changes `count` elements from number `from` on, which lie at `to` in a frame that is
+  /// held meanwhile. `covers`: it stores all of them and looks at none, so lines that lie in the span whole are not brought in.
+  template <thread_group G, class Store>
+  PENSTOCK_FN status change_span(G const& g, u64 first, u64 elements, bool covers, Store const& store) const {
     line_reader const& reader = this->reader();
-    const held_line held = pin_to_store(g, *reader.cache, reader.dataset, reader.line_of(at), whole);
-    if (!held.error.ok()) return held.error;
-    const u64 first = (at - this->address_of(0)) / sizeof(T);
-    const u64 to = held.frame + reader.within(at);
-    const u64 count = (stop - at) / sizeof(T);
-    order_claim_before_bytes();
-    if constexpr (sizeof(T) == 16) {  // and aligned to as much
-      store_pieces(g, to, first, count, make);
-    } else if ((to & 15) == 0 && (stop & 15) == 0) {
-      store_pieces(g, to, first, count, make);
-    } else {
-      for (u64 k = index_in(g); k < count; k += penstock::size(g)) {
-        store_piece(reinterpret_cast<piece*>(to) + k, std::bit_cast<piece>(make(first + k)));
+    const u64 last = reader.base + reader.cache->datasets[reader.dataset].bytes;
+    u64 at = this->address_of(first);
+    if (at > last || elements > (last - at) / sizeof(T)) return make_status(failure::out_of_range);
+    const u64 end = at + elements * sizeof(T);
+    u64 stored = 0;
+    status outcome{};
+    while (at < end) {
+      const u64 line_end = (at | reader.line_mask) + 1;
+      const u64 stop = line_end < end ? line_end : end;
+      const bool whole = covers && reader.within(at) == 0 && stop == line_end;
+      const held_line held = pin_to_store(g, *reader.cache, reader.dataset, reader.line_of(at), whole);
+      if (held.error.ok()) {
+        order_claim_before_bytes();
+        store(held.frame + reader.within(at), (at - this->address_of(0)) / sizeof(T), (stop - at) / sizeof(T));
+        unpin_stored(g, *reader.cache, reader.dataset, held.entry, held.owned);
+        stored += stop - at;
+      } else if (outcome.ok()) {
+        outcome = held.error;
       }
+      at = stop;
     }
-    unpin_stored(g, *reader.cache, reader.dataset, held.entry, held.owned);
-    return {};
+    if (is_leader(g)) reader.counters().add(counter::bytes_changed, stored);
+    return outcome;
   }
 
   template <thread_group G, class Make>

@@ -129,6 +129,17 @@ PENSTOCK_FN inline void store_piece_after_fence(piece16* p, piece16 value) {
 #endif
 }
 
+/// Adds to a number of 4 or 8 bytes in a frame; one instruction on a GPU, however many threads add to the same one. REQUIRES:
+/// as store_piece_after_fence.
+template <class T>
+PENSTOCK_FN inline void add_piece_after_fence(T* p, T value) {
+#if PENSTOCK_ON_DEVICE
+  device_ref<T>(*p).fetch_add(value, relaxed);
+#else
+  device_ref<T>(*p).fetch_add(value, release);
+#endif
+}
+
 /// Copies a frame that others may store into to where a controller reads it: each aligned 8 bytes are old or new, never a mix.
 /// Collective in effect: member `index` of `width` copies its share of 16-byte pieces. REQUIRES: bytes a multiple of 16, both
 /// addresses aligned to 16.

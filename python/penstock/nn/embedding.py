@@ -92,17 +92,26 @@ class Embedding(nn.Module):
         """What the backward pass calls: rows of any shape, gradient of that shape and embedding_dim."""
         self._kept.append((rows.detach().reshape(-1), gradient.detach().reshape(-1, self.embedding_dim)))
 
-    def changes(self) -> tuple[Tensor, Tensor] | None:
-        """The rows that have a gradient, ascending, each once, and their gradients (n, embedding_dim); None
-        before a backward pass."""
+    def parts(self) -> tuple[Tensor, Tensor] | None:
+        """The rows that have a gradient, as often as they were asked for, and what each time adds to it
+        (n, embedding_dim); None before a backward pass."""
         if not self._kept:
             return None
         rows = torch.cat([rows.to(values.device, torch.int64) for rows, values in self._kept])
         values = torch.cat([values for _, values in self._kept])
-        rows = torch.where(rows < 0, rows + self.num_embeddings, rows)
         if self.padding_idx is not None:
-            kept = rows != self.padding_idx
+            kept = rows.remainder(self.num_embeddings) != self.padding_idx
             rows, values = rows[kept], values[kept]
+        return rows, values
+
+    def changes(self) -> tuple[Tensor, Tensor] | None:
+        """The rows that have a gradient, ascending, each once, and their gradients (n, embedding_dim); None
+        before a backward pass."""
+        parts = self.parts()
+        if parts is None:
+            return None
+        rows, values = parts
+        rows = rows.remainder(self.num_embeddings)
         if not values.is_cuda:
             size = (self.num_embeddings, self.embedding_dim)
             summed = torch.sparse_coo_tensor(rows[None], values, size, check_invariants=False).coalesce()

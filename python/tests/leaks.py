@@ -1,0 +1,36 @@
+"""What calls that fail leave behind: nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CALLS = 10_000
+ROOM = 4 << 20  # bytes: what allocators keep
+
+
+def _open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def _resident() -> int:
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * 4096
+
+
+def check_leaves_nothing(calls: Iterable[Callable[[], Any]]) -> None:
+    """Makes calls that all raise, ten thousand in turn, and watches memory and descriptors."""
+    turns = list(calls)
+
+    def make(count: int) -> None:
+        for k in range(count):
+            with pytest.raises((ValueError, IndexError, KeyError, OSError)):
+                turns[k % len(turns)]()
+
+    make(CALLS // 5)
+    files, memory = _open_files(), _resident()
+    make(CALLS - CALLS // 5)
+    assert _open_files() == files
+    assert _resident() - memory < ROOM
