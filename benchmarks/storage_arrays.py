@@ -151,7 +151,7 @@ def bench_embedding(bench: Bench, path: Path, law: PowerLaw, rows: int) -> None:
 def bench_steps(bench: Bench, path: Path, whole: torch.Tensor, law: PowerLaw, count: int) -> None:
     """Steps of `count` rows each."""
     # As many as make the cache what it stays, and half of it dirty.
-    warm = min(100, max(10, (2 << 20) // count))
+    warm = max(40, (6 << 20) // count)
     batches = [law.batch(count, seed) for seed in range(200, 200 + warm + 2 * bench.options.repeats + 1)]
     nbytes = count * WIDTH * 4
 
@@ -189,6 +189,7 @@ def bench_steps(bench: Bench, path: Path, whole: torch.Tensor, law: PowerLaw, co
             before = array.stats()
             ours = train(trainer, batches[warm:], 0, ahead)
             after = array.stats()
+            parts = steps_of_resident_rows(array, batches[-1])
             torch.testing.assert_close(torch.stack(trainer.losses).cpu(), expected, rtol=1e-4, atol=1e-6)
         trained.unlink()
         moved = ("fills", "write_backs", "write_commands", "prefetches", "bytes_moved", "bytes_written")
@@ -199,10 +200,19 @@ def bench_steps(bench: Bench, path: Path, whole: torch.Tensor, law: PowerLaw, co
             "faster_than_torch_on_cpu": statistics.median(torch_cpu) / statistics.median(ours),
             "step_ms": statistics.median(ours) * 1e3,
             "line_bytes": bench.options.line,
+            **parts,
             "per_step": {name: (after[name] - before[name]) / len(ours) for name in moved},
         }
         name = "embedding.step.ahead" if ahead else "embedding.step"
         bench.tell(f"{name}.{count}", nbytes, ours, "the same in HBM", ours_hbm, details)
+
+
+def steps_of_resident_rows(array: Any, rows: torch.Tensor) -> dict[str, float]:
+    """What is left of a step where nothing is brought in: the rows gathered, and added to."""
+    nothing = torch.zeros((len(rows), WIDTH), device="cuda")
+    gathered = timed(lambda k: array.gather(rows), 1, 5)
+    added = timed(lambda k: array.scatter(rows, nothing, reduce="add"), 1, 5)
+    return {"gather_ms": statistics.median(gathered) * 1e3, "add_ms": statistics.median(added) * 1e3}
 
 
 TOPICS = {"zipf": bench_zipf, "embedding": bench_embedding}

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 
 _OPEN: weakref.WeakSet[Array] = weakref.WeakSet()
+_SMS_ASKING_AHEAD = 32
 
 
 @atexit.register
@@ -59,6 +60,7 @@ class Array:
         self._cuda = self._executor.cuda
         self._library: Library = library_for(self._executor)
         self._process = os.getpid()
+        self._ahead: tuple[Any, _native.RowCall] | None = None  # a prefetch that was not waited for
         self._name = self._library.name_of(self)
         self._row_shape, self._kind = opened.shape[1:], self._library.kind_of(opened.dtype)
         _OPEN.add(self)
@@ -224,12 +226,32 @@ class Array:
             result = self._result(out, shape)
         return native, self._at(numbers, handle, sms), numbers, result
 
-    def prefetch(self, rows: Any, *, stream: Any = None) -> None:
-        """Brings the lines of these rows into the cache ahead of a gather; nothing without a cache."""
+    def prefetch(self, rows: Any, *, stream: Any = None, wait: bool = True) -> None:
+        """Brings the lines of these rows into the cache ahead of a gather; nothing without a cache.
+
+        wait: until all are asked for, which is not until they are there. Without it a GPU asks for them on a
+        few multiprocessors beside what comes next, on a stream of Penstock's own unless one is given, and an
+        index out of range is told by the next prefetch.
+
+        Errors: IndexError as `gather`.
+        """
         native = self._open()
+        self._settle()
+        if stream is None and not wait and self._cuda:
+            stream = self._executor.stream
         with self._library.on(stream) as handle:
             numbers = self._library.rows(rows)
-        self._finish("prefetch from", numbers, native.prefetch(self._at(numbers, handle, 0)))
+        call = native.prefetch(self._at(numbers, handle, 0 if wait else _SMS_ASKING_AHEAD))
+        if wait:
+            self._finish("prefetch from", numbers, call)
+        else:
+            self._ahead = numbers, call
+
+    def _settle(self) -> None:
+        """Waits for the last prefetch, and tells what was wrong with it."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None:
+            self._finish("prefetch from", *ahead)
 
     def tensor(self) -> Any:
         """The whole array as a torch tensor, without a copy: on the GPU, over its own memory for placement
@@ -314,7 +336,9 @@ class Array:
 
     def flush(self) -> None:
         """Returns when everything that was stored is on the device for good (docs/DURABILITY.md)."""
-        self._open().flush()
+        native = self._open()
+        self._settle()
+        native.flush()
 
     # Managing
 
@@ -325,9 +349,12 @@ class Array:
     def close(self) -> None:
         """Flushes what was stored, and gives everything back. Again: nothing."""
         native, self._native = self._native, None
-        if native is None:
+        ahead, self._ahead = self._ahead, None
+        if native is None or self._process != os.getpid():
             return
-        if self._process == os.getpid() and self._opened.writable:
+        if ahead is not None:
+            ahead[1].wait()
+        if self._opened.writable:
             native.flush()
 
     def __enter__(self) -> Array:
@@ -361,7 +388,7 @@ class Array:
                 "that: start workers with 'spawn', or open the array in the worker with device='cpu'"
             )
         self._executor = self._opened.executor
-        self._native = self._opened.make(self._executor)
+        self._native, self._ahead = self._opened.make(self._executor), None
         self._process = os.getpid()
 
     def _at(self, numbers: Any, stream: int, sms: int) -> _native.RowsAt:

@@ -85,8 +85,9 @@ class Embedding(nn.Module):
         return taken
 
     def prefetch(self, rows: Tensor) -> None:
-        """Brings the rows of a later batch into the cache, while this one is worked on."""
-        self._array.prefetch(rows)
+        """Brings the rows of a later batch into the cache, while this one is worked on: as
+        `Array.prefetch(rows, wait=False)`."""
+        self._array.prefetch(rows, wait=False)
 
     def keep_gradient(self, rows: Tensor, gradient: Tensor) -> None:
         """What the backward pass calls: rows of any shape, gradient of that shape and embedding_dim."""
