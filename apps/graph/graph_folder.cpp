@@ -128,8 +128,8 @@ void graph_folder::validate_edges(unsigned threads, progress_meter& meter) const
 }
 
 template <class Id>
-edge_reader<Id>::edge_reader(graph_folder const& graph)
-    : file_(file::open(graph.edges_place().path)), data_offset_(graph.edges_place().data_offset), count_(graph.edges()) {}
+edge_reader<Id>::edge_reader(array_place const& place)
+    : file_(file::open(place.path)), data_offset_(place.data_offset), count_(place.count) {}
 
 template <class Id>
 std::span<Id const> edge_reader<Id>::read(u64 first, u64 last, bool ahead) {
@@ -149,5 +149,6 @@ std::span<Id const> edge_reader<Id>::read(u64 first, u64 last, bool ahead) {
 
 template class edge_reader<std::int32_t>;
 template class edge_reader<std::int64_t>;
+template class edge_reader<float>;
 
 }  // namespace penstock::graph

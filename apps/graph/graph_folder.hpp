@@ -57,12 +57,13 @@ class graph_folder {
   std::unique_ptr<u64[]> offsets_;
 };
 
-/// The edges of an open folder, read piece by piece through a buffer. For one thread.
+/// The edges of an open folder, or their weights, read piece by piece through a buffer. For one thread.
 template <class Id>
 class edge_reader {
  public:
-  /// REQUIRES: sizeof(Id) == graph.edges_place().item_bytes.
-  explicit edge_reader(graph_folder const& graph);
+  /// REQUIRES: sizeof(Id) == place.item_bytes.
+  explicit edge_reader(array_place const& place);
+  explicit edge_reader(graph_folder const& graph) : edge_reader(graph.edges_place()) {}
 
   /// Edges [first, last). The span is valid until the next call. With `ahead`, what follows is read, too: for sweeps.
   std::span<Id const> read(u64 first, u64 last, bool ahead);
@@ -80,5 +81,6 @@ class edge_reader {
 
 extern template class edge_reader<std::int32_t>;
 extern template class edge_reader<std::int64_t>;
+extern template class edge_reader<float>;
 
 }  // namespace penstock::graph

@@ -3,10 +3,25 @@
 from collections.abc import Callable
 from typing import Any, TypedDict
 
-class _BfsResult(TypedDict):
-    source: int
-    reached: int
-    levels: int
+import numpy as np
+from numpy.typing import NDArray
+
+_Progress = Callable[[str, int, int], None]
+
+class _GraphOptions(TypedDict):
+    path: str
+    placement: str
+    cache_bytes: int
+    line_bytes: int
+    directory: str
+    executor: str
+    engine: str
+    direct: bool
+    threads: int
+    queue_depth: int
+    verify: bool
+
+class _GraphCost(TypedDict):
     edges_traversed: int
     seconds: float
     teps: float
@@ -15,6 +30,7 @@ class _BfsResult(TypedDict):
     executor: str
     device: str
     engine: str
+    placement: str
     hits: int
     misses: int
     joins: int
@@ -41,6 +57,30 @@ class _BfsResult(TypedDict):
     level_seconds: list[float]
     peak_rss_bytes: int
     file_rss_bytes: int
+
+class _BfsResult(_GraphCost):
+    source: int
+    reached: int
+    levels: int
+    parents: NDArray[np.int64]
+
+class _ComponentsResult(_GraphCost):
+    components: int
+    largest: int
+    labels: NDArray[np.int64]
+
+class _PagerankResult(_GraphCost):
+    iterations: int
+    change: float
+    converged: bool
+    ranks: NDArray[np.floating[Any]]
+
+class _SsspResult(_GraphCost):
+    source: int
+    reached: int
+    delta: float
+    farthest: float
+    distances: NDArray[Any]
 
 class _Topic(TypedDict):
     name: str
@@ -74,21 +114,20 @@ cuda_version: str | None
 # Whether it works here; where not, why.
 def io_uring_usable() -> tuple[bool, str]: ...
 def cuda_usable() -> tuple[bool, str]: ...
-def bfs(
-    path: str,
-    source: int,
-    cache_bytes: int,
-    line_bytes: int,
-    directory: str,
-    executor: str,
-    engine: str,
-    direct: bool,
-    threads: int,
-    queue_depth: int,
-    verify: bool,
-    # What is being done, how much of it is done, and how much there is.
-    progress: Callable[[str, int, int], None] | None,
-) -> _BfsResult: ...
+
+# progress: what is being done, how much of it is done, how much there is. A negative source: one is drawn.
+def bfs(options: _GraphOptions, source: int, progress: _Progress | None) -> _BfsResult: ...
+def components(options: _GraphOptions, progress: _Progress | None) -> _ComponentsResult: ...
+def pagerank(
+    options: _GraphOptions,
+    damping: float,
+    tolerance: float,
+    iterations: int,
+    dangling: bool,
+    wide: bool,
+    progress: _Progress | None,
+) -> _PagerankResult: ...
+def sssp(options: _GraphOptions, source: int, delta: float, progress: _Progress | None) -> _SsspResult: ...
 def bench_topics() -> list[_Topic]: ...
 
 # Each measurement as its JSON line has it; `found` is told each as it comes.

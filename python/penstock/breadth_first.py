@@ -1,12 +1,13 @@
-"""Breadth-first search over a graph on disk."""
+"""Breadth-first search over a graph on disk, and what it shares with the other algorithms."""
 
 from __future__ import annotations
 
 import dataclasses
 import os
+import sys
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, SupportsIndex, TypedDict
 
 from penstock.errors import Error
 from penstock.sizes import parse_size, whole_number
@@ -14,24 +15,46 @@ from penstock.sizes import parse_size, whole_number
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from typing_extensions import Unpack
+
     from penstock.graph import GraphFolder
 
 Executor = Literal["auto", "cpu", "cuda"]
 Engine = Literal["auto", "io_uring", "pread"]
 Directory = Literal["auto", "direct", "set"]
+Placement = Literal["storage", "host", "hbm"]
 Progress = Callable[[str, int, int], None]
 """Called with what is being done ("prepare", "level 3", "verify"), how much is done, how much there is."""
 
 EXECUTORS: tuple[Executor, ...] = ("auto", "cpu", "cuda")
 ENGINES: tuple[Engine, ...] = ("auto", "io_uring", "pread")
+PLACEMENTS: tuple[Placement, ...] = ("storage", "host", "hbm")
 DIRECTORIES: tuple[Directory, ...] = ("auto", "direct", "set")
 RANDOM_SOURCE = -1
 MOST = (1 << 31) - 1  # threads and entries of a queue that the compiled part can count
 
 
-@dataclass(frozen=True)
-class BfsResult:
-    """What a search found and what it cost. Bytes are of edges read through the cache."""
+class GraphOptions(TypedDict, total=False):
+    """What every algorithm takes; see `bfs`."""
+
+    placement: Placement
+    cache: SupportsIndex | str
+    line: SupportsIndex | str
+    directory: Directory
+    executor: Executor
+    engine: Engine
+    direct: bool
+    threads: SupportsIndex
+    queue_depth: SupportsIndex
+    verify: bool
+    cache_dir: str | os.PathLike[str] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphCost:
+    """What a run over a graph cost. Bytes are of edges, and of weights where they are read."""
+
+    title: ClassVar[str] = ""
 
     graph: str
     path: str
@@ -39,9 +62,6 @@ class BfsResult:
     edges: int
     directed: bool
 
-    source: int
-    reached: int
-    levels: int
     edges_traversed: int
     seconds: float
     teps: float
@@ -54,6 +74,7 @@ class BfsResult:
     executor: str
     device: str
     engine: str
+    placement: str
     hits: int
     misses: int
     joins: int
@@ -82,19 +103,116 @@ class BfsResult:
     load_seconds: float
     verify_seconds: float
     level_sizes: list[int]
+    """Vertices of each round."""
     level_seconds: list[float]
     peak_rss_bytes: int
     file_rss_bytes: int
     """Pages of files in that; the system may take them back."""
 
+    def found(self) -> list[tuple[str, str]]:
+        """Names and values of what is not cost, for a table."""
+        return []
+
     def as_dict(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
+        """For JSON: without what is as long as the graph has vertices."""
+        return {
+            each.name: getattr(self, each.name)
+            for each in dataclasses.fields(self)
+            if each.metadata != PER_VERTEX
+        }
+
+
+PER_VERTEX = {"per vertex": True}
+"""Metadata of a field that has something for each vertex."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BfsResult(GraphCost):
+    """What a search found and what it cost."""
+
+    title: ClassVar[str] = "Breadth-first search"
+
+    source: int
+    reached: int
+    levels: int
+    parents: Any = field(metadata=PER_VERTEX, repr=False, compare=False)
+    """int64; the source's is itself, -1 for what was not reached. A tensor where torch is in use."""
+
+    def found(self) -> list[tuple[str, str]]:
+        return [("vertices reached", share_of(self.reached, self)), ("levels", f"{self.levels}")]
+
+
+def share_of(vertices: int, result: GraphCost) -> str:
+    return f"{vertices:,} ({100 * vertices / max(result.vertices, 1):.1f} %)"
 
 
 def bfs(
     graph: str | os.PathLike[str] | GraphFolder,
     *,
     source: SupportsIndex | None = None,
+    progress: Progress | None = None,
+    **options: Unpack[GraphOptions],
+) -> BfsResult:
+    """Search a graph level by level; its edges stay where they are.
+
+    graph: a graph folder, a file (.el, .wel, .mtx, .sg, .npz), a generator (kron:20, urand:20:16), "debian",
+        or a graph that penstock.graph opened. All but the first and the last are made once, in `cache_dir`.
+    source: a vertex; without one, a vertex with out-edges drawn with a fixed seed.
+    progress: called with what is being done, how much is done, how much there is.
+
+    Options, of all algorithms (keywords):
+    placement: where edges and weights lie. "storage": behind a cache; "host": their files mapped and read in
+        place, which a GPU does over its link; "hbm": copied to the GPU.
+    cache, line: bytes of the cache and of what one miss brings in; numbers, or text such as 16MiB.
+    directory: how the cache finds a line; direct costs 8 bytes for each line of the edges, set 64 for each
+        seven lines of the cache. auto takes direct while that is little beside the cache.
+    executor: "cpu", "cuda", or "auto". engine: of the controller's threads; "auto", "io_uring", "pread".
+    direct: past the page cache. queue_depth: entries of a queue.
+    threads: of the CPU executor; 0 takes as many as there are cores.
+    verify: checks the result by GAP's rules. cache_dir: where converted graphs are kept.
+
+    Raises ValueError or TypeError for bad arguments and bad files, penstock.Error when the machine refuses.
+    """
+    start = None if source is None else checked_integer("source", source)
+    job = prepare(graph, progress, options)
+    found = job.native.bfs(job.options, checked_source(job, start), progress)
+    return BfsResult(**job.facts, **with_tensors(found, "parents"))
+
+
+@dataclass(frozen=True)
+class GraphJob:
+    """A graph that is there, and the options of a run over it."""
+
+    native: ModuleType
+    options: dict[str, Any]
+    facts: dict[str, Any]
+
+
+def prepare(
+    graph: str | os.PathLike[str] | GraphFolder,
+    progress: Progress | None,
+    given: GraphOptions,
+    *,
+    weighted: bool = False,
+) -> GraphJob:
+    """Checks the options of all algorithms, then finds or makes the graph."""
+    options = _options(**given)
+    cache_dir = options.pop("cache_dir")
+    native = load_native()
+    found = _resolve(graph, cache_dir, progress, weighted)
+    facts = {
+        "graph": str(found.path) if graph is found else str(graph),
+        "path": str(found.path),
+        "vertices": found.vertices,
+        "edges": found.edges,
+        "directed": found.directed,
+    }
+    return GraphJob(native, {"path": str(found.path), **options}, facts)
+
+
+def _options(
+    *,
+    placement: Placement = "storage",
     cache: SupportsIndex | str = "16MiB",
     line: SupportsIndex | str = "4KiB",
     directory: Directory = "auto",
@@ -105,53 +223,40 @@ def bfs(
     queue_depth: SupportsIndex = 256,
     verify: bool = False,
     cache_dir: str | os.PathLike[str] | None = None,
-    progress: Progress | None = None,
-) -> BfsResult:
-    """Search a graph level by level; its edges stay on storage, behind a cache.
-
-    graph: a graph folder, a file (.el, .wel, .mtx, .sg, .npz), a generator (kron:20, urand:20:16), "debian",
-        or a graph that penstock.graph opened. All but the first and the last are made once, in `cache_dir`.
-    cache, line: bytes of the cache and of what one miss brings in; numbers, or text such as 16MiB.
-    directory: how the cache finds a line; direct costs 8 bytes for each line of the edges, set 64 for each
-        seven lines of the cache. auto takes direct while that is little beside the cache.
-    source: a vertex; without one, a vertex with out-edges drawn with a fixed seed.
-    threads: of the CPU executor; 0 takes as many as there are cores.
-    Raises ValueError or TypeError for bad arguments and bad files, penstock.Error when the machine refuses.
-    """
+) -> dict[str, Any]:
     cache_bytes, line_bytes = parse_size(cache, "cache"), parse_size(line, "line")
+    _check(placement, PLACEMENTS, "placement")
     _check(directory, DIRECTORIES, "directory")
     _check(executor, EXECUTORS, "executor")
     _check(engine, ENGINES, "engine")
-    workers = _count("threads", threads, 0)
-    depth = _count("queue_depth", queue_depth, 2)
-    start = None if source is None else _integer("source", source)
-    native = load_native()
-    found = _resolve(graph, cache_dir, progress)
-    name = str(found.path) if graph is found else str(graph)
-    if start is not None and not 0 <= start < found.vertices:
-        raise ValueError(f"search {found.path}: source {start}: the vertices are 0 to {found.vertices - 1}")
-    result = native.bfs(
-        path=str(found.path),
-        source=RANDOM_SOURCE if start is None else start,
-        cache_bytes=cache_bytes,
-        line_bytes=line_bytes,
-        directory=directory,
-        executor=executor,
-        engine=engine,
-        direct=direct,
-        threads=workers,
-        queue_depth=depth,
-        verify=verify,
-        progress=progress,
-    )
-    return BfsResult(
-        graph=name,
-        path=str(found.path),
-        vertices=found.vertices,
-        edges=found.edges,
-        directed=found.directed,
-        **result,
-    )
+    return {
+        "placement": placement,
+        "cache_bytes": cache_bytes,
+        "line_bytes": line_bytes,
+        "directory": directory,
+        "executor": executor,
+        "engine": engine,
+        "direct": direct,
+        "threads": checked_count("threads", threads, 0),
+        "queue_depth": checked_count("queue_depth", queue_depth, 2),
+        "verify": verify,
+        "cache_dir": cache_dir,
+    }
+
+
+def checked_source(job: GraphJob, source: int | None) -> int:
+    """As the compiled part takes it."""
+    vertices = job.facts["vertices"]
+    if source is not None and not 0 <= source < vertices:
+        path = job.facts["path"]
+        raise ValueError(f"search {path}: source {source}: the vertices are 0 to {vertices - 1}")
+    return RANDOM_SOURCE if source is None else source
+
+
+def with_tensors(found: dict[str, Any], name: str) -> dict[str, Any]:
+    """The array of that name as a tensor, where torch is installed and this program uses it."""
+    torch = sys.modules.get("torch")
+    return {**found, name: found[name] if torch is None else torch.from_numpy(found[name])}
 
 
 def load_native() -> ModuleType:
@@ -168,13 +273,14 @@ def _resolve(
     graph: str | os.PathLike[str] | GraphFolder,
     cache_dir: str | os.PathLike[str] | None,
     progress: Progress | None,
+    weighted: bool,
 ) -> GraphFolder:
     # Here and not above: penstock.graph needs the compiled part.
     from penstock.graph import GraphFolder, resolve
 
     if isinstance(graph, GraphFolder):
         return graph
-    return resolve(graph, cache_dir=cache_dir, progress=_preparing(progress))
+    return resolve(graph, weighted=weighted, cache_dir=cache_dir, progress=_preparing(progress))
 
 
 def _preparing(progress: Progress | None) -> Callable[[int, int], None] | None:
@@ -188,8 +294,8 @@ def _check(value: str, allowed: tuple[str, ...], name: str) -> None:
         raise ValueError(f"{name} '{value}': there is no such {name}; choose one of {', '.join(allowed)}")
 
 
-def _count(name: str, value: object, least: int) -> int:
-    count = _integer(name, value)
+def checked_count(name: str, value: object, least: int) -> int:
+    count = checked_integer(name, value)
     if count < least:
         raise ValueError(f"{name} {count}: it must be {least} or more")
     if count > MOST:
@@ -197,7 +303,7 @@ def _count(name: str, value: object, least: int) -> int:
     return count
 
 
-def _integer(name: str, value: object) -> int:
+def checked_integer(name: str, value: object) -> int:
     number = whole_number(value)
     if number is None:
         raise TypeError(f"{name} {value!r}: it is no whole number: give an int")

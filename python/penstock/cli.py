@@ -46,32 +46,85 @@ def penstock() -> None:
     """Data where it lives, fetched by the threads that turn out to need it."""
 
 
+def graph_options(command: Command) -> Command:
+    """What all algorithms over graphs take."""
+    choice = click.Choice
+    options = (
+        click.option(
+            "--placement",
+            type=choice(breadth_first.PLACEMENTS),
+            default="storage",
+            show_default=True,
+            help="Where edges lie: behind a cache, mapped and read in place, or copied to the GPU.",
+        ),
+        click.option("--cache", type=Size(), default="16MiB", show_default=True, help="Memory for edges."),
+        click.option(
+            "--line", type=Size(), default="4KiB", show_default=True, help="How much a miss brings in."
+        ),
+        click.option(
+            "--directory", type=choice(breadth_first.DIRECTORIES), default="auto", show_default=True
+        ),
+        click.option("--executor", type=choice(breadth_first.EXECUTORS), default="auto", show_default=True),
+        click.option("--engine", type=choice(breadth_first.ENGINES), default="auto", show_default=True),
+        click.option("--direct", is_flag=True, help="Read past the page cache."),
+        click.option("--threads", type=int, default=0, help="Of the CPU executor.  [default: one per core]"),
+        click.option("--queue-depth", type=int, default=256, show_default=True, help="Entries of a queue."),
+        click.option("--verify", is_flag=True, help="Check the result by GAP's rules, serially."),
+        click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout instead of a table."),
+        cache_dir_option,
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+source_option = click.option(
+    "--source", type=int, default=None, metavar="V", help="Vertex to start from.  [default: drawn]"
+)
+
+
 @penstock.command("bfs", short_help="Search a graph whose edges stay on disk.")
 @click.argument("graph")
-@click.option("--source", type=int, default=None, metavar="V", help="Vertex to start from.  [default: drawn]")
-@click.option("--cache", type=Size(), default="16MiB", show_default=True, help="Memory for edges.")
-@click.option("--line", type=Size(), default="4KiB", show_default=True, help="How much a miss brings in.")
-@click.option("--directory", type=click.Choice(breadth_first.DIRECTORIES), default="auto", show_default=True)
-@click.option("--executor", type=click.Choice(breadth_first.EXECUTORS), default="auto", show_default=True)
-@click.option("--engine", type=click.Choice(breadth_first.ENGINES), default="auto", show_default=True)
-@click.option("--direct", is_flag=True, help="Read past the page cache.")
-@click.option("--threads", type=int, default=0, help="Of the CPU executor.  [default: one per core]")
-@click.option("--queue-depth", type=int, default=256, show_default=True, help="Entries of a queue.")
-@click.option("--verify", is_flag=True, help="Compare with a serial search in memory.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout instead of a table.")
-@cache_dir_option
+@source_option
+@graph_options
 def bfs_command(graph: str, as_json: bool, **options: Any) -> None:
     """Breadth-first search of GRAPH.
 
     GRAPH is a graph folder, a file (.el, .wel, .mtx, .sg, .npz) that is converted once, a generator
     (kron:SCALE[:DEGREE], urand:SCALE[:DEGREE]), or debian: this machine's packages and what they depend on.
     """
-    result = search(graph, **options)
-    if as_json:
-        print_json(result.as_dict())
-    else:
-        print_result(result)
-    check_verdict(result)
+    tell(search(graph, **options), as_json)
+
+
+@penstock.command("cc", short_help="Connected components of a graph whose edges stay on disk.")
+@click.argument("graph")
+@graph_options
+def cc_command(graph: str, as_json: bool, **options: Any) -> None:
+    """Weakly connected components of GRAPH, in one pass over its edges. GRAPH: as for bfs."""
+    tell(run("cc", graph, **options), as_json)
+
+
+@penstock.command("pagerank", short_help="PageRank of a graph whose edges stay on disk.")
+@click.argument("graph")
+@click.option("--damping", type=float, default=0.85, show_default=True)
+@click.option("--tolerance", type=float, default=1e-4, show_default=True, help="Of all changes together.")
+@click.option("--iterations", type=int, default=20, show_default=True, help="At most.")
+@click.option("--dangling", is_flag=True, help="What vertices without edges have goes to all.")
+@click.option("--dtype", type=click.Choice(["float32", "float64"]), default="float32", show_default=True)
+@graph_options
+def pagerank_command(graph: str, as_json: bool, **options: Any) -> None:
+    """PageRank of GRAPH, as GAP defines it. GRAPH: as for bfs."""
+    tell(run("pagerank", graph, **options), as_json)
+
+
+@penstock.command("sssp", short_help="Shortest paths in a graph whose edges stay on disk.")
+@click.argument("graph")
+@source_option
+@click.option("--delta", type=float, default=0.0, help="How far the threshold rises.  [default: chosen]")
+@graph_options
+def sssp_command(graph: str, as_json: bool, **options: Any) -> None:
+    """Shortest paths in GRAPH from a vertex, by its weights. GRAPH: as for bfs; weights are drawn if made."""
+    tell(run("sssp", graph, **options), as_json)
 
 
 penstock.add_command(bench_command)
@@ -134,17 +187,35 @@ def search(graph: str, **options: Any) -> breadth_first.BfsResult:
         return breadth_first.bfs(graph, progress=progress, **options)
 
 
-def print_result(result: breadth_first.BfsResult) -> None:
-    Console().print(report.bfs_table(result, names.named_places(result)))
+def run(algorithm: str, graph: str, **options: Any) -> breadth_first.GraphCost:
+    """The same for the others, by name."""
+    breadth_first.load_native()  # or a sentence
+    from penstock import graph as graphs
+
+    with progress_bar() as progress:
+        found: breadth_first.GraphCost = getattr(graphs, algorithm)(graph, progress=progress, **options)
+        return found
+
+
+def tell(result: breadth_first.GraphCost, as_json: bool) -> None:
+    if as_json:
+        print_json(result.as_dict())
+    else:
+        print_result(result)
+    check_verdict(result)
+
+
+def print_result(result: breadth_first.GraphCost) -> None:
+    Console().print(report.graph_table(result, names.named_places(result)))
 
 
 def print_json(data: Any) -> None:
     click.echo(json.dumps(data, allow_nan=False))
 
 
-def check_verdict(result: breadth_first.BfsResult) -> None:
+def check_verdict(result: breadth_first.GraphCost) -> None:
     if result.verified is False:
-        violation = result.violation or "the result differs from a serial search"
+        violation = result.violation or "the result differs from the reference"
         click.echo(f"penstock: verify {result.path}: {violation}", err=True)
         sys.exit(WRONG_RESULT)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from penstock.breadth_first import BfsResult
+from penstock.breadth_first import BfsResult, GraphCost
 from penstock.report import NamedPlaces
 
 MOST = 5
@@ -13,8 +13,9 @@ MOST = 5
 MOST_EDGES = 10_000_000
 
 
-def named_places(result: BfsResult) -> NamedPlaces | None:
-    """The source by name, and the vertices that most edges of the search lead to.
+def named_places(result: GraphCost) -> NamedPlaces | None:
+    """The source by name, and the vertices that stand out: those that most edges of a breadth-first search
+    lead to, or those that rank highest.
 
     None where vertices have no names.
     """
@@ -25,10 +26,16 @@ def named_places(result: BfsResult) -> NamedPlaces | None:
     names = folder.names
     if not names or result.edges > MOST_EDGES:
         return None
+    if hasattr(result, "ranks"):
+        ranks = np.asarray(result.ranks)
+        best = np.argsort(-ranks, kind="stable")[:MOST]
+        return NamedPlaces(None, [(names[v], f"{ranks[v]:.3g}") for v in best], "highest ranks")
+    if not isinstance(result, BfsResult):
+        return NamedPlaces(names[result.source], []) if hasattr(result, "source") else None
     reached = folder.bfs_depths(result.source) >= 0
     counts = edges_into(folder.offsets(), folder.edge_array(), reached)
     top = np.argsort(-counts, kind="stable")[:MOST]
-    return NamedPlaces(names[result.source], [(names[v], int(counts[v])) for v in top if counts[v]])
+    return NamedPlaces(names[result.source], [(names[v], f"{counts[v]:,}") for v in top if counts[v]])
 
 
 def edges_into(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rich.markup import escape
 from rich.table import Table
 
-from penstock.breadth_first import BfsResult
+from penstock.breadth_first import GraphCost
 from penstock.doctor import Row, State
 from penstock.sizes import format_bytes, format_rate, format_seconds
 
@@ -16,10 +16,11 @@ STATE_STYLES: dict[State, str] = {"ok": "green", "limited": "yellow", "missing":
 
 @dataclass(frozen=True)
 class NamedPlaces:
-    """Vertices by name: where a search began, and what most of its edges lead to."""
+    """Vertices by name: where a search began, and which stand out."""
 
-    source: str
-    most_reached: list[tuple[str, int]]
+    source: str | None
+    most: list[tuple[str, str]]
+    what: str = "most reached"
 
 
 def doctor_table(rows: list[Row]) -> Table:
@@ -39,7 +40,7 @@ def doctor_summary(rows: list[Row]) -> str:
     return "; ".join(f"{state}: {', '.join(names)}" for state, names in groups if names)
 
 
-def explain_amplification(result: BfsResult) -> str:
+def explain_amplification(result: GraphCost) -> str:
     """One sentence on why more, or fewer, bytes moved than were asked for."""
     line = format_bytes(result.line_bytes)
     if result.bytes_asked == 0:
@@ -52,21 +53,19 @@ def explain_amplification(result: BfsResult) -> str:
         return (
             "lines that stayed in the cache served later requests, so fewer bytes moved than were asked for"
         )
-    degree = result.bytes_asked / max(result.reached, 1)
+    degree = result.edge_bytes / max(result.vertices, 1)
     share = 100 * result.cache_bytes / max(result.edge_bytes, 1)
     return (
         f"a miss moves a whole {line} line, where a vertex's list takes {format_bytes(degree)} on average; "
-        f"and a line moves again for each level that needs it, as the cache holds {share:.0f} % of the edges"
+        f"and a line moves again for each round that needs it, as the cache holds {share:.0f} % of the edges"
     )
 
 
-def bfs_table(result: BfsResult, places: NamedPlaces | None = None) -> Table:
-    table = Table(
-        title=f"Breadth-first search of {escape(result.graph)}", title_justify="left", show_header=False
-    )
+def graph_table(result: GraphCost, places: NamedPlaces | None = None) -> Table:
+    table = Table(title=f"{result.title} of {escape(result.graph)}", title_justify="left", show_header=False)
     table.add_column(justify="left", style="bold")
     table.add_column(justify="left", overflow="fold")
-    sections = (_search_rows(result, places), _cache_rows(result), _machine_rows(result))
+    sections = (_result_rows(result, places), _cache_rows(result), _machine_rows(result))
     for rows in sections:
         for name, value in rows:
             table.add_row(name, value)
@@ -74,15 +73,14 @@ def bfs_table(result: BfsResult, places: NamedPlaces | None = None) -> Table:
     return table
 
 
-def _search_rows(result: BfsResult, places: NamedPlaces | None) -> list[tuple[str, str]]:
+def _result_rows(result: GraphCost, places: NamedPlaces | None) -> list[tuple[str, str]]:
     kind = "directed" if result.directed else "undirected, stored both ways"
-    source = f"{result.source}" + (f" ({escape(places.source)})" if places else "")
-    share = 100 * result.reached / max(result.vertices, 1)
-    rows = [
-        ("graph", f"{result.vertices:,} vertices, {result.edges:,} edges ({kind})"),
-        ("source", source),
-        ("vertices reached", f"{result.reached:,} ({share:.1f} %)"),
-        ("levels", f"{result.levels}"),
+    rows = [("graph", f"{result.vertices:,} vertices, {result.edges:,} edges ({kind})")]
+    if hasattr(result, "source"):
+        named = f" ({escape(places.source)})" if places and places.source else ""
+        rows.append(("source", f"{result.source}{named}"))
+    rows += [
+        *result.found(),
         ("edges traversed", f"{result.edges_traversed:,}"),
         (
             "time",
@@ -91,20 +89,30 @@ def _search_rows(result: BfsResult, places: NamedPlaces | None) -> list[tuple[st
         ("TEPS", format_rate(result.teps, "TEPS")),
         ("verified", _verdict(result)),
     ]
-    if places and places.most_reached:
-        names = ", ".join(f"{escape(name)} ({count:,})" for name, count in places.most_reached)
-        rows.append(("most reached", names))
+    if places and places.most:
+        rows.append((places.what, ", ".join(f"{escape(name)} ({much})" for name, much in places.most)))
     return rows
 
 
-def _verdict(result: BfsResult) -> str:
+def _verdict(result: GraphCost) -> str:
     if result.verified is None:
         return "not asked for (--verify)"
-    took = f" (a serial search took {format_seconds(result.verify_seconds)})"
+    took = f" (the serial check took {format_seconds(result.verify_seconds)})"
     return ("[green]yes[/]" if result.verified else "[red]no: the result is wrong[/]") + took
 
 
-def _cache_rows(result: BfsResult) -> list[tuple[str, str]]:
+def _cache_rows(result: GraphCost) -> list[tuple[str, str]]:
+    if result.placement != "storage":
+        where = "mapped and read in place" if result.placement == "host" else "copied to the GPU"
+        return [
+            ("edges", f"{format_bytes(result.edge_bytes)}, {where}"),
+            ("bytes asked", format_bytes(result.bytes_asked)),
+            (
+                "in memory",
+                f"offsets ({format_bytes(result.offset_bytes)}), "
+                f"vertex data ({format_bytes(result.vertex_bytes)})",
+            ),
+        ]
     size = (
         f"{format_bytes(result.cache_bytes)} in {result.frames:,} lines of {format_bytes(result.line_bytes)}"
     )
@@ -135,7 +143,7 @@ def _cache_rows(result: BfsResult) -> list[tuple[str, str]]:
     return rows
 
 
-def _machine_rows(result: BfsResult) -> list[tuple[str, str]]:
+def _machine_rows(result: GraphCost) -> list[tuple[str, str]]:
     device = f" ({escape(result.device)})" if result.device else ""
     return [
         ("executor", f"{result.executor}{device}"),

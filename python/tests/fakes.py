@@ -23,6 +23,7 @@ RESULT: dict[str, Any] = {
     "executor": "cpu",
     "device": "2 threads",
     "engine": "io_uring",
+    "placement": "storage",
     "hits": 5,
     "misses": 2,
     "joins": 1,
@@ -47,6 +48,7 @@ RESULT: dict[str, Any] = {
     "verify_seconds": 0.0,
     "level_sizes": [1, 2],
     "level_seconds": [0.0, 0.0],
+    "parents": np.array([2, 2, 2, -1]),
     "peak_rss_bytes": 1 << 20,
     "file_rss_bytes": 1 << 18,
 }
@@ -106,13 +108,13 @@ class FakeNative(ModuleType):
         self.answer: dict[str, Any] = {}
         self.measurements: list[dict[str, Any]] = [make_line()]
 
-    def bfs(self, **arguments: Any) -> dict[str, Any]:
-        self.asked = arguments
-        if arguments["progress"]:
-            arguments["progress"]("level 1", 1, 2)
+    def bfs(self, options: dict[str, Any], source: int, progress: Any) -> dict[str, Any]:
+        self.asked = {**options, "source": source}
+        if progress:
+            progress("level 1", 1, 2)
         if self.problem:
             raise self.problem
-        verified = True if arguments["verify"] else None
+        verified = True if options["verify"] else None
         return {**RESULT, "verified": verified, **self.answer}
 
     def bench_topics(self) -> list[dict[str, Any]]:
@@ -157,7 +159,7 @@ class FakeFolder:
 def fake_graphs(folder: FakeFolder) -> ModuleType:
     """penstock.graph with one graph, whatever is asked for."""
 
-    def resolve(spec: str, *, cache_dir: Any, progress: Any) -> FakeFolder:
+    def resolve(spec: str, *, weighted: bool, cache_dir: Any, progress: Any) -> FakeFolder:
         if not spec:
             raise ValueError("open : there is no such graph")
         if progress:

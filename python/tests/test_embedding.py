@@ -222,6 +222,16 @@ def test_compiled_training_is_training(table: Any, backend: str) -> None:
     torch.testing.assert_close(dense_gradient(ours), theirs.weight.grad.to_dense())
 
 
+def test_gradients_outlive_the_memory_that_they_came_in(table: Any) -> None:
+    ours, theirs = twins(table)
+    rows, gradient = batch(1), torch.randn(16, 5, WIDTH, device="cuda" if table.on_gpu else "cpu")
+    theirs(rows).backward(gradient.cpu())
+    torch.ops.penstock.embedding_grad(ours._anchor.detach(), rows, gradient, torch.empty(1), ours._name)
+    gradient.zero_()
+    rows.zero_()
+    torch.testing.assert_close(dense_gradient(ours), theirs.weight.grad.to_dense())
+
+
 def test_the_operators_are_as_torch_wants_them(table: Any) -> None:
     ours, _ = twins(table)
     torch.library.opcheck(torch.ops.penstock.embedding, (ours._anchor, batch(1), ours._name))

@@ -34,17 +34,17 @@ def test_amplification_is_explained(changes: dict[str, Any], part: str) -> None:
     ("verified", "part"), [(None, "not asked for"), (True, "yes"), (False, "no: the result is wrong")]
 )
 def test_the_verdict_is_told(verified: bool | None, part: str) -> None:
-    assert part in text_of(report.bfs_table(fakes.make_result(verified=verified)))
+    assert part in text_of(report.graph_table(fakes.make_result(verified=verified)))
 
 
 def test_retries_and_errors_are_told_when_there_are_some() -> None:
-    assert "retries" not in text_of(report.bfs_table(fakes.make_result()))
-    assert "7, 2" in text_of(report.bfs_table(fakes.make_result(retries=7, errors=2)))
+    assert "retries" not in text_of(report.graph_table(fakes.make_result()))
+    assert "7, 2" in text_of(report.graph_table(fakes.make_result(retries=7, errors=2)))
 
 
 def test_brackets_in_names_are_no_markup() -> None:
-    places = report.NamedPlaces("[red]x[/]", [("[b]y", 3)])
-    text = text_of(report.bfs_table(fakes.make_result(graph="a[b]c"), places))
+    places = report.NamedPlaces("[red]x[/]", [("[b]y", "3")])
+    text = text_of(report.graph_table(fakes.make_result(graph="a[b]c"), places))
     assert "[red]x[/]" in text
     assert "[b]y (3)" in text
     assert "a[b]c" in text

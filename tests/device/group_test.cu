@@ -7,6 +7,7 @@ namespace penstock::test {
 namespace {
 
 const u32 warps = scaled_warps(16);
+const u32 largest_block = std::max(128u, 1024 / cuda_test_scale());
 
 PENSTOCK_CUDA_TEST(six_operations_agree_in_lone_threads_and_parts_of_warps) {
   const shared_memory<u64> slots(threads_of_warps(warps));
@@ -22,12 +23,16 @@ PENSTOCK_CUDA_TEST(six_operations_agree_in_one_warp_alone) {
 PENSTOCK_CUDA_TEST(six_operations_agree_in_blocks) {
   constexpr u32 blocks = 3;
   const shared_memory<u64> slots(blocks * 1024);
-  for (u32 threads : {32u, 64u, 256u, 1024u}) run_blocks_on_device(group_properties{slots.data()}, report, blocks, threads);
+  for (u32 threads : {32u, 64u, 256u, largest_block}) {
+    run_blocks_on_device(group_properties{slots.data()}, report, blocks, threads);
+  }
 }
 
 PENSTOCK_CUDA_TEST(six_operations_agree_in_blocks_whose_last_warp_is_not_full) {
   const shared_memory<u64> slots(2 * 1000);
-  for (u32 threads : {1u, 33u, 95u, 1000u}) run_blocks_on_device(group_properties{slots.data()}, report, 2, threads);
+  for (u32 threads : {1u, 33u, 95u, largest_block - 24}) {
+    run_blocks_on_device(group_properties{slots.data()}, report, 2, threads);
+  }
 }
 
 __global__ void count_block_ranks(check_report* report, u32* seen) {

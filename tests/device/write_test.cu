@@ -9,6 +9,7 @@ namespace penstock::test {
 namespace {
 
 const u32 warps = scaled_warps(16);
+const u32 rounds = cuda_test_scale() == 1 ? 4 : 1;
 
 /// A writable cache over memory that host threads serve, through bounce buffers for reads and pinned buffers for writes.
 struct written_bytes {
@@ -59,7 +60,7 @@ void for_all_shapes(Run const& run) {
 PENSTOCK_CUDA_TEST(write_elements) {
   for_all_shapes([&](written_bytes& cached) {
     for (const u64 span : {u64{0}, u64{4096}}) {
-      run_warps_on_device(written_elements_body{cached.fixture->writable(), cached.times.data(), 4, span}, report, warps);
+      run_warps_on_device(written_elements_body{cached.fixture->writable(), cached.times.data(), rounds, span}, report, warps);
     }
     cached.check(report);
   });
@@ -69,7 +70,7 @@ PENSTOCK_CUDA_TEST(write_spans) {
   for_all_shapes([&](written_bytes& cached) {
     line_cache& cache = cached.fixture->cache();
     const written_spans_body body{cached.fixture->writable(), cache.writable<u8>(0, 0, cached.media.size()),
-                                  cached.times.data(), 4, 3000};
+                                  cached.times.data(), rounds, 3000};
     run_warps_on_device(body, report, warps);
     cached.check(report);
   });
@@ -77,7 +78,7 @@ PENSTOCK_CUDA_TEST(write_spans) {
 
 PENSTOCK_CUDA_TEST(write_sums) {
   for_all_shapes([&](written_bytes& cached) {
-    run_warps_on_device(added_spans_body{cached.fixture->writable(), cached.times.data(), 4, 3000}, report, warps);
+    run_warps_on_device(added_spans_body{cached.fixture->writable(), cached.times.data(), rounds, 3000}, report, warps);
     cached.check(report, added_spans_body::expected);
   });
 }

@@ -1,4 +1,4 @@
-#include "apps/bfs/process_memory.hpp"
+#include "apps/analytics/process_memory.hpp"
 
 #include <fstream>
 #include <string>

@@ -1,0 +1,74 @@
+#include "apps/analytics/analytics.hpp"
+#include "apps/analytics/graph_run.hpp"
+#include "apps/analytics/pagerank_bodies.hpp"
+#include "apps/graph/analytics_reference.hpp"
+
+namespace penstock::apps {
+namespace {
+
+void check_options(pagerank_options const& options) {
+  const auto refuse = [&](std::string const& what) { throw_bad_input("rank", options.graph, what); };
+  if (!(options.damping >= 0 && options.damping < 1)) {
+    refuse("damping " + std::to_string(options.damping) + ": give a number of at least 0 and less than 1");
+  }
+  if (!(options.tolerance >= 0)) refuse("tolerance " + std::to_string(options.tolerance) + ": give 0 or more");
+  if (options.iterations == 0) refuse("0 iterations: give at least one");
+}
+
+template <class Real, class Id>
+void rank(graph_run<Id>& run, pagerank_options const& options, pagerank_result& result) {
+  const u64 n = run.vertices();
+  const double each = 1 / static_cast<double>(n);
+  buffer<Real> ranks = run.template filled<Real>(n, static_cast<Real>(each)), shares = run.template filled<Real>(n, 0),
+               sums = run.template filled<Real>(n, 0);
+  buffer<double> words = run.template filled<double>(2, 0);
+  const rank_data<Real> data{ranks.data(), shares.data(), sums.data(), words.data(), words.data() + 1};
+  const u64 begun = now_ns();
+  while (result.iterations < options.iterations && !result.converged) {
+    run.begin_round(result, "iteration", n, result.iterations, options.iterations);
+    run.write(words.data(), 0.0);
+    run.write(words.data() + 1, 0.0);
+    const auto lists = run.lists(n);
+    run.over_vertices(share_ranks<Real>{data, lists.offsets, n, options.damping});
+    if (run.graph().directed()) {
+      run.walk(push_ranks<Id, Real>{lists, data});
+    } else {
+      run.walk(pull_ranks<Id, Real>{lists, data});
+    }
+    const double lost = options.dangling ? run.read(words.data()) : 0;
+    run.over_vertices(take_ranks<Real>{data, n, (1 - options.damping + lost) * each});
+    result.change = run.read(words.data() + 1);
+    result.converged = result.change < options.tolerance;
+    ++result.iterations;
+    run.end_round(result);
+  }
+  run.account(result, seconds_since(begun));
+  std::vector<Real> found(n);
+  ranks.read(found);
+  result.ranks = std::move(found);
+}
+
+}  // namespace
+
+pagerank_result run_pagerank(pagerank_options const& options) {
+  check_options(options);
+  return run_on_graph<pagerank_result>(
+      options, [&](auto const& graph, executor& on, auto id, u64 begun, pagerank_result& result) {
+        graph_run<decltype(id)> run(options, graph, on);
+        result.load_seconds = seconds_since(begun);
+        options.wide ? rank<double>(run, options, result) : rank<float>(run, options, result);
+        verify_result(options, result, [&] {
+          auto meter = run.meter("verify");
+          // What one more iteration may change: the tolerance, or what was left when the iterations were over.
+          const double limit = result.converged ? options.tolerance : result.change;
+          return std::visit(
+              [&](auto const& ranks) {
+                return graph::verify_pagerank(graph, std::vector<double>(ranks.begin(), ranks.end()),
+                                              {options.damping, options.dangling, limit}, meter);
+              },
+              result.ranks);
+        });
+      });
+}
+
+}  // namespace penstock::apps

@@ -1,0 +1,53 @@
+#include "apps/analytics/placed_array.hpp"
+
+#include "penstock/host/error.hpp"
+
+namespace penstock::apps {
+namespace {
+
+io_engine parse_engine(std::string const& name) {
+  if (name == "auto") return io_engine::automatic;
+  if (name == "io_uring") return io_engine::io_uring;
+  if (name == "pread") return io_engine::pread;
+  throw_bad_input("open", "engine " + name, "there is no such engine: choose auto, io_uring or pread");
+}
+
+directory_kind parse_directory(std::string const& name) {
+  if (name == "auto") return directory_kind::automatic;
+  if (name == "direct") return directory_kind::direct;
+  if (name == "set") return directory_kind::set_associative;
+  throw_bad_input("search", "a graph", "directory '" + name + "': there is no such directory; choose one of auto, direct, set");
+}
+
+placement parse_placement(std::string const& name) {
+  if (name == "storage") return placement::storage;
+  if (name == "host") return placement::host;
+  if (name == "hbm") return placement::hbm;
+  throw_bad_input("open", "placement " + name, "there is no such placement: choose storage, host or hbm");
+}
+
+}  // namespace
+
+placed_array::placed_array(executor& on, graph::array_place const& place, graph_options const& options, u64 cache_bytes)
+    : elements_(place.count) {
+  const placement where = parse_placement(options.placement);
+  if (where == placement::storage) {
+    stored_array_options with;
+    with.cache.bytes = cache_bytes;
+    with.cache.line_bytes = options.line_bytes;
+    with.cache.directory = parse_directory(options.directory);
+    with.cache.queue_depth = options.queue_depth;
+    with.engine = parse_engine(options.engine);
+    with.direct = options.direct;
+    with.controller_threads = options.threads;
+    stored_.emplace(on, place.path, with);
+    return;
+  }
+  if (elements_ == 0) return;
+  row_array_options with;
+  with.where = where;
+  rows_.emplace(on, row_shape{.rows = elements_, .row_bytes = place.item_bytes},
+                row_source{.path = place.path, .offset = place.data_offset}, with);
+}
+
+}  // namespace penstock::apps

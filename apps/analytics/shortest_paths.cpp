@@ -1,0 +1,172 @@
+#include "apps/analytics/analytics.hpp"
+#include "apps/analytics/graph_run.hpp"
+#include "apps/analytics/shortest_paths_bodies.hpp"
+#include "apps/graph/analytics_reference.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace penstock::apps {
+namespace {
+
+/// So many edges are enough to know how long they are.
+constexpr u64 weights_looked_at = 1 << 16;
+
+template <class Weight>
+double mean_weight(graph::graph_folder const& graph) {
+  const u64 count = std::min(graph.edges(), weights_looked_at);
+  if (count == 0) return 1;
+  graph::edge_reader<Weight> reader(*graph.weights_place());
+  double sum = 0;
+  for (const Weight weight : reader.read(0, count, false)) sum += static_cast<double>(weight);
+  return sum > 0 ? sum / static_cast<double>(count) : 1;  // what is no weight is told when it is met
+}
+
+/// Near-far's own choice: a warp's worth of edges at a time (section 5 there).
+template <class Weight>
+double chosen_delta(graph::graph_folder const& graph, double asked) {
+  if (!(asked >= 0)) throw_bad_input("search", graph.path(), "delta " + std::to_string(asked) + ": give 0 or more");
+  const double degree = static_cast<double>(graph.edges()) / static_cast<double>(graph.vertices());
+  const double delta = asked != 0 ? asked : mean_weight<Weight>(graph) * list_group_width / std::max(degree, 1.0);
+  return std::is_floating_point_v<Weight> ? std::max(delta, 1e-30) : std::max(1.0, std::floor(delta));
+}
+
+template <class Id, class Weight>
+class path_search {
+ public:
+  using distance = distance_of<Weight>;
+
+  path_search(graph_run<Id>& run, double delta)
+      : run_(run), n_(run.vertices()), delta_(static_cast<distance>(delta)),
+        distances_(run.template filled<distance>(n_, farthest)), places_(run.template filled<u32>(n_, 0)),
+        frontier_(run.template filled<Id>(n_, 0)), next_(run.template filled<Id>(n_, 0)), pile_(run.template filled<Id>(n_, 0)),
+        old_pile_(run.template filled<Id>(n_, 0)), words_(run.template filled<u64>(3, 0)),
+        least_(run.template filled<distance>(1, farthest)) {}
+
+  void search(u64 source, paths_result& result) {
+    threshold_ = delta_;
+    run_.write(distances_.data() + source, distance{0});
+    run_.write(places_.data() + source, static_cast<u32>(waits::near));
+    run_.write(frontier_.data(), static_cast<Id>(source));
+    u64 size = 1, done = 0;
+    while (size != 0) {
+      done += size;
+      run_.begin_round(result, "round", size, std::min(done, n_), n_);
+      const path_data<Id, distance> data = shared();
+      run_.walk(relax_edges<Id, Weight>{run_.lists(size), run_.template weights<Weight>(), data, threshold_});
+      check_weights();
+      size = take_next();
+      if (size == 0) size = raise_threshold();
+      run_.end_round(result);
+    }
+  }
+
+  std::vector<distance> distances() const {
+    std::vector<distance> found(n_);
+    distances_.read(found);
+    return found;
+  }
+
+ private:
+  static constexpr distance farthest =
+      std::is_floating_point_v<Weight> ? std::numeric_limits<distance>::infinity() : std::numeric_limits<distance>::max();
+
+  path_data<Id, distance> shared() const {
+    return {distances_.data(), places_.data(), frontier_.data(),  next_.data(),
+            pile_.data(),      words_.data(),  words_.data() + 1, words_.data() + 2};
+  }
+
+  u64 take_next() {
+    const u64 size = run_.read(words_.data());
+    run_.write(words_.data(), u64{0});
+    sort_vertices(run_.on(), next_.data(), frontier_.data(), size, n_, scratch_);
+    return size;
+  }
+
+  /// To where something of the pile lies below it, which is at the second try at the latest, when the least is known; gives the
+  /// size of the frontier, 0 when the pile is empty.
+  u64 raise_threshold() {
+    threshold_ += delta_;
+    for (;;) {
+      const u64 waiting = run_.read(words_.data() + 1);
+      if (waiting == 0) return 0;
+      std::swap(pile_, old_pile_);
+      run_.write(words_.data() + 1, u64{0});
+      run_.write(least_.data(), farthest);
+      start(run_.on(), ceil_div(waiting, vertices_at_once),
+            read_pile<Id, distance>{shared(), old_pile_.data(), waiting, threshold_, least_.data()});
+      run_.on().synchronize();
+      if (const u64 size = take_next(); size != 0) return size;
+      threshold_ = beyond(run_.read(least_.data()));
+    }
+  }
+
+  /// More than `least`, also where it is so large that delta is lost in it.
+  distance beyond(distance least) const {
+    if constexpr (std::is_floating_point_v<distance>) return std::max(least + delta_, std::nextafter(least, farthest));
+    return least + delta_;
+  }
+
+  void check_weights() {
+    const u64 bad = run_.read(words_.data() + 2);
+    if (bad == 0) return;
+    throw_bad_input("search", run_.graph().weights_place()->path,
+                    "the weight of edge " + std::to_string(bad - 1) +
+                        " is negative or no number: shortest paths need weights of 0 or more");
+  }
+
+  graph_run<Id>& run_;
+  u64 n_;
+  distance delta_, threshold_{};
+  buffer<distance> distances_;
+  buffer<u32> places_;
+  buffer<Id> frontier_, next_, pile_, old_pile_;
+  buffer<u64> words_;  ///< next, pile, 1 + position of a bad weight
+  buffer<distance> least_;
+  buffer<u8> scratch_;
+};
+
+template <class Weight, class Id>
+void find_paths(graph_run<Id>& run, paths_options const& options, paths_result& result) {
+  result.delta = chosen_delta<Weight>(run.graph(), options.delta);
+  path_search<Id, Weight> job(run, result.delta);
+  const u64 begun = now_ns();
+  job.search(result.source, result);
+  run.account(result, seconds_since(begun));
+  auto found = job.distances();
+  if constexpr (std::is_floating_point_v<Weight>) {
+    result.distances = std::move(found);
+  } else {
+    std::vector<std::int64_t> whole(found.begin(), found.end());  // the largest number is -1
+    result.distances = std::move(whole);
+  }
+  std::visit(
+      [&](auto const& all) {
+        for (auto const at : all) {
+          if (at < 0 || std::isinf(static_cast<double>(at))) continue;
+          ++result.reached;
+          result.farthest = std::max(result.farthest, static_cast<double>(at));
+        }
+      },
+      result.distances);
+}
+
+}  // namespace
+
+paths_result run_shortest_paths(paths_options const& options) {
+  return run_on_graph<paths_result>(options, [&](auto const& graph, executor& on, auto id, u64 begun, paths_result& result) {
+    graph_run<decltype(id)> run(options, graph, on, true);
+    result.source = choose_source(graph, options.source);
+    result.load_seconds = seconds_since(begun);
+    graph.weights_place()->kind == 'f' ? find_paths<float>(run, options, result)
+                                       : find_paths<std::int32_t>(run, options, result);
+    verify_result(options, result, [&] {
+      auto meter = run.meter("verify");
+      return std::visit([&](auto const& all) { return graph::verify_distances(graph, result.source, all, meter); },
+                        result.distances);
+    });
+  });
+}
+
+}  // namespace penstock::apps

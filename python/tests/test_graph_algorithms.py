@@ -1,0 +1,202 @@
+"""Algorithms over graphs against SciPy's, on hundreds of small graphs, wherever their edges lie."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock.cli
+import pytest
+from places import DEVICES
+from scipy import sparse
+from scipy.sparse import csgraph
+
+pytest.importorskip("penstock._native", reason="needs the compiled part", exc_type=ImportError)
+from penstock import graph as graphs
+
+GRAPHS_EACH = 12
+PLACES = [(device, place) for device in DEVICES for place in ("storage", "host", "hbm")]
+PLACES.remove(("cpu", "hbm"))
+
+
+@pytest.fixture(params=PLACES, ids="-".join)
+def how(request: pytest.FixtureRequest) -> dict[str, Any]:
+    executor, placement = request.param
+    return {"executor": executor, "placement": placement, "cache": "1MiB", "line": 512, "verify": True}
+
+
+class Drawn:
+    """A graph with self loops, edges that are there twice, and vertices without any."""
+
+    def __init__(
+        self, folder: Path, seed: int, *, directed: bool, weights: Any = None, wide: bool = False
+    ) -> None:
+        rng = np.random.default_rng(seed)
+        self.n = int(rng.integers(1, 80))
+        ends = rng.integers(0, self.n, (2, int(rng.integers(0, 4 * self.n))))
+        ends = ends.astype(np.int64 if wide else np.int32)
+        drawn = None if weights is None else rng.integers(0, 40, ends.shape[1]).astype(weights)
+        if drawn is not None and weights is np.float32:
+            drawn /= 7
+        self.folder = graphs.write_folder(
+            folder / f"graph{seed}",
+            self.n,
+            ends[0],
+            ends[1],
+            weights=drawn,
+            directed=directed,
+            symmetrise=not directed,
+        )
+
+    def edges(self) -> tuple[Any, Any]:
+        degrees = np.diff(self.folder.offsets().astype(np.int64))
+        return np.repeat(np.arange(self.n), degrees.tolist()), np.asarray(self.folder.edge_array())
+
+    def distances(self, source: int) -> Any:
+        """By Bellman and Ford, since SciPy takes weights of 0 for no edge."""
+        a, b = self.edges()
+        w = np.load(Path(self.folder.path) / "weights.npy")
+        found = np.full(self.n, np.inf)
+        found[source] = 0
+        for _ in range(self.n):
+            np.minimum.at(found, b, found[a] + w)
+        return found
+
+
+def ranks_of(a: Any, b: Any, n: int, dangling: bool, iterations: int) -> Any:
+    degrees = np.bincount(a, minlength=n)
+    ranks = np.full(n, 1 / n)
+    for _ in range(iterations):
+        shares = np.divide(ranks, degrees, out=np.zeros(n), where=degrees != 0)
+        lost = ranks[degrees == 0].sum() if dangling else 0
+        ranks = 0.15 / n + 0.85 * (np.bincount(b, shares[a], minlength=n) + lost / n)
+    return ranks
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_components_are_those_of_scipy(tmp_path: Path, how: dict[str, Any], directed: bool) -> None:
+    for seed in range(GRAPHS_EACH):
+        drawn = Drawn(tmp_path, seed, directed=directed, wide=seed % 2 == 1)
+        result = graphs.cc(drawn.folder, **how)
+        assert result.verified, result.violation
+        a, b = drawn.edges()
+        matrix = sparse.coo_matrix((np.ones(len(a)), (a, b)), shape=(drawn.n, drawn.n))
+        count, theirs = csgraph.connected_components(matrix, directed=True, connection="weak")
+        labels = np.asarray(result.labels)
+        assert result.components == count == len(np.unique(labels))
+        assert result.largest == np.bincount(theirs).max()
+        for label in range(count):
+            members = np.flatnonzero(theirs == label)
+            assert (labels[members] == members[0]).all()
+
+
+@pytest.mark.parametrize("dangling", [False, True])
+@pytest.mark.parametrize("directed", [False, True])
+def test_ranks_are_those_of_the_definition(
+    tmp_path: Path, how: dict[str, Any], directed: bool, dangling: bool
+) -> None:
+    for seed in range(GRAPHS_EACH):
+        drawn = Drawn(tmp_path, seed, directed=directed, wide=seed % 2 == 1)
+        dtype, near = ("float64", 1e-12) if seed % 3 else ("float32", 1e-5)
+        result = graphs.pagerank(
+            drawn.folder, dangling=dangling, dtype=dtype, tolerance=1e-6, iterations=300, **how
+        )
+        assert result.verified, result.violation
+        assert result.converged
+        a, b = drawn.edges()
+        expected = ranks_of(a, b, drawn.n, dangling, result.iterations)
+        np.testing.assert_allclose(np.asarray(result.ranks), expected, rtol=near, atol=near)
+        if dangling:
+            assert abs(float(np.sum(result.ranks)) - 1) < 1e-4
+
+
+@pytest.mark.parametrize("weights", [np.int32, np.float32])
+@pytest.mark.parametrize("directed", [False, True])
+def test_distances_are_the_shortest(
+    tmp_path: Path, how: dict[str, Any], directed: bool, weights: Any
+) -> None:
+    for seed in range(GRAPHS_EACH):
+        drawn = Drawn(tmp_path, seed, directed=directed, weights=weights, wide=seed % 2 == 1)
+        source = seed % drawn.n
+        result = graphs.sssp(drawn.folder, source=source, delta=(0, 1, 1000)[seed % 3], **how)
+        assert result.verified, result.violation
+        expected = drawn.distances(source)
+        found = np.asarray(result.distances).astype(np.float64)
+        if weights is np.int32:
+            found[found < 0] = np.inf
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+        assert result.reached == np.isfinite(expected).sum()
+        assert result.farthest == pytest.approx(expected[np.isfinite(expected)].max())
+
+
+def test_parents_of_a_search_make_a_tree(tmp_path: Path, how: dict[str, Any]) -> None:
+    for seed in range(GRAPHS_EACH):
+        drawn = Drawn(tmp_path, seed, directed=True)
+        result = graphs.bfs(drawn.folder, source=seed % drawn.n, **how)
+        assert result.verified, result.violation
+        assert (np.asarray(result.parents) >= 0).sum() == result.reached
+
+
+def test_a_larger_graph_comes_and_goes_through_few_lines(tmp_path: Path) -> None:
+    small: dict[str, Any] = {"cache": "64KiB", "verify": True, "cache_dir": tmp_path, "executor": "cpu"}
+    for result in (
+        graphs.cc("kron:12", **small),
+        graphs.pagerank("kron:12", **small),
+        graphs.sssp("kron:12", **small),
+    ):
+        assert result.verified, result.violation
+        assert result.evictions > 0
+        assert result.errors == 0
+        assert "labels" not in result.as_dict()
+        assert result.as_dict()["bytes_moved"] == result.bytes_moved
+
+
+def test_edges_are_read_once_for_components(tmp_path: Path) -> None:
+    result = graphs.cc("urand:12", cache="64KiB", cache_dir=tmp_path, executor="cpu", threads=1)
+    assert result.edges_traversed == result.edges
+    assert result.bytes_moved <= 1.02 * result.edge_bytes + 2 * result.line_bytes
+
+
+def test_bad_input_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    ends = np.array([0, 1], np.int32)
+    graphs.write_folder(tmp_path / "plain", 2, ends, ends[::-1].copy())
+    below = np.array([3, -1], np.int32)
+    graphs.write_folder(tmp_path / "below", 2, ends, ends[::-1].copy(), weights=below)
+    not_a_number = np.array([3, np.nan], np.float32)
+    graphs.write_folder(tmp_path / "nan", 2, ends, ends[::-1].copy(), weights=not_a_number)
+    with pytest.raises(ValueError, match="its edges have no weights: convert a file that has some"):
+        graphs.sssp(tmp_path / "plain", executor="cpu")
+    for name in ("below", "nan"):
+        with pytest.raises(ValueError, match="the weight of edge 1 is negative or no number"):
+            graphs.sssp(tmp_path / name, source=0, executor="cpu")
+    with pytest.raises(ValueError, match="source 2: the vertices are 0 to 1"):
+        graphs.sssp(tmp_path / "below", source=2, executor="cpu")
+    with pytest.raises(ValueError, match="delta -1"):
+        graphs.sssp(tmp_path / "below", delta=-1, executor="cpu")
+    with pytest.raises(ValueError, match="damping 1"):
+        graphs.pagerank(tmp_path / "plain", damping=1, executor="cpu")
+    with pytest.raises(ValueError, match="tolerance nan"):
+        graphs.pagerank(tmp_path / "plain", tolerance=float("nan"), executor="cpu")
+    with pytest.raises(ValueError, match="iterations 0: it must be 1 or more"):
+        graphs.pagerank(tmp_path / "plain", iterations=0, executor="cpu")
+    with pytest.raises(ValueError, match="dtype 'int8'"):
+        graphs.pagerank(tmp_path / "plain", dtype="int8", executor="cpu")
+    with pytest.raises(ValueError, match="placement 'tape'"):
+        graphs.cc(tmp_path / "plain", placement="tape", executor="cpu")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="no GPU for placement hbm"):
+        graphs.cc(tmp_path / "plain", placement="hbm", executor="cpu")
+
+
+@pytest.mark.parametrize("arguments", [["cc"], ["pagerank", "--dangling"], ["sssp", "--delta", "3"]], ids=str)
+def test_the_commands_tell_and_verify(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    name, *options = arguments
+    common = ["--verify", "--executor", "cpu", "--cache-dir", str(tmp_path), *options]
+    assert penstock.cli.main([name, "kron:8", *common]) == 0
+    out, err = capsys.readouterr()
+    assert "yes (the serial check took" in out
+    assert err == ""
+    assert penstock.cli.main([name, "kron:8", "--json", "--placement", "host", *common]) == 0
+    assert '"verified": true' in capsys.readouterr().out
