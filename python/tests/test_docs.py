@@ -16,6 +16,7 @@ DOCS = Path(__file__).parents[2] / "docs"
     ("name", "needs"),
     [
         ("ARRAYS.md", "numpy"),
+        ("GRAPHS.md", "numpy"),
         ("tasks/FEATURES.md", "torch_geometric"),
         ("tasks/EMBEDDINGS.md", "torch"),
         ("tasks/LOADER.md", "torch"),
@@ -26,6 +27,7 @@ def test_examples_do_what_they_say(
 ) -> None:
     pytest.importorskip(needs, reason=f"{needs} is not installed")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path))
     outcome = doctest.testfile(str(DOCS / name), module_relative=False, optionflags=doctest.ELLIPSIS)
     assert outcome.attempted > 5
     assert outcome.failed == 0

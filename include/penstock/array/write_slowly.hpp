@@ -63,14 +63,12 @@ PENSTOCK_FN bool change(u64 address, element_change const& c, u64& before) {
     case element_op::add:
       before = device_ref<Word>(*reinterpret_cast<Word*>(address)).fetch_add(value, release);
       return value != 0;
-    case element_op::add_float:
-#if PENSTOCK_ON_DEVICE
-      before = std::bit_cast<Word>(
-          device_ref<Float>(*reinterpret_cast<Float*>(address)).fetch_add(std::bit_cast<Float>(value), release));
-      return true;
-#else
-      return exchange_as<Word, Float>(address, before, value, [](Float a, Float b) { return a + b; });
-#endif
+    case element_op::add_float: {
+      const Float more = std::bit_cast<Float>(value);
+      const Float old = fetch_add_number(address, more);
+      before = std::bit_cast<Word>(old);
+      return std::bit_cast<Word>(old + more) != before;
+    }
     case element_op::min_signed: return exchange_as<Word, Signed>(address, before, value, least);
     case element_op::min_unsigned: return exchange_as<Word, Word>(address, before, value, least);
     case element_op::min_float: return exchange_as<Word, Float>(address, before, value, least);

@@ -140,6 +140,21 @@ PENSTOCK_FN inline void add_piece_after_fence(T* p, T value) {
 #endif
 }
 
+/// Adds to the floating-point number at an address in a frame and gives what it was; one instruction on a GPU, however many
+/// threads add to the same one. A release operation.
+template <class Float>
+PENSTOCK_FN inline Float fetch_add_number(u64 address, Float value) {
+#if PENSTOCK_ON_DEVICE
+  return device_ref<Float>(*reinterpret_cast<Float*>(address)).fetch_add(value, release);
+#else
+  using word_type = std::conditional_t<sizeof(Float) == 8, u64, u32>;
+  device_ref<word_type> word(*reinterpret_cast<word_type*>(address));
+  word_type old = word.load(relaxed);
+  while (!word.compare_exchange_weak(old, std::bit_cast<word_type>(std::bit_cast<Float>(old) + value), release, relaxed)) {}
+  return std::bit_cast<Float>(old);
+#endif
+}
+
 /// Copies a frame that others may store into to where a controller reads it: each aligned 8 bytes are old or new, never a mix.
 /// Collective in effect: member `index` of `width` copies its share of 16-byte pieces. REQUIRES: bytes a multiple of 16, both
 /// addresses aligned to 16.

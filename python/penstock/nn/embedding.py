@@ -90,8 +90,8 @@ class Embedding(nn.Module):
         self._array.prefetch(rows, wait=False)
 
     def keep_gradient(self, rows: Tensor, gradient: Tensor) -> None:
-        """What the backward pass calls: rows of any shape, gradient of that shape and embedding_dim. Copies are
-        kept: a compiled pass puts something else into these tensors' memory."""
+        """What the backward pass calls: rows of any shape, gradient of that shape and embedding_dim. Keeps
+        copies: a compiled pass puts something else into these tensors' memory."""
         kept = gradient.detach().reshape(-1, self.embedding_dim).clone()
         self._kept.append((rows.detach().reshape(-1).clone(), kept))
 

@@ -1,0 +1,22 @@
+// Algorithms over graphs in real warps.
+#include "device/graph_test_body.hpp"
+
+#include "support/run_on_device.cuh"
+
+namespace penstock::test {
+namespace {
+
+template <u32 Width>
+void check_on_device(check_report& report) {
+  const auto on = open_executor("cuda");
+  check_algorithms(on->memory(), report, cuda_test_seed(), [&](u64 items, auto const& body) {
+    launch<Width>(*on, items, body);
+    on->synchronize();
+  });
+}
+
+PENSTOCK_CUDA_TEST(graph_algorithms_in_warps) { check_on_device<32>(report); }
+PENSTOCK_CUDA_TEST(graph_algorithms_in_parts_of_warps) { check_on_device<8>(report); }
+
+}  // namespace
+}  // namespace penstock::test
