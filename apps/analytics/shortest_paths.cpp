@@ -29,7 +29,8 @@ double chosen_delta(graph::graph_folder const& graph, double asked) {
   if (!(asked >= 0)) throw_bad_input("search", graph.path(), "delta " + std::to_string(asked) + ": give 0 or more");
   const double degree = static_cast<double>(graph.edges()) / static_cast<double>(graph.vertices());
   const double delta = asked != 0 ? asked : mean_weight<Weight>(graph) * list_group_width / std::max(degree, 1.0);
-  return std::is_floating_point_v<Weight> ? std::max(delta, 1e-30) : std::max(1.0, std::floor(delta));
+  // No way is as long as 2^62, so that a larger one says nothing more, and two of them are still a number.
+  return std::is_floating_point_v<Weight> ? std::max(delta, 1e-30) : std::clamp(std::floor(delta), 1.0, 0x1p62);
 }
 
 template <class Id, class Weight>

@@ -277,7 +277,12 @@ def test_a_batch_ahead_is_in_the_cache(tmp_path: Path, device: str) -> None:
     ours.prefetch(torch.tensor([3, ROWS]))
     with pytest.raises(IndexError, match=r"prefetch from .* index 200 at position 1"):
         ours.prefetch(batch(2))
-    ours.prefetch(batch(2))
+    ours.prefetch(torch.tensor([ROWS]))
+    array.scatter(torch.tensor([5]), torch.full((1, 128), 7.0))
+    with pytest.raises(IndexError, match="prefetch from"):
+        array.flush()
+    assert np.load(tmp_path / "table.npy")[5, 0] == 7, "flushed all the same"
+    ours.prefetch(torch.tensor([ROWS]))
     array.close()
 
 

@@ -101,7 +101,8 @@ struct row_array_plan {
   u64 mapping_bytes = 0;   ///< CUDA: page tables of the GPU for what is read in place; an estimate
 };
 
-/// REQUIRES: the executor outlives it. Thread-safe for gathers; nothing else runs beside a scatter, add or flush.
+/// REQUIRES: the executor outlives it. Thread-safe for gathers; nothing but prefetches runs beside a scatter or add, nothing
+/// beside a flush.
 class row_array {
  public:
   /// Throws penstock::error: a file that is missing, too short or not readable, memory that cannot be pinned (with the bytes

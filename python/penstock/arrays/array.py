@@ -337,8 +337,10 @@ class Array:
     def flush(self) -> None:
         """Returns when everything that was stored is on the device for good (docs/DURABILITY.md)."""
         native = self._open()
-        self._settle()
-        native.flush()
+        try:
+            self._settle()
+        finally:  # what was wrong with a prefetch keeps nothing from the device
+            native.flush()
 
     # Managing
 
@@ -352,10 +354,12 @@ class Array:
         ahead, self._ahead = self._ahead, None
         if native is None or self._process != os.getpid():
             return
-        if ahead is not None:
-            ahead[1].wait()
-        if self._opened.writable:
-            native.flush()
+        try:
+            if ahead is not None:
+                ahead[1].wait()
+        finally:
+            if self._opened.writable:
+                native.flush()
 
     def __enter__(self) -> Array:
         self._open()
