@@ -1,9 +1,12 @@
-"""Algorithms over a generated graph, wherever its edges lie, beside the same with the edges in HBM.
+"""Algorithms over a generated graph: every strategy at every placement, beside EMOGI's merged, aligned lists.
 
     python benchmarks/graph_algorithms.py --results graph.jsonl [--graph kron:22] [--executor cuda]
+        [--only bfs,cc] [--placements host,hbm] [--strategies auto,merged_aligned] [--trials 5]
 
-On the CPU the baseline is the mapped file, read in place and warm. Every result is verified once. Times are
-of the algorithm alone, with the file in the page cache.
+Each line is the median of some trials (searches from other sources) over an open graph, its file in the
+page cache; the last result is verified. Its baseline is merged_aligned at the same placement, which comes
+first. `cold`: one trial each time, through a cache that is empty. `warm`: later ones, through one that has
+all edges.
 """
 
 from __future__ import annotations
@@ -13,6 +16,8 @@ import datetime
 import json
 import os
 import statistics
+import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,6 +30,8 @@ ALGORITHMS: dict[str, Callable[..., Any]] = {
     "pagerank": graphs.pagerank,
     "sssp": graphs.sssp,
 }
+BASELINE = "merged_aligned"
+STRATEGIES = "merged_aligned,thread,merged,transposed(128),coarsened(8),tiled,frontier,tiled_frontier,auto"
 
 
 def tell(path: str, line: dict[str, Any]) -> None:
@@ -35,12 +42,64 @@ def tell(path: str, line: dict[str, Any]) -> None:
     }
     with Path(path).open("a", encoding="utf-8") as out:
         out.write(json.dumps(line) + "\n")
-    ratio = f" {line['ratio']:.2f}x {line['baseline']}" if line["baseline"] else ""
+    details = line["details"]
+    moved = details["bytes_moved"] or details["sector_bytes"]
+    ratio = f", {line['ratio']:.2f}x of {line['baseline']}" if line["baseline"] else ""
+    rounds = " ".join(f"{name}:{count}" for name, count in details["strategies"].items())
     print(
-        f"{line['id']}: {line['value'] * 1e3:.2f} ms{ratio}, {line['details']['teps'] / 1e9:.3f} GTEPS, "
-        f"moved {line['details']['bytes_moved'] / 1e6:.0f} MB, verified {line['verified']}",
+        f"{line['id']}: {line['value'] * 1e3:.2f} ms{ratio}, {details['teps'] / 1e9:.2f} GTEPS, "
+        f"{moved / 1e6:.0f} MB = {moved / details['edge_bytes']:.2f} of the edges, "
+        f"{moved / details['seconds'] / 1e9:.1f} GB/s, "
+        f"{rounds}{'' if line['verified'] else ', WRONG'} ({details['wall_seconds']:.1f} s)",
         flush=True,
     )
+
+
+def measure(name: str, graph: Any, options: argparse.Namespace, **how: Any) -> dict[str, Any]:
+    begun = time.monotonic()
+    runs = []
+    if how["placement"] == "cold":
+        how["placement"], trials = "storage", 1
+        runs = [ALGORITHMS[name](graph, trials=1, verify=k == 0, **how) for k in range(options.trials)]
+        seconds = [run.seconds for run in runs]
+    else:
+        trials = options.trials
+        if how["placement"] == "warm":
+            how["placement"], how["cache"], trials = "storage", options.warm_cache, trials + 1
+        runs = [ALGORITHMS[name](graph, trials=trials, verify=True, **how)]
+        seconds = runs[0].trial_seconds[trials - options.trials :]
+    last = runs[-1]
+    value = statistics.median(seconds)
+    return {
+        "value": value,
+        "unit": "s",
+        "repeats": len(seconds),
+        "spread": (max(seconds) - min(seconds)) / value,
+        "verified": bool(runs[0].verified),
+        "device": last.device,
+        "details": {
+            "graph": options.graph,
+            "vertices": last.vertices,
+            "edges": last.edges,
+            "edge_bytes": last.edge_bytes,
+            "cache_bytes": last.cache_bytes,
+            "line_bytes": last.line_bytes,
+            "rounds": len(last.level_sizes),
+            "strategies": dict(Counter(last.level_strategies)),
+            "seconds": last.seconds,
+            "teps": last.teps,
+            "edges_traversed": last.edges_traversed,
+            "bytes_moved": last.bytes_moved,
+            "sector_bytes": last.sector_bytes,
+            "amplification": last.amplification,
+            "tile_seconds": last.tile_seconds,
+            "load_seconds": last.load_seconds,
+            "level_sizes": last.level_sizes[:64],
+            "level_seconds": last.level_seconds[:64],
+            "trial_seconds": seconds,
+            "wall_seconds": time.monotonic() - begun,
+        },
+    }
 
 
 def main() -> None:
@@ -51,54 +110,37 @@ def main() -> None:
     parser.add_argument("--graph", default="kron:20")
     parser.add_argument("--executor", default="auto")
     parser.add_argument("--cache", default="256MiB")
+    parser.add_argument("--warm-cache", default="8GiB")
     parser.add_argument("--line", default="4KiB")
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--trials", type=int, default=5)
     parser.add_argument("--only", default=",".join(ALGORITHMS))
+    parser.add_argument("--placements", default="hbm,host,storage")
+    parser.add_argument("--strategies", default=STRATEGIES)
     parser.add_argument("--folder", default=None, help="where graphs are kept")
     options = parser.parse_args()
     # With weights for all: the algorithms that need none do not read them.
-    graph = graphs.resolve(options.graph, cache_dir=options.folder, weighted=True)
+    graph = graphs.resolve(options.graph, cache_dir=options.folder, weighted="sssp" in options.only)
+    wrong = []
     for name in options.only.split(","):
-        how = {"executor": options.executor, "cache": options.cache, "line": options.line}
-        first = ALGORITHMS[name](graph, placement="host", verify=True, **how)
-        places = ["hbm", "host", "storage"] if first.executor == "cuda" else ["host", "storage"]
-        baseline, best = "", 0.0
-        for placement in places:
-            checked = ALGORITHMS[name](graph, placement=placement, verify=True, **how)
-            runs = [ALGORITHMS[name](graph, placement=placement, **how) for _ in range(options.repeats)]
-            seconds = [run.seconds for run in runs]
-            value, last = statistics.median(seconds), runs[-1]
-            details = {
-                "graph": options.graph,
-                "vertices": last.vertices,
-                "edges": last.edges,
-                "edge_bytes": last.edge_bytes,
-                "cache_bytes": last.cache_bytes,
-                "line_bytes": last.line_bytes,
-                "rounds": len(last.level_sizes),
-                "teps": last.edges_traversed / value,
-                "edges_traversed": last.edges_traversed,
-                "bytes_moved": last.bytes_moved,
-                "amplification": last.amplification,
-            }
-            line = {
-                "id": f"graph.{placement}.{name}.{options.graph}",
-                "value": value,
-                "unit": "s",
-                "baseline": baseline,
-                "baseline_value": best or None,
-                "ratio": value / best if best else None,
-                "repeats": len(seconds),
-                "spread": (max(seconds) - min(seconds)) / value,
-                "verified": bool(checked.verified),
-                "details": details,
-                "device": last.device,
-            }
-            tell(options.results, line)
-            if not baseline:
-                baseline, best = f"edges in {placement}", value
-            if not checked.verified:
-                raise SystemExit(f"{line['id']}: {checked.violation}")
+        for placement in options.placements.split(","):
+            best = None
+            # A comma within brackets is a strategy's own.
+            for strategy in options.strategies.replace("),", ")|").replace(",", "|").split("|"):
+                how = {"executor": options.executor, "cache": options.cache, "line": options.line}
+                line = measure(name, graph, options, placement=placement, strategy=strategy, **how)
+                line |= {
+                    "id": f"graph.{placement}.{name}.{options.graph}.{strategy}",
+                    "baseline": BASELINE if best else "",
+                    "baseline_value": best,
+                    "ratio": best / line["value"] if best else None,
+                }
+                tell(options.results, line)
+                if strategy == BASELINE:
+                    best = line["value"]
+                if not line["verified"]:
+                    wrong.append(line["id"])
+    if wrong:
+        raise SystemExit(f"wrong: {', '.join(wrong)}")
 
 
 if __name__ == "__main__":

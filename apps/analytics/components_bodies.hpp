@@ -57,22 +57,87 @@ struct plant_trees {
   }
 };
 
+/// Merges the trees of the ends of each edge.
+///
+/// Where each edge is stored both ways, one of the two will do: vertices whose parent is `settled` (trees were flattened
+/// before) may be left out, since the other ends of their edges are either theirs already or not left out.
 template <class Id>
 struct merge_trees {
+  forest<Id> trees;
+  bool both_ways = false;  ///< each edge lies in two lists
+  Id settled = -1;         ///< -1: no vertex is left out
+
+  static constexpr bool wants_all = false, stops = false;
+  PENSTOCK_FN bool wants(u64 v) const { return settled < 0 || device_ref<Id>(trees.parent[v]).load(relaxed) != settled; }
+
+  template <thread_group G>
+  struct visit {
+    merge_trees const& visitor;
+    u64 vertex = ~0ull;
+    Id near = -1;  ///< to the root of that vertex
+
+    PENSTOCK_FN visit(merge_trees const& of, G const&) : visitor(of) {}
+    PENSTOCK_FN void edge(G const&, bool mine, u64 v, u64, u64 to) {
+      const bool once = visitor.both_ways && visitor.settled < 0;
+      if (!mine || (once ? to >= v : to == v)) return;
+      if (v != vertex) {
+        vertex = v;
+        near = static_cast<Id>(v);
+      }
+      near = visitor.trees.unite(near, static_cast<Id>(to));
+    }
+    PENSTOCK_FN void finish(G const&) {}
+  };
+};
+
+/// Merges each vertex with one of its neighbours, the `turn`-th (Sutton, Ben-Nun, Barak, IPDPS 2018: Afforest). After few turns
+/// most vertices of a large component are in one tree, and their other edges need not be read.
+template <class Id>
+struct merge_neighbour {
   edge_lists<Id> lists;
   forest<Id> trees;
-  bool both_ways = false;  ///< each edge lies in two lists: one of them will do
+  u64 turn = 0;
 
   template <thread_group G>
   PENSTOCK_FN void operator()(G const& g, grid_range range) const {
-    lists.for_each_vertex(
-        g, range, [](u64 k) { return k; },
-        [&](u64 v, u64 begin, u64 end, array_ref<Id>& neighbours) {
-          Id near = static_cast<Id>(v);
-          lists.walk(g, begin, end, neighbours, [&](bool mine, u64, u64 to) {
-            if (mine && (both_ways ? to < v : to != v)) near = trees.unite(near, static_cast<Id>(to));
-          });
-        });
+    array_ref<Id> neighbours(lists.edges);
+    u64 looked_at = 0;
+    for_vertices_together(g, range, lists.vertices, [&](bool mine, u64 v) {
+      const u64 position = lists.offsets[v] + turn;
+      const bool has = mine && position < lists.offsets[v + 1];
+      const Id to = neighbours.read(g, has, has ? position : 0);
+      const bool good = static_cast<u64>(to) < lists.vertices;
+      if (has && !good) device_ref<u64>(*lists.bad_edge).store(position + 1, relaxed);
+      if (has && good) trees.unite(static_cast<Id>(v), to);
+      looked_at += count(g.ballot(has));
+    });
+    if (!is_leader(g) || looked_at == 0) return;
+    device_ref<u64>(*lists.traversed).fetch_add(looked_at, relaxed);
+    // Vertices lie apart: each has a sector to itself.
+    if (lists.edges.is_resident()) device_ref<u64>(*lists.sectors).fetch_add(looked_at, relaxed);
+  }
+};
+
+/// The parents of vertices drawn at random.
+template <class Id>
+struct sample_parents {
+  forest<Id> trees;
+  Id* sample = nullptr;  ///< [count]
+  u64 count = 0;
+  u64 vertices = 0;
+
+  template <thread_group G>
+  PENSTOCK_FN void operator()(G const& g, grid_range range) const {
+    for_vertices(g, range, count, [&](u64 k) { sample[k] = trees.parent[mix(k) % vertices]; });
+  }
+
+ private:
+  // SplitMix64's finaliser.
+  PENSTOCK_FN static u64 mix(u64 k) {
+    k = (k + 1) * 0x9e3779b97f4a7c15ull;
+    k = (k ^ (k >> 30)) * 0xbf58476d1ce4e5b9ull;
+    k = (k ^ (k >> 27)) * 0x94d049bb133111ebull;
+    return k ^ (k >> 31);
   }
 };
 

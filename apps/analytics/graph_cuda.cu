@@ -1,53 +1,74 @@
-// The kernels of all algorithms over graphs.
+// The kernels that look at vertices alone, and sorting.
 #include "apps/analytics/components_bodies.hpp"
+#include "apps/analytics/launch_on_gpu.cuh"
 #include "apps/analytics/pagerank_bodies.hpp"
 #include "apps/analytics/shortest_paths_bodies.hpp"
-#include "apps/bfs/bfs_level.hpp"
+#include "apps/analytics/tile_bodies.hpp"
 
 #include <cub/device/device_radix_sort.cuh>
+#include <cub/device/device_select.cuh>
 
 namespace penstock::apps {
+namespace {
 
-template <class Body>
-void launch_on_gpu(executor& on, u64 items, Body const& body, u64 most_groups) {
-  launch<list_group_width>(on, items, body, {.groups = most_groups});
-}
-
-template <class Id>
-void sort_vertices_on_gpu(executor& on, Id const* from, Id* sorted, u64 count, u64 vertices, buffer<u8>& scratch) {
-  const int bits = static_cast<int>(ceil_log2(vertices < 2 ? 2 : vertices));
-  const auto stream = static_cast<cudaStream_t>(on.stream());
-  auto sort = [&](void* memory, std::size_t& bytes) {
-    const cudaError_t failed = cub::DeviceRadixSort::SortKeys(memory, bytes, from, sorted, count, 0, bits, stream);
-    if (failed != cudaSuccess) throw error(error_kind::world, std::string("sort the frontier: ") + cudaGetErrorString(failed));
+/// call(memory, bytes) twice, as CUB wants it: to ask for the bytes, and to work.
+template <class Call>
+void with_scratch(executor& on, buffer<u8>& scratch, char const* what, Call const& call) {
+  const auto check = [&](cudaError_t failed) {
+    if (failed != cudaSuccess) throw error(error_kind::world, std::string(what) + ": " + cudaGetErrorString(failed));
   };
   std::size_t bytes = 0;
-  sort(nullptr, bytes);
+  check(call(nullptr, bytes));
   if (bytes > scratch.size()) scratch = {on.memory(), memory_kind::local, bytes};
-  sort(scratch.data(), bytes);
+  check(call(scratch.data(), bytes));
+}
+
+}  // namespace
+
+template <class Id>
+void sort_on_gpu(executor& on, Id const* from, Id* sorted, u64 count, u64 limit, buffer<u8>& scratch) {
+  const int bits = static_cast<int>(ceil_log2(limit < 2 ? 2 : limit));
+  const auto stream = static_cast<cudaStream_t>(on.stream());
+  with_scratch(on, scratch, "sort", [&](void* memory, std::size_t& bytes) {
+    return cub::DeviceRadixSort::SortKeys(memory, bytes, from, sorted, count, 0, bits, stream);
+  });
   on.synchronize();
 }
 
-#define PENSTOCK_KERNELS_OF_REAL(Real)                                        \
-  template void launch_on_gpu(executor&, u64, share_ranks<Real> const&, u64); \
-  template void launch_on_gpu(executor&, u64, take_ranks<Real> const&, u64);
+template <class Id>
+u64 unique_on_gpu(executor& on, Id const* sorted, Id* unique, u64 count, buffer<u8>& scratch) {
+  const auto stream = static_cast<cudaStream_t>(on.stream());
+  const buffer<u64> left(on.memory(), memory_kind::local, 1);
+  with_scratch(on, scratch, "make unique", [&](void* memory, std::size_t& bytes) {
+    return cub::DeviceSelect::Unique(memory, bytes, sorted, unique, left.data(), static_cast<std::int64_t>(count), stream);
+  });
+  on.synchronize();
+  u64 found = 0;
+  left.read({&found, 1});
+  return found;
+}
+
+#define PENSTOCK_KERNELS_OF_REAL(Real) \
+  PENSTOCK_KERNEL(share_ranks<Real>)   \
+  PENSTOCK_KERNEL(take_ranks<Real>)
 PENSTOCK_KERNELS_OF_REAL(float)
 PENSTOCK_KERNELS_OF_REAL(double)
 
-#define PENSTOCK_KERNELS_OF_ID(Id)                                                        \
-  template void launch_on_gpu(executor&, u64, bfs_level<Id> const&, u64);                 \
-  template void launch_on_gpu(executor&, u64, plant_trees<Id> const&, u64);               \
-  template void launch_on_gpu(executor&, u64, merge_trees<Id> const&, u64);               \
-  template void launch_on_gpu(executor&, u64, flatten_trees<Id> const&, u64);             \
-  template void launch_on_gpu(executor&, u64, pull_ranks<Id, float> const&, u64);         \
-  template void launch_on_gpu(executor&, u64, pull_ranks<Id, double> const&, u64);        \
-  template void launch_on_gpu(executor&, u64, push_ranks<Id, float> const&, u64);         \
-  template void launch_on_gpu(executor&, u64, push_ranks<Id, double> const&, u64);        \
-  template void launch_on_gpu(executor&, u64, relax_edges<Id, std::int32_t> const&, u64); \
-  template void launch_on_gpu(executor&, u64, relax_edges<Id, float> const&, u64);        \
-  template void launch_on_gpu(executor&, u64, read_pile<Id, u64> const&, u64);            \
-  template void launch_on_gpu(executor&, u64, read_pile<Id, float> const&, u64);          \
-  template void sort_vertices_on_gpu(executor&, Id const*, Id*, u64, u64, buffer<u8>&);
+#define PENSTOCK_KERNELS_OF_ID(Id)                                             \
+  PENSTOCK_KERNEL(plant_trees<Id>)                                             \
+  PENSTOCK_KERNEL(merge_neighbour<Id>)                                         \
+  PENSTOCK_KERNEL(sample_parents<Id>)                                          \
+  PENSTOCK_KERNEL(flatten_trees<Id>)                                           \
+  PENSTOCK_KERNEL(take_frontier<Id, u64>)                                      \
+  PENSTOCK_KERNEL(take_frontier<Id, float>)                                    \
+  PENSTOCK_KERNEL(read_pile<Id, u64>)                                          \
+  PENSTOCK_KERNEL(read_pile<Id, float>)                                        \
+  PENSTOCK_KERNEL(list_first_vertices<Id>)                                     \
+  PENSTOCK_KERNEL(list_tiles<Id>)                                              \
+  PENSTOCK_KERNEL(forget_tiles<Id>)                                            \
+  PENSTOCK_KERNEL(count_list_edges<Id>)                                        \
+  template void sort_on_gpu(executor&, Id const*, Id*, u64, u64, buffer<u8>&); \
+  template u64 unique_on_gpu(executor&, Id const*, Id*, u64, buffer<u8>&);
 PENSTOCK_KERNELS_OF_ID(std::int32_t)
 PENSTOCK_KERNELS_OF_ID(std::int64_t)
 

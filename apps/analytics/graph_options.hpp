@@ -14,6 +14,7 @@ struct graph_options {
   std::string graph;  ///< folder with offsets.npy, edges.npy, graph.json, and weights.npy for shortest paths
   /// Where edges and weights lie: storage (behind a cache), host (their files mapped, in place), hbm (copied to the GPU).
   std::string placement = "storage";
+  std::string strategy = "auto";  ///< how groups share out edges: parse_strategy
   u64 cache_bytes = 16ull << 20;
   u64 line_bytes = 4096;
   std::string directory = "auto";  ///< of the cache: auto, direct, set
@@ -22,32 +23,39 @@ struct graph_options {
   bool direct = false;             ///< past the page cache
   u32 threads = 0;                 ///< CPU executor: its threads; CUDA: the controller's. 0: all cores
   u32 queue_depth = 256;
-  bool verify = false;
+  u32 trials = 1;       ///< runs over the graph once it is open, each from another source; what is behind a cache stays there
+  bool verify = false;  ///< the last trial
   /// (what, done, total), on the calling thread; may throw to stop.
   std::function<void(std::string const&, u64, u64)> progress;
 };
 
-/// Bytes and times are of the algorithm alone unless they say otherwise.
+/// Of the last trial. Bytes and times are of the algorithm alone unless they say otherwise.
 struct graph_cost {
   u64 edges_traversed = 0;  ///< neighbours looked at; both directions of an undirected edge count
   double seconds = 0;
   double teps = 0;  ///< edges_traversed per second
+  std::vector<double> trial_seconds;
+  std::vector<u64> trial_sources;  ///< of algorithms that have one
   std::optional<bool> verified;
   std::string violation;  ///< one sentence on the vertex and the rule, where the result was wrong
-  std::string executor, device, engine, placement;
+  std::string executor, device, engine, placement, strategy;
   u64 hits = 0, misses = 0, joins = 0, fills = 0, prefetches = 0, evictions = 0, retries = 0, errors = 0;
   u64 bytes_asked = 0;       ///< of edges and weights looked at
   u64 bytes_moved = 0;       ///< lines brought from storage x line size
   double amplification = 0;  ///< moved / asked
+  u64 sector_bytes = 0;      ///< of edges that a GPU reads in place: 32 for each sector that a group asked for
   u64 frames = 0, line_bytes = 0, cache_bytes = 0, metadata_bytes = 0;
   std::string directory;            ///< direct, set
   u64 directory_bytes_per_tib = 0;  ///< of edges, at this cache's ratio of directory to edges
   u64 edge_bytes = 0;               ///< with weights, where they are read
   u64 offset_bytes = 0, vertex_bytes = 0;
+  u64 tile_bytes = 0;       ///< of tables over tiles
+  double tile_seconds = 0;  ///< of load_seconds: making the table of first vertices
   double load_seconds = 0;  ///< opening, offsets, memory, queues
   double verify_seconds = 0;
   std::vector<u64> level_sizes;  ///< vertices of each round
   std::vector<double> level_seconds;
+  std::vector<std::string> level_strategies;
   u64 peak_rss_bytes =
       0;  ///< of the process, while it loaded and ran; file_rss_bytes of it are page cache seen through a mapping
   u64 file_rss_bytes = 0;

@@ -1,6 +1,7 @@
 #include "apps/analytics/graph_run.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <random>
 #include <thread>
 
@@ -12,6 +13,12 @@ constexpr u64 pins_per_group = 2;
 /// Vertices that a group takes at once; a warp asks for the first lines of as many in one go.
 constexpr u64 longest_run = 32;
 constexpr u64 source_seed = 27491095;
+/// A kibibyte of 4-byte ids: two reads in flight for each lane.
+constexpr u64 resident_tile_edges = 256;
+constexpr u64 longest_list_for_a_group = 1024;
+
+/// In graph_run's words.
+enum word : u32 { traversed, sectors, bad_edge, tile_count, list_edges, words };
 
 u64 cache_share(graph_options const& options, bool weighted) {
   return weighted ? options.cache_bytes / 2 : options.cache_bytes;
@@ -31,7 +38,7 @@ u32 cpu_threads(graph_options const& options) {
   return static_cast<u32>(std::min<u64>(std::max(1u, std::thread::hardware_concurrency()), room));
 }
 
-u64 choose_source(graph::graph_folder const& graph, std::optional<u64> asked) {
+u64 choose_source(graph::graph_folder const& graph, std::optional<u64> asked, u32 trial) {
   if (asked) {
     if (*asked < graph.vertices()) return *asked;
     throw_bad_input(
@@ -42,28 +49,100 @@ u64 choose_source(graph::graph_folder const& graph, std::optional<u64> asked) {
   auto const offsets = graph.offsets();
   std::mt19937_64 random(source_seed);
   // An edge drawn at random would prefer large lists; a vertex drawn until it has edges does not (GAP's rule).
-  for (u64 tries = 0; tries < 64 * graph.vertices(); ++tries) {
+  for (u64 tries = 0; tries < 64 * graph.vertices() + 64 * trial; ++tries) {
     const u64 v = random() % graph.vertices();
-    if (offsets[v] != offsets[v + 1]) return v;
+    if (offsets[v] != offsets[v + 1] && trial-- == 0) return v;
   }
   return static_cast<u64>(std::upper_bound(offsets.begin(), offsets.end(), u64{0}) - offsets.begin() - 1);
 }
 
 template <class Id>
 graph_run<Id>::graph_run(graph_options const& options, graph::graph_folder const& graph, executor& on, bool weighted)
-    : options_(options), graph_(graph), on_(on), edges_(on, graph.edges_place(), options, cache_share(options, weighted)),
-      words_(on.memory(), memory_kind::local, 2) {
+    : options_(options), graph_(graph), on_(on), walk_(parse_strategy(options.strategy)),
+      edges_(on, graph.edges_place(), options, cache_share(options, weighted)), words_(on.memory(), memory_kind::local, words) {
   if (weighted) weights_.emplace(on, weights_of(graph), options, cache_share(options, true));
-  const bool cpu = on.kind() == executor_kind::cpu;
   for (placed_array const* array : arrays()) {
     if (array->cache() == nullptr) continue;
-    array->cache()->check_pins(cpu ? on.units() : cuda_block_threads / list_group_width, cpu ? 1 : pins_per_group);
+    array->cache()->check_pins(is_cpu() ? on.units() : cuda_block_threads / list_group_width, is_cpu() ? 1 : pins_per_group);
   }
-  words_.write(std::vector<u64>(2, 0));
-  if (!cpu) {
+  words_.write(std::vector<u64>(words, 0));
+  if (!is_cpu()) {
     offsets_ = {on.memory(), memory_kind::local, graph.vertices() + 1};
     offsets_.write(graph.offsets());
   }
+  auto const offsets = graph.offsets();
+  for (u64 v = 0; v < vertices(); ++v) longest_list_ = std::max(longest_list_, offsets[v + 1] - offsets[v]);
+  if (may_tile()) prepare_tiles();
+}
+
+template <class Id>
+bool graph_run<Id>::may_tile() const {
+  if (graph_.edges() == 0) return false;
+  if (walk_.how == strategy::tiled || walk_.how == strategy::tiled_frontier) return true;
+  return walk_.how == strategy::automatic && !is_cpu();
+}
+
+template <class Id>
+void graph_run<Id>::prepare_tiles() {
+  u64 edges = walk_.parameter;
+  if (edges == 0) edges = is_resident() ? resident_tile_edges : std::max<u64>(32, options_.line_bytes / sizeof(Id));
+  tile_shift_ = ceil_log2(edges);
+  tiles_in_all_ = ceil_div(graph_.edges(), edges);
+  if (tiles_in_all_ > static_cast<u64>(std::numeric_limits<Id>::max())) {
+    throw_bad_input("walk", graph_.path(), "it has more tiles than its ids count: choose larger tiles");
+  }
+  if (!walk_.search) {
+    first_vertices_ = {on_.memory(), memory_kind::local, tiles_in_all_};
+    on_.synchronize();
+    const u64 begun = now_ns();
+    over(vertices(), list_first_vertices<Id>{lists().offsets, first_vertices_.data(), vertices(), tile_shift_});
+    tile_seconds_ = seconds_since(begun);
+  }
+  if (walk_.how == strategy::tiled) return;
+  const u64 most = tiles_in_all_ + (walk_.sort ? vertices() * 2 : 0);
+  tiles_ = {on_.memory(), memory_kind::local, most};
+  if (walk_.sort) {
+    other_tiles_ = {on_.memory(), memory_kind::local, most};
+  } else {
+    seen_ = {on_.memory(), memory_kind::local, ceil_div(tiles_in_all_, 32)};
+    seen_.write(std::vector<u32>(seen_.size(), 0));
+  }
+}
+
+template <class Id>
+u64 graph_run<Id>::find_tiles(vertex_list<Id> which) {
+  u64* const found = words_.data() + tile_count;
+  write(found, u64{0});
+  over(which.count, list_tiles<Id>{lists().offsets, which.vertices, which.count, walk_.sort ? nullptr : seen_.data(),
+                                   tiles_.data(), found, tile_shift_});
+  u64 count = read(found);
+  if (walk_.sort) count = sort_unique(on_, tiles_.data(), other_tiles_.data(), count, tiles_in_all_, scratch_);
+  return count;
+}
+
+template <class Id>
+u64 graph_run<Id>::edges_of(vertex_list<Id> which) {
+  u64* const sum = words_.data() + list_edges;
+  write(sum, u64{0});
+  over(which.count, count_list_edges<Id>{lists().offsets, which.vertices, which.count, sum});
+  return read(sum);
+}
+
+template <class Id>
+strategy graph_run<Id>::choose(vertex_list<Id> which) const {
+  const bool tiles = tiles_in_all_ != 0;
+  switch (walk_.how) {
+    case strategy::automatic: break;
+    case strategy::tiled: return tiles ? strategy::tiled : strategy::frontier;
+    case strategy::tiled_frontier:
+      if (!tiles) return strategy::frontier;
+      return which.vertices != nullptr ? strategy::tiled_frontier : strategy::tiled;
+    default: return walk_.how;
+  }
+  if (!tiles) return strategy::frontier;
+  if (which.vertices == nullptr) return strategy::tiled;
+  // A list that is long for one group holds all others up.
+  return longest_list_ > longest_list_for_a_group ? strategy::tiled_frontier : strategy::frontier;
 }
 
 template <class Id>
@@ -74,19 +153,23 @@ std::vector<placed_array const*> graph_run<Id>::arrays() const {
 }
 
 template <class Id>
-edge_lists<Id> graph_run<Id>::lists(u64 count) const {
-  const bool cpu = on_.kind() == executor_kind::cpu;
-  const u64 groups = cpu ? 16 * on_.units() : 2 * on_.units() * cuda_blocks_per_unit * (cuda_block_threads / list_group_width);
+edge_lists<Id> graph_run<Id>::lists() const {
   edge_lists<Id> lists;
   lists.edges = edges_.view<Id>();
-  lists.offsets = cpu ? graph_.offsets().data() : offsets_.data();
-  lists.traversed = words_.data();
-  lists.bad_edge = words_.data() + 1;
+  lists.offsets = is_cpu() ? graph_.offsets().data() : offsets_.data();
+  lists.traversed = words_.data() + traversed;
+  lists.sectors = words_.data() + sectors;
+  lists.bad_edge = words_.data() + bad_edge;
   lists.vertices = vertices();
-  lists.count = count;
-  lists.run_vertices = static_cast<u32>(std::clamp<u64>(count / groups, 1, longest_run));
-  lists.lines_ahead = cpu ? 32 : 8;
   return lists;
+}
+
+/// Runs that keep all groups busy.
+template <class Id>
+u32 graph_run<Id>::run_of(u64 count) const {
+  const u64 groups =
+      is_cpu() ? 16 * on_.units() : 2 * on_.units() * cuda_blocks_per_unit * (cuda_block_threads / list_group_width);
+  return static_cast<u32>(std::clamp<u64>(count / groups, 1, longest_run));
 }
 
 template <class Id>
@@ -105,7 +188,7 @@ void graph_run<Id>::check() {
   on_.synchronize();
   if (edges_.cache() != nullptr) edges_.cache()->check_faults();
   if (weights_ && weights_->cache() != nullptr) weights_->cache()->check_faults();
-  const u64 bad = read(words_.data() + 1);
+  const u64 bad = read(words_.data() + bad_edge);
   if (bad == 0) return;
   throw_bad_input("search", graph_.edges_place().path,
                   "edge " + std::to_string(bad - 1) + " leads to no vertex of the graph: convert the graph again");
@@ -119,33 +202,53 @@ void graph_run<Id>::begin_round(graph_cost& cost, std::string const& what, u64 s
 }
 
 template <class Id>
-void graph_run<Id>::account(graph_cost& cost, double seconds) const {
-  cost.seconds = seconds;
-  on_.memory().read(&cost.edges_traversed, words_.data(), sizeof(u64));
-  cost.teps = static_cast<double>(cost.edges_traversed) / seconds;
+void graph_run<Id>::begin_trial(graph_cost& cost) {
+  cost.level_sizes.clear();
+  cost.level_seconds.clear();
+  cost.level_strategies.clear();
+  vertex_bytes_ = 0;
+  before_.clear();
+  for (placed_array const* array : arrays()) {
+    if (array->cache() != nullptr) before_.push_back(array->cache()->stats(0));
+  }
+  words_.write(std::vector<u64>(words, 0));
+  trial_begun_ns_ = now_ns();
+}
+
+template <class Id>
+void graph_run<Id>::end_trial(graph_cost& cost) {
+  on_.synchronize();
+  cost.seconds = seconds_since(trial_begun_ns_);
+  cost.trial_seconds.push_back(cost.seconds);
+  cost.edges_traversed = read(words_.data() + traversed);
+  cost.teps = static_cast<double>(cost.edges_traversed) / cost.seconds;
   cost.engine = edges_.engine();
+  cost.hits = cost.misses = cost.joins = cost.fills = cost.prefetches = cost.evictions = cost.retries = cost.errors = 0;
+  cost.bytes_asked = cost.bytes_moved = cost.edge_bytes = cost.frames = cost.metadata_bytes = 0;
+  auto before = before_.begin();
   for (placed_array const* array : arrays()) {
     cost.edge_bytes += graph_.edges() * (array == &edges_ ? sizeof(Id) : sizeof(u32));
     if (array->cache() == nullptr) continue;
     line_cache const& cache = *array->cache();
-    const cache_stats stats = cache.stats(0);
-    cost.hits += stats.hits;
-    cost.misses += stats.misses;
-    cost.joins += stats.joins;
-    cost.fills += stats.fills;
-    cost.prefetches += stats.prefetches;
-    cost.evictions += stats.evictions;
-    cost.retries += stats.retries;
-    cost.errors += stats.errors;
-    cost.bytes_asked += stats.bytes_asked;
-    cost.bytes_moved += stats.bytes_moved;
+    const cache_stats now = cache.stats(0), was = *before++;
+    cost.hits += now.hits - was.hits;
+    cost.misses += now.misses - was.misses;
+    cost.joins += now.joins - was.joins;
+    cost.fills += now.fills - was.fills;
+    cost.prefetches += now.prefetches - was.prefetches;
+    cost.evictions += now.evictions - was.evictions;
+    cost.retries += now.retries - was.retries;
+    cost.errors += now.errors - was.errors;
+    cost.bytes_asked += now.bytes_asked - was.bytes_asked;
+    cost.bytes_moved += now.bytes_moved - was.bytes_moved;
     cost.frames += cache.view().frames;
     cost.metadata_bytes += cache.metadata_bytes();
     cost.directory = cache.directory() == directory_kind::direct ? "direct" : "set";
     cost.directory_bytes_per_tib = cache.directory_bytes_per_tib();
   }
-  if (edges_.cache() == nullptr) {  // each edge that is looked at is read where it lies
+  if (is_resident()) {  // each edge that is looked at is read where it lies
     cost.bytes_asked = cost.edges_traversed * (sizeof(Id) + (weights_ ? sizeof(u32) : 0));
+    cost.sector_bytes = read(words_.data() + sectors) * sector_bytes;
     cost.directory = "none";
   }
   cost.amplification =
@@ -154,21 +257,37 @@ void graph_run<Id>::account(graph_cost& cost, double seconds) const {
   cost.cache_bytes = cost.frames * options_.line_bytes;
   cost.offset_bytes = (vertices() + 1) * sizeof(u64);
   cost.vertex_bytes = vertex_bytes_;
+  cost.strategy = options_.strategy;
+  cost.tile_bytes = first_vertices_.bytes() + tiles_.bytes() + other_tiles_.bytes() + seen_.bytes();
+  cost.tile_seconds = tile_seconds_;
 }
 
 template <class Id>
-void sort_vertices([[maybe_unused]] executor& on, Id* from, Id* sorted, u64 count, [[maybe_unused]] u64 vertices,
-                   [[maybe_unused]] buffer<u8>& scratch) {
+Id* sort_numbers([[maybe_unused]] executor& on, Id* from, [[maybe_unused]] Id* other, u64 count, [[maybe_unused]] u64 limit,
+                 [[maybe_unused]] buffer<u8>& scratch) {
 #if defined(PENSTOCK_HAS_CUDA)
-  if (on.kind() == executor_kind::cuda) return sort_vertices_on_gpu(on, from, sorted, count, vertices, scratch);
+  if (on.kind() == executor_kind::cuda) {
+    sort_on_gpu(on, from, other, count, limit, scratch);
+    return other;
+  }
 #endif
   std::sort(from, from + count);
-  std::copy(from, from + count, sorted);
+  return from;
 }
 
-template class graph_run<std::int32_t>;
-template class graph_run<std::int64_t>;
-template void sort_vertices(executor&, std::int32_t*, std::int32_t*, u64, u64, buffer<u8>&);
-template void sort_vertices(executor&, std::int64_t*, std::int64_t*, u64, u64, buffer<u8>&);
+template <class Id>
+u64 sort_unique(executor& on, Id* from, Id* other, u64 count, u64 limit, buffer<u8>& scratch) {
+  Id* const sorted = sort_numbers(on, from, other, count, limit, scratch);
+#if defined(PENSTOCK_HAS_CUDA)
+  if (on.kind() == executor_kind::cuda) return unique_on_gpu(on, sorted, from, count, scratch);
+#endif
+  return static_cast<u64>(std::unique(sorted, sorted + count) - from);
+}
 
+#define PENSTOCK_OF_ID(Id)                                               \
+  template class graph_run<Id>;                                          \
+  template Id* sort_numbers(executor&, Id*, Id*, u64, u64, buffer<u8>&); \
+  template u64 sort_unique(executor&, Id*, Id*, u64, u64, buffer<u8>&);
+PENSTOCK_OF_ID(std::int32_t)
+PENSTOCK_OF_ID(std::int64_t)
 }  // namespace penstock::apps

@@ -1,9 +1,12 @@
 // What every algorithm over a stored graph has: its executor, its edges wherever they are, and the account of a run.
 #pragma once
 
-#include "apps/analytics/edge_lists.hpp"
+#include "apps/analytics/edge_walks.hpp"
 #include "apps/analytics/placed_array.hpp"
 #include "apps/analytics/process_memory.hpp"
+#include "apps/analytics/start.hpp"
+#include "apps/analytics/strategy.hpp"
+#include "apps/analytics/tile_bodies.hpp"
 #include "penstock/core/clock.hpp"
 
 namespace penstock::apps {
@@ -13,8 +16,19 @@ inline double seconds_since(u64 start_ns) { return static_cast<double>(now_ns() 
 /// As asked; else one per core, as far as the cache has room for what they pin (at most half of its lines).
 u32 cpu_threads(graph_options const& options);
 
-/// `asked`, or a vertex drawn with a fixed seed among those that have edges. Throws bad_input for what is no vertex.
-u64 choose_source(graph::graph_folder const& graph, std::optional<u64> asked);
+/// `asked`, or the trial's of those drawn with a fixed seed among the vertices that have edges. Throws bad_input for what is no
+/// vertex.
+u64 choose_source(graph::graph_folder const& graph, std::optional<u64> asked, u32 trial);
+
+/// The vertices of a round.
+template <class Id>
+struct vertex_list {
+  Id* vertices = nullptr;  ///< local memory, in any order; a walk may sort them. nullptr: all of the graph
+  u64 count = 0;
+};
+
+/// Lanes of a group that looks for a parent: most vertices find one among their first edges, and a sector has no more.
+inline constexpr u32 pull_group_width = 8;
 
 /// Outlives no reference that it is made of. For one thread.
 template <class Id>
@@ -26,26 +40,49 @@ class graph_run {
   u64 vertices() const { return graph_.vertices(); }
   executor& on() const { return on_; }
   graph::graph_folder const& graph() const { return graph_; }
+  /// How groups share out edges is left to the program, and so is how few of them it may read.
+  bool is_automatic() const { return walk_.how == strategy::automatic; }
+  bool is_resident() const { return edges_.cache() == nullptr; }
 
-  /// Over `count` vertices, in runs that keep all groups busy.
-  edge_lists<Id> lists(u64 count) const;
+  edge_lists<Id> lists() const;
   template <class Weight>
   array_view<Weight> weights() const {
     return weights_->view<Weight>();
   }
 
-  /// Launches a body that walks lists; throws what went wrong in it.
-  template <class Body>
-  void walk(Body const& body) {
-    start(on_, body.lists.runs(), body, most_groups());
+  /// Hands the edges of the vertices that the visitor wants to it: all of `which`, or those of the graph that it says. Throws
+  /// what went wrong.
+  template <class Visitor>
+  void walk(Visitor const& visitor, vertex_list<Id> which = {});
+
+  /// The same over all vertices that are wanted, by narrow groups, for a visitor that stops early.
+  template <class Visitor>
+  void walk_narrow(Visitor const& visitor) {
+    vertex_walk<Id, Visitor> body = all_vertices(visitor);
+    body.run_vertices = run_of(vertices());
+    start<pull_group_width>(on_, body.items(), body, most_groups());
     check();
   }
-  /// Launches one that looks at vertices alone.
+
+  /// Launches a body that looks at single edges of all vertices.
+  template <class Body>
+  void over_edges_of_vertices(Body const& body) {
+    start(on_, ceil_div(vertices(), vertices_at_once), body, most_groups());
+    check();
+  }
+  /// Launches one that looks at vertices alone, or at `count` of something else.
   template <class Body>
   void over_vertices(Body const& body) {
-    start(on_, ceil_div(vertices(), vertices_at_once), body);
+    over(vertices(), body);
+  }
+  template <class Body>
+  void over(u64 count, Body const& body) {
+    start(on_, ceil_div(count, vertices_at_once), body);
     on_.synchronize();
   }
+
+  /// Edges of the vertices in a list.
+  u64 edges_of(vertex_list<Id> which);
 
   /// Local memory, filled with one value.
   template <class T>
@@ -68,10 +105,15 @@ class graph_run {
 
   /// A round over `size` vertices begins; `done` of `of` are known to be finished.
   void begin_round(graph_cost& cost, std::string const& what, u64 size, u64 done, u64 of);
-  void end_round(graph_cost& cost) const { cost.level_seconds.push_back(seconds_since(round_begun_ns_)); }
+  /// `how`: what it was, if it was no walk.
+  void end_round(graph_cost& cost, char const* how = nullptr) const {
+    cost.level_seconds.push_back(seconds_since(round_begun_ns_));
+    cost.level_strategies.emplace_back(how != nullptr ? how : name_of(last_));
+  }
 
-  /// Fills in what was counted, once a run of `seconds` is over.
-  void account(graph_cost& cost, double seconds) const;
+  /// A trial is what is timed and counted: what `cost` tells is of the last one, but for trial_seconds.
+  void begin_trial(graph_cost& cost);
+  void end_trial(graph_cost& cost);
 
   graph::progress_meter meter(std::string const& what) const {
     return graph::progress_meter([this, what](u64 done, u64 total) {
@@ -80,29 +122,114 @@ class graph_run {
   }
 
  private:
+  bool is_cpu() const { return on_.kind() == executor_kind::cpu; }
+  bool may_tile() const;
+  void prepare_tiles();
   void check();
   u64 most_groups() const;
+  u32 run_of(u64 count) const;
+  strategy choose(vertex_list<Id> which) const;
   std::vector<placed_array const*> arrays() const;
+
+  template <class Visitor>
+  vertex_walk<Id, Visitor> all_vertices(Visitor const& visitor) const {
+    vertex_walk<Id, Visitor> body{lists(), visitor};
+    body.count = vertices();
+    return body;
+  }
+  template <class Visitor>
+  void walk_list(Visitor const& visitor, vertex_list<Id> which);
+  template <class Visitor>
+  void walk_tiles(Visitor const& visitor, vertex_list<Id> which);
+  /// Tiles of a list, in `tiles_`; gives how many.
+  u64 find_tiles(vertex_list<Id> which);
 
   graph_options const& options_;
   graph::graph_folder const& graph_;
   executor& on_;
+  walk_options walk_;
   placed_array edges_;
   std::optional<placed_array> weights_;
   buffer<u64> offsets_;
-  buffer<u64> words_;  ///< edges looked at; 1 + position of a bad edge
+  buffer<u64> words_;  ///< edges looked at; sectors; 1 + position of a bad edge; count of tiles; of a list's edges
+  u64 longest_list_ = 0;
+  u32 tile_shift_ = 0;
+  u64 tiles_in_all_ = 0;
+  buffer<Id> first_vertices_, tiles_, other_tiles_, sorted_;
+  buffer<u32> seen_;
+  buffer<u8> scratch_;
+  strategy last_ = strategy::automatic;
   u64 vertex_bytes_ = 0;
-  u64 round_begun_ns_ = 0;
+  double tile_seconds_ = 0;
+  std::vector<cache_stats> before_;  ///< a trial, of each cache
+  u64 trial_begun_ns_ = 0, round_begun_ns_ = 0;
 };
 
 extern template class graph_run<std::int32_t>;
 extern template class graph_run<std::int64_t>;
 
-#if defined(PENSTOCK_HAS_CUDA)
-inline constexpr bool has_kernels = true;  // in graph_cuda.cu
-#else
-inline constexpr bool has_kernels = false;
-#endif
+template <class Id>
+template <class Visitor>
+void graph_run<Id>::walk(Visitor const& visitor, vertex_list<Id> which) {
+  last_ = choose(which);
+  switch (last_) {
+    case strategy::tiled: walk_tiles(visitor, {}); break;
+    case strategy::tiled_frontier: walk_tiles(visitor, which); break;
+    case strategy::frontier: walk_list(visitor, which); break;
+    default: {
+      vertex_walk<Id, Visitor> body = all_vertices(visitor);
+      body.aligned = last_ != strategy::merged;
+      if (last_ == strategy::coarsened) {
+        body.run_vertices = static_cast<u32>(walk_.parameter == 0 ? 8 : walk_.parameter);
+      } else if (last_ == strategy::transposed) {
+        body.stride = walk_.parameter == 0 ? 128 : walk_.parameter;
+        body.pivot = ceil_div(body.count, body.stride);
+        body.count = body.pivot * body.stride;  // some of them are no vertices
+      }
+      if (last_ == strategy::thread) {
+        start<1>(on_, body.items(), body, most_groups());
+      } else {
+        start(on_, body.items(), body, most_groups());
+      }
+    }
+  }
+  check();
+}
+
+template <class Id>
+template <class Visitor>
+void graph_run<Id>::walk_list(Visitor const& visitor, vertex_list<Id> which) {
+  vertex_walk<Id, Visitor> body = all_vertices(visitor);
+  if (which.vertices != nullptr) {
+    body.chosen = which.vertices;
+    body.count = which.count;
+    if (!is_resident()) {
+      // Lists that share a line are read together: without it a line is fetched once for each of them.
+      if (sorted_.size() == 0) sorted_ = {on_.memory(), memory_kind::local, vertices()};
+      body.chosen = sort_numbers(on_, which.vertices, sorted_.data(), which.count, vertices(), scratch_);
+    }
+  }
+  body.run_vertices = run_of(body.count);
+  body.lines_ahead = is_cpu() ? 32 : 8;
+  body.in_flight = is_cpu() ? 1 : most_in_flight;
+  start(on_, body.items(), body, most_groups());
+}
+
+template <class Id>
+template <class Visitor>
+void graph_run<Id>::walk_tiles(Visitor const& visitor, vertex_list<Id> which) {
+  tile_walk<Id, Visitor> body{lists(), visitor};
+  body.first_vertices = walk_.search ? nullptr : first_vertices_.data();
+  body.tile_shift = tile_shift_;
+  body.edges = graph_.edges();
+  body.count = tiles_in_all_;
+  if (which.vertices != nullptr) {
+    body.count = find_tiles(which);
+    body.chosen = tiles_.data();
+  }
+  start(on_, body.items(), body, most_groups());
+  if (body.chosen != nullptr && !walk_.sort) over(body.count, forget_tiles<Id>{body.chosen, body.count, seen_.data()});
+}
 
 /// Opens graph and executor, and calls job(graph, executor, Id{}, when this began, result) for the type of the graph's ids.
 template <class Result, class Job>

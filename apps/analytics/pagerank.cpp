@@ -16,24 +16,25 @@ void check_options(pagerank_options const& options) {
 }
 
 template <class Real, class Id>
-void rank(graph_run<Id>& run, pagerank_options const& options, pagerank_result& result) {
+void rank(graph_run<Id>& run, pagerank_options const& options, bool last, pagerank_result& result) {
   const u64 n = run.vertices();
   const double each = 1 / static_cast<double>(n);
   buffer<Real> ranks = run.template filled<Real>(n, static_cast<Real>(each)), shares = run.template filled<Real>(n, 0),
                sums = run.template filled<Real>(n, 0);
   buffer<double> words = run.template filled<double>(2, 0);
   const rank_data<Real> data{ranks.data(), shares.data(), sums.data(), words.data(), words.data() + 1};
-  const u64 begun = now_ns();
+  result.iterations = 0;
+  result.converged = false;
+  run.begin_trial(result);
   while (result.iterations < options.iterations && !result.converged) {
     run.begin_round(result, "iteration", n, result.iterations, options.iterations);
     run.write(words.data(), 0.0);
     run.write(words.data() + 1, 0.0);
-    const auto lists = run.lists(n);
-    run.over_vertices(share_ranks<Real>{data, lists.offsets, n, options.damping});
+    run.over_vertices(share_ranks<Real>{data, run.lists().offsets, n, options.damping});
     if (run.graph().directed()) {
-      run.walk(push_ranks<Id, Real>{lists, data});
+      run.walk(push_ranks<Real>{data});
     } else {
-      run.walk(pull_ranks<Id, Real>{lists, data});
+      run.walk(pull_ranks<Real>{data});
     }
     const double lost = options.dangling ? run.read(words.data()) : 0;
     run.over_vertices(take_ranks<Real>{data, n, (1 - options.damping + lost) * each});
@@ -42,7 +43,8 @@ void rank(graph_run<Id>& run, pagerank_options const& options, pagerank_result& 
     ++result.iterations;
     run.end_round(result);
   }
-  run.account(result, seconds_since(begun));
+  run.end_trial(result);
+  if (!last) return;
   std::vector<Real> found(n);
   ranks.read(found);
   result.ranks = std::move(found);
@@ -56,7 +58,10 @@ pagerank_result run_pagerank(pagerank_options const& options) {
       options, [&](auto const& graph, executor& on, auto id, u64 begun, pagerank_result& result) {
         graph_run<decltype(id)> run(options, graph, on);
         result.load_seconds = seconds_since(begun);
-        options.wide ? rank<double>(run, options, result) : rank<float>(run, options, result);
+        for (u32 trial = 1; trial <= options.trials; ++trial) {
+          const bool last = trial == options.trials;
+          options.wide ? rank<double>(run, options, last, result) : rank<float>(run, options, last, result);
+        }
         verify_result(options, result, [&] {
           auto meter = run.meter("verify");
           // What one more iteration may change: the tolerance, or what was left when the iterations were over.

@@ -1,6 +1,5 @@
 // PageRank by iteration: rank'(v) = (1 - d) / n + d * sum of rank(u) / outdegree(u) over the edges u -> v (GAP's definition).
-// Of a graph that has each edge both ways the sums are pulled, list by list and without atomics; of another one they are
-// pushed.
+// Of a graph that has each edge both ways the sums are pulled, with few atomics; of another one they are pushed.
 #pragma once
 
 #include "apps/analytics/edge_lists.hpp"
@@ -37,42 +36,79 @@ struct share_ranks {
   }
 };
 
-template <class Id, class Real>
+/// Each vertex adds up the shares of its neighbours. While a group stays on one vertex its lanes keep their parts of the sum;
+/// where lanes have several, each vertex's part is added up over its lanes, and then to what other groups have of it.
+template <class Real>
 struct pull_ranks {
-  edge_lists<Id> lists;
   rank_data<Real> data;
 
+  static constexpr bool wants_all = true, stops = false;
+  PENSTOCK_FN bool wants(u64) const { return true; }
+
   template <thread_group G>
-  PENSTOCK_FN void operator()(G const& g, grid_range range) const {
-    lists.for_each_vertex(
-        g, range, [](u64 k) { return k; },
-        [&](u64 v, u64 begin, u64 end, array_ref<Id>& neighbours) {
-          double mine = 0;
-          lists.walk(g, begin, end, neighbours, [&](bool has, u64, u64 to) {
-            if (has) mine += static_cast<double>(data.share[to]);
-          });
-          const double all = sum_over(g, mine);
-          if (is_leader(g)) data.sum[v] = static_cast<Real>(all);
-        });
-  }
+  struct visit {
+    rank_data<Real> const& data;
+    u64 vertex = 0;
+    double sum = 0;  ///< this lane's part of that vertex's
+
+    PENSTOCK_FN visit(pull_ranks const& visitor, G const&) : data(visitor.data) {}
+
+    PENSTOCK_FN void edge(G const& g, bool mine, u64 v, u64, u64 to) {
+      const auto having = g.ballot(mine);
+      if (!any(having)) return;
+      const double share = mine ? static_cast<double>(data.share[to]) : 0;
+      const u64 first = g.shfl(v, lowest(having));
+      if (any(g.ballot(mine && v != first))) {
+        finish(g);
+        add_by_vertex(g, mine ? v : ~0ull, share);
+        return;
+      }
+      if (first != vertex) finish(g);
+      vertex = first;
+      sum += share;
+    }
+
+    PENSTOCK_FN void finish(G const& g) {
+      const double all = sum_over(g, sum);
+      if (is_leader(g) && all != 0) add(vertex, all);
+      sum = 0;
+    }
+
+   private:
+    // A segmented scan: the vertices of the lanes rise. The last lane of a vertex has its sum.
+    PENSTOCK_FN void add_by_vertex(G const& g, u64 v, double share) {
+      const u32 lanes = size(g), index = index_in(g);
+      for (u32 step = 1; step < lanes; step *= 2) {
+        const u32 from = index >= step ? nth(g.members(), index - step) : g.rank();
+        const u64 other = g.shfl(v, from);
+        const u64 part = g.shfl(std::bit_cast<u64>(share), from);
+        if (index >= step && other == v) share += std::bit_cast<double>(part);
+      }
+      const u64 next = g.shfl(v, index + 1 < lanes ? nth(g.members(), index + 1) : g.rank());
+      if (v != ~0ull && (index + 1 == lanes || next != v)) add(v, share);
+    }
+
+    PENSTOCK_FN void add(u64 v, double part) { device_ref<Real>(data.sum[v]).fetch_add(static_cast<Real>(part), relaxed); }
+  };
 };
 
-template <class Id, class Real>
+/// Each vertex gives its neighbours their shares.
+template <class Real>
 struct push_ranks {
-  edge_lists<Id> lists;
   rank_data<Real> data;
 
+  static constexpr bool wants_all = true, stops = false;
+  PENSTOCK_FN bool wants(u64) const { return true; }
+
   template <thread_group G>
-  PENSTOCK_FN void operator()(G const& g, grid_range range) const {
-    lists.for_each_vertex(
-        g, range, [](u64 k) { return k; },
-        [&](u64 v, u64 begin, u64 end, array_ref<Id>& neighbours) {
-          const Real share = data.share[v];
-          lists.walk(g, begin, end, neighbours, [&](bool mine, u64, u64 to) {
-            if (mine) device_ref<Real>(data.sum[to]).fetch_add(share, relaxed);
-          });
-        });
-  }
+  struct visit {
+    rank_data<Real> const& data;
+    PENSTOCK_FN visit(push_ranks const& visitor, G const&) : data(visitor.data) {}
+    PENSTOCK_FN void edge(G const&, bool mine, u64 v, u64, u64 to) {
+      if (mine) device_ref<Real>(data.sum[to]).fetch_add(data.share[v], relaxed);
+    }
+    PENSTOCK_FN void finish(G const&) {}
+  };
 };
 
 template <class Real>

@@ -40,7 +40,7 @@ class path_search {
 
   path_search(graph_run<Id>& run, double delta)
       : run_(run), n_(run.vertices()), delta_(static_cast<distance>(delta)),
-        distances_(run.template filled<distance>(n_, farthest)), places_(run.template filled<u32>(n_, 0)),
+        distances_(run.template filled<distance>(n_, farthest)), places_(run.template filled<u32>(n_, place_of(waits::taken))),
         frontier_(run.template filled<Id>(n_, 0)), next_(run.template filled<Id>(n_, 0)), pile_(run.template filled<Id>(n_, 0)),
         old_pile_(run.template filled<Id>(n_, 0)), words_(run.template filled<u64>(3, 0)),
         least_(run.template filled<distance>(1, farthest)) {}
@@ -48,14 +48,16 @@ class path_search {
   void search(u64 source, paths_result& result) {
     threshold_ = delta_;
     run_.write(distances_.data() + source, distance{0});
-    run_.write(places_.data() + source, static_cast<u32>(waits::near));
+    run_.write(places_.data() + source, place_of(waits::near));
     run_.write(frontier_.data(), static_cast<Id>(source));
     u64 size = 1, done = 0;
     while (size != 0) {
       done += size;
       run_.begin_round(result, "round", size, std::min(done, n_), n_);
       const path_data<Id, distance> data = shared();
-      run_.walk(relax_edges<Id, Weight>{run_.lists(size), run_.template weights<Weight>(), data, threshold_});
+      const u32 round = static_cast<u32>(result.level_sizes.size());
+      run_.over(size, take_frontier<Id, distance>{data, size, round});
+      run_.walk(relax_edges<Id, Weight>{run_.template weights<Weight>(), data, threshold_, round}, {frontier_.data(), size});
       check_weights();
       size = take_next();
       if (size == 0) size = raise_threshold();
@@ -81,7 +83,7 @@ class path_search {
   u64 take_next() {
     const u64 size = run_.read(words_.data());
     run_.write(words_.data(), u64{0});
-    sort_vertices(run_.on(), next_.data(), frontier_.data(), size, n_, scratch_);
+    std::swap(frontier_, next_);
     return size;
   }
 
@@ -95,9 +97,7 @@ class path_search {
       std::swap(pile_, old_pile_);
       run_.write(words_.data() + 1, u64{0});
       run_.write(least_.data(), farthest);
-      start(run_.on(), ceil_div(waiting, vertices_at_once),
-            read_pile<Id, distance>{shared(), old_pile_.data(), waiting, threshold_, least_.data()});
-      run_.on().synchronize();
+      run_.over(waiting, read_pile<Id, distance>{shared(), old_pile_.data(), waiting, threshold_, least_.data()});
       if (const u64 size = take_next(); size != 0) return size;
       threshold_ = beyond(run_.read(least_.data()));
     }
@@ -125,17 +125,21 @@ class path_search {
   buffer<Id> frontier_, next_, pile_, old_pile_;
   buffer<u64> words_;  ///< next, pile, 1 + position of a bad weight
   buffer<distance> least_;
-  buffer<u8> scratch_;
 };
 
 template <class Weight, class Id>
 void find_paths(graph_run<Id>& run, paths_options const& options, paths_result& result) {
   result.delta = chosen_delta<Weight>(run.graph(), options.delta);
-  path_search<Id, Weight> job(run, result.delta);
-  const u64 begun = now_ns();
-  job.search(result.source, result);
-  run.account(result, seconds_since(begun));
-  auto found = job.distances();
+  std::vector<distance_of<Weight>> found;
+  for (u32 trial = 0; trial < options.trials; ++trial) {
+    result.source = choose_source(run.graph(), options.source, trial);
+    result.trial_sources.push_back(result.source);
+    path_search<Id, Weight> job(run, result.delta);
+    run.begin_trial(result);
+    job.search(result.source, result);
+    run.end_trial(result);
+    if (trial + 1 == options.trials) found = job.distances();
+  }
   if constexpr (std::is_floating_point_v<Weight>) {
     result.distances = std::move(found);
   } else {
@@ -158,7 +162,6 @@ void find_paths(graph_run<Id>& run, paths_options const& options, paths_result& 
 paths_result run_shortest_paths(paths_options const& options) {
   return run_on_graph<paths_result>(options, [&](auto const& graph, executor& on, auto id, u64 begun, paths_result& result) {
     graph_run<decltype(id)> run(options, graph, on, true);
-    result.source = choose_source(graph, options.source);
     result.load_seconds = seconds_since(begun);
     graph.weights_place()->kind == 'f' ? find_paths<float>(run, options, result)
                                        : find_paths<std::int32_t>(run, options, result);

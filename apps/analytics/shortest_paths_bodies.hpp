@@ -2,11 +2,13 @@
 // threshold are relaxed until there are none, those beyond wait in a pile for the next threshold.
 //
 // `place` says where a vertex waits, and who changes it does so by an exchange that releases what was stored before and
-// acquires what others stored. Who lowers a distance exchanges after it; who takes a vertex from the frontier exchanges before
-// it loads the distance. So either the taker sees the lower distance, or the one who lowered it finds the vertex taken and puts
-// it into the next frontier: no distance is left without a visit. A vertex enters a frontier when its place becomes `near`, and
-// the pile when it becomes `far` from `nowhere`, so each list has it once and [vertices] is enough: a vertex that was taken
-// lies below the threshold and does not come back to the pile before the threshold rises, when the pile is read anew.
+// acquires what others stored. Before the edges of a frontier are relaxed, a kernel of its own takes its vertices: their place
+// becomes `taken` in this round. Who lowers a distance looks at the place after it. Found `near`, the vertex is in the next
+// frontier already, and will be taken, and its distance loaded, by later kernels. Found anything else, it is put into the next
+// frontier or onto the pile. So no distance is left without a visit, however many groups relax the edges of one vertex, and
+// whichever of its distances each of them saw. A vertex enters a frontier when its place becomes `near`, and the pile when it
+// becomes `far`, so each list has it once and [vertices] is enough: a vertex that was taken lies below the threshold and does
+// not come back to the pile before the threshold rises, when the pile is read anew.
 #pragma once
 
 #include "apps/analytics/edge_lists.hpp"
@@ -15,7 +17,10 @@
 
 namespace penstock::apps {
 
-enum class waits : u32 { nowhere, near, far };
+/// And from `taken` on: nowhere, taken in round `place - taken`.
+enum class waits : u32 { near, far, taken };
+
+PENSTOCK_FN inline u32 place_of(waits where, u32 round = 0) { return static_cast<u32>(where) + round; }
 
 /// int32 weights make 64-bit distances, float32 ones floats.
 template <class Weight>
@@ -33,52 +38,59 @@ struct path_data {
   u64* bad_weight = nullptr;  ///< 1 + position of a weight that is negative or no number
 };
 
+/// Takes the vertices of a frontier.
+template <class Id, class Distance>
+struct take_frontier {
+  path_data<Id, Distance> data;
+  u64 count = 0;
+  u32 round = 0;
+
+  template <thread_group G>
+  PENSTOCK_FN void operator()(G const& g, grid_range range) const {
+    for_vertices(g, range, count, [&](u64 k) {
+      device_ref<u32>(data.place[data.frontier[k]]).exchange(place_of(waits::taken, round), acq_rel);
+    });
+  }
+};
+
 template <class Id, class Weight>
 struct relax_edges {
   using distance = distance_of<Weight>;
 
-  edge_lists<Id> lists;
   array_view<Weight> weights;
   path_data<Id, distance> data;
   distance threshold = 0;
+  u32 round = 0;
+
+  static constexpr bool wants_all = false, stops = false;
+  PENSTOCK_FN bool wants(u64 v) const { return device_ref<u32>(data.place[v]).load(relaxed) == place_of(waits::taken, round); }
 
   template <thread_group G>
-  PENSTOCK_FN void operator()(G const& g, grid_range range) const {
-    array_ref<Weight> lengths(weights);
-    lists.for_each_vertex(
-        g, range, [this](u64 k) { return static_cast<u64>(data.frontier[k]); },
-        [&](u64 v, u64 begin, u64 end, array_ref<Id>& neighbours) {
-          distance here = take(g, v);
-          lists.walk(g, begin, end, neighbours, [&](bool mine, u64 position, u64 to) {
-            const Weight length = lengths.read(g, mine, mine ? position : begin);
-            if (!mine) return;
-            if (!(length >= 0)) {
-              device_ref<u64>(*data.bad_weight).store(position + 1, relaxed);
-            } else if (lower(to, here + static_cast<distance>(length))) {
-              put(to, here + static_cast<distance>(length));
-            }
-          });
-        });
-  }
+  struct visit {
+    relax_edges const& visitor;
+    array_ref<Weight> lengths;
+    u64 vertex = ~0ull;
+    distance here = 0;  ///< of that vertex
+
+    PENSTOCK_FN visit(relax_edges const& of, G const&) : visitor(of), lengths(of.weights) {}
+    PENSTOCK_FN void edge(G const& g, bool mine, u64 v, u64 position, u64 to) {
+      const Weight length = lengths.read(g, mine, mine ? position : 0);
+      if (mine && !(length >= 0)) device_ref<u64>(*visitor.data.bad_weight).store(position + 1, relaxed);
+      const bool good = mine && length >= 0;
+      if (mine && v != vertex) {
+        vertex = v;
+        here = device_ref<distance>(visitor.data.distance[v]).load(relaxed);
+      }
+      const distance there = here + static_cast<distance>(good ? length : Weight{0});
+      const bool lowered = good && visitor.lower(to, there);
+      const bool near = lowered && there < visitor.threshold;
+      append(g, near && visitor.becomes_near(to), to, visitor.data.next, visitor.data.next_count);
+      append(g, lowered && !near && visitor.becomes_far(to), to, visitor.data.pile, visitor.data.pile_count);
+    }
+    PENSTOCK_FN void finish(G const&) {}
+  };
 
  private:
-  template <thread_group G>
-  PENSTOCK_FN distance take(G const& g, u64 v) const {
-    u64 bits = 0;
-    if (is_leader(g)) {
-      device_ref<u32>(data.place[v]).exchange(static_cast<u32>(waits::nowhere), acq_rel);
-      const distance here = device_ref<distance>(data.distance[v]).load(relaxed);
-      if constexpr (sizeof(distance) == 8) {
-        bits = here;
-      } else {
-        bits = std::bit_cast<u32>(here);
-      }
-    }
-    bits = from_leader(g, bits);
-    if constexpr (sizeof(distance) == 8) return bits;
-    return std::bit_cast<distance>(static_cast<std::conditional_t<sizeof(distance) == 8, u64, u32>>(bits));
-  }
-
   PENSTOCK_FN bool lower(u64 v, distance to) const {
     device_ref<distance> at(data.distance[v]);
     distance seen = at.load(relaxed);
@@ -88,17 +100,17 @@ struct relax_edges {
     return false;
   }
 
-  PENSTOCK_FN void put(u64 v, distance at) const {
+  PENSTOCK_FN bool becomes_near(u64 v) const {
+    return device_ref<u32>(data.place[v]).exchange(place_of(waits::near), acq_rel) != place_of(waits::near);
+  }
+
+  PENSTOCK_FN bool becomes_far(u64 v) const {
     device_ref<u32> place(data.place[v]);
-    if (at < threshold) {
-      const u32 was = place.exchange(static_cast<u32>(waits::near), acq_rel);
-      if (was == static_cast<u32>(waits::near)) return;
-      data.next[device_ref<u64>(*data.next_count).fetch_add(1, relaxed)] = static_cast<Id>(v);
-    } else {
-      u32 was = static_cast<u32>(waits::nowhere);
-      if (!place.compare_exchange_strong(was, static_cast<u32>(waits::far), acq_rel, relaxed)) return;
-      data.pile[device_ref<u64>(*data.pile_count).fetch_add(1, relaxed)] = static_cast<Id>(v);
+    u32 was = place.load(relaxed);
+    while (was >= place_of(waits::taken)) {
+      if (place.compare_exchange_weak(was, place_of(waits::far), acq_rel, relaxed)) return true;
     }
+    return false;
   }
 };
 
@@ -114,16 +126,15 @@ struct read_pile {
 
   template <thread_group G>
   PENSTOCK_FN void operator()(G const& g, grid_range range) const {
-    for_vertices(g, range, count, [&](u64 k) {
+    for_vertices_together(g, range, count, [&](bool mine, u64 k) {
       const u64 v = static_cast<u64>(old_pile[k]);
-      if (data.place[v] != static_cast<u32>(waits::far)) return;
-      const Distance at = data.distance[v];
-      if (at < threshold) {
-        data.place[v] = static_cast<u32>(waits::near);
-        data.next[device_ref<u64>(*data.next_count).fetch_add(1, relaxed)] = static_cast<Id>(v);
-        return;
-      }
-      data.pile[device_ref<u64>(*data.pile_count).fetch_add(1, relaxed)] = static_cast<Id>(v);
+      const bool waiting = mine && data.place[v] == place_of(waits::far);
+      const Distance at = waiting ? data.distance[v] : Distance{};
+      const bool near = waiting && at < threshold;
+      if (near) data.place[v] = place_of(waits::near);
+      append(g, near, v, data.next, data.next_count);
+      append(g, waiting && !near, v, data.pile, data.pile_count);
+      if (!waiting || near) return;
       device_ref<Distance> lowest(*least);
       Distance seen = lowest.load(relaxed);
       while (at < seen && !lowest.compare_exchange_weak(seen, at, relaxed, relaxed)) {}

@@ -7,31 +7,69 @@
 namespace penstock::apps {
 namespace {
 
-/// Gives the parents.
+/// When to search from what is not reached, and when no longer (Beamer, Asanovic, Patterson, SC 2012; GAP's numbers).
+constexpr u64 alpha = 15, beta = 18;
+
 template <class Id>
-buffer<Id> search(graph_run<Id>& run, u64 source, bfs_result& result) {
-  const u64 n = run.vertices();
-  buffer<Id> parents = run.template filled<Id>(n, -1), frontier = run.template filled<Id>(n, 0),
-             next = run.template filled<Id>(n, 0);
-  buffer<u64> next_count = run.template filled<u64>(1, 0);
-  buffer<u8> scratch;
-  const u64 begun = now_ns();
-  result.source = source;
-  run.write(parents.data() + source, static_cast<Id>(source));
-  run.write(frontier.data(), static_cast<Id>(source));
-  for (u64 size = 1; size != 0;) {
-    result.reached += size;
-    run.begin_round(result, "level", size, result.reached, n);
-    run.walk(bfs_level<Id>{run.lists(size), {parents.data(), frontier.data(), next.data(), next_count.data()}});
-    size = run.read(next_count.data());
-    run.write(next_count.data(), u64{0});
-    sort_vertices(run.on(), next.data(), frontier.data(), size, n, scratch);
-    run.end_round(result);
+class level_search {
+ public:
+  explicit level_search(graph_run<Id>& run)
+      : run_(run), n_(run.vertices()), parents_(run.template filled<Id>(n_, -1)),
+        depths_(run.template filled<std::int32_t>(n_, -1)), frontier_(run.template filled<Id>(n_, 0)),
+        next_(run.template filled<Id>(n_, 0)), next_count_(run.template filled<u64>(1, 0)),
+        // Where lists lie behind a cache, the few edges that each vertex needs are on as many lines as all of them.
+        may_pull_(run.is_automatic() && run.is_resident() && !run.graph().directed()), edges_left_(run.graph().edges()) {}
+
+  void search(u64 source, bfs_result& result) {
+    result.source = source;
+    result.reached = 0;
+    run_.write(parents_.data() + source, static_cast<Id>(source));
+    run_.write(depths_.data() + source, std::int32_t{0});
+    run_.write(frontier_.data(), static_cast<Id>(source));
+    for (u64 size = 1, before = 0; size != 0;) {
+      result.reached += size;
+      run_.begin_round(result, "level", size, result.reached, n_);
+      choose_direction(size, before);
+      const bfs_data<Id> data{parents_.data(), depths_.data(), next_.data(), next_count_.data(),
+                              static_cast<std::int32_t>(result.level_sizes.size() - 1)};
+      if (pulls_) {
+        run_.walk_narrow(bfs_pull<Id>{data});
+      } else {
+        run_.walk(bfs_push<Id>{data}, {frontier_.data(), size});
+      }
+      before = size;
+      size = run_.read(next_count_.data());
+      run_.write(next_count_.data(), u64{0});
+      std::swap(frontier_, next_);
+      run_.end_round(result, pulls_ ? "pull" : nullptr);
+    }
+    result.levels = result.level_sizes.size();
   }
-  result.levels = result.level_sizes.size();
-  run.account(result, seconds_since(begun));
-  return parents;
-}
+
+  buffer<Id> const& parents() const { return parents_; }
+
+ private:
+  void choose_direction(u64 size, u64 before) {
+    if (!may_pull_) return;
+    if (pulls_) {
+      pulls_ = size >= before || size > n_ / beta;
+      return;
+    }
+    // A frontier that is small has few edges, or is a hub or two.
+    const u64 edges = run_.edges_of({frontier_.data(), size});
+    pulls_ = edges > edges_left_ / alpha;
+    edges_left_ -= std::min(edges, edges_left_);
+  }
+
+  graph_run<Id>& run_;
+  u64 n_;
+  buffer<Id> parents_;
+  buffer<std::int32_t> depths_;
+  buffer<Id> frontier_, next_;
+  buffer<u64> next_count_;
+  bool may_pull_, pulls_ = false;
+  u64 edges_left_;
+};
 
 }  // namespace
 
@@ -39,14 +77,21 @@ bfs_result run_bfs(bfs_options const& options) {
   return run_on_graph<bfs_result>(options, [&](auto const& graph, executor& on, auto id, u64 begun, bfs_result& result) {
     using vertex = decltype(id);
     graph_run<vertex> run(options, graph, on);
-    const u64 source = choose_source(graph, options.source);
     result.load_seconds = seconds_since(begun);
     std::vector<vertex> found(graph.vertices());
-    search(run, source, result).read(found);
+    for (u32 trial = 0; trial < options.trials; ++trial) {
+      const u64 source = choose_source(graph, options.source, trial);
+      result.trial_sources.push_back(source);
+      level_search<vertex> job(run);
+      run.begin_trial(result);
+      job.search(source, result);
+      run.end_trial(result);
+      if (trial + 1 == options.trials) job.parents().read(found);
+    }
     result.parents.assign(found.begin(), found.end());
     verify_result(options, result, [&] {
       auto meter = run.meter("verify");
-      return graph::verify_bfs(graph, source, std::span<vertex const>(found), meter);
+      return graph::verify_bfs(graph, result.source, std::span<vertex const>(found), meter);
     });
   });
 }

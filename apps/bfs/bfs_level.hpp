@@ -1,4 +1,9 @@
-// One level of a level-synchronous breadth-first search with a frontier.
+// One level of a level-synchronous breadth-first search: from the vertices of this level to those that they reach, or, where
+// each edge is stored both ways, from those that are not reached yet to any of this level (Beamer, Asanovic, Patterson, SC
+// 2012), which most of them find after few edges.
+//
+// A vertex's parent is set once, by compare-and-swap from "none", and whoever sets it sets its depth and appends it. Depths of
+// the level that is searched were set by earlier kernels; in this one vertices get the next level's, which is another one.
 #pragma once
 
 #include "apps/analytics/edge_lists.hpp"
@@ -8,35 +13,60 @@ namespace penstock::apps {
 /// What the kernels share; all in the executor's local memory.
 template <class Id>
 struct bfs_data {
-  Id* parents = nullptr;         ///< [vertices]; -1: not reached. Set once, by compare-and-swap
-  Id const* frontier = nullptr;  ///< [vertices] of this level
-  Id* next = nullptr;            ///< [vertices] of the next
+  Id* parents = nullptr;           ///< [vertices]; -1: not reached
+  std::int32_t* depths = nullptr;  ///< [vertices]; -1: not reached
+  Id* next = nullptr;              ///< [vertices] of the next level
   u64* next_count = nullptr;
+  std::int32_t level = 0;
+
+  PENSTOCK_FN bool is_reached(u64 v) const { return device_ref<Id>(parents[v]).load(relaxed) != -1; }
+  PENSTOCK_FN std::int32_t depth(u64 v) const { return device_ref<std::int32_t>(depths[v]).load(relaxed); }
+
+  /// Collective.
+  template <thread_group G>
+  PENSTOCK_FN void reach(G const& g, bool mine, u64 parent, u64 v) const {
+    Id unset = -1;
+    const bool won = mine && !is_reached(v) &&
+                     device_ref<Id>(parents[v]).compare_exchange_strong(unset, static_cast<Id>(parent), relaxed, relaxed);
+    if (won) device_ref<std::int32_t>(depths[v]).store(level + 1, relaxed);
+    append(g, won, v, next, next_count);
+  }
 };
 
+/// From this level to what it reaches.
 template <class Id>
-struct bfs_level {
-  edge_lists<Id> lists;
+struct bfs_push {
   bfs_data<Id> data;
 
-  template <thread_group G>
-  PENSTOCK_FN void operator()(G const& g, grid_range range) const {
-    lists.for_each_vertex(
-        g, range, [this](u64 k) { return static_cast<u64>(data.frontier[k]); },
-        [&](u64 v, u64 begin, u64 end, array_ref<Id>& neighbours) {
-          lists.walk(g, begin, end, neighbours, [&](bool mine, u64, u64 to) {
-            if (mine) visit(v, to);
-          });
-        });
-  }
+  static constexpr bool wants_all = false, stops = false;
+  PENSTOCK_FN bool wants(u64 v) const { return data.depth(v) == data.level; }
 
- private:
-  PENSTOCK_FN void visit(u64 v, u64 to) const {
-    device_ref<Id> parent(data.parents[to]);
-    Id unset = -1;
-    if (parent.load(relaxed) != unset || !parent.compare_exchange_strong(unset, static_cast<Id>(v), relaxed, relaxed)) return;
-    data.next[device_ref<u64>(*data.next_count).fetch_add(1, relaxed)] = static_cast<Id>(to);
-  }
+  template <thread_group G>
+  struct visit {
+    bfs_data<Id> const& data;
+    PENSTOCK_FN visit(bfs_push const& visitor, G const&) : data(visitor.data) {}
+    PENSTOCK_FN void edge(G const& g, bool mine, u64 v, u64, u64 to) { data.reach(g, mine, v, to); }
+    PENSTOCK_FN void finish(G const&) {}
+  };
+};
+
+/// From what is not reached yet to this level.
+template <class Id>
+struct bfs_pull {
+  bfs_data<Id> data;
+
+  static constexpr bool wants_all = false, stops = true;
+  PENSTOCK_FN bool wants(u64 v) const { return !data.is_reached(v); }
+
+  template <thread_group G>
+  struct visit {
+    bfs_data<Id> const& data;
+    PENSTOCK_FN visit(bfs_pull const& visitor, G const&) : data(visitor.data) {}
+    PENSTOCK_FN void edge(G const& g, bool mine, u64 v, u64, u64 to) {
+      data.reach(g, mine && data.depth(to) == data.level, to, v);
+    }
+    PENSTOCK_FN void finish(G const&) {}
+  };
 };
 
 }  // namespace penstock::apps

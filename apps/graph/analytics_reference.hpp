@@ -1,7 +1,7 @@
 // Checks of what the algorithms over graphs found, by GAP's rules (Beamer, Asanovic, Patterson, "The GAP Benchmark Suite",
-// 2015, section 4), by one thread, slow and obvious. Each gives an empty string, or one sentence on what is wrong. Errors:
-// bad_input for an edge that leads out of the graph, or results of another length than the graph has vertices; world when the
-// edges cannot be read.
+// 2015, section 4). What holds is found by all processors (certificates.hpp); only where it does not, one thread finds out,
+// slow and obvious, what is wrong. Each gives an empty string, or one sentence on what is wrong. Errors: bad_input for an edge
+// that leads out of the graph, or results of another length than the graph has vertices; world when the edges cannot be read.
 #pragma once
 
 #include "apps/graph/graph_folder.hpp"

@@ -21,6 +21,7 @@ Options options_of(nb::dict const& given, nb::object const& progress) {
   const auto take = [&]<class T>(char const* name, T& to) { to = nb::cast<T>(given[name]); };
   take("path", options.graph);
   take("placement", options.placement);
+  take("strategy", options.strategy);
   take("cache_bytes", options.cache_bytes);
   take("line_bytes", options.line_bytes);
   take("directory", options.directory);
@@ -29,6 +30,7 @@ Options options_of(nb::dict const& given, nb::object const& progress) {
   take("direct", options.direct);
   take("threads", options.threads);
   take("queue_depth", options.queue_depth);
+  take("trials", options.trials);
   take("verify", options.verify);
   // Also where nobody watches: Ctrl-C stops a run between two rounds.
   options.progress = [progress](std::string const& what, u64 done, u64 total) {
@@ -49,12 +51,15 @@ nb::dict dict_of(graph_cost const& r) {
   d["edges_traversed"] = r.edges_traversed;
   d["seconds"] = r.seconds;
   d["teps"] = r.teps;
+  d["trial_seconds"] = r.trial_seconds;
+  d["trial_sources"] = r.trial_sources;
   d["verified"] = r.verified ? nb::object(nb::bool_(*r.verified)) : nb::object(nb::none());
   d["violation"] = r.violation;
   d["executor"] = r.executor;
   d["device"] = r.device;
   d["engine"] = r.engine;
   d["placement"] = r.placement;
+  d["strategy"] = r.strategy;
   d["hits"] = r.hits;
   d["misses"] = r.misses;
   d["joins"] = r.joins;
@@ -66,6 +71,7 @@ nb::dict dict_of(graph_cost const& r) {
   d["bytes_asked"] = r.bytes_asked;
   d["bytes_moved"] = r.bytes_moved;
   d["amplification"] = r.amplification;
+  d["sector_bytes"] = r.sector_bytes;
   d["frames"] = r.frames;
   d["line_bytes"] = r.line_bytes;
   d["cache_bytes"] = r.cache_bytes;
@@ -75,10 +81,13 @@ nb::dict dict_of(graph_cost const& r) {
   d["edge_bytes"] = r.edge_bytes;
   d["offset_bytes"] = r.offset_bytes;
   d["vertex_bytes"] = r.vertex_bytes;
+  d["tile_bytes"] = r.tile_bytes;
+  d["tile_seconds"] = r.tile_seconds;
   d["load_seconds"] = r.load_seconds;
   d["verify_seconds"] = r.verify_seconds;
   d["level_sizes"] = r.level_sizes;
   d["level_seconds"] = r.level_seconds;
+  d["level_strategies"] = r.level_strategies;
   d["peak_rss_bytes"] = r.peak_rss_bytes;
   d["file_rss_bytes"] = r.file_rss_bytes;
   return d;

@@ -11,6 +11,7 @@ _Progress = Callable[[str, int, int], None]
 class _GraphOptions(TypedDict):
     path: str
     placement: str
+    strategy: str
     cache_bytes: int
     line_bytes: int
     directory: str
@@ -19,18 +20,22 @@ class _GraphOptions(TypedDict):
     direct: bool
     threads: int
     queue_depth: int
+    trials: int
     verify: bool
 
 class _GraphCost(TypedDict):
     edges_traversed: int
     seconds: float
     teps: float
+    trial_seconds: list[float]
+    trial_sources: list[int]
     verified: bool | None
     violation: str
     executor: str
     device: str
     engine: str
     placement: str
+    strategy: str
     hits: int
     misses: int
     joins: int
@@ -42,6 +47,7 @@ class _GraphCost(TypedDict):
     bytes_asked: int
     bytes_moved: int
     amplification: float
+    sector_bytes: int
     frames: int
     line_bytes: int
     cache_bytes: int
@@ -51,10 +57,13 @@ class _GraphCost(TypedDict):
     edge_bytes: int
     offset_bytes: int
     vertex_bytes: int
+    tile_bytes: int
+    tile_seconds: float
     load_seconds: float
     verify_seconds: float
     level_sizes: list[int]
     level_seconds: list[float]
+    level_strategies: list[str]
     peak_rss_bytes: int
     file_rss_bytes: int
 

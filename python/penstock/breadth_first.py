@@ -38,6 +38,7 @@ class GraphOptions(TypedDict, total=False):
     """What every algorithm takes; see `bfs`."""
 
     placement: Placement
+    strategy: str
     cache: SupportsIndex | str
     line: SupportsIndex | str
     directory: Directory
@@ -46,13 +47,15 @@ class GraphOptions(TypedDict, total=False):
     direct: bool
     threads: SupportsIndex
     queue_depth: SupportsIndex
+    trials: SupportsIndex
     verify: bool
     cache_dir: str | os.PathLike[str] | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class GraphCost:
-    """What a run over a graph cost. Bytes are of edges, and of weights where they are read."""
+    """What a run over a graph cost; of several trials the last. Bytes are of edges, and of weights where they
+    are read."""
 
     title: ClassVar[str] = ""
 
@@ -66,6 +69,9 @@ class GraphCost:
     seconds: float
     teps: float
     """Traversed edges per second."""
+    trial_seconds: list[float]
+    trial_sources: list[int]
+    """Empty where an algorithm has none."""
     verified: bool | None
     """Whether the reference agrees; None when it was not asked."""
     violation: str
@@ -75,6 +81,7 @@ class GraphCost:
     device: str
     engine: str
     placement: str
+    strategy: str
     hits: int
     misses: int
     joins: int
@@ -88,6 +95,8 @@ class GraphCost:
     bytes_moved: int
     amplification: float
     """Bytes moved over bytes asked."""
+    sector_bytes: int
+    """Of edges that a GPU reads in place: 32 for each sector that a group asked for at once."""
     frames: int
     line_bytes: int
     cache_bytes: int
@@ -100,11 +109,17 @@ class GraphCost:
     edge_bytes: int
     offset_bytes: int
     vertex_bytes: int
+    tile_bytes: int
+    """Of tables over tiles of edges."""
+    tile_seconds: float
+    """Part of load_seconds: finding the first vertex of each tile."""
     load_seconds: float
     verify_seconds: float
     level_sizes: list[int]
     """Vertices of each round."""
     level_seconds: list[float]
+    level_strategies: list[str]
+    """How edges were shared out in each round."""
     peak_rss_bytes: int
     file_rss_bytes: int
     """Pages of files in that; the system may take them back."""
@@ -163,13 +178,19 @@ def bfs(
     Options, of all algorithms (keywords):
     placement: where edges and weights lie. "storage": behind a cache; "host": their files mapped and read in
         place, which a GPU does over its link; "hbm": copied to the GPU.
+    strategy: how groups of threads share out edges: "thread", "merged", "merged_aligned", "transposed(128)",
+        "coarsened(8)", "tiled(256)", "tiled(256,search)", "frontier", "tiled_frontier(256)",
+        "tiled_frontier(sort)"; docs/GRAPHS.md says what each does. "auto" chooses for each round, and reads
+        fewer edges where an algorithm can do with fewer: a search from below, components by samples.
     cache, line: bytes of the cache and of what one miss brings in; numbers, or text such as 16MiB.
     directory: how the cache finds a line; direct costs 8 bytes for each line of the edges, set 64 for each
         seven lines of the cache. auto takes direct while that is little beside the cache.
     executor: "cpu", "cuda", or "auto". engine: of the controller's threads; "auto", "io_uring", "pread".
     direct: past the page cache. queue_depth: entries of a queue.
     threads: of the CPU executor; 0 takes as many as there are cores.
-    verify: checks the result by GAP's rules. cache_dir: where converted graphs are kept.
+    trials: how often, once the graph is open, each time from the next source where none is given; what is
+        told is of the last one, and the seconds of each. Later ones find in the cache what earlier ones left.
+    verify: checks the last result by GAP's rules. cache_dir: where converted graphs are kept.
 
     Raises ValueError or TypeError for bad arguments and bad files, penstock.Error when the machine refuses.
     """
@@ -213,6 +234,7 @@ def prepare(
 def _options(
     *,
     placement: Placement = "storage",
+    strategy: str = "auto",
     cache: SupportsIndex | str = "16MiB",
     line: SupportsIndex | str = "4KiB",
     directory: Directory = "auto",
@@ -221,16 +243,20 @@ def _options(
     direct: bool = False,
     threads: SupportsIndex = 0,
     queue_depth: SupportsIndex = 256,
+    trials: SupportsIndex = 1,
     verify: bool = False,
     cache_dir: str | os.PathLike[str] | None = None,
 ) -> dict[str, Any]:
     cache_bytes, line_bytes = parse_size(cache, "cache"), parse_size(line, "line")
+    if not isinstance(strategy, str):
+        raise TypeError(f"strategy {strategy!r}: it is no text: give a name, such as 'tiled'")
     _check(placement, PLACEMENTS, "placement")
     _check(directory, DIRECTORIES, "directory")
     _check(executor, EXECUTORS, "executor")
     _check(engine, ENGINES, "engine")
     return {
         "placement": placement,
+        "strategy": strategy,
         "cache_bytes": cache_bytes,
         "line_bytes": line_bytes,
         "directory": directory,
@@ -239,6 +265,7 @@ def _options(
         "direct": direct,
         "threads": checked_count("threads", threads, 0),
         "queue_depth": checked_count("queue_depth", queue_depth, 2),
+        "trials": checked_count("trials", trials, 1),
         "verify": verify,
         "cache_dir": cache_dir,
     }

@@ -57,6 +57,14 @@ def graph_options(command: Command) -> Command:
             show_default=True,
             help="Where edges lie: behind a cache, mapped and read in place, or copied to the GPU.",
         ),
+        click.option(
+            "--strategy",
+            default="auto",
+            show_default=True,
+            metavar="NAME",
+            help="How threads share out edges: thread, merged, merged_aligned, transposed(STRIDE), "
+            "coarsened(N), tiled(EDGES), frontier, tiled_frontier(EDGES).",
+        ),
         click.option("--cache", type=Size(), default="16MiB", show_default=True, help="Memory for edges."),
         click.option(
             "--line", type=Size(), default="4KiB", show_default=True, help="How much a miss brings in."
@@ -69,7 +77,14 @@ def graph_options(command: Command) -> Command:
         click.option("--direct", is_flag=True, help="Read past the page cache."),
         click.option("--threads", type=int, default=0, help="Of the CPU executor.  [default: one per core]"),
         click.option("--queue-depth", type=int, default=256, show_default=True, help="Entries of a queue."),
-        click.option("--verify", is_flag=True, help="Check the result by GAP's rules, serially."),
+        click.option(
+            "--trials",
+            type=int,
+            default=1,
+            show_default=True,
+            help="Runs over the open graph, each from the next source; told is the last.",
+        ),
+        click.option("--verify", is_flag=True, help="Check the result by GAP's rules, with all cores."),
         click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout instead of a table."),
         cache_dir_option,
     )

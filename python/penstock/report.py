@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import statistics
+from collections import Counter
 from dataclasses import dataclass
 
 from rich.markup import escape
@@ -87,6 +89,8 @@ def _result_rows(result: GraphCost, places: NamedPlaces | None) -> list[tuple[st
             f"{format_seconds(result.seconds)} (opening the graph: {format_seconds(result.load_seconds)})",
         ),
         ("TEPS", format_rate(result.teps, "TEPS")),
+        *_trial_rows(result),
+        ("strategy", _strategies(result)),
         ("verified", _verdict(result)),
     ]
     if places and places.most:
@@ -94,11 +98,38 @@ def _result_rows(result: GraphCost, places: NamedPlaces | None) -> list[tuple[st
     return rows
 
 
+def _trial_rows(result: GraphCost) -> list[tuple[str, str]]:
+    if len(result.trial_seconds) < 2:
+        return []
+    least, most = min(result.trial_seconds), max(result.trial_seconds)
+    middle = statistics.median(result.trial_seconds)
+    return [
+        (
+            "trials",
+            f"{len(result.trial_seconds)}: median {format_seconds(middle)}, {format_seconds(least)} to "
+            f"{format_seconds(most)}; all else is of the last",
+        )
+    ]
+
+
+def _strategies(result: GraphCost) -> str:
+    taken = Counter(result.level_strategies)
+    rounds = ", ".join(f"{name} in {count} of the rounds" for name, count in taken.most_common())
+    return f"{result.strategy}: {rounds}" if rounds else result.strategy
+
+
 def _verdict(result: GraphCost) -> str:
     if result.verified is None:
         return "not asked for (--verify)"
-    took = f" (the serial check took {format_seconds(result.verify_seconds)})"
+    took = f" (the check took {format_seconds(result.verify_seconds)})"
     return ("[green]yes[/]" if result.verified else "[red]no: the result is wrong[/]") + took
+
+
+def _sectors(result: GraphCost) -> str:
+    if result.sector_bytes == 0 or result.placement != "host":
+        return ""
+    over = result.sector_bytes / max(result.edge_bytes, 1)
+    return f"; {format_bytes(result.sector_bytes)} of sectors over the link, {over:.2f} of the edges"
 
 
 def _cache_rows(result: GraphCost) -> list[tuple[str, str]]:
@@ -106,7 +137,7 @@ def _cache_rows(result: GraphCost) -> list[tuple[str, str]]:
         where = "mapped and read in place" if result.placement == "host" else "copied to the GPU"
         return [
             ("edges", f"{format_bytes(result.edge_bytes)}, {where}"),
-            ("bytes asked", format_bytes(result.bytes_asked)),
+            ("bytes asked", format_bytes(result.bytes_asked) + _sectors(result)),
             (
                 "in memory",
                 f"offsets ({format_bytes(result.offset_bytes)}), "

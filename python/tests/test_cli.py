@@ -41,7 +41,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 def test_options_reach_the_compiled_part(native: fakes.FakeNative) -> None:
     sizes = "--source 1 --cache 1MiB --line 512 --directory set --threads 3 --queue-depth 8"
-    options = f"{sizes} --executor cpu --engine pread --direct --verify"
+    options = f"{sizes} --executor cpu --engine pread --direct --verify --strategy tiled(64) --trials 2"
     assert cli.main(["bfs", "tiny", *options.split()]) == 0
     asked = dict(native.asked)
     assert Path(asked.pop("path")).name == "tiny"
@@ -57,6 +57,8 @@ def test_options_reach_the_compiled_part(native: fakes.FakeNative) -> None:
         "queue_depth": 8,
         "verify": True,
         "placement": "storage",
+        "strategy": "tiled(64)",
+        "trials": 2,
     }
 
 

@@ -25,12 +25,12 @@ TEST(graph_algorithms, are_right_in_lone_threads) {
   }
 }
 
-// Every vertex of the frontier lowers all others, while these are taken from it: a distance that is lowered between the two
-// steps of taking its vertex must lead to another visit.
+// Every vertex of the frontier lowers all others, while their edges are read: a distance that is lowered after others have seen
+// it must lead to another visit.
 TEST(graph_algorithms, lower_each_others_distances) {
   constexpr u32 vertices = 24, threads = 2;
   constexpr u64 edges = vertices * vertices;
-  std::vector<u64> offsets(vertices + 1), words(6);
+  std::vector<u64> offsets(vertices + 1), words(8);
   std::vector<std::int32_t> ends(edges), weights(edges), frontier(vertices), next(vertices), pile(vertices);
   for (u64 v = 0; v <= vertices; ++v) offsets[v] = v * vertices;
   const u64 seed = test_seed();
@@ -42,19 +42,23 @@ TEST(graph_algorithms, lower_each_others_distances) {
       weights[e] = static_cast<std::int32_t>(apart * apart * 3 + random_word(seed, round, static_cast<u32>(e)) % 8);
     }
     std::vector<u64> distances(vertices, ~0ull), expected(vertices, ~0ull);
-    std::vector<u32> places(vertices, 0);
+    std::vector<u32> places(vertices, apps::place_of(apps::waits::taken));
     distances[0] = expected[0] = 0;
-    places[0] = static_cast<u32>(apps::waits::near);
+    places[0] = apps::place_of(apps::waits::near);
+    u32 step = 0;
     frontier[0] = 0;
     std::fill(words.begin(), words.end(), 0);
     for (u64 size = 1; size != 0; size = words[3]) {
       words[3] = 0;
-      const apps::edge_lists<std::int32_t> lists{
-          {ends.data(), edges}, offsets.data(), words.data(), words.data() + 1, vertices, size, 1, 2};
+      const apps::edge_lists<std::int32_t> lists{{ends.data(), edges}, offsets.data(),   words.data(),
+                                                 words.data() + 6,     words.data() + 1, vertices};
       const apps::path_data<std::int32_t, u64> data{distances.data(), places.data(),    frontier.data(),  next.data(),
                                                     pile.data(),      words.data() + 3, words.data() + 4, words.data() + 5};
-      const apps::relax_edges<std::int32_t, std::int32_t> body{lists, {weights.data(), edges}, data, ~0ull};
-      run_threads(threads, [&](u32 i) { body(lone_thread{}, grid_range{i, lists.runs(), threads}); });
+      apps::take_frontier<std::int32_t, u64>{data, size, ++step}(lone_thread{}, grid_range{0, 1, 1});
+      const apps::relax_edges<std::int32_t, std::int32_t> visitor{{weights.data(), edges}, data, ~0ull, step};
+      apps::vertex_walk<std::int32_t, apps::relax_edges<std::int32_t, std::int32_t>> body{lists, visitor, frontier.data(),
+                                                                                          size};
+      run_threads(threads, [&](u32 i) { body(lone_thread{}, grid_range{i, body.items(), threads}); });
       std::swap(frontier, next);
     }
     for (u32 pass = 0; pass < vertices; ++pass) {

@@ -2,21 +2,29 @@
 #pragma once
 
 #include "apps/analytics/components_bodies.hpp"
+#include "apps/analytics/edge_walks.hpp"
 #include "apps/analytics/pagerank_bodies.hpp"
 #include "apps/analytics/shortest_paths_bodies.hpp"
+#include "apps/analytics/tile_bodies.hpp"
+#include "apps/bfs/bfs_level.hpp"
 #include "support/test_context.hpp"
 
+#include <algorithm>
+#include <array>
 #include <vector>
 
 namespace penstock::test {
 
 /// Self loops, edges that are there twice, vertices without any, and one with very many; all where kernels reach it.
 struct small_graph {
-  static constexpr u64 vertices = 300, edges = 1500;
+  static constexpr u64 vertices = 200, edges = 900;
+  static constexpr u32 tile_shift = 6;
+  static constexpr u64 tiles = (edges >> tile_shift) + 1;
 
   small_graph(memory_resource& memory, u64 seed)
       : offsets(memory, memory_kind::shared, vertices + 1), words(memory, memory_kind::shared, 8),
-        ends(memory, memory_kind::shared, edges), weights(memory, memory_kind::shared, edges) {
+        first_vertices(memory, memory_kind::shared, tiles), ends(memory, memory_kind::shared, edges),
+        weights(memory, memory_kind::shared, edges) {
     std::vector<std::vector<std::int32_t>> lists(vertices);
     for (u64 e = 0; e < edges; ++e) {
       const u64 draw = random_word(seed, 1, static_cast<u32>(e));
@@ -35,8 +43,8 @@ struct small_graph {
     for (u64 k = 0; k < 8; ++k) words.data()[k] = 0;
   }
 
-  apps::edge_lists<std::int32_t> lists(u64 count, u32 run_vertices) const {
-    return {{ends.data(), edges}, offsets.data(), words.data(), words.data() + 1, vertices, count, run_vertices, 2};
+  apps::edge_lists<std::int32_t> lists() const {
+    return {{ends.data(), edges}, offsets.data(), words.data(), words.data() + 7, words.data() + 1, vertices};
   }
   template <class Use>
   void for_each_edge(Use const& use) const {
@@ -46,22 +54,93 @@ struct small_graph {
   }
 
   buffer<u64> offsets;
-  buffer<u64> words;  ///< edges looked at, bad edge, components, next, pile, bad weight
+  buffer<u64> words;  ///< edges looked at, bad edge, components, next, pile, bad weight, tiles, sectors
+  buffer<std::int32_t> first_vertices;
   buffer<std::int32_t> ends, weights;
 };
 
-/// start(items, body) runs a body in all groups that there are, and waits.
+/// The ways to walk all vertices.
+constexpr u32 ways_to_walk = 7;
+
+/// Hands the edges of the vertices that a visitor wants to it, in one of them. start(items, body) runs a body in all groups
+/// that there are, and waits.
+template <class Visitor, class Start>
+void walk_all(small_graph const& graph, Visitor const& visitor, u32 way, Start const& start) {
+  constexpr u64 n = small_graph::vertices;
+  if (way >= 5) {
+    apps::tile_walk<std::int32_t, Visitor> body{graph.lists(), visitor};
+    body.count = small_graph::tiles;
+    body.edges = small_graph::edges;
+    body.tile_shift = small_graph::tile_shift;
+    if (way == 5) {
+      start(ceil_div(n, apps::vertices_at_once),
+            apps::list_first_vertices<std::int32_t>{graph.offsets.data(), graph.first_vertices.data(), n, body.tile_shift});
+      body.first_vertices = graph.first_vertices.data();
+    }
+    return start(body.items(), body);
+  }
+  apps::vertex_walk<std::int32_t, Visitor> body{graph.lists(), visitor};
+  body.count = n;
+  body.aligned = way != 1;
+  if (way == 2) {
+    body.stride = 7;
+    body.pivot = ceil_div(n, body.stride);
+    body.count = body.pivot * body.stride;
+  }
+  if (way == 3) body.run_vertices = 8;
+  if (way == 4) body.in_flight = apps::most_in_flight;
+  start(body.items(), body);
+}
+
+/// The ways to walk those in a list.
+constexpr u32 ways_to_walk_a_list = 4;
+
+template <class Visitor, class Start>
+void walk_list(memory_resource& memory, small_graph const& graph, Visitor const& visitor, std::int32_t const* chosen, u64 count,
+               u32 way, Start const& start) {
+  if (way == 3) return walk_all(graph, visitor, 5, start);
+  if (way == 2) {
+    const buffer<std::int32_t> tiles(memory, memory_kind::shared, small_graph::tiles);
+    const buffer<u32> seen(memory, memory_kind::shared, 2);
+    seen.data()[0] = seen.data()[1] = 0;
+    u64& found = graph.words.data()[6] = 0;
+    start(ceil_div(count, apps::vertices_at_once),
+          apps::list_tiles<std::int32_t>{graph.offsets.data(), chosen, count, seen.data(), tiles.data(), &found,
+                                         small_graph::tile_shift});
+    apps::tile_walk<std::int32_t, Visitor> body{graph.lists(), visitor};
+    body.chosen = tiles.data();
+    body.count = found;
+    body.edges = small_graph::edges;
+    body.tile_shift = small_graph::tile_shift;
+    return start(body.items(), body);
+  }
+  apps::vertex_walk<std::int32_t, Visitor> body{graph.lists(), visitor};
+  body.chosen = chosen;
+  body.count = count;
+  body.run_vertices = way == 0 ? 1 : 5;
+  body.in_flight = way == 0 ? 1 : apps::most_in_flight;
+  start(body.items(), body);
+}
+
 template <class Start>
 void check_components(memory_resource& memory, check_report& report, u64 seed, Start const& start) {
   small_graph const graph(memory, seed);
   constexpr u64 n = small_graph::vertices;
   const buffer<std::int32_t> parents(memory, memory_kind::shared, n);
   const apps::forest<std::int32_t> trees{parents.data()};
-  for (const u32 run : {1u, 7u}) {
-    const auto lists = graph.lists(n, run);
+  for (u32 way = 0; way <= ways_to_walk; ++way) {
     graph.words.data()[0] = graph.words.data()[2] = 0;
     start(ceil_div(n, apps::vertices_at_once), apps::plant_trees<std::int32_t>{trees, n});
-    start(lists.runs(), apps::merge_trees<std::int32_t>{lists, trees, false});
+    if (way == ways_to_walk) {
+      // One neighbour at a time: what is left is merged by the others' edges.
+      u64 turns = 0;
+      for (u64 v = 0; v < n; ++v) turns = std::max(turns, graph.offsets.data()[v + 1] - graph.offsets.data()[v]);
+      for (u64 turn = 0; turn < turns; ++turn) {
+        start(ceil_div(n, apps::vertices_at_once), apps::merge_neighbour<std::int32_t>{graph.lists(), trees, turn});
+      }
+    } else {
+      walk_all(graph, apps::merge_trees<std::int32_t>{trees}, way, start);
+    }
     start(ceil_div(n, apps::vertices_at_once), apps::flatten_trees<std::int32_t>{trees, graph.words.data() + 2, n});
     std::vector<u64> labels(n);
     for (u64 v = 0; v < n; ++v) labels[v] = v;
@@ -92,10 +171,12 @@ void check_paths(memory_resource& memory, check_report& report, u64 seed, Start 
   buffer<std::int32_t> frontier(memory, memory_kind::shared, n), next(memory, memory_kind::shared, n),
       pile(memory, memory_kind::shared, n), old_pile(memory, memory_kind::shared, n);
   u64* const words = graph.words.data();
-  for (const u64 delta : {1, 15, 100000}) {
+  for (u32 k = 0; k < 3 * ways_to_walk_a_list; ++k) {
+    const u64 delta = std::array<u64, 3>{1, 15, 100000}[k % 3];
+    u32 round = 0;
     for (u64 v = 0; v < n; ++v) {
       distances.data()[v] = v == 7 ? 0 : farthest;
-      places.data()[v] = static_cast<u32>(v == 7 ? apps::waits::near : apps::waits::nowhere);
+      places.data()[v] = apps::place_of(v == 7 ? apps::waits::near : apps::waits::taken);
     }
     frontier.data()[0] = 7;
     words[3] = words[4] = 0;
@@ -106,9 +187,10 @@ void check_paths(memory_resource& memory, check_report& report, u64 seed, Start 
                                                   pile.data(),      words + 3,     words + 4,       words + 5};
       };
       if (size != 0) {
-        const auto lists = graph.lists(size, 2);
         const array_view<std::int32_t> weights(graph.weights.data(), small_graph::edges);
-        start(lists.runs(), apps::relax_edges<std::int32_t, std::int32_t>{lists, weights, data(), threshold});
+        start(ceil_div(size, apps::vertices_at_once), apps::take_frontier<std::int32_t, u64>{data(), size, ++round});
+        walk_list(memory, graph, apps::relax_edges<std::int32_t, std::int32_t>{weights, data(), threshold, round},
+                  frontier.data(), size, k / 3, start);
       } else {
         threshold += delta;
         std::swap(pile, old_pile);
@@ -147,18 +229,18 @@ void check_ranks(memory_resource& memory, check_report& report, u64 seed, Start 
   const buffer<double> rank(memory, memory_kind::shared, n), share(memory, memory_kind::shared, n),
       sum(memory, memory_kind::shared, n), words(memory, memory_kind::shared, 2);
   const apps::rank_data<double> data{rank.data(), share.data(), sum.data(), words.data(), words.data() + 1};
-  for (const bool push : {false, true}) {
+  for (u32 way = 0; way < 2 * ways_to_walk; ++way) {
+    const bool push = way % 2 == 1;
     for (u64 v = 0; v < n; ++v) {
       rank.data()[v] = static_cast<double>(v + 1);
       sum.data()[v] = 0;
     }
     words.data()[0] = words.data()[1] = 0;
     start(ceil_div(n, apps::vertices_at_once), apps::share_ranks<double>{data, graph.offsets.data(), n, 0.5});
-    const auto lists = graph.lists(n, 3);
     if (push) {
-      start(lists.runs(), apps::push_ranks<std::int32_t, double>{lists, data});
+      walk_all(graph, apps::push_ranks<double>{data}, way / 2, start);
     } else {
-      start(lists.runs(), apps::pull_ranks<std::int32_t, double>{lists, data});
+      walk_all(graph, apps::pull_ranks<double>{data}, way / 2, start);
     }
     std::vector<double> expected(n, 0), shares(n, 0);
     double lost = 0, change = 0;
@@ -184,8 +266,67 @@ void check_ranks(memory_resource& memory, check_report& report, u64 seed, Start 
   }
 }
 
+/// Levels are those of a loop over all edges, and a parent lies one level above; from below, too, where edges go both ways.
+template <class Start>
+void check_levels(memory_resource& memory, check_report& report, u64 seed, Start const& start) {
+  small_graph const graph(memory, seed);
+  constexpr u64 n = small_graph::vertices;
+  const buffer<std::int32_t> parents(memory, memory_kind::shared, n), depths(memory, memory_kind::shared, n);
+  buffer<std::int32_t> frontier(memory, memory_kind::shared, n), next(memory, memory_kind::shared, n);
+  u64* const words = graph.words.data();
+  // `pull`: of the graph whose edges all go the other way.
+  for (u32 way = 0; way <= ways_to_walk_a_list; ++way) {
+    const bool pull = way == ways_to_walk_a_list;
+    for (u64 v = 0; v < n; ++v) parents.data()[v] = depths.data()[v] = -1;
+    parents.data()[7] = 7;
+    depths.data()[7] = 0;
+    frontier.data()[0] = 7;
+    words[0] = words[3] = 0;
+    u64 size = 1;
+    for (std::int32_t level = 0; size != 0; ++level) {
+      const apps::bfs_data<std::int32_t> data{parents.data(), depths.data(), next.data(), words + 3, level};
+      if (pull) {
+        walk_all(graph, apps::bfs_pull<std::int32_t>{data}, 3, start);
+      } else {
+        walk_list(memory, graph, apps::bfs_push<std::int32_t>{data}, frontier.data(), size, way, start);
+      }
+      size = words[3];
+      words[3] = 0;
+      PENSTOCK_CHECK(report, size <= n);
+      std::swap(frontier, next);
+    }
+    std::vector<std::int32_t> expected(n, -1);
+    expected[7] = 0;
+    for (bool changed = true; changed;) {
+      changed = false;
+      graph.for_each_edge([&](u64 v, u64 to, u64) {
+        if (pull) std::swap(v, to);
+        if (expected[v] < 0 || (expected[to] >= 0 && expected[to] <= expected[v] + 1)) return;
+        expected[to] = expected[v] + 1;
+        changed = true;
+      });
+    }
+    std::vector<bool> has_parent(n, false);
+    has_parent[7] = true;
+    u64 edges = 0;
+    graph.for_each_edge([&](u64 v, u64 to, u64) {
+      edges += expected[v] >= 0 ? 1 : 0;
+      if (pull) std::swap(v, to);
+      if (parents.data()[to] == static_cast<std::int32_t>(v) && expected[v] + 1 == expected[to]) has_parent[to] = true;
+    });
+    // Each list was read once, whatever it was cut into.
+    PENSTOCK_CHECK(report, pull || words[0] == edges);
+    for (u64 v = 0; v < n; ++v) {
+      PENSTOCK_CHECK_EQ(report, expected[v], depths.data()[v]);
+      PENSTOCK_CHECK_EQ(report, expected[v] >= 0, parents.data()[v] >= 0);
+      PENSTOCK_CHECK(report, expected[v] < 0 || has_parent[v]);
+    }
+  }
+}
+
 template <class Start>
 void check_algorithms(memory_resource& memory, check_report& report, u64 seed, Start const& start) {
+  check_levels(memory, report, seed, start);
   check_components(memory, report, seed, start);
   check_paths(memory, report, seed, start);
   check_ranks(memory, report, seed, start);

@@ -2,9 +2,13 @@
 #include "apps/analytics/analytics.hpp"
 #include "apps/bfs/bfs.hpp"
 #include "apps/graph/analytics_reference.hpp"
+#include "apps/graph/array_edges.hpp"
+#include "apps/graph/bfs_reference.hpp"
 #include "apps/graph/folder_writer.hpp"
 #include "apps/graph/generator.hpp"
 #include "graph_test_support.hpp"
+
+#include <utility>
 
 namespace penstock::apps {
 namespace {
@@ -52,6 +56,21 @@ TEST_F(analytics, runs_are_verified_wherever_edges_lie) {
   }
 }
 
+TEST_F(analytics, strategies_are_verified_with_several_threads) {
+  for (std::string const strategy : {"thread", "merged", "transposed(16)", "coarsened(4)", "tiled(256)", "tiled(64,search)",
+                                     "frontier", "tiled_frontier(128)", "tiled_frontier(sort)"}) {
+    SCOPED_TRACE(strategy);
+    const auto with = [&](auto options) {
+      options.strategy = strategy;
+      return options;
+    };
+    expect_verified(run_bfs(with(options<bfs_options>("host"))));
+    expect_verified(run_components(with(options<graph_options>("storage"))));
+    expect_verified(run_pagerank(with(options<pagerank_options>("host"))));
+    expect_verified(run_shortest_paths(with(options<paths_options>("storage"))));
+  }
+}
+
 TEST_F(analytics, references_tell_what_is_wrong) {
   const auto graph = graph::graph_folder::open(folder_ / "kron");
   graph::progress_meter meter;
@@ -69,6 +88,61 @@ TEST_F(analytics, references_tell_what_is_wrong) {
   EXPECT_EQ(graph::verify_distances(graph, paths.source, distances, meter),
             "vertex " + std::to_string(paths.source) + " has distance 1, not 0.000000");
   EXPECT_THROW(graph::verify_components(graph, {0}, meter), error);
+}
+
+// One value is changed at a time: no check may let that pass.
+TEST_F(analytics, no_wrong_value_goes_unseen) {
+  const auto graph = graph::graph_folder::open(folder_ / "kron");
+  graph::progress_meter meter;
+  auto const offsets = graph.offsets();
+  auto labels = run_components(options<graph_options>("host")).labels;
+  auto search = run_bfs(options<bfs_options>("host"));
+  std::vector<std::int32_t> parents(search.parents.begin(), search.parents.end());
+  auto paths = run_shortest_paths(options<paths_options>("host"));
+  auto& distances = std::get<std::vector<std::int64_t>>(paths.distances);
+  const auto refused_with = [](auto& value, auto other, auto const& verify) {
+    const auto kept = std::exchange(value, static_cast<std::remove_reference_t<decltype(value)>>(other));
+    EXPECT_NE(verify(), "");
+    value = kept;
+  };
+  for (u64 v = 0; v < graph.vertices(); v += 37) {
+    SCOPED_TRACE(v);
+    const bool has_edges = offsets[v] != offsets[v + 1];
+    const auto components = [&] { return graph::verify_components(graph, labels, meter); };
+    refused_with(labels[v], labels[v] + 1, components);
+    refused_with(labels[v], -1, components);
+    const auto tree = [&] { return graph::verify_bfs(graph, search.source, std::span<std::int32_t const>(parents), meter); };
+    refused_with(parents[v], parents[v] < 0 ? 0 : -1, tree);
+    if (parents[v] >= 0) refused_with(parents[v], v == search.source ? v + 1 : v, tree);
+    const auto ways = [&] { return graph::verify_distances(graph, paths.source, distances, meter); };
+    refused_with(distances[v], distances[v] + 1, ways);
+    if (distances[v] >= 0) {
+      refused_with(distances[v], distances[v] - 1, ways);
+      if (has_edges) refused_with(distances[v], -1, ways);
+    }
+  }
+}
+
+// Distances over edges of no length hold each other up, whether a way leads there or not.
+TEST_F(analytics, a_loop_of_no_length_is_no_way) {
+  const std::vector<int> from{0, 2, 3}, to{1, 3, 2};
+  const std::vector<u32> weights{5, 0, 0};
+  graph::progress_meter meter;
+  write_graph(graph::array_edges<int>(4, from, to, weights, graph::weight_type::int32, "edges"), folder_ / "loop",
+              {.directed = true}, {}, meter);
+  const auto loop = graph::graph_folder::open(folder_ / "loop");
+  EXPECT_EQ(graph::verify_distances(loop, 0, std::vector<std::int64_t>{0, 5, -1, -1}, meter), "");
+  EXPECT_NE(graph::verify_distances(loop, 0, std::vector<std::int64_t>{0, 5, 7, 7}, meter), "");
+  // Against the order in which edges are read, and longer than anybody goes over them again and again.
+  std::vector<int> before, after;
+  for (int v = 30; v > 0; --v) {
+    before.push_back(v == 30 ? 0 : v + 1);
+    after.push_back(v);
+  }
+  write_graph(graph::array_edges<int>(31, before, after, std::vector<u32>(30, 0), graph::weight_type::int32, "edges"),
+              folder_ / "chain", {.directed = true}, {}, meter);
+  const auto chain = graph::graph_folder::open(folder_ / "chain");
+  EXPECT_EQ(graph::verify_distances(chain, 0, std::vector<std::int64_t>(31, 0), meter), "");
 }
 
 }  // namespace

@@ -1,0 +1,265 @@
+// The ways to hand edges to groups. All algorithms have all of them: what an algorithm does with an edge is its visitor's.
+#pragma once
+
+#include "apps/analytics/edge_lists.hpp"
+
+namespace penstock::apps {
+
+/// A group per vertex, its lanes over the vertex's edges. Which vertices, in which order, and how they are read:
+///
+///   merged          all vertices; the lanes begin where the list does                  (EMOGI; dissertation of Min, 2.3)
+///   merged_aligned  the lanes begin on a line of 32 of them                            (the same, Listing 2.2)
+///   transposed      neighbouring groups have vertices `stride` apart                   (BaM dissertation 6.3.2)
+///   coarsened       a group has `run_vertices` that follow each other                  (BaM dissertation 6.3.3)
+///   frontier        those in a list, sorted; their lines are asked for ahead
+///
+/// In groups of one lane it is `thread`: each thread has a vertex, and its list to itself.
+template <class Id, class Visitor>
+struct vertex_walk {
+  edge_lists<Id> lists;
+  Visitor visitor;
+  Id const* chosen = nullptr;  ///< [count] vertices; nullptr: all, of which `wants` says which
+  u64 count = 0;
+  u64 pivot = 0, stride = 1;  ///< pivot 0: not transposed
+  u32 run_vertices = 1;       ///< an item of a launch is a run of them
+  u32 lines_ahead = 0;        ///< of a long list behind a cache, one window; 0: nothing is asked for ahead
+  u32 in_flight = 1;          ///< edges for each lane
+  bool aligned = true;
+
+  u64 items() const { return ceil_div(count, run_vertices); }
+
+  template <thread_group G>
+  PENSTOCK_FN void operator()(G const& g, grid_range range) const {
+    edge_reader_of<Id, Visitor, G> reader(g, lists, visitor);
+    const bool ahead = lines_ahead != 0 && !lists.edges.is_resident();
+    if (ahead) look_ahead(g, range.first);
+    for (u64 run = range.first; run < range.last; run += range.step) {
+      if (ahead && run + range.step < range.last) look_ahead(g, run + range.step);
+      const u64 first = run * run_vertices;
+      const u64 last = first + run_vertices < count ? first + run_vertices : count;
+      for (u64 at = first; at < last; ++at) {
+        const u64 v = vertex(at);
+        if (v < lists.vertices && wanted(g, v)) walk(g, reader, v);
+      }
+    }
+    reader.finish();
+  }
+
+ private:
+  PENSTOCK_FN u64 vertex(u64 at) const {
+    if (chosen != nullptr) return static_cast<u64>(chosen[at]);
+    return pivot == 0 ? at : at / pivot + at % pivot * stride;
+  }
+
+  // One answer for the group: others may change what it goes by.
+  template <thread_group G>
+  PENSTOCK_FN bool wanted(G const& g, u64 v) const {
+    if constexpr (Visitor::wants_all) {
+      return true;
+    } else {
+      if (chosen != nullptr && !Visitor::stops) return true;
+      return any(g.ballot(visitor.wants(v)));
+    }
+  }
+
+  template <thread_group G, class Reader>
+  PENSTOCK_FN void walk(G const& g, Reader& reader, u64 v) const {
+    const u64 begin = lists.offsets[v], end = lists.offsets[v + 1];
+    const u32 width = size(g);
+    const u64 per_line =
+        lines_ahead == 0 || lists.edges.is_resident() ? 0 : (1ull << lists.edges.reader().line_shift) / sizeof(Id);
+    // A long list is asked for in windows of lines, the next one when half of the last is still to come.
+    u64 asked = begin + per_line;
+    for (u64 first = aligned ? begin - begin % width : begin; first < end;) {
+      if (per_line != 0 && asked < end && first + lines_ahead * per_line / 2 >= asked) {
+        ask(g, asked, end, per_line);
+        asked += lines_ahead * per_line;
+      }
+      if (in_flight == most_in_flight && first + width < end) {
+        step<most_in_flight>(g, reader, v, first, begin, end);
+        first += most_in_flight * width;
+      } else {
+        step<1>(g, reader, v, first, begin, end);
+        first += width;
+      }
+      if constexpr (Visitor::stops) {
+        if (!wanted(g, v)) return;
+      }
+    }
+  }
+
+  template <u32 Count, thread_group G, class Reader>
+  PENSTOCK_FN void step(G const& g, Reader& reader, u64 v, u64 first, u64 begin, u64 end) const {
+    bool mine[Count];
+    u64 from[Count], position[Count];
+    PENSTOCK_UNROLL
+    for (u32 k = 0; k < Count; ++k) {
+      from[k] = v;
+      position[k] = first + k * size(g) + index_in(g);
+      mine[k] = position[k] >= begin && position[k] < end;
+    }
+    reader.read(mine, from, position);
+  }
+
+  template <thread_group G>
+  PENSTOCK_FN void ask(G const& g, u64 from, u64 end, u64 per_line) const {
+    for (u64 k = 0; k < lines_ahead; k += size(g)) {
+      const u64 line = k + index_in(g);
+      const u64 position = from + line * per_line;
+      const bool mine = line < lines_ahead && position < end;
+      lists.edges.prefetch(g, mine, mine ? position : from);
+    }
+  }
+
+  // Every lane asks for another vertex's first line.
+  template <thread_group G>
+  PENSTOCK_FN void look_ahead(G const& g, u64 run) const {
+    for (u64 k = 0; k < run_vertices; k += size(g)) {
+      const u64 at = run * run_vertices + k + index_in(g);
+      const bool mine = k + index_in(g) < run_vertices && at < count;
+      const u64 v = mine ? vertex(at) : 0;
+      const u64 begin = lists.offsets[v];
+      bool wants = mine && begin < lists.offsets[v + 1];
+      if constexpr (!Visitor::wants_all) {
+        if (chosen == nullptr) wants = wants && visitor.wants(v);
+      }
+      lists.edges.prefetch(g, wants, begin);
+    }
+  }
+};
+
+/// A group per tile of edges, whatever vertices they are of: on-demand implicit tiling (BaM dissertation 6.3.4). A tile is read
+/// once, and long lists are spread over many groups. The first vertex of a tile is looked up in a table, or searched for
+/// (6.3.6). Only the edges of vertices that the visitor wants are read, and no tile that has none of them.
+template <class Id, class Visitor>
+struct tile_walk {
+  edge_lists<Id> lists;
+  Visitor visitor;
+  Id const* first_vertices = nullptr;  ///< [tiles]; nullptr: searched for
+  Id const* chosen = nullptr;          ///< [count] tiles; nullptr: all
+  u64 count = 0;
+  u64 edges = 0;
+  u32 tile_shift = 0;  ///< log2 of the edges in a tile
+
+  u64 items() const { return count; }
+
+  template <thread_group G>
+  PENSTOCK_FN void operator()(G const& g, grid_range range) const {
+    edge_reader_of<Id, Visitor, G> reader(g, lists, visitor);
+    if (range.first < range.last) {
+      tile next = find(g, range.first);
+      for (u64 item = range.first; item < range.last; item += range.step) {
+        const tile now = next;
+        // The next tile is on its way while this one is read.
+        if (item + range.step < range.last) next = find(g, item + range.step);
+        if (now.wanted) walk(g, reader, now);
+      }
+    }
+    reader.finish();
+  }
+
+ private:
+  struct tile {
+    u64 begin = 0, end = 0;
+    u64 first = 0, last = 0;  ///< vertices of its first edge and of the one behind it
+    bool wanted = false;
+  };
+
+  template <thread_group G>
+  PENSTOCK_FN tile find(G const& g, u64 item) const {
+    const u64 number = chosen != nullptr ? static_cast<u64>(chosen[item]) : item;
+    tile t;
+    t.begin = number << tile_shift;
+    t.end = t.begin + (1ull << tile_shift) < edges ? t.begin + (1ull << tile_shift) : edges;
+    t.first = first_vertex(g, number);
+    t.last = t.end < edges ? first_vertex(g, number + 1) : lists.vertices - 1;
+    t.wanted = has_wanted(g, t);
+    if (t.wanted && !lists.edges.is_resident()) ask(g, t);
+    return t;
+  }
+
+  template <thread_group G>
+  PENSTOCK_FN u64 first_vertex(G const& g, u64 number) const {
+    if (first_vertices != nullptr) return static_cast<u64>(first_vertices[number]);
+    return search(g, number << tile_shift);
+  }
+
+  // The vertex that an edge is of; the lanes look at as many places at once.
+  template <thread_group G>
+  PENSTOCK_FN u64 search(G const& g, u64 position) const {
+    u64 low = 0, high = lists.vertices;  // offsets[low] <= position < offsets[high]
+    while (high - low > 1) {
+      const u64 step = ceil_div(high - low, size(g) + 1u);
+      const u64 probe = low + step * (index_in(g) + 1);
+      const u32 below = penstock::count(g.ballot(probe < high && lists.offsets[probe < high ? probe : low] <= position));
+      low += step * below;
+      high = low + step < high ? low + step : high;
+    }
+    return low;
+  }
+
+  template <thread_group G>
+  PENSTOCK_FN bool has_wanted(G const& g, tile const& t) const {
+    if constexpr (Visitor::wants_all) {
+      return true;
+    } else {
+      if (chosen != nullptr) return true;  // by one of the vertices that it was chosen for
+      for (u64 v = t.first; v <= t.last; v += size(g)) {
+        const u64 mine = v + index_in(g);
+        if (any(g.ballot(mine <= t.last && visitor.wants(mine) && has_edges_in(t, mine)))) return true;
+      }
+      return false;
+    }
+  }
+
+  PENSTOCK_FN bool has_edges_in(tile const& t, u64 v) const {
+    const u64 begin = lists.offsets[v], end = lists.offsets[v + 1];
+    return begin < end && begin < t.end && end > t.begin;
+  }
+
+  template <thread_group G>
+  PENSTOCK_FN void ask(G const& g, tile const& t) const {
+    const u64 per_line = (1ull << lists.edges.reader().line_shift) / sizeof(Id);
+    for (u64 from = t.begin; from < t.end; from += per_line * size(g)) {
+      const u64 position = from + per_line * index_in(g);
+      const bool mine = position < t.end;
+      lists.edges.prefetch(g, mine, mine ? position : from);
+    }
+  }
+
+  template <thread_group G, class Reader>
+  PENSTOCK_FN void walk(G const& g, Reader& reader, tile const& t) const {
+    const u32 width = size(g);
+    u64 v = t.first;
+    for (u64 first = t.begin; first < t.end; first += most_in_flight * width) {
+      bool mine[most_in_flight];
+      u64 from[most_in_flight], position[most_in_flight];
+      PENSTOCK_UNROLL
+      for (u32 k = 0; k < most_in_flight; ++k) {
+        position[k] = first + k * width + index_in(g);
+        mine[k] = position[k] < t.end;
+        if (mine[k]) v = vertex_of(position[k], v, t.last, width == 1);
+        from[k] = v;
+        if constexpr (!Visitor::wants_all) mine[k] = mine[k] && visitor.wants(v);
+      }
+      reader.read(mine, from, position);
+    }
+  }
+
+  // The last vertex from `low` to `high` whose list begins at `position` or before. `near`: it is not far from `low`.
+  PENSTOCK_FN u64 vertex_of(u64 position, u64 low, u64 high, bool near) const {
+    while (near && low < high && lists.offsets[low + 1] <= position) ++low;
+    if (near) return low;
+    while (low < high) {
+      const u64 middle = low + (high - low + 1) / 2;
+      if (lists.offsets[middle] <= position) {
+        low = middle;
+      } else {
+        high = middle - 1;
+      }
+    }
+    return low;
+  }
+};
+
+}  // namespace penstock::apps

@@ -1,0 +1,13 @@
+// The walks of shortest paths.
+#include "apps/analytics/launch_on_gpu.cuh"
+#include "apps/analytics/shortest_paths_bodies.hpp"
+
+namespace penstock::apps {
+
+#define PENSTOCK_PATHS(Id)                          \
+  PENSTOCK_WALKS(Id, relax_edges<Id, std::int32_t>) \
+  PENSTOCK_WALKS(Id, relax_edges<Id, float>)
+PENSTOCK_PATHS(std::int32_t)
+PENSTOCK_PATHS(std::int64_t)
+
+}  // namespace penstock::apps

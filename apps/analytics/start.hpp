@@ -1,0 +1,39 @@
+// Launches of bodies over graphs, on either executor; the kernels are compiled by nvcc in files of their own.
+#pragma once
+
+#include "apps/analytics/edge_lists.hpp"
+
+namespace penstock::apps {
+
+#if defined(PENSTOCK_HAS_CUDA)
+inline constexpr bool has_kernels = true;
+#else
+inline constexpr bool has_kernels = false;
+#endif
+
+/// On CUDA, in the translation units that can compile it. `Width`: lanes of a group.
+template <u32 Width, class Body>
+void launch_on_gpu(executor& on, u64 items, Body const& body, u64 most_groups);
+
+/// Runs a body over items on either executor, and waits. `most_groups`: that may run at once on a GPU, 0: as many as fit.
+template <u32 Width = list_group_width, class Body>
+void start(executor& on, u64 items, Body const& body, [[maybe_unused]] u64 most_groups = 0) {
+#if defined(PENSTOCK_HAS_CUDA)
+  if (on.kind() == executor_kind::cuda) return launch_on_gpu<Width>(on, items, body, most_groups);
+#endif
+  launch<Width>(on, items, body);
+}
+
+/// Sorts `count` numbers below `limit`. `scratch` is the executor's own, kept between calls. Returns the array that has them.
+template <class Id>
+Id* sort_numbers(executor& on, Id* from, Id* other, u64 count, u64 limit, buffer<u8>& scratch);
+/// The same, and leaves each number there once; gives how many are left.
+template <class Id>
+u64 sort_unique(executor& on, Id* from, Id* other, u64 count, u64 limit, buffer<u8>& scratch);
+
+template <class Id>
+void sort_on_gpu(executor& on, Id const* from, Id* sorted, u64 count, u64 limit, buffer<u8>& scratch);
+template <class Id>
+u64 unique_on_gpu(executor& on, Id const* sorted, Id* unique, u64 count, buffer<u8>& scratch);
+
+}  // namespace penstock::apps
