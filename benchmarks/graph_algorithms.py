@@ -6,7 +6,8 @@
 Each line is the median of some trials (searches from other sources) over an open graph, its file in the
 page cache; the last result is verified. Its baseline is merged_aligned at the same placement, which comes
 first. `cold`: one trial each time, through a cache that is empty. `warm`: later ones, through one that has
-all edges.
+all edges. `--media p5800x --drives 4`: storage is modelled drives; floor: what moved, at their rated speed;
+target: all edges read at that speed first, then the run in HBM (BaM section 5.2).
 """
 
 from __future__ import annotations
@@ -45,6 +46,9 @@ def tell(path: str, line: dict[str, Any]) -> None:
     details = line["details"]
     moved = details["bytes_moved"] or details["sector_bytes"]
     ratio = f", {line['ratio']:.2f}x of {line['baseline']}" if line["baseline"] else ""
+    for key in ("hbm", "floor", "target"):
+        if f"{key}_ratio" in details:
+            ratio += f", {key} {details[f'{key}_ratio']:.2f}x"
     rounds = " ".join(f"{name}:{count}" for name, count in details["strategies"].items())
     print(
         f"{line['id']}: {line['value'] * 1e3:.2f} ms{ratio}, {details['teps'] / 1e9:.2f} GTEPS, "
@@ -70,6 +74,7 @@ def measure(name: str, graph: Any, options: argparse.Namespace, **how: Any) -> d
         seconds = runs[0].trial_seconds[trials - options.trials :]
     last = runs[-1]
     value = statistics.median(seconds)
+    modelled = {"server_sms": options.server_sms, "media_place": options.media_place} if last.drives else {}
     return {
         "value": value,
         "unit": "s",
@@ -92,6 +97,11 @@ def measure(name: str, graph: Any, options: argparse.Namespace, **how: Any) -> d
             "bytes_moved": last.bytes_moved,
             "sector_bytes": last.sector_bytes,
             "amplification": last.amplification,
+            "media": last.media,
+            "drives": last.drives,
+            "media_bytes_per_second": last.media_bytes_per_second,
+            **modelled,
+            "hit_rate": last.hits / max(last.hits + last.misses + last.joins, 1),
             "tile_seconds": last.tile_seconds,
             "load_seconds": last.load_seconds,
             "level_sizes": last.level_sizes[:64],
@@ -100,6 +110,20 @@ def measure(name: str, graph: Any, options: argparse.Namespace, **how: Any) -> d
             "wall_seconds": time.monotonic() - begun,
         },
     }
+
+
+def compare(line: dict[str, Any], in_hbm: float | None) -> None:
+    """With the same in HBM, by the best strategy so far, and with the best that modelled drives could do."""
+    details, rate = line["details"], line["details"]["media_bytes_per_second"]
+    if in_hbm:
+        details["hbm_ratio"] = line["value"] / in_hbm
+    if rate:
+        details["floor_seconds"] = details["bytes_moved"] / rate
+        details["floor_ratio"] = line["value"] / max(details["floor_seconds"], 1e-9)
+        details["iops"] = details["bytes_moved"] / details["line_bytes"] / line["value"]
+    if rate and in_hbm:
+        details["target_seconds"] = details["edge_bytes"] / rate + in_hbm
+        details["target_ratio"] = details["target_seconds"] / line["value"]
 
 
 def main() -> None:
@@ -112,6 +136,13 @@ def main() -> None:
     parser.add_argument("--cache", default="256MiB")
     parser.add_argument("--warm-cache", default="8GiB")
     parser.add_argument("--line", default="4KiB")
+    parser.add_argument("--media", default="file")
+    parser.add_argument("--drives", type=int, default=1)
+    parser.add_argument("--media-place", default="hbm")
+    parser.add_argument("--server-sms", type=int, default=0)
+    parser.add_argument("--queues", type=int, default=0)
+    parser.add_argument("--queue-depth", type=int, default=256)
+    parser.add_argument("--note", default="", help="added to each id")
     parser.add_argument("--trials", type=int, default=5)
     parser.add_argument("--only", default=",".join(ALGORITHMS))
     parser.add_argument("--placements", default="hbm,host,storage")
@@ -121,20 +152,28 @@ def main() -> None:
     # With weights for all: the algorithms that need none do not read them.
     graph = graphs.resolve(options.graph, cache_dir=options.folder, weighted="sssp" in options.only)
     wrong = []
+    in_hbm: dict[str, float] = {}
     for name in options.only.split(","):
         for placement in options.placements.split(","):
             best = None
             # A comma within brackets is a strategy's own.
             for strategy in options.strategies.replace("),", ")|").replace(",", "|").split("|"):
                 how = {"executor": options.executor, "cache": options.cache, "line": options.line}
+                if placement in ("storage", "cold", "warm"):
+                    how |= {"media": options.media, "drives": options.drives, "queues": options.queues}
+                    how |= {"queue_depth": options.queue_depth, "media_place": options.media_place}
+                    how |= {"server_sms": options.server_sms}
                 line = measure(name, graph, options, placement=placement, strategy=strategy, **how)
                 line |= {
-                    "id": f"graph.{placement}.{name}.{options.graph}.{strategy}",
+                    "id": f"graph.{placement}.{name}.{options.graph}.{strategy}{options.note}",
                     "baseline": BASELINE if best else "",
                     "baseline_value": best,
                     "ratio": best / line["value"] if best else None,
                 }
+                compare(line, in_hbm.get(name))
                 tell(options.results, line)
+                if placement == "hbm":
+                    in_hbm[name] = min(in_hbm.get(name, line["value"]), line["value"])
                 if strategy == BASELINE:
                     best = line["value"]
                 if not line["verified"]:

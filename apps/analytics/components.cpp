@@ -37,6 +37,8 @@ void find_components(graph_run<Id>& run, bool last, components_result& result) {
   buffer<Id> parents = run.template filled<Id>(n, 0);
   buffer<u64> components = run.template filled<u64>(1, 0);
   const forest<Id> trees{parents.data()};
+  run.prepare_walks(merge_trees<Id>{});
+  run.prepare(plant_trees<Id>{}, flatten_trees<Id>{});
   run.begin_trial(result);
   run.over_vertices(plant_trees<Id>{trees, n});
   merge_trees<Id> merge{trees, !run.graph().directed()};

@@ -114,7 +114,7 @@ struct merge_neighbour {
     if (!is_leader(g) || looked_at == 0) return;
     device_ref<u64>(*lists.traversed).fetch_add(looked_at, relaxed);
     // Vertices lie apart: each has a sector to itself.
-    if (lists.edges.is_resident()) device_ref<u64>(*lists.sectors).fetch_add(looked_at, relaxed);
+    if (lists.edges.is_resident() && size(g) > 1) device_ref<u64>(*lists.sectors).fetch_add(looked_at, relaxed);
   }
 };
 

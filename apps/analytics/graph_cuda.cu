@@ -36,15 +36,14 @@ void sort_on_gpu(executor& on, Id const* from, Id* sorted, u64 count, u64 limit,
 }
 
 template <class Id>
-u64 unique_on_gpu(executor& on, Id const* sorted, Id* unique, u64 count, buffer<u8>& scratch) {
+u64 unique_on_gpu(executor& on, Id const* sorted, Id* unique, u64 count, buffer<u8>& scratch, u64* left) {
   const auto stream = static_cast<cudaStream_t>(on.stream());
-  const buffer<u64> left(on.memory(), memory_kind::local, 1);
   with_scratch(on, scratch, "make unique", [&](void* memory, std::size_t& bytes) {
-    return cub::DeviceSelect::Unique(memory, bytes, sorted, unique, left.data(), static_cast<std::int64_t>(count), stream);
+    return cub::DeviceSelect::Unique(memory, bytes, sorted, unique, left, static_cast<std::int64_t>(count), stream);
   });
   on.synchronize();
   u64 found = 0;
-  left.read({&found, 1});
+  on.memory().read(&found, left, sizeof found);
   return found;
 }
 
@@ -68,7 +67,7 @@ PENSTOCK_KERNELS_OF_REAL(double)
   PENSTOCK_KERNEL(forget_tiles<Id>)                                            \
   PENSTOCK_KERNEL(count_list_edges<Id>)                                        \
   template void sort_on_gpu(executor&, Id const*, Id*, u64, u64, buffer<u8>&); \
-  template u64 unique_on_gpu(executor&, Id const*, Id*, u64, buffer<u8>&);
+  template u64 unique_on_gpu(executor&, Id const*, Id*, u64, buffer<u8>&, u64*);
 PENSTOCK_KERNELS_OF_ID(std::int32_t)
 PENSTOCK_KERNELS_OF_ID(std::int64_t)
 

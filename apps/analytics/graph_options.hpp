@@ -12,7 +12,8 @@ namespace penstock::apps {
 
 struct graph_options {
   std::string graph;  ///< folder with offsets.npy, edges.npy, graph.json, and weights.npy for shortest paths
-  /// Where edges and weights lie: storage (behind a cache), host (their files mapped, in place), hbm (copied to the GPU).
+  /// Where edges and weights lie: storage (behind a cache), host (their files mapped, in place), hbm (copied to the GPU),
+  /// managed (moved there by the driver, page by page, anew in each trial: a baseline).
   std::string placement = "storage";
   std::string strategy = "auto";  ///< how groups share out edges: parse_strategy
   u64 cache_bytes = 16ull << 20;
@@ -22,7 +23,12 @@ struct graph_options {
   std::string engine = "auto";     ///< of the software controller: auto, io_uring, pread
   bool direct = false;             ///< past the page cache
   u32 threads = 0;                 ///< CPU executor: its threads; CUDA: the controller's. 0: all cores
+  u32 queues = 0;                  ///< queue pairs of a controller; 0: one per CPU thread, 32 on CUDA
   u32 queue_depth = 256;
+  std::string media = "file";       ///< of the placement storage: the files, or the preset of a drive that is modelled
+  u32 drives = 1;                   ///< modelled ones, over which the graph is striped
+  std::string media_place = "hbm";  ///< where the bytes of modelled drives lie: hbm or host
+  u32 server_units = 0;             ///< SMs that serve modelled drives; 0: a third. CPU: threads, 0: polled in place
   u32 trials = 1;       ///< runs over the graph once it is open, each from another source; what is behind a cache stays there
   bool verify = false;  ///< the last trial
   /// (what, done, total), on the calling thread; may throw to stop.
@@ -38,7 +44,9 @@ struct graph_cost {
   std::vector<u64> trial_sources;  ///< of algorithms that have one
   std::optional<bool> verified;
   std::string violation;  ///< one sentence on the vertex and the rule, where the result was wrong
-  std::string executor, device, engine, placement, strategy;
+  std::string executor, device, engine, placement, strategy, media;
+  u32 drives = 0;
+  double media_bytes_per_second = 0;  ///< of modelled drives together; 0: not modelled
   u64 hits = 0, misses = 0, joins = 0, fills = 0, prefetches = 0, evictions = 0, retries = 0, errors = 0;
   u64 bytes_asked = 0;       ///< of edges and weights looked at
   u64 bytes_moved = 0;       ///< lines brought from storage x line size

@@ -30,6 +30,19 @@ graph::array_place const& weights_of(graph::graph_folder const& graph) {
                   "its edges have no weights: convert a file that has some (.wel, .wsg, .mtx, .npz), or generate them");
 }
 
+std::unique_ptr<modelled_media> make_media(graph_options const& options, graph::graph_folder const& graph, executor& on,
+                                           bool weighted) {
+  if (options.media == "file" || options.placement != "storage") {
+    if (options.media == "file") return nullptr;
+    throw_bad_input("open", graph.path(),
+                    "media " + options.media + " at placement " + options.placement +
+                        ": modelled drives are storage; choose placement storage");
+  }
+  std::vector<graph::array_place const*> arrays{&graph.edges_place()};
+  if (weighted) arrays.push_back(&weights_of(graph));
+  return std::make_unique<modelled_media>(on, arrays, options);
+}
+
 }  // namespace
 
 u32 cpu_threads(graph_options const& options) {
@@ -59,8 +72,12 @@ u64 choose_source(graph::graph_folder const& graph, std::optional<u64> asked, u3
 template <class Id>
 graph_run<Id>::graph_run(graph_options const& options, graph::graph_folder const& graph, executor& on, bool weighted)
     : options_(options), graph_(graph), on_(on), walk_(parse_strategy(options.strategy)),
-      edges_(on, graph.edges_place(), options, cache_share(options, weighted)), words_(on.memory(), memory_kind::local, words) {
-  if (weighted) weights_.emplace(on, weights_of(graph), options, cache_share(options, true));
+      media_(make_media(options, graph, on, weighted)),
+      edges_(media_ ? placed_array(*media_, 0)
+                    : placed_array(on, graph.edges_place(), options, cache_share(options, weighted))),
+      words_(on.memory(), memory_kind::local, words) {
+  if (weighted && media_) weights_.emplace(*media_, 1);
+  if (weighted && !media_) weights_.emplace(on, weights_of(graph), options, cache_share(options, true));
   for (placed_array const* array : arrays()) {
     if (array->cache() == nullptr) continue;
     array->cache()->check_pins(is_cpu() ? on.units() : cuda_block_threads / list_group_width, is_cpu() ? 1 : pins_per_group);
@@ -73,6 +90,11 @@ graph_run<Id>::graph_run(graph_options const& options, graph::graph_folder const
   auto const offsets = graph.offsets();
   for (u64 v = 0; v < vertices(); ++v) longest_list_ = std::max(longest_list_, offsets[v + 1] - offsets[v]);
   if (may_tile()) prepare_tiles();
+  if (!is_resident()) {
+    sorted_ = {on.memory(), memory_kind::local, vertices()};
+    // CUB has its memory, and its kernels are there, before drives may serve.
+    if (!is_cpu()) sort_numbers(on, filled<Id>(vertices(), 0).data(), sorted_.data(), vertices(), vertices(), scratch_);
+  }
 }
 
 template <class Id>
@@ -103,6 +125,7 @@ void graph_run<Id>::prepare_tiles() {
   tiles_ = {on_.memory(), memory_kind::local, most};
   if (walk_.sort) {
     other_tiles_ = {on_.memory(), memory_kind::local, most};
+    sort_unique(on_, tiles_.data(), other_tiles_.data(), most, tiles_in_all_, scratch_, words_.data() + tile_count);
   } else {
     seen_ = {on_.memory(), memory_kind::local, ceil_div(tiles_in_all_, 32)};
     seen_.write(std::vector<u32>(seen_.size(), 0));
@@ -116,7 +139,7 @@ u64 graph_run<Id>::find_tiles(vertex_list<Id> which) {
   over(which.count, list_tiles<Id>{lists().offsets, which.vertices, which.count, walk_.sort ? nullptr : seen_.data(),
                                    tiles_.data(), found, tile_shift_});
   u64 count = read(found);
-  if (walk_.sort) count = sort_unique(on_, tiles_.data(), other_tiles_.data(), count, tiles_in_all_, scratch_);
+  if (walk_.sort) count = sort_unique(on_, tiles_.data(), other_tiles_.data(), count, tiles_in_all_, scratch_, found);
   return count;
 }
 
@@ -167,37 +190,56 @@ edge_lists<Id> graph_run<Id>::lists() const {
 /// Runs that keep all groups busy.
 template <class Id>
 u32 graph_run<Id>::run_of(u64 count) const {
-  const u64 groups =
-      is_cpu() ? 16 * on_.units() : 2 * on_.units() * cuda_blocks_per_unit * (cuda_block_threads / list_group_width);
+  const u64 units = limits().units != 0 ? limits().units : on_.units();
+  const u64 groups = is_cpu() ? 16 * units : 2 * units * cuda_blocks_per_unit * (cuda_block_threads / list_group_width);
   return static_cast<u32>(std::clamp<u64>(count / groups, 1, longest_run));
 }
 
+/// No more groups than the caches have lines for, on the SMs that modelled drives leave.
 template <class Id>
-u64 graph_run<Id>::most_groups() const {
-  u64 most = 0;
+launch_limits graph_run<Id>::limits() const {
+  launch_limits most;
+  if (media_) most.units = media_->units_left();
   for (placed_array const* array : arrays()) {
     if (array->cache() == nullptr) continue;
-    const u64 room = std::max<u64>(1, array->cache()->view().frames / (2 * pins_per_group));
-    most = most == 0 ? room : std::min(most, room);
+    const u64 sharing = media_ ? arrays().size() : 1;
+    const u64 room = std::max<u64>(1, array->cache()->view().frames / (2 * pins_per_group * sharing));
+    most.groups = most.groups == 0 ? room : std::min(most.groups, room);
   }
   return most;
 }
 
+/// While drives serve, what is thrown would free memory, and wait for them.
+template <class Id>
+template <class Job>
+void graph_run<Id>::or_stop(Job const& job) {
+  try {
+    job();
+  } catch (...) {
+    if (media_) media_->stop();
+    throw;
+  }
+}
+
 template <class Id>
 void graph_run<Id>::check() {
-  on_.synchronize();
-  if (edges_.cache() != nullptr) edges_.cache()->check_faults();
-  if (weights_ && weights_->cache() != nullptr) weights_->cache()->check_faults();
-  const u64 bad = read(words_.data() + bad_edge);
-  if (bad == 0) return;
-  throw_bad_input("search", graph_.edges_place().path,
-                  "edge " + std::to_string(bad - 1) + " leads to no vertex of the graph: convert the graph again");
+  or_stop([&] {
+    on_.synchronize();
+    if (edges_.cache() != nullptr) edges_.cache()->check_faults();
+    if (weights_ && weights_->cache() != nullptr) weights_->cache()->check_faults();
+    const u64 bad = read(words_.data() + bad_edge);
+    if (bad == 0) return;
+    throw_bad_input("search", graph_.edges_place().path,
+                    "edge " + std::to_string(bad - 1) + " leads to no vertex of the graph: convert the graph again");
+  });
 }
 
 template <class Id>
 void graph_run<Id>::begin_round(graph_cost& cost, std::string const& what, u64 size, u64 done, u64 of) {
   cost.level_sizes.push_back(size);
-  if (options_.progress) options_.progress(what + " " + std::to_string(cost.level_sizes.size()), done, of);
+  or_stop([&] {
+    if (options_.progress) options_.progress(what + " " + std::to_string(cost.level_sizes.size()), done, of);
+  });
   round_begun_ns_ = now_ns();
 }
 
@@ -209,9 +251,12 @@ void graph_run<Id>::begin_trial(graph_cost& cost) {
   vertex_bytes_ = 0;
   before_.clear();
   for (placed_array const* array : arrays()) {
-    if (array->cache() != nullptr) before_.push_back(array->cache()->stats(0));
+    if (array->cache() != nullptr) before_.push_back(array->stats());
   }
   words_.write(std::vector<u64>(words, 0));
+  edges_.reset();
+  if (weights_) weights_->reset();
+  if (media_) media_->start();
   trial_begun_ns_ = now_ns();
 }
 
@@ -219,6 +264,7 @@ template <class Id>
 void graph_run<Id>::end_trial(graph_cost& cost) {
   on_.synchronize();
   cost.seconds = seconds_since(trial_begun_ns_);
+  if (media_) media_->stop();
   cost.trial_seconds.push_back(cost.seconds);
   cost.edges_traversed = read(words_.data() + traversed);
   cost.teps = static_cast<double>(cost.edges_traversed) / cost.seconds;
@@ -230,7 +276,7 @@ void graph_run<Id>::end_trial(graph_cost& cost) {
     cost.edge_bytes += graph_.edges() * (array == &edges_ ? sizeof(Id) : sizeof(u32));
     if (array->cache() == nullptr) continue;
     line_cache const& cache = *array->cache();
-    const cache_stats now = cache.stats(0), was = *before++;
+    const cache_stats now = array->stats(), was = *before++;
     cost.hits += now.hits - was.hits;
     cost.misses += now.misses - was.misses;
     cost.joins += now.joins - was.joins;
@@ -241,8 +287,10 @@ void graph_run<Id>::end_trial(graph_cost& cost) {
     cost.errors += now.errors - was.errors;
     cost.bytes_asked += now.bytes_asked - was.bytes_asked;
     cost.bytes_moved += now.bytes_moved - was.bytes_moved;
-    cost.frames += cache.view().frames;
-    cost.metadata_bytes += cache.metadata_bytes();
+    if (!media_ || array == &edges_) {  // drives have one cache
+      cost.frames += cache.view().frames;
+      cost.metadata_bytes += cache.metadata_bytes();
+    }
     cost.directory = cache.directory() == directory_kind::direct ? "direct" : "set";
     cost.directory_bytes_per_tib = cache.directory_bytes_per_tib();
   }
@@ -258,6 +306,9 @@ void graph_run<Id>::end_trial(graph_cost& cost) {
   cost.offset_bytes = (vertices() + 1) * sizeof(u64);
   cost.vertex_bytes = vertex_bytes_;
   cost.strategy = options_.strategy;
+  cost.media = options_.media;
+  cost.drives = media_ ? options_.drives : 0;
+  cost.media_bytes_per_second = media_ ? media_->bytes_per_second() : 0;
   cost.tile_bytes = first_vertices_.bytes() + tiles_.bytes() + other_tiles_.bytes() + seen_.bytes();
   cost.tile_seconds = tile_seconds_;
 }
@@ -276,10 +327,10 @@ Id* sort_numbers([[maybe_unused]] executor& on, Id* from, [[maybe_unused]] Id* o
 }
 
 template <class Id>
-u64 sort_unique(executor& on, Id* from, Id* other, u64 count, u64 limit, buffer<u8>& scratch) {
+u64 sort_unique(executor& on, Id* from, Id* other, u64 count, u64 limit, buffer<u8>& scratch, [[maybe_unused]] u64* left) {
   Id* const sorted = sort_numbers(on, from, other, count, limit, scratch);
 #if defined(PENSTOCK_HAS_CUDA)
-  if (on.kind() == executor_kind::cuda) return unique_on_gpu(on, sorted, from, count, scratch);
+  if (on.kind() == executor_kind::cuda) return unique_on_gpu(on, sorted, from, count, scratch, left);
 #endif
   return static_cast<u64>(std::unique(sorted, sorted + count) - from);
 }
@@ -287,7 +338,7 @@ u64 sort_unique(executor& on, Id* from, Id* other, u64 count, u64 limit, buffer<
 #define PENSTOCK_OF_ID(Id)                                               \
   template class graph_run<Id>;                                          \
   template Id* sort_numbers(executor&, Id*, Id*, u64, u64, buffer<u8>&); \
-  template u64 sort_unique(executor&, Id*, Id*, u64, u64, buffer<u8>&);
+  template u64 sort_unique(executor&, Id*, Id*, u64, u64, buffer<u8>&, u64*);
 PENSTOCK_OF_ID(std::int32_t)
 PENSTOCK_OF_ID(std::int64_t)
 }  // namespace penstock::apps

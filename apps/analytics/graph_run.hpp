@@ -42,6 +42,7 @@ class graph_run {
   graph::graph_folder const& graph() const { return graph_; }
   /// How groups share out edges is left to the program, and so is how few of them it may read.
   bool is_automatic() const { return walk_.how == strategy::automatic; }
+  u64 longest_list() const { return longest_list_; }
   bool is_resident() const { return edges_.cache() == nullptr; }
 
   edge_lists<Id> lists() const;
@@ -60,14 +61,14 @@ class graph_run {
   void walk_narrow(Visitor const& visitor) {
     vertex_walk<Id, Visitor> body = all_vertices(visitor);
     body.run_vertices = run_of(vertices());
-    start<pull_group_width>(on_, body.items(), body, most_groups());
+    start<pull_group_width>(on_, body.items(), body, limits());
     check();
   }
 
   /// Launches a body that looks at single edges of all vertices.
   template <class Body>
   void over_edges_of_vertices(Body const& body) {
-    start(on_, ceil_div(vertices(), vertices_at_once), body, most_groups());
+    start(on_, ceil_div(vertices(), vertices_at_once), body, limits());
     check();
   }
   /// Launches one that looks at vertices alone, or at `count` of something else.
@@ -77,7 +78,7 @@ class graph_run {
   }
   template <class Body>
   void over(u64 count, Body const& body) {
-    start(on_, ceil_div(count, vertices_at_once), body);
+    start(on_, ceil_div(count, vertices_at_once), body, {.units = limits().units});
     on_.synchronize();
   }
 
@@ -111,6 +112,14 @@ class graph_run {
     cost.level_strategies.emplace_back(how != nullptr ? how : name_of(last_));
   }
 
+  /// CUDA: what a trial launches, so that nothing of it is done for the first time while modelled drives serve.
+  template <class Visitor>
+  void prepare_walks(Visitor const& visitor);
+  template <class... Bodies>
+  void prepare(Bodies const&... bodies) {
+    if (media_) (prepare_start(on_, bodies), ...);
+  }
+
   /// A trial is what is timed and counted: what `cost` tells is of the last one, but for trial_seconds.
   void begin_trial(graph_cost& cost);
   void end_trial(graph_cost& cost);
@@ -126,7 +135,9 @@ class graph_run {
   bool may_tile() const;
   void prepare_tiles();
   void check();
-  u64 most_groups() const;
+  template <class Job>
+  void or_stop(Job const& job);
+  launch_limits limits() const;
   u32 run_of(u64 count) const;
   strategy choose(vertex_list<Id> which) const;
   std::vector<placed_array const*> arrays() const;
@@ -148,6 +159,7 @@ class graph_run {
   graph::graph_folder const& graph_;
   executor& on_;
   walk_options walk_;
+  std::unique_ptr<modelled_media> media_;
   placed_array edges_;
   std::optional<placed_array> weights_;
   buffer<u64> offsets_;
@@ -187,13 +199,22 @@ void graph_run<Id>::walk(Visitor const& visitor, vertex_list<Id> which) {
         body.count = body.pivot * body.stride;  // some of them are no vertices
       }
       if (last_ == strategy::thread) {
-        start<1>(on_, body.items(), body, most_groups());
+        start<1>(on_, body.items(), body, limits());
       } else {
-        start(on_, body.items(), body, most_groups());
+        start(on_, body.items(), body, limits());
       }
     }
   }
   check();
+}
+
+template <class Id>
+template <class Visitor>
+void graph_run<Id>::prepare_walks(Visitor const& visitor) {
+  if (!media_) return;
+  const tile_walk<Id, Visitor> tiles{lists(), visitor};
+  prepare(all_vertices(visitor), tiles, list_tiles<Id>{}, forget_tiles<Id>{}, count_list_edges<Id>{});
+  prepare_start<1>(on_, all_vertices(visitor));
 }
 
 template <class Id>
@@ -205,14 +226,13 @@ void graph_run<Id>::walk_list(Visitor const& visitor, vertex_list<Id> which) {
     body.count = which.count;
     if (!is_resident()) {
       // Lists that share a line are read together: without it a line is fetched once for each of them.
-      if (sorted_.size() == 0) sorted_ = {on_.memory(), memory_kind::local, vertices()};
       body.chosen = sort_numbers(on_, which.vertices, sorted_.data(), which.count, vertices(), scratch_);
     }
   }
   body.run_vertices = run_of(body.count);
   body.lines_ahead = is_cpu() ? 32 : 8;
   body.in_flight = is_cpu() ? 1 : most_in_flight;
-  start(on_, body.items(), body, most_groups());
+  start(on_, body.items(), body, limits());
 }
 
 template <class Id>
@@ -227,7 +247,7 @@ void graph_run<Id>::walk_tiles(Visitor const& visitor, vertex_list<Id> which) {
     body.count = find_tiles(which);
     body.chosen = tiles_.data();
   }
-  start(on_, body.items(), body, most_groups());
+  start(on_, body.items(), body, limits());
   if (body.chosen != nullptr && !walk_.sort) over(body.count, forget_tiles<Id>{body.chosen, body.count, seen_.data()});
 }
 

@@ -7,16 +7,25 @@
 namespace penstock::apps {
 
 template <u32 Width, class Body>
-void launch_on_gpu(executor& on, u64 items, Body const& body, u64 most_groups) {
-  launch<Width>(on, items, body, {.groups = most_groups * (list_group_width / Width)});
+void launch_on_gpu(executor& on, u64 items, Body const& body, launch_limits limits) {
+  limits.groups *= list_group_width / Width;
+  launch<Width>(on, items, body, limits);
 }
 
-#define PENSTOCK_KERNEL(...) template void launch_on_gpu<list_group_width>(executor&, u64, __VA_ARGS__ const&, u64);
+template <u32 Width, class Body>
+void prepare_on_gpu(executor& on, Body const& body) {
+  prepare_launch<Width>(on, body);
+}
+
+#define PENSTOCK_KERNEL_OF_WIDTH(Width, ...)                                             \
+  template void launch_on_gpu<Width>(executor&, u64, __VA_ARGS__ const&, launch_limits); \
+  template void prepare_on_gpu<Width>(executor&, __VA_ARGS__ const&);
+#define PENSTOCK_KERNEL(...) PENSTOCK_KERNEL_OF_WIDTH(list_group_width, __VA_ARGS__)
 
 /// The walks of a visitor: groups per vertex, threads per vertex, groups per tile.
-#define PENSTOCK_WALKS(Id, ...)                                                                            \
-  template void launch_on_gpu<list_group_width>(executor&, u64, vertex_walk<Id, __VA_ARGS__> const&, u64); \
-  template void launch_on_gpu<1>(executor&, u64, vertex_walk<Id, __VA_ARGS__> const&, u64);                \
-  template void launch_on_gpu<list_group_width>(executor&, u64, tile_walk<Id, __VA_ARGS__> const&, u64);
+#define PENSTOCK_WALKS(Id, ...)                             \
+  PENSTOCK_KERNEL(vertex_walk<Id, __VA_ARGS__>)             \
+  PENSTOCK_KERNEL_OF_WIDTH(1, vertex_walk<Id, __VA_ARGS__>) \
+  PENSTOCK_KERNEL(tile_walk<Id, __VA_ARGS__>)
 
 }  // namespace penstock::apps

@@ -25,6 +25,8 @@ void rank(graph_run<Id>& run, pagerank_options const& options, bool last, pagera
   const rank_data<Real> data{ranks.data(), shares.data(), sums.data(), words.data(), words.data() + 1};
   result.iterations = 0;
   result.converged = false;
+  run.graph().directed() ? run.prepare_walks(push_ranks<Real>{}) : run.prepare_walks(pull_ranks<Real>{});
+  run.prepare(share_ranks<Real>{}, take_ranks<Real>{});
   run.begin_trial(result);
   while (result.iterations < options.iterations && !result.converged) {
     run.begin_round(result, "iteration", n, result.iterations, options.iterations);

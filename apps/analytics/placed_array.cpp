@@ -23,20 +23,39 @@ placement parse_placement(std::string const& name) {
   if (name == "storage") return placement::storage;
   if (name == "host") return placement::host;
   if (name == "hbm") return placement::hbm;
-  throw_bad_input("open", "placement " + name, "there is no such placement: choose storage, host or hbm");
+  throw_bad_input("open", "placement " + name, "there is no such placement: choose storage, host, hbm or managed");
+}
+
+std::shared_ptr<managed_array> make_managed([[maybe_unused]] executor& on, graph::array_place const& place) {
+#if defined(PENSTOCK_HAS_CUDA)
+  return std::make_shared<managed_array>(on, place);
+#else
+  throw_bad_input("open", place.path, "this program was compiled without nvcc: placement managed needs a GPU");
+#endif
 }
 
 }  // namespace
 
+cache_options cache_options_of(graph_options const& options, u64 bytes) {
+  cache_options cache;
+  cache.bytes = bytes;
+  cache.line_bytes = options.line_bytes;
+  cache.directory = parse_directory(options.directory);
+  cache.queues = options.queues;
+  cache.queue_depth = options.queue_depth;
+  return cache;
+}
+
 placed_array::placed_array(executor& on, graph::array_place const& place, graph_options const& options, u64 cache_bytes)
     : elements_(place.count) {
+  if (options.placement == "managed") {
+    managed_ = make_managed(on, place);
+    return;
+  }
   const placement where = parse_placement(options.placement);
   if (where == placement::storage) {
     stored_array_options with;
-    with.cache.bytes = cache_bytes;
-    with.cache.line_bytes = options.line_bytes;
-    with.cache.directory = parse_directory(options.directory);
-    with.cache.queue_depth = options.queue_depth;
+    with.cache = cache_options_of(options, cache_bytes);
     with.engine = parse_engine(options.engine);
     with.direct = options.direct;
     with.controller_threads = options.threads;

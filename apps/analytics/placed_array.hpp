@@ -2,11 +2,17 @@
 #pragma once
 
 #include "apps/analytics/graph_options.hpp"
+#include "apps/analytics/managed_array.hpp"
+#include "apps/analytics/modelled_media.hpp"
 #include "apps/graph/graph_folder.hpp"
 #include "penstock/host/row_array.hpp"
 #include "penstock/host/stored_array.hpp"
 
+#include <utility>
+
 namespace penstock::apps {
+
+cache_options cache_options_of(graph_options const& options, u64 bytes);
 
 class placed_array {
  public:
@@ -14,21 +20,44 @@ class placed_array {
   /// read.
   placed_array(executor& on, graph::array_place const& place, graph_options const& options, u64 cache_bytes);
 
+  /// One of those on modelled drives, which outlive this.
+  placed_array(modelled_media& media, u32 array) : elements_(0), media_(&media), dataset_(array) {}
+
   template <class T>
   array_view<T> view() const {
+    if (media_ != nullptr) return media_->view<T>(dataset_);
     if (stored_) return stored_->view<T>();
+    if (managed_) return {static_cast<T const*>(managed_->data()), elements_};
     return {rows_ ? static_cast<T const*>(rows_->kernel_address()) : nullptr, elements_};
   }
 
+  /// As it was when it was opened, where the GPU has got pages of it meanwhile.
+  void reset() {
+#if defined(PENSTOCK_HAS_CUDA)
+    if (managed_) managed_->move_to_host();
+#endif
+  }
+
   /// nullptr where there is none: the array is read in place.
-  line_cache const* cache() const { return stored_ ? &stored_->cache() : nullptr; }
-  line_cache* cache() { return stored_ ? &stored_->cache() : nullptr; }
-  std::string engine() const { return stored_ ? stored_->engine() : "none"; }
+  line_cache const* cache() const {
+    if (media_ != nullptr) return &media_->cache();
+    return stored_ ? &stored_->cache() : nullptr;
+  }
+  line_cache* cache() { return const_cast<line_cache*>(std::as_const(*this).cache()); }
+  /// REQUIRES: it has a cache.
+  cache_stats stats() const { return cache()->stats(dataset_); }
+  std::string engine() const {
+    if (media_ != nullptr) return media_->engine();
+    return stored_ ? stored_->engine() : "none";
+  }
 
  private:
   u64 elements_;
+  modelled_media* media_ = nullptr;
+  u32 dataset_ = 0;  ///< of its cache
   std::optional<stored_array> stored_;
   std::optional<row_array> rows_;
+  std::shared_ptr<managed_array> managed_;  ///< shared: where there is no CUDA, nobody knows how to end it
 };
 
 }  // namespace penstock::apps

@@ -135,6 +135,8 @@ void find_paths(graph_run<Id>& run, paths_options const& options, paths_result& 
     result.source = choose_source(run.graph(), options.source, trial);
     result.trial_sources.push_back(result.source);
     path_search<Id, Weight> job(run, result.delta);
+    run.prepare_walks(relax_edges<Id, Weight>{run.template weights<Weight>(), {}});
+    run.prepare(take_frontier<Id, distance_of<Weight>>{}, read_pile<Id, distance_of<Weight>>{});
     run.begin_trial(result);
     job.search(result.source, result);
     run.end_trial(result);

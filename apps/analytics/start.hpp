@@ -13,27 +13,37 @@ inline constexpr bool has_kernels = false;
 
 /// On CUDA, in the translation units that can compile it. `Width`: lanes of a group.
 template <u32 Width, class Body>
-void launch_on_gpu(executor& on, u64 items, Body const& body, u64 most_groups);
+void launch_on_gpu(executor& on, u64 items, Body const& body, launch_limits limits);
+template <u32 Width, class Body>
+void prepare_on_gpu(executor& on, Body const& body);
 
-/// Runs a body over items on either executor, and waits. `most_groups`: that may run at once on a GPU, 0: as many as fit.
+/// Runs a body over items on either executor, and waits. `limits.groups` is in groups of list_group_width.
 template <u32 Width = list_group_width, class Body>
-void start(executor& on, u64 items, Body const& body, [[maybe_unused]] u64 most_groups = 0) {
+void start(executor& on, u64 items, Body const& body, [[maybe_unused]] launch_limits limits = {}) {
 #if defined(PENSTOCK_HAS_CUDA)
-  if (on.kind() == executor_kind::cuda) return launch_on_gpu<Width>(on, items, body, most_groups);
+  if (on.kind() == executor_kind::cuda) return launch_on_gpu<Width>(on, items, body, limits);
 #endif
   launch<Width>(on, items, body);
+}
+
+/// As prepare_launch.
+template <u32 Width = list_group_width, class Body>
+void prepare_start([[maybe_unused]] executor& on, [[maybe_unused]] Body const& body) {
+#if defined(PENSTOCK_HAS_CUDA)
+  if (on.kind() == executor_kind::cuda) prepare_on_gpu<Width>(on, body);
+#endif
 }
 
 /// Sorts `count` numbers below `limit`. `scratch` is the executor's own, kept between calls. Returns the array that has them.
 template <class Id>
 Id* sort_numbers(executor& on, Id* from, Id* other, u64 count, u64 limit, buffer<u8>& scratch);
-/// The same, and leaves each number there once; gives how many are left.
+/// The same, and leaves each number in `from` once; gives how many are left. `left`: a word of local memory.
 template <class Id>
-u64 sort_unique(executor& on, Id* from, Id* other, u64 count, u64 limit, buffer<u8>& scratch);
+u64 sort_unique(executor& on, Id* from, Id* other, u64 count, u64 limit, buffer<u8>& scratch, u64* left);
 
 template <class Id>
 void sort_on_gpu(executor& on, Id const* from, Id* sorted, u64 count, u64 limit, buffer<u8>& scratch);
 template <class Id>
-u64 unique_on_gpu(executor& on, Id const* sorted, Id* unique, u64 count, buffer<u8>& scratch);
+u64 unique_on_gpu(executor& on, Id const* sorted, Id* unique, u64 count, buffer<u8>& scratch, u64* left);
 
 }  // namespace penstock::apps

@@ -56,8 +56,14 @@ class level_search {
       return;
     }
     // A frontier that is small has few edges, or is a hub or two.
+    // A round from below looks at all vertices, so a short frontier is never worth it, however few edges are left.
+    const u64 least = std::max(edges_left_ / alpha, n_ / beta);
+    if (size * run_.longest_list() <= least) {
+      edges_left_ -= std::min(size, edges_left_);
+      return;
+    }
     const u64 edges = run_.edges_of({frontier_.data(), size});
-    pulls_ = edges > edges_left_ / alpha;
+    pulls_ = edges > least;
     edges_left_ -= std::min(edges, edges_left_);
   }
 
@@ -83,6 +89,7 @@ bfs_result run_bfs(bfs_options const& options) {
       const u64 source = choose_source(graph, options.source, trial);
       result.trial_sources.push_back(source);
       level_search<vertex> job(run);
+      run.prepare_walks(bfs_push<vertex>{});
       run.begin_trial(result);
       job.search(source, result);
       run.end_trial(result);

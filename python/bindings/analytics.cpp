@@ -29,7 +29,12 @@ Options options_of(nb::dict const& given, nb::object const& progress) {
   take("engine", options.engine);
   take("direct", options.direct);
   take("threads", options.threads);
+  take("queues", options.queues);
   take("queue_depth", options.queue_depth);
+  take("media", options.media);
+  take("drives", options.drives);
+  take("media_place", options.media_place);
+  take("server_sms", options.server_units);
   take("trials", options.trials);
   take("verify", options.verify);
   // Also where nobody watches: Ctrl-C stops a run between two rounds.
@@ -60,6 +65,9 @@ nb::dict dict_of(graph_cost const& r) {
   d["engine"] = r.engine;
   d["placement"] = r.placement;
   d["strategy"] = r.strategy;
+  d["media"] = r.media;
+  d["drives"] = r.drives;
+  d["media_bytes_per_second"] = r.media_bytes_per_second;
   d["hits"] = r.hits;
   d["misses"] = r.misses;
   d["joins"] = r.joins;

@@ -19,7 +19,12 @@ class _GraphOptions(TypedDict):
     engine: str
     direct: bool
     threads: int
+    queues: int
     queue_depth: int
+    media: str
+    drives: int
+    media_place: str
+    server_sms: int
     trials: int
     verify: bool
 
@@ -36,6 +41,9 @@ class _GraphCost(TypedDict):
     engine: str
     placement: str
     strategy: str
+    media: str
+    drives: int
+    media_bytes_per_second: float
     hits: int
     misses: int
     joins: int

@@ -22,13 +22,15 @@ if TYPE_CHECKING:
 Executor = Literal["auto", "cpu", "cuda"]
 Engine = Literal["auto", "io_uring", "pread"]
 Directory = Literal["auto", "direct", "set"]
-Placement = Literal["storage", "host", "hbm"]
+Placement = Literal["storage", "host", "hbm", "managed"]
+MediaPlace = Literal["hbm", "host"]
 Progress = Callable[[str, int, int], None]
 """Called with what is being done ("prepare", "level 3", "verify"), how much is done, how much there is."""
 
 EXECUTORS: tuple[Executor, ...] = ("auto", "cpu", "cuda")
 ENGINES: tuple[Engine, ...] = ("auto", "io_uring", "pread")
-PLACEMENTS: tuple[Placement, ...] = ("storage", "host", "hbm")
+PLACEMENTS: tuple[Placement, ...] = ("storage", "host", "hbm", "managed")
+MEDIA_PLACES: tuple[MediaPlace, ...] = ("hbm", "host")
 DIRECTORIES: tuple[Directory, ...] = ("auto", "direct", "set")
 RANDOM_SOURCE = -1
 MOST = (1 << 31) - 1  # threads and entries of a queue that the compiled part can count
@@ -46,7 +48,12 @@ class GraphOptions(TypedDict, total=False):
     engine: Engine
     direct: bool
     threads: SupportsIndex
+    queues: SupportsIndex
     queue_depth: SupportsIndex
+    media: str
+    drives: SupportsIndex
+    media_place: MediaPlace
+    server_sms: SupportsIndex
     trials: SupportsIndex
     verify: bool
     cache_dir: str | os.PathLike[str] | None
@@ -82,6 +89,12 @@ class GraphCost:
     engine: str
     placement: str
     strategy: str
+    media: str
+    """What storage was: file, or the preset of a modelled drive."""
+    drives: int
+    """Modelled ones; 0 for files."""
+    media_bytes_per_second: float
+    """What modelled drives were specified to read together; 0 for files."""
     hits: int
     misses: int
     joins: int
@@ -177,7 +190,8 @@ def bfs(
 
     Options, of all algorithms (keywords):
     placement: where edges and weights lie. "storage": behind a cache; "host": their files mapped and read in
-        place, which a GPU does over its link; "hbm": copied to the GPU.
+        place, which a GPU does over its link; "hbm": copied to the GPU; "managed": moved there by the driver,
+        page by page, anew in each trial, as a baseline.
     strategy: how groups of threads share out edges: "thread", "merged", "merged_aligned", "transposed(128)",
         "coarsened(8)", "tiled(256)", "tiled(256,search)", "frontier", "tiled_frontier(256)",
         "tiled_frontier(sort)"; docs/GRAPHS.md says what each does. "auto" chooses for each round, and reads
@@ -186,7 +200,11 @@ def bfs(
     directory: how the cache finds a line; direct costs 8 bytes for each line of the edges, set 64 for each
         seven lines of the cache. auto takes direct while that is little beside the cache.
     executor: "cpu", "cuda", or "auto". engine: of the controller's threads; "auto", "io_uring", "pread".
-    direct: past the page cache. queue_depth: entries of a queue.
+    direct: past the page cache. queues, queue_depth: queue pairs of a controller (0: 32 for a GPU, one for
+        each CPU thread), and the entries of each.
+    media, drives, media_place, server_sms: instead of "file" the preset of a drive that is modelled
+        ("p5800x", "pm1735", "980pro", "gen5"), how many of them the graph is striped over, whether their
+        bytes lie in "hbm" or "host", and the SMs that serve them (0: a third).
     threads: of the CPU executor; 0 takes as many as there are cores.
     trials: how often, once the graph is open, each time from the next source where none is given; what is
         told is of the last one, and the seconds of each. Later ones find in the cache what earlier ones left.
@@ -242,14 +260,21 @@ def _options(
     engine: Engine = "auto",
     direct: bool = False,
     threads: SupportsIndex = 0,
+    queues: SupportsIndex = 0,
     queue_depth: SupportsIndex = 256,
+    media: str = "file",
+    drives: SupportsIndex = 1,
+    media_place: MediaPlace = "hbm",
+    server_sms: SupportsIndex = 0,
     trials: SupportsIndex = 1,
     verify: bool = False,
     cache_dir: str | os.PathLike[str] | None = None,
 ) -> dict[str, Any]:
     cache_bytes, line_bytes = parse_size(cache, "cache"), parse_size(line, "line")
-    if not isinstance(strategy, str):
-        raise TypeError(f"strategy {strategy!r}: it is no text: give a name, such as 'tiled'")
+    for name, value in (("strategy", strategy), ("media", media)):
+        if not isinstance(value, str):
+            raise TypeError(f"{name} {value!r}: it is no text: give a name")
+    _check(media_place, MEDIA_PLACES, "media_place")
     _check(placement, PLACEMENTS, "placement")
     _check(directory, DIRECTORIES, "directory")
     _check(executor, EXECUTORS, "executor")
@@ -264,7 +289,12 @@ def _options(
         "engine": engine,
         "direct": direct,
         "threads": checked_count("threads", threads, 0),
+        "queues": checked_count("queues", queues, 0),
         "queue_depth": checked_count("queue_depth", queue_depth, 2),
+        "media": media,
+        "drives": checked_count("drives", drives, 1),
+        "media_place": media_place,
+        "server_sms": checked_count("server_sms", server_sms, 0),
         "trials": checked_count("trials", trials, 1),
         "verify": verify,
         "cache_dir": cache_dir,

@@ -76,7 +76,28 @@ def graph_options(command: Command) -> Command:
         click.option("--engine", type=choice(breadth_first.ENGINES), default="auto", show_default=True),
         click.option("--direct", is_flag=True, help="Read past the page cache."),
         click.option("--threads", type=int, default=0, help="Of the CPU executor.  [default: one per core]"),
+        click.option(
+            "--queues", type=int, default=0, help="Of a controller.  [default: 32; CPU: a thread each]"
+        ),
         click.option("--queue-depth", type=int, default=256, show_default=True, help="Entries of a queue."),
+        click.option(
+            "--media",
+            default="file",
+            show_default=True,
+            metavar="NAME",
+            help="Storage: the files, or drives that are modelled: p5800x, pm1735, 980pro, gen5.",
+        ),
+        click.option(
+            "--drives", type=int, default=1, show_default=True, help="Modelled ones to stripe over."
+        ),
+        click.option(
+            "--media-place",
+            type=choice(breadth_first.MEDIA_PLACES),
+            default="hbm",
+            show_default=True,
+            help="Where the bytes of modelled drives lie.",
+        ),
+        click.option("--server-sms", type=int, default=0, help="That serve them.  [default: a third]"),
         click.option(
             "--trials",
             type=int,

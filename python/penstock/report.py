@@ -132,9 +132,16 @@ def _sectors(result: GraphCost) -> str:
     return f"; {format_bytes(result.sector_bytes)} of sectors over the link, {over:.2f} of the edges"
 
 
+PLACED = {
+    "host": "mapped and read in place",
+    "hbm": "copied to the GPU",
+    "managed": "moved to the GPU page by page",
+}
+
+
 def _cache_rows(result: GraphCost) -> list[tuple[str, str]]:
     if result.placement != "storage":
-        where = "mapped and read in place" if result.placement == "host" else "copied to the GPU"
+        where = PLACED[result.placement]
         return [
             ("edges", f"{format_bytes(result.edge_bytes)}, {where}"),
             ("bytes asked", format_bytes(result.bytes_asked) + _sectors(result)),

@@ -58,6 +58,11 @@ def test_options_reach_the_compiled_part(native: fakes.FakeNative) -> None:
         "verify": True,
         "placement": "storage",
         "strategy": "tiled(64)",
+        "queues": 0,
+        "media": "file",
+        "drives": 1,
+        "media_place": "hbm",
+        "server_sms": 0,
         "trials": 2,
     }
 

@@ -90,6 +90,27 @@ TEST_F(analytics, references_tell_what_is_wrong) {
   EXPECT_THROW(graph::verify_components(graph, {0}, meter), error);
 }
 
+TEST_F(analytics, runs_over_modelled_drives_are_verified) {
+  const auto with = [&](auto options) {
+    options.media = "gen5";
+    options.drives = 2;
+    options.media_place = "host";
+    options.trials = 2;
+    return options;
+  };
+  const auto search = run_bfs(with(options<bfs_options>("storage")));
+  expect_verified(search);
+  EXPECT_EQ(search.engine, "model server");
+  EXPECT_EQ(search.drives, 2u);
+  EXPECT_GT(search.media_bytes_per_second, 1e9);
+  EXPECT_EQ(search.trial_seconds.size(), 2u);
+  EXPECT_NE(search.trial_sources[0], search.trial_sources[1]);
+  expect_verified(run_components(with(options<graph_options>("storage"))));
+  expect_verified(run_pagerank(with(options<pagerank_options>("storage"))));
+  expect_verified(run_shortest_paths(with(options<paths_options>("storage"))));
+  EXPECT_THROW(run_bfs(with(options<bfs_options>("host"))), error);
+}
+
 // One value is changed at a time: no check may let that pass.
 TEST_F(analytics, no_wrong_value_goes_unseen) {
   const auto graph = graph::graph_folder::open(folder_ / "kron");
