@@ -7,7 +7,7 @@ Each line is the median of some trials (searches from other sources) over an ope
 page cache; the last result is verified. Its baseline is merged_aligned at the same placement, which comes
 first. `cold`: one trial each time, through a cache that is empty. `warm`: later ones, through one that has
 all edges. `--media p5800x --drives 4`: storage is modelled drives; floor: what moved, at their rated speed;
-target: all edges read at that speed first, then the run in HBM (BaM section 5.2).
+target: all edges read to host memory at that speed first, then merged_aligned there (BaM section 5.2).
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def measure(name: str, graph: Any, options: argparse.Namespace, **how: Any) -> d
     }
 
 
-def compare(line: dict[str, Any], in_hbm: float | None) -> None:
+def compare(line: dict[str, Any], in_hbm: float | None, in_host: float | None) -> None:
     """With the same in HBM, by the best strategy so far, and with the best that modelled drives could do."""
     details, rate = line["details"], line["details"]["media_bytes_per_second"]
     if in_hbm:
@@ -121,8 +121,8 @@ def compare(line: dict[str, Any], in_hbm: float | None) -> None:
         details["floor_seconds"] = details["bytes_moved"] / rate
         details["floor_ratio"] = line["value"] / max(details["floor_seconds"], 1e-9)
         details["iops"] = details["bytes_moved"] / details["line_bytes"] / line["value"]
-    if rate and in_hbm:
-        details["target_seconds"] = details["edge_bytes"] / rate + in_hbm
+    if rate and in_host:
+        details["target_seconds"] = details["edge_bytes"] / rate + in_host
         details["target_ratio"] = details["target_seconds"] / line["value"]
 
 
@@ -140,6 +140,7 @@ def main() -> None:
     parser.add_argument("--drives", type=int, default=1)
     parser.add_argument("--media-place", default="hbm")
     parser.add_argument("--server-sms", type=int, default=0)
+    parser.add_argument("--without", default="nothing")
     parser.add_argument("--queues", type=int, default=0)
     parser.add_argument("--queue-depth", type=int, default=256)
     parser.add_argument("--note", default="", help="added to each id")
@@ -153,6 +154,7 @@ def main() -> None:
     graph = graphs.resolve(options.graph, cache_dir=options.folder, weighted="sssp" in options.only)
     wrong = []
     in_hbm: dict[str, float] = {}
+    in_host: dict[str, float] = {}
     for name in options.only.split(","):
         for placement in options.placements.split(","):
             best = None
@@ -162,6 +164,7 @@ def main() -> None:
                 if placement in ("storage", "cold", "warm"):
                     how |= {"media": options.media, "drives": options.drives, "queues": options.queues}
                     how |= {"queue_depth": options.queue_depth, "media_place": options.media_place}
+                    how |= {"without": options.without}
                     how |= {"server_sms": options.server_sms}
                 line = measure(name, graph, options, placement=placement, strategy=strategy, **how)
                 line |= {
@@ -170,10 +173,12 @@ def main() -> None:
                     "baseline_value": best,
                     "ratio": best / line["value"] if best else None,
                 }
-                compare(line, in_hbm.get(name))
+                compare(line, in_hbm.get(name), in_host.get(name))
                 tell(options.results, line)
                 if placement == "hbm":
                     in_hbm[name] = min(in_hbm.get(name, line["value"]), line["value"])
+                if strategy == BASELINE and placement == "host":
+                    in_host[name] = line["value"]
                 if strategy == BASELINE:
                     best = line["value"]
                 if not line["verified"]:

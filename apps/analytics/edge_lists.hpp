@@ -79,16 +79,25 @@ class edge_reader_of {
   u64 edges_ = 0, sectors_ = 0;
 };
 
-/// Appends the values of the lanes that have one to a list that all groups share. Collective.
-template <thread_group G, class Id>
-PENSTOCK_FN void append(G const& g, bool mine, u64 value, Id* list, u64* length) {
-  const auto having = g.ballot(mine);
-  if (!any(having)) return;
-  u64 first = 0;
-  if (is_leader(g)) first = device_ref<u64>(*length).fetch_add(count(having), relaxed);
-  first = from_leader(g, first);
-  if (mine) list[first + count_below(having, g.rank())] = static_cast<Id>(value);
-}
+/// A list that all groups append to.
+template <class Id>
+struct growing_list {
+  Id* items = nullptr;
+  u64* length = nullptr;  ///< counts on from list to list, so that nobody has to clear it in between
+  u64 base = 0;           ///< what it was when this one was empty
+
+  /// Appends the values of the lanes that have one. Collective.
+  template <thread_group G>
+  PENSTOCK_FN void append(G const& g, bool mine, u64 value) const {
+    const auto having = g.ballot(mine);
+    if (!any(having)) return;
+    u64 first = 0;
+    if (is_leader(g)) first = device_ref<u64>(*length).fetch_add(penstock::count(having), relaxed);
+    first = from_leader(g, first) - base;
+    if (mine) items[first + count_below(having, g.rank())] = static_cast<Id>(value);
+  }
+  PENSTOCK_FN u64 count() const { return device_ref<u64>(*length).load(relaxed) - base; }
+};
 
 /// The sum of what the lanes of a group have. REQUIRES: as many lanes as a launch has, a power of two. Collective.
 template <thread_group G>

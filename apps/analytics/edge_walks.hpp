@@ -136,8 +136,9 @@ struct tile_walk {
   edge_lists<Id> lists;
   Visitor visitor;
   Id const* first_vertices = nullptr;  ///< [tiles]; nullptr: searched for
-  Id const* chosen = nullptr;          ///< [count] tiles; nullptr: all
-  u64 count = 0;
+  growing_list<Id> chosen{};           ///< tiles; without items: all
+  u32* seen = nullptr;                 ///< a bit for each tile, which is cleared when the tile has been walked; nullptr: none
+  u64 count = 0;                       ///< of tiles, or a bound of those in the list
   u64 edges = 0;
   u32 tile_shift = 0;  ///< log2 of the edges in a tile
 
@@ -146,13 +147,17 @@ struct tile_walk {
   template <thread_group G>
   PENSTOCK_FN void operator()(G const& g, grid_range range) const {
     edge_reader_of<Id, Visitor, G> reader(g, lists, visitor);
-    if (range.first < range.last) {
+    const u64 listed = chosen.items != nullptr ? chosen.count() : range.last;
+    const u64 last = listed < range.last ? listed : range.last;
+    if (range.first < last) {
       tile next = find(g, range.first);
-      for (u64 item = range.first; item < range.last; item += range.step) {
+      for (u64 item = range.first; item < last; item += range.step) {
         const tile now = next;
         // The next tile is on its way while this one is read.
-        if (item + range.step < range.last) next = find(g, item + range.step);
+        if (item + range.step < last) next = find(g, item + range.step);
         if (now.wanted) walk(g, reader, now);
+        // All bits of the word go: nobody sets any before this kernel has ended.
+        if (seen != nullptr && is_leader(g)) device_ref<u32>(seen[(now.begin >> tile_shift) / 32]).store(0, relaxed);
       }
     }
     reader.finish();
@@ -167,7 +172,7 @@ struct tile_walk {
 
   template <thread_group G>
   PENSTOCK_FN tile find(G const& g, u64 item) const {
-    const u64 number = chosen != nullptr ? static_cast<u64>(chosen[item]) : item;
+    const u64 number = chosen.items != nullptr ? static_cast<u64>(chosen.items[item]) : item;
     tile t;
     t.begin = number << tile_shift;
     t.end = t.begin + (1ull << tile_shift) < edges ? t.begin + (1ull << tile_shift) : edges;
@@ -203,7 +208,7 @@ struct tile_walk {
     if constexpr (Visitor::wants_all) {
       return true;
     } else {
-      if (chosen != nullptr) return true;  // by one of the vertices that it was chosen for
+      if (chosen.items != nullptr) return true;  // by one of the vertices that it was chosen for
       for (u64 v = t.first; v <= t.last; v += size(g)) {
         const u64 mine = v + index_in(g);
         if (any(g.ballot(mine <= t.last && visitor.wants(mine) && has_edges_in(t, mine)))) return true;

@@ -21,9 +21,11 @@ struct graph_options {
   std::string directory = "auto";  ///< of the cache: auto, direct, set
   std::string executor = "auto";   ///< auto, cpu, cuda
   std::string engine = "auto";     ///< of the software controller: auto, io_uring, pread
-  bool direct = false;             ///< past the page cache
-  u32 threads = 0;                 ///< CPU executor: its threads; CUDA: the controller's. 0: all cores
-  u32 queues = 0;                  ///< queue pairs of a controller; 0: one per CPU thread, 32 on CUDA
+  std::string without =
+      "nothing";        ///< of the cache: what to do without, to see what it is worth: cache, coalescing, validation
+  bool direct = false;  ///< past the page cache
+  u32 threads = 0;      ///< CPU executor: its threads; CUDA: the controller's. 0: all cores
+  u32 queues = 0;       ///< queue pairs of a controller; 0: one per CPU thread, 32 on CUDA
   u32 queue_depth = 256;
   std::string media = "file";       ///< of the placement storage: the files, or the preset of a drive that is modelled
   u32 drives = 1;                   ///< modelled ones, over which the graph is striped

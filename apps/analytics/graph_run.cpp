@@ -17,9 +17,6 @@ constexpr u64 source_seed = 27491095;
 constexpr u64 resident_tile_edges = 256;
 constexpr u64 longest_list_for_a_group = 1024;
 
-/// In graph_run's words.
-enum word : u32 { traversed, sectors, bad_edge, tile_count, list_edges, words };
-
 u64 cache_share(graph_options const& options, bool weighted) {
   return weighted ? options.cache_bytes / 2 : options.cache_bytes;
 }
@@ -134,12 +131,28 @@ void graph_run<Id>::prepare_tiles() {
 
 template <class Id>
 u64 graph_run<Id>::find_tiles(vertex_list<Id> which) {
-  u64* const found = words_.data() + tile_count;
-  write(found, u64{0});
-  over(which.count, list_tiles<Id>{lists().offsets, which.vertices, which.count, walk_.sort ? nullptr : seen_.data(),
-                                   tiles_.data(), found, tile_shift_});
-  u64 count = read(found);
-  if (walk_.sort) count = sort_unique(on_, tiles_.data(), other_tiles_.data(), count, tiles_in_all_, scratch_, found);
+  // Read when the last walk was over, and so of the tiles of earlier rounds.
+  tiles_taken_ = counted_[tile_count];
+  u64* const length = words_.data() + tile_count;
+  over(which.count, list_tiles<Id>{lists().offsets,
+                                   which.vertices,
+                                   which.count,
+                                   walk_.sort ? nullptr : seen_.data(),
+                                   {tiles_.data(), length, tiles_taken_},
+                                   tile_shift_});
+  const u64 most = std::min(tiles_in_all_, which.count * ((longest_list_ >> tile_shift_) + 2));
+  if (!walk_.sort) return most;
+  const u64 listed = read(length) - tiles_taken_;
+  const u64 left = sort_unique(on_, tiles_.data(), other_tiles_.data(), listed, tiles_in_all_, scratch_, length);
+  tiles_taken_ = 0;
+  write(length, left);
+  return left;
+}
+
+template <class Id>
+u64 graph_run<Id>::take_found() {
+  const u64 count = counted_[found] - found_taken_;
+  found_taken_ = counted_[found];
   return count;
 }
 
@@ -224,10 +237,10 @@ void graph_run<Id>::or_stop(Job const& job) {
 template <class Id>
 void graph_run<Id>::check() {
   or_stop([&] {
-    on_.synchronize();
+    read_counts();
     if (edges_.cache() != nullptr) edges_.cache()->check_faults();
     if (weights_ && weights_->cache() != nullptr) weights_->cache()->check_faults();
-    const u64 bad = read(words_.data() + bad_edge);
+    const u64 bad = counted_[bad_edge];
     if (bad == 0) return;
     throw_bad_input("search", graph_.edges_place().path,
                     "edge " + std::to_string(bad - 1) + " leads to no vertex of the graph: convert the graph again");
@@ -254,6 +267,8 @@ void graph_run<Id>::begin_trial(graph_cost& cost) {
     if (array->cache() != nullptr) before_.push_back(array->stats());
   }
   words_.write(std::vector<u64>(words, 0));
+  counted_ = {};
+  found_taken_ = 0;
   edges_.reset();
   if (weights_) weights_->reset();
   if (media_) media_->start();
@@ -266,7 +281,8 @@ void graph_run<Id>::end_trial(graph_cost& cost) {
   cost.seconds = seconds_since(trial_begun_ns_);
   if (media_) media_->stop();
   cost.trial_seconds.push_back(cost.seconds);
-  cost.edges_traversed = read(words_.data() + traversed);
+  read_counts();
+  cost.edges_traversed = counted_[traversed];
   cost.teps = static_cast<double>(cost.edges_traversed) / cost.seconds;
   cost.engine = edges_.engine();
   cost.hits = cost.misses = cost.joins = cost.fills = cost.prefetches = cost.evictions = cost.retries = cost.errors = 0;
@@ -296,7 +312,7 @@ void graph_run<Id>::end_trial(graph_cost& cost) {
   }
   if (is_resident()) {  // each edge that is looked at is read where it lies
     cost.bytes_asked = cost.edges_traversed * (sizeof(Id) + (weights_ ? sizeof(u32) : 0));
-    cost.sector_bytes = read(words_.data() + sectors) * sector_bytes;
+    cost.sector_bytes = counted_[sectors] * sector_bytes;
     cost.directory = "none";
   }
   cost.amplification =

@@ -9,6 +9,8 @@
 #include "apps/analytics/tile_bodies.hpp"
 #include "penstock/core/clock.hpp"
 
+#include <array>
+
 namespace penstock::apps {
 
 inline double seconds_since(u64 start_ns) { return static_cast<double>(now_ns() - start_ns) * 1e-9; }
@@ -79,8 +81,16 @@ class graph_run {
   template <class Body>
   void over(u64 count, Body const& body) {
     start(on_, ceil_div(count, vertices_at_once), body, {.units = limits().units});
-    on_.synchronize();
   }
+
+  /// The list that a walk appends vertices to; `take_found` gives how many came since it was called last.
+  growing_list<Id> found_list(buffer<Id>& items) { return {items.data(), words_.data() + found, found_taken_}; }
+  u64 take_found();
+  /// Reads what kernels counted. A walk does so itself.
+  void read_counts() { words_.read(counted_); }
+  /// 1 + position of a weight that a walk met and cannot take; 0: none.
+  u64* bad_weight_word() { return words_.data() + bad_weight; }
+  u64 met_bad_weight() const { return counted_[bad_weight]; }
 
   /// Edges of the vertices in a list.
   u64 edges_of(vertex_list<Id> which);
@@ -152,7 +162,7 @@ class graph_run {
   void walk_list(Visitor const& visitor, vertex_list<Id> which);
   template <class Visitor>
   void walk_tiles(Visitor const& visitor, vertex_list<Id> which);
-  /// Tiles of a list, in `tiles_`; gives how many.
+  /// Tiles of a list, in `tiles_`; gives how many there are at most.
   u64 find_tiles(vertex_list<Id> which);
 
   graph_options const& options_;
@@ -163,7 +173,12 @@ class graph_run {
   placed_array edges_;
   std::optional<placed_array> weights_;
   buffer<u64> offsets_;
-  buffer<u64> words_;  ///< edges looked at; sectors; 1 + position of a bad edge; count of tiles; of a list's edges
+  /// What kernels count, and what was read of it when the last walk was over.
+  enum word : u32 { traversed, sectors, bad_edge, bad_weight, found, tile_count, list_edges, words };
+  buffer<u64> words_;
+  std::array<u64, words> counted_{};
+  u64 tiles_taken_ = 0;  ///< of words_[tile_count], by earlier rounds
+  u64 found_taken_ = 0;
   u64 longest_list_ = 0;
   u32 tile_shift_ = 0;
   u64 tiles_in_all_ = 0;
@@ -213,7 +228,7 @@ template <class Visitor>
 void graph_run<Id>::prepare_walks(Visitor const& visitor) {
   if (!media_) return;
   const tile_walk<Id, Visitor> tiles{lists(), visitor};
-  prepare(all_vertices(visitor), tiles, list_tiles<Id>{}, forget_tiles<Id>{}, count_list_edges<Id>{});
+  prepare(all_vertices(visitor), tiles, list_tiles<Id>{}, count_list_edges<Id>{});
   prepare_start<1>(on_, all_vertices(visitor));
 }
 
@@ -245,10 +260,10 @@ void graph_run<Id>::walk_tiles(Visitor const& visitor, vertex_list<Id> which) {
   body.count = tiles_in_all_;
   if (which.vertices != nullptr) {
     body.count = find_tiles(which);
-    body.chosen = tiles_.data();
+    body.chosen = {tiles_.data(), words_.data() + tile_count, tiles_taken_};
+    body.seen = walk_.sort ? nullptr : seen_.data();
   }
   start(on_, body.items(), body, limits());
-  if (body.chosen != nullptr && !walk_.sort) over(body.count, forget_tiles<Id>{body.chosen, body.count, seen_.data()});
 }
 
 /// Opens graph and executor, and calls job(graph, executor, Id{}, when this began, result) for the type of the graph's ids.

@@ -9,7 +9,7 @@ namespace penstock::apps {
 template <u32 Width, class Body>
 void launch_on_gpu(executor& on, u64 items, Body const& body, launch_limits limits) {
   limits.groups *= list_group_width / Width;
-  launch<Width>(on, items, body, limits);
+  launch_on<Width>(on.stream(), on, items, body, limits);
 }
 
 template <u32 Width, class Body>

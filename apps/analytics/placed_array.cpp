@@ -19,6 +19,15 @@ directory_kind parse_directory(std::string const& name) {
   throw_bad_input("search", "a graph", "directory '" + name + "': there is no such directory; choose one of auto, direct, set");
 }
 
+ablations parse_without(std::string const& name) {
+  ablations without;
+  if (name == "cache") without.cache = true;
+  if (name == "coalescing") without.coalescing = true;
+  if (name == "validation") without.validation = true;
+  if (name == "nothing" || without.cache || without.coalescing || without.validation) return without;
+  throw_bad_input("open", "a graph", "without '" + name + "': choose cache, coalescing or validation");
+}
+
 placement parse_placement(std::string const& name) {
   if (name == "storage") return placement::storage;
   if (name == "host") return placement::host;
@@ -43,6 +52,7 @@ cache_options cache_options_of(graph_options const& options, u64 bytes) {
   cache.directory = parse_directory(options.directory);
   cache.queues = options.queues;
   cache.queue_depth = options.queue_depth;
+  cache.without = parse_without(options.without);
   return cache;
 }
 

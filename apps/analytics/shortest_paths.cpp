@@ -42,7 +42,7 @@ class path_search {
       : run_(run), n_(run.vertices()), delta_(static_cast<distance>(delta)),
         distances_(run.template filled<distance>(n_, farthest)), places_(run.template filled<u32>(n_, place_of(waits::taken))),
         frontier_(run.template filled<Id>(n_, 0)), next_(run.template filled<Id>(n_, 0)), pile_(run.template filled<Id>(n_, 0)),
-        old_pile_(run.template filled<Id>(n_, 0)), words_(run.template filled<u64>(3, 0)),
+        old_pile_(run.template filled<Id>(n_, 0)), pile_count_(run.template filled<u64>(1, 0)),
         least_(run.template filled<distance>(1, farthest)) {}
 
   void search(u64 source, paths_result& result) {
@@ -75,14 +75,14 @@ class path_search {
   static constexpr distance farthest =
       std::is_floating_point_v<Weight> ? std::numeric_limits<distance>::infinity() : std::numeric_limits<distance>::max();
 
-  path_data<Id, distance> shared() const {
-    return {distances_.data(), places_.data(), frontier_.data(),  next_.data(),
-            pile_.data(),      words_.data(),  words_.data() + 1, words_.data() + 2};
+  path_data<Id, distance> shared() {
+    return {
+        distances_.data(),     places_.data(), frontier_.data(), run_.found_list(next_), {pile_.data(), pile_count_.data(), 0},
+        run_.bad_weight_word()};
   }
 
   u64 take_next() {
-    const u64 size = run_.read(words_.data());
-    run_.write(words_.data(), u64{0});
+    const u64 size = run_.take_found();
     std::swap(frontier_, next_);
     return size;
   }
@@ -92,12 +92,13 @@ class path_search {
   u64 raise_threshold() {
     threshold_ += delta_;
     for (;;) {
-      const u64 waiting = run_.read(words_.data() + 1);
+      const u64 waiting = run_.read(pile_count_.data());
       if (waiting == 0) return 0;
       std::swap(pile_, old_pile_);
-      run_.write(words_.data() + 1, u64{0});
+      run_.write(pile_count_.data(), u64{0});
       run_.write(least_.data(), farthest);
       run_.over(waiting, read_pile<Id, distance>{shared(), old_pile_.data(), waiting, threshold_, least_.data()});
+      run_.read_counts();
       if (const u64 size = take_next(); size != 0) return size;
       threshold_ = beyond(run_.read(least_.data()));
     }
@@ -110,7 +111,7 @@ class path_search {
   }
 
   void check_weights() {
-    const u64 bad = run_.read(words_.data() + 2);
+    const u64 bad = run_.met_bad_weight();
     if (bad == 0) return;
     throw_bad_input("search", run_.graph().weights_place()->path,
                     "the weight of edge " + std::to_string(bad - 1) +
@@ -123,7 +124,7 @@ class path_search {
   buffer<distance> distances_;
   buffer<u32> places_;
   buffer<Id> frontier_, next_, pile_, old_pile_;
-  buffer<u64> words_;  ///< next, pile, 1 + position of a bad weight
+  buffer<u64> pile_count_;
   buffer<distance> least_;
 };
 

@@ -31,10 +31,7 @@ struct path_data {
   Distance* distance = nullptr;  ///< [vertices]
   u32* place = nullptr;          ///< [vertices] a `waits` each
   Id const* frontier = nullptr;
-  Id* next = nullptr;
-  Id* pile = nullptr;
-  u64* next_count = nullptr;
-  u64* pile_count = nullptr;
+  growing_list<Id> next{}, pile{};
   u64* bad_weight = nullptr;  ///< 1 + position of a weight that is negative or no number
 };
 
@@ -84,8 +81,8 @@ struct relax_edges {
       const distance there = here + static_cast<distance>(good ? length : Weight{0});
       const bool lowered = good && visitor.lower(to, there);
       const bool near = lowered && there < visitor.threshold;
-      append(g, near && visitor.becomes_near(to), to, visitor.data.next, visitor.data.next_count);
-      append(g, lowered && !near && visitor.becomes_far(to), to, visitor.data.pile, visitor.data.pile_count);
+      visitor.data.next.append(g, near && visitor.becomes_near(to), to);
+      visitor.data.pile.append(g, lowered && !near && visitor.becomes_far(to), to);
     }
     PENSTOCK_FN void finish(G const&) {}
   };
@@ -132,8 +129,8 @@ struct read_pile {
       const Distance at = waiting ? data.distance[v] : Distance{};
       const bool near = waiting && at < threshold;
       if (near) data.place[v] = place_of(waits::near);
-      append(g, near, v, data.next, data.next_count);
-      append(g, waiting && !near, v, data.pile, data.pile_count);
+      data.next.append(g, near, v);
+      data.pile.append(g, waiting && !near, v);
       if (!waiting || near) return;
       device_ref<Distance> lowest(*least);
       Distance seen = lowest.load(relaxed);

@@ -17,7 +17,8 @@ void launch_on_gpu(executor& on, u64 items, Body const& body, launch_limits limi
 template <u32 Width, class Body>
 void prepare_on_gpu(executor& on, Body const& body);
 
-/// Runs a body over items on either executor, and waits. `limits.groups` is in groups of list_group_width.
+/// Runs a body over items on either executor; a GPU only has it before it when this returns, and what is read of its memory
+/// comes after. `limits.groups` is in groups of list_group_width.
 template <u32 Width = list_group_width, class Body>
 void start(executor& on, u64 items, Body const& body, [[maybe_unused]] launch_limits limits = {}) {
 #if defined(PENSTOCK_HAS_CUDA)

@@ -26,7 +26,7 @@ struct list_first_vertices {
 };
 
 /// The tiles that have edges of the vertices in a list, each once where `seen` has a bit for each (ActiveCachelineID of BaM
-/// dissertation 8.2), otherwise as often as it has such vertices.
+/// dissertation 8.2), otherwise as often as it has such vertices. Whoever walks the tiles clears the bits.
 ///
 /// Only the first and the last tile of a list may be those of other vertices too: who sets the bit appends the tile.
 template <class Id>
@@ -34,9 +34,8 @@ struct list_tiles {
   u64 const* offsets = nullptr;
   Id const* chosen = nullptr;  ///< [count] vertices
   u64 count = 0;
-  u32* seen = nullptr;  ///< a bit for each tile, all clear; nullptr: none
-  Id* tiles = nullptr;  ///< [tiles, with `seen`; else count + tiles]
-  u64* tile_count = nullptr;
+  u32* seen = nullptr;       ///< a bit for each tile, all clear; nullptr: none
+  growing_list<Id> tiles{};  ///< [tiles, with `seen`; else 2 * vertices + tiles]
   u32 tile_shift = 0;
 
   template <thread_group G>
@@ -46,13 +45,13 @@ struct list_tiles {
       const u64 begin = offsets[v], end = offsets[v + 1];
       const bool some = mine && begin < end;
       const u64 first = begin >> tile_shift, last = some ? (end - 1) >> tile_shift : first;
-      append(g, some && is_new(first), first, tiles, tile_count);
-      append(g, some && last != first && is_new(last), last, tiles, tile_count);
+      tiles.append(g, some && is_new(first), first);
+      tiles.append(g, some && last != first && is_new(last), last);
       // What lies between is this vertex's alone; all lanes take it together, or a long list would keep one of them.
       for (auto waiting = g.ballot(some && last > first + 1); any(waiting); waiting = waiting & (waiting - 1)) {
         const u32 rank = lowest(waiting);
         const u64 from = g.shfl(first, rank), to = g.shfl(last, rank);
-        for (u64 t = from + 1; t < to; t += size(g)) append(g, t + index_in(g) < to, t + index_in(g), tiles, tile_count);
+        for (u64 t = from + 1; t < to; t += size(g)) tiles.append(g, t + index_in(g) < to, t + index_in(g));
       }
     });
   }
@@ -63,19 +62,6 @@ struct list_tiles {
     const u32 bit = 1u << (tile % 32);
     device_ref<u32> word(seen[tile / 32]);
     return (word.load(relaxed) & bit) == 0 && (word.fetch_or(bit, relaxed) & bit) == 0;
-  }
-};
-
-/// Clears the bits of the tiles in a list, for the next round.
-template <class Id>
-struct forget_tiles {
-  Id const* tiles = nullptr;
-  u64 count = 0;
-  u32* seen = nullptr;
-
-  template <thread_group G>
-  PENSTOCK_FN void operator()(G const& g, grid_range range) const {
-    for_vertices(g, range, count, [&](u64 k) { device_ref<u32>(seen[static_cast<u64>(tiles[k]) / 32]).store(0, relaxed); });
   }
 };
 

@@ -16,7 +16,7 @@ class level_search {
   explicit level_search(graph_run<Id>& run)
       : run_(run), n_(run.vertices()), parents_(run.template filled<Id>(n_, -1)),
         depths_(run.template filled<std::int32_t>(n_, -1)), frontier_(run.template filled<Id>(n_, 0)),
-        next_(run.template filled<Id>(n_, 0)), next_count_(run.template filled<u64>(1, 0)),
+        next_(run.template filled<Id>(n_, 0)),
         // Where lists lie behind a cache, the few edges that each vertex needs are on as many lines as all of them.
         may_pull_(run.is_automatic() && run.is_resident() && !run.graph().directed()), edges_left_(run.graph().edges()) {}
 
@@ -30,7 +30,7 @@ class level_search {
       result.reached += size;
       run_.begin_round(result, "level", size, result.reached, n_);
       choose_direction(size, before);
-      const bfs_data<Id> data{parents_.data(), depths_.data(), next_.data(), next_count_.data(),
+      const bfs_data<Id> data{parents_.data(), depths_.data(), run_.found_list(next_),
                               static_cast<std::int32_t>(result.level_sizes.size() - 1)};
       if (pulls_) {
         run_.walk_narrow(bfs_pull<Id>{data});
@@ -38,8 +38,7 @@ class level_search {
         run_.walk(bfs_push<Id>{data}, {frontier_.data(), size});
       }
       before = size;
-      size = run_.read(next_count_.data());
-      run_.write(next_count_.data(), u64{0});
+      size = run_.take_found();
       std::swap(frontier_, next_);
       run_.end_round(result, pulls_ ? "pull" : nullptr);
     }
@@ -72,7 +71,6 @@ class level_search {
   buffer<Id> parents_;
   buffer<std::int32_t> depths_;
   buffer<Id> frontier_, next_;
-  buffer<u64> next_count_;
   bool may_pull_, pulls_ = false;
   u64 edges_left_;
 };

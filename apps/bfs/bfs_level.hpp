@@ -15,8 +15,7 @@ template <class Id>
 struct bfs_data {
   Id* parents = nullptr;           ///< [vertices]; -1: not reached
   std::int32_t* depths = nullptr;  ///< [vertices]; -1: not reached
-  Id* next = nullptr;              ///< [vertices] of the next level
-  u64* next_count = nullptr;
+  growing_list<Id> next{};         ///< [vertices] the next level
   std::int32_t level = 0;
 
   PENSTOCK_FN bool is_reached(u64 v) const { return device_ref<Id>(parents[v]).load(relaxed) != -1; }
@@ -29,7 +28,7 @@ struct bfs_data {
     const bool won = mine && !is_reached(v) &&
                      device_ref<Id>(parents[v]).compare_exchange_strong(unset, static_cast<Id>(parent), relaxed, relaxed);
     if (won) device_ref<std::int32_t>(depths[v]).store(level + 1, relaxed);
-    append(g, won, v, next, next_count);
+    next.append(g, won, v);
   }
 };
 

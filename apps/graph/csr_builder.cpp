@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <compare>
 #include <cstdint>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <type_traits>
@@ -264,6 +265,18 @@ class csr_build {
 };
 
 }  // namespace
+
+u64 roomy_budget() {
+  constexpr u64 least = u64{128} << 20;
+  std::ifstream facts("/proc/meminfo");
+  for (std::string name, unit; facts >> name;) {
+    u64 amount = 0;
+    if (!(facts >> amount)) break;
+    std::getline(facts, unit);
+    if (name == "MemAvailable:") return std::max(least, amount * 1024 / 8);
+  }
+  return least;
+}
 
 csr_counts build_csr(edge_source const& source, std::string const& folder, build_options const& options, progress_meter& meter,
                      u64 progress_from) {

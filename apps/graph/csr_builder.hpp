@@ -21,6 +21,9 @@ struct build_options {
   u64 budget_bytes = u64{128} << 20;
 };
 
+/// An eighth of the memory that the system could give, at least 128 MiB: one pass for most graphs that fit memory.
+u64 roomy_budget();
+
 struct csr_counts {
   u64 vertices = 0;
   u64 edges = 0;  ///< stored neighbours: an undirected edge counts twice

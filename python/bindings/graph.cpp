@@ -35,7 +35,7 @@ build_options options_of(bool symmetrise, bool simple, unsigned threads, u64 bud
   options.symmetrise = symmetrise;
   options.drop_duplicates = options.drop_self_loops = simple;
   options.threads = threads;
-  if (budget != 0) options.budget_bytes = budget;
+  options.budget_bytes = budget != 0 ? budget : roomy_budget();
   return options;
 }
 

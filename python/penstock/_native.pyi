@@ -17,6 +17,7 @@ class _GraphOptions(TypedDict):
     directory: str
     executor: str
     engine: str
+    without: str
     direct: bool
     threads: int
     queues: int

@@ -23,6 +23,7 @@ Executor = Literal["auto", "cpu", "cuda"]
 Engine = Literal["auto", "io_uring", "pread"]
 Directory = Literal["auto", "direct", "set"]
 Placement = Literal["storage", "host", "hbm", "managed"]
+Without = Literal["nothing", "cache", "coalescing", "validation"]
 MediaPlace = Literal["hbm", "host"]
 Progress = Callable[[str, int, int], None]
 """Called with what is being done ("prepare", "level 3", "verify"), how much is done, how much there is."""
@@ -30,6 +31,7 @@ Progress = Callable[[str, int, int], None]
 EXECUTORS: tuple[Executor, ...] = ("auto", "cpu", "cuda")
 ENGINES: tuple[Engine, ...] = ("auto", "io_uring", "pread")
 PLACEMENTS: tuple[Placement, ...] = ("storage", "host", "hbm", "managed")
+WITHOUT: tuple[Without, ...] = ("nothing", "cache", "coalescing", "validation")
 MEDIA_PLACES: tuple[MediaPlace, ...] = ("hbm", "host")
 DIRECTORIES: tuple[Directory, ...] = ("auto", "direct", "set")
 RANDOM_SOURCE = -1
@@ -46,6 +48,7 @@ class GraphOptions(TypedDict, total=False):
     directory: Directory
     executor: Executor
     engine: Engine
+    without: Without
     direct: bool
     threads: SupportsIndex
     queues: SupportsIndex
@@ -200,6 +203,7 @@ def bfs(
     directory: how the cache finds a line; direct costs 8 bytes for each line of the edges, set 64 for each
         seven lines of the cache. auto takes direct while that is little beside the cache.
     executor: "cpu", "cuda", or "auto". engine: of the controller's threads; "auto", "io_uring", "pread".
+    without: of the cache, to see what it is worth: "cache", "coalescing" or "validation".
     direct: past the page cache. queues, queue_depth: queue pairs of a controller (0: 32 for a GPU, one for
         each CPU thread), and the entries of each.
     media, drives, media_place, server_sms: instead of "file" the preset of a drive that is modelled
@@ -258,6 +262,7 @@ def _options(
     directory: Directory = "auto",
     executor: Executor = "auto",
     engine: Engine = "auto",
+    without: Without = "nothing",
     direct: bool = False,
     threads: SupportsIndex = 0,
     queues: SupportsIndex = 0,
@@ -274,6 +279,7 @@ def _options(
     for name, value in (("strategy", strategy), ("media", media)):
         if not isinstance(value, str):
             raise TypeError(f"{name} {value!r}: it is no text: give a name")
+    _check(without, WITHOUT, "part to do without")
     _check(media_place, MEDIA_PLACES, "media_place")
     _check(placement, PLACEMENTS, "placement")
     _check(directory, DIRECTORIES, "directory")
@@ -287,6 +293,7 @@ def _options(
         "directory": directory,
         "executor": executor,
         "engine": engine,
+        "without": without,
         "direct": direct,
         "threads": checked_count("threads", threads, 0),
         "queues": checked_count("queues", queues, 0),

@@ -74,6 +74,13 @@ def graph_options(command: Command) -> Command:
         ),
         click.option("--executor", type=choice(breadth_first.EXECUTORS), default="auto", show_default=True),
         click.option("--engine", type=choice(breadth_first.ENGINES), default="auto", show_default=True),
+        click.option(
+            "--without",
+            type=choice(breadth_first.WITHOUT),
+            default="nothing",
+            show_default=True,
+            help="Do without this part of the cache, to see what it is worth.",
+        ),
         click.option("--direct", is_flag=True, help="Read past the page cache."),
         click.option("--threads", type=int, default=0, help="Of the CPU executor.  [default: one per core]"),
         click.option(

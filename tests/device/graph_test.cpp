@@ -52,8 +52,9 @@ TEST(graph_algorithms, lower_each_others_distances) {
       words[3] = 0;
       const apps::edge_lists<std::int32_t> lists{{ends.data(), edges}, offsets.data(),   words.data(),
                                                  words.data() + 6,     words.data() + 1, vertices};
-      const apps::path_data<std::int32_t, u64> data{distances.data(), places.data(),    frontier.data(),  next.data(),
-                                                    pile.data(),      words.data() + 3, words.data() + 4, words.data() + 5};
+      const apps::path_data<std::int32_t, u64> data{
+          distances.data(), places.data(), frontier.data(), {next.data(), words.data() + 3}, {pile.data(), words.data() + 4},
+          words.data() + 5};
       apps::take_frontier<std::int32_t, u64>{data, size, ++step}(lone_thread{}, grid_range{0, 1, 1});
       const apps::relax_edges<std::int32_t, std::int32_t> visitor{{weights.data(), edges}, data, ~0ull, step};
       apps::vertex_walk<std::int32_t, apps::relax_edges<std::int32_t, std::int32_t>> body{lists, visitor, frontier.data(),

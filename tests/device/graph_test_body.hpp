@@ -96,23 +96,26 @@ void walk_all(small_graph const& graph, Visitor const& visitor, u32 way, Start c
 constexpr u32 ways_to_walk_a_list = 4;
 
 template <class Visitor, class Start>
-void walk_list(memory_resource& memory, small_graph const& graph, Visitor const& visitor, std::int32_t const* chosen, u64 count,
-               u32 way, Start const& start) {
+void walk_list(memory_resource& memory, check_report& report, small_graph const& graph, Visitor const& visitor,
+               std::int32_t const* chosen, u64 count, u32 way, Start const& start) {
   if (way == 3) return walk_all(graph, visitor, 5, start);
   if (way == 2) {
     const buffer<std::int32_t> tiles(memory, memory_kind::shared, small_graph::tiles);
     const buffer<u32> seen(memory, memory_kind::shared, 2);
     seen.data()[0] = seen.data()[1] = 0;
-    u64& found = graph.words.data()[6] = 0;
+    // Counted on from list to list.
+    const apps::growing_list<std::int32_t> list{tiles.data(), graph.words.data() + 6, graph.words.data()[6]};
     start(ceil_div(count, apps::vertices_at_once),
-          apps::list_tiles<std::int32_t>{graph.offsets.data(), chosen, count, seen.data(), tiles.data(), &found,
-                                         small_graph::tile_shift});
+          apps::list_tiles<std::int32_t>{graph.offsets.data(), chosen, count, seen.data(), list, small_graph::tile_shift});
     apps::tile_walk<std::int32_t, Visitor> body{graph.lists(), visitor};
-    body.chosen = tiles.data();
-    body.count = found;
+    body.chosen = list;
+    body.seen = seen.data();
+    body.count = small_graph::tiles;
     body.edges = small_graph::edges;
     body.tile_shift = small_graph::tile_shift;
-    return start(body.items(), body);
+    start(body.items(), body);
+    PENSTOCK_CHECK(report, seen.data()[0] == 0 && seen.data()[1] == 0);
+    return;
   }
   apps::vertex_walk<std::int32_t, Visitor> body{graph.lists(), visitor};
   body.chosen = chosen;
@@ -183,13 +186,13 @@ void check_paths(memory_resource& memory, check_report& report, u64 seed, Start 
     u64 size = 1, threshold = delta;
     while (size != 0 || words[4] != 0) {
       const auto data = [&] {
-        return apps::path_data<std::int32_t, u64>{distances.data(), places.data(), frontier.data(), next.data(),
-                                                  pile.data(),      words + 3,     words + 4,       words + 5};
+        return apps::path_data<std::int32_t, u64>{
+            distances.data(), places.data(), frontier.data(), {next.data(), words + 3}, {pile.data(), words + 4}, words + 5};
       };
       if (size != 0) {
         const array_view<std::int32_t> weights(graph.weights.data(), small_graph::edges);
         start(ceil_div(size, apps::vertices_at_once), apps::take_frontier<std::int32_t, u64>{data(), size, ++round});
-        walk_list(memory, graph, apps::relax_edges<std::int32_t, std::int32_t>{weights, data(), threshold, round},
+        walk_list(memory, report, graph, apps::relax_edges<std::int32_t, std::int32_t>{weights, data(), threshold, round},
                   frontier.data(), size, k / 3, start);
       } else {
         threshold += delta;
@@ -284,11 +287,11 @@ void check_levels(memory_resource& memory, check_report& report, u64 seed, Start
     words[0] = words[3] = 0;
     u64 size = 1;
     for (std::int32_t level = 0; size != 0; ++level) {
-      const apps::bfs_data<std::int32_t> data{parents.data(), depths.data(), next.data(), words + 3, level};
+      const apps::bfs_data<std::int32_t> data{parents.data(), depths.data(), {next.data(), words + 3}, level};
       if (pull) {
         walk_all(graph, apps::bfs_pull<std::int32_t>{data}, 3, start);
       } else {
-        walk_list(memory, graph, apps::bfs_push<std::int32_t>{data}, frontier.data(), size, way, start);
+        walk_list(memory, report, graph, apps::bfs_push<std::int32_t>{data}, frontier.data(), size, way, start);
       }
       size = words[3];
       words[3] = 0;
