@@ -31,8 +31,10 @@ struct graph_options {
   u32 drives = 1;                   ///< modelled ones, over which the graph is striped
   std::string media_place = "hbm";  ///< where the bytes of modelled drives lie: hbm or host
   u32 server_units = 0;             ///< SMs that serve modelled drives; 0: a third. CPU: threads, 0: polled in place
-  u32 trials = 1;       ///< runs over the graph once it is open, each from another source; what is behind a cache stays there
-  bool verify = false;  ///< the last trial
+  u32 trials = 1;  ///< runs over the graph once it is open, each from another source; what is behind a cache stays there
+  std::string sources = "gap";  ///< that trials begin at: gap, emogi (vertices that have edges), bam (more than two)
+  bool level_traffic = false;   ///< what each round moved is told, which costs a look at the counters of the caches
+  bool verify = false;          ///< the last trial
   /// (what, done, total), on the calling thread; may throw to stop.
   std::function<void(std::string const&, u64, u64)> progress;
 };
@@ -66,6 +68,7 @@ struct graph_cost {
   std::vector<u64> level_sizes;  ///< vertices of each round
   std::vector<double> level_seconds;
   std::vector<std::string> level_strategies;
+  std::vector<u64> level_bytes;  ///< moved, or of sectors; empty where it was not asked for, or a CPU reads in place
   u64 peak_rss_bytes =
       0;  ///< of the process, while it loaded and ran; file_rss_bytes of it are page cache seen through a mapping
   u64 file_rss_bytes = 0;

@@ -4,12 +4,11 @@
 #include <limits>
 #include <random>
 #include <thread>
+#include <utility>
 
 namespace penstock::apps {
 namespace {
 
-/// Lines that the lanes of one group may wait for at once: the piece of a list that they read together, cut by a line's end.
-constexpr u64 pins_per_group = 2;
 /// Vertices that a group takes at once; a warp asks for the first lines of as many in one go.
 constexpr u64 longest_run = 32;
 constexpr u64 source_seed = 27491095;
@@ -48,7 +47,11 @@ u32 cpu_threads(graph_options const& options) {
   return static_cast<u32>(std::min<u64>(std::max(1u, std::thread::hardware_concurrency()), room));
 }
 
-u64 choose_source(graph::graph_folder const& graph, std::optional<u64> asked, u32 trial) {
+u64 choose_source(graph::graph_folder const& graph, std::optional<u64> asked, std::string const& rule, u32 trial) {
+  if (rule != "gap" && rule != "emogi" && rule != "bam") {
+    throw_bad_input("search", graph.path(), "sources '" + rule + "': there is no such rule; choose gap, emogi or bam");
+  }
+  const u64 least = rule == "bam" ? 3 : 1;  // "more than two neighbors" (dissertation 7.1.1)
   if (asked) {
     if (*asked < graph.vertices()) return *asked;
     throw_bad_input(
@@ -61,7 +64,7 @@ u64 choose_source(graph::graph_folder const& graph, std::optional<u64> asked, u3
   // An edge drawn at random would prefer large lists; a vertex drawn until it has edges does not (GAP's rule).
   for (u64 tries = 0; tries < 64 * graph.vertices() + 64 * trial; ++tries) {
     const u64 v = random() % graph.vertices();
-    if (offsets[v] != offsets[v + 1] && trial-- == 0) return v;
+    if (offsets[v + 1] - offsets[v] >= least && trial-- == 0) return v;
   }
   return static_cast<u64>(std::upper_bound(offsets.begin(), offsets.end(), u64{0}) - offsets.begin() - 1);
 }
@@ -90,7 +93,8 @@ graph_run<Id>::graph_run(graph_options const& options, graph::graph_folder const
   if (!is_resident()) {
     sorted_ = {on.memory(), memory_kind::local, vertices()};
     // CUB has its memory, and its kernels are there, before drives may serve.
-    if (!is_cpu()) sort_numbers(on, filled<Id>(vertices(), 0).data(), sorted_.data(), vertices(), vertices(), scratch_);
+    buffer<Id> zeros(on.memory(), memory_kind::local, is_cpu() ? 0 : vertices());
+    if (!is_cpu()) sort_numbers(on, zeros.data(), sorted_.data(), vertices(), vertices(), scratch_);
   }
 }
 
@@ -165,7 +169,7 @@ u64 graph_run<Id>::edges_of(vertex_list<Id> which) {
 }
 
 template <class Id>
-strategy graph_run<Id>::choose(vertex_list<Id> which) const {
+strategy graph_run<Id>::choose(vertex_list<Id> which) {
   const bool tiles = tiles_in_all_ != 0;
   switch (walk_.how) {
     case strategy::automatic: break;
@@ -178,7 +182,10 @@ strategy graph_run<Id>::choose(vertex_list<Id> which) const {
   if (!tiles) return strategy::frontier;
   if (which.vertices == nullptr) return strategy::tiled;
   // A list that is long for one group holds all others up.
-  return longest_list_ > longest_list_for_a_group ? strategy::tiled_frontier : strategy::frontier;
+  if (longest_list_ <= longest_list_for_a_group) return strategy::frontier;
+  // Most tiles are touched: in their order they are read faster than they are found.
+  const u64 many = graph_.edges() / 4;
+  return which.count * longest_list_ > many && edges_of(which) > many ? strategy::tiled : strategy::tiled_frontier;
 }
 
 template <class Id>
@@ -210,13 +217,13 @@ u32 graph_run<Id>::run_of(u64 count) const {
 
 /// No more groups than the caches have lines for, on the SMs that modelled drives leave.
 template <class Id>
-launch_limits graph_run<Id>::limits() const {
+launch_limits graph_run<Id>::limits(u64 lines_each) const {
   launch_limits most;
   if (media_) most.units = media_->units_left();
   for (placed_array const* array : arrays()) {
     if (array->cache() == nullptr) continue;
     const u64 sharing = media_ ? arrays().size() : 1;
-    const u64 room = std::max<u64>(1, array->cache()->view().frames / (2 * pins_per_group * sharing));
+    const u64 room = std::max<u64>(1, array->cache()->view().frames / (lines_each * sharing));
     most.groups = most.groups == 0 ? room : std::min(most.groups, room);
   }
   return most;
@@ -256,12 +263,32 @@ void graph_run<Id>::begin_round(graph_cost& cost, std::string const& what, u64 s
   round_begun_ns_ = now_ns();
 }
 
+/// So far in the trial.
+template <class Id>
+u64 graph_run<Id>::moved_bytes() const {
+  if (is_resident()) return counted_[sectors] * sector_bytes;
+  u64 bytes = 0;
+  for (placed_array const* array : arrays()) bytes += array->stats().bytes_moved;
+  for (cache_stats const& before : before_) bytes -= before.bytes_moved;
+  return bytes;
+}
+
+template <class Id>
+void graph_run<Id>::end_round(graph_cost& cost, char const* how) {
+  cost.level_seconds.push_back(seconds_since(round_begun_ns_));
+  cost.level_strategies.emplace_back(how != nullptr ? how : name_of(last_));
+  if (!options_.level_traffic || (is_resident() && is_cpu())) return;
+  const u64 moved = moved_bytes();
+  cost.level_bytes.push_back(moved - std::exchange(moved_before_, moved));
+}
+
 template <class Id>
 void graph_run<Id>::begin_trial(graph_cost& cost) {
   cost.level_sizes.clear();
   cost.level_seconds.clear();
   cost.level_strategies.clear();
-  vertex_bytes_ = 0;
+  cost.level_bytes.clear();
+  moved_before_ = 0;
   before_.clear();
   for (placed_array const* array : arrays()) {
     if (array->cache() != nullptr) before_.push_back(array->stats());
@@ -320,7 +347,7 @@ void graph_run<Id>::end_trial(graph_cost& cost) {
   cost.line_bytes = options_.line_bytes;
   cost.cache_bytes = cost.frames * options_.line_bytes;
   cost.offset_bytes = (vertices() + 1) * sizeof(u64);
-  cost.vertex_bytes = vertex_bytes_;
+  cost.vertex_bytes = std::exchange(vertex_bytes_, 0);
   cost.strategy = options_.strategy;
   cost.media = options_.media;
   cost.drives = media_ ? options_.drives : 0;

@@ -18,9 +18,9 @@ inline double seconds_since(u64 start_ns) { return static_cast<double>(now_ns() 
 /// As asked; else one per core, as far as the cache has room for what they pin (at most half of its lines).
 u32 cpu_threads(graph_options const& options);
 
-/// `asked`, or the trial's of those drawn with a fixed seed among the vertices that have edges. Throws bad_input for what is no
-/// vertex.
-u64 choose_source(graph::graph_folder const& graph, std::optional<u64> asked, u32 trial);
+/// `asked`, or the trial's of those drawn with a fixed seed among the vertices that have edges enough. Throws bad_input for
+/// what is no vertex, and for a rule that is none.
+u64 choose_source(graph::graph_folder const& graph, std::optional<u64> asked, std::string const& rule, u32 trial);
 
 /// The vertices of a round.
 template <class Id>
@@ -28,6 +28,9 @@ struct vertex_list {
   Id* vertices = nullptr;  ///< local memory, in any order; a walk may sort them. nullptr: all of the graph
   u64 count = 0;
 };
+
+/// Lines that the lanes of one group may wait for at once: the piece of a list that they read together, cut by a line's end.
+inline constexpr u64 pins_per_group = 2;
 
 /// Lanes of a group that looks for a parent: most vertices find one among their first edges, and a sector has no more.
 inline constexpr u32 pull_group_width = 8;
@@ -117,10 +120,7 @@ class graph_run {
   /// A round over `size` vertices begins; `done` of `of` are known to be finished.
   void begin_round(graph_cost& cost, std::string const& what, u64 size, u64 done, u64 of);
   /// `how`: what it was, if it was no walk.
-  void end_round(graph_cost& cost, char const* how = nullptr) const {
-    cost.level_seconds.push_back(seconds_since(round_begun_ns_));
-    cost.level_strategies.emplace_back(how != nullptr ? how : name_of(last_));
-  }
+  void end_round(graph_cost& cost, char const* how = nullptr);
 
   /// CUDA: what a trial launches, so that nothing of it is done for the first time while modelled drives serve.
   template <class Visitor>
@@ -144,12 +144,14 @@ class graph_run {
   bool is_cpu() const { return on_.kind() == executor_kind::cpu; }
   bool may_tile() const;
   void prepare_tiles();
+  u64 moved_bytes() const;
   void check();
   template <class Job>
   void or_stop(Job const& job);
-  launch_limits limits() const;
+  /// `lines_each`: of a cache, that there should be for each group.
+  launch_limits limits(u64 lines_each = 2 * pins_per_group) const;
   u32 run_of(u64 count) const;
-  strategy choose(vertex_list<Id> which) const;
+  strategy choose(vertex_list<Id> which);
   std::vector<placed_array const*> arrays() const;
 
   template <class Visitor>
@@ -190,6 +192,7 @@ class graph_run {
   double tile_seconds_ = 0;
   std::vector<cache_stats> before_;  ///< a trial, of each cache
   u64 trial_begun_ns_ = 0, round_begun_ns_ = 0;
+  u64 moved_before_ = 0;  ///< the round, in the trial
 };
 
 extern template class graph_run<std::int32_t>;
@@ -263,7 +266,8 @@ void graph_run<Id>::walk_tiles(Visitor const& visitor, vertex_list<Id> which) {
     body.chosen = {tiles_.data(), words_.data() + tile_count, tiles_taken_};
     body.seen = walk_.sort ? nullptr : seen_.data();
   }
-  start(on_, body.items(), body, limits());
+  // A group has a tile in hand and one on its way. Where these are half of the cache, lines are lost before they are read.
+  start(on_, body.items(), body, limits(4 * pins_per_group));
 }
 
 /// Opens graph and executor, and calls job(graph, executor, Id{}, when this began, result) for the type of the graph's ids.

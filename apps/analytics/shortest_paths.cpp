@@ -133,7 +133,7 @@ void find_paths(graph_run<Id>& run, paths_options const& options, paths_result& 
   result.delta = chosen_delta<Weight>(run.graph(), options.delta);
   std::vector<distance_of<Weight>> found;
   for (u32 trial = 0; trial < options.trials; ++trial) {
-    result.source = choose_source(run.graph(), options.source, trial);
+    result.source = choose_source(run.graph(), options.source, options.sources, trial);
     result.trial_sources.push_back(result.source);
     path_search<Id, Weight> job(run, result.delta);
     run.prepare_walks(relax_edges<Id, Weight>{run.template weights<Weight>(), {}});

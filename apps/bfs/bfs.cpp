@@ -84,7 +84,7 @@ bfs_result run_bfs(bfs_options const& options) {
     result.load_seconds = seconds_since(begun);
     std::vector<vertex> found(graph.vertices());
     for (u32 trial = 0; trial < options.trials; ++trial) {
-      const u64 source = choose_source(graph, options.source, trial);
+      const u64 source = choose_source(graph, options.source, options.sources, trial);
       result.trial_sources.push_back(source);
       level_search<vertex> job(run);
       run.prepare_walks(bfs_push<vertex>{});

@@ -37,6 +37,8 @@ Options options_of(nb::dict const& given, nb::object const& progress) {
   take("media_place", options.media_place);
   take("server_sms", options.server_units);
   take("trials", options.trials);
+  take("sources", options.sources);
+  take("level_traffic", options.level_traffic);
   take("verify", options.verify);
   // Also where nobody watches: Ctrl-C stops a run between two rounds.
   options.progress = [progress](std::string const& what, u64 done, u64 total) {
@@ -97,6 +99,7 @@ nb::dict dict_of(graph_cost const& r) {
   d["level_sizes"] = r.level_sizes;
   d["level_seconds"] = r.level_seconds;
   d["level_strategies"] = r.level_strategies;
+  d["level_bytes"] = r.level_bytes;
   d["peak_rss_bytes"] = r.peak_rss_bytes;
   d["file_rss_bytes"] = r.file_rss_bytes;
   return d;

@@ -27,6 +27,8 @@ class _GraphOptions(TypedDict):
     media_place: str
     server_sms: int
     trials: int
+    sources: str
+    level_traffic: bool
     verify: bool
 
 class _GraphCost(TypedDict):
@@ -73,6 +75,7 @@ class _GraphCost(TypedDict):
     level_sizes: list[int]
     level_seconds: list[float]
     level_strategies: list[str]
+    level_bytes: list[int]
     peak_rss_bytes: int
     file_rss_bytes: int
 

@@ -24,6 +24,7 @@ Engine = Literal["auto", "io_uring", "pread"]
 Directory = Literal["auto", "direct", "set"]
 Placement = Literal["storage", "host", "hbm", "managed"]
 Without = Literal["nothing", "cache", "coalescing", "validation"]
+Sources = Literal["gap", "emogi", "bam"]
 MediaPlace = Literal["hbm", "host"]
 Progress = Callable[[str, int, int], None]
 """Called with what is being done ("prepare", "level 3", "verify"), how much is done, how much there is."""
@@ -32,6 +33,7 @@ EXECUTORS: tuple[Executor, ...] = ("auto", "cpu", "cuda")
 ENGINES: tuple[Engine, ...] = ("auto", "io_uring", "pread")
 PLACEMENTS: tuple[Placement, ...] = ("storage", "host", "hbm", "managed")
 WITHOUT: tuple[Without, ...] = ("nothing", "cache", "coalescing", "validation")
+SOURCES: tuple[Sources, ...] = ("gap", "emogi", "bam")
 MEDIA_PLACES: tuple[MediaPlace, ...] = ("hbm", "host")
 DIRECTORIES: tuple[Directory, ...] = ("auto", "direct", "set")
 RANDOM_SOURCE = -1
@@ -58,6 +60,8 @@ class GraphOptions(TypedDict, total=False):
     media_place: MediaPlace
     server_sms: SupportsIndex
     trials: SupportsIndex
+    sources: Sources
+    level_traffic: bool
     verify: bool
     cache_dir: str | os.PathLike[str] | None
 
@@ -136,6 +140,8 @@ class GraphCost:
     level_seconds: list[float]
     level_strategies: list[str]
     """How edges were shared out in each round."""
+    level_bytes: list[int]
+    """Moved, or of sectors; empty without `level_traffic`, and where a CPU reads in place."""
     peak_rss_bytes: int
     file_rss_bytes: int
     """Pages of files in that; the system may take them back."""
@@ -212,6 +218,8 @@ def bfs(
     threads: of the CPU executor; 0 takes as many as there are cores.
     trials: how often, once the graph is open, each time from the next source where none is given; what is
         told is of the last one, and the seconds of each. Later ones find in the cache what earlier ones left.
+    sources: which vertices sources are drawn from: "gap" and "emogi", those that have edges; "bam", those
+        with more than two. level_traffic: tells what each round moved, which takes a little time.
     verify: checks the last result by GAP's rules. cache_dir: where converted graphs are kept.
 
     Raises ValueError or TypeError for bad arguments and bad files, penstock.Error when the machine refuses.
@@ -272,6 +280,8 @@ def _options(
     media_place: MediaPlace = "hbm",
     server_sms: SupportsIndex = 0,
     trials: SupportsIndex = 1,
+    sources: Sources = "gap",
+    level_traffic: bool = False,
     verify: bool = False,
     cache_dir: str | os.PathLike[str] | None = None,
 ) -> dict[str, Any]:
@@ -280,6 +290,7 @@ def _options(
         if not isinstance(value, str):
             raise TypeError(f"{name} {value!r}: it is no text: give a name")
     _check(without, WITHOUT, "part to do without")
+    _check(sources, SOURCES, "rule for sources")
     _check(media_place, MEDIA_PLACES, "media_place")
     _check(placement, PLACEMENTS, "placement")
     _check(directory, DIRECTORIES, "directory")
@@ -303,6 +314,8 @@ def _options(
         "media_place": media_place,
         "server_sms": checked_count("server_sms", server_sms, 0),
         "trials": checked_count("trials", trials, 1),
+        "sources": sources,
+        "level_traffic": level_traffic,
         "verify": verify,
         "cache_dir": cache_dir,
     }

@@ -17,7 +17,8 @@ import click
 from rich.console import Console
 
 from penstock import __version__, breadth_first, doctor, names, report
-from penstock.bench.command import bench_command, plot_command
+from penstock.bench.command import Image, bench_command, plot_command
+from penstock.bench.plot import need_matplotlib
 from penstock.errors import Error
 from penstock.machine import Machine, default_cache_dir
 from penstock.nvme.command import nvme_group
@@ -112,8 +113,23 @@ def graph_options(command: Command) -> Command:
             show_default=True,
             help="Runs over the open graph, each from the next source; told is the last.",
         ),
+        click.option(
+            "--sources",
+            type=choice(breadth_first.SOURCES),
+            default="gap",
+            show_default=True,
+            help="Sources are vertices that have edges (gap, emogi), or more than two (bam).",
+        ),
         click.option("--verify", is_flag=True, help="Check the result by GAP's rules, with all cores."),
         click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout instead of a table."),
+        click.option(
+            "--breakdown",
+            is_flag=True,
+            help="Time apart: computing, the cache, storage. Runs three times.",
+        ),
+        click.option(
+            "--plot", "image", type=Image(), metavar="IMAGE", help="Draw its rounds: .png, .svg or .pdf."
+        ),
         cache_dir_option,
     )
     for option in reversed(options):
@@ -130,21 +146,21 @@ source_option = click.option(
 @click.argument("graph")
 @source_option
 @graph_options
-def bfs_command(graph: str, as_json: bool, **options: Any) -> None:
+def bfs_command(graph: str, **options: Any) -> None:
     """Breadth-first search of GRAPH.
 
     GRAPH is a graph folder, a file (.el, .wel, .mtx, .sg, .npz) that is converted once, a generator
     (kron:SCALE[:DEGREE], urand:SCALE[:DEGREE]), or debian: this machine's packages and what they depend on.
     """
-    tell(search(graph, **options), as_json)
+    run("bfs", graph, **options)
 
 
 @penstock.command("cc", short_help="Connected components of a graph whose edges stay on disk.")
 @click.argument("graph")
 @graph_options
-def cc_command(graph: str, as_json: bool, **options: Any) -> None:
+def cc_command(graph: str, **options: Any) -> None:
     """Weakly connected components of GRAPH, in one pass over its edges. GRAPH: as for bfs."""
-    tell(run("cc", graph, **options), as_json)
+    run("cc", graph, **options)
 
 
 @penstock.command("pagerank", short_help="PageRank of a graph whose edges stay on disk.")
@@ -155,9 +171,9 @@ def cc_command(graph: str, as_json: bool, **options: Any) -> None:
 @click.option("--dangling", is_flag=True, help="What vertices without edges have goes to all.")
 @click.option("--dtype", type=click.Choice(["float32", "float64"]), default="float32", show_default=True)
 @graph_options
-def pagerank_command(graph: str, as_json: bool, **options: Any) -> None:
+def pagerank_command(graph: str, **options: Any) -> None:
     """PageRank of GRAPH, as GAP defines it. GRAPH: as for bfs."""
-    tell(run("pagerank", graph, **options), as_json)
+    run("pagerank", graph, **options)
 
 
 @penstock.command("sssp", short_help="Shortest paths in a graph whose edges stay on disk.")
@@ -165,9 +181,9 @@ def pagerank_command(graph: str, as_json: bool, **options: Any) -> None:
 @source_option
 @click.option("--delta", type=float, default=0.0, help="How far the threshold rises.  [default: chosen]")
 @graph_options
-def sssp_command(graph: str, as_json: bool, **options: Any) -> None:
+def sssp_command(graph: str, **options: Any) -> None:
     """Shortest paths in GRAPH from a vertex, by its weights. GRAPH: as for bfs; weights are drawn if made."""
-    tell(run("sssp", graph, **options), as_json)
+    run("sssp", graph, **options)
 
 
 penstock.add_command(bench_command)
@@ -230,22 +246,55 @@ def search(graph: str, **options: Any) -> breadth_first.BfsResult:
         return breadth_first.bfs(graph, progress=progress, **options)
 
 
-def run(algorithm: str, graph: str, **options: Any) -> breadth_first.GraphCost:
-    """The same for the others, by name."""
-    breadth_first.load_native()  # or a sentence
+def run(
+    algorithm: str, graph: str, *, as_json: bool, breakdown: bool, image: Path | None, **options: Any
+) -> None:
+    """An algorithm by name, and what is told of it."""
+    function = algorithm_named(algorithm)
+    if breakdown:
+        if image is not None:
+            raise ValueError("--plot draws one run, and --breakdown has three: leave one of them out")
+        return tell_breakdown(function, graph, as_json, **options)
+    if image is not None:
+        need_matplotlib()
+        options["level_traffic"] = True
+    with progress_bar() as progress:
+        result = function(graph, progress=progress, **options)
+    if image is not None:
+        from penstock.graph.level_plot import draw_levels
+
+        draw_levels(result, image)
+    print_json(result.as_dict()) if as_json else print_result(result)
+    check_verdict(result)
+    return None
+
+
+def algorithm_named(name: str) -> Callable[..., breadth_first.GraphCost]:
+    """bfs, cc, pagerank or sssp. Raises Error where the compiled part of the others is missing."""
+    if name == "bfs":
+        return breadth_first.bfs
+    breadth_first.load_native()
     from penstock import graph as graphs
 
+    found: Callable[..., breadth_first.GraphCost] = getattr(graphs, name)
+    return found
+
+
+def tell_breakdown(
+    function: Callable[..., breadth_first.GraphCost], graph: str, as_json: bool, **options: Any
+) -> None:
+    from penstock.graph.breakdown import breakdown
+
+    if options.pop("placement") != "storage" or options.pop("trials") != 1:
+        raise ValueError(
+            "--breakdown runs placements of its own, each once: leave --placement and --trials out"
+        )
     with progress_bar() as progress:
-        found: breadth_first.GraphCost = getattr(graphs, algorithm)(graph, progress=progress, **options)
-        return found
-
-
-def tell(result: breadth_first.GraphCost, as_json: bool) -> None:
-    if as_json:
-        print_json(result.as_dict())
-    else:
-        print_result(result)
-    check_verdict(result)
+        parts = breakdown(function, graph, progress=progress, **options)
+    print_json(parts.as_dict()) if as_json else Console().print(parts.table())
+    if parts.verified is False:
+        click.echo(f"penstock: verify {graph}: a result is wrong: run it without --breakdown", err=True)
+        sys.exit(WRONG_RESULT)
 
 
 def print_result(result: breadth_first.GraphCost) -> None:

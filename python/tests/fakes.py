@@ -58,6 +58,7 @@ RESULT: dict[str, Any] = {
     "level_sizes": [1, 2],
     "level_seconds": [0.0, 0.0],
     "level_strategies": ["frontier", "frontier"],
+    "level_bytes": [],
     "parents": np.array([2, 2, 2, -1]),
     "peak_rss_bytes": 1 << 20,
     "file_rss_bytes": 1 << 18,

@@ -65,6 +65,8 @@ def test_options_reach_the_compiled_part(native: fakes.FakeNative) -> None:
         "media_place": "hbm",
         "server_sms": 0,
         "trials": 2,
+        "sources": "gap",
+        "level_traffic": False,
     }
 
 

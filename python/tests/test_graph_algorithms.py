@@ -163,6 +163,7 @@ def test_a_larger_graph_comes_and_goes_through_few_lines(tmp_path: Path) -> None
     ):
         assert result.verified, result.violation
         assert result.evictions > 0
+        assert result.vertex_bytes >= 4 * result.vertices
         assert result.errors == 0
         assert "labels" not in result.as_dict()
         assert result.as_dict()["bytes_moved"] == result.bytes_moved
@@ -253,3 +254,57 @@ def test_the_commands_tell_and_verify(
     assert err == ""
     assert penstock.cli.main([name, "kron:8", "--json", "--placement", "host", *common]) == 0
     assert '"verified": true' in capsys.readouterr().out
+
+
+def test_time_is_taken_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    where: dict[str, Any] = {"cache_dir": tmp_path, "executor": "cpu", "cache": "64KiB", "verify": True}
+    parts = graphs.breakdown(graphs.cc, "kron:10", **where)
+    assert parts.verified
+    assert parts.cache_bytes <= 64 << 10 < parts.edge_bytes
+    assert sum(parts.parts.values()) == pytest.approx(parts.seconds)
+    with pytest.raises(ValueError, match="placement is not to be chosen"):
+        graphs.breakdown(graphs.cc, "kron:10", placement="host", **where)
+    common = ["--cache-dir", str(tmp_path), "--executor", "cpu"]
+    assert penstock.cli.main(["bfs", "kron:8", "--breakdown", *common]) == 0
+    assert "a cache that has all edges" in capsys.readouterr().out
+    assert penstock.cli.main(["cc", "kron:8", "--breakdown", "--json", *common]) == 0
+    assert '"parts"' in capsys.readouterr().out
+    assert penstock.cli.main(["cc", "kron:8", "--breakdown", "--placement", "host", *common]) != 0
+    assert "leave --placement and --trials out" in capsys.readouterr().err
+    assert penstock.cli.main(["cc", "kron:8", "--breakdown", "--plot", "x.svg", *common]) != 0
+
+
+@pytest.mark.parametrize("placement", ["host", "storage"])
+def test_rounds_are_drawn(tmp_path: Path, placement: str, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    image = tmp_path / "deep" / "rounds.svg"
+    common = ["--cache-dir", str(tmp_path), "--executor", "cpu", "--placement", placement]
+    assert penstock.cli.main(["bfs", "kron:10", "--plot", str(image), *common]) == 0
+    text = image.read_text()
+    assert "Breadth-first search of kron:10" in text
+    assert ("GB/s moved" in text) == (placement == "storage")
+    assert penstock.cli.main(["bfs", "kron:10", "--plot", "x.bmp", *common]) != 0
+    assert "choose a name that ends with" in capsys.readouterr().err
+
+
+def test_traffic_of_rounds_is_that_of_the_run(tmp_path: Path) -> None:
+    where: dict[str, Any] = {"cache_dir": tmp_path, "executor": "cpu", "cache": "64KiB", "trials": 2}
+    result = graphs.bfs("kron:12", level_traffic=True, **where)
+    assert len(result.level_bytes) == result.levels
+    assert sum(result.level_bytes) == result.bytes_moved
+    assert graphs.bfs("kron:12", **where).level_bytes == []
+
+
+def test_sources_follow_the_papers(tmp_path: Path) -> None:
+    # A chain: its ends have one neighbour, all others two, but for one.
+    a = np.array([0, 1, 2, 3, 2], np.int32)
+    b = np.array([1, 2, 3, 4, 5], np.int32)
+    folder = graphs.write_folder(tmp_path / "chain", 8, a, b, directed=False, symmetrise=True)
+    where: dict[str, Any] = {"executor": "cpu", "trials": 20}
+    assert set(graphs.bfs(folder, sources="bam", **where).trial_sources) == {2}
+    gap = graphs.bfs(folder, **where).trial_sources
+    assert set(gap) <= set(range(6))
+    assert len(set(gap)) > 2
+    assert graphs.bfs(folder, sources="emogi", **where).trial_sources == gap
+    with pytest.raises(ValueError, match="rule for sources 'best'"):
+        graphs.bfs(folder, sources="best", **where)  # type: ignore[arg-type]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from penstock.breadth_first import BfsResult, bfs
 
 from .algorithms import ComponentsResult, PagerankResult, SsspResult, cc, pagerank, sssp
+from .breakdown import Breakdown, breakdown
 from .folder import GraphFolder, open_folder, write_folder
 from .resolve import default_cache_dir, resolve
 
@@ -15,12 +16,14 @@ Graph = GraphFolder
 
 __all__ = [
     "BfsResult",
+    "Breakdown",
     "ComponentsResult",
     "Graph",
     "GraphFolder",
     "PagerankResult",
     "SsspResult",
     "bfs",
+    "breakdown",
     "cc",
     "default_cache_dir",
     "open_folder",

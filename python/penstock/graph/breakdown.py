@@ -1,0 +1,106 @@
+"""Where the time of a run over a graph on storage goes: computing, the cache, storage (BaM, 7.1.3)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+
+from penstock.breadth_first import GraphCost
+from penstock.sizes import format_bytes, format_seconds
+
+if TYPE_CHECKING:
+    from penstock.graph.folder import GraphFolder
+
+LEAST_CACHE = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Breakdown:
+    """Three runs of one algorithm, of which each adds a layer to the one before. Seconds.
+
+    What overlaps is counted where it shows first, so a part may be less than what its layer does, or even
+    less than nothing.
+    """
+
+    graph: str
+    title: str
+    compute_seconds: float
+    """Edges in HBM; on the CPU executor, in the mapped file."""
+    all_hit_seconds: float
+    """Through a cache that has all edges already."""
+    seconds: float
+    """Through a cache of the size asked for, empty at first."""
+    cache_bytes: int
+    edge_bytes: int
+    verified: bool | None
+    """Of all three."""
+
+    @property
+    def parts(self) -> dict[str, float]:
+        return {
+            "compute": self.compute_seconds,
+            "cache": self.all_hit_seconds - self.compute_seconds,
+            "storage": self.seconds - self.all_hit_seconds,
+        }
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**vars(self), "parts": self.parts}
+
+    def table(self) -> Table:
+        table = Table(title=f"{self.title} of {self.graph}: where the time goes", title_justify="left")
+        table.add_column("part", style="bold")
+        table.add_column("time", justify="right")
+        table.add_column("share", justify="right")
+        table.add_column("measured as")
+        size = format_bytes(self.cache_bytes)
+        how = {
+            "compute": f"edges in place ({format_seconds(self.compute_seconds)})",
+            "cache": f"a cache that has all edges ({format_seconds(self.all_hit_seconds)}), less that",
+            "storage": f"an empty cache of {size} ({format_seconds(self.seconds)}), less that",
+        }
+        for name, part in self.parts.items():
+            sign = "-" if part < 0 else ""
+            time = f"{sign}{format_seconds(abs(part))}"
+            table.add_row(name, time, f"{100 * part / self.seconds:.0f} %", how[name])
+        return table
+
+
+def breakdown(
+    algorithm: Callable[..., GraphCost], graph: str | os.PathLike[str] | GraphFolder, **options: Any
+) -> Breakdown:
+    """Runs `algorithm` (bfs, cc, pagerank, sssp) over `graph` three times, as BaM's authors take time apart.
+
+    options: those of the algorithm; placement and trials are set here. Errors: those of the algorithm;
+    ValueError for a placement or a number of trials.
+    """
+    for name in ("placement", "trials"):
+        if options.pop(name, None) is not None:
+            raise ValueError(
+                f"breakdown: {name} is not to be chosen: it runs three placements, and each once"
+            )
+    capped = algorithm(graph, placement="storage", **options)
+    compute = algorithm(graph, placement="hbm" if capped.executor == "cuda" else "host", **_in_place(options))
+    # Rounded up to sets of seven lines, and with room for those that are on their way.
+    room = max(LEAST_CACHE, 2 * (capped.edge_bytes + 64 * capped.line_bytes))
+    options["cache"] = room
+    filled = algorithm(graph, placement="storage", trials=2, **options)
+    verdicts = [run.verified for run in (capped, compute, filled)]
+    return Breakdown(
+        graph=capped.graph,
+        title=capped.title,
+        compute_seconds=compute.seconds,
+        all_hit_seconds=filled.trial_seconds[1],
+        seconds=capped.seconds,
+        cache_bytes=capped.cache_bytes,
+        edge_bytes=capped.edge_bytes,
+        verified=None if None in verdicts else all(verdicts),
+    )
+
+
+def _in_place(options: dict[str, Any]) -> dict[str, Any]:
+    """Without what only storage has."""
+    return {name: value for name, value in options.items() if name not in ("media", "drives")}
