@@ -12,8 +12,8 @@ namespace penstock::apps {
 
 struct graph_options {
   std::string graph;  ///< folder with offsets.npy, edges.npy, graph.json, and weights.npy for shortest paths
-  /// Where edges and weights lie: storage (behind a cache), host (their files mapped, in place), hbm (copied to the GPU),
-  /// managed (moved there by the driver, page by page, anew in each trial: a baseline).
+  /// Where edges and weights lie: storage (behind a cache), host (their files mapped, in place), host-cached (the same behind a
+  /// cache), hbm (copied to the GPU), managed (moved there by the driver, page by page, anew in each trial: a baseline).
   std::string placement = "storage";
   std::string strategy = "auto";  ///< how groups share out edges: parse_strategy
   u64 cache_bytes = 16ull << 20;

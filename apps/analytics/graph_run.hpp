@@ -151,6 +151,8 @@ class graph_run {
   /// `lines_each`: of a cache, that there should be for each group.
   launch_limits limits(u64 lines_each = 2 * pins_per_group) const;
   u32 run_of(u64 count) const;
+  bool sorts() const;
+  vertex_list<Id> in_order(vertex_list<Id> which);
   strategy choose(vertex_list<Id> which);
   std::vector<placed_array const*> arrays() const;
 
@@ -204,8 +206,8 @@ void graph_run<Id>::walk(Visitor const& visitor, vertex_list<Id> which) {
   last_ = choose(which);
   switch (last_) {
     case strategy::tiled: walk_tiles(visitor, {}); break;
-    case strategy::tiled_frontier: walk_tiles(visitor, which); break;
-    case strategy::frontier: walk_list(visitor, which); break;
+    case strategy::tiled_frontier: walk_tiles(visitor, in_order(which)); break;
+    case strategy::frontier: walk_list(visitor, in_order(which)); break;
     default: {
       vertex_walk<Id, Visitor> body = all_vertices(visitor);
       body.aligned = last_ != strategy::merged;
@@ -242,10 +244,6 @@ void graph_run<Id>::walk_list(Visitor const& visitor, vertex_list<Id> which) {
   if (which.vertices != nullptr) {
     body.chosen = which.vertices;
     body.count = which.count;
-    if (!is_resident()) {
-      // Lists that share a line are read together: without it a line is fetched once for each of them.
-      body.chosen = sort_numbers(on_, which.vertices, sorted_.data(), which.count, vertices(), scratch_);
-    }
   }
   body.run_vertices = run_of(body.count);
   body.lines_ahead = is_cpu() ? 32 : 8;

@@ -31,8 +31,9 @@ ablations parse_without(std::string const& name) {
 placement parse_placement(std::string const& name) {
   if (name == "storage") return placement::storage;
   if (name == "host") return placement::host;
+  if (name == "host-cached") return placement::host_cached;
   if (name == "hbm") return placement::hbm;
-  throw_bad_input("open", "placement " + name, "there is no such placement: choose storage, host, hbm or managed");
+  throw_bad_input("open", "placement " + name, "there is no such placement: choose storage, host, host-cached, hbm or managed");
 }
 
 std::shared_ptr<managed_array> make_managed([[maybe_unused]] executor& on, graph::array_place const& place) {
@@ -75,6 +76,9 @@ placed_array::placed_array(executor& on, graph::array_place const& place, graph_
   if (elements_ == 0) return;
   row_array_options with;
   with.where = where;
+  with.cache = cache_options_of(options, cache_bytes);
+  with.engine = parse_engine(options.engine);
+  with.controller_threads = options.threads;
   rows_.emplace(on, row_shape{.rows = elements_, .row_bytes = place.item_bytes},
                 row_source{.path = place.path, .offset = place.data_offset}, with);
 }

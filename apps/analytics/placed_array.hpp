@@ -27,6 +27,7 @@ class placed_array {
   array_view<T> view() const {
     if (media_ != nullptr) return media_->view<T>(dataset_);
     if (stored_) return stored_->view<T>();
+    if (rows_ && rows_->cache() != nullptr) return rows_->cache()->array<T>(0, rows_->cached_origin(), elements_);
     if (managed_) return {static_cast<T const*>(managed_->data()), elements_};
     return {rows_ ? static_cast<T const*>(rows_->kernel_address()) : nullptr, elements_};
   }
@@ -41,6 +42,7 @@ class placed_array {
   /// nullptr where there is none: the array is read in place.
   line_cache const* cache() const {
     if (media_ != nullptr) return &media_->cache();
+    if (rows_) return rows_->cache();
     return stored_ ? &stored_->cache() : nullptr;
   }
   line_cache* cache() { return const_cast<line_cache*>(std::as_const(*this).cache()); }
@@ -48,6 +50,7 @@ class placed_array {
   cache_stats stats() const { return cache()->stats(dataset_); }
   std::string engine() const {
     if (media_ != nullptr) return media_->engine();
+    if (rows_ && rows_->cache() != nullptr) return "lines copied by who misses them";
     return stored_ ? stored_->engine() : "none";
   }
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Executor = Literal["auto", "cpu", "cuda"]
 Engine = Literal["auto", "io_uring", "pread"]
 Directory = Literal["auto", "direct", "set"]
-Placement = Literal["storage", "host", "hbm", "managed"]
+Placement = Literal["storage", "host", "host-cached", "hbm", "managed"]
 Without = Literal["nothing", "cache", "coalescing", "validation"]
 Sources = Literal["gap", "emogi", "bam"]
 MediaPlace = Literal["hbm", "host"]
@@ -31,7 +31,7 @@ Progress = Callable[[str, int, int], None]
 
 EXECUTORS: tuple[Executor, ...] = ("auto", "cpu", "cuda")
 ENGINES: tuple[Engine, ...] = ("auto", "io_uring", "pread")
-PLACEMENTS: tuple[Placement, ...] = ("storage", "host", "hbm", "managed")
+PLACEMENTS: tuple[Placement, ...] = ("storage", "host", "host-cached", "hbm", "managed")
 WITHOUT: tuple[Without, ...] = ("nothing", "cache", "coalescing", "validation")
 SOURCES: tuple[Sources, ...] = ("gap", "emogi", "bam")
 MEDIA_PLACES: tuple[MediaPlace, ...] = ("hbm", "host")
@@ -199,8 +199,9 @@ def bfs(
 
     Options, of all algorithms (keywords):
     placement: where edges and weights lie. "storage": behind a cache; "host": their files mapped and read in
-        place, which a GPU does over its link; "hbm": copied to the GPU; "managed": moved there by the driver,
-        page by page, anew in each trial, as a baseline.
+        place, which a GPU does over its link; "host-cached": the same behind a cache, into which whoever misses
+        a line copies it; "hbm": copied to the GPU; "managed": moved there by the driver, page by page, anew
+        in each trial, as a baseline.
     strategy: how groups of threads share out edges: "thread", "merged", "merged_aligned", "transposed(128)",
         "coarsened(8)", "tiled(256)", "tiled(256,search)", "frontier", "tiled_frontier(256)",
         "tiled_frontier(sort)"; docs/GRAPHS.md says what each does. "auto" chooses for each round, and reads

@@ -140,7 +140,7 @@ PLACED = {
 
 
 def _cache_rows(result: GraphCost) -> list[tuple[str, str]]:
-    if result.placement != "storage":
+    if result.frames == 0:
         where = PLACED[result.placement]
         return [
             ("edges", f"{format_bytes(result.edge_bytes)}, {where}"),

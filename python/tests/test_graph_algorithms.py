@@ -31,7 +31,7 @@ STRATEGIES = [
     "auto",
 ]
 GRAPHS_EACH = len(STRATEGIES)
-PLACES = [(device, place) for device in DEVICES for place in ("storage", "host", "hbm")]
+PLACES = [(device, place) for device in DEVICES for place in ("storage", "host", "host-cached", "hbm")]
 PLACES.remove(("cpu", "hbm"))
 
 

@@ -4,6 +4,7 @@
 #include "penstock/host/identify.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <numeric>
 
@@ -47,7 +48,16 @@ u64 checked_frames(cache_options const& options) {
 
 u64 lines_of(dataset_spec const& spec, u64 line) { return ceil_div(spec.bytes, line); }
 
+void check_memory(dataset_spec const& spec) {
+  const auto refuse_it = [&](std::string const& problem) { throw_bad_input("open", spec.name, problem); };
+  if (!spec.volume.members.empty()) refuse_it("it lies in memory and on a volume: name one of them");
+  if (spec.writable) refuse_it("it lies in memory, which a cache only reads: open it read-only, or through a controller");
+  if (reinterpret_cast<std::uintptr_t>(spec.memory) % 16 != 0)
+    refuse_it("its memory is not aligned to 16 bytes: copy it there");
+}
+
 void check_volume(dataset_spec const& spec, u64 line) {
+  if (spec.memory != nullptr) return check_memory(spec);
   volume_spec const& volume = spec.volume;
   const u64 members = volume.members.size();
   if (members == 0 || members > volume_members_limit) {
@@ -257,7 +267,8 @@ void line_cache::add_queues(std::vector<dataset_spec> const& datasets) {
   view_.prefetches_in_flight = in_flight_.data();
   view_.prefetch_shards = prefetch_shards;
   const u64 users = std::min<u64>(prefetch_shards, on_.units());
-  const u64 ring_share = table.size() * queues_.front()->view().in_flight_limit / 2 / users;
+  const u64 ring = queues_.empty() ? 0 : queues_.front()->view().in_flight_limit;
+  const u64 ring_share = table.size() * ring / 2 / users;
   if (view_.looks_up) view_.prefetch_limit = static_cast<u32>(std::min<u64>(ring_share, view_.frames / 4 / users));
 }
 
@@ -275,6 +286,7 @@ void line_cache::place_datasets(std::vector<dataset_spec> const& datasets) {
     data.writable = spec.writable;
     data.health = health_.data() + data.index;
     data.counters = {counters_.data() + datasets_.size() * counter_shards, counter_shards};
+    data.memory = reinterpret_cast<u64>(spec.memory);
     data.volume.layout = spec.volume.layout;
     data.volume.members_count = static_cast<u32>(spec.volume.members.size());
     data.volume.stripe_shift = ceil_log2(spec.volume.stripe_bytes);

@@ -146,6 +146,12 @@ struct row_array::state {
       memory = file->data();
     }
     if (memory == nullptr) throw_bad_input("place", "an array", "it has neither a file nor memory");
+    if (options.where == placement::host_cached && copies_lines(memory)) {
+      registration.emplace(on.memory(), file ? file->base() : memory, file ? file->mapped_bytes() : shape.bytes(), false);
+      dataset_spec rows{name_of(source), shape.bytes(), {}, false, memory};
+      cache = std::make_unique<line_cache>(on, std::vector<dataset_spec>{rows}, options.cache);
+      return take_cache(0);
+    }
     if (options.where == placement::host_cached) {
       controller.emplace(software_options_for(on, options.engine, options.controller_threads));
       const u32 space = controller->add_namespace(std::span(static_cast<std::byte*>(memory), shape.bytes()));
@@ -159,9 +165,20 @@ struct row_array::state {
 
   void make_cache(std::string const& name, u64 bytes, u32 space, u64 origin) {
     const volume_spec volume{volume_layout::single, {{&*controller, space}}};
-    cache = std::make_unique<line_cache>(on, std::vector<dataset_spec>{{name, bytes, volume, options.writable}}, options.cache);
+    const dataset_spec rows{name, bytes, volume, options.writable};
+    cache = std::make_unique<line_cache>(on, std::vector<dataset_spec>{rows}, options.cache);
+    take_cache(origin);
+  }
+
+  void take_cache(u64 origin) {
     place.reader = cache->array<u8>(0, origin, shape.bytes()).reader();
     place.origin = origin;
+  }
+
+  /// On a CPU a file that somebody truncates ends the process that reads its mapping: there a controller reads it.
+  bool copies_lines(void const* memory) const {
+    const bool aligned = reinterpret_cast<std::uintptr_t>(memory) % 16 == 0;
+    return !options.writable && aligned && (on.kind() == executor_kind::cuda || !file);
   }
 
   bool sorts(u64 count, gather_order order) const {
@@ -368,6 +385,9 @@ void row_array::flush() {
   if (state_->cache != nullptr && state_->options.writable) state_->cache->flush();
   if (state_->file && state_->options.writable) state_->file->sync();
 }
+
+line_cache* row_array::cache() const { return state_->cache.get(); }
+u64 row_array::cached_origin() const { return state_->place.origin; }
 
 std::optional<cache_stats> row_array::stats() const {
   if (state_->cache == nullptr) return std::nullopt;

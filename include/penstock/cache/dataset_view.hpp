@@ -39,6 +39,7 @@ struct dataset_view {
   bool writable = false;
   advice advised = advice::normal;
   u32 part = ~0u;  ///< its lines take frames below this number (`direct`), or ways of each set; for a share of the cache
+  u64 memory = 0;  ///< where it lies, for kernels to copy from; 0: on a volume
   volume_view volume;
   counter_set_view counters;
   dataset_health* health = nullptr;  ///< null: not kept

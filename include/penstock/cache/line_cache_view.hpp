@@ -122,29 +122,35 @@ struct basic_line_cache_view {
     if ((at.word & entry::referenced_bit) == 0) device_ref<u64>(*at.entry).fetch_or(entry::referenced_bit, relaxed);
   }
 
-  /// The Read command that fills a claimed line, and the queue pair it goes to.
+  /// The Read command that fills a claimed line, and the queue pair it goes to; or the memory that it is copied from.
   struct fill {
     transfer command;
     line_sink::target target;
     u32 queue;
+    u64 memory;
   };
 
   PENSTOCK_FN fill make_fill(dataset_view const& data, line_id line, u64* entry, u32* in_flight) const {
     const u64 frame = directory.frame_of(entry, device_ref<u64>(*entry).load(relaxed));
     const u32 ordinal = executor_ordinal();
     const u64 offset = (value(line) - data.first_line) << line_shift;
+    fill f{};
+    f.command.address = frames_base + (frame << line_shift);
+    f.target = {entry, &records[frame], in_flight};
+    const u64 bytes = data.bytes - offset < line_bytes() ? data.bytes - offset : line_bytes();
+    if (data.memory != 0) {
+      f.memory = data.memory + offset;
+      f.command.bytes = static_cast<u32>((bytes + 15) & ~15ull);
+      return f;
+    }
     // The line's number, too, spreads over replicas: else one thread would ask one member for everything.
     const auto where = data.volume.locate(byte_offset{offset}, ordinal + static_cast<u32>(offset >> line_shift));
     volume_member const& member = data.volume.members[where.member];
-    fill f;
-    const u64 bytes = data.bytes - offset < line_bytes() ? data.bytes - offset : line_bytes();
     const u32 blocks = static_cast<u32>((bytes + (1ull << member.block_shift) - 1) >> member.block_shift);
     f.command.command =
         nvme::transfer_command(nvme::opcode::read, member.namespace_id, lba{value(where.offset) >> member.block_shift}, blocks);
-    f.command.address = frames_base + (frame << line_shift);
     f.command.prp_list = prp_lists + frame * prp_list_stride;
     f.command.bytes = blocks << member.block_shift;
-    f.target = {entry, &records[frame], in_flight};
     f.queue = member.first_queue + ordinal % member.queues;
     return f;
   }

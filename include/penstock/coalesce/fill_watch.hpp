@@ -21,6 +21,7 @@ PENSTOCK_FN bool is_served(G const& g, Cache const& cache) {
 /// `served`. Collective.
 template <thread_group G, class Cache>
 PENSTOCK_FN void help_command(G const& g, Cache const& cache, u64 command, bool served) {
+  if (command >> 16 >= cache.queues_count) return;  // all that it serves lies in memory
   auto const& queue = cache.queues[command >> 16];
   if (queue.bounces == nullptr) {
     if (!served && queue.stirs(g)) queue.progress(g);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "penstock/coalesce/cleaner.hpp"
+#include "penstock/coalesce/copied_fill.hpp"
 #include "penstock/coalesce/fill_watch.hpp"
 #include "penstock/coalesce/move_queues.hpp"
 
@@ -343,12 +344,14 @@ class line_request {
   bool last_look_ = false;
 };
 
-/// Submits the fills of the lanes that claimed, queue by queue. Collective. This lane's status.
+/// Submits the fills of the lanes that claimed, queue by queue; those from memory are over when it returns. Collective. This
+/// lane's status.
 template <thread_group G, class Cache>
 PENSTOCK_FN status submit_fills(G const& g, Cache const& cache, dataset_view const& data, bool claimed,
                                 typename Cache::fill const& fill) {
   status outcome{};
-  auto todo = g.ballot(claimed);
+  if (data.memory != 0) copy_fills(g, claimed, fill);
+  auto todo = g.ballot(claimed && data.memory == 0);
   while (any(todo)) {
     const u64 queue = g.shfl(fill.queue, lowest(todo));
     const bool mine = claimed && fill.queue == queue;
@@ -392,6 +395,7 @@ enum class fill_purpose : u32 {
 template <thread_group G, class Cache>
 PENSTOCK_COLD void prefetch_line(G g, Cache const& cache, u32 dataset, bool want, line_id line, fill_purpose purpose) {
   dataset_view const& data = cache.datasets[dataset];
+  if (data.memory != 0) return;  // who copies it then would wait for it now
   const auto peers = peers_of(g, cache, want, line);
   u32& in_flight = cache.prefetches_in_flight[executor_ordinal() & (cache.prefetch_shards - 1)];
   bool claimed = false;

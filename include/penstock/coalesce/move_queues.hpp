@@ -12,6 +12,7 @@ namespace penstock {
 template <thread_group G, class Cache>
 PENSTOCK_FN void move_some_queues(G const& g, Cache const& cache, u64 from, u32 most) {
   const u32 queues = cache.queues_count;
+  if (queues == 0) return;
   const u32 look = index_in(g);
   const u32 mine = static_cast<u32>((from + look) % queues);
   auto const& queue = cache.queues[mine];

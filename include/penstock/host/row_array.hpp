@@ -15,10 +15,11 @@
 namespace penstock {
 
 enum class placement {
-  hbm,          ///< a copy next to the kernels
-  host,         ///< read in place, over the link: memory of the caller's, or a file seen through the page cache
-  host_cached,  ///< the same behind a cache in HBM
-  storage,      ///< a file behind a cache
+  hbm,   ///< a copy next to the kernels
+  host,  ///< read in place, over the link: memory of the caller's, or a file seen through the page cache
+  /// The same behind a cache in HBM; whoever misses a line of what is only read copies it from there himself.
+  host_cached,
+  storage,  ///< a file behind a cache
 };
 
 struct row_shape {
@@ -129,6 +130,9 @@ class row_array {
   /// As line_cache::flush; for a file that is mapped, msync.
   void flush();
 
+  /// Where it has one: dataset 0 has the rows, from byte `cached_origin` on.
+  line_cache* cache() const;
+  u64 cached_origin() const;
   /// Of the cache; nothing for what has none.
   std::optional<cache_stats> stats() const;
   /// Address of row 0 for the host's eyes, or null where the host has none.

@@ -1,0 +1,31 @@
+// Fills of datasets that lie in memory which kernels reach (pinned host memory, a mapped file, a peer's HBM): the group that
+// misses copies the lines itself and publishes them. No command leaves the executor, and no thread of a host is needed.
+#pragma once
+
+#include "penstock/cache/line_cache_view.hpp"
+#include "penstock/core/memory_access.hpp"
+#include "penstock/group/thread_group.hpp"
+
+namespace penstock {
+
+/// Copies the lines that the lanes of a group have claimed, all lanes together, one line after the other. Collective.
+///
+/// Who reads a frame's new bytes while it still has the old line must find the claim when it looks at the entry again: the
+/// claim happens before the group's first sync, and each lane's fence hands that on (core/atomic.hpp). All bytes happen before
+/// the second sync, and so before the release that publishes the line.
+template <thread_group G, class Fill>
+PENSTOCK_FN void copy_fills(G const& g, bool claimed, Fill const& fill) {
+  g.sync();
+  order_claim_before_bytes();
+  for (auto todo = g.ballot(claimed); any(todo);) {
+    const u32 lane = lowest(todo);
+    const u64 frame = g.shfl(fill.command.address, lane), memory = g.shfl(fill.memory, lane);
+    const u32 bytes = static_cast<u32>(g.shfl(fill.command.bytes, lane));
+    copy_bounce_to_frame(frame, memory, bytes, index_in(g), size(g));
+    todo = without(todo, g.ballot(g.rank() == lane));
+  }
+  g.sync();
+  if (claimed) line_sink::finish(fill.target, {});
+}
+
+}  // namespace penstock
