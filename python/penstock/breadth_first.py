@@ -199,9 +199,9 @@ def bfs(
 
     Options, of all algorithms (keywords):
     placement: where edges and weights lie. "storage": behind a cache; "host": their files mapped and read in
-        place, which a GPU does over its link; "host-cached": the same behind a cache, into which whoever misses
-        a line copies it; "hbm": copied to the GPU; "managed": moved there by the driver, page by page, anew
-        in each trial, as a baseline.
+        place, which a GPU does over its link; "host-cached": the same behind a cache, into which whoever
+        misses a line copies it; "hbm": copied to the GPU; "managed": moved there by the driver, page by page,
+        anew in each trial, as a baseline.
     strategy: how groups of threads share out edges: "thread", "merged", "merged_aligned", "transposed(128)",
         "coarsened(8)", "tiled(256)", "tiled(256,search)", "frontier", "tiled_frontier(256)",
         "tiled_frontier(sort)"; docs/GRAPHS.md says what each does. "auto" chooses for each round, and reads
