@@ -39,9 +39,7 @@ def main() -> None:
     made = graphs.write_folder(
         options.folder, graph.vertices, np.repeat(rank, degrees), rank[edges], directed=graph.directed
     )
-    print(
-        f"{made.path}: {made.vertices} vertices, {made.edges} edges, {len(reached)} of them in a search's order"
-    )
+    print(f"{made.path}: {made.vertices} vertices, {len(reached)} of them reached, {made.edges} edges")
 
 
 if __name__ == "__main__":
