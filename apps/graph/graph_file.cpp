@@ -25,10 +25,11 @@ graph_file binary(std::unique_ptr<binary_csr> csr) {
 }
 
 std::unique_ptr<binary_csr> open_bel(std::string const& path) {
+  byte_input offsets = open_input(path + ".col"), targets = open_input(path + ".dst");
   std::optional<byte_input> weights;
   std::error_code ignored;
   if (std::filesystem::exists(std::filesystem::symlink_status(path + ".val", ignored))) weights = open_input(path + ".val");
-  return std::make_unique<bel_family>(open_input(path + ".col"), open_input(path + ".dst"), std::move(weights));
+  return std::make_unique<bel_family>(std::move(offsets), std::move(targets), std::move(weights));
 }
 
 graph_file text(std::string const& path, text_dialect dialect, unsigned threads, progress_meter& meter) {
