@@ -226,8 +226,7 @@ def _id_type(path: str, schema: Any) -> Any:
     kinds = []
     for field in (schema.field(0), schema.field(1)):
         kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-        texts = (pa.string(), pa.large_string(), pa.string_view())
-        if not pa.types.is_integer(kind) and kind not in texts:
+        if not pa.types.is_integer(kind) and str(kind) not in ("string", "large_string", "string_view"):
             problem = f"column '{field.name}' of type {kind} cannot be ids"
             raise ValueError(f"read {path}: {problem}: convert it to integers or strings")
         kinds.append(kind if pa.types.is_integer(kind) else pa.large_string())
