@@ -3,9 +3,8 @@
 #include "apps/graph/array_edges.hpp"
 #include "apps/graph/bfs_reference.hpp"
 #include "apps/graph/folder_writer.hpp"
-#include "apps/graph/gap_serialized.hpp"
 #include "apps/graph/generator.hpp"
-#include "apps/graph/text_edge_list.hpp"
+#include "apps/graph/graph_file.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -50,23 +49,15 @@ void generate(std::string const& target, std::string const& text, u64 seed, bool
   write_graph(generator(spec), target, origin, options_of(true, true, threads, budget), meter);
 }
 
-void convert_text(std::string const& target, std::string const& input, bool weighted, bool directed, bool simple,
-                  unsigned threads, u64 budget, nb::object const& progress) {
+/// What the file said that was wrong and could be put right, in one sentence; else empty.
+std::string convert(std::string const& target, std::string const& input, std::string const& format, bool simple,
+                    unsigned threads, u64 budget, nb::object const& progress) {
   progress_meter meter(progress_of(progress));
   nb::gil_scoped_release const released;
-  meter.phase(0, 200);
-  text_edge_list const edges(byte_input(file::open(input)), weighted, worker_count(threads), meter);
-  graph_origin const origin{.directed = directed, .source = input};
-  write_graph(edges, target, origin, options_of(!directed, simple, threads, budget), meter, 200);
-}
-
-void convert_gap(std::string const& target, std::string const& input, bool weighted, bool simple, unsigned threads, u64 budget,
-                 nb::object const& progress) {
-  progress_meter meter(progress_of(progress));
-  nb::gil_scoped_release const released;
-  gap_serialized const edges(byte_input(file::open(input)), weighted);
-  graph_origin const origin{.directed = edges.directed(), .source = input};
-  write_graph(edges, target, origin, options_of(false, simple, threads, budget), meter);
+  graph_file const opened = open_graph_file(input, format, threads, meter);
+  graph_origin const origin{.directed = opened.directed, .source = input};
+  write_graph(*opened.edges, target, origin, options_of(false, simple, threads, budget), meter, opened.done_per_mille);
+  return opened.remark;
 }
 
 template <class Id>
@@ -155,10 +146,8 @@ void bind_graph(nb::module_& m) {
   m.def("graph_normalise_generator", [](std::string const& text) { return to_string(parse_generator(text)); }, "text"_a);
   m.def("graph_generate", &generate, "target"_a, "spec"_a, "seed"_a = 1, "weighted"_a = false, "threads"_a = 0, "budget"_a = 0,
         "progress"_a = nb::none());
-  m.def("graph_convert_text", &convert_text, "target"_a, "input"_a, "weighted"_a, "directed"_a = true, "simple"_a = false,
-        "threads"_a = 0, "budget"_a = 0, "progress"_a = nb::none());
-  m.def("graph_convert_gap", &convert_gap, "target"_a, "input"_a, "weighted"_a, "simple"_a = false, "threads"_a = 0,
-        "budget"_a = 0, "progress"_a = nb::none());
+  m.def("graph_convert", &convert, "target"_a, "input"_a, "format"_a, "simple"_a = false, "threads"_a = 0, "budget"_a = 0,
+        "progress"_a = nb::none());
   m.def("graph_open", &open, "path"_a, "validate_edges"_a = false, "threads"_a = 0, "progress"_a = nb::none());
   m.def("graph_bfs_depths", &depths, "path"_a, "source"_a, "progress"_a = nb::none());
   bind_arrays<std::int32_t>(m);

@@ -19,10 +19,10 @@ struct contents {
   bool operator==(contents const&) const = default;
 };
 
-std::optional<contents> parse(std::span<std::byte const> bytes, bool weighted, u64 block_bytes) {
+std::optional<contents> parse(std::span<std::byte const> bytes, text_dialect dialect, u64 block_bytes) {
   progress_meter meter;
   try {
-    text_edge_list const list(byte_input(bytes, "input.el"), weighted, 1, meter, block_bytes);
+    text_edge_list const list(byte_input(bytes, "input.el"), dialect, 1, meter, block_bytes);
     contents found{list.vertices(), list.weights(), {}};
     for (u64 b = 0; b < list.blocks(); ++b)
       list.produce(b, [&](std::span<edge const> edges) {
@@ -43,7 +43,7 @@ std::optional<contents> parse(std::span<std::byte const> bytes, bool weighted, u
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   if (size == 0) return 0;
   auto const bytes = std::as_bytes(std::span(data, size)).subspan(1);
-  bool const weighted = (data[0] & 1) != 0;
-  if (parse(bytes, weighted, 1 << 20) != parse(bytes, weighted, 1 + data[0] / 2)) std::abort();
+  auto const dialect = static_cast<text_dialect>(data[0] % 3);
+  if (parse(bytes, dialect, 1 << 20) != parse(bytes, dialect, 1 + data[0] / 2)) std::abort();
   return 0;
 }

@@ -91,7 +91,8 @@ TEST(generator, refuses_other_specs) {
 
 text_edge_list read_text(std::string const& text, bool weighted = false, u64 block_bytes = 1 << 20, unsigned threads = 1) {
   progress_meter meter;
-  return text_edge_list(byte_input(std::as_bytes(std::span(text)), "x.el"), weighted, threads, meter, block_bytes);
+  text_dialect const dialect = weighted ? text_dialect::wel : text_dialect::el;
+  return text_edge_list(byte_input(std::as_bytes(std::span(text)), "x.el"), dialect, threads, meter, block_bytes);
 }
 
 TEST(text_edge_list, reads_edges_between_comments) {
@@ -186,7 +187,7 @@ TEST(gap_serialized, says_what_disagrees) {
   EXPECT_TRUE(has(said("\7" + good.substr(1)), "first byte is 7"));
   EXPECT_TRUE(has(said(gap_bytes(false, {0, 4, 3}, {1, 0, 0})), "offsets go backwards from vertex 1 (4) to the next (3)"));
   EXPECT_TRUE(has(said(gap_bytes(false, {1, 2, 3}, {1, 0, 0})), "offset 0 is 1, not 0"));
-  EXPECT_TRUE(has(said(gap_bytes(false, {0, 1, 2}, {1, 0, 0})), "the last offset is 2, the header says 3 edges"));
+  EXPECT_TRUE(has(said(gap_bytes(false, {0, 1, 2}, {1, 0, 0})), "the last offset is 2, there are 3 edges"));
   EXPECT_TRUE(has(said(gap_bytes(false, {0, 1, 3}, {1, 2, 0})), "edge 1 points to vertex 2, the graph has 2"));
   EXPECT_TRUE(has(said(gap_bytes(false, {0, 1, 3}, {1, -5, 0})), "edge 1 points to vertex -5"));
 }

@@ -46,15 +46,10 @@ class Native(Protocol):
         self, target: str, spec: str, *, seed: int, weighted: bool, threads: int, progress: Progress | None
     ) -> None: ...
 
-    def graph_convert_text(
-        self, target: str, input: str, *, weighted: bool, directed: bool = True, simple: bool = False,
-        threads: int, budget: int = 0, progress: Progress | None,
-    ) -> None: ...  # fmt: skip
-
-    def graph_convert_gap(
-        self, target: str, input: str, *, weighted: bool, simple: bool = False, threads: int,
+    def graph_convert(
+        self, target: str, input: str, *, format: str, simple: bool = False, threads: int,
         budget: int = 0, progress: Progress | None,
-    ) -> None: ...  # fmt: skip
+    ) -> str: ...  # fmt: skip
 
     def graph_build(
         self, target: str, *, vertices: int, from_: Array, to: Array, weights: Array | None,

@@ -7,19 +7,25 @@ import hashlib
 import os
 import re
 import shutil
+import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from penstock.errors import Error
 
-from . import debian, sparse
+from . import debian, sparse, tables
 from ._binding import Progress, native
 from .folder import GraphFolder, open_folder, write_folder
 
 FORMAT = 1
 """Part of every cache key: raised when conversion changes, so that old folders are made again."""
 
-SUFFIXES = (".el", ".wel", ".sg", ".wsg", ".mtx", ".mtx.gz", ".mtx.bz2", ".npz")
+NATIVE = (".el", ".wel", ".gr", ".graph", ".sg", ".wsg", ".bel", ".bcsr", ".bwcsr")
+TABLES = (".parquet", ".csv", ".csv.gz", ".tsv")
+SUFFIXES = (*NATIVE, ".mtx", ".mtx.gz", ".mtx.bz2", ".npz", *TABLES)
+FAMILY = (".bel.col", ".bel.dst", ".bel.val")
+"""One graph in several files: any of them, or what their names have in common, is its name."""
+
 REMEDY = f"give a graph folder, a file ({', '.join(SUFFIXES)}), kron:SCALE, urand:SCALE or debian"
 
 Make = Callable[[str], object]
@@ -42,8 +48,9 @@ def resolve(
 ) -> GraphFolder:
     """Find or make the graph folder for `spec`.
 
-    spec: a graph folder; a file whose name ends in .el, .wel, .sg, .wsg, .mtx or .npz; kron:SCALE[:DEGREE] or
-        urand:SCALE[:DEGREE]; debian, or debian:depends without Recommends and Suggests.
+    spec: a graph folder; a file whose name ends in one of SUFFIXES (docs/GRAPHS.md says what is in each);
+        kron:SCALE[:DEGREE] or urand:SCALE[:DEGREE]; debian, or debian:depends without Recommends and
+        Suggests.
     cache_dir: where made folders are kept; default_cache_dir() unless given.
     progress: called with (done, total); what it raises, and Ctrl-C, stop the work and leave nothing behind.
     threads: for the conversion; all processors unless given. The result does not depend on it.
@@ -106,28 +113,40 @@ def _debian(text: str, cache: Path, progress: Progress | None, threads: int) -> 
 
 
 def _converted(path: Path, cache: Path, progress: Progress | None, threads: int) -> GraphFolder:
+    if path.name.lower().endswith(FAMILY):
+        path = path.with_suffix("")
     suffix = next((s for s in sorted(SUFFIXES, key=len, reverse=True) if path.name.lower().endswith(s)), None)
     text = str(path)
-    if not os.path.lexists(path):
-        raise Error(f"open {text}: no such file or graph: {REMEDY}", errno.ENOENT)
+    files = _family(path) if suffix == ".bel" else [path]
+    for file in files:
+        if not os.path.lexists(file):
+            remedy = "a .bel graph is a .bel.col and a .bel.dst file" if suffix == ".bel" else REMEDY
+            raise Error(f"open {file}: no such file or graph: {remedy}", errno.ENOENT)
     if suffix is None:
         raise ValueError(f"open {text}: no known kind of graph file: {REMEDY}")
 
     def make(target: str) -> None:
-        if suffix in (".el", ".wel"):
-            native.graph_convert_text(
-                target, text, weighted=suffix == ".wel", threads=threads, progress=progress
-            )
-        elif suffix in (".sg", ".wsg"):
-            native.graph_convert_gap(
-                target, text, weighted=suffix == ".wsg", threads=threads, progress=progress
-            )
+        if suffix in NATIVE:
+            remark = native.graph_convert(target, text, format=suffix[1:], threads=threads, progress=progress)
+            if remark:
+                warnings.warn(remark, stacklevel=2)
+        elif suffix in TABLES:
+            parquet = suffix == ".parquet"
+            delimiter = "\t" if suffix == ".tsv" else ","
+            table, names = tables.read_parquet(text) if parquet else tables.read_text(text, delimiter)
+            _write(target, table, text, names, threads, progress)
         else:
             graph = sparse.read_npz(text) if suffix == ".npz" else sparse.read_mtx(text)
             _write(target, graph, text, None, threads, progress)
 
     stem = re.sub(r"[^A-Za-z0-9._-]", "_", path.name)[:100].lstrip(".")
-    return _cached(cache / f"{stem}-{_key([path])}", make)
+    return _cached(cache / f"{stem}-{_key(files)}", make)
+
+
+def _family(path: Path) -> list[Path]:
+    """The files of X.bel; that of the weights only if there is one."""
+    offsets, targets, weights = (path.with_name(path.name + suffix) for suffix in (".col", ".dst", ".val"))
+    return [offsets, targets, *([weights] if os.path.lexists(weights) else [])]
 
 
 def _write(

@@ -38,7 +38,7 @@ def read_mtx(path: str) -> CoordinateGraph:
     Raises ValueError when it is dense, not square, complex, skew-symmetric, hermitian or malformed.
     """
     io = _scipy("scipy.io", path)
-    _check_readable(path)
+    check_readable(path)
     try:
         rows, columns, _, layout, field, symmetry = io.mminfo(path)
     except (ValueError, OverflowError, EOFError, OSError, zlib.error) as error:
@@ -64,7 +64,7 @@ def read_npz(path: str) -> CoordinateGraph:
     Raises ValueError when it holds no sparse matrix, one that is not square or complex, or is malformed.
     """
     sparse = _scipy("scipy.sparse", path)
-    _check_readable(path)
+    check_readable(path)
     if not _is_archive(path):
         raise _no_archive(path)
     try:
@@ -102,11 +102,12 @@ def _from_coo(path: str, coo: Any, weights: Array | None, *, directed: bool) -> 
         raise ValueError(f"read {path}: a matrix without rows: a graph needs at least one vertex")
     from_, to = coo.coords if hasattr(coo, "coords") else (coo.row, coo.col)
     return CoordinateGraph(
-        coo.shape[0], from_, to, None if weights is None else _weights(path, weights), directed
+        coo.shape[0], from_, to, None if weights is None else weights_of(path, weights), directed
     )
 
 
-def _weights(path: str, values: Array) -> Array:
+def weights_of(path: str, values: Array) -> Array:
+    """Weights as int32, or finite float32. Raises ValueError when they do not fit."""
     if values.dtype.kind in "iu":
         low, high = (int(values.min()), int(values.max())) if values.size else (0, 0)
         if low >= -(2**31) and high < 2**31:
@@ -128,7 +129,7 @@ def _check_square(path: str, rows: int, columns: int) -> None:
         raise ValueError(f"read {path}: a matrix of {rows} x {columns} is no graph: it must be square")
 
 
-def _check_readable(path: str) -> None:
+def check_readable(path: str) -> None:
     """Missing files and permissions as penstock.Error, before SciPy turns them into other things.
 
     Raises ValueError for what is no regular file: opening a FIFO would wait for its writer.

@@ -1,0 +1,67 @@
+// One line of a text format, taken apart into fields that blanks separate.
+#pragma once
+
+#include "penstock/core/config.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace penstock::graph {
+
+/// What is wrong with a line, and where; nothing while `at` is null.
+struct line_fault {
+  char const* at = nullptr;
+  std::string problem{};
+};
+
+/// Fields from the front of a line without its newline. The text must outlive it.
+class line_fields {
+ public:
+  line_fields(char const* at, char const* end) : at_(at), end_(end) { skip_blanks(); }
+
+  bool empty() const { return at_ == end_; }
+  /// Where the next field begins.
+  char const* at() const { return at_; }
+  /// The first character of the next field; 0 when there is none.
+  char front() const { return empty() ? '\0' : *at_; }
+
+  /// Takes the next field if all of it is a number of this type.
+  template <class T>
+  bool take(T& value) {
+    T parsed{};
+    auto const [next, error] = std::from_chars(at_, end_, parsed);
+    if (error != std::errc() || (next != end_ && !blank(*next))) return false;
+    value = parsed;
+    at_ = next;
+    skip_blanks();
+    return true;
+  }
+
+  /// Takes the next field, whatever it is; empty when there is none.
+  std::string_view take_word() {
+    std::string_view const word(at_, static_cast<std::size_t>(std::find_if(at_, end_, blank) - at_));
+    at_ += word.size();
+    skip_blanks();
+    return word;
+  }
+
+  /// The next field in quotes, as far as a sentence has room for it.
+  std::string quoted() const {
+    line_fields copy = *this;
+    return "'" + std::string(copy.take_word().substr(0, 40)) + "'";
+  }
+
+ private:
+  static bool blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+  void skip_blanks() {
+    while (at_ != end_ && blank(*at_)) ++at_;
+  }
+
+  char const* at_;
+  char const* end_;
+};
+
+}  // namespace penstock::graph
