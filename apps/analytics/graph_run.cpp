@@ -197,8 +197,9 @@ strategy graph_run<Id>::choose(vertex_list<Id> which) {
   }
   if (!tiles) return strategy::frontier;
   if (which.vertices == nullptr) return strategy::tiled;
-  // A list that is long for one group holds all others up.
-  if (longest_list_ <= longest_list_for_a_group) return strategy::frontier;
+  // A list that is long for one group holds all others up; and over a link whole tiles are read faster than lists.
+  const bool in_tiles = longest_list_ > longest_list_for_a_group || (is_resident() && sorts() && which.count >= short_list);
+  if (!in_tiles) return strategy::frontier;
   // Most tiles are touched: in their order they are read faster than they are found.
   const u64 many = graph_.edges() / 4;
   return which.count * longest_list_ > many && edges_of(which) > many ? strategy::tiled : strategy::tiled_frontier;
