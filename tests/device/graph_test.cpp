@@ -18,7 +18,7 @@ TEST(graph_algorithms, are_right_in_lone_threads) {
     const u64 seed = test_seed() + round;
     check_report report;
     constexpr u32 threads = 4;
-    check_algorithms(on->memory(), report, seed, [&](u64 items, auto const& body) {
+    check_algorithms(on->memory(), report, seed, false, [&](u64 items, auto const& body) {
       run_threads(threads, [&](u32 i) { body(lone_thread{}, grid_range{i, items, threads}); });
     });
     expect_clean_report(report, seed);
@@ -78,7 +78,7 @@ TEST(graph_algorithms, are_right_in_warps) {
   const u64 seed = test_seed();
   check_report report;
   constexpr u32 warps = 2;
-  check_algorithms(on->memory(), report, seed, [&](u64 items, auto const& body) {
+  check_algorithms(on->memory(), report, seed, yields_are_dear, [&](u64 items, auto const& body) {
     std::vector<lane_assignment> lanes;
     for (u32 w = 0; w < warps; ++w) assign_group(lanes, w, 0xffffffffu);
     run_lanes(lanes, [&](emulated_warp const& g, lane_assignment const& a) { body(g, grid_range{a.warp, items, warps}); });

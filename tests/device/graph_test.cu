@@ -9,7 +9,7 @@ namespace {
 template <u32 Width>
 void check_on_device(check_report& report) {
   const auto on = open_executor("cuda");
-  check_algorithms(on->memory(), report, cuda_test_seed(), [&](u64 items, auto const& body) {
+  check_algorithms(on->memory(), report, cuda_test_seed(), false, [&](u64 items, auto const& body) {
     launch<Width>(*on, items, body);
     on->synchronize();
   });
