@@ -140,7 +140,7 @@ struct basic_line_cache_view {
     const u64 bytes = data.bytes - offset < line_bytes() ? data.bytes - offset : line_bytes();
     if (data.memory != 0) {
       f.memory = data.memory + offset;
-      f.command.bytes = static_cast<u32>((bytes + 15) & ~15ull);
+      f.command.bytes = static_cast<u32>(bytes);
       return f;
     }
     // The line's number, too, spreads over replicas: else one thread would ask one member for everything.

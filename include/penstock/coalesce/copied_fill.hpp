@@ -8,6 +8,14 @@
 
 namespace penstock {
 
+/// What a dataset has of its last 16 bytes: none of those behind it are looked at.
+PENSTOCK_FN inline piece16 load_end(u64 memory, u32 bytes) {
+  auto const* const from = reinterpret_cast<u8 const*>(memory);
+  piece16 end{0, 0};
+  for (u32 k = 0; k < bytes; ++k) (k < 8 ? end.low : end.high) |= static_cast<u64>(from[k]) << (k % 8 * 8);
+  return end;
+}
+
 /// Copies the lines that the lanes of a group have claimed, all lanes together, one line after the other. Collective.
 ///
 /// Who reads a frame's new bytes while it still has the old line must find the claim when it looks at the entry again: the
@@ -21,7 +29,11 @@ PENSTOCK_FN void copy_fills(G const& g, bool claimed, Fill const& fill) {
     const u32 lane = lowest(todo);
     const u64 frame = g.shfl(fill.command.address, lane), memory = g.shfl(fill.memory, lane);
     const u32 bytes = static_cast<u32>(g.shfl(fill.command.bytes, lane));
-    copy_bounce_to_frame(frame, memory, bytes, index_in(g), size(g));
+    const u32 whole = bytes & ~15u;
+    copy_bounce_to_frame(frame, memory, whole, index_in(g), size(g));
+    if (whole != bytes && is_leader(g)) {
+      store_piece_after_fence(reinterpret_cast<piece16*>(frame + whole), load_end(memory + whole, bytes - whole));
+    }
     todo = without(todo, g.ballot(g.rank() == lane));
   }
   g.sync();

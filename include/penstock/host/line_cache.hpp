@@ -70,8 +70,8 @@ struct dataset_spec {
   u64 bytes = 0;
   volume_spec volume;
   bool writable = false;  ///< its namespaces must be, too
-  /// Instead of a volume: memory that kernels reach, which whoever misses copies from by himself. Aligned to 16, readable up to
-  /// a multiple of 16 bytes; the caller keeps it alive. For datasets that are only read.
+  /// Instead of a volume: memory that kernels reach, which whoever misses copies from by himself. Aligned to 16; the caller
+  /// keeps it alive. For datasets that are only read.
   void const* memory = nullptr;
 };
 
