@@ -32,8 +32,12 @@ class cpu_memory_resource final : public memory_resource {
   u64 free_bytes() const override {
     return static_cast<u64>(sysconf(_SC_AVPHYS_PAGES)) * static_cast<u64>(sysconf(_SC_PAGESIZE));
   }
-  void write(void* to, void const* from, u64 bytes) override { std::memcpy(to, from, bytes); }
-  void read(void* to, void const* from, u64 bytes) override { std::memcpy(to, from, bytes); }
+  void write(void* to, void const* from, u64 bytes) override {
+    if (bytes != 0) std::memcpy(to, from, bytes);
+  }
+  void read(void* to, void const* from, u64 bytes) override {
+    if (bytes != 0) std::memcpy(to, from, bytes);
+  }
 };
 
 }  // namespace
