@@ -4,6 +4,8 @@
 #include "penstock/array/array_view.hpp"
 #include "penstock/host/launch.hpp"
 
+#include <concepts>
+
 namespace penstock::apps {
 
 /// Lanes of a group on CUDA.
@@ -37,7 +39,7 @@ template <class Id, class Visitor, thread_group G>
 class edge_reader_of {
  public:
   PENSTOCK_FN edge_reader_of(G const& g, edge_lists<Id> const& lists, Visitor const& visitor)
-      : g_(g), lists_(lists), neighbours_(lists.edges), visit_(visitor, g) {}
+      : g_(g), lists_(lists), visitor_(visitor), neighbours_(lists.edges), visit_(visitor, g) {}
 
   /// An edge for each lane that has one. `Count` of them, which are in flight together. Collective.
   template <u32 Count>
@@ -53,6 +55,27 @@ class edge_reader_of {
       count_edges(reading, mine[k], position[k]);
       visit_.edge(g_, mine[k] && good, from[k], position[k], static_cast<u64>(to[k]));
     }
+  }
+
+  /// All edges of v that are read in place, by a thread that has nobody to share them with.
+  PENSTOCK_FN void read_alone(u64 v, u64 begin, u64 end)
+    requires std::same_as<G, lone_thread>
+  {
+    Id const* const ends = lists_.edges.resident();
+    u64 position = begin;
+    for (; position < end; ++position) {
+      const u64 to = static_cast<u64>(ends[position]);
+      const bool good = to < lists_.vertices;
+      if (!good) device_ref<u64>(*lists_.bad_edge).store(position + 1, relaxed);
+      visit_.edge(g_, good, v, position, to);
+      if constexpr (Visitor::stops) {
+        if (!visitor_.wants(v)) {
+          ++position;
+          break;
+        }
+      }
+    }
+    edges_ += position - begin;
   }
 
   PENSTOCK_FN void finish() {
@@ -74,6 +97,7 @@ class edge_reader_of {
 
   G g_;
   edge_lists<Id> const& lists_;
+  Visitor const& visitor_;
   array_ref<Id> neighbours_;
   typename Visitor::template visit<G> visit_;
   u64 edges_ = 0, sectors_ = 0;

@@ -65,6 +65,9 @@ struct vertex_walk {
   template <thread_group G, class Reader>
   PENSTOCK_FN void walk(G const& g, Reader& reader, u64 v) const {
     const u64 begin = lists.offsets[v], end = lists.offsets[v + 1];
+    if constexpr (std::same_as<G, lone_thread>) {
+      if (lists.edges.is_resident()) return reader.read_alone(v, begin, end);
+    }
     const u32 width = size(g);
     const u64 per_line =
         lines_ahead == 0 || lists.edges.is_resident() ? 0 : (1ull << lists.edges.reader().line_shift) / sizeof(Id);
