@@ -210,7 +210,7 @@ def doctor_command(as_json: bool, cache_dir: Path | None) -> None:
 @click.option("--quick", is_flag=True, help="Smaller graphs.")
 @cache_dir_option
 def demo_command(quick: bool, cache_dir: Path | None) -> None:
-    """Searches the graph of this machine's packages and a generated one; checks both by a serial search."""
+    """Searches the graph of this machine's packages and a generated one; checks both by GAP's rules."""
     console = Console()
     rows = doctor.examine(Machine(cache_dir=cache_dir or default_cache_dir()))
     console.print(report.doctor_summary(rows), highlight=False)
