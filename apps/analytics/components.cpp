@@ -39,25 +39,25 @@ void find_components(graph_run<Id>& run, bool last, components_result& result) {
   const forest<Id> trees{parents.data()};
   run.prepare_walks(merge_trees<Id>{});
   run.prepare(plant_trees<Id>{}, flatten_trees<Id>{});
-  run.begin_trial(result);
-  run.over_vertices(plant_trees<Id>{trees, n});
-  merge_trees<Id> merge{trees, !run.graph().directed()};
-  // Behind a cache the first edges of all vertices are on as many lines as all edges are.
-  if (run.is_automatic() && run.is_resident() && merge.both_ways) {
-    for (u64 turn = 0; turn < turns; ++turn) {
-      run.begin_round(result, "neighbour", n, turn, turns + 1);
-      run.over_edges_of_vertices(merge_neighbour<Id>{run.lists(), trees, turn});
-      run.end_round(result, "neighbour");
+  run.trial(result, [&] {
+    run.over_vertices(plant_trees<Id>{trees, n});
+    merge_trees<Id> merge{trees, !run.graph().directed()};
+    // Behind a cache the first edges of all vertices are on as many lines as all edges are.
+    if (run.is_automatic() && run.is_resident() && merge.both_ways) {
+      for (u64 turn = 0; turn < turns; ++turn) {
+        run.begin_round(result, "neighbour", n, turn, turns + 1);
+        run.over_edges_of_vertices(merge_neighbour<Id>{run.lists(), trees, turn});
+        run.end_round(result, "neighbour");
+      }
+      run.over_vertices(flatten_trees<Id>{trees, components.data(), n});
+      run.write(components.data(), u64{0});
+      merge.settled = most_frequent(run, trees);
     }
+    run.begin_round(result, "edges", n, result.level_sizes.size(), result.level_sizes.size() + 1);
+    run.walk(merge);
+    run.end_round(result);
     run.over_vertices(flatten_trees<Id>{trees, components.data(), n});
-    run.write(components.data(), u64{0});
-    merge.settled = most_frequent(run, trees);
-  }
-  run.begin_round(result, "edges", n, result.level_sizes.size(), result.level_sizes.size() + 1);
-  run.walk(merge);
-  run.end_round(result);
-  run.over_vertices(flatten_trees<Id>{trees, components.data(), n});
-  run.end_trial(result);
+  });
   if (!last) return;
   result.components = run.read(components.data());
   std::vector<Id> found(n);

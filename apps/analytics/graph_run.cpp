@@ -24,8 +24,9 @@ u64 cache_share(graph_options const& options, bool weighted) {
 
 graph::array_place const& weights_of(graph::graph_folder const& graph) {
   if (graph.weights_place()) return *graph.weights_place();
-  throw_bad_input("search", graph.path(),
-                  "its edges have no weights: convert a file that has some (.wel, .wsg, .mtx, .npz), or generate them");
+  throw_bad_input(
+      "search", graph.path(),
+      "its edges have no weights: convert a file that has some (.wel, .gr, .wsg, .mtx, .npz and others), or generate them");
 }
 
 std::unique_ptr<modelled_media> make_media(graph_options const& options, graph::graph_folder const& graph, executor& on,
@@ -44,7 +45,8 @@ std::unique_ptr<modelled_media> make_media(graph_options const& options, graph::
 }  // namespace
 
 u32 cpu_threads(graph_options const& options) {
-  if (options.threads != 0 || options.line_bytes == 0 || options.placement != "storage") return options.threads;
+  if (options.threads != 0 || options.line_bytes == 0) return options.threads;
+  if (options.placement != "storage" && options.placement != "host-cached") return options.threads;
   const u64 room = std::max<u64>(1, options.cache_bytes / options.line_bytes / 2);
   return static_cast<u32>(std::min<u64>(std::max(1u, std::thread::hardware_concurrency()), room));
 }
@@ -68,7 +70,10 @@ u64 choose_source(graph::graph_folder const& graph, std::optional<u64> asked, st
     const u64 v = random() % graph.vertices();
     if (offsets[v + 1] - offsets[v] >= least && trial-- == 0) return v;
   }
-  return static_cast<u64>(std::upper_bound(offsets.begin(), offsets.end(), u64{0}) - offsets.begin() - 1);
+  for (u64 v = 0; v < graph.vertices(); ++v) {
+    if (offsets[v + 1] - offsets[v] >= least) return v;
+  }
+  throw_bad_input("search", graph.path(), "no vertex has more than two neighbours, as sources '" + rule + "' asks: choose gap");
 }
 
 template <class Id>
@@ -246,37 +251,21 @@ launch_limits graph_run<Id>::limits(u64 lines_each) const {
   return most;
 }
 
-/// While drives serve, what is thrown would free memory, and wait for them.
-template <class Id>
-template <class Job>
-void graph_run<Id>::or_stop(Job const& job) {
-  try {
-    job();
-  } catch (...) {
-    if (media_) media_->stop();
-    throw;
-  }
-}
-
 template <class Id>
 void graph_run<Id>::check() {
-  or_stop([&] {
-    read_counts();
-    if (edges_.cache() != nullptr) edges_.cache()->check_faults();
-    if (weights_ && weights_->cache() != nullptr) weights_->cache()->check_faults();
-    const u64 bad = counted_[bad_edge];
-    if (bad == 0) return;
-    throw_bad_input("search", graph_.edges_place().path,
-                    "edge " + std::to_string(bad - 1) + " leads to no vertex of the graph: convert the graph again");
-  });
+  read_counts();
+  if (edges_.cache() != nullptr) edges_.cache()->check_faults();
+  if (weights_ && weights_->cache() != nullptr) weights_->cache()->check_faults();
+  const u64 bad = counted_[bad_edge];
+  if (bad == 0) return;
+  throw_bad_input("search", graph_.edges_place().path,
+                  "edge " + std::to_string(bad - 1) + " leads to no vertex of the graph: convert the graph again");
 }
 
 template <class Id>
 void graph_run<Id>::begin_round(graph_cost& cost, std::string const& what, u64 size, u64 done, u64 of) {
   cost.level_sizes.push_back(size);
-  or_stop([&] {
-    if (options_.progress) options_.progress(what + " " + std::to_string(cost.level_sizes.size()), done, of);
-  });
+  if (options_.progress) options_.progress(what + " " + std::to_string(cost.level_sizes.size()), done, of);
   round_begun_ns_ = now_ns();
 }
 

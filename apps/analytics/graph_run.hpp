@@ -131,8 +131,18 @@ class graph_run {
   }
 
   /// A trial is what is timed and counted: what `cost` tells is of the last one, but for trial_seconds.
-  void begin_trial(graph_cost& cost);
-  void end_trial(graph_cost& cost);
+  template <class Job>
+  void trial(graph_cost& cost, Job const& job) {
+    begin_trial(cost);
+    try {
+      job();
+    } catch (...) {
+      // While drives serve, what is thrown would free memory, and wait for them.
+      if (media_) media_->stop();
+      throw;
+    }
+    end_trial(cost);
+  }
 
   graph::progress_meter meter(std::string const& what) const {
     return graph::progress_meter([this, what](u64 done, u64 total) {
@@ -146,8 +156,8 @@ class graph_run {
   void prepare_tiles();
   u64 moved_bytes() const;
   void check();
-  template <class Job>
-  void or_stop(Job const& job);
+  void begin_trial(graph_cost& cost);
+  void end_trial(graph_cost& cost);
   /// `lines_each`: of a cache, that there should be for each group.
   launch_limits limits(u64 lines_each = 2 * pins_per_group) const;
   u32 run_of(u64 count) const;

@@ -27,25 +27,25 @@ void rank(graph_run<Id>& run, pagerank_options const& options, bool last, pagera
   result.converged = false;
   run.graph().directed() ? run.prepare_walks(push_ranks<Real>{}) : run.prepare_walks(pull_ranks<Real>{});
   run.prepare(share_ranks<Real>{}, take_ranks<Real>{});
-  run.begin_trial(result);
-  while (result.iterations < options.iterations && !result.converged) {
-    run.begin_round(result, "iteration", n, result.iterations, options.iterations);
-    run.write(words.data(), 0.0);
-    run.write(words.data() + 1, 0.0);
-    run.over_vertices(share_ranks<Real>{data, run.lists().offsets, n, options.damping});
-    if (run.graph().directed()) {
-      run.walk(push_ranks<Real>{data});
-    } else {
-      run.walk(pull_ranks<Real>{data});
+  run.trial(result, [&] {
+    while (result.iterations < options.iterations && !result.converged) {
+      run.begin_round(result, "iteration", n, result.iterations, options.iterations);
+      run.write(words.data(), 0.0);
+      run.write(words.data() + 1, 0.0);
+      run.over_vertices(share_ranks<Real>{data, run.lists().offsets, n, options.damping});
+      if (run.graph().directed()) {
+        run.walk(push_ranks<Real>{data});
+      } else {
+        run.walk(pull_ranks<Real>{data});
+      }
+      const double lost = options.dangling ? run.read(words.data()) : 0;
+      run.over_vertices(take_ranks<Real>{data, n, (1 - options.damping + lost) * each});
+      result.change = run.read(words.data() + 1);
+      result.converged = result.change < options.tolerance;
+      ++result.iterations;
+      run.end_round(result);
     }
-    const double lost = options.dangling ? run.read(words.data()) : 0;
-    run.over_vertices(take_ranks<Real>{data, n, (1 - options.damping + lost) * each});
-    result.change = run.read(words.data() + 1);
-    result.converged = result.change < options.tolerance;
-    ++result.iterations;
-    run.end_round(result);
-  }
-  run.end_trial(result);
+  });
   if (!last) return;
   std::vector<Real> found(n);
   ranks.read(found);

@@ -138,9 +138,7 @@ void find_paths(graph_run<Id>& run, paths_options const& options, paths_result& 
     path_search<Id, Weight> job(run, result.delta);
     run.prepare_walks(relax_edges<Id, Weight>{run.template weights<Weight>(), {}});
     run.prepare(take_frontier<Id, distance_of<Weight>>{}, read_pile<Id, distance_of<Weight>>{});
-    run.begin_trial(result);
-    job.search(result.source, result);
-    run.end_trial(result);
+    run.trial(result, [&] { job.search(result.source, result); });
     if (trial + 1 == options.trials) found = job.distances();
   }
   if constexpr (std::is_floating_point_v<Weight>) {

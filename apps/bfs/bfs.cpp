@@ -88,9 +88,7 @@ bfs_result run_bfs(bfs_options const& options) {
       result.trial_sources.push_back(source);
       level_search<vertex> job(run);
       run.prepare_walks(bfs_push<vertex>{});
-      run.begin_trial(result);
-      job.search(source, result);
-      run.end_trial(result);
+      run.trial(result, [&] { job.search(source, result); });
       if (trial + 1 == options.trials) job.parents().read(found);
     }
     result.parents.assign(found.begin(), found.end());

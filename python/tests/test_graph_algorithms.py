@@ -306,5 +306,8 @@ def test_sources_follow_the_papers(tmp_path: Path) -> None:
     assert set(gap) <= set(range(6))
     assert len(set(gap)) > 2
     assert graphs.bfs(folder, sources="emogi", **where).trial_sources == gap
+    pair = graphs.write_folder(tmp_path / "pair", 2, a[:1], b[:1], directed=False, symmetrise=True)
+    with pytest.raises(ValueError, match="no vertex has more than two neighbours"):
+        graphs.bfs(pair, sources="bam", **where)
     with pytest.raises(ValueError, match="rule for sources 'best'"):
         graphs.bfs(folder, sources="best", **where)  # type: ignore[arg-type]

@@ -109,6 +109,12 @@ TEST_F(analytics, runs_over_modelled_drives_are_verified) {
   expect_verified(run_pagerank(with(options<pagerank_options>("storage"))));
   expect_verified(run_shortest_paths(with(options<paths_options>("storage"))));
   EXPECT_THROW(run_bfs(with(options<bfs_options>("host"))), error);
+  // Who stops a run in the middle of it leaves nothing that serves.
+  auto stopped = with(options<bfs_options>("storage"));
+  stopped.progress = [](std::string const& what, u64, u64) {
+    if (what == "level 2") throw std::runtime_error("stopped");
+  };
+  EXPECT_THROW(run_bfs(stopped), std::runtime_error);
 }
 
 // One value is changed at a time: no check may let that pass.
