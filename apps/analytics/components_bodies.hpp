@@ -67,7 +67,7 @@ struct merge_trees {
   bool both_ways = false;  ///< each edge lies in two lists
   Id settled = -1;         ///< -1: no vertex is left out
 
-  static constexpr bool wants_all = false, stops = false;
+  static constexpr bool wants_all = false, stops = false, reads_beside = false;
   PENSTOCK_FN bool wants(u64 v) const { return settled < 0 || device_ref<Id>(trees.parent[v]).load(relaxed) != settled; }
 
   template <thread_group G>

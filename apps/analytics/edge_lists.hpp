@@ -26,12 +26,15 @@ struct edge_lists {
 
 /// Edges in flight for each lane, at most.
 inline constexpr u32 most_in_flight = 4;
+/// Bytes that a lane loads at once where its edges follow each other.
+inline constexpr u32 run_alignment = 16;
 
 /// What one group does with edges: it reads them, and hands them to a visitor.
 ///
 /// A visitor says what an algorithm does with an edge. It has
 ///   bool wants(u64 v) const: whether the edges of v are to be looked at;
 ///   static constexpr bool wants_all, stops: all are; a vertex may be done before its list is (then `wants` turns false);
+///   static constexpr bool reads_beside: it reads other arrays at an edge's position, which lanes do best side by side;
 ///   template <thread_group G> struct visit: made once for each group, from the visitor and the group; it has
 ///     void edge(G const&, bool mine, u64 v, u64 position, u64 to): collective, each lane with an edge from v to `to` of its
 ///     own, or none; and void finish(G const&), collective: there are no more.
@@ -49,11 +52,27 @@ class edge_reader_of {
     for (u32 k = 0; k < Count; ++k) to[k] = neighbours_.read(g_, mine[k], mine[k] ? position[k] : 0);
     PENSTOCK_UNROLL
     for (u32 k = 0; k < Count; ++k) {
-      const bool good = static_cast<u64>(to[k]) < lists_.vertices;
-      if (mine[k] && !good) device_ref<u64>(*lists_.bad_edge).store(position[k] + 1, relaxed);
       const auto reading = g_.ballot(mine[k]);
-      count_edges(reading, mine[k], position[k]);
-      visit_.edge(g_, mine[k] && good, from[k], position[k], static_cast<u64>(to[k]));
+      edges_ += count(reading);
+      count_sectors(reading, mine[k], position[k]);
+      hand_over(mine[k], from[k], position[k], to[k]);
+    }
+  }
+
+  /// Edges that follow each other for each lane, from `position` on, read in place and `run_alignment` bytes at once: a link
+  /// carries few large parcels faster than many small ones. Collective. REQUIRES: `position` and where the array begins are
+  /// aligned so; `whole`: it has as many edges from there on.
+  PENSTOCK_FN void read_run(bool const (&mine)[most_in_flight], u64 const (&from)[most_in_flight], u64 position, bool whole) {
+    Id to[most_in_flight] = {};
+    bool some = false;
+    PENSTOCK_UNROLL
+    for (u32 k = 0; k < most_in_flight; ++k) some = some || mine[k];
+    if (some) load_run(to, mine, position, whole);
+    count_sectors(g_.ballot(some), some, position);
+    PENSTOCK_UNROLL
+    for (u32 k = 0; k < most_in_flight; ++k) {
+      edges_ += count(g_.ballot(mine[k]));
+      hand_over(mine[k], from[k], position + k, to[k]);
     }
   }
 
@@ -86,9 +105,28 @@ class edge_reader_of {
   }
 
  private:
+  PENSTOCK_FN void hand_over(bool mine, u64 from, u64 position, Id to) {
+    const bool good = static_cast<u64>(to) < lists_.vertices;
+    if (mine && !good) device_ref<u64>(*lists_.bad_edge).store(position + 1, relaxed);
+    visit_.edge(g_, mine && good, from, position, static_cast<u64>(to));
+  }
+
+  PENSTOCK_FN void load_run(Id (&to)[most_in_flight], bool const (&mine)[most_in_flight], u64 position, bool whole) const {
+    constexpr u32 in_piece = run_alignment / sizeof(Id);
+    Id const* const at = lists_.edges.resident() + position;
+    PENSTOCK_UNROLL
+    for (u32 k = 0; k < most_in_flight; ++k) {
+      if (!whole) {
+        if (mine[k]) to[k] = at[k];
+      } else if (k % in_piece == 0) {
+        __builtin_memcpy(&to[k], __builtin_assume_aligned(at + k, run_alignment), run_alignment);
+      }
+    }
+  }
+
+  // Each lane that reads begins with an edge of its own, at `position`, and reads on to where the next one does, or less.
   template <class Mask>
-  PENSTOCK_FN void count_edges(Mask const& reading, bool mine, u64 position) {
-    edges_ += count(reading);
+  PENSTOCK_FN void count_sectors(Mask const& reading, bool mine, u64 position) {
     if (!lists_.edges.is_resident() || size(g_) == 1) return;
     const bool begins = position * sizeof(Id) % sector_bytes == 0;
     const bool follows = g_.rank() != lowest(g_.members()) && contains(reading, g_.rank() - 1);

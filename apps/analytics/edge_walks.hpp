@@ -237,6 +237,11 @@ struct tile_walk {
 
   template <thread_group G, class Reader>
   PENSTOCK_FN void walk(G const& g, Reader& reader, tile const& t) const {
+    if constexpr (!Visitor::reads_beside) {
+      if (lists.edges.is_resident() && reinterpret_cast<u64>(lists.edges.resident()) % run_alignment == 0) {
+        return walk_in_runs(g, reader, t);
+      }
+    }
     const u32 width = size(g);
     u64 v = t.first;
     for (u64 first = t.begin; first < t.end; first += most_in_flight * width) {
@@ -245,19 +250,40 @@ struct tile_walk {
       PENSTOCK_UNROLL
       for (u32 k = 0; k < most_in_flight; ++k) {
         position[k] = first + k * width + index_in(g);
-        mine[k] = position[k] < t.end;
-        if (mine[k]) v = vertex_of(position[k], v, t.last, width == 1);
-        from[k] = v;
-        if constexpr (!Visitor::wants_all) mine[k] = mine[k] && visitor.wants(v);
+        take(t, position[k], width == 1, v, mine[k], from[k]);
       }
       reader.read(mine, from, position);
     }
   }
 
-  // The last vertex from `low` to `high` whose list begins at `position` or before. `near`: it is not far from `low`.
+  // The same, with edges for each lane that follow each other.
+  template <thread_group G, class Reader>
+  PENSTOCK_FN void walk_in_runs(G const& g, Reader& reader, tile const& t) const {
+    u64 v = t.first;
+    for (u64 first = t.begin; first < t.end; first += most_in_flight * size(g)) {
+      const u64 position = first + most_in_flight * index_in(g);
+      bool mine[most_in_flight];
+      u64 from[most_in_flight];
+      PENSTOCK_UNROLL
+      for (u32 k = 0; k < most_in_flight; ++k) take(t, position + k, k != 0 || size(g) == 1, v, mine[k], from[k]);
+      reader.read_run(mine, from, position, position + most_in_flight <= t.end);
+    }
+  }
+
+  // Whether a lane is to read an edge, and its vertex. `v`: that of an earlier one; `near`: it is not far from there.
+  PENSTOCK_FN void take(tile const& t, u64 position, bool near, u64& v, bool& mine, u64& from) const {
+    mine = position < t.end;
+    if (mine) v = vertex_of(position, v, t.last, near);
+    from = v;
+    if constexpr (!Visitor::wants_all) mine = mine && visitor.wants(v);
+  }
+
+  // The last vertex from `low` to `high` whose list begins at `position` or before. `near`: it is likely one of the first.
   PENSTOCK_FN u64 vertex_of(u64 position, u64 low, u64 high, bool near) const {
-    while (near && low < high && lists.offsets[low + 1] <= position) ++low;
-    if (near) return low;
+    for (u32 step = near ? 4 : 0; step != 0; --step) {
+      if (low == high || lists.offsets[low + 1] > position) return low;
+      ++low;
+    }
     while (low < high) {
       const u64 middle = low + (high - low + 1) / 2;
       if (lists.offsets[middle] <= position) {

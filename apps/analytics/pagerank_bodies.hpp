@@ -42,7 +42,7 @@ template <class Real>
 struct pull_ranks {
   rank_data<Real> data;
 
-  static constexpr bool wants_all = true, stops = false;
+  static constexpr bool wants_all = true, stops = false, reads_beside = false;
   PENSTOCK_FN bool wants(u64) const { return true; }
 
   template <thread_group G>
@@ -97,7 +97,7 @@ template <class Real>
 struct push_ranks {
   rank_data<Real> data;
 
-  static constexpr bool wants_all = true, stops = false;
+  static constexpr bool wants_all = true, stops = false, reads_beside = false;
   PENSTOCK_FN bool wants(u64) const { return true; }
 
   template <thread_group G>

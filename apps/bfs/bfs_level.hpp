@@ -37,7 +37,7 @@ template <class Id>
 struct bfs_push {
   bfs_data<Id> data;
 
-  static constexpr bool wants_all = false, stops = false;
+  static constexpr bool wants_all = false, stops = false, reads_beside = false;
   PENSTOCK_FN bool wants(u64 v) const { return data.depth(v) == data.level; }
 
   template <thread_group G>
@@ -54,7 +54,7 @@ template <class Id>
 struct bfs_pull {
   bfs_data<Id> data;
 
-  static constexpr bool wants_all = false, stops = true;
+  static constexpr bool wants_all = false, stops = true, reads_beside = false;
   PENSTOCK_FN bool wants(u64 v) const { return !data.is_reached(v); }
 
   template <thread_group G>

@@ -17,7 +17,7 @@ namespace penstock::test {
 
 /// Self loops, edges that are there twice, vertices without any, and one with very many; all where kernels reach it.
 struct small_graph {
-  static constexpr u64 vertices = 200, edges = 900;
+  static constexpr u64 vertices = 200, edges = 903;
   static constexpr u32 tile_shift = 6;
   static constexpr u64 tiles = (edges >> tile_shift) + 1;
 
