@@ -254,8 +254,8 @@ launch_limits graph_run<Id>::limits(u64 lines_each) const {
 template <class Id>
 void graph_run<Id>::check() {
   read_counts();
-  if (edges_.cache() != nullptr) edges_.cache()->check_faults();
-  if (weights_ && weights_->cache() != nullptr) weights_->cache()->check_faults();
+  edges_.check();
+  if (weights_) weights_->check();
   const u64 bad = counted_[bad_edge];
   if (bad == 0) return;
   throw_bad_input("search", graph_.edges_place().path,

@@ -32,6 +32,13 @@ class placed_array {
     return {rows_ ? static_cast<T const*>(rows_->kernel_address()) : nullptr, elements_};
   }
 
+  /// Throws penstock::error when what was read of it is not what lies there: a line that could not be brought, a file that
+  /// became shorter.
+  void check() {
+    if (line_cache* const lines = cache(); lines != nullptr) lines->check_faults();
+    if (rows_) rows_->check_file();
+  }
+
   /// As it was when it was opened, where the GPU has got pages of it meanwhile.
   void reset() {
 #if defined(PENSTOCK_HAS_CUDA)

@@ -5,10 +5,40 @@
 #include <csignal>
 #include <mutex>
 
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 namespace penstock::far_side {
+
+/// One of a list that only grows, so that the handler can walk it whatever others do: a range that nobody needs any more is
+/// empty, and the next one who needs one has it.
+struct watched_range {
+  std::atomic<u64> begin{0}, bytes{0};  ///< bytes 0: free
+  std::atomic<bool> cut{false};
+  watched_range* next = nullptr;
+};
+
 namespace {
+
+std::atomic<watched_range*> watched = nullptr;
+std::mutex watching;
+u64 page_bytes = 0;
+
+watched_range* watched_at(u64 address) {
+  for (watched_range* range = watched.load(std::memory_order_acquire); range != nullptr; range = range->next) {
+    if (address - range->begin.load(std::memory_order_relaxed) < range->bytes.load(std::memory_order_acquire)) return range;
+  }
+  return nullptr;
+}
+
+/// Puts a page of zeros where a file has none any more. Not through mmap, which sanitizers take and a handler may not.
+bool put_zeros(u64 address) {
+  const u64 page = address / page_bytes * page_bytes;
+  return syscall(SYS_mmap, page, page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+         static_cast<long>(page);
+}
 
 struct guarded_range {
   sigjmp_buf jump;
@@ -39,6 +69,10 @@ void on_bus_error(int signal, siginfo_t* info, void* context) {
     pthread_sigmask(SIG_SETMASK, &static_cast<ucontext_t const*>(context)->uc_sigmask, nullptr);
     siglongjmp(range->jump, 1);
   }
+  if (watched_range* const mapping = watched_at(reinterpret_cast<u64>(address)); mapping != nullptr) {
+    mapping->cut.store(true, std::memory_order_relaxed);
+    if (put_zeros(reinterpret_cast<u64>(address))) return;
+  }
   pass_on(signal, info, context);
 }
 
@@ -47,6 +81,7 @@ void on_bus_error(int signal, siginfo_t* info, void* context) {
 void install_fault_guard() {
   static std::once_flag once;
   std::call_once(once, [] {
+    page_bytes = static_cast<u64>(sysconf(_SC_PAGESIZE));
     struct sigaction action = {};
     action.sa_sigaction = on_bus_error;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK;
@@ -67,5 +102,27 @@ bool run_guarded(void const* begin, u64 bytes, void (*body)(void*), void* argume
   active = nullptr;
   return true;
 }
+
+watched_mapping::watched_mapping(void const* begin, u64 bytes) {
+  install_fault_guard();
+  const std::lock_guard lock(watching);
+  range_ = watched.load(std::memory_order_relaxed);
+  while (range_ != nullptr && range_->bytes.load(std::memory_order_relaxed) != 0) range_ = range_->next;
+  if (range_ == nullptr) {
+    range_ = new watched_range;
+    range_->next = watched.load(std::memory_order_relaxed);
+    watched.store(range_, std::memory_order_release);
+  }
+  range_->cut.store(false, std::memory_order_relaxed);
+  range_->begin.store(reinterpret_cast<u64>(begin), std::memory_order_relaxed);
+  range_->bytes.store(bytes, std::memory_order_release);
+}
+
+watched_mapping::~watched_mapping() {
+  const std::lock_guard lock(watching);
+  range_->bytes.store(0, std::memory_order_relaxed);
+}
+
+bool watched_mapping::was_cut() const { return range_->cut.load(std::memory_order_relaxed); }
 
 }  // namespace penstock::far_side

@@ -1,4 +1,5 @@
-// Reading a mapped file that someone truncates raises SIGBUS; here that becomes a false instead of the end of the process.
+// Reading a mapped file that someone truncates raises SIGBUS; here that becomes a false, or a mark, instead of the end of the
+// process.
 #pragma once
 
 #include "penstock/core/config.hpp"
@@ -11,5 +12,21 @@ void install_fault_guard();
 /// Runs body(argument). False if it was cut short by a bus error on an address in [begin, begin + bytes).
 /// REQUIRES: the body holds no lock and owns nothing that a destructor would have to free.
 bool run_guarded(void const* begin, u64 bytes, void (*body)(void*), void* argument);
+
+/// A mapping that any thread may read at any time. Where its file was cut short they read zeros from then on, and `was_cut`
+/// says so: whoever read has to ask. Costs nothing until then.
+class watched_mapping {
+ public:
+  /// REQUIRES: whole pages, mapped for as long as this lives.
+  watched_mapping(void const* begin, u64 bytes);
+  watched_mapping(watched_mapping const&) = delete;
+  watched_mapping& operator=(watched_mapping const&) = delete;
+  ~watched_mapping();
+
+  bool was_cut() const;
+
+ private:
+  struct watched_range* range_;
+};
 
 }  // namespace penstock::far_side

@@ -1,9 +1,11 @@
 // A file seen through the page cache: mapped shared, read-only or (CPU) to write as well.
 #pragma once
 
+#include "../controller/fault_guard.hpp"
 #include "../host/owned_file.hpp"
 #include "penstock/core/config.hpp"
 
+#include <optional>
 #include <string>
 
 namespace penstock::rows {
@@ -22,8 +24,10 @@ class mapped_rows {
   void* base() const { return base_; }
   u64 mapped_bytes() const { return mapped_; }
 
-  /// Throws penstock::error (world) when the file has become shorter than what is mapped of it.
-  void check_size() const;
+  /// Throws penstock::error (world) when the file has become shorter than what is mapped of it, or was when it was read.
+  void check() const;
+  /// The latter: what was read since may be zeros.
+  bool was_cut() const { return watch_->was_cut(); }
   /// msync of everything. Throws penstock::error (world).
   void sync() const;
 
@@ -33,6 +37,7 @@ class mapped_rows {
   u64 end_;
   void* base_ = nullptr;
   u64 mapped_ = 0, lead_ = 0;
+  std::optional<far_side::watched_mapping> watch_;
 };
 
 }  // namespace penstock::rows

@@ -160,7 +160,6 @@ struct row_array::state {
     registration.emplace(on.memory(), file ? file->base() : memory, file ? file->mapped_bytes() : shape.bytes(),
                          options.writable);
     place.address = reinterpret_cast<u64>(memory);
-    place.may_vanish = file.has_value();
   }
 
   void make_cache(std::string const& name, u64 bytes, u32 space, u64 origin) {
@@ -175,10 +174,13 @@ struct row_array::state {
     place.origin = origin;
   }
 
-  /// On a CPU a file that somebody truncates ends the process that reads its mapping: there a controller reads it.
   bool copies_lines(void const* memory) const {
-    const bool aligned = reinterpret_cast<std::uintptr_t>(memory) % 16 == 0;
-    return !options.writable && aligned && (on.kind() == executor_kind::cuda || !file);
+    return !options.writable && reinterpret_cast<std::uintptr_t>(memory) % 16 == 0;
+  }
+
+  /// Threads of the CPU that read a mapped file have read zeros where it was cut short.
+  void check_file() const {
+    if (file && file->was_cut()) file->check();
   }
 
   bool sorts(u64 count, gather_order order) const {
@@ -263,6 +265,7 @@ std::optional<u64> row_call::wait() {
   row_array::state& owner = *state_->owner;
   if (state_->mark != nullptr) owner.device->await(state_->mark);
   if (owner.cache != nullptr) owner.cache->check_faults();
+  owner.check_file();
   if (state_->report->failure != 0) {
     throw_status(state_->operation, "rows of an array", unpack_status(state_->report->failure));
   }
@@ -280,7 +283,7 @@ row_call row_array::state::call(char const* operation, row_list const& list, row
   if (list.item_bytes != 4 && list.item_bytes != 8) {
     throw_bad_input(operation, "rows", std::to_string(list.item_bytes) + "-byte indices: give int32 or int64");
   }
-  if (file) file->check_size();
+  if (file) file->check();
   auto made = std::make_unique<row_call::state>();
   made->report = reports.take();
   made->owner = this;
@@ -384,6 +387,10 @@ row_call row_array::add(row_list const& list, number_kind kind, void const* valu
 void row_array::flush() {
   if (state_->cache != nullptr && state_->options.writable) state_->cache->flush();
   if (state_->file && state_->options.writable) state_->file->sync();
+}
+
+void row_array::check_file() const {
+  if (state_->file) state_->file->check();
 }
 
 line_cache* row_array::cache() const { return state_->cache.get(); }

@@ -21,8 +21,7 @@ struct row_place {
   u64 row_bytes = 0;
   u64 address = 0;  ///< 0: behind a cache
   line_reader reader;
-  u64 origin = 0;           ///< of row 0 in its dataset
-  bool may_vanish = false;  ///< a mapped file, which somebody may truncate: on the CPU that raises SIGBUS
+  u64 origin = 0;  ///< of row 0 in its dataset
 };
 
 struct row_launch {

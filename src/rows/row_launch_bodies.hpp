@@ -1,13 +1,11 @@
 // The launches of row_job.hpp. Included once: by row_launch.cu, or without CUDA by row_launch.cpp.
 #pragma once
 
-#include "../controller/fault_guard.hpp"
 #include "penstock/host/error.hpp"
 #include "row_bodies.hpp"
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 
 namespace penstock::rows {
 namespace {
@@ -19,24 +17,6 @@ template <u32 Width, class Body>
 void start(executor& on, row_launch const& how, u64 items, Body const& body) {
   if (on.kind() == executor_kind::cpu && items <= few_items) return body(lone_thread{}, grid_range{0, items, 1});
   launch_on<Width>(how.stream, on, items, body, {0, how.units});
-}
-
-/// On the CPU, rows of a mapped file: one that was truncated meanwhile is a failure, not the end of the process.
-template <class Body>
-void run_carefully(executor& on, row_launch const& how, row_place const& place, u64 items, Body const& body) {
-  const auto guarded = [&](u64 first, u64 last) {
-    struct piece {
-      Body const& body;
-      grid_range range;
-    } here{body, {first, last, 1}};
-    const auto copy = [](void* argument) {
-      auto const& p = *static_cast<piece*>(argument);
-      p.body(lone_thread{}, p.range);
-    };
-    if (far_side::run_guarded(reinterpret_cast<void const*>(place.address), place.rows * place.row_bytes, copy, &here)) return;
-    device_ref<u32>(how.report->failure).store(pack(status{status_domain::os, EIO}), relaxed);
-  };
-  items <= few_items ? guarded(0, items) : on.run(items, few_items, guarded);
 }
 
 /// Lanes for a row: no more than it has loads.
@@ -105,19 +85,16 @@ void gather_rows(executor& on, row_launch const& how, row_place const& from, u64
   with_edge(alignment, [&](auto unit) {
     using edge = typename decltype(unit)::type;
     const u64 pieces = pieces_of(from, alignment), to = reinterpret_cast<u64>(out);
-    const auto go = [&](u64 items, auto const& body) {
-      if (from.may_vanish && on.kind() == executor_kind::cpu) return run_carefully(on, how, from, items, body);
-      start_by_width(on, how, items, pieces, body);
-    };
     if (pieces <= 32) {
       // A group's last rows may lie behind those of groups that follow it: whole warps of groups.
       const u64 items = round_up(ceil_div(count, few_rows::most), 32);
-      return go(items, gather_short<edge, Rows>{rows, from.address, from.row_bytes, to});
+      return start_by_width(on, how, items, pieces, gather_short<edge, Rows>{rows, from.address, from.row_bytes, to});
     }
     // A GPU has a group for each part of a row: few wide rows keep all of it busy.
     const u64 segment = on.kind() == executor_kind::cpu ? from.row_bytes : most_segment;
     const u64 segments = ceil_div(from.row_bytes, segment);
-    go(count * segments, gather_long<edge, Rows>{rows, from.address, from.row_bytes, to, segments, segment});
+    start_by_width(on, how, count * segments, pieces,
+                   gather_long<edge, Rows>{rows, from.address, from.row_bytes, to, segments, segment});
   });
 }
 
@@ -162,7 +139,6 @@ void launch_scatter(executor& on, row_launch const& how, row_place const& to, vo
     return with_edge(alignment, [&](auto unit) {
       using edge = typename decltype(unit)::type;
       const scatter_resident<edge> body{numbers, to.address, to.row_bytes, reinterpret_cast<u64>(values)};
-      if (to.may_vanish && on.kind() == executor_kind::cpu) return run_carefully(on, how, to, how.list.count, body);
       start_by_width(on, how, how.list.count, pieces_of(to, alignment), body);
     });
   }
@@ -182,7 +158,6 @@ void add(executor& on, row_launch const& how, row_place const& to, void const* v
   const writable_view<T> target = to.address != 0 ? writable_view<T>(reinterpret_cast<T*>(to.address), to.rows * elements)
                                                   : writable_view<T>(to.reader, to.origin, to.rows * elements);
   const add_rows<T> body{target, numbers_of(how, to), elements, static_cast<T const*>(values)};
-  if (to.may_vanish && on.kind() == executor_kind::cpu) return run_carefully(on, how, to, how.list.count, body);
   start<32>(on, how, how.list.count, body);
 }
 

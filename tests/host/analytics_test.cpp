@@ -8,6 +8,7 @@
 #include "apps/graph/generator.hpp"
 #include "graph_test_support.hpp"
 
+#include <filesystem>
 #include <utility>
 
 namespace penstock::apps {
@@ -68,6 +69,28 @@ TEST_F(analytics, strategies_are_verified_with_several_threads) {
     expect_verified(run_components(with(options<graph_options>("storage"))));
     expect_verified(run_pagerank(with(options<pagerank_options>("host"))));
     expect_verified(run_shortest_paths(with(options<paths_options>("storage"))));
+  }
+}
+
+TEST_F(analytics, a_file_that_is_cut_short_meanwhile_is_told) {
+  for (std::string const placement : {"host", "host-cached"}) {
+    SCOPED_TRACE(placement);
+    graph::progress_meter meter;
+    std::string const name = folder_ / ("cut-" + placement);
+    write_graph(graph::generator(graph::parse_generator("urand:12")), name, {.directed = true}, {}, meter);
+    auto with = options<graph_options>(placement);
+    with.graph = name;
+    with.verify = false;
+    with.progress = [&](std::string const& what, u64, u64) {
+      if (what.starts_with("edges")) std::filesystem::resize_file(name + "/edges.npy", 8192);
+    };
+    try {
+      run_components(with);
+      ADD_FAILURE() << "edges were read that are not there";
+    } catch (error const& e) {
+      EXPECT_NE(std::string(e.what()).find("it has 8192 bytes"), std::string::npos) << e.what();
+      EXPECT_EQ(e.kind(), error_kind::world);
+    }
   }
 }
 

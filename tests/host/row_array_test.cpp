@@ -5,10 +5,12 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <thread>
 
 namespace penstock {
 namespace {
@@ -189,6 +191,41 @@ TEST_P(row_arrays, notice_a_file_that_shrinks) {
   } catch (error const& e) {
     EXPECT_NE(std::string(e.what()).find("it has 4096 bytes"), std::string::npos) << e.what();
   }
+}
+
+TEST_P(row_arrays, read_zeros_where_a_file_was_cut_short_and_say_so) {
+  if (!GetParam().in_file || GetParam().where != placement::host) GTEST_SKIP() << "only a mapped file can";
+  const auto array = open(4096, 64);
+  auto const* const bytes = static_cast<u8 const*>(array->host_address());
+  const auto whole = std::filesystem::file_size(path());
+  array->check_file();
+  std::filesystem::resize_file(path(), 4096);
+  // By several threads, that meet on pages; the first row's page is still there.
+  std::vector<std::thread> readers;
+  std::atomic<u64> zeros = 0;
+  for (u32 t = 0; t < 4; ++t) {
+    readers.emplace_back([&] {
+      for (u64 row = 100; row < 4096; ++row) zeros += bytes[row * 64] == 0 ? 1 : 0;
+    });
+  }
+  for (std::thread& reader : readers) reader.join();
+  EXPECT_EQ(zeros, 4 * 3996u);
+  EXPECT_EQ(bytes[0], content_[0]);
+  const auto said = [&] {
+    try {
+      array->check_file();
+      return std::string();
+    } catch (error const& e) {
+      EXPECT_EQ(e.kind(), error_kind::world);
+      return std::string(e.what());
+    }
+  };
+  EXPECT_NE(said().find("it has 4096 bytes"), std::string::npos) << said();
+  std::filesystem::resize_file(path(), whole);
+  EXPECT_NE(said().find("was cut short while it was read"), std::string::npos) << said();
+  const std::vector<std::int64_t> rows{1};
+  std::vector<u8> out(64);
+  EXPECT_THROW(array->gather(list_of(rows), out.data()).wait(), error);
 }
 
 TEST_P(row_arrays, say_what_they_will_take) {

@@ -127,6 +127,9 @@ class row_array {
   row_call scatter(row_list const& rows, void const* values, row_call_options const& how = {});
   /// Adds to them, each sum atomic, so repeats add up. Throws bad_input also for rows that are no whole number of elements.
   row_call add(row_list const& rows, number_kind kind, void const* values, row_call_options const& how = {});
+  /// Throws penstock::error (world) when a file that is mapped is shorter than the array, or was: on a CPU who reads it through
+  /// host_address, kernel_address or the cache has got zeros. Calls of this class do so themselves.
+  void check_file() const;
   /// As line_cache::flush; for a file that is mapped, msync.
   void flush();
 
