@@ -72,6 +72,7 @@ void find_components(graph_run<Id>& run, bool last, components_result& result) {
 components_result run_components(graph_options const& options) {
   return run_on_graph<components_result>(options,
                                          [&](auto const& graph, executor& on, auto id, u64 begun, components_result& result) {
+                                           check_memory(options, graph, on, sizeof(id));
                                            graph_run<decltype(id)> run(options, graph, on);
                                            result.load_seconds = seconds_since(begun);
                                            for (u32 trial = 1; trial <= options.trials; ++trial) {

@@ -17,11 +17,13 @@ inline constexpr u32 sector_bytes = 32;
 template <class Id>
 struct edge_lists {
   array_view<Id> edges;
-  u64 const* offsets = nullptr;  ///< [vertices + 1], in the executor's local memory
+  u64 const* offsets = nullptr;  ///< [lists + 1], in the executor's local memory
   u64* traversed = nullptr;      ///< edges looked at
   u64* sectors = nullptr;        ///< of 32 bytes, that lanes asked for together, of edges that are read in place
   u64* bad_edge = nullptr;       ///< 1 + position of an edge that leads out of the graph, 0 if none was met
   u64 vertices = 0;
+  u64 lists = 0;           ///< as many, one for each, where not only some were taken
+  bool asks_ahead = true;  ///< for lines of a cache; in vain where whoever misses a line copies it
 };
 
 /// Edges in flight for each lane, at most.

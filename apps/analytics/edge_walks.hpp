@@ -31,7 +31,7 @@ struct vertex_walk {
   template <thread_group G>
   PENSTOCK_FN void operator()(G const& g, grid_range range) const {
     edge_reader_of<Id, Visitor, G> reader(g, lists, visitor);
-    const bool ahead = lines_ahead != 0 && !lists.edges.is_resident();
+    const bool ahead = lines_ahead != 0 && asks_ahead();
     if (ahead) look_ahead(g, range.first);
     for (u64 run = range.first; run < range.last; run += range.step) {
       if (ahead && run + range.step < range.last) look_ahead(g, run + range.step);
@@ -39,13 +39,15 @@ struct vertex_walk {
       const u64 last = first + run_vertices < count ? first + run_vertices : count;
       for (u64 at = first; at < last; ++at) {
         const u64 v = vertex(at);
-        if (v < lists.vertices && wanted(g, v)) walk(g, reader, v);
+        if (v < lists.lists && wanted(g, v)) walk(g, reader, v);
       }
     }
     reader.finish();
   }
 
  private:
+  PENSTOCK_FN bool asks_ahead() const { return lists.asks_ahead && !lists.edges.is_resident(); }
+
   PENSTOCK_FN u64 vertex(u64 at) const {
     if (chosen != nullptr) return static_cast<u64>(chosen[at]);
     return pivot == 0 ? at : at / pivot + at % pivot * stride;
@@ -69,8 +71,7 @@ struct vertex_walk {
       if (lists.edges.is_resident()) return reader.read_alone(v, begin, end);
     }
     const u32 width = size(g);
-    const u64 per_line =
-        lines_ahead == 0 || lists.edges.is_resident() ? 0 : (1ull << lists.edges.reader().line_shift) / sizeof(Id);
+    const u64 per_line = lines_ahead == 0 || !asks_ahead() ? 0 : (1ull << lists.edges.reader().line_shift) / sizeof(Id);
     // A long list is asked for in windows of lines, the next one when half of the last is still to come.
     u64 asked = begin + per_line;
     for (u64 first = aligned ? begin - begin % width : begin; first < end;) {
@@ -180,9 +181,9 @@ struct tile_walk {
     t.begin = number << tile_shift;
     t.end = t.begin + (1ull << tile_shift) < edges ? t.begin + (1ull << tile_shift) : edges;
     t.first = first_vertex(g, number);
-    t.last = t.end < edges ? first_vertex(g, number + 1) : lists.vertices - 1;
+    t.last = t.end < edges ? first_vertex(g, number + 1) : lists.lists - 1;
     t.wanted = has_wanted(g, t);
-    if (t.wanted && !lists.edges.is_resident()) ask(g, t);
+    if (t.wanted && lists.asks_ahead && !lists.edges.is_resident()) ask(g, t);
     return t;
   }
 
@@ -195,7 +196,7 @@ struct tile_walk {
   // The vertex that an edge is of; the lanes look at as many places at once.
   template <thread_group G>
   PENSTOCK_FN u64 search(G const& g, u64 position) const {
-    u64 low = 0, high = lists.vertices;  // offsets[low] <= position < offsets[high]
+    u64 low = 0, high = lists.lists;  // offsets[low] <= position < offsets[high]
     while (high - low > 1) {
       const u64 step = ceil_div(high - low, size(g) + 1u);
       const u64 probe = low + step * (index_in(g) + 1);

@@ -12,8 +12,10 @@ namespace penstock::apps {
 
 struct graph_options {
   std::string graph;  ///< folder with offsets.npy, edges.npy, graph.json, and weights.npy for shortest paths
-  /// Where edges and weights lie: storage (behind a cache), host (their files mapped, in place), host-cached (the same behind a
-  /// cache), hbm (copied to the GPU), managed (moved there by the driver, page by page, anew in each trial: a baseline).
+  /// Where edges and weights lie: storage (behind a cache), host (their files mapped, in place), pinned (copied to pinned host
+  /// memory, in place), host-cached (their files mapped, behind a cache), hbm (copied to the GPU), managed (moved there by the
+  /// driver, page by page, anew in each trial: a baseline), subgraph (each round's lists are put together by CPU threads and
+  /// copied to the GPU: another one).
   std::string placement = "storage";
   std::string strategy = "auto";  ///< how groups share out edges: parse_strategy
   u64 cache_bytes = 16ull << 20;
@@ -28,7 +30,8 @@ struct graph_options {
   u32 queues = 0;       ///< queue pairs of a controller; 0: one per CPU thread, 32 on CUDA
   u32 queue_depth = 256;
   std::string media = "file";       ///< of the placement storage: the files, or the preset of a drive that is modelled
-  u32 drives = 1;                   ///< modelled ones, over which the graph is striped
+  u32 drives = 1;                   ///< modelled ones
+  std::string layout = "striped";   ///< of the graph on several of them: striped, or replicated: each has all of it
   std::string media_place = "hbm";  ///< where the bytes of modelled drives lie: hbm or host
   u32 server_units = 0;             ///< SMs that serve modelled drives; 0: a third. CPU: threads, 0: polled in place
   u32 trials = 1;  ///< runs over the graph once it is open, each from another source; what is behind a cache stays there

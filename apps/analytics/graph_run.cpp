@@ -1,9 +1,9 @@
 #include "apps/analytics/graph_run.hpp"
 
+#include "apps/graph/incoming.hpp"
+
 #include <algorithm>
 #include <limits>
-#include <random>
-#include <thread>
 #include <utility>
 
 namespace penstock::apps {
@@ -11,22 +11,12 @@ namespace {
 
 /// Vertices that a group takes at once; a warp asks for the first lines of as many in one go.
 constexpr u64 longest_run = 32;
-constexpr u64 source_seed = 27491095;
-/// A kibibyte of 4-byte ids: two reads in flight for each lane.
-constexpr u64 resident_tile_edges = 256;
 constexpr u64 longest_list_for_a_group = 1024;
 /// Is read in place as it is: to sort it would take longer.
 constexpr u64 short_list = 4096;
 
 u64 cache_share(graph_options const& options, bool weighted) {
   return weighted ? options.cache_bytes / 2 : options.cache_bytes;
-}
-
-graph::array_place const& weights_of(graph::graph_folder const& graph) {
-  if (graph.weights_place()) return *graph.weights_place();
-  throw_bad_input(
-      "search", graph.path(),
-      "its edges have no weights: convert a file that has some (.wel, .gr, .wsg, .mtx, .npz and others), or generate them");
 }
 
 std::unique_ptr<modelled_media> make_media(graph_options const& options, graph::graph_folder const& graph, executor& on,
@@ -44,38 +34,6 @@ std::unique_ptr<modelled_media> make_media(graph_options const& options, graph::
 
 }  // namespace
 
-u32 cpu_threads(graph_options const& options) {
-  if (options.threads != 0 || options.line_bytes == 0) return options.threads;
-  if (options.placement != "storage" && options.placement != "host-cached") return options.threads;
-  const u64 room = std::max<u64>(1, options.cache_bytes / options.line_bytes / 2);
-  return static_cast<u32>(std::min<u64>(std::max(1u, std::thread::hardware_concurrency()), room));
-}
-
-u64 choose_source(graph::graph_folder const& graph, std::optional<u64> asked, std::string const& rule, u32 trial) {
-  if (rule != "gap" && rule != "emogi" && rule != "bam") {
-    throw_bad_input("search", graph.path(), "sources '" + rule + "': there is no such rule; choose gap, emogi or bam");
-  }
-  const u64 least = rule == "bam" ? 3 : 1;  // "more than two neighbors" (dissertation 7.1.1)
-  if (asked) {
-    if (*asked < graph.vertices()) return *asked;
-    throw_bad_input(
-        "search", graph.path(),
-        "source " + std::to_string(*asked) + ": its vertices are numbered 0 to " + std::to_string(graph.vertices() - 1));
-  }
-  if (graph.edges() == 0) return 0;
-  auto const offsets = graph.offsets();
-  std::mt19937_64 random(source_seed);
-  // An edge drawn at random would prefer large lists; a vertex drawn until it has edges does not (GAP's rule).
-  for (u64 tries = 0; tries < 64 * graph.vertices() + 64 * trial; ++tries) {
-    const u64 v = random() % graph.vertices();
-    if (offsets[v + 1] - offsets[v] >= least && trial-- == 0) return v;
-  }
-  for (u64 v = 0; v < graph.vertices(); ++v) {
-    if (offsets[v + 1] - offsets[v] >= least) return v;
-  }
-  throw_bad_input("search", graph.path(), "no vertex has more than two neighbours, as sources '" + rule + "' asks: choose gap");
-}
-
 template <class Id>
 graph_run<Id>::graph_run(graph_options const& options, graph::graph_folder const& graph, executor& on, bool weighted)
     : options_(options), graph_(graph), on_(on), walk_(parse_strategy(options.strategy)),
@@ -85,6 +43,7 @@ graph_run<Id>::graph_run(graph_options const& options, graph::graph_folder const
       words_(on.memory(), memory_kind::local, words) {
   if (weighted && media_) weights_.emplace(*media_, 1);
   if (weighted && !media_) weights_.emplace(on, weights_of(graph), options, cache_share(options, true));
+  if (options.placement == "subgraph") copies_.emplace(on, graph, options, edges_, weights_ ? &*weights_ : nullptr);
   for (placed_array const* array : arrays()) {
     if (array->cache() == nullptr) continue;
     array->cache()->check_pins(is_cpu() ? on.units() : cuda_block_threads / list_group_width, is_cpu() ? 1 : pins_per_group);
@@ -106,8 +65,21 @@ graph_run<Id>::graph_run(graph_options const& options, graph::graph_folder const
 }
 
 template <class Id>
+graph_run<Id>::incoming_lists::incoming_lists(executor& on, graph::graph_folder const& of, graph_options const& options)
+    : graph(graph::open_incoming(of)), edges(on, graph.edges_place(), options, 0) {
+  if (on.kind() == executor_kind::cpu) return;
+  offsets = {on.memory(), memory_kind::local, graph.vertices() + 1};
+  offsets.write(graph.offsets());
+}
+
+template <class Id>
+void graph_run<Id>::open_incoming() {
+  incoming_.emplace(on_, graph_, options_);
+}
+
+template <class Id>
 bool graph_run<Id>::may_tile() const {
-  if (graph_.edges() == 0) return false;
+  if (graph_.edges() == 0 || copies_) return false;
   if (walk_.how == strategy::tiled || walk_.how == strategy::tiled_frontier) return true;
   return walk_.how == strategy::automatic && !is_cpu();
 }
@@ -225,7 +197,8 @@ edge_lists<Id> graph_run<Id>::lists() const {
   lists.traversed = words_.data() + traversed;
   lists.sectors = words_.data() + sectors;
   lists.bad_edge = words_.data() + bad_edge;
-  lists.vertices = vertices();
+  lists.vertices = lists.lists = vertices();
+  lists.asks_ahead = options_.placement != "host-cached";
   return lists;
 }
 
@@ -256,8 +229,9 @@ void graph_run<Id>::check() {
   read_counts();
   edges_.check();
   if (weights_) weights_->check();
-  const u64 bad = counted_[bad_edge];
-  if (bad == 0) return;
+  if (incoming_) incoming_->edges.check();
+  if (counted_[bad_edge] == 0) return;
+  const u64 bad = copies_ ? copies_->find_bad_edge() : counted_[bad_edge];
   throw_bad_input("search", graph_.edges_place().path,
                   "edge " + std::to_string(bad - 1) + " leads to no vertex of the graph: convert the graph again");
 }
@@ -272,6 +246,7 @@ void graph_run<Id>::begin_round(graph_cost& cost, std::string const& what, u64 s
 /// So far in the trial.
 template <class Id>
 u64 graph_run<Id>::moved_bytes() const {
+  if (copies_) return copies_->bytes_copied() - copied_before_;
   if (is_resident()) return counted_[sectors] * sector_bytes;
   u64 bytes = 0;
   for (placed_array const* array : arrays()) bytes += array->stats().bytes_moved;
@@ -283,7 +258,7 @@ template <class Id>
 void graph_run<Id>::end_round(graph_cost& cost, char const* how) {
   cost.level_seconds.push_back(seconds_since(round_begun_ns_));
   cost.level_strategies.emplace_back(how != nullptr ? how : name_of(last_));
-  if (!options_.level_traffic || (is_resident() && is_cpu())) return;
+  if (!options_.level_traffic || (is_resident() && is_cpu() && !copies_)) return;
   const u64 moved = moved_bytes();
   cost.level_bytes.push_back(moved - std::exchange(moved_before_, moved));
 }
@@ -302,6 +277,7 @@ void graph_run<Id>::begin_trial(graph_cost& cost) {
   words_.write(std::vector<u64>(words, 0));
   counted_ = {};
   found_taken_ = 0;
+  copied_before_ = copies_ ? copies_->bytes_copied() : 0;
   edges_.reset();
   if (weights_) weights_->reset();
   if (media_) media_->start();
@@ -317,7 +293,7 @@ void graph_run<Id>::end_trial(graph_cost& cost) {
   read_counts();
   cost.edges_traversed = counted_[traversed];
   cost.teps = static_cast<double>(cost.edges_traversed) / cost.seconds;
-  cost.engine = edges_.engine();
+  cost.engine = copies_ ? "lists put together by " + std::to_string(copies_->threads()) + " threads" : edges_.engine();
   cost.hits = cost.misses = cost.joins = cost.fills = cost.prefetches = cost.evictions = cost.retries = cost.errors = 0;
   cost.bytes_asked = cost.bytes_moved = cost.edge_bytes = cost.frames = cost.metadata_bytes = 0;
   auto before = before_.begin();
@@ -343,9 +319,10 @@ void graph_run<Id>::end_trial(graph_cost& cost) {
     cost.directory = cache.directory() == directory_kind::direct ? "direct" : "set";
     cost.directory_bytes_per_tib = cache.directory_bytes_per_tib();
   }
+  if (incoming_) cost.edge_bytes += graph_.edges() * sizeof(Id);
   if (is_resident()) {  // each edge that is looked at is read where it lies
     cost.bytes_asked = cost.edges_traversed * (sizeof(Id) + (weights_ ? sizeof(u32) : 0));
-    cost.sector_bytes = counted_[sectors] * sector_bytes;
+    (copies_ ? cost.bytes_moved : cost.sector_bytes) = moved_bytes();
     cost.directory = "none";
   }
   cost.amplification =
@@ -362,32 +339,7 @@ void graph_run<Id>::end_trial(graph_cost& cost) {
   cost.tile_seconds = tile_seconds_;
 }
 
-template <class Id>
-Id* sort_numbers([[maybe_unused]] executor& on, Id* from, [[maybe_unused]] Id* other, u64 count, [[maybe_unused]] u64 limit,
-                 [[maybe_unused]] buffer<u8>& scratch) {
-#if defined(PENSTOCK_HAS_CUDA)
-  if (on.kind() == executor_kind::cuda) {
-    sort_on_gpu(on, from, other, count, limit, scratch);
-    return other;
-  }
-#endif
-  std::sort(from, from + count);
-  return from;
-}
+template class graph_run<std::int32_t>;
+template class graph_run<std::int64_t>;
 
-template <class Id>
-u64 sort_unique(executor& on, Id* from, Id* other, u64 count, u64 limit, buffer<u8>& scratch, [[maybe_unused]] u64* left) {
-  Id* const sorted = sort_numbers(on, from, other, count, limit, scratch);
-#if defined(PENSTOCK_HAS_CUDA)
-  if (on.kind() == executor_kind::cuda) return unique_on_gpu(on, sorted, from, count, scratch, left);
-#endif
-  return static_cast<u64>(std::unique(sorted, sorted + count) - from);
-}
-
-#define PENSTOCK_OF_ID(Id)                                               \
-  template class graph_run<Id>;                                          \
-  template Id* sort_numbers(executor&, Id*, Id*, u64, u64, buffer<u8>&); \
-  template u64 sort_unique(executor&, Id*, Id*, u64, u64, buffer<u8>&, u64*);
-PENSTOCK_OF_ID(std::int32_t)
-PENSTOCK_OF_ID(std::int64_t)
 }  // namespace penstock::apps

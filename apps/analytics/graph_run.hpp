@@ -2,10 +2,12 @@
 #pragma once
 
 #include "apps/analytics/edge_walks.hpp"
+#include "apps/analytics/graph_choices.hpp"
 #include "apps/analytics/placed_array.hpp"
 #include "apps/analytics/process_memory.hpp"
 #include "apps/analytics/start.hpp"
 #include "apps/analytics/strategy.hpp"
+#include "apps/analytics/subgraph_copies.hpp"
 #include "apps/analytics/tile_bodies.hpp"
 #include "penstock/core/clock.hpp"
 
@@ -14,13 +16,6 @@
 namespace penstock::apps {
 
 inline double seconds_since(u64 start_ns) { return static_cast<double>(now_ns() - start_ns) * 1e-9; }
-
-/// As asked; else one per core, as far as the cache has room for what they pin (at most half of its lines).
-u32 cpu_threads(graph_options const& options);
-
-/// `asked`, or the trial's of those drawn with a fixed seed among the vertices that have edges enough. Throws bad_input for
-/// what is no vertex, and for a rule that is none.
-u64 choose_source(graph::graph_folder const& graph, std::optional<u64> asked, std::string const& rule, u32 trial);
 
 /// The vertices of a round.
 template <class Id>
@@ -31,6 +26,9 @@ struct vertex_list {
 
 /// Lines that the lanes of one group may wait for at once: the piece of a list that they read together, cut by a line's end.
 inline constexpr u64 pins_per_group = 2;
+
+/// Of a tile of lists in place. A kibibyte of 4-byte ids: two reads in flight for each lane.
+inline constexpr u64 resident_tile_edges = 256;
 
 /// Lanes of a group that looks for a parent: most vertices find one among their first edges, and a sector has no more.
 inline constexpr u32 pull_group_width = 8;
@@ -46,14 +44,15 @@ class graph_run {
   executor& on() const { return on_; }
   graph::graph_folder const& graph() const { return graph_; }
   /// How groups share out edges is left to the program, and so is how few of them it may read.
-  bool is_automatic() const { return walk_.how == strategy::automatic; }
+  bool is_automatic() const { return walk_.how == strategy::automatic && !copies_; }
   u64 longest_list() const { return longest_list_; }
+  bool is_cpu() const { return on_.kind() == executor_kind::cpu; }
   bool is_resident() const { return edges_.cache() == nullptr; }
 
   edge_lists<Id> lists() const;
   template <class Weight>
   array_view<Weight> weights() const {
-    return weights_->view<Weight>();
+    return copies_ ? copies_->template weights<Weight>() : weights_->view<Weight>();
   }
 
   /// Hands the edges of the vertices that the visitor wants to it: all of `which`, or those of the graph that it says. Throws
@@ -61,10 +60,19 @@ class graph_run {
   template <class Visitor>
   void walk(Visitor const& visitor, vertex_list<Id> which = {});
 
-  /// The same over all vertices that are wanted, by narrow groups, for a visitor that stops early.
+  /// Lists of incoming edges: those of an undirected graph, or of a directed one's transpose once it was opened. REQUIRES for
+  /// that: the lists are read in place.
+  bool has_incoming() const { return !graph_.directed() || incoming_; }
+  void open_incoming();
+
+  /// Over the incoming edges of all vertices that are wanted, by narrow groups, for a visitor that stops early.
   template <class Visitor>
   void walk_narrow(Visitor const& visitor) {
     vertex_walk<Id, Visitor> body = all_vertices(visitor);
+    if (incoming_) {
+      body.lists.edges = incoming_->edges.template view<Id>();
+      body.lists.offsets = is_cpu() ? incoming_->graph.offsets().data() : incoming_->offsets.data();
+    }
     body.run_vertices = run_of(vertices());
     start<pull_group_width>(on_, body.items(), body, limits());
     check();
@@ -93,7 +101,9 @@ class graph_run {
   void read_counts() { words_.read(counted_); }
   /// 1 + position of a weight that a walk met and cannot take; 0: none.
   u64* bad_weight_word() { return words_.data() + bad_weight; }
-  u64 met_bad_weight() const { return counted_[bad_weight]; }
+  u64 met_bad_weight() const {
+    return copies_ && counted_[bad_weight] != 0 ? copies_->find_bad_weight() : counted_[bad_weight];
+  }
 
   /// Edges of the vertices in a list.
   u64 edges_of(vertex_list<Id> which);
@@ -151,7 +161,6 @@ class graph_run {
   }
 
  private:
-  bool is_cpu() const { return on_.kind() == executor_kind::cpu; }
   bool may_tile() const;
   void prepare_tiles();
   u64 moved_bytes() const;
@@ -176,6 +185,8 @@ class graph_run {
   void walk_list(Visitor const& visitor, vertex_list<Id> which);
   template <class Visitor>
   void walk_tiles(Visitor const& visitor, vertex_list<Id> which);
+  template <class Visitor>
+  void walk_copies(Visitor const& visitor, vertex_list<Id> which);
   /// Tiles of a list, in `tiles_`; gives how many there are at most.
   u64 find_tiles(vertex_list<Id> which);
 
@@ -186,6 +197,14 @@ class graph_run {
   std::unique_ptr<modelled_media> media_;
   placed_array edges_;
   std::optional<placed_array> weights_;
+  std::optional<subgraph_copies<Id>> copies_;
+  struct incoming_lists {
+    incoming_lists(executor& on, graph::graph_folder const& of, graph_options const& options);
+    graph::graph_folder graph;
+    placed_array edges;
+    buffer<u64> offsets;
+  };
+  std::optional<incoming_lists> incoming_;
   buffer<u64> offsets_;
   /// What kernels count, and what was read of it when the last walk was over.
   enum word : u32 { traversed, sectors, bad_edge, bad_weight, found, tile_count, list_edges, words };
@@ -204,7 +223,8 @@ class graph_run {
   double tile_seconds_ = 0;
   std::vector<cache_stats> before_;  ///< a trial, of each cache
   u64 trial_begun_ns_ = 0, round_begun_ns_ = 0;
-  u64 moved_before_ = 0;  ///< the round, in the trial
+  u64 moved_before_ = 0;   ///< the round, in the trial
+  u64 copied_before_ = 0;  ///< the trial
 };
 
 extern template class graph_run<std::int32_t>;
@@ -214,6 +234,10 @@ template <class Id>
 template <class Visitor>
 void graph_run<Id>::walk(Visitor const& visitor, vertex_list<Id> which) {
   last_ = choose(which);
+  if (copies_) {
+    walk_copies(visitor, in_order(which));
+    return check();
+  }
   switch (last_) {
     case strategy::tiled: walk_tiles(visitor, {}); break;
     case strategy::tiled_frontier: walk_tiles(visitor, in_order(which)); break;
@@ -276,6 +300,23 @@ void graph_run<Id>::walk_tiles(Visitor const& visitor, vertex_list<Id> which) {
   }
   // A group has a tile in hand and one on its way. Where these are half of the cache, lines are lost before they are read.
   start(on_, body.items(), body, limits(4 * pins_per_group));
+}
+
+template <class Id>
+template <class Visitor>
+void graph_run<Id>::walk_copies(Visitor const& visitor, vertex_list<Id> which) {
+  copies_->take(which.vertices, which.count);
+  while (const auto part = copies_->next()) {
+    Id const* const chosen = which.vertices == nullptr ? nullptr : which.vertices + part->first;
+    tile_walk<Id, visitor_of_copies<Id, Visitor>> body{lists(), {visitor, chosen, part->first}};
+    body.lists.edges = {copies_->edges(), part->edges};
+    body.lists.offsets = part->offsets;
+    body.lists.lists = part->lists;
+    body.edges = part->edges;
+    body.tile_shift = ceil_log2(resident_tile_edges);
+    body.count = ceil_div(part->edges, resident_tile_edges);
+    start(on_, body.items(), body, limits());
+  }
 }
 
 /// Opens graph and executor, and calls job(graph, executor, Id{}, when this began, result) for the type of the graph's ids.

@@ -3,6 +3,7 @@
 
 #include "apps/analytics/edge_walks.hpp"
 #include "apps/analytics/start.hpp"
+#include "apps/analytics/subgraph_copies.hpp"
 
 namespace penstock::apps {
 
@@ -22,10 +23,11 @@ void prepare_on_gpu(executor& on, Body const& body) {
   template void prepare_on_gpu<Width>(executor&, __VA_ARGS__ const&);
 #define PENSTOCK_KERNEL(...) PENSTOCK_KERNEL_OF_WIDTH(list_group_width, __VA_ARGS__)
 
-/// The walks of a visitor: groups per vertex, threads per vertex, groups per tile.
+/// The walks of a visitor: groups per vertex, threads per vertex, groups per tile, and those per tile of copies.
 #define PENSTOCK_WALKS(Id, ...)                             \
   PENSTOCK_KERNEL(vertex_walk<Id, __VA_ARGS__>)             \
   PENSTOCK_KERNEL_OF_WIDTH(1, vertex_walk<Id, __VA_ARGS__>) \
-  PENSTOCK_KERNEL(tile_walk<Id, __VA_ARGS__>)
+  PENSTOCK_KERNEL(tile_walk<Id, __VA_ARGS__>)               \
+  PENSTOCK_KERNEL(tile_walk<Id, visitor_of_copies<Id, __VA_ARGS__>>)
 
 }  // namespace penstock::apps

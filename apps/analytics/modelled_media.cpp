@@ -1,8 +1,19 @@
 #include "apps/analytics/modelled_media.hpp"
 
 #include "apps/analytics/placed_array.hpp"
+#include "penstock/host/error.hpp"
 
 namespace penstock::apps {
+
+namespace {
+
+volume_layout parse_layout(std::string const& name) {
+  if (name == "striped") return volume_layout::striped;
+  if (name == "replicated") return volume_layout::replicated;
+  throw_bad_input("model", "drives", "layout '" + name + "': there is no such layout; choose striped or replicated");
+}
+
+}  // namespace
 
 modelled_media::modelled_media(executor& on, std::vector<graph::array_place const*> const& arrays, graph_options const& options)
     : on_(on) {
@@ -21,6 +32,7 @@ modelled_media::modelled_media(executor& on, std::vector<graph::array_place cons
   media.media = options.media;
   media.drives = options.drives;
   media.place = options.media_place;
+  media.layout = parse_layout(options.layout);
   media.server_units = options.server_units;
   store_ = std::make_unique<regular::array_store>(on, media, files, options.progress);
   cache_ = std::make_unique<line_cache>(on, store_->datasets(), cache_options_of(options, options.cache_bytes));

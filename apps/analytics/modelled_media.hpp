@@ -9,7 +9,7 @@ namespace penstock::apps {
 
 class modelled_media {
  public:
-  /// Copies the arrays to the drives, over which they are striped. Throws penstock::error for drives that cannot be.
+  /// Copies the arrays to the drives, as the layout has it. Throws penstock::error for drives that cannot be.
   modelled_media(executor& on, std::vector<graph::array_place const*> const& arrays, graph_options const& options);
 
   line_cache& cache() { return *cache_; }

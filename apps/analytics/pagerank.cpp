@@ -2,6 +2,9 @@
 #include "apps/analytics/graph_run.hpp"
 #include "apps/analytics/pagerank_bodies.hpp"
 #include "apps/graph/analytics_reference.hpp"
+#include "apps/graph/incoming.hpp"
+
+#include <optional>
 
 namespace penstock::apps {
 namespace {
@@ -15,8 +18,10 @@ void check_options(pagerank_options const& options) {
   if (options.iterations == 0) refuse("0 iterations: give at least one");
 }
 
+/// `run` is over lists of incoming edges if ranks are pulled; `offsets`: of the lists of outgoing ones.
 template <class Real, class Id>
-void rank(graph_run<Id>& run, pagerank_options const& options, bool last, pagerank_result& result) {
+void rank(graph_run<Id>& run, u64 const* offsets, bool pulls, pagerank_options const& options, bool last,
+          pagerank_result& result) {
   const u64 n = run.vertices();
   const double each = 1 / static_cast<double>(n);
   buffer<Real> ranks = run.template filled<Real>(n, static_cast<Real>(each)), shares = run.template filled<Real>(n, 0),
@@ -25,18 +30,18 @@ void rank(graph_run<Id>& run, pagerank_options const& options, bool last, pagera
   const rank_data<Real> data{ranks.data(), shares.data(), sums.data(), words.data(), words.data() + 1};
   result.iterations = 0;
   result.converged = false;
-  run.graph().directed() ? run.prepare_walks(push_ranks<Real>{}) : run.prepare_walks(pull_ranks<Real>{});
+  pulls ? run.prepare_walks(pull_ranks<Real>{}) : run.prepare_walks(push_ranks<Real>{});
   run.prepare(share_ranks<Real>{}, take_ranks<Real>{});
   run.trial(result, [&] {
     while (result.iterations < options.iterations && !result.converged) {
       run.begin_round(result, "iteration", n, result.iterations, options.iterations);
       run.write(words.data(), 0.0);
       run.write(words.data() + 1, 0.0);
-      run.over_vertices(share_ranks<Real>{data, run.lists().offsets, n, options.damping});
-      if (run.graph().directed()) {
-        run.walk(push_ranks<Real>{data});
-      } else {
+      run.over_vertices(share_ranks<Real>{data, offsets, n, options.damping});
+      if (pulls) {
         run.walk(pull_ranks<Real>{data});
+      } else {
+        run.walk(push_ranks<Real>{data});
       }
       const double lost = options.dangling ? run.read(words.data()) : 0;
       run.over_vertices(take_ranks<Real>{data, n, (1 - options.damping + lost) * each});
@@ -58,11 +63,19 @@ pagerank_result run_pagerank(pagerank_options const& options) {
   check_options(options);
   return run_on_graph<pagerank_result>(
       options, [&](auto const& graph, executor& on, auto id, u64 begun, pagerank_result& result) {
-        graph_run<decltype(id)> run(options, graph, on);
+        check_memory(options, graph, on, 3 * (options.wide ? sizeof(double) : sizeof(float)));
+        std::optional<graph::graph_folder> incoming;
+        if (graph.directed() && graph::has_incoming(graph)) incoming = graph::open_incoming(graph);
+        graph_run<decltype(id)> run(options, incoming ? *incoming : graph, on);
+        buffer<u64> degrees(on.memory(), memory_kind::local, incoming && !run.is_cpu() ? graph.vertices() + 1 : 0);
+        if (degrees.size() != 0) degrees.write(graph.offsets());
+        u64 const* const offsets = !incoming ? run.lists().offsets : run.is_cpu() ? graph.offsets().data() : degrees.data();
+        const bool pulls = incoming || !graph.directed();
         result.load_seconds = seconds_since(begun);
         for (u32 trial = 1; trial <= options.trials; ++trial) {
           const bool last = trial == options.trials;
-          options.wide ? rank<double>(run, options, last, result) : rank<float>(run, options, last, result);
+          options.wide ? rank<double>(run, offsets, pulls, options, last, result)
+                       : rank<float>(run, offsets, pulls, options, last, result);
         }
         verify_result(options, result, [&] {
           auto meter = run.meter("verify");

@@ -1,5 +1,7 @@
 #include "apps/analytics/placed_array.hpp"
 
+#include "apps/graph/file.hpp"
+
 #include "penstock/host/error.hpp"
 
 namespace penstock::apps {
@@ -30,10 +32,11 @@ ablations parse_without(std::string const& name) {
 
 placement parse_placement(std::string const& name) {
   if (name == "storage") return placement::storage;
-  if (name == "host") return placement::host;
+  if (name == "host" || name == "subgraph") return placement::host;
   if (name == "host-cached") return placement::host_cached;
   if (name == "hbm") return placement::hbm;
-  throw_bad_input("open", "placement " + name, "there is no such placement: choose storage, host, host-cached, hbm or managed");
+  throw_bad_input("open", "placement " + name,
+                  "there is no such placement: choose storage, host, pinned, host-cached, hbm, managed or subgraph");
 }
 
 std::shared_ptr<managed_array> make_managed([[maybe_unused]] executor& on, graph::array_place const& place) {
@@ -61,6 +64,11 @@ placed_array::placed_array(executor& on, graph::array_place const& place, graph_
     : elements_(place.count) {
   if (options.placement == "managed") {
     managed_ = make_managed(on, place);
+    return;
+  }
+  if (options.placement == "pinned") {
+    pinned_ = {on.memory(), memory_kind::shared, place.count * place.item_bytes};
+    graph::file::open(place.path).read(place.data_offset, {pinned_.data(), pinned_.size()});
     return;
   }
   const placement where = parse_placement(options.placement);

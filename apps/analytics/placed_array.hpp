@@ -29,6 +29,7 @@ class placed_array {
     if (stored_) return stored_->view<T>();
     if (rows_ && rows_->cache() != nullptr) return rows_->cache()->array<T>(0, rows_->cached_origin(), elements_);
     if (managed_) return {static_cast<T const*>(managed_->data()), elements_};
+    if (pinned_.data() != nullptr) return {reinterpret_cast<T const*>(pinned_.data()), elements_};
     return {rows_ ? static_cast<T const*>(rows_->kernel_address()) : nullptr, elements_};
   }
 
@@ -67,6 +68,7 @@ class placed_array {
   u32 dataset_ = 0;  ///< of its cache
   std::optional<stored_array> stored_;
   std::optional<row_array> rows_;
+  buffer<std::byte> pinned_;
   std::shared_ptr<managed_array> managed_;  ///< shared: where there is no CUDA, nobody knows how to end it
 };
 

@@ -162,6 +162,8 @@ void find_paths(graph_run<Id>& run, paths_options const& options, paths_result& 
 
 paths_result run_shortest_paths(paths_options const& options) {
   return run_on_graph<paths_result>(options, [&](auto const& graph, executor& on, auto id, u64 begun, paths_result& result) {
+    const u64 of_distances = weights_of(graph).kind == 'f' ? sizeof(float) : sizeof(u64);
+    check_memory(options, graph, on, of_distances + sizeof(u32) + 4 * sizeof(id), true);
     graph_run<decltype(id)> run(options, graph, on, true);
     result.load_seconds = seconds_since(begun);
     graph.weights_place()->kind == 'f' ? find_paths<float>(run, options, result)

@@ -59,7 +59,7 @@ struct relax_edges {
   distance threshold = 0;
   u32 round = 0;
 
-  static constexpr bool wants_all = false, stops = false, reads_beside = true;
+  static constexpr bool wants_all = false, stops = false, reads_beside = false;
   PENSTOCK_FN bool wants(u64 v) const { return device_ref<u32>(data.place[v]).load(relaxed) == place_of(waits::taken, round); }
 
   template <thread_group G>

@@ -3,6 +3,7 @@
 #include "apps/analytics/graph_run.hpp"
 #include "apps/bfs/bfs_level.hpp"
 #include "apps/graph/bfs_reference.hpp"
+#include "apps/graph/incoming.hpp"
 
 namespace penstock::apps {
 namespace {
@@ -18,7 +19,7 @@ class level_search {
         depths_(run.template filled<std::int32_t>(n_, -1)), frontier_(run.template filled<Id>(n_, 0)),
         next_(run.template filled<Id>(n_, 0)),
         // Where lists lie behind a cache, the few edges that each vertex needs are on as many lines as all of them.
-        may_pull_(run.is_automatic() && run.is_resident() && !run.graph().directed()), edges_left_(run.graph().edges()) {}
+        may_pull_(run.is_automatic() && run.is_resident() && run.has_incoming()), edges_left_(run.graph().edges()) {}
 
   void search(u64 source, bfs_result& result) {
     result.source = source;
@@ -80,7 +81,9 @@ class level_search {
 bfs_result run_bfs(bfs_options const& options) {
   return run_on_graph<bfs_result>(options, [&](auto const& graph, executor& on, auto id, u64 begun, bfs_result& result) {
     using vertex = decltype(id);
+    check_memory(options, graph, on, 3 * sizeof(vertex) + sizeof(std::int32_t));
     graph_run<vertex> run(options, graph, on);
+    if (run.is_automatic() && run.is_resident() && graph.directed() && graph::has_incoming(graph)) run.open_incoming();
     result.load_seconds = seconds_since(begun);
     std::vector<vertex> found(graph.vertices());
     for (u32 trial = 0; trial < options.trials; ++trial) {

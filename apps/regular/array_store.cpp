@@ -55,7 +55,7 @@ void array_store::add_modelled(bench::progress_fn const& progress) {
     spaces_.emplace_back();
     for (model_drive* drive : drives) {
       media_[k].emplace_back(server_->memory(), bench::place_of(options_.place),
-                             ceil_div(stripes, options_.drives) * options_.stripe_bytes);
+                             (replicated() ? stripes : ceil_div(stripes, options_.drives)) * options_.stripe_bytes);
       spaces_[k].push_back(drive->add_namespace(media_[k].back().data(), media_[k].back().bytes()));
     }
     if (!arrays_[k].writable) load(k, progress);
@@ -110,7 +110,7 @@ std::vector<dataset_spec> array_store::datasets() const {
     data.name = arrays_[k].file.path;
     data.bytes = modelled() ? arrays_[k].file.data_bytes() : arrays_[k].file.file_bytes();
     data.writable = arrays_[k].writable;
-    data.volume.layout = drives_.size() > 1 ? volume_layout::striped : volume_layout::single;
+    data.volume.layout = drives_.size() > 1 ? options_.layout : volume_layout::single;
     data.volume.stripe_bytes = options_.stripe_bytes;
     for (u32 d = 0; d < drives_.size(); ++d) data.volume.members.push_back({drives_[d], spaces_[k][d]});
     all.push_back(std::move(data));
@@ -144,7 +144,11 @@ void array_store::each_stripe(u32 array, u64 offset, u64 bytes, Move const& move
     const u64 stripe = (offset + done) / options_.stripe_bytes;
     const u64 within = (offset + done) % options_.stripe_bytes;
     const u64 part = std::min(bytes - done, options_.stripe_bytes - within);
-    move(media_[array][stripe % drives].data() + stripe / drives * options_.stripe_bytes + within, done, part);
+    if (replicated()) {
+      for (buffer<u8> const& drive : media_[array]) move(drive.data() + offset + done, done, part);
+    } else {
+      move(media_[array][stripe % drives].data() + stripe / drives * options_.stripe_bytes + within, done, part);
+    }
     done += part;
   }
 }

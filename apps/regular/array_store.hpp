@@ -26,6 +26,8 @@ struct media_options {
   u32 controller_threads = 0;  ///< CUDA, files: 0: all cores but two
   u32 server_units = 0;        ///< modelled: SMs, 0: a third; CPU: threads, 0: polled in place
   u64 stripe_bytes = most_tile_bytes;
+  /// Of arrays on several drives. Replicated, each drive has all of them, and they are only read, through a cache.
+  volume_layout layout = volume_layout::striped;
 };
 
 struct stored_file {
@@ -55,14 +57,14 @@ class array_store {
   std::vector<dataset_spec> datasets() const;
   /// Byte of element 0 of an array in its dataset.
   u64 origin(u32 array) const { return modelled() ? 0 : arrays_[array].file.origin; }
-  /// For kernels without a cache.
+  /// For kernels without a cache. REQUIRES: not replicated.
   tile_array tiles(u32 array) const;
 
   /// Modelled drives serve between start and stop, and nothing may be allocated meanwhile; files always.
   void start();
   void stop();
 
-  /// The bytes of an array as they lie on the media. REQUIRES: stopped, or nobody writes.
+  /// The bytes of an array as they lie on the media. REQUIRES: stopped, or nobody writes; not replicated.
   void read(u32 array, u64 offset, std::span<std::byte> to) const;
   /// Makes an array zeros. REQUIRES: likewise.
   void clear(u32 array);
@@ -70,7 +72,8 @@ class array_store {
   void save(u32 array) const;
 
  private:
-  /// Calls move(address on the media, offset, bytes) for the stripes of a range of an array.
+  bool replicated() const { return options_.layout == volume_layout::replicated; }
+  /// Calls move(address on the media, offset, bytes) for the stripes of a range of an array, of all its replicas.
   template <class Move>
   void each_stripe(u32 array, u64 offset, u64 bytes, Move const& move) const;
   void load(u32 array, bench::progress_fn const& progress);

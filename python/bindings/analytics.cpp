@@ -35,6 +35,7 @@ Options options_of(nb::dict const& given, nb::object const& progress) {
   take("media", options.media);
   take("drives", options.drives);
   take("media_place", options.media_place);
+  take("layout", options.layout);
   take("server_sms", options.server_units);
   take("trials", options.trials);
   take("sources", options.sources);

@@ -5,6 +5,7 @@
 #include "apps/graph/folder_writer.hpp"
 #include "apps/graph/generator.hpp"
 #include "apps/graph/graph_file.hpp"
+#include "apps/graph/incoming.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -114,6 +115,12 @@ nb::dict open(std::string const& path, bool validate_edges, unsigned threads, nb
   return d;
 }
 
+void incoming(std::string const& path, unsigned threads, u64 budget, nb::object const& progress) {
+  progress_meter meter(progress_of(progress));
+  nb::gil_scoped_release const released;
+  write_incoming(graph_folder::open(path), threads, budget != 0 ? budget : roomy_budget(), meter);
+}
+
 nb::ndarray<nb::numpy, std::int32_t, nb::ndim<1>> depths(std::string const& path, u64 source, nb::object const& progress) {
   progress_meter meter(progress_of(progress));
   auto found = [&] {
@@ -149,6 +156,7 @@ void bind_graph(nb::module_& m) {
   m.def("graph_convert", &convert, "target"_a, "input"_a, "format"_a, "simple"_a = false, "threads"_a = 0, "budget"_a = 0,
         "progress"_a = nb::none());
   m.def("graph_open", &open, "path"_a, "validate_edges"_a = false, "threads"_a = 0, "progress"_a = nb::none());
+  m.def("graph_write_incoming", &incoming, "path"_a, "threads"_a = 0, "budget"_a = 0, "progress"_a = nb::none());
   m.def("graph_bfs_depths", &depths, "path"_a, "source"_a, "progress"_a = nb::none());
   bind_arrays<std::int32_t>(m);
   bind_arrays<std::int64_t>(m);

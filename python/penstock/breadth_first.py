@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 Executor = Literal["auto", "cpu", "cuda"]
 Engine = Literal["auto", "io_uring", "pread"]
 Directory = Literal["auto", "direct", "set"]
-Placement = Literal["storage", "host", "host-cached", "hbm", "managed"]
+Placement = Literal["storage", "host", "pinned", "host-cached", "hbm", "managed", "subgraph"]
+Layout = Literal["striped", "replicated"]
 Without = Literal["nothing", "cache", "coalescing", "validation"]
 Sources = Literal["gap", "emogi", "bam"]
 MediaPlace = Literal["hbm", "host"]
@@ -31,7 +32,16 @@ Progress = Callable[[str, int, int], None]
 
 EXECUTORS: tuple[Executor, ...] = ("auto", "cpu", "cuda")
 ENGINES: tuple[Engine, ...] = ("auto", "io_uring", "pread")
-PLACEMENTS: tuple[Placement, ...] = ("storage", "host", "host-cached", "hbm", "managed")
+PLACEMENTS: tuple[Placement, ...] = (
+    "storage",
+    "host",
+    "pinned",
+    "host-cached",
+    "hbm",
+    "managed",
+    "subgraph",
+)
+LAYOUTS: tuple[Layout, ...] = ("striped", "replicated")
 WITHOUT: tuple[Without, ...] = ("nothing", "cache", "coalescing", "validation")
 SOURCES: tuple[Sources, ...] = ("gap", "emogi", "bam")
 MEDIA_PLACES: tuple[MediaPlace, ...] = ("hbm", "host")
@@ -58,11 +68,13 @@ class GraphOptions(TypedDict, total=False):
     media: str
     drives: SupportsIndex
     media_place: MediaPlace
+    layout: Layout
     server_sms: SupportsIndex
     trials: SupportsIndex
     sources: Sources
     level_traffic: bool
     verify: bool
+    incoming: bool
     cache_dir: str | os.PathLike[str] | None
 
 
@@ -200,9 +212,10 @@ def bfs(
 
     Options, of all algorithms (keywords):
     placement: where edges and weights lie. "storage": behind a cache; "host": their files mapped and read in
-        place, which a GPU does over its link; "host-cached": the same behind a cache, into which whoever
-        misses a line copies it; "hbm": copied to the GPU; "managed": moved there by the driver, page by page,
-        anew in each trial, as a baseline.
+        place, which a GPU does over its link; "pinned": the same, once they are copied to pinned memory;
+        "host-cached": behind a cache, into which whoever misses a line of the mapped file copies it; "hbm":
+        copied to the GPU. Two more are baselines: "managed", moved there by the driver, page by page, anew
+        in each trial, and "subgraph", where CPU threads put each round's lists together to be copied there.
     strategy: how groups of threads share out edges: "thread", "merged", "merged_aligned", "transposed(128)",
         "coarsened(8)", "tiled(256)", "tiled(256,search)", "frontier", "tiled_frontier(256)",
         "tiled_frontier(sort)"; docs/GRAPHS.md says what each does. "auto" chooses for each round, and reads
@@ -214,15 +227,18 @@ def bfs(
     without: of the cache, to see what it is worth: "cache", "coalescing" or "validation".
     direct: past the page cache. queues, queue_depth: queue pairs of a controller (0: 32 for a GPU, one for
         each CPU thread), and the entries of each.
-    media, drives, media_place, server_sms: instead of "file" the preset of a drive that is modelled
-        ("p5800x", "pm1735", "980pro", "gen5"), how many of them the graph is striped over, whether their
-        bytes lie in "hbm" or "host", and the SMs that serve them (0: a third).
+    media, drives, layout, media_place, server_sms: instead of "file" the preset of a drive that is modelled
+        ("p5800x", "pm1735", "980pro", "gen5"), how many of them there are, whether the graph is "striped" over
+        them or each has all of it ("replicated"), whether their bytes lie in "hbm" or "host", and the SMs that
+        serve them (0: a third).
     threads: of the CPU executor; 0 takes as many as there are cores.
     trials: how often, once the graph is open, each time from the next source where none is given; what is
         told is of the last one, and the seconds of each. Later ones find in the cache what earlier ones left.
     sources: which vertices sources are drawn from: "gap" and "emogi", those that have edges; "bam", those
         with more than two. level_traffic: tells what each round moved, which takes a little time.
     verify: checks the last result by GAP's rules. cache_dir: where converted graphs are kept.
+    incoming: of a directed graph, makes the lists of incoming edges too, once, in its folder. Where they are
+        there, "auto" searches from below, and ranks are pulled.
 
     Raises ValueError or TypeError for bad arguments and bad files, penstock.Error when the machine refuses.
     """
@@ -250,9 +266,11 @@ def prepare(
 ) -> GraphJob:
     """Checks the options of all algorithms, then finds or makes the graph."""
     options = _options(**given)
-    cache_dir = options.pop("cache_dir")
+    cache_dir, incoming = options.pop("cache_dir"), options.pop("incoming")
     native = load_native()
     found = _resolve(graph, cache_dir, progress, weighted)
+    if incoming:
+        found.write_incoming(progress=_preparing(progress))
     facts = {
         "graph": str(found.path) if graph is found else str(graph),
         "path": str(found.path),
@@ -280,11 +298,13 @@ def _options(
     media: str = "file",
     drives: SupportsIndex = 1,
     media_place: MediaPlace = "hbm",
+    layout: Layout = "striped",
     server_sms: SupportsIndex = 0,
     trials: SupportsIndex = 1,
     sources: Sources = "gap",
     level_traffic: bool = False,
     verify: bool = False,
+    incoming: bool = False,
     cache_dir: str | os.PathLike[str] | None = None,
 ) -> dict[str, Any]:
     cache_bytes, line_bytes = parse_size(cache, "cache"), parse_size(line, "line")
@@ -294,6 +314,7 @@ def _options(
     _check(without, WITHOUT, "part to do without")
     _check(sources, SOURCES, "rule for sources")
     _check(media_place, MEDIA_PLACES, "media_place")
+    _check(layout, LAYOUTS, "layout")
     _check(placement, PLACEMENTS, "placement")
     _check(directory, DIRECTORIES, "directory")
     _check(executor, EXECUTORS, "executor")
@@ -314,11 +335,13 @@ def _options(
         "media": media,
         "drives": checked_count("drives", drives, 1),
         "media_place": media_place,
+        "layout": layout,
         "server_sms": checked_count("server_sms", server_sms, 0),
         "trials": checked_count("trials", trials, 1),
         "sources": sources,
         "level_traffic": level_traffic,
         "verify": verify,
+        "incoming": incoming,
         "cache_dir": cache_dir,
     }
 

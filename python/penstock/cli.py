@@ -56,7 +56,7 @@ PLACEMENT_OPTIONS = (
         type=choice(breadth_first.PLACEMENTS),
         default="storage",
         show_default=True,
-        help="Where edges lie: behind a cache, mapped and read in place, or copied to the GPU.",
+        help="Where edges lie: behind a cache, in host memory and read in place, or copied to the GPU.",
     ),
     click.option(
         "--strategy",
@@ -91,7 +91,14 @@ STORAGE_OPTIONS = (
         metavar="NAME",
         help="Storage: the files, or drives that are modelled: p5800x, pm1735, 980pro, gen5.",
     ),
-    click.option("--drives", type=int, default=1, show_default=True, help="Modelled ones to stripe over."),
+    click.option("--drives", type=int, default=1, show_default=True, help="Modelled ones."),
+    click.option(
+        "--layout",
+        type=choice(breadth_first.LAYOUTS),
+        default="striped",
+        show_default=True,
+        help="Modelled drives have parts of the graph, or each has all of it.",
+    ),
     click.option(
         "--media-place",
         type=choice(breadth_first.MEDIA_PLACES),
@@ -115,6 +122,11 @@ RUN_OPTIONS = (
         default="gap",
         show_default=True,
         help="Sources are vertices that have edges (gap, emogi), or more than two (bam).",
+    ),
+    click.option(
+        "--incoming",
+        is_flag=True,
+        help="Directed graphs: make lists of incoming edges, too; kept in the graph's folder.",
     ),
     click.option("--verify", is_flag=True, help="Check the result by GAP's rules, with all cores."),
     click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout instead of a table."),

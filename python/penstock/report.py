@@ -126,7 +126,7 @@ def _verdict(result: GraphCost) -> str:
 
 
 def _sectors(result: GraphCost) -> str:
-    if result.sector_bytes == 0 or result.placement != "host":
+    if result.sector_bytes == 0 or result.placement not in ("host", "pinned"):
         return ""
     over = result.sector_bytes / max(result.edge_bytes, 1)
     return f"; {format_bytes(result.sector_bytes)} of sectors over the link, {over:.2f} of the edges"
@@ -134,8 +134,10 @@ def _sectors(result: GraphCost) -> str:
 
 PLACED = {
     "host": "mapped and read in place",
+    "pinned": "copied to pinned memory and read in place",
     "hbm": "copied to the GPU",
     "managed": "moved to the GPU page by page",
+    "subgraph": "put together by CPU threads, list by list, and copied",
 }
 
 

@@ -44,7 +44,7 @@ struct small_graph {
   }
 
   apps::edge_lists<std::int32_t> lists() const {
-    return {{ends.data(), edges}, offsets.data(), words.data(), words.data() + 7, words.data() + 1, vertices};
+    return {{ends.data(), edges}, offsets.data(), words.data(), words.data() + 7, words.data() + 1, vertices, vertices};
   }
   template <class Use>
   void for_each_edge(Use const& use) const {

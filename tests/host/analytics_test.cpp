@@ -1,14 +1,18 @@
 // Whole runs of the algorithms over graphs, by several threads, through small caches and in place.
 #include "apps/analytics/analytics.hpp"
+#include "apps/analytics/graph_choices.hpp"
 #include "apps/bfs/bfs.hpp"
 #include "apps/graph/analytics_reference.hpp"
 #include "apps/graph/array_edges.hpp"
 #include "apps/graph/bfs_reference.hpp"
 #include "apps/graph/folder_writer.hpp"
 #include "apps/graph/generator.hpp"
+#include "apps/graph/incoming.hpp"
 #include "graph_test_support.hpp"
 
+#include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <utility>
 
 namespace penstock::apps {
@@ -40,21 +44,137 @@ class analytics : public testing::Test {
   static void expect_verified(graph_cost const& cost) {
     EXPECT_TRUE(cost.verified.value_or(false)) << cost.violation;
     EXPECT_EQ(cost.level_sizes.size(), cost.level_seconds.size());
-    EXPECT_EQ(cost.evictions > 0, cost.placement != "host");
-    EXPECT_EQ(cost.bytes_moved > 0, cost.placement != "host");
+    bool const in_place = cost.placement == "host" || cost.placement == "pinned";
+    EXPECT_EQ(cost.evictions > 0, !in_place);
+    EXPECT_EQ(cost.bytes_moved > 0, !in_place);
+  }
+
+  template <class Job>
+  static std::string said(Job const& job) {
+    try {
+      job();
+    } catch (error const& e) {
+      return e.what();
+    }
+    return "";
   }
 
   graph::scratch_folder folder_;
 };
 
 TEST_F(analytics, runs_are_verified_wherever_edges_lie) {
-  for (std::string const placement : {"storage", "host", "host-cached"}) {
+  for (std::string const placement : {"storage", "host", "host-cached", "pinned"}) {
     SCOPED_TRACE(placement);
     expect_verified(run_bfs(options<bfs_options>(placement)));
     expect_verified(run_components(options<graph_options>(placement)));
     expect_verified(run_pagerank(options<pagerank_options>(placement)));
     expect_verified(run_shortest_paths(options<paths_options>(placement)));
   }
+}
+
+TEST_F(analytics, copies_of_lists_are_verified_in_many_parts) {
+  for (u64 const bytes : {u64{1} << 9, u64{40} << 10, u64{64} << 20}) {
+    SCOPED_TRACE(bytes);
+    const auto expect_copied = [&](graph_cost const& cost) {
+      EXPECT_TRUE(cost.verified.value_or(false)) << cost.violation;
+      EXPECT_GE(cost.bytes_moved, cost.edges_traversed * sizeof(std::int32_t));
+      EXPECT_EQ(cost.sector_bytes, 0u);
+    };
+    const auto with = [&](auto options) {
+      options.cache_bytes = bytes;
+      return options;
+    };
+    expect_copied(run_bfs(with(options<bfs_options>("subgraph"))));
+    expect_copied(run_components(with(options<graph_options>("subgraph"))));
+    expect_copied(run_pagerank(with(options<pagerank_options>("subgraph"))));
+    expect_copied(run_shortest_paths(with(options<paths_options>("subgraph"))));
+  }
+  auto fixed = options<graph_options>("subgraph");
+  fixed.strategy = "merged";
+  EXPECT_EQ(said([&] { run_components(fixed); }),
+            "walk strategy 'merged': placement subgraph copies lists and walks the copies in tiles: leave strategy auto");
+}
+
+TEST_F(analytics, copies_of_lists_tell_a_bad_weight_by_its_place_in_the_file) {
+  std::string const name = folder_ / "negative";
+  std::filesystem::copy(folder_ / "kron", name);
+  auto const place = *graph::graph_folder::open(name).weights_place();
+  std::fstream file(name + "/weights.npy", std::ios::in | std::ios::out | std::ios::binary);
+  std::int32_t const wrong = -7;
+  file.seekp(static_cast<std::streamoff>(place.data_offset + 4 * 1234)).write(reinterpret_cast<char const*>(&wrong), 4);
+  file.close();
+  for (std::string const placement : {"host", "subgraph"}) {
+    auto with = options<paths_options>(placement);
+    with.graph = name;
+    EXPECT_TRUE(said([&] { run_shortest_paths(with); }).find("the weight of edge 1234 is negative") != std::string::npos);
+  }
+}
+
+TEST_F(analytics, drives_may_each_have_all_of_the_graph) {
+  for (std::string const layout : {"striped", "replicated"}) {
+    SCOPED_TRACE(layout);
+    auto with = options<paths_options>("storage");
+    with.media = "p5800x";
+    with.drives = 3;
+    with.layout = layout;
+    expect_verified(run_shortest_paths(with));
+  }
+  auto wrong = options<bfs_options>("storage");
+  wrong.media = "p5800x";
+  wrong.layout = "raid6";
+  EXPECT_EQ(said([&] { run_bfs(wrong); }),
+            "model drives: layout 'raid6': there is no such layout; choose striped or replicated");
+}
+
+TEST_F(analytics, directed_graphs_go_by_incoming_edges_where_they_are_there) {
+  std::string const name = folder_ / "directed";
+  graph::progress_meter meter;
+  write_graph(graph::generator(graph::parse_generator("kron:11:8")), name, {.directed = true}, {}, meter);
+  const auto with = [&](auto options) {
+    options.graph = name;
+    options.verify = true;
+    return options;
+  };
+  const auto pulled = [](bfs_result const& found) {
+    return std::count(found.level_strategies.begin(), found.level_strategies.end(), "pull");
+  };
+  const auto before = run_bfs(with(options<bfs_options>("host")));
+  EXPECT_EQ(pulled(before), 0);
+  const auto pushed = run_pagerank(with(options<pagerank_options>("host")));
+  const auto opened = graph::graph_folder::open(name);
+  EXPECT_FALSE(graph::has_incoming(opened));
+  graph::write_incoming(opened, 2, 0, meter);
+  graph::write_incoming(opened, 2, 0, meter);  // is there
+  EXPECT_TRUE(graph::has_incoming(opened));
+  const auto after = run_bfs(with(options<bfs_options>("host")));
+  EXPECT_TRUE(after.verified.value_or(false)) << after.violation;
+  EXPECT_GT(pulled(after), 0);
+  EXPECT_EQ(after.reached, before.reached);
+  EXPECT_LT(after.edges_traversed, before.edges_traversed);
+  for (std::string const placement : {"host", "storage", "host-cached", "pinned"}) {
+    const auto ranks = run_pagerank(with(options<pagerank_options>(placement)));
+    EXPECT_TRUE(ranks.verified.value_or(false)) << placement << ": " << ranks.violation;
+    EXPECT_EQ(ranks.iterations, pushed.iterations);
+  }
+  EXPECT_NE(said([&] { graph::write_incoming(graph::graph_folder::open(folder_ / "kron"), 1, 0, meter); }), "");
+  std::filesystem::remove_all(name + "/incoming");
+  std::filesystem::copy(folder_ / "kron", name + "/incoming");
+  EXPECT_NE(said([&] { run_bfs(with(options<bfs_options>("host"))); }).find("remove this folder"), std::string::npos);
+}
+
+TEST_F(analytics, what_does_not_fit_a_gpu_is_told_in_bytes) {
+  EXPECT_EQ(missing_memory({.vertex_bytes = 100, .edge_bytes = 50}, 150), "");
+  EXPECT_EQ(missing_memory({.vertex_bytes = 100, .edge_bytes = 51}, 150),
+            "100 bytes for vertices and 51 for edges do not fit the GPU, which has 150 free: 1 are missing; choose placement "
+            "host, or a smaller cache");
+  EXPECT_NE(missing_memory({.vertex_bytes = 200, .edge_bytes = 0}, 150).find("50 are missing; choose executor cpu"),
+            std::string::npos);
+  const auto graph = graph::graph_folder::open(folder_ / "kron");
+  auto with = options<graph_options>("hbm");
+  EXPECT_EQ(needed_memory(with, graph, 12, false).vertex_bytes, (graph.vertices() + 1) * 8 + graph.vertices() * 12);
+  EXPECT_EQ(needed_memory(with, graph, 12, true).edge_bytes, graph.edges() * 8);
+  EXPECT_EQ(needed_memory(options<graph_options>("host"), graph, 12, true).edge_bytes, 0u);
+  EXPECT_EQ(needed_memory(options<graph_options>("storage"), graph, 12, true).edge_bytes, with.cache_bytes);
 }
 
 TEST_F(analytics, strategies_are_verified_with_several_threads) {

@@ -67,6 +67,20 @@ class GraphFolder:
         """Map weights.npy, read-only: shape (edges,), int32 or float32; None without weights."""
         return _map(self.path / "weights.npy") if self.weights_place else None
 
+    def write_incoming(
+        self, *, threads: int | None = None, progress: Progress | None = None
+    ) -> GraphFolder:
+        """The lists of incoming edges, without weights, as a graph of its own in the folder `incoming`.
+
+        Makes them unless they are there; an undirected graph is its own. Searches of a directed graph go on
+        from below with them, and ranks are pulled.
+        Raises penstock.Error when the folder cannot be written.
+        """
+        if not self.directed:
+            return self
+        native.graph_write_incoming(str(self.path), threads=threads or 0, progress=progress)
+        return open_folder(self.path / "incoming")
+
     def bfs_depths(self, source: int, *, progress: Progress | None = None) -> NDArray[np.int32]:
         """Depths by a serial search from `source`: int32, shape (vertices,), -1 where there is no path.
 

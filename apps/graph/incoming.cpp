@@ -1,0 +1,81 @@
+#include "apps/graph/incoming.hpp"
+
+#include "apps/graph/binary_csr.hpp"
+#include "apps/graph/folder_writer.hpp"
+#include "penstock/host/error.hpp"
+#include "penstock/host/npy.hpp"
+
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+namespace penstock::graph {
+namespace {
+
+std::string incoming_path(graph_folder const& graph) { return graph.path() + "/incoming"; }
+
+csr_layout layout_of(graph_folder const& graph) {
+  std::string const offsets = graph.path() + "/offsets.npy";
+  csr_layout layout;
+  layout.vertices = graph.vertices();
+  layout.edges = graph.edges();
+  layout.inputs.emplace_back(file::open(offsets));
+  layout.inputs.emplace_back(file::open(graph.edges_place().path));
+  layout.offsets = {0, read_npy_header(offsets).data_offset, 8, item_type::uint64};
+  bool const wide = graph.edges_place().item_bytes == 8;
+  layout.targets = {1, graph.edges_place().data_offset, graph.edges_place().item_bytes,
+                    wide ? item_type::uint64 : item_type::int32};
+  return layout;
+}
+
+class reversed_edges final : public edge_source {
+ public:
+  explicit reversed_edges(graph_folder const& graph) : edges_(layout_of(graph)) {}
+
+  u64 vertices() const override { return edges_.vertices(); }
+  weight_type weights() const override { return weight_type::none; }
+  u64 blocks() const override { return edges_.blocks(); }
+  void produce(u64 block, edge_sink const& sink) const override {
+    std::vector<edge> turned;
+    edges_.produce(block, [&](std::span<edge const> edges) {
+      turned.clear();
+      for (edge const& e : edges) turned.push_back({e.to, e.from, 0});
+      sink(turned);
+    });
+  }
+
+ private:
+  binary_csr edges_;
+};
+
+}  // namespace
+
+void write_incoming(graph_folder const& graph, unsigned threads, u64 budget_bytes, progress_meter& meter) {
+  if (!graph.directed())
+    throw_bad_input("transpose", graph.path(), "it has each edge both ways: its lists are those of incoming edges, too");
+  if (has_incoming(graph)) return;
+  build_options options;
+  options.threads = threads;
+  options.wide_ids = graph.edges_place().item_bytes == 8;
+  if (budget_bytes != 0) options.budget_bytes = budget_bytes;
+  graph_origin const origin{.directed = true, .source = "incoming edges of " + graph.source()};
+  write_graph(reversed_edges(graph), incoming_path(graph), origin, options, meter);
+}
+
+bool has_incoming(graph_folder const& graph) {
+  std::error_code ignored;
+  return std::filesystem::exists(incoming_path(graph) + "/graph.json", ignored);
+}
+
+graph_folder open_incoming(graph_folder const& graph) {
+  graph_folder incoming = graph_folder::open(incoming_path(graph));
+  if (incoming.vertices() == graph.vertices() && incoming.edges() == graph.edges() &&
+      incoming.edges_place().item_bytes == graph.edges_place().item_bytes)
+    return incoming;
+  throw_bad_input("open", incoming.path(),
+                  "has " + std::to_string(incoming.vertices()) + " vertices and " + std::to_string(incoming.edges()) +
+                      " edges, the graph around it " + std::to_string(graph.vertices()) + " and " +
+                      std::to_string(graph.edges()) + ": remove this folder and ask for the transpose again");
+}
+
+}  // namespace penstock::graph

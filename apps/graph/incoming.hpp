@@ -1,0 +1,20 @@
+// The lists of incoming edges of a directed graph: its transpose, as a graph folder of its own within the graph's folder. With
+// it searches go on from below, and ranks are pulled.
+#pragma once
+
+#include "apps/graph/csr_builder.hpp"
+#include "apps/graph/graph_folder.hpp"
+
+namespace penstock::graph {
+
+/// Makes it, all at once or not at all, unless it is there; without weights. Errors: those of build_csr and folder_writer;
+/// bad_input for a graph that has each edge both ways.
+void write_incoming(graph_folder const& graph, unsigned threads, u64 budget_bytes, progress_meter& meter);
+
+/// Whether it is there.
+bool has_incoming(graph_folder const& graph);
+
+/// Errors: bad_input where it is that of another graph.
+graph_folder open_incoming(graph_folder const& graph);
+
+}  // namespace penstock::graph
