@@ -8,6 +8,7 @@ page cache; the last result is verified. Its baseline is merged_aligned at the s
 first. `cold`: one trial each time, through a cache that is empty. `warm`: later ones, through one that has
 all edges. `--media p5800x --drives 4`: storage is modelled drives; floor: what moved, at their rated speed;
 target: all edges read to host memory at that speed first, then merged_aligned there (BaM section 5.2).
+link: what a GPU reads of the same file in place, or of pinned memory, by rows of 4 KiB one after another.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ import datetime
 import json
 import os
 import statistics
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import penstock
 from penstock import graph as graphs
 
 ALGORITHMS: dict[str, Callable[..., Any]] = {
@@ -49,6 +52,10 @@ def tell(path: str, line: dict[str, Any]) -> None:
     for key in ("hbm", "floor", "target"):
         if f"{key}_ratio" in details:
             ratio += f", {key} {details[f'{key}_ratio']:.2f}x"
+    if "link_share" in details:
+        ratio += (
+            f", link {details['link_share'] * 100:.0f} % of {details['link_bytes_per_second'] / 1e9:.1f} GB/s"
+        )
     rounds = " ".join(f"{name}:{count}" for name, count in details["strategies"].items())
     print(
         f"{line['id']}: {line['value'] * 1e3:.2f} ms{ratio}, {details['teps'] / 1e9:.2f} GTEPS, "
@@ -74,7 +81,11 @@ def measure(name: str, graph: Any, options: argparse.Namespace, **how: Any) -> d
         seconds = runs[0].trial_seconds[trials - options.trials :]
     last = runs[-1]
     value = statistics.median(seconds)
-    modelled = {"server_sms": options.server_sms, "media_place": options.media_place} if last.drives else {}
+    modelled = {
+        "server_sms": options.server_sms,
+        "media_place": options.media_place,
+        "layout": options.layout,
+    }
     return {
         "value": value,
         "unit": "s",
@@ -100,7 +111,7 @@ def measure(name: str, graph: Any, options: argparse.Namespace, **how: Any) -> d
             "media": last.media,
             "drives": last.drives,
             "media_bytes_per_second": last.media_bytes_per_second,
-            **modelled,
+            **(modelled if last.drives else {}),
             "hit_rate": last.hits / max(last.hits + last.misses + last.joins, 1),
             "tile_seconds": last.tile_seconds,
             "load_seconds": last.load_seconds,
@@ -112,9 +123,39 @@ def measure(name: str, graph: Any, options: argparse.Namespace, **how: Any) -> d
     }
 
 
-def compare(line: dict[str, Any], in_hbm: float | None, in_host: float | None) -> None:
-    """With the same in HBM, by the best strategy so far, and with the best that modelled drives could do."""
+def rate_in_place(graph: Any, pinned: bool) -> float:
+    """Bytes/s of edges.npy by rows of 4 KiB, each read once, in order: a warp each, 16 bytes a lane."""
+    import torch
+
+    place = graph.edges_place
+    rows = place["count"] * graph.edge_dtype.itemsize // 4096
+    with tempfile.TemporaryDirectory(dir=Path(place["path"]).parent) as folder:
+        link = Path(folder) / "edges.bin"  # a name that says nothing: it is raw
+        link.symlink_to(place["path"])
+        whole = {"dtype": "int32", "shape": (rows, 1024), "offset": place["data_offset"]}
+        with penstock.open(link, placement="host", device="cuda", **whole) as table:
+            order = torch.arange(min(rows, 1 << 20), device="cuda")
+            expected = table.gather(order)
+            if pinned:
+                table = penstock.from_tensor(expected.cpu().pin_memory(), placement="host")
+            out, seconds = torch.empty_like(expected), []
+            for _ in range(6):
+                torch.cuda.synchronize()
+                begun = time.perf_counter()
+                table.gather(order, out=out)
+                torch.cuda.synchronize()
+                seconds.append(time.perf_counter() - begun)
+            if not torch.equal(out, expected):
+                raise SystemExit("wrong: rows of the edges, read in place")
+    return out.nbytes / statistics.median(seconds[1:])
+
+
+def compare(line: dict[str, Any], in_hbm: float | None, in_host: float | None, link: float | None) -> None:
+    """With the same in HBM, by the best strategy so far, and with the most that drives or a link can do."""
     details, rate = line["details"], line["details"]["media_bytes_per_second"]
+    if link:
+        details["link_bytes_per_second"] = link
+        details["link_share"] = details["sector_bytes"] / details["seconds"] / link
     if in_hbm:
         details["hbm_ratio"] = line["value"] / in_hbm
     if rate:
@@ -139,6 +180,7 @@ def main() -> None:
     parser.add_argument("--media", default="file")
     parser.add_argument("--drives", type=int, default=1)
     parser.add_argument("--media-place", default="hbm")
+    parser.add_argument("--layout", default="striped")
     parser.add_argument("--server-sms", type=int, default=0)
     parser.add_argument("--without", default="nothing")
     parser.add_argument("--queues", type=int, default=0)
@@ -155,15 +197,20 @@ def main() -> None:
     wrong = []
     in_hbm: dict[str, float] = {}
     in_host: dict[str, float] = {}
+    links: dict[str, float] = {}
     for name in options.only.split(","):
         for placement in options.placements.split(","):
             best = None
+            if placement in ("host", "pinned") and options.executor != "cpu":
+                links.setdefault(placement, rate_in_place(graph, placement == "pinned"))
             # A comma within brackets is a strategy's own.
-            for strategy in options.strategies.replace("),", ")|").replace(",", "|").split("|"):
+            strategies = options.strategies.replace("),", ")|").replace(",", "|").split("|")
+            for strategy in ["auto"] if placement == "subgraph" else strategies:
                 how = {"executor": options.executor, "cache": options.cache, "line": options.line}
                 if placement in ("storage", "cold", "warm"):
                     how |= {"media": options.media, "drives": options.drives, "queues": options.queues}
                     how |= {"queue_depth": options.queue_depth, "media_place": options.media_place}
+                    how |= {"layout": options.layout}
                     how |= {"without": options.without}
                     how |= {"server_sms": options.server_sms}
                 line = measure(name, graph, options, placement=placement, strategy=strategy, **how)
@@ -173,7 +220,7 @@ def main() -> None:
                     "baseline_value": best,
                     "ratio": best / line["value"] if best else None,
                 }
-                compare(line, in_hbm.get(name), in_host.get(name))
+                compare(line, in_hbm.get(name), in_host.get(name), links.get(placement))
                 tell(options.results, line)
                 if placement == "hbm":
                     in_hbm[name] = min(in_hbm.get(name, line["value"]), line["value"])

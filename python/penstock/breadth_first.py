@@ -228,9 +228,9 @@ def bfs(
     direct: past the page cache. queues, queue_depth: queue pairs of a controller (0: 32 for a GPU, one for
         each CPU thread), and the entries of each.
     media, drives, layout, media_place, server_sms: instead of "file" the preset of a drive that is modelled
-        ("p5800x", "pm1735", "980pro", "gen5"), how many of them there are, whether the graph is "striped" over
-        them or each has all of it ("replicated"), whether their bytes lie in "hbm" or "host", and the SMs that
-        serve them (0: a third).
+        ("p5800x", "pm1735", "980pro", "gen5"), how many of them there are, whether the graph is "striped"
+        over them or each has all of it ("replicated"), whether their bytes lie in "hbm" or "host", and the
+        SMs that serve them (0: a third).
     threads: of the CPU executor; 0 takes as many as there are cores.
     trials: how often, once the graph is open, each time from the next source where none is given; what is
         told is of the last one, and the seconds of each. Later ones find in the cache what earlier ones left.

@@ -132,6 +132,12 @@ def _sectors(result: GraphCost) -> str:
     return f"; {format_bytes(result.sector_bytes)} of sectors over the link, {over:.2f} of the edges"
 
 
+def _moved(result: GraphCost) -> str:
+    over = result.bytes_moved / max(result.edge_bytes, 1)
+    rate = format_bytes(result.bytes_moved / max(result.seconds, 1e-9))
+    return f"{format_bytes(result.bytes_moved)}, {over:.2f} of the edges, {rate}/s"
+
+
 PLACED = {
     "host": "mapped and read in place",
     "pinned": "copied to pinned memory and read in place",
@@ -147,6 +153,7 @@ def _cache_rows(result: GraphCost) -> list[tuple[str, str]]:
         return [
             ("edges", f"{format_bytes(result.edge_bytes)}, {where}"),
             ("bytes asked", format_bytes(result.bytes_asked) + _sectors(result)),
+            *([("bytes moved", _moved(result))] if result.bytes_moved else []),
             (
                 "in memory",
                 f"offsets ({format_bytes(result.offset_bytes)}), "
@@ -156,9 +163,8 @@ def _cache_rows(result: GraphCost) -> list[tuple[str, str]]:
     size = (
         f"{format_bytes(result.cache_bytes)} in {result.frames:,} lines of {format_bytes(result.line_bytes)}"
     )
-    storage = (
-        f"{format_bytes(result.bytes_moved)} from storage; offsets ({format_bytes(result.offset_bytes)}) "
-    )
+    storage = f"{_moved(result)}; offsets ({format_bytes(result.offset_bytes)}) "
+    looked_for = max(result.hits + result.misses + result.joins, 1)
     misses = f"{result.misses:,}" + (
         f" (and {result.joins:,} waited for a fill under way)" if result.joins else ""
     )
@@ -168,11 +174,12 @@ def _cache_rows(result: GraphCost) -> list[tuple[str, str]]:
             "directory",
             f"{result.directory}; {format_bytes(result.directory_bytes_per_tib)} for a TiB of edges",
         ),
-        ("hits", f"{result.hits:,}"),
+        ("hits", f"{result.hits:,}, {100 * result.hits / looked_for:.1f} % of what was looked for"),
         ("misses", misses),
         (
             "fills",
-            f"{result.fills:,} ({result.prefetches:,} of them ahead of need; {result.evictions:,} evictions)",
+            f"{result.fills:,}, {format_rate(result.fills / max(result.seconds, 1e-9), 'IOPS')} "
+            f"({result.prefetches:,} of them ahead of need; {result.evictions:,} evictions)",
         ),
         ("bytes asked", format_bytes(result.bytes_asked)),
         ("bytes moved", f"{storage}and vertex data ({format_bytes(result.vertex_bytes)}) were in memory"),

@@ -63,6 +63,7 @@ def test_options_reach_the_compiled_part(native: fakes.FakeNative) -> None:
         "media": "file",
         "drives": 1,
         "media_place": "hbm",
+        "layout": "striped",
         "server_sms": 0,
         "trials": 2,
         "sources": "gap",
@@ -94,7 +95,7 @@ def test_the_table_names_what_was_counted(
         "bytes asked",
     ):
         assert word in out
-    for word in ("bytes moved", "8.0 KiB from storage", "512.00:", "cpu (2 threads)", "io_uring", "verified"):
+    for word in ("bytes moved", "8.0 KiB, ", "512.00:", "cpu (2 threads)", "io_uring", "verified"):
         assert word in out
     assert "2 (bash)" in out
     assert "libc6 (3), gcc (1)" in out

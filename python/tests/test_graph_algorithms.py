@@ -31,7 +31,8 @@ STRATEGIES = [
     "auto",
 ]
 GRAPHS_EACH = len(STRATEGIES)
-PLACES = [(device, place) for device in DEVICES for place in ("storage", "host", "host-cached", "hbm")]
+PLACEMENTS = ("storage", "host", "pinned", "host-cached", "hbm", "subgraph")
+PLACES = [(device, place) for device in DEVICES for place in PLACEMENTS]
 PLACES.remove(("cpu", "hbm"))
 
 
@@ -39,6 +40,10 @@ PLACES.remove(("cpu", "hbm"))
 def how(request: pytest.FixtureRequest) -> dict[str, Any]:
     executor, placement = request.param
     return {"executor": executor, "placement": placement, "cache": "1MiB", "line": 512, "verify": True}
+
+
+def strategy_of(how: dict[str, Any], number: int) -> str:
+    return "auto" if how["placement"] == "subgraph" else STRATEGIES[number]
 
 
 class Drawn:
@@ -93,7 +98,7 @@ def ranks_of(a: Any, b: Any, n: int, dangling: bool, iterations: int) -> Any:
 def test_components_are_those_of_scipy(tmp_path: Path, how: dict[str, Any], directed: bool) -> None:
     for seed in range(GRAPHS_EACH):
         drawn = Drawn(tmp_path, seed, directed=directed, wide=seed % 2 == 1)
-        result = graphs.cc(drawn.folder, strategy=STRATEGIES[seed], **how)
+        result = graphs.cc(drawn.folder, strategy=strategy_of(how, seed), **how)
         assert result.verified, result.violation
         a, b = drawn.edges()
         matrix = sparse.coo_matrix((np.ones(len(a)), (a, b)), shape=(drawn.n, drawn.n))
@@ -115,7 +120,7 @@ def test_ranks_are_those_of_the_definition(
         drawn = Drawn(tmp_path, seed, directed=directed, wide=seed % 2 == 1)
         dtype, near = ("float64", 1e-12) if seed % 3 else ("float32", 1e-5)
         wanted: dict[str, Any] = {"dangling": dangling, "dtype": dtype, "tolerance": 1e-6, "iterations": 300}
-        result = graphs.pagerank(drawn.folder, strategy=STRATEGIES[seed], **wanted, **how)
+        result = graphs.pagerank(drawn.folder, strategy=strategy_of(how, seed), **wanted, **how)
         assert result.verified, result.violation
         assert result.converged
         a, b = drawn.edges()
@@ -134,7 +139,7 @@ def test_distances_are_the_shortest(
         drawn = Drawn(tmp_path, seed, directed=directed, weights=weights, wide=seed % 2 == 1)
         source = seed % drawn.n
         delta = (0, 1, 1000, float("inf"))[seed // 3]
-        result = graphs.sssp(drawn.folder, source=source, delta=delta, strategy=STRATEGIES[seed], **how)
+        result = graphs.sssp(drawn.folder, source=source, delta=delta, strategy=strategy_of(how, seed), **how)
         assert result.verified, result.violation
         expected = drawn.distances(source)
         found = np.asarray(result.distances).astype(np.float64)
@@ -149,7 +154,7 @@ def test_distances_are_the_shortest(
 def test_parents_of_a_search_make_a_tree(tmp_path: Path, how: dict[str, Any], directed: bool) -> None:
     for seed in range(GRAPHS_EACH):
         drawn = Drawn(tmp_path, seed, directed=directed)
-        result = graphs.bfs(drawn.folder, source=seed % drawn.n, strategy=STRATEGIES[seed], **how)
+        result = graphs.bfs(drawn.folder, source=seed % drawn.n, strategy=strategy_of(how, seed), **how)
         assert result.verified, result.violation
         assert (np.asarray(result.parents) >= 0).sum() == result.reached
 
@@ -192,6 +197,37 @@ def test_auto_reads_fewer_edges(tmp_path: Path, executor: str) -> None:
         assert all_of_them.verified
         assert few.edges_traversed < 0.5 * all_of_them.edges_traversed
         assert way in few.level_strategies
+
+
+@pytest.mark.parametrize("executor", DEVICES)
+@pytest.mark.parametrize("placement", ["host", "pinned", "storage", "hbm"])
+def test_incoming_edges_serve_searches_and_ranks(tmp_path: Path, executor: str, placement: str) -> None:
+    if (executor, placement) == ("cpu", "hbm"):
+        pytest.skip("a CPU has no HBM")
+    where: dict[str, Any] = {"placement": placement, "executor": executor, "verify": True}
+    for seed in range(GRAPHS_EACH):
+        drawn = Drawn(tmp_path, seed, directed=True, wide=seed % 2 == 1)
+        pushed = graphs.bfs(drawn.folder, source=seed % drawn.n, **where)
+        found = graphs.bfs(drawn.folder, source=seed % drawn.n, incoming=True, **where)
+        assert found.verified, found.violation
+        assert found.reached == pushed.reached
+        a, b = drawn.edges()
+        turned = drawn.folder.write_incoming()
+        assert turned.edges == drawn.folder.edges
+        assert turned.weights_place is None
+        expected = b[np.lexsort((b, a))], a[np.lexsort((b, a))]
+        order = np.lexsort((expected[1], expected[0]))
+        np.testing.assert_array_equal(turned.edge_array(), expected[1][order])
+        ranks = graphs.pagerank(drawn.folder, strategy=STRATEGIES[seed], dtype="float64", **where)
+        assert ranks.verified, ranks.violation
+        ends = ranks_of(a, b, drawn.n, False, ranks.iterations)
+        np.testing.assert_allclose(np.asarray(ranks.ranks), ends, rtol=1e-12)
+
+
+def test_an_undirected_graph_is_its_own_transpose(tmp_path: Path) -> None:
+    folder = graphs.resolve("kron:8", cache_dir=tmp_path)
+    assert folder.write_incoming() is folder
+    assert graphs.bfs(folder, incoming=True, executor="cpu", verify=True).verified
 
 
 def test_edges_are_read_once_for_components(tmp_path: Path) -> None:
@@ -238,6 +274,10 @@ def test_bad_input_is_refused_in_one_sentence(tmp_path: Path) -> None:
             graphs.cc(tmp_path / "plain", strategy=strategy, executor="cpu")
     with pytest.raises(ValueError, match="placement 'tape'"):
         graphs.cc(tmp_path / "plain", placement="tape", executor="cpu")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="leave strategy auto"):
+        graphs.cc(tmp_path / "plain", placement="subgraph", strategy="tiled", executor="cpu")
+    with pytest.raises(ValueError, match="layout 'raid0': there is no such layout"):
+        graphs.cc(tmp_path / "plain", layout="raid0", executor="cpu")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="no GPU for placement hbm"):
         graphs.cc(tmp_path / "plain", placement="hbm", executor="cpu")
 

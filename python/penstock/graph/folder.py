@@ -67,9 +67,7 @@ class GraphFolder:
         """Map weights.npy, read-only: shape (edges,), int32 or float32; None without weights."""
         return _map(self.path / "weights.npy") if self.weights_place else None
 
-    def write_incoming(
-        self, *, threads: int | None = None, progress: Progress | None = None
-    ) -> GraphFolder:
+    def write_incoming(self, *, threads: int | None = None, progress: Progress | None = None) -> GraphFolder:
         """The lists of incoming edges, without weights, as a graph of its own in the folder `incoming`.
 
         Makes them unless they are there; an undirected graph is its own. Searches of a directed graph go on
