@@ -8,8 +8,6 @@
 namespace penstock::apps {
 namespace {
 
-/// Turns that a vertex takes with one neighbour each, before the rest of the edges.
-constexpr u64 turns = 2;
 constexpr u64 samples = 1024;
 
 /// The parent that most of some vertices have.
@@ -44,11 +42,9 @@ void find_components(graph_run<Id>& run, bool last, components_result& result) {
     merge_trees<Id> merge{trees, !run.graph().directed()};
     // Behind a cache the first edges of all vertices are on as many lines as all edges are.
     if (run.is_automatic() && run.is_resident() && merge.both_ways) {
-      for (u64 turn = 0; turn < turns; ++turn) {
-        run.begin_round(result, "neighbour", n, turn, turns + 1);
-        run.over_edges_of_vertices(merge_neighbour<Id>{run.lists(), trees, turn});
-        run.end_round(result, "neighbour");
-      }
+      run.begin_round(result, "neighbours", n, 0, 2);
+      run.over_edges_of_vertices(merge_neighbours<Id>{run.lists(), trees});
+      run.end_round(result, "neighbours");
       run.over_vertices(flatten_trees<Id>{trees, components.data(), n});
       run.write(components.data(), u64{0});
       merge.settled = most_frequent(run, trees);

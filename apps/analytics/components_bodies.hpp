@@ -90,31 +90,43 @@ struct merge_trees {
   };
 };
 
-/// Merges each vertex with one of its neighbours, the `turn`-th (Sutton, Ben-Nun, Barak, IPDPS 2018: Afforest). After few turns
-/// most vertices of a large component are in one tree, and their other edges need not be read.
+/// Neighbours that a vertex is merged with before the rest of its edges.
+inline constexpr u32 first_neighbours = 2;
+
+/// Merges each vertex with its first neighbours (Sutton, Ben-Nun, Barak, IPDPS 2018: Afforest). After few of them most vertices
+/// of a large component are in one tree, and their other edges need not be read. They lie in one sector, mostly, and are read
+/// together.
 template <class Id>
-struct merge_neighbour {
+struct merge_neighbours {
   edge_lists<Id> lists;
   forest<Id> trees;
-  u64 turn = 0;
 
   template <thread_group G>
   PENSTOCK_FN void operator()(G const& g, grid_range range) const {
     array_ref<Id> neighbours(lists.edges);
-    u64 looked_at = 0;
+    u64 looked_at = 0, sectors = 0;
     for_vertices_together(g, range, lists.vertices, [&](bool mine, u64 v) {
-      const u64 position = lists.offsets[v] + turn;
-      const bool has = mine && position < lists.offsets[v + 1];
-      const Id to = neighbours.read(g, has, has ? position : 0);
-      const bool good = static_cast<u64>(to) < lists.vertices;
-      if (has && !good) device_ref<u64>(*lists.bad_edge).store(position + 1, relaxed);
-      if (has && good) trees.unite(static_cast<Id>(v), to);
-      looked_at += count(g.ballot(has));
+      const u64 begin = lists.offsets[v], end = lists.offsets[v + 1];
+      bool has[first_neighbours];
+      Id to[first_neighbours];
+      PENSTOCK_UNROLL
+      for (u32 k = 0; k < first_neighbours; ++k) {
+        has[k] = mine && begin + k < end;
+        to[k] = neighbours.read(g, has[k], has[k] ? begin + k : 0);
+      }
+      PENSTOCK_UNROLL
+      for (u32 k = 0; k < first_neighbours; ++k) {
+        const bool good = static_cast<u64>(to[k]) < lists.vertices;
+        if (has[k] && !good) device_ref<u64>(*lists.bad_edge).store(begin + k + 1, relaxed);
+        if (has[k] && good) trees.unite(static_cast<Id>(v), to[k]);
+        looked_at += count(g.ballot(has[k]));
+        sectors += count(g.ballot(has[k] && (k == 0 || (begin + k) * sizeof(Id) % sector_bytes == 0)));
+      }
     });
     if (!is_leader(g) || looked_at == 0) return;
     device_ref<u64>(*lists.traversed).fetch_add(looked_at, relaxed);
-    // Vertices lie apart: each has a sector to itself.
-    if (lists.edges.is_resident() && size(g) > 1) device_ref<u64>(*lists.sectors).fetch_add(looked_at, relaxed);
+    // Vertices lie apart: none shares a sector with another.
+    if (lists.edges.is_resident() && size(g) > 1) device_ref<u64>(*lists.sectors).fetch_add(sectors, relaxed);
   }
 };
 

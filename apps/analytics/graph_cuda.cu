@@ -55,7 +55,7 @@ PENSTOCK_KERNELS_OF_REAL(double)
 
 #define PENSTOCK_KERNELS_OF_ID(Id)                                             \
   PENSTOCK_KERNEL(plant_trees<Id>)                                             \
-  PENSTOCK_KERNEL(merge_neighbour<Id>)                                         \
+  PENSTOCK_KERNEL(merge_neighbours<Id>)                                        \
   PENSTOCK_KERNEL(sample_parents<Id>)                                          \
   PENSTOCK_KERNEL(flatten_trees<Id>)                                           \
   PENSTOCK_KERNEL(take_frontier<Id, u64>)                                      \

@@ -191,7 +191,7 @@ def test_every_strategy_gives_the_same(tmp_path: Path, algorithm: Any, executor:
 @pytest.mark.parametrize("executor", DEVICES)
 def test_auto_reads_fewer_edges(tmp_path: Path, executor: str) -> None:
     where: dict[str, Any] = {"placement": "host", "cache_dir": tmp_path, "executor": executor, "verify": True}
-    for algorithm, way in ((graphs.bfs, "pull"), (graphs.cc, "neighbour")):
+    for algorithm, way in ((graphs.bfs, "pull"), (graphs.cc, "neighbours")):
         few, all_of_them = algorithm("kron:12", **where), algorithm("kron:12", strategy="frontier", **where)
         assert few.verified
         assert all_of_them.verified

@@ -139,15 +139,17 @@ void check_components(memory_resource& memory, check_report& report, u64 seed, b
     graph.words.data()[0] = graph.words.data()[2] = 0;
     start(ceil_div(n, apps::vertices_at_once), apps::plant_trees<std::int32_t>{trees, n});
     if (way == ways_to_walk) {
-      // One neighbour at a time: what is left is merged by the others' edges.
-      u64 turns = 0;
-      for (u64 v = 0; v < n; ++v) turns = std::max(turns, graph.offsets.data()[v + 1] - graph.offsets.data()[v]);
-      for (u64 turn = 0; turn < turns; ++turn) {
-        start(ceil_div(n, apps::vertices_at_once), apps::merge_neighbour<std::int32_t>{graph.lists(), trees, turn});
-      }
-    } else {
-      walk_all(graph, apps::merge_trees<std::int32_t>{trees}, way, start);
+      start(ceil_div(n, apps::vertices_at_once), apps::merge_neighbours<std::int32_t>{graph.lists(), trees});
+      u64 first = 0;
+      for (u64 v = 0; v < n; ++v) first += std::min<u64>(2, graph.offsets.data()[v + 1] - graph.offsets.data()[v]);
+      PENSTOCK_CHECK_EQ(report, first, graph.words.data()[0]);
+      graph.for_each_edge([&](u64 v, u64 to, u64 e) {
+        if (e >= graph.offsets.data()[v] + 2) return;
+        PENSTOCK_CHECK_EQ(report, trees.root(static_cast<std::int32_t>(v)), trees.root(static_cast<std::int32_t>(to)));
+      });
+      graph.words.data()[0] = 0;
     }
+    walk_all(graph, apps::merge_trees<std::int32_t>{trees}, way % ways_to_walk, start);
     start(ceil_div(n, apps::vertices_at_once), apps::flatten_trees<std::int32_t>{trees, graph.words.data() + 2, n});
     std::vector<u64> labels(n);
     for (u64 v = 0; v < n; ++v) labels[v] = v;
