@@ -211,6 +211,7 @@ void bind_array(nb::module_& m) {
             return gather_all(gathers, how);
           },
           "arrays"_a, "rows"_a, "out"_a)
+      .def("adds_in_place", [](row_array const& a, std::string const& dtype) { return a.adds_in_place(kind_named(dtype)); })
       .def("flush", &row_array::flush, released())
       .def("stats",
            [](row_array const& a) -> nb::object {

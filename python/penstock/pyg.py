@@ -139,7 +139,10 @@ def _in_order(values: Tensor, index: Tensor) -> Tensor:
 
 
 def _whole(array: Array) -> Any:
-    return array.tensor() if array.placement in ("hbm", "host") else array[:]
+    try:
+        return array.tensor()
+    except ValueError:  # behind a cache, or not aligned
+        return array[:]
 
 
 class GraphStore(_GraphStore):

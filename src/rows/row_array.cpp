@@ -79,6 +79,10 @@ class registered_host {
   bool ours_;
 };
 
+u64 bytes_of(number_kind kind) {
+  return kind == number_kind::int64 || kind == number_kind::uint64 || kind == number_kind::float64 ? 8 : 4;
+}
+
 void check_placement(executor const& on, placement where) {
   if (where == placement::hbm && on.kind() == executor_kind::cpu) {
     throw_bad_input("place", "an array", "there is no GPU for placement hbm: choose host or storage");
@@ -367,18 +371,21 @@ row_call row_array::scatter(row_list const& list, void const* values, row_call_o
 
 row_call row_array::add(row_list const& list, number_kind kind, void const* values, row_call_options const& how) {
   if (!state_->options.writable) throw_bad_input("add to", "rows", "the array was opened read-only: open it as writable");
-  const bool wide = kind == number_kind::int64 || kind == number_kind::uint64 || kind == number_kind::float64;
-  if (state_->shape.row_bytes % (wide ? 8 : 4) != 0) {
+  if (state_->shape.row_bytes % bytes_of(kind) != 0) {
     throw_bad_input("add to", "rows",
                     "rows of " + std::to_string(state_->shape.row_bytes) + " bytes hold no whole number of them");
   }
-  const u64 first = state_->place.address != 0 ? state_->place.address : state_->place.origin;
-  if (first % (wide ? 8 : 4) != 0) {
+  if (!adds_in_place(kind)) {
     throw_bad_input("add to", "rows", "its numbers are not aligned to their size: copy the array to a file of its own");
   }
   return state_->call("add to", list, how, [&](rows::row_launch const& launch) {
     rows::launch_add(state_->on, launch, state_->place, kind, values);
   });
+}
+
+bool row_array::adds_in_place(number_kind kind) const {
+  const u64 first = state_->place.address != 0 ? state_->place.address : state_->place.origin;
+  return first % bytes_of(kind) == 0;
 }
 
 void row_array::flush() {

@@ -125,8 +125,11 @@ class row_array {
   row_call prefetch(row_list const& rows, row_call_options const& how = {});
   /// Stores rows; of those that are named twice either one. Throws bad_input for an array that is read-only.
   row_call scatter(row_list const& rows, void const* values, row_call_options const& how = {});
-  /// Adds to them, each sum atomic, so repeats add up. Throws bad_input also for rows that are no whole number of elements.
+  /// Adds to them, each sum atomic, so repeats add up. Throws bad_input also for rows that are no whole number of elements, and
+  /// for numbers that do not lie aligned to their size.
   row_call add(row_list const& rows, number_kind kind, void const* values, row_call_options const& how = {});
+  /// Whether numbers of this kind lie aligned to their size, as `add` needs them.
+  bool adds_in_place(number_kind kind) const;
   /// As line_cache::flush; for a file that is mapped, msync.
   void flush();
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock.arrays.adding import add_by_copies
 from penstock.arrays.gathers import GatherHandle
 from penstock.arrays.keys import checked_out, checked_sms, is_one, row_numbers
 from penstock.arrays.libraries import is_torch, library_for
@@ -194,8 +195,7 @@ class Array:
             result = self._result(out, shape)
         at, count, size = library.address(numbers), math.prod(numbers.shape), library.item_bytes(numbers)
         bad = native.gather_now(at, count, size, handle, checked_sms(sms), library.address(result), order)
-        if bad is not None:
-            self._refuse("gather from", numbers, bad)
+        self._check("gather from", numbers, bad)
         return result
 
     def _gather_at_once(self, rows: Any) -> Any:
@@ -259,11 +259,16 @@ class Array:
         (the unified tensor of the zero-copy dissertation, Listing 3.1). It keeps this array's memory. Of an
         array that is not writable it must not be stored into: torch knows no such tensors.
 
-        Errors: ValueError for an array behind a cache.
+        Errors: ValueError for an array behind a cache, or one whose numbers are not aligned to their size,
+        which kernels cannot take (on the CPU they can).
         """
         import torch
 
-        self._open()
+        native = self._open()
+        if self._cuda and native.kernel_address % self.dtype.itemsize:
+            raise ValueError(
+                f"{self!r}: its numbers are not aligned to their size, as torch needs them: take rows of it"
+            )
         if self._cuda:
             whole = torch.as_tensor(self._mapped(), device=self.torch_device)
         else:
@@ -306,7 +311,8 @@ class Array:
         self, rows: Any, values: Any, *, reduce: str | None = None, stream: Any = None, sms: int = 0
     ) -> None:
         """Stores `values[k]` in row `rows[k]`; with reduce="add" adds it, and repeats add up (4- and 8-byte
-        numbers). Of rows named twice without reduce one value or the other is kept.
+        numbers). Of rows named twice without reduce one value or the other is kept. Numbers that do not lie
+        aligned, as in some raw files, are added to by way of copies: slower, and not in a CUDA graph.
 
         Errors: ValueError for an array that was opened read-only, or values of another shape; TypeError for
         another dtype; IndexError as `gather`, after which the rows in range have been stored.
@@ -317,6 +323,9 @@ class Array:
         with self._library.on(stream) as handle:
             numbers = self._library.rows(rows)
             stored = self._library.values(values, (*numbers.shape, *self.row_shape), self.dtype)
+            if reduce == "add" and not native.adds_in_place(self.dtype.name):
+                self._check("scatter to", numbers, add_by_copies(self, numbers, stored))
+                return
         at, address = self._at(numbers, handle, sms), self._library.address(stored)
         call = native.scatter(at, address) if reduce is None else native.add(at, self.dtype.name, address)
         self._finish("scatter to", numbers, call)
@@ -408,7 +417,9 @@ class Array:
         return checked_out(out, shape, self.dtype, self._library)
 
     def _finish(self, what: str, numbers: Any, call: _native.RowCall) -> None:
-        bad = call.wait()
+        self._check(what, numbers, call.wait())
+
+    def _check(self, what: str, numbers: Any, bad: int | None) -> None:
         if bad is not None:
             self._refuse(what, numbers, bad)
 
