@@ -251,6 +251,7 @@ class RowArray:
         offset: int,
         address: int,
         options: dict[str, Any],
+        progress: _Progress | None,
     ) -> None: ...
     def gather(self, rows: RowsAt, out: int, order: str) -> RowCall: ...
     def gather_now(

@@ -22,6 +22,8 @@ class mapped_rows {
   void* base() const { return base_; }
   u64 mapped_bytes() const { return mapped_; }
 
+  /// All of it will be read, from the beginning on: the system reads ahead, as it does not for rows.
+  void expect_all() const;
   /// Throws penstock::error (world) when the file has become shorter than what is mapped of it.
   void check_size() const;
   /// msync of everything. Throws penstock::error (world).

@@ -4,6 +4,7 @@
 #include "penstock/core/bits.hpp"
 #include "penstock/host/error.hpp"
 #include "row_job.hpp"
+#include "watched_copy.hpp"
 
 #include <algorithm>
 #include <mutex>
@@ -26,7 +27,6 @@ constexpr u64 least_sorted_bytes = 256ull << 20, least_sorted_rows = 1 << 14, mo
 // From here on copy engines are faster, by 4 to 6 % (docs/ARRAYS.md).
 constexpr u64 least_copied_row = 1ull << 20;
 
-constexpr u64 copy_at_once = 64ull << 20;
 constexpr u64 small_page = 4096, page_table_entry = 8;
 constexpr u64 direct_block = 4096;  // of any device
 
@@ -97,7 +97,8 @@ void check_shape(row_shape const& shape, std::string const& name) {
 }  // namespace
 
 struct row_array::state {
-  state(executor& executor, row_shape const& asked, row_source const& source, row_array_options const& with)
+  state(executor& executor, row_shape const& asked, row_source const& source, row_array_options const& with,
+        row_progress const& watch)
       : on(executor), shape(asked), options(with), device(rows::make_row_device(executor)), reports(executor) {
     check_placement(on, options.where);
     check_shape(shape, name_of(source));
@@ -105,13 +106,13 @@ struct row_array::state {
     place.row_bytes = shape.row_bytes;
     if (shape.rows == 0) return;
     switch (options.where) {
-      case placement::hbm: copy_to_hbm(source); break;
+      case placement::hbm: copy_to_hbm(source, watch); break;
       case placement::storage: open_storage(source); break;
       default: open_host(source);
     }
   }
 
-  void copy_to_hbm(row_source const& source) {
+  void copy_to_hbm(row_source const& source, row_progress const& watch) {
     if (options.writable && !source.path.empty()) {
       throw_bad_input("open", source.path, "placement hbm is a copy, and stores would not reach the file: choose storage");
     }
@@ -120,11 +121,10 @@ struct row_array::state {
     std::optional<rows::mapped_rows> mapped;
     if (!source.path.empty()) {
       mapped.emplace(source.path, source.offset, shape.bytes(), false);
+      mapped->expect_all();
       from = reinterpret_cast<std::byte const*>(mapped->data());
     }
-    for (u64 done = 0; done < shape.bytes() && from != nullptr; done += copy_at_once) {
-      on.memory().write(copy.data() + done, from + done, std::min(copy_at_once, shape.bytes() - done));
-    }
+    if (from != nullptr) rows::watched_copy(on.memory(), copy.data(), from, shape.bytes(), watch);
     place.address = reinterpret_cast<u64>(copy.data());
   }
 
@@ -297,8 +297,9 @@ row_call row_array::state::call(char const* operation, row_list const& list, row
   return row_call(std::move(made));
 }
 
-row_array::row_array(executor& on, row_shape const& shape, row_source const& source, row_array_options const& options)
-    : state_(std::make_unique<state>(on, shape, source, options)) {}
+row_array::row_array(executor& on, row_shape const& shape, row_source const& source, row_array_options const& options,
+                     row_progress const& watch)
+    : state_(std::make_unique<state>(on, shape, source, options, watch)) {}
 row_array::~row_array() {
   // In a process that was forked: the threads and the GPU that it would wait for are its parent's.
   if (state_ != nullptr && state_->process != ::getpid()) static_cast<void>(state_.release());

@@ -6,6 +6,7 @@
 #include "penstock/host/line_cache.hpp"
 #include "penstock/host/software_controller.hpp"
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -43,6 +44,9 @@ struct row_array_options {
   bool direct = false;         ///< storage: past the page cache
   u32 controller_threads = 0;  ///< 0: as software_options_for
 };
+
+/// Told how many bytes of a copy are done, and of how many. What it throws ends the copy.
+using row_progress = std::function<void(u64 done, u64 total)>;
 
 /// Signed integers of 4 or 8 bytes where the executor's kernels reach them. Negative ones count from the end.
 struct row_list {
@@ -107,8 +111,10 @@ struct row_array_plan {
 class row_array {
  public:
   /// Throws penstock::error: a file that is missing, too short or not readable, memory that cannot be pinned (with the bytes
-  /// and `ulimit -l`), a placement that this executor does not have.
-  row_array(executor& on, row_shape const& shape, row_source const& source, row_array_options const& options);
+  /// and `ulimit -l`), a placement that this executor does not have. `watch`: told every 64 MiB of what placement hbm copies;
+  /// what it throws is thrown here, and nothing is left.
+  row_array(executor& on, row_shape const& shape, row_source const& source, row_array_options const& options,
+            row_progress const& watch = {});
   ~row_array();
   row_array(row_array const&) = delete;
   row_array& operator=(row_array const&) = delete;

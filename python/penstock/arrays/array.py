@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from penstock.arrays.dtypes import DType
     from penstock.arrays.libraries import Library
     from penstock.arrays.opening import Opened
+    from penstock.breadth_first import Progress
 
 
 _OPEN: weakref.WeakSet[Array] = weakref.WeakSet()
@@ -54,10 +55,10 @@ class Array:
     Not thread-safe for writes; reads may come from many threads. A closed array raises ValueError.
     """
 
-    def __init__(self, opened: Opened) -> None:
+    def __init__(self, opened: Opened, progress: Progress | None = None) -> None:
         self._opened = opened
         self._executor: Any = opened.executor
-        self._native: _native.RowArray | None = opened.make(self._executor)
+        self._native: _native.RowArray | None = opened.make(self._executor, progress)
         self._cuda = self._executor.cuda
         self._library: Library = library_for(self._executor)
         self._process = os.getpid()
