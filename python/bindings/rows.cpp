@@ -223,6 +223,9 @@ void bind_array(nb::module_& m) {
           },
           "arrays"_a, "rows"_a, "out"_a)
       .def("adds_in_place", [](row_array const& a, std::string const& dtype) { return a.adds_in_place(kind_named(dtype)); })
+      .def(
+          "check_replays", [](row_array& a, u64 stream) { return a.check_replays(reinterpret_cast<void*>(stream)); },
+          released(), "stream"_a)
       .def("flush", &row_array::flush, released())
       .def("stats",
            [](row_array const& a) -> nb::object {

@@ -86,7 +86,8 @@ class row_call {
   ~row_call();
 
   /// Waits until everything is done. The lowest position whose index lies outside of the array; the rows of all others are
-  /// done. Throws penstock::error for a row that could not be read or stored.
+  /// done. Throws penstock::error for a row that could not be read or stored. Of a call that was captured into a graph
+  /// nothing: see row_array::check_replays.
   std::optional<u64> wait();
   /// CUDA: lets a stream wait, and not this thread. What went wrong is told by a later `wait`.
   void order_before(void* stream);
@@ -125,8 +126,11 @@ class row_array {
   /// Throws penstock::error (world) when the file has become too short.
   row_call gather(row_list const& rows, void* out, row_call_options const& how = {});
   /// The same, and waits: the lowest position out of range, as row_call::wait. While the stream is captured into a graph it
-  /// waits for nothing, and tells nothing.
+  /// waits for nothing, and tells nothing. Every replay reads the list anew. REQUIRES: the array outlives the graph.
   std::optional<u64> gather_now(row_list const& rows, void* out, row_call_options const& how = {});
+  /// Waits for the stream, and tells what replays of captured calls have met since this was last asked: the lowest position
+  /// out of range in any of their lists. Throws as row_call::wait; bad_input while the stream is captured.
+  std::optional<u64> check_replays(void* stream = nullptr);
   /// Asks for the rows' lines ahead of need; nothing for what has no cache.
   row_call prefetch(row_list const& rows, row_call_options const& how = {});
   /// Stores rows; of those that are named twice either one. Throws bad_input for an array that is read-only.

@@ -175,8 +175,11 @@ class Array:
         stream (or its handle) to run on; the current one of torch otherwise. sms: at most so many
         multiprocessors; 0: as many as pay (six saturate a PCIe Gen5 link, all for HBM). order: "by-address"
         sorts first, "as-asked" does not, "copy-engine" makes a transfer of the copy engines for each row
-        (wide rows in memory; no multiprocessor is taken), "auto" chooses. While a CUDA graph is being
-        captured nothing is waited for or checked; rows out of range are then left as they were.
+        (wide rows in memory; no multiprocessor is taken), "auto" chooses.
+
+        A CUDA graph may capture all of these but "copy-engine": nothing is waited for, each replay reads
+        `rows` anew, rows out of range are left as they were, and `check_replays` tells of them. Keep the
+        array open as long as the graph.
 
         Errors: IndexError names the position of the first index out of range; penstock.Error tells what
         could not be read. Source of the sorted order and of aligned loads: the zero-copy dissertation, 3.2
@@ -253,6 +256,22 @@ class Array:
         ahead, self._ahead = self._ahead, None
         if ahead is not None:
             self._finish("prefetch from", *ahead)
+
+    def check_replays(self, *, stream: Any = None) -> None:
+        """Tells what replays of CUDA graphs have met that captured calls of this array. Waits for the stream
+        that they went to, the current one of torch unless one is given.
+
+        Errors: IndexError names the lowest position out of range in any of those calls since this was last
+        asked; penstock.Error tells what could not be read; ValueError while the stream is being captured.
+        """
+        native = self._open()
+        with self._library.on(stream) as handle:
+            bad = native.check_replays(handle)
+        if bad is not None:
+            raise IndexError(
+                f"a replayed call on {self!r}: the index at position {bad} was out of range: "
+                f"it has {len(self)} rows"
+            )
 
     def tensor(self) -> Any:
         """The whole array as a torch tensor, without a copy: on the GPU, over its own memory for placement
