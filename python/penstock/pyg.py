@@ -3,7 +3,7 @@
 features, graph = FeatureStore(), GraphStore()
 features["paper", "x", None] = penstock.open("features.npy", placement="storage")
 graph[("paper", "cites", "paper"), "csc", True, (nodes, nodes)] = row, column_pointers
-loader = NeighborLoader((features, graph), [10, 10], input_nodes=("paper", None))
+loader = NeighborLoader((features, graph), [10, 10], input_nodes="paper")
 """
 
 from __future__ import annotations
