@@ -156,6 +156,15 @@ nb::dict plan(shared_executor const& on, u64 rows, u64 row_bytes, nb::dict const
   return d;
 }
 
+/// Calls `callback("copy", done, total)` if there is one and lets Python handle signals; a Python exception stops the copy.
+row_progress progress_of(nb::object const& callback) {
+  return [callback = callback.ptr()](u64 done, u64 total) {
+    const nb::gil_scoped_acquire locked;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    if (callback != Py_None) nb::borrow(callback)("copy", done, total);
+  };
+}
+
 u64 number_of(void const* address) { return reinterpret_cast<u64>(address); }
 
 void bind_array(nb::module_& m) {
@@ -164,13 +173,15 @@ void bind_array(nb::module_& m) {
       .def(
           "__init__",
           [](row_array* self, shared_executor& on, u64 rows, u64 row_bytes, std::string const& path, u64 offset, u64 address,
-             nb::dict const& given) {
+             nb::dict const& given, nb::object const& progress) {
             const row_array_options options = options_of(given);
             const row_source source = source_of(path, offset, address);
+            const row_progress watch = progress_of(progress);
             const nb::gil_scoped_release unlocked;
-            new (self) row_array(*on.on, {rows, row_bytes}, source, options);
+            new (self) row_array(*on.on, {rows, row_bytes}, source, options, watch);
           },
-          "executor"_a, "rows"_a, "row_bytes"_a, "path"_a, "offset"_a, "address"_a, "options"_a, nb::keep_alive<1, 2>())
+          "executor"_a, "rows"_a, "row_bytes"_a, "path"_a, "offset"_a, "address"_a, "options"_a, "progress"_a.none(),
+          nb::keep_alive<1, 2>())
       .def(
           "gather",
           [](row_array& a, rows_at const& rows, u64 out, std::string const& order) {
@@ -211,6 +222,10 @@ void bind_array(nb::module_& m) {
             return gather_all(gathers, how);
           },
           "arrays"_a, "rows"_a, "out"_a)
+      .def("adds_in_place", [](row_array const& a, std::string const& dtype) { return a.adds_in_place(kind_named(dtype)); })
+      .def(
+          "check_replays", [](row_array& a, u64 stream) { return a.check_replays(reinterpret_cast<void*>(stream)); },
+          released(), "stream"_a)
       .def("flush", &row_array::flush, released())
       .def("stats",
            [](row_array const& a) -> nb::object {

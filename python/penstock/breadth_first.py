@@ -28,7 +28,8 @@ Without = Literal["nothing", "cache", "coalescing", "validation"]
 Sources = Literal["gap", "emogi", "bam"]
 MediaPlace = Literal["hbm", "host"]
 Progress = Callable[[str, int, int], None]
-"""Called with what is being done ("prepare", "level 3", "verify"), how much is done, how much there is."""
+"""Called with what is being done ("prepare", "level 3", "verify"; of arrays "copy"), how much of it is done,
+how much there is."""
 
 EXECUTORS: tuple[Executor, ...] = ("auto", "cpu", "cuda")
 ENGINES: tuple[Engine, ...] = ("auto", "io_uring", "pread")

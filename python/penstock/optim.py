@@ -116,9 +116,10 @@ class Adagrad(Optimizer):
     """sum += gradient^2; weight -= lr * gradient / (sqrt(sum) + eps), element by element, as
     torch.optim.Adagrad for sparse gradients (Duchi, Hazan, Singer 2011).
 
-    The sums are as large as the table: for one in a file they lie in a file beside it, NAME.adagrad.npy,
-    behind a cache of the same size; for one in memory they lie in host memory. They begin at zero with the
-    first step, unless `load_state_dict` names those of a former run.
+    The sums are as large as the table: for one in a file they lie in a file beside it, NAME.adagrad.npy
+    (beside NAME.bin it is NAME.bin.OFFSET.adagrad.npy), behind a cache of the same size; for one in memory
+    they lie in host memory. They begin at zero with the first step, unless `load_state_dict` names those of
+    a former run.
     """
 
     def __init__(self, tables: nn.Module | Iterable[nn.Module], lr: float = 1e-2, eps: float = 1e-10) -> None:
@@ -186,11 +187,18 @@ def _how(array: Array) -> dict[str, Any]:
     return {name: getattr(array.opened, name) for name in ("placement", "device", "cache", "line")}
 
 
+def _sums_path(path: str, offset: int) -> Path:
+    """A raw file may hold several tables, and lie beside a .npy file of its name."""
+    table = Path(path)
+    name = table.stem if table.suffix == ".npy" else f"{table.name}.{offset}"
+    return table.with_name(f"{name}.adagrad.npy")
+
+
 def _new_sums(array: Array) -> Array:
     """Zeros of the array's shape."""
     if array.path is None:
         kind = getattr(torch, array.dtype.name)
         return from_tensor(torch.zeros(array.shape, dtype=kind), device=array.opened.device)
-    path = Path(array.path).with_suffix(".adagrad.npy")
+    path = _sums_path(array.path, array.opened.offset)
     path.unlink(missing_ok=True)  # of a former run, which nobody resumed
     return empty(path, array.shape, array.dtype, **_how(array))

@@ -3,7 +3,7 @@
 features, graph = FeatureStore(), GraphStore()
 features["paper", "x", None] = penstock.open("features.npy", placement="storage")
 graph[("paper", "cites", "paper"), "csc", True, (nodes, nodes)] = row, column_pointers
-loader = NeighborLoader((features, graph), [10, 10], input_nodes=("paper", None))
+loader = NeighborLoader((features, graph), [10, 10], input_nodes="paper")
 """
 
 from __future__ import annotations
@@ -139,7 +139,10 @@ def _in_order(values: Tensor, index: Tensor) -> Tensor:
 
 
 def _whole(array: Array) -> Any:
-    return array.tensor() if array.placement in ("hbm", "host") else array[:]
+    try:
+        return array.tensor()
+    except ValueError:  # behind a cache, or not aligned
+        return array[:]
 
 
 class GraphStore(_GraphStore):

@@ -276,16 +276,33 @@ def test_rows_begin_where_lines_do_whatever_lies_before_them(tmp_path: Path) -> 
     np.testing.assert_array_equal(np.fromfile(path, offset=4).reshape(300, 64)[[1, 2, 299], 63], [2, 0, 5])
 
 
-@on_the_cpu
-def test_numbers_that_are_not_aligned_are_not_added_to(tmp_path: Path) -> None:
+@pytest.mark.parametrize("dtype", ["float64", "float32", "uint32", "int64"])
+@pytest.mark.parametrize("where", ["host", "storage", "direct", "memory"])
+def test_numbers_that_are_not_aligned_are_added_to(
+    tmp_path: Path, library: str, where: str, dtype: str
+) -> None:
+    if Here.device == "cuda" and where == "host":
+        pytest.skip("a GPU cannot store into a mapped file")
+    content = table(100, 5, dtype)
     path = tmp_path / "raw.bin"
-    path.write_bytes(bytes(4 + 8 * 800))
-    options: dict[str, Any] = {"dtype": "float64", "shape": (100, 8), "offset": 4, "writable": True}
-    with opened(path, "host", **options) as array:
-        with pytest.raises(ValueError, match="not aligned to their size"):
-            array.scatter([1], np.ones((1, 8)), reduce="add")
-        array.scatter([99], np.ones((1, 8)))
-        np.testing.assert_array_equal(host(array[[98, 99]]), [[0] * 8, [1] * 8])
+    whole = b"abc" + content.tobytes()
+    path.write_bytes(whole + bytes(-len(whole) % 4096))  # direct writes are of whole blocks
+    layout: dict[str, Any] = {"dtype": dtype, "shape": (100, 5), "offset": 3, "writable": True}
+    if where == "memory":
+        memory = np.ndarray((100, 5), dtype, buffer=bytearray(path.read_bytes()), offset=3)
+        array = penstock.from_tensor(memory, device=Here.device)
+    else:
+        array = opened(path, "storage" if where == "direct" else where, direct=where == "direct", **layout)
+    with array:
+        rows, values = [[7, 99], [-93, 7]], np.arange(20).reshape(2, 2, 5).astype(dtype)
+        array.scatter(rows, values, reduce="add")
+        np.add.at(content, np.array(rows), values)
+        with pytest.raises(IndexError, match=r"scatter to .*index 100 at position 1 is out"):
+            array.scatter([3, 100, 3, -101], np.ones((4, 5), dtype), reduce="add")
+        content[3] += np.ones(5, dtype) * 2  # those in range are stored
+        array.scatter([0], np.full((1, 5), 9, dtype))
+        content[0] = 9
+        np.testing.assert_array_equal(host(array[:]), content)
 
 
 def test_a_closed_array_says_so(tmp_path: Path) -> None:

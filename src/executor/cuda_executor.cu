@@ -68,6 +68,18 @@ int device_attribute(cudaDeviceAttr which, int device) {
   return result;
 }
 
+/// As long as this lives its thread may allocate, although a stream is being captured: no part of the graph.
+class outside_of_capture {
+ public:
+  outside_of_capture() { cudaThreadExchangeStreamCaptureMode(&before_); }
+  outside_of_capture(outside_of_capture const&) = delete;
+  outside_of_capture& operator=(outside_of_capture const&) = delete;
+  ~outside_of_capture() { cudaThreadExchangeStreamCaptureMode(&before_); }
+
+ private:
+  cudaStreamCaptureMode before_ = cudaStreamCaptureModeRelaxed;
+};
+
 // Local memory is one GPU's HBM; shared memory is pinned host memory, which all kernels reach at the same address.
 class cuda_memory_resource final : public memory_resource {
  public:
@@ -75,6 +87,7 @@ class cuda_memory_resource final : public memory_resource {
 
   void* allocate(memory_kind kind, u64 bytes) override {
     const gpu_scope here(device_);
+    const outside_of_capture allowed;
     void* address = nullptr;
     const std::string size = std::to_string(bytes) + " bytes";
     if (kind == memory_kind::local) {

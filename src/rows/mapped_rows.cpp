@@ -30,6 +30,8 @@ mapped_rows::~mapped_rows() {
   ::munmap(base_, mapped_);
 }
 
+void mapped_rows::expect_all() const { ::madvise(base_, mapped_, MADV_SEQUENTIAL); }
+
 void mapped_rows::check() const {
   const off_t size = ::lseek(file_.get(), 0, SEEK_END);
   if (size < 0) throw_os_error("open", path_, errno, "give a regular file or a block device");

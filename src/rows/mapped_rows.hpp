@@ -24,6 +24,8 @@ class mapped_rows {
   void* base() const { return base_; }
   u64 mapped_bytes() const { return mapped_; }
 
+  /// All of it will be read, from the beginning on: the system reads ahead, as it does not for rows.
+  void expect_all() const;
   /// Throws penstock::error (world) when the file has become shorter than what is mapped of it, or was when it was read.
   void check() const;
   /// The latter: what was read since may be zeros.

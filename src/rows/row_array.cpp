@@ -3,10 +3,10 @@
 #include "mapped_rows.hpp"
 #include "penstock/core/bits.hpp"
 #include "penstock/host/error.hpp"
+#include "report_pool.hpp"
 #include "row_job.hpp"
+#include "watched_copy.hpp"
 
-#include <algorithm>
-#include <mutex>
 #include <vector>
 
 #include <unistd.h>
@@ -26,39 +26,8 @@ constexpr u64 least_sorted_bytes = 256ull << 20, least_sorted_rows = 1 << 14, mo
 // From here on copy engines are faster, by 4 to 6 % (docs/ARRAYS.md).
 constexpr u64 least_copied_row = 1ull << 20;
 
-constexpr u64 copy_at_once = 64ull << 20;
 constexpr u64 small_page = 4096, page_table_entry = 8;
 constexpr u64 direct_block = 4096;  // of any device
-
-/// Reports of calls under way, in memory that host and kernels share. Thread-safe.
-class report_pool {
- public:
-  explicit report_pool(executor& on) : on_(on) {}
-
-  row_report* take() {
-    const std::lock_guard lock(mutex_);
-    if (free_.empty()) {
-      chunks_.emplace_back(on_.memory(), memory_kind::shared, reports_in_chunk);
-      for (u64 k = 0; k < reports_in_chunk; ++k) free_.push_back(chunks_.back().data() + k);
-    }
-    row_report* const report = free_.back();
-    free_.pop_back();
-    *report = {};
-    return report;
-  }
-  void give_back(row_report* report) {
-    const std::lock_guard lock(mutex_);
-    free_.push_back(report);
-  }
-
- private:
-  static constexpr u64 reports_in_chunk = 64;
-
-  executor& on_;
-  std::mutex mutex_;
-  std::vector<buffer<row_report>> chunks_;
-  std::vector<row_report*> free_;
-};
 
 std::string name_of(row_source const& source) { return source.path.empty() ? "an array in memory" : source.path; }
 
@@ -79,6 +48,10 @@ class registered_host {
   bool ours_;
 };
 
+u64 bytes_of(number_kind kind) {
+  return kind == number_kind::int64 || kind == number_kind::uint64 || kind == number_kind::float64 ? 8 : 4;
+}
+
 void check_placement(executor const& on, placement where) {
   if (where == placement::hbm && on.kind() == executor_kind::cpu) {
     throw_bad_input("place", "an array", "there is no GPU for placement hbm: choose host or storage");
@@ -93,21 +66,22 @@ void check_shape(row_shape const& shape, std::string const& name) {
 }  // namespace
 
 struct row_array::state {
-  state(executor& executor, row_shape const& asked, row_source const& source, row_array_options const& with)
-      : on(executor), shape(asked), options(with), device(rows::make_row_device(executor)), reports(executor) {
+  state(executor& executor, row_shape const& asked, row_source const& source, row_array_options const& with,
+        row_progress const& watch)
+      : on(executor), shape(asked), options(with), device(rows::make_row_device(executor)), reports(executor.memory()) {
     check_placement(on, options.where);
     check_shape(shape, name_of(source));
     place.rows = shape.rows;
     place.row_bytes = shape.row_bytes;
     if (shape.rows == 0) return;
     switch (options.where) {
-      case placement::hbm: copy_to_hbm(source); break;
+      case placement::hbm: copy_to_hbm(source, watch); break;
       case placement::storage: open_storage(source); break;
       default: open_host(source);
     }
   }
 
-  void copy_to_hbm(row_source const& source) {
+  void copy_to_hbm(row_source const& source, row_progress const& watch) {
     if (options.writable && !source.path.empty()) {
       throw_bad_input("open", source.path, "placement hbm is a copy, and stores would not reach the file: choose storage");
     }
@@ -116,11 +90,11 @@ struct row_array::state {
     std::optional<rows::mapped_rows> mapped;
     if (!source.path.empty()) {
       mapped.emplace(source.path, source.offset, shape.bytes(), false);
+      mapped->expect_all();
       from = reinterpret_cast<std::byte const*>(mapped->data());
     }
-    for (u64 done = 0; done < shape.bytes() && from != nullptr; done += copy_at_once) {
-      on.memory().write(copy.data() + done, from + done, std::min(copy_at_once, shape.bytes() - done));
-    }
+    if (from != nullptr) rows::watched_copy(on.memory(), copy.data(), from, shape.bytes(), watch);
+    if (mapped && mapped->was_cut()) mapped->check();
     place.address = reinterpret_cast<u64>(copy.data());
   }
 
@@ -201,9 +175,8 @@ struct row_array::state {
     // To learn the list it waits for the stream, which nobody expects of a call that does not wait.
     const bool copies = how.order == gather_order::copy_engine || (!marked && copies_by_itself(how));
     const auto launch = [&](rows::row_launch const& asked) {
-      // A sort takes room for the time of a call, which a graph outlives.
       if (copies) return device->copied_gather(asked, place, out);
-      if (sorts(list.count, how.order) && !device->is_captured(how.stream)) return device->sorted_gather(on, asked, place, out);
+      if (sorts(list.count, how.order)) return device->sorted_gather(on, asked, place, out);
       rows::launch_gather(on, asked, place, out);
     };
     return call("gather", list, how, launch, marked);
@@ -227,7 +200,7 @@ struct row_array::state {
   row_shape shape;
   row_array_options options;
   std::unique_ptr<rows::row_device> device;
-  report_pool reports;
+  rows::report_pool reports;
   buffer<std::byte> copy;
   std::optional<rows::mapped_rows> file;
   std::optional<registered_host> registration;
@@ -241,7 +214,8 @@ struct row_call::state {
   char const* operation = "";
   row_report* report = nullptr;
   void* mark = nullptr;
-  bool keeps_report = false;  ///< its kernels may run whenever a graph does: the report is never another call's
+  bool keeps_report = false;  ///< kernels that were not waited for may write to it: it is never another call's
+  bool captured = false;      ///< its kernels run whenever a graph does
 
   ~state() {
     if (owner == nullptr || keeps_report || owner->process != ::getpid()) return;
@@ -261,16 +235,23 @@ row_call::row_call(row_call&&) noexcept = default;
 row_call& row_call::operator=(row_call&&) noexcept = default;
 row_call::~row_call() = default;
 
+namespace {
+
+/// The position that a report tells of. Throws for a row that could not be read or stored.
+std::optional<u64> told_by(row_report const& report, char const* operation) {
+  if (report.failure != 0) throw_status(operation, "rows of an array", unpack_status(report.failure));
+  return report.first_bad == ~0ull ? std::nullopt : std::optional<u64>(report.first_bad);
+}
+
+}  // namespace
+
 std::optional<u64> row_call::wait() {
+  if (state_->captured) return std::nullopt;
   row_array::state& owner = *state_->owner;
   if (state_->mark != nullptr) owner.device->await(state_->mark);
   if (owner.cache != nullptr) owner.cache->check_faults();
   owner.check_file();
-  if (state_->report->failure != 0) {
-    throw_status(state_->operation, "rows of an array", unpack_status(state_->report->failure));
-  }
-  const u64 bad = state_->report->first_bad;
-  return bad == ~0ull ? std::nullopt : std::optional<u64>(bad);
+  return told_by(*state_->report, state_->operation);
 }
 
 void row_call::order_before(void* stream) {
@@ -291,13 +272,15 @@ row_call row_array::state::call(char const* operation, row_list const& list, row
   const u32 units = how.units != 0 || options.where != placement::host ? how.units : host_units;
   made->keeps_report = true;  // a launch that fails may have kernels on the stream already
   if (list.count != 0) launch(rows::row_launch{list, made->report, how.stream, units});
-  made->keeps_report = device != nullptr && device->is_captured(how.stream);
-  if (device != nullptr && marked && !made->keeps_report) made->mark = device->mark(how.stream);
+  made->keeps_report = made->captured = device != nullptr && device->is_captured(how.stream);
+  if (made->captured) reports.keep(made->report);
+  if (device != nullptr && marked && !made->captured) made->mark = device->mark(how.stream);
   return row_call(std::move(made));
 }
 
-row_array::row_array(executor& on, row_shape const& shape, row_source const& source, row_array_options const& options)
-    : state_(std::make_unique<state>(on, shape, source, options)) {}
+row_array::row_array(executor& on, row_shape const& shape, row_source const& source, row_array_options const& options,
+                     row_progress const& watch)
+    : state_(std::make_unique<state>(on, shape, source, options, watch)) {}
 row_array::~row_array() {
   // In a process that was forked: the threads and the GPU that it would wait for are its parent's.
   if (state_ != nullptr && state_->process != ::getpid()) static_cast<void>(state_.release());
@@ -312,9 +295,19 @@ row_call row_array::gather(row_list const& list, void* out, row_call_options con
 
 std::optional<u64> row_array::gather_now(row_list const& list, void* out, row_call_options const& how) {
   row_call call = state_->gather(list, out, how, false);
-  if (call.state_->keeps_report) return std::nullopt;  // captured
+  if (call.state_->captured) return std::nullopt;
   if (state_->device != nullptr) state_->device->finish(how.stream);
   return call.wait();
+}
+
+std::optional<u64> row_array::check_replays(void* stream) {
+  if (state_->device == nullptr) return std::nullopt;
+  if (state_->device->is_captured(stream)) {
+    throw_bad_input("check replays", "of an array", "the stream is being captured: ask when the graph has run");
+  }
+  state_->device->finish(stream);
+  if (state_->cache != nullptr) state_->cache->check_faults();
+  return told_by(state_->reports.collect(), "replay a call on");
 }
 
 std::vector<row_call> gather_all(std::span<row_gather const> gathers, row_call_options const& how) {
@@ -327,8 +320,8 @@ std::vector<row_call> gather_all(std::span<row_gather const> gathers, row_call_o
     row_array::state& first = *waiting.front()->owner;
     rows::launch_joined(first.on, {.list = {}, .report = nullptr, .stream = how.stream, .units = units}, joined);
     for (row_call::state* call : waiting) {
-      call->keeps_report = first.device->is_captured(how.stream);
-      if (!call->keeps_report) call->mark = first.device->mark(how.stream);
+      call->keeps_report = call->captured;
+      if (!call->captured) call->mark = first.device->mark(how.stream);
     }
     joined.clear();
     waiting.clear();
@@ -370,18 +363,21 @@ row_call row_array::scatter(row_list const& list, void const* values, row_call_o
 
 row_call row_array::add(row_list const& list, number_kind kind, void const* values, row_call_options const& how) {
   if (!state_->options.writable) throw_bad_input("add to", "rows", "the array was opened read-only: open it as writable");
-  const bool wide = kind == number_kind::int64 || kind == number_kind::uint64 || kind == number_kind::float64;
-  if (state_->shape.row_bytes % (wide ? 8 : 4) != 0) {
+  if (state_->shape.row_bytes % bytes_of(kind) != 0) {
     throw_bad_input("add to", "rows",
                     "rows of " + std::to_string(state_->shape.row_bytes) + " bytes hold no whole number of them");
   }
-  const u64 first = state_->place.address != 0 ? state_->place.address : state_->place.origin;
-  if (first % (wide ? 8 : 4) != 0) {
+  if (!adds_in_place(kind)) {
     throw_bad_input("add to", "rows", "its numbers are not aligned to their size: copy the array to a file of its own");
   }
   return state_->call("add to", list, how, [&](rows::row_launch const& launch) {
     rows::launch_add(state_->on, launch, state_->place, kind, values);
   });
+}
+
+bool row_array::adds_in_place(number_kind kind) const {
+  const u64 first = state_->place.address != 0 ? state_->place.address : state_->place.origin;
+  return first % bytes_of(kind) == 0;
 }
 
 void row_array::flush() {

@@ -53,7 +53,8 @@ void launch_add(executor& on, row_launch const& how, row_place const& to, number
 class row_device {
  public:
   virtual ~row_device() = default;
-  /// As launch_gather, in the order of the rows. REQUIRES: fewer than 2^32 - 1 rows.
+  /// As launch_gather, in the order of the rows; captured, the graph has the room to sort in. REQUIRES: fewer than 2^32 - 1
+  /// rows.
   virtual void sorted_gather(executor& on, row_launch const& how, row_place const& from, void* out) = 0;
   /// By the copy engines. Waits for the list. REQUIRES: from.address != 0; the stream is not captured.
   virtual void copied_gather(row_launch const& how, row_place const& from, void* out) = 0;

@@ -20,24 +20,43 @@ void check(cudaError_t result, char const* what) {
   }
 }
 
-/// Memory in the order of a stream, kept by the pool when it is given back.
-template <class T>
-class stream_buffer {
+/// Memory in the order of a stream, kept by the pool when it is given back. While the stream is captured these are nodes of the
+/// graph that allocate and free: the graph owns the room, each replay has it to itself, and graphs that do not run at once
+/// share its pages. (Room of the array's own would be held for good, by every captured call apart, since graphs may run side by
+/// side.)
+class stream_room {
  public:
-  stream_buffer(cudaMemPool_t pool, u64 count, cudaStream_t stream) : stream_(stream) {
-    void* address = nullptr;
-    check(cudaMallocFromPoolAsync(&address, count * sizeof(T), pool, stream), "there is no room to sort them in");
-    data_ = static_cast<T*>(address);
+  stream_room(cudaMemPool_t pool, u64 bytes, cudaStream_t stream) : stream_(stream) {
+    check(cudaMallocFromPoolAsync(&data_, bytes, pool, stream), "there is no room to sort them in");
   }
-  stream_buffer(stream_buffer const&) = delete;
-  stream_buffer& operator=(stream_buffer const&) = delete;
-  ~stream_buffer() { cudaFreeAsync(data_, stream_); }
+  stream_room(stream_room const&) = delete;
+  stream_room& operator=(stream_room const&) = delete;
+  ~stream_room() { cudaFreeAsync(data_, stream_); }
 
-  T* data() const { return data_; }
+  u8* at(u64 offset) const { return static_cast<u8*>(data_) + offset; }
 
  private:
-  T* data_ = nullptr;
+  void* data_ = nullptr;
   cudaStream_t stream_;
+};
+
+/// What a sort works in: keys and positions, each twice, and CUB's own.
+class sort_room {
+ public:
+  sort_room(cudaMemPool_t pool, u64 count, u64 scratch_bytes, cudaStream_t stream)
+      : list_bytes_(round_up(count * sizeof(u32), aligned_to)), room_(pool, 4 * list_bytes_ + scratch_bytes, stream) {}
+
+  cub::DoubleBuffer<u32> keys() const { return {list(0), list(1)}; }
+  cub::DoubleBuffer<u32> positions() const { return {list(2), list(3)}; }
+  void* scratch() const { return room_.at(4 * list_bytes_); }
+
+ private:
+  static constexpr u64 aligned_to = 256;  // as cudaMalloc
+
+  u32* list(u32 k) const { return reinterpret_cast<u32*>(room_.at(k * list_bytes_)); }
+
+  u64 list_bytes_;
+  stream_room room_;
 };
 
 class cuda_row_device final : public row_device {
@@ -109,17 +128,14 @@ class cuda_row_device final : public row_device {
  private:
   void gather_part(executor& on, row_launch const& how, row_place const& from, u64 first, u64 count, void* out) {
     auto* const stream = static_cast<cudaStream_t>(how.stream);
-    const stream_buffer<u32> keys_a(pool_, count, stream), keys_b(pool_, count, stream);
-    const stream_buffer<u32> positions_a(pool_, count, stream), positions_b(pool_, count, stream);
-    cub::DoubleBuffer<u32> keys(keys_a.data(), keys_b.data()), positions(positions_a.data(), positions_b.data());
+    std::size_t bytes = 0;
+    cub::DoubleBuffer<u32> nothing;
+    check(sort(nullptr, bytes, nothing, nothing, count, from.rows, stream), "they cannot be sorted");
+    const sort_room room(pool_, count, bytes, stream);
+    auto keys = room.keys(), positions = room.positions();
     start<32>(on, how, ceil_div(count, list_rows::items_per_group),
               list_rows{numbers_of(how, from), first, count, keys.Current(), positions.Current()});
-    std::size_t bytes = 0;
-    check(sort(nullptr, bytes, keys, positions, count, from.rows, stream), "they cannot be sorted");
-    {
-      const stream_buffer<u8> scratch(pool_, bytes, stream);
-      check(sort(scratch.data(), bytes, keys, positions, count, from.rows, stream), "they cannot be sorted");
-    }
+    check(sort(room.scratch(), bytes, keys, positions, count, from.rows, stream), "they cannot be sorted");
     gather_rows(on, how, from, count, rows_by_number{keys.Current(), positions.Current(), count, from.rows}, out);
   }
 

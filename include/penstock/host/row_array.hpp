@@ -6,6 +6,7 @@
 #include "penstock/host/line_cache.hpp"
 #include "penstock/host/software_controller.hpp"
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -43,6 +44,9 @@ struct row_array_options {
   bool direct = false;         ///< storage: past the page cache
   u32 controller_threads = 0;  ///< 0: as software_options_for
 };
+
+/// Told how many bytes of a copy are done, and of how many. What it throws ends the copy.
+using row_progress = std::function<void(u64 done, u64 total)>;
 
 /// Signed integers of 4 or 8 bytes where the executor's kernels reach them. Negative ones count from the end.
 struct row_list {
@@ -82,7 +86,8 @@ class row_call {
   ~row_call();
 
   /// Waits until everything is done. The lowest position whose index lies outside of the array; the rows of all others are
-  /// done. Throws penstock::error for a row that could not be read or stored.
+  /// done. Throws penstock::error for a row that could not be read or stored. Of a call that was captured into a graph
+  /// nothing: see row_array::check_replays.
   std::optional<u64> wait();
   /// CUDA: lets a stream wait, and not this thread. What went wrong is told by a later `wait`.
   void order_before(void* stream);
@@ -107,8 +112,10 @@ struct row_array_plan {
 class row_array {
  public:
   /// Throws penstock::error: a file that is missing, too short or not readable, memory that cannot be pinned (with the bytes
-  /// and `ulimit -l`), a placement that this executor does not have.
-  row_array(executor& on, row_shape const& shape, row_source const& source, row_array_options const& options);
+  /// and `ulimit -l`), a placement that this executor does not have. `watch`: told every 64 MiB of what placement hbm copies;
+  /// what it throws is thrown here, and nothing is left.
+  row_array(executor& on, row_shape const& shape, row_source const& source, row_array_options const& options,
+            row_progress const& watch = {});
   ~row_array();
   row_array(row_array const&) = delete;
   row_array& operator=(row_array const&) = delete;
@@ -119,17 +126,23 @@ class row_array {
   /// Throws penstock::error (world) when the file has become too short.
   row_call gather(row_list const& rows, void* out, row_call_options const& how = {});
   /// The same, and waits: the lowest position out of range, as row_call::wait. While the stream is captured into a graph it
-  /// waits for nothing, and tells nothing.
+  /// waits for nothing, and tells nothing. Every replay reads the list anew. REQUIRES: the array outlives the graph.
   std::optional<u64> gather_now(row_list const& rows, void* out, row_call_options const& how = {});
+  /// Waits for the stream, and tells what replays of captured calls have met since this was last asked: the lowest position
+  /// out of range in any of their lists. Throws as row_call::wait; bad_input while the stream is captured.
+  std::optional<u64> check_replays(void* stream = nullptr);
   /// Asks for the rows' lines ahead of need; nothing for what has no cache.
   row_call prefetch(row_list const& rows, row_call_options const& how = {});
   /// Stores rows; of those that are named twice either one. Throws bad_input for an array that is read-only.
   row_call scatter(row_list const& rows, void const* values, row_call_options const& how = {});
-  /// Adds to them, each sum atomic, so repeats add up. Throws bad_input also for rows that are no whole number of elements.
+  /// Adds to them, each sum atomic, so repeats add up. Throws bad_input also for rows that are no whole number of elements, and
+  /// for numbers that do not lie aligned to their size.
   row_call add(row_list const& rows, number_kind kind, void const* values, row_call_options const& how = {});
   /// Throws penstock::error (world) when a file that is mapped is shorter than the array, or was: on a CPU who reads it through
   /// host_address, kernel_address or the cache has got zeros. Calls of this class do so themselves.
   void check_file() const;
+  /// Whether numbers of this kind lie aligned to their size, as `add` needs them.
+  bool adds_in_place(number_kind kind) const;
   /// As line_cache::flush; for a file that is mapped, msync.
   void flush();
 

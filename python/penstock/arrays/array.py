@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock.arrays.adding import add_by_copies
 from penstock.arrays.gathers import GatherHandle
 from penstock.arrays.keys import checked_out, checked_sms, is_one, row_numbers
 from penstock.arrays.libraries import is_torch, library_for
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from penstock.arrays.dtypes import DType
     from penstock.arrays.libraries import Library
     from penstock.arrays.opening import Opened
+    from penstock.breadth_first import Progress
 
 
 _OPEN: weakref.WeakSet[Array] = weakref.WeakSet()
@@ -53,10 +55,10 @@ class Array:
     Not thread-safe for writes; reads may come from many threads. A closed array raises ValueError.
     """
 
-    def __init__(self, opened: Opened) -> None:
+    def __init__(self, opened: Opened, progress: Progress | None = None) -> None:
         self._opened = opened
         self._executor: Any = opened.executor
-        self._native: _native.RowArray | None = opened.make(self._executor)
+        self._native: _native.RowArray | None = opened.make(self._executor, progress)
         self._cuda = self._executor.cuda
         self._library: Library = library_for(self._executor)
         self._process = os.getpid()
@@ -173,8 +175,11 @@ class Array:
         stream (or its handle) to run on; the current one of torch otherwise. sms: at most so many
         multiprocessors; 0: as many as pay (six saturate a PCIe Gen5 link, all for HBM). order: "by-address"
         sorts first, "as-asked" does not, "copy-engine" makes a transfer of the copy engines for each row
-        (wide rows in memory; no multiprocessor is taken), "auto" chooses. While a CUDA graph is being
-        captured nothing is waited for or checked; rows out of range are then left as they were.
+        (wide rows in memory; no multiprocessor is taken), "auto" chooses.
+
+        A CUDA graph may capture all of these but "copy-engine": nothing is waited for, each replay reads
+        `rows` anew, rows out of range are left as they were, and `check_replays` tells of them. Keep the
+        array open as long as the graph.
 
         Errors: IndexError names the position of the first index out of range; penstock.Error tells what
         could not be read. Source of the sorted order and of aligned loads: the zero-copy dissertation, 3.2
@@ -194,8 +199,7 @@ class Array:
             result = self._result(out, shape)
         at, count, size = library.address(numbers), math.prod(numbers.shape), library.item_bytes(numbers)
         bad = native.gather_now(at, count, size, handle, checked_sms(sms), library.address(result), order)
-        if bad is not None:
-            self._refuse("gather from", numbers, bad)
+        self._check("gather from", numbers, bad)
         return result
 
     def _gather_at_once(self, rows: Any) -> Any:
@@ -253,17 +257,38 @@ class Array:
         if ahead is not None:
             self._finish("prefetch from", *ahead)
 
+    def check_replays(self, *, stream: Any = None) -> None:
+        """Tells what replays of CUDA graphs have met that captured calls of this array. Waits for the stream
+        that they went to, the current one of torch unless one is given.
+
+        Errors: IndexError names the lowest position out of range in any of those calls since this was last
+        asked; penstock.Error tells what could not be read; ValueError while the stream is being captured.
+        """
+        native = self._open()
+        with self._library.on(stream) as handle:
+            bad = native.check_replays(handle)
+        if bad is not None:
+            raise IndexError(
+                f"a replayed call on {self!r}: the index at position {bad} was out of range: "
+                f"it has {len(self)} rows"
+            )
+
     def tensor(self) -> Any:
         """The whole array as a torch tensor, without a copy: on the GPU, over its own memory for placement
         hbm and over mapped host memory for placement host, so that any torch operator takes it in place
         (the unified tensor of the zero-copy dissertation, Listing 3.1). It keeps this array's memory. Of an
         array that is not writable it must not be stored into: torch knows no such tensors.
 
-        Errors: ValueError for an array behind a cache.
+        Errors: ValueError for an array behind a cache, or one whose numbers are not aligned to their size,
+        which kernels cannot take (on the CPU they can).
         """
         import torch
 
-        self._open()
+        native = self._open()
+        if self._cuda and native.kernel_address % self.dtype.itemsize:
+            raise ValueError(
+                f"{self!r}: its numbers are not aligned to their size, as torch needs them: take rows of it"
+            )
         if self._cuda:
             whole = torch.as_tensor(self._mapped(), device=self.torch_device)
         else:
@@ -306,7 +331,8 @@ class Array:
         self, rows: Any, values: Any, *, reduce: str | None = None, stream: Any = None, sms: int = 0
     ) -> None:
         """Stores `values[k]` in row `rows[k]`; with reduce="add" adds it, and repeats add up (4- and 8-byte
-        numbers). Of rows named twice without reduce one value or the other is kept.
+        numbers). Of rows named twice without reduce one value or the other is kept. Numbers that do not lie
+        aligned, as in some raw files, are added to by way of copies: slower, and not in a CUDA graph.
 
         Errors: ValueError for an array that was opened read-only, or values of another shape; TypeError for
         another dtype; IndexError as `gather`, after which the rows in range have been stored.
@@ -317,6 +343,9 @@ class Array:
         with self._library.on(stream) as handle:
             numbers = self._library.rows(rows)
             stored = self._library.values(values, (*numbers.shape, *self.row_shape), self.dtype)
+            if reduce == "add" and not native.adds_in_place(self.dtype.name):
+                self._check("scatter to", numbers, add_by_copies(self, numbers, stored))
+                return
         at, address = self._at(numbers, handle, sms), self._library.address(stored)
         call = native.scatter(at, address) if reduce is None else native.add(at, self.dtype.name, address)
         self._finish("scatter to", numbers, call)
@@ -408,7 +437,9 @@ class Array:
         return checked_out(out, shape, self.dtype, self._library)
 
     def _finish(self, what: str, numbers: Any, call: _native.RowCall) -> None:
-        bad = call.wait()
+        self._check(what, numbers, call.wait())
+
+    def _check(self, what: str, numbers: Any, bad: int | None) -> None:
         if bad is not None:
             self._refuse(what, numbers, bad)
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock import _native
+    from penstock.breadth_first import Progress
 
 PLACEMENTS = ("auto", "hbm", "host", "host-cached", "storage")
 _MOST_CACHE = 1 << 30
@@ -87,7 +88,7 @@ class Opened:
         names = ("placement", "writable", "cache", "line", "directory", "engine", "direct", "threads")
         return {name: getattr(self, name) for name in names}
 
-    def make(self, executor: _native.Executor) -> _native.RowArray:
+    def make(self, executor: _native.Executor, progress: Progress | None = None) -> _native.RowArray:
         from penstock import _native
 
         address = 0 if self.memory is None else address_of(self.memory)
@@ -99,6 +100,7 @@ class Opened:
             self.offset,
             address,
             self.native_options(),
+            progress,
         )
 
     def reference(self) -> dict[str, Any]:
@@ -225,6 +227,7 @@ def open_array(
     shape: Sequence[int] | None = None,
     offset: int | None = None,
     name: str | None = None,
+    progress: Progress | None = None,
 ) -> Array:
     """Opens an array in a file: .npy, .safetensors, .arrow or .feather, any other as raw binary.
 
@@ -236,14 +239,19 @@ def open_array(
     array otherwise, 16 MiB to 1 GiB. line: bytes that are moved at once, a power of two from 512 to 65536.
     writable: stores go to the file (storage; on the CPU host, too). directory, engine, direct, threads: as
     for `penstock bfs`. dtype, shape, offset: of raw files. name: of a tensor or column, where the file has
-    several.
+    several. progress: called with "copy", the bytes that are copied to the GPU and how many there are, every
+    64 MiB; placements that copy nothing never call it. What it raises, and Ctrl-C, stop the copy and leave
+    nothing behind.
 
     Errors: ValueError for bad input, penstock.Error (an OSError) for what the machine refuses; each is one
     sentence with the path, what is wrong and what to do.
     """
     layout = {"dtype": dtype, "shape": shape, "offset": offset, "name": name}
     return Array(
-        _described(path, placement, device, cache, line, writable, directory, engine, direct, threads, layout)
+        _described(
+            path, placement, device, cache, line, writable, directory, engine, direct, threads, layout
+        ),
+        progress,
     )
 
 
@@ -271,12 +279,17 @@ def plan(
 
 
 def from_tensor(
-    tensor: Any, placement: str = "host", *, device: str = "auto", cache: int | str | None = None
+    tensor: Any,
+    placement: str = "host",
+    *,
+    device: str = "auto",
+    cache: int | str | None = None,
+    progress: Progress | None = None,
 ) -> Array:
     """An array over a tensor or a NumPy array.
 
     placement: "host" pins or registers its memory in place, and stores go there; "hbm" copies it to the
-    GPU; "host-cached" puts a cache before it.
+    GPU; "host-cached" puts a cache before it. progress: as for `open`.
 
     Errors: ValueError for one that is not contiguous, or has no dimensions.
     """
@@ -314,7 +327,8 @@ def from_tensor(
             False,
             0,
             memory,
-        )
+        ),
+        progress,
     )
 
 
