@@ -31,15 +31,38 @@ inline constexpr u32 most_in_flight = 4;
 /// Bytes that a lane loads at once where its edges follow each other.
 inline constexpr u32 run_alignment = 16;
 
+/// What follows each other from `from` on, for one lane, `run_alignment` bytes at once if it is `whole`: else one by one, and
+/// no more than is wanted.
+template <class T>
+PENSTOCK_FN void load_run(T (&to)[most_in_flight], T const* from, bool const (&mine)[most_in_flight], bool whole) {
+  constexpr u32 at_once = run_alignment / sizeof(T);
+  PENSTOCK_UNROLL
+  for (u32 k = 0; k < most_in_flight; ++k) {
+    if (!whole) {
+      if (mine[k]) to[k] = from[k];
+    } else if (k % at_once == 0) {
+      __builtin_memcpy(&to[k], __builtin_assume_aligned(from + k, run_alignment), run_alignment);
+    }
+  }
+}
+
+/// Whether an array is read in place, and lies so that runs of it can be loaded.
+template <class T>
+PENSTOCK_FN bool has_runs(array_view<T> const& view) {
+  return view.is_resident() && reinterpret_cast<u64>(view.resident()) % run_alignment == 0;
+}
+
 /// What one group does with edges: it reads them, and hands them to a visitor.
 ///
 /// A visitor says what an algorithm does with an edge. It has
 ///   bool wants(u64 v) const: whether the edges of v are to be looked at;
 ///   static constexpr bool wants_all, stops: all are; a vertex may be done before its list is (then `wants` turns false);
-///   static constexpr bool reads_beside: it reads other arrays at an edge's position, which lanes do best side by side;
+///   static constexpr bool reads_beside: it reads another array at the positions of edges, too;
 ///   template <thread_group G> struct visit: made once for each group, from the visitor and the group; it has
 ///     void edge(G const&, bool mine, u64 v, u64 position, u64 to): collective, each lane with an edge from v to `to` of its
 ///     own, or none; and void finish(G const&), collective: there are no more.
+/// One that reads beside has bool reads_runs() const, whether lanes can load runs of that array, and its visits have load_run,
+/// called before the edges of a run, and edge_of_run for these, with the number in the run.
 template <class Id, class Visitor, thread_group G>
 class edge_reader_of {
  public:
@@ -57,7 +80,7 @@ class edge_reader_of {
       const auto reading = g_.ballot(mine[k]);
       edges_ += count(reading);
       count_sectors(reading, mine[k], position[k]);
-      hand_over(mine[k], from[k], position[k], to[k]);
+      visit_.edge(g_, check(mine[k], position[k], to[k]), from[k], position[k], static_cast<u64>(to[k]));
     }
   }
 
@@ -69,12 +92,18 @@ class edge_reader_of {
     bool some = false;
     PENSTOCK_UNROLL
     for (u32 k = 0; k < most_in_flight; ++k) some = some || mine[k];
-    if (some) load_run(to, mine, position, whole);
+    if (some) load_run(to, lists_.edges.resident() + position, mine, whole);
+    if constexpr (Visitor::reads_beside) visit_.load_run(mine, position, whole);
     count_sectors(g_.ballot(some), some, position);
     PENSTOCK_UNROLL
     for (u32 k = 0; k < most_in_flight; ++k) {
       edges_ += count(g_.ballot(mine[k]));
-      hand_over(mine[k], from[k], position + k, to[k]);
+      const bool good = check(mine[k], position + k, to[k]);
+      if constexpr (Visitor::reads_beside) {
+        visit_.edge_of_run(g_, good, from[k], position + k, static_cast<u64>(to[k]), k);
+      } else {
+        visit_.edge(g_, good, from[k], position + k, static_cast<u64>(to[k]));
+      }
     }
   }
 
@@ -107,23 +136,10 @@ class edge_reader_of {
   }
 
  private:
-  PENSTOCK_FN void hand_over(bool mine, u64 from, u64 position, Id to) {
+  PENSTOCK_FN bool check(bool mine, u64 position, Id to) const {
     const bool good = static_cast<u64>(to) < lists_.vertices;
     if (mine && !good) device_ref<u64>(*lists_.bad_edge).store(position + 1, relaxed);
-    visit_.edge(g_, mine && good, from, position, static_cast<u64>(to));
-  }
-
-  PENSTOCK_FN void load_run(Id (&to)[most_in_flight], bool const (&mine)[most_in_flight], u64 position, bool whole) const {
-    constexpr u32 in_piece = run_alignment / sizeof(Id);
-    Id const* const at = lists_.edges.resident() + position;
-    PENSTOCK_UNROLL
-    for (u32 k = 0; k < most_in_flight; ++k) {
-      if (!whole) {
-        if (mine[k]) to[k] = at[k];
-      } else if (k % in_piece == 0) {
-        __builtin_memcpy(&to[k], __builtin_assume_aligned(at + k, run_alignment), run_alignment);
-      }
-    }
+    return mine && good;
   }
 
   // Each lane that reads begins with an edge of its own, at `position`, and reads on to where the next one does, or less.

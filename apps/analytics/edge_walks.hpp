@@ -238,11 +238,9 @@ struct tile_walk {
 
   template <thread_group G, class Reader>
   PENSTOCK_FN void walk(G const& g, Reader& reader, tile const& t) const {
-    if constexpr (!Visitor::reads_beside) {
-      if (lists.edges.is_resident() && reinterpret_cast<u64>(lists.edges.resident()) % run_alignment == 0) {
-        return walk_in_runs(g, reader, t);
-      }
-    }
+    bool in_runs = has_runs(lists.edges);
+    if constexpr (Visitor::reads_beside) in_runs = in_runs && visitor.reads_runs();
+    if (in_runs) return walk_in_runs(g, reader, t);
     const u32 width = size(g);
     u64 v = t.first;
     for (u64 first = t.begin; first < t.end; first += most_in_flight * width) {

@@ -59,19 +59,36 @@ struct relax_edges {
   distance threshold = 0;
   u32 round = 0;
 
-  static constexpr bool wants_all = false, stops = false, reads_beside = false;
+  static constexpr bool wants_all = false, stops = false, reads_beside = true;
   PENSTOCK_FN bool wants(u64 v) const { return device_ref<u32>(data.place[v]).load(relaxed) == place_of(waits::taken, round); }
+
+  PENSTOCK_FN bool reads_runs() const { return has_runs(weights); }
 
   template <thread_group G>
   struct visit {
     relax_edges const& visitor;
     array_ref<Weight> lengths;
+    Weight held[most_in_flight];  ///< lengths of a run
     u64 vertex = ~0ull;
     distance here = 0;  ///< of that vertex
 
     PENSTOCK_FN visit(relax_edges const& of, G const&) : visitor(of), lengths(of.weights) {}
     PENSTOCK_FN void edge(G const& g, bool mine, u64 v, u64 position, u64 to) {
-      const Weight length = lengths.read(g, mine, mine ? position : 0);
+      relax(g, mine, v, position, to, lengths.read(g, mine, mine ? position : 0));
+    }
+    PENSTOCK_FN void load_run(bool const (&mine)[most_in_flight], u64 position, bool whole) {
+      bool some = false;
+      PENSTOCK_UNROLL
+      for (u32 k = 0; k < most_in_flight; ++k) some = some || mine[k];
+      if (some) penstock::apps::load_run(held, visitor.weights.resident() + position, mine, whole);
+    }
+    PENSTOCK_FN void edge_of_run(G const& g, bool mine, u64 v, u64 position, u64 to, u32 k) {
+      relax(g, mine, v, position, to, held[k]);
+    }
+    PENSTOCK_FN void finish(G const&) {}
+
+   private:
+    PENSTOCK_FN void relax(G const& g, bool mine, u64 v, u64 position, u64 to, Weight length) {
       if (mine && !(length >= 0)) device_ref<u64>(*visitor.data.bad_weight).store(position + 1, relaxed);
       const bool good = mine && length >= 0;
       if (mine && v != vertex) {
@@ -84,7 +101,6 @@ struct relax_edges {
       visitor.data.next.append(g, near && visitor.becomes_near(to), to);
       visitor.data.pile.append(g, lowered && !near && visitor.becomes_far(to), to);
     }
-    PENSTOCK_FN void finish(G const&) {}
   };
 
  private:

@@ -19,6 +19,11 @@ struct visitor_of_copies {
 
   static constexpr bool wants_all = Visitor::wants_all, stops = Visitor::stops, reads_beside = Visitor::reads_beside;
   PENSTOCK_FN bool wants(u64 k) const { return visitor.wants(vertex(k)); }
+  PENSTOCK_FN bool reads_runs() const
+    requires reads_beside
+  {
+    return visitor.reads_runs();
+  }
   PENSTOCK_FN u64 vertex(u64 k) const { return chosen == nullptr ? first + k : static_cast<u64>(chosen[k]); }
 
   template <thread_group G>
@@ -28,6 +33,16 @@ struct visitor_of_copies {
     PENSTOCK_FN visit(visitor_of_copies const& visitor, G const& g) : of(visitor), inner(visitor.visitor, g) {}
     PENSTOCK_FN void edge(G const& g, bool mine, u64 k, u64 position, u64 to) {
       inner.edge(g, mine, mine ? of.vertex(k) : 0, position, to);
+    }
+    PENSTOCK_FN void load_run(bool const (&mine)[most_in_flight], u64 position, bool whole)
+      requires reads_beside
+    {
+      inner.load_run(mine, position, whole);
+    }
+    PENSTOCK_FN void edge_of_run(G const& g, bool mine, u64 k, u64 position, u64 to, u32 number)
+      requires reads_beside
+    {
+      inner.edge_of_run(g, mine, mine ? of.vertex(k) : 0, position, to, number);
     }
     PENSTOCK_FN void finish(G const& g) { inner.finish(g); }
   };

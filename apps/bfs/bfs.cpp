@@ -10,6 +10,8 @@ namespace {
 
 /// When to search from what is not reached, and when no longer (Beamer, Asanovic, Patterson, SC 2012; GAP's numbers).
 constexpr u64 alpha = 15, beta = 18;
+/// On a GPU a level of at least one in so many of the vertices is taken to reach many. CPU threads append as well as they look.
+constexpr u64 few = 64;
 
 template <class Id>
 class level_search {
@@ -32,11 +34,16 @@ class level_search {
       run_.begin_round(result, "level", size, result.reached, n_);
       choose_direction(size, before);
       const bfs_data<Id> data{parents_.data(), depths_.data(), run_.found_list(next_),
-                              static_cast<std::int32_t>(result.level_sizes.size() - 1)};
+                              static_cast<std::int32_t>(result.level_sizes.size() - 1),
+                              run_.is_cpu() || (!pulls_ && size < n_ / few)};
       if (pulls_) {
         run_.walk_narrow(bfs_pull<Id>{data});
       } else {
         run_.walk(bfs_push<Id>{data}, {frontier_.data(), size});
+      }
+      if (!data.lists) {
+        run_.over_vertices(list_level<Id>{data, n_});
+        run_.read_counts();
       }
       before = size;
       size = run_.take_found();
@@ -91,6 +98,7 @@ bfs_result run_bfs(bfs_options const& options) {
       result.trial_sources.push_back(source);
       level_search<vertex> job(run);
       run.prepare_walks(bfs_push<vertex>{});
+      run.prepare(list_level<vertex>{});
       run.trial(result, [&] { job.search(source, result); });
       if (trial + 1 == options.trials) job.parents().read(found);
     }

@@ -17,6 +17,7 @@ struct bfs_data {
   std::int32_t* depths = nullptr;  ///< [vertices]; -1: not reached
   growing_list<Id> next{};         ///< [vertices] the next level
   std::int32_t level = 0;
+  bool lists = true;  ///< what is reached is appended to `next` at once; else by list_level, when the round is over
 
   PENSTOCK_FN bool is_reached(u64 v) const { return device_ref<Id>(parents[v]).load(relaxed) != -1; }
   PENSTOCK_FN std::int32_t depth(u64 v) const { return device_ref<std::int32_t>(depths[v]).load(relaxed); }
@@ -28,7 +29,7 @@ struct bfs_data {
     const bool won = mine && !is_reached(v) &&
                      device_ref<Id>(parents[v]).compare_exchange_strong(unset, static_cast<Id>(parent), relaxed, relaxed);
     if (won) device_ref<std::int32_t>(depths[v]).store(level + 1, relaxed);
-    next.append(g, won, v);
+    if (lists) next.append(g, won, v);
   }
 };
 
@@ -66,6 +67,20 @@ struct bfs_pull {
     }
     PENSTOCK_FN void finish(G const&) {}
   };
+};
+
+/// Lists the next level. Where it is long, each group that reaches some of it would append few at a time, and two million such
+/// additions to one counter take longer than a look at all vertices.
+template <class Id>
+struct list_level {
+  bfs_data<Id> data;
+  u64 vertices = 0;
+
+  template <thread_group G>
+  PENSTOCK_FN void operator()(G const& g, grid_range range) const {
+    for_vertices_together(g, range, vertices,
+                          [&](bool mine, u64 v) { data.next.append(g, mine && data.depth(v) == data.level + 1, v); });
+  }
 };
 
 }  // namespace penstock::apps

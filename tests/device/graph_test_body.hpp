@@ -296,12 +296,14 @@ void check_levels(memory_resource& memory, check_report& report, u64 seed, bool 
     words[0] = words[3] = 0;
     u64 size = 1;
     for (std::int32_t level = 0; size != 0; ++level) {
-      const apps::bfs_data<std::int32_t> data{parents.data(), depths.data(), {next.data(), words + 3}, level};
+      const bool lists = level % 2 == 0;
+      const apps::bfs_data<std::int32_t> data{parents.data(), depths.data(), {next.data(), words + 3}, level, lists};
       if (pull) {
         walk_all(graph, apps::bfs_pull<std::int32_t>{data}, 3, start);
       } else {
         walk_list(memory, report, graph, apps::bfs_push<std::int32_t>{data}, frontier.data(), size, way, start);
       }
+      if (!lists) start(ceil_div(n, apps::vertices_at_once), apps::list_level<std::int32_t>{data, n});
       size = words[3];
       words[3] = 0;
       PENSTOCK_CHECK(report, size <= n);
