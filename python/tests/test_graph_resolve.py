@@ -189,6 +189,25 @@ def test_generated_graphs_do_not_depend_on_threads_and_carry_weights(tmp_path: P
     assert same(csr, csr.T.tocsr())
 
 
+@pytest.mark.parametrize("kind", ["text", "generated"])
+def test_a_memory_limit_changes_no_bytes_and_says_when_it_is_too_small(
+    tmp_path: Path, cache: Path, kind: str
+) -> None:
+    spec = "urand:12:300"
+    if kind == "text":
+        path = tmp_path / "a.el"
+        path.write_text("".join(f"{i * 7919 % 5003} {i * i % 5003}\n" for i in range(20000)))
+        spec = str(path)
+    with pytest.raises(ValueError, match=r"a memory limit of 3 MiB is too small .*: give at least 21 MiB$"):
+        resolve(spec, cache_dir=cache, memory="3MiB")
+    with pytest.raises(ValueError, match="memory 'much'"):
+        resolve(spec, cache_dir=cache, memory="much")
+    limited = resolve(spec, cache_dir=cache / "limited", memory="21MiB", threads=2)
+    free = resolve(spec, cache_dir=cache / "free")
+    for name in ("offsets.npy", "edges.npy"):
+        assert (limited.path / name).read_bytes() == (free.path / name).read_bytes()
+
+
 def test_symmetric_matrices_give_both_directions_and_values_become_weights(
     tmp_path: Path, cache: Path
 ) -> None:

@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.sizes import parse_size
+
 from ._binding import Array, ArrayPlace, FolderFacts, Progress, native
 
 
@@ -121,6 +123,11 @@ def open_folder(
     return _from_facts(native.graph_open(os.fspath(path), validate_edges=validate_edges, progress=progress))
 
 
+def memory_limit(memory: int | str | None) -> int:
+    """Bytes as the compiled part takes them, which finds out whether they suffice; 0 is no limit."""
+    return 0 if memory is None else parse_size(memory, "memory")
+
+
 def write_folder(
     path: str | os.PathLike[str],
     vertices: int,
@@ -134,6 +141,7 @@ def write_folder(
     simple: bool = False,
     source: str = "arrays",
     threads: int | None = None,
+    memory: int | str | None = None,
     progress: Progress | None = None,
 ) -> GraphFolder:
     """Make the graph folder `path`, all at once or not at all, from a list of edges.
@@ -141,6 +149,7 @@ def write_folder(
     from_, to: integers in [0, vertices), shape (n,). weights: int32 or float32, shape (n,).
     names: one string without newline per vertex.
     symmetrise: store each edge in both directions. simple: drop self loops and all but one of equal edges.
+    memory: limit of what is taken besides the arrays; see resolve().
     Raises ValueError when the arrays do not fit together, penstock.Error when the folder cannot be written.
     """
     wide = vertices >= 2**31 or any(a.dtype.itemsize > 4 or a.dtype == np.uint32 for a in (from_, to))
@@ -162,6 +171,7 @@ def write_folder(
         simple=simple,
         source=source,
         threads=threads or 0,
+        memory=memory_limit(memory),
         progress=progress,
     )
     return open_folder(path)
