@@ -177,6 +177,16 @@ def test_generated_graphs_are_simple_symmetric_and_kept(cache: Path, spec: str) 
     assert (graph.path / "edges.npy").stat() == before
 
 
+def test_social_graphs_have_degrees_like_those_of_friendster(cache: Path) -> None:
+    graph = resolve("social:15", cache_dir=cache)
+    degrees = np.diff(graph.offsets().astype(np.int64))
+    # A few of 54 per vertex are equal, most of them at the vertices with the largest degrees.
+    assert 51 < degrees.mean() < 54
+    assert 55 < degrees.max() / degrees.mean() < 94.7
+    assert (degrees == 0).sum() == 0
+    assert resolve("social:15:27", cache_dir=cache) == graph
+
+
 def test_generated_graphs_do_not_depend_on_threads_and_carry_weights(tmp_path: Path) -> None:
     found = [resolve("kron:12", cache_dir=tmp_path / str(n), threads=n, weighted=True) for n in (1, 2, 7)]
     for name in ("offsets.npy", "edges.npy", "weights.npy", "graph.json"):
@@ -359,7 +369,7 @@ def test_offsets_of_int64_are_taken_and_others_told_what_is_expected(tmp_path: P
         open_folder(graph.path)
 
 
-@pytest.mark.parametrize("spec", ["kron:0", "kron:99", "urand:5:0", "kron:x"])
+@pytest.mark.parametrize("spec", ["kron:0", "kron:99", "urand:5:0", "kron:x", "social:41", "social:4:x"])
 def test_bad_generators_are_value_errors(cache: Path, spec: str) -> None:
     with pytest.raises(ValueError, match="SCALE"):
         resolve(spec, cache_dir=cache)

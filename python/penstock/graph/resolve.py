@@ -27,7 +27,12 @@ SUFFIXES = (*NATIVE, ".mtx", ".mtx.gz", ".mtx.bz2", ".npz", *TABLES)
 FAMILY = (".bel.col", ".bel.dst", ".bel.val")
 """One graph in several files: any of them, or what their names have in common, is its name."""
 
-REMEDY = f"give a graph folder, a file ({', '.join(SUFFIXES)}), kron:SCALE, urand:SCALE or debian"
+GENERATORS = ("kron:", "urand:", "social:")
+
+REMEDY = (
+    f"give a graph folder, a file ({', '.join(SUFFIXES)}), "
+    f"{', '.join(name + 'SCALE' for name in GENERATORS)} or debian"
+)
 
 Make = Callable[[str], object]
 
@@ -59,8 +64,8 @@ def resolve(
     """Find or make the graph folder for `spec`.
 
     spec: a graph folder; a file whose name ends in one of SUFFIXES (docs/GRAPHS.md says what is in each);
-        kron:SCALE[:DEGREE] or urand:SCALE[:DEGREE]; debian, or debian:depends without Recommends and
-        Suggests.
+        kron:SCALE[:DEGREE], urand:SCALE[:DEGREE] or social:SCALE[:DEGREE]; debian, or debian:depends without
+        Recommends and Suggests.
     cache_dir: where made folders are kept; default_cache_dir() unless given.
     progress: called with (done, total); what it raises, and Ctrl-C, stop the work and leave nothing behind.
     threads: for the conversion; all processors unless given. The result does not depend on it.
@@ -76,7 +81,7 @@ def resolve(
         raise ValueError(f"convert {text}: {threads} threads: give at least 1")
     making = _Making(threads=threads or 0, memory=memory_limit(memory), progress=progress)
     cache = Path(cache_dir) if cache_dir is not None else default_cache_dir()
-    if text.startswith(("kron:", "urand:")):
+    if text.startswith(GENERATORS):
         return _generated(text, cache, making, weighted)
     if text in ("debian", "debian:depends"):
         return _debian(text, cache, making)
