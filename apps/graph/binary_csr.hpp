@@ -50,6 +50,7 @@ class binary_csr : public edge_source {
   weight_type weights() const final { return layout_.weights; }
   u64 blocks() const final { return (edges() + block_edges - 1) / block_edges; }
   void produce(u64 block, edge_sink const& sink) const final;
+  u64 held_bytes() const final { return offsets_.size() * sizeof(u64); }
 
  private:
   static constexpr u64 block_edges = u64{1} << 18;

@@ -1,101 +1,97 @@
 #include "apps/graph/csr_builder.hpp"
 
+#include "apps/graph/bucket_settler.hpp"
+#include "apps/graph/bucket_store.hpp"
 #include "apps/graph/file.hpp"
+#include "apps/graph/paged_buffer.hpp"
 #include "penstock/host/error.hpp"
 #include "penstock/host/npy.hpp"
 
 #include <unistd.h>
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
-#include <compare>
 #include <cstdint>
 #include <fstream>
-#include <memory>
 #include <optional>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace penstock::graph {
 namespace {
 
-template <class Id>
-struct weighted_entry {
-  Id to;
-  u32 weight;
-
-  friend auto operator<=>(weighted_entry const&, weighted_entry const&) = default;
-};
-
-template <class Id>
-Id neighbour(Id entry) {
-  return entry;
-}
-template <class Id>
-Id neighbour(weighted_entry<Id> const& entry) {
-  return entry.to;
-}
-
-template <class Id>
-void store(Id& entry, edge const& e) {
-  entry = static_cast<Id>(e.to);
-}
-template <class Id>
-void store(weighted_entry<Id>& entry, edge const& e) {
-  entry = {static_cast<Id>(e.to), e.weight};
-}
-
 template <class T>
 auto bytes_of(std::vector<T> const& v) {
   return std::as_bytes(std::span(v));
 }
 
-/// Vertices [first, last), whose lists lie together from `begin` on in the buffer of the pass.
-struct chunk {
-  u64 first;
-  u64 last;
-  u64 begin;
-  u64 kept = 0;  ///< entries left after dropping, moved to the chunk's begin
-};
+/// Writes value(edge) of each edge to `position` of the array in the file.
+template <class T, class Entry, class F>
+void write_items(file const& to, u64 position, std::span<Entry const> edges, F const& value) {
+  std::vector<T> items(edges.size());
+  std::transform(edges.begin(), edges.end(), items.begin(), [&](Entry const& e) { return static_cast<T>(value(e)); });
+  u64 const at = npy_data_offset + position * sizeof(T);
+  to.write(at, bytes_of(items));
+  to.start_sync(at, items.size() * sizeof(T));
+}
 
 class csr_build {
  public:
   csr_build(edge_source const& source, std::string const& folder, build_options const& options, progress_meter& meter)
-      : source_(source), folder_(folder), options_(options), meter_(meter), threads_(worker_count(options.threads)) {}
+      : source_(source), folder_(folder), options_(options), meter_(meter), threads_(worker_count(options.threads)),
+        vertices_(source.vertices()), id_bits_(id_bits(vertices_)) {}
 
   csr_counts run(u64 progress_from) {
     check_memory();
-    offsets_.resize(source_.vertices() + 1);
+    fit_memory();
+    offsets_.resize(vertices_ + 1);
     u64 const counted = progress_from + (1000 - progress_from) / 4;
     meter_.phase(progress_from, counted);
-    count();
-    bool const wide = options_.wide_ids || source_.vertices() >= u64{1} << 31;
-    bool const weighted = source_.weights() != weight_type::none;
-    if (wide)
-      weighted ? write_edges<i64, weighted_entry<i64>>(counted) : write_edges<i64, i64>(counted);
-    else
-      weighted ? write_edges<i32, weighted_entry<i32>>(counted) : write_edges<i32, i32>(counted);
+    vertex_bins const bins = count();
+    source_.weights() == weight_type::none ? write_edges<packed_edge>(bins, counted)
+                                           : write_edges<packed_weighted_edge>(bins, counted);
     write_offsets();
     meter_.phase(990, 1000);
     meter_.report(1, 1);
-    return {source_.vertices(), written_};
+    return {vertices_, written_};
   }
 
  private:
-  using i32 = std::int32_t;
-  using i64 = std::int64_t;
+  /// What a thread collects, sorts into, reads and writes from, with room to spare.
+  static constexpr u64 worker_bytes = u64{8} << 20;
+  static constexpr u64 slack_bytes = u64{4} << 20;  ///< rounding, and the tables of bins and buckets
+
+  bool wide_ids() const { return options_.wide_ids || vertices_ >= u64{1} << 31; }
 
   void check_memory() const {
     u64 const have = static_cast<u64>(::sysconf(_SC_PHYS_PAGES)) * static_cast<u64>(::sysconf(_SC_PAGESIZE));
-    if (source_.vertices() < have / 16) return;
+    if (vertices_ < have / 16) return;
     throw_os_error("convert to", folder_, ENOMEM,
-                   std::to_string(source_.vertices()) + " vertices need 16 bytes of memory each, the machine has " +
+                   std::to_string(vertices_) + " vertices need 16 bytes of memory each, the machine has " +
                        std::to_string(have) + ": number the vertices without gaps, or use a larger machine");
+  }
+
+  /// Shares out what the limit leaves between the threads and the edges.
+  void fit_memory() {
+    if (options_.memory_limit == 0) return;
+    u64 const held = (vertices_ + 1) * sizeof(u64) + source_.held_bytes() + slack_bytes;
+    u64 const least = held + 2 * worker_bytes;
+    if (options_.memory_limit < least) limit_too_small(least);
+    u64 const left = options_.memory_limit - held;
+    threads_ = static_cast<unsigned>(std::min<u64>(threads_, left / 2 / worker_bytes));
+    edge_bytes_ = left - threads_ * worker_bytes;
+  }
+
+  [[noreturn]] void limit_too_small(u64 least) const {
+    constexpr u64 mib = u64{1} << 20;
+    throw_bad_input("convert to", folder_,
+                    "a memory limit of " + std::to_string(options_.memory_limit / mib) + " MiB is too small for " +
+                        std::to_string(vertices_) + " vertices and the longest of their lists: give at least " +
+                        std::to_string((least + mib - 1) / mib) + " MiB");
   }
 
   template <class F>
   void each_direction(edge const& e, F const& f) const {
+    if (e.from >= vertices_ || e.to >= vertices_) changed();
     if (e.from == e.to) {
       if (!options_.drop_self_loops) f(e);
       return;
@@ -104,142 +100,127 @@ class csr_build {
     if (options_.symmetrise) f(edge{e.to, e.from, e.weight});
   }
 
-  /// offsets_[v] becomes the number of edges of v before anything is dropped.
-  void count() {
-    u64 const vertices = source_.vertices();
-    parallel_for(source_.blocks(), threads_, meter_, [&](u64 block) {
-      source_.produce(block, [&](std::span<edge const> edges) {
-        for (edge const& e : edges) {
-          if (e.from >= vertices || e.to >= vertices) changed();
-          each_direction(e, [&](edge const& d) { std::atomic_ref(offsets_[d.from]).fetch_add(1, std::memory_order_relaxed); });
-        }
-      });
-    });
-  }
-
   [[noreturn]] void changed() const {
     throw_os_error("convert to", folder_, EIO, "the input changed while it was read; start again");
   }
 
-  template <class Id, class Entry>
-  void write_edges(u64 progress_at) {
-    edges_file_.emplace(file::create(folder_ + "/edges.npy"));
-    if constexpr (!std::is_same_v<Id, Entry>) weights_file_.emplace(file::create(folder_ + "/weights.npy"));
-    u64 total = 0;
-    for (u64 degree : offsets_) total += degree;
-    u64 const passes = std::max<u64>(1, source_.worthwhile_passes());
-    u64 const budget = std::max({options_.budget_bytes / sizeof(Entry), (total + passes - 1) / passes, u64{1}});
-    u64 done = 0;
-    for (u64 first = 0; first < source_.vertices();) {
-      u64 last = first, entries = 0;
-      while (last < source_.vertices() && (last == first || entries + offsets_[last] <= budget)) entries += offsets_[last++];
-      auto const at = [&](u64 n) { return progress_at + (990 - progress_at) * n / std::max<u64>(1, total); };
-      write_range<Id, Entry>(first, last, entries, at(done), at(done + entries));
-      done += entries;
-      first = last;
-    }
-    auto const header = make_npy_header('i', sizeof(Id), {written_});
-    edges_file_->write(0, std::as_bytes(std::span(header)));
-    edges_file_->sync_and_close();
-    if constexpr (!std::is_same_v<Id, Entry>) {
-      auto const weights_header = make_npy_header(source_.weights() == weight_type::float32 ? 'f' : 'i', 4, {written_});
-      weights_file_->write(0, std::as_bytes(std::span(weights_header)));
-      weights_file_->sync_and_close();
-    }
+  vertex_bins count() {
+    vertex_bins bins(vertices_);
+    std::vector<std::vector<u64>> counts(threads_);
+    parallel_for_workers(source_.blocks(), threads_, meter_, [&](u64 block, unsigned worker) {
+      std::vector<u64>& mine = counts[worker];
+      mine.resize(bins.count());
+      source_.produce(block, [&](std::span<edge const> edges) {
+        for (edge const& e : edges) each_direction(e, [&](edge const& d) { ++mine[bins.of(d.from)]; });
+      });
+    });
+    for (auto const& mine : counts)
+      if (!mine.empty()) bins.add(mine);
+    return bins;
   }
 
-  /// The lists of vertices [first, last), `entries` of them before dropping, to the end of the files; their offsets_ become the
-  /// numbers that were kept.
-  template <class Id, class Entry>
-  void write_range(u64 first, u64 last, u64 entries, u64 progress_at, u64 progress_to) {
-    auto const buffer = std::make_unique_for_overwrite<Entry[]>(entries);
-    u64 const sorted_from = progress_at + (progress_to - progress_at) * 2 / 3;
-    meter_.phase(progress_at, sorted_from);
-    gather(first, last, std::span(buffer.get(), entries));
-    meter_.phase(sorted_from, progress_to);
-    std::vector<chunk> chunks = cut(first, last);
-    parallel_for(chunks.size(), threads_, meter_, [&](u64 i) { settle(chunks[i], buffer.get()); });
-    std::vector<u64> positions;
-    for (chunk const& c : chunks) {
-      positions.push_back(written_);
-      written_ += c.kept;
+  /// How many edges may be held at once.
+  u64 most_edges(vertex_bins const& bins, u64 entry_bytes) const {
+    if (options_.memory_limit != 0) {
+      u64 const longest = bins.largest() * entry_bytes;
+      if (longest > edge_bytes_) limit_too_small(options_.memory_limit - edge_bytes_ + longest);
+      return edge_bytes_ / entry_bytes;
     }
-    parallel_for(chunks.size(), threads_, meter_, [&](u64 i) {
-      append<Id>(std::span<Entry const>(buffer.get() + chunks[i].begin, chunks[i].kept), positions[i]);
-    });
+    u64 const passes = std::max<u64>(1, source_.worthwhile_passes());
+    return std::max(options_.budget_bytes / entry_bytes, (bins.total() + passes - 1) / passes);
   }
 
   template <class Entry>
-  void gather(u64 first, u64 last, std::span<Entry> buffer) {
-    std::vector<u64> cursors(last - first);
-    u64 begin = 0;
-    for (u64 v = first; v < last; ++v) {
-      cursors[v - first] = begin;
-      begin += offsets_[v];
+  void write_edges(vertex_bins const& bins, u64 progress_at) {
+    open_files();
+    std::vector<bin_range> const passes = bins.passes(most_edges(bins, sizeof(Entry)));
+    u64 longest = 0, done = 0;
+    for (bin_range const& pass : passes) longest = std::max(longest, pass.edges);
+    paged_buffer<Entry> const buffer(longest);
+    for (bin_range const& range : passes) {
+      u64 const total = std::max<u64>(1, bins.total());
+      auto const at = [&](u64 edges) { return progress_at + (990 - progress_at) * edges / total; };
+      bucket_pass pass = bins.buckets(range);
+      write_pass<Entry>(bins, pass, buffer.items(), at(done), at(done + range.edges));
+      done += range.edges;
     }
-    parallel_for(source_.blocks(), threads_, meter_, [&](u64 block) {
+    close_files();
+  }
+
+  /// The lists of the pass's vertices to the end of the files; their offsets_ become the numbers of edges that were kept.
+  template <class Entry>
+  void write_pass(vertex_bins const& bins, bucket_pass& pass, std::span<Entry> buffer, u64 progress_at, u64 progress_to) {
+    u64 const shared_out = progress_at + (progress_to - progress_at) * 2 / 3;
+    meter_.phase(progress_at, shared_out);
+    share_out(bins, pass, buffer);
+    bucket_settler<Entry> settler(threads_, id_bits_, options_.drop_duplicates, std::span(offsets_));
+    // While the buckets of one group are sorted, those of the one before are written, which the system lets one thread do at
+    // a time.
+    std::vector<bucket>& buckets = pass.buckets;
+    u64 const group = u64{16} * threads_;
+    for (u64 begin = 0; begin < buckets.size() + group; begin += group) {
+      auto const at = [&](u64 b) { return shared_out + (progress_to - shared_out) * b / (buckets.size() + group); };
+      meter_.phase(at(begin), at(std::min(begin + group, buckets.size() + group)));
+      parallel_for_workers(2 * group, threads_, meter_, [&](u64 i, unsigned worker) {
+        u64 const b = begin + i / 2;
+        if (i % 2 == 0 && b < buckets.size()) settler.settle(worker, buckets[b], buffer);
+        if (i % 2 == 1 && b >= group && b - group < buckets.size()) append<Entry>(buckets[b - group], buffer);
+      });
+      for (u64 b = begin; b < std::min(begin + group, buckets.size()); ++b)
+        buckets[b].position = std::exchange(written_, written_ + buckets[b].kept);
+    }
+  }
+
+  /// All edges of the pass's vertices into their buckets.
+  template <class Entry>
+  void share_out(vertex_bins const& bins, bucket_pass const& pass, std::span<Entry> buffer) {
+    bucket_store<Entry> store(pass, buffer);
+    std::vector<std::optional<typename bucket_store<Entry>::collector>> collectors(threads_);
+    parallel_for_workers(source_.blocks(), threads_, meter_, [&](u64 block, unsigned worker) {
+      if (!collectors[worker]) collectors[worker].emplace(store);
+      auto& mine = *collectors[worker];
       source_.produce(block, [&](std::span<edge const> edges) {
         for (edge const& e : edges)
           each_direction(e, [&](edge const& d) {
-            if (d.from - first >= last - first) return;
-            u64 const at = std::atomic_ref(cursors[d.from - first]).fetch_add(1, std::memory_order_relaxed);
-            if (at >= buffer.size()) changed();
-            store(buffer[at], d);
+            u16 const bucket = pass.bucket_of[bins.of(d.from)];
+            if (bucket != bucket_pass::none && !mine.put(bucket, Entry::of(d, id_bits_))) changed();
           });
       });
     });
-    u64 end = 0;
-    for (u64 v = first; v < last; ++v)
-      if (cursors[v - first] != (end += offsets_[v])) changed();
+    for (auto& collector : collectors)
+      if (collector && !collector->finish()) changed();
+    if (!store.full()) changed();
   }
 
-  std::vector<chunk> cut(u64 first, u64 last) const {
-    constexpr u64 chunk_entries = u64{1} << 16;
-    std::vector<chunk> chunks;
-    u64 begin = 0;
-    while (first < last) {
-      chunk c{first, first, begin};
-      u64 entries = 0;
-      // Vertices count, too, so that long runs of them without edges are shared out.
-      while (c.last < last && entries + (c.last - c.first) < chunk_entries) entries += offsets_[c.last++];
-      chunks.push_back(c);
-      first = c.last;
-      begin += entries;
-    }
-    return chunks;
+  void open_files() {
+    edges_file_.emplace(file::create(folder_ + "/edges.npy"));
+    if (source_.weights() != weight_type::none) weights_file_.emplace(file::create(folder_ + "/weights.npy"));
   }
 
-  /// Sorts the lists of a chunk, drops duplicates if asked, and closes the gaps.
+  void close_files() {
+    close_file(*edges_file_, 'i', wide_ids() ? 8 : 4);
+    if (weights_file_) close_file(*weights_file_, source_.weights() == weight_type::float32 ? 'f' : 'i', 4);
+  }
+
+  void close_file(file& out, char kind, u32 item_bytes) const {
+    auto const header = make_npy_header(kind, item_bytes, {written_});
+    out.write(0, std::as_bytes(std::span(header)));
+    out.sync_and_close();
+  }
+
   template <class Entry>
-  void settle(chunk& c, Entry* buffer) {
-    Entry* from = buffer + c.begin;
-    Entry* to = from;
-    for (u64 v = c.first; v < c.last; ++v) {
-      Entry* const end = from + offsets_[v];
-      std::sort(from, end);
-      Entry* kept_end = end;
-      if (options_.drop_duplicates)
-        kept_end = std::unique(from, end, [](Entry const& a, Entry const& b) { return neighbour(a) == neighbour(b); });
-      to = std::copy(from, kept_end, to);
-      offsets_[v] = static_cast<u64>(kept_end - from);
-      from = end;
-    }
-    c.kept = static_cast<u64>(to - (buffer + c.begin));
+  void append(bucket const& b, std::span<Entry const> buffer) const {
+    wide_ids() ? append_as<std::int64_t>(b, buffer) : append_as<std::int32_t>(b, buffer);
   }
 
   template <class Id, class Entry>
-  void append(std::span<Entry const> entries, u64 position) const {
-    if constexpr (std::is_same_v<Id, Entry>) {
-      edges_file_->write(npy_data_offset + position * sizeof(Id), std::as_bytes(entries));
-    } else {
-      std::vector<Id> ids;
-      std::vector<u32> weights;
-      for (Entry const& e : entries) {
-        ids.push_back(e.to);
-        weights.push_back(e.weight);
-      }
-      edges_file_->write(npy_data_offset + position * sizeof(Id), bytes_of(ids));
-      weights_file_->write(npy_data_offset + position * sizeof(u32), bytes_of(weights));
+  void append_as(bucket const& b, std::span<Entry const> buffer) const {
+    constexpr u64 step = u64{1} << 16;
+    u64 const mask = (u64{1} << id_bits_) - 1;
+    for (u64 done = 0; done < b.kept; done += step) {
+      std::span<Entry const> const edges = buffer.subspan(b.begin + done, std::min(step, b.kept - done));
+      write_items<Id>(*edges_file_, b.position + done, edges, [&](Entry const& e) { return e.key() & mask; });
+      if (weights_file_) write_items<u32>(*weights_file_, b.position + done, edges, [](Entry const& e) { return e.weight(); });
     }
   }
 
@@ -259,6 +240,9 @@ class csr_build {
   build_options const& options_;
   progress_meter& meter_;
   unsigned threads_;
+  u64 vertices_;
+  u32 id_bits_;
+  u64 edge_bytes_ = 0;  ///< with a memory limit: what it leaves for edges
   std::vector<u64> offsets_;
   std::optional<file> edges_file_, weights_file_;
   u64 written_ = 0;  ///< entries in the files

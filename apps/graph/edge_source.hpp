@@ -31,6 +31,8 @@ class edge_source {
   virtual void produce(u64 block, edge_sink const& sink) const = 0;
   /// How often a builder may go over all edges to save memory; low where a pass is slow.
   virtual u64 worthwhile_passes() const { return 8; }
+  /// Memory that the source holds as long as it lives, in bytes, where that grows with the graph.
+  virtual u64 held_bytes() const { return 0; }
 };
 
 }  // namespace penstock::graph

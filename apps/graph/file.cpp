@@ -80,6 +80,11 @@ void file::write(u64 offset, std::span<std::byte const> from) const {
   }
 }
 
+void file::start_sync(u64 offset, u64 bytes) const {
+  // Not every file system can; sync_and_close() tells what went wrong.
+  ::sync_file_range(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(bytes), SYNC_FILE_RANGE_WRITE);
+}
+
 void file::sync_and_close() {
   if (::fsync(descriptor_) != 0) throw_os_error("write", path_, errno, full_disk);
   if (::close(std::exchange(descriptor_, -1)) != 0) throw_os_error("write", path_, errno, full_disk);

@@ -1,5 +1,6 @@
 #include "apps/graph/generator.hpp"
 
+#include "apps/graph/social_ranks.hpp"
 #include "penstock/host/error.hpp"
 
 #include <algorithm>
@@ -75,29 +76,44 @@ edge uniform_edge(random_stream& random, u32 scale) {
   return {from >> (64 - scale), random.next() >> (64 - scale), 0};
 }
 
+edge social_edge(random_stream& random, u32 scale) {
+  u64 const from = random.next();
+  return {social_ranks::of(from, scale), social_ranks::of(random.next(), scale), 0};
+}
+
+edge draw_edge(generator_kind kind, random_stream& random, u32 scale) {
+  if (kind == generator_kind::kron) return kron_edge(random, scale);
+  return kind == generator_kind::urand ? uniform_edge(random, scale) : social_edge(random, scale);
+}
+
+struct kind_name {
+  std::string_view prefix;
+  generator_kind kind;
+  u64 degree;  ///< unless told
+};
+
+constexpr std::array<kind_name, 3> kinds{
+    {{"kron:", generator_kind::kron, 16}, {"urand:", generator_kind::urand, 16}, {"social:", generator_kind::social, 27}}};
+constexpr char const* remedy = "write kron:SCALE[:DEGREE], urand:SCALE[:DEGREE] or social:SCALE[:DEGREE]";
+
 u64 parse_number(std::string const& text, std::string_view field, u64 lowest, u64 highest) {
   u64 value = 0;
   auto const [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
   if (error != std::errc() || end != field.data() + field.size() || value < lowest || value > highest)
     throw_bad_input("generate", text,
                     "'" + std::string(field) + "' is no number from " + std::to_string(lowest) + " to " +
-                        std::to_string(highest) + ": write kron:SCALE[:DEGREE] or urand:SCALE[:DEGREE]");
+                        std::to_string(highest) + ": " + remedy);
   return value;
 }
 
 }  // namespace
 
 generator_spec parse_generator(std::string const& text) {
-  generator_spec spec;
-  std::string_view rest = text;
-  if (rest.starts_with("kron:")) {
-    spec.kind = generator_kind::kron;
-  } else if (rest.starts_with("urand:")) {
-    spec.kind = generator_kind::urand;
-  } else {
-    throw_bad_input("generate", text, "no such generator: write kron:SCALE[:DEGREE] or urand:SCALE[:DEGREE]");
-  }
-  rest.remove_prefix(rest.find(':') + 1);
+  auto const* const found =
+      std::find_if(kinds.begin(), kinds.end(), [&](kind_name const& k) { return text.starts_with(k.prefix); });
+  if (found == kinds.end()) throw_bad_input("generate", text, std::string("no such generator: ") + remedy);
+  generator_spec spec{.kind = found->kind, .degree = found->degree};
+  std::string_view const rest = std::string_view(text).substr(found->prefix.size());
   std::size_t const colon = std::min(rest.find(':'), rest.size());
   spec.scale = static_cast<u32>(parse_number(text, rest.substr(0, colon), 1, 40));
   if (colon < rest.size()) spec.degree = parse_number(text, rest.substr(colon + 1), 1, 4096);
@@ -105,8 +121,8 @@ generator_spec parse_generator(std::string const& text) {
 }
 
 std::string to_string(generator_spec const& spec) {
-  return (spec.kind == generator_kind::kron ? "kron:" : "urand:") + std::to_string(spec.scale) + ":" +
-         std::to_string(spec.degree);
+  auto const* const found = std::find_if(kinds.begin(), kinds.end(), [&](kind_name const& k) { return k.kind == spec.kind; });
+  return std::string(found->prefix) + std::to_string(spec.scale) + ":" + std::to_string(spec.degree);
 }
 
 id_permutation::id_permutation(u32 scale, u64 seed) : mask_((u64{1} << scale) - 1), shift_(std::max(1u, (scale + 1) / 2)) {
@@ -127,7 +143,7 @@ void generator::produce(u64 block, edge_sink const& sink) const {
   while (left != 0) {
     u64 const count = std::min(left, batch_edges);
     for (edge& e : std::span(batch).first(count)) {
-      e = spec_.kind == generator_kind::kron ? kron_edge(random, spec_.scale) : uniform_edge(random, spec_.scale);
+      e = draw_edge(spec_.kind, random, spec_.scale);
       e.from = permute_(e.from);
       e.to = permute_(e.to);
       // 255 values of 2^32: the bias of the multiplication is below 10^-7.

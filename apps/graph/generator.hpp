@@ -1,5 +1,6 @@
-// Generated graphs: Kronecker (R-MAT with Graph500's parameters) and uniform. Each block of 2^18 edges has a seed of its own,
-// so the edges do not depend on the number of threads or on the order in which blocks are made; nothing is stored.
+// Generated graphs: Kronecker (R-MAT with Graph500's parameters), uniform, and with the degrees of a social network. Each block
+// of 2^18 edges has a seed of its own, so the edges do not depend on the number of threads or on the order in which blocks are
+// made; nothing is stored.
 #pragma once
 
 #include "apps/graph/edge_source.hpp"
@@ -8,7 +9,7 @@
 
 namespace penstock::graph {
 
-enum class generator_kind { kron, urand };
+enum class generator_kind { kron, urand, social };
 
 struct generator_spec {
   generator_kind kind = generator_kind::kron;
@@ -20,7 +21,7 @@ struct generator_spec {
   friend bool operator==(generator_spec const&, generator_spec const&) = default;
 };
 
-/// "kron:SCALE[:DEGREE]" or "urand:SCALE[:DEGREE]". Errors: bad_input.
+/// "kron:SCALE[:DEGREE]", and the same with urand or social, whose degree is 27 unless told. Errors: bad_input.
 generator_spec parse_generator(std::string const& text);
 std::string to_string(generator_spec const& spec);
 

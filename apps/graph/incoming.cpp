@@ -35,6 +35,7 @@ class reversed_edges final : public edge_source {
   u64 vertices() const override { return edges_.vertices(); }
   weight_type weights() const override { return weight_type::none; }
   u64 blocks() const override { return edges_.blocks(); }
+  u64 held_bytes() const override { return edges_.held_bytes(); }
   void produce(u64 block, edge_sink const& sink) const override {
     std::vector<edge> turned;
     edges_.produce(block, [&](std::span<edge const> edges) {
@@ -50,16 +51,14 @@ class reversed_edges final : public edge_source {
 
 }  // namespace
 
-void write_incoming(graph_folder const& graph, unsigned threads, u64 budget_bytes, progress_meter& meter) {
+void write_incoming(graph_folder const& graph, build_options const& options, progress_meter& meter) {
   if (!graph.directed())
     throw_bad_input("transpose", graph.path(), "it has each edge both ways: its lists are those of incoming edges, too");
   if (has_incoming(graph)) return;
-  build_options options;
-  options.threads = threads;
-  options.wide_ids = graph.edges_place().item_bytes == 8;
-  if (budget_bytes != 0) options.budget_bytes = budget_bytes;
+  build_options same = options;
+  same.wide_ids = graph.edges_place().item_bytes == 8;
   graph_origin const origin{.directed = true, .source = "incoming edges of " + graph.source()};
-  write_graph(reversed_edges(graph), incoming_path(graph), origin, options, meter);
+  write_graph(reversed_edges(graph), incoming_path(graph), origin, same, meter);
 }
 
 bool has_incoming(graph_folder const& graph) {

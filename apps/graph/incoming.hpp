@@ -7,9 +7,9 @@
 
 namespace penstock::graph {
 
-/// Makes it, all at once or not at all, unless it is there; without weights. Errors: those of build_csr and folder_writer;
-/// bad_input for a graph that has each edge both ways.
-void write_incoming(graph_folder const& graph, unsigned threads, u64 budget_bytes, progress_meter& meter);
+/// Makes it, all at once or not at all, unless it is there; without weights. Of the options threads, budget and limit count.
+/// Errors: those of build_csr and folder_writer; bad_input for a graph that has each edge both ways.
+void write_incoming(graph_folder const& graph, build_options const& options, progress_meter& meter);
 
 /// Whether it is there.
 bool has_incoming(graph_folder const& graph);

@@ -37,7 +37,7 @@ namespace {
 /// The shared state of one parallel_for.
 struct job {
   u64 count;
-  std::function<void(u64)> const& body;
+  std::function<void(u64, unsigned)> const& body;
   std::atomic<u64> next{0};
   std::atomic<u64> done{0};
   std::atomic<bool> stop{false};
@@ -45,12 +45,12 @@ struct job {
   std::exception_ptr error{};
 
   template <class After>
-  void work(After const& after) {
+  void work(unsigned worker, After const& after) {
     try {
       while (!stop.load(std::memory_order_relaxed)) {
         u64 const i = next.fetch_add(1, std::memory_order_relaxed);
         if (i >= count) return;
-        body(i);
+        body(i, worker);
         after(done.fetch_add(1, std::memory_order_relaxed) + 1);
       }
     } catch (...) {
@@ -64,11 +64,16 @@ struct job {
 }  // namespace
 
 void parallel_for(u64 count, unsigned threads, progress_meter& meter, std::function<void(u64)> const& body) {
+  parallel_for_workers(count, threads, meter, [&](u64 i, unsigned) { body(i); });
+}
+
+void parallel_for_workers(u64 count, unsigned threads, progress_meter& meter, std::function<void(u64, unsigned)> const& body) {
   job shared{.count = count, .body = body};
   {
     std::vector<std::jthread> helpers;
-    for (u64 t = 1; t < std::min<u64>(threads, count); ++t) helpers.emplace_back([&] { shared.work([](u64) {}); });
-    shared.work([&](u64 done) { meter.report(done, count); });
+    for (unsigned t = 1; t < std::min<u64>(threads, count); ++t)
+      helpers.emplace_back([&shared, t] { shared.work(t, [](u64) {}); });
+    shared.work(0, [&](u64 done) { meter.report(done, count); });
   }
   if (shared.error) std::rethrow_exception(shared.error);
   meter.report(count, count);

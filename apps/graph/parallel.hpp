@@ -36,4 +36,8 @@ unsigned worker_count(unsigned asked);
 /// the rest and is thrown again here, after every thread has ended.
 void parallel_for(u64 count, unsigned threads, progress_meter& meter, std::function<void(u64)> const& body);
 
+/// The same with body(i, worker), for what each thread keeps from one call to the next: no two calls with one `worker`, which
+/// is below `threads`, run at the same time.
+void parallel_for_workers(u64 count, unsigned threads, progress_meter& meter, std::function<void(u64, unsigned)> const& body);
+
 }  // namespace penstock::graph

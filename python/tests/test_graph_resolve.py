@@ -177,6 +177,16 @@ def test_generated_graphs_are_simple_symmetric_and_kept(cache: Path, spec: str) 
     assert (graph.path / "edges.npy").stat() == before
 
 
+def test_social_graphs_have_degrees_like_those_of_friendster(cache: Path) -> None:
+    graph = resolve("social:15", cache_dir=cache)
+    degrees = np.diff(graph.offsets().astype(np.int64))
+    # A few of 54 per vertex are equal, most of them at the vertices with the largest degrees.
+    assert 51 < degrees.mean() < 54
+    assert 55 < degrees.max() / degrees.mean() < 94.7
+    assert (degrees == 0).sum() == 0
+    assert resolve("social:15:27", cache_dir=cache) == graph
+
+
 def test_generated_graphs_do_not_depend_on_threads_and_carry_weights(tmp_path: Path) -> None:
     found = [resolve("kron:12", cache_dir=tmp_path / str(n), threads=n, weighted=True) for n in (1, 2, 7)]
     for name in ("offsets.npy", "edges.npy", "weights.npy", "graph.json"):
@@ -187,6 +197,25 @@ def test_generated_graphs_do_not_depend_on_threads_and_carry_weights(tmp_path: P
     assert (weights.min(), weights.max()) == (1, 255)
     csr = sp.csr_array((weights, found[0].edge_array(), found[0].offsets().astype(np.int64)))
     assert same(csr, csr.T.tocsr())
+
+
+@pytest.mark.parametrize("kind", ["text", "generated"])
+def test_a_memory_limit_changes_no_bytes_and_says_when_it_is_too_small(
+    tmp_path: Path, cache: Path, kind: str
+) -> None:
+    spec = "urand:12:300"
+    if kind == "text":
+        path = tmp_path / "a.el"
+        path.write_text("".join(f"{i * 7919 % 5003} {i * i % 5003}\n" for i in range(20000)))
+        spec = str(path)
+    with pytest.raises(ValueError, match=r"a memory limit of 3 MiB is too small .*: give at least 21 MiB$"):
+        resolve(spec, cache_dir=cache, memory="3MiB")
+    with pytest.raises(ValueError, match="memory 'much'"):
+        resolve(spec, cache_dir=cache, memory="much")
+    limited = resolve(spec, cache_dir=cache / "limited", memory="21MiB", threads=2)
+    free = resolve(spec, cache_dir=cache / "free")
+    for name in ("offsets.npy", "edges.npy"):
+        assert (limited.path / name).read_bytes() == (free.path / name).read_bytes()
 
 
 def test_symmetric_matrices_give_both_directions_and_values_become_weights(
@@ -340,7 +369,7 @@ def test_offsets_of_int64_are_taken_and_others_told_what_is_expected(tmp_path: P
         open_folder(graph.path)
 
 
-@pytest.mark.parametrize("spec", ["kron:0", "kron:99", "urand:5:0", "kron:x"])
+@pytest.mark.parametrize("spec", ["kron:0", "kron:99", "urand:5:0", "kron:x", "social:41", "social:4:x"])
 def test_bad_generators_are_value_errors(cache: Path, spec: str) -> None:
     with pytest.raises(ValueError, match="SCALE"):
         resolve(spec, cache_dir=cache)

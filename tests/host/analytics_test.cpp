@@ -143,8 +143,8 @@ TEST_F(analytics, directed_graphs_go_by_incoming_edges_where_they_are_there) {
   const auto pushed = run_pagerank(with(options<pagerank_options>("host")));
   const auto opened = graph::graph_folder::open(name);
   EXPECT_FALSE(graph::has_incoming(opened));
-  graph::write_incoming(opened, 2, 0, meter);
-  graph::write_incoming(opened, 2, 0, meter);  // is there
+  graph::write_incoming(opened, {.threads = 2}, meter);
+  graph::write_incoming(opened, {.threads = 2}, meter);  // is there
   EXPECT_TRUE(graph::has_incoming(opened));
   const auto after = run_bfs(with(options<bfs_options>("host")));
   EXPECT_TRUE(after.verified.value_or(false)) << after.violation;
@@ -156,7 +156,7 @@ TEST_F(analytics, directed_graphs_go_by_incoming_edges_where_they_are_there) {
     EXPECT_TRUE(ranks.verified.value_or(false)) << placement << ": " << ranks.violation;
     EXPECT_EQ(ranks.iterations, pushed.iterations);
   }
-  EXPECT_NE(said([&] { graph::write_incoming(graph::graph_folder::open(folder_ / "kron"), 1, 0, meter); }), "");
+  EXPECT_NE(said([&] { graph::write_incoming(graph::graph_folder::open(folder_ / "kron"), {}, meter); }), "");
   std::filesystem::remove_all(name + "/incoming");
   std::filesystem::copy(folder_ / "kron", name + "/incoming");
   EXPECT_NE(said([&] { run_bfs(with(options<bfs_options>("host"))); }).find("remove this folder"), std::string::npos);

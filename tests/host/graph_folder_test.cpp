@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <csignal>
 #include <cstring>
-#include <set>
 
 namespace penstock::graph {
 namespace {
@@ -28,92 +27,10 @@ void write_small(std::string const& target, build_options const& options = {}, s
 }
 
 template <class T>
-std::vector<T> array_in(std::string const& path) {
-  std::string const bytes = read_all(path);
-  std::vector<T> values((bytes.size() - npy_data_offset) / sizeof(T));
-  std::memcpy(values.data(), bytes.data() + npy_data_offset, values.size() * sizeof(T));
-  return values;
-}
-
-template <class T>
 void write_array(std::string const& path, char kind, std::vector<T> const& values) {
   std::string bytes = make_npy_header(kind, sizeof(T), {values.size()});
   bytes.append(reinterpret_cast<char const*>(values.data()), values.size() * sizeof(T));
   write_all(path, bytes);
-}
-
-TEST(csr_builder, sorts_lists_and_counts_them) {
-  scratch_folder const scratch;
-  write_small(scratch / "g", {}, {10, 20, 30, 40});
-  EXPECT_EQ(array_in<u64>(scratch / "g/offsets.npy"), (std::vector<u64>{0, 2, 3, 4, 4, 4}));
-  EXPECT_EQ(array_in<int>(scratch / "g/edges.npy"), (std::vector<int>{1, 3, 2, 3}));
-  EXPECT_EQ(array_in<int>(scratch / "g/weights.npy"), (std::vector<int>{10, 40, 20, 30}));
-}
-
-TEST(csr_builder, symmetrises_and_drops_what_it_is_told_to) {
-  scratch_folder const scratch;
-  std::vector<int> const from{0, 0, 1, 2, 2}, to{1, 1, 0, 2, 0};
-  std::vector<u32> const weights{9, 3, 7, 1, 4};
-  array_edges<int> const edges(3, from, to, weights, weight_type::int32, "edges");
-  progress_meter meter;
-  write_graph(edges, scratch / "g", {.directed = false}, {.symmetrise = true, .drop_duplicates = true, .drop_self_loops = true},
-              meter);
-  EXPECT_EQ(array_in<u64>(scratch / "g/offsets.npy"), (std::vector<u64>{0, 2, 3, 4}));
-  EXPECT_EQ(array_in<int>(scratch / "g/edges.npy"), (std::vector<int>{1, 2, 0, 0}));
-  EXPECT_EQ(array_in<int>(scratch / "g/weights.npy"), (std::vector<int>{3, 4, 3, 4}));
-  write_graph(edges, scratch / "kept", {}, {}, meter);
-  EXPECT_EQ(array_in<int>(scratch / "kept/edges.npy"), (std::vector<int>{1, 1, 0, 0, 2}));
-}
-
-TEST(csr_builder, writes_the_same_bytes_for_any_threads_and_budget) {
-  scratch_folder const scratch;
-  progress_meter meter;
-  generator_spec spec = parse_generator("kron:12");
-  spec.weighted = true;
-  std::set<std::string> edges, offsets, weights;
-  for (unsigned threads : {1u, 2u, 7u})
-    for (u64 budget : {u64{1} << 30, u64{4096}}) {
-      build_options options{.symmetrise = true, .drop_duplicates = true, .drop_self_loops = true};
-      options.threads = threads;
-      options.budget_bytes = budget;
-      std::string const target = scratch / ("g" + std::to_string(threads) + "-" + std::to_string(budget));
-      write_graph(generator(spec), target, {.directed = false}, options, meter);
-      edges.insert(read_all(target + "/edges.npy"));
-      offsets.insert(read_all(target + "/offsets.npy"));
-      weights.insert(read_all(target + "/weights.npy"));
-    }
-  EXPECT_EQ(edges.size(), 1u);
-  EXPECT_EQ(offsets.size(), 1u);
-  EXPECT_EQ(weights.size(), 1u);
-}
-
-TEST(csr_builder, agrees_with_sets_of_edges) {
-  for (char const* text : {"kron:12", "urand:12"}) {
-    scratch_folder const scratch;
-    generator const made(parse_generator(text));
-    std::set<std::pair<u64, u64>> expected;
-    for (auto const& [from, to, weight] : edges_of(made))
-      if (from != to) expected.insert({from, to}), expected.insert({to, from});
-    progress_meter meter;
-    write_graph(made, scratch / "g", {.directed = false},
-                {.symmetrise = true, .drop_duplicates = true, .drop_self_loops = true}, meter);
-    graph_folder const graph = graph_folder::open(scratch / "g");
-    auto const edges = array_in<int>(scratch / "g/edges.npy");
-    std::vector<std::pair<u64, u64>> found;
-    for (u64 v = 0; v < graph.vertices(); ++v)
-      for (u64 i = graph.offsets()[v]; i < graph.offsets()[v + 1]; ++i) found.emplace_back(v, static_cast<u64>(edges[i]));
-    EXPECT_TRUE(std::equal(found.begin(), found.end(), expected.begin(), expected.end()));
-  }
-}
-
-TEST(csr_builder, refuses_more_vertices_than_memory_holds) {
-  scratch_folder const scratch;
-  std::vector<std::int64_t> const from{0}, to{(std::int64_t{1} << 40) - 1};
-  array_edges<std::int64_t> const edges(u64{1} << 40, from, to, {}, weight_type::none, "edges");
-  progress_meter meter;
-  auto const said = complaint([&] { write_graph(edges, scratch / "g", {}, {}, meter); }, error_kind::world);
-  EXPECT_TRUE(has(said, "1099511627776 vertices need 16 bytes"));
-  EXPECT_TRUE(scratch.empty());
 }
 
 TEST(folder_writer, leaves_nothing_behind_when_stopped) {

@@ -22,6 +22,7 @@ u64 checksum(edge_source const& source) {
 TEST(generator, makes_the_same_edges_for_ever) {
   EXPECT_EQ(checksum(generator(parse_generator("kron:12"))), 3808490567051596496u);
   EXPECT_EQ(checksum(generator(parse_generator("urand:12"))), 11456468184162611765u);
+  EXPECT_EQ(checksum(generator(parse_generator("social:12"))), 563303155424614031u);
   generator_spec weighted = parse_generator("kron:12");
   weighted.weighted = true;
   EXPECT_EQ(checksum(generator(weighted)), 12007088112628925354u);
@@ -72,6 +73,25 @@ TEST(generator, kron_follows_the_probabilities_of_its_quadrants) {
   EXPECT_NEAR(share[1][1] / n, 0.05, 0.005);
 }
 
+TEST(generator, social_has_the_degrees_of_friendster) {
+  generator const made(parse_generator("social:16"));
+  std::vector<double> degrees(made.vertices());
+  for (auto const& [from, to, weight] : edges_of(made)) ++degrees[from], ++degrees[to];
+  std::sort(degrees.begin(), degrees.end());
+  double const vertices = static_cast<double>(degrees.size()), mean = 2.0 * static_cast<double>(made.edges()) / vertices;
+  EXPECT_EQ(mean, 54);
+  EXPECT_NEAR(degrees.back() / mean, 94.7, 5);
+  EXPECT_NEAR(degrees[degrees.size() / 2] / mean, 0.49, 0.03);
+  // The lowest expected degree is 15.8: none of 2^16 vertices is left alone.
+  EXPECT_GE(degrees.front(), 1);
+  // (4 t (y1 - y0))^(-4/3) - i0 / n of the vertices have more than t times the mean, where y1 - y0 is 0.8545.
+  auto const above = [&](double times) {
+    return static_cast<double>(degrees.end() - std::upper_bound(degrees.begin(), degrees.end(), times * mean));
+  };
+  EXPECT_NEAR(above(1) / vertices, 0.1938, 0.005);
+  EXPECT_NEAR(above(10) / vertices, 0.0086, 0.001);
+}
+
 TEST(generator, permutes_ids_without_collision) {
   for (u32 scale : {1u, 2u, 3u, 7u, 16u}) {
     id_permutation const permute(scale, 3);
@@ -87,6 +107,8 @@ TEST(generator, refuses_other_specs) {
                            "kron:5x", "Kron:5", "rmat:5", "urand: 5"})
     EXPECT_TRUE(has(complaint([&] { parse_generator(text); }), "SCALE[:DEGREE]")) << text;
   EXPECT_EQ(to_string(parse_generator("urand:7")), "urand:7:16");
+  EXPECT_EQ(to_string(parse_generator("social:7")), "social:7:27");
+  EXPECT_EQ(to_string(parse_generator("social:7:16")), "social:7:16");
 }
 
 text_edge_list read_text(std::string const& text, bool weighted = false, u64 block_bytes = 1 << 20, unsigned threads = 1) {

@@ -3,10 +3,12 @@
 
 #include "apps/graph/edge_source.hpp"
 #include "penstock/host/error.hpp"
+#include "penstock/host/npy.hpp"
 
 #include <gtest/gtest.h>
 
 #include <unistd.h>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -46,6 +48,15 @@ inline std::string read_all(std::string const& path) {
 
 inline void write_all(std::string const& path, std::string const& bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+}
+
+/// The values of a .npy file that the builder wrote.
+template <class T>
+std::vector<T> array_in(std::string const& path) {
+  std::string const bytes = read_all(path);
+  std::vector<T> values((bytes.size() - npy_data_offset) / sizeof(T));
+  std::memcpy(values.data(), bytes.data() + npy_data_offset, values.size() * sizeof(T));
+  return values;
 }
 
 using plain_edge = std::tuple<u64, u64, u32>;

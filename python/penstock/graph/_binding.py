@@ -38,23 +38,24 @@ class FolderFacts(TypedDict):
 
 
 class Native(Protocol):
-    """All raise ValueError or penstock.Error; 0 threads or budget is the default."""
+    """All raise ValueError or penstock.Error; 0 threads is all processors, 0 memory no limit."""
 
     def graph_normalise_generator(self, text: str) -> str: ...
 
     def graph_generate(
-        self, target: str, spec: str, *, seed: int, weighted: bool, threads: int, progress: Progress | None
-    ) -> None: ...
+        self, target: str, spec: str, *, seed: int, weighted: bool, threads: int, memory: int = 0,
+        progress: Progress | None,
+    ) -> None: ...  # fmt: skip
 
     def graph_convert(
         self, target: str, input: str, *, format: str, simple: bool = False, threads: int,
-        budget: int = 0, progress: Progress | None,
+        memory: int = 0, progress: Progress | None,
     ) -> str: ...  # fmt: skip
 
     def graph_build(
         self, target: str, *, vertices: int, from_: Array, to: Array, weights: Array | None,
         names: Sequence[str], directed: bool, symmetrise: bool, simple: bool, source: str, threads: int,
-        budget: int = 0, progress: Progress | None,
+        memory: int = 0, progress: Progress | None,
     ) -> None: ...  # fmt: skip
 
     def graph_open(
@@ -62,7 +63,7 @@ class Native(Protocol):
     ) -> FolderFacts: ...
 
     def graph_write_incoming(
-        self, path: str, *, threads: int, budget: int = 0, progress: Progress | None
+        self, path: str, *, threads: int, memory: int, progress: Progress | None
     ) -> None: ...
 
     def graph_bfs_depths(self, path: str, source: int, progress: Progress | None) -> NDArray[np.int32]: ...

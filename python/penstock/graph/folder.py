@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.sizes import parse_size
+
 from ._binding import Array, ArrayPlace, FolderFacts, Progress, native
 
 
@@ -67,16 +69,24 @@ class GraphFolder:
         """Map weights.npy, read-only: shape (edges,), int32 or float32; None without weights."""
         return _map(self.path / "weights.npy") if self.weights_place else None
 
-    def write_incoming(self, *, threads: int | None = None, progress: Progress | None = None) -> GraphFolder:
+    def write_incoming(
+        self,
+        *,
+        threads: int | None = None,
+        memory: int | str | None = None,
+        progress: Progress | None = None,
+    ) -> GraphFolder:
         """The lists of incoming edges, without weights, as a graph of its own in the folder `incoming`.
 
         Makes them unless they are there; an undirected graph is its own. Searches of a directed graph go on
-        from below with them, and ranks are pulled.
+        from below with them, and ranks are pulled. memory: as for `write_folder`.
         Raises penstock.Error when the folder cannot be written.
         """
         if not self.directed:
             return self
-        native.graph_write_incoming(str(self.path), threads=threads or 0, progress=progress)
+        native.graph_write_incoming(
+            str(self.path), threads=threads or 0, memory=memory_limit(memory), progress=progress
+        )
         return open_folder(self.path / "incoming")
 
     def bfs_depths(self, source: int, *, progress: Progress | None = None) -> NDArray[np.int32]:
@@ -133,6 +143,11 @@ def open_folder(
     return _from_facts(native.graph_open(os.fspath(path), validate_edges=validate_edges, progress=progress))
 
 
+def memory_limit(memory: int | str | None) -> int:
+    """Bytes as the compiled part takes them, which finds out whether they suffice; 0 is no limit."""
+    return 0 if memory is None else parse_size(memory, "memory")
+
+
 def write_folder(
     path: str | os.PathLike[str],
     vertices: int,
@@ -146,6 +161,7 @@ def write_folder(
     simple: bool = False,
     source: str = "arrays",
     threads: int | None = None,
+    memory: int | str | None = None,
     progress: Progress | None = None,
 ) -> GraphFolder:
     """Make the graph folder `path`, all at once or not at all, from a list of edges.
@@ -153,6 +169,7 @@ def write_folder(
     from_, to: integers in [0, vertices), shape (n,). weights: int32 or float32, shape (n,).
     names: one string without newline per vertex.
     symmetrise: store each edge in both directions. simple: drop self loops and all but one of equal edges.
+    memory: limit of what is taken besides the arrays; see resolve().
     Raises ValueError when the arrays do not fit together, penstock.Error when the folder cannot be written.
     """
     wide = vertices >= 2**31 or any(a.dtype.itemsize > 4 or a.dtype == np.uint32 for a in (from_, to))
@@ -174,6 +191,7 @@ def write_folder(
         simple=simple,
         source=source,
         threads=threads or 0,
+        memory=memory_limit(memory),
         progress=progress,
     )
     return open_folder(path)

@@ -10,12 +10,13 @@ import shutil
 import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TypedDict
 
 from penstock.errors import Error
 
 from . import debian, sparse, tables
 from ._binding import Progress, native
-from .folder import GraphFolder, open_folder, write_folder
+from .folder import GraphFolder, memory_limit, open_folder, write_folder
 
 FORMAT = 1
 """Part of every cache key: raised when conversion changes, so that old folders are made again."""
@@ -26,9 +27,22 @@ SUFFIXES = (*NATIVE, ".mtx", ".mtx.gz", ".mtx.bz2", ".npz", *TABLES)
 FAMILY = (".bel.col", ".bel.dst", ".bel.val")
 """One graph in several files: any of them, or what their names have in common, is its name."""
 
-REMEDY = f"give a graph folder, a file ({', '.join(SUFFIXES)}), kron:SCALE, urand:SCALE or debian"
+GENERATORS = ("kron:", "urand:", "social:")
+
+REMEDY = (
+    f"give a graph folder, a file ({', '.join(SUFFIXES)}), "
+    f"{', '.join(name + 'SCALE' for name in GENERATORS)} or debian"
+)
 
 Make = Callable[[str], object]
+
+
+class _Making(TypedDict):
+    """How a folder is made, as the compiled part takes it."""
+
+    threads: int
+    memory: int
+    progress: Progress | None
 
 
 def default_cache_dir() -> Path:
@@ -45,33 +59,38 @@ def resolve(
     progress: Progress | None = None,
     threads: int | None = None,
     weighted: bool = False,
+    memory: int | str | None = None,
 ) -> GraphFolder:
     """Find or make the graph folder for `spec`.
 
     spec: a graph folder; a file whose name ends in one of SUFFIXES (docs/GRAPHS.md says what is in each);
-        kron:SCALE[:DEGREE] or urand:SCALE[:DEGREE]; debian, or debian:depends without Recommends and
-        Suggests.
+        kron:SCALE[:DEGREE], urand:SCALE[:DEGREE] or social:SCALE[:DEGREE]; debian, or debian:depends without
+        Recommends and Suggests.
     cache_dir: where made folders are kept; default_cache_dir() unless given.
     progress: called with (done, total); what it raises, and Ctrl-C, stop the work and leave nothing behind.
     threads: for the conversion; all processors unless given. The result does not depend on it.
     weighted: give generated graphs weights. Files keep the weights that they have.
+    memory: limit of what making the graph takes, in bytes or as "2GiB": 8 bytes for each vertex (16 from a
+        binary file), 8 MiB for each thread, and the more edges the rest holds, 8 bytes each, 12 with a
+        weight, the less often all are gone over. Unless given an eighth of the free memory is for edges.
+        Tables, .mtx, .npz and debian are held whole besides that.
     Raises ValueError for what cannot be a graph, penstock.Error when the machine refuses; one sentence each.
     """
     text = os.fspath(spec)
     if threads is not None and threads < 1:
         raise ValueError(f"convert {text}: {threads} threads: give at least 1")
+    making = _Making(threads=threads or 0, memory=memory_limit(memory), progress=progress)
     cache = Path(cache_dir) if cache_dir is not None else default_cache_dir()
-    workers = threads or 0
-    if text.startswith(("kron:", "urand:")):
-        return _generated(text, cache, progress, workers, weighted)
+    if text.startswith(GENERATORS):
+        return _generated(text, cache, making, weighted)
     if text in ("debian", "debian:depends"):
-        return _debian(text, cache, progress, workers)
+        return _debian(text, cache, making)
     path = Path(text)
     if not text:
         raise _no_folder("''")
     if path.is_dir():
         return _opened(path)
-    return _converted(path, cache, progress, workers)
+    return _converted(path, cache, making)
 
 
 def _opened(path: Path) -> GraphFolder:
@@ -88,31 +107,29 @@ def _no_folder(name: str) -> Error:
     return Error(sentence, errno.ENOENT)
 
 
-def _generated(
-    text: str, cache: Path, progress: Progress | None, threads: int, weighted: bool
-) -> GraphFolder:
+def _generated(text: str, cache: Path, making: _Making, weighted: bool) -> GraphFolder:
     name = native.graph_normalise_generator(text)
     kept = cache / f"{name.replace(':', '-')}{'-weighted' if weighted else ''}-v{FORMAT}"
 
     def make(target: str) -> None:
-        native.graph_generate(target, name, seed=1, weighted=weighted, threads=threads, progress=progress)
+        native.graph_generate(target, name, seed=1, weighted=weighted, **making)
 
     return _cached(kept, make)
 
 
-def _debian(text: str, cache: Path, progress: Progress | None, threads: int) -> GraphFolder:
+def _debian(text: str, cache: Path, making: _Making) -> GraphFolder:
     lists = debian.package_lists()
     fields = debian.ALL if text == "debian" else debian.STRONG
 
     def make(target: str) -> None:
         graph, names = debian.read_debian(lists, fields)
         source = f"{', '.join(fields)} in {', '.join(path.name for path in lists)}"
-        _write(target, graph, source, names, threads, progress)
+        _write(target, graph, source, names, making)
 
     return _cached(cache / f"{text.replace(':', '-')}-{_key(lists)}", make)
 
 
-def _converted(path: Path, cache: Path, progress: Progress | None, threads: int) -> GraphFolder:
+def _converted(path: Path, cache: Path, making: _Making) -> GraphFolder:
     if path.name.lower().endswith(FAMILY):
         path = path.with_suffix("")
     suffix = next((s for s in sorted(SUFFIXES, key=len, reverse=True) if path.name.lower().endswith(s)), None)
@@ -127,17 +144,17 @@ def _converted(path: Path, cache: Path, progress: Progress | None, threads: int)
 
     def make(target: str) -> None:
         if suffix in NATIVE:
-            remark = native.graph_convert(target, text, format=suffix[1:], threads=threads, progress=progress)
+            remark = native.graph_convert(target, text, format=suffix[1:], **making)
             if remark:
                 warnings.warn(remark, stacklevel=2)
         elif suffix in TABLES:
             parquet = suffix == ".parquet"
             delimiter = "\t" if suffix == ".tsv" else ","
             table, names = tables.read_parquet(text) if parquet else tables.read_text(text, delimiter)
-            _write(target, table, text, names, threads, progress)
+            _write(target, table, text, names, making)
         else:
             graph = sparse.read_npz(text) if suffix == ".npz" else sparse.read_mtx(text)
-            _write(target, graph, text, None, threads, progress)
+            _write(target, graph, text, None, making)
 
     stem = re.sub(r"[^A-Za-z0-9._-]", "_", path.name)[:100].lstrip(".")
     return _cached(cache / f"{stem}-{_key(files)}", make)
@@ -150,12 +167,7 @@ def _family(path: Path) -> list[Path]:
 
 
 def _write(
-    target: str,
-    graph: sparse.CoordinateGraph,
-    source: str,
-    names: list[str] | None,
-    threads: int,
-    progress: Progress | None,
+    target: str, graph: sparse.CoordinateGraph, source: str, names: list[str] | None, making: _Making
 ) -> None:
     write_folder(
         target,
@@ -166,8 +178,7 @@ def _write(
         names=names,
         directed=graph.directed,
         source=source,
-        threads=threads,
-        progress=progress,
+        **making,
     )
 
 

@@ -1,0 +1,61 @@
+// What becomes of a bucket once all its edges are there: they are sorted, of equal ones the lightest is kept if asked, and the
+// edges of each vertex are counted.
+#pragma once
+
+#include "apps/graph/bucket_sort.hpp"
+#include "apps/graph/vertex_bins.hpp"
+
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace penstock::graph {
+
+template <class Entry>
+class bucket_settler {
+ public:
+  /// degrees: of all vertices, 0 at first.
+  bucket_settler(unsigned workers, u32 to_bits, bool drop_duplicates, std::span<u64> degrees)
+      : to_bits_(to_bits), drop_duplicates_(drop_duplicates), degrees_(degrees), scratch_(workers) {}
+
+  /// Leaves b.kept edges at b.begin of `buffer`. Thread-safe, for different buckets and workers.
+  void settle(unsigned worker, bucket& b, std::span<Entry> buffer) {
+    if (!scratch_[worker]) scratch_[worker] = std::make_unique_for_overwrite<Entry[]>(scratch_entries);
+    std::span<Entry> const entries = buffer.subspan(b.begin, b.end - b.begin);
+    u64 const base = b.first << to_bits_;
+    bucket_sorter<Entry>({scratch_[worker].get(), scratch_entries}, base, to_bits_ + id_bits(b.last - b.first)).sort(entries);
+    b.kept = keep(entries, b.first, base);
+  }
+
+ private:
+  /// Three megabytes for each thread. A bucket that is longer has a vertex with very many edges.
+  static constexpr u64 scratch_entries = u64{1} << 18;
+
+  /// Orders equal edges by weight, drops what is to be dropped, closes the gaps, counts.
+  u64 keep(std::span<Entry> entries, u64 first, u64 base) {
+    u64 kept = 0;
+    for (u64 i = 0; i < entries.size();) {
+      u64 const key = entries[i].key();
+      u64 end = i + 1;
+      while (end < entries.size() && entries[end].key() == key) ++end;
+      if (end - i > 1) order_by_weight(entries.subspan(i, end - i));
+      u64 const count = drop_duplicates_ ? 1 : end - i;
+      if (drop_duplicates_) entries[kept] = entries[i];
+      degrees_[first + ((key - base) >> to_bits_)] += count;
+      kept += count;
+      i = end;
+    }
+    return kept;
+  }
+
+  static void order_by_weight(std::span<Entry> equal) {
+    std::sort(equal.begin(), equal.end(), [](Entry const& a, Entry const& b) { return a.weight() < b.weight(); });
+  }
+
+  u32 to_bits_;
+  bool drop_duplicates_;
+  std::span<u64> degrees_;
+  std::vector<std::unique_ptr<Entry[]>> scratch_;
+};
+
+}  // namespace penstock::graph
