@@ -191,9 +191,11 @@ def main() -> None:
     parser.add_argument("--placements", default="hbm,host,storage")
     parser.add_argument("--strategies", default=STRATEGIES)
     parser.add_argument("--folder", default=None, help="where graphs are kept")
+    parser.add_argument("--weighted", action="store_true", help="also where no algorithm reads weights")
     options = parser.parse_args()
     # With weights for all: the algorithms that need none do not read them.
-    graph = graphs.resolve(options.graph, cache_dir=options.folder, weighted="sssp" in options.only)
+    weighted = options.weighted or "sssp" in options.only
+    graph = graphs.resolve(options.graph, cache_dir=options.folder, weighted=weighted)
     wrong = []
     in_hbm: dict[str, float] = {}
     in_host: dict[str, float] = {}

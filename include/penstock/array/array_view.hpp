@@ -50,7 +50,28 @@ class array_view {
   /// Element i into `out`, and how that went: for programs that have an answer to a failure. Nothing is latched.
   /// Cost:   hit: as operator[]. Miss: likewise.
   /// Errors: the status of the fill; failure::out_of_range from size() on. `out` stays as it was.
-  PENSTOCK_FN status try_read(u64 i, T& out) const { return try_read(this_group(), true, i, out); }
+  PENSTOCK_FN status try_read(u64 i, T& out) const {
+    if (i >= size_) return make_status(failure::out_of_range);
+    if (is_resident()) {
+      out = resident_[i];
+      return {};
+    }
+    in_parts all{};
+    status outcome{};
+    for (u64 k = 0; k < parts && outcome.ok(); ++k) {
+      const u64 address = address_of(i) + k * sizeof(part);
+      hit_line at;
+      if (reader_.find(address, at) && reader_.try_read(at, reader_.within(address), all.of[k])) continue;
+      // The lanes that have missed here together. Of those that come here at all a group must not be made: between this and
+      // the first of what it does together they part and meet as the hits have it, and a GPU was seen to mix up what such a
+      // group exchanged (a frame's address with a vote), one run of the device tests in ten.
+      const read_piece late = try_read_slowly(this_group(), *reader_.cache, reader_.dataset, true, address, sizeof(part));
+      all.of[k] = first_bytes<part>(late.bytes);
+      outcome = late.error;
+    }
+    if (outcome.ok()) out = std::bit_cast<T>(all);
+    return outcome;
+  }
 
   /// The same for one element per lane that wants one, each with its own status. Collective.
   template <thread_group G>
@@ -61,19 +82,16 @@ class array_view {
       if (inside) out = resident_[i];
       return outcome;
     }
-    using piece = piece_of<piece_bytes<T>>;
-    struct pieces {
-      piece of[sizeof(T) / sizeof(piece)];
-    } all{};
-    for (u64 k = 0; k < sizeof(T) / sizeof(piece); ++k) {
-      const u64 address = address_of(i) + k * sizeof(piece);
+    in_parts all{};
+    for (u64 k = 0; k < parts; ++k) {
+      const u64 address = address_of(i) + k * sizeof(part);
       hit_line at;
       const bool wanted = inside && outcome.ok();
       const bool missed = wanted && !(reader_.find(address, at) && reader_.try_read(at, reader_.within(address), all.of[k]));
       if (!any(g.ballot(missed))) continue;
-      const read_piece late = try_read_slowly(g, *reader_.cache, reader_.dataset, missed, address, sizeof(piece));
+      const read_piece late = try_read_slowly(g, *reader_.cache, reader_.dataset, missed, address, sizeof(part));
       if (!missed) continue;
-      all.of[k] = first_bytes<piece>(late.bytes);
+      all.of[k] = first_bytes<part>(late.bytes);
       outcome = late.error;
     }
     if (inside && outcome.ok()) out = std::bit_cast<T>(all);
@@ -171,6 +189,12 @@ class array_view {
   }
 
  private:
+  using part = piece_of<piece_bytes<T>>;
+  static constexpr u64 parts = sizeof(T) / sizeof(part);
+  struct in_parts {
+    part of[parts];
+  };
+
   PENSTOCK_FORCE_INLINE bool try_at_once(pending_read<T>& token, u64 i) const {
     if (is_resident()) {
       token.take(std::bit_cast<piece_of<sizeof(T)>>(resident_[i]));
@@ -192,12 +216,9 @@ class array_view {
 
   // An element of several pieces may straddle two lines and is no atom to writers: each piece is read by itself.
   PENSTOCK_FN T read_in_pieces(u64 i) const {
-    using piece = piece_of<piece_bytes<T>>;
-    struct pieces {
-      piece of[sizeof(T) / sizeof(piece)];
-    } all;
-    for (u64 k = 0; k < sizeof(T) / sizeof(piece); ++k) {
-      all.of[k] = reader_.template read<piece>(address_of(i) + k * sizeof(piece));
+    in_parts all;
+    for (u64 k = 0; k < parts; ++k) {
+      all.of[k] = reader_.template read<part>(address_of(i) + k * sizeof(part));
     }
     return std::bit_cast<T>(all);
   }
