@@ -204,6 +204,10 @@ def measure(how: str, drawn: Drawn, path: Path, total: int, pool: Executor, opti
         shutil.rmtree(cache, ignore_errors=True)
         if how == "cold":
             forget(path)
+        else:
+            with path.open("rb", buffering=0) as file:
+                while file.read(1 << 24):
+                    pass
         with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as alone:
             run = alone.submit(convert, path, cache, options.threads, options.memory).result()
         verify(run["folder"], run["edges"], total, drawn, pool)
@@ -260,12 +264,12 @@ def main() -> None:
     parser.add_argument(
         "--folder", type=Path, required=True, help="for the file and the graph, on the disk in question"
     )
-    parser.add_argument("--scale", type=int, default=25, choices=range(1, 27), metavar="1..26")
+    parser.add_argument("--scale", type=int, default=25, choices=range(2, 27), metavar="2..26")
     parser.add_argument("--degree", type=int, default=16)
     parser.add_argument("--weighted", action="store_true")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--memory", help="limit of the conversion, such as 2GiB")
-    parser.add_argument("--only", default="cold,cached")
+    parser.add_argument("--only", default="cold,cached", help="cold, cached or both")
     parser.add_argument("--repeats", type=int, default=1)
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)

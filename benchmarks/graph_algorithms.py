@@ -17,6 +17,7 @@ import argparse
 import datetime
 import json
 import os
+import re
 import statistics
 import tempfile
 import time
@@ -71,7 +72,10 @@ def measure(name: str, graph: Any, options: argparse.Namespace, **how: Any) -> d
     runs = []
     if how["placement"] == "cold":
         how["placement"], trials = "storage", 1
-        runs = [ALGORITHMS[name](graph, trials=1, verify=k == 0, **how) for k in range(options.trials)]
+        runs = [
+            ALGORITHMS[name](graph, trials=1, verify=k + 1 == options.trials, **how)
+            for k in range(options.trials)
+        ]
         seconds = [run.seconds for run in runs]
     else:
         trials = options.trials
@@ -91,7 +95,7 @@ def measure(name: str, graph: Any, options: argparse.Namespace, **how: Any) -> d
         "unit": "s",
         "repeats": len(seconds),
         "spread": (max(seconds) - min(seconds)) / value,
-        "verified": bool(runs[0].verified),
+        "verified": bool(last.verified),
         "device": last.device,
         "details": {
             "graph": options.graph,
@@ -131,7 +135,7 @@ def rate_in_place(graph: Any, pinned: bool) -> float:
     rows = place["count"] * graph.edge_dtype.itemsize // 4096
     with tempfile.TemporaryDirectory(dir=Path(place["path"]).parent) as folder:
         link = Path(folder) / "edges.bin"  # a name that says nothing: it is raw
-        link.symlink_to(place["path"])
+        link.symlink_to(Path(place["path"]).resolve())
         whole = {"dtype": "int32", "shape": (rows, 1024), "offset": place["data_offset"]}
         with penstock.open(link, placement="host", device="cuda", **whole) as table:
             order = torch.arange(min(rows, 1 << 20), device="cuda")
@@ -206,7 +210,7 @@ def main() -> None:
             if placement in ("host", "pinned") and options.executor != "cpu":
                 links.setdefault(placement, rate_in_place(graph, placement == "pinned"))
             # A comma within brackets is a strategy's own.
-            strategies = options.strategies.replace("),", ")|").replace(",", "|").split("|")
+            strategies = re.split(r",(?![^(]*\))", options.strategies)
             for strategy in ["auto"] if placement == "subgraph" else strategies:
                 how = {"executor": options.executor, "cache": options.cache, "line": options.line}
                 if placement in ("storage", "cold", "warm"):

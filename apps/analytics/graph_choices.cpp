@@ -62,8 +62,16 @@ memory_need needed_memory(graph_options const& options, graph::graph_folder cons
   if (modelled) need.edge_bytes += options.layout == "replicated" ? options.drives * edges : edges;
   const bool copies_parts =
       options.placement == "storage" || options.placement == "host-cached" || options.placement == "subgraph";
-  if (copies_parts) need.edge_bytes += options.cache_bytes;
+  // Copies of lists take no more than there is.
+  const u64 most = options.placement == "subgraph" ? edges + (graph.edges() + 2 * graph.vertices()) * sizeof(u64) : ~u64{0};
+  if (copies_parts) need.edge_bytes += std::min(options.cache_bytes, most);
   return need;
+}
+
+bool has_room_for_incoming(graph_options const& options, graph::graph_folder const& graph, executor& on) {
+  if (on.kind() == executor_kind::cpu) return true;
+  const u64 edges = options.placement == "hbm" ? graph.edges() * graph.edges_place().item_bytes : 0;
+  return edges + (graph.vertices() + 1) * sizeof(u64) < on.memory().free_bytes();
 }
 
 std::string missing_memory(memory_need const& need, u64 free_bytes) {

@@ -28,6 +28,9 @@ struct memory_need {
 /// Of a graph, where the algorithm keeps so many bytes of each vertex. No more than there will be, and nearly that.
 memory_need needed_memory(graph_options const& options, graph::graph_folder const& graph, u64 bytes_of_a_vertex, bool weighted);
 
+/// Whether the lists of incoming edges fit beside what is there. A search can do without.
+bool has_room_for_incoming(graph_options const& options, graph::graph_folder const& graph, executor& on);
+
 /// A sentence that says how much is missing, or nothing.
 std::string missing_memory(memory_need const& need, u64 free_bytes);
 

@@ -232,7 +232,7 @@ void graph_run<Id>::check() {
   if (incoming_) incoming_->edges.check();
   if (counted_[bad_edge] == 0) return;
   const u64 bad = copies_ ? copies_->find_bad_edge() : counted_[bad_edge];
-  throw_bad_input("search", graph_.edges_place().path,
+  throw_bad_input("search", (walked_incoming_ ? incoming_->graph : graph_).edges_place().path,
                   "edge " + std::to_string(bad - 1) + " leads to no vertex of the graph: convert the graph again");
 }
 
@@ -280,6 +280,7 @@ void graph_run<Id>::begin_trial(graph_cost& cost) {
   copied_before_ = copies_ ? copies_->bytes_copied() : 0;
   edges_.reset();
   if (weights_) weights_->reset();
+  if (incoming_) incoming_->edges.reset();
   if (media_) media_->start();
   trial_begun_ns_ = now_ns();
 }

@@ -75,7 +75,9 @@ class graph_run {
     }
     body.run_vertices = run_of(vertices());
     start<pull_group_width>(on_, body.items(), body, limits());
+    walked_incoming_ = incoming_.has_value();
     check();
+    walked_incoming_ = false;
   }
 
   /// Launches a body that looks at single edges of all vertices.
@@ -205,6 +207,7 @@ class graph_run {
     buffer<u64> offsets;
   };
   std::optional<incoming_lists> incoming_;
+  bool walked_incoming_ = false;  ///< what is checked is of these
   buffer<u64> offsets_;
   /// What kernels count, and what was read of it when the last walk was over.
   enum word : u32 { traversed, sectors, bad_edge, bad_weight, found, tile_count, list_edges, words };
@@ -235,6 +238,7 @@ template <class Visitor>
 void graph_run<Id>::walk(Visitor const& visitor, vertex_list<Id> which) {
   last_ = choose(which);
   if (copies_) {
+    last_ = strategy::tiled;
     walk_copies(visitor, in_order(which));
     return check();
   }

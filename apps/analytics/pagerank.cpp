@@ -63,9 +63,9 @@ pagerank_result run_pagerank(pagerank_options const& options) {
   check_options(options);
   return run_on_graph<pagerank_result>(
       options, [&](auto const& graph, executor& on, auto id, u64 begun, pagerank_result& result) {
-        check_memory(options, graph, on, 3 * (options.wide ? sizeof(double) : sizeof(float)));
         std::optional<graph::graph_folder> incoming;
         if (graph.directed() && graph::has_incoming(graph)) incoming = graph::open_incoming(graph);
+        check_memory(options, graph, on, 3 * (options.wide ? sizeof(double) : sizeof(float)) + (incoming ? sizeof(u64) : 0));
         graph_run<decltype(id)> run(options, incoming ? *incoming : graph, on);
         buffer<u64> degrees(on.memory(), memory_kind::local, incoming && !run.is_cpu() ? graph.vertices() + 1 : 0);
         if (degrees.size() != 0) degrees.write(graph.offsets());

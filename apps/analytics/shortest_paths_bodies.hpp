@@ -68,7 +68,7 @@ struct relax_edges {
   struct visit {
     relax_edges const& visitor;
     array_ref<Weight> lengths;
-    Weight held[most_in_flight];  ///< lengths of a run
+    Weight held[most_in_flight] = {};  ///< lengths of a run
     u64 vertex = ~0ull;
     distance here = 0;  ///< of that vertex
 

@@ -90,7 +90,10 @@ bfs_result run_bfs(bfs_options const& options) {
     using vertex = decltype(id);
     check_memory(options, graph, on, 3 * sizeof(vertex) + sizeof(std::int32_t));
     graph_run<vertex> run(options, graph, on);
-    if (run.is_automatic() && run.is_resident() && graph.directed() && graph::has_incoming(graph)) run.open_incoming();
+    if (run.is_automatic() && run.is_resident() && graph.directed() && graph::has_incoming(graph) &&
+        has_room_for_incoming(options, graph, on)) {
+      run.open_incoming();
+    }
     result.load_seconds = seconds_since(begun);
     std::vector<vertex> found(graph.vertices());
     for (u32 trial = 0; trial < options.trials; ++trial) {

@@ -64,9 +64,11 @@ class csr_build {
 
   void check_memory() const {
     u64 const have = static_cast<u64>(::sysconf(_SC_PHYS_PAGES)) * static_cast<u64>(::sysconf(_SC_PAGESIZE));
-    if (vertices_ < have / 16) return;
+    u64 const held = source_.held_bytes();
+    if (vertices_ < have / 8 && 8 * vertices_ + held < have) return;
     throw_os_error("convert to", folder_, ENOMEM,
-                   std::to_string(vertices_) + " vertices need 16 bytes of memory each, the machine has " +
+                   std::to_string(vertices_) + " vertices need 8 bytes of memory each" +
+                       (held == 0 ? "" : ", and the source " + std::to_string(held) + " more") + "; the machine has " +
                        std::to_string(have) + ": number the vertices without gaps, or use a larger machine");
   }
 
@@ -120,9 +122,11 @@ class csr_build {
   }
 
   /// How many edges may be held at once.
-  u64 most_edges(vertex_bins const& bins, u64 entry_bytes) const {
+  u64 most_edges(vertex_bins const& bins, u64 entry_bytes) {
     if (options_.memory_limit != 0) {
       u64 const longest = bins.largest() * entry_bytes;
+      // A long list is worth more than threads.
+      for (; longest > edge_bytes_ && threads_ > 1; --threads_) edge_bytes_ += worker_bytes;
       if (longest > edge_bytes_) limit_too_small(options_.memory_limit - edge_bytes_ + longest);
       return edge_bytes_ / entry_bytes;
     }

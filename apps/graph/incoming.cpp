@@ -58,7 +58,14 @@ void write_incoming(graph_folder const& graph, build_options const& options, pro
   build_options same = options;
   same.wide_ids = graph.edges_place().item_bytes == 8;
   graph_origin const origin{.directed = true, .source = "incoming edges of " + graph.source()};
-  write_graph(reversed_edges(graph), incoming_path(graph), origin, same, meter);
+  std::error_code ignored;
+  if (std::filesystem::exists(incoming_path(graph), ignored))
+    throw_bad_input("transpose", incoming_path(graph), "something else is there: remove it");
+  try {
+    write_graph(reversed_edges(graph), incoming_path(graph), origin, same, meter);
+  } catch (error const&) {
+    if (!has_incoming(graph)) throw;  // else somebody made it meanwhile
+  }
 }
 
 bool has_incoming(graph_folder const& graph) {

@@ -14,7 +14,7 @@ void write_incoming(graph_folder const& graph, build_options const& options, pro
 /// Whether it is there.
 bool has_incoming(graph_folder const& graph);
 
-/// Errors: bad_input where it is that of another graph.
+/// Errors: bad_input where it is that of a graph with other numbers of vertices or edges.
 graph_folder open_incoming(graph_folder const& graph);
 
 }  // namespace penstock::graph

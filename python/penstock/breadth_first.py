@@ -232,14 +232,14 @@ def bfs(
         ("p5800x", "pm1735", "980pro", "gen5"), how many of them there are, whether the graph is "striped"
         over them or each has all of it ("replicated"), whether their bytes lie in "hbm" or "host", and the
         SMs that serve them (0: a third).
-    threads: of the CPU executor; 0 takes as many as there are cores.
+    threads: of the CPU executor, or those that put lists together; 0 takes as many as there are cores.
     trials: how often, once the graph is open, each time from the next source where none is given; what is
         told is of the last one, and the seconds of each. Later ones find in the cache what earlier ones left.
     sources: which vertices sources are drawn from: "gap" and "emogi", those that have edges; "bam", those
         with more than two. level_traffic: tells what each round moved, which takes a little time.
     verify: checks the last result by GAP's rules. cache_dir: where converted graphs are kept.
     incoming: of a directed graph, makes the lists of incoming edges too, once, in its folder. Where they are
-        there, "auto" searches from below, and ranks are pulled.
+        there, ranks are pulled, and "auto" searches from below if lists are read in place.
 
     Raises ValueError or TypeError for bad arguments and bad files, penstock.Error when the machine refuses.
     """

@@ -126,7 +126,7 @@ RUN_OPTIONS = (
     click.option(
         "--incoming",
         is_flag=True,
-        help="Directed graphs: make lists of incoming edges, too; kept in the graph's folder.",
+        help="Directed graphs: make lists of incoming edges too, for bfs (in place) and pagerank.",
     ),
     click.option("--verify", is_flag=True, help="Check the result by GAP's rules, with all cores."),
     click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout instead of a table."),

@@ -142,6 +142,7 @@ PLACED = {
     "host": "mapped and read in place",
     "pinned": "copied to pinned memory and read in place",
     "hbm": "copied to the GPU",
+    "host-cached": "mapped, behind a cache",
     "managed": "moved to the GPU page by page",
     "subgraph": "put together by CPU threads, list by list, and copied",
 }

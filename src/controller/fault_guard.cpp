@@ -15,8 +15,8 @@ namespace penstock::far_side {
 /// One of a list that only grows, so that the handler can walk it whatever others do: a range that nobody needs any more is
 /// empty, and the next one who needs one has it.
 struct watched_range {
-  std::atomic<u64> begin{0}, bytes{0};  ///< bytes 0: free
-  std::atomic<bool> cut{false};
+  std::atomic<u64> begin{0}, bytes{0};  ///< bytes 0: free; others change only while it is
+  std::atomic<bool> writable{false}, cut{false};
   watched_range* next = nullptr;
 };
 
@@ -28,16 +28,17 @@ u64 page_bytes = 0;
 
 watched_range* watched_at(u64 address) {
   for (watched_range* range = watched.load(std::memory_order_acquire); range != nullptr; range = range->next) {
-    if (address - range->begin.load(std::memory_order_relaxed) < range->bytes.load(std::memory_order_acquire)) return range;
+    const u64 bytes = range->bytes.load(std::memory_order_acquire);
+    if (address - range->begin.load(std::memory_order_relaxed) < bytes) return range;
   }
   return nullptr;
 }
 
 /// Puts a page of zeros where a file has none any more. Not through mmap, which sanitizers take and a handler may not.
-bool put_zeros(u64 address) {
+bool put_zeros(u64 address, bool writable) {
   const u64 page = address / page_bytes * page_bytes;
-  return syscall(SYS_mmap, page, page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
-         static_cast<long>(page);
+  const int access = PROT_READ | (writable ? PROT_WRITE : 0);
+  return syscall(SYS_mmap, page, page_bytes, access, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == static_cast<long>(page);
 }
 
 struct guarded_range {
@@ -69,9 +70,11 @@ void on_bus_error(int signal, siginfo_t* info, void* context) {
     pthread_sigmask(SIG_SETMASK, &static_cast<ucontext_t const*>(context)->uc_sigmask, nullptr);
     siglongjmp(range->jump, 1);
   }
-  if (watched_range* const mapping = watched_at(reinterpret_cast<u64>(address)); mapping != nullptr) {
+  // Not memory that has failed: that is no matter of a file.
+  watched_range* const mapping = info->si_code == BUS_ADRERR ? watched_at(reinterpret_cast<u64>(address)) : nullptr;
+  if (mapping != nullptr) {
     mapping->cut.store(true, std::memory_order_relaxed);
-    if (put_zeros(reinterpret_cast<u64>(address))) return;
+    if (put_zeros(reinterpret_cast<u64>(address), mapping->writable.load(std::memory_order_relaxed))) return;
   }
   pass_on(signal, info, context);
 }
@@ -103,7 +106,7 @@ bool run_guarded(void const* begin, u64 bytes, void (*body)(void*), void* argume
   return true;
 }
 
-watched_mapping::watched_mapping(void const* begin, u64 bytes) {
+watched_mapping::watched_mapping(void const* begin, u64 bytes, bool writable) {
   install_fault_guard();
   const std::lock_guard lock(watching);
   range_ = watched.load(std::memory_order_relaxed);
@@ -114,6 +117,7 @@ watched_mapping::watched_mapping(void const* begin, u64 bytes) {
     watched.store(range_, std::memory_order_release);
   }
   range_->cut.store(false, std::memory_order_relaxed);
+  range_->writable.store(writable, std::memory_order_relaxed);
   range_->begin.store(reinterpret_cast<u64>(begin), std::memory_order_relaxed);
   range_->bytes.store(bytes, std::memory_order_release);
 }

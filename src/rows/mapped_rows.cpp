@@ -21,7 +21,7 @@ mapped_rows::mapped_rows(std::string const& path, u64 offset, u64 bytes, bool wr
   lead_ = offset - begin;
   base_ = ::mmap(nullptr, mapped_, PROT_READ | (writable ? PROT_WRITE : 0), MAP_SHARED, file_.get(), static_cast<off_t>(begin));
   if (base_ == MAP_FAILED) throw_os_error("map", path, errno, "choose placement storage");
-  watch_.emplace(base_, mapped_);
+  watch_.emplace(base_, mapped_, writable);
   ::madvise(base_, mapped_, MADV_RANDOM);  // a row must not bring its neighbours along
 }
 
@@ -44,6 +44,7 @@ void mapped_rows::check() const {
 }
 
 void mapped_rows::sync() const {
+  check();
   if (::msync(base_, mapped_, MS_SYNC) != 0) throw_os_error("flush", path_, errno, "look at the file system it lies on");
 }
 

@@ -381,6 +381,7 @@ bool row_array::adds_in_place(number_kind kind) const {
 }
 
 void row_array::flush() {
+  state_->check_file();
   if (state_->cache != nullptr && state_->options.writable) state_->cache->flush();
   if (state_->file && state_->options.writable) state_->file->sync();
 }

@@ -300,7 +300,7 @@ class Array:
 
     def numpy(self) -> Any:
         """The whole array as a NumPy array over its memory, without a copy. ValueError unless it lies in host
-        memory."""
+        memory. Of a file that somebody cuts short it has zeros there; the next call of this array tells."""
         native = self._open()
         if not native.host_address and self.nbytes:
             raise ValueError(f"{self!r}: its bytes are not in host memory: take rows of it")
@@ -344,7 +344,9 @@ class Array:
             numbers = self._library.rows(rows)
             stored = self._library.values(values, (*numbers.shape, *self.row_shape), self.dtype)
             if reduce == "add" and not native.adds_in_place(self.dtype.name):
-                self._check("scatter to", numbers, add_by_copies(self, numbers, stored))
+                self._check(
+                    "scatter to", numbers, add_by_copies(self, numbers, stored, stream=stream, sms=sms)
+                )
                 return
         at, address = self._at(numbers, handle, sms), self._library.address(stored)
         call = native.scatter(at, address) if reduce is None else native.add(at, self.dtype.name, address)
