@@ -20,7 +20,7 @@ class social_ranks {
   }
 
  private:
-  __extension__ using u128 = unsigned __int128;
+  __extension__ typedef unsigned __int128 u128;  // NOLINT(modernize-use-using): nvcc wants it so
 
   static constexpr u32 fraction = 63;  ///< bits behind the binary point
   static constexpr double one = 9223372036854775808.0;

@@ -50,8 +50,8 @@ TEST(graph_algorithms, lower_each_others_distances) {
     std::fill(words.begin(), words.end(), 0);
     for (u64 size = 1; size != 0; size = words[3]) {
       words[3] = 0;
-      const apps::edge_lists<std::int32_t> lists{{ends.data(), edges}, offsets.data(),   words.data(),
-                                                 words.data() + 6,     words.data() + 1, vertices, vertices};
+      const apps::edge_lists<std::int32_t> lists{{ends.data(), edges}, offsets.data(), words.data(), words.data() + 6,
+                                                 words.data() + 1,     vertices,       vertices};
       const apps::path_data<std::int32_t, u64> data{
           distances.data(), places.data(), frontier.data(), {next.data(), words.data() + 3}, {pile.data(), words.data() + 4},
           words.data() + 5};
