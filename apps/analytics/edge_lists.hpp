@@ -84,8 +84,8 @@ class edge_reader_of {
     }
   }
 
-  /// Edges that follow each other for each lane, from `position` on, read in place and `run_alignment` bytes at once: a link
-  /// carries few large parcels faster than many small ones. Collective. REQUIRES: `position` and where the array begins are
+  /// Edges that follow each other for each lane, from `position` on, read in place and `run_alignment` bytes at once: they are
+  /// mostly of one vertex, which need not be looked for again. Collective. REQUIRES: `position` and where the array begins are
   /// aligned so; `whole`: it has as many edges from there on.
   PENSTOCK_FN void read_run(bool const (&mine)[most_in_flight], u64 const (&from)[most_in_flight], u64 position, bool whole) {
     Id to[most_in_flight] = {};

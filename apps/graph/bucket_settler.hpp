@@ -5,6 +5,7 @@
 #include "apps/graph/bucket_sort.hpp"
 #include "apps/graph/vertex_bins.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <vector>
