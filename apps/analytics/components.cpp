@@ -10,10 +10,9 @@ namespace {
 
 constexpr u64 samples = 1024;
 
-/// The parent that most of some vertices have.
+/// The parent that most of some vertices have. `drawn`: [samples].
 template <class Id>
-Id most_frequent(graph_run<Id>& run, forest<Id> const& trees) {
-  buffer<Id> drawn(run.on().memory(), memory_kind::local, samples);
+Id most_frequent(graph_run<Id>& run, forest<Id> const& trees, buffer<Id>& drawn) {
   run.over(samples, sample_parents<Id>{trees, drawn.data(), samples, run.vertices()});
   std::vector<Id> all(samples);
   drawn.read(all);
@@ -34,20 +33,20 @@ void find_components(graph_run<Id>& run, bool last, components_result& result) {
   const u64 n = run.vertices();
   buffer<Id> parents = run.template filled<Id>(n, 0);
   buffer<u64> components = run.template filled<u64>(1, 0);
+  buffer<Id> drawn(run.on().memory(), memory_kind::local, samples);
   const forest<Id> trees{parents.data()};
   run.prepare_walks(merge_trees<Id>{});
-  run.prepare(plant_trees<Id>{}, flatten_trees<Id>{});
+  run.prepare(plant_trees<Id>{}, flatten_trees<Id>{}, merge_neighbours<Id>{}, sample_parents<Id>{});
   run.trial(result, [&] {
     run.over_vertices(plant_trees<Id>{trees, n});
     merge_trees<Id> merge{trees, !run.graph().directed()};
-    // Behind a cache the first edges of all vertices are on as many lines as all edges are.
-    if (run.is_automatic() && run.is_resident() && merge.both_ways) {
+    if (run.is_automatic() && run.reads_single_edges() && merge.both_ways) {
       run.begin_round(result, "neighbours", n, 0, 2);
       run.over_edges_of_vertices(merge_neighbours<Id>{run.lists(), trees});
       run.end_round(result, "neighbours");
       run.over_vertices(flatten_trees<Id>{trees, components.data(), n});
       run.write(components.data(), u64{0});
-      merge.settled = most_frequent(run, trees);
+      merge.settled = most_frequent(run, trees, drawn);
     }
     run.begin_round(result, "edges", n, result.level_sizes.size(), result.level_sizes.size() + 1);
     run.walk(merge);

@@ -28,30 +28,6 @@ struct edge_lists {
 
 /// Edges in flight for each lane, at most.
 inline constexpr u32 most_in_flight = 4;
-/// Bytes that a lane loads at once where its edges follow each other.
-inline constexpr u32 run_alignment = 16;
-
-/// What follows each other from `from` on, for one lane, `run_alignment` bytes at once if it is `whole`: else one by one, and
-/// no more than is wanted.
-template <class T>
-PENSTOCK_FN void load_run(T (&to)[most_in_flight], T const* from, bool const (&mine)[most_in_flight], bool whole) {
-  constexpr u32 at_once = run_alignment / sizeof(T);
-  PENSTOCK_UNROLL
-  for (u32 k = 0; k < most_in_flight; ++k) {
-    if (!whole) {
-      if (mine[k]) to[k] = from[k];
-    } else if (k % at_once == 0) {
-      __builtin_memcpy(&to[k], __builtin_assume_aligned(from + k, run_alignment), run_alignment);
-    }
-  }
-}
-
-/// Whether an array is read in place, and lies so that runs of it can be loaded.
-template <class T>
-PENSTOCK_FN bool has_runs(array_view<T> const& view) {
-  return view.is_resident() && reinterpret_cast<u64>(view.resident()) % run_alignment == 0;
-}
-
 /// What one group does with edges: it reads them, and hands them to a visitor.
 ///
 /// A visitor says what an algorithm does with an edge. It has
@@ -61,8 +37,8 @@ PENSTOCK_FN bool has_runs(array_view<T> const& view) {
 ///   template <thread_group G> struct visit: made once for each group, from the visitor and the group; it has
 ///     void edge(G const&, bool mine, u64 v, u64 position, u64 to): collective, each lane with an edge from v to `to` of its
 ///     own, or none; and void finish(G const&), collective: there are no more.
-/// One that reads beside has bool reads_runs() const, whether lanes can load runs of that array, and its visits have load_run,
-/// called before the edges of a run, and edge_of_run for these, with the number in the run.
+/// The visits of one that reads beside have read_run, called before the edges of a run, and edge_of_run for these, with the
+/// number in the run.
 template <class Id, class Visitor, thread_group G>
 class edge_reader_of {
  public:
@@ -84,16 +60,17 @@ class edge_reader_of {
     }
   }
 
-  /// Edges that follow each other for each lane, from `position` on, read in place and `run_alignment` bytes at once: they are
-  /// mostly of one vertex, which need not be looked for again. Collective. REQUIRES: `position` and where the array begins are
-  /// aligned so; `whole`: it has as many edges from there on.
-  PENSTOCK_FN void read_run(bool const (&mine)[most_in_flight], u64 const (&from)[most_in_flight], u64 position, bool whole) {
+  /// Edges that follow each other for each lane, from `position` on, 16 bytes at once: they are mostly of one vertex, which
+  /// need not be looked for again. Collective. `InPlace`: as all of the graph lies. REQUIRES: `position` a multiple of
+  /// most_in_flight.
+  template <bool InPlace>
+  PENSTOCK_FN void read_run(bool const (&mine)[most_in_flight], u64 const (&from)[most_in_flight], u64 position) {
     Id to[most_in_flight] = {};
     bool some = false;
     PENSTOCK_UNROLL
     for (u32 k = 0; k < most_in_flight; ++k) some = some || mine[k];
-    if (some) load_run(to, lists_.edges.resident() + position, mine, whole);
-    if constexpr (Visitor::reads_beside) visit_.load_run(mine, position, whole);
+    neighbours_.template read_run<InPlace>(g_, some, position, to);
+    if constexpr (Visitor::reads_beside) visit_.template read_run<InPlace>(g_, some, position);
     count_sectors(g_.ballot(some), some, position);
     PENSTOCK_UNROLL
     for (u32 k = 0; k < most_in_flight; ++k) {
@@ -170,11 +147,17 @@ struct growing_list {
   template <thread_group G>
   PENSTOCK_FN void append(G const& g, bool mine, u64 value) const {
     const auto having = g.ballot(mine);
-    if (!any(having)) return;
-    u64 first = 0;
-    if (is_leader(g)) first = device_ref<u64>(*length).fetch_add(penstock::count(having), relaxed);
-    first = from_leader(g, first) - base;
+    const u64 first = take_places(g, penstock::count(having));
     if (mine) items[first + count_below(having, g.rank())] = static_cast<Id>(value);
+  }
+
+  /// Places for a group; gives the first. Collective.
+  template <thread_group G>
+  PENSTOCK_FN u64 take_places(G const& g, u32 places) const {
+    if (places == 0) return 0;
+    u64 first = 0;
+    if (is_leader(g)) first = device_ref<u64>(*length).fetch_add(places, relaxed);
+    return from_leader(g, first) - base;
   }
   PENSTOCK_FN u64 count() const { return device_ref<u64>(*length).load(relaxed) - base; }
 };

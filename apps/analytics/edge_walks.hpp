@@ -238,25 +238,15 @@ struct tile_walk {
 
   template <thread_group G, class Reader>
   PENSTOCK_FN void walk(G const& g, Reader& reader, tile const& t) const {
-    bool in_runs = has_runs(lists.edges);
-    if constexpr (Visitor::reads_beside) in_runs = in_runs && visitor.reads_runs();
-    if (in_runs) return walk_in_runs(g, reader, t);
-    const u32 width = size(g);
-    u64 v = t.first;
-    for (u64 first = t.begin; first < t.end; first += most_in_flight * width) {
-      bool mine[most_in_flight];
-      u64 from[most_in_flight], position[most_in_flight];
-      PENSTOCK_UNROLL
-      for (u32 k = 0; k < most_in_flight; ++k) {
-        position[k] = first + k * width + index_in(g);
-        take(t, position[k], width == 1, v, mine[k], from[k]);
-      }
-      reader.read(mine, from, position);
+    if (lists.edges.is_resident()) {
+      walk_in_runs<true>(g, reader, t);
+    } else {
+      walk_in_runs<false>(g, reader, t);
     }
   }
 
-  // The same, with edges for each lane that follow each other.
-  template <thread_group G, class Reader>
+  // Each lane has edges that follow each other.
+  template <bool InPlace, thread_group G, class Reader>
   PENSTOCK_FN void walk_in_runs(G const& g, Reader& reader, tile const& t) const {
     u64 v = t.first;
     for (u64 first = t.begin; first < t.end; first += most_in_flight * size(g)) {
@@ -265,7 +255,7 @@ struct tile_walk {
       u64 from[most_in_flight];
       PENSTOCK_UNROLL
       for (u32 k = 0; k < most_in_flight; ++k) take(t, position + k, k != 0 || size(g) == 1, v, mine[k], from[k]);
-      reader.read_run(mine, from, position, position + most_in_flight <= t.end);
+      reader.template read_run<InPlace>(mine, from, position);
     }
   }
 

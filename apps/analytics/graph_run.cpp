@@ -12,6 +12,9 @@ namespace {
 /// Vertices that a group takes at once; a warp asks for the first lines of as many in one go.
 constexpr u64 longest_run = 32;
 constexpr u64 longest_list_for_a_group = 1024;
+constexpr u64 short_lists_mean = 8;
+/// Of a tile behind a cache that is walked for some of its vertices: it is looked at whole for each of them.
+constexpr u64 touched_tile_edges = 128;
 /// Is read in place as it is: to sort it would take longer.
 constexpr u64 short_list = 4096;
 
@@ -78,16 +81,36 @@ void graph_run<Id>::open_incoming() {
 }
 
 template <class Id>
+bool graph_run<Id>::reads_single_edges() const {
+  if (is_resident()) return true;
+  line_cache_view const& view = edges_.cache()->view();
+  u64 bytes = graph_.edges() * sizeof(Id);
+  if (media_ && weights_) bytes += graph_.edges() * sizeof(u32);  // drives have one cache
+  return u64{view.frames} << view.line_shift >= bytes;
+}
+
+template <class Id>
 bool graph_run<Id>::may_tile() const {
   if (graph_.edges() == 0 || copies_) return false;
   if (walk_.how == strategy::tiled || walk_.how == strategy::tiled_frontier) return true;
   return walk_.how == strategy::automatic && !is_cpu();
 }
 
+/// As in meshes and road networks, which are deep: their rounds are short.
+template <class Id>
+bool graph_run<Id>::has_short_lists() const {
+  return longest_list_ <= longest_list_for_a_group && graph_.edges() <= short_lists_mean * vertices();
+}
+
 template <class Id>
 void graph_run<Id>::prepare_tiles() {
   u64 edges = walk_.parameter;
-  if (edges == 0) edges = is_resident() ? resident_tile_edges : std::max<u64>(32, options_.line_bytes / sizeof(Id));
+  if (edges == 0) {
+    const u64 line = options_.line_bytes / sizeof(Id);
+    const bool of_some = walk_.how == strategy::tiled_frontier || (walk_.how == strategy::automatic && has_short_lists());
+    const u64 cached = of_some ? std::min(line, touched_tile_edges) : line;
+    edges = is_resident() ? resident_tile_edges : std::max<u64>(32, cached);
+  }
   tile_shift_ = ceil_log2(edges);
   tiles_in_all_ = ceil_div(graph_.edges(), edges);
   if (tiles_in_all_ > static_cast<u64>(std::numeric_limits<Id>::max())) {
@@ -103,40 +126,51 @@ void graph_run<Id>::prepare_tiles() {
   }
   if (walk_.how == strategy::tiled) return;
   const u64 most = tiles_in_all_ + (walk_.sort ? vertices() * 2 : 0);
-  tiles_ = {on_.memory(), memory_kind::local, most};
-  if (walk_.sort) {
-    other_tiles_ = {on_.memory(), memory_kind::local, most};
-    sort_unique(on_, tiles_.data(), other_tiles_.data(), most, tiles_in_all_, scratch_, words_.data() + tile_count);
-  } else {
-    seen_ = {on_.memory(), memory_kind::local, ceil_div(tiles_in_all_, 32)};
-    seen_.write(std::vector<u32>(seen_.size(), 0));
+  for (tile_side& side : sides_) {
+    side.tiles = {on_.memory(), memory_kind::local, most};
+    if (!walk_.sort) {
+      side.seen = {on_.memory(), memory_kind::local, ceil_div(tiles_in_all_, 32)};
+      side.seen.write(std::vector<u32>(side.seen.size(), 0));
+    }
+    if (!lists_tiles()) break;
   }
+  if (!walk_.sort) return;
+  other_tiles_ = {on_.memory(), memory_kind::local, most};
+  sort_unique(on_, sides_[0].tiles.data(), other_tiles_.data(), most, tiles_in_all_, scratch_, words_.data() + tile_count);
 }
 
 template <class Id>
 u64 graph_run<Id>::find_tiles(vertex_list<Id> which) {
-  // Read when the last walk was over, and so of the tiles of earlier rounds.
-  tiles_taken_ = counted_[tile_count];
-  u64* const length = words_.data() + tile_count;
-  over(which.count, list_tiles<Id>{lists().offsets,
-                                   which.vertices,
-                                   which.count,
-                                   walk_.sort ? nullptr : seen_.data(),
-                                   {tiles_.data(), length, tiles_taken_},
-                                   tile_shift_});
+  tile_side& side = sides_[side_];
+  side.taken = counted_[word_of(side_)];  // read when the last walk was over
+  over(which.count, list_tiles<Id>{touched(side_), which.vertices, which.count});
   const u64 most = std::min(tiles_in_all_, which.count * ((longest_list_ >> tile_shift_) + 2));
   if (!walk_.sort) return most;
-  const u64 listed = read(length) - tiles_taken_;
-  const u64 left = sort_unique(on_, tiles_.data(), other_tiles_.data(), listed, tiles_in_all_, scratch_, length);
-  tiles_taken_ = 0;
+  u64* const length = words_.data() + word_of(side_);
+  const u64 listed = read(length) - side.taken;
+  const u64 left = sort_unique(on_, side.tiles.data(), other_tiles_.data(), listed, tiles_in_all_, scratch_, length);
+  side.taken = 0;
   write(length, left);
   return left;
+}
+
+template <class Id>
+next_frontier<Id> graph_run<Id>::found_list(buffer<Id>& items) {
+  next_frontier<Id> next{{items.data(), words_.data() + found, found_taken_}};
+  listing_tiles_ = lists_tiles();
+  if (!listing_tiles_) return next;
+  const u32 other = side_ ^ 1u;
+  sides_[other].taken = counted_[word_of(other)];  // those have been walked
+  next.touched = touched(other);
+  return next;
 }
 
 template <class Id>
 u64 graph_run<Id>::take_found() {
   const u64 count = counted_[found] - found_taken_;
   found_taken_ = counted_[found];
+  if (listing_tiles_) side_ ^= 1u;
+  has_listed_tiles_ = std::exchange(listing_tiles_, false);
   return count;
 }
 
@@ -175,7 +209,9 @@ strategy graph_run<Id>::choose(vertex_list<Id> which) {
   if (!tiles) return strategy::frontier;
   if (which.vertices == nullptr) return strategy::tiled;
   // A list that is long for one group holds all others up; and over a link whole tiles are read faster than lists.
-  const bool in_tiles = longest_list_ > longest_list_for_a_group || (is_resident() && sorts() && which.count >= short_list);
+  // Behind a cache the lines of short lists are looked up for many of them at once.
+  const bool in_tiles = longest_list_ > longest_list_for_a_group || (is_resident() && sorts() && which.count >= short_list) ||
+                        (!is_resident() && has_short_lists());
   if (!in_tiles) return strategy::frontier;
   // Most tiles are touched: in their order they are read faster than they are found.
   const u64 many = graph_.edges() / 4;
@@ -277,6 +313,9 @@ void graph_run<Id>::begin_trial(graph_cost& cost) {
   words_.write(std::vector<u64>(words, 0));
   counted_ = {};
   found_taken_ = 0;
+  side_ = 0;
+  listing_tiles_ = has_listed_tiles_ = false;
+  for (tile_side& side : sides_) side.taken = 0;
   copied_before_ = copies_ ? copies_->bytes_copied() : 0;
   edges_.reset();
   if (weights_) weights_->reset();
@@ -336,7 +375,8 @@ void graph_run<Id>::end_trial(graph_cost& cost) {
   cost.media = options_.media;
   cost.drives = media_ ? options_.drives : 0;
   cost.media_bytes_per_second = media_ ? media_->bytes_per_second() : 0;
-  cost.tile_bytes = first_vertices_.bytes() + tiles_.bytes() + other_tiles_.bytes() + seen_.bytes();
+  cost.tile_bytes = first_vertices_.bytes() + other_tiles_.bytes();
+  for (tile_side const& side : sides_) cost.tile_bytes += side.tiles.bytes() + side.seen.bytes();
   cost.tile_seconds = tile_seconds_;
 }
 

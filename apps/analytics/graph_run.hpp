@@ -48,6 +48,9 @@ class graph_run {
   u64 longest_list() const { return longest_list_; }
   bool is_cpu() const { return on_.kind() == executor_kind::cpu; }
   bool is_resident() const { return edges_.cache() == nullptr; }
+  /// Whether single edges cost little more than themselves: where lists are read in place, or once their cache has all lines.
+  /// In a smaller cache the first edges of all vertices are on as many lines as all edges are.
+  bool reads_single_edges() const;
 
   edge_lists<Id> lists() const;
   template <class Weight>
@@ -59,6 +62,16 @@ class graph_run {
   /// what went wrong.
   template <class Visitor>
   void walk(Visitor const& visitor, vertex_list<Id> which = {});
+
+  /// The same over a frontier. Where walks list the tiles of what they find, so that no launch of its own is wanted for it,
+  /// `listing` does what `visitor` does, and lists them.
+  template <class Visitor, class Listing>
+  void walk_frontier(Visitor const& visitor, Listing const& listing, vertex_list<Id> which) {
+    if (!lists_tiles()) return walk(visitor, which);
+    last_ = strategy::tiled_frontier;
+    walk_tiles(listing, which);
+    check();
+  }
 
   /// Lists of incoming edges: those of an undirected graph, or of a directed one's transpose once it was opened. REQUIRES for
   /// that: the lists are read in place.
@@ -96,8 +109,9 @@ class graph_run {
     start(on_, ceil_div(count, vertices_at_once), body, {.units = limits().units});
   }
 
-  /// The list that a walk appends vertices to; `take_found` gives how many came since it was called last.
-  growing_list<Id> found_list(buffer<Id>& items) { return {items.data(), words_.data() + found, found_taken_}; }
+  /// What a walk appends the vertices of the next round to; `take_found` gives how many came since it was called last, and says
+  /// that the next walk is over these.
+  next_frontier<Id> found_list(buffer<Id>& items);
   u64 take_found();
   /// Reads what kernels counted. A walk does so itself.
   void read_counts() { words_.read(counted_); }
@@ -137,6 +151,14 @@ class graph_run {
   /// CUDA: what a trial launches, so that nothing of it is done for the first time while modelled drives serve.
   template <class Visitor>
   void prepare_walks(Visitor const& visitor);
+  template <class Visitor>
+  void prepare_touched(Visitor const& visitor) {
+    if (media_) prepare_start(on_, tile_walk<Id, Visitor>{lists(), visitor});
+  }
+  template <class Visitor>
+  void prepare_narrow(Visitor const& visitor) {
+    if (media_) prepare_start<pull_group_width>(on_, all_vertices(visitor));
+  }
   template <class... Bodies>
   void prepare(Bodies const&... bodies) {
     if (media_) (prepare_start(on_, bodies), ...);
@@ -164,6 +186,7 @@ class graph_run {
 
  private:
   bool may_tile() const;
+  bool has_short_lists() const;
   void prepare_tiles();
   u64 moved_bytes() const;
   void check();
@@ -189,8 +212,13 @@ class graph_run {
   void walk_tiles(Visitor const& visitor, vertex_list<Id> which);
   template <class Visitor>
   void walk_copies(Visitor const& visitor, vertex_list<Id> which);
-  /// Tiles of a list, in `tiles_`; gives how many there are at most.
+  /// Tiles of a list, in this side's; gives how many there are at most.
   u64 find_tiles(vertex_list<Id> which);
+  bool lists_tiles() const { return walk_.how == strategy::tiled_frontier && !walk_.sort && tiles_in_all_ != 0; }
+  touched_tiles<Id> touched(u32 side) const {
+    tile_side const& of = sides_[side];
+    return {lists().offsets, of.seen.data(), {of.tiles.data(), words_.data() + word_of(side), of.taken}, tile_shift_};
+  }
 
   graph_options const& options_;
   graph::graph_folder const& graph_;
@@ -210,16 +238,24 @@ class graph_run {
   bool walked_incoming_ = false;  ///< what is checked is of these
   buffer<u64> offsets_;
   /// What kernels count, and what was read of it when the last walk was over.
-  enum word : u32 { traversed, sectors, bad_edge, bad_weight, found, tile_count, list_edges, words };
+  enum word : u32 { traversed, sectors, bad_edge, bad_weight, found, tile_count, next_tile_count, list_edges, words };
   buffer<u64> words_;
   std::array<u64, words> counted_{};
-  u64 tiles_taken_ = 0;  ///< of words_[tile_count], by earlier rounds
   u64 found_taken_ = 0;
   u64 longest_list_ = 0;
   u32 tile_shift_ = 0;
   u64 tiles_in_all_ = 0;
-  buffer<Id> first_vertices_, tiles_, other_tiles_, sorted_;
-  buffer<u32> seen_;
+  /// Tiles that a round walks, while those of the next one are listed on the other side.
+  struct tile_side {
+    buffer<Id> tiles;
+    buffer<u32> seen;
+    u64 taken = 0;  ///< of its word, by earlier rounds
+  };
+  static u32 word_of(u32 side) { return side == 0 ? tile_count : next_tile_count; }
+  tile_side sides_[2];
+  u32 side_ = 0;  ///< of the next walk
+  bool listing_tiles_ = false, has_listed_tiles_ = false;
+  buffer<Id> first_vertices_, other_tiles_, sorted_;
   buffer<u8> scratch_;
   strategy last_ = strategy::automatic;
   u64 vertex_bytes_ = 0;
@@ -244,7 +280,7 @@ void graph_run<Id>::walk(Visitor const& visitor, vertex_list<Id> which) {
   }
   switch (last_) {
     case strategy::tiled: walk_tiles(visitor, {}); break;
-    case strategy::tiled_frontier: walk_tiles(visitor, in_order(which)); break;
+    case strategy::tiled_frontier: walk_tiles(visitor, is_resident() ? in_order(which) : which); break;
     case strategy::frontier: walk_list(visitor, in_order(which)); break;
     default: {
       vertex_walk<Id, Visitor> body = all_vertices(visitor);
@@ -298,12 +334,15 @@ void graph_run<Id>::walk_tiles(Visitor const& visitor, vertex_list<Id> which) {
   body.edges = graph_.edges();
   body.count = tiles_in_all_;
   if (which.vertices != nullptr) {
-    body.count = find_tiles(which);
-    body.chosen = {tiles_.data(), words_.data() + tile_count, tiles_taken_};
-    body.seen = walk_.sort ? nullptr : seen_.data();
+    tile_side& side = sides_[side_];
+    body.count = has_listed_tiles_ ? counted_[word_of(side_)] - side.taken : find_tiles(which);
+    body.chosen = {side.tiles.data(), words_.data() + word_of(side_), side.taken};
+    body.seen = walk_.sort ? nullptr : side.seen.data();
   }
-  // A group has a tile in hand and one on its way. Where these are half of the cache, lines are lost before they are read.
-  start(on_, body.items(), body, limits(4 * pins_per_group));
+  // A group has a tile in hand and one on its way. Where these are half of the cache, lines are lost before they are read;
+  // groups that follow each other share the lines of small tiles.
+  const u64 ahead = ceil_div((2 * pins_per_group * sizeof(Id)) << tile_shift_, options_.line_bytes);
+  start(on_, body.items(), body, limits(2 * pins_per_group + std::min<u64>(ahead, 2 * pins_per_group)));
 }
 
 template <class Id>

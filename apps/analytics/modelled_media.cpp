@@ -34,6 +34,7 @@ modelled_media::modelled_media(executor& on, std::vector<graph::array_place cons
   media.place = options.media_place;
   media.layout = parse_layout(options.layout);
   media.server_units = options.server_units;
+  media.cache_queues = options.queues;
   store_ = std::make_unique<regular::array_store>(on, media, files, options.progress);
   cache_ = std::make_unique<line_cache>(on, store_->datasets(), cache_options_of(options, options.cache_bytes));
 }

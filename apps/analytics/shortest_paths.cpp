@@ -57,7 +57,9 @@ class path_search {
       const path_data<Id, distance> data = shared();
       const u32 round = static_cast<u32>(result.level_sizes.size());
       run_.over(size, take_frontier<Id, distance>{data, size, round});
-      run_.walk(relax_edges<Id, Weight>{run_.template weights<Weight>(), data, threshold_, round}, {frontier_.data(), size});
+      const array_view<Weight> weights = run_.template weights<Weight>();
+      run_.walk_frontier(relax_edges<Id, Weight>{weights, data, threshold_, round},
+                         relax_edges<Id, Weight, true>{weights, data, threshold_, round}, {frontier_.data(), size});
       check_weights();
       size = take_next();
       if (size == 0) size = raise_threshold();
@@ -137,6 +139,7 @@ void find_paths(graph_run<Id>& run, paths_options const& options, paths_result& 
     result.trial_sources.push_back(result.source);
     path_search<Id, Weight> job(run, result.delta);
     run.prepare_walks(relax_edges<Id, Weight>{run.template weights<Weight>(), {}});
+    run.prepare_touched(relax_edges<Id, Weight, true>{run.template weights<Weight>(), {}});
     run.prepare(take_frontier<Id, distance_of<Weight>>{}, read_pile<Id, distance_of<Weight>>{});
     run.trial(result, [&] { job.search(result.source, result); });
     if (trial + 1 == options.trials) found = job.distances();

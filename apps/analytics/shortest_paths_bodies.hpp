@@ -11,7 +11,7 @@
 // not come back to the pile before the threshold rises, when the pile is read anew.
 #pragma once
 
-#include "apps/analytics/edge_lists.hpp"
+#include "apps/analytics/tile_bodies.hpp"
 
 #include <type_traits>
 
@@ -31,7 +31,8 @@ struct path_data {
   Distance* distance = nullptr;  ///< [vertices]
   u32* place = nullptr;          ///< [vertices] a `waits` each
   Id const* frontier = nullptr;
-  growing_list<Id> next{}, pile{};
+  next_frontier<Id> next{};
+  growing_list<Id> pile{};
   u64* bad_weight = nullptr;  ///< 1 + position of a weight that is negative or no number
 };
 
@@ -50,7 +51,8 @@ struct take_frontier {
   }
 };
 
-template <class Id, class Weight>
+/// `ListsTiles`: those that the next round touches, too.
+template <class Id, class Weight, bool ListsTiles = false>
 struct relax_edges {
   using distance = distance_of<Weight>;
 
@@ -61,8 +63,6 @@ struct relax_edges {
 
   static constexpr bool wants_all = false, stops = false, reads_beside = true;
   PENSTOCK_FN bool wants(u64 v) const { return device_ref<u32>(data.place[v]).load(relaxed) == place_of(waits::taken, round); }
-
-  PENSTOCK_FN bool reads_runs() const { return has_runs(weights); }
 
   template <thread_group G>
   struct visit {
@@ -76,11 +76,9 @@ struct relax_edges {
     PENSTOCK_FN void edge(G const& g, bool mine, u64 v, u64 position, u64 to) {
       relax(g, mine, v, position, to, lengths.read(g, mine, mine ? position : 0));
     }
-    PENSTOCK_FN void load_run(bool const (&mine)[most_in_flight], u64 position, bool whole) {
-      bool some = false;
-      PENSTOCK_UNROLL
-      for (u32 k = 0; k < most_in_flight; ++k) some = some || mine[k];
-      if (some) penstock::apps::load_run(held, visitor.weights.resident() + position, mine, whole);
+    template <bool InPlace>
+    PENSTOCK_FN void read_run(G const& g, bool some, u64 position) {
+      lengths.template read_run<InPlace>(g, some, position, held);
     }
     PENSTOCK_FN void edge_of_run(G const& g, bool mine, u64 v, u64 position, u64 to, u32 k) {
       relax(g, mine, v, position, to, held[k]);
@@ -98,7 +96,7 @@ struct relax_edges {
       const distance there = here + static_cast<distance>(good ? length : Weight{0});
       const bool lowered = good && visitor.lower(to, there);
       const bool near = lowered && there < visitor.threshold;
-      visitor.data.next.append(g, near && visitor.becomes_near(to), to);
+      visitor.data.next.template append<ListsTiles>(g, near && visitor.becomes_near(to), to);
       visitor.data.pile.append(g, lowered && !near && visitor.becomes_far(to), to);
     }
   };
@@ -145,7 +143,7 @@ struct read_pile {
       const Distance at = waiting ? data.distance[v] : Distance{};
       const bool near = waiting && at < threshold;
       if (near) data.place[v] = place_of(waits::near);
-      data.next.append(g, near, v);
+      data.next.template append<true>(g, near, v);
       data.pile.append(g, waiting && !near, v);
       if (!waiting || near) return;
       device_ref<Distance> lowest(*least);

@@ -19,11 +19,6 @@ struct visitor_of_copies {
 
   static constexpr bool wants_all = Visitor::wants_all, stops = Visitor::stops, reads_beside = Visitor::reads_beside;
   PENSTOCK_FN bool wants(u64 k) const { return visitor.wants(vertex(k)); }
-  PENSTOCK_FN bool reads_runs() const
-    requires reads_beside
-  {
-    return visitor.reads_runs();
-  }
   PENSTOCK_FN u64 vertex(u64 k) const { return chosen == nullptr ? first + k : static_cast<u64>(chosen[k]); }
 
   template <thread_group G>
@@ -34,10 +29,11 @@ struct visitor_of_copies {
     PENSTOCK_FN void edge(G const& g, bool mine, u64 k, u64 position, u64 to) {
       inner.edge(g, mine, mine ? of.vertex(k) : 0, position, to);
     }
-    PENSTOCK_FN void load_run(bool const (&mine)[most_in_flight], u64 position, bool whole)
+    template <bool InPlace>
+    PENSTOCK_FN void read_run(G const& g, bool some, u64 position)
       requires reads_beside
     {
-      inner.load_run(mine, position, whole);
+      inner.template read_run<InPlace>(g, some, position);
     }
     PENSTOCK_FN void edge_of_run(G const& g, bool mine, u64 k, u64 position, u64 to, u32 number)
       requires reads_beside

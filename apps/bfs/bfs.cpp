@@ -19,9 +19,8 @@ class level_search {
   explicit level_search(graph_run<Id>& run)
       : run_(run), n_(run.vertices()), parents_(run.template filled<Id>(n_, -1)),
         depths_(run.template filled<std::int32_t>(n_, -1)), frontier_(run.template filled<Id>(n_, 0)),
-        next_(run.template filled<Id>(n_, 0)),
-        // Where lists lie behind a cache, the few edges that each vertex needs are on as many lines as all of them.
-        may_pull_(run.is_automatic() && run.is_resident() && run.has_incoming()), edges_left_(run.graph().edges()) {}
+        next_(run.template filled<Id>(n_, 0)), may_pull_(run.is_automatic() && run.reads_single_edges() && run.has_incoming()),
+        edges_left_(run.graph().edges()) {}
 
   void search(u64 source, bfs_result& result) {
     result.source = source;
@@ -39,7 +38,7 @@ class level_search {
       if (pulls_) {
         run_.walk_narrow(bfs_pull<Id>{data});
       } else {
-        run_.walk(bfs_push<Id>{data}, {frontier_.data(), size});
+        run_.walk_frontier(bfs_push<Id>{data}, bfs_push<Id, true>{data}, {frontier_.data(), size});
       }
       if (!data.lists) {
         run_.over_vertices(list_level<Id>{data, n_});
@@ -101,6 +100,8 @@ bfs_result run_bfs(bfs_options const& options) {
       result.trial_sources.push_back(source);
       level_search<vertex> job(run);
       run.prepare_walks(bfs_push<vertex>{});
+      run.prepare_touched(bfs_push<vertex, true>{});
+      run.prepare_narrow(bfs_pull<vertex>{});
       run.prepare(list_level<vertex>{});
       run.trial(result, [&] { job.search(source, result); });
       if (trial + 1 == options.trials) job.parents().read(found);

@@ -6,6 +6,8 @@ namespace penstock::apps {
 
 PENSTOCK_WALKS(std::int32_t, bfs_push<std::int32_t>)
 PENSTOCK_WALKS(std::int64_t, bfs_push<std::int64_t>)
+PENSTOCK_KERNEL(tile_walk<std::int32_t, bfs_push<std::int32_t, true>>)
+PENSTOCK_KERNEL(tile_walk<std::int64_t, bfs_push<std::int64_t, true>>)
 PENSTOCK_KERNEL(list_level<std::int32_t>)
 PENSTOCK_KERNEL(list_level<std::int64_t>)
 // As wide as graph_run::walk_narrow has it.

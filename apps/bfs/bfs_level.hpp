@@ -6,7 +6,7 @@
 // the level that is searched were set by earlier kernels; in this one vertices get the next level's, which is another one.
 #pragma once
 
-#include "apps/analytics/edge_lists.hpp"
+#include "apps/analytics/tile_bodies.hpp"
 
 namespace penstock::apps {
 
@@ -15,7 +15,7 @@ template <class Id>
 struct bfs_data {
   Id* parents = nullptr;           ///< [vertices]; -1: not reached
   std::int32_t* depths = nullptr;  ///< [vertices]; -1: not reached
-  growing_list<Id> next{};         ///< [vertices] the next level
+  next_frontier<Id> next{};        ///< [vertices] the next level
   std::int32_t level = 0;
   bool lists = true;  ///< what is reached is appended to `next` at once; else by list_level, when the round is over
 
@@ -23,18 +23,18 @@ struct bfs_data {
   PENSTOCK_FN std::int32_t depth(u64 v) const { return device_ref<std::int32_t>(depths[v]).load(relaxed); }
 
   /// Collective.
-  template <thread_group G>
+  template <bool ListsTiles = false, thread_group G>
   PENSTOCK_FN void reach(G const& g, bool mine, u64 parent, u64 v) const {
     Id unset = -1;
     const bool won = mine && !is_reached(v) &&
                      device_ref<Id>(parents[v]).compare_exchange_strong(unset, static_cast<Id>(parent), relaxed, relaxed);
     if (won) device_ref<std::int32_t>(depths[v]).store(level + 1, relaxed);
-    if (lists) next.append(g, won, v);
+    if (lists) next.template append<ListsTiles>(g, won, v);
   }
 };
 
-/// From this level to what it reaches.
-template <class Id>
+/// From this level to what it reaches. `ListsTiles`: those that the next level touches, too.
+template <class Id, bool ListsTiles = false>
 struct bfs_push {
   bfs_data<Id> data;
 
@@ -45,7 +45,7 @@ struct bfs_push {
   struct visit {
     bfs_data<Id> const& data;
     PENSTOCK_FN visit(bfs_push const& visitor, G const&) : data(visitor.data) {}
-    PENSTOCK_FN void edge(G const& g, bool mine, u64 v, u64, u64 to) { data.reach(g, mine, v, to); }
+    PENSTOCK_FN void edge(G const& g, bool mine, u64 v, u64, u64 to) { data.template reach<ListsTiles>(g, mine, v, to); }
     PENSTOCK_FN void finish(G const&) {}
   };
 };
@@ -78,8 +78,9 @@ struct list_level {
 
   template <thread_group G>
   PENSTOCK_FN void operator()(G const& g, grid_range range) const {
-    for_vertices_together(g, range, vertices,
-                          [&](bool mine, u64 v) { data.next.append(g, mine && data.depth(v) == data.level + 1, v); });
+    for_vertices_together(g, range, vertices, [&](bool mine, u64 v) {
+      data.next.template append<true>(g, mine && data.depth(v) == data.level + 1, v);
+    });
   }
 };
 

@@ -65,7 +65,7 @@ void array_store::add_modelled(bench::progress_fn const& progress) {
 void array_store::add_devices() {
   const bool cuda = on_.kind() == executor_kind::cuda;
   const u32 queues = cuda ? queues_of_cuda : on_.units();
-  u32 next = 1 + (cuda ? cache_queues_of_cuda : on_.units());
+  u32 next = 1 + std::max(options_.cache_queues, cuda ? cache_queues_of_cuda : on_.units());
   std::vector<block_device_view> views;
   for (auto const& spaces : spaces_) {
     for (u32 d = 0; d < drives_.size(); ++d) {

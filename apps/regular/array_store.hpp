@@ -25,6 +25,7 @@ struct media_options {
   bool direct = false;
   u32 controller_threads = 0;  ///< CUDA, files: 0: all cores but two
   u32 server_units = 0;        ///< modelled: SMs, 0: a third; CPU: threads, 0: polled in place
+  u32 cache_queues = 0;        ///< of a cache over them, on each drive; 0: as many as caches take by themselves
   u64 stripe_bytes = most_tile_bytes;
   /// Of arrays on several drives. Replicated, each drive has all of them, and they are only read, through a cache.
   volume_layout layout = volume_layout::striped;

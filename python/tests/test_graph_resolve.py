@@ -210,6 +210,8 @@ def test_a_memory_limit_changes_no_bytes_and_says_when_it_is_too_small(
         spec = str(path)
     with pytest.raises(ValueError, match=r"a memory limit of 3 MiB is too small .*: give at least 21 MiB$"):
         resolve(spec, cache_dir=cache, memory="3MiB")
+    with pytest.raises(ValueError, match=r"a memory limit .* is too small .*: give at least 21 MiB$"):
+        resolve(spec, cache_dir=cache, memory=0)
     with pytest.raises(ValueError, match="memory 'much'"):
         resolve(spec, cache_dir=cache, memory="much")
     limited = resolve(spec, cache_dir=cache / "limited", memory="21MiB", threads=2)

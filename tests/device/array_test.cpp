@@ -112,6 +112,35 @@ TEST_P(array_test, references_follow_their_index) {
   }
 }
 
+TEST_P(array_test, runs_are_read_16_bytes_at_once) {
+  for (const u64 frames : {8u, 128u}) {
+    for (const bool bounce : {false, true}) {
+      stored_bytes bytes(with_directory({.frames = frames, .media_bytes = 1 << 14, .bounce = bounce}, GetParam()));
+      run_everywhere(runs_body<u32>{bytes.resident<u32>(16, 4089), bytes.cache().array<u32>(0, 16, 4089), 60}, few);
+      run_everywhere(runs_body<u64>{bytes.resident<u64>(16, 1103), bytes.cache().array<u64>(0, 16, 1103), 60}, few);
+      // What is not aligned is read element by element.
+      run_everywhere(runs_body<u32>{bytes.resident<u32>(20, 4081), bytes.cache().array<u32>(0, 20, 4081), 20}, few);
+      run_everywhere(runs_body<u8>{bytes.resident<u8>(0, 7001), bytes.cache().array<u8>(0, 0, 7001), 60},
+                     {.lone_threads = 2, .warps = 1, .partitions = 1});
+      bytes.cache().check_faults();
+    }
+  }
+}
+
+TEST_P(array_test, a_run_counts_all_of_its_elements) {
+  stored_bytes bytes(with_directory({.frames = 128, .media_bytes = 1 << 15}, GetParam()));
+  const array_view<u32> words = bytes.cache().array<u32>(0, 0, 8192);
+  {
+    array_ref<u32> follow(words);
+    u32 run[4];
+    for (u64 i = 0; i < 8192; i += 4) follow.read_run(lone_thread{}, true, i, run);
+  }
+  const cache_stats stats = bytes.cache().stats(0);
+  EXPECT_EQ(64u, stats.misses);
+  EXPECT_EQ(64u, stats.hits);
+  EXPECT_EQ(4u * 8192, stats.bytes_asked);
+}
+
 TEST_P(array_test, spans_hold_each_element_once) {
   for (const u64 frames : {8u, 128u}) {
     for (const bool bounce : {false, true}) {

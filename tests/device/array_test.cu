@@ -74,6 +74,15 @@ PENSTOCK_CUDA_TEST(array_references_follow_their_index) {
   }
 }
 
+PENSTOCK_CUDA_TEST(array_runs_are_read_16_bytes_at_once) {
+  for (const directory_kind directory : both_directories) {
+    both b(with_directory({.frames = 128, .media_bytes = bytes / 4, .queues = 4}, directory));
+    run_warps_on_device(runs_body<u32>{b.resident<u32>(), b.stored<u32>(), 100}, report, warps);
+    run_warps_on_device(runs_body<u64>{b.resident<u64>(), b.stored<u64>(), 100}, report, warps);
+    b.fixture->cache().check_faults();
+  }
+}
+
 PENSTOCK_CUDA_TEST(array_spans_hold_each_element_once) {
   both b({.frames = 256, .media_bytes = bytes / 4, .queues = 4});
   run_warps_on_device(spans_body<u32>{b.resident<u32>(), b.stored<u32>(), 4}, report, 8);

@@ -99,6 +99,34 @@ struct follow_body {
   }
 };
 
+/// Lanes read runs of their own through one reference, some of them none, some over the array's end.
+template <class T>
+struct runs_body {
+  array_view<T> resident;
+  array_view<T> stored;
+  u32 rounds = 0;
+
+  template <thread_group G>
+  PENSTOCK_FN void operator()(G const& g, test_context const& c) const {
+    constexpr u32 length = sizeof(T) < 8 ? 16 / sizeof(T) : 4;
+    const u64 runs = stored.size() / length + 1;  // the last one has not all of its elements
+    array_ref<T> from_memory(resident), follow(stored);
+    for (u32 round = 0; round < rounds; ++round) {
+      const u64 draw = random_word(c.seed(), c.thread, round);
+      const u64 first = (round % 3 == 0 ? runs - 1 : draw % runs) * length;
+      const bool want = draw >> 40 & 3;
+      T beside[length], here[length];
+      from_memory.read_run(g, want, first, beside);
+      follow.read_run(g, want, first, here);
+      for (u32 k = 0; k < length; ++k) {
+        const T right = want && first + k < stored.size() ? resident[first + k] : T{};
+        PENSTOCK_CHECK_EQ(*c.report, element_word(right), element_word(here[k]));
+        PENSTOCK_CHECK_EQ(*c.report, element_word(right), element_word(beside[k]));
+      }
+    }
+  }
+};
+
 /// Groups read runs of every length and alignment, over lines that are there and lines that are not.
 template <class T>
 struct spans_body {

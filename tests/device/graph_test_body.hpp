@@ -54,7 +54,7 @@ struct small_graph {
   }
 
   buffer<u64> offsets;
-  buffer<u64> words;  ///< edges looked at, bad edge, components, next, pile, bad weight, tiles, sectors
+  buffer<u64> words;  ///< edges looked at, bad edge, components, next, pile, bad weight, none, sectors
   buffer<std::int32_t> first_vertices;
   buffer<std::int32_t> ends, weights;
 };
@@ -95,29 +95,61 @@ void walk_all(small_graph const& graph, Visitor const& visitor, u32 way, Start c
   start(body.items(), body);
 }
 
-/// The ways to walk those in a list.
-constexpr u32 ways_to_walk_a_list = 4;
+/// The ways to walk those in a list; the last one walks tiles that whoever found its vertices has listed.
+constexpr u32 ways_to_walk_a_list = 5;
+
+/// The tiles of this round and of the next one.
+struct listed_tiles {
+  explicit listed_tiles(memory_resource& memory)
+      : tiles(memory, memory_kind::shared, 2 * small_graph::tiles), seen(memory, memory_kind::shared, 4),
+        counts(memory, memory_kind::shared, 2) {
+    begin();
+  }
+
+  void begin() {
+    now = 0;
+    for (u32 k = 0; k < 4; ++k) seen.data()[k] = 0;
+    counts.data()[0] = 0;
+    counts.data()[1] = 3;  // counted on from list to list
+  }
+  apps::touched_tiles<std::int32_t> touched(small_graph const& graph, u32 side) const {
+    return {graph.offsets.data(),
+            seen.data() + 2 * side,
+            {tiles.data() + side * small_graph::tiles, counts.data() + side, taken(side)},
+            small_graph::tile_shift};
+  }
+  /// What a walk is to list, in one of the ways.
+  apps::touched_tiles<std::int32_t> next(small_graph const& graph, u32 way) const {
+    return way == ways_to_walk_a_list - 1 ? touched(graph, now ^ 1u) : apps::touched_tiles<std::int32_t>{};
+  }
+  u64 taken(u32 side) const { return side == 1 ? 3 : 0; }
+  bool is_empty() const { return counts.data()[now] == taken(now); }
+
+  u32 now = 0;
+  buffer<std::int32_t> tiles;
+  buffer<u32> seen;
+  buffer<u64> counts;
+};
 
 template <class Visitor, class Start>
-void walk_list(memory_resource& memory, check_report& report, small_graph const& graph, Visitor const& visitor,
+void walk_list(check_report& report, small_graph const& graph, listed_tiles& listed, Visitor const& visitor,
                std::int32_t const* chosen, u64 count, u32 way, Start const& start) {
   if (way == 3) return walk_all(graph, visitor, 5, start);
-  if (way == 2) {
-    const buffer<std::int32_t> tiles(memory, memory_kind::shared, small_graph::tiles);
-    const buffer<u32> seen(memory, memory_kind::shared, 2);
-    seen.data()[0] = seen.data()[1] = 0;
-    // Counted on from list to list.
-    const apps::growing_list<std::int32_t> list{tiles.data(), graph.words.data() + 6, graph.words.data()[6]};
-    start(ceil_div(count, apps::vertices_at_once),
-          apps::list_tiles<std::int32_t>{graph.offsets.data(), chosen, count, seen.data(), list, small_graph::tile_shift});
+  if (way == 2 || way == 4) {
+    const apps::touched_tiles<std::int32_t> touched = listed.touched(graph, listed.now);
+    if (listed.is_empty()) {
+      start(ceil_div(count, apps::vertices_at_once), apps::list_tiles<std::int32_t>{touched, chosen, count});
+    }
     apps::tile_walk<std::int32_t, Visitor> body{graph.lists(), visitor};
-    body.chosen = list;
-    body.seen = seen.data();
+    body.chosen = touched.tiles;
+    body.seen = touched.seen;
     body.count = small_graph::tiles;
     body.edges = small_graph::edges;
     body.tile_shift = small_graph::tile_shift;
     start(body.items(), body);
-    PENSTOCK_CHECK(report, seen.data()[0] == 0 && seen.data()[1] == 0);
+    PENSTOCK_CHECK(report, touched.seen[0] == 0 && touched.seen[1] == 0);
+    listed.counts.data()[listed.now] = listed.taken(listed.now);
+    if (way == 4) listed.now ^= 1u;
     return;
   }
   apps::vertex_walk<std::int32_t, Visitor> body{graph.lists(), visitor};
@@ -177,6 +209,7 @@ void check_paths(memory_resource& memory, check_report& report, u64 seed, bool b
   constexpr u64 n = small_graph::vertices, farthest = ~0ull;
   const buffer<u64> distances(memory, memory_kind::shared, n), least(memory, memory_kind::shared, 1);
   const buffer<u32> places(memory, memory_kind::shared, n);
+  listed_tiles listed(memory);
   buffer<std::int32_t> frontier(memory, memory_kind::shared, n), next(memory, memory_kind::shared, n),
       pile(memory, memory_kind::shared, n), old_pile(memory, memory_kind::shared, n);
   u64* const words = graph.words.data();
@@ -190,17 +223,20 @@ void check_paths(memory_resource& memory, check_report& report, u64 seed, bool b
     }
     frontier.data()[0] = 7;
     words[3] = words[4] = 0;
+    listed.begin();
     u64 size = 1, threshold = delta;
     while (size != 0 || words[4] != 0) {
-      const auto data = [&] {
-        return apps::path_data<std::int32_t, u64>{
-            distances.data(), places.data(), frontier.data(), {next.data(), words + 3}, {pile.data(), words + 4}, words + 5};
+      const auto data = [&](u32 side) {
+        const auto touched = k / 3 == 4 ? listed.touched(graph, side) : apps::touched_tiles<std::int32_t>{};
+        return apps::path_data<std::int32_t, u64>{distances.data(),         places.data(),
+                                                  frontier.data(),          {{next.data(), words + 3}, touched},
+                                                  {pile.data(), words + 4}, words + 5};
       };
       if (size != 0) {
         const array_view<std::int32_t> weights(graph.weights.data(), small_graph::edges);
-        start(ceil_div(size, apps::vertices_at_once), apps::take_frontier<std::int32_t, u64>{data(), size, ++round});
-        walk_list(memory, report, graph, apps::relax_edges<std::int32_t, std::int32_t>{weights, data(), threshold, round},
-                  frontier.data(), size, k / 3, start);
+        start(ceil_div(size, apps::vertices_at_once), apps::take_frontier<std::int32_t, u64>{data(0), size, ++round});
+        const apps::relax_edges<std::int32_t, std::int32_t, true> relax{weights, data(listed.now ^ 1u), threshold, round};
+        walk_list(report, graph, listed, relax, frontier.data(), size, k / 3, start);
       } else {
         threshold += delta;
         std::swap(pile, old_pile);
@@ -208,7 +244,7 @@ void check_paths(memory_resource& memory, check_report& report, u64 seed, bool b
         words[4] = 0;
         least.data()[0] = farthest;
         start(ceil_div(waiting, apps::vertices_at_once),
-              apps::read_pile<std::int32_t, u64>{data(), old_pile.data(), waiting, threshold, least.data()});
+              apps::read_pile<std::int32_t, u64>{data(listed.now), old_pile.data(), waiting, threshold, least.data()});
         PENSTOCK_CHECK(report, words[4] == 0 || least.data()[0] >= threshold);
       }
       size = words[3];
@@ -284,6 +320,7 @@ void check_levels(memory_resource& memory, check_report& report, u64 seed, bool 
   constexpr u64 n = small_graph::vertices;
   const buffer<std::int32_t> parents(memory, memory_kind::shared, n), depths(memory, memory_kind::shared, n);
   buffer<std::int32_t> frontier(memory, memory_kind::shared, n), next(memory, memory_kind::shared, n);
+  listed_tiles listed(memory);
   u64* const words = graph.words.data();
   // `pull`: of the graph whose edges all go the other way.
   for (u32 way = 0; way <= ways_to_walk_a_list; ++way) {
@@ -294,14 +331,16 @@ void check_levels(memory_resource& memory, check_report& report, u64 seed, bool 
     depths.data()[7] = 0;
     frontier.data()[0] = 7;
     words[0] = words[3] = 0;
+    listed.begin();
     u64 size = 1;
     for (std::int32_t level = 0; size != 0; ++level) {
       const bool lists = level % 2 == 0;
-      const apps::bfs_data<std::int32_t> data{parents.data(), depths.data(), {next.data(), words + 3}, level, lists};
+      const apps::bfs_data<std::int32_t> data{
+          parents.data(), depths.data(), {{next.data(), words + 3}, listed.next(graph, way)}, level, lists};
       if (pull) {
         walk_all(graph, apps::bfs_pull<std::int32_t>{data}, 3, start);
       } else {
-        walk_list(memory, report, graph, apps::bfs_push<std::int32_t>{data}, frontier.data(), size, way, start);
+        walk_list(report, graph, listed, apps::bfs_push<std::int32_t, true>{data}, frontier.data(), size, way, start);
       }
       if (!lists) start(ceil_div(n, apps::vertices_at_once), apps::list_level<std::int32_t>{data, n});
       size = words[3];

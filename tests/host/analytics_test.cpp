@@ -239,6 +239,7 @@ TEST_F(analytics, runs_over_modelled_drives_are_verified) {
     options.drives = 2;
     options.media_place = "host";
     options.trials = 2;
+    options.queues = 9;  // more than there are threads
     return options;
   };
   const auto search = run_bfs(with(options<bfs_options>("storage")));

@@ -31,6 +31,10 @@ class array_view {
   PENSTOCK_FN line_reader const& reader() const { return reader_; }
   /// Address of element i in the cache's line space.
   PENSTOCK_FN u64 address_of(u64 i) const { return origin_ + i * sizeof(T); }
+  /// Whether element 0 lies so that runs of elements can be read 16 bytes at once (array_ref::read_run).
+  PENSTOCK_FN bool has_runs() const {
+    return (is_resident() ? reinterpret_cast<u64>(resident_) : origin_) % sizeof(piece16) == 0;
+  }
 
   /// Element i, from wherever it is. REQUIRES: i < size().
   /// Errors: T{}; the first failure is latched and thrown by the host at the next synchronize.
@@ -123,15 +127,7 @@ class array_view {
       end = outer;
     }
     if (begin == end) return;
-    constexpr u32 per_piece = 16 / sizeof(T);
-    const auto use_piece = [&](u64 number, piece16 piece) {
-      struct elements_of {
-        T of[per_piece];
-      };
-      const auto all = std::bit_cast<elements_of>(piece);
-      PENSTOCK_UNROLL
-      for (u32 k = 0; k < per_piece; ++k) use(whole + number * per_piece + k, all.of[k]);
-    };
+    const auto use_piece = [&](u64 number, piece16 piece) { use_elements(whole + number * (16 / sizeof(T)), piece, use); };
     if (is_resident()) {
       read_resident_pieces(g, begin, end, use_piece);
     } else {
@@ -214,6 +210,17 @@ class array_view {
     use(i, read(i));
   }
 
+  // Calls use(i, element i) for those of a piece, the first of which is element `first`.
+  template <class Use>
+  PENSTOCK_FORCE_INLINE static void use_elements(u64 first, piece16 piece, Use const& use) {
+    struct elements_of {
+      T of[16 / sizeof(T)];
+    };
+    const auto all = std::bit_cast<elements_of>(piece);
+    PENSTOCK_UNROLL
+    for (u32 k = 0; k < 16 / sizeof(T); ++k) use(first + k, all.of[k]);
+  }
+
   // An element of several pieces may straddle two lines and is no atom to writers: each piece is read by itself.
   PENSTOCK_FN T read_in_pieces(u64 i) const {
     in_parts all;
@@ -250,7 +257,7 @@ class array_ref {
   PENSTOCK_FORCE_INLINE T operator[](u64 i) {
     if (view_.is_resident()) return view_.resident()[i];
     piece read{};
-    if (!try_read(i, read)) read = read_slowly(this_group(), true, i);
+    if (!try_read(i, read)) read = view_.reader().template read_slowly<piece>(this_group(), true, view_.address_of(i));
     return std::bit_cast<T>(read);
   }
 
@@ -259,23 +266,77 @@ class array_ref {
   template <thread_group G>
   PENSTOCK_FORCE_INLINE T read(G const& g, bool want, u64 i) {
     if (view_.is_resident()) return want ? view_.resident()[i] : T{};
-    piece read{};
-    const bool missed = want && !try_read(i, read);
-    if (any(g.ballot(missed))) {
-      const piece late = read_slowly(g, missed, i);
-      if (missed) read = late;
+    return std::bit_cast<T>(read_piece<piece>(g, want, i));
+  }
+
+  /// Elements that follow each other, from i on, for each lane that wants some: 16 bytes at once, and one validation for each
+  /// 16, where element 0 is aligned so. What lies behind the array's end is T{}. Collective.
+  /// REQUIRES: i * sizeof(T) and Count * sizeof(T) multiples of 16.
+  template <u32 Count, thread_group G>
+  PENSTOCK_FORCE_INLINE void read_run(G const& g, bool want, u64 i, T (&run)[Count]) {
+    if (view_.is_resident()) {
+      read_run<true>(g, want, i, run);
+    } else {
+      read_run<false>(g, want, i, run);
     }
-    return std::bit_cast<T>(read);
+  }
+
+  /// The same for who knows whether the view is resident.
+  template <bool Resident, u32 Count, thread_group G>
+  PENSTOCK_FORCE_INLINE void read_run(G const& g, bool want, u64 i, T (&run)[Count]) {
+    static_assert(Count % per_piece == 0);
+    const u64 left = want && i < view_.size() ? view_.size() - i : 0;
+    if constexpr (Resident) {
+      T const* const from = view_.resident() + i;
+      if (left < Count || !view_.has_runs()) {
+        PENSTOCK_UNROLL
+        for (u32 k = 0; k < Count; ++k) run[k] = k < left ? from[k] : T{};
+        return;
+      }
+      PENSTOCK_UNROLL
+      for (u32 k = 0; k < Count; k += per_piece) {
+        const auto all = std::bit_cast<elements>(*reinterpret_cast<piece16 const*>(from + k));
+        PENSTOCK_UNROLL
+        for (u32 j = 0; j < per_piece; ++j) run[k + j] = all.of[j];
+      }
+    } else if (!view_.has_runs()) {
+      PENSTOCK_UNROLL_BY(1)
+      for (u32 k = 0; k < Count; ++k) run[k] = read(g, k < left, k < left ? i + k : 0);
+    } else {
+      PENSTOCK_UNROLL
+      for (u32 k = 0; k < Count; k += per_piece) {
+        const auto all = std::bit_cast<elements>(read_piece<piece16>(g, k < left, i + k));
+        PENSTOCK_UNROLL
+        for (u32 j = 0; j < per_piece; ++j) run[k + j] = k + j < left ? all.of[j] : T{};
+      }
+    }
   }
 
  private:
   using piece = piece_of<sizeof(T)>;
+  static constexpr u32 per_piece = sizeof(piece16) / sizeof(T);
+  struct elements {
+    T of[per_piece];
+  };
 
-  PENSTOCK_FORCE_INLINE bool try_read(u64 i, piece& read) {
+  // Zeros for those that want nothing.
+  template <class Piece, thread_group G>
+  PENSTOCK_FORCE_INLINE Piece read_piece(G const& g, bool want, u64 i) {
+    Piece read{};
+    const bool missed = want && !try_read(i, read);
+    if (any(g.ballot(missed))) {
+      const Piece late = view_.reader().template read_slowly<Piece>(g, missed, view_.address_of(i));
+      if (missed) read = late;
+    }
+    return read;
+  }
+
+  template <class Piece>
+  PENSTOCK_FORCE_INLINE bool try_read(u64 i, Piece& read) {
     line_reader const& reader = view_.reader();
     const u64 address = view_.address_of(i);
     const u64 line = value(reader.line_of(address));
-    ++tally_.reads;
+    tally_.reads += sizeof(Piece) / sizeof(T);
     if (line == line_ && reader.try_read(at_, reader.within(address), read)) return true;
     // The reference moves.
     line_ = none;
@@ -283,11 +344,6 @@ class array_ref {
     ++tally_.hits;
     line_ = line;
     return true;
-  }
-
-  template <thread_group G>
-  PENSTOCK_FN piece read_slowly(G const& g, bool want, u64 i) {
-    return view_.reader().template read_slowly<piece>(g, want, view_.address_of(i));
   }
 
   static constexpr u64 none = ~0ull;

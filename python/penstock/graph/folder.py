@@ -144,8 +144,8 @@ def open_folder(
 
 
 def memory_limit(memory: int | str | None) -> int:
-    """Bytes as the compiled part takes them, which finds out whether they suffice; 0 is no limit."""
-    return 0 if memory is None else parse_size(memory, "memory")
+    """Bytes as the compiled part takes them: it finds out whether they suffice, and takes 0 for no limit."""
+    return 0 if memory is None else max(parse_size(memory, "memory"), 1)
 
 
 def write_folder(
