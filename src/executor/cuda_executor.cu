@@ -1,5 +1,6 @@
 #include "cpu_executor.hpp"
 #include "cuda_executor.hpp"
+#include "penstock/core/bits.hpp"
 #include "penstock/host/error.hpp"
 #include "penstock/host/gpu_scope.hpp"
 #include "resident_place.hpp"
@@ -80,10 +81,12 @@ class outside_of_capture {
   cudaStreamCaptureMode before_ = cudaStreamCaptureModeRelaxed;
 };
 
-// Local memory is one GPU's HBM; shared memory is pinned host memory, which all kernels reach at the same address.
+// Local memory is one GPU's HBM; shared memory is pinned host memory, which all kernels reach at the same address: CUDA's own,
+// or somebody else's (a device's), registered as it is handed out.
 class cuda_memory_resource final : public memory_resource {
  public:
-  cuda_memory_resource(int device, cudaStream_t stream) : device_(device), stream_(stream) {}
+  cuda_memory_resource(int device, cudaStream_t stream, memory_resource* shared = nullptr)
+      : device_(device), stream_(stream), shared_(shared) {}
 
   void* allocate(memory_kind kind, u64 bytes) override {
     const gpu_scope here(device_);
@@ -94,6 +97,8 @@ class cuda_memory_resource final : public memory_resource {
       check(cudaMalloc(&address, bytes), "allocate", size + " of GPU memory", "ask for a smaller cache");
       check(cudaMemsetAsync(address, 0, bytes, stream_), "clear", size + " of GPU memory", "the GPU is in trouble");
       check(cudaStreamSynchronize(stream_), "clear", size + " of GPU memory", "the GPU is in trouble");
+    } else if (shared_ != nullptr) {
+      return allocate_registered(bytes);
     } else {
       check(cudaHostAlloc(&address, bytes, cudaHostAllocMapped | cudaHostAllocPortable), "pin", size + " of host memory",
             "ask for fewer queues or raise the limit of locked memory (ulimit -l)");
@@ -102,8 +107,15 @@ class cuda_memory_resource final : public memory_resource {
     return address;
   }
 
-  void deallocate(memory_kind kind, void* address, u64) noexcept override {
-    kind == memory_kind::local ? cudaFree(address) : cudaFreeHost(address);
+  void deallocate(memory_kind kind, void* address, u64 bytes) noexcept override {
+    if (kind == memory_kind::local) {
+      cudaFree(address);
+    } else if (shared_ != nullptr) {
+      cudaHostUnregister(address);
+      shared_->deallocate(kind, address, bytes);
+    } else {
+      cudaFreeHost(address);
+    }
   }
 
   bool register_host(void* address, u64 bytes, bool writable) override {
@@ -153,6 +165,25 @@ class cuda_memory_resource final : public memory_resource {
   void read(void* to, void const* from, u64 bytes) override { copy(to, from, bytes); }
 
  private:
+  void* allocate_registered(u64 bytes) {
+    void* const address = shared_->allocate(memory_kind::shared, bytes);
+    try {
+      check(cudaHostRegister(address, round_up(bytes, 4096), cudaHostRegisterPortable | cudaHostRegisterMapped), "register",
+            std::to_string(bytes) + " bytes of a device's memory", "raise the limit of locked memory (ulimit -l)");
+      void* seen = nullptr;
+      if (cudaHostGetDevicePointer(&seen, address, 0) != cudaSuccess || seen != address) {
+        cudaHostUnregister(address);
+        throw_bad_input("register", std::to_string(bytes) + " bytes of a device's memory",
+                        "this GPU sees it at another address than the device does: drive the device from the cpu executor");
+      }
+    } catch (error const&) {
+      cudaGetLastError();  // not sticky for later calls
+      shared_->deallocate(memory_kind::shared, address, bytes);
+      throw;
+    }
+    return address;
+  }
+
   /// What this process has registered: arrays over one piece of memory, or over parts of it, share it.
   struct registration {
     u64 begin, end;
@@ -189,6 +220,7 @@ class cuda_memory_resource final : public memory_resource {
 
   int device_;
   cudaStream_t stream_;
+  memory_resource* shared_;  ///< null: CUDA's own
 };
 
 /// A part of L2 set aside for lines that a stream is told to keep. The limit is the device's: what was there comes back.
@@ -249,10 +281,11 @@ class l2_window {
 
 class cuda_executor final : public executor {
  public:
-  explicit cuda_executor(executor_limits const& limits) : device_(current_device()), all_units_(units_of(device_)) {
+  cuda_executor(executor_limits const& limits, memory_resource* shared)
+      : device_(current_device()), all_units_(units_of(device_)) {
     if (limits.units != 0 && limits.units < all_units_) share_.emplace(device_, limits.units);
     stream_.emplace(open_stream(share_));
-    memory_.emplace(device_, stream_->get());
+    memory_.emplace(device_, stream_->get(), shared);
     window_.emplace(device_, stream_->get());
     cudaDeviceProp properties{};
     check(cudaGetDeviceProperties(&properties, device_), "open", "the cuda executor", "run penstock doctor");
@@ -418,13 +451,13 @@ bool cuda_usable(std::string* reason) {
   return false;
 }
 
-std::unique_ptr<executor> make_cuda_executor(executor_limits const& limits, int gpu) {
+std::unique_ptr<executor> make_cuda_executor(executor_limits const& limits, int gpu, memory_resource* shared) {
   int there = 0;
   if (cudaGetDeviceCount(&there) == cudaSuccess && gpu >= there) {
     throw_bad_input("open", "GPU " + std::to_string(gpu), "there are " + std::to_string(there) + ", counted from 0");
   }
   const gpu_scope here(gpu);
-  return std::make_unique<cuda_executor>(limits);
+  return std::make_unique<cuda_executor>(limits, shared);
 }
 
 }  // namespace penstock

@@ -5,7 +5,8 @@
 
 namespace penstock {
 
-/// On the thread's current GPU where `gpu` is -1. Throws bad_input for one that there is not. REQUIRES: cuda_usable().
-std::unique_ptr<executor> make_cuda_executor(executor_limits const& limits, int gpu);
+/// On the thread's current GPU where `gpu` is -1. Throws bad_input for one that there is not. `shared`: where shared memory
+/// comes from instead of CUDA. REQUIRES: cuda_usable().
+std::unique_ptr<executor> make_cuda_executor(executor_limits const& limits, int gpu, memory_resource* shared = nullptr);
 
 }  // namespace penstock

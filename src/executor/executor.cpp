@@ -27,13 +27,14 @@ std::optional<int> gpu_named(std::string const& name) {
 }
 
 std::unique_ptr<executor> open_named(std::string const& name, executor_limits const& limits, bool has_kernels,
-                                     std::function<std::unique_ptr<executor>()> const& make_cpu) {
+                                     std::function<std::unique_ptr<executor>()> const& make_cpu,
+                                     memory_resource* shared = nullptr) {
   std::string reason;
   if (name == "cpu") return make_cpu();
-  if (name == "auto") return has_kernels && cuda_usable() ? make_cuda_executor(limits, -1) : make_cpu();
+  if (name == "auto") return has_kernels && cuda_usable() ? make_cuda_executor(limits, -1, shared) : make_cpu();
   if (const std::optional<int> gpu = gpu_named(name)) {
     if (!cuda_usable(&reason)) throw_bad_input("open", "the cuda executor", reason + "; use the cpu executor");
-    return make_cuda_executor(limits, *gpu);
+    return make_cuda_executor(limits, *gpu, shared);
   }
   throw_bad_input("open", "executor " + name, "there is no such executor: choose auto, cpu, cuda or cuda:0, cuda:1, ...");
 }
@@ -48,13 +49,17 @@ std::unique_ptr<executor> open_executor(std::string const& name, executor_limits
   return open_named(name, limits, has_kernels, [&] { return make_cpu_executor(limits); });
 }
 
+std::unique_ptr<executor> open_executor_over(memory_resource& memory, std::string const& name, u32 threads, bool has_kernels) {
+  return open_named(name, {}, has_kernels, [&] { return open_cpu_executor(memory, threads); }, &memory);
+}
+
 #if !defined(PENSTOCK_HAS_CUDA)
 bool cuda_usable(std::string* reason) {
   if (reason != nullptr) *reason = "Penstock was built without CUDA: install nvcc and build it again";
   return false;
 }
 
-std::unique_ptr<executor> make_cuda_executor(executor_limits const&, int) {
+std::unique_ptr<executor> make_cuda_executor(executor_limits const&, int, memory_resource*) {
   throw_bad_input("open", "the cuda executor", "built without CUDA");
 }
 

@@ -23,8 +23,20 @@ namespace penstock::test_support {
 namespace {
 
 constexpr u64 mebibyte = u64{1} << 20;
-constexpr u64 memory_bytes = 128 * mebibyte;
-constexpr u64 first_bus_address = 16 * mebibyte;  // what is below belongs to a PC's firmware
+/// What of the machine's memory is ours.
+struct memory_place {
+  u64 machine_bytes;
+  u64 file_offset;
+  u64 bus_address;
+  u64 bytes;
+};
+
+memory_place place_of(qemu_memory where) {
+  // What is below 16 MiB belongs to a PC's firmware. A machine of 3 GiB has two of them there, and the rest from 4 GiB on.
+  if (where == qemu_memory::low) return {128 * mebibyte, 16 * mebibyte, 16 * mebibyte, 112 * mebibyte};
+  return {3072 * mebibyte, 2048 * mebibyte, 4096 * mebibyte, 256 * mebibyte};
+}
+
 constexpr u64 first_bar = 0xe0400000;
 constexpr u64 bar_distance = 0x100000;
 constexpr u32 first_slot = 4;
@@ -49,7 +61,7 @@ std::string backend_of(qemu_namespace const& space, std::string const& file) {
 }
 
 std::vector<std::string> arguments_of(std::vector<qemu_drive> const& drives, std::filesystem::path const& folder,
-                                      std::string const& memory_file) {
+                                      std::string const& memory_file, u64 memory_bytes) {
   const std::string at = folder.string();
   std::vector<std::string> all = {
       program(),
@@ -142,7 +154,7 @@ std::string reason_without_qemu() {
   return reason;
 }
 
-qemu_machine::qemu_machine(std::vector<qemu_drive> const& drives) {
+qemu_machine::qemu_machine(std::vector<qemu_drive> const& drives, qemu_memory where) : where_(where) {
   std::string pattern = (std::filesystem::temp_directory_path() / "penstock_qemu_XXXXXX").string();
   if (mkdtemp(pattern.data()) == nullptr) fail(std::strerror(errno));
   folder_ = pattern;
@@ -170,7 +182,7 @@ void qemu_machine::end() noexcept {
     kill(process_, SIGKILL);
     waitpid(process_, nullptr, 0);
   }
-  if (mapped_ != nullptr) munmap(mapped_, memory_bytes - first_bus_address);
+  if (mapped_ != nullptr) munmap(mapped_, place_of(where_).bytes);
   std::error_code ignored;
   std::filesystem::remove_all(folder_, ignored);
   std::filesystem::remove(memory_file_, ignored);
@@ -184,23 +196,23 @@ void qemu_machine::start(std::vector<qemu_drive> const& drives) {
     }
   }
   std::ofstream(memory_file_).close();
-  std::filesystem::resize_file(memory_file_, memory_bytes);
-  process_ = spawn(arguments_of(drives, folder_, memory_file_), (folder_ / "words").string());
+  const u64 bytes = place_of(where_).machine_bytes;
+  std::filesystem::resize_file(memory_file_, bytes);  // it takes memory where it is touched
+  process_ = spawn(arguments_of(drives, folder_, memory_file_, bytes), (folder_ / "words").string());
 }
 
 /// At the addresses that the device has for it, which no program of ours is linked to or loaded at.
 void qemu_machine::map_memory() {
   const int file = open(memory_file_.c_str(), O_RDWR);
-  auto* const wanted = reinterpret_cast<void*>(first_bus_address);
-  mapped_ = mmap(wanted, memory_bytes - first_bus_address, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, file,
-                 static_cast<off_t>(first_bus_address));
+  const memory_place place = place_of(where_);
+  mapped_ = mmap(reinterpret_cast<void*>(place.bus_address), place.bytes, PROT_READ | PROT_WRITE,
+                 MAP_SHARED | MAP_FIXED_NOREPLACE, file, static_cast<off_t>(place.file_offset));
   close(file);
   if (mapped_ == MAP_FAILED) {
     mapped_ = nullptr;
     fail("its memory cannot be mapped at its own addresses: " + std::string(std::strerror(errno)));
   }
-  arena_ = std::make_unique<pcie::dma_arena>(
-      std::vector{std::span(static_cast<std::byte*>(mapped_), memory_bytes - first_bus_address)}, "QEMU");
+  arena_ = std::make_unique<pcie::dma_arena>(std::vector{std::span(static_cast<std::byte*>(mapped_), place.bytes)}, "QEMU");
 }
 
 int qemu_machine::open_socket(std::string const& name) {

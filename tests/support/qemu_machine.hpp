@@ -62,10 +62,16 @@ class qemu_function final : public pci_function {
   std::atomic<bool> decodes_{true};
 };
 
+/// Where the machine's memory lies for the device, and so for this process. A GPU may have something of its own at one of them.
+enum class qemu_memory {
+  low,         ///< from 16 MiB on
+  above_4gib,  ///< from 4 GiB on
+};
+
 /// Started in the constructor, which throws std::runtime_error with QEMU's words; ended in the destructor. Thread-safe.
 class qemu_machine {
  public:
-  explicit qemu_machine(std::vector<qemu_drive> const& drives);
+  explicit qemu_machine(std::vector<qemu_drive> const& drives, qemu_memory where = qemu_memory::low);
   qemu_machine(qemu_machine const&) = delete;
   qemu_machine& operator=(qemu_machine const&) = delete;
   ~qemu_machine();
@@ -95,6 +101,7 @@ class qemu_machine {
   int open_socket(std::string const& name);
   std::string words_of_qemu() const;
 
+  qemu_memory where_;
   std::filesystem::path folder_;
   std::string memory_file_;
   pid_t process_ = -1;

@@ -64,6 +64,13 @@ std::unique_ptr<executor> open_executor(std::string const& name, executor_limits
 /// REQUIRES: `memory` outlives it.
 std::unique_ptr<executor> open_cpu_executor(memory_resource& memory, u32 threads = 0);
 
+/// An executor over memory of a device's own, by name as `open_executor` has it, so that rings, doorbell words and bounce
+/// buffers of its queues lie where that device reaches them. CUDA: that is its shared memory, registered with CUDA piece by
+/// piece at the address that it has; its local memory stays the GPU's. CPU: all of its memory. Throws as open_executor, and
+/// when memory is allocated that the GPU does not see at that address. REQUIRES: `memory` outlives it.
+std::unique_ptr<executor> open_executor_over(memory_resource& memory, std::string const& name, u32 threads = 0,
+                                             bool has_kernels = PENSTOCK_COMPILED_BY_NVCC != 0);
+
 /// Whether a CUDA executor could be opened; where not, `reason` says what is missing.
 bool cuda_usable(std::string* reason = nullptr);
 
