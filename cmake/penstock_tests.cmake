@@ -61,6 +61,22 @@ if(NOT PENSTOCK_SANITIZE AND NOT PENSTOCK_HAS_CUDA)
   penstock_warnings(nvme_guest)
 endif()
 
+# Lanes on QEMU's drive: one program, for CPU threads, and for CUDA's where nvcc is. It carries its own half of the support.
+function(penstock_add_lanes target source)
+  add_executable(${target} ${source} ${tests_folder}/support/qemu_machine.cpp)
+  target_include_directories(${target} PRIVATE ${tests_folder} ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${target} PRIVATE penstock_apps)
+  penstock_warnings(${target})
+endfunction()
+penstock_add_lanes(drive_lanes ${tests_folder}/gpu/drive_lanes.cpp)
+add_test(NAME drive_lanes COMMAND drive_lanes --executor cpu --graph kron:12 --pieces 256 --sources 1)
+set_tests_properties(drive_lanes PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
+if(PENSTOCK_HAS_CUDA)
+  configure_file(${tests_folder}/gpu/drive_lanes.cpp ${PROJECT_BINARY_DIR}/gpu/drive_lanes.cu COPYONLY)
+  penstock_add_lanes(drive_lanes_cuda ${PROJECT_BINARY_DIR}/gpu/drive_lanes.cu)
+  penstock_fit_launch(drive_lanes_cuda)
+endif()
+
 # What the README shows must compile, by g++ and by nvcc.
 foreach(name IN ITEMS sum copy_blocks)
   add_executable(example_${name} ${PROJECT_SOURCE_DIR}/examples/${name}.cpp)

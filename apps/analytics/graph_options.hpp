@@ -1,7 +1,8 @@
 // What every algorithm over a stored graph is asked, and what it tells of its cost.
 #pragma once
 
-#include "penstock/core/config.hpp"
+#include "penstock/host/controller.hpp"
+#include "penstock/host/executor.hpp"
 
 #include <functional>
 #include <optional>
@@ -9,6 +10,14 @@
 #include <vector>
 
 namespace penstock::apps {
+
+/// Edges that lie on a drive as they do in their file, which is then read for verification alone.
+struct graph_drive {
+  executor* on = nullptr;  ///< whose memory the controller reaches (open_executor_over)
+  controller* owner = nullptr;
+  u32 namespace_id = 1;
+  u64 offset = 0;  ///< of the first edge in the namespace, bytes; a multiple of a line
+};
 
 struct graph_options {
   std::string graph;  ///< folder with offsets.npy, edges.npy, graph.json, and weights.npy for shortest paths
@@ -40,6 +49,8 @@ struct graph_options {
   bool verify = false;          ///< the last trial
   /// (what, done, total), on the calling thread; may throw to stop.
   std::function<void(std::string const&, u64, u64)> progress;
+  /// Of the placement storage: this drive instead of the files. For searches without weights.
+  std::optional<graph_drive> drive;
 };
 
 /// Of the last trial. Bytes and times are of the algorithm alone unless they say otherwise.

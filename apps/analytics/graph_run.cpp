@@ -24,6 +24,7 @@ u64 cache_share(graph_options const& options, bool weighted) {
 
 std::unique_ptr<modelled_media> make_media(graph_options const& options, graph::graph_folder const& graph, executor& on,
                                            bool weighted) {
+  if (weighted && options.drive) throw_bad_input("open", graph.path(), "weights do not lie on the drive: search without them");
   if (options.media == "file" || options.placement != "storage") {
     if (options.media == "file") return nullptr;
     throw_bad_input("open", graph.path(),

@@ -367,17 +367,19 @@ template <class Result, class Job>
 Result run_on_graph(graph_options const& options, Job const& job) {
   const u64 begun = now_ns();
   reset_peak_memory();
-  const auto on = open_executor(options.executor, cpu_threads(options), has_kernels);
+  std::unique_ptr<executor> own;
+  if (!options.drive) own = open_executor(options.executor, cpu_threads(options), has_kernels);
+  executor& on = options.drive ? *options.drive->on : *own;
   const auto graph = graph::graph_folder::open(options.graph);
   if (graph.vertices() == 0) throw_bad_input("search", graph.path(), "the graph has no vertices");
   Result result;
-  result.executor = on->kind() == executor_kind::cuda ? "cuda" : "cpu";
-  result.device = on->device();
+  result.executor = on.kind() == executor_kind::cuda ? "cuda" : "cpu";
+  result.device = on.device();
   result.placement = options.placement;
   if (graph.edges_place().item_bytes == 4) {
-    job(graph, *on, std::int32_t{}, begun, result);
+    job(graph, on, std::int32_t{}, begun, result);
   } else {
-    job(graph, *on, std::int64_t{}, begun, result);
+    job(graph, on, std::int64_t{}, begun, result);
   }
   return result;
 }

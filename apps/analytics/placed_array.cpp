@@ -72,6 +72,13 @@ placed_array::placed_array(executor& on, graph::array_place const& place, graph_
     return;
   }
   const placement where = parse_placement(options.placement);
+  if (options.drive) {
+    if (where != placement::storage) {
+      throw_bad_input("open", place.path, "a drive at placement " + options.placement + ": choose placement storage");
+    }
+    open_on_drive(*options.drive, place, cache_options_of(options, cache_bytes));
+    return;
+  }
   if (where == placement::storage) {
     stored_array_options with;
     with.cache = cache_options_of(options, cache_bytes);
@@ -89,6 +96,16 @@ placed_array::placed_array(executor& on, graph::array_place const& place, graph_
   with.controller_threads = options.threads;
   rows_.emplace(on, row_shape{.rows = elements_, .row_bytes = place.item_bytes},
                 row_source{.path = place.path, .offset = place.data_offset}, with);
+}
+
+void placed_array::open_on_drive(graph_drive const& drive, graph::array_place const& place, cache_options const& with) {
+  dataset_spec data;
+  data.name = place.path + " on namespace " + std::to_string(drive.namespace_id);
+  data.bytes = drive.offset + place.count * place.item_bytes;
+  data.volume.members = {{drive.owner, drive.namespace_id}};
+  on_drive_ = std::make_unique<line_cache>(*drive.on, std::vector{data}, with);
+  origin_ = drive.offset;
+  drive_engine_ = drive.owner->engine();
 }
 
 }  // namespace penstock::apps

@@ -27,6 +27,7 @@ class placed_array {
   array_view<T> view() const {
     if (media_ != nullptr) return media_->view<T>(dataset_);
     if (stored_) return stored_->view<T>();
+    if (on_drive_) return on_drive_->array<T>(0, origin_, elements_);
     if (rows_ && rows_->cache() != nullptr) return rows_->cache()->array<T>(0, rows_->cached_origin(), elements_);
     if (managed_) return {static_cast<T const*>(managed_->data()), elements_};
     if (pinned_.data() != nullptr) return {reinterpret_cast<T const*>(pinned_.data()), elements_};
@@ -51,6 +52,7 @@ class placed_array {
   line_cache const* cache() const {
     if (media_ != nullptr) return &media_->cache();
     if (rows_) return rows_->cache();
+    if (on_drive_) return on_drive_.get();
     return stored_ ? &stored_->cache() : nullptr;
   }
   line_cache* cache() { return const_cast<line_cache*>(std::as_const(*this).cache()); }
@@ -59,14 +61,20 @@ class placed_array {
   std::string engine() const {
     if (media_ != nullptr) return media_->engine();
     if (rows_ && rows_->cache() != nullptr) return "lines copied by who misses them";
+    if (on_drive_) return drive_engine_;
     return stored_ ? stored_->engine() : "none";
   }
 
  private:
+  void open_on_drive(graph_drive const& drive, graph::array_place const& place, cache_options const& with);
+
   u64 elements_;
   modelled_media* media_ = nullptr;
   u32 dataset_ = 0;  ///< of its cache
   std::optional<stored_array> stored_;
+  std::unique_ptr<line_cache> on_drive_;
+  u64 origin_ = 0;  ///< on the drive
+  std::string drive_engine_;
   std::optional<row_array> rows_;
   buffer<std::byte> pinned_;
   std::shared_ptr<managed_array> managed_;  ///< shared: where there is no CUDA, nobody knows how to end it
