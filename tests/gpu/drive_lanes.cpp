@@ -203,6 +203,7 @@ class lanes_on_drive {
     m.values.assign(options_.number("sources"), 1.0);
     m.unit = "verified";
     m.verified = true;
+    if (on_->kind() == executor_kind::cuda) m.sms = on_->units();
     m.details = details_;
     m.bytes["storage"] = details_["bytes_moved"];
     m.machine = bench::describe_host();
