@@ -15,6 +15,8 @@ struct lives {
   std::shared_mutex gate;  ///< shared: to write a doorbell; exclusive: to turn the controller on or off
   std::atomic<u64> current{1};
   std::atomic<u64> refused_doorbells{0};
+  std::atomic<u64> doorbells{0};         ///< of I/O queues, stored in registers
+  std::atomic<u64> spared_doorbells{0};  ///< that the controller reads in memory, and nobody stored in a register
 
   /// Keeps a page that the device may still write until it is stopped.
   void retire(buffer<std::byte> page) {

@@ -48,6 +48,7 @@ struct pcie_controller::state {
   void look_at_controller();
   void list_namespaces();
   void ask_for_queues();
+  void tell_of_shadows();
 
   u32 ask(std::string const& operation, nvme::submission_entry const& command);
   template <class Structure>
@@ -65,6 +66,7 @@ struct pcie_controller::state {
   controller_registers registers;
   admin_queue admin;
   buffer<std::byte> page;  ///< where the device writes what the driver asks for
+  std::optional<shadow_doorbells> shadows;
   pcie_facts facts;
   controller_limits limits;
   std::mutex turn;  ///< of who asks the admin queue, or turns the controller on or off
@@ -109,6 +111,7 @@ void pcie_controller::state::bring_up() {
     registers.enable(admin.submission_ring(), admin.completion_ring(), admin_queue::entries);
   }
   look_at_controller();
+  tell_of_shadows();
   ask_for_queues();
   list_namespaces();
   const u32 events = std::min(most_events, u32{facts.controller.event_limit} + 1);
@@ -137,6 +140,15 @@ void pcie_controller::state::look_at_controller() {
   limits.transfer_bytes = shift == 0 || shift > 20 ? most_transfer : std::min(most_transfer, least_page << shift);
   const u32 entries = std::min(facts.capabilities.queue_entries(), most_queue_entries);
   limits.queue_entries = options.queue_entries == 0 ? entries : std::min(entries, options.queue_entries);
+}
+
+/// A controller that knows the command and refuses it is driven through its registers.
+void pcie_controller::state::tell_of_shadows() {
+  facts.shadow_doorbells = false;
+  if (!options.shadow_doorbells || (facts.controller.admin_commands & nvme::takes_doorbell_buffers) == 0) return;
+  if (!shadows) shadows.emplace(function, facts.capabilities.doorbell_stride());
+  shadows->clear();
+  facts.shadow_doorbells = admin.run(nvme::doorbell_buffer_config(shadows->values(), shadows->events())).outcome.ok();
 }
 
 void pcie_controller::state::ask_for_queues() {
@@ -186,11 +198,13 @@ void pcie_controller::state::create_queue(queue_rings const& rings) {
   const std::lock_guard mine(turn);
   if (needs_reset()) bring_back();
   const std::string operation = "create queue " + std::to_string(rings.id) + " of";
+  pcie_queue::shadows in_memory;
+  if (facts.shadow_doorbells) in_memory = {shadows->of(rings.id, false), shadows->of(rings.id, true)};
   ask(operation, nvme::create_completion_queue(rings.id, rings.cq_entries, reinterpret_cast<u64>(rings.cq)));
   try {
     ask(operation, nvme::create_submission_queue(rings.id, rings.sq_entries, reinterpret_cast<u64>(rings.sq)));
-    table.attach(rings.id,
-                 std::make_shared<pcie_queue>(rings, registers, life, [this, id = rings.id] { return delete_queue(id); }));
+    table.attach(rings.id, std::make_shared<pcie_queue>(
+                               rings, registers, life, [this, id = rings.id] { return delete_queue(id); }, in_memory));
   } catch (error const&) {
     admin.run(nvme::delete_queue(nvme::admin_opcode::delete_submission_queue, rings.id));
     if (!admin.run(nvme::delete_queue(nvme::admin_opcode::delete_completion_queue, rings.id)).outcome.ok()) stop();
@@ -275,7 +289,12 @@ pcie_facts const& pcie_controller::facts() const { return state_->facts; }
 
 pcie_counts pcie_controller::counts() const {
   const std::lock_guard mine(state_->turn);
-  return {state_->resets, state_->admin.commands(), state_->admin.strays(), state_->life.refused_doorbells.load(relaxed)};
+  return {state_->resets,
+          state_->admin.commands(),
+          state_->admin.strays(),
+          state_->life.refused_doorbells.load(relaxed),
+          state_->life.doorbells.load(relaxed),
+          state_->life.spared_doorbells.load(relaxed)};
 }
 
 nvme::health_log pcie_controller::health() {

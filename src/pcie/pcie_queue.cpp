@@ -11,7 +11,11 @@ bool pcie_queue::serve() {
 }
 
 /// The entries that a tail stands for are written (acquire), and so are what the device reads of them: a store to a register
-/// follows all earlier stores to memory.
+/// follows all earlier stores to memory. That holds where a GPU rings, too. Its lanes write entries and bounce buffers to host
+/// memory, publish their slots, and the one that rings stores the word with release at system scope: what its lanes published
+/// comes before it, and on PCIe a write does not pass an earlier one, so who loads the word has the entries in memory. (The way
+/// back needs nobody here: the device writes data, then the completion, to the same memory, in that order; the lane that sees
+/// the phase loads it with acquire at system scope, and what it reads after that is no older.)
 bool pcie_queue::forward(u32* from, doorbell& last, bool completion, u32 entries) {
   const u32 value = system_ref<u32>(*from).load(acquire);
   if (value == last.told) return false;
@@ -23,7 +27,9 @@ bool pcie_queue::forward(u32* from, doorbell& last, bool completion, u32 entries
   // Who holds the gate alone turns the controller off: this queue is then gone, or about to be.
   const std::shared_lock open(lives_.gate, std::try_to_lock);
   if (!open.owns_lock() || life_ != lives_.current.load(relaxed)) return false;
-  registers_.ring(rings_.id, completion, value);
+  const bool rings = !last.shadow.there() || last.shadow.tell(value, last.told);
+  if (rings) registers_.ring(rings_.id, completion, value);
+  (rings ? lives_.doorbells : lives_.spared_doorbells).fetch_add(1, relaxed);
   last.told = value;
   return true;
 }

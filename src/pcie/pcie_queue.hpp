@@ -5,6 +5,7 @@
 #include "../controller/queue_table.hpp"
 #include "controller_registers.hpp"
 #include "lives.hpp"
+#include "shadow_doorbells.hpp"
 
 #include "penstock/host/controller.hpp"
 
@@ -14,9 +15,16 @@ namespace penstock::pcie {
 
 class pcie_queue final : public far_side::served_queue {
  public:
+  /// Where the controller reads doorbells in memory.
+  struct shadows {
+    shadow_doorbell submission, completion;
+  };
+
   /// `let_go`: see to it that the controller has done with the queue; false where that cannot be.
-  pcie_queue(queue_rings const& rings, controller_registers& registers, lives& life, std::function<bool()> let_go)
-      : rings_(rings), registers_(registers), lives_(life), life_(life.current.load()), let_go_(std::move(let_go)) {}
+  pcie_queue(queue_rings const& rings, controller_registers& registers, lives& life, std::function<bool()> let_go,
+             shadows const& in_memory = {})
+      : rings_(rings), registers_(registers), lives_(life), life_(life.current.load()), let_go_(std::move(let_go)),
+        submission_{0, 0, in_memory.submission}, completion_{0, 0, in_memory.completion} {}
 
   bool serve() override;
   bool quiesce(u64) override { return life_ != lives_.current.load(relaxed) || let_go_(); }
@@ -25,6 +33,7 @@ class pcie_queue final : public far_side::served_queue {
   struct doorbell {
     u32 told = 0;
     u32 refused = 0;
+    shadow_doorbell shadow;
   };
 
   bool forward(u32* from, doorbell& last, bool completion, u32 entries);

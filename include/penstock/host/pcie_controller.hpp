@@ -19,10 +19,11 @@
 namespace penstock {
 
 struct pcie_options {
-  u32 queues = 64;                                ///< I/O queue pairs to ask the controller for; it may grant fewer
-  u32 queue_entries = 0;                          ///< most entries of one ring; 0: as many as the controller takes
-  u32 threads = 0;                                ///< that forward doorbells; 0: whoever polls
-  u64 admin_timeout_ns = 5 * one_second_ns;       ///< of one admin command
+  u32 queues = 64;                           ///< I/O queue pairs to ask the controller for; it may grant fewer
+  u32 queue_entries = 0;                     ///< most entries of one ring; 0: as many as the controller takes
+  u32 threads = 0;                           ///< that forward doorbells; 0: whoever polls
+  bool shadow_doorbells = false;             ///< in memory, where the controller takes them: for drives of virtual machines
+  u64 admin_timeout_ns = 5 * one_second_ns;  ///< of one admin command
   u64 least_ready_ns = 500 * one_millisecond_ns;  ///< to turn on or off, for a controller whose CAP.TO says less
 };
 
@@ -33,6 +34,7 @@ struct pcie_facts {
   nvme::identify_controller controller;
   std::vector<u32> namespaces;  ///< active ones, ascending
   u32 granted_queues = 0;
+  bool shadow_doorbells = false;  ///< it was told of some, and reads them
 };
 
 /// What happened to it since it was opened.
@@ -41,6 +43,8 @@ struct pcie_counts {
   u64 admin_commands = 0;
   u64 admin_strays = 0;       ///< admin completions that answer nothing that was asked
   u64 refused_doorbells = 0;  ///< values that no correct host writes; not forwarded
+  u64 doorbells = 0;          ///< of I/O queues, stored in registers
+  u64 spared_doorbells = 0;   ///< that the controller found in memory
 };
 
 class pcie_controller final : public controller {

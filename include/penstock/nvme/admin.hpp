@@ -41,6 +41,17 @@ constexpr submission_entry create_submission_queue(u16 queue, u32 entries, u64 a
   return command;
 }
 
+/// Bit of Identify Controller's OACS.
+inline constexpr u16 takes_doorbell_buffers = 1u << 8;
+
+/// Doorbells of all queues in one page, and the controller's event indices in another. REQUIRES: both page-aligned.
+constexpr submission_entry doorbell_buffer_config(u64 values, u64 events) {
+  submission_entry command = admin_command(admin_opcode::doorbell_buffer_config);
+  command.prp1 = values;
+  command.prp2 = events;
+  return command;
+}
+
 constexpr submission_entry delete_queue(admin_opcode which, u16 queue) {
   submission_entry command = admin_command(which);
   command.dword10 = queue;

@@ -23,6 +23,7 @@ enum class admin_opcode : u8 {
   identify = 0x06,
   set_features = 0x09,
   asynchronous_event_request = 0x0c,
+  doorbell_buffer_config = 0x7c,
 };
 
 /// Identify: which structure (CNS, command dword 10 bits 7:0).
