@@ -50,6 +50,7 @@ block_device::block_device(executor& on, controller& owner, u32 namespace_id, bl
   view_.block_shift = ceil_log2(facts.block_bytes);
   view_.most_blocks = static_cast<u32>(transfer / facts.block_bytes);
   view_.blocks = facts.blocks;
+  if (options.read_barrier) make_barrier(static_cast<u32>(facts.block_bytes));
 }
 
 std::vector<queue_counts> block_device::queues() const {
@@ -59,6 +60,48 @@ std::vector<queue_counts> block_device::queues() const {
   return all;
 }
 
-recovery block_device::recover(recover_scope which) { return recover_queues(on_, queues_, which); }
+void block_device::make_barrier(u32 block_bytes) {
+  if (block_bytes > nvme::page_bytes) {
+    refuse(view_.namespace_id, "a read barrier over blocks of " + std::to_string(block_bytes) + " bytes: it takes up to " +
+                                   std::to_string(nvme::page_bytes));
+  }
+  barrier_ = {on_.memory(), memory_kind::local, 1};
+  barrier_data_ = {on_.memory(), memory_kind::local, block_bytes};
+  view_.barrier = barrier_.data();
+  read_barrier fresh;
+  fresh.command = nvme::transfer_command(nvme::opcode::read, view_.namespace_id, lba{0}, 1);
+  fresh.address = reinterpret_cast<u64>(barrier_data_.data());
+  fresh.bytes = static_cast<u32>(barrier_data_.size());
+  barrier_.write({&fresh, 1});
+}
+
+/// Kernels of the CPU executor may wait for the barrier meanwhile; on CUDA none runs, and its memory is not the host's to store
+/// in.
+void block_device::free_barrier() {
+  u32* const lock = &barrier_.data()->lock;
+  if (on_.kind() == executor_kind::cpu) {
+    u32 left = read_barrier::left;
+    device_ref<u32>(*lock).compare_exchange_strong(left, 0, acq_rel, relaxed);
+    return;
+  }
+  u32 now = 0;
+  on_.memory().read(&now, lock, sizeof now);
+  constexpr u32 free = 0;
+  if (now == read_barrier::left) on_.memory().write(lock, &free, sizeof free);
+}
+
+u64 block_device::barriers() const {
+  if (barrier_.size() == 0) return 0;
+  read_barrier now;
+  barrier_.read({&now, 1});
+  return now.begun;
+}
+
+recovery block_device::recover(recover_scope which) {
+  const recovery done = recover_queues(on_, queues_, which);
+  // A barrier's command that was given up is over now, like all of its queue's.
+  if (barrier_.size() != 0) free_barrier();
+  return done;
+}
 
 }  // namespace penstock

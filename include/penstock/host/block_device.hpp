@@ -22,6 +22,9 @@ struct block_device_options {
   /// say. `shared` on CUDA: data goes through bounce buffers of transfer_bytes, one per slot.
   memory_kind rings = memory_kind::shared;
   bool poll_in_place = true;  ///< CPU executor: waiting threads let the controller work
+  /// Before its data are looked at, each read waits for one more command that its device has fetched since
+  /// (queue/read_barrier.hpp): for devices whose data a GPU may see later than the completion that follows them.
+  bool read_barrier = false;
 };
 
 /// Not copyable. REQUIRES: the controller outlives it; no kernel uses it when it goes.
@@ -31,6 +34,8 @@ class block_device {
   block_device(executor& on, controller& owner, u32 namespace_id, block_device_options const& options);
 
   block_device_view const& view() const { return view_; }
+  /// Commands that read barriers sent. REQUIRES: no kernel runs.
+  u64 barriers() const;
   std::vector<queue_counts> queues() const;
 
   /// Resets queue pairs (see queue_pair::reset for what that takes). Commands in flight there end with failure::resetting;
@@ -39,10 +44,15 @@ class block_device {
   recovery recover(recover_scope which = recover_scope::broken);
 
  private:
+  void make_barrier(u32 block_bytes);
+  void free_barrier();
+
   executor& on_;
   std::vector<std::unique_ptr<queue_pair<result_sink>>> queues_;
   buffer<queue_pair_view<result_sink>> table_;
   block_device_view view_;
+  buffer<read_barrier> barrier_;  ///< local
+  buffer<u8> barrier_data_;       ///< where its commands write
 };
 
 }  // namespace penstock

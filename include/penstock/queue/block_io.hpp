@@ -14,6 +14,7 @@
 
 #include "penstock/group/warp.hpp"
 #include "penstock/nvme/prp.hpp"
+#include "penstock/queue/read_barrier.hpp"
 #include "penstock/queue/result_sink.hpp"
 
 namespace penstock {
@@ -26,6 +27,7 @@ struct alignas(prp_list_stride) block_request {
   u32 slot = 0;
   u32 queue = 0;
   u32 refused = 0;  ///< packed status of a command that was not submitted
+  u32 reads = 0;    ///< 1: data come from the device
 };
 
 /// A namespace and the queue pairs that lead to it. Trivially copyable; the host-side `block_device` owns what it points at.
@@ -36,6 +38,7 @@ struct block_device_view {
   u32 block_shift = 9;
   u32 most_blocks = 0;  ///< of one command
   u64 blocks = 0;
+  read_barrier* barrier = nullptr;  ///< null: a completion says by itself that its data are there
 };
 
 namespace block_io {
@@ -82,6 +85,7 @@ PENSTOCK_COLD void submit_blocks(G g, block_device_view const& device, nvme::opc
     mine.result = 0;
     mine.queue = queue;
     mine.refused = pack(wrong);
+    mine.reads = op == nvme::opcode::read ? 1 : 0;
   }
   const status sent = device.queues[queue].submit(g, goes, t, {&mine.result, &mine.slot});
   if (goes && !sent.ok()) mine.refused = pack(sent);
@@ -100,7 +104,10 @@ PENSTOCK_COLD status wait_blocks(G g, block_device_view const& device, bool want
     if (here) outcome = s;
     left = without(left, g.ballot(here));
   }
-  return outcome;
+  if (device.barrier == nullptr) return outcome;
+  const bool came = want && outcome.ok() && mine.reads != 0;
+  const status behind = pass_barrier(g, device.queues, device.queues_count, *device.barrier, came);
+  return came ? behind : outcome;
 }
 
 /// submit_blocks and wait_blocks. Collective.

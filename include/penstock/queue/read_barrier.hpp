@@ -1,0 +1,100 @@
+// A read barrier (BaM, section 4.4): where a device writes data and completions to a GPU's memory, the GPU's threads may see a
+// completion before the data that came before it, unless a PCIe read of that memory stands between. The device reads it when it
+// fetches a command: so when a second command, that was submitted after the first one's completion was seen, has completed, the
+// first one's data are there. One such command serves all who wait meanwhile.
+//
+// Barriers have numbers. Who has seen its completion needs one that begins after that: it adds nothing to `begun`, which puts
+// it in the order of the additions, and any barrier that adds to it later has its completion before its own submission. Who has
+// the lock begins one; the others look at `passed`, and move the queues meanwhile.
+#pragma once
+
+#include "penstock/core/backoff.hpp"
+#include "penstock/queue/result_sink.hpp"
+
+namespace penstock {
+
+/// In local memory; shared by all who read through one block device.
+struct read_barrier {
+  static constexpr u32 left = 2;
+
+  alignas(128) u64 begun = 0;  ///< barriers; added to with acq_rel, by nothing by those who need one
+  u64 passed = 0;              ///< the last that is over; stored with release under the lock
+  u32 lock = 0;                ///< `left`: whoever had it gave its command up
+  u32 result = 0;              ///< of the command; see result_sink
+  u32 slot = 0;
+  alignas(128) nvme::submission_entry command{};  ///< a Read of one block
+  u64 address = 0;                                ///< of the memory that it writes: nobody looks there
+  u64 prp_list = 0;
+  u32 bytes = 0;
+};
+
+namespace barrier_io {
+
+/// Runs the barrier's command; the group holds the lock. Collective.
+template <thread_group G>
+PENSTOCK_FN status run(G const& g, queue_pair_view<result_sink> const& queue, read_barrier& barrier) {
+  const bool mine = is_leader(g);
+  transfer t;
+  t.command = barrier.command;
+  t.address = barrier.address;
+  t.prp_list = barrier.prp_list;
+  t.bytes = barrier.bytes;
+  if (mine) device_ref<u32>(barrier.result).store(0, relaxed);
+  const result_sink::target to{&barrier.result, &barrier.slot};
+  status outcome = queue.submit(g, mine, t, to);
+  const bool sent = from_leader(g, mine && outcome.ok()) != 0;
+  if (sent) outcome = wait_for(g, queue, mine, to);
+  // Whatever a completion says: the device has fetched the command.
+  if (outcome.domain == status_domain::nvme) outcome = {};
+  return unpack_status(static_cast<u32>(from_leader(g, mine ? pack(outcome) : 0)));
+}
+
+}  // namespace barrier_io
+
+/// Returns when a read by the device has come between the completions that the lanes with `came` have seen and now; at once if
+/// no lane has. Collective; one status for all: why the barrier's command failed, or failure::deadline.
+template <thread_group G>
+PENSTOCK_COLD status pass_barrier(G g, queue_pair_view<result_sink> const* queues, u32 queues_count, read_barrier& barrier,
+                                  bool came) {
+  if (!any(g.ballot(came))) return {};
+  g.sync();  // what the lanes have acquired goes with the leader's addition
+  u64 needed = 0;
+  if (is_leader(g)) needed = device_ref<u64>(barrier.begun).fetch_add(0, acq_rel) + 1;
+  needed = from_leader(g, needed);
+  // Groups that come by together take different queues for it, as for all else.
+  queue_pair_view<result_sink> const& queue = queues[needed % queues_count];
+  // Two barriers: the one that runs, and the next; each with all of its command's time.
+  backoff wait(4 * queue.timeout_ns);
+  for (bool in_time = true, last_look = false;;) {
+    if (from_leader(g, is_leader(g) && device_ref<u64>(barrier.passed).load(acquire) >= needed) != 0) {
+      g.sync();  // the leader's acquire is everyone's
+      return {};
+    }
+    if (last_look) return make_status(failure::deadline);
+    u32 free = 0;
+    const bool got = is_leader(g) && device_ref<u32>(barrier.lock).compare_exchange_strong(free, 1, acquire, relaxed);
+    if (from_leader(g, got) != 0) {
+      u64 number = 0;
+      const bool over = is_leader(g) && device_ref<u64>(barrier.passed).load(relaxed) >= needed;
+      if (from_leader(g, over) == 0) {
+        if (is_leader(g)) number = device_ref<u64>(barrier.begun).fetch_add(1, acq_rel) + 1;
+        const status outcome = barrier_io::run(g, queue, barrier);
+        if (is_leader(g) && outcome.ok()) device_ref<u64>(barrier.passed).store(number, release);
+        g.sync();
+        // A command without any result may still get one: its word is nobody else's until a reset of the queues.
+        if (is_leader(g)) {
+          const bool ended = outcome.ok() || device_ref<u32>(barrier.result).load(relaxed) != 0;
+          device_ref<u32>(barrier.lock).store(ended ? 0 : read_barrier::left, release);
+        }
+        return outcome;
+      }
+      if (is_leader(g)) device_ref<u32>(barrier.lock).store(0, release);
+      continue;
+    }
+    for (u32 k = 0; k < queues_count; ++k) queues[k].progress(g);
+    last_look = !in_time;
+    if (in_time) in_time = from_leader(g, wait.pause()) != 0;
+  }
+}
+
+}  // namespace penstock

@@ -1,0 +1,185 @@
+// Read barriers on a device whose data arrive late: a completion is there at once, and the data that came before it only when
+// the device reads memory again, as it does to fetch a command. (So may a GPU's threads see what a drive writes to its memory.)
+#include "device/block_io_test_body.hpp"
+#include "support/run_everywhere.hpp"
+
+#include "penstock/host/block_device.hpp"
+#include "penstock/host/error.hpp"
+#include "penstock/host/executor.hpp"
+#include "penstock/host/model_controller.hpp"
+
+#include "src/controller/pieces.hpp"
+#include "src/controller/prp_reader.hpp"
+#include "src/controller/ring_server.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <mutex>
+
+namespace penstock::test {
+namespace {
+
+constexpr u32 most_threads = 64, at_once = 2;
+constexpr u64 piece_bytes = 4096;
+
+class late_controller final : public controller {
+ public:
+  explicit late_controller(std::span<std::byte> media) : media_(media), admin_({}) { admin_.add_namespace(media, block_bytes); }
+
+  void attach(queue_rings const& rings) override {
+    if (rings.id == 0) return admin_.attach(rings);
+    const std::lock_guard lock(mutex_);
+    queues_[rings.id] = std::make_unique<far_side::ring_server>(rings);
+  }
+  void detach(u16 queue) override {
+    if (queue == 0) return admin_.detach(queue);
+    const std::lock_guard lock(mutex_);
+    queues_.erase(queue);
+    pending_.clear();
+  }
+  void poll(u16 queue) override {
+    if (queue == 0) return admin_.poll(queue);
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    const auto at = queues_.find(queue);
+    if (!lock.owns_lock() || at == queues_.end()) return;
+    at->second->drain();
+    for (nvme::submission_entry command; answers > 0 && !at->second->congested() && at->second->fetch(command); --answers) {
+      serve(*at->second, command);
+    }
+  }
+  void add_buffer(void*, u64) override {}
+  controller_limits limits() const override { return admin_.limits(); }
+  std::string engine() const override { return "late"; }
+
+  std::atomic<u64> fetched{0};
+  std::atomic<u64> answers{~u64{0}};  ///< that it still gives
+
+ private:
+  struct late_data {
+    far_side::pieces to;
+    std::byte const* from;
+    u64 bytes;
+  };
+
+  void serve(far_side::ring_server& ring, nvme::submission_entry const& command) {
+    ++fetched;
+    for (late_data const& each : pending_) far_side::copy_to_pieces(each.to, each.from, each.bytes, each.bytes);
+    pending_.clear();
+    u16 outcome = nvme::code::success;
+    if (command.opcode != static_cast<u8>(nvme::opcode::flush)) outcome = move(command);
+    ring.complete(command.command_id, outcome);
+  }
+
+  u16 move(nvme::submission_entry const& command) {
+    const u64 bytes = ((command.dword12 & 0xffffu) + 1) * u64{block_bytes};
+    std::byte* const at = media_.data() + (static_cast<u64>(command.dword11) << 32 | command.dword10) * block_bytes;
+    far_side::pieces data;
+    const u16 outcome = far_side::read_prps(command, bytes, data);
+    if (outcome != nvme::code::success) return outcome;
+    if (command.opcode == static_cast<u8>(nvme::opcode::write)) {
+      far_side::copy_from_pieces(at, data, bytes);
+    } else {
+      pending_.push_back({data, at, bytes});
+    }
+    return outcome;
+  }
+
+  std::span<std::byte> media_;
+  model_controller admin_;
+  std::mutex mutex_;  ///< guards all below
+  std::map<u16, std::unique_ptr<far_side::ring_server>> queues_;
+  std::vector<late_data> pending_;
+};
+
+struct late_bed {
+  explicit late_bed(bool barrier, u64 timeout_ns = 20 * one_second_ns, u32 queues = 2)
+      : media((most_threads * at_once + 1) * piece_bytes), drive(media.bytes()), on(open_executor("cpu", 1)),
+        device(std::make_shared<block_device>(*on, drive, 1,
+                                              block_device_options{.queues = queues,
+                                                                   .queue_depth = 16,
+                                                                   .timeout_ns = timeout_ns,
+                                                                   .transfer_bytes = piece_bytes,
+                                                                   .read_barrier = barrier})),
+        requests(std::make_shared<buffer<block_request>>(on->memory(), memory_kind::local, most_threads * at_once)),
+        data(std::make_shared<buffer<u64>>(on->memory(), memory_kind::local, most_threads * at_once * piece_bytes / 8)) {}
+
+  /// One read of a block by one thread: its first word, as this thread finds it.
+  u64 read_block(u64 block, status expected = {}) {
+    data->data()[0] = 0;
+    EXPECT_EQ(expected, read_blocks(lone_thread(), device->view(), true, *requests->data(), lba{block}, 1,
+                                    reinterpret_cast<u64>(data->data())));
+    return data->data()[0];
+  }
+
+  stamped_media media;
+  late_controller drive;
+  std::shared_ptr<executor> on;
+  std::shared_ptr<block_device> device;
+  std::shared_ptr<buffer<block_request>> requests;
+  std::shared_ptr<buffer<u64>> data;
+};
+
+TEST(read_barrier, without_it_a_completion_says_nothing_of_the_data) {
+  late_bed bed(false);
+  EXPECT_NE(bed.read_block(7), stamp(7 * (block_bytes / 8))) << "this device's data are not late";
+  EXPECT_EQ(bed.device->barriers(), 0u);
+}
+
+TEST(read_barrier, data_are_there_when_one_more_command_has_been_fetched) {
+  late_bed bed(true);
+  for (u64 block = 0; block < 20; ++block) ASSERT_EQ(bed.read_block(block), stamp(block * (block_bytes / 8))) << block;
+  EXPECT_EQ(bed.device->barriers(), 20u) << "one thread shares with nobody";
+}
+
+/// The body that all controllers pass, over this one.
+struct shared_copies : copies_body {
+  std::shared_ptr<late_bed> bed_of_run;
+  void prepare(run_shape) {
+    bed_of_run = std::make_shared<late_bed>(true);
+    bed = {bed_of_run->device->view(), bed_of_run->requests->data(), bed_of_run->data->data(), static_cast<u32>(piece_bytes),
+           at_once};
+  }
+  void verify(check_report& report, run_shape) const {
+    for (queue_counts const& counts : bed_of_run->device->queues()) PENSTOCK_CHECK_EQ(report, status{}, counts.failure);
+    PENSTOCK_CHECK(report, bed_of_run->device->barriers() > 0);
+  }
+};
+
+TEST(read_barrier, all_who_wait_share_it) {
+  const shared_copies body{{{}, 3}, nullptr};
+  run_everywhere(body, {.lone_threads = 4, .warps = 2, .partitions = 2});
+}
+
+TEST(read_barrier, the_lanes_of_a_group_need_one) {
+  late_bed bed(true);
+  constexpr u32 reads = 16;
+  for (u32 k = 0; k < reads; ++k) {
+    submit_blocks(lone_thread(), bed.device->view(), nvme::opcode::read, true, bed.requests->data()[k], lba{k}, 1,
+                  reinterpret_cast<u64>(bed.data->data() + k * (piece_bytes / 8)));
+  }
+  EXPECT_EQ(wait_blocks(lone_thread(), bed.device->view(), false, bed.requests->data()[0]), status{});
+  EXPECT_EQ(bed.device->barriers(), 0u) << "who waits for nothing needs none";
+  EXPECT_EQ(flush_blocks(lone_thread(), bed.device->view(), true, bed.requests->data()[reads]), status{});
+  EXPECT_EQ(bed.device->barriers(), 0u) << "no data come with a flush";
+}
+
+TEST(read_barrier, a_device_that_does_not_answer_it_ends_the_read_and_the_next_one_is_served) {
+  late_bed bed(true, 20 * one_millisecond_ns, 1);
+  EXPECT_EQ(bed.read_block(3), stamp(3 * (block_bytes / 8)));
+  bed.drive.answers = 1;
+  bed.read_block(4, make_status(failure::deadline));
+  bed.drive.answers = ~u64{0};
+  EXPECT_EQ(bed.read_block(5), stamp(5 * (block_bytes / 8)));
+}
+
+TEST(read_barrier, one_whose_result_may_still_come_is_nobody_s_until_a_reset) {
+  late_bed bed(true, 20 * one_millisecond_ns, 1);
+  bed.device->view().barrier->lock = read_barrier::left;
+  bed.read_block(4, make_status(failure::deadline));
+  bed.device->recover(recover_scope::all);
+  EXPECT_EQ(bed.read_block(5), stamp(5 * (block_bytes / 8)));
+}
+
+}  // namespace
+}  // namespace penstock::test
