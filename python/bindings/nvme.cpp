@@ -2,9 +2,11 @@
 #include "apps/nvme/copy_blocks.hpp"
 #include "apps/nvme/drive_facts.hpp"
 #include "apps/nvme/take_drive.hpp"
+#include "penstock/host/drive_path.hpp"
 #include "penstock/host/pci_device.hpp"
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -51,6 +53,14 @@ auto with_drive(std::string const& address, Work const& work) {
   nb::gil_scoped_release const released;
   const auto function = open_pci_function(address);
   return work(*function);
+}
+
+/// The tier of a GPU's threads, and why it is not a better one.
+std::pair<std::string, std::string> gpu_path(std::string const& address) {
+  return with_drive(address, [](pci_function& function) {
+    const drive_path path(function, "cuda");
+    return std::pair<std::string, std::string>(name_of(path.tier()), path.reason());
+  });
 }
 
 nb::dict dict_of(namespace_description const& told) {
@@ -170,6 +180,7 @@ void bind_nvme(nb::module_& m) {
       "address"_a, "sysfs"_a, "proc"_a);
   m.def("nvme_bind", &bind, "address"_a, "force"_a, "sysfs"_a, "proc"_a);
   m.def("nvme_unbind", &unbind, "address"_a, "sysfs"_a);
+  m.def("nvme_gpu_path", &gpu_path, "address"_a);
   m.def("nvme_identify", &identify, "address"_a);
   m.def("nvme_smart", &smart, "address"_a);
   m.def("nvme_read", &read, "address"_a, "namespace_id"_a, "start"_a, "blocks"_a, "path"_a, "replace"_a,

@@ -1,6 +1,7 @@
 """What this machine has for Penstock, and what each missing thing would give.
 
-Nothing here raises, needs root or changes anything.
+Nothing here raises, needs root or changes anything; but where there is a GPU, a drive that vfio-pci has is
+opened, which resets it, and let go, to see how kernels would reach it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ WORKING_BYTES = 4 << 30
 CAP_IPC_LOCK = 14
 OLDEST_GPU = (8, 0)
 DRIVER_WITH_SM_SHARES = (12, 5)  # streams of green contexts
+KERNELS_RING = "doorbells rung by kernels"  # as the compiled part names it
 REINSTALL = "reinstall Penstock: pip install --force-reinstall --no-deps ."
 TRANSPARENT_HUGE_PAGES = "/sys/kernel/mm/transparent_hugepage/enabled"
 KERNEL_WITH_IO_URING = (5, 11)  # earlier ones lack what liburing 2 expects of a ring
@@ -259,6 +261,50 @@ def drive_tier(drive: dict[str, Any]) -> Tier:
     return Tier("huge pages, as root: there is no IOMMU", "limited", remedy)
 
 
+def probe_gpu_drives(machine: Machine) -> Row:
+    gives = (
+        "drives driven by a GPU's threads: rings and data in host memory that both reach, doorbells stored to"
+        " by kernels (or, where CUDA does not map them, by one host thread)"
+    )
+    what = "GPU to drive"
+    if not topology.nvme_addresses(machine.path("/sys")):
+        return Row(what, "missing", "no NVMe drive", gives, "needs one that nothing else uses")
+    if reason := _why_no_kernels(machine):
+        return Row(what, "missing", reason, gives, "threads of the CPU drive it meanwhile")
+    try:
+        drives = machine.nvme_drives(machine.root)
+    except ImportError as problem:
+        return Row(what, "limited", f"no compiled part: {problem}", gives, REINSTALL)
+    told = [gpu_tier(machine, drive) for drive in drives]
+    found = "\n".join(f"{d['address']}: {t.what}" for d, t in zip(drives, told, strict=True))
+    state = min((t.state for t in told), key=STATES.index)
+    return Row(what, state, found, gives, "; ".join(dict.fromkeys(t.remedy for t in told if t.remedy)))
+
+
+def gpu_tier(machine: Machine, drive: dict[str, Any]) -> Tier:
+    """Tried, where vfio-pci has the drive: it is opened, which resets it, and let go."""
+    if drive["driver"] != "vfio-pci":
+        bind = "as root: penstock nvme bind ADDRESS --owner USER"
+        return Tier(f"not tried: {drive['driver'] or 'nobody'} has it", "limited", bind)
+    try:
+        tier, reason = machine.gpu_path(drive["address"])
+    except OSError as problem:
+        return Tier(f"not tried: {problem}", "limited", "end what drives it, or let this user open it")
+    good = tier == KERNELS_RING
+    remedy = "" if good else "a thread of the host forwards: no less right, but slower"
+    return Tier(f"{tier}, data in host memory: {reason}", "ok" if good else "limited", remedy)
+
+
+def _why_no_kernels(machine: Machine) -> str:
+    """Why no kernel could drive a drive; empty where one could."""
+    try:
+        if not machine.built_cuda():
+            return "built without CUDA"
+        return "" if machine.driver().gpus else "no GPU"
+    except (DriverMissing, ImportError) as reason:
+        return str(reason)
+
+
 def probe_drive_paths(machine: Machine) -> Row:
     gives = "what lies between a drive and the processor: the narrowest link bounds it"
     sysfs = machine.path("/sys")
@@ -324,6 +370,7 @@ PROBES: dict[str, Probe] = {
     "VFIO": probe_vfio,
     "NVMe drives": probe_drives,
     "drive access": probe_drive_access,
+    "GPU to drive": probe_gpu_drives,
     "drive paths": probe_drive_paths,
     "page size": probe_pages,
     "disk space": probe_disk,

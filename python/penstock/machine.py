@@ -135,6 +135,17 @@ def native_nvme_drives(root: Path) -> list[dict[str, Any]]:
     return list(_native.nvme_list(str(root / "sys"), str(root / "proc")))
 
 
+def native_gpu_path(address: str) -> tuple[str, str]:
+    """How a GPU's threads would drive a drive, and why not better.
+
+    Opens the drive, which resets it, and lets it go. Raises penstock.Error where it cannot be opened.
+    """
+    from penstock.breadth_first import load_native
+
+    tier, reason = load_native().nvme_gpu_path(address)
+    return tier, reason
+
+
 @dataclass(frozen=True)
 class Machine:
     root: Path = Path("/")
@@ -142,6 +153,7 @@ class Machine:
     built_cuda: Callable[[], str | None] = native_cuda_version
     io_uring: Callable[[], tuple[bool, str]] = native_io_uring
     nvme_drives: Callable[[Path], list[dict[str, Any]]] = native_nvme_drives
+    gpu_path: Callable[[str], tuple[str, str]] = native_gpu_path
     free: Callable[[Path], int] = free_bytes
     page_bytes: int = field(default_factory=lambda: os.sysconf("SC_PAGE_SIZE"))
     architecture: str = field(default_factory=platform.machine)

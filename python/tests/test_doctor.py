@@ -224,7 +224,7 @@ DRIVE, OTHER, GPU_ADDRESS = "0000:01:00.0", "0000:02:00.0", "0000:41:00.0"
 
 
 def test_without_drives_all_that_is_told_of_them_is_missing(tmp_path: Path) -> None:
-    for what in ("NVMe drives", "drive access", "drive paths"):
+    for what in ("NVMe drives", "drive access", "GPU to drive", "drive paths"):
         found = row(make_machine(tmp_path), what)
         assert (found.state, bool(found.remedy)) == ("missing", True)
 
@@ -280,6 +280,66 @@ def test_drives_without_a_compiled_part(tmp_path: Path) -> None:
     FakeKernel(tmp_path).add(DRIVE)
     found = row(make_machine(tmp_path, nvme_drives=missing), "drive access")
     assert (found.state, "pip install" in found.remedy) == ("limited", True)
+
+
+def refused(address: str) -> tuple[str, str]:
+    raise OSError(16, "open PCI device: another process drives it")
+
+
+@pytest.mark.parametrize(
+    ("driver", "gpu_path", "state", "text", "remedy"),
+    [
+        (
+            "vfio-pci",
+            lambda address: (doctor.KERNELS_RING, "the GPU's memory is not mapped"),
+            "ok",
+            f"{doctor.KERNELS_RING}, data in host memory: the GPU's memory is not mapped",
+            "",
+        ),
+        (
+            "vfio-pci",
+            lambda address: ("doorbells forwarded by a host thread", "CUDA does not map them"),
+            "limited",
+            "doorbells forwarded by a host thread, data in host memory: CUDA does not map them",
+            "slower",
+        ),
+        ("vfio-pci", refused, "limited", "not tried: ", "end what drives it"),
+        ("nvme", refused, "limited", "not tried: nvme has it", "penstock nvme bind"),
+        ("", refused, "limited", "not tried: nobody has it", "penstock nvme bind"),
+    ],
+)
+def test_how_a_gpu_would_drive_a_drive(
+    tmp_path: Path, driver: str, gpu_path: Any, state: str, text: str, remedy: str
+) -> None:
+    FakeKernel(tmp_path).add(DRIVE, driver=driver, group="14")
+    told = {"address": DRIVE, "driver": driver, "iommu_group": "14", "uses": []}
+    machine = make_machine(
+        tmp_path,
+        driver=lambda: Driver("13.0", (H200,)),
+        built_cuda=lambda: "13.0",
+        nvme_drives=lambda root: [told],
+        gpu_path=gpu_path,
+    )
+    found = row(machine, "GPU to drive")
+    assert found.state == state
+    assert found.found.startswith(f"{DRIVE}: {text}")
+    assert remedy in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("driver", "built", "text"),
+    [
+        (no_driver, "13.0", "libcuda.so.1"),
+        (lambda: Driver("13.0"), "13.0", "no GPU"),
+        (lambda: Driver("13.0", (H200,)), None, "built without CUDA"),
+    ],
+)
+def test_without_a_gpu_no_drive_is_tried(tmp_path: Path, driver: Any, built: str | None, text: str) -> None:
+    FakeKernel(tmp_path).add(DRIVE, driver="vfio-pci", group="14")
+    machine = make_machine(tmp_path, driver=driver, built_cuda=lambda: built, gpu_path=refused)
+    found = row(machine, "GPU to drive")
+    assert found.state == "missing"
+    assert text in found.found
 
 
 def test_the_way_to_a_drive_is_drawn(tmp_path: Path) -> None:

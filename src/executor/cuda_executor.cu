@@ -145,6 +145,21 @@ class cuda_memory_resource final : public memory_resource {
     cudaHostUnregister(address);
     return refuse_other_address();
   }
+  registers_for_kernels map_registers(void* address, u64 bytes) override {
+    const gpu_scope here(device_);
+    constexpr unsigned flags = cudaHostRegisterIoMemory | cudaHostRegisterMapped | cudaHostRegisterPortable;
+    void* seen = nullptr;
+    cudaError_t result = cudaHostRegister(address, bytes, flags);
+    if (result == cudaSuccess) {
+      result = cudaHostGetDevicePointer(&seen, address, 0);
+      if (result == cudaSuccess) return {static_cast<std::byte*>(seen), ""};
+      cudaHostUnregister(address);
+    }
+    cudaGetLastError();  // not sticky for later calls
+    return {nullptr, std::string("CUDA does not map them (cudaHostRegisterIoMemory): ") + cudaGetErrorString(result)};
+  }
+  void unmap_registers(void* address) noexcept override { cudaHostUnregister(address); }
+
   u64 free_bytes() const override {
     const gpu_scope here(device_);
     std::size_t free = 0, all = 0;

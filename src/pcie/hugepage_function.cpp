@@ -1,6 +1,7 @@
 #include "hugepage_function.hpp"
 
 #include "../host/owned_file.hpp"
+#include "bar_windows.hpp"
 #include "dma_arena.hpp"
 #include "mapped_registers.hpp"
 
@@ -81,16 +82,18 @@ class hugepage_function final : public pci_function {
       : address_(device.address), folder_("/sys/bus/pci/devices/" + device.address), pages_(device.address, bytes),
         arena_(pages_.pages(), "PCI device " + device.address) {
     turn_on();
-    const owned_file bar(open((folder_ + "/resource0").c_str(), O_RDWR | O_SYNC | O_CLOEXEC));
-    struct stat about = {};
-    if (!bar.valid() || fstat(bar.get(), &about) != 0) fail(address_, errno, "its registers are for root");
-    registers_ = std::make_unique<mapped_registers>(bar.get(), 0, static_cast<u64>(about.st_size), "PCI device " + address_);
+    registers_ = map_bar(0);
+    if (registers_ == nullptr) fail(address_, errno, "its registers are for root");
   }
 
   std::string name() const override { return address_; }
   u64 register_bytes() const override { return registers_->bytes(); }
   u32 read(u64 offset) override { return registers_->read(offset); }
   void write(u64 offset, u32 value) override { registers_->write(offset, value); }
+  std::span<std::byte> register_window() override { return registers_->mapped(); }
+  bool write_memory(u32 bar, u64 offset, void const* from, u64 bytes) override {
+    return windows_.write(bar, offset, from, bytes);
+  }
   memory_resource& memory() override { return arena_; }
   bool reaches(void const* address, u64 bytes) const override { return arena_.holds(address, bytes); }
 
@@ -103,6 +106,13 @@ class hugepage_function final : public pci_function {
   }
 
  private:
+  std::unique_ptr<mapped_registers> map_bar(u32 number) const {
+    const owned_file bar(open((folder_ + "/resource" + std::to_string(number)).c_str(), O_RDWR | O_SYNC | O_CLOEXEC));
+    struct stat about = {};
+    if (!bar.valid() || fstat(bar.get(), &about) != 0) return nullptr;
+    return std::make_unique<mapped_registers>(bar.get(), 0, static_cast<u64>(about.st_size), "PCI device " + address_);
+  }
+
   void turn_on() {
     const owned_file config(open((folder_ + "/config").c_str(), O_RDWR | O_CLOEXEC));
     u16 command = 0;
@@ -118,6 +128,7 @@ class hugepage_function final : public pci_function {
   identity_pages pages_;
   dma_arena arena_;
   std::unique_ptr<mapped_registers> registers_;
+  bar_windows windows_{[this](u32 bar) { return map_bar(bar); }};
 };
 
 }  // namespace

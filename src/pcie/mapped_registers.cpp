@@ -50,4 +50,17 @@ void mapped_registers::write(u64 offset, u32 value) {
   far_side::run_guarded(address_, bytes_, store, &one);  // what is written to a function that is gone is lost
 }
 
+bool mapped_registers::write(u64 offset, void const* from, u64 bytes) {
+  struct words {
+    u32* to;
+    u32 const* from;
+    u64 count;
+  } all{reinterpret_cast<u32*>(address_ + offset), static_cast<u32 const*>(from), bytes / sizeof(u32)};
+  const auto store = [](void* argument) {
+    auto const& mine = *static_cast<words*>(argument);
+    for (u64 k = 0; k < mine.count; ++k) system_ref<u32>(mine.to[k]).store(mine.from[k], relaxed);
+  };
+  return far_side::run_guarded(address_, bytes_, store, &all);
+}
+
 }  // namespace penstock::pcie

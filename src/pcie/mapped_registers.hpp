@@ -4,6 +4,7 @@
 
 #include "penstock/core/config.hpp"
 
+#include <span>
 #include <string>
 
 namespace penstock::pcie {
@@ -18,8 +19,11 @@ class mapped_registers {
   ~mapped_registers();
 
   u64 bytes() const { return bytes_; }
+  std::span<std::byte> mapped() const { return {address_, bytes_}; }
   u32 read(u64 offset);
   void write(u64 offset, u32 value);
+  /// Words in their order; false where they are out of reach.
+  bool write(u64 offset, void const* from, u64 bytes);
 
  private:
   std::byte* address_ = nullptr;

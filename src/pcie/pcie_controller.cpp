@@ -49,6 +49,8 @@ struct pcie_controller::state {
   void list_namespaces();
   void ask_for_queues();
   void tell_of_shadows();
+  /// Of new commands: what kernels tell by themselves, they tell registers, and nobody copies.
+  bool host_tells() const { return options.registers_for_kernels == nullptr; }
 
   u32 ask(std::string const& operation, nvme::submission_entry const& command);
   template <class Structure>
@@ -67,6 +69,7 @@ struct pcie_controller::state {
   admin_queue admin;
   buffer<std::byte> page;  ///< where the device writes what the driver asks for
   std::optional<shadow_doorbells> shadows;
+  controller_memory own_memory;
   pcie_facts facts;
   controller_limits limits;
   std::mutex turn;  ///< of who asks the admin queue, or turns the controller on or off
@@ -106,6 +109,9 @@ void pcie_controller::state::stop() {
 void pcie_controller::state::bring_up() {
   stop();
   admin.start_over();
+  const bool wants_memory = options.submission_in_controller && host_tells();
+  const bool has_memory = wants_memory && own_memory.turn_on(function, registers.capabilities());
+  facts.controller_memory = has_memory ? own_memory.bytes() : 0;
   {
     const std::unique_lock gate(life.gate);
     registers.enable(admin.submission_ring(), admin.completion_ring(), admin_queue::entries);
@@ -145,7 +151,8 @@ void pcie_controller::state::look_at_controller() {
 /// A controller that knows the command and refuses it is driven through its registers.
 void pcie_controller::state::tell_of_shadows() {
   facts.shadow_doorbells = false;
-  if (!options.shadow_doorbells || (facts.controller.admin_commands & nvme::takes_doorbell_buffers) == 0) return;
+  if (!options.shadow_doorbells || !host_tells() || (facts.controller.admin_commands & nvme::takes_doorbell_buffers) == 0)
+    return;
   if (!shadows) shadows.emplace(function, facts.capabilities.doorbell_stride());
   shadows->clear();
   facts.shadow_doorbells = admin.run(nvme::doorbell_buffer_config(shadows->values(), shadows->events())).outcome.ok();
@@ -198,16 +205,25 @@ void pcie_controller::state::create_queue(queue_rings const& rings) {
   const std::lock_guard mine(turn);
   if (needs_reset()) bring_back();
   const std::string operation = "create queue " + std::to_string(rings.id) + " of";
-  pcie_queue::shadows in_memory;
-  if (facts.shadow_doorbells) in_memory = {shadows->of(rings.id, false), shadows->of(rings.id, true)};
+  pcie_queue::places at;
+  if (facts.shadow_doorbells) at.submission = shadows->of(rings.id, false), at.completion = shadows->of(rings.id, true);
+  std::optional<u64> part;  // of the controller's memory
+  if (facts.controller_memory != 0) part = own_memory.allocate(rings.sq_entries * sizeof *rings.sq);
+  if (part) at.ring = {&own_memory, *part};
+  const u64 submission_ring = part ? own_memory.address(*part) : reinterpret_cast<u64>(rings.sq);
+  const auto let_go = [this, id = rings.id, part] {
+    if (!delete_queue(id)) return false;
+    if (part) own_memory.free(*part);
+    return true;
+  };
   ask(operation, nvme::create_completion_queue(rings.id, rings.cq_entries, reinterpret_cast<u64>(rings.cq)));
   try {
-    ask(operation, nvme::create_submission_queue(rings.id, rings.sq_entries, reinterpret_cast<u64>(rings.sq)));
-    table.attach(rings.id, std::make_shared<pcie_queue>(
-                               rings, registers, life, [this, id = rings.id] { return delete_queue(id); }, in_memory));
+    ask(operation, nvme::create_submission_queue(rings.id, rings.sq_entries, submission_ring));
+    table.attach(rings.id, std::make_shared<pcie_queue>(rings, registers, life, let_go, at));
   } catch (error const&) {
     admin.run(nvme::delete_queue(nvme::admin_opcode::delete_submission_queue, rings.id));
     if (!admin.run(nvme::delete_queue(nvme::admin_opcode::delete_completion_queue, rings.id)).outcome.ok()) stop();
+    if (part) own_memory.free(*part);
     throw;
   }
 }
@@ -281,6 +297,15 @@ void pcie_controller::add_buffer(void* memory, u64 bytes) { state_->check_reach(
 controller_limits pcie_controller::limits() const {
   const std::lock_guard mine(state_->turn);  // a reset asks for them anew
   return state_->limits;
+}
+
+queue_registers pcie_controller::registers_of(u16 queue) const {
+  std::byte* const base = state_->options.registers_for_kernels;
+  if (base == nullptr || queue == 0) return {};
+  const auto at = [&](bool completion) {
+    return reinterpret_cast<u32*>(base + state_->registers.capabilities().doorbell(queue, completion));
+  };
+  return {at(false), at(true)};
 }
 
 std::string pcie_controller::engine() const { return "pcie"; }

@@ -27,6 +27,8 @@ bool pcie_queue::forward(u32* from, doorbell& last, bool completion, u32 entries
   // Who holds the gate alone turns the controller off: this queue is then gone, or about to be.
   const std::shared_lock open(lives_.gate, std::try_to_lock);
   if (!open.owns_lock() || life_ != lives_.current.load(relaxed)) return false;
+  // A store to the device's memory does not pass one to its registers, nor the other way.
+  if (!completion && copy_.there() && !copy_.tell(rings_.sq, rings_.sq_entries, last.told, value)) return false;
   const bool rings = !last.shadow.there() || last.shadow.tell(value, last.told);
   if (rings) registers_.ring(rings_.id, completion, value);
   (rings ? lives_.doorbells : lives_.spared_doorbells).fetch_add(1, relaxed);

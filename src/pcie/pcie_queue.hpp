@@ -3,6 +3,7 @@
 #pragma once
 
 #include "../controller/queue_table.hpp"
+#include "controller_memory.hpp"
 #include "controller_registers.hpp"
 #include "lives.hpp"
 #include "shadow_doorbells.hpp"
@@ -15,16 +16,17 @@ namespace penstock::pcie {
 
 class pcie_queue final : public far_side::served_queue {
  public:
-  /// Where the controller reads doorbells in memory.
-  struct shadows {
+  /// What lies elsewhere than the host has it: doorbells that the controller reads in memory, a submission ring in its own.
+  struct places {
     shadow_doorbell submission, completion;
+    ring_copy ring;
   };
 
   /// `let_go`: see to it that the controller has done with the queue; false where that cannot be.
   pcie_queue(queue_rings const& rings, controller_registers& registers, lives& life, std::function<bool()> let_go,
-             shadows const& in_memory = {})
+             places const& at = {})
       : rings_(rings), registers_(registers), lives_(life), life_(life.current.load()), let_go_(std::move(let_go)),
-        submission_{0, 0, in_memory.submission}, completion_{0, 0, in_memory.completion} {}
+        copy_(at.ring), submission_{0, 0, at.submission}, completion_{0, 0, at.completion} {}
 
   bool serve() override;
   bool quiesce(u64) override { return life_ != lives_.current.load(relaxed) || let_go_(); }
@@ -43,6 +45,7 @@ class pcie_queue final : public far_side::served_queue {
   lives& lives_;
   u64 life_;
   std::function<bool()> let_go_;
+  ring_copy copy_;
   doorbell submission_, completion_;
 };
 

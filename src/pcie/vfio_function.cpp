@@ -1,6 +1,7 @@
 #include "vfio_function.hpp"
 
 #include "../host/owned_file.hpp"
+#include "bar_windows.hpp"
 #include "mapped_registers.hpp"
 
 #include "penstock/core/bits.hpp"
@@ -218,6 +219,10 @@ class vfio_function final : public pci_function {
   u64 register_bytes() const override { return registers_->bytes(); }
   u32 read(u64 offset) override { return registers_->read(offset); }
   void write(u64 offset, u32 value) override { registers_->write(offset, value); }
+  std::span<std::byte> register_window() override { return registers_->mapped(); }
+  bool write_memory(u32 bar, u64 offset, void const* from, u64 bytes) override {
+    return windows_.write(bar, offset, from, bytes);
+  }
   memory_resource& memory() override { return memory_; }
   bool reaches(void const* address, u64 bytes) const override { return memory_.holds(address, bytes); }
 
@@ -228,6 +233,15 @@ class vfio_function final : public pci_function {
   }
 
  private:
+  std::unique_ptr<mapped_registers> map_bar(u32 bar) const {
+    vfio_region_info region = {};
+    region.argsz = sizeof region;
+    region.index = VFIO_PCI_BAR0_REGION_INDEX + bar;
+    if (bar > 5 || ask(device_, VFIO_DEVICE_GET_REGION_INFO, &region) != 0) return nullptr;
+    if (region.size == 0 || (region.flags & VFIO_REGION_INFO_FLAG_MMAP) == 0) return nullptr;
+    return std::make_unique<mapped_registers>(device_.get(), region.offset, region.size, "PCI device " + address_);
+  }
+
   /// Memory space and bus mastering, in the command register of its configuration space.
   void turn_on(pci_device const& device) {
     vfio_region_info config = {};
@@ -248,6 +262,7 @@ class vfio_function final : public pci_function {
   owned_file device_;
   vfio_memory memory_;
   std::unique_ptr<mapped_registers> registers_;
+  bar_windows windows_{[this](u32 bar) { return map_bar(bar); }};
 };
 
 }  // namespace

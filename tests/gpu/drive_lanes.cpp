@@ -3,11 +3,11 @@
 // rules, and whatever the controller notes that a correct driver does not do is a failure.
 //
 //   drive_lanes [--executor auto|cpu|cuda] [--graph kron:16] [--pieces 4096] [--sources 3] [--queues 4] [--memory low|high]
-//               [--results FILE]
+//               [--barrier_repeats 0] [--results FILE]
 //
 // The device's memory is where the controller and the lanes meet: rings, doorbell words and bounce buffers lie there, and one
-// thread of the host forwards the doorbells. Compiled by g++ it has CPU threads for lanes, by nvcc CUDA threads, too.
-// PENSTOCK_QEMU names the emulator. Status 77: it cannot be had here, or there is no such executor.
+// thread of the host forwards the doorbells where lanes do not reach them. Compiled by g++ it has CPU threads for lanes, by
+// nvcc CUDA threads, too. PENSTOCK_QEMU names the emulator. Status 77: it cannot be had here, or there is no such executor.
 #include "gpu/lane_copies.hpp"
 #include "support/qemu_machine.hpp"
 
@@ -17,6 +17,7 @@
 #include "apps/graph/generator.hpp"
 #include "apps/graph/graph_folder.hpp"
 #include "penstock/host/block_device.hpp"
+#include "penstock/host/drive_path.hpp"
 #include "penstock/host/error.hpp"
 #include "penstock/host/pcie_controller.hpp"
 
@@ -40,6 +41,7 @@ constexpr u64 edges_begin = 3 * mebibyte;  // in their namespace
 constexpr u32 graph_space = 1, stamp_space = 2;
 constexpr u64 command_timeout_ns = 20 * one_second_ns;
 constexpr u32 queue_depth = 64;
+constexpr u64 stored_salt = 0x5eed2;  // of the stamps that the host writes
 
 struct bad_result : std::runtime_error {
   using std::runtime_error::runtime_error;
@@ -50,8 +52,9 @@ void require(bool good, std::string const& what) {
 }
 
 struct lanes_options {
-  std::map<std::string, std::string> words = {{"executor", "auto"}, {"graph", "kron:16"}, {"pieces", "4096"}, {"sources", "3"},
-                                              {"queues", "4"},      {"memory", "low"},    {"results", ""}};
+  std::map<std::string, std::string> words = {{"executor", "auto"}, {"graph", "kron:16"},    {"pieces", "4096"},
+                                              {"sources", "3"},     {"queues", "4"},         {"memory", "low"},
+                                              {"results", ""},      {"barrier_repeats", "0"}};
 
   lanes_options(int count, char** given) {
     for (int k = 1; k < count; k += 2) {
@@ -118,49 +121,58 @@ class lanes_on_drive {
       : options_(options), pieces_(options.number("pieces")), graph_(make_graph(options.text("graph"), folder_ / "graph")),
         machine_({{{{round_up(edges_begin + edge_bytes(), mebibyte), 512, ""}, {pieces_ * piece_bytes, 4096, ""}}, ""}},
                  options.text("memory") == "high" ? qemu_memory::above_4gib : qemu_memory::low),
-        drive_(machine_.function(0), {.queues = 16, .threads = 1}),
-        on_(open_executor_over(machine_.memory(), options.text("executor"))) {
+        path_(machine_.function(0), options.text("executor")),
+        drive_(machine_.function(0), path_.options({.queues = 16, .threads = 1})), on_(&path_.on()) {
     graph::array_place const& edges = graph_.edges_place();
     write_file(machine_.file(0, graph_space), edges_begin, read_file(edges.path, edges.data_offset, edge_bytes()).data(),
                edge_bytes());
   }
 
   executor& on() { return *on_; }
+  drive_path const& path() const { return path_; }
 
   /// All blocks of a namespace: written by lanes and compared by the host, then written by the host and compared by lanes.
   void copy_blocks() {
-    block_device device(*on_, drive_, stamp_space,
-                        {.queues = static_cast<u32>(options_.number("queues")),
-                         .queue_depth = queue_depth,
-                         .timeout_ns = command_timeout_ns,
-                         .transfer_bytes = piece_bytes});
-    const buffer<block_request> requests(on_->memory(), memory_kind::local, pieces_);
-    const buffer<u64> data(on_->memory(), memory_kind::local, pieces_ * piece_bytes / sizeof(u64));
-    buffer<u64> sums(on_->memory(), memory_kind::local, 2);
-    sums.write(std::vector<u64>(2, 0));
-    lane_copies body{device.view(), requests.data(), data.data(), sums.data(), sums.data() + 1,
-                     pieces_,       piece_bytes / 8, 0,           true};
-
+    block_device device(*on_, drive_, stamp_space, device_options(false));
+    lane_copies body = body_on(device);
+    body.writes = true;
     body.salt = 0x5eed1;
-    run(body, sums, "write");
+    run(body, "write");
     require(read_file(machine_.file(0, stamp_space), 0, pieces_ * piece_bytes) == stamps_of(body),
             "what lies in the drive's file is not what the lanes wrote");
 
-    body.salt = 0x5eed2;
     body.writes = false;
+    body.salt = stored_salt;
     write_file(machine_.file(0, stamp_space), 0, stamps_of(body).data(), pieces_ * piece_bytes);
-    const u64 begun = now_ns();
-    run(body, sums, "read");
-    details_["block_reads_per_s"] =
-        static_cast<double>(pieces_) / (static_cast<double>(now_ns() - begun) / static_cast<double>(one_second_ns));
+    details_["block_reads_per_s"] = run(body, "read");
     details_["blocks_written"] = details_["blocks_read"] = static_cast<double>(pieces_);
     for (queue_counts const& q : device.queues()) account(q);
+  }
+
+  /// The same reads with and without a read barrier, in turn. After copy_blocks.
+  void measure_barrier() {
+    const u64 repeats = options_.number("barrier_repeats");
+    if (repeats == 0) return;
+    bench::measurement m = new_measurement("nvme.read_barrier");
+    for (u64 k = 0; k < repeats; ++k) {
+      for (const bool barrier : {false, true}) {
+        block_device device(*on_, drive_, stamp_space, device_options(barrier));
+        lane_copies body = body_on(device);
+        body.salt = stored_salt;
+        (barrier ? m.values : m.baseline_values).push_back(run(body, barrier ? "read, with a barrier" : "read"));
+        if (barrier) m.details["barriers"] = static_cast<double>(device.barriers());
+      }
+    }
+    m.baseline = "the same reads without";
+    m.unit = "commands/s";
+    m.details["commands"] = static_cast<double>(pieces_);
+    write(m);
   }
 
   void search() {
     apps::bfs_options search;
     search.graph = graph_.path();
-    search.drive = {on_.get(), &drive_, graph_space, edges_begin};
+    search.drive = {on_, &drive_, graph_space, edges_begin};
     search.cache_bytes = std::max<u64>(mebibyte / 8, edge_bytes() / 4);
     search.queues = static_cast<u32>(options_.number("queues"));
     search.queue_depth = queue_depth;
@@ -193,26 +205,12 @@ class lanes_on_drive {
   }
 
   void tell() {
-    bench::measurement m;
-    m.id = on_->kind() == executor_kind::cuda ? "nvme.gpu_bfs" : "nvme.cpu_bfs";
-    m.params = options_.words;
-    m.params.erase("results");
-    m.params["executor"] = on_->kind() == executor_kind::cuda ? "cuda" : "cpu";
-    m.params["doorbells"] = "forwarded by one host thread";
-    m.params["controller"] = text_of(drive_.facts().controller.model_number);
+    bench::measurement m = new_measurement(on_->kind() == executor_kind::cuda ? "nvme.gpu_bfs" : "nvme.cpu_bfs");
     m.values.assign(options_.number("sources"), 1.0);
     m.unit = "verified";
-    m.verified = true;
-    if (on_->kind() == executor_kind::cuda) m.sms = on_->units();
     m.details = details_;
     m.bytes["storage"] = details_["bytes_moved"];
-    m.machine = bench::describe_host();
-    m.machine["device"] = on_->device();
-    if (options_.text("results").empty()) {
-      std::printf("%s\n", bench::to_json(m).c_str());
-    } else {
-      bench::write_line(m, options_.text("results"));
-    }
+    write(m);
   }
 
  private:
@@ -233,14 +231,54 @@ class lanes_on_drive {
     return all;
   }
 
-  void run(lane_copies const& body, buffer<u64> const& sums, std::string const& what) {
+  block_device_options device_options(bool barrier) const {
+    return {.queues = static_cast<u32>(options_.number("queues")),
+            .queue_depth = queue_depth,
+            .timeout_ns = command_timeout_ns,
+            .transfer_bytes = piece_bytes,
+            .read_barrier = barrier};
+  }
+
+  lane_copies body_on(block_device const& device) {
+    sums_.write(std::vector<u64>(2, 0));
+    return {device.view(), requests_.data(), data_.data(), sums_.data(), sums_.data() + 1, pieces_, piece_bytes / sizeof(u64)};
+  }
+
+  bench::measurement new_measurement(std::string const& id) const {
+    bench::measurement m;
+    m.id = id;
+    m.params = options_.words;
+    m.params.erase("results");
+    m.params["executor"] = on_->kind() == executor_kind::cuda ? "cuda" : "cpu";
+    m.params["doorbells"] = "forwarded by one host thread";
+    m.params["controller"] = text_of(drive_.facts().controller.model_number);
+    m.verified = true;
+    if (on_->kind() == executor_kind::cuda) m.sms = on_->units();
+    m.machine = bench::describe_host();
+    m.machine["device"] = on_->device();
+    return m;
+  }
+
+  void write(bench::measurement const& m) const {
+    if (options_.text("results").empty()) {
+      std::printf("%s\n", bench::to_json(m).c_str());
+    } else {
+      bench::write_line(m, options_.text("results"));
+    }
+  }
+
+  /// Commands a second.
+  double run(lane_copies const& body, std::string const& what) {
+    const u64 begun = now_ns();
     launch<32>(*on_, ceil_div(pieces_, pieces_of_item), body);
+    const double seconds = static_cast<double>(now_ns() - begun) / static_cast<double>(one_second_ns);
     std::vector<u64> found(2);
-    sums.read(found);
+    sums_.read(found);
     require(found[1] == 0, what + ": " + std::to_string(found[1]) + " commands failed");
     require(found[0] == 0, what + ": " + std::to_string(found[0]) + " words are wrong");
     std::printf("%s: %llu blocks of %llu bytes, none wrong\n", what.c_str(), static_cast<unsigned long long>(pieces_),
                 static_cast<unsigned long long>(piece_bytes));
+    return static_cast<double>(pieces_) / seconds;
   }
 
   void account(queue_counts const& q) {
@@ -255,8 +293,12 @@ class lanes_on_drive {
   scratch_folder folder_;
   graph::graph_folder graph_;
   qemu_machine machine_;
+  drive_path path_;
   pcie_controller drive_;
-  std::unique_ptr<executor> on_;
+  executor* on_;
+  buffer<block_request> requests_{on_->memory(), memory_kind::local, pieces_};
+  buffer<u64> data_{on_->memory(), memory_kind::local, pieces_ * piece_bytes / sizeof(u64)};
+  buffer<u64> sums_{on_->memory(), memory_kind::local, 2};
   std::map<std::string, double> details_;
 };
 
@@ -271,8 +313,9 @@ int run_lanes(lanes_options const& options) {
     return 77;
   }
   lanes_on_drive lanes(options);
-  std::printf("on %s\n", lanes.on().device().c_str());
+  std::printf("on %s; %s: %s\n", lanes.on().device().c_str(), name_of(lanes.path().tier()), lanes.path().reason().c_str());
   lanes.copy_blocks();
+  lanes.measure_barrier();
   lanes.search();
   lanes.check_referees();
   lanes.tell();

@@ -7,6 +7,7 @@
 #include "penstock/host/error.hpp"
 #include "penstock/host/pcie_controller.hpp"
 
+#include "src/pcie/controller_memory.hpp"
 #include "src/pcie/shadow_doorbells.hpp"
 
 #include <gtest/gtest.h>
@@ -29,9 +30,12 @@ class qemu_doorbells_test : public testing::TestWithParam<bool> {
   void SetUp() override {
     const std::string reason = reason_without_qemu();
     if (!reason.empty()) GTEST_SKIP() << reason;
-    machine_ = std::make_unique<qemu_machine>(std::vector<qemu_drive>{{{{blocks * block_bytes, 4096, ""}}, ""}});
-    drive_ = std::make_unique<pcie_controller>(
-        machine_->function(0), pcie_options{.queues = 4, .threads = GetParam() ? 1u : 0u, .shadow_doorbells = true});
+    start("", {.queues = 4, .threads = GetParam() ? 1u : 0u, .shadow_doorbells = true});
+  }
+
+  void start(std::string const& drive, pcie_options const& options) {
+    machine_ = std::make_unique<qemu_machine>(std::vector<qemu_drive>{{{{blocks * block_bytes, 4096, ""}}, drive}});
+    drive_ = std::make_unique<pcie_controller>(machine_->function(0), options);
     const std::vector<u64> words = numbered();
     std::ofstream(machine_->file(0, 1), std::ios::binary)
         .write(reinterpret_cast<char const*>(words.data()), static_cast<std::streamsize>(blocks * block_bytes));
@@ -100,6 +104,106 @@ TEST_P(qemu_doorbells_test, a_reset_begins_anew_with_both_pages) {
   device_.reset();  // a queue of the same number is made again, in the same place of the page
   open();
   read_all(3);
+}
+
+/// The same reads over submission rings in the controller's memory.
+class qemu_controller_memory_test : public qemu_doorbells_test {
+ protected:
+  void SetUp() override {
+    const std::string reason = reason_without_qemu();
+    if (!reason.empty()) GTEST_SKIP() << reason;
+    start(",cmb_size_mb=1", {.queues = 4, .threads = GetParam() ? 1u : 0u, .submission_in_controller = true});
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(served, qemu_controller_memory_test, testing::Bool(),
+                         [](auto const& test) { return test.param ? "by_a_thread" : "by_who_waits"; });
+
+TEST_P(qemu_controller_memory_test, commands_are_fetched_from_it_round_the_ring_and_after_a_reset) {
+  ASSERT_EQ(drive_->facts().controller_memory, u64{1} << 20);
+  for (const u64 in_flight : {1, 24, 64}) read_all(in_flight);
+  drive_->reset();
+  EXPECT_EQ(device_->recover(recover_scope::all).queues, 2u);
+  EXPECT_EQ(drive_->facts().controller_memory, u64{1} << 20);
+  read_all(24);
+  for (u32 k = 0; k < 140; ++k) {  // parts that are given back are there again: this many would not fit
+    device_.reset();
+    open();
+  }
+  read_all(3);
+}
+
+TEST(qemu_without_controller_memory, rings_lie_with_the_host) {
+  if (const std::string reason = reason_without_qemu(); !reason.empty()) GTEST_SKIP() << reason;
+  qemu_machine machine(std::vector<qemu_drive>{{}});
+  const pcie_controller drive(machine.function(0), {.submission_in_controller = true});
+  EXPECT_EQ(drive.facts().controller_memory, 0u);
+}
+
+TEST(qemu_told_by_kernels, neither_doorbells_in_memory_nor_copies_of_rings) {
+  if (const std::string reason = reason_without_qemu(); !reason.empty()) GTEST_SKIP() << reason;
+  qemu_machine machine({{{{}}, ",cmb_size_mb=1"}});
+  pcie_options options{.submission_in_controller = true, .shadow_doorbells = true};
+  {
+    const pcie_controller drive(machine.function(0), options);
+    EXPECT_TRUE(drive.facts().shadow_doorbells);
+    EXPECT_NE(drive.facts().controller_memory, 0u);
+  }
+  std::byte registers[1];
+  options.registers_for_kernels = registers;
+  const pcie_controller drive(machine.function(0), options);
+  EXPECT_FALSE(drive.facts().shadow_doorbells);
+  EXPECT_EQ(drive.facts().controller_memory, 0u);
+}
+
+TEST(controller_memory, is_given_out_in_pages) {
+  struct with_memory final : pci_function {
+    std::string name() const override { return "with memory"; }
+    u64 register_bytes() const override { return 0x2000; }
+    u32 read(u64 offset) override {
+      if (offset == nvme::at::controller_memory_size) return told_ ? 3u << 12 | sqs : 0;  // three units of 4 KiB
+      return offset == nvme::at::controller_memory_place    ? 1u << 12 | 4
+             : offset == nvme::at::controller_memory_status ? bad
+                                                            : 0;
+    }
+    void write(u64 offset, u32 value) override {
+      if (offset == nvme::at::controller_memory_control) told_ = (value & nvme::controller_memory::tell) != 0;
+    }
+    bool write_memory(u32 bar, u64 offset, void const*, u64) override {
+      at = {bar, offset};
+      return reached;
+    }
+    memory_resource& memory() override { return cpu_memory(); }
+    bool reaches(void const*, u64) const override { return false; }
+    void reset() override {}
+    bool reached = true, told_ = false;
+    u32 sqs = 1, bad = 0;
+    std::pair<u32, u64> at;
+  } function;
+  const nvme::capabilities yes{1ull << 57};
+  pcie::controller_memory memory;
+  EXPECT_FALSE(memory.turn_on(function, nvme::capabilities{})) << "a controller without the register";
+  ASSERT_TRUE(memory.turn_on(function, yes));
+  EXPECT_EQ(function.at, (std::pair<u32, u64>{4, 4096})) << "its BAR, and where it begins there";
+  EXPECT_EQ(memory.bytes(), 3 * 4096u);
+  EXPECT_EQ(memory.allocate(64), 0u);
+  EXPECT_EQ(memory.allocate(4097), 4096u);
+  EXPECT_FALSE(memory.allocate(1).has_value());
+  memory.free(0);
+  EXPECT_EQ(memory.allocate(4096), 0u);
+  const nvme::submission_entry command;
+  EXPECT_TRUE(memory.write(4096, &command, sizeof command));
+  EXPECT_EQ(function.at, (std::pair<u32, u64>{4, 8192}));
+  ASSERT_TRUE(memory.turn_on(function, yes));
+  EXPECT_EQ(memory.allocate(3 * 4096), 0u) << "all of it, after a reset";
+  function.bad = nvme::controller_memory::bad_address;
+  EXPECT_FALSE(memory.turn_on(function, yes));
+  function.bad = 0;
+  function.reached = false;
+  EXPECT_FALSE(memory.turn_on(function, yes)) << "a BAR that is not mapped";
+  function.reached = true;
+  function.sqs = 0;
+  EXPECT_FALSE(memory.turn_on(function, yes)) << "memory for other things";
 }
 
 TEST(shadow_doorbell, a_register_is_rung_where_the_event_index_is_passed) {

@@ -39,6 +39,7 @@ memory_place place_of(qemu_memory where) {
 
 constexpr u64 first_bar = 0xe0400000;
 constexpr u64 bar_distance = 0x100000;
+constexpr u64 first_memory_bar = 0xc0000000, memory_bar_distance = 0x2000000;  // BAR 2, of those that have memory
 constexpr u32 first_slot = 4;
 constexpr u64 patience_ns = 20 * one_second_ns;
 
@@ -286,7 +287,7 @@ std::string qemu_machine::monitor(std::string const& command) {
 
 namespace {
 
-constexpr u32 command_register = 0x04, bar_register = 0x10, capabilities_register = 0x34;
+constexpr u32 command_register = 0x04, bar_register = 0x10, memory_bar_register = 0x18, capabilities_register = 0x34;
 constexpr u32 memory_space = 1u << 1, bus_master = 1u << 2;
 constexpr u32 express_capability = 0x10, device_control = 8, function_level_reset = 1u << 15;
 
@@ -302,6 +303,8 @@ qemu_function::qemu_function(qemu_machine& machine, u32 slot)
 void qemu_function::place() {
   set_config(bar_register, static_cast<u32>(bar_));
   set_config(bar_register + 4, 0);
+  set_config(memory_bar_register, static_cast<u32>(memory_bar()));
+  set_config(memory_bar_register + 4, 0);
   set_config(command_register, memory_space | bus_master);
 }
 
@@ -322,6 +325,20 @@ u32 qemu_function::read(u64 offset) {
 void qemu_function::write(u64 offset, u32 value) {
   if (!decodes_) return;
   machine_.qtest("writel " + std::to_string(bar_ + offset) + " " + std::to_string(value));
+}
+
+u64 qemu_function::memory_bar() const { return first_memory_bar + (slot_ - first_slot) * memory_bar_distance; }
+
+bool qemu_function::write_memory(u32 bar, u64 offset, void const* from, u64 bytes) {
+  if (bar != 2 || !decodes_) return false;
+  std::string digits = "0x";
+  for (u64 k = 0; k < bytes; ++k) {
+    constexpr char hex[] = "0123456789abcdef";
+    const auto byte = static_cast<u8>(static_cast<char const*>(from)[k]);
+    digits += {hex[byte >> 4], hex[byte & 15]};
+  }
+  machine_.qtest("write " + std::to_string(memory_bar() + offset) + " " + std::to_string(bytes) + " " + digits);
+  return true;
 }
 
 memory_resource& qemu_function::memory() { return machine_.memory(); }

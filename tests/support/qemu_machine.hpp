@@ -45,6 +45,7 @@ class qemu_function final : public pci_function {
   memory_resource& memory() override;
   bool reaches(void const* address, u64 bytes) const override;
   void reset() override;
+  bool write_memory(u32 bar, u64 offset, void const* from, u64 bytes) override;
 
   /// Turns the decoding of BAR 0 off, as when the function is gone. Reads are all ones then, as on a bus (QEMU itself, asked
   /// for what nobody decodes, says 0).
@@ -54,6 +55,7 @@ class qemu_function final : public pci_function {
 
  private:
   void place();
+  u64 memory_bar() const;
 
   class qemu_machine& machine_;
   u32 slot_;

@@ -23,6 +23,12 @@ struct queue_rings {
   u32* cq_doorbell = nullptr;  ///< head, likewise
 };
 
+/// Registers of the device that kernels store to by themselves; none: the words of the rings.
+struct queue_registers {
+  u32* submission = nullptr;
+  u32* completion = nullptr;
+};
+
 struct controller_limits {
   u32 queues = 0;              ///< most I/O queue pairs
   u32 queue_entries = 0;       ///< most entries of one ring
@@ -50,6 +56,9 @@ class controller {
   virtual void add_buffer(void* memory, u64 bytes) = 0;
 
   virtual controller_limits limits() const = 0;
+
+  /// The doorbells of a queue, where kernels reach those; the words of its rings then stay as they are. The same at all times.
+  virtual queue_registers registers_of(u16 /*queue*/) const { return {}; }
 
   /// How commands are served, for people: "io_uring", "pread", "mapping", "model".
   virtual std::string engine() const = 0;

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 
 namespace penstock {
@@ -26,6 +27,18 @@ class memory_resource {
   /// (world) with the bytes and what the system says.
   virtual bool register_host(void* /*address*/, u64 /*bytes*/, bool /*writable*/) { return true; }
   virtual void unregister_host(void* /*address*/) noexcept {}
+
+  /// Makes registers of a device, which this process has mapped, reachable for kernels: where those have them, or nothing and
+  /// the reason. CPU: nothing; a store to a device that is gone would end the process, so threads leave registers to its
+  /// driver.
+  struct registers_for_kernels {
+    std::byte* address = nullptr;
+    std::string reason;
+  };
+  virtual registers_for_kernels map_registers(void* /*address*/, u64 /*bytes*/) {
+    return {nullptr, "threads of a CPU leave registers to the drive's driver"};
+  }
+  virtual void unmap_registers(void* /*address*/) noexcept {}
 
   /// Of local memory, what is free now; 0: not known.
   virtual u64 free_bytes() const { return 0; }

@@ -4,6 +4,7 @@
 
 #include "penstock/host/memory.hpp"
 
+#include <span>
 #include <string>
 
 namespace penstock {
@@ -23,6 +24,13 @@ class pci_function {
   /// REQUIRES: offset is a multiple of 4, and within BAR 0.
   virtual u32 read(u64 offset) = 0;
   virtual void write(u64 offset, u32 value) = 0;
+
+  /// BAR 0 as memory of this process, where it is that.
+  virtual std::span<std::byte> register_window() { return {}; }
+
+  /// Stores to memory of the device's own, behind one of its BARs. False where that is not had, or the function is gone.
+  /// REQUIRES: all are multiples of 4, and within the BAR.
+  virtual bool write_memory(u32 /*bar*/, u64 /*offset*/, void const* /*from*/, u64 /*bytes*/) { return false; }
 
   /// Memory that the device reaches, for rings and data. A bus address is the address that this process has for it, so device
   /// code never translates: the mapping is made that way.

@@ -19,11 +19,13 @@
 namespace penstock {
 
 struct pcie_options {
-  u32 queues = 64;                           ///< I/O queue pairs to ask the controller for; it may grant fewer
-  u32 queue_entries = 0;                     ///< most entries of one ring; 0: as many as the controller takes
-  u32 threads = 0;                           ///< that forward doorbells; 0: whoever polls
-  bool shadow_doorbells = false;             ///< in memory, where the controller takes them: for drives of virtual machines
-  u64 admin_timeout_ns = 5 * one_second_ns;  ///< of one admin command
+  u32 queues = 64;                             ///< I/O queue pairs to ask the controller for; it may grant fewer
+  u32 queue_entries = 0;                       ///< most entries of one ring; 0: as many as the controller takes
+  u32 threads = 0;                             ///< that forward doorbells; 0: whoever polls
+  bool submission_in_controller = false;       ///< submission rings in the controller's memory, where it has some for them
+  bool shadow_doorbells = false;               ///< in memory, where the controller takes them: for drives of virtual machines
+  std::byte* registers_for_kernels = nullptr;  ///< BAR 0 as kernels see it (drive_path.hpp), who then ring by themselves
+  u64 admin_timeout_ns = 5 * one_second_ns;    ///< of one admin command
   u64 least_ready_ns = 500 * one_millisecond_ns;  ///< to turn on or off, for a controller whose CAP.TO says less
 };
 
@@ -35,6 +37,7 @@ struct pcie_facts {
   std::vector<u32> namespaces;  ///< active ones, ascending
   u32 granted_queues = 0;
   bool shadow_doorbells = false;  ///< it was told of some, and reads them
+  u64 controller_memory = 0;      ///< bytes of its own, for submission rings; 0: none, or not asked for
 };
 
 /// What happened to it since it was opened.
@@ -65,6 +68,7 @@ class pcie_controller final : public controller {
   /// Throws penstock::error (bad_input) for memory that the device does not reach.
   void add_buffer(void* memory, u64 bytes) override;
   controller_limits limits() const override;
+  queue_registers registers_of(u16 queue) const override;
   std::string engine() const override;
 
   /// REQUIRES: no reset meanwhile, and so no attach, which may reset the controller.

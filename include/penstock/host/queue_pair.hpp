@@ -229,8 +229,9 @@ class queue_pair {
   }
 
   void attach() {
-    const queue_rings rings{view_.id,   options_.depth,    options_.cq_entries, sq_.data(),
-                            cq_.data(), view_.sq_doorbell, view_.cq_doorbell};
+    u32* const words = doorbells_.data();
+    const queue_rings rings{view_.id,   options_.depth, options_.cq_entries,       sq_.data(),
+                            cq_.data(), words,          words + doorbell_words / 2};  // a cache line of its own
     controller_.attach(rings);
     attached_ = true;
     polled_.store(false, std::memory_order_release);
@@ -271,8 +272,10 @@ class queue_pair {
     view_.generations = generations_.data();
     view_.sq = sq_.data();
     view_.cq = cq_.data();
-    view_.sq_doorbell = doorbells_.data();
-    view_.cq_doorbell = doorbells_.data() + doorbell_words / 2;  // a cache line of its own
+    const queue_registers registers = controller_.registers_of(id);
+    view_.registers = registers.submission != nullptr;
+    view_.sq_doorbell = view_.registers ? registers.submission : doorbells_.data();
+    view_.cq_doorbell = view_.registers ? registers.completion : doorbells_.data() + doorbell_words / 2;
     view_.timeout_ns = options_.timeout_ns;
     view_.depth = depth;
     view_.cq_entries = options_.cq_entries;

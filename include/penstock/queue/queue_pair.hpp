@@ -15,6 +15,7 @@
 
 #include "penstock/core/atomic.hpp"
 #include "penstock/core/backoff.hpp"
+#include "penstock/core/doorbell.hpp"
 #include "penstock/core/host_call.hpp"
 #include "penstock/core/memory_access.hpp"
 #include "penstock/core/status.hpp"
@@ -129,8 +130,8 @@ class queue_pair_view {
   u32 bounce_bytes = 0;               ///< size of one
   nvme::submission_entry* sq = nullptr;  ///< [depth], shared
   nvme::completion_entry* cq = nullptr;  ///< [cq_entries], shared
-  u32* sq_doorbell = nullptr;            ///< shared
-  u32* cq_doorbell = nullptr;            ///< shared
+  u32* sq_doorbell = nullptr;            ///< shared, or a register of the device
+  u32* cq_doorbell = nullptr;            ///< likewise
   void (*poll)(void*, u16) = nullptr;    ///< CPU executor: lets the controller work in this thread; null otherwise
   void* poll_target = nullptr;
   u64 timeout_ns = 0;          ///< deadline of a command, from when it is rung
@@ -141,6 +142,7 @@ class queue_pair_view {
   u32 in_flight_limit = 0;     ///< N = min(D, C) - 1
   u16 id = 0;                  ///< of the controller
   u16 index = 0;               ///< in the table of queue pairs that this one belongs to
+  bool registers = false;      ///< the doorbells are
   bool rings_on_host = false;  ///< looking at the CQ costs a trip over the link: only the lock holder does
 
   /// Submits one command per lane that wants to. Collective; returns when all are rung, or withdrawn.

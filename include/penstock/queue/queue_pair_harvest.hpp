@@ -64,7 +64,7 @@ PENSTOCK_FN u64 queue_pair_view<Sink>::harvest_batches(G const& g, u64 head) con
     head += batch;
     if (is_leader(g)) {
       device_ref<u64>(state->cq_head).store(head, relaxed);
-      system_ref<u32>(*cq_doorbell).store(cq_slot_of(head), release);
+      ring_doorbell(*cq_doorbell, cq_slot_of(head), registers);
       device_ref<u64>(state->completions).fetch_add(batch, relaxed);
     }
     if (batch < width) break;

@@ -110,8 +110,10 @@ PENSTOCK_FN void queue_pair_view<Sink>::start_over(G const& g) const {
   // A controller begins with the phase of an even lap: what an odd lap has left would pass for new completions.
   for (u32 at = index_in(g); at < cq_entries; at += size(g)) system_ref<u32>(cq[at].outcome).store(0, relaxed);
   if (is_leader(g)) {
-    system_ref<u32>(*sq_doorbell).store(0, relaxed);
-    system_ref<u32>(*cq_doorbell).store(0, relaxed);
+    if (!registers) {  // the device begins with 0 by itself, and takes nothing before it has the queue
+      system_ref<u32>(*sq_doorbell).store(0, relaxed);
+      system_ref<u32>(*cq_doorbell).store(0, relaxed);
+    }
     device_ref<u64>(state->skipped).fetch_add(first - given, relaxed);
     device_ref<u64>(state->given).store(first, relaxed);
     device_ref<u64>(state->rung).store(first, relaxed);

@@ -118,7 +118,7 @@ PENSTOCK_FN bool queue_pair_view<Sink>::try_ring(G const& g, glance const& seen)
     if (position != start) {
       // Before the doorbell: 26 compares with it. Release: who expires a ticket that is rung sees when that was.
       device_ref<u64>(state->rung).store(position, release);
-      system_ref<u32>(*sq_doorbell).store(slot_of(position), release);
+      ring_doorbell(*sq_doorbell, slot_of(position), registers);
       device_ref<u64>(state->doorbells).fetch_add(1, relaxed);
     }
     // At system scope, so that the doorbells of two holders stay in order (Q8).

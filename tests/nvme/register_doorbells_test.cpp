@@ -1,0 +1,192 @@
+// Doorbells that kernels store to by themselves: registers of a device that are memory to them.
+#include "support/modelled_function.hpp"
+#include "support/qemu_machine.hpp"
+#include "support/stamped_media.hpp"
+
+#include "penstock/group/lone_thread.hpp"
+#include "penstock/host/block_device.hpp"
+#include "penstock/host/drive_path.hpp"
+#include "penstock/host/error.hpp"
+#include "penstock/host/pcie_controller.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <thread>
+
+namespace penstock::test_support {
+namespace {
+
+using test::stamp;
+
+constexpr u64 block_bytes = 512, blocks = 2048;
+
+/// Memory of another resource, whose kernels reach registers at the address that this process has.
+class memory_with_registers final : public memory_resource {
+ public:
+  explicit memory_with_registers(memory_resource& inner) : inner_(inner) {}
+  void* allocate(memory_kind kind, u64 bytes) override { return inner_.allocate(kind, bytes); }
+  void deallocate(memory_kind kind, void* address, u64 bytes) noexcept override { inner_.deallocate(kind, address, bytes); }
+  void write(void* to, void const* from, u64 bytes) override { inner_.write(to, from, bytes); }
+  void read(void* to, void const* from, u64 bytes) override { inner_.read(to, from, bytes); }
+  registers_for_kernels map_registers(void* address, u64) override {
+    if (!willing) return {nullptr, "it is not willing"};
+    mapped = address;
+    return {static_cast<std::byte*>(address), ""};
+  }
+  void unmap_registers(void* address) noexcept override {
+    EXPECT_EQ(address, mapped);
+    mapped = nullptr;
+  }
+
+  bool willing = true;
+  void* mapped = nullptr;
+
+ private:
+  memory_resource& inner_;
+};
+
+/// A modelled function whose BAR 0 is also memory: what is stored to its doorbells there, a thread hands to the function, as a
+/// bus does. A value stays until it is handed over.
+class function_in_memory final : public pci_function {
+ public:
+  function_in_memory(std::span<std::byte> media, modelled_function_options const& options)
+      : inner_(media, options), memory_(inner_.memory()) {
+    bar_.fill(nothing);
+    bus_ = std::thread([this] { carry(); });
+  }
+  ~function_in_memory() override {
+    ending_ = true;
+    bus_.join();
+  }
+
+  std::string name() const override { return inner_.name(); }
+  u64 register_bytes() const override { return inner_.register_bytes(); }
+  u32 read(u64 offset) override { return inner_.read(offset); }
+  void write(u64 offset, u32 value) override {
+    if (offset >= first_of_io) ++written;
+    inner_.write(offset, value);
+  }
+  memory_resource& memory() override { return memory_; }
+  bool reaches(void const* address, u64 bytes) const override { return inner_.reaches(address, bytes); }
+  void reset() override { inner_.reset(); }
+  std::span<std::byte> register_window() override { return std::as_writable_bytes(std::span(bar_)); }
+
+  /// Returns when what has been stored is handed over.
+  void settle() const {
+    const u64 now = rounds_;
+    while (rounds_ < now + 2) std::this_thread::yield();
+  }
+
+  memory_with_registers& kernels() { return memory_; }
+  modelled_function& inner() { return inner_; }
+  std::atomic<u64> written{0}, rung{0};  ///< of I/O queues: by the driver, and by stores to memory
+
+ private:
+  static constexpr u32 nothing = 0xffffffffu;
+  static constexpr u64 first_of_io = nvme::at::doorbells + 2 * 4;
+
+  void carry() {
+    while (!ending_) {
+      for (u64 at = first_of_io; at < bar_.size() * sizeof(u32); at += sizeof(u32)) {
+        const u32 value = std::atomic_ref<u32>(bar_[at / sizeof(u32)]).exchange(nothing);
+        if (value == nothing) continue;
+        ++rung;
+        inner_.write(at, value);
+      }
+      ++rounds_;
+      std::this_thread::yield();
+    }
+  }
+
+  modelled_function inner_;
+  memory_with_registers memory_;
+  std::array<u32, 0x1400 / sizeof(u32)> bar_;
+  std::atomic<bool> ending_{false};
+  std::atomic<u64> rounds_{0};
+  std::thread bus_;
+};
+
+class register_doorbells_test : public testing::Test {
+ protected:
+  void open(modelled_function_options const& options = {}) {
+    function_ = std::make_unique<function_in_memory>(media_.bytes(), options);
+    path_ = std::make_unique<drive_path>(*function_, "cpu", false, 1);
+    drive_ = std::make_unique<pcie_controller>(*function_, path_->options({.queues = 4}));
+    device_ = std::make_unique<block_device>(
+        path_->on(), *drive_, 1,
+        block_device_options{.queues = 3, .queue_depth = 8, .timeout_ns = 10 * one_second_ns, .transfer_bytes = 4096});
+  }
+
+  void TearDown() override {
+    device_.reset();
+    drive_.reset();
+    if (function_ == nullptr) return;
+    for (std::string const& each : function_->inner().complaints()) ADD_FAILURE() << "the function notes: " << each;
+    path_.reset();
+    EXPECT_EQ(function_->kernels().mapped, nullptr) << "its registers are not mapped any more";
+  }
+
+  void read_all() {
+    const buffer<block_request> request(path_->on().memory(), memory_kind::local, 1);
+    const buffer<u64> data(path_->on().memory(), memory_kind::local, block_bytes / 8);
+    for (u64 block = 0; block < blocks; block += 17) {
+      ASSERT_EQ(status{}, read_blocks(lone_thread(), device_->view(), true, *request.data(), lba{block}, 1,
+                                      reinterpret_cast<u64>(data.data())));
+      ASSERT_EQ(data.data()[5], stamp(block * (block_bytes / 8) + 5));
+    }
+  }
+
+  test::stamped_media media_{blocks * block_bytes};
+  std::unique_ptr<function_in_memory> function_;
+  std::unique_ptr<drive_path> path_;
+  std::unique_ptr<pcie_controller> drive_;
+  std::unique_ptr<block_device> device_;
+};
+
+TEST_F(register_doorbells_test, nobody_else_rings) {
+  open();
+  ASSERT_EQ(path_->tier(), drive_tier::registers);
+  read_all();
+  EXPECT_GT(function_->rung, 2 * blocks / 17);
+  EXPECT_EQ(function_->written, 0u) << "by the driver";
+  EXPECT_EQ(drive_->counts().doorbells, 0u);
+}
+
+TEST_F(register_doorbells_test, they_are_as_far_apart_as_the_controller_says) {
+  modelled_function_options options;
+  options.capabilities |= 2ull << 32;
+  open(options);
+  ASSERT_EQ(path_->tier(), drive_tier::registers);
+  read_all();
+}
+
+TEST_F(register_doorbells_test, a_reset_stores_to_none) {
+  open();
+  read_all();
+  function_->settle();
+  const u64 before = function_->rung;
+  drive_->reset();
+  EXPECT_EQ(device_->recover(recover_scope::all).queues, 3u);
+  function_->settle();
+  EXPECT_EQ(function_->rung, before);
+  read_all();
+}
+
+TEST_F(register_doorbells_test, where_they_cannot_be_mapped_they_are_forwarded_and_the_reason_is_told) {
+  function_ = std::make_unique<function_in_memory>(media_.bytes(), modelled_function_options{});
+  function_->kernels().willing = false;
+  const drive_path refused(*function_, "cpu", false, 1);
+  EXPECT_EQ(refused.tier(), drive_tier::polled);
+  EXPECT_NE(refused.reason().find("not willing"), std::string::npos) << refused.reason();
+  const drive_path asked(*function_, "cpu", true, 1);
+  EXPECT_EQ(asked.options().registers_for_kernels, nullptr);
+  modelled_function without(media_.bytes());
+  const drive_path none(without, "cpu", false, 1);
+  EXPECT_EQ(none.tier(), drive_tier::polled);
+  EXPECT_NE(none.reason().find("no memory of this process"), std::string::npos) << none.reason();
+}
+
+}  // namespace
+}  // namespace penstock::test_support
