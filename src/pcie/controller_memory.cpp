@@ -25,11 +25,14 @@ bool controller_memory::turn_on(pci_function& function, nvme::capabilities const
   const nvme::controller_memory_size size{function.read(nvme::at::controller_memory_size)};
   const nvme::controller_memory_place place{function.read(nvme::at::controller_memory_place)};
   if (size.bytes() == 0 || !size.takes_submission_queues()) return false;
-  constexpr u64 zero = 0;
   const u64 begin = place.offset_units() * size.unit();
-  if (!function.write_memory(place.bar(), begin, &zero, sizeof zero)) return false;
   control(function, base | nvme::controller_memory::tell | nvme::controller_memory::enable);
-  if ((function.read(nvme::at::controller_memory_status) & nvme::controller_memory::bad_address) != 0) return false;
+  const bool placed = (function.read(nvme::at::controller_memory_status) & nvme::controller_memory::bad_address) == 0;
+  constexpr u64 zero = 0;
+  if (!placed || !function.write_memory(place.bar(), begin, &zero, sizeof zero)) {
+    control(function, 0);
+    return false;
+  }
   function_ = &function;
   bar_ = place.bar();
   begin_ = begin;
