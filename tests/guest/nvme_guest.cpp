@@ -85,6 +85,21 @@ void try_drive(pci_function& function, u64 seed) {
         function.name() + " serves after its function's reset");
 }
 
+/// Other ways to tell of commands: doorbells in memory and rings in the drive's; and threads that store to its registers
+/// themselves, as kernels do that reach them.
+void try_other_ways(pci_function& function, u64 seed) {
+  {
+    pcie_controller drive(function, {.queues = 4, .submission_in_controller = true, .shadow_doorbells = true});
+    check(drive.facts().shadow_doorbells && drive.facts().controller_memory == mebibyte,
+          function.name() + " reads doorbells in memory, and has memory for rings");
+    check(data_survives(drive, function, drive.facts().namespaces.front(), seed) && drive.counts().spared_doorbells != 0,
+          function.name() + " is served over both");
+  }
+  pcie_controller drive(function, {.queues = 4, .registers_for_kernels = function.register_window().data()});
+  check(data_survives(drive, function, drive.facts().namespaces.front(), seed + 1) && drive.counts().doorbells == 0,
+        function.name() + " is told by those who submit");
+}
+
 /// A buffer that nobody mapped for the device: the IOMMU lets nothing through, and the kernel notes it (which the script looks
 /// for). QEMU's controller does not notice, and answers with success.
 void try_to_reach_more(pci_function& function) {
@@ -146,6 +161,7 @@ void run_with_iommu() {
           "the other one is not for this user");
     const auto function = open_pci_function(first.address);
     check(says(refusal([&] { open_pci_function(first.address); }), "another process"), "nor is one that is open already");
+    try_other_ways(*function, 500'000);
     try_drive(*function, 1'000'000);
     try_to_reach_more(*function);
   });
@@ -172,6 +188,7 @@ void run_without_iommu() {
   std::ofstream("/sys/bus/pci/devices/" + address + "/driver/unbind") << address << std::flush;
   check(says(refusal([&] { open_pci_function(address, 1ull << 40); }), "nr_hugepages"), "more huge pages than there are");
   const auto function = open_pci_function(address, 32 * mebibyte);
+  try_other_ways(*function, 500'000);
   try_drive(*function, 2'000'000);
 }
 
