@@ -178,7 +178,9 @@ def _write(
         names=names,
         directed=graph.directed,
         source=source,
-        **making,
+        threads=making["threads"],
+        memory=making["memory"] or None,
+        progress=making["progress"],
     )
 
 
