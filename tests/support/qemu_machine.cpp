@@ -77,14 +77,17 @@ std::vector<std::string> arguments_of(std::vector<qemu_drive> const& drives, std
       at + "/complaints"};
   for (u64 d = 0; d < drives.size(); ++d) {
     const std::string drive = std::to_string(d);
-    all.insert(all.end(), {"-device", "nvme,id=nvme" + drive + ",serial=PENSTOCK" + drive +
-                                          ",addr=" + std::to_string(first_slot + d) + drives[d].options});
+    const std::string subsystem = "subsystem" + drive;
+    if (drives[d].subsystem) all.insert(all.end(), {"-device", "nvme-subsys,id=" + subsystem + ",nqn=" + subsystem});
+    all.insert(all.end(),
+               {"-device", "nvme,id=nvme" + drive + ",serial=PENSTOCK" + drive + ",addr=" + std::to_string(first_slot + d) +
+                               drives[d].options + (drives[d].subsystem ? ",subsys=" + subsystem : "")});
     for (u64 n = 0; n < drives[d].namespaces.size(); ++n) {
       qemu_namespace const& space = drives[d].namespaces[n];
       const std::string id = "d" + drive + "n" + std::to_string(n + 1), bytes = std::to_string(space.block_bytes);
       all.insert(all.end(), {"-drive", "id=" + id + ",if=none,cache=unsafe" + backend_of(space, at + "/" + id)});
       all.insert(all.end(), {"-device", "nvme-ns,drive=" + id + ",bus=nvme" + drive + ",nsid=" + std::to_string(n + 1) +
-                                            ",logical_block_size=" + bytes + ",physical_block_size=" + bytes});
+                                            ",logical_block_size=" + bytes + ",physical_block_size=" + bytes + space.options});
     }
   }
   return all;

@@ -23,11 +23,13 @@ struct qemu_namespace {
   u32 block_bytes = 512;
   std::string backend{};           ///< more of -drive, as ",throttling.iops-total=20"
   std::vector<u64> bad_sectors{};  ///< of 512 bytes: reading them is a media error
+  std::string options{};           ///< more of -device nvme-ns, as ",detached=on"
 };
 
 struct qemu_drive {
   std::vector<qemu_namespace> namespaces{{}};
-  std::string options{};  ///< more of -device nvme, as ",mdts=1"
+  std::string options{};   ///< more of -device nvme, as ",mdts=1"
+  bool subsystem = false;  ///< it is a controller of an NVM subsystem, whose namespaces come and go
 };
 
 /// Why QEMU cannot be had here, or nothing.
