@@ -106,19 +106,9 @@ std::optional<admin_answer> admin_queue::take(u16 id) {
 }
 
 admin_answer admin_queue::run(nvme::submission_entry const& command, u64 patience_ns) {
-  backoff wait(patience_ns != 0 ? patience_ns : timeout_ns_);
-  std::optional<u16> id = start(command, patience_ns);
-  while (!id.has_value()) {
-    if (failed()) return {make_status(failure::controller_failed), 0};
-    const bool in_time = wait.pause();
-    {
-      const std::lock_guard lock(mutex_);
-      harvest();
-    }
-    id = start(command, patience_ns);
-    if (!id.has_value() && !in_time) return {make_status(failure::deadline), 0};
-  }
-  for (;;) {
+  const std::optional<u16> id = start(command, patience_ns);
+  if (!id.has_value()) return {make_status(failure::controller_failed), 0};
+  for (backoff wait(patience_ns != 0 ? patience_ns : timeout_ns_);;) {
     if (const auto answer = take(*id)) return *answer;
     wait.pause();  // `take` knows the deadline
   }

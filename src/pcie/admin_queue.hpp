@@ -32,7 +32,8 @@ class admin_queue {
   void start_over();
 
   /// Runs a command. failure::deadline if it is not answered in time, failure::controller_failed if the controller broke the
-  /// protocol. `patience_ns` 0: the time of any admin command.
+  /// protocol. `patience_ns` 0: the time of any admin command. REQUIRES: with the requests for events, fewer than `entries` - 1
+  /// are in flight.
   admin_answer run(nvme::submission_entry const& command, u64 patience_ns = 0);
 
   /// The two halves of `run`: nothing where no command can be taken now, or the controller has failed.

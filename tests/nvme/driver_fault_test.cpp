@@ -130,6 +130,74 @@ TEST_F(driver_test, a_controller_that_stops_being_ready_is_reset) {
   EXPECT_EQ(drive_->counts().resets, 1u);
 }
 
+TEST_F(driver_test, a_drive_that_was_changed_for_another_is_not_taken_for_it) {
+  make();
+  open();
+  function_->another_drive = true;
+  EXPECT_NE(refusal([&] { drive_->reset(); }).find("open it anew"), std::string::npos);
+  function_->another_drive = false;
+  expect_it_serves();
+}
+
+TEST_F(driver_test, what_cannot_be_is_refused_when_it_is_opened) {
+  make({.entry_sizes = 0x77});
+  EXPECT_NE(refusal([&] { open(); }).find("larger than 64"), std::string::npos);
+  EXPECT_NE(refusal([&] { open({.queues = 0}); }).find("1 to 65534"), std::string::npos);
+  EXPECT_NE(refusal([&] { open({.queues = 65535}); }).find("1 to 65534"), std::string::npos);
+}
+
+TEST_F(driver_test, one_that_is_refused_and_does_not_stop_keeps_the_rings_that_it_was_told_of) {
+  make();
+  function_->plan(driver_step::list_namespaces, trouble::refuse, 1);
+  function_->never_stops = function_->reset_does_not_help = true;
+  EXPECT_NE(refusal([&] { open(); }).find("0x006"), std::string::npos);
+  leaks_ = true;
+}
+
+TEST_F(driver_test, a_queue_that_is_half_made_and_not_deleted_has_its_controller_stopped) {
+  make();
+  open();
+  function_->plan(driver_step::create_submission_queue, trouble::refuse, 1);
+  function_->plan(driver_step::delete_completion_queue, trouble::refuse, 1);
+  EXPECT_NE(refusal([&] { host_queue(*drive_, 1, 8, 8); }).find("create queue 1"), std::string::npos);
+  expect_it_serves();
+  EXPECT_EQ(drive_->counts().resets, 1u);
+}
+
+TEST_F(driver_test, what_a_reset_cuts_short_in_the_admin_queue_is_answered) {
+  make();
+  open({.queues = 4});
+  function_->plan(driver_step::other, trouble::drop, 1);
+  data_buffer page(4096);
+  host_queue admin(*drive_, 0, 4, 4);
+  const auto ask = nvme::identify_command(nvme::identify_structure::name_space, 1, page.address());
+  admin.submit(ask);
+  for (u32 k = 0; k < 10; ++k) admin.poll();
+  ASSERT_EQ(admin.in_flight(), 1u);
+  drive_->reset();
+  const u64 start = now_ns();
+  ASSERT_TRUE(admin.drive_until([&] { return admin.in_flight() == 0; }));
+  EXPECT_LT(now_ns() - start, 2 * one_second_ns) << "not after the time of an admin command";
+  EXPECT_EQ(admin.run(ask), nvme::code::success);
+}
+
+TEST_F(driver_test, a_queue_0_that_is_taken_back_waits_for_its_answer_and_no_longer) {
+  make();
+  open({.queues = 4, .admin_timeout_ns = 200 * one_millisecond_ns});
+  function_->plan(driver_step::other, trouble::drop, 1);
+  data_buffer page(4096);
+  const auto ask = nvme::identify_command(nvme::identify_structure::name_space, 1, page.address());
+  host_queue admin(*drive_, 0, 4, 4);
+  admin.submit(ask);
+  for (u32 k = 0; k < 10; ++k) admin.poll();
+  const u64 start = now_ns();
+  admin.detach();
+  EXPECT_LT(now_ns() - start, 2 * one_second_ns);
+  host_queue again(*drive_, 0, 4, 4);
+  EXPECT_EQ(again.run(ask), nvme::code::success);
+  EXPECT_EQ(drive_->counts().resets, 1u);
+}
+
 TEST_F(driver_test, every_status_of_an_admin_command_is_told) {
   for (const int code : {0x001, 0x002, 0x004, 0x005, 0x006, 0x007, 0x008, 0x00b, 0x013, 0x080,
                          0x082, 0x100, 0x101, 0x102, 0x103, 0x105, 0x108, 0x109, 0x10c, 0x281}) {

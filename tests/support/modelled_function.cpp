@@ -274,6 +274,8 @@ u16 modelled_function::identify(nvme::submission_entry const& command) {
     about.optional_commands = options_.optional_commands;
     about.admin_commands = options_.admin_commands;
     about.optional_events = options_.optional_events;
+    about.submission_entry_size = options_.entry_sizes;
+    if (another_drive) about.serial_number[0] = 'X';
     if (!options_.namespaces.empty()) about.namespaces = 65536;
   }
   return status;

@@ -47,6 +47,7 @@ struct modelled_function_options {
   u8 max_transfer = 5;
   u16 refusal = nvme::code::internal_error;          ///< status of trouble::refuse
   u16 optional_commands = 0;                         ///< ONCS
+  u8 entry_sizes = 0x66;                             ///< SQES
   u16 admin_commands = 0;                            ///< OACS
   u32 optional_events = 0;                           ///< OAES
   std::vector<u32> namespaces{};                     ///< that are listed instead of the one that there is
@@ -82,7 +83,8 @@ class modelled_function final : public pci_function {
   std::atomic<bool> never_shut_down{false};      ///< does not say that it is, when it is told to
   std::atomic<bool> reset_does_not_help{false};  ///< a function-level reset fails
   std::atomic<u32> function_resets{0};
-  std::atomic<bool> wanted_back{false};  ///< the machine asks for it
+  std::atomic<bool> wanted_back{false};    ///< the machine asks for it
+  std::atomic<bool> another_drive{false};  ///< somebody has changed it for one with another serial number
 
   pcie::dma_arena& arena() { return arena_; }
   std::vector<std::string> complaints() const;
