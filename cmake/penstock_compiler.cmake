@@ -26,3 +26,9 @@ elseif(PENSTOCK_SANITIZE STREQUAL "thread")
 elseif(PENSTOCK_SANITIZE)
   message(FATAL_ERROR "PENSTOCK_SANITIZE is '${PENSTOCK_SANITIZE}': use address or thread, or leave it empty")
 endif()
+
+if(PENSTOCK_COVERAGE)
+  # Threads count, too.
+  add_compile_options(--coverage -fprofile-update=atomic)
+  add_link_options(--coverage)
+endif()

@@ -22,6 +22,7 @@ else:
 
 import cpp_text
 import header_check
+import named_tests
 
 ROOT = Path(__file__).resolve().parent.parent
 CPP = (".hpp", ".cuh", ".cpp", ".cu")
@@ -174,7 +175,9 @@ def check_file(path: Path, root: Path, rules: Rules) -> Iterator[Problem]:
 
 
 def check_tree(root: Path, rules: Rules) -> list[Problem]:
-    return sorted(p for path in source_files(root) for p in check_file(path, root, rules))
+    found = [p for path in source_files(root) for p in check_file(path, root, rules)]
+    found += [Problem(str(named_tests.TABLE), line, message) for line, message in named_tests.problems(root)]
+    return sorted(found)
 
 
 def check_headers(root: Path, rules: Rules, jobs: int) -> list[Problem]:

@@ -9,12 +9,14 @@
 #include "penstock/host/pcie_controller.hpp"
 
 #include <algorithm>
+#include <cerrno>
 
 namespace penstock::drive {
 namespace {
 
 constexpr u32 most_in_flight = 64;
 constexpr u64 piece_bytes = 65536;
+constexpr u32 most_cleared = 1u << 22;  ///< blocks of one command, so that progress is told
 constexpr u64 report_interval_ns = 50 * one_millisecond_ns;
 
 std::string object_of(pci_function const& function, u32 namespace_id) {
@@ -58,13 +60,23 @@ class piece_stream {
       std::string ids;
       for (const u32 id : all) ids += (ids.empty() ? "" : ", ") + std::to_string(id);
       refuse(ids.empty() ? "the drive has no namespaces: make one with the tools of its maker"
-                         : "there is none: the drive has " + ids);
+                         : "there is none: the drive has " + ids +
+                               " (a namespace that is not attached to this controller does not count)");
     }
     facts_ = identify_namespace(drive_, namespace_id);
     const u32 depth = std::min(2 * most_in_flight, drive_.limits().queue_entries);
     window_ = std::min(most_in_flight, depth - 1);
     device_ = std::make_unique<block_device>(
         *on_, drive_, namespace_id, block_device_options{.queues = 1, .queue_depth = depth, .transfer_bytes = piece_bytes});
+  }
+
+  /// Throws bad_input where the drive does not offer the command.
+  void choose_command(nvme::opcode op) {
+    per_piece_ = std::min(most_cleared, block_io::most_blocks(device_->view(), op));
+    if (per_piece_ != 0) return;
+    refuse(op == nvme::opcode::write_zeroes
+               ? "the drive has no Write Zeroes (ONCS bit 3): write a file of zeros instead"
+               : "the drive has no Dataset Management (ONCS bit 2): it keeps blocks until they are written");
   }
 
   /// Throws bad_input for blocks that the namespace does not have.
@@ -81,10 +93,14 @@ class piece_stream {
   /// both in order.
   template <class Before, class After>
   copied run(nvme::opcode op, reporter& report, Before const& before, After const& after) {
-    const u64 pieces = ceil_div(blocks_, device_->view().most_blocks), begin = now_ns();
+    if (per_piece_ == 0) choose_command(op);
+    const u64 pieces = ceil_div(blocks_, per_piece_), begin = now_ns();
     u64 bytes_done = 0;
+    bool wanted_back = false;
     for (u64 done = 0, sent = 0; done < pieces; ++done) {
-      for (; sent < std::min(pieces, done + window_); ++sent) {
+      wanted_back = wanted_back || drive_.removal_requested();
+      if (wanted_back && done == sent) give_back(done);
+      for (; !wanted_back && sent < std::min(pieces, done + window_); ++sent) {
         before(data(sent), bytes(sent));
         submit_blocks(lone_thread(), device_->view(), op, true, request(sent), lba{first(sent)}, count(sent),
                       reinterpret_cast<u64>(data(sent)));
@@ -94,8 +110,12 @@ class piece_stream {
       after(data(done), bytes(done));
       report.at(bytes_done += bytes(done));
     }
-    if (op == nvme::opcode::write) flush();
+    if (op != nvme::opcode::read) flush();
     return {blocks_, bytes_done, pieces, static_cast<double>(now_ns() - begin) * 1e-9};
+  }
+
+  void check_writable() const {
+    if (facts_.write_protected) refuse("it is write protected: change that with the tools of its maker");
   }
 
   namespace_facts const& facts() const { return facts_; }
@@ -103,15 +123,21 @@ class piece_stream {
   [[noreturn]] void refuse(std::string const& problem) const { throw_bad_input(operation_, object_, problem); }
 
  private:
+  /// All that was sent has ended.
+  [[noreturn]] void give_back(u64 pieces) {
+    const u64 done = std::min(blocks_, pieces * per_piece_);
+    throw_os_error(operation_, object_, ENODEV,
+                   "the machine asks for the drive back, and gets it: " + std::to_string(done) + " of " +
+                       std::to_string(blocks_) + " blocks were done");
+  }
+
   void flush() {
     const status outcome = flush_blocks(lone_thread(), device_->view(), true, request(0));
     if (!outcome.ok()) throw_status("flush", object_, outcome);
   }
 
-  u64 first(u64 piece) const { return start_ + piece * device_->view().most_blocks; }
-  u32 count(u64 piece) const {
-    return static_cast<u32>(std::min<u64>(device_->view().most_blocks, start_ + blocks_ - first(piece)));
-  }
+  u64 first(u64 piece) const { return start_ + piece * per_piece_; }
+  u32 count(u64 piece) const { return static_cast<u32>(std::min<u64>(per_piece_, start_ + blocks_ - first(piece))); }
   u64 bytes(u64 piece) const { return u64{count(piece)} * facts_.block_bytes; }
   block_request& request(u64 piece) { return requests_.data()[piece % window_]; }
   std::byte* data(u64 piece) { return data_.data() + piece % window_ * piece_bytes; }
@@ -125,9 +151,20 @@ class piece_stream {
   std::unique_ptr<block_device> device_;
   u64 window_ = 0;
   u64 start_ = 0, blocks_ = 0;
+  u32 per_piece_ = 0;  ///< blocks of one command
 };
 
 constexpr auto nothing = [](std::byte*, u64) {};
+
+copied clear(pci_function& function, block_range const& range, nvme::opcode op, std::string const& operation,
+             std::string const& doing, progress_fn const& progress) {
+  piece_stream stream(function, range.namespace_id, operation);
+  stream.check_writable();
+  stream.choose_command(op);
+  stream.choose(range.start, range.blocks);
+  reporter report(progress, doing, range.blocks * stream.facts().block_bytes);
+  return stream.run(op, report, nothing, nothing);
+}
 
 }  // namespace
 
@@ -148,7 +185,7 @@ copied write_from_file(pci_function& function, block_range const& range, std::st
   piece_stream stream(function, range.namespace_id, "write");
   const u64 block = stream.facts().block_bytes;
   const std::string size = path + " has " + std::to_string(file.bytes()) + " bytes";
-  if (stream.facts().write_protected) stream.refuse("it is write protected: change that with the tools of its maker");
+  stream.check_writable();
   if (file.bytes() == 0 || file.bytes() % block != 0) {
     stream.refuse(size + ", a block " + std::to_string(block) + ": give whole blocks (truncate -s %" + std::to_string(block) +
                   " fills it up with zeros)");
@@ -160,6 +197,14 @@ copied write_from_file(pci_function& function, block_range const& range, std::st
   stream.choose(range.start, file.bytes() / block);
   reporter report(progress, "writing", file.bytes());
   return stream.run(nvme::opcode::write, report, [&](std::byte* to, u64 bytes) { file.read(to, bytes); }, nothing);
+}
+
+copied zero_blocks(pci_function& function, block_range const& range, progress_fn const& progress) {
+  return clear(function, range, nvme::opcode::write_zeroes, "zero", "zeroing", progress);
+}
+
+copied discard_blocks(pci_function& function, block_range const& range, progress_fn const& progress) {
+  return clear(function, range, nvme::opcode::dataset_management, "discard", "discarding", progress);
 }
 
 }  // namespace penstock::drive

@@ -1,5 +1,8 @@
 // Blocks of a namespace into a file, and a file into blocks: `penstock nvme read` and `penstock nvme write`. Many commands are
-// in flight, and the file is gone through in order, so that it may be a pipe.
+// in flight, and the file is gone through in order, so that it may be a pipe. And blocks of which nothing is wanted any more:
+// `penstock nvme zero` and `penstock nvme discard`, for which no data moves.
+//
+// All of them look now and then whether the machine asks for the drive back; then they end what is under way and throw.
 #pragma once
 
 #include "penstock/host/pci_function.hpp"
@@ -35,5 +38,13 @@ copied read_to_file(pci_function& function, block_range const& range, std::strin
 /// the drive for good when this returns. Throws likewise; each block of the range is then old or new.
 copied write_from_file(pci_function& function, block_range const& range, std::string const& path,
                        progress_fn const& progress = {});
+
+/// Blocks that read as zeros afterwards, for good when this returns. Throws likewise; bad_input for a drive that has no Write
+/// Zeroes. After a failure each block is as it was or zeros.
+copied zero_blocks(pci_function& function, block_range const& range, progress_fn const& progress = {});
+
+/// Blocks that the drive may forget: what they read as until they are written is its choice. Throws likewise; bad_input for a
+/// drive that has no Dataset Management.
+copied discard_blocks(pci_function& function, block_range const& range, progress_fn const& progress = {});
 
 }  // namespace penstock::drive

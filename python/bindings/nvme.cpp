@@ -168,6 +168,22 @@ nb::dict write(std::string const& address, u32 namespace_id, u64 start, u64 bloc
       address, [&](pci_function& function) { return write_from_file(function, {namespace_id, start, blocks}, path, report); }));
 }
 
+template <class Clear>
+nb::dict clear(std::string const& address, u32 namespace_id, u64 start, u64 blocks, nb::object const& progress,
+               Clear const& with) {
+  const progress_fn report = progress_of(progress);
+  return dict_of(
+      with_drive(address, [&](pci_function& function) { return with(function, {namespace_id, start, blocks}, report); }));
+}
+
+nb::dict zero(std::string const& address, u32 namespace_id, u64 start, u64 blocks, nb::object const& progress) {
+  return clear(address, namespace_id, start, blocks, progress, zero_blocks);
+}
+
+nb::dict discard(std::string const& address, u32 namespace_id, u64 start, u64 blocks, nb::object const& progress) {
+  return clear(address, namespace_id, start, blocks, progress, discard_blocks);
+}
+
 }  // namespace
 
 void bind_nvme(nb::module_& m) {
@@ -185,6 +201,8 @@ void bind_nvme(nb::module_& m) {
   m.def("nvme_smart", &smart, "address"_a);
   m.def("nvme_read", &read, "address"_a, "namespace_id"_a, "start"_a, "blocks"_a, "path"_a, "replace"_a,
         "progress"_a = nb::none());
+  m.def("nvme_zero", &zero, "address"_a, "namespace_id"_a, "start"_a, "blocks"_a, "progress"_a = nb::none());
+  m.def("nvme_discard", &discard, "address"_a, "namespace_id"_a, "start"_a, "blocks"_a, "progress"_a = nb::none());
   m.def("nvme_write", &write, "address"_a, "namespace_id"_a, "start"_a, "blocks"_a, "path"_a, "progress"_a = nb::none());
 }
 

@@ -193,6 +193,20 @@ def nvme_read(
     replace: bool,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> _NvmeCopied: ...
+def nvme_zero(
+    address: str,
+    namespace_id: int,
+    start: int,
+    blocks: int,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> _NvmeCopied: ...
+def nvme_discard(
+    address: str,
+    namespace_id: int,
+    start: int,
+    blocks: int,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> _NvmeCopied: ...
 
 # `blocks` 0: as many as the file has.
 def nvme_write(

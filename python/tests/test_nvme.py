@@ -507,6 +507,33 @@ def test_write_overwrites_only_when_somebody_agrees(
     assert "wrote 2,048 blocks" in err
 
 
+@pytest.mark.parametrize(("verb", "told_as"), [("zero", "overwritten by zeros"), ("discard", "given up")])
+@pytest.mark.parametrize("answer", ["flag", "yes", "no", "nobody"])
+def test_blocks_are_cleared_only_when_somebody_agrees(
+    kernel: FakeKernel,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    verb: str,
+    told_as: str,
+    answer: str,
+) -> None:
+    kernel.add_drive(DRIVE)
+    asked: list[Any] = []
+    monkeypatch.setattr(native, f"nvme_{verb}", copying(asked))
+    monkeypatch.setattr(sys, "stdin", io.StringIO() if answer == "nobody" else Terminal())
+    monkeypatch.setattr(click, "confirm", lambda *arguments, **options: answer == "yes")
+    arguments = [verb, DRIVE, "--namespace", "3", "--start", "64", "--blocks", "2048"]
+    if answer in ("no", "nobody"):
+        told = refusal(capsys, *arguments)
+        assert ("nothing was done" if answer == "no" else "--yes-overwrite") in told
+        assert asked == []
+        return
+    _, err = run(capsys, *arguments, *(["--yes-overwrite"] if answer == "flag" else []))
+    assert asked == [(DRIVE, 3, 64, 2048, None)]
+    assert f"2,048 blocks of namespace 3 of {DRIVE}, from block 64 on, are {told_as}" in err
+    assert "ed 2,048 blocks" in err
+
+
 def test_a_drive_is_opened_through_the_real_sysfs(
     kernel: FakeKernel, capsys: pytest.CaptureFixture[str]
 ) -> None:

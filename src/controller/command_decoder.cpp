@@ -28,8 +28,8 @@ bool find_action(nvme::submission_entry const& command, u16 queue, action& what)
     case nvme::opcode::flush: what = action::flush; return true;
     case nvme::opcode::write: what = action::write; return true;
     case nvme::opcode::read: what = action::read; return true;
+    default: return false;
   }
-  return false;
 }
 
 void put_text(char* field, u64 bytes, std::string const& text) {
@@ -74,8 +74,8 @@ u16 fill_identify_page(nvme::submission_entry const& command, std::vector<namesp
       for (u64 next = u64{id} + 1; next <= namespaces.size() && next <= u64{id} + 1024; ++next) *ids++ = static_cast<u32>(next);
       return nvme::code::success;
     }
+    default: return invalid_field;
   }
-  return invalid_field;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "penstock/host/queue_pair.hpp"
 #include "penstock/queue/result_sink.hpp"
 
+#include <algorithm>
 #include <cerrno>
 
 namespace penstock {
@@ -55,6 +56,29 @@ namespace_facts identify_namespace(controller& owner, u32 namespace_id) {
                        " bytes: no namespace does, look at the drive");
   }
   return {answer.blocks, 1u << shift, (answer.attributes & 1u) != 0};
+}
+
+clear_limits identify_clear_limits(controller& owner, u32 block_bytes) {
+  constexpr u32 most_zero_blocks = 65536, most_discard_blocks = 0xffffffffu;  // what the commands' fields hold
+  const u16 offered = identify_controller(owner).optional_commands;
+  const bool zeroes = (offered & nvme::optional_command::write_zeroes) != 0;
+  const bool discards = (offered & nvme::optional_command::dataset_management) != 0;
+  if (!zeroes && !discards) return {};
+  nvme::command_set_limits told;
+  try {
+    told = identify<nvme::command_set_limits>(owner, nvme::identify_structure::command_set_limits, 0);
+  } catch (error const&) {
+    told = {};  // one of before 1.4, which has none
+  }
+  clear_limits most{zeroes ? most_zero_blocks : 0, discards ? most_discard_blocks : 0};
+  if (zeroes && told.write_zeroes != 0 && told.write_zeroes < 20) {
+    most.zero_blocks =
+        std::max(1u, std::min(most.zero_blocks, (static_cast<u32>(nvme::page_bytes) << told.write_zeroes) / block_bytes));
+  }
+  if (discards && told.range_blocks != 0) most.discard_blocks = told.range_blocks;
+  if (discards && told.all_blocks != 0)
+    most.discard_blocks = static_cast<u32>(std::min<u64>(most.discard_blocks, told.all_blocks));
+  return most;
 }
 
 nvme::identify_controller identify_controller(controller& owner) {

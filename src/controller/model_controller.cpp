@@ -56,6 +56,10 @@ void model_controller::attach(queue_rings const& rings) {
 
 void model_controller::detach(u16 queue) { state_->table.detach(queue); }
 
+bool model_controller::abort(u16 queue, u16 command_id, u64 patience_ns) {
+  return !state_->media->dead.load(relaxed) && state_->table.abort(queue, command_id, patience_ns);
+}
+
 void model_controller::poll(u16 queue) { state_->table.poll(queue); }
 
 void model_controller::add_buffer(void*, u64) {}
@@ -76,6 +80,7 @@ model_counts model_controller::counts() const {
   result.lates = from.lates.load(relaxed);
   result.unknown_identifiers = from.unknown_identifiers.load(relaxed);
   result.refused_doorbells = from.refused_doorbells.load(relaxed);
+  result.aborted = from.aborted.load(relaxed);
   return result;
 }
 

@@ -41,6 +41,25 @@ bool model_queue::quiesce(u64) {
   return true;
 }
 
+/// What has not been served yet is not served any more. Of two commands with one identifier, which no correct host submits, the
+/// first goes.
+bool model_queue::abort(u16 command_id) {
+  const auto named = [command_id](event const& e) { return e.command.command_id == command_id; };
+  if (ring_.congested()) return false;
+  if (const auto at = std::find_if(due_.begin(), due_.end(), named); at != due_.end()) {
+    due_.erase(at);
+  } else if (const auto in = std::find_if(events_.begin(), events_.end(), named); in != events_.end()) {
+    events_.erase(in);
+    std::make_heap(events_.begin(), events_.end(), [](event const& a, event const& b) { return a.after(b); });
+  } else {
+    return false;
+  }
+  count(media_->counts.aborted);
+  count(media_->counts.completed);
+  ring_.complete(command_id, nvme::code::abort_requested);
+  return true;
+}
+
 bool model_queue::fetch_commands() {
   nvme::submission_entry command;
   u32 fetched = 0;

@@ -26,7 +26,7 @@ struct model_media {
 
   struct atomic_counts {
     std::atomic<u64> fetched{0}, completed{0}, errors{0}, delays{0}, drops{0}, duplicates{0}, lates{0}, unknown_identifiers{0},
-        refused_doorbells{0};
+        refused_doorbells{0}, aborted{0};
   } counts;
 };
 
@@ -36,6 +36,7 @@ class model_queue final : public served_queue {
 
   bool serve() override;
   bool quiesce(u64 deadline_ns) override;
+  bool abort(u16 command_id) override;
 
  private:
   struct event {

@@ -110,6 +110,22 @@ void queue_table::detach(u16 id) {
                  "a system call has not come back; keep the queue's memory until the process ends");
 }
 
+bool queue_table::abort(u16 id, u16 command_id, u64 patience_ns) {
+  std::shared_ptr<served_queue> queue;
+  {
+    const std::lock_guard lock(mutex_);
+    if (id < slots_.size()) queue = slots_[id].queue;
+  }
+  if (queue == nullptr) return false;
+  backoff wait(patience_ns);
+  bool mine = queue->try_take_turn();
+  while (!mine && wait.pause()) mine = queue->try_take_turn();
+  if (!mine) return false;
+  const bool ended = queue->abort(command_id);
+  queue->give_turn();
+  return ended;
+}
+
 void queue_table::close() noexcept {
   for (u64 id = 0; id < slots_.size(); ++id) {
     try {

@@ -23,6 +23,9 @@ class served_queue {
   /// before the deadline. Nothing is called afterwards but the destructor. REQUIRES: the caller holds the turn.
   virtual bool quiesce(u64 deadline_ns) = 0;
 
+  /// Ends a command with code::abort_requested where that can be done at once. REQUIRES: the caller holds the turn.
+  virtual bool abort(u16 /*command_id*/) { return false; }
+
   bool try_take_turn() { return !taken_.load(relaxed) && !taken_.exchange(true, acquire); }
   void give_turn() { taken_.store(false, release); }
 
@@ -50,6 +53,9 @@ class queue_table {
     queue->serve();
     queue->give_turn();
   }
+
+  /// False where no such queue is attached, or it cannot.
+  bool abort(u16 id, u16 command_id, u64 patience_ns);
 
   bool has_threads() const { return !workers_.empty(); }
   bool in_use(u16 id);

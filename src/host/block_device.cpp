@@ -49,6 +49,9 @@ block_device::block_device(executor& on, controller& owner, u32 namespace_id, bl
   view_.namespace_id = namespace_id;
   view_.block_shift = ceil_log2(facts.block_bytes);
   view_.most_blocks = static_cast<u32>(transfer / facts.block_bytes);
+  const clear_limits clears = identify_clear_limits(owner, facts.block_bytes);
+  view_.most_zero_blocks = clears.zero_blocks;
+  view_.most_discard_blocks = clears.discard_blocks;
   view_.blocks = facts.blocks;
   if (options.read_barrier) make_barrier(static_cast<u32>(facts.block_bytes));
 }

@@ -29,7 +29,7 @@ void admin_queue::start_over() {
 
 // A slot of the ring is free when its command has been fetched, and one whose command is answered has been: with one entry kept
 // free, as many commands may be in flight as there are identifiers but one.
-std::optional<u16> admin_queue::submit(nvme::submission_entry command, phase as) {
+std::optional<u16> admin_queue::submit(nvme::submission_entry command, phase as, u64 patience_ns) {
   u32 busy = 0;
   u16 id = entries;
   for (u16 k = 0; k < entries; ++k) {
@@ -40,7 +40,7 @@ std::optional<u16> admin_queue::submit(nvme::submission_entry command, phase as)
   }
   if (failed_ || busy + 1 >= entries) return std::nullopt;
   command.command_id = id;
-  calls_[id] = {as, now_ns() + timeout_ns_, {}};
+  calls_[id] = {as, now_ns() + (patience_ns != 0 ? patience_ns : timeout_ns_), {}};
   sq_.data()[tail_] = command;
   tail_ = (tail_ + 1) % entries;
   ++commands_;
@@ -48,9 +48,9 @@ std::optional<u16> admin_queue::submit(nvme::submission_entry command, phase as)
   return id;
 }
 
-std::optional<u16> admin_queue::start(nvme::submission_entry const& command) {
+std::optional<u16> admin_queue::start(nvme::submission_entry const& command, u64 patience_ns) {
   const std::lock_guard lock(mutex_);
-  return submit(command, phase::waiting);
+  return submit(command, phase::waiting, patience_ns);
 }
 
 void admin_queue::harvest() {
@@ -75,20 +75,16 @@ void admin_queue::accept(u32 outcome, u32 result, u32 queue) {
   }
   call& each = calls_[id];
   const status ended = nvme::completion_status(outcome);
-  switch (each.now) {
-    case phase::waiting:
-      each.answer = {ended, result};
-      each.now = phase::answered;
-      break;
-    case phase::event:
-      each.now = phase::free;
-      if (!ended.ok()) break;  // it takes fewer at once than it said: this one is not asked again
-      events_.push_back({result});
-      if (events_.size() > most_events) events_.pop_front();
-      submit(nvme::admin_command(nvme::admin_opcode::asynchronous_event_request), phase::event);
-      break;
-    default: each.now = phase::free;  // late: its identifier is good again
+  if (each.now == phase::waiting) {
+    each.answer = {ended, result};
+    each.now = phase::answered;
+    return;
   }
+  each.now = phase::free;
+  if (!ended.ok()) return;  // it takes fewer requests at once than it said: this one is not asked again
+  events_.push_back({result});
+  if (events_.size() > most_events) events_.pop_front();
+  submit(nvme::admin_command(nvme::admin_opcode::asynchronous_event_request), phase::event, 0);
 }
 
 std::optional<admin_answer> admin_queue::take(u16 id) {
@@ -100,29 +96,19 @@ std::optional<admin_answer> admin_queue::take(u16 id) {
     return mine.answer;
   }
   if (failed_) {
-    mine.now = phase::abandoned;
+    mine.now = phase::free;  // nothing is harvested any more, until a new life
     return admin_answer{make_status(failure::controller_failed), 0};
   }
   if (now_ns() < mine.deadline_ns) return std::nullopt;
-  mine.now = phase::abandoned;
+  mine.now = phase::free;
   failed_ = true;  // what a controller leaves unanswered in its admin queue, only a reset takes back
   return admin_answer{make_status(failure::deadline), 0};
 }
 
-admin_answer admin_queue::run(nvme::submission_entry const& command) {
-  backoff wait(timeout_ns_);
-  std::optional<u16> id = start(command);
-  while (!id.has_value()) {
-    if (failed()) return {make_status(failure::controller_failed), 0};
-    const bool in_time = wait.pause();
-    {
-      const std::lock_guard lock(mutex_);
-      harvest();
-    }
-    id = start(command);
-    if (!id.has_value() && !in_time) return {make_status(failure::deadline), 0};
-  }
-  for (;;) {
+admin_answer admin_queue::run(nvme::submission_entry const& command, u64 patience_ns) {
+  const std::optional<u16> id = start(command, patience_ns);
+  if (!id.has_value()) return {make_status(failure::controller_failed), 0};
+  for (backoff wait(patience_ns != 0 ? patience_ns : timeout_ns_);;) {
     if (const auto answer = take(*id)) return *answer;
     wait.pause();  // `take` knows the deadline
   }
@@ -131,7 +117,7 @@ admin_answer admin_queue::run(nvme::submission_entry const& command) {
 void admin_queue::request_events(u32 requests) {
   const std::lock_guard lock(mutex_);
   for (u32 k = 0; k < requests; ++k) {
-    submit(nvme::admin_command(nvme::admin_opcode::asynchronous_event_request), phase::event);
+    submit(nvme::admin_command(nvme::admin_opcode::asynchronous_event_request), phase::event, 0);
   }
 }
 
@@ -142,6 +128,11 @@ std::optional<nvme::asynchronous_event> admin_queue::take_event() {
   const nvme::asynchronous_event first = events_.front();
   events_.pop_front();
   return first;
+}
+
+void admin_queue::put_back(nvme::asynchronous_event event) {
+  const std::lock_guard lock(mutex_);
+  events_.push_front(event);
 }
 
 bool admin_queue::failed() const {

@@ -32,17 +32,20 @@ class admin_queue {
   void start_over();
 
   /// Runs a command. failure::deadline if it is not answered in time, failure::controller_failed if the controller broke the
-  /// protocol.
-  admin_answer run(nvme::submission_entry const& command);
+  /// protocol. `patience_ns` 0: the time of any admin command. REQUIRES: with the requests for events, fewer than `entries` - 1
+  /// are in flight.
+  admin_answer run(nvme::submission_entry const& command, u64 patience_ns = 0);
 
   /// The two halves of `run`: nothing where no command can be taken now, or the controller has failed.
-  std::optional<u16> start(nvme::submission_entry const& command);
+  std::optional<u16> start(nvme::submission_entry const& command, u64 patience_ns = 0);
   /// Its answer, once it is there or its time is up; never waits. The identifier is over then.
   std::optional<admin_answer> take(u16 id);
 
   /// Leaves `requests` for events with the controller, and again as they are answered.
   void request_events(u32 requests);
   std::optional<nvme::asynchronous_event> take_event();
+  /// An event that was taken and not dealt with: it is the next again.
+  void put_back(nvme::asynchronous_event event);
 
   /// A controller that broke the protocol, or left a command without an answer.
   bool failed() const;
@@ -50,7 +53,7 @@ class admin_queue {
   u64 strays() const;
 
  private:
-  enum class phase { free, waiting, answered, abandoned, event };
+  enum class phase { free, waiting, answered, event };
   struct call {
     phase now = phase::free;
     u64 deadline_ns = 0;
@@ -59,7 +62,7 @@ class admin_queue {
 
   static constexpr u64 most_events = 64;  ///< that wait to be taken; the oldest go
 
-  std::optional<u16> submit(nvme::submission_entry command, phase as);
+  std::optional<u16> submit(nvme::submission_entry command, phase as, u64 patience_ns);
   void harvest();
   void accept(u32 outcome, u32 result, u32 queue);
 

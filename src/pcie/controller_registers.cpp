@@ -12,9 +12,6 @@ namespace {
 
 namespace csts = nvme::controller_status;
 
-/// What caches take to be written out is not in CAP.TO.
-constexpr u64 shutdown_timeout_ns = 10 * one_second_ns;
-
 }  // namespace
 
 controller_registers::controller_registers(pci_function& function, u64 least_ready_ns)
@@ -98,14 +95,14 @@ void controller_registers::enable(u64 submission_ring, u64 completion_ring, u32 
   }
 }
 
-bool controller_registers::shut_down() noexcept {
+bool controller_registers::shut_down(u64 timeout_ns) noexcept {
   bool complete = false;
   try {
     const u32 configured = function_.read(nvme::at::configuration);
     if (configured == nvme::all_ones) return false;
     function_.write(nvme::at::configuration,
                     (configured & ~nvme::configuration::shutdown_mask) | nvme::configuration::normal_shutdown);
-    backoff wait(shutdown_timeout_ns);
+    backoff wait(timeout_ns);
     for (bool in_time = true; in_time && !complete; in_time = wait.pause()) {
       const u32 status = function_.read(nvme::at::status);
       if (status == nvme::all_ones || (status & csts::fatal) != 0) break;

@@ -1,5 +1,5 @@
 // Turns a controller on and off through its registers (base specification 2.0, sections 3.5 and 3.6). Every wait ends with
-// CAP.TO.
+// CAP.TO, but for that of a shutdown.
 #pragma once
 
 #include "penstock/host/pci_function.hpp"
@@ -36,8 +36,9 @@ class controller_registers {
   /// REQUIRES: disabled.
   void enable(u64 submission_ring, u64 completion_ring, u32 entries);
 
-  /// Tells it to put everything away, and stops it. False if it did not say in time that it had.
-  bool shut_down() noexcept;
+  /// Tells it to put everything away, and stops it. False if it did not say in time that it had: what its caches take to be
+  /// written out is not in CAP.TO.
+  bool shut_down(u64 timeout_ns) noexcept;
 
   void ring(u16 queue, bool completion, u32 value) { function_.write(capabilities_.doorbell(queue, completion), value); }
 

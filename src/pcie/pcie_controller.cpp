@@ -6,11 +6,14 @@
 #include "admin_stand_in.hpp"
 #include "pcie_queue.hpp"
 
+#include "penstock/core/backoff.hpp"
 #include "penstock/host/error.hpp"
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <map>
 
 namespace penstock {
 namespace {
@@ -21,14 +24,22 @@ constexpr u64 most_transfer = u64{1} << 20;
 constexpr u32 most_queue_entries = 65536;
 constexpr u32 most_events = 4;
 constexpr u32 most_namespaces = 65536;  // more than any drive has
-/// The health log's critical warnings.
-constexpr u32 events_wanted = 0x1f;
+constexpr u32 notices_wanted = nvme::event_mask::namespaces | nvme::event_mask::firmware;
 constexpr u32 namespaces_per_page = nvme::page_bytes / sizeof(u32);
 
 std::string text(char const* field, u64 bytes) {
   std::string all(field, bytes);
   const u64 end = all.find_last_not_of(std::string_view(" \0", 2));
   return all.substr(0, end == std::string::npos ? 0 : end + 1);
+}
+
+/// What of a log page is read: all of those that have one size, the newest entry of the others.
+u32 log_bytes(u8 page) {
+  switch (page) {
+    case nvme::log_page::errors: return 64;
+    case nvme::log_page::changed_namespaces: return nvme::page_bytes;
+    default: return sizeof(nvme::health_log);
+  }
 }
 
 }  // namespace
@@ -51,6 +62,8 @@ struct pcie_controller::state {
   void tell_of_shadows();
   /// Of new commands: what kernels tell by themselves, they tell registers, and nobody copies.
   bool host_tells() const { return options.registers_for_kernels == nullptr; }
+  void set_attached(u32 namespace_id, bool attached);
+  void check_wanted() const;
 
   u32 ask(std::string const& operation, nvme::submission_entry const& command);
   template <class Structure>
@@ -60,6 +73,7 @@ struct pcie_controller::state {
 
   void create_queue(queue_rings const& rings);
   bool delete_queue(u16 id);
+  bool abort(u16 queue, u16 command_id, u64 patience_ns);
   bool needs_reset();
   void check_reach(void const* memory, u64 bytes, std::string const& what) const;
 
@@ -72,10 +86,11 @@ struct pcie_controller::state {
   controller_memory own_memory;
   pcie_facts facts;
   controller_limits limits;
-  std::mutex turn;  ///< of who asks the admin queue, or turns the controller on or off
+  std::timed_mutex turn;  ///< of who asks the admin queue, or turns the controller on or off
   lives life;
   bool stopped = true;  ///< disabled, or never got up
-  u64 resets = 0;
+  u64 resets = 0, aborts = 0, aborted = 0;
+  std::map<u16, u64> hurry;     ///< queues that are taken back soon, and how long that may take
   far_side::queue_table table;  ///< last: its threads use all of the above
 };
 
@@ -122,7 +137,8 @@ void pcie_controller::state::bring_up() {
   list_namespaces();
   const u32 events = std::min(most_events, u32{facts.controller.event_limit} + 1);
   // A controller that tells of no events is as good a drive.
-  if (admin.run(nvme::report_events(events_wanted)).outcome.ok()) admin.request_events(events);
+  const u32 wanted = nvme::event_mask::health | (facts.controller.optional_events & notices_wanted);
+  if (admin.run(nvme::report_events(wanted)).outcome.ok()) admin.request_events(events);
   stopped = false;
 }
 
@@ -181,6 +197,26 @@ void pcie_controller::state::list_namespaces() {
   }
 }
 
+void pcie_controller::state::set_attached(u32 namespace_id, bool attached) {
+  const std::lock_guard mine(turn);
+  const std::string operation =
+      (attached ? "attach" : "detach") + (" namespace " + std::to_string(namespace_id)) + (attached ? " to" : " from");
+  if ((facts.controller.admin_commands & nvme::optional_command::namespace_management) == 0) {
+    throw_bad_input(operation, object(), "it does not manage namespaces (OACS bit 3): use what it has");
+  }
+  nvme::controller_list list;
+  list.count = 1;
+  list.ids[0] = facts.controller.controller_id;
+  std::memcpy(page.data(), &list, sizeof list);
+  ask(operation, nvme::attach_namespace(attached, namespace_id, reinterpret_cast<u64>(page.data())));
+  list_namespaces();
+}
+
+void pcie_controller::state::check_wanted() const {
+  if (!function.removal_requested()) return;
+  throw_os_error("attach", object(), ENODEV, "the machine asks for the device back: end what is under way, and let go of it");
+}
+
 bool pcie_controller::state::needs_reset() { return stopped || admin.failed() || registers.look() != life::ready; }
 
 /// Once more where the first time did not do: a function's own reset is what is left.
@@ -232,8 +268,13 @@ void pcie_controller::state::create_queue(queue_rings const& rings) {
 /// more once both are gone. A controller that does not delete them is stopped.
 bool pcie_controller::state::delete_queue(u16 id) {
   const std::lock_guard mine(turn);
+  const u64 patience_ns = hurry.contains(id) ? hurry.extract(id).mapped() : options.admin_timeout_ns;
   if (stopped) return true;
-  const auto deleted = [&](nvme::admin_opcode which) { return admin.run(nvme::delete_queue(which, id)).outcome.ok(); };
+  const backoff time(patience_ns);
+  const auto deleted = [&](nvme::admin_opcode which) {
+    const u64 now = now_ns();
+    return admin.run(nvme::delete_queue(which, id), time.deadline_ns() > now ? time.deadline_ns() - now : 1).outcome.ok();
+  };
   if (registers.look() == life::ready && deleted(nvme::admin_opcode::delete_submission_queue) &&
       deleted(nvme::admin_opcode::delete_completion_queue)) {
     return true;
@@ -244,6 +285,16 @@ bool pcie_controller::state::delete_queue(u16 id) {
   } catch (error const&) {
     return false;  // it may go on writing
   }
+}
+
+bool pcie_controller::state::abort(u16 queue, u16 command_id, u64 patience_ns) {
+  const std::unique_lock mine(turn, std::chrono::nanoseconds(patience_ns));
+  if (!mine.owns_lock() || needs_reset()) return false;
+  ++aborts;
+  const admin_answer answer = admin.run(nvme::abort_command(queue, command_id), std::max(patience_ns, u64{1}));
+  const bool ended = answer.outcome.ok() && nvme::was_aborted(answer.result);
+  aborted += ended ? 1 : 0;
+  return ended;
 }
 
 pcie_controller::pcie_controller(pci_function& function, pcie_options const& options) {
@@ -266,7 +317,7 @@ pcie_controller::pcie_controller(pci_function& function, pcie_options const& opt
 pcie_controller::~pcie_controller() {
   state_->table.close();
   const std::lock_guard mine(state_->turn);
-  state_->registers.shut_down();
+  state_->registers.shut_down(state_->options.shutdown_timeout_ns);
   try {
     state_->stop();
   } catch (error const&) {
@@ -276,6 +327,7 @@ pcie_controller::~pcie_controller() {
 
 void pcie_controller::attach(queue_rings const& rings) {
   far_side::check_rings(rings, limits());
+  state_->check_wanted();
   if (rings.id == 0) {
     const std::lock_guard mine(state_->turn);
     if (state_->needs_reset()) state_->bring_back();
@@ -289,6 +341,19 @@ void pcie_controller::attach(queue_rings const& rings) {
 }
 
 void pcie_controller::detach(u16 queue) { state_->table.detach(queue); }
+
+void pcie_controller::detach_soon(u16 queue, u64 patience_ns) {
+  {
+    const std::lock_guard mine(state_->turn);
+    if (state_->table.in_use(queue)) state_->hurry[queue] = patience_ns;
+  }
+  state_->table.detach(queue);
+}
+
+/// Queue 0 is a stand-in, whose identifiers are not those of the controller's admin queue.
+bool pcie_controller::abort(u16 queue, u16 command_id, u64 patience_ns) {
+  return queue != 0 && state_->abort(queue, command_id, patience_ns);
+}
 
 void pcie_controller::poll(u16 queue) { state_->table.poll(queue); }
 
@@ -319,7 +384,9 @@ pcie_counts pcie_controller::counts() const {
           state_->admin.strays(),
           state_->life.refused_doorbells.load(relaxed),
           state_->life.doorbells.load(relaxed),
-          state_->life.spared_doorbells.load(relaxed)};
+          state_->life.spared_doorbells.load(relaxed),
+          state_->aborts,
+          state_->aborted};
 }
 
 nvme::health_log pcie_controller::health() {
@@ -332,12 +399,23 @@ nvme::health_log pcie_controller::health() {
 std::optional<nvme::asynchronous_event> pcie_controller::take_event() {
   const std::lock_guard mine(state_->turn);
   const auto event = state_->admin.take_event();
-  if (event.has_value()) {
+  if (!event.has_value()) return event;
+  try {
     state_->ask("read a log page of",
-                nvme::get_log_page(event->page(), sizeof(nvme::health_log), reinterpret_cast<u64>(state_->page.data())));
+                nvme::get_log_page(event->page(), log_bytes(event->page()), reinterpret_cast<u64>(state_->page.data())));
+    if (event->is(nvme::event_type::notice) && event->information() == nvme::namespaces_changed) state_->list_namespaces();
+  } catch (error const&) {
+    state_->admin.put_back(*event);
+    throw;
   }
   return event;
 }
+
+void pcie_controller::attach_namespace(u32 namespace_id) { state_->set_attached(namespace_id, true); }
+
+void pcie_controller::detach_namespace(u32 namespace_id) { state_->set_attached(namespace_id, false); }
+
+bool pcie_controller::removal_requested() { return state_->function.removal_requested(); }
 
 void pcie_controller::reset() {
   const std::lock_guard mine(state_->turn);

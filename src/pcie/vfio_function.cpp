@@ -10,14 +10,17 @@
 #include <linux/vfio.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <map>
 #include <mutex>
 
 #include <fcntl.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 namespace penstock::pcie {
 namespace {
@@ -212,6 +215,7 @@ class vfio_function final : public pci_function {
     if ((bar.flags & VFIO_REGION_INFO_FLAG_MMAP) == 0)
       refuse(device, "its registers cannot be mapped: its BAR 0 shares a page");
     turn_on(device);
+    listen_for_requests();
     registers_ = std::make_unique<mapped_registers>(device_.get(), bar.offset, bar.size, "PCI device " + device.address);
   }
 
@@ -225,6 +229,13 @@ class vfio_function final : public pci_function {
   }
   memory_resource& memory() override { return memory_; }
   bool reaches(void const* address, u64 bytes) const override { return memory_.holds(address, bytes); }
+
+  /// The kernel counts up what it waits for; nobody else reads it.
+  bool removal_requested() override {
+    u64 times = 0;
+    if (::read(requests_.get(), &times, sizeof times) == sizeof times) wanted_back_ = true;
+    return wanted_back_;
+  }
 
   void reset() override {
     if (ioctl(device_.get(), VFIO_DEVICE_RESET) != 0) {
@@ -240,6 +251,20 @@ class vfio_function final : public pci_function {
     if (bar > 5 || ask(device_, VFIO_DEVICE_GET_REGION_INFO, &region) != 0) return nullptr;
     if (region.size == 0 || (region.flags & VFIO_REGION_INFO_FLAG_MMAP) == 0) return nullptr;
     return std::make_unique<mapped_registers>(device_.get(), region.offset, region.size, "PCI device " + address_);
+  }
+
+  /// A kernel that cannot tell (before 4.3) takes the device away when this process ends, and not before.
+  void listen_for_requests() {
+    const int file = requests_.get();
+    alignas(vfio_irq_set) std::byte set[sizeof(vfio_irq_set) + sizeof file] = {};
+    vfio_irq_set head = {};
+    head.argsz = sizeof set;
+    head.flags = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER;
+    head.index = VFIO_PCI_REQ_IRQ_INDEX;
+    head.count = 1;
+    std::memcpy(set, &head, sizeof head);
+    std::memcpy(set + sizeof head, &file, sizeof file);
+    ask(device_, VFIO_DEVICE_SET_IRQS, set);
   }
 
   /// Memory space and bus mastering, in the command register of its configuration space.
@@ -260,6 +285,8 @@ class vfio_function final : public pci_function {
   owned_file container_;
   owned_file group_;
   owned_file device_;
+  owned_file requests_{eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
+  std::atomic<bool> wanted_back_{false};
   vfio_memory memory_;
   std::unique_ptr<mapped_registers> registers_;
   bar_windows windows_{[this](u32 bar) { return map_bar(bar); }};

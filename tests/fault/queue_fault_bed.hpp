@@ -60,9 +60,9 @@ struct recording_sink {
 
 class fault_bed {
  public:
-  fault_bed(controller& owner, queue_options const& options, u32 commands)
+  fault_bed(controller& owner, queue_options const& options, u32 commands, memory_resource& memory = cpu_memory())
       : records_(commands), blocks_(commands), words_(u64{commands} * block_words + block_words),
-        pair_(cpu_memory(), owner, 1, options) {}
+        pair_(memory, owner, 1, options) {}
   ~fault_bed() { recording_sink::on_placed = recording_sink::on_finish = nullptr; }
 
   queue_pair_view<recording_sink> const& view() const { return pair_.view(); }

@@ -28,6 +28,10 @@ class step_controller final : public controller {
     if (on_detach) on_detach();
     rings_ = {};
   }
+  bool abort(u16, u16 command_id, u64) override {
+    aborts.push_back(command_id);
+    return on_abort && on_abort(command_id);
+  }
   void poll(u16) override {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock.owns_lock() || rings_.sq == nullptr) return;
@@ -61,6 +65,8 @@ class step_controller final : public controller {
 
   std::vector<nvme::submission_entry> fetched;
   std::function<void()> on_attach, on_detach;  ///< called first; may throw
+  std::function<bool(u16)> on_abort;           ///< what is answered
+  std::vector<u16> aborts;                     ///< identifiers that were to be aborted
   u64 polls = 0;
 
  private:

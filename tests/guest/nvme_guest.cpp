@@ -9,15 +9,18 @@
 #include "penstock/host/pci_device.hpp"
 #include "penstock/host/pcie_controller.hpp"
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <thread>
 
 #include <fcntl.h>
 #include <grp.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -142,6 +145,28 @@ void as_some_user(std::string const& group, std::function<void()> const& work) {
   check(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the unprivileged process ends well");
 }
 
+/// The driver is unbound under us, as an unplug does it: the kernel asks for the device, and waits until it is let go of.
+void give_back_when_asked(std::string const& address) {
+  std::atomic<bool> gone{false};
+  auto function = open_pci_function(address);
+  auto drive = std::make_unique<pcie_controller>(*function, pcie_options{.queues = 2});
+  check(!drive->removal_requested(), "nobody asks for the drive");
+  std::thread kernel([&] {
+    std::ofstream("/sys/bus/pci/drivers/vfio-pci/unbind") << address << std::flush;
+    gone = true;
+  });
+  for (u32 k = 0; k < 2000 && !drive->removal_requested(); ++k) usleep(10'000);
+  check(drive->removal_requested(), "the kernel asks for it, and that is told");
+  const auto on = open_cpu_executor(function->memory(), 1);
+  check(says(refusal([&] { block_device(*on, *drive, 1, {.queues = 1, .queue_depth = 16}); }), "asks for the device back"),
+        "no queue is attached any more");
+  check(!gone, "the kernel waits for us");
+  drive.reset();
+  function.reset();
+  kernel.join();
+  check(gone, "it has it back");
+}
+
 void run_with_iommu() {
   std::vector<pci_device> drives = list_nvme_devices();
   check(drives.size() == 2, "both drives are found");
@@ -161,6 +186,14 @@ void run_with_iommu() {
           "the other one is not for this user");
     const auto function = open_pci_function(first.address);
     check(says(refusal([&] { open_pci_function(first.address); }), "another process"), "nor is one that is open already");
+    const rlimit few = {mebibyte, mebibyte};
+    setrlimit(RLIMIT_MEMLOCK, &few);
+    check(says(refusal([&] { function->memory().allocate(memory_kind::shared, 4 * mebibyte); }), "ulimit -l"),
+          "more memory than this user may lock is refused with the remedy");
+    // What was lowered may not be raised again: the rest is done by another process.
+  });
+  as_some_user(first.iommu_group, [&] {
+    const auto function = open_pci_function(first.address);
     try_other_ways(*function, 500'000);
     try_drive(*function, 1'000'000);
     try_to_reach_more(*function);
@@ -171,6 +204,7 @@ void run_with_iommu() {
     check(drive.limits().queues == 8 && drive.limits().transfer_bytes == 8192,
           "few queues and small transfers are what it grants");
   }
+  give_back_when_asked(drives.back().address);
   give_to_kernel(first.address);
   for (u32 k = 0; k < 500 && access("/dev/nvme0n1", R_OK) != 0; ++k) usleep(10'000);
   const std::vector<u64> seen = file_words("/dev/nvme0n1");

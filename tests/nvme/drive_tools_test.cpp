@@ -218,6 +218,80 @@ TEST_F(drive_tools, a_write_that_fails_names_its_blocks) {
   EXPECT_NE(told.find("write fault"), std::string::npos) << told;
 }
 
+struct clear_case {
+  u32 block_bytes;
+  u64 start, blocks;
+};
+
+class drive_clears : public drive_tools, public testing::WithParamInterface<clear_case> {
+ protected:
+  static constexpr u64 media = 48 * mebibyte;  // more than one command zeroes
+
+  void start_full() {
+    start({.namespaces = {{media, GetParam().block_bytes, ",discard=unmap"}}});
+    before_ = random_bytes(media, 8);
+    put(machine_->file(0, 1), before_);
+  }
+  u64 first_byte() const { return GetParam().start * GetParam().block_bytes; }
+  u64 bytes() const { return GetParam().blocks * GetParam().block_bytes; }
+  drive::block_range range() const { return {1, GetParam().start, GetParam().blocks}; }
+  std::string with_zeros() const {
+    std::string all = before_;
+    std::fill_n(all.begin() + static_cast<std::ptrdiff_t>(first_byte()), bytes(), '\0');
+    return all;
+  }
+
+  std::string before_;
+};
+
+INSTANTIATE_TEST_SUITE_P(each, drive_clears,
+                         testing::Values(clear_case{512, 0, 1}, clear_case{512, 3, 90001}, clear_case{4096, 0, 12288},
+                                         clear_case{4096, 12287, 1}),
+                         [](auto const& test) {
+                           return std::to_string(test.param.blocks) + "_blocks_of_" + std::to_string(test.param.block_bytes) +
+                                  "_from_" + std::to_string(test.param.start);
+                         });
+
+TEST_P(drive_clears, zero_puts_zeros_there_and_nothing_beside) {
+  start_full();
+  u64 told = 0;
+  const auto done = drive::zero_blocks(machine_->function(0), range(), [&](std::string const&, u64 at, u64) { told = at; });
+  EXPECT_EQ(done.blocks, GetParam().blocks);
+  EXPECT_EQ(done.commands, (GetParam().blocks + 65535) / 65536);
+  EXPECT_EQ(told, bytes());
+  EXPECT_TRUE(content(machine_->file(0, 1)) == with_zeros()) << "the whole of the media";
+}
+
+TEST_P(drive_clears, discard_forgets_at_most_what_was_named) {
+  start_full();
+  EXPECT_EQ(drive::discard_blocks(machine_->function(0), range()).blocks, GetParam().blocks);
+  const std::string after = content(machine_->file(0, 1)), zeros(GetParam().block_bytes, '\0');
+  u64 forgotten = 0;
+  for (u64 at = 0; at < media; at += zeros.size()) {
+    const bool named = at >= first_byte() && at < first_byte() + bytes();
+    const bool same = after.compare(at, zeros.size(), before_, at, zeros.size()) == 0;
+    const bool zero = after.compare(at, zeros.size(), zeros) == 0;
+    ASSERT_TRUE(same || (named && zero)) << "block " << at / zeros.size();
+    forgotten += zero && !same ? 1 : 0;
+  }
+  // A block that is smaller than a page of the disk may stay.
+  EXPECT_TRUE(forgotten > GetParam().blocks / 2 || GetParam().blocks == 1) << forgotten;
+}
+
+TEST_F(drive_tools, what_cannot_be_cleared_is_refused) {
+  qemu_function& function = start();
+  const std::string before = random_bytes(4 * mebibyte, 9);
+  put(machine_->file(0, 1), before);
+  for (auto const& call : std::vector<std::function<void(drive::block_range const&)>>{
+           [&](drive::block_range const& range) { drive::zero_blocks(function, range); },
+           [&](drive::block_range const& range) { drive::discard_blocks(function, range); }}) {
+    EXPECT_NE(refusal(error_kind::bad_input, [&] { call({1, 8191, 2}); }).find("it has blocks 0 to 8191"), std::string::npos);
+    EXPECT_NE(refusal(error_kind::bad_input, [&] { call({1, 0, 0}); }).find("one at least"), std::string::npos);
+    EXPECT_NE(refusal(error_kind::bad_input, [&] { call({2, 0, 1}); }).find("there is none"), std::string::npos);
+  }
+  EXPECT_TRUE(content(machine_->file(0, 1)) == before);
+}
+
 TEST_F(drive_tools, a_file_that_exists_is_replaced_only_when_that_is_asked_for) {
   qemu_function& function = start();
   put(path("out"), "mine");
@@ -255,6 +329,33 @@ TEST_F(drive_tools, a_disk_that_is_full_is_told) {
   EXPECT_NE(
       refusal(error_kind::world, [&] { drive::read_to_file(function, {1, 0, 64}, "/dev/full", false); }).find("No space left"),
       std::string::npos);
+}
+
+TEST(drive_tools_without_qemu, a_drive_that_cannot_clear_says_which_command_it_has_not) {
+  std::vector<std::byte> media(mebibyte);
+  modelled_function function(media);
+  EXPECT_EQ(refusal(error_kind::bad_input, [&] { drive::zero_blocks(function, {1, 0, 1}); }),
+            "zero namespace 1 of model:00.0: the drive has no Write Zeroes (ONCS bit 3): write a file of zeros instead");
+  EXPECT_EQ(refusal(error_kind::bad_input, [&] { drive::discard_blocks(function, {1, 0, 1}); }),
+            "discard namespace 1 of model:00.0: the drive has no Dataset Management (ONCS bit 2): it keeps blocks until they "
+            "are written");
+  // One that says that it has them, and has not.
+  modelled_function liar(media, {.optional_commands = 0xff});
+  EXPECT_NE(refusal(error_kind::world, [&] { drive::zero_blocks(liar, {1, 7, 1}); }).find("zero block 7 of"),
+            std::string::npos);
+  EXPECT_NE(refusal(error_kind::world, [&] { drive::discard_blocks(liar, {1, 7, 1}); }).find("0x001"), std::string::npos);
+}
+
+TEST(drive_tools_without_qemu, a_drive_that_the_machine_asks_back_is_given_back_in_order) {
+  std::vector<std::byte> media(16 * mebibyte);
+  modelled_function function(media);
+  const auto watch = [&](std::string const&, u64, u64) { function.wanted_back = true; };
+  const std::string told =
+      refusal(error_kind::world, [&] { drive::read_to_file(function, {1, 0, 32768}, "/dev/null", false, watch); });
+  EXPECT_NE(told.find("asks for the drive back"), std::string::npos) << told;
+  EXPECT_NE(told.find("of 32768 blocks were done"), std::string::npos) << told;
+  EXPECT_TRUE(function.shut_down_in_order());
+  EXPECT_NE(refusal(error_kind::world, [&] { drive::describe_drive(function); }).find("asks for"), std::string::npos);
 }
 
 TEST(drive_tools_without_qemu, a_controller_that_refuses_to_come_up_is_told) {

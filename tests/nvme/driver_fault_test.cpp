@@ -1,69 +1,11 @@
 // Every kind of trouble at every step of the driver: an error in one sentence or none, in time, nothing leaked, and once the
 // trouble is over the drive serves again. The function is a referee, too: the driver must not do wrong whatever was done to it.
-#include "support/host_driver.hpp"
-#include "support/modelled_function.hpp"
-#include "support/stamped_media.hpp"
+#include "driver_bed.hpp"
 
-#include "penstock/host/error.hpp"
-#include "penstock/host/pcie_controller.hpp"
-
-#include <gtest/gtest.h>
+#include <cstdio>
 
 namespace penstock::test_support {
 namespace {
-
-constexpr u64 media_bytes = u64{1} << 20;
-constexpr pcie_options quick = {.queues = 4, .admin_timeout_ns = 100 * one_millisecond_ns};
-
-class driver_test : public testing::Test {
- protected:
-  void make(modelled_function_options const& options = {}) {
-    function_ = std::make_unique<modelled_function>(media_.bytes(), options);
-    memory_under_test() = &function_->memory();
-    free_at_first_ = function_->arena().bytes_free();
-  }
-  void open(pcie_options const& options = quick) { drive_ = std::make_unique<pcie_controller>(*function_, options); }
-
-  void TearDown() override {
-    drive_.reset();
-    memory_under_test() = nullptr;
-    if (function_ == nullptr) return;
-    for (std::string const& complaint : function_->complaints()) ADD_FAILURE() << "the controller notes: " << complaint;
-    EXPECT_EQ(leaks_, function_->arena().bytes_free() != free_at_first_) << "memory of the device was not given back";
-  }
-
-  void expect_it_serves() {
-    host_queue queue(*drive_, 1, 8, 8);
-    data_buffer buffer(16384);
-    for (u64 k = 0; k < 20; ++k) {
-      ASSERT_EQ(queue.run(buffer.read(1, k * 3)), nvme::code::success);
-      ASSERT_EQ(std::memcmp(buffer.data(), media_.bytes().data() + k * 3 * 512, buffer.bytes()), 0);
-    }
-    EXPECT_EQ(queue.strays(), 0u);
-  }
-
-  /// What a call is refused with; empty if it is not.
-  template <class Call>
-  std::string refusal(Call const& call) {
-    const u64 start = now_ns();
-    std::string said;
-    try {
-      call();
-    } catch (error const& e) {
-      said = e.what();
-      EXPECT_NE(said.find("model:00.0"), std::string::npos) << "which drive? " << said;
-      EXPECT_EQ(said.find('\n'), std::string::npos);
-    }
-    EXPECT_LT(now_ns() - start, 8 * one_second_ns) << "CAP.TO and an admin command's time, once more after a reset";
-    return said;
-  }
-
-  test::stamped_media media_{media_bytes};
-  std::unique_ptr<modelled_function> function_;
-  std::unique_ptr<pcie_controller> drive_;
-  u64 free_at_first_ = 0;
-  bool leaks_ = false;
-};
 
 TEST_F(driver_test, serves_and_shuts_down_in_order) {
   make();
@@ -175,6 +117,144 @@ TEST_F(driver_test, events_are_told_and_asked_for_again) {
     EXPECT_EQ(event->information(), k);
   }
   EXPECT_FALSE(drive_->take_event().has_value());
+}
+
+TEST_F(driver_test, a_controller_that_stops_being_ready_is_reset) {
+  make();
+  open();
+  expect_it_serves();
+  function_->drop_ready();
+  const u64 start = now_ns();
+  expect_it_serves();
+  EXPECT_LT(now_ns() - start, 2 * one_second_ns) << "CAP.TO, for it may be starting, and that of an admin command";
+  EXPECT_EQ(drive_->counts().resets, 1u);
+}
+
+TEST_F(driver_test, a_drive_that_was_changed_for_another_is_not_taken_for_it) {
+  make();
+  open();
+  function_->another_drive = true;
+  EXPECT_NE(refusal([&] { drive_->reset(); }).find("open it anew"), std::string::npos);
+  function_->another_drive = false;
+  expect_it_serves();
+}
+
+TEST_F(driver_test, what_cannot_be_is_refused_when_it_is_opened) {
+  make({.entry_sizes = 0x77});
+  EXPECT_NE(refusal([&] { open(); }).find("larger than 64"), std::string::npos);
+  EXPECT_NE(refusal([&] { open({.queues = 0}); }).find("1 to 65534"), std::string::npos);
+  EXPECT_NE(refusal([&] { open({.queues = 65535}); }).find("1 to 65534"), std::string::npos);
+}
+
+TEST_F(driver_test, one_that_is_refused_and_does_not_stop_keeps_the_rings_that_it_was_told_of) {
+  make();
+  function_->plan(driver_step::list_namespaces, trouble::refuse, 1);
+  function_->never_stops = function_->reset_does_not_help = true;
+  EXPECT_NE(refusal([&] { open(); }).find("0x006"), std::string::npos);
+  leaks_ = true;
+}
+
+TEST_F(driver_test, a_queue_that_is_half_made_and_not_deleted_has_its_controller_stopped) {
+  make();
+  open();
+  function_->plan(driver_step::create_submission_queue, trouble::refuse, 1);
+  function_->plan(driver_step::delete_completion_queue, trouble::refuse, 1);
+  EXPECT_NE(refusal([&] { host_queue(*drive_, 1, 8, 8); }).find("create queue 1"), std::string::npos);
+  expect_it_serves();
+  EXPECT_EQ(drive_->counts().resets, 1u);
+}
+
+TEST_F(driver_test, what_a_reset_cuts_short_in_the_admin_queue_is_answered) {
+  make();
+  open({.queues = 4});
+  function_->plan(driver_step::other, trouble::drop, 1);
+  data_buffer page(4096);
+  host_queue admin(*drive_, 0, 4, 4);
+  const auto ask = nvme::identify_command(nvme::identify_structure::name_space, 1, page.address());
+  admin.submit(ask);
+  for (u32 k = 0; k < 10; ++k) admin.poll();
+  ASSERT_EQ(admin.in_flight(), 1u);
+  drive_->reset();
+  const u64 start = now_ns();
+  ASSERT_TRUE(admin.drive_until([&] { return admin.in_flight() == 0; }));
+  EXPECT_LT(now_ns() - start, 2 * one_second_ns) << "not after the time of an admin command";
+  EXPECT_EQ(admin.run(ask), nvme::code::success);
+}
+
+TEST_F(driver_test, a_queue_0_that_is_taken_back_waits_for_its_answer_and_no_longer) {
+  make();
+  open({.queues = 4, .admin_timeout_ns = 200 * one_millisecond_ns});
+  function_->plan(driver_step::other, trouble::drop, 1);
+  data_buffer page(4096);
+  const auto ask = nvme::identify_command(nvme::identify_structure::name_space, 1, page.address());
+  host_queue admin(*drive_, 0, 4, 4);
+  admin.submit(ask);
+  for (u32 k = 0; k < 10; ++k) admin.poll();
+  const u64 start = now_ns();
+  admin.detach();
+  EXPECT_LT(now_ns() - start, 2 * one_second_ns);
+  host_queue again(*drive_, 0, 4, 4);
+  EXPECT_EQ(again.run(ask), nvme::code::success);
+  EXPECT_EQ(drive_->counts().resets, 1u);
+}
+
+TEST_F(driver_test, every_status_of_an_admin_command_is_told) {
+  for (const int code : {0x001, 0x002, 0x004, 0x005, 0x006, 0x007, 0x008, 0x00b, 0x013, 0x080,
+                         0x082, 0x100, 0x101, 0x102, 0x103, 0x105, 0x108, 0x109, 0x10c, 0x281}) {
+    make({.refusal = static_cast<u16>(code)});
+    open();
+    function_->plan(driver_step::create_submission_queue, trouble::refuse, 1);
+    function_->plan(driver_step::read_log, trouble::refuse, 1);
+    char words[16];
+    std::snprintf(words, sizeof words, "0x%03x", code);
+    EXPECT_NE(refusal([&] { host_queue(*drive_, 1, 8, 8); }).find(words), std::string::npos) << words;
+    EXPECT_NE(refusal([&] { drive_->health(); }).find(words), std::string::npos) << words;
+    expect_it_serves();
+    EXPECT_EQ(drive_->counts().resets, 0u) << "a refusal breaks nothing";
+    TearDown();
+  }
+}
+
+TEST_F(driver_test, memory_that_cannot_be_had_is_told) {
+  make();
+  const u64 all = function_->arena().bytes_free();
+  void* rest = function_->memory().allocate(memory_kind::shared, all - 4096);
+  try {
+    open();
+    ADD_FAILURE() << "opened without memory";
+  } catch (error const& e) {
+    EXPECT_NE(std::string(e.what()).find("bytes"), std::string::npos) << e.what();
+  }
+  function_->memory().deallocate(memory_kind::shared, rest, all - 4096);
+  open();
+  expect_it_serves();
+}
+
+TEST_F(driver_test, a_shutdown_that_is_never_complete_is_given_up) {
+  make();
+  open({.queues = 1, .shutdown_timeout_ns = 20 * one_millisecond_ns});
+  function_->never_shut_down = true;
+  const u64 start = now_ns();
+  drive_.reset();
+  EXPECT_GE(now_ns() - start, 20 * one_millisecond_ns);
+  EXPECT_FALSE(function_->shut_down_in_order());
+  EXPECT_EQ(function_->queues_alive(), 0u) << "and it was stopped";
+}
+
+TEST_F(driver_test, one_that_failed_or_is_gone_is_shut_down_at_once) {
+  for (const bool gone : {false, true}) {
+    make();
+    open();
+    function_->plan(driver_step::read_log, gone ? trouble::vanish : trouble::fatal, 1);
+    EXPECT_NE(refusal([&] { drive_->health(); }), "");
+    const u64 start = now_ns();
+    drive_.reset();
+    EXPECT_LT(now_ns() - start, 2 * one_second_ns);
+    function_->make_peace();
+    open();
+    expect_it_serves();
+    TearDown();
+  }
 }
 
 TEST_F(driver_test, an_answer_to_nothing_fails_the_controller) {

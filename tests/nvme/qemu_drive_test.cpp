@@ -56,6 +56,17 @@ class qemu_drive_test : public testing::Test {
     out.write(reinterpret_cast<char const*>(words.data()), static_cast<std::streamsize>(words.size() * sizeof(u64)));
   }
 
+  /// Waits for it.
+  static nvme::asynchronous_event next_event(pcie_controller& drive) {
+    backoff wait(10 * one_second_ns);
+    for (;;) {
+      if (const auto event = drive.take_event()) return *event;
+      if (wait.pause()) continue;
+      ADD_FAILURE() << "no event";
+      return {};
+    }
+  }
+
   std::unique_ptr<qemu_machine> machine_;
 };
 
@@ -90,15 +101,59 @@ TEST_F(qemu_drive_test, tells_of_asynchronous_events) {
   pcie_controller drive(start());
   EXPECT_FALSE(drive.take_event().has_value());
   machine_->monitor("qom-set /machine/peripheral/nvme0 smart_critical_warning 4");
-  std::optional<nvme::asynchronous_event> event;
-  backoff wait(10 * one_second_ns);
-  while (!(event = drive.take_event()).has_value()) ASSERT_TRUE(wait.pause());
-  EXPECT_EQ(event->type(), 1);
-  EXPECT_EQ(event->page(), nvme::log_page::health);
+  const auto event = next_event(drive);
+  EXPECT_EQ(event.type(), 1);
+  EXPECT_EQ(event.page(), nvme::log_page::health);
   // The log page has been read, so the next one is told, too.
   machine_->monitor("qom-set /machine/peripheral/nvme0 smart_critical_warning 8");
-  while (!(event = drive.take_event()).has_value()) ASSERT_TRUE(wait.pause());
+  next_event(drive);
   EXPECT_EQ(drive.health().critical_warning, 8);
+}
+
+TEST_F(qemu_drive_test, an_event_is_told_once_until_its_log_page_is_read) {
+  pcie_controller drive(start());
+  machine_->monitor("qom-set /machine/peripheral/nvme0 smart_critical_warning 4");
+  machine_->monitor("qom-set /machine/peripheral/nvme0 smart_critical_warning 4");
+  const auto first = next_event(drive);
+  EXPECT_TRUE(first.is(nvme::event_type::health));
+  EXPECT_FALSE(drive.take_event().has_value()) << "told twice";
+  machine_->monitor("qom-set /machine/peripheral/nvme0 smart_critical_warning 12");
+  EXPECT_TRUE(next_event(drive).is(nvme::event_type::health)) << "and the next one, too";
+}
+
+TEST_F(qemu_drive_test, namespaces_are_attached_and_detached_and_what_is_not_attached_is_refused) {
+  pcie_controller drive(start({{{{4 * mebibyte, 512, ""}, {8 * mebibyte, 512, "", {}, ",detached=on"}}, "", true}}));
+  EXPECT_EQ(drive.facts().namespaces, (std::vector<u32>{1}));
+  const auto on = open_cpu_executor(machine_->memory(), 1);
+  const auto open_second = [&] { block_device device(*on, drive, 2, {.queues = 1, .queue_depth = 16}); };
+  const auto refused = [&] {
+    try {
+      open_second();
+    } catch (error const& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(refused().find("namespace 2"), std::string::npos) << refused();
+  drive.attach_namespace(2);
+  EXPECT_EQ(drive.facts().namespaces, (std::vector<u32>{1, 2}));
+  const auto event = next_event(drive);
+  EXPECT_TRUE(event.is(nvme::event_type::notice));
+  EXPECT_EQ(event.information(), nvme::namespaces_changed);
+  EXPECT_EQ(event.page(), nvme::log_page::changed_namespaces);
+  EXPECT_EQ(refused(), "");
+  EXPECT_EQ(identify_namespace(drive, 2).blocks, 16384u);
+  EXPECT_THROW(drive.attach_namespace(2), error) << "it is attached";
+  {
+    host_queue queue(drive, 1, 8, 8);
+    data_buffer buffer(512);
+    EXPECT_EQ(queue.run(buffer.read(2, 5)), nvme::code::success);
+    drive.detach_namespace(2);
+    EXPECT_NE(queue.run(buffer.read(2, 5)), nvme::code::success) << "under a queue that is open";
+    EXPECT_EQ(queue.run(buffer.read(1, 5)), nvme::code::success);
+  }
+  EXPECT_EQ(drive.facts().namespaces, (std::vector<u32>{1}));
+  EXPECT_NE(refused(), "");
 }
 
 TEST_F(qemu_drive_test, commands_smaller_than_a_line_are_refused_with_the_drive_s_limit) {
@@ -252,6 +307,26 @@ TEST_F(qemu_recovery_test, a_media_error_is_told_to_whoever_asked_and_to_nobody_
     const status expected = k == 17 ? status{status_domain::nvme, nvme::code::unrecovered_read_error} : status{};
     EXPECT_EQ(expected, wait(k)) << k;
   }
+}
+
+// QEMU's Abort says "not aborted", whatever it is asked: what follows is what the recovery of any such drive falls back to.
+TEST_F(qemu_recovery_test, what_its_abort_does_not_end_is_taken_back_with_its_queue) {
+  open({{{4 * mebibyte, 512, ",throttling.iops-total=20"}}}, one_second_ns);
+  submit_all();
+  u32 good = 0, late = 0;
+  for (u32 k = 0; k < requests; ++k) {
+    const status outcome = wait(k);
+    good += outcome.ok();
+    late += outcome == make_status(failure::deadline);
+  }
+  EXPECT_EQ(good + late, requests);
+  EXPECT_GT(late, 0u);
+  const recovery done = device_->recover();
+  EXPECT_GT(done.queues, 0u);
+  EXPECT_GT(drive_->counts().aborts, 0u);
+  EXPECT_EQ(drive_->counts().aborted, 0u);
+  machine_->monitor("block_set_io_throttle d0n1 0 0 0 0 0 0");
+  expect_all_good();
 }
 
 TEST_F(qemu_recovery_test, a_controller_is_reset_with_commands_in_flight_and_goes_on) {

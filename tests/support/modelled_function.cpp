@@ -7,6 +7,7 @@
 #include "src/controller/prp_reader.hpp"
 
 #include <cerrno>
+#include <cstring>
 
 namespace penstock::test_support {
 namespace {
@@ -32,6 +33,7 @@ driver_step step_of(nvme::submission_entry const& command) {
     case delete_submission_queue: return driver_step::delete_submission_queue;
     case delete_completion_queue: return driver_step::delete_completion_queue;
     case get_log_page: return driver_step::read_log;
+    case abort: return driver_step::abort;
     default: return driver_step::other;
   }
 }
@@ -65,12 +67,17 @@ void modelled_function::plan(driver_step step, trouble what, u32 times) {
 void modelled_function::make_peace() {
   const std::lock_guard lock(mutex_);
   plans_.clear();
-  gone = never_ready = never_stops = fails_to_start = reset_does_not_help = false;
+  gone = never_ready = never_shut_down = never_stops = fails_to_start = reset_does_not_help = false;
 }
 
 std::vector<std::string> modelled_function::complaints() const {
   const std::lock_guard lock(mutex_);
   return complaints_;
+}
+
+std::vector<u8> modelled_function::logs_read() const {
+  const std::lock_guard lock(mutex_);
+  return logs_read_;
 }
 
 u32 modelled_function::queues_alive() const {
@@ -120,7 +127,7 @@ void modelled_function::configure(u32 value) {
   now = value;
   if (!was && is) start();
   if (was && !is) stop();
-  if ((value & nvme::configuration::shutdown_mask) != 0 && is) {
+  if ((value & nvme::configuration::shutdown_mask) != 0 && is && !never_shut_down) {
     registers_[nvme::at::status / 4] |= nvme::controller_status::shutdown_complete;
     shut_down_ = true;
   }
@@ -145,6 +152,11 @@ void modelled_function::start() {
       queue_rings{0, (entries & 0xfffu) + 1, (entries >> 16 & 0xfffu) + 1, reinterpret_cast<nvme::submission_entry*>(sq),
                   reinterpret_cast<nvme::completion_entry*>(cq), &doorbells_[0], &doorbells_[1]});
   status = ready;
+}
+
+void modelled_function::drop_ready() {
+  const std::lock_guard lock(mutex_);
+  registers_[nvme::at::status / 4] &= ~ready;
 }
 
 void modelled_function::stop() {
@@ -212,25 +224,61 @@ void modelled_function::answer(nvme::submission_entry const& command) {
 
 std::pair<u16, u32> modelled_function::execute(nvme::submission_entry const& command, driver_step step) {
   using namespace far_side;
-  const controller_limits limits{options_.grants, 256, nvme::page_bytes << options_.max_transfer};
   switch (step) {
     case driver_step::ask_for_queues: return {nvme::code::success, (options_.grants - 1) << 16 | (options_.grants - 1)};
     case driver_step::create_completion_queue:
     case driver_step::create_submission_queue: return {create_queue(command), 0};
     case driver_step::delete_submission_queue:
     case driver_step::delete_completion_queue: return {delete_queue(command), 0};
-    case driver_step::report_events: return {nvme::code::success, 0};
+    case driver_step::report_events: events_asked_ = command.dword11; return {nvme::code::success, 0};
+    case driver_step::abort: {
+      const bool ended =
+          engine_.abort(static_cast<u16>(command.dword10), static_cast<u16>(command.dword10 >> 16), one_second_ns);
+      return {nvme::code::success, ended ? 0 : 1};
+    }
     case driver_step::read_log: {
       pieces target;
       const nvme::health_log log{.temperature = {0x2c, 0x01}};
       const u16 status = read_prps(command, sizeof log, target);
       if (status == nvme::code::success) copy_to_pieces(target, &log, sizeof log, sizeof log);
+      logs_read_.push_back(static_cast<u8>(command.dword10));
       return {status, 0};
     }
     default:
       if (command.opcode != static_cast<u8>(nvme::admin_opcode::identify)) return {nvme::code::invalid_opcode, 0};
-      return {answer_identify(command, shapes_, limits, "Modelled function"), 0};
+      return {identify(command), 0};
   }
+}
+
+/// As the library's own controllers answer, but for what the options say. The driver's own pages are whole.
+u16 modelled_function::identify(nvme::submission_entry const& command) {
+  const controller_limits limits{options_.grants, 256, nvme::page_bytes << options_.max_transfer};
+  auto* const page = reinterpret_cast<void*>(command.prp1);
+  const auto what = static_cast<nvme::identify_structure>(command.dword10 & 0xffu);
+  if (what == nvme::identify_structure::command_set_limits && options_.limits.has_value()) {
+    std::memcpy(page, &*options_.limits, sizeof *options_.limits);
+    return nvme::code::success;
+  }
+  if (what == nvme::identify_structure::active_namespaces && !options_.namespaces.empty()) {
+    std::memset(page, 0, nvme::page_bytes);
+    auto* next = static_cast<u32*>(page);
+    u32* const end = next + nvme::page_bytes / sizeof(u32);
+    for (const u32 id : options_.namespaces) {
+      if ((id > command.namespace_id || command.namespace_id == 0) && next != end) *next++ = id;
+    }
+    return nvme::code::success;
+  }
+  const u16 status = far_side::answer_identify(command, shapes_, limits, "Modelled function");
+  if (what == nvme::identify_structure::controller && status == nvme::code::success) {
+    auto& about = *static_cast<nvme::identify_controller*>(page);
+    about.optional_commands = options_.optional_commands;
+    about.admin_commands = options_.admin_commands;
+    about.optional_events = options_.optional_events;
+    about.submission_entry_size = options_.entry_sizes;
+    if (another_drive) about.serial_number[0] = 'X';
+    if (!options_.namespaces.empty()) about.namespaces = 65536;
+  }
+  return status;
 }
 
 u16 modelled_function::create_queue(nvme::submission_entry const& command) {

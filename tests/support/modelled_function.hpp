@@ -35,6 +35,7 @@ enum class driver_step {
   delete_submission_queue,
   delete_completion_queue,
   read_log,
+  abort,
   other,
 };
 
@@ -44,7 +45,13 @@ struct modelled_function_options {
   u64 capabilities = 1ull << 37 | 1ull << 24 | 1ull << 16 | 255;  ///< NVM commands, CAP.TO 500 ms, contiguous, 256 entries
   u32 grants = 8;                                                 ///< I/O queue pairs
   u8 max_transfer = 5;
-  u16 refusal = nvme::code::internal_error;  ///< status of trouble::refuse
+  u16 refusal = nvme::code::internal_error;          ///< status of trouble::refuse
+  u16 optional_commands = 0;                         ///< ONCS
+  u8 entry_sizes = 0x66;                             ///< SQES
+  u16 admin_commands = 0;                            ///< OACS
+  u32 optional_events = 0;                           ///< OAES
+  std::vector<u32> namespaces{};                     ///< that are listed instead of the one that there is
+  std::optional<nvme::command_set_limits> limits{};  ///< told (CNS 06h), or not
   model_options engine{};
 };
 
@@ -60,6 +67,10 @@ class modelled_function final : public pci_function {
   memory_resource& memory() override { return arena_; }
   bool reaches(void const* address, u64 bytes) const override { return arena_.holds(address, bytes); }
   void reset() override;
+  bool removal_requested() override { return wanted_back; }
+
+  /// Stops being ready, although it is enabled; until it is enabled anew.
+  void drop_ready();
 
   /// From now on, this happens at that step, each time (`times` times).
   void plan(driver_step step, trouble what, u32 times = ~0u);
@@ -69,12 +80,19 @@ class modelled_function final : public pci_function {
   std::atomic<bool> never_ready{false};  ///< when it is enabled
   std::atomic<bool> never_stops{false};  ///< stays ready when it is disabled
   std::atomic<bool> fails_to_start{false};
+  std::atomic<bool> never_shut_down{false};      ///< does not say that it is, when it is told to
   std::atomic<bool> reset_does_not_help{false};  ///< a function-level reset fails
   std::atomic<u32> function_resets{0};
+  std::atomic<bool> wanted_back{false};    ///< the machine asks for it
+  std::atomic<bool> another_drive{false};  ///< somebody has changed it for one with another serial number
 
   pcie::dma_arena& arena() { return arena_; }
   std::vector<std::string> complaints() const;
   u32 queues_alive() const;
+  /// What the driver asked to be told of (feature 0Bh).
+  u32 events_asked() const { return events_asked_; }
+  /// Log pages that were read, in order.
+  std::vector<u8> logs_read() const;
   /// Tells of an event, if the driver has left a request for it.
   bool tell_event(u8 type, u8 information, u8 page);
   bool shut_down_in_order() const { return shut_down_; }
@@ -98,6 +116,7 @@ class modelled_function final : public pci_function {
   std::pair<u16, u32> execute(nvme::submission_entry const& command, driver_step step);
   u16 create_queue(nvme::submission_entry const& command);
   u16 delete_queue(nvme::submission_entry const& command);
+  u16 identify(nvme::submission_entry const& command);
   trouble take_trouble(driver_step step);
   void complain(std::string const& what) { complaints_.push_back(what); }
 
@@ -118,6 +137,8 @@ class modelled_function final : public pci_function {
   std::vector<std::string> complaints_;
   bool fatal_ = false;
   bool shut_down_ = false;
+  std::atomic<u32> events_asked_{0};
+  std::vector<u8> logs_read_;
 };
 
 }  // namespace penstock::test_support

@@ -90,14 +90,17 @@ std::vector<std::string> arguments_of(std::vector<qemu_drive> const& drives, std
       at + "/complaints"};
   for (u64 d = 0; d < drives.size(); ++d) {
     const std::string drive = std::to_string(d);
-    all.insert(all.end(), {"-device", "nvme,id=nvme" + drive + ",serial=PENSTOCK" + drive +
-                                          ",addr=" + std::to_string(first_slot + d) + drives[d].options});
+    const std::string subsystem = "subsystem" + drive;
+    if (drives[d].subsystem) all.insert(all.end(), {"-device", "nvme-subsys,id=" + subsystem + ",nqn=" + subsystem});
+    all.insert(all.end(),
+               {"-device", "nvme,id=nvme" + drive + ",serial=PENSTOCK" + drive + ",addr=" + std::to_string(first_slot + d) +
+                               drives[d].options + (drives[d].subsystem ? ",subsys=" + subsystem : "")});
     for (u64 n = 0; n < drives[d].namespaces.size(); ++n) {
       qemu_namespace const& space = drives[d].namespaces[n];
       const std::string id = "d" + drive + "n" + std::to_string(n + 1), bytes = std::to_string(space.block_bytes);
       all.insert(all.end(), {"-drive", "id=" + id + ",if=none,cache=unsafe" + backend_of(space, at + "/" + id)});
       all.insert(all.end(), {"-device", "nvme-ns,drive=" + id + ",bus=nvme" + drive + ",nsid=" + std::to_string(n + 1) +
-                                            ",logical_block_size=" + bytes + ",physical_block_size=" + bytes});
+                                            ",logical_block_size=" + bytes + ",physical_block_size=" + bytes + space.options});
     }
   }
   return all;
@@ -175,6 +178,7 @@ qemu_machine::qemu_machine(std::vector<qemu_drive> const& drives, qemu_memory wh
 qemu_machine::~qemu_machine() { end(); }
 
 void qemu_machine::end() noexcept {
+  virtual_functions_.clear();
   functions_.clear();
   for (const int each : {socket_, monitor_}) {
     if (each >= 0) close(each);
@@ -261,6 +265,34 @@ std::vector<std::string> qemu_machine::complaints() const {
   return all;
 }
 
+qemu_function& qemu_machine::enable_virtual_functions(u64 drive, u32 count) {
+  // The host bridge's window to all 4096 bytes of each configuration space, and the SR-IOV capability behind the first 256.
+  constexpr u64 window = 0xb0000000, bar = 0xe0800000;
+  constexpr u32 window_register = 0x60, sr_iov = 0x10;
+  const auto set_bridge = [&](u32 offset, u64 value) {
+    qtest("outl 0xcf8 " + std::to_string(0x80000000u | offset));
+    qtest("outl 0xcfc " + std::to_string(value));
+  };
+  set_bridge(window_register + 4, 0);
+  set_bridge(window_register, window | 1);
+  const u32 slot = first_slot + static_cast<u32>(drive);
+  const u64 config = window + (u64{slot} << 15);
+  const auto read = [&](u64 offset) { return static_cast<u32>(qtest("readl " + std::to_string(config + offset))); };
+  const auto write = [&](u64 offset, u64 value) {
+    qtest("writel " + std::to_string(config + offset) + " " + std::to_string(value));
+  };
+  u64 at = 0x100;
+  while (at != 0 && (read(at) & 0xffffu) != sr_iov) at = read(at) >> 20;
+  if (at == 0) fail("the drive has no virtual functions");
+  write(at + 0x24, bar);
+  write(at + 0x28, 0);
+  write(at + 0x10, count);
+  write(at + 0x08, read(at + 0x08) | 1u | 8u);  // VF Enable, memory space
+  const u32 first = read(at + 0x14) & 0xffffu;
+  virtual_functions_.push_back(std::make_unique<qemu_function>(*this, slot, first, bar, function(drive).register_bytes()));
+  return *virtual_functions_.back();
+}
+
 u64 qemu_machine::qtest(std::string const& command) {
   const std::lock_guard lock(mutex_);
   send_line(socket_, command);
@@ -294,10 +326,15 @@ constexpr u32 express_capability = 0x10, device_control = 8, function_level_rese
 }  // namespace
 
 qemu_function::qemu_function(qemu_machine& machine, u32 slot)
-    : machine_(machine), slot_(slot), bar_(first_bar + (slot - first_slot) * bar_distance) {
+    : machine_(machine), devfn_(slot << 3), bar_(first_bar + (slot - first_slot) * bar_distance) {
   set_config(bar_register, nvme::all_ones);
   bar_bytes_ = (~u64{config(bar_register) & ~0xfu} + 1) & 0xffffffffu;
   place();
+}
+
+qemu_function::qemu_function(qemu_machine& machine, u32 slot, u32 function, u64 bar, u64 bar_bytes)
+    : machine_(machine), devfn_(slot << 3 | function), bar_(bar), bar_bytes_(bar_bytes) {
+  set_config(command_register, memory_space | bus_master);
 }
 
 void qemu_function::place() {
@@ -309,12 +346,12 @@ void qemu_function::place() {
 }
 
 u32 qemu_function::config(u32 offset) {
-  machine_.qtest("outl 0xcf8 " + std::to_string(0x80000000u | slot_ << 11 | offset));
+  machine_.qtest("outl 0xcf8 " + std::to_string(0x80000000u | devfn_ << 8 | offset));
   return static_cast<u32>(machine_.qtest("inl 0xcfc"));
 }
 
 void qemu_function::set_config(u32 offset, u32 value) {
-  machine_.qtest("outl 0xcf8 " + std::to_string(0x80000000u | slot_ << 11 | offset));
+  machine_.qtest("outl 0xcf8 " + std::to_string(0x80000000u | devfn_ << 8 | offset));
   machine_.qtest("outl 0xcfc " + std::to_string(value));
 }
 

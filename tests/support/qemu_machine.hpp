@@ -23,11 +23,13 @@ struct qemu_namespace {
   u32 block_bytes = 512;
   std::string backend{};           ///< more of -drive, as ",throttling.iops-total=20"
   std::vector<u64> bad_sectors{};  ///< of 512 bytes: reading them is a media error
+  std::string options{};           ///< more of -device nvme-ns, as ",detached=on"
 };
 
 struct qemu_drive {
   std::vector<qemu_namespace> namespaces{{}};
-  std::string options{};  ///< more of -device nvme, as ",mdts=1"
+  std::string options{};   ///< more of -device nvme, as ",mdts=1"
+  bool subsystem = false;  ///< it is a controller of an NVM subsystem, whose namespaces come and go
 };
 
 /// Why QEMU cannot be had here, or nothing.
@@ -37,8 +39,10 @@ std::string reason_without_qemu();
 class qemu_function final : public pci_function {
  public:
   qemu_function(class qemu_machine& machine, u32 slot);
+  /// A virtual one, whose registers its physical function has placed.
+  qemu_function(class qemu_machine& machine, u32 slot, u32 function, u64 bar, u64 bar_bytes);
 
-  std::string name() const override { return "qemu:00:0" + std::to_string(slot_) + ".0"; }
+  std::string name() const override { return "qemu:00:0" + std::to_string(devfn_ >> 3) + "." + std::to_string(devfn_ & 7); }
   u64 register_bytes() const override { return bar_bytes_; }
   u32 read(u64 offset) override;
   void write(u64 offset, u32 value) override;
@@ -58,7 +62,7 @@ class qemu_function final : public pci_function {
   u64 memory_bar() const;
 
   class qemu_machine& machine_;
-  u32 slot_;
+  u32 devfn_;
   u64 bar_ = 0;
   u64 bar_bytes_ = 0;
   std::atomic<bool> decodes_{true};
@@ -77,6 +81,10 @@ class qemu_machine {
   qemu_machine(qemu_machine const&) = delete;
   qemu_machine& operator=(qemu_machine const&) = delete;
   ~qemu_machine();
+
+  /// Turns the virtual functions of a drive on (",sriov_max_vfs=2" and what belongs to it), as the kernel does, and gives the
+  /// first of them. What it may use is its physical function's business.
+  qemu_function& enable_virtual_functions(u64 drive, u32 count);
 
   qemu_function& function(u64 drive) { return *functions_.at(drive); }
 
@@ -113,7 +121,7 @@ class qemu_machine {
   std::string pending_;
   void* mapped_ = nullptr;
   std::unique_ptr<pcie::dma_arena> arena_;
-  std::vector<std::unique_ptr<qemu_function>> functions_;
+  std::vector<std::unique_ptr<qemu_function>> functions_, virtual_functions_;
 };
 
 }  // namespace penstock::test_support

@@ -47,6 +47,15 @@ class controller {
   /// Stops serving it. When this returns, the controller writes neither to its rings nor to any buffer that its commands named.
   virtual void detach(u16 queue) = 0;
 
+  /// The same for a queue that is in trouble: a controller that asks its hardware to let go asks it no longer than
+  /// `patience_ns` before it takes harder means.
+  virtual void detach_soon(u16 queue, u64 /*patience_ns*/) { detach(queue); }
+
+  /// Asks that one command be ended before its time, and waits for the answer, at most `patience_ns`. True if the controller
+  /// says that it was: its completion (code::abort_requested) is posted before the answer. Whatever this says, only that
+  /// completion proves that the controller has done with the command. From any thread, beside polls.
+  virtual bool abort(u16 /*queue*/, u16 /*command_id*/, u64 /*patience_ns*/) { return false; }
+
   /// Serves what has been submitted to a queue and completes what is done, inside the calling thread; never blocks. From any
   /// thread; if another one polls the same queue already, or the controller has threads of its own, it returns at once.
   virtual void poll(u16 queue) = 0;

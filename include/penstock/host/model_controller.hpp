@@ -51,6 +51,7 @@ struct model_counts {
   u64 lates = 0;
   u64 unknown_identifiers = 0;
   u64 refused_doorbells = 0;  ///< values that no correct host writes
+  u64 aborted = 0;            ///< commands that were aborted
 };
 
 class model_controller final : public controller {
@@ -63,6 +64,8 @@ class model_controller final : public controller {
 
   void attach(queue_rings const& rings) override;
   void detach(u16 queue) override;
+  /// Aborts what it has fetched and not served yet; not what it dropped.
+  bool abort(u16 queue, u16 command_id, u64 patience_ns) override;
   void poll(u16 queue) override;
   void add_buffer(void* memory, u64 bytes) override;
   controller_limits limits() const override;

@@ -37,6 +37,9 @@ class pci_function {
   virtual memory_resource& memory() = 0;
   virtual bool reaches(void const* address, u64 bytes) const = 0;
 
+  /// Whether the machine asks for the device back: an orderly unplug, or a driver that is unbound while it is in use. Stays so.
+  virtual bool removal_requested() { return false; }
+
   /// Resets the function (FLR), so that it makes no more access to memory. Throws penstock::error (world) where that cannot be.
   virtual void reset() = 0;
 };

@@ -6,6 +6,7 @@
 #include "penstock/host/controller.hpp"
 #include "penstock/host/error.hpp"
 #include "penstock/host/memory.hpp"
+#include "penstock/host/reset_body.hpp"
 #include "penstock/queue/queue_pair.hpp"
 
 #include <algorithm>
@@ -47,55 +48,11 @@ struct queue_counts {
   status failure{};
 };
 
-enum class reset_step : u32 { look, close, quiesce, answer, start_over, reopen, unlock, fail };
-
-/// What a step tells the host; in local memory.
-struct reset_report {
-  u64 good = 0;
-  u64 answered = 0;  ///< commands, by this reset so far
-};
-
-/// One step of a reset, for one group of the executor whose memory the queue is in.
-template <completion_sink Sink>
-struct reset_body {
-  queue_pair_view<Sink> queue;
-  reset_step step;
-  u64 timeout_ns;
-  reset_report* report;
-
-  template <thread_group G>
-  PENSTOCK_FN void operator()(G const& g) const {
-    const u64 answered = device_ref<u64>(queue.state->reset).load(relaxed);
-    const bool good = take(g);
-    g.sync();
-    if (!is_leader(g)) return;
-    report->good = good;
-    report->answered += device_ref<u64>(queue.state->reset).load(relaxed) - answered;
-  }
-
- private:
-  template <thread_group G>
-  PENSTOCK_FN bool take(G const& g) const {
-    switch (step) {
-      case reset_step::look: return queue.is_broken(g);
-      case reset_step::close: queue.close(g); break;
-      case reset_step::quiesce: return queue.quiesce(g, timeout_ns);
-      case reset_step::answer: return queue.answer_all(g, timeout_ns);
-      case reset_step::start_over: queue.start_over(g); break;
-      case reset_step::reopen: queue.reopen(g); break;
-      case reset_step::unlock: queue.unlock(g, false); break;
-      case reset_step::fail: queue.unlock(g, true); break;
-    }
-    return true;
-  }
-};
-
-/// Takes the steps of a reset in the calling thread: for memory that the CPU reaches.
-struct in_this_thread {
-  template <completion_sink Sink>
-  void operator()(reset_body<Sink> const& step) const {
-    step(lone_thread());
-  }
+/// What the recovery of a queue pair took.
+struct queue_recovery {
+  u32 aborted = 0;  ///< commands that had been given up and ended by an Abort, or by themselves
+  bool reset = false;
+  u64 answered = 0;  ///< commands, by the reset
 };
 
 /// Owns one queue pair. Not copyable. REQUIRES of the destructor: no kernel uses it any more.
@@ -128,6 +85,22 @@ class queue_pair {
   template <class Run = in_this_thread>
   bool broken(Run const& run = {}) {
     return take(run, reset_step::look, 0).good != 0;
+  }
+
+  /// The first and mildest means against a command that does not end: has the controller abort those that were given up at
+  /// their deadlines, so that the others of the queue go on. Returns how many of them have ended since; with all of them the
+  /// queue is whole again (see `broken`). At most `abort_patience_ns` and a step's time. `run`: see `reset`; not beside one.
+  template <class Run = in_this_thread>
+  u32 abort_late(Run const& run = {}) {
+    if (!attached_) return 0;
+    backoff patience(abort_patience_ns);
+    const auto left = [&] { return patience.deadline_ns() - std::min(patience.deadline_ns(), now_ns()); };
+    const reset_report named = take(run, reset_step::name_late, left());
+    bool told = false;
+    for (u32 k = 0; k < named.late && left() != 0; ++k) told |= controller_.abort(view_.id, named.ids[k], left());
+    if (named.late == 0) return 0;
+    // Where nothing was aborted, what was late may have come by itself: one look.
+    return take(run, reset_step::await_late, told ? left() : 0).late;
   }
 
   /// Brings the queue back to life, whatever its controller did: stops the controller's work on this queue, answers every
@@ -165,6 +138,18 @@ class queue_pair {
     }
     take(run, reset_step::reopen, 0);
     return answered;
+  }
+
+  /// Makes a broken queue whole with the mildest means that does: aborts; else a reset, for which the controller deletes the
+  /// queue; else that of the controller. Each command of the queue has its one result within its time-out + CAP.TO + 1 s of its
+  /// submission. As `reset`.
+  template <class Run = in_this_thread>
+  queue_recovery recover(Run const& run = {}) {
+    queue_recovery done;
+    done.aborted = abort_late(run);
+    done.reset = done.aborted == 0 || broken(run);
+    if (done.reset) done.answered = reset(run);
+    return done;
   }
 
   view_type const& view() const { return view_; }
@@ -217,7 +202,7 @@ class queue_pair {
     while (!quiet && wait.pause()) quiet = try_take_poll();
     try {
       if (!quiet) refuse_reset(ETIMEDOUT, "its controller is still polled: end the kernels that use it, then reset it again");
-      detach();
+      detach(detach_patience_ns);
     } catch (error const&) {
       take(run, leaked_ ? reset_step::fail : reset_step::unlock, 0);
       throw;
@@ -237,11 +222,12 @@ class queue_pair {
     polled_.store(false, std::memory_order_release);
   }
 
-  void detach() {
+  /// `patience_ns` 0: as much as the controller gives.
+  void detach(u64 patience_ns = 0) {
     if (!attached_) return;
     attached_ = false;
     try {
-      controller_.detach(view_.id);
+      patience_ns == 0 ? controller_.detach(view_.id) : controller_.detach_soon(view_.id, patience_ns);
     } catch (error const&) {
       sq_.leak();
       cq_.leak();
@@ -326,6 +312,10 @@ class queue_pair {
   }
 
   static constexpr u32 doorbell_words = 64;
+  // The two together leave the controller's own reset (CAP.TO) to end what they don't within a command's time-out + CAP.TO + 1
+  // s.
+  static constexpr u64 abort_patience_ns = 300 * one_millisecond_ns;
+  static constexpr u64 detach_patience_ns = 400 * one_millisecond_ns;
   static constexpr reset_report no_report{};
 
   memory_resource& memory_;

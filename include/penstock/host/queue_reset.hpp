@@ -20,6 +20,7 @@ enum class recover_scope : u32 {
 struct recovery {
   u32 queues = 0;    ///< that were reset
   u64 commands = 0;  ///< that were answered with failure::resetting
+  u64 aborted = 0;   ///< commands that had been given up and were ended by an Abort, or by themselves, before any reset
 };
 
 /// Takes a step of a reset where an executor's kernels run: in this thread, or as a launch on the executor's stream.
@@ -40,8 +41,11 @@ recovery recover_queues(executor& on, std::vector<std::unique_ptr<queue_pair<Sin
   recovery done;
   for (auto const& queue : queues) {
     if (which == recover_scope::broken && !queue->broken(run)) continue;
-    done.commands += queue->reset(run);
-    ++done.queues;
+    const queue_recovery one =
+        which == recover_scope::broken ? queue->recover(run) : queue_recovery{.reset = true, .answered = queue->reset(run)};
+    done.queues += one.reset ? 1 : 0;
+    done.commands += one.answered;
+    done.aborted += one.aborted;
   }
   return done;
 }

@@ -12,8 +12,23 @@ inline constexpr u8 asynchronous_events = 0x0b;
 }  // namespace feature
 
 namespace log_page {
+inline constexpr u8 errors = 0x01;
 inline constexpr u8 health = 0x02;
+inline constexpr u8 firmware_slots = 0x03;
+inline constexpr u8 changed_namespaces = 0x04;
 }  // namespace log_page
+
+/// Of which events a controller may be asked to tell (feature 0Bh). Errors, which have no bit, are always told.
+namespace event_mask {
+inline constexpr u32 health = 0x1f;  ///< the health log's critical warnings
+inline constexpr u32 namespaces = 1u << 8;
+inline constexpr u32 firmware = 1u << 9;
+}  // namespace event_mask
+
+enum class event_type : u8 { error = 0, health = 1, notice = 2, command_set = 6, vendor = 7 };
+
+/// Information of a notice.
+inline constexpr u8 namespaces_changed = 0x00;
 
 inline constexpr u32 all_namespaces = 0xffffffffu;
 
@@ -72,7 +87,16 @@ constexpr u32 granted_queues(u32 answer) {
   return submission < completion ? submission : completion;
 }
 
-/// `events`: bits of feature 0Bh; the lowest eight are the health log's critical warnings.
+constexpr submission_entry abort_command(u16 queue, u16 id) {
+  submission_entry command = admin_command(admin_opcode::abort);
+  command.dword10 = static_cast<u32>(id) << 16 | queue;
+  return command;
+}
+
+/// Whether the command was aborted, from dword 0 of the answer: else it had ended, or cannot be.
+constexpr bool was_aborted(u32 answer) { return (answer & 1u) == 0; }
+
+/// `events`: of event_mask.
 constexpr submission_entry report_events(u32 events) {
   submission_entry command = admin_command(admin_opcode::set_features);
   command.dword10 = feature::asynchronous_events;
@@ -89,11 +113,28 @@ constexpr submission_entry get_log_page(u8 page, u32 bytes, u64 address) {
   return command;
 }
 
+/// Which controllers a Namespace Attachment command is about.
+struct controller_list {
+  u16 count = 0;
+  u16 ids[2047] = {};
+};
+static_assert(sizeof(controller_list) == 4096);
+
+/// Gives a namespace to the controllers of the list at `address`, or takes it from them.
+constexpr submission_entry attach_namespace(bool attach, u32 namespace_id, u64 address) {
+  submission_entry command = admin_command(admin_opcode::namespace_attachment);
+  command.namespace_id = namespace_id;
+  command.prp1 = address;
+  command.dword10 = attach ? 0 : 1;
+  return command;
+}
+
 /// What the controller had to tell: dword 0 of the answer to an Asynchronous Event Request.
 struct asynchronous_event {
   u32 word = 0;
 
   constexpr u8 type() const { return word & 7u; }
+  constexpr bool is(event_type wanted) const { return type() == static_cast<u8>(wanted); }
   constexpr u8 information() const { return static_cast<u8>(word >> 8); }
   /// Reading this log page clears it, so that the next one of its type is told.
   constexpr u8 page() const { return static_cast<u8>(word >> 16); }

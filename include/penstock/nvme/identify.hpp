@@ -15,7 +15,9 @@ struct identify_controller {
   u8 reserved_72[5] = {};
   u8 max_transfer = 0;    ///< MDTS: largest transfer is 2^this pages; 0: no limit
   u16 controller_id = 0;  ///< CNTLID
-  u8 reserved_80[176] = {};
+  u8 reserved_80[12] = {};
+  u32 optional_events = 0;  ///< OAES: of the notices, as in feature 0Bh
+  u8 reserved_96[160] = {};
   u16 admin_commands = 0;  ///< OACS: optional admin commands
   u8 abort_limit = 0;      ///< ACL: aborts at once, 0's based
   u8 event_limit = 0;      ///< AERL: requests for asynchronous events at once, 0's based
@@ -36,7 +38,27 @@ static_assert(offsetof(identify_controller, max_transfer) == 77 && offsetof(iden
 static_assert(offsetof(identify_controller, admin_commands) == 256 && offsetof(identify_controller, event_limit) == 259);
 static_assert(offsetof(identify_controller, optional_commands) == 520 &&
               offsetof(identify_controller, atomic_power_fail_unit) == 528);
+static_assert(offsetof(identify_controller, optional_events) == 92);
 static_assert(offsetof(identify_controller, namespaces) == 516 && offsetof(identify_controller, volatile_write_cache) == 525);
+
+namespace optional_command {
+inline constexpr u16 dataset_management = 1u << 2;  ///< of ONCS
+inline constexpr u16 write_zeroes = 1u << 3;
+inline constexpr u16 namespace_management = 1u << 3;  ///< of OACS: attachment, too
+}  // namespace optional_command
+
+/// I/O Command Set specific Identify Controller data structure of the NVM command set (CNS 06h): the limits of commands that
+/// move no data. 0: no limit.
+struct command_set_limits {
+  u8 verify = 0;
+  u8 write_zeroes = 0;  ///< WZSL: 2^this pages
+  u8 write_uncorrectable = 0;
+  u8 ranges = 0;         ///< DMRL: of one Dataset Management command
+  u32 range_blocks = 0;  ///< DMRSL: of one of its ranges
+  u64 all_blocks = 0;    ///< DMSL: of all of them
+  u8 reserved_16[4080] = {};
+};
+static_assert(sizeof(command_set_limits) == 4096 && offsetof(command_set_limits, all_blocks) == 8);
 
 /// LBA format (NVM command set specification, figure "LBA Format Data Structure").
 struct lba_format {

@@ -11,7 +11,7 @@
 namespace penstock::nvme {
 
 /// I/O command set (NVM command set specification, figure "Opcodes for NVM commands").
-enum class opcode : u8 { flush = 0x00, write = 0x01, read = 0x02 };
+enum class opcode : u8 { flush = 0x00, write = 0x01, read = 0x02, write_zeroes = 0x08, dataset_management = 0x09 };
 
 /// Admin command set (base specification, figure "Opcodes for admin commands").
 enum class admin_opcode : u8 {
@@ -21,13 +21,20 @@ enum class admin_opcode : u8 {
   delete_completion_queue = 0x04,
   create_completion_queue = 0x05,
   identify = 0x06,
+  abort = 0x08,
   set_features = 0x09,
   asynchronous_event_request = 0x0c,
   doorbell_buffer_config = 0x7c,
+  namespace_attachment = 0x15,
 };
 
 /// Identify: which structure (CNS, command dword 10 bits 7:0).
-enum class identify_structure : u8 { name_space = 0x00, controller = 0x01, active_namespaces = 0x02 };
+enum class identify_structure : u8 {
+  name_space = 0x00,
+  controller = 0x01,
+  active_namespaces = 0x02,
+  command_set_limits = 0x06
+};
 
 /// Submission queue entry, 64 bytes (base specification, figure "Common command format").
 struct submission_entry {

@@ -36,17 +36,28 @@ struct block_device_view {
   u32 queues_count = 0;
   u32 namespace_id = 0;
   u32 block_shift = 9;
-  u32 most_blocks = 0;  ///< of one command
+  u32 most_blocks = 0;          ///< of one command
+  u32 most_zero_blocks = 0;     ///< of one Write Zeroes; 0: the controller has no such command
+  u32 most_discard_blocks = 0;  ///< of one deallocation; likewise
   u64 blocks = 0;
   read_barrier* barrier = nullptr;  ///< null: a completion says by itself that its data are there
 };
 
 namespace block_io {
 
+PENSTOCK_FN inline u32 most_blocks(block_device_view const& device, nvme::opcode op) {
+  switch (op) {
+    case nvme::opcode::write_zeroes: return device.most_zero_blocks;
+    case nvme::opcode::dataset_management: return device.most_discard_blocks;
+    default: return device.most_blocks;
+  }
+}
+
 /// What would be wrong with a command; ok for those that the device may see.
-PENSTOCK_FN inline status check(block_device_view const& device, lba start, u32 count) {
-  const bool inside =
-      count != 0 && count <= device.most_blocks && value(start) < device.blocks && count <= device.blocks - value(start);
+PENSTOCK_FN inline status check(block_device_view const& device, nvme::opcode op, lba start, u32 count) {
+  const u32 most = most_blocks(device, op);
+  if (most == 0) return {status_domain::nvme, nvme::code::invalid_opcode};
+  const bool inside = count != 0 && count <= most && value(start) < device.blocks && count <= device.blocks - value(start);
   return inside ? status{} : make_status(failure::out_of_range);
 }
 
@@ -59,18 +70,27 @@ PENSTOCK_FN inline u32 queue_of(block_device_view const& device, block_request c
 }  // namespace block_io
 
 /// Sends one command for each lane that wants one: `count` blocks from `start` on, to or from `address` (aligned to 4, in
-/// memory that the controller reaches); a flush has neither. Collective. Returns when all are with the controller;
-/// what was refused is told by wait_blocks.
+/// memory that the controller reaches); a flush has neither, and what zeroes or deallocates has no address. Collective. Returns
+/// when all are with the controller; what was refused is told by wait_blocks.
 template <thread_group G>
 PENSTOCK_COLD void submit_blocks(G g, block_device_view const& device, nvme::opcode op, bool want, block_request& mine,
                                  lba start, u32 count, u64 address) {
   // The request of a lane that wants nothing may have a command in flight: it is left alone.
-  const bool moves = op != nvme::opcode::flush;
-  const status wrong = moves ? block_io::check(device, start, count) : status{};
+  const status wrong = op != nvme::opcode::flush ? block_io::check(device, op, start, count) : status{};
   const bool goes = want && wrong.ok();
   transfer t;
   t.command = nvme::flush_command(device.namespace_id);
-  if (goes && moves) {
+  if (goes && op == nvme::opcode::write_zeroes) {
+    t.command = nvme::transfer_command(op, device.namespace_id, start, count);
+  } else if (goes && op == nvme::opcode::dataset_management) {
+    // Its one range lies where the list of a transfer would.
+    mine.list[0] = u64{count} << 32;
+    mine.list[1] = value(start);
+    t.command = nvme::deallocate_command(device.namespace_id, 1);
+    t.bytes = sizeof(nvme::dataset_range);
+    t.address = reinterpret_cast<u64>(mine.list);
+    t.writes = true;
+  } else if (goes && op != nvme::opcode::flush) {
     t.bytes = count << device.block_shift;
     t.command = nvme::transfer_command(op, device.namespace_id, start, count);
     t.address = address;
@@ -122,6 +142,24 @@ template <thread_group G>
 PENSTOCK_FN status write_blocks(G const& g, block_device_view const& device, bool want, block_request& mine, lba start,
                                 u32 count, u64 address) {
   submit_blocks(g, device, nvme::opcode::write, want, mine, start, count, address);
+  return wait_blocks(g, device, want, mine);
+}
+
+/// Blocks read as zeros afterwards; no data moves. nvme's invalid_opcode where the controller does not offer that
+/// (most_zero_blocks), and never reached it. Collective.
+template <thread_group G>
+PENSTOCK_FN status zero_blocks(G const& g, block_device_view const& device, bool want, block_request& mine, lba start,
+                               u32 count) {
+  submit_blocks(g, device, nvme::opcode::write_zeroes, want, mine, start, count, 0);
+  return wait_blocks(g, device, want, mine);
+}
+
+/// Tells the device that what blocks hold is wanted no more: what they read as afterwards is its choice, until they are
+/// written. Likewise (most_discard_blocks). Collective.
+template <thread_group G>
+PENSTOCK_FN status discard_blocks(G const& g, block_device_view const& device, bool want, block_request& mine, lba start,
+                                  u32 count) {
+  submit_blocks(g, device, nvme::opcode::dataset_management, want, mine, start, count, 0);
   return wait_blocks(g, device, want, mine);
 }
 

@@ -116,6 +116,7 @@ class queue_pair_view {
     u32 held;    ///< 1: a completion with the old identifier is still to come
     u32 stuck;   ///< 1: the position has not been passed
     u32 failed;  ///< 1: the slot's command, as its context has it, was ended with the controller; until a reset
+    u32 asked;   ///< 1: the controller is being asked to abort the old identifier, so that it must not come alive meanwhile
   };
 
   queue_state* state = nullptr;
@@ -207,6 +208,17 @@ class queue_pair_view {
   template <thread_group G>
   PENSTOCK_FN void unlock(G const& g, bool fails) const;
 
+  // Before a reset, and perhaps instead of it: commands that were given up are aborted (queue_pair::abort_late). Collective;
+  // one group at a time.
+
+  /// Writes identifiers that were given up and whose completions are still to come to `ids`, no more than `most` of them, and
+  /// keeps them dead until `await_late`. Returns how many; 0 where the controller was given up, or the lock is not had in time.
+  template <thread_group G>
+  PENSTOCK_FN u32 name_late(G const& g, u64 patience_ns, u16* ids, u32 most) const;
+  /// Waits until all that were named have been completed, or the time is up. Returns how many have.
+  template <thread_group G>
+  PENSTOCK_FN u32 await_late(G const& g, u64 patience_ns) const;
+
   /// Whether only a reset can make it whole: given up, closed, or with something in quarantine. Collective.
   template <thread_group G>
   PENSTOCK_FN bool is_broken(G const& g) const;
@@ -246,6 +258,10 @@ class queue_pair_view {
   PENSTOCK_FN void abandon(u32 slot) const;
   PENSTOCK_FN void give_up() const;
   PENSTOCK_FN bool try_quiesce() const;
+  template <thread_group G>
+  PENSTOCK_FN bool take_harvest_lock(G const& g, u64 patience_ns) const;
+  template <thread_group G>
+  PENSTOCK_FN bool any_late(G const& g) const;
   PENSTOCK_FN void answer(u32 slot) const;
   PENSTOCK_FN bool being_drained(u32 slot) const;
   PENSTOCK_FN void end_quarantines(u32 slot) const;
@@ -317,6 +333,7 @@ class ring_patience {
 
 }  // namespace penstock
 
+#include "penstock/queue/queue_pair_abort.hpp"
 #include "penstock/queue/queue_pair_harvest.hpp"
 #include "penstock/queue/queue_pair_reset.hpp"
 #include "penstock/queue/queue_pair_submit.hpp"

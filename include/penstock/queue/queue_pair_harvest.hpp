@@ -189,8 +189,8 @@ template <completion_sink Sink>
 PENSTOCK_FN void queue_pair_view<Sink>::abandon(u32 slot) const {
   u64 word = load_word(slot);
   quarantine& q = quarantines[slot];
-  // A second stray of one slot could not be told from the first.
-  if (device_ref<u32>(q.held).load(relaxed) != 0) {
+  // A second stray of one slot could not be told from the first, and an abort of the first would end what has its identifier.
+  if (device_ref<u32>(q.held).load(relaxed) != 0 || q.asked != 0) {
     give_up();
     return;
   }

@@ -94,7 +94,7 @@ PENSTOCK_FN void queue_pair_view<Sink>::end_quarantines(u32 slot) const {
     if (q.bounce != 0) spares[device_ref<u32>(state->spare_buffers).fetch_add(1, relaxed)] = q.bounce;
   }
   if (q.failed != 0) Sink::resolve(contexts[slot].to, contexts[slot].exposed);
-  q.failed = q.stuck = 0;
+  q.failed = q.stuck = q.asked = 0;
 }
 
 // (6), but for the ticket.

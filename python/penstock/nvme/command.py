@@ -28,6 +28,11 @@ namespace_option = click.option(
 )
 
 
+start_option = click.option("--start", type=click.IntRange(0, MOST_LBA), required=True, metavar="LBA")
+blocks_option = click.option("--blocks", type=click.IntRange(1, MOST_LBA), required=True, metavar="N")
+overwrite_option = click.option("--yes-overwrite", is_flag=True, help="Do not ask.")
+
+
 @click.group("nvme", short_help="NVMe drives, driven from user space.")
 def nvme_group() -> None:
     """NVMe drives that Penstock drives itself, without the kernel's driver.
@@ -119,7 +124,7 @@ def smart_command(address: str, as_json: bool) -> None:
 @click.argument("address")
 @namespace_option
 @click.option("--start", type=click.IntRange(0, MOST_LBA), default=0, show_default=True, metavar="LBA")
-@click.option("--blocks", type=click.IntRange(1, MOST_LBA), required=True, metavar="N")
+@blocks_option
 @click.option("-o", "--output", required=True, metavar="FILE", help="- is the standard output.")
 @click.option("--replace", is_flag=True, help="A file that exists.")
 def read_command(address: str, namespace: int, start: int, blocks: int, output: str, replace: bool) -> None:
@@ -135,7 +140,7 @@ def read_command(address: str, namespace: int, start: int, blocks: int, output: 
 @nvme_group.command("write", short_help="A file over blocks.")
 @click.argument("address")
 @namespace_option
-@click.option("--start", type=click.IntRange(0, MOST_LBA), required=True, metavar="LBA")
+@start_option
 @click.option(
     "--blocks",
     type=click.IntRange(1, MOST_LBA),
@@ -152,7 +157,7 @@ def read_command(address: str, namespace: int, start: int, blocks: int, output: 
     metavar="FILE",
     help="Whole blocks.",
 )
-@click.option("--yes-overwrite", is_flag=True, help="Do not ask.")
+@overwrite_option
 def write_command(
     address: str, namespace: int, start: int, blocks: int | None, source: Path, yes_overwrite: bool
 ) -> None:
@@ -164,6 +169,41 @@ def write_command(
     with progress_bar() as progress:
         done = load_native().nvme_write(found, namespace, start, blocks or 0, str(source), progress)
     _tell("wrote", done)
+
+
+@nvme_group.command("zero", short_help="Zeros over blocks, without moving any.")
+@click.argument("address")
+@namespace_option
+@start_option
+@blocks_option
+@overwrite_option
+def zero_command(address: str, namespace: int, start: int, blocks: int, yes_overwrite: bool) -> None:
+    """Has the drive write zeros over blocks of a namespace, and flushes them: what was there is lost."""
+    found = _found(address)
+    place = f"{blocks:,} blocks of namespace {namespace} of {found}, from block {start} on"
+    _ask("zero", [f"{place}, are overwritten by zeros."], yes_overwrite, "--yes-overwrite")
+    with progress_bar() as progress:
+        done = load_native().nvme_zero(found, namespace, start, blocks, progress)
+    _tell("zeroed", done)
+
+
+@nvme_group.command("discard", short_help="Blocks that the drive may forget.")
+@click.argument("address")
+@namespace_option
+@start_option
+@blocks_option
+@overwrite_option
+def discard_command(address: str, namespace: int, start: int, blocks: int, yes_overwrite: bool) -> None:
+    """Tells the drive that what blocks hold is wanted no more (deallocates them, as TRIM does).
+
+    What they read as, until they are written again, is the drive's choice: zeros, or what was there.
+    """
+    found = _found(address)
+    place = f"{blocks:,} blocks of namespace {namespace} of {found}, from block {start} on"
+    _ask("discard", [f"{place}, are given up: what they hold is lost."], yes_overwrite, "--yes-overwrite")
+    with progress_bar() as progress:
+        done = load_native().nvme_discard(found, namespace, start, blocks, progress)
+    _tell("discarded", done)
 
 
 def _found(address: str) -> str:
