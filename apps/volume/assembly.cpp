@@ -39,15 +39,6 @@ class volume_assembly {
         plan_geometry(layout, static_cast<u32>(members.size()), stripe_bytes, members.empty() ? 0 : members[smallest]->bytes(),
                       members.empty() ? "" : members[smallest]->name());
     block.id = new_uuid();
-    // Old ones first, all of them: a second superblock of what was there would be taken for one of its volume.
-    std::vector<std::byte> nothing(superblock_bytes);
-    for (auto const& each : members) {
-      for (const u64 place : superblock_places) {
-        const piece all{place, nothing.data(), nothing.size()};
-        each->write(std::span(&all, 1));
-      }
-      each->flush();
-    }
     std::vector<volume::copies> none(members.size());
     volume made(std::move(members), std::move(none), block, {});
     block.generation = 1;

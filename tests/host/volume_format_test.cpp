@@ -205,7 +205,7 @@ TEST(volume_format, tables_that_make_no_sense_are_not_taken) {
   EXPECT_TRUE(noticed([](contents& c) { c.files[1].file_begin = ~u64{0}; }));
   EXPECT_TRUE(noticed([](contents& c) { c.files[1].sums_begin += 4096; })) << "no room for checksums";
   EXPECT_TRUE(noticed([](contents& c) { c.files[0].array.shape = {10, 101}; }));
-  EXPECT_TRUE(noticed([](contents& c) { c.files[0].array.shape = {u64{1} << 32, u64{1} << 32, 1000}; })) << "overflow";
+  EXPECT_TRUE(noticed([](contents& c) { c.files[0].array.shape = {(u64{1} << 62) + 1000}; })) << "overflow";
   EXPECT_TRUE(noticed([](contents& c) { c.files[0].array.data_offset = 5000; }));
   EXPECT_TRUE(noticed([](contents& c) { c.files[1].array.item_bytes = 4; }));
   EXPECT_TRUE(noticed([](contents& c) { std::swap(c.files[0], c.files[1]); })) << "not by address";

@@ -39,9 +39,12 @@ struct disk {
 
   explicit disk(u64 bytes) : durable(bytes) {}
 
-  /// What is there after the power came back.
+  /// What is there after the power came back: of what was not flushed all, nothing, or some sectors.
   void settle(u64 seed) {
     std::mt19937_64 random(seed);
+    const u64 kept = random() % 3;
+    if (kept == 0) return flush();
+    if (kept == 1) return unflushed.clear();
     for (auto const& [offset, bytes] : unflushed) {
       for (u64 at = 0; at < bytes.size(); at += sector) {
         if (random() % 2 == 0) continue;

@@ -73,7 +73,7 @@ def create_command(
 @name_argument
 @click.argument("path", type=click.Path(path_type=Path), metavar="FILE|GRAPH")
 def import_command(members: tuple[str, ...], name: str, path: Path) -> None:
-    """Stores FILE (an array: .npy), or the folder of a GRAPH, as NAME: whole, or if it is stopped not at all."""
+    """Stores FILE (an array: .npy), or the folder of a GRAPH, as NAME: whole, or if stopped not at all."""
     with progress_bar() as progress:
         done = load_native().volume_import(list(members), name, str(path), progress)
     _tell("imported", name, done)
