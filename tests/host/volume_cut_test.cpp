@@ -126,7 +126,8 @@ TEST_P(volume_cuts, leave_the_volume_as_it_was_or_as_it_should_be) {
   }
 }
 
-// A change ended when one member had a superblock of it; the others get theirs before the next one takes their table's place.
+// A change ended when one member had a superblock of it, and others had none or half of one: they get theirs before the next
+// one takes their table's place, and never lose the one that they have.
 TEST_P(volume_cuts, after_another_find_members_that_lag) {
   if (GetParam().members == 1) return;
   std::vector<disk> disks;
@@ -145,10 +146,11 @@ TEST_P(volume_cuts, after_another_find_members_that_lag) {
     }
   }
   after.erase("a");
-  for (u64 seed = 1; seed <= 12; ++seed) {
+  for (u64 seed = 1; seed <= 10; ++seed) {
     bool was_cut = true;
     for (u64 cut = 0; was_cut; ++cut) {
       std::vector<disk> mine = disks;
+      if (seed % 2 == 0) mine.back().durable[100] ^= std::byte{1};
       power short_one(cut);
       try {
         volume now = volume::open(members(mine, short_one));
