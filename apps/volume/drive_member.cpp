@@ -46,6 +46,7 @@ class drive_member final : public member {
 
   std::string name() const override { return "namespace " + std::to_string(namespace_id_) + " of " + drive_->function->name(); }
   u64 bytes() const override { return bytes_; }
+  namespace_place place() const override { return {.drive = drive_, .namespace_id = namespace_id_}; }
 
   void read(std::span<piece const> pieces) override {
     run(

@@ -43,6 +43,7 @@ class file_member final : public member {
 
   std::string name() const override { return path_; }
   u64 bytes() const override { return bytes_; }
+  namespace_place place() const override { return {.path = path_}; }
 
   void read(std::span<piece const> pieces) override {
     for (piece const& each : pieces) {

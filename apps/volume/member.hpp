@@ -18,6 +18,15 @@ struct piece {
   u64 bytes = 0;
 };
 
+struct running_drive;
+
+/// Where a controller finds a member: in a file or block device, or as a namespace of a drive that runs.
+struct namespace_place {
+  std::string path{};
+  std::shared_ptr<running_drive> drive{};
+  u32 namespace_id = 0;
+};
+
 /// Holds what it stands for, so that nobody else writes it meanwhile. One call at a time; several members may be called at
 /// once, of one drive, too. All throw penstock::error, and name the member.
 class member {
@@ -26,6 +35,7 @@ class member {
 
   virtual std::string name() const = 0;
   virtual u64 bytes() const = 0;
+  virtual namespace_place place() const = 0;
   virtual void read(std::span<piece const> pieces) = 0;
   virtual void write(std::span<piece const> pieces) = 0;
   /// What was written before is there for good when this returns.

@@ -35,7 +35,7 @@ std::optional<drive_place> parse_drive_place(std::string const& name) {
 member_list open_members(std::vector<std::string> const& names, access how) {
   member_list members;
   std::map<std::string, std::shared_ptr<running_drive>> drives;
-  std::map<std::string, u16> queues;
+  std::map<std::string, u32> queues;  // of the members, from the last one down: caches have the first
   std::set<std::string> taken;
   for (std::string const& name : names) {
     const auto place = parse_drive_place(name);
@@ -51,8 +51,11 @@ member_list open_members(std::vector<std::string> const& names, access how) {
     if (drive == nullptr) {
       find_nvme_device(place->address);
       drive = std::make_shared<running_drive>(open_pci_function(place->address));
+      queues[place->address] = drive->controller.limits().queues;
     }
-    members.push_back(open_drive_member(drive, place->namespace_id, how, ++queues[place->address]));
+    u32& queue = queues[place->address];
+    if (queue == 0) throw_bad_input("open", name, "the drive has no queue left for it: name fewer of its namespaces");
+    members.push_back(open_drive_member(drive, place->namespace_id, how, static_cast<u16>(queue--)));
   }
   return members;
 }

@@ -40,6 +40,7 @@ class volume {
   contents const& table() const { return contents_; }
   u32 members() const { return static_cast<u32>(members_.size()); }
   std::string name_of(u32 member) const { return members_[member]->name(); }
+  namespace_place place_of(u32 member) const { return members_[member]->place(); }
 
   /// The files of an entry. Throws bad_input where there is no such entry.
   std::vector<stored_file> files_of(std::string const& entry) const;

@@ -162,9 +162,9 @@ source_option = click.option(
 def bfs_command(graph: str, **options: Any) -> None:
     """Breadth-first search of GRAPH.
 
-    GRAPH is a graph folder; a file (.el, .wel, .gr, .graph, .mtx, .npz, .sg, .bel, .bcsr, .parquet, .csv)
-    that is converted once; a generator (kron:SCALE[:DEGREE], urand:SCALE[:DEGREE], social:SCALE[:DEGREE]); or
-    debian: this machine's packages and what they depend on.
+    GRAPH is a graph folder; volume:NAME@MEMBER,MEMBER, a graph on a volume; a file (.el, .wel, .gr, .graph,
+    .mtx, .npz, .sg, .bel, .bcsr, .parquet, .csv) that is converted once; a generator (kron:SCALE[:DEGREE],
+    urand:SCALE[:DEGREE], social:SCALE[:DEGREE]); or debian: this machine's packages and what they depend on.
     """
     run("bfs", graph, **options)
 

@@ -89,6 +89,61 @@ def test_graphs_come_back_as_folders(
     assert f"256 vertices, {made.edges:,} edges" in out
 
 
+@pytest.mark.parametrize(
+    ("layout", "count", "stripe"),
+    [("single", 1, 65536), ("striped", 3, 16384), ("striped", 2, 4096), ("replicated", 2, 65536)],
+)
+def test_graphs_are_searched_where_they_lie(layout: str, count: int, stripe: int, tmp_path: Path) -> None:
+    import penstock
+    from penstock import graph
+
+    made = graph.resolve("kron:10:8", weighted=True, cache_dir=tmp_path / "cache")
+    paths = [str(tmp_path / f"m{k}.img") for k in range(count)]
+    native.volume_create(paths, layout, stripe, 2**23, False, False)
+    native.volume_import(paths, "social", str(made.path))
+    spec = f"volume:social@{','.join(reversed(paths))}"
+    found = penstock.bfs(spec, source=3, cache="64KiB", executor="cpu", verify=True)
+    expected = penstock.bfs(made.path, source=3, cache="64KiB", executor="cpu")
+    assert found.verified
+    assert (found.reached, found.levels, found.edges) == (expected.reached, expected.levels, made.edges)
+    assert found.bytes_moved > 0
+    assert found.media == "file"
+    paths_found = graph.sssp(spec, source=3, cache="128KiB", executor="cpu", verify=True)
+    assert paths_found.verified
+    assert graph.cc(spec, cache="64KiB", executor="cpu", verify=True).verified
+    opened = graph.resolve(spec)
+    assert (opened.vertices, opened.names) == (made.vertices, None)
+    assert opened.verify_bfs(3, np.asarray(found.parents)) == ""
+
+
+def test_graphs_on_volumes_are_refused_what_they_cannot(
+    members: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from penstock import graph
+
+    made = graph.resolve("urand:8:4", cache_dir=tmp_path / "cache")
+    (tmp_path / "data").write_bytes(b"x")
+    names = [str(path) for path in members]
+    native.volume_import(names, "social", str(made.path))
+    native.volume_import(names, "data", str(tmp_path / "data"))
+    spec = f"volume:social@{','.join(names)}"
+
+    def told(*arguments: str) -> str:
+        assert cli.main(["bfs", *arguments, "--executor", "cpu"]) == cli.REFUSED
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert len(err.splitlines()) == 1
+        return err
+
+    assert "choose placement storage, or export it" in told(spec, "--placement", "host")
+    assert "choose placement storage, or export it" in told(spec, "--media", "p5800x")
+    assert "write volume:NAME@MEMBER,MEMBER" in told("volume:social")
+    assert "data is no graph" in told(spec.replace("social@", "data@"))
+    assert "the volume has none: it has data, social" in told(spec.replace("social@", "none@"))
+    assert "these are missing: 2" in told(f"volume:social@{names[0]},{names[1]}")
+    assert "stripes of 16384 bytes" in told(spec, "--line", "32KiB")
+
+
 def test_list_and_info_tell_what_there_is(
     members: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

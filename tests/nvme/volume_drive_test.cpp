@@ -2,10 +2,14 @@
 #include "support/qemu_machine.hpp"
 #include "support/scratch_files.hpp"
 
+#include "apps/analytics/volume_media.hpp"
+#include "apps/graph/folder_writer.hpp"
+#include "apps/graph/generator.hpp"
 #include "apps/volume/drive_member.hpp"
 #include "apps/volume/import.hpp"
 #include "apps/volume/probe.hpp"
 #include "apps/volume/verify.hpp"
+#include "apps/volume/volume_graph.hpp"
 #include "penstock/host/line_cache.hpp"
 #include "penstock/host/npy.hpp"
 
@@ -155,6 +159,42 @@ TEST_F(volume_drives, a_cache_over_the_namespaces_reads_an_array_in_place) {
     ASSERT_EQ(view[k], value) << k;
   }
   cache.check_faults();
+}
+
+TEST_F(volume_drives, a_graph_on_two_namespaces_of_a_drive_is_read_where_it_lies) {
+  start({{.namespaces = {{4 * mebibyte, 512}, {4 * mebibyte, 4096}}}, {.namespaces = {{4 * mebibyte, 512}}}});
+  const std::string path = folder_ / "g";
+  graph::progress_meter silent;
+  graph::write_graph(graph::generator(graph::parse_generator("urand:9:8")), path, {.directed = true}, {}, silent);
+  const auto drive = run(0);
+  const u32 queues = drive->controller.limits().queues;
+  const auto open_both = [&](access how) {
+    member_list both;
+    for (const u32 n : {1u, 2u}) both.push_back(open_drive_member(drive, n, how, static_cast<u16>(queues - n)));
+    return both;
+  };
+  {
+    volume to = volume::create(open_both(access::write), volume_layout::striped, 16384);
+    import_entry(to, "social", path);
+  }
+  const auto all = std::make_shared<shared_volume>(volume::open(open_both(access::read)));
+  const auto found = open_volume_graph(all, "social", "on a drive"), expected = graph::graph_folder::open(path);
+  apps::graph_options options;
+  options.threads = 2;
+  options.cache_bytes = 64 << 10;
+  const auto on = apps::open_executor_for(found, options, false);
+  apps::volume_media media(*on, {&found.edges_place()}, options);
+  const array_view<std::int32_t> edges = media.view<std::int32_t>(0);
+  graph::edge_reader<std::int32_t> from_drive(found), from_file(expected);
+  const auto wanted = from_file.read(0, expected.edges(), false), again = from_drive.read(0, found.edges(), false);
+  ASSERT_EQ(edges.size(), wanted.size());
+  EXPECT_TRUE(std::ranges::equal(wanted, again));
+  for (u64 k = 0; k < wanted.size(); k += 13) ASSERT_EQ(edges[k], wanted[k]) << k;
+  media.cache().check_faults();
+  options.executor = "cuda";
+  EXPECT_NE(
+      refusal_of(error_kind::bad_input, [&] { apps::open_executor_for(found, options, true); }).find("choose executor cpu"),
+      std::string::npos);
 }
 
 TEST_F(volume_drives, an_import_that_the_drive_fails_leaves_the_volume_as_it_was) {

@@ -71,6 +71,7 @@ class cut_member final : public volumes::member {
 
   std::string name() const override { return name_; }
   u64 bytes() const override { return disk_.durable.size(); }
+  volumes::namespace_place place() const override { return {}; }
 
   void read(std::span<volumes::piece const> pieces) override {
     if (power_.gone()) throw power_cut();
