@@ -4,6 +4,7 @@
 
 #include "apps/volume/member.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <random>
