@@ -22,17 +22,23 @@ u64 cache_share(graph_options const& options, bool weighted) {
   return weighted ? options.cache_bytes / 2 : options.cache_bytes;
 }
 
-std::unique_ptr<modelled_media> make_media(graph_options const& options, graph::graph_folder const& graph, executor& on,
-                                           bool weighted) {
+std::unique_ptr<shared_media> make_media(graph_options const& options, graph::graph_folder const& graph, executor& on,
+                                         bool weighted) {
   if (weighted && options.drive) throw_bad_input("open", graph.path(), "weights do not lie on the drive: search without them");
+  std::vector<graph::array_place const*> arrays{&graph.edges_place()};
+  if (weighted) arrays.push_back(&weights_of(graph));
+  if (graph.edges_place().stored != nullptr) {
+    if (options.media == "file" && options.placement == "storage") return std::make_unique<volume_media>(on, arrays, options);
+    throw_bad_input("open", graph.path(),
+                    "media " + options.media + " at placement " + options.placement +
+                        ": a graph on a volume is read where it lies, through a cache; choose placement storage, or export it");
+  }
   if (options.media == "file" || options.placement != "storage") {
     if (options.media == "file") return nullptr;
     throw_bad_input("open", graph.path(),
                     "media " + options.media + " at placement " + options.placement +
                         ": modelled drives are storage; choose placement storage");
   }
-  std::vector<graph::array_place const*> arrays{&graph.edges_place()};
-  if (weighted) arrays.push_back(&weights_of(graph));
   return std::make_unique<modelled_media>(on, arrays, options);
 }
 
@@ -374,7 +380,7 @@ void graph_run<Id>::end_trial(graph_cost& cost) {
   cost.vertex_bytes = std::exchange(vertex_bytes_, 0);
   cost.strategy = options_.strategy;
   cost.media = options_.media;
-  cost.drives = media_ ? options_.drives : 0;
+  cost.drives = media_ ? media_->modelled_drives() : 0;
   cost.media_bytes_per_second = media_ ? media_->bytes_per_second() : 0;
   cost.tile_bytes = first_vertices_.bytes() + other_tiles_.bytes();
   for (tile_side const& side : sides_) cost.tile_bytes += side.tiles.bytes() + side.seen.bytes();

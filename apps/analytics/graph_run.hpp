@@ -3,12 +3,14 @@
 
 #include "apps/analytics/edge_walks.hpp"
 #include "apps/analytics/graph_choices.hpp"
+#include "apps/analytics/modelled_media.hpp"
 #include "apps/analytics/placed_array.hpp"
 #include "apps/analytics/process_memory.hpp"
 #include "apps/analytics/start.hpp"
 #include "apps/analytics/strategy.hpp"
 #include "apps/analytics/subgraph_copies.hpp"
 #include "apps/analytics/tile_bodies.hpp"
+#include "apps/analytics/volume_media.hpp"
 #include "penstock/core/clock.hpp"
 
 #include <array>
@@ -224,7 +226,7 @@ class graph_run {
   graph::graph_folder const& graph_;
   executor& on_;
   walk_options walk_;
-  std::unique_ptr<modelled_media> media_;
+  std::unique_ptr<shared_media> media_;
   placed_array edges_;
   std::optional<placed_array> weights_;
   std::optional<subgraph_copies<Id>> copies_;
@@ -367,10 +369,10 @@ template <class Result, class Job>
 Result run_on_graph(graph_options const& options, Job const& job) {
   const u64 begun = now_ns();
   reset_peak_memory();
+  const auto graph = volumes::open_graph(options.graph);
   std::unique_ptr<executor> own;
-  if (!options.drive) own = open_executor(options.executor, cpu_threads(options), has_kernels);
+  if (!options.drive) own = open_executor_for(graph, options, has_kernels);
   executor& on = options.drive ? *options.drive->on : *own;
-  const auto graph = graph::graph_folder::open(options.graph);
   if (graph.vertices() == 0) throw_bad_input("search", graph.path(), "the graph has no vertices");
   Result result;
   result.executor = on.kind() == executor_kind::cuda ? "cuda" : "cpu";

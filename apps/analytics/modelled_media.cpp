@@ -16,7 +16,7 @@ volume_layout parse_layout(std::string const& name) {
 }  // namespace
 
 modelled_media::modelled_media(executor& on, std::vector<graph::array_place const*> const& arrays, graph_options const& options)
-    : on_(on) {
+    : on_(on), drives_(options.drives) {
   std::vector<regular::stored_file> files;
   for (graph::array_place const* each : arrays) {
     regular::array_file file;

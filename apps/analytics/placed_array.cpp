@@ -60,6 +60,8 @@ cache_options cache_options_of(graph_options const& options, u64 bytes) {
   return cache;
 }
 
+io_engine engine_of(graph_options const& options) { return parse_engine(options.engine); }
+
 placed_array::placed_array(executor& on, graph::array_place const& place, graph_options const& options, u64 cache_bytes)
     : elements_(place.count) {
   if (options.placement == "managed") {
@@ -82,7 +84,7 @@ placed_array::placed_array(executor& on, graph::array_place const& place, graph_
   if (where == placement::storage) {
     stored_array_options with;
     with.cache = cache_options_of(options, cache_bytes);
-    with.engine = parse_engine(options.engine);
+    with.engine = engine_of(options);
     with.direct = options.direct;
     with.controller_threads = options.threads;
     stored_.emplace(on, place.path, with);
@@ -92,7 +94,7 @@ placed_array::placed_array(executor& on, graph::array_place const& place, graph_
   row_array_options with;
   with.where = where;
   with.cache = cache_options_of(options, cache_bytes);
-  with.engine = parse_engine(options.engine);
+  with.engine = engine_of(options);
   with.controller_threads = options.threads;
   rows_.emplace(on, row_shape{.rows = elements_, .row_bytes = place.item_bytes},
                 row_source{.path = place.path, .offset = place.data_offset}, with);

@@ -3,7 +3,7 @@
 
 #include "apps/analytics/graph_options.hpp"
 #include "apps/analytics/managed_array.hpp"
-#include "apps/analytics/modelled_media.hpp"
+#include "apps/analytics/shared_media.hpp"
 #include "apps/graph/graph_folder.hpp"
 #include "penstock/host/row_array.hpp"
 #include "penstock/host/stored_array.hpp"
@@ -13,6 +13,8 @@
 namespace penstock::apps {
 
 cache_options cache_options_of(graph_options const& options, u64 bytes);
+/// Throws bad_input for an engine that there is not.
+io_engine engine_of(graph_options const& options);
 
 class placed_array {
  public:
@@ -20,8 +22,8 @@ class placed_array {
   /// read.
   placed_array(executor& on, graph::array_place const& place, graph_options const& options, u64 cache_bytes);
 
-  /// One of those on modelled drives, which outlive this.
-  placed_array(modelled_media& media, u32 array) : elements_(0), media_(&media), dataset_(array) {}
+  /// One of those behind one cache, which outlives this.
+  placed_array(shared_media& media, u32 array) : elements_(0), media_(&media), dataset_(array) {}
 
   template <class T>
   array_view<T> view() const {
@@ -69,7 +71,7 @@ class placed_array {
   void open_on_drive(graph_drive const& drive, graph::array_place const& place, cache_options const& with);
 
   u64 elements_;
-  modelled_media* media_ = nullptr;
+  shared_media* media_ = nullptr;
   u32 dataset_ = 0;  ///< of its cache
   std::optional<stored_array> stored_;
   std::unique_ptr<line_cache> on_drive_;

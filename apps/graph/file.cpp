@@ -93,7 +93,11 @@ void file::sync_and_close() {
 byte_input::byte_input(std::span<std::byte const> bytes, std::string name)
     : memory_(bytes), name_(std::move(name)), size_(bytes.size()), in_memory_(true) {}
 
+byte_input::byte_input(std::shared_ptr<stored_bytes const> stored, std::string name)
+    : stored_(std::move(stored)), name_(std::move(name)), size_(stored_->size()) {}
+
 void byte_input::read(u64 offset, std::span<std::byte> to) const {
+  if (stored_) return stored_->read(offset, to);
   if (!in_memory_) return file_.read(offset, to);
   if (!to.empty()) std::memcpy(to.data(), memory_.data() + offset, to.size());
 }

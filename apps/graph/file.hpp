@@ -5,6 +5,7 @@
 #include "penstock/core/config.hpp"
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -46,11 +47,21 @@ class file {
   u64 size_ = 0;
 };
 
-/// Bytes to parse: a file, or memory (for tests and fuzzing). Reads may come from several threads at once.
+/// A file that lies elsewhere than in a file system. Thread-safe.
+class stored_bytes {
+ public:
+  virtual ~stored_bytes() = default;
+  virtual u64 size() const = 0;
+  /// REQUIRES: offset + to.size() <= size(). Errors: world.
+  virtual void read(u64 offset, std::span<std::byte> to) const = 0;
+};
+
+/// Bytes to parse: a file, wherever it lies, or memory (for tests and fuzzing). Reads may come from several threads at once.
 class byte_input {
  public:
   explicit byte_input(file from) : file_(std::move(from)), name_(file_.path()), size_(file_.size()) {}
   byte_input(std::span<std::byte const> bytes, std::string name);
+  byte_input(std::shared_ptr<stored_bytes const> stored, std::string name);
 
   std::string const& name() const { return name_; }
   u64 size() const { return size_; }
@@ -59,6 +70,7 @@ class byte_input {
 
  private:
   file file_;
+  std::shared_ptr<stored_bytes const> stored_;
   std::span<std::byte const> memory_;
   std::string name_;
   u64 size_ = 0;

@@ -12,18 +12,13 @@
 namespace penstock::graph {
 namespace {
 
+constexpr u64 most_header = u64{64} << 10;  // of .npy files
 constexpr char convert_again[] = "convert the graph again";
 
-array_place find_array(std::string const& path, std::string const& kinds, u32 item_low, u32 item_high,
-                       std::string const& dtypes, std::string const& shape) {
-  npy_header const header = read_npy_header(path);
-  bool const type =
-      kinds.find(header.kind) != std::string::npos && header.item_bytes >= item_low && header.item_bytes <= item_high;
-  if (!type || header.shape.size() != 1)
-    throw_bad_input(
-        "open", path,
-        header.describe() + ": one dimension of " + dtypes + " is needed: save it as " + dtypes + ", shape " + shape);
-  return {path, header.data_offset, header.kind, header.item_bytes, header.shape[0]};
+npy_header read_header(byte_input const& in) {
+  std::vector<std::byte> head(std::min(in.size(), most_header));
+  in.read(0, head);
+  return parse_npy_header(head, in.size(), in.name());
 }
 
 bool exists(std::string const& path) {
@@ -31,15 +26,6 @@ bool exists(std::string const& path) {
   if (::stat(path.c_str(), &about) == 0) return true;
   if (errno != ENOENT) throw_os_error("open", path, errno, "check the path and its permissions");
   return false;
-}
-
-graph_facts read_facts(std::string const& path) {
-  constexpr u64 longest = u64{1} << 20;
-  file const in = file::open(path);
-  if (in.size() > longest) throw_bad_input("open", path, std::to_string(in.size()) + " bytes: this is no graph.json");
-  std::string text(in.size(), '\0');
-  in.read(0, std::as_writable_bytes(std::span(text)));
-  return parse_graph_json(text, path);
 }
 
 void check_count(array_place const& place, u64 expected, std::string const& what) {
@@ -61,7 +47,7 @@ template <class Id>
 void validate(graph_folder const& graph, unsigned threads, progress_meter& meter) {
   constexpr u64 piece = u64{1} << 18;
   array_place const& place = graph.edges_place();
-  file const in = file::open(place.path);
+  byte_input const in = place.open();
   parallel_for((place.count + piece - 1) / piece, threads, meter, [&](u64 i) {
     std::vector<Id> ids(std::min(piece, place.count - i * piece));
     in.read(place.data_offset + i * piece * sizeof(Id), std::as_writable_bytes(std::span(ids)));
@@ -75,32 +61,77 @@ void validate(graph_folder const& graph, unsigned threads, progress_meter& meter
 
 }  // namespace
 
+byte_input array_place::open() const { return stored ? byte_input(stored, path) : byte_input(file::open(path)); }
+
 graph_folder graph_folder::open(std::string const& path) {
   graph_folder graph;
   graph.path_ = path;
   while (graph.path_.size() > 1 && graph.path_.back() == '/') graph.path_.pop_back();
-  graph.facts_ = read_facts(graph.path_ + "/graph.json");
-  graph.read_offsets();
-  graph.edges_ = find_array(graph.path_ + "/edges.npy", "i", 4, 8, "int32 or int64", "(edges,)");
-  check_count(graph.edges_, graph.edges(), "the edges in graph.json");
-  graph.check_offsets();
-  std::string const weights = graph.path_ + "/weights.npy";
-  if (exists(weights)) {
-    graph.weights_ = find_array(weights, "if", 4, 4, "int32 or float32", "(edges,)");
-    check_count(*graph.weights_, graph.edges(), "the edges");
-  }
-  if (!graph.names_path().empty() && !exists(graph.names_path()))
-    throw_bad_input("open", graph.names_path(), std::string("graph.json names this file, but it is missing: ") + convert_again);
+  graph.read_all();
   return graph;
 }
 
+graph_folder graph_folder::open(std::string const& name, file_finder const& find) {
+  graph_folder graph;
+  graph.path_ = name;
+  graph.find_ = find;
+  graph.read_all();
+  return graph;
+}
+
+bool graph_folder::has(std::string const& file) const { return find_ ? find_(file) != nullptr : exists(path_ + "/" + file); }
+
+byte_input graph_folder::input(std::string const& file) const {
+  if (!find_) return byte_input(file::open(path_ + "/" + file));
+  auto stored = find_(file);
+  if (stored == nullptr) throw_bad_input("open", path_, "it has no " + file + ": it is no graph");
+  return byte_input(std::move(stored), path_ + "/" + file);
+}
+
+array_place graph_folder::find_array(std::string const& file, std::string const& kinds, u32 item_low, u32 item_high,
+                                     std::string const& dtypes, std::string const& shape) const {
+  std::string const name = path_ + "/" + file;
+  npy_header const header = find_ ? read_header(input(file)) : read_npy_header(name);
+  bool const type =
+      kinds.find(header.kind) != std::string::npos && header.item_bytes >= item_low && header.item_bytes <= item_high;
+  if (!type || header.shape.size() != 1)
+    throw_bad_input(
+        "open", name,
+        header.describe() + ": one dimension of " + dtypes + " is needed: save it as " + dtypes + ", shape " + shape);
+  return {name, header.data_offset, header.kind, header.item_bytes, header.shape[0], find_ ? find_(file) : nullptr};
+}
+
+graph_facts graph_folder::read_facts() const {
+  constexpr u64 longest = u64{1} << 20;
+  byte_input const in = input("graph.json");
+  if (in.size() > longest) throw_bad_input("open", in.name(), std::to_string(in.size()) + " bytes: this is no graph.json");
+  std::string text(in.size(), '\0');
+  in.read(0, std::as_writable_bytes(std::span(text)));
+  return parse_graph_json(text, in.name());
+}
+
+void graph_folder::read_all() {
+  facts_ = read_facts();
+  read_offsets();
+  edges_ = find_array("edges.npy", "i", 4, 8, "int32 or int64", "(edges,)");
+  check_count(edges_, edges(), "the edges in graph.json");
+  check_offsets();
+  if (has("weights.npy")) {
+    weights_ = find_array("weights.npy", "if", 4, 4, "int32 or float32", "(edges,)");
+    check_count(*weights_, edges(), "the edges");
+  }
+  if (!facts_.names.empty() && !has(facts_.names))
+    throw_bad_input("open", path_ + "/" + facts_.names,
+                    std::string("graph.json names this file, but it is missing: ") + convert_again);
+}
+
 void graph_folder::read_offsets() {
-  array_place const place = find_array(path_ + "/offsets.npy", "ui", 8, 8, "uint64", "(vertices + 1,)");
+  array_place const place = find_array("offsets.npy", "ui", 8, 8, "uint64", "(vertices + 1,)");
   if (facts_.vertices == ~u64{0})
     throw_bad_input("open", path_ + "/graph.json", std::string("impossible number of vertices: ") + convert_again);
   check_count(place, facts_.vertices + 1, "the vertices in graph.json and the end of the last");
   offsets_ = std::make_unique_for_overwrite<u64[]>(place.count);
-  file::open(place.path).read(place.data_offset, std::as_writable_bytes(std::span(offsets_.get(), place.count)));
+  place.open().read(place.data_offset, std::as_writable_bytes(std::span(offsets_.get(), place.count)));
   // int64 has the same bytes, as long as nothing is negative.
   auto const negative = [](u64 offset) { return offset >> 63 != 0; };
   if (place.kind == 'i' && std::any_of(offsets_.get(), offsets_.get() + place.count, negative))
@@ -129,7 +160,7 @@ void graph_folder::validate_edges(unsigned threads, progress_meter& meter) const
 
 template <class Id>
 edge_reader<Id>::edge_reader(array_place const& place)
-    : file_(file::open(place.path)), data_offset_(place.data_offset), count_(place.count) {}
+    : file_(place.open()), data_offset_(place.data_offset), count_(place.count) {}
 
 template <class Id>
 std::span<Id const> edge_reader<Id>::read(u64 first, u64 last, bool ahead) {

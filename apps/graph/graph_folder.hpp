@@ -1,5 +1,6 @@
-// A graph on disk: a folder with offsets.npy, edges.npy, perhaps weights.npy, and graph.json. Opening reads the offsets and
-// checks everything that does not need the edges; the edges stay on storage. Immutable once open, so any thread may use it.
+// A graph on disk: a folder, or what stands for one, with offsets.npy, edges.npy, perhaps weights.npy, and graph.json. Opening
+// reads the offsets and checks everything that does not need the edges; the edges stay on storage. Immutable once open, so any
+// thread may use it.
 #pragma once
 
 #include "apps/graph/file.hpp"
@@ -7,6 +8,7 @@
 #include "apps/graph/parallel.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -21,7 +23,13 @@ struct array_place {
   char kind = 'i';      ///< NumPy's dtype.kind
   u32 item_bytes = 4;
   u64 count = 0;
+  std::shared_ptr<stored_bytes const> stored{};  ///< where it is no file of a file system; `path` is its name then
+
+  byte_input open() const;
 };
+
+/// The files of a graph that is in no folder, by their names there; nullptr for one that there is not.
+using file_finder = std::function<std::shared_ptr<stored_bytes const>(std::string const& name)>;
 
 class graph_folder {
  public:
@@ -29,14 +37,16 @@ class graph_folder {
   /// not
   ///         start at 0, go backwards or end elsewhere than at the number of edges; world when a file is missing or unreadable.
   static graph_folder open(std::string const& path);
+  /// The same of files that lie elsewhere; `name` is what it is called. They are kept as long as the graph.
+  static graph_folder open(std::string const& name, file_finder const& find);
 
   std::string const& path() const { return path_; }
   u64 vertices() const { return facts_.vertices; }
   u64 edges() const { return facts_.edges; }
   bool directed() const { return facts_.directed; }
   std::string const& source() const { return facts_.source; }
-  /// Empty where the vertices have no names.
-  std::string names_path() const { return facts_.names.empty() ? std::string() : path_ + "/" + facts_.names; }
+  /// Empty where the vertices have no names, or not in a file system.
+  std::string names_path() const { return facts_.names.empty() || find_ ? std::string() : path_ + "/" + facts_.names; }
 
   std::span<u64 const> offsets() const { return {offsets_.get(), vertices() + 1}; }
   array_place const& edges_place() const { return edges_; }
@@ -47,10 +57,17 @@ class graph_folder {
   void validate_edges(unsigned threads, progress_meter& meter) const;
 
  private:
+  void read_all();
   void read_offsets();
   void check_offsets() const;
+  bool has(std::string const& file) const;
+  byte_input input(std::string const& file) const;
+  array_place find_array(std::string const& file, std::string const& kinds, u32 item_low, u32 item_high,
+                         std::string const& dtypes, std::string const& shape) const;
+  graph_facts read_facts() const;
 
   std::string path_;
+  file_finder find_;  ///< empty: files of the folder
   graph_facts facts_;
   array_place edges_;
   std::optional<array_place> weights_;
@@ -71,7 +88,7 @@ class edge_reader {
  private:
   static constexpr u64 window = u64{1} << 17;  ///< edges
 
-  file file_;
+  byte_input file_;
   u64 data_offset_;
   u64 count_;
   u64 begin_ = 0, end_ = 0;  ///< edges in the buffer

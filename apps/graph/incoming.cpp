@@ -52,6 +52,8 @@ class reversed_edges final : public edge_source {
 }  // namespace
 
 void write_incoming(graph_folder const& graph, build_options const& options, progress_meter& meter) {
+  if (graph.edges_place().stored != nullptr)
+    throw_bad_input("transpose", graph.path(), "it is in no folder: make its incoming lists in one, and import that");
   if (!graph.directed())
     throw_bad_input("transpose", graph.path(), "it has each edge both ways: its lists are those of incoming edges, too");
   if (has_incoming(graph)) return;

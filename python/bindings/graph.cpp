@@ -6,6 +6,7 @@
 #include "apps/graph/generator.hpp"
 #include "apps/graph/graph_file.hpp"
 #include "apps/graph/incoming.hpp"
+#include "apps/volume/volume_graph.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -101,7 +102,7 @@ nb::dict open(std::string const& path, bool validate_edges, unsigned threads, nb
   progress_meter meter(progress_of(progress));
   graph_folder const graph = [&] {
     nb::gil_scoped_release const released;
-    graph_folder opened = graph_folder::open(path);
+    graph_folder opened = volumes::open_graph(path);
     if (validate_edges) opened.validate_edges(threads, meter);
     return opened;
   }();
@@ -120,14 +121,14 @@ nb::dict open(std::string const& path, bool validate_edges, unsigned threads, nb
 void incoming(std::string const& path, unsigned threads, u64 memory, nb::object const& progress) {
   progress_meter meter(progress_of(progress));
   nb::gil_scoped_release const released;
-  write_incoming(graph_folder::open(path), options_of(false, false, threads, memory), meter);
+  write_incoming(volumes::open_graph(path), options_of(false, false, threads, memory), meter);
 }
 
 nb::ndarray<nb::numpy, std::int32_t, nb::ndim<1>> depths(std::string const& path, u64 source, nb::object const& progress) {
   progress_meter meter(progress_of(progress));
   auto found = [&] {
     nb::gil_scoped_release const released;
-    return std::make_unique<std::vector<std::int32_t>>(bfs_depths(graph_folder::open(path), source, meter));
+    return std::make_unique<std::vector<std::int32_t>>(bfs_depths(volumes::open_graph(path), source, meter));
   }();
   auto* const owned = found.release();
   nb::capsule const owner(owned, [](void* p) noexcept { delete static_cast<std::vector<std::int32_t>*>(p); });
@@ -138,7 +139,7 @@ template <class Parent>
 std::string verify(std::string const& path, u64 source, array_1d<Parent> const& parents, nb::object const& progress) {
   progress_meter meter(progress_of(progress));
   nb::gil_scoped_release const released;
-  return verify_bfs(graph_folder::open(path), source, std::span<Parent const>(parents.data(), parents.size()), meter);
+  return verify_bfs(volumes::open_graph(path), source, std::span<Parent const>(parents.data(), parents.size()), meter);
 }
 
 template <class Id>

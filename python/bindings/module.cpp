@@ -30,6 +30,9 @@ void bind_graph(nb::module_& m);
 namespace penstock::regular {
 void bind_regular(nb::module_& m);
 }
+namespace penstock::volumes {
+void bind_volume(nb::module_& m);
+}
 
 namespace {
 
@@ -73,5 +76,6 @@ NB_MODULE(_native, m) {
   penstock::bench::bind_bench(m);
   penstock::regular::bind_regular(m);
   penstock::drive::bind_nvme(m);
+  penstock::volumes::bind_volume(m);
   penstock::bind_rows(m);
 }

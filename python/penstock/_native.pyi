@@ -127,6 +127,55 @@ class _NvmeCopied(TypedDict):
     commands: int
     seconds: float
 
+class _VolumeFile(TypedDict):
+    name: str
+    entry: str
+    of_graph: bool
+    # As "f4", and None where it is no array.
+    dtype: str | None
+    shape: list[int] | None
+    bytes: int
+    address: int
+
+class _VolumeFacts(TypedDict):
+    id: str
+    version: int
+    layout: str
+    stripe_bytes: int | None
+    chunk_bytes: int
+    generation: int
+    bytes: int
+    free_bytes: int
+    member_bytes: int
+    members: list[str]
+    files: list[_VolumeFile]
+
+class _VolumeMoved(TypedDict):
+    files: int
+    bytes: int
+    seconds: float
+
+class _VolumeProbed(TypedDict):
+    name: str
+    bytes: int
+    holds: str
+    blank: bool
+
+class _VolumeFinding(TypedDict):
+    # None: of the volume's own.
+    file: str | None
+    member: int
+    name: str
+    offset: int
+    bytes: int
+    what: str
+
+class _VolumeVerdict(TypedDict):
+    bytes: int
+    problems: int
+    findings: list[_VolumeFinding]
+    seconds: float
+
 version: str
 
 # The CUDA version it was built with, as "13.0"; None for a build without CUDA.
@@ -217,6 +266,26 @@ def nvme_write(
     path: str,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> _NvmeCopied: ...
+
+# Members as a user names them. Files that are not there are made, of `file_bytes`, unless that is 0.
+def volume_probe(members: list[str]) -> list[_VolumeProbed]: ...
+def volume_create(
+    members: list[str],
+    layout: str,
+    stripe_bytes: int,
+    file_bytes: int,
+    overwrite_unknown: bool,
+    overwrite_known: bool,
+) -> _VolumeFacts: ...
+def volume_facts(members: list[str]) -> _VolumeFacts: ...
+def volume_import(
+    members: list[str], name: str, path: str, progress: _Progress | None = None
+) -> _VolumeMoved: ...
+def volume_export(
+    members: list[str], name: str, path: str, replace: bool, progress: _Progress | None = None
+) -> _VolumeMoved: ...
+def volume_remove(members: list[str], name: str) -> None: ...
+def volume_verify(members: list[str], progress: _Progress | None = None) -> _VolumeVerdict: ...
 
 class Executor:
     """Where kernels run: shared by the arrays of a process."""

@@ -205,9 +205,10 @@ def bfs(
 ) -> BfsResult:
     """Search a graph level by level; its edges stay where they are.
 
-    graph: a graph folder, a file (.el, .wel, .gr, .graph, .mtx, .npz, .sg, .bel, .bcsr, .parquet, .csv), a
-        generator (kron:20, urand:20:16, social:20), "debian", or a graph that penstock.graph opened. All but
-        the first and the last are made once, in `cache_dir`.
+    graph: a graph folder, "volume:NAME@MEMBER,MEMBER" (docs/VOLUMES.md), a file (.el, .wel, .gr, .graph,
+        .mtx, .npz, .sg, .bel, .bcsr, .parquet, .csv), a generator (kron:20, urand:20:16, social:20),
+        "debian", or a graph that penstock.graph opened. Files and what is generated are made once, in
+        `cache_dir`.
     source: a vertex; without one, a vertex with out-edges drawn with a fixed seed.
     progress: called with what is being done, how much is done, how much there is.
 

@@ -25,6 +25,7 @@ from penstock.nvme.command import nvme_group
 from penstock.progress import progress_bar
 from penstock.regular.command import reduce_command, vectoradd_command
 from penstock.size_option import Size
+from penstock.volume.command import volume_group
 
 WRONG_RESULT, REFUSED, INTERRUPTED = 1, 2, 130
 PACKAGE_GRAPH, INSTEAD_OF_PACKAGES, GENERATED_GRAPH = "debian", "urand:16", "kron:20"
@@ -161,9 +162,9 @@ source_option = click.option(
 def bfs_command(graph: str, **options: Any) -> None:
     """Breadth-first search of GRAPH.
 
-    GRAPH is a graph folder; a file (.el, .wel, .gr, .graph, .mtx, .npz, .sg, .bel, .bcsr, .parquet, .csv)
-    that is converted once; a generator (kron:SCALE[:DEGREE], urand:SCALE[:DEGREE], social:SCALE[:DEGREE]); or
-    debian: this machine's packages and what they depend on.
+    GRAPH is a graph folder; volume:NAME@MEMBER,MEMBER, a graph on a volume; a file (.el, .wel, .gr, .graph,
+    .mtx, .npz, .sg, .bel, .bcsr, .parquet, .csv) that is converted once; a generator (kron:SCALE[:DEGREE],
+    urand:SCALE[:DEGREE], social:SCALE[:DEGREE]); or debian: this machine's packages and what they depend on.
     """
     run("bfs", graph, **options)
 
@@ -204,6 +205,7 @@ penstock.add_command(plot_command)
 penstock.add_command(reduce_command)
 penstock.add_command(vectoradd_command)
 penstock.add_command(nvme_group)
+penstock.add_command(volume_group)
 
 
 @penstock.command("doctor", short_help="What this machine has, and what each missing thing would give.")

@@ -28,9 +28,10 @@ FAMILY = (".bel.col", ".bel.dst", ".bel.val")
 """One graph in several files: any of them, or what their names have in common, is its name."""
 
 GENERATORS = ("kron:", "urand:", "social:")
+VOLUME = "volume:"
 
 REMEDY = (
-    f"give a graph folder, a file ({', '.join(SUFFIXES)}), "
+    f"give a graph folder, volume:NAME@MEMBERS, a file ({', '.join(SUFFIXES)}), "
     f"{', '.join(name + 'SCALE' for name in GENERATORS)} or debian"
 )
 
@@ -63,9 +64,9 @@ def resolve(
 ) -> GraphFolder:
     """Find or make the graph folder for `spec`.
 
-    spec: a graph folder; a file whose name ends in one of SUFFIXES (docs/GRAPHS.md says what is in each);
-        kron:SCALE[:DEGREE], urand:SCALE[:DEGREE] or social:SCALE[:DEGREE]; debian, or debian:depends without
-        Recommends and Suggests.
+    spec: a graph folder; volume:NAME@MEMBER,... for a graph on a volume; a file whose name ends in one of
+        SUFFIXES (docs/GRAPHS.md says what is in each); kron:SCALE[:DEGREE], urand:SCALE[:DEGREE] or
+        social:SCALE[:DEGREE]; debian, or debian:depends without Recommends and Suggests.
     cache_dir: where made folders are kept; default_cache_dir() unless given.
     progress: called with (done, total); what it raises, and Ctrl-C, stop the work and leave nothing behind.
     threads: for the conversion; all processors unless given. The result does not depend on it.
@@ -85,6 +86,8 @@ def resolve(
         return _generated(text, cache, making, weighted)
     if text in ("debian", "debian:depends"):
         return _debian(text, cache, making)
+    if text.startswith(VOLUME):
+        return open_folder(text)
     path = Path(text)
     if not text:
         raise _no_folder("''")

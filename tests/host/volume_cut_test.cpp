@@ -1,0 +1,206 @@
+// A change of a volume that is cut short at any moment: the volume is as it was, or as it should be, and nothing is lost.
+#include "apps/volume/import.hpp"
+#include "apps/volume/verify.hpp"
+#include "penstock/core/status.hpp"
+#include "support/cut_member.hpp"
+#include "support/scratch_files.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace penstock::volumes {
+namespace {
+
+using test_support::cut_member;
+using test_support::disk;
+using test_support::file_content;
+using test_support::noise;
+using test_support::power;
+using test_support::power_cut;
+using test_support::put_file;
+using test_support::scratch_folder;
+
+constexpr u64 disk_bytes = u64{1536} << 10;
+
+struct cut_case {
+  volume_layout layout;
+  u32 members;
+};
+
+class volume_cuts : public testing::TestWithParam<cut_case> {
+ protected:
+  void SetUp() override {
+    put_file(folder_ / "a", noise(70'000, 1));
+    put_file(folder_ / "b", noise(9'000, 2));
+    put_file(folder_ / "c", noise(140'000, 3));
+  }
+
+  member_list members(std::vector<disk>& disks, power& from) const {
+    member_list all;
+    for (u64 k = 0; k < disks.size(); ++k) all.push_back(std::make_unique<cut_member>(disks[k], from, "m" + std::to_string(k)));
+    return all;
+  }
+
+  /// Every file of an open volume, as it was imported.
+  std::map<std::string, std::string> files(volume& all) const {
+    std::map<std::string, std::string> found;
+    for (stored_file const& each : all.table().files) {
+      export_entry(all, each.name, folder_ / "out", true);
+      found[each.name] = file_content(folder_ / "out");
+    }
+    return found;
+  }
+
+  u64 data_problems(volume& all) const {
+    u64 count = 0;
+    for (finding const& each : verify(all).findings) count += each.file.empty() ? 0 : 1;
+    return count;
+  }
+
+  struct change {
+    std::function<void(volume&)> make;
+    std::function<void(std::map<std::string, std::string>&)> expect;
+  };
+
+  /// Cuts the changes at call `cut`, and whatever comes after that, once more. Gives whether they have so many calls.
+  bool cut_at(std::vector<disk> disks, u64 cut, u64 seed, std::vector<change> const& changes) {
+    std::map<std::string, std::string> before{{"a", noise(70'000, 1)}};
+    bool was_cut = false;
+    for (change const& each : changes) {
+      auto after = before;
+      each.expect(after);
+      power short_one(cut);
+      try {
+        volume now = volume::open(members(disks, short_one));
+        each.make(now);
+        EXPECT_FALSE(short_one.gone());
+        cut = short_one.left;
+      } catch (power_cut const&) {
+        was_cut = true;
+        cut = seed % 16;  // the next one soon
+      }
+      for (disk& on : disks) on.settle(++seed);
+      power lasting;
+      volume now = volume::open(members(disks, lasting));
+      const auto found = files(now);
+      EXPECT_TRUE(found == before || found == after) << "neither as it was nor as it should be";
+      before = found;
+      EXPECT_EQ(data_problems(now), 0u);
+      if (testing::Test::HasFailure()) return false;
+    }
+    power lasting;
+    volume now = volume::open(members(disks, lasting));
+    import_entry(now, "last", folder_ / "b");
+    EXPECT_EQ(verify(now).problems, 0u) << "the next change makes everything whole";
+    return was_cut;
+  }
+
+  scratch_folder folder_;
+};
+
+INSTANTIATE_TEST_SUITE_P(each, volume_cuts,
+                         testing::Values(cut_case{volume_layout::single, 1}, cut_case{volume_layout::striped, 2},
+                                         cut_case{volume_layout::striped, 3}, cut_case{volume_layout::replicated, 2}),
+                         [](auto const& test) {
+                           return to_text(test.param.layout) + "_" + std::to_string(test.param.members);
+                         });
+
+TEST_P(volume_cuts, leave_the_volume_as_it_was_or_as_it_should_be) {
+  std::vector<disk> disks;
+  for (u32 m = 0; m < GetParam().members; ++m) disks.emplace_back(disk_bytes);
+  {
+    power lasting;
+    volume made = volume::create(members(disks, lasting), GetParam().layout, 16384);
+    import_entry(made, "a", folder_ / "a");
+  }
+  const std::vector<change> changes{
+      {[&](volume& all) { import_entry(all, "b", folder_ / "b"); }, [](auto& all) { all["b"] = noise(9'000, 2); }},
+      {[&](volume& all) { remove_entry(all, "a"); }, [](auto& all) { all.erase("a"); }},
+      {[&](volume& all) { import_entry(all, "c", folder_ / "c"); }, [](auto& all) { all["c"] = noise(140'000, 3); }}};
+  for (u64 seed = 1; seed <= 2; ++seed) {
+    u64 cut = 0;
+    while (cut_at(disks, cut, 1000 * seed + cut, changes)) ++cut;
+    ASSERT_FALSE(HasFailure()) << "cut at call " << cut << " of seed " << seed;
+    EXPECT_GT(cut, 8u * GetParam().members) << "the changes have more calls than that";
+  }
+}
+
+// A change ended when one member had a superblock of it, and others had none or half of one: they get theirs before the next
+// one takes their table's place, and never lose the one that they have.
+TEST_P(volume_cuts, after_another_find_members_that_lag) {
+  if (GetParam().members == 1) return;
+  std::vector<disk> disks;
+  for (u32 m = 0; m < GetParam().members; ++m) disks.emplace_back(disk_bytes);
+  std::map<std::string, std::string> before{{"a", noise(70'000, 1)}, {"b", noise(9'000, 2)}}, after = before;
+  {
+    power lasting;
+    volume made = volume::create(members(disks, lasting), GetParam().layout, 16384);
+    import_entry(made, "a", folder_ / "a");
+    const std::vector<disk> old = disks;
+    import_entry(made, "b", folder_ / "b");
+    for (u32 m = 1; m < GetParam().members; ++m) {
+      for (const u64 place : superblock_places) {
+        std::copy_n(old[m].durable.data() + place, superblock_bytes, disks[m].durable.data() + place);
+      }
+    }
+  }
+  after.erase("a");
+  for (u64 seed = 1; seed <= 10; ++seed) {
+    bool was_cut = true;
+    for (u64 cut = 0; was_cut; ++cut) {
+      std::vector<disk> mine = disks;
+      if (seed % 2 == 0) mine.back().durable[100] ^= std::byte{1};
+      power short_one(cut);
+      try {
+        volume now = volume::open(members(mine, short_one));
+        remove_entry(now, "a");
+        was_cut = false;
+      } catch (power_cut const&) {}
+      for (u64 m = 0; m < mine.size(); ++m) mine[m].settle(1000 * seed + 10 * cut + m);
+      power lasting;
+      volume now = volume::open(members(mine, lasting));
+      const auto found = files(now);
+      ASSERT_TRUE(found == before || found == after) << "cut at call " << cut << " of seed " << seed;
+      ASSERT_TRUE(was_cut || found == after);
+    }
+  }
+}
+
+TEST_P(volume_cuts, of_a_create_leave_no_volume_that_lies) {
+  bool was_cut = true;
+  for (u64 cut = 0; was_cut; ++cut) {
+    std::vector<disk> disks;
+    for (u32 m = 0; m < GetParam().members; ++m) disks.emplace_back(disk_bytes);
+    power lasting;
+    uuid old{};
+    {
+      volume first = volume::create(members(disks, lasting), GetParam().layout, 16384);
+      import_entry(first, "a", folder_ / "a");
+      old = first.id();
+    }
+    power short_one(cut);
+    was_cut = false;
+    try {
+      volume::create(members(disks, short_one), GetParam().layout, 65536);
+    } catch (power_cut const&) {
+      was_cut = true;
+    }
+    for (disk& on : disks) on.settle(cut + 1);
+    try {
+      volume now = volume::open(members(disks, lasting));
+      if (now.id() == old) {
+        EXPECT_EQ(data_problems(now), 0u);
+        EXPECT_TRUE(files(now) == (std::map<std::string, std::string>{{"a", noise(70'000, 1)}}));
+      } else {
+        EXPECT_TRUE(now.table().files.empty());
+      }
+    } catch (error const& refused) {
+      EXPECT_EQ(refused.kind(), error_kind::bad_input);
+      EXPECT_TRUE(was_cut) << refused.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace penstock::volumes
