@@ -23,7 +23,7 @@ graph::array_place const& weights_of(graph::graph_folder const& graph) {
 u32 cpu_threads(graph_options const& options) {
   if (options.threads != 0 || options.line_bytes == 0) return options.threads;
   if (options.placement != "storage" && options.placement != "host-cached") return options.threads;
-  const u64 room = std::max<u64>(1, options.cache_bytes / options.line_bytes / 2);
+  const u64 room = std::max<u64>(1, options.cache_bytes / options.line_bytes / 4);  // weights may take half of it
   return static_cast<u32>(std::min<u64>(std::max(1u, std::thread::hardware_concurrency()), room));
 }
 

@@ -7,7 +7,8 @@
 
 namespace penstock::apps {
 
-/// As asked; else one per core, as far as the cache has room for what they pin (at most half of its lines).
+/// As asked; else one per core, as far as the cache has room for what they pin (at most half of the lines for edges, or for
+/// weights, which may have half of the cache).
 u32 cpu_threads(graph_options const& options);
 
 /// `asked`, or the trial's of those drawn with a fixed seed among the vertices that have edges enough. Throws bad_input for
