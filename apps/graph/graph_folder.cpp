@@ -12,11 +12,10 @@
 namespace penstock::graph {
 namespace {
 
-constexpr u64 most_header = u64{64} << 10;  // of .npy files
 constexpr char convert_again[] = "convert the graph again";
 
 npy_header read_header(byte_input const& in) {
-  std::vector<std::byte> head(std::min(in.size(), most_header));
+  std::vector<std::byte> head(std::min(in.size(), npy_longest_start));
   in.read(0, head);
   return parse_npy_header(head, in.size(), in.name());
 }

@@ -154,6 +154,7 @@ void each_gap(contents const& all, geometry const& shape, Visit const& visit) {
 
 std::string problem_of_entry_name(std::string const& name) {
   if (name.find('/') != std::string::npos) return "a name has no slash";
+  if (name.find('@') != std::string::npos) return "a name has no @, after which volume:NAME@MEMBER has the members";
   return problem_of_file_name(name, false);
 }
 

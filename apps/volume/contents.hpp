@@ -43,8 +43,9 @@ struct stored_file {
   u64 array_begin() const { return file_begin + array.data_offset; }
   /// The part of `name` before the slash.
   std::string entry() const { return name.substr(0, name.find('/')); }
-  /// Chunks are cut at multiples of their size, so that each lies on one member.
+  /// Chunks are cut at multiples of their size, so that each lies on one member. An empty file has none, wherever it lies.
   u64 chunks(geometry const& shape) const {
+    if (sums_begin == begin) return 0;
     return (sums_begin + shape.chunk_bytes() - 1) / shape.chunk_bytes() - begin / shape.chunk_bytes();
   }
 

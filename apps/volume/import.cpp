@@ -19,15 +19,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr u64 most_header = u64{64} << 10;  // of .npy files; what is longer holds a structure, which is no array here
-
 struct source {
   graph::file from;
   stored_file as;
 };
 
 array_layout layout_of(graph::file const& from) {
-  std::vector<std::byte> head(std::min(from.size(), most_header));
+  std::vector<std::byte> head(std::min(from.size(), npy_longest_start));
   from.read(0, head);
   const npy_header header = parse_npy_header(head, from.size(), from.path());
   if (header.shape.size() > most_dimensions) {

@@ -18,8 +18,8 @@ namespace penstock {
 namespace {
 
 constexpr std::string_view magic("\x93NUMPY", 6);
-/// Longest header that is looked at; NumPy's own limit for headers that it trusts is 10000.
-constexpr u64 longest_header = 65536;
+constexpr u64 most_length_end = 12;  // where a header begins, at the latest
+constexpr u64 longest_header = npy_longest_start - most_length_end;
 
 /// Reads the Python dict literal of a header: exactly the keys descr, fortran_order and shape, in any order.
 class header_parser {
@@ -230,7 +230,7 @@ npy_header read_npy_header(std::string const& path) {
   if (!S_ISREG(about.st_mode)) throw_bad_input("open", path, "is not a regular file: name a .npy file");
   open_file const file(path);
   if (::fstat(file.descriptor, &about) != 0) throw_os_error("open", path, errno, "check the file system");
-  std::vector<std::byte> bytes(longest_header + 12);
+  std::vector<std::byte> bytes(npy_longest_start);
   u64 filled = 0;
   while (filled < bytes.size()) {
     ssize_t const got = ::pread(file.descriptor, bytes.data() + filled, bytes.size() - filled, static_cast<off_t>(filled));

@@ -64,6 +64,37 @@ TEST_P(volume_layouts, what_goes_in_comes_out_byte_for_byte_whatever_the_order_o
   EXPECT_GT(found.bytes, 400'000u);
 }
 
+// An empty file has no chunk and no checksum, also where the file before it ends inside of a chunk.
+TEST_P(volume_layouts, empty_files_come_out_wherever_they_lie) {
+  volume to = make(GetParam());
+  put_file(folder_ / "some", noise(5000, 1));
+  put_file(folder_ / "nothing", "");
+  import_entry(to, "some", folder_ / "some");
+  for (u32 k = 0; k < 5; ++k) import_entry(to, "nothing" + std::to_string(k), folder_ / "nothing");
+  const std::string graph = put_graph("g");
+  put_file(graph + "/a_note", "");
+  import_entry(to, "social", graph);
+  EXPECT_EQ(verify(to).problems, 0u);
+  for (u32 k = 0; k < 5; ++k) {
+    EXPECT_EQ(export_entry(to, "nothing" + std::to_string(k), folder_ / "out", true).bytes, 0u);
+    EXPECT_EQ(std::filesystem::file_size(folder_ / "out"), 0u);
+  }
+  export_entry(to, "social", folder_ / "again", false);
+  EXPECT_EQ(std::filesystem::file_size((folder_ / "again") + "/a_note"), 0u);
+}
+
+// NumPy writes no such headers by itself, but the library takes them.
+TEST_F(volume_files, arrays_with_the_longest_headers_are_imported) {
+  std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (10,), }";
+  header.resize(65535, ' ');
+  header += '\n';
+  put_file(folder_ / "a.npy", std::string("\x93NUMPY\x02\x00\x00\x00\x01\x00", 12) + header + noise(40, 1));
+  ASSERT_EQ(read_npy_header(folder_ / "a.npy").data_offset, npy_longest_start);
+  volume to = make({volume_layout::single, 1, 65536});
+  import_entry(to, "a", folder_ / "a.npy");
+  EXPECT_EQ(to.files_of("a").front().array.data_offset, npy_longest_start);
+}
+
 TEST_P(volume_layouts, the_library_reads_arrays_in_place) {
   std::vector<std::string> all = names(GetParam().members);
   {
@@ -179,6 +210,8 @@ TEST_F(volume_files, imports_that_cannot_be_are_refused_and_change_nothing) {
   EXPECT_EQ(told("taken", folder_ / "in"),
             "import taken: the volume has it already: choose another name, or remove that one first");
   EXPECT_EQ(told("a/b", folder_ / "in"), "import 'a/b': a name has no slash: choose another name");
+  EXPECT_EQ(told("a@b", folder_ / "in"),
+            "import 'a@b': a name has no @, after which volume:NAME@MEMBER has the members: choose another name");
   EXPECT_EQ(told("", folder_ / "in"), "import '': a name must not be empty, . or ..: choose another name");
   put_file(folder_ / "bad.npy", "no array");
   EXPECT_NE(told("bad", folder_ / "bad.npy").find("bad.npy"), std::string::npos);

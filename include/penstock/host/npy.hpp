@@ -14,6 +14,9 @@ namespace penstock {
 /// Where our own files start their data: a multiple of every line size up to 4 KiB, so that lines are aligned in the file.
 inline constexpr u64 npy_data_offset = 4096;
 
+/// Longest header that is looked at, with what stands before it; NumPy's own limit for headers that it trusts is 10000.
+inline constexpr u64 npy_longest_start = 65536 + 12;
+
 struct npy_header {
   char kind = 0;           ///< NumPy's dtype.kind: b bool, i signed, u unsigned, f float, c complex
   u32 item_bytes = 0;      ///< size of one element
@@ -27,8 +30,8 @@ struct npy_header {
 };
 
 /// Parses the first bytes of a file of `file_bytes` bytes; `bytes` holds as much of it as there is, up to the end of the
-/// header. Errors: bad_input, naming `name`: wrong magic, unknown version, malformed or big-endian or structured dtype, a shape
-/// whose
+/// header: npy_longest_start bytes suffice. Errors: bad_input, naming `name`: wrong magic, unknown version, malformed or
+/// big-endian or structured dtype, a shape whose
 ///         bytes differ from what the file has.
 npy_header parse_npy_header(std::span<std::byte const> bytes, u64 file_bytes, std::string const& name);
 
