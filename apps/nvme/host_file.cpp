@@ -22,6 +22,16 @@ std::string draft_of(fs::path const& path) {
   return (path.parent_path() / ("." + path.filename().string() + "." + std::to_string(getpid()))).string();
 }
 
+/// Which a loss of power must not take back: names are in the folder. Some file systems cannot do that for folders.
+void flush_folder(fs::path const& folder) {
+  const std::string name = folder.empty() ? "." : folder.string();
+  const int handle = open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (handle < 0) throw_os_error("write", name, errno, "give this user the permission to read it");
+  const int code = fsync(handle) == 0 ? 0 : errno;
+  close(handle);
+  if (code != 0 && code != EINVAL) throw_os_error("flush", name, code, "check its disk, and write the file again");
+}
+
 }  // namespace
 
 output_file::output_file(std::string const& path, bool replace) : path_(path) {
@@ -58,11 +68,13 @@ u64 output_file::write_some(char const* from, u64 bytes) {
 
 void output_file::finish() {
   if (!owned_) return;
+  if (!draft_.empty() && fsync(handle_) != 0) fail(errno);
   const int handle = std::exchange(handle_, -1);
   if (close(handle) != 0) fail(errno);
   if (draft_.empty()) return;
   if (std::rename(draft_.c_str(), path_.c_str()) != 0) throw_os_error("write", path_, errno, "name another file");
   draft_.clear();
+  flush_folder(fs::path(path_).parent_path());
 }
 
 void output_file::fail(int code) const {
