@@ -72,6 +72,7 @@ void volume::read(u64 address, std::span<std::byte> to, u32 replica) {
 }
 
 void volume::write(u64 address, std::span<std::byte const> from) {
+  settle();
   auto* const data = const_cast<std::byte*>(from.data());  // which members only read
   if (shape().layout == volume_layout::replicated) {
     const piece all{address, data, from.size()};
@@ -89,16 +90,21 @@ void volume::write_table(std::span<std::byte const> table, u64 generation) {
   });
 }
 
-// At every moment one of the two is whole: the worse goes first, and the other only when that is there for good.
+// At every moment one of the two is whole: the worse goes first, and the other only when that is there for good. One that holds
+// the block already goes before it, with the bytes that it has: read from a cache, it may not be there for good, but then the
+// other is, for whoever wrote the first had flushed both before.
 void volume::write_superblocks(superblock const& block) {
   std::vector<u32> first;
-  for (copies const& found : found_) first.push_back(worse_of(found));
+  for (u32 m = 0; m < members(); ++m) {
+    const bool has[] = {holds(found_[m][0], block_of(m, block)), holds(found_[m][1], block_of(m, block))};
+    first.push_back(has[0] != has[1] ? u32{has[1]} : worse_of(found_[m]));
+  }
   for (u32 pass = 0; pass < 2; ++pass) {
     each_member([&](u32 m) {
       const u32 copy = first[m] ^ pass;
       const superblock own = block_of(m, block);
-      if (holds(found_[m][copy], own)) return;
       auto bytes = encode(own);
+      found_[m][copy] = {superblock_state::damaged, 0, {}};
       const piece all{superblock_places[copy], bytes.data(), bytes.size()};
       members_[m]->write(std::span(&all, 1));
       members_[m]->flush();
@@ -107,11 +113,25 @@ void volume::write_superblocks(superblock const& block) {
   }
 }
 
+// Members that lag get theirs here, too: they need a table whose place the change takes.
+void volume::settle() {
+  if (failed_) {
+    throw_bad_input("write", "volume " + to_text(block_.id),
+                    "a change of it failed half way, and may be there or not: open the volume again");
+  }
+  if (settled_) return;
+  failed_ = true;
+  write_superblocks(block_);
+  failed_ = false;
+  settled_ = true;
+}
+
 void volume::commit(contents next) {
   next.id = block_.id;
   next.generation = block_.generation + 1;
   const std::vector<std::byte> table = encode(next);
-  write_superblocks(block_);            // a member that lags needs a table whose place is taken now
+  settle();
+  failed_ = true;
   write_table(table, next.generation);  // flushed, and with it what it names
   superblock block = block_;
   block.generation = next.generation;
@@ -120,6 +140,7 @@ void volume::commit(contents next) {
   write_superblocks(block);
   block_ = block;
   contents_ = std::move(next);
+  failed_ = false;
 }
 
 std::vector<volume::header_problem> volume::check_headers() {

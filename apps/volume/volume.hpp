@@ -1,6 +1,9 @@
 // A volume: members in their order, the superblock and the table of contents of its last change, and its bytes by address.
 //
 // A change (an import, a removal) writes
+//   0. the superblocks of before, as in 3 and 4: what was opened may have been seen in a cache alone, of a writer that was
+//   killed
+//      before it flushed. What that change freed is free only when no loss of power brings the change before it back;
 //   1. data, where the table of before has nothing, and
 //   2. the new table, on all members, in the place that the table of before does not have; both are flushed;
 //   3. a superblock of the next generation on each member, over the worse of its two; flushed;
@@ -45,12 +48,13 @@ class volume {
   /// The files of an entry. Throws bad_input where there is no such entry.
   std::vector<stored_file> files_of(std::string const& entry) const;
 
-  /// Bytes by address, in whole pages. A replicated volume is read from all members in turn, or from `replica`.
+  /// Bytes by address, in whole pages. A replicated volume is read from all members in turn, or from `replica`. The first write
+  /// does step 0.
   void read(u64 address, std::span<std::byte> to, u32 replica = any_replica);
   void write(u64 address, std::span<std::byte const> from);
 
   /// Makes `next` the table of contents (its generation is set), after all that was written. Throws penstock::error; what the
-  /// volume has then is the one or the other.
+  /// volume has then is the one or the other, and this object, which does not know which, refuses every other change.
   void commit(contents next);
 
   /// What is wrong with superblocks and tables: a member and what it is, for people.
@@ -77,11 +81,14 @@ class volume {
   std::vector<std::vector<piece>> pieces_of(u64 address, std::byte* data, u64 bytes, u32 replica) const;
   void write_table(std::span<std::byte const> table, u64 generation);
   void write_superblocks(superblock const& block);
+  void settle();
 
   member_list members_;
   std::vector<copies> found_;  ///< what each member has
   superblock block_;           ///< of member 0
   contents contents_;
+  bool settled_ = false;  ///< all members have `block_` in both places for good
+  bool failed_ = false;   ///< a change of superblocks was begun and not ended
 };
 
 }  // namespace penstock::volumes

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <map>
 
 namespace penstock::volumes {
@@ -19,6 +20,7 @@ using test_support::noise;
 using test_support::power;
 using test_support::power_cut;
 using test_support::put_file;
+using test_support::refusal_of;
 using test_support::scratch_folder;
 
 constexpr u64 disk_bytes = u64{1536} << 10;
@@ -165,6 +167,110 @@ TEST_P(volume_cuts, after_another_find_members_that_lag) {
       ASSERT_TRUE(was_cut || found == after);
     }
   }
+}
+
+// A writer ends, and its machine does not: the next one sees in the cache what was not flushed, and may not count on it.
+TEST_P(volume_cuts, after_a_writer_was_killed_bring_no_change_back_whose_bytes_are_gone) {
+  std::vector<disk> disks;
+  for (u32 m = 0; m < GetParam().members; ++m) disks.emplace_back(disk_bytes);
+  {
+    power lasting;
+    volume made = volume::create(members(disks, lasting), GetParam().layout, 16384);
+    import_entry(made, "a", folder_ / "a");
+  }
+  const std::map<std::string, std::string> first{{"a", noise(70'000, 1)}}, last{{"c", noise(140'000, 3)}};
+  bool killed = true;
+  u64 seed = 0;
+  for (u64 kill = 0; killed; ++kill) {
+    std::vector<disk> seen = disks;
+    power until(kill);
+    killed = false;
+    try {
+      volume now = volume::open(members(seen, until));
+      remove_entry(now, "a");
+    } catch (power_cut const&) {
+      killed = true;
+    }
+    bool was_cut = true;
+    for (u64 cut = 0; was_cut; ++cut) {
+      std::vector<disk> mine = seen;
+      for (disk& on : mine) {
+        if (cut % 2 == 1) on.fail_flush(++seed);
+      }
+      power short_one(cut);
+      was_cut = false;
+      bool had_a = false;
+      try {
+        volume now = volume::open(members(mine, short_one));
+        had_a = !now.table().files.empty();
+        import_entry(now, "c", folder_ / "c");
+      } catch (power_cut const&) {
+        was_cut = true;
+      }
+      for (disk& on : mine) on.settle(++seed);
+      power lasting;
+      volume now = volume::open(members(mine, lasting));
+      auto found = files(now);
+      EXPECT_EQ(data_problems(now), 0u);
+      auto both = last;
+      both.insert(first.begin(), first.end());
+      const bool done = found == (had_a ? both : last), removed = found.empty() && !had_a;
+      ASSERT_TRUE(done || (was_cut && (found == first || removed))) << "killed at call " << kill << ", cut at " << cut;
+      ASSERT_FALSE(HasFailure()) << "killed at call " << kill << ", cut at " << cut;
+    }
+  }
+}
+
+/// A member whose flushes can be made to fail.
+class failing_member final : public member {
+ public:
+  failing_member(std::unique_ptr<member> own, int& flushes) : own_(std::move(own)), flushes_(flushes) {}
+
+  std::string name() const override { return own_->name(); }
+  u64 bytes() const override { return own_->bytes(); }
+  namespace_place place() const override { return own_->place(); }
+  void read(std::span<piece const> pieces) override { own_->read(pieces); }
+  void write(std::span<piece const> pieces) override { own_->write(pieces); }
+  void flush() override {
+    if (flushes_-- == 0) throw_os_error("flush", name(), EIO, "check its disk");
+    own_->flush();
+  }
+
+ private:
+  std::unique_ptr<member> own_;
+  int& flushes_;
+};
+
+TEST(volume_cut_short, in_the_middle_of_superblocks_takes_no_further_change_by_the_same_object) {
+  const scratch_folder folder;
+  put_file(folder / "b", noise(9'000, 2));
+  disk on(disk_bytes);
+  power lasting;
+  int flushes = -1;
+  const auto only = [&] {
+    member_list one;
+    one.push_back(std::make_unique<failing_member>(std::make_unique<cut_member>(on, lasting), flushes));
+    return one;
+  };
+  {
+    volume made = volume::create(only(), volume_layout::single, 16384);
+    import_entry(made, "a", folder / "b");
+  }
+  for (int whole = 0; whole < 5; ++whole) {  // two of the superblocks of before, the table, two of the superblocks
+    volume now = volume::open(only());
+    flushes = whole;
+    const auto grow = [&] { import_entry(now, "b" + std::to_string(whole), folder / "b"); };
+    EXPECT_NE(refusal_of(error_kind::world, grow).find("check its disk"), std::string::npos) << whole;
+    const std::string told = "write volume " + to_text(now.id()) +
+                             ": a change of it failed half way, and may be there or not: open the volume again";
+    const auto before = on.unflushed.size();
+    EXPECT_EQ(refusal_of(error_kind::bad_input, grow), told) << whole;
+    EXPECT_EQ(refusal_of(error_kind::bad_input, [&] { remove_entry(now, "a"); }), told) << whole;
+    EXPECT_EQ(on.unflushed.size(), before) << "nothing is written";
+  }
+  volume again = volume::open(only());
+  import_entry(again, "c", folder / "b");
+  EXPECT_EQ(verify(again).problems, 0u);
 }
 
 TEST_P(volume_cuts, of_a_create_leave_no_volume_that_lies) {

@@ -40,8 +40,16 @@ struct disk {
 
   explicit disk(u64 bytes) : durable(bytes) {}
 
+  /// A flush has failed: whoever reads sees all of what was written, and no later flush makes more of it last than did.
+  void fail_flush(u64 seed) {
+    auto seen = clean;
+    seen.insert(seen.end(), unflushed.begin(), unflushed.end());
+    settle(seed);
+    clean = std::move(seen);
+  }
   /// What is there after the power came back: of what was not flushed all, nothing, or some sectors.
   void settle(u64 seed) {
+    clean.clear();
     std::mt19937_64 random(seed);
     const u64 kept = random() % 3;
     if (kept == 0) return flush();
@@ -64,6 +72,7 @@ struct disk {
 
   std::vector<std::byte> durable;
   std::vector<std::pair<u64, std::vector<std::byte>>> unflushed{};  ///< in the order that they were written
+  std::vector<std::pair<u64, std::vector<std::byte>>> clean{};      ///< in the cache, as if they were durable
 };
 
 class cut_member final : public volumes::member {
@@ -78,6 +87,7 @@ class cut_member final : public volumes::member {
     if (power_.gone()) throw power_cut();
     for (volumes::piece const& each : pieces) {
       std::copy_n(disk_.durable.data() + each.offset, each.bytes, each.data);
+      for (auto const& [offset, bytes] : disk_.clean) overlay(each, offset, bytes);
       for (auto const& [offset, bytes] : disk_.unflushed) overlay(each, offset, bytes);
     }
   }
