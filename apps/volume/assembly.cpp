@@ -1,5 +1,6 @@
 // How a volume comes to be: members are recognised by what they begin with, or made into members of a new one.
 #include "apps/volume/crc32c.hpp"
+#include "apps/volume/probe.hpp"
 #include "apps/volume/volume.hpp"
 
 #include "penstock/host/error.hpp"
@@ -41,6 +42,7 @@ class volume_assembly {
     block.id = new_uuid();
     std::vector<volume::copies> none(members.size());
     volume made(std::move(members), std::move(none), block, {});
+    for (auto const& each : made.members_) erase(*each, block.shape.header_bytes);
     block.generation = 1;
     const contents empty{block.id, block.generation, {}};
     const std::vector<std::byte> table = encode(empty);
@@ -50,10 +52,27 @@ class volume_assembly {
     made.write_superblocks(block);
     made.block_ = block;
     made.contents_ = empty;
+    made.settled_ = true;
     return made;
   }
 
  private:
+  /// Zeros over the header and the end, so that nobody takes the member for what it was. A volume that was there is gone for
+  /// good before its data are touched.
+  static void erase(member& from, u64 header_bytes) {
+    std::vector<std::byte> zeros(least_header_bytes);
+    const auto write = [&](u64 begin, u64 bytes) {
+      const piece all{begin, zeros.data(), bytes};
+      from.write(std::span(&all, 1));
+    };
+    write(0, zeros.size());
+    from.flush();
+    for (u64 at = zeros.size(); at < header_bytes; at += zeros.size()) write(at, std::min(zeros.size(), header_bytes - at));
+    const u64 end = from.bytes() - from.bytes() % page_bytes;
+    write(end - end_probed_bytes, end_probed_bytes);
+    from.flush();
+  }
+
   static volume::copies read_superblocks(member& from) {
     volume::copies found;
     std::vector<std::byte> bytes(superblock_bytes);

@@ -3,6 +3,7 @@
 #include "apps/volume/format.hpp"
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 
 namespace penstock::volumes {
@@ -11,6 +12,7 @@ namespace {
 using namespace std::string_view_literals;
 
 constexpr u64 looked_at = u64{192} << 10;
+constexpr std::string_view raid_magic = "\xfc\x4e\x2b\xa9"sv;
 
 struct signature {
   u64 offset;
@@ -32,8 +34,8 @@ constexpr signature signatures[] = {
     {32769, "CD001"sv, "an ISO 9660 file system"},
     {4086, "SWAPSPACE2"sv, "swap space"},
     {0, "LUKS\xba\xbe"sv, "an encrypted volume (LUKS)"},
-    {0, "\xfc\x4e\x2b\xa9"sv, "a member of a RAID (md)"},
-    {4096, "\xfc\x4e\x2b\xa9"sv, "a member of a RAID (md)"},
+    {0, raid_magic, "a member of a RAID (md)"},
+    {4096, raid_magic, "a member of a RAID (md)"},
     {4120, "\xc6\x85\x73\xf6\x4e\x1a\x45\xca"sv, "a bcache device"},
     {0, "LABELONE"sv, "a physical volume of LVM"},
     {512, "LABELONE"sv, "a physical volume of LVM"},
@@ -41,6 +43,11 @@ constexpr signature signatures[] = {
     {1536, "LABELONE"sv, "a physical volume of LVM"},
     {510, "\x55\xaa"sv, "a partition table (MBR) or a boot record"},
 };
+
+bool begins(std::span<std::byte const> bytes, std::string_view with) {
+  const auto same = [](std::byte a, char b) { return a == static_cast<std::byte>(b); };
+  return std::ranges::equal(bytes.first(with.size()), with, same);
+}
 
 std::string volume_in(std::span<std::byte const> bytes) {
   for (const u64 place : superblock_places) {
@@ -54,6 +61,19 @@ std::string volume_in(std::span<std::byte const> bytes) {
   return {};
 }
 
+/// Where formats 0.90 and 1.0 of md have their superblocks.
+bool has_raid_at_end(member& from) {
+  if (from.bytes() < end_probed_bytes) return false;
+  constexpr u64 old_unit = u64{64} << 10;
+  const u64 places[] = {from.bytes() / old_unit * old_unit - old_unit, (from.bytes() / page_bytes - 2) * page_bytes};
+  std::array<std::byte, page_bytes> bytes;
+  return std::ranges::any_of(places, [&](u64 place) {
+    const piece one{place, bytes.data(), bytes.size()};
+    from.read(std::span(&one, 1));
+    return begins(bytes, raid_magic);
+  });
+}
+
 }  // namespace
 
 probed probe(member& from) {
@@ -65,10 +85,9 @@ probed probe(member& from) {
   found.holds = volume_in(bytes);
   for (signature const& each : signatures) {
     if (!found.holds.empty() || each.offset + each.bytes.size() > bytes.size()) continue;
-    const auto at = std::span(bytes).subspan(each.offset, each.bytes.size());
-    const auto same = [](std::byte a, char b) { return a == static_cast<std::byte>(b); };
-    if (std::ranges::equal(at, each.bytes, same)) found.holds = each.what;
+    if (begins(std::span(bytes).subspan(each.offset), each.bytes)) found.holds = each.what;
   }
+  if (found.holds.empty() && has_raid_at_end(from)) found.holds = "a member of a RAID (md)";
   return found;
 }
 

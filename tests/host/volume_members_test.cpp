@@ -155,6 +155,34 @@ TEST_F(volume_files, every_signature_is_known) {
   EXPECT_TRUE(probe_members({folder_ / "disk"}).front().found.blank);
 }
 
+TEST_F(volume_files, raids_are_known_by_the_ends_of_their_members) {
+  for (const u64 more : {u64{0}, u64{512}, u64{69632}}) {
+    const u64 bytes = 2 * mebibyte + more;
+    for (const u64 at : {bytes / 65536 * 65536 - 65536, (bytes - 8192) / 4096 * 4096}) {
+      std::string image(bytes, '\0');
+      image.replace(at, 4, "\xfc\x4e\x2b\xa9");
+      put_file(folder_ / "disk", image);
+      EXPECT_EQ(probe_members({folder_ / "disk"}).front().found.holds, "a member of a RAID (md)") << at;
+      make_volume({folder_ / "disk"}, {.overwrite_known = true});
+      EXPECT_EQ(file_content(folder_ / "disk").substr(at, 4), std::string(4, '\0')) << at;
+    }
+  }
+}
+
+TEST_F(volume_files, create_leaves_nothing_of_what_was_there_before_data) {
+  const std::string file = folder_ / "disk";
+  for (const u64 stripe : {u64{65536}, 2 * mebibyte}) {
+    put_file(file, std::string(8 * mebibyte, 'x'));
+    const volume made = make_volume({file}, {.stripe_bytes = stripe, .overwrite_known = true});
+    std::string left = file_content(file);
+    EXPECT_EQ(left[made.shape().header_bytes], 'x');
+    for (const u64 place : superblock_places) left.replace(place, superblock_bytes, superblock_bytes, '\0');
+    left.replace(table_places[1], page_bytes, page_bytes, '\0');
+    EXPECT_EQ(left.find_first_not_of('\0'), made.shape().header_bytes);
+    EXPECT_EQ(left.find_last_not_of('\0'), left.size() - end_probed_bytes - 1);
+  }
+}
+
 TEST_F(volume_files, a_create_that_is_refused_leaves_no_files) {
   put_file(folder_ / "m1", std::string(mebibyte, '\0'));
   const auto told = refusal_of(error_kind::bad_input, [&] { make({volume_layout::striped, 2, 65536}); });
