@@ -114,6 +114,13 @@ def test_graphs_are_searched_where_they_lie(layout: str, count: int, stripe: int
     opened = graph.resolve(spec)
     assert (opened.vertices, opened.names) == (made.vertices, None)
     assert opened.verify_bfs(3, np.asarray(found.parents)) == ""
+    for array, call in (
+        ("offsets", opened.offsets),
+        ("edges", opened.edge_array),
+        ("weights", opened.weight_array),
+    ):
+        with pytest.raises(ValueError, match=rf"map {array}.npy of volume:social@.*: export it$"):
+            call()
 
 
 def test_graphs_on_volumes_are_refused_what_they_cannot(

@@ -15,6 +15,8 @@ from penstock.sizes import parse_size
 
 from ._binding import Array, ArrayPlace, FolderFacts, Progress, native
 
+VOLUME = "volume:"  # begins what graphs on volumes are called
+
 
 @dataclass(frozen=True)
 class GraphFolder:
@@ -25,7 +27,9 @@ class GraphFolder:
     directed: False when every edge is stored in both directions.
     source: how the graph was made, for people.
     edges_place, weights_place: file, byte offset, dtype and length of the two arrays; no weights: None.
-    names_path: file with one name per line and vertex, or None.
+    names_path: file with one name per line and vertex, or None; on a volume always None.
+
+    Of a graph on a volume (resolve), the arrays are no files: mapping them raises ValueError.
     """
 
     path: Path
@@ -59,15 +63,21 @@ class GraphFolder:
         Vertex v has the edges from offsets[v] up to, not including, offsets[v + 1].
         """
         # They may be stored as int64; opening saw that none is negative.
-        return _map(self.path / "offsets.npy").view(np.uint64)
+        return self._map("offsets.npy").view(np.uint64)
 
     def edge_array(self) -> NDArray[np.signedinteger]:
         """Map edges.npy, read-only: shape (edges,), int32 or int64."""
-        return _map(self.path / "edges.npy")
+        return self._map("edges.npy")
 
     def weight_array(self) -> Array | None:
         """Map weights.npy, read-only: shape (edges,), int32 or float32; None without weights."""
-        return _map(self.path / "weights.npy") if self.weights_place else None
+        return self._map("weights.npy") if self.weights_place else None
+
+    def _map(self, name: str) -> Array:
+        if str(self.path).startswith(VOLUME):
+            raise ValueError(f"map {name} of {self.path}: the graph lies on a volume: export it")
+        array: Array = np.load(self.path / name, mmap_mode="r", allow_pickle=False)
+        return array
 
     def write_incoming(
         self,
@@ -113,11 +123,6 @@ class GraphFolder:
                 "give one dimension of int32 or int64"
             )
         return native.graph_verify_bfs(str(self.path), source, np.ascontiguousarray(parents), progress)
-
-
-def _map(path: Path) -> Array:
-    array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
-    return array
 
 
 def _from_facts(facts: FolderFacts) -> GraphFolder:

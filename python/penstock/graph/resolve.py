@@ -16,7 +16,7 @@ from penstock.errors import Error
 
 from . import debian, sparse, tables
 from ._binding import Progress, native
-from .folder import GraphFolder, memory_limit, open_folder, write_folder
+from .folder import VOLUME, GraphFolder, memory_limit, open_folder, write_folder
 
 FORMAT = 1
 """Part of every cache key: raised when conversion changes, so that old folders are made again."""
@@ -28,7 +28,6 @@ FAMILY = (".bel.col", ".bel.dst", ".bel.val")
 """One graph in several files: any of them, or what their names have in common, is its name."""
 
 GENERATORS = ("kron:", "urand:", "social:")
-VOLUME = "volume:"
 
 REMEDY = (
     f"give a graph folder, volume:NAME@MEMBERS, a file ({', '.join(SUFFIXES)}), "
