@@ -364,7 +364,7 @@ void qemu_function::write(u64 offset, u32 value) {
   machine_.qtest("writel " + std::to_string(bar_ + offset) + " " + std::to_string(value));
 }
 
-u64 qemu_function::memory_bar() const { return first_memory_bar + (slot_ - first_slot) * memory_bar_distance; }
+u64 qemu_function::memory_bar() const { return first_memory_bar + ((devfn_ >> 3) - first_slot) * memory_bar_distance; }
 
 bool qemu_function::write_memory(u32 bar, u64 offset, void const* from, u64 bytes) {
   if (bar != 2 || !decodes_) return false;
