@@ -28,6 +28,18 @@ std::shared_ptr<volumes::running_drive> drive_of(volumes::volume const& all, std
   return first;
 }
 
+/// For a volume on a drive: its members hold queue pairs from the last one down, and the cache takes the first.
+u32 queues_beside_members(executor const& on, volumes::volume const& all, u32 wanted, std::string const& name) {
+  if (wanted == 0) wanted = on.units();
+  const u32 queues = all.place_of(0).drive->controller.limits().queues;
+  if (queues <= all.members()) {
+    throw_bad_input(
+        "search", name,
+        "its drive has " + std::to_string(queues) + " queues, and the members of the volume take them all: export it");
+  }
+  return std::min(wanted, queues - all.members());
+}
+
 }  // namespace
 
 std::unique_ptr<executor> open_executor_for(graph::graph_folder const& graph, graph_options const& options, bool has_kernels) {
@@ -69,7 +81,9 @@ volume_media::volume_media(executor& on, std::vector<graph::array_place const*> 
     counts_.push_back(each->count);
     datasets.push_back({.name = each->path, .bytes = file.sums_begin, .volume = where});
   }
-  cache_ = std::make_unique<line_cache>(on, datasets, cache_options_of(options, options.cache_bytes));
+  cache_options with = cache_options_of(options, options.cache_bytes);
+  if (files_ == nullptr) with.queues = queues_beside_members(on, file_->from().all, with.queues, arrays.front()->path);
+  cache_ = std::make_unique<line_cache>(on, datasets, with);
 }
 
 std::string volume_media::engine() const {

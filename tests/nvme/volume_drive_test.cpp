@@ -170,7 +170,7 @@ TEST_F(volume_drives, a_graph_on_two_namespaces_of_a_drive_is_read_where_it_lies
   const u32 queues = drive->controller.limits().queues;
   const auto open_both = [&](access how) {
     member_list both;
-    for (const u32 n : {1u, 2u}) both.push_back(open_drive_member(drive, n, how, static_cast<u16>(queues - n)));
+    for (const u32 n : {1u, 2u}) both.push_back(open_drive_member(drive, n, how, static_cast<u16>(queues + 1 - n)));
     return both;
   };
   {
@@ -195,6 +195,46 @@ TEST_F(volume_drives, a_graph_on_two_namespaces_of_a_drive_is_read_where_it_lies
   EXPECT_NE(
       refusal_of(error_kind::bad_input, [&] { apps::open_executor_for(found, options, true); }).find("choose executor cpu"),
       std::string::npos);
+}
+
+TEST_F(volume_drives, a_cache_takes_the_queues_that_members_leave) {
+  const std::vector<qemu_namespace> spaces(2, {4 * mebibyte, 512});
+  const std::string path = folder_ / "g";
+  graph::progress_meter silent;
+  graph::write_graph(graph::generator(graph::parse_generator("urand:8:4")), path, {.directed = true}, {}, silent);
+  for (const u32 queues : {4u, 3u, 2u}) {
+    start({{.namespaces = spaces, .options = ",max_ioqpairs=" + std::to_string(queues)}});
+    const auto drive = run(0);
+    ASSERT_EQ(drive->controller.limits().queues, queues);
+    const auto open_both = [&](access how) {
+      member_list both;
+      for (const u32 n : {1u, 2u}) both.push_back(open_drive_member(drive, n, how, static_cast<u16>(queues + 1 - n)));
+      return both;
+    };
+    {
+      volume to = volume::create(open_both(access::write), volume_layout::striped, 16384);
+      import_entry(to, "social", path);
+    }
+    const auto all = std::make_shared<shared_volume>(volume::open(open_both(access::read)));
+    const auto found = open_volume_graph(all, "social", "social");
+    apps::graph_options options;
+    options.threads = 4;  // as many as there are queues, or more
+    options.cache_bytes = 64 << 10;
+    const auto on = apps::open_executor_for(found, options, false);
+    if (queues == 2) {
+      EXPECT_NE(refusal_of(error_kind::bad_input, [&] { apps::volume_media(*on, {&found.edges_place()}, options); })
+                    .find("its drive has 2 queues, and the members of the volume take them all: export it"),
+                std::string::npos);
+      continue;
+    }
+    apps::volume_media media(*on, {&found.edges_place()}, options);
+    EXPECT_EQ(media.cache().queues().size(), queues - 2);
+    const array_view<std::int32_t> edges = media.view<std::int32_t>(0);
+    graph::edge_reader<std::int32_t> from_drive(found);
+    const auto wanted = from_drive.read(0, found.edges(), false);
+    for (u64 k = 0; k < wanted.size(); k += 13) ASSERT_EQ(edges[k], wanted[k]) << k;
+    media.cache().check_faults();
+  }
 }
 
 TEST_F(volume_drives, an_import_that_the_drive_fails_leaves_the_volume_as_it_was) {
