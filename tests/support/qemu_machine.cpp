@@ -367,7 +367,7 @@ void qemu_function::write(u64 offset, u32 value) {
 u64 qemu_function::memory_bar() const { return first_memory_bar + ((devfn_ >> 3) - first_slot) * memory_bar_distance; }
 
 bool qemu_function::write_memory(u32 bar, u64 offset, void const* from, u64 bytes) {
-  if (bar != 2 || !decodes_) return false;
+  if (bar != 2 || (devfn_ & 7) != 0 || !decodes_) return false;
   std::string digits = "0x";
   for (u64 k = 0; k < bytes; ++k) {
     constexpr char hex[] = "0123456789abcdef";
