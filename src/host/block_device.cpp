@@ -53,7 +53,13 @@ block_device::block_device(executor& on, controller& owner, u32 namespace_id, bl
   view_.most_zero_blocks = clears.zero_blocks;
   view_.most_discard_blocks = clears.discard_blocks;
   view_.blocks = facts.blocks;
-  if (options.read_barrier) make_barrier(static_cast<u32>(facts.block_bytes));
+  if (options.read_barrier) make_barrier(owner, static_cast<u32>(facts.block_bytes), queue.rings_on_host);
+}
+
+block_device::~block_device() {
+  bool all_let_go = true;
+  for (auto const& queue : queues_) all_let_go &= queue->close();
+  if (!all_let_go) barrier_data_.leak();  // which the device may still write
 }
 
 std::vector<queue_counts> block_device::queues() const {
@@ -63,7 +69,13 @@ std::vector<queue_counts> block_device::queues() const {
   return all;
 }
 
-void block_device::make_barrier(u32 block_bytes) {
+void block_device::make_barrier(controller const& owner, u32 block_bytes, bool rings_on_host) {
+  // The device reads the memory that it guards by fetching a command, so commands must lie there.
+  if (rings_on_host || owner.limits().rings_in_controller) {
+    refuse(view_.namespace_id, std::string("a read barrier over submission rings ") +
+                                   (rings_on_host ? "in host memory" : "in the controller's memory") +
+                                   ": choose rings in the memory that data go to, or no barrier");
+  }
   if (block_bytes > nvme::page_bytes) {
     refuse(view_.namespace_id, "a read barrier over blocks of " + std::to_string(block_bytes) + " bytes: it takes up to " +
                                    std::to_string(nvme::page_bytes));
@@ -78,21 +90,6 @@ void block_device::make_barrier(u32 block_bytes) {
   barrier_.write({&fresh, 1});
 }
 
-/// Kernels of the CPU executor may wait for the barrier meanwhile; on CUDA none runs, and its memory is not the host's to store
-/// in.
-void block_device::free_barrier() {
-  u32* const lock = &barrier_.data()->lock;
-  if (on_.kind() == executor_kind::cpu) {
-    u32 left = read_barrier::left;
-    device_ref<u32>(*lock).compare_exchange_strong(left, 0, acq_rel, relaxed);
-    return;
-  }
-  u32 now = 0;
-  on_.memory().read(&now, lock, sizeof now);
-  constexpr u32 free = 0;
-  if (now == read_barrier::left) on_.memory().write(lock, &free, sizeof free);
-}
-
 u64 block_device::barriers() const {
   if (barrier_.size() == 0) return 0;
   read_barrier now;
@@ -100,11 +97,7 @@ u64 block_device::barriers() const {
   return now.begun;
 }
 
-recovery block_device::recover(recover_scope which) {
-  const recovery done = recover_queues(on_, queues_, which);
-  // A barrier's command that was given up is over now, like all of its queue's.
-  if (barrier_.size() != 0) free_barrier();
-  return done;
-}
+/// A barrier's command that was left has its result by that, like all of its queue's, and so has its lock (read_barrier.hpp).
+recovery block_device::recover(recover_scope which) { return recover_queues(on_, queues_, which); }
 
 }  // namespace penstock

@@ -14,6 +14,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <functional>
 #include <map>
 #include <mutex>
 
@@ -34,9 +37,11 @@ class late_controller final : public controller {
   }
   void detach(u16 queue) override {
     if (queue == 0) return admin_.detach(queue);
+    if (on_detach) on_detach();
     const std::lock_guard lock(mutex_);
     queues_.erase(queue);
     pending_.clear();
+    if (keeps_queues) throw_os_error("detach", "queue " + std::to_string(queue), ETIMEDOUT, "it does not let go");
   }
   void poll(u16 queue) override {
     if (queue == 0) return admin_.poll(queue);
@@ -49,9 +54,15 @@ class late_controller final : public controller {
     }
   }
   void add_buffer(void*, u64) override {}
-  controller_limits limits() const override { return admin_.limits(); }
+  controller_limits limits() const override {
+    controller_limits all = admin_.limits();
+    all.rings_in_controller = rings_in_controller;
+    return all;
+  }
   std::string engine() const override { return "late"; }
 
+  bool rings_in_controller = false, keeps_queues = false;
+  std::function<void()> on_detach;
   std::atomic<u64> fetched{0};
   std::atomic<u64> answers{~u64{0}};  ///< that it still gives
 
@@ -113,6 +124,21 @@ struct late_bed {
   }
 
   stamped_media media;
+  /// One such read up to the barrier, which `trouble` befalls.
+  template <class Trouble>
+  status read_block_and(u64 block, Trouble const& trouble) {
+    block_request& request = *requests->data();
+    submit_blocks(lone_thread(), device->view(), nvme::opcode::read, true, request, lba{block}, 1,
+                  reinterpret_cast<u64>(data->data()));
+    while (device_ref<u32>(request.result).load(acquire) == 0) {
+      for (u32 q = 0; q < device->view().queues_count; ++q) device->view().queues[q].progress(lone_thread());
+    }
+    trouble();
+    return wait_blocks(lone_thread(), device->view(), true, request);
+  }
+
+  u32 lock() const { return device->view().barrier->lock; }
+
   late_controller drive;
   std::shared_ptr<executor> on;
   std::shared_ptr<block_device> device;
@@ -173,12 +199,91 @@ TEST(read_barrier, a_device_that_does_not_answer_it_ends_the_read_and_the_next_o
   EXPECT_EQ(bed.read_block(5), stamp(5 * (block_bytes / 8)));
 }
 
-TEST(read_barrier, one_whose_result_may_still_come_is_nobody_s_until_a_reset) {
-  late_bed bed(true, 20 * one_millisecond_ns, 1);
-  bed.device->view().barrier->lock = read_barrier::left;
-  bed.read_block(4, make_status(failure::deadline));
+// Whoever has the harvest lock keeps all results back, as a harvester that does not run.
+TEST(read_barrier, one_whose_result_may_still_come_is_nobody_s_until_it_has) {
+  for (const bool by_reset : {false, true}) {
+    late_bed bed(true, 20 * one_millisecond_ns, 1);
+    u32& harvest_lock = bed.device->view().queues[0].state->harvest_lock;
+    if (by_reset) bed.drive.answers = 1;
+    EXPECT_EQ(bed.read_block_and(4, [&] { harvest_lock = 1; }), make_status(failure::deadline));
+    EXPECT_EQ(bed.lock(), read_barrier::left);
+    EXPECT_FALSE(barrier_io::try_lock(*bed.device->view().barrier));
+    harvest_lock = 0;
+    if (by_reset) bed.device->recover(recover_scope::all);
+    bed.drive.answers = ~u64{0};
+    EXPECT_EQ(bed.read_block(5), stamp(5 * (block_bytes / 8)));
+    EXPECT_EQ(bed.lock(), 0u);
+  }
+}
+
+TEST(read_barrier, one_that_was_not_submitted_leaves_nothing_behind) {
+  late_bed bed(true);
+  queue_pair_view<result_sink> const& next = bed.device->view().queues[1];  // the first barrier's
+  EXPECT_EQ(bed.read_block_and(4, [&] { next.close(lone_thread()); }), make_status(failure::resetting));
+  EXPECT_EQ(bed.lock(), 0u);
   bed.device->recover(recover_scope::all);
   EXPECT_EQ(bed.read_block(5), stamp(5 * (block_bytes / 8)));
+}
+
+TEST(read_barrier, a_queue_whose_controller_was_given_up_is_not_chosen) {
+  late_bed bed(true);
+  queue_state& next = *bed.device->view().queues[1].state;
+  EXPECT_EQ(bed.read_block_and(4,
+                               [&] {
+                                 next.failure = pack(make_status(failure::controller_failed));
+                                 next.stopped = queue_state::given_up;
+                               }),
+            status{});
+  EXPECT_EQ(bed.data->data()[0], stamp(4 * (block_bytes / 8)));
+}
+
+TEST(read_barrier, commands_that_are_fetched_from_elsewhere_make_none) {
+  stamped_media media(4 * piece_bytes);
+  late_controller drive(media.bytes());
+  drive.rings_in_controller = true;
+  const auto on = open_executor("cpu", 1);
+  block_device_options options{.queues = 1};
+  block_device(*on, drive, 1, options);
+  options.read_barrier = true;
+  try {
+    block_device(*on, drive, 1, options);
+    FAIL() << "was made";
+  } catch (error const& e) {
+    EXPECT_EQ(e.kind(), error_kind::bad_input);
+    EXPECT_NE(std::string(e.what()).find("rings in the controller's memory"), std::string::npos) << e.what();
+  }
+}
+
+struct noting_memory final : memory_resource {
+  void* allocate(memory_kind kind, u64 bytes) override { return cpu_memory().allocate(kind, bytes); }
+  void deallocate(memory_kind kind, void* address, u64 bytes) noexcept override {
+    freed.push_back(reinterpret_cast<u64>(address));
+    cpu_memory().deallocate(kind, address, bytes);
+  }
+  void write(void* to, void const* from, u64 bytes) override { cpu_memory().write(to, from, bytes); }
+  void read(void* to, void const* from, u64 bytes) override { cpu_memory().read(to, from, bytes); }
+  bool is_freed(u64 address) const { return std::ranges::find(freed, address) != freed.end(); }
+  std::vector<u64> freed;
+};
+
+TEST(read_barrier, its_data_stay_until_the_controller_has_let_go_of_the_queues) {
+  for (const bool keeps_queues : {false, true}) {
+    noting_memory memory;
+    stamped_media media(4 * piece_bytes);
+    late_controller drive(media.bytes());
+    const auto on = open_cpu_executor(memory, 1);
+    auto device = std::make_unique<block_device>(*on, drive, 1, block_device_options{.queues = 2, .read_barrier = true});
+    const u64 address = device->view().barrier->address;
+    u32 detached = 0;
+    drive.on_detach = [&] {
+      ++detached;
+      EXPECT_FALSE(memory.is_freed(address)) << "the device may still write it";
+    };
+    drive.keeps_queues = keeps_queues;
+    device.reset();
+    EXPECT_EQ(detached, 2u);
+    EXPECT_EQ(memory.is_freed(address), !keeps_queues);
+  }
 }
 
 }  // namespace

@@ -23,7 +23,8 @@ struct block_device_options {
   memory_kind rings = memory_kind::shared;
   bool poll_in_place = true;  ///< CPU executor: waiting threads let the controller work
   /// Before its data are looked at, each read waits for one more command that its device has fetched since
-  /// (queue/read_barrier.hpp): for devices whose data a GPU may see later than the completion that follows them.
+  /// (queue/read_barrier.hpp): for devices whose data a GPU may see later than the completion that follows them. Takes
+  /// submission rings in the memory that data go to: not in host memory on CUDA, nor in the controller's own.
   bool read_barrier = false;
 };
 
@@ -32,6 +33,7 @@ class block_device {
  public:
   /// Throws penstock::error (bad_input) for options or a namespace that cannot be.
   block_device(executor& on, controller& owner, u32 namespace_id, block_device_options const& options);
+  ~block_device();
 
   block_device_view const& view() const { return view_; }
   /// Commands that read barriers sent. REQUIRES: no kernel runs.
@@ -44,15 +46,15 @@ class block_device {
   recovery recover(recover_scope which = recover_scope::broken);
 
  private:
-  void make_barrier(u32 block_bytes);
-  void free_barrier();
+  void make_barrier(controller const& owner, u32 block_bytes, bool rings_on_host);
 
   executor& on_;
+  // Before the queues, and so after them at the end: their commands name it until the controller has let go of them.
+  buffer<read_barrier> barrier_;  ///< local
+  buffer<u8> barrier_data_;       ///< where its commands write
   std::vector<std::unique_ptr<queue_pair<result_sink>>> queues_;
   buffer<queue_pair_view<result_sink>> table_;
   block_device_view view_;
-  buffer<read_barrier> barrier_;  ///< local
-  buffer<u8> barrier_data_;       ///< where its commands write
 };
 
 }  // namespace penstock

@@ -4,6 +4,7 @@
 // All addresses that a controller sees (rings, doorbells, PRPs) are virtual addresses of this process.
 #pragma once
 
+#include "penstock/core/clock.hpp"
 #include "penstock/nvme/identify.hpp"
 #include "penstock/nvme/wire.hpp"
 
@@ -29,11 +30,15 @@ struct queue_registers {
   u32* completion = nullptr;
 };
 
+/// With less time than this no Abort is begun: one that is not answered costs a reset of the controller.
+inline constexpr u64 least_abort_ns = 50 * one_millisecond_ns;
+
 struct controller_limits {
-  u32 queues = 0;              ///< most I/O queue pairs
-  u32 queue_entries = 0;       ///< most entries of one ring
-  u64 transfer_bytes = 0;      ///< most bytes of one command
-  bool reaches_local = false;  ///< rings and data may lie in the executor's local memory (HBM)
+  u32 queues = 0;                    ///< most I/O queue pairs
+  u32 queue_entries = 0;             ///< most entries of one ring
+  u64 transfer_bytes = 0;            ///< most bytes of one command
+  bool reaches_local = false;        ///< rings and data may lie in the executor's local memory (HBM)
+  bool rings_in_controller = false;  ///< submission rings may lie in its own memory, and nothing is fetched from the host's
 };
 
 /// Thread-safe, except that attach and detach of one queue and its poll must not overlap.
@@ -55,6 +60,10 @@ class controller {
   /// says that it was: its completion (code::abort_requested) is posted before the answer. Whatever this says, only that
   /// completion proves that the controller has done with the command. From any thread, beside polls.
   virtual bool abort(u16 /*queue*/, u16 /*command_id*/, u64 /*patience_ns*/) { return false; }
+
+  /// Whether it broke the protocol or left a command of its driver's (an Abort, too) without an answer: only a reset brings it
+  /// back, as the next attach makes it.
+  virtual bool failed() { return false; }
 
   /// Serves what has been submitted to a queue and completes what is done, inside the calling thread; never blocks. From any
   /// thread; if another one polls the same queue already, or the controller has threads of its own, it returns at once.

@@ -19,7 +19,7 @@ struct read_barrier {
 
   alignas(128) u64 begun = 0;  ///< barriers; added to with acq_rel, by nothing by those who need one
   u64 passed = 0;              ///< the last that is over; stored with release under the lock
-  u32 lock = 0;                ///< `left`: whoever had it gave its command up
+  u32 lock = 0;                ///< `left`: whoever had it went without a result (try_lock)
   u32 result = 0;              ///< of the command; see result_sink
   u32 slot = 0;
   alignas(128) nvme::submission_entry command{};  ///< a Read of one block
@@ -29,6 +29,30 @@ struct read_barrier {
 };
 
 namespace barrier_io {
+
+/// For one lane. A command without any result may still get one, at the latest when its queue is reset: until then its word is
+/// nobody else's. Whether it has come is looked at once more under the lock, for others may have had that meanwhile.
+PENSTOCK_FN inline bool try_lock(read_barrier& barrier) {
+  const device_ref<u32> lock(barrier.lock), result(barrier.result);
+  u32 seen = 0;
+  if (lock.compare_exchange_strong(seen, 1, acquire, relaxed)) return true;
+  if (seen != read_barrier::left || result.load(relaxed) == 0) return false;
+  if (!lock.compare_exchange_strong(seen, 1, acquire, relaxed)) return false;
+  if (result.load(acquire) != 0) return true;
+  lock.store(read_barrier::left, release);
+  return false;
+}
+
+/// The queue whose turn it is, or the next one whose controller has not been given up. Collective.
+template <thread_group G>
+PENSTOCK_FN queue_pair_view<result_sink> const& choose(G const& g, queue_pair_view<result_sink> const* queues, u32 queues_count,
+                                                       u64 turn) {
+  u32 chosen = static_cast<u32>(turn % queues_count);
+  if (is_leader(g)) {
+    for (u32 k = 0; k < queues_count && !queues[chosen].failure_status().ok(); ++k) chosen = (chosen + 1) % queues_count;
+  }
+  return queues[from_leader(g, chosen)];
+}
 
 /// Runs the barrier's command; the group holds the lock. Collective.
 template <thread_group G>
@@ -44,6 +68,7 @@ PENSTOCK_FN status run(G const& g, queue_pair_view<result_sink> const& queue, re
   status outcome = queue.submit(g, mine, t, to);
   const bool sent = from_leader(g, mine && outcome.ok()) != 0;
   if (sent) outcome = wait_for(g, queue, mine, to);
+  if (mine && !sent) result_sink::finish(to, outcome);  // which nobody else does
   // Whatever a completion says: the device has fetched the command.
   if (outcome.domain == status_domain::nvme) outcome = {};
   return unpack_status(static_cast<u32>(from_leader(g, mine ? pack(outcome) : 0)));
@@ -62,7 +87,7 @@ PENSTOCK_COLD status pass_barrier(G g, queue_pair_view<result_sink> const* queue
   if (is_leader(g)) needed = device_ref<u64>(barrier.begun).fetch_add(0, acq_rel) + 1;
   needed = from_leader(g, needed);
   // Groups that come by together take different queues for it, as for all else.
-  queue_pair_view<result_sink> const& queue = queues[needed % queues_count];
+  queue_pair_view<result_sink> const& queue = barrier_io::choose(g, queues, queues_count, needed);
   // Two barriers: the one that runs, and the next; each with all of its command's time.
   backoff wait(4 * queue.timeout_ns);
   for (bool in_time = true, last_look = false;;) {
@@ -71,8 +96,7 @@ PENSTOCK_COLD status pass_barrier(G g, queue_pair_view<result_sink> const* queue
       return {};
     }
     if (last_look) return make_status(failure::deadline);
-    u32 free = 0;
-    const bool got = is_leader(g) && device_ref<u32>(barrier.lock).compare_exchange_strong(free, 1, acquire, relaxed);
+    const bool got = is_leader(g) && barrier_io::try_lock(barrier);
     if (from_leader(g, got) != 0) {
       u64 number = 0;
       const bool over = is_leader(g) && device_ref<u64>(barrier.passed).load(relaxed) >= needed;
@@ -81,9 +105,8 @@ PENSTOCK_COLD status pass_barrier(G g, queue_pair_view<result_sink> const* queue
         const status outcome = barrier_io::run(g, queue, barrier);
         if (is_leader(g) && outcome.ok()) device_ref<u64>(barrier.passed).store(number, release);
         g.sync();
-        // A command without any result may still get one: its word is nobody else's until a reset of the queues.
         if (is_leader(g)) {
-          const bool ended = outcome.ok() || device_ref<u32>(barrier.result).load(relaxed) != 0;
+          const bool ended = device_ref<u32>(barrier.result).load(relaxed) != 0;
           device_ref<u32>(barrier.lock).store(ended ? 0 : read_barrier::left, release);
         }
         return outcome;
