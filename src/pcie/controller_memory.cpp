@@ -7,8 +7,9 @@ namespace penstock::pcie {
 
 namespace {
 
-/// The half that turns it on comes last: a controller may take the other one only then.
+/// The half that turns it on comes last, when the other one is there; and what is on is turned off before it moves.
 void control(pci_function& function, u64 value) {
+  function.write(nvme::at::controller_memory_control, static_cast<u32>(value & ~nvme::controller_memory::enable));
   function.write(nvme::at::controller_memory_control + 4, static_cast<u32>(value >> 32));
   function.write(nvme::at::controller_memory_control, static_cast<u32>(value));
 }
@@ -29,15 +30,21 @@ bool controller_memory::turn_on(pci_function& function, nvme::capabilities const
   control(function, base | nvme::controller_memory::tell | nvme::controller_memory::enable);
   const bool placed = (function.read(nvme::at::controller_memory_status) & nvme::controller_memory::bad_address) == 0;
   constexpr u64 zero = 0;
-  if (!placed || !function.write_memory(place.bar(), begin, &zero, sizeof zero)) {
-    control(function, 0);
-    return false;
-  }
+  // Both ends: a controller may tell of more than its BAR shows.
+  const auto reached = [&](u64 at) { return function.write_memory(place.bar(), at, &zero, sizeof zero); };
+  if (!placed || !reached(begin) || !reached(begin + size.bytes() - sizeof zero)) return false;
   function_ = &function;
   bar_ = place.bar();
   begin_ = begin;
   bytes_ = size.bytes();
   return true;
+}
+
+void controller_memory::turn_off(pci_function& function, nvme::capabilities const& capabilities) {
+  const std::lock_guard lock(mutex_);
+  bytes_ = 0;
+  taken_.clear();
+  if (capabilities.controller_memory()) control(function, 0);
 }
 
 std::optional<u64> controller_memory::allocate(u64 bytes) {

@@ -15,9 +15,12 @@ namespace penstock::pcie {
 /// Thread-safe.
 class controller_memory {
  public:
-  /// Turns it on, where the controller has some for submission queues and the host reaches it; else nothing. REQUIRES: the
-  /// controller is disabled. To be called at each bring-up: a reset turns it off.
+  /// Turns it on; false where the controller has none for submission queues, or the host does not reach all of it: it is then
+  /// to be turned off. To be called at each bring-up: a reset of the controller leaves the register as it is, one of the
+  /// function clears it. REQUIRES: the controller is disabled.
   bool turn_on(pci_function& function, nvme::capabilities const& capabilities);
+  /// Where somebody has turned it on, before this driver or through it. REQUIRES: the controller is disabled.
+  void turn_off(pci_function& function, nvme::capabilities const& capabilities);
 
   u64 bytes() const { return bytes_; }
 

@@ -23,7 +23,8 @@ using namespace pcie;
 constexpr u64 most_transfer = u64{1} << 20;
 constexpr u32 most_queue_entries = 65536;
 constexpr u32 most_events = 4;
-constexpr u32 most_namespaces = 65536;  // more than any drive has
+constexpr u64 least_delete_ns = 100 * one_millisecond_ns;  ///< for a completion queue, which has nothing left to end
+constexpr u32 most_namespaces = 65536;                     // more than any drive has
 constexpr u32 notices_wanted = nvme::event_mask::namespaces | nvme::event_mask::firmware;
 constexpr u32 namespaces_per_page = nvme::page_bytes / sizeof(u32);
 
@@ -32,6 +33,8 @@ std::string text(char const* field, u64 bytes) {
   const u64 end = all.find_last_not_of(std::string_view(" \0", 2));
   return all.substr(0, end == std::string::npos ? 0 : end + 1);
 }
+
+u64 left(backoff const& time) { return time.deadline_ns() - std::min(time.deadline_ns(), now_ns()); }
 
 /// What of a log page is read: all of those that have one size, the newest entry of the others.
 u32 log_bytes(u8 page) {
@@ -72,7 +75,7 @@ struct pcie_controller::state {
   // Queues --------------------------------------------------------------------------------------------------------------------
 
   void create_queue(queue_rings const& rings);
-  bool delete_queue(u16 id);
+  bool delete_queue(u16 id, u64 made_in, std::optional<u64> part);
   bool abort(u16 queue, u16 command_id, u64 patience_ns);
   bool needs_reset();
   void check_reach(void const* memory, u64 bytes, std::string const& what) const;
@@ -126,7 +129,9 @@ void pcie_controller::state::bring_up() {
   admin.start_over();
   const bool wants_memory = options.submission_in_controller && host_tells();
   const bool has_memory = wants_memory && own_memory.turn_on(function, registers.capabilities());
+  if (!has_memory) own_memory.turn_off(function, registers.capabilities());
   facts.controller_memory = has_memory ? own_memory.bytes() : 0;
+  limits.rings_in_controller = has_memory;
   {
     const std::unique_lock gate(life.gate);
     registers.enable(admin.submission_ring(), admin.completion_ring(), admin_queue::entries);
@@ -240,6 +245,7 @@ void pcie_controller::state::check_reach(void const* memory, u64 bytes, std::str
 void pcie_controller::state::create_queue(queue_rings const& rings) {
   const std::lock_guard mine(turn);
   if (needs_reset()) bring_back();
+  hurry.erase(rings.id);  // of one that was not taken back
   const std::string operation = "create queue " + std::to_string(rings.id) + " of";
   pcie_queue::places at;
   if (facts.shadow_doorbells) at.submission = shadows->of(rings.id, false), at.completion = shadows->of(rings.id, true);
@@ -247,36 +253,38 @@ void pcie_controller::state::create_queue(queue_rings const& rings) {
   if (facts.controller_memory != 0) part = own_memory.allocate(rings.sq_entries * sizeof *rings.sq);
   if (part) at.ring = {&own_memory, *part};
   const u64 submission_ring = part ? own_memory.address(*part) : reinterpret_cast<u64>(rings.sq);
-  const auto let_go = [this, id = rings.id, part] {
-    if (!delete_queue(id)) return false;
-    if (part) own_memory.free(*part);
-    return true;
-  };
-  ask(operation, nvme::create_completion_queue(rings.id, rings.cq_entries, reinterpret_cast<u64>(rings.cq)));
+  const auto let_go = [this, id = rings.id, made_in = life.current.load(), part] { return delete_queue(id, made_in, part); };
+  bool half_made = false;
   try {
+    ask(operation, nvme::create_completion_queue(rings.id, rings.cq_entries, reinterpret_cast<u64>(rings.cq)));
+    half_made = true;
     ask(operation, nvme::create_submission_queue(rings.id, rings.sq_entries, submission_ring));
     table.attach(rings.id, std::make_shared<pcie_queue>(rings, registers, life, let_go, at));
   } catch (error const&) {
+    if (part) own_memory.free(*part);  // given to nobody else: the turn is ours
+    if (!half_made) throw;
     admin.run(nvme::delete_queue(nvme::admin_opcode::delete_submission_queue, rings.id));
     if (!admin.run(nvme::delete_queue(nvme::admin_opcode::delete_completion_queue, rings.id)).outcome.ok()) stop();
-    if (part) own_memory.free(*part);
     throw;
   }
 }
 
 /// Deleting a submission queue ends its commands first (base specification 2.0, section 5.6), so that nothing is written any
-/// more once both are gone. A controller that does not delete them is stopped.
-bool pcie_controller::state::delete_queue(u16 id) {
+/// more once both are gone. A controller that does not delete them is stopped. A queue that was made in a former life is gone
+/// already, and its number and its part of the controller's memory may be another's.
+bool pcie_controller::state::delete_queue(u16 id, u64 made_in, std::optional<u64> part) {
   const std::lock_guard mine(turn);
   const u64 patience_ns = hurry.contains(id) ? hurry.extract(id).mapped() : options.admin_timeout_ns;
-  if (stopped) return true;
-  const backoff time(patience_ns);
-  const auto deleted = [&](nvme::admin_opcode which) {
-    const u64 now = now_ns();
-    return admin.run(nvme::delete_queue(which, id), time.deadline_ns() > now ? time.deadline_ns() - now : 1).outcome.ok();
+  if (stopped || life.current.load() != made_in) return true;
+  // However long the first one takes, the second one has time to be answered.
+  const u64 second_ns = std::min(least_delete_ns, patience_ns / 2);
+  const backoff first(patience_ns - second_ns), both(patience_ns);
+  const auto deleted = [&](nvme::admin_opcode which, backoff const& time) {
+    return admin.run(nvme::delete_queue(which, id), std::max(left(time), u64{1})).outcome.ok();
   };
-  if (registers.look() == life::ready && deleted(nvme::admin_opcode::delete_submission_queue) &&
-      deleted(nvme::admin_opcode::delete_completion_queue)) {
+  if (registers.look() == life::ready && deleted(nvme::admin_opcode::delete_submission_queue, first) &&
+      deleted(nvme::admin_opcode::delete_completion_queue, both)) {
+    if (part) own_memory.free(*part);
     return true;
   }
   try {
@@ -288,10 +296,13 @@ bool pcie_controller::state::delete_queue(u16 id) {
 }
 
 bool pcie_controller::state::abort(u16 queue, u16 command_id, u64 patience_ns) {
+  const backoff time(patience_ns);
   const std::unique_lock mine(turn, std::chrono::nanoseconds(patience_ns));
   if (!mine.owns_lock() || needs_reset()) return false;
+  const u64 left_ns = left(time);
+  if (left_ns < least_abort_ns) return false;
   ++aborts;
-  const admin_answer answer = admin.run(nvme::abort_command(queue, command_id), std::max(patience_ns, u64{1}));
+  const admin_answer answer = admin.run(nvme::abort_command(queue, command_id), left_ns);
   const bool ended = answer.outcome.ok() && nvme::was_aborted(answer.result);
   aborted += ended ? 1 : 0;
   return ended;
@@ -307,6 +318,7 @@ pcie_controller::pcie_controller(pci_function& function, pcie_options const& opt
   } catch (...) {
     try {
       state_->stop();
+      state_->own_memory.turn_off(function, state_->registers.capabilities());
     } catch (error const&) {
       far_side::keep_for_ever(std::move(state_));
     }
@@ -320,6 +332,7 @@ pcie_controller::~pcie_controller() {
   state_->registers.shut_down(state_->options.shutdown_timeout_ns);
   try {
     state_->stop();
+    state_->own_memory.turn_off(state_->function, state_->registers.capabilities());
   } catch (error const&) {
     far_side::keep_for_ever(std::move(state_));  // for the device may still write its rings
   }
@@ -348,12 +361,16 @@ void pcie_controller::detach_soon(u16 queue, u64 patience_ns) {
     if (state_->table.in_use(queue)) state_->hurry[queue] = patience_ns;
   }
   state_->table.detach(queue);
+  const std::lock_guard mine(state_->turn);
+  state_->hurry.erase(queue);  // a queue of a former life is not deleted
 }
 
 /// Queue 0 is a stand-in, whose identifiers are not those of the controller's admin queue.
 bool pcie_controller::abort(u16 queue, u16 command_id, u64 patience_ns) {
   return queue != 0 && state_->abort(queue, command_id, patience_ns);
 }
+
+bool pcie_controller::failed() { return state_->admin.failed(); }
 
 void pcie_controller::poll(u16 queue) { state_->table.poll(queue); }
 
@@ -401,8 +418,11 @@ std::optional<nvme::asynchronous_event> pcie_controller::take_event() {
   const auto event = state_->admin.take_event();
   if (!event.has_value()) return event;
   try {
-    state_->ask("read a log page of",
-                nvme::get_log_page(event->page(), log_bytes(event->page()), reinterpret_cast<u64>(state_->page.data())));
+    const admin_answer answer = state_->admin.run(
+        nvme::get_log_page(event->page(), log_bytes(event->page()), reinterpret_cast<u64>(state_->page.data())));
+    // A page that the controller refuses would be refused again.
+    if (!answer.outcome.ok() && answer.outcome.domain != status_domain::nvme)
+      throw_status("read a log page of", state_->object(), answer.outcome);
     if (event->is(nvme::event_type::notice) && event->information() == nvme::namespaces_changed) state_->list_namespaces();
   } catch (error const&) {
     state_->admin.put_back(*event);

@@ -35,12 +35,24 @@ TEST_F(driver_test, the_log_page_of_each_kind_of_event_is_read) {
   }
 }
 
-TEST_F(driver_test, an_event_whose_log_page_is_refused_is_not_lost) {
+TEST_F(driver_test, an_event_whose_log_page_is_refused_is_told_without_it) {
   make();
   open();
-  function_->plan(driver_step::read_log, trouble::refuse, 1);
+  function_->plan(driver_step::read_log, trouble::refuse);
+  ASSERT_TRUE(function_->tell_event(1, 7, nvme::log_page::health));
+  const auto event = drive_->take_event();
+  ASSERT_TRUE(event.has_value());
+  EXPECT_EQ(event->information(), 7);
+  EXPECT_FALSE(drive_->take_event().has_value());
+}
+
+TEST_F(driver_test, an_event_whose_log_page_is_not_answered_is_not_lost) {
+  make();
+  open();
+  function_->plan(driver_step::read_log, trouble::drop, 1);
   ASSERT_TRUE(function_->tell_event(1, 7, nvme::log_page::health));
   EXPECT_NE(refusal([&] { drive_->take_event(); }).find("read a log page"), std::string::npos);
+  drive_->reset();
   const auto event = drive_->take_event();
   ASSERT_TRUE(event.has_value());
   EXPECT_EQ(event->information(), 7);

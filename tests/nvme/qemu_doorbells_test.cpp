@@ -124,6 +124,7 @@ INSTANTIATE_TEST_SUITE_P(served, qemu_controller_memory_test, testing::Bool(),
 
 TEST_P(qemu_controller_memory_test, commands_are_fetched_from_it_round_the_ring_and_after_a_reset) {
   ASSERT_EQ(drive_->facts().controller_memory, u64{1} << 20);
+  EXPECT_TRUE(drive_->limits().rings_in_controller);
   for (const u64 in_flight : {1, 24, 64}) read_all(in_flight);
   drive_->reset();
   EXPECT_EQ(device_->recover(recover_scope::all).queues, 2u);
@@ -141,6 +142,7 @@ TEST(qemu_without_controller_memory, rings_lie_with_the_host) {
   qemu_machine machine(std::vector<qemu_drive>{{}});
   const pcie_controller drive(machine.function(0), {.submission_in_controller = true});
   EXPECT_EQ(drive.facts().controller_memory, 0u);
+  EXPECT_FALSE(drive.limits().rings_in_controller);
 }
 
 TEST(qemu_told_by_kernels, neither_doorbells_in_memory_nor_copies_of_rings) {
@@ -170,16 +172,20 @@ TEST(controller_memory, is_given_out_in_pages) {
                                                             : 0;
     }
     void write(u64 offset, u32 value) override {
-      if (offset == nvme::at::controller_memory_control) told_ = (value & nvme::controller_memory::tell) != 0;
+      EXPECT_FALSE(enabled_ && offset == nvme::at::controller_memory_control + 4) << "moved while it is on";
+      if (offset != nvme::at::controller_memory_control) return;
+      told_ = (value & nvme::controller_memory::tell) != 0;
+      enabled_ = (value & nvme::controller_memory::enable) != 0;
     }
-    bool write_memory(u32 bar, u64 offset, void const*, u64) override {
+    bool write_memory(u32 bar, u64 offset, void const*, u64 bytes) override {
       at = {bar, offset};
-      return reached;
+      return offset + bytes <= window;
     }
     memory_resource& memory() override { return cpu_memory(); }
     bool reaches(void const*, u64) const override { return false; }
     void reset() override {}
-    bool reached = true, told_ = false;
+    bool told_ = false, enabled_ = false;
+    u64 window = 4 * 4096;  ///< of the BAR
     u32 sqs = 1, bad = 0;
     std::pair<u32, u64> at;
   } function;
@@ -187,7 +193,8 @@ TEST(controller_memory, is_given_out_in_pages) {
   pcie::controller_memory memory;
   EXPECT_FALSE(memory.turn_on(function, nvme::capabilities{})) << "a controller without the register";
   ASSERT_TRUE(memory.turn_on(function, yes));
-  EXPECT_EQ(function.at, (std::pair<u32, u64>{4, 4096})) << "its BAR, and where it begins there";
+  EXPECT_EQ(function.at, (std::pair<u32, u64>{4, 4 * 4096 - 8})) << "its BAR, and where it ends there";
+  EXPECT_TRUE(function.enabled_);
   EXPECT_EQ(memory.bytes(), 3 * 4096u);
   EXPECT_EQ(memory.allocate(64), 0u);
   EXPECT_EQ(memory.allocate(4097), 4096u);
@@ -197,14 +204,20 @@ TEST(controller_memory, is_given_out_in_pages) {
   const nvme::submission_entry command;
   EXPECT_TRUE(memory.write(4096, &command, sizeof command));
   EXPECT_EQ(function.at, (std::pair<u32, u64>{4, 8192}));
-  ASSERT_TRUE(memory.turn_on(function, yes));
-  EXPECT_EQ(memory.allocate(3 * 4096), 0u) << "all of it, after a reset";
+  ASSERT_TRUE(memory.turn_on(function, yes)) << "the register is as it was, after a reset";
+  EXPECT_EQ(memory.allocate(3 * 4096), 0u) << "all of it";
+  memory.turn_off(function, yes);
+  EXPECT_FALSE(function.told_ || function.enabled_);
+  EXPECT_EQ(memory.bytes(), 0u);
   function.bad = nvme::controller_memory::bad_address;
   EXPECT_FALSE(memory.turn_on(function, yes));
   function.bad = 0;
-  function.reached = false;
+  function.window = 0;
   EXPECT_FALSE(memory.turn_on(function, yes)) << "a BAR that is not mapped";
-  function.reached = true;
+  function.window = 3 * 4096;
+  EXPECT_FALSE(memory.turn_on(function, yes)) << "more than its BAR";
+  EXPECT_EQ(memory.bytes(), 0u);
+  function.window = 4 * 4096;
   function.sqs = 0;
   EXPECT_FALSE(memory.turn_on(function, yes)) << "memory for other things";
 }

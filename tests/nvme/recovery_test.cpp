@@ -173,6 +173,26 @@ TEST_P(recovery_stages, each_command_has_one_result_in_time) {
   for (std::string const& complaint : function.complaints()) ADD_FAILURE() << "the controller notes: " << complaint;
 }
 
+// What was late comes by itself while its Abort stays unanswered: a queue that is whole, on a controller that answers nothing.
+TEST(recovery_of_a_drive, an_abort_that_is_not_answered_costs_a_reset_also_where_nothing_is_late_any_more) {
+  stamped_media media(media_blocks * 512);
+  modelled_function_options late;
+  late.engine.threads = 1;
+  late.engine.faults = {.seed = 1, .late = 1, .late_ns = time_out + 150 * one_millisecond_ns};
+  modelled_function function(media.bytes(), late);
+  pcie_controller drive(function, {.queues = 1});
+  fault_bed bed(drive, fault_options(16, time_out), 4, function.memory());
+  function.plan(driver_step::abort, trouble::drop);
+  ASSERT_EQ(bed.run(0, 0), deadline_status);
+  const queue_recovery done = bed.pair().recover();
+  EXPECT_EQ(drive.counts().aborts, 1u);
+  EXPECT_EQ(done.aborted, 1u) << "it came";
+  EXPECT_TRUE(done.reset);
+  EXPECT_FALSE(drive.failed());
+  EXPECT_EQ(drive.counts().resets, 1u);
+  drive.health();
+}
+
 // With a controller that has been given up as a whole, nothing is aborted.
 TEST(recovery_of_a_drive, a_function_that_is_gone_is_asked_nothing) {
   stamped_media media(media_blocks * 512);

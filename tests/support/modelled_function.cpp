@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace penstock::test_support {
 namespace {
@@ -107,6 +108,9 @@ u32 modelled_function::read(u64 offset) {
 }
 
 void modelled_function::write(u64 offset, u32 value) {
+  if (offset == nvme::at::configuration && (value & nvme::configuration::enable) == 0 && on_disable) {
+    std::exchange(on_disable, nullptr)();
+  }
   const std::lock_guard lock(mutex_);
   if (gone) return;
   if (offset >= nvme::at::doorbells) {

@@ -13,6 +13,7 @@
 #include "src/pcie/dma_arena.hpp"
 
 #include <array>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -84,6 +85,7 @@ class modelled_function final : public pci_function {
   std::atomic<bool> reset_does_not_help{false};  ///< a function-level reset fails
   std::atomic<u32> function_resets{0};
   std::atomic<bool> wanted_back{false};    ///< the machine asks for it
+  std::function<void()> on_disable;        ///< called once, before it is turned off
   std::atomic<bool> another_drive{false};  ///< somebody has changed it for one with another serial number
 
   pcie::dma_arena& arena() { return arena_; }

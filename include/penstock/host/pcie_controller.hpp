@@ -69,8 +69,10 @@ class pcie_controller final : public controller {
   void detach(u16 queue) override;
   /// The same, with that much time to delete the queue.
   void detach_soon(u16 queue, u64 patience_ns) override;
-  /// An Abort command; one at a time, so within any Abort Command Limit. One that is not answered in time fails the controller.
+  /// An Abort command; one at a time, so within any Abort Command Limit. One that is not answered in time fails the controller,
+  /// so none is begun with less than least_abort_ns left.
   bool abort(u16 queue, u16 command_id, u64 patience_ns) override;
+  bool failed() override;
   void poll(u16 queue) override;
   /// Throws penstock::error (bad_input) for memory that the device does not reach.
   void add_buffer(void* memory, u64 bytes) override;
@@ -86,8 +88,8 @@ class pcie_controller final : public controller {
   nvme::health_log health();
 
   /// The next event that the controller has told of, if any. Its log page has been read, so that the controller tells of the
-  /// next one of its kind; after a notice that namespaces have changed, facts().namespaces are those there are now. Throws
-  /// penstock::error (world) where the page is not to be had; the event is then still the next.
+  /// next one of its kind, or refused; after a notice that namespaces have changed, facts().namespaces are those there are now.
+  /// Throws penstock::error (world) where the controller does not answer; the event is then still the next.
   std::optional<nvme::asynchronous_event> take_event();
 
   /// Makes a namespace of the subsystem reachable through this controller, or no longer. Throws penstock::error: bad_input

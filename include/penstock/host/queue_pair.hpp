@@ -97,7 +97,7 @@ class queue_pair {
     const auto left = [&] { return patience.deadline_ns() - std::min(patience.deadline_ns(), now_ns()); };
     const reset_report named = take(run, reset_step::name_late, left());
     bool told = false;
-    for (u32 k = 0; k < named.late && left() != 0; ++k) told |= controller_.abort(view_.id, named.ids[k], left());
+    for (u32 k = 0; k < named.late && left() >= least_abort_ns; ++k) told |= controller_.abort(view_.id, named.ids[k], left());
     if (named.late == 0) return 0;
     // Where nothing was aborted, what was late may have come by itself: one look.
     return take(run, reset_step::await_late, told ? left() : 0).late;
@@ -141,13 +141,13 @@ class queue_pair {
   }
 
   /// Makes a broken queue whole with the mildest means that does: aborts; else a reset, for which the controller deletes the
-  /// queue; else that of the controller. Each command of the queue has its one result within its time-out + CAP.TO + 1 s of its
-  /// submission. As `reset`.
+  /// queue; else that of the controller, also where all that was late has come but an Abort failed the controller. Each command
+  /// of the queue has its one result within its time-out + CAP.TO + 1 s of its submission. As `reset`.
   template <class Run = in_this_thread>
   queue_recovery recover(Run const& run = {}) {
     queue_recovery done;
     done.aborted = abort_late(run);
-    done.reset = done.aborted == 0 || broken(run);
+    done.reset = done.aborted == 0 || controller_.failed() || broken(run);
     if (done.reset) done.answered = reset(run);
     return done;
   }
