@@ -22,9 +22,9 @@ if(GTest_FOUND)
   target_link_libraries(penstock_test_support ${support_scope} penstock_apps GTest::gtest)
   add_dependencies(penstock_libraries penstock_test_support)
 
-  # The longest last, which is how ctest is to start them: first.
+  # Each in parts, so that no core waits for the last one; the longest last, which is how ctest is to start them: first.
   set(cost 0)
-  foreach(folder IN ITEMS nvme schedule contract host fault device)
+  foreach(folder IN ITEMS schedule host contract fault nvme device)
     # Its threads take turns on one: there is no race that ThreadSanitizer could see.
     if(folder STREQUAL "schedule" AND PENSTOCK_SANITIZE STREQUAL "thread")
       continue()
@@ -34,17 +34,13 @@ if(GTest_FOUND)
       add_executable(${folder}_tests ${test_sources})
       target_link_libraries(${folder}_tests PRIVATE penstock_test_support GTest::gtest_main)
       penstock_warnings(${folder}_tests)
-      # Those of the device take longer than all others together: in parts, so that no core waits for them.
-      set(parts 1)
-      if(folder STREQUAL "device")
-        set(parts 4)
-      endif()
+      set(parts 4)
       foreach(part RANGE 1 ${parts})
         math(EXPR index "${part} - 1")
         math(EXPR cost "${cost} + 1")
         add_test(NAME ${folder}_${part} COMMAND ${folder}_tests)
         set_tests_properties(
-          ${folder}_${part} PROPERTIES TIMEOUT 1500 COST ${cost} ENVIRONMENT
+          ${folder}_${part} PROPERTIES TIMEOUT 600 COST ${cost} ENVIRONMENT
                                        "GTEST_TOTAL_SHARDS=${parts};GTEST_SHARD_INDEX=${index}")
       endforeach()
     endif()

@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 
 import header_check
+import parts
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / "build-structure/clang_tidy.json"
@@ -69,10 +70,13 @@ def main() -> int:
     parser.add_argument("--build", type=Path, default=ROOT / "build-cpu", help="has compile_commands.json")
     parser.add_argument("--seconds", type=float, default=240)
     parser.add_argument("-j", "--jobs", type=int, default=header_check.default_jobs())
+    parts.add_argument(parser)
     arguments = parser.parse_args()
     version = header_check.compiler_version("clang-tidy")
     cache = read_cache()
-    sources = [p for folder in FOLDERS for p in sorted((ROOT / folder).rglob("*.cpp"))]
+    sources = parts.take(
+        [p for folder in FOLDERS for p in sorted((ROOT / folder).rglob("*.cpp"))], arguments.part
+    )
     keys = {p: key_of(p, version) for p in sources}
     todo = [p for p in sources if cache.get(str(p)) != keys[p]]
     deadline = time.monotonic() + arguments.seconds

@@ -39,6 +39,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from string import ascii_lowercase
 
+import parts
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -396,12 +398,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=f"Builds and runs the mutants of {LISTS}/*.toml.")
     parser.add_argument("ids", nargs="*", help="only these: Q8b, or Q8 for all of that hazard")
     parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1)
+    parts.add_argument(parser)
     arguments = parser.parse_args()
     try:
         mutants = read_lists(ROOT)
+        check_list(mutants, ROOT)
         if arguments.ids:
             mutants = [m for m in mutants if {m.id, m.id.rstrip(ascii_lowercase)} & set(arguments.ids)]
-        check_list(mutants, ROOT)
+        mutants = parts.take(mutants, arguments.part)
         if not mutants:
             print("no mutants")
             return 0

@@ -11,9 +11,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <map>
+#include <mutex>
 
 namespace penstock {
 namespace {
@@ -89,7 +89,7 @@ struct pcie_controller::state {
   controller_memory own_memory;
   pcie_facts facts;
   controller_limits limits;
-  std::timed_mutex turn;  ///< of who asks the admin queue, or turns the controller on or off
+  std::mutex turn;  ///< of who asks the admin queue, or turns the controller on or off
   lives life;
   bool stopped = true;  ///< disabled, or never got up
   u64 resets = 0, aborts = 0, aborted = 0;
@@ -296,11 +296,14 @@ bool pcie_controller::state::delete_queue(u16 id, u64 made_in, std::optional<u64
 }
 
 bool pcie_controller::state::abort(u16 queue, u16 command_id, u64 patience_ns) {
-  const backoff time(patience_ns);
-  const std::unique_lock mine(turn, std::chrono::nanoseconds(patience_ns));
-  if (!mine.owns_lock() || needs_reset()) return false;
+  backoff time(patience_ns);
+  std::unique_lock mine(turn, std::try_to_lock);
+  while (!mine.owns_lock() && left(time) >= least_abort_ns) {
+    time.pause();
+    mine.try_lock();
+  }
   const u64 left_ns = left(time);
-  if (left_ns < least_abort_ns) return false;
+  if (!mine.owns_lock() || left_ns < least_abort_ns || needs_reset()) return false;
   ++aborts;
   const admin_answer answer = admin.run(nvme::abort_command(queue, command_id), left_ns);
   const bool ended = answer.outcome.ok() && nvme::was_aborted(answer.result);

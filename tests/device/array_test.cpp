@@ -116,11 +116,11 @@ TEST_P(array_test, runs_are_read_16_bytes_at_once) {
   for (const u64 frames : {8u, 128u}) {
     for (const bool bounce : {false, true}) {
       stored_bytes bytes(with_directory({.frames = frames, .media_bytes = 1 << 14, .bounce = bounce}, GetParam()));
-      run_everywhere(runs_body<u32>{bytes.resident<u32>(16, 4089), bytes.cache().array<u32>(0, 16, 4089), 60}, few);
-      run_everywhere(runs_body<u64>{bytes.resident<u64>(16, 1103), bytes.cache().array<u64>(0, 16, 1103), 60}, few);
+      run_everywhere(runs_body<u32>{bytes.resident<u32>(16, 4089), bytes.cache().array<u32>(0, 16, 4089), 16}, few);
+      run_everywhere(runs_body<u64>{bytes.resident<u64>(16, 1103), bytes.cache().array<u64>(0, 16, 1103), 16}, few);
       // What is not aligned is read element by element.
-      run_everywhere(runs_body<u32>{bytes.resident<u32>(20, 4081), bytes.cache().array<u32>(0, 20, 4081), 20}, few);
-      run_everywhere(runs_body<u8>{bytes.resident<u8>(0, 7001), bytes.cache().array<u8>(0, 0, 7001), 60},
+      run_everywhere(runs_body<u32>{bytes.resident<u32>(20, 4081), bytes.cache().array<u32>(0, 20, 4081), 8}, few);
+      run_everywhere(runs_body<u8>{bytes.resident<u8>(0, 7001), bytes.cache().array<u8>(0, 0, 7001), 16},
                      {.lone_threads = 2, .warps = 1, .partitions = 1});
       bytes.cache().check_faults();
     }

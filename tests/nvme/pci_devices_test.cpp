@@ -181,6 +181,9 @@ TEST_F(pci_devices_test, change_hands_and_stay_where_they_should_be) {
 }
 
 TEST(mapped_registers, read_as_all_ones_when_their_memory_is_gone) {
+#if defined(PENSTOCK_TSAN)
+  GTEST_SKIP() << "an atomic load that faults leaves a lock of ThreadSanitizer's own locked";
+#endif
   const std::string path = (fs::temp_directory_path() / ("penstock_bar_" + std::to_string(getpid()))).string();
   const int file = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600);
   ASSERT_GE(file, 0);
