@@ -3,6 +3,8 @@
 #include "penstock/core/atomic.hpp"
 #include "penstock/core/backoff.hpp"
 
+#include <atomic>
+
 namespace penstock::pcie {
 
 admin_queue::admin_queue(pci_function& function, controller_registers& registers, u64 timeout_ns)
@@ -25,6 +27,20 @@ void admin_queue::start_over() {
   tail_ = head_ = 0;
   phase_ = 1;
   failed_ = false;
+  mirrors_[0] = mirrors_[1] = nullptr;
+}
+
+void admin_queue::mirror_doorbells(u32* submission, u32* completion) {
+  const std::lock_guard lock(mutex_);
+  mirrors_[0] = submission, mirrors_[1] = completion;
+  if (submission != nullptr) std::atomic_ref<u32>(*submission).store(tail_, std::memory_order_release);
+  if (completion != nullptr) std::atomic_ref<u32>(*completion).store(head_, std::memory_order_release);
+}
+
+void admin_queue::ring(bool completion, u32 value) {
+  if (u32* const mirror = mirrors_[completion ? 1 : 0]; mirror != nullptr)
+    std::atomic_ref<u32>(*mirror).store(value, std::memory_order_release);
+  registers_.ring(0, completion, value);
 }
 
 // A slot of the ring is free when its command has been fetched, and one whose command is answered has been: with one entry kept
@@ -44,7 +60,7 @@ std::optional<u16> admin_queue::submit(nvme::submission_entry command, phase as,
   sq_.data()[tail_] = command;
   tail_ = (tail_ + 1) % entries;
   ++commands_;
-  registers_.ring(0, false, tail_);
+  ring(false, tail_);
   return id;
 }
 
@@ -63,7 +79,7 @@ void admin_queue::harvest() {
     head_ = (head_ + 1) % entries;
     if (head_ == 0) phase_ ^= 1u;
   }
-  if (moved != 0) registers_.ring(0, true, head_);
+  if (moved != 0) ring(true, head_);
 }
 
 void admin_queue::accept(u32 outcome, u32 result, u32 queue) {

@@ -31,6 +31,11 @@ class admin_queue {
   /// disabled.
   void start_over();
 
+  /// From now on each doorbell is stored there, too, before its register is written: a controller that was told of doorbells in
+  /// memory may take those of this queue from there, and hosts may not leave the register out. Nothing with null pointers, and
+  /// after `start_over`.
+  void mirror_doorbells(u32* submission, u32* completion);
+
   /// Runs a command. failure::deadline if it is not answered in time, failure::controller_failed if the controller broke the
   /// protocol. `patience_ns` 0: the time of any admin command. REQUIRES: with the requests for events, fewer than `entries` - 1
   /// are in flight.
@@ -64,6 +69,7 @@ class admin_queue {
 
   std::optional<u16> submit(nvme::submission_entry command, phase as, u64 patience_ns);
   void harvest();
+  void ring(bool completion, u32 value);
   void accept(u32 outcome, u32 result, u32 queue);
 
   controller_registers& registers_;
@@ -76,6 +82,7 @@ class admin_queue {
   u32 tail_ = 0;
   u32 head_ = 0;
   u32 phase_ = 1;
+  u32* mirrors_[2] = {};  ///< of the submission and the completion doorbell
   u64 commands_ = 0;
   u64 strays_ = 0;
   bool failed_ = false;

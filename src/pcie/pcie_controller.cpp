@@ -176,7 +176,9 @@ void pcie_controller::state::tell_of_shadows() {
     return;
   if (!shadows) shadows.emplace(function, facts.capabilities.doorbell_stride());
   shadows->clear();
+  admin.mirror_doorbells(shadows->of_admin(false), shadows->of_admin(true));  // before it may read them
   facts.shadow_doorbells = admin.run(nvme::doorbell_buffer_config(shadows->values(), shadows->events())).outcome.ok();
+  if (!facts.shadow_doorbells) admin.mirror_doorbells(nullptr, nullptr);
 }
 
 void pcie_controller::state::ask_for_queues() {

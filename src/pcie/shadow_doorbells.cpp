@@ -20,6 +20,11 @@ void shadow_doorbells::clear() {
   std::fill_n(events_.data(), words_of_page, 0u);
 }
 
+u32* shadow_doorbells::of_admin(bool completion) const {
+  const u64 at = completion ? stride_words_ : 0;
+  return at < words_of_page ? values_.data() + at : nullptr;
+}
+
 shadow_doorbell shadow_doorbells::of(u16 queue, bool completion) const {
   const u64 at = (2 * u64{queue} + (completion ? 1 : 0)) * stride_words_;
   if (at >= words_of_page) return {};

@@ -53,6 +53,9 @@ class shadow_doorbells {
   /// As on the first day. REQUIRES: the controller is disabled, or has not been told of the pages.
   void clear();
 
+  /// The word for a doorbell of the admin queue, whose register is always written, too; null where it is beyond the page.
+  u32* of_admin(bool completion) const;
+
   /// Of an I/O queue that is about to be made, as on its first day; not there for one whose number is beyond the page.
   shadow_doorbell of(u16 queue, bool completion) const;
 

@@ -114,12 +114,13 @@ TEST_P(array_test, references_follow_their_index) {
 
 TEST_P(array_test, runs_are_read_16_bytes_at_once) {
   for (const u64 frames : {8u, 128u}) {
+    const everywhere waiting = frames == 8 ? for_waiting_threads : few;
     for (const bool bounce : {false, true}) {
       stored_bytes bytes(with_directory({.frames = frames, .media_bytes = 1 << 14, .bounce = bounce}, GetParam()));
-      run_everywhere(runs_body<u32>{bytes.resident<u32>(16, 4089), bytes.cache().array<u32>(0, 16, 4089), 16}, few);
-      run_everywhere(runs_body<u64>{bytes.resident<u64>(16, 1103), bytes.cache().array<u64>(0, 16, 1103), 16}, few);
+      run_everywhere(runs_body<u32>{bytes.resident<u32>(16, 4089), bytes.cache().array<u32>(0, 16, 4089), 12}, waiting);
+      run_everywhere(runs_body<u64>{bytes.resident<u64>(16, 1103), bytes.cache().array<u64>(0, 16, 1103), 12}, waiting);
       // What is not aligned is read element by element.
-      run_everywhere(runs_body<u32>{bytes.resident<u32>(20, 4081), bytes.cache().array<u32>(0, 20, 4081), 8}, few);
+      run_everywhere(runs_body<u32>{bytes.resident<u32>(20, 4081), bytes.cache().array<u32>(0, 20, 4081), 6}, waiting);
       run_everywhere(runs_body<u8>{bytes.resident<u8>(0, 7001), bytes.cache().array<u8>(0, 0, 7001), 16},
                      {.lone_threads = 2, .warps = 1, .partitions = 1});
       bytes.cache().check_faults();
@@ -143,9 +144,10 @@ TEST_P(array_test, a_run_counts_all_of_its_elements) {
 
 TEST_P(array_test, spans_hold_each_element_once) {
   for (const u64 frames : {8u, 128u}) {
+    const everywhere waiting = frames == 8 ? for_waiting_threads : few;
     for (const bool bounce : {false, true}) {
       stored_bytes bytes(with_directory({.frames = frames, .media_bytes = 1 << 14, .bounce = bounce}, GetParam()));
-      run_everywhere(spans_body<u64>{bytes.resident<u64>(0, 1100), bytes.cache().array<u64>(0, 0, 1100), 4}, few);
+      run_everywhere(spans_body<u64>{bytes.resident<u64>(0, 1100), bytes.cache().array<u64>(0, 0, 1100), 4}, waiting);
       run_everywhere(spans_body<u8>{bytes.resident<u8>(3, 7000), bytes.cache().array<u8>(0, 3, 7000), 4},
                      {.lone_threads = 2, .warps = 1, .partitions = 1});
       run_everywhere(

@@ -7,6 +7,7 @@
 #include "penstock/host/error.hpp"
 #include "penstock/host/pcie_controller.hpp"
 
+#include "src/pcie/admin_queue.hpp"
 #include "src/pcie/controller_memory.hpp"
 #include "src/pcie/shadow_doorbells.hpp"
 
@@ -159,6 +160,64 @@ TEST(qemu_told_by_kernels, neither_doorbells_in_memory_nor_copies_of_rings) {
   const pcie_controller drive(machine.function(0), options);
   EXPECT_FALSE(drive.facts().shadow_doorbells);
   EXPECT_EQ(drive.facts().controller_memory, 0u);
+}
+
+/// A controller that takes the tail of its admin queue from memory once it was told of doorbells there, as it may.
+struct reads_admin_doorbells final : pci_function {
+  std::string name() const override { return "one that reads them"; }
+  u64 register_bytes() const override { return 0x2000; }
+  u32 read(u64 offset) override {
+    if (offset == nvme::at::capabilities) return 31;           // 32 entries
+    if (offset == nvme::at::capabilities + 4) return 1u << 5;  // the NVM command set
+    return 0;
+  }
+  void write(u64 offset, u32 value) override {
+    if (offset == nvme::at::doorbells + 4) {
+      EXPECT_EQ(told != nullptr ? told[1] : value, value) << "of the completion queue";
+    }
+    if (offset != nvme::at::doorbells) return;
+    for (u32 tail = told != nullptr ? told[0] : value; head != tail; head = (head + 1) % pcie::admin_queue::entries) {
+      nvme::submission_entry const& command = queue->submission()[head];
+      if (command.opcode == static_cast<u8>(nvme::admin_opcode::doorbell_buffer_config))
+        told = reinterpret_cast<u32 const*>(command.prp1);
+      queue->complete(head, command.command_id);
+      ++served;
+    }
+  }
+  memory_resource& memory() override { return cpu_memory(); }
+  bool reaches(void const*, u64) const override { return true; }
+  void reset() override {}
+
+  struct rings {
+    pcie::admin_queue const* of;
+    nvme::submission_entry const* submission() const {
+      return reinterpret_cast<nvme::submission_entry const*>(of->submission_ring());
+    }
+    void complete(u32 at, u16 id) const {
+      nvme::completion_entry entry;
+      entry.outcome = nvme::make_outcome(id, 1, 0);
+      entry.queue = 0;
+      reinterpret_cast<nvme::completion_entry*>(of->completion_ring())[at] = entry;
+    }
+  };
+  std::optional<rings> queue{};
+  u32 const* told = nullptr;
+  u32 head = 0, served = 0;
+};
+
+TEST(shadow_doorbells, hold_those_of_the_admin_queue_too) {
+  reads_admin_doorbells function;
+  pcie::controller_registers registers(function, one_second_ns);
+  pcie::admin_queue admin(function, registers, one_second_ns);
+  function.queue.emplace(reads_admin_doorbells::rings{&admin});
+  const pcie::shadow_doorbells shadows(function, registers.capabilities().doorbell_stride());
+  const auto command = nvme::admin_command(nvme::admin_opcode::identify);
+  for (u32 k = 0; k < 3; ++k) ASSERT_EQ(admin.run(command).outcome, status{});
+  admin.mirror_doorbells(shadows.of_admin(false), shadows.of_admin(true));
+  ASSERT_EQ(admin.run(nvme::doorbell_buffer_config(shadows.values(), shadows.events())).outcome, status{});
+  ASSERT_NE(function.told, nullptr);
+  for (u32 k = 4; k < pcie::admin_queue::entries; ++k) ASSERT_EQ(admin.run(command).outcome, status{}) << k;
+  EXPECT_EQ(function.served, pcie::admin_queue::entries);
 }
 
 TEST(controller_memory, is_given_out_in_pages) {
