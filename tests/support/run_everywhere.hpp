@@ -17,19 +17,19 @@
 
 namespace penstock::test {
 
-/// How much of everything. Each is the number of threads, warps or repetitions.
-struct everywhere {
-  u32 lone_threads = 8;
-  u32 warps = 3;       ///< in the run of several whole warps
-  u32 partitions = 6;  ///< runs of two warps whose lanes are split at random
-};
-
 /// Sanitizers make every yield among many threads dear, and find a race in the first rounds or not at all.
 #if defined(PENSTOCK_TSAN) || defined(__SANITIZE_ADDRESS__)
 inline constexpr bool yields_are_dear = true;
 #else
 inline constexpr bool yields_are_dear = false;
 #endif
+
+/// How much of everything. Each is the number of threads, warps or repetitions.
+struct everywhere {
+  u32 lone_threads = yields_are_dear ? 4 : 8;
+  u32 warps = yields_are_dear ? 2 : 3;       ///< in the run of several whole warps
+  u32 partitions = yields_are_dear ? 2 : 6;  ///< runs of two warps whose lanes are split at random
+};
 
 /// For bodies whose threads wait for each other all the time.
 inline constexpr everywhere for_waiting_threads = yields_are_dear ? everywhere{.lone_threads = 3, .warps = 1, .partitions = 1}
