@@ -162,11 +162,10 @@ void software_queue::hand_on(decoded_command const& request, u16 command_id, pie
   work.give_up_ns = 0;
   // Reads ask for whole blocks, as direct I/O must; the end of the file cuts them. Writes must not make the file longer.
   work.asked = request.what == action::write ? space.valid_bytes(request.offset, request.bytes) : request.bytes;
-  const bool cut = work.asked != work.bytes && space.tail_file() >= 0;
-  work.file = file_index(request.index, cut);
+  work.file = file_index(request.index, false);
   if (request.what != action::flush) {
     work.data.swap(data);
-    work.through_bounce = always_bounce || (space.direct() && !cut && !aligned(work.data, space.memory_alignment()));
+    work.through_bounce = always_bounce || (space.direct() && !aligned(work.data, space.memory_alignment()));
     if (work.through_bounce) work.reserve_bounce(work.bytes);
     if (work.through_bounce && request.what == action::write) copy_from_pieces(work.bounce, work.data, work.asked);
   }
@@ -175,10 +174,16 @@ void software_queue::hand_on(decoded_command const& request, u16 command_id, pie
 
 void software_queue::start_call(transfer& work) {
   if (work.what != action::flush) {
+    u64 bytes = work.asked - work.done;
+    if (work.what == action::write) {
+      const u64 at = work.offset + work.done, tail = work.space->tail_begin();
+      work.file = file_index(work.file / 2, at >= tail);
+      if (at < tail) bytes = std::min(bytes, tail - at);
+    }
     if (work.through_bounce) {
-      work.rest.assign(1, {work.bounce + work.done, work.asked - work.done});
+      work.rest.assign(1, {work.bounce + work.done, bytes});
     } else {
-      cut_pieces(work.data, work.done, work.asked - work.done, work.rest);
+      cut_pieces(work.data, work.done, bytes, work.rest);
     }
   }
   engine_->start(work);

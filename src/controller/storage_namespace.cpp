@@ -141,6 +141,10 @@ std::unique_ptr<storage_namespace> storage_namespace::open_file(file_namespace c
   check_shape(options.path, bytes, options.block_bytes, transfer_bytes);
   result->shape_ = {bytes, options.block_bytes, !options.writable};
   result->first_byte_ = options.first_byte;
+  if (result->tail_file_ >= 0 && bytes % options.block_bytes != 0) {
+    const u64 page = static_cast<u64>(sysconf(_SC_PAGESIZE));
+    result->tail_begin_ = std::max(whole / page * page, options.first_byte) - options.first_byte;
+  }
   if (map && !options.direct) result->map_ = page_cache_map::create(result->file_, whole, options.writable);
   return result;
 }

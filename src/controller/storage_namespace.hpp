@@ -27,8 +27,12 @@ class storage_namespace {
   int file() const { return file_; }
   /// Of the namespace in its file.
   u64 first_byte() const { return first_byte_; }
-  /// For a write that ends where the file does, inside of a block: O_DIRECT moves whole blocks only, so this one is without it.
+  /// For writes to the last page of a file that ends inside of a block: O_DIRECT moves whole blocks only, so this one is
+  /// without it.
   int tail_file() const { return tail_file_; }
+  /// Where that page begins, from the first byte of the namespace; beyond its end where all is written directly. A page is
+  /// written in one of the two ways only: the kernel loses the one that it does not write last, and fails the next sync.
+  u64 tail_begin() const { return tail_begin_; }
   /// Direct transfers need addresses and lengths that are multiples of this; 1 where none is needed.
   u64 memory_alignment() const { return memory_alignment_; }
   bool direct() const { return direct_; }
@@ -44,6 +48,7 @@ class storage_namespace {
   std::byte* memory_ = nullptr;
   int file_ = -1;
   int tail_file_ = -1;
+  u64 tail_begin_ = ~u64{0};
   bool direct_ = false;
   u64 memory_alignment_ = 1;
   u64 first_byte_ = 0;

@@ -87,6 +87,34 @@ TEST_P(files, keep_their_size_when_their_last_block_is_written) {
   EXPECT_EQ(read_file(path), content);
 }
 
+// Its last page is written by two paths, whole blocks and the rest, and the kernel lets a page have one of them only.
+TEST_P(files, are_whole_after_all_blocks_at_their_end_were_written_at_once) {
+  constexpr u64 bytes = 3 * 4096 + 5 * 512 + 100, blocks = bytes / 512 + 1;
+  byte_vector content = random_bytes(bytes, 7);
+  const std::string path = make_file(content);
+  software_controller far_side(options());
+  const u32 id = far_side.add_namespace({path, GetParam().direct, true, 512});
+  host_queue queue(far_side, 1, 64, 64);
+  std::vector<std::unique_ptr<data_buffer>> each;
+  for (u64 k = 0; k < blocks; ++k) each.push_back(std::make_unique<data_buffer>(512));
+  data_buffer over_both(2048);  // from the last whole page into the last one
+  for (u32 round = 0; round < 60; ++round) {
+    const auto mark = static_cast<std::byte>(round);
+    const bool all = round % 3 != 0;
+    std::vector<u16> submitted;
+    for (u64 k = 0; k < (all ? blocks : 22); ++k) {
+      std::memset(each[k]->data(), static_cast<int>(round), 512);
+      submitted.push_back(queue.submit(each[k]->write(id, k)));
+    }
+    std::memset(over_both.data(), static_cast<int>(round), over_both.bytes());
+    if (!all) submitted.push_back(queue.submit(over_both.write(id, 22)));
+    for (const u16 command : submitted) ASSERT_EQ(queue.wait(command), nvme::code::success) << round;
+    ASSERT_EQ(queue.run(nvme::flush_command(id)), nvme::code::success) << round;
+    std::fill_n(content.begin(), all ? bytes : 26 * 512, mark);
+    ASSERT_EQ(read_file(path), content) << round;
+  }
+}
+
 TEST_P(files, may_have_something_before_their_first_block) {
   const u64 first = GetParam().direct ? 4096 : 100;
   constexpr u64 bytes = 10003;
