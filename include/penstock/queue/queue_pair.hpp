@@ -81,6 +81,9 @@ struct queue_state {
 /// Room for the PRP list of one buffer of up to 64 KiB: 15 entries and a spare.
 inline constexpr u64 prp_list_stride = 16 * sizeof(u64);
 
+/// How often deadlines are looked at, at most.
+inline constexpr u64 expiry_period_ns = one_millisecond_ns;
+
 /// What one command moves and where.
 struct transfer {
   nvme::submission_entry command;  ///< all but identifier and data pointer

@@ -6,9 +6,6 @@
 
 namespace penstock {
 
-/// How often deadlines are looked at, at most.
-inline constexpr u64 expiry_period_ns = one_millisecond_ns;
-
 template <completion_sink Sink>
 template <thread_group G>
 PENSTOCK_FN bool queue_pair_view<Sink>::try_harvest(G const& g, glance const& seen) const {
