@@ -71,11 +71,12 @@ std::vector<source> sources_of(std::string const& name, std::string const& path)
     return all;
   }
   graph::graph_folder::open(path);  // which says what is wrong with it
-  for (std::string const& folder : {std::string(), std::string("incoming/")}) {
-    if (!is_folder(path + "/" + folder)) continue;
-    for (std::string const& file : files_in(path + "/" + folder)) {
-      all.push_back(source_of(name + "/" + folder + file, path + "/" + folder + file, true));
-    }
+  using place = std::filesystem::path;
+  for (char const* folder : {"", "incoming/"}) {
+    const place from = place(path) / folder, to = place(name) / folder;
+    if (!is_folder(from.string())) continue;
+    for (std::string const& file : files_in(from.string()))
+      all.push_back(source_of((to / file).string(), (from / file).string(), true));
   }
   std::ranges::sort(all, {}, [](source const& each) { return each.as.name; });
   return all;

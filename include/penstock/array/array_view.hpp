@@ -336,7 +336,8 @@ class array_ref {
     line_reader const& reader = view_.reader();
     const u64 address = view_.address_of(i);
     const u64 line = value(reader.line_of(address));
-    tally_.reads += sizeof(Piece) / sizeof(T);
+    constexpr u64 piece_bytes = sizeof(Piece);
+    tally_.reads += piece_bytes / sizeof(T);
     if (line == line_ && reader.try_read(at_, reader.within(address), read)) return true;
     // The reference moves.
     line_ = none;
