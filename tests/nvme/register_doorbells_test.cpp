@@ -149,7 +149,8 @@ TEST_F(register_doorbells_test, nobody_else_rings) {
   open();
   ASSERT_EQ(path_->tier(), drive_tier::registers);
   read_all();
-  EXPECT_GT(function_->rung, 2 * blocks / 17);
+  // One store for each command at least. Those that give completions back may be overwritten before the bus carries them.
+  EXPECT_GE(function_->rung, (blocks + 16) / 17);
   EXPECT_EQ(function_->written, 0u) << "by the driver";
   EXPECT_EQ(drive_->counts().doorbells, 0u);
 }
