@@ -25,7 +25,9 @@ WORKING_BYTES = 4 << 30
 CAP_IPC_LOCK = 14
 OLDEST_GPU = (8, 0)
 DRIVER_WITH_SM_SHARES = (12, 5)  # streams of green contexts
-KERNELS_RING = "doorbells rung by kernels"  # as the compiled part names it
+# As the compiled part names them.
+KERNELS_RING = "doorbells rung by kernels"
+STRAIGHT_TO_GPU = "data straight to the GPU, doorbells rung by kernels"
 REINSTALL = "reinstall Penstock: pip install --force-reinstall --no-deps ."
 TRANSPARENT_HUGE_PAGES = "/sys/kernel/mm/transparent_hugepage/enabled"
 KERNEL_WITH_IO_URING = (5, 11)  # earlier ones lack what liburing 2 expects of a ring
@@ -217,9 +219,9 @@ def probe_drives(machine: Machine) -> Row:
 
 def probe_drive_access(machine: Machine) -> Row:
     gives = (
-        "commands from the program straight to the drive. Data go to the machine's memory: GPU peer-to-peer"
-        " is not had yet, and would need the GPU's memory mapped for the drive (dma-buf, or a kernel module),"
-        " best with both below one PCIe switch"
+        "commands from the program straight to the drive. Data go to the machine's memory, or straight to a"
+        " GPU's where that is mapped for the drive (the kernel module penstock_p2p, docs/NVME.md), best with"
+        " both below one PCIe switch"
     )
     if not topology.nvme_addresses(machine.path("/sys")):
         return Row("drive access", "missing", "no NVMe drive", gives, "needs one that nothing else uses")
@@ -263,8 +265,9 @@ def drive_tier(drive: dict[str, Any]) -> Tier:
 
 def probe_gpu_drives(machine: Machine) -> Row:
     gives = (
-        "drives driven by a GPU's threads: rings and data in host memory that both reach, doorbells stored to"
-        " by kernels (or, where CUDA does not map them, by one host thread)"
+        "drives driven by a GPU's threads: rings and data in the GPU's memory where that is mapped for the"
+        " drive, else in host memory that both reach; doorbells stored to by kernels (or, where CUDA does not"
+        " map them, by one host thread)"
     )
     what = "GPU to drive"
     if not topology.nvme_addresses(machine.path("/sys")):
@@ -290,6 +293,8 @@ def gpu_tier(machine: Machine, drive: dict[str, Any]) -> Tier:
         tier, reason = machine.gpu_path(drive["address"])
     except OSError as problem:
         return Tier(f"not tried: {problem}", "limited", "end what drives it, or let this user open it")
+    if tier == STRAIGHT_TO_GPU:
+        return Tier(tier, "ok")
     good = tier == KERNELS_RING
     remedy = "" if good else "a thread of the host forwards: no less right, but slower"
     return Tier(f"{tier}, data in host memory: {reason}", "ok" if good else "limited", remedy)

@@ -259,7 +259,7 @@ def test_which_way_a_drive_could_be_driven(
     assert found.state == state
     assert found.found.startswith(f"{DRIVE}: {text}")
     assert remedy in found.remedy
-    assert "peer-to-peer is not had yet" in found.gives
+    assert "penstock_p2p" in found.gives
 
 
 def test_the_best_drive_says_what_can_be_had(tmp_path: Path) -> None:
@@ -296,6 +296,7 @@ def refused(address: str) -> tuple[str, str]:
             f"{doctor.KERNELS_RING}, data in host memory: the GPU's memory is not mapped",
             "",
         ),
+        ("vfio-pci", lambda address: (doctor.STRAIGHT_TO_GPU, ""), "ok", doctor.STRAIGHT_TO_GPU, ""),
         (
             "vfio-pci",
             lambda address: ("doorbells forwarded by a host thread", "CUDA does not map them"),

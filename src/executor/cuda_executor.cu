@@ -1,5 +1,6 @@
 #include "cpu_executor.hpp"
 #include "cuda_executor.hpp"
+#include "peer_memory.hpp"
 #include "penstock/core/bits.hpp"
 #include "penstock/host/error.hpp"
 #include "penstock/host/gpu_scope.hpp"
@@ -94,7 +95,11 @@ class cuda_memory_resource final : public memory_resource {
     void* address = nullptr;
     const std::string size = std::to_string(bytes) + " bytes";
     if (kind == memory_kind::local) {
-      check(cudaMalloc(&address, bytes), "allocate", size + " of GPU memory", "ask for a smaller cache");
+      if (open_to_peer_) {
+        address = open_to_peer_->allocate(bytes);
+      } else {
+        check(cudaMalloc(&address, bytes), "allocate", size + " of GPU memory", "ask for a smaller cache");
+      }
       check(cudaMemsetAsync(address, 0, bytes, stream_), "clear", size + " of GPU memory", "the GPU is in trouble");
       check(cudaStreamSynchronize(stream_), "clear", size + " of GPU memory", "the GPU is in trouble");
     } else if (shared_ != nullptr) {
@@ -109,6 +114,7 @@ class cuda_memory_resource final : public memory_resource {
 
   void deallocate(memory_kind kind, void* address, u64 bytes) noexcept override {
     if (kind == memory_kind::local) {
+      if (open_to_peer_ && open_to_peer_->deallocate(address, bytes)) return;
       cudaFree(address);
     } else if (shared_ != nullptr) {
       cudaHostUnregister(address);
@@ -159,6 +165,12 @@ class cuda_memory_resource final : public memory_resource {
     return {nullptr, std::string("CUDA does not map them (cudaHostRegisterIoMemory): ") + cudaGetErrorString(result)};
   }
   void unmap_registers(void* address) noexcept override { cudaHostUnregister(address); }
+
+  std::string open_to(peer_mapper& device) override {
+    std::string reason;
+    open_to_peer_ = open_peer_memory(device_, device, reason);
+    return reason;
+  }
 
   u64 free_bytes() const override {
     const gpu_scope here(device_);
@@ -235,7 +247,8 @@ class cuda_memory_resource final : public memory_resource {
 
   int device_;
   cudaStream_t stream_;
-  memory_resource* shared_;  ///< null: CUDA's own
+  memory_resource* shared_;                  ///< null: CUDA's own
+  std::unique_ptr<slab_pool> open_to_peer_;  ///< of local memory; null: no device reaches that
 };
 
 /// A part of L2 set aside for lines that a stream is told to keep. The limit is the device's: what was there comes back.

@@ -1,5 +1,7 @@
 #include "sm_partition.hpp"
 
+#include "driver_function.hpp"
+
 #include "penstock/host/error.hpp"
 
 #include <cuda.h>
@@ -20,23 +22,9 @@ cudaStream_t sm_partition::open_stream_in_rest(int) const { return nullptr; }
 
 namespace {
 
-/// One function of the driver. Its type's name ends with the version of CUDA that it came with.
-template <class Function>
-Function* driver_function(char const* name, unsigned version) {
-  void* found = nullptr;
-  cudaDriverEntryPointQueryResult answer{};
-  const cudaError_t failed = cudaGetDriverEntryPointByVersion(name, &found, version, cudaEnableDefault, &answer);
-  if (failed == cudaSuccess && answer == cudaDriverEntryPointSuccess && found != nullptr) {
-    return reinterpret_cast<Function*>(found);
-  }
-  cudaGetLastError();  // not sticky for later calls
-  throw error(error_kind::world,
-              std::string("open some SMs of a GPU: the driver has no ") + name +
-                  ": update it to one for CUDA 12.5 or newer, or ask for all SMs",
-              ENOSYS);
-}
-
-#define PENSTOCK_DRIVER(name, version) driver_function<decltype(name)>(#name, version)
+#define PENSTOCK_DRIVER(name, version)                                      \
+  driver_function<decltype(name)>(#name, version, "open some SMs of a GPU", \
+                                  "update it to one for CUDA 12.5 or newer, or ask for all SMs")
 
 void check(CUresult result, char const* what) {
   if (result == CUDA_SUCCESS) return;

@@ -2,9 +2,10 @@
 // addresses of this process.
 #pragma once
 
+#include "../host/address_ranges.hpp"
+
 #include "penstock/host/memory.hpp"
 
-#include <map>
 #include <mutex>
 #include <span>
 #include <string>
@@ -27,14 +28,10 @@ class dma_arena final : public memory_resource {
   u64 bytes_free() const;
 
  private:
-  using ranges = std::map<u64, u64>;  ///< bytes by address; no two touch
-
-  static void join(ranges& all, u64 address, u64 bytes);
-
   std::string owner_;
-  ranges all_;
+  address_ranges all_;
   mutable std::mutex mutex_;
-  ranges free_;  ///< under mutex_
+  address_ranges free_;  ///< under mutex_
 };
 
 }  // namespace penstock::pcie

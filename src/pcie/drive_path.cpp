@@ -6,6 +6,7 @@ namespace penstock {
 
 char const* name_of(drive_tier tier) {
   switch (tier) {
+    case drive_tier::peer_memory: return "data straight to the GPU, doorbells rung by kernels";
     case drive_tier::registers: return "doorbells rung by kernels";
     case drive_tier::forwarded: return "doorbells forwarded by a host thread";
     case drive_tier::polled: break;
@@ -39,7 +40,8 @@ void drive_path::map_doorbells(pci_function& function) {
   mapped_ = first;
   registers_ = mapped.address - nvme::at::doorbells;
   tier_ = drive_tier::registers;
-  reason_ = "the GPU's memory is not mapped for the drive";
+  reason_ = on_->memory().open_to(function);
+  if (reason_.empty()) tier_ = drive_tier::peer_memory;
 }
 
 drive_path::~drive_path() {
@@ -48,6 +50,7 @@ drive_path::~drive_path() {
 
 pcie_options drive_path::options(pcie_options others) const {
   others.registers_for_kernels = registers_;
+  others.reaches_local = tier_ == drive_tier::peer_memory;
   if (tier_ == drive_tier::forwarded && others.threads == 0) others.threads = 1;
   return others;
 }

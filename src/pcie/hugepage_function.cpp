@@ -42,18 +42,16 @@ class identity_pages {
  public:
   identity_pages(std::string const& owner, u64 bytes)
       : file_(memfd_create("penstock", MFD_CLOEXEC | MFD_HUGETLB | MFD_HUGE_2MB)), bytes_(round_up(bytes, huge)) {
-    if (!file_.valid() || ftruncate(file_.get(), static_cast<off_t>(bytes_)) != 0) fail(owner, errno, remedy());
-    void* first = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file_.get(), 0);
-    if (first == MAP_FAILED) fail(owner, errno, remedy());
-    const owned_file pagemap(open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
-    for (u64 at = 0; at < bytes_; at += huge) map_in_place(owner, pagemap, static_cast<std::byte*>(first) + at, at);
-    munmap(first, bytes_);
+    try {
+      map_pages(owner);
+    } catch (error const&) {
+      unmap();
+      throw;
+    }
   }
   identity_pages(identity_pages const&) = delete;
   identity_pages& operator=(identity_pages const&) = delete;
-  ~identity_pages() {
-    for (std::span<std::byte> each : pages_) munmap(each.data(), each.size());
-  }
+  ~identity_pages() { unmap(); }
 
   std::vector<std::span<std::byte>> const& pages() const { return pages_; }
 
@@ -62,14 +60,39 @@ class identity_pages {
     return std::to_string(bytes_ / huge) + " free pages of 2 MiB are needed: write their number to /proc/sys/vm/nr_hugepages";
   }
 
-  void map_in_place(std::string const& owner, owned_file const& pagemap, void const* touched, u64 offset) {
-    const u64 address = physical(pagemap, touched);
-    if (address == 0) fail(owner, EPERM, "physical addresses are for root to know (CAP_SYS_ADMIN)");
-    void* mapped = mmap(reinterpret_cast<void*>(address), huge, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE,
-                        file_.get(), static_cast<off_t>(offset));
-    if (mapped == MAP_FAILED) fail(owner, errno, "a huge page lies where this process has something else: start it again");
-    pages_.emplace_back(static_cast<std::byte*>(mapped), huge);
+  void map_pages(std::string const& owner) {
+    const owned_file pagemap(open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
+    u32 in_the_way = 0;
+    for (u64 at = 0; pages_.size() * huge < bytes_; at += huge) {
+      if (map_page(owner, pagemap, at)) continue;
+      // It stays with the file, so that the next one is another page.
+      if (++in_the_way > most_in_the_way)
+        fail(owner, EEXIST, "huge pages lie where this process has something else: start it again");
+    }
   }
+
+  void unmap() {
+    for (std::span<std::byte> each : pages_) munmap(each.data(), each.size());
+  }
+
+  /// One more page of the file. False if this process has something else at its address, as a program does that is linked to
+  /// low ones.
+  bool map_page(std::string const& owner, owned_file const& pagemap, u64 offset) {
+    const auto at = static_cast<off_t>(offset);
+    if (!file_.valid() || ftruncate(file_.get(), static_cast<off_t>(offset + huge)) != 0) fail(owner, errno, remedy());
+    void* const anywhere = mmap(nullptr, huge, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file_.get(), at);
+    if (anywhere == MAP_FAILED) fail(owner, errno, remedy());
+    const u64 address = physical(pagemap, anywhere);
+    munmap(anywhere, huge);
+    if (address == 0) fail(owner, EPERM, "physical addresses are for root to know (CAP_SYS_ADMIN)");
+    void* const mapped =
+        mmap(reinterpret_cast<void*>(address), huge, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, file_.get(), at);
+    if (mapped == MAP_FAILED) return false;
+    pages_.emplace_back(static_cast<std::byte*>(mapped), huge);
+    return true;
+  }
+
+  static constexpr u32 most_in_the_way = 32;
 
   owned_file file_;
   u64 bytes_;

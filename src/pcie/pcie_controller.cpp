@@ -132,6 +132,7 @@ void pcie_controller::state::bring_up() {
   if (!has_memory) own_memory.turn_off(function, registers.capabilities());
   facts.controller_memory = has_memory ? own_memory.bytes() : 0;
   limits.rings_in_controller = has_memory;
+  limits.reaches_local = options.reaches_local;
   {
     const std::unique_lock gate(life.gate);
     registers.enable(admin.submission_ring(), admin.completion_ring(), admin_queue::entries);
@@ -250,6 +251,7 @@ void pcie_controller::state::create_queue(queue_rings const& rings) {
   hurry.erase(rings.id);  // of one that was not taken back
   const std::string operation = "create queue " + std::to_string(rings.id) + " of";
   pcie_queue::places at;
+  at.in_registers = !host_tells();
   if (facts.shadow_doorbells) at.submission = shadows->of(rings.id, false), at.completion = shadows->of(rings.id, true);
   std::optional<u64> part;  // of the controller's memory
   if (facts.controller_memory != 0) part = own_memory.allocate(rings.sq_entries * sizeof *rings.sq);

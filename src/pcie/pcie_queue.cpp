@@ -5,6 +5,7 @@
 namespace penstock::pcie {
 
 bool pcie_queue::serve() {
+  if (!told_here_) return false;  // its words may lie where the host does not reach them
   const bool submitted = forward(rings_.sq_doorbell, submission_, false, rings_.sq_entries);
   const bool completed = forward(rings_.cq_doorbell, completion_, true, rings_.cq_entries);
   return submitted || completed;

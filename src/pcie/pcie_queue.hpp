@@ -20,13 +20,14 @@ class pcie_queue final : public far_side::served_queue {
   struct places {
     shadow_doorbell submission, completion;
     ring_copy ring;
+    bool in_registers = false;  ///< doorbells that kernels store to by themselves
   };
 
   /// `let_go`: see to it that the controller has done with the queue; false where that cannot be.
   pcie_queue(queue_rings const& rings, controller_registers& registers, lives& life, std::function<bool()> let_go,
-             places const& at = {})
+             places const& at)
       : rings_(rings), registers_(registers), lives_(life), life_(life.current.load()), let_go_(std::move(let_go)),
-        copy_(at.ring), submission_{0, 0, at.submission}, completion_{0, 0, at.completion} {}
+        told_here_(!at.in_registers), copy_(at.ring), submission_{0, 0, at.submission}, completion_{0, 0, at.completion} {}
 
   bool serve() override;
   bool quiesce(u64) override { return life_ != lives_.current.load(relaxed) || let_go_(); }
@@ -45,6 +46,7 @@ class pcie_queue final : public far_side::served_queue {
   lives& lives_;
   u64 life_;
   std::function<bool()> let_go_;
+  bool told_here_;
   ring_copy copy_;
   doorbell submission_, completion_;
 };

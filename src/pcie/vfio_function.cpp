@@ -1,7 +1,9 @@
 #include "vfio_function.hpp"
 
+#include "../../kernel/penstock_p2p.h"
 #include "../host/owned_file.hpp"
 #include "bar_windows.hpp"
+#include "dma_space.hpp"
 #include "mapped_registers.hpp"
 
 #include "penstock/core/bits.hpp"
@@ -13,6 +15,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <mutex>
 
@@ -37,66 +40,38 @@ constexpr u64 low_window = u64{1} << 36;
   throw_os_error("open", "PCI device " + device.address, code, remedy);
 }
 
+/// Whether [address, address + bytes) lies in one of the ranges: their lengths by where they begin.
+bool within(std::map<u64, u64> const& ranges, void const* address, u64 bytes) {
+  const u64 first = reinterpret_cast<u64>(address);
+  const auto after = ranges.upper_bound(first);
+  if (after == ranges.begin()) return false;
+  const auto [begin, length] = *std::prev(after);
+  return first - begin <= length && bytes <= length - (first - begin);
+}
+
 template <class Argument>
 int ask(owned_file const& of, unsigned long what, Argument argument) {
   return ioctl(of.get(), what, argument);
 }
 
-/// Bus addresses that the IOMMU translates: [first, last].
-using address_ranges = std::vector<std::pair<u64, u64>>;
-
-/// VFIO tells of the ranges in a chain of capabilities behind its answer; kernels before 5.4 don't, and take all of 48 bits.
-address_ranges usable_addresses(owned_file const& container) {
-  vfio_iommu_type1_info head = {};
-  head.argsz = sizeof head;
-  if (ask(container, VFIO_IOMMU_GET_INFO, &head) != 0) return {};
-  std::vector<std::byte> answer(std::max<u64>(head.argsz, sizeof head));
-  head.argsz = static_cast<u32>(answer.size());
-  std::memcpy(answer.data(), &head, sizeof head);
-  if (ask(container, VFIO_IOMMU_GET_INFO, answer.data()) != 0) return {};
-  std::memcpy(&head, answer.data(), sizeof head);
-  address_ranges ranges;
-  const u64 first = (head.flags & VFIO_IOMMU_INFO_CAPS) != 0 ? head.cap_offset : 0;
-  for (u64 at = first; at != 0 && at + sizeof(vfio_info_cap_header) <= answer.size();) {
-    vfio_info_cap_header header;
-    std::memcpy(&header, answer.data() + at, sizeof header);
-    if (header.id == VFIO_IOMMU_TYPE1_INFO_CAP_IOVA_RANGE) {
-      vfio_iommu_type1_info_cap_iova_range list;
-      std::memcpy(&list, answer.data() + at, sizeof list);
-      for (u32 k = 0; k < list.nr_iovas; ++k) {
-        vfio_iova_range range;
-        std::memcpy(&range, answer.data() + at + sizeof list + k * sizeof range, sizeof range);
-        ranges.emplace_back(range.start, range.end);
-      }
-    }
-    at = header.next;
-  }
-  return ranges;
-}
-
 /// What is allocated is mapped for the device, at the addresses that it has here, and nothing else is.
 class vfio_memory final : public memory_resource {
  public:
-  vfio_memory(owned_file const& container, std::string owner)
-      : container_(container), owner_(std::move(owner)), ranges_(usable_addresses(container)), next_low_(low_window) {}
+  vfio_memory(dma_space& space, std::string owner)
+      : space_(space), owner_(std::move(owner)), ranges_(space.usable()), next_low_(low_window) {}
 
   void* allocate(memory_kind, u64 bytes) override {
     const u64 length = round_up(bytes == 0 ? 1 : bytes, page);
     const std::lock_guard lock(mutex_);
     void* address = find_place(length);
-    vfio_iommu_type1_dma_map map = {};
-    map.argsz = sizeof map;
-    map.flags = VFIO_DMA_MAP_FLAG_READ | VFIO_DMA_MAP_FLAG_WRITE;
-    map.vaddr = map.iova = reinterpret_cast<u64>(address);
-    map.size = length;
-    if (ask(container_, VFIO_IOMMU_MAP_DMA, &map) != 0) {
+    if (!space_.map(address, length)) {
       const int code = errno;
       munmap(address, length);
       refuse(length, code,
              code == ENOMEM ? "the limit of locked memory is reached: raise it (ulimit -l), or ask for a smaller cache"
                             : "the IOMMU does not map it");
     }
-    mapped_[map.iova] = length;
+    mapped_[reinterpret_cast<u64>(address)] = length;
     return address;
   }
 
@@ -104,11 +79,7 @@ class vfio_memory final : public memory_resource {
     const std::lock_guard lock(mutex_);
     const auto at = mapped_.find(reinterpret_cast<u64>(address));
     if (at == mapped_.end()) return;
-    vfio_iommu_type1_dma_unmap unmap = {};
-    unmap.argsz = sizeof unmap;
-    unmap.iova = at->first;
-    unmap.size = at->second;
-    ask(container_, VFIO_IOMMU_UNMAP_DMA, &unmap);
+    space_.unmap(address, at->second);
     munmap(address, at->second);
     mapped_.erase(at);
   }
@@ -117,12 +88,8 @@ class vfio_memory final : public memory_resource {
   void read(void* to, void const* from, u64 bytes) override { std::memcpy(to, from, bytes); }
 
   bool holds(void const* address, u64 bytes) const {
-    const u64 first = reinterpret_cast<u64>(address);
     const std::lock_guard lock(mutex_);
-    auto at = mapped_.upper_bound(first);
-    if (at == mapped_.begin()) return false;
-    --at;
-    return first - at->first <= at->second && bytes <= at->second - (first - at->first);
+    return within(mapped_, address, bytes);
   }
 
  private:
@@ -157,66 +124,35 @@ class vfio_memory final : public memory_resource {
 
   static constexpr u32 most_attempts = 4096;
 
-  owned_file const& container_;
+  dma_space& space_;
   std::string owner_;
-  address_ranges ranges_;
+  std::vector<std::pair<u64, u64>> ranges_;
   mutable std::mutex mutex_;  ///< guards all below
   u64 next_low_;
   std::map<u64, u64> mapped_;  ///< bytes by address
 };
 
-owned_file open_container(pci_device const& device) {
-  owned_file container(open("/dev/vfio/vfio", O_RDWR | O_CLOEXEC));
-  if (!container.valid()) fail(device, errno, "/dev/vfio/vfio: modprobe vfio-pci, and let this user read and write it");
-  if (ioctl(container.get(), VFIO_GET_API_VERSION) != VFIO_API_VERSION ||
-      ioctl(container.get(), VFIO_CHECK_EXTENSION, VFIO_TYPE1v2_IOMMU) == 0) {
-    refuse(device, "this kernel's VFIO has no type 1 IOMMU of version 2: use a newer kernel");
-  }
-  return container;
-}
-
-owned_file open_group(pci_device const& device, owned_file const& container) {
-  const std::string path = "/dev/vfio/" + device.iommu_group;
-  owned_file group(open(path.c_str(), O_RDWR | O_CLOEXEC));
-  if (!group.valid()) {
-    fail(device, errno,
-         errno == EBUSY ? "another process drives it: end that one first"
-                        : path + ": let this user read and write it (chown, or a udev rule)");
-  }
-  vfio_group_status status = {};
-  status.argsz = sizeof status;
-  if (ask(group, VFIO_GROUP_GET_STATUS, &status) != 0) fail(device, errno, "its IOMMU group does not answer");
-  if ((status.flags & VFIO_GROUP_FLAGS_VIABLE) == 0) {
-    std::string others;
-    for (std::string const& each : device.group_others) others += (others.empty() ? "" : ", ") + each;
-    refuse(device, "its IOMMU group has devices that other drivers hold (" + others + "): give all of them to vfio-pci");
-  }
-  const int handle = container.get();
-  if (ask(group, VFIO_GROUP_SET_CONTAINER, &handle) != 0) fail(device, errno, "its IOMMU group takes no container");
-  if (ask(container, VFIO_SET_IOMMU, static_cast<unsigned long>(VFIO_TYPE1v2_IOMMU)) != 0) {
-    fail(device, errno,
-         errno == EPERM ? "the IOMMU does not remap interrupts: turn that on in the firmware, or accept what it means with "
-                          "vfio_iommu_type1.allow_unsafe_interrupts=1"
-                        : "its IOMMU cannot be used");
-  }
-  return group;
+/// Where both ways are open, the older one with the module for GPUs, and the newer one without it.
+vfio_device open_device(pci_device const& device) {
+  if (access(PENSTOCK_P2P_DEVICE, R_OK | W_OK) == 0 && access(("/dev/vfio/" + device.iommu_group).c_str(), R_OK | W_OK) == 0)
+    return open_in_container(device);
+  if (auto opened = open_in_iommufd(device)) return std::move(*opened);
+  return open_in_container(device);
 }
 
 class vfio_function final : public pci_function {
  public:
   explicit vfio_function(pci_device const& device)
-      : address_(device.address), container_(open_container(device)), group_(open_group(device, container_)),
-        device_(ioctl(group_.get(), VFIO_GROUP_GET_DEVICE_FD, device.address.c_str())), memory_(container_, device.address) {
-    if (!device_.valid()) fail(device, errno, "vfio-pci does not give it away");
+      : address_(device.address), vfio_(open_device(device)), memory_(*vfio_.space, device.address) {
     vfio_region_info bar = {};
     bar.argsz = sizeof bar;
     bar.index = VFIO_PCI_BAR0_REGION_INDEX;
-    if (ask(device_, VFIO_DEVICE_GET_REGION_INFO, &bar) != 0) fail(device, errno, "its registers are not told");
+    if (ask(vfio_.file, VFIO_DEVICE_GET_REGION_INFO, &bar) != 0) fail(device, errno, "its registers are not told");
     if ((bar.flags & VFIO_REGION_INFO_FLAG_MMAP) == 0)
       refuse(device, "its registers cannot be mapped: its BAR 0 shares a page");
     turn_on(device);
     listen_for_requests();
-    registers_ = std::make_unique<mapped_registers>(device_.get(), bar.offset, bar.size, "PCI device " + device.address);
+    registers_ = std::make_unique<mapped_registers>(vfio_.file.get(), bar.offset, bar.size, "PCI device " + device.address);
   }
 
   std::string name() const override { return address_; }
@@ -228,7 +164,24 @@ class vfio_function final : public pci_function {
     return windows_.write(bar, offset, from, bytes);
   }
   memory_resource& memory() override { return memory_; }
-  bool reaches(void const* address, u64 bytes) const override { return memory_.holds(address, bytes); }
+  bool reaches(void const* address, u64 bytes) const override {
+    if (memory_.holds(address, bytes)) return true;
+    const std::lock_guard lock(peers_mutex_);
+    return within(peers_, address, bytes);
+  }
+
+  void map_peer(void* address, u64 bytes, int dma_buf) override {
+    const std::lock_guard lock(peers_mutex_);
+    vfio_.space->map_peer(address, bytes, dma_buf);
+    peers_[reinterpret_cast<u64>(address)] = bytes;
+  }
+  void unmap_peer(void* address) noexcept override {
+    const std::lock_guard lock(peers_mutex_);
+    const auto at = peers_.find(reinterpret_cast<u64>(address));
+    if (at == peers_.end()) return;
+    vfio_.space->unmap_peer(address, at->second);
+    peers_.erase(at);
+  }
 
   /// The kernel counts up what it waits for; nobody else reads it.
   bool removal_requested() override {
@@ -238,7 +191,7 @@ class vfio_function final : public pci_function {
   }
 
   void reset() override {
-    if (ioctl(device_.get(), VFIO_DEVICE_RESET) != 0) {
+    if (ioctl(vfio_.file.get(), VFIO_DEVICE_RESET) != 0) {
       throw_os_error("reset", "PCI device " + address_, errno, "its function takes no reset: switch the machine off and on");
     }
   }
@@ -248,9 +201,9 @@ class vfio_function final : public pci_function {
     vfio_region_info region = {};
     region.argsz = sizeof region;
     region.index = VFIO_PCI_BAR0_REGION_INDEX + bar;
-    if (bar > 5 || ask(device_, VFIO_DEVICE_GET_REGION_INFO, &region) != 0) return nullptr;
+    if (bar > 5 || ask(vfio_.file, VFIO_DEVICE_GET_REGION_INFO, &region) != 0) return nullptr;
     if (region.size == 0 || (region.flags & VFIO_REGION_INFO_FLAG_MMAP) == 0) return nullptr;
-    return std::make_unique<mapped_registers>(device_.get(), region.offset, region.size, "PCI device " + address_);
+    return std::make_unique<mapped_registers>(vfio_.file.get(), region.offset, region.size, "PCI device " + address_);
   }
 
   /// A kernel that cannot tell (before 4.3) takes the device away when this process ends, and not before.
@@ -264,7 +217,7 @@ class vfio_function final : public pci_function {
     head.count = 1;
     std::memcpy(set, &head, sizeof head);
     std::memcpy(set + sizeof head, &file, sizeof file);
-    ask(device_, VFIO_DEVICE_SET_IRQS, set);
+    ask(vfio_.file, VFIO_DEVICE_SET_IRQS, set);
   }
 
   /// Memory space and bus mastering, in the command register of its configuration space.
@@ -274,19 +227,19 @@ class vfio_function final : public pci_function {
     config.index = VFIO_PCI_CONFIG_REGION_INDEX;
     constexpr off_t command_register = 4;
     u16 command = 0;
-    if (ask(device_, VFIO_DEVICE_GET_REGION_INFO, &config) != 0) fail(device, errno, "its configuration is not told");
+    if (ask(vfio_.file, VFIO_DEVICE_GET_REGION_INFO, &config) != 0) fail(device, errno, "its configuration is not told");
     const off_t at = static_cast<off_t>(config.offset) + command_register;
-    if (pread(device_.get(), &command, sizeof command, at) != sizeof command) fail(device, errno, "it cannot be turned on");
+    if (pread(vfio_.file.get(), &command, sizeof command, at) != sizeof command) fail(device, errno, "it cannot be turned on");
     command |= 1u << 1 | 1u << 2;
-    if (pwrite(device_.get(), &command, sizeof command, at) != sizeof command) fail(device, errno, "it cannot be turned on");
+    if (pwrite(vfio_.file.get(), &command, sizeof command, at) != sizeof command) fail(device, errno, "it cannot be turned on");
   }
 
   std::string address_;
-  owned_file container_;
-  owned_file group_;
-  owned_file device_;
+  vfio_device vfio_;
   owned_file requests_{eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
   std::atomic<bool> wanted_back_{false};
+  mutable std::mutex peers_mutex_;
+  std::map<u64, u64> peers_;  ///< bytes of others' memory by address; under peers_mutex_
   vfio_memory memory_;
   std::unique_ptr<mapped_registers> registers_;
   bar_windows windows_{[this](u32 bar) { return map_bar(bar); }};

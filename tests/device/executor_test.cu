@@ -5,7 +5,13 @@
 #include "support/run_on_device.cuh"
 
 #include <bit>
+#include <cstdio>
+#include <iterator>
+#include <map>
 #include <memory>
+#include <numeric>
+
+#include <unistd.h>
 
 namespace penstock::test {
 namespace {
@@ -159,6 +165,60 @@ PENSTOCK_CUDA_TEST(executor_l2_window_gives_back_what_it_set_aside) {
   }
   require_cuda(cudaDeviceGetLimit(&after, cudaLimitPersistingL2CacheSize), "limit");
   PENSTOCK_CHECK_EQ(report, before, after);
+}
+
+/// Takes what it is given, and looks at it: a dma-buf tells its size.
+class noting_mapper final : public peer_mapper {
+ public:
+  void map_peer(void* address, u64 bytes, int dma_buf) override {
+    sizes_right &= lseek(dma_buf, 0, SEEK_END) == static_cast<off_t>(bytes) && bytes % (u64{2} << 20) == 0;
+    mapped[reinterpret_cast<u64>(address)] = bytes;
+  }
+  void unmap_peer(void* address) noexcept override { unknown += mapped.erase(reinterpret_cast<u64>(address)) == 0; }
+
+  bool holds(void const* address, u64 bytes) const {
+    const u64 at = reinterpret_cast<u64>(address);
+    const auto after = mapped.upper_bound(at);
+    if (after == mapped.begin()) return false;
+    const auto [first, length] = *std::prev(after);
+    return at - first <= length && bytes <= length - (at - first);
+  }
+
+  std::map<u64, u64> mapped;
+  bool sizes_right = true;
+  u32 unknown = 0;
+};
+
+/// What a drive is to reach is exported as a dma-buf when it is allocated, and no more when it goes. Where CUDA exports
+/// nothing, the reason is printed.
+PENSTOCK_CUDA_TEST(memory_opened_to_a_device) {
+  noting_mapper device;
+  {
+    const auto on = open_executor("cuda");
+    const std::string reason = on->memory().open_to(device);
+    if (!reason.empty()) {
+      std::printf("SKIPPED: %s\n", reason.c_str());
+      PENSTOCK_CHECK_EQ(report, 0, device.mapped.size());
+      return;
+    }
+    std::vector<buffer<u64>> pieces;
+    for (const u64 words : {u64{1}, u64{512}, u64{100'000}, u64{20} << 20}) {
+      pieces.emplace_back(on->memory(), memory_kind::local, words);
+      PENSTOCK_CHECK_EQ(report, true, device.holds(pieces.back().data(), pieces.back().bytes()));
+    }
+    for (buffer<u64>& piece : pieces) {
+      std::vector<u64> words(piece.size()), back(piece.size(), 1);
+      piece.read(back);
+      PENSTOCK_CHECK_EQ(report, true, words == back);
+      std::iota(words.begin(), words.end(), u64{7});
+      piece.write(words);
+      piece.read(back);
+      PENSTOCK_CHECK_EQ(report, true, words == back);
+    }
+    PENSTOCK_CHECK_EQ(report, true, device.sizes_right);
+    PENSTOCK_CHECK_EQ(report, 2, device.mapped.size());
+  }
+  PENSTOCK_CHECK_EQ(report, 0, device.mapped.size() + device.unknown);
 }
 
 }  // namespace

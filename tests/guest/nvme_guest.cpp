@@ -8,6 +8,11 @@
 #include "penstock/host/line_cache.hpp"
 #include "penstock/host/pci_device.hpp"
 #include "penstock/host/pcie_controller.hpp"
+#include "src/host/owned_file.hpp"
+#include "src/pcie/dma_arena.hpp"
+
+#include <linux/memfd.h>
+#include <linux/udmabuf.h>
 
 #include <atomic>
 #include <cstdio>
@@ -15,12 +20,15 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <stdexcept>
 #include <thread>
 
 #include <fcntl.h>
 #include <grp.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -54,8 +62,8 @@ bool says(std::string const& sentence, std::string const& part) {
 }
 
 /// Writes through a cache, and reads everything back through another one.
-bool data_survives(pcie_controller& drive, pci_function& function, u32 name_space, u64 seed) {
-  const auto on = open_cpu_executor(function.memory(), 1);
+bool data_survives(pcie_controller& drive, memory_resource& memory, u32 name_space, u64 seed) {
+  const auto on = open_cpu_executor(memory, 1);
   volume_spec volume;
   volume.members = {{&drive, name_space}};
   const std::vector<dataset_spec> data = {{"data", data_bytes, volume, true}};
@@ -78,13 +86,14 @@ void try_drive(pci_function& function, u64 seed) {
   pcie_controller drive(function, {.queues = 4});
   check(!drive.facts().namespaces.empty(), function.name() + " has namespaces");
   for (const u32 name_space : drive.facts().namespaces) {
-    check(data_survives(drive, function, name_space, seed + name_space),
+    check(data_survives(drive, function.memory(), name_space, seed + name_space),
           function.name() + ": what is written to namespace " + std::to_string(name_space) + " is read back");
   }
   drive.reset();
-  check(data_survives(drive, function, drive.facts().namespaces.front(), seed + 7), function.name() + " serves after a reset");
+  check(data_survives(drive, function.memory(), drive.facts().namespaces.front(), seed + 7),
+        function.name() + " serves after a reset");
   function.reset();
-  check(data_survives(drive, function, drive.facts().namespaces.front(), seed),
+  check(data_survives(drive, function.memory(), drive.facts().namespaces.front(), seed),
         function.name() + " serves after its function's reset");
 }
 
@@ -95,28 +104,114 @@ void try_other_ways(pci_function& function, u64 seed) {
     pcie_controller drive(function, {.queues = 4, .submission_in_controller = true, .shadow_doorbells = true});
     check(drive.facts().shadow_doorbells && drive.facts().controller_memory == mebibyte,
           function.name() + " reads doorbells in memory, and has memory for rings");
-    check(data_survives(drive, function, drive.facts().namespaces.front(), seed) && drive.counts().spared_doorbells != 0,
-          function.name() + " is served over both");
+    check(
+        data_survives(drive, function.memory(), drive.facts().namespaces.front(), seed) && drive.counts().spared_doorbells != 0,
+        function.name() + " is served over both");
   }
   pcie_controller drive(function, {.queues = 4, .registers_for_kernels = function.register_window().data()});
-  check(data_survives(drive, function, drive.facts().namespaces.front(), seed + 1) && drive.counts().doorbells == 0,
+  check(data_survives(drive, function.memory(), drive.facts().namespaces.front(), seed + 1) && drive.counts().doorbells == 0,
         function.name() + " is told by those who submit");
+}
+
+/// One read of the drive's first page to `address`.
+status read_page(pcie_controller& drive, memory_resource& memory, void* address) {
+  const auto on = open_cpu_executor(memory, 1);
+  block_device device(*on, drive, 1, {.queues = 1, .queue_depth = 16, .timeout_ns = 5 * one_second_ns, .transfer_bytes = 4096});
+  buffer<block_request> request(on->memory(), memory_kind::local, 1);
+  return read_blocks(lone_thread(), device.view(), true, *request.data(), lba{0}, 4096 >> device.view().block_shift,
+                     reinterpret_cast<u64>(address));
+}
+
+bool all_are(void const* page, u8 value) {
+  u32 others = 0;
+  for (u64 k = 0; k < 4096; ++k) others += static_cast<u8 const*>(page)[k] != value;
+  return others == 0;
 }
 
 /// A buffer that nobody mapped for the device: the IOMMU lets nothing through, and the kernel notes it (which the script looks
 /// for). QEMU's controller does not notice, and answers with success.
 void try_to_reach_more(pci_function& function) {
   pcie_controller drive(function, {.queues = 1});
-  const auto on = open_cpu_executor(function.memory(), 1);
-  block_device device(*on, drive, 1, {.queues = 1, .queue_depth = 16, .timeout_ns = 5 * one_second_ns, .transfer_bytes = 4096});
-  buffer<block_request> request(on->memory(), memory_kind::local, 1);
   void* secret = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   std::memset(secret, 0x5a, 4096);
-  const status outcome = read_blocks(lone_thread(), device.view(), true, *request.data(), lba{0},
-                                     4096 >> device.view().block_shift, reinterpret_cast<u64>(secret));
-  bool untouched = true;
-  for (u64 k = 0; k < 4096; ++k) untouched &= static_cast<unsigned char*>(secret)[k] == 0x5a;
-  check(untouched, "memory that was not mapped is out of the device's reach; the controller says " + describe(outcome));
+  const status outcome = read_page(drive, function.memory(), secret);
+  check(all_are(secret, 0x5a),
+        "memory that was not mapped is out of the device's reach; the controller says " + describe(outcome));
+}
+
+/// Memory that is the process's as little as a GPU's is: pages of a file, told of by a dma-buf.
+class foreign_memory {
+ public:
+  /// `address`: where it is to lie here; null: where the system likes.
+  explicit foreign_memory(u64 bytes, void* address = nullptr)
+      : bytes_(bytes), file_(memfd_create("foreign", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
+    if (ftruncate(file_.get(), static_cast<off_t>(bytes)) != 0) throw std::runtime_error("no memory of a file");
+    fcntl(file_.get(), F_ADD_SEALS, F_SEAL_SHRINK);
+    const int place = address == nullptr ? 0 : MAP_FIXED_NOREPLACE;
+    address_ = mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE | place, file_.get(), 0);
+    if (address_ == MAP_FAILED) throw std::runtime_error("a file cannot be mapped");
+    const owned_file maker(open("/dev/udmabuf", O_RDWR | O_CLOEXEC));
+    udmabuf_create wanted = {};
+    wanted.memfd = static_cast<u32>(file_.get());
+    wanted.flags = UDMABUF_FLAGS_CLOEXEC;
+    wanted.size = bytes;
+    buffer_ = owned_file(ioctl(maker.get(), UDMABUF_CREATE, &wanted));
+    if (!buffer_.valid()) throw std::runtime_error("no dma-buf of a file's memory");
+  }
+  foreign_memory(foreign_memory const&) = delete;
+  foreign_memory& operator=(foreign_memory const&) = delete;
+  ~foreign_memory() { munmap(address_, bytes_); }
+
+  void* address() const { return address_; }
+  u64 bytes() const { return bytes_; }
+  int dma_buf() const { return buffer_.get(); }
+  int file() const { return file_.get(); }
+
+ private:
+  u64 bytes_;
+  owned_file file_;
+  void* address_ = nullptr;
+  owned_file buffer_;
+};
+
+/// What the way to a GPU's memory takes of the kernel: the module maps what a dma-buf stands for, and takes it away again. The
+/// IOMMU here has 39 bits.
+void try_peer_memory(pci_function& function, u64 seed) {
+  constexpr u64 bytes = 16 * mebibyte;
+  const auto refused = [&](foreign_memory const& from, int dma_buf) {
+    return refusal([&] { function.map_peer(from.address(), from.bytes(), dma_buf); });
+  };
+  const foreign_memory beyond(mebibyte);
+  check(says(refused(beyond, beyond.dma_buf()), "the IOMMU does not reach"), "addresses beyond the IOMMU's are refused");
+  const foreign_memory lent(bytes, reinterpret_cast<void*>(u64{1} << 37));
+  check(says(refused(lent, lent.file()), "does not let the device in"), "a file that is no dma-buf is refused");
+  check(!function.reaches(lent.address(), bytes), "what was refused is not reached");
+  function.map_peer(lent.address(), bytes, lent.dma_buf());
+  check(function.reaches(lent.address(), bytes), "memory of a dma-buf is mapped for " + function.name());
+  check(says(refused(lent, lent.dma_buf()), "lies at that address"), "twice is refused");
+  void* const own = function.memory().allocate(memory_kind::shared, 4096);
+  check(says(refusal([&] { function.map_peer(own, 4096, lent.dma_buf()); }), "lies at that address"),
+        "so is where memory of the process lies");
+  function.memory().deallocate(memory_kind::shared, own, 4096);
+  {
+    pcie_controller drive(function,
+                          {.queues = 4, .registers_for_kernels = function.register_window().data(), .reaches_local = true});
+    check(drive.limits().reaches_local, "the drive says that it reaches it");
+    pcie::dma_arena arena({{static_cast<std::byte*>(lent.address()), bytes}}, "lent memory");
+    for (const u32 name_space : drive.facts().namespaces) {
+      check(data_survives(drive, arena, name_space, seed + name_space),
+            "rings and frames lie there, and what is written to namespace " + std::to_string(name_space) + " is read back");
+    }
+    std::memset(lent.address(), 0x5a, 4096);
+    const status reached = read_page(drive, function.memory(), lent.address());
+    check(reached.ok() && !all_are(lent.address(), 0x5a), "the drive writes there");
+    function.unmap_peer(lent.address());
+    std::memset(lent.address(), 0x5a, 4096);
+    read_page(drive, function.memory(), lent.address());
+    check(all_are(lent.address(), 0x5a), "and no more once it is unmapped");
+  }
+  check(!function.reaches(lent.address(), 4096), "nor is it said to");
+  function.map_peer(lent.address(), bytes, lent.dma_buf());  // and left: the end of the process takes it away
 }
 
 std::vector<u64> file_words(std::string const& path) {
@@ -125,12 +220,26 @@ std::vector<u64> file_words(std::string const& path) {
   return all;
 }
 
+/// The kernel's file for a namespace, once it has one. It looks for several at once: their names are in no order.
+std::string block_device_of(std::string const& address, u32 namespace_id) {
+  for (u32 k = 0; k < 500; ++k, usleep(10'000)) {
+    for (std::string const& name : find_nvme_device(address).block_devices) {
+      u32 id = 0;
+      std::ifstream("/sys/class/block/" + name + "/nsid") >> id;
+      const std::string file = "/dev/" + name;
+      if (id == namespace_id && access(file.c_str(), R_OK) == 0) return file;
+    }
+  }
+  return "/dev/null";
+}
+
 /// Everything below runs as a user who may do nothing but open the group's file.
 void as_some_user(std::string const& group, std::function<void()> const& work) {
   std::fflush(stdout);
   const pid_t child = fork();
   if (child == 0) {
     if (chown(("/dev/vfio/" + group).c_str(), some_user, some_user) != 0) _exit(100);
+    if (chown("/dev/udmabuf", some_user, some_user) != 0) _exit(102);
     if (setgroups(0, nullptr) != 0 || setgid(some_user) != 0 || setuid(some_user) != 0) _exit(101);
     try {
       work();
@@ -197,7 +306,9 @@ void run_with_iommu() {
     try_other_ways(*function, 500'000);
     try_drive(*function, 1'000'000);
     try_to_reach_more(*function);
+    try_peer_memory(*function, 999'999);  // so that namespace 1 ends with what is looked for below
   });
+  check(syscall(SYS_delete_module, "penstock_p2p", O_NONBLOCK) == 0, "nothing is left with the module: it can be unloaded");
   {
     const auto function = open_pci_function(drives.back().address);
     pcie_controller drive(*function, {.queues = 64});
@@ -206,8 +317,7 @@ void run_with_iommu() {
   }
   give_back_when_asked(drives.back().address);
   give_to_kernel(first.address);
-  for (u32 k = 0; k < 500 && access("/dev/nvme0n1", R_OK) != 0; ++k) usleep(10'000);
-  const std::vector<u64> seen = file_words("/dev/nvme0n1");
+  const std::vector<u64> seen = file_words(block_device_of(first.address, 1));
   u64 wrong = 0;
   for (u64 k = 0; k < words; ++k) wrong += seen[k] != 1'000'000 + k;
   check(wrong == 0, "the kernel reads what we wrote");

@@ -13,7 +13,10 @@
 
 #include <array>
 #include <atomic>
+#include <set>
 #include <thread>
+
+#include <sys/mman.h>
 
 namespace penstock::test_support {
 namespace {
@@ -26,8 +29,14 @@ constexpr u64 block_bytes = 512, blocks = 2048;
 class memory_with_registers final : public memory_resource {
  public:
   explicit memory_with_registers(memory_resource& inner) : inner_(inner) {}
-  void* allocate(memory_kind kind, u64 bytes) override { return inner_.allocate(kind, bytes); }
-  void deallocate(memory_kind kind, void* address, u64 bytes) noexcept override { inner_.deallocate(kind, address, bytes); }
+  void* allocate(memory_kind kind, u64 bytes) override {
+    if (!hides_doorbell_words || bytes != doorbell_words) return inner_.allocate(kind, bytes);
+    return *hidden.insert(mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)).first;
+  }
+  void deallocate(memory_kind kind, void* address, u64 bytes) noexcept override {
+    if (hidden.erase(address) == 0) return inner_.deallocate(kind, address, bytes);
+    munmap(address, bytes);
+  }
   void write(void* to, void const* from, u64 bytes) override { inner_.write(to, from, bytes); }
   void read(void* to, void const* from, u64 bytes) override { inner_.read(to, from, bytes); }
   registers_for_kernels map_registers(void* address, u64) override {
@@ -39,8 +48,21 @@ class memory_with_registers final : public memory_resource {
     EXPECT_EQ(address, mapped);
     mapped = nullptr;
   }
+  /// As a GPU's does it: what the device must reach is told of piece by piece.
+  std::string open_to(peer_mapper& device) override {
+    if (!opens) return memory_resource::open_to(device);
+    try {
+      device.map_peer(this, 4096, -1);
+    } catch (error const& problem) {
+      return problem.what();
+    }
+    return "";
+  }
 
-  bool willing = true;
+  static constexpr u64 doorbell_words = 256;  ///< bytes, of a queue
+  bool willing = true, opens = false;
+  bool hides_doorbell_words = false;  ///< of new queues, from this process, as a GPU's memory is
+  std::set<void*> hidden;
   void* mapped = nullptr;
 
  private:
@@ -79,6 +101,12 @@ class function_in_memory final : public pci_function {
     while (rounds_ < now + 2) std::this_thread::yield();
   }
 
+  void map_peer(void* address, u64 bytes, int dma_buf) override {
+    if (takes_peers) return;
+    pci_function::map_peer(address, bytes, dma_buf);
+  }
+
+  bool takes_peers = false;
   memory_with_registers& kernels() { return memory_; }
   modelled_function& inner() { return inner_; }
   std::atomic<u64> written{0}, rung{0};  ///< of I/O queues: by the driver, and by stores to memory
@@ -173,6 +201,38 @@ TEST_F(register_doorbells_test, a_reset_stores_to_none) {
   function_->settle();
   EXPECT_EQ(function_->rung, before);
   read_all();
+}
+
+TEST_F(register_doorbells_test, the_best_way_is_straight_to_the_executors_own_memory_and_why_not_is_told) {
+  function_ = std::make_unique<function_in_memory>(media_.bytes(), modelled_function_options{});
+  {
+    const drive_path closed(*function_, "cpu", false, 1);
+    EXPECT_EQ(closed.tier(), drive_tier::registers);
+    EXPECT_NE(closed.reason().find("CPU's threads"), std::string::npos) << closed.reason();
+    EXPECT_FALSE(closed.options().reaches_local);
+  }
+  function_->kernels().opens = true;
+  {
+    const drive_path refused(*function_, "cpu", false, 1);
+    EXPECT_EQ(refused.tier(), drive_tier::registers);
+    EXPECT_NE(refused.reason().find("vfio-pci behind an IOMMU"), std::string::npos) << refused.reason();
+  }
+  function_->takes_peers = true;
+  path_ = std::make_unique<drive_path>(*function_, "cpu", false, 1);
+  EXPECT_EQ(path_->tier(), drive_tier::peer_memory);
+  EXPECT_EQ(path_->reason(), "");
+  drive_ = std::make_unique<pcie_controller>(*function_, path_->options({.queues = 4}));
+  EXPECT_TRUE(drive_->limits().reaches_local);
+  function_->kernels().hides_doorbell_words = true;
+  device_ = std::make_unique<block_device>(
+      path_->on(), *drive_, 1,
+      block_device_options{.queues = 3, .queue_depth = 8, .timeout_ns = 10 * one_second_ns, .transfer_bytes = 4096});
+  function_->kernels().hides_doorbell_words = false;
+  EXPECT_EQ(function_->kernels().hidden.size(), 3u);
+  read_all();
+  device_->recover(recover_scope::all);
+  read_all();
+  device_.reset();
 }
 
 TEST_F(register_doorbells_test, where_they_cannot_be_mapped_they_are_forwarded_and_the_reason_is_told) {

@@ -6,7 +6,7 @@
 //   line_cache cache(path.on(), {{"data", bytes, {.members = {{&drive, 1}}}}}, {});
 //
 // Tiers, best first. The last always works.
-//   peer_memory  rings and frames in the GPU's memory. Not built: nothing maps that memory for the drive yet.
+//   peer_memory  rings and frames in the GPU's memory, which is mapped for the drive (dma-buf); doorbells as below.
 //   registers    rings and bounce buffers in host memory that both reach; kernels store to the drive's doorbells themselves.
 //   forwarded    the same memory; kernels store to words of it, and a thread of the controller's forwards them.
 //   polled       threads of a CPU: who waits for a command forwards what there is.
@@ -21,7 +21,7 @@
 
 namespace penstock {
 
-enum class drive_tier { registers, forwarded, polled };
+enum class drive_tier { peer_memory, registers, forwarded, polled };
 
 char const* name_of(drive_tier tier);
 
@@ -38,7 +38,7 @@ class drive_path {
 
   executor& on() { return *on_; }
   drive_tier tier() const { return tier_; }
-  /// Why it is not a better one; a sentence's part.
+  /// Why it is not a better one; a sentence's part. Empty for the best.
   std::string const& reason() const { return reason_; }
 
   /// What the controller must be opened with; the rest as in `others`.

@@ -13,6 +13,19 @@ namespace penstock {
 
 enum class memory_kind { local, shared };
 
+/// Who maps memory that is not the host's for a device. Thread-safe.
+class peer_mapper {
+ public:
+  virtual ~peer_mapper() = default;
+
+  /// Lets the device reach [address, address + bytes) at that address, which is the one that kernels have for it. `dma_buf`: a
+  /// descriptor that stands for this memory, all of it, and stays the caller's. Throws penstock::error with the remedy.
+  /// REQUIRES: multiples of a page.
+  virtual void map_peer(void* address, u64 bytes, int dma_buf) = 0;
+  /// When this returns the device does not reach it any more. REQUIRES: an address that was mapped.
+  virtual void unmap_peer(void* address) noexcept = 0;
+};
+
 /// Allocates for one executor. Thread-safe. Addresses are valid in kernels of that executor; `shared` ones on the host, too.
 class memory_resource {
  public:
@@ -39,6 +52,10 @@ class memory_resource {
     return {nullptr, "threads of a CPU leave registers to the drive's driver"};
   }
   virtual void unmap_registers(void* /*address*/) noexcept {}
+
+  /// Lets a device reach the local memory that is allocated from now on. Empty, or why that cannot be: nothing has changed
+  /// then. REQUIRES: once; `device` outlives this.
+  virtual std::string open_to(peer_mapper& /*device*/) { return "the memory of a CPU's threads is the host's"; }
 
   /// Of local memory, what is free now; 0: not known.
   virtual u64 free_bytes() const { return 0; }

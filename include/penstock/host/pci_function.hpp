@@ -10,10 +10,8 @@
 namespace penstock {
 
 /// Thread-safe.
-class pci_function {
+class pci_function : public peer_mapper {
  public:
-  virtual ~pci_function() = default;
-
   /// For people: "0000:01:00.0".
   virtual std::string name() const = 0;
 
@@ -36,6 +34,10 @@ class pci_function {
   /// code never translates: the mapping is made that way.
   virtual memory_resource& memory() = 0;
   virtual bool reaches(void const* address, u64 bytes) const = 0;
+
+  /// Memory of a GPU (peer_mapper). Here: no.
+  void map_peer(void* address, u64 bytes, int dma_buf) override;
+  void unmap_peer(void* /*address*/) noexcept override {}
 
   /// Whether the machine asks for the device back: an orderly unplug, or a driver that is unbound while it is in use. Stays so.
   virtual bool removal_requested() { return false; }

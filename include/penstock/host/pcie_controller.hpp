@@ -25,6 +25,7 @@ struct pcie_options {
   bool submission_in_controller = false;         ///< submission rings in the controller's memory, where it has some for them
   bool shadow_doorbells = false;                 ///< in memory, where the controller takes them: for drives of virtual machines
   std::byte* registers_for_kernels = nullptr;    ///< BAR 0 as kernels see it (drive_path.hpp), who then ring by themselves
+  bool reaches_local = false;                    ///< the drive reaches the executor's local memory (likewise)
   u64 admin_timeout_ns = 5 * one_second_ns;      ///< of one admin command
   u64 shutdown_timeout_ns = 10 * one_second_ns;  ///< for the drive to write out what it caches, at the end
   u64 least_ready_ns = 500 * one_millisecond_ns;  ///< to turn on or off, for a controller whose CAP.TO says less
