@@ -64,7 +64,11 @@ static void p2p_moved(struct dma_buf_attachment *attachment)
 
 static const struct dma_buf_attach_ops p2p_attach_ops = {
 	.allow_peer2peer = true,
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 0, 0)
+	.invalidate_mappings = p2p_moved,
+#else
 	.move_notify = p2p_moved,
+#endif
 };
 
 /*
