@@ -102,6 +102,14 @@ class FakeKernel:
         file.write_text("")
         return file
 
+    def add_own_file(self, address: str, name: str) -> Path:
+        """As iommufd has it."""
+        (self.device(address) / "vfio-dev" / name).mkdir(parents=True)
+        file = self.dev / "vfio/devices" / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("")
+        return file
+
     def hold(self, process: int, file: Path) -> None:
         handles = self.proc / str(process) / "fd"
         handles.mkdir(parents=True)

@@ -151,6 +151,21 @@ def test_bind_gives_the_group_to_its_owner(
     assert "opens for 1234 and root" in err
 
 
+def test_without_groups_the_owner_gets_the_drives_own_file(
+    kernel: FakeKernel, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel.add_drive(DRIVE)
+    file = kernel.add_own_file(DRIVE, "vfio3")
+    given: list[Any] = []
+    monkeypatch.setattr(os, "chown", lambda *arguments: given.append(arguments))
+    with kernel.moving(DRIVE, "nvme", "vfio-pci"):
+        out, _ = run(capsys, "bind", DRIVE, "--owner", "1234", "--yes")
+    assert given == [(file, 1234, -1)]
+    assert "opens for 1234 and root, who may open" in out
+    kernel.hold(77, file)
+    assert "process 77 drives it" in refusal(capsys, "unbind", DRIVE, "--yes")
+
+
 def test_an_owner_who_does_not_get_it_is_told(kernel: FakeKernel, capsys: pytest.CaptureFixture[str]) -> None:
     kernel.add_drive(DRIVE)
     with kernel.moving(DRIVE, "nvme", "vfio-pci"):

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include <fcntl.h>
+#include <unistd.h>
 
 namespace penstock::pcie {
 namespace {
@@ -102,15 +103,17 @@ std::unique_ptr<vfio_device> open_in_iommufd(pci_device const& device) {
   if (name.empty()) return nullptr;
   owned_file space(open("/dev/iommu", O_RDWR | O_CLOEXEC));
   owned_file file(open(("/dev/vfio/devices/" + name).c_str(), O_RDWR | O_CLOEXEC));
-  if (!space.valid() || !file.valid()) return nullptr;
+  if (!space.valid() || !file.valid()) {
+    if (access("/dev/vfio/vfio", F_OK) == 0) return nullptr;
+    fail(device, errno, "let this user read and write /dev/iommu and /dev/vfio/devices/" + name + " (chown, or a udev rule)");
+  }
   iommufd::bind_device bind = {};
   bind.argsz = sizeof bind;
   bind.iommufd = space.get();
   if (!ask(file, iommufd::bind_to, bind)) {
     fail(device, errno,
-         errno == EBUSY   ? "another process drives it, or a device of its IOMMU group: end that one first"
-         : errno == EPERM ? "the IOMMU does not remap interrupts: turn that on in the firmware"
-                          : "iommufd does not take it: the kernel's log says why");
+         errno == EPERM ? "the IOMMU does not remap interrupts: turn that on in the firmware"
+                        : "another process drives it, or a device of its IOMMU group: end that one first");
   }
   iommufd::ioas_alloc fresh = {};
   fresh.size = sizeof fresh;

@@ -18,6 +18,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <stdexcept>
@@ -233,13 +234,21 @@ std::string block_device_of(std::string const& address, u32 namespace_id) {
   return "/dev/null";
 }
 
-/// Everything below runs as a user who may do nothing but open the group's file.
-void as_some_user(std::string const& group, std::function<void()> const& work) {
+void check_kernel_reads(std::string const& address) {
+  const std::vector<u64> seen = file_words(block_device_of(address, 1));
+  u64 wrong = 0;
+  for (u64 k = 0; k < words; ++k) wrong += seen[k] != 1'000'000 + k;
+  check(wrong == 0, "the kernel reads what we wrote");
+}
+
+/// Everything below runs as a user who may do nothing but open these files.
+void as_some_user(std::vector<std::string> const& files, std::function<void()> const& work) {
   std::fflush(stdout);
   const pid_t child = fork();
   if (child == 0) {
-    if (chown(("/dev/vfio/" + group).c_str(), some_user, some_user) != 0) _exit(100);
-    if (chown("/dev/udmabuf", some_user, some_user) != 0) _exit(102);
+    for (std::string const& file : files) {
+      if (chown(file.c_str(), some_user, some_user) != 0) _exit(100);
+    }
     if (setgroups(0, nullptr) != 0 || setgid(some_user) != 0 || setuid(some_user) != 0) _exit(101);
     try {
       work();
@@ -290,7 +299,8 @@ void run_with_iommu() {
   for (pci_device const& each : drives) give_to_vfio(each.address, false);
   drives = list_nvme_devices();
   check(drives.front().driver == "vfio-pci" && !drives.front().iommu_group.empty(), "vfio-pci has it");
-  as_some_user(first.iommu_group, [&] {
+  const std::vector<std::string> files = {"/dev/vfio/" + first.iommu_group, "/dev/udmabuf"};
+  as_some_user(files, [&] {
     check(says(refusal([&] { open_pci_function(drives.back().address); }), "let this user"),
           "the other one is not for this user");
     const auto function = open_pci_function(first.address);
@@ -301,7 +311,7 @@ void run_with_iommu() {
           "more memory than this user may lock is refused with the remedy");
     // What was lowered may not be raised again: the rest is done by another process.
   });
-  as_some_user(first.iommu_group, [&] {
+  as_some_user(files, [&] {
     const auto function = open_pci_function(first.address);
     try_other_ways(*function, 500'000);
     try_drive(*function, 1'000'000);
@@ -317,10 +327,41 @@ void run_with_iommu() {
   }
   give_back_when_asked(drives.back().address);
   give_to_kernel(first.address);
-  const std::vector<u64> seen = file_words(block_device_of(first.address, 1));
-  u64 wrong = 0;
-  for (u64 k = 0; k < words; ++k) wrong += seen[k] != 1'000'000 + k;
-  check(wrong == 0, "the kernel reads what we wrote");
+  check_kernel_reads(first.address);
+}
+
+/// A kernel that has no containers: what is opened is opened by iommufd.
+void run_with_iommufd() {
+  check(access("/dev/vfio/vfio", F_OK) != 0 && access("/dev/iommu", F_OK) == 0, "the kernel has iommufd, and no containers");
+  const std::vector<pci_device> drives = list_nvme_devices();
+  check(drives.size() == 2, "both drives are found");
+  if (drives.size() != 2) return;
+  for (pci_device const& each : drives) give_to_vfio(each.address, false);
+  std::string const& address = drives.front().address;
+  std::string file = "/dev/vfio/devices/";
+  for (auto const& each : std::filesystem::directory_iterator("/sys/bus/pci/devices/" + address + "/vfio-dev"))
+    file += each.path().filename().string();
+  as_some_user({}, [&] {
+    check(says(refusal([&] { open_pci_function(address); }), "let this user read and write /dev/iommu and " + file),
+          "who may not open its files is told which");
+  });
+  as_some_user({"/dev/iommu", file, "/dev/udmabuf"}, [&] {
+    const auto function = open_pci_function(address);
+    check(says(refusal([&] { open_pci_function(address); }), "another process"), "what is open already is refused");
+    try_other_ways(*function, 500'000);
+    try_drive(*function, 1'000'000);
+    try_to_reach_more(*function);
+    const foreign_memory lent(mebibyte, reinterpret_cast<void*>(u64{1} << 37));
+    check(says(refusal([&] { function->map_peer(lent.address(), lent.bytes(), lent.dma_buf()); }), "penstock_p2p"),
+          "memory of a dma-buf is refused, with the remedy");
+    const rlimit few = {mebibyte, mebibyte};
+    setrlimit(RLIMIT_MEMLOCK, &few);
+    check(says(refusal([&] { function->memory().allocate(memory_kind::shared, 4 * mebibyte); }), "ulimit -l"),
+          "more memory than this user may lock is refused with the remedy");
+  });
+  give_back_when_asked(drives.back().address);
+  give_to_kernel(address);
+  check_kernel_reads(address);
 }
 
 void run_without_iommu() {
@@ -341,8 +382,10 @@ void run_without_iommu() {
 
 int main(int, char** arguments) {
   try {
-    const bool iommu = std::strcmp(arguments[1], "iommu") == 0;
-    iommu ? penstock::run_with_iommu() : penstock::run_without_iommu();
+    const std::string kind = arguments[1];
+    if (kind == "iommu") penstock::run_with_iommu();
+    if (kind == "iommufd") penstock::run_with_iommufd();
+    if (kind == "hugepages") penstock::run_without_iommu();
   } catch (std::exception const& e) {
     penstock::check(false, e.what());
   }

@@ -46,6 +46,17 @@ def group_file(drive: Drive, places: Places) -> Path:
     return Path(places.dev) / "vfio" / drive.iommu_group
 
 
+def opening_file(drive: Drive, places: Places) -> Path:
+    """What opens a drive that is bound: its group's file, or on a kernel without those (iommufd) its own."""
+    group, own = group_file(drive, places), _own_files(drive, places)
+    return own[0] if own and not group.exists() else group
+
+
+def _own_files(drive: Drive, places: Places) -> list[Path]:
+    folder = Path(places.sysfs) / "bus/pci/devices" / drive.address / "vfio-dev"
+    return [Path(places.dev) / "vfio/devices" / each.name for each in sorted(folder.glob("vfio*"))]
+
+
 def check_bind(drives: list[Drive], force: bool, owner: Owner | None, places: Places) -> None:
     """Raises ValueError for the first thing that stands in the way."""
     together = {drive.address for drive in drives}
@@ -96,7 +107,7 @@ def bind(drive: Drive, force: bool, owner: Owner | None, places: Places) -> str:
     load_native().nvme_bind(drive.address, force, places.sysfs, places.proc)
     if not drive.iommu_group:
         return f"{drive.address}: nobody has it now; root's programs may drive it"
-    file = group_file(drive, places)
+    file = opening_file(drive, places)
     if owner:
         try:
             os.chown(file, owner.uid, -1)
@@ -106,7 +117,8 @@ def bind(drive: Drive, force: bool, owner: Owner | None, places: Places) -> str:
                 f" {problem.strerror}: chown it as root",
                 problem.errno or 0,
             ) from None
-    return f"{drive.address}: {USER_DRIVER} has it now; it opens for {_openers(drive, owner, places)}"
+    needs = "" if file == group_file(drive, places) else f", who may open {places.dev}/iommu, too"
+    return f"{drive.address}: {USER_DRIVER} has it now; it opens for {_openers(drive, owner, places)}{needs}"
 
 
 def check_unbind(drives: list[Drive], places: Places) -> None:
@@ -156,7 +168,7 @@ def _openers(drive: Drive, owner: Owner | None, places: Places) -> str:
     if owner:
         return f"{owner.name} and root"
     try:
-        uid = group_file(drive, places).stat().st_uid
+        uid = opening_file(drive, places).stat().st_uid
     except OSError:
         uid = 0
     if uid == 0:
@@ -168,11 +180,11 @@ def _openers(drive: Drive, owner: Owner | None, places: Places) -> str:
 
 
 def _holder(drive: Drive, places: Places) -> str:
-    """A process that has the group open, as far as this user may know; empty: none."""
-    wanted = str(group_file(drive, places))
+    """A process that has the group or the drive open, as far as this user may know; empty: none."""
+    wanted = {str(file) for file in (group_file(drive, places), *_own_files(drive, places))}
     for process in sorted(Path(places.proc).glob("[0-9]*")):
         try:
-            if any(str(handle.readlink()) == wanted for handle in (process / "fd").iterdir()):
+            if any(str(handle.readlink()) in wanted for handle in (process / "fd").iterdir()):
                 return process.name
         except OSError:
             continue
