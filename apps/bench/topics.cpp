@@ -6,12 +6,14 @@
 #include "apps/bench/litmus.hpp"
 #include "apps/bench/miss.hpp"
 #include "apps/bench/model.hpp"
+#include "apps/bench/queue_litmus.hpp"
 #include "apps/bench/soak.hpp"
 #include "apps/bench/write.hpp"
 #include "penstock/host/error.hpp"
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 #include <sstream>
 
 namespace penstock::bench {
@@ -323,7 +325,32 @@ topic latency_topic() {
           run_latency};
 }
 
+std::vector<measurement> run_queue_test(option_texts const& given, progress_fn const& progress, found_fn const& found) {
+  queue_litmus_options options;
+  options.executor = text(given, "executor", options.executor);
+  options.rounds = number(given, "rounds", 0);
+  options.queues = small(given, "queues", 0);
+  options.sharers = small(given, "sharers", options.sharers);
+  options.queue_depth = small(given, "depth", options.queue_depth);
+  options.rings = text(given, "rings", options.rings);
+  options.data = text(given, "data", options.data);
+  options.orders = words(given, "orders");
+  options.spoiled = number(given, "spoiled", 0);
+  options.repeats = small(given, "repeats", options.repeats);
+  options.progress = progress;
+  options.found = found;
+  return run_queue_litmus(options);
+}
+
 std::vector<measurement> run_litmus(option_texts const& given, progress_fn const& progress, found_fn const& found) {
+  const std::string test = text(given, "test", "reads");
+  const std::set<std::string> both = {"test", "executor", "rounds", "orders", "repeats"};
+  for (auto const& [key, value] : given) {
+    if (both.contains(key) || (key == "groups") == (test == "reads")) continue;
+    refuse(key + "=" + value, "it is no option of the litmus test of " + test + ": leave it out, or choose the other test");
+  }
+  if (test == "queue") return run_queue_test(given, progress, found);
+  if (test != "reads") refuse("test " + test, "there is none of this name: choose reads or queue");
   litmus_options options;
   options.executor = text(given, "executor", options.executor);
   options.rounds = number(given, "rounds", 0);
@@ -337,11 +364,19 @@ std::vector<measurement> run_litmus(option_texts const& given, progress_fn const
 
 topic litmus_topic() {
   return {"litmus",
-          "whether reads without a pin ever see another fill's bytes, in each order of their loads",
-          {{"executor", "auto, cpu or cuda"},
-           {"rounds", "refills in all"},
-           {"groups", "warps (CPU: items) that refill and read"},
-           {"orders", "of sound, address, data"},
+          "whether reads without a pin ever see another fill's bytes, or messages through queues arrive late, in each order",
+          {{"test", "reads: against refills; queue: messages to controllers and back. Without it reads"},
+           {"executor", "auto, cpu or cuda"},
+           {"rounds", "refills in all; of queue: commands, each a message both ways"},
+           {"groups", "of reads: warps (CPU: items) that refill and read"},
+           {"orders",
+            "reads: of sound, address, data; queue: of sound, relaxed (in the queue), unordered (in the controller, too)"},
+           {"queues", "of queue: how many, each with a controller that is a warp (CPU: a thread)"},
+           {"sharers", "of queue: warps (CPU: threads) that submit to one queue in the order sound"},
+           {"depth", "of queue: entries of a ring"},
+           {"rings", "of queue: where rings and doorbells lie: hbm or host"},
+           {"data", "of queue: where messages lie, likewise"},
+           {"spoiled", "of queue: first rounds of each thread whose data nobody writes: all of them must be found"},
            {"repeats", "of each order"}},
           run_litmus};
 }

@@ -290,6 +290,16 @@ TEST(bench_litmus, runs_the_orders_that_are_named) {
   EXPECT_NE(refusal("litmus", {{"orders", "hasty"}}).find("no order hasty"), std::string::npos);
 }
 
+TEST(bench_litmus, passes_messages_through_queues) {
+  const option_texts small = {{"executor", "cpu"}, {"test", "queue"}, {"rounds", "500"}, {"orders", "sound"}};
+  const auto all = measure("litmus", with(small, {{"queues", "1"}, {"sharers", "1"}, {"depth", "2"}}));
+  ASSERT_EQ(all.size(), 2u);
+  for (auto const& m : all) EXPECT_EQ(m.details.at("messages"), 1000) << m.id;  // of two repeats
+  EXPECT_NE(refusal("litmus", with(small, {{"groups", "2"}})).find("groups=2"), std::string::npos);
+  EXPECT_NE(refusal("litmus", {{"queues", "2"}}).find("queues=2"), std::string::npos);
+  EXPECT_NE(refusal("litmus", {{"test", "moon"}}).find("test moon"), std::string::npos);
+}
+
 TEST(bench_miss, completes_inline_or_by_a_service) {
   const option_texts small = {{"executor", "cpu"}, {"mib", "1"}, {"line", "512"}, {"repeats", "1"}, {"patterns", "touch"}};
   const auto served = measure("miss", with(small, {{"completion", "service"}, {"service-sms", "2"}}));

@@ -18,6 +18,7 @@
 #include "penstock/core/doorbell.hpp"
 #include "penstock/core/host_call.hpp"
 #include "penstock/core/memory_access.hpp"
+#include "penstock/core/queue_order.hpp"
 #include "penstock/core/status.hpp"
 #include "penstock/group/thread_group.hpp"
 #include "penstock/nvme/command.hpp"
@@ -227,6 +228,8 @@ class queue_pair_view {
   PENSTOCK_FN bool is_broken(G const& g) const;
 
  private:
+  using order = typename queue_order_of<Sink>::type;
+
   /// What there may be to do, as one member saw it without a lock: a hint, loaded in two trips to memory.
   struct glance {
     bool ring = false;     ///< what is to be rung next is published, and nobody is at it

@@ -13,7 +13,7 @@ PENSTOCK_FN bool queue_pair_view<Sink>::try_harvest(G const& g, glance const& se
   u64 head = 0;
   bool got = false;
   if (is_leader(g)) {
-    got = seen.harvest && device_ref<u32>(state->harvest_lock).exchange(1, acquire) == 0;
+    got = seen.harvest && device_ref<u32>(state->harvest_lock).exchange(1, order::harvesting) == 0;
     if (got) head = device_ref<u64>(state->cq_head).load(relaxed);
   }
   if (from_leader(g, got) == 0) return false;
@@ -45,7 +45,7 @@ PENSTOCK_FN u64 queue_pair_view<Sink>::harvest_batches(G const& g, u64 head) con
     // 20-22. A lane beyond the ring would look at an entry that another lane has, one lap on.
     const u64 mine = head + at;
     nvme::completion_entry& entry = cq[cq_slot_of(mine)];
-    const u32 outcome = system_ref<u32>(entry.outcome).load(acquire);
+    const u32 outcome = system_ref<u32>(entry.outcome).load(order::completion);
     const bool fresh = at < cq_entries && nvme::phase_tag(outcome) == phase_at(mine);
     const u32 batch = leading(g.members(), g.ballot(fresh));
     if (batch == 0) break;
@@ -80,7 +80,7 @@ PENSTOCK_FN void queue_pair_view<Sink>::complete(u32 outcome, u64 rung) const {
   u64 word = device_ref<u64>(words[slot]).load(relaxed);
   const bool in_flight = phase_of(word) == slot_phase::published && identifier == slot + depth * current && word / 4 < rung;
   // 27: of two completions with one identifier in a batch one wins; the other is a stray.
-  if (!in_flight || !device_ref<u64>(words[slot]).compare_exchange_strong(word, word + 2, acquire, relaxed)) {
+  if (!in_flight || !device_ref<u64>(words[slot]).compare_exchange_strong(word, word + 2, order::taken, relaxed)) {
     stray(slot, identifier);
     return;
   }

@@ -82,7 +82,7 @@ PENSTOCK_FN void queue_pair_view<Sink>::publish(u64 ticket, u32 slot, transfer c
   Sink::placed(to, index, static_cast<u16>(slot));
   sq[slot] = command;
   // 6; partners: the acquires of 12, 24 and 27.
-  device_ref<u64>(words[slot]).store(make_word(ticket, slot_phase::published), release);
+  device_ref<u64>(words[slot]).store(make_word(ticket, slot_phase::published), order::published);
 }
 
 template <completion_sink Sink>
@@ -117,8 +117,8 @@ PENSTOCK_FN bool queue_pair_view<Sink>::try_ring(G const& g, glance const& seen)
   if (is_leader(g)) {
     if (position != start) {
       // Before the doorbell: 26 compares with it. Release: who expires a ticket that is rung sees when that was.
-      device_ref<u64>(state->rung).store(position, release);
-      ring_doorbell(*sq_doorbell, slot_of(position), registers);
+      device_ref<u64>(state->rung).store(position, order::rung);
+      ring_doorbell<order::doorbell>(*sq_doorbell, slot_of(position), registers);
       device_ref<u64>(state->doorbells).fetch_add(1, relaxed);
     }
     // At system scope, so that the doorbells of two holders stay in order (Q8).

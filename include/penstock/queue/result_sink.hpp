@@ -7,7 +7,11 @@
 
 namespace penstock {
 
-struct result_sink {
+/// `Order`: see queue_order.hpp.
+template <class Order>
+struct basic_result_sink {
+  using order = Order;
+
   /// Bit 31 says that a result word holds a packed status.
   static constexpr u32 arrived = 1u << 31;
 
@@ -20,22 +24,24 @@ struct result_sink {
     if (to.slot != nullptr) device_ref<u32>(*to.slot).store(slot, relaxed);
   }
   PENSTOCK_FN static void finish(target const& to, status outcome) {
-    device_ref<u32>(*to.result).store(arrived | pack(outcome), release);  // partner: whoever waits, with acquire
+    device_ref<u32>(*to.result).store(arrived | pack(outcome), Order::finished);  // partner: whoever waits, with acquire
   }
   PENSTOCK_FN static void abandon(target const& to, status outcome, bool) { finish(to, outcome); }
   PENSTOCK_FN static void resolve(target const&, bool) {}
 };
+using result_sink = basic_result_sink<sound_queue_order>;
 static_assert(completion_sink<result_sink>);
 
 /// Waits until the commands of all lanes that have one are over; moves the queue meanwhile, and copies what has landed for
 /// them. Collective. This lane's status; failure::deadline if a result did not arrive in twice the queue's time, which takes a
 /// harvester that does not run: the result word must outlive that, too.
-template <thread_group G>
-PENSTOCK_COLD status wait_for(G g, queue_pair_view<result_sink> const& queue, bool mine, result_sink::target const& to) {
+template <thread_group G, class Order>
+PENSTOCK_COLD status wait_for(G g, queue_pair_view<basic_result_sink<Order>> const& queue, bool mine,
+                              typename basic_result_sink<Order>::target const& to) {
   backoff wait(2 * queue.timeout_ns + expiry_period_ns);
   bool in_time = true;
   for (bool last_look = false;;) {
-    const auto waiting = g.ballot(mine && device_ref<u32>(*to.result).load(acquire) == 0);
+    const auto waiting = g.ballot(mine && device_ref<u32>(*to.result).load(Order::result) == 0);
     if (!any(waiting)) break;
     if (last_look) {
       const bool late = contains(waiting, g.rank());
