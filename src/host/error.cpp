@@ -58,8 +58,8 @@ std::string describe(status s) {
     case status_domain::nvme: break;
   }
   char number[32];
-  std::snprintf(number, sizeof number, "NVMe status 0x%03x", s.code);
-  char const* name = nvme_name(s.code);
+  std::snprintf(number, sizeof number, "NVMe status 0x%03x", s.number());
+  char const* name = nvme_name(s.number());
   return name == nullptr ? std::string(number) : std::string(number) + " (" + name + ")";
 }
 

@@ -11,7 +11,8 @@ namespace {
 /// What a status is on the wire. Failures of ours have no code there: to this queue's user the controller failed within.
 u16 wire_status(status s) {
   if (s.ok()) return nvme::code::success;
-  return s.domain == status_domain::nvme ? s.code : nvme::code::internal_error;
+  if (s.domain != status_domain::nvme) return nvme::code::internal_error;
+  return static_cast<u16>(s.number() | (s.retry_is_vain() ? nvme::do_not_retry : 0));
 }
 
 }  // namespace

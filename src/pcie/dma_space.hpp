@@ -37,8 +37,8 @@ struct vfio_device {
 /// Through /dev/vfio/GROUP and a container. Throws penstock::error with the remedy.
 vfio_device open_in_container(pci_device const& device);
 
-/// Through /dev/vfio/devices and /dev/iommu, or nothing where the kernel (before 6.6, or built without) has no such way, or this
-/// user has not and may have the other. Throws penstock::error with the remedy where it fails.
+/// Through /dev/vfio/devices and /dev/iommu, or nothing where the kernel (before 6.6, or built without) has no such way, or
+/// this user has not and may have the other. Throws penstock::error with the remedy where it fails.
 std::unique_ptr<vfio_device> open_in_iommufd(pci_device const& device);
 
 }  // namespace penstock::pcie

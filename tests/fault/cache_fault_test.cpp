@@ -53,6 +53,11 @@ TEST_P(cache_fault_test, what_may_be_over_soon_is_tried_again) {
     EXPECT_EQ((status{status_domain::nvme, code}), read(3)) << code;
     EXPECT_EQ(1u, left) << "asked once";
   }
+  for (const u16 code : {u16{0x006}, u16{0x082}, u16{0x371}}) {
+    fails_twice_with(code | nvme::do_not_retry);
+    EXPECT_EQ((status{status_domain::nvme, code}), read(3)) << "the drive says that it would be in vain: " << code;
+    EXPECT_EQ(1u, left) << "asked once";
+  }
   left = 0;
   // A policy of one's own: media errors, too, and up to four times with a little time between.
   constexpr u64 first_wait = 40 * one_millisecond_ns;

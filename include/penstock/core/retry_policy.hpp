@@ -22,13 +22,13 @@ PENSTOCK_FN constexpr u32 bit_of(error_class c) { return static_cast<u32>(c); }
 PENSTOCK_FN constexpr error_class classify(status s) {
   switch (s.domain) {
     case status_domain::nvme:
-      switch (s.code >> 8) {
+      switch (s.number() >> 8) {
         case 0:
           // Data transfer error, power loss, internal error, aborted by request / SQ deletion / fused; capacity exceeded;
           // namespace not ready, reservation conflict aside.
-          if (s.code >= 0x004 && s.code <= 0x008) return error_class::transient;
-          if (s.code == 0x081) return error_class::space;
-          return s.code == 0x082 ? error_class::transient : error_class::permanent;
+          if (s.number() >= 0x004 && s.number() <= 0x008) return error_class::transient;
+          if (s.number() == 0x081) return error_class::space;
+          return s.number() == 0x082 ? error_class::transient : error_class::permanent;
         case 2: return error_class::media;
         case 3: return error_class::transient;  // path related
         default: return error_class::permanent;
@@ -65,7 +65,7 @@ struct retry_policy {
   u32 fails_after = 64;
 
   PENSTOCK_FN bool retries(status s, u32 attempts_made) const {
-    return attempts_made < attempts && (classes & bit_of(classify(s))) != 0;
+    return attempts_made < attempts && !s.retry_is_vain() && (classes & bit_of(classify(s))) != 0;
   }
   PENSTOCK_FN u64 wait_ns(u32 attempts_made) const { return first_wait_ns << (attempts_made - 1); }
 };

@@ -8,7 +8,7 @@ namespace penstock {
 
 enum class status_domain : u16 {
   ok = 0,
-  nvme = 1,      ///< code = status field of the completion without phase, CRD, more and DNR: type << 8 | code
+  nvme = 1,      ///< code = status field of the completion without phase, CRD and more: type << 8 | code, and `vain` for DNR
   os = 2,        ///< code = errno
   penstock = 3,  ///< code = one of `failure`
 };
@@ -24,11 +24,18 @@ enum class failure : u16 {
 };
 
 struct status {
+  /// A bit of `code`: whoever answered said that the same would fail again. (NVMe's CRD, how long to wait, is no answer to us:
+  /// it is reserved unless the host turns advanced retry on.)
+  static constexpr u16 vain = 0x8000;
+
   status_domain domain = status_domain::ok;
   u16 code = 0;
 
   PENSTOCK_FN constexpr bool ok() const { return domain == status_domain::ok; }
-  PENSTOCK_FN friend constexpr bool operator==(status a, status b) { return a.domain == b.domain && a.code == b.code; }
+  PENSTOCK_FN constexpr u16 number() const { return code & static_cast<u16>(~vain); }
+  PENSTOCK_FN constexpr bool retry_is_vain() const { return (code & vain) != 0; }
+  /// What failed is the same, whether it would again or not.
+  PENSTOCK_FN friend constexpr bool operator==(status a, status b) { return a.domain == b.domain && a.number() == b.number(); }
 };
 static_assert(sizeof(status) == 4);
 

@@ -105,13 +105,14 @@ inline constexpr u16 write_fault = 0x280;
 inline constexpr u16 unrecovered_read_error = 0x281;
 }  // namespace code
 
+/// Of the status bits: Do Not Retry.
+inline constexpr u16 do_not_retry = 1u << 14;
+
 /// The status of a completion; the whole status type and code count, not the code alone.
 PENSTOCK_FN constexpr status completion_status(u32 outcome) {
-  const u16 type_and_code = status_bits(outcome) & 0x7ffu;
-  return type_and_code == code::success ? status{} : status{status_domain::nvme, type_and_code};
+  const u16 bits = status_bits(outcome), type_and_code = bits & 0x7ffu;
+  if (type_and_code == code::success) return {};
+  return {status_domain::nvme, static_cast<u16>(type_and_code | ((bits & do_not_retry) != 0 ? status::vain : 0))};
 }
-
-/// Do Not Retry.
-PENSTOCK_FN constexpr bool do_not_retry(u32 outcome) { return (status_bits(outcome) >> 14 & 1u) != 0; }
 
 }  // namespace penstock::nvme
