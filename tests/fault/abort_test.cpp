@@ -182,5 +182,33 @@ TEST(queue_abort, an_abort_that_comes_late_ends_no_other_command) {
   }
 }
 
+// It may be carried out until the controller is reset, whatever has become of its command meanwhile.
+TEST(queue_abort, an_identifier_whose_abort_was_not_answered_stays_dead_until_a_reset) {
+  step_controller owner([](step_controller& c) {
+    while (c.fetch() != nullptr) {}
+  });
+  fault_bed bed(owner, fault_options(2, brief), 4);
+  ASSERT_EQ(bed.run(0, 0), deadline_status);
+  owner.on_abort = [&](u16 id) {
+    owner.post(id);  // late, by itself
+    owner.has_failed = true;
+    return false;
+  };
+  EXPECT_EQ(bed.pair().abort_late(), 0u);
+  ASSERT_TRUE(bed.progress_until([&] { return bed.resolved(0) == 1; }));
+  EXPECT_FALSE(bed.broken()) << "nothing is in quarantine";
+  ASSERT_EQ(bed.submit(1, 1), status{});
+  bed.progress();
+  owner.post(owner.fetched.back().command_id);
+  ASSERT_EQ(bed.wait(1), status{});
+  // In the first one's slot. If it were given up, the next one there would have the identifier that is being aborted.
+  EXPECT_EQ(bed.run(2, 2), failed_status);
+  owner.has_failed = false;
+  owner.play(serve_all);
+  EXPECT_EQ(bed.reset(), 0u) << "all had been told before";
+  EXPECT_EQ(bed.resolved(2), 1u);
+  EXPECT_EQ(bed.run(3, 3), status{});
+}
+
 }  // namespace
 }  // namespace penstock::test

@@ -32,6 +32,7 @@ class step_controller final : public controller {
     aborts.push_back(command_id);
     return on_abort && on_abort(command_id);
   }
+  bool failed() override { return has_failed; }
   void poll(u16) override {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock.owns_lock() || rings_.sq == nullptr) return;
@@ -66,6 +67,7 @@ class step_controller final : public controller {
   std::vector<nvme::submission_entry> fetched;
   std::function<void()> on_attach, on_detach;  ///< called first; may throw
   std::function<bool(u16)> on_abort;           ///< what is answered
+  bool has_failed = false;                     ///< it answers its admin queue no more
   std::vector<u16> aborts;                     ///< identifiers that were to be aborted
   u64 polls = 0;
 

@@ -43,11 +43,6 @@ constexpr u64 first_memory_bar = 0xc0000000, memory_bar_distance = 0x2000000;  /
 constexpr u32 first_slot = 4;
 constexpr u64 patience_ns = 20 * one_second_ns;
 
-char const* program() {
-  char const* other = std::getenv("PENSTOCK_QEMU");
-  return other != nullptr ? other : "qemu-system-x86_64";
-}
-
 [[noreturn]] void fail(std::string const& what) { throw std::runtime_error("QEMU: " + what); }
 
 std::string backend_of(qemu_namespace const& space, std::string const& file) {
@@ -65,7 +60,7 @@ std::vector<std::string> arguments_of(std::vector<qemu_drive> const& drives, std
                                       std::string const& memory_file, u64 memory_bytes) {
   const std::string at = folder.string();
   std::vector<std::string> all = {
-      program(),
+      qemu_program(),
       "-accel",
       "tcg",
       "-S",
@@ -149,14 +144,6 @@ std::string receive_until(int from, std::string const& end, std::string& pending
 }
 
 }  // namespace
-
-std::string reason_without_qemu() {
-  static const std::string reason = [] {
-    const std::string ask = std::string(program()) + " -device nvme,help >/dev/null 2>&1";
-    return std::system(ask.c_str()) == 0 ? std::string() : std::string(program()) + " does not run: install qemu-system-x86";
-  }();
-  return reason;
-}
 
 qemu_machine::qemu_machine(std::vector<qemu_drive> const& drives, qemu_memory where) : where_(where) {
   std::string pattern = (std::filesystem::temp_directory_path() / "penstock_qemu_XXXXXX").string();

@@ -6,6 +6,7 @@
 #include "penstock/host/pci_function.hpp"
 
 #include "src/pcie/dma_arena.hpp"
+#include "support/qemu_program.hpp"
 
 #include <atomic>
 #include <filesystem>
@@ -31,9 +32,6 @@ struct qemu_drive {
   std::string options{};   ///< more of -device nvme, as ",mdts=1"
   bool subsystem = false;  ///< it is a controller of an NVM subsystem, whose namespaces come and go
 };
-
-/// Why QEMU cannot be had here, or nothing.
-std::string reason_without_qemu();
 
 /// One NVMe function of the machine.
 class qemu_function final : public pci_function {

@@ -89,7 +89,9 @@ class queue_pair {
 
   /// The first and mildest means against a command that does not end: has the controller abort those that were given up at
   /// their deadlines, so that the others of the queue go on. Returns how many of them have ended since; with all of them the
-  /// queue is whole again (see `broken`). At most `abort_patience_ns` and a step's time. `run`: see `reset`; not beside one.
+  /// queue is whole again (see `broken`). 0 where the controller did not answer an Abort, which it may carry out until it is
+  /// reset: the identifiers stay dead until then. At most `abort_patience_ns` and a step's time. `run`: see `reset`; not beside
+  /// one.
   template <class Run = in_this_thread>
   u32 abort_late(Run const& run = {}) {
     if (!attached_) return 0;
@@ -98,7 +100,7 @@ class queue_pair {
     const reset_report named = take(run, reset_step::name_late, left());
     bool told = false;
     for (u32 k = 0; k < named.late && left() >= least_abort_ns; ++k) told |= controller_.abort(view_.id, named.ids[k], left());
-    if (named.late == 0) return 0;
+    if (named.late == 0 || controller_.failed()) return 0;
     // Where nothing was aborted, what was late may have come by itself: one look.
     return take(run, reset_step::await_late, told ? left() : 0).late;
   }
@@ -147,7 +149,7 @@ class queue_pair {
   queue_recovery recover(Run const& run = {}) {
     queue_recovery done;
     done.aborted = abort_late(run);
-    done.reset = done.aborted == 0 || controller_.failed() || broken(run);
+    done.reset = done.aborted == 0 || broken(run);
     if (done.reset) done.answered = reset(run);
     return done;
   }
