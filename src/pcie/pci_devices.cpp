@@ -65,12 +65,19 @@ std::map<std::string, std::string> mounts(fs::path const& proc) {
   return all;
 }
 
+/// The name by which programs have a namespace. Of a drive that may have several controllers, the kernel shows each one's path
+/// to it ("nvme0c1n2"), and what is mounted is all of them together ("nvme0n2").
+std::string block_device_of(std::string const& path) {
+  const u64 first = path.find('c', 4), second = path.find('n', 4);
+  return first < second && second != std::string::npos ? path.substr(0, first) + path.substr(second) : path;
+}
+
 /// The block devices of a drive: namespaces of its controller, as the kernel's driver names them.
 std::vector<std::string> block_devices_of(fs::path const& device) {
   std::vector<std::string> all;
   for (std::string const& controller : names_in(device / "nvme")) {
     for (std::string const& name : names_in(device / "nvme" / controller)) {
-      if (name.starts_with("nvme") && name.find('n', 4) != std::string::npos) all.push_back(name);
+      if (name.starts_with("nvme") && name.find('n', 4) != std::string::npos) all.push_back(block_device_of(name));
     }
   }
   return all;

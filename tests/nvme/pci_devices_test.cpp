@@ -83,6 +83,17 @@ class pci_devices_test : public testing::Test {
   fs::path root_;
 };
 
+// Of a drive with several controllers the kernel shows paths ("nvme0c1n2"); what people mount has another name.
+TEST_F(pci_devices_test, a_drive_of_several_controllers_that_is_mounted_is_in_use) {
+  fs::create_directories(device() / "nvme/nvme0/nvme0c1n2");
+  fs::create_directories(root_ / "class/block/nvme0n2");
+  put("proc/self/mounts", "/dev/nvme0n2 /home ext4 rw 0 0\n");
+  const pci_device drive = find_nvme_device(address, sysfs(), proc());
+  EXPECT_EQ(drive.block_devices, std::vector<std::string>{"nvme0n2"});
+  EXPECT_EQ(drive.uses, std::vector<std::string>{"nvme0n2 is mounted on /home"});
+  EXPECT_THROW(give_to_vfio(address, false, sysfs(), proc()), error);
+}
+
 TEST_F(pci_devices_test, are_told_as_they_are) {
   add("0000:00:1f.2", "0x010601");
   set_iommu_group("17", {address, "0000:01:00.1"});
