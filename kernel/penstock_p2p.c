@@ -56,6 +56,7 @@ struct p2p_mapping {
 };
 
 static struct miscdevice p2p_device;
+static DEFINE_MUTEX(p2p_mapping_lock); /* no two find the same addresses free */
 
 static void p2p_moved(struct dma_buf_attachment *attachment)
 {
@@ -248,16 +249,18 @@ static int p2p_map(struct p2p_user *user, struct penstock_p2p_map const __user *
 		ret = -EINVAL;
 	if (ret)
 		goto fail;
-	/* One at a time per file; who maps through VFIO at the same addresses meanwhile hurts himself alone. */
-	mutex_lock(&user->lock);
+	/* Who maps through VFIO at the same addresses meanwhile hurts himself alone. */
+	mutex_lock(&p2p_mapping_lock);
 	ret = check_addresses(m, ask.length);
 	if (!ret)
 		ret = map_pieces(m, ask.offset, ask.length);
-	if (!ret)
-		list_add(&m->link, &user->mappings);
+	mutex_unlock(&p2p_mapping_lock);
+	if (ret)
+		goto fail;
+	mutex_lock(&user->lock);
+	list_add(&m->link, &user->mappings);
 	mutex_unlock(&user->lock);
-	if (!ret)
-		return 0;
+	return 0;
 fail:
 	let_go(m);
 	return ret;
