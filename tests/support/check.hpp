@@ -27,7 +27,7 @@ struct check_report {
 template <class T>
 PENSTOCK_FN u64 check_word(T const& v) {
   if constexpr (std::is_same_v<T, status>) {
-    return pack(v);
+    return pack({v.domain, v.number()});  // as they are compared
   } else if constexpr (std::is_pointer_v<T>) {
     return reinterpret_cast<u64>(v);
   } else if constexpr (std::is_same_v<T, bool>) {
