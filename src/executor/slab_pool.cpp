@@ -35,8 +35,8 @@ bool slab_pool::deallocate(void* address, u64 bytes) noexcept {
   const auto of = std::prev(after);
   if (at - of->first >= of->second.bytes) return false;
   of->second.free.add(at, round_up(std::max<u64>(bytes, 1), page));
-  // One that is of use for small pieces stays.
-  if (of->second.bytes <= slab_bytes_ || !all_free(of->second)) return true;
+  // One that is of use for others stays; a larger one was this piece's alone.
+  if (of->second.bytes <= slab_bytes_) return true;
   from_.give(reinterpret_cast<void*>(of->first));
   slabs_.erase(of);
   return true;
