@@ -347,7 +347,9 @@ std::vector<measurement> run_litmus(option_texts const& given, progress_fn const
   const std::set<std::string> both = {"test", "executor", "rounds", "orders", "repeats"};
   for (auto const& [key, value] : given) {
     if (both.contains(key) || (key == "groups") == (test == "reads")) continue;
-    refuse(key + "=" + value, "it is no option of the litmus test of " + test + ": leave it out, or choose the other test");
+    std::string given_as = key;
+    given_as.append("=").append(value);
+    refuse(given_as, "it is no option of the litmus test of " + test + ": leave it out, or choose the other test");
   }
   if (test == "queue") return run_queue_test(given, progress, found);
   if (test != "reads") refuse("test " + test, "there is none of this name: choose reads or queue");
