@@ -235,6 +235,14 @@ TEST_F(register_doorbells_test, the_best_way_is_straight_to_the_executors_own_me
   device_.reset();
 }
 
+// As `penstock doctor` looks for them.
+TEST(drive_tiers, have_names_of_their_own) {
+  EXPECT_STREQ(name_of(drive_tier::peer_memory), "data straight to the GPU, doorbells rung by kernels");
+  EXPECT_STREQ(name_of(drive_tier::registers), "doorbells rung by kernels");
+  EXPECT_STREQ(name_of(drive_tier::forwarded), "doorbells forwarded by a host thread");
+  EXPECT_STREQ(name_of(drive_tier::polled), "doorbells forwarded by who waits");
+}
+
 TEST_F(register_doorbells_test, where_they_cannot_be_mapped_they_are_forwarded_and_the_reason_is_told) {
   function_ = std::make_unique<function_in_memory>(media_.bytes(), modelled_function_options{});
   function_->kernels().willing = false;
