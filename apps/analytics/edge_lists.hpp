@@ -1,7 +1,7 @@
 // The lists of neighbours that all algorithms walk, and what their kernels share.
 #pragma once
 
-#include "penstock/array/array_view.hpp"
+#include "penstock/array/array_ref.hpp"
 #include "penstock/host/launch.hpp"
 
 #include <concepts>
@@ -26,8 +26,20 @@ struct edge_lists {
   bool asks_ahead = true;  ///< for lines of a cache; in vain where whoever misses a line copies it
 };
 
-/// Edges in flight for each lane, at most.
-inline constexpr u32 most_in_flight = 4;
+/// Edges in flight for each lane of a walk over lists; and of a walk over tiles: so many that follow each other, and as many
+/// such runs.
+inline constexpr u32 most_in_flight = 4, runs_in_flight = 2;
+
+/// The type of what a visitor reads beside the edges.
+template <class Visitor, class G, bool Reads = Visitor::reads_beside>
+struct beside_of {
+  using type = u8;
+};
+template <class Visitor, class G>
+struct beside_of<Visitor, G, true> {
+  using type = typename Visitor::template visit<G>::beside;
+};
+
 /// What one group does with edges: it reads them, and hands them to a visitor.
 ///
 /// A visitor says what an algorithm does with an edge. It has
@@ -37,8 +49,8 @@ inline constexpr u32 most_in_flight = 4;
 ///   template <thread_group G> struct visit: made once for each group, from the visitor and the group; it has
 ///     void edge(G const&, bool mine, u64 v, u64 position, u64 to): collective, each lane with an edge from v to `to` of its
 ///     own, or none; and void finish(G const&), collective: there are no more.
-/// The visits of one that reads beside have read_run, called before the edges of a run, and edge_of_run for these, with the
-/// number in the run.
+/// The visits of one that reads beside have its type, `beside`, and a reference to it, `beside_ref()`; and edge with the value
+/// at the edge's position, too, where that has been read together with edges.
 template <class Id, class Visitor, thread_group G>
 class edge_reader_of {
  public:
@@ -60,26 +72,39 @@ class edge_reader_of {
     }
   }
 
-  /// Edges that follow each other for each lane, from `position` on, 16 bytes at once: they are mostly of one vertex, which
-  /// need not be looked for again. Collective. `InPlace`: as all of the graph lies. REQUIRES: `position` a multiple of
-  /// most_in_flight.
-  template <bool InPlace>
-  PENSTOCK_FN void read_run(bool const (&mine)[most_in_flight], u64 const (&from)[most_in_flight], u64 position) {
-    Id to[most_in_flight] = {};
-    bool some = false;
-    PENSTOCK_UNROLL
-    for (u32 k = 0; k < most_in_flight; ++k) some = some || mine[k];
-    neighbours_.template read_run<InPlace>(g_, some, position, to);
-    if constexpr (Visitor::reads_beside) visit_.template read_run<InPlace>(g_, some, position);
-    count_sectors(g_.ballot(some), some, position);
-    PENSTOCK_UNROLL
-    for (u32 k = 0; k < most_in_flight; ++k) {
-      edges_ += count(g_.ballot(mine[k]));
-      const bool good = check(mine[k], position + k, to[k]);
-      if constexpr (Visitor::reads_beside) {
-        visit_.edge_of_run(g_, good, from[k], position + k, static_cast<u64>(to[k]), k);
-      } else {
-        visit_.edge(g_, good, from[k], position + k, static_cast<u64>(to[k]));
+  /// Runs of edges that follow each other for each lane that wants some, from `position` on and `stride` behind that, 16 bytes
+  /// at once: they are mostly of one vertex, which need not be looked for again. `wants(position, k, v)`: whether an edge,
+  /// number k of its run, is to be looked at, and its vertex. Collective. `InPlace`: as all of the graph lies. REQUIRES:
+  /// `position` and `stride` multiples of most_in_flight.
+  template <bool InPlace, u32 Runs, class Wants>
+  PENSTOCK_FN void read_runs(bool const (&some)[Runs], u64 position, u64 stride, Wants const& wants) {
+    Id to[Runs][most_in_flight];
+    typename beside_of<Visitor, G>::type beside[Runs][most_in_flight];
+    if constexpr (Visitor::reads_beside) {
+      penstock::read_runs<InPlace>(g_, some, position, stride, runs_of(neighbours_, to), runs_of(visit_.beside_ref(), beside));
+    } else {
+      penstock::read_runs<InPlace>(g_, some, position, stride, runs_of(neighbours_, to));
+    }
+    // One copy of what is done with an edge for all runs.
+    PENSTOCK_UNROLL_BY(1)
+    for (u32 r = 0; r < Runs; ++r) {
+      const u64 first = position + r * stride;
+      const bool reads = of_run(some, r);
+      const auto reading = g_.ballot(reads);
+      if (!any(reading)) continue;
+      count_sectors(reading, reads, first);
+      PENSTOCK_UNROLL
+      for (u32 k = 0; k < most_in_flight; ++k) {
+        u64 v = 0;
+        const bool mine = wants(first + k, k, v) && reads;
+        const Id end = of_run(to, r, k);
+        edges_ += count(g_.ballot(mine));
+        const bool good = check(mine, first + k, end);
+        if constexpr (Visitor::reads_beside) {
+          visit_.edge(g_, good, v, first + k, static_cast<u64>(end), of_run(beside, r, k));
+        } else {
+          visit_.edge(g_, good, v, first + k, static_cast<u64>(end));
+        }
       }
     }
   }
@@ -113,6 +138,22 @@ class edge_reader_of {
   }
 
  private:
+  // What a run has: its number as an index would put all of them into memory.
+  template <class T, u32 Runs>
+  PENSTOCK_FN static T of_run(T const (&each)[Runs], u32 r) {
+    T found = each[0];
+    PENSTOCK_UNROLL
+    for (u32 other = 1; other < Runs; ++other) found = r == other ? each[other] : found;
+    return found;
+  }
+  template <class T, u32 Runs>
+  PENSTOCK_FN static T of_run(T const (&each)[Runs][most_in_flight], u32 r, u32 k) {
+    T found = each[0][k];
+    PENSTOCK_UNROLL
+    for (u32 other = 1; other < Runs; ++other) found = r == other ? each[other][k] : found;
+    return found;
+  }
+
   PENSTOCK_FN bool check(bool mine, u64 position, Id to) const {
     const bool good = static_cast<u64>(to) < lists_.vertices;
     if (mine && !good) device_ref<u64>(*lists_.bad_edge).store(position + 1, relaxed);

@@ -183,7 +183,7 @@ struct tile_walk {
     t.first = first_vertex(g, number);
     t.last = t.end < edges ? first_vertex(g, number + 1) : lists.lists - 1;
     t.wanted = has_wanted(g, t);
-    if (t.wanted && lists.asks_ahead && !lists.edges.is_resident()) ask(g, t);
+    if (t.wanted && lists.asks_ahead) lists.edges.ask_span(g, t.begin, t.end - t.begin);
     return t;
   }
 
@@ -226,36 +226,33 @@ struct tile_walk {
     return begin < end && begin < t.end && end > t.begin;
   }
 
-  template <thread_group G>
-  PENSTOCK_FN void ask(G const& g, tile const& t) const {
-    const u64 per_line = (1ull << lists.edges.reader().line_shift) / sizeof(Id);
-    for (u64 from = t.begin; from < t.end; from += per_line * size(g)) {
-      const u64 position = from + per_line * index_in(g);
-      const bool mine = position < t.end;
-      lists.edges.prefetch(g, mine, mine ? position : from);
-    }
-  }
-
   template <thread_group G, class Reader>
   PENSTOCK_FN void walk(G const& g, Reader& reader, tile const& t) const {
     if (lists.edges.is_resident()) {
-      walk_in_runs<true>(g, reader, t);
+      walk_in_place(g, reader, t);
     } else {
-      walk_in_runs<false>(g, reader, t);
+      walk_behind_cache(g, reader, t);
     }
   }
 
   // Each lane has edges that follow each other.
-  template <bool InPlace, thread_group G, class Reader>
-  PENSTOCK_FN void walk_in_runs(G const& g, Reader& reader, tile const& t) const {
+  template <thread_group G, class Reader>
+  PENSTOCK_FN void walk_in_place(G const& g, Reader& reader, tile const& t) const {
     u64 v = t.first;
     for (u64 first = t.begin; first < t.end; first += most_in_flight * size(g)) {
       const u64 position = first + most_in_flight * index_in(g);
       bool mine[most_in_flight];
       u64 from[most_in_flight];
+      bool some[1] = {};
       PENSTOCK_UNROLL
-      for (u32 k = 0; k < most_in_flight; ++k) take(t, position + k, k != 0 || size(g) == 1, v, mine[k], from[k]);
-      reader.template read_run<InPlace>(mine, from, position);
+      for (u32 k = 0; k < most_in_flight; ++k) {
+        take(t, position + k, k != 0 || size(g) == 1, v, mine[k], from[k]);
+        some[0] = some[0] || mine[k];
+      }
+      reader.template read_runs<true>(some, position, 0, [&](u64, u32 k, u64& vertex) {
+        vertex = from[k];
+        return mine[k];
+      });
     }
   }
 
@@ -266,6 +263,110 @@ struct tile_walk {
     from = v;
     if constexpr (!Visitor::wants_all) mine = mine && visitor.wants(v);
   }
+
+  // Each lane has runs of edges that follow each other, validated together.
+  template <thread_group G, class Reader>
+  PENSTOCK_FN void walk_behind_cache(G const& g, Reader& reader, tile const& t) const {
+    const u64 stride = most_in_flight * size(g);
+    vertex_window<G> window(*this, g, t);
+    for (u64 first = t.begin; first < t.end; first += runs_in_flight * stride) {
+      const u64 position = first + most_in_flight * index_in(g);
+      window.move_to(first, first + runs_in_flight * stride);
+      bool some[runs_in_flight];
+      PENSTOCK_UNROLL
+      for (u32 r = 0; r < runs_in_flight; ++r) some[r] = window.wants_some(position + r * stride);
+      reader.template read_runs<false>(some, position, stride,
+                                       [&](u64 edge, u32 k, u64& vertex) { return window.wants(edge, k, vertex); });
+    }
+  }
+
+  // Neighbouring vertices of a tile, one for each lane, and whether they are wanted: the lanes tell each other where lists end.
+  // Offsets are trips to memory that depend on each other, and each validated read empties the L1 cache that shortens them
+  // where edges are read in place. Collective.
+  template <thread_group G>
+  class vertex_window {
+   public:
+    PENSTOCK_FN vertex_window(tile_walk const& walk, G const& g, tile const& t)
+        : walk_(walk), g_(g), tile_(t), width_(size(g)), index_(index_in(g)), base_(t.first) {
+      if (!Visitor::wants_all || !has_one()) look(t.first);
+    }
+
+    // What is asked from now on is about edges from `first` on, before `stop`.
+    PENSTOCK_FN void move_to(u64 first, u64 stop) {
+      stop_ = stop < tile_.end ? stop : tile_.end;
+      reaches_ = reaches(stop_);
+      if (reaches_) return;
+      const u64 next = reaches(first + 1) ? base_ + place_of(first) : walk_.vertex_of(first, base_, tile_.last, false);
+      if (next == base_) return;
+      look(next);
+      reaches_ = reaches(stop_);
+    }
+
+    // Whether any of a lane's run is to be read; perhaps, where many vertices have few edges.
+    PENSTOCK_FN bool wants_some(u64 position) const {
+      const bool inside = position < stop_;
+      if constexpr (Visitor::wants_all) return inside;
+      if (!reaches_) return inside;
+      if (has_one()) return inside && contains(wanted_, rank_of(0));
+      const u64 end = position + most_in_flight < stop_ ? position + most_in_flight : stop_;
+      const u32 first = place_of(position), last = place_of(end - 1);
+      return inside && count_below(wanted_, rank_of(last)) + (contains(wanted_, rank_of(last)) ? 1 : 0) !=
+                           count_below(wanted_, rank_of(first));
+    }
+
+    // Whether edge k of a lane's run, at `position`, is to be looked at, and its vertex.
+    PENSTOCK_FN bool wants(u64 position, u32 k, u64& v) {
+      const bool inside = position < stop_;
+      if (reaches_) {
+        const u32 place = has_one() ? 0 : place_of(position);
+        v = base_ + place;
+        if constexpr (Visitor::wants_all) return inside;
+        return inside && contains(wanted_, rank_of(place));
+      }
+      if (k == 0) near_ = base_;
+      if (inside) near_ = walk_.vertex_of(position, near_, tile_.last, k != 0 || width_ == 1);
+      v = near_;
+      if constexpr (Visitor::wants_all) return inside;
+      return inside && walk_.visitor.wants(v);
+    }
+
+   private:
+    using mask = decltype(std::declval<G const&>().members());
+
+    PENSTOCK_FN u32 rank_of(u32 place) const { return nth(g_.members(), place); }
+    PENSTOCK_FN u32 end_of(u32 place) const { return static_cast<u32>(g_.shfl(end_, rank_of(place))); }
+    PENSTOCK_FN bool has_one() const { return tile_.first == tile_.last; }
+
+    // The vertices from v on.
+    PENSTOCK_FN void look(u64 v) {
+      base_ = v;
+      const u64 mine = v + index_;
+      const bool inside = mine <= tile_.last;
+      const u64 end = inside ? walk_.lists.offsets[mine + 1] : tile_.end;
+      end_ = inside ? static_cast<u32>((end < tile_.end ? end : tile_.end) - tile_.begin) : ~0u;
+      if constexpr (!Visitor::wants_all) wanted_ = g_.ballot(inside && walk_.visitor.wants(mine));
+    }
+    // Whether the edges before `stop` are of vertices that were looked at, or of earlier ones.
+    PENSTOCK_FN bool reaches(u64 stop) const { return has_one() || end_of(width_ - 1) >= stop - tile_.begin; }
+    // Whose edge it is: how many lists end before. REQUIRES: reaches(position + 1).
+    PENSTOCK_FN u32 place_of(u64 position) const {
+      const u32 within = static_cast<u32>(position - tile_.begin);
+      u32 place = 0;
+      for (u32 step = width_ / 2; step != 0; step /= 2) place += end_of(place + step - 1) <= within ? step : 0;
+      return place;
+    }
+
+    tile_walk const& walk_;
+    G const& g_;
+    tile const& tile_;
+    u32 width_, index_;
+    u64 base_;
+    u64 stop_ = 0;
+    u64 near_ = 0;   ///< the vertex of the edge before
+    u32 end_ = ~0u;  ///< of the list of this lane's vertex, from the tile's begin on
+    bool reaches_ = false;
+    mask wanted_{};
+  };
 
   // The last vertex from `low` to `high` whose list begins at `position` or before. `near`: it is likely one of the first.
   PENSTOCK_FN u64 vertex_of(u64 position, u64 low, u64 high, bool near) const {

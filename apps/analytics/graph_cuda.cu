@@ -64,6 +64,7 @@ PENSTOCK_KERNELS_OF_REAL(double)
   PENSTOCK_KERNEL(read_pile<Id, float>)                                        \
   PENSTOCK_KERNEL(list_first_vertices<Id>)                                     \
   PENSTOCK_KERNEL(list_tiles<Id>)                                              \
+  PENSTOCK_KERNEL(forget_tiles<Id>)                                            \
   PENSTOCK_KERNEL(count_list_edges<Id>)                                        \
   template void sort_on_gpu(executor&, Id const*, Id*, u64, u64, buffer<u8>&); \
   template u64 unique_on_gpu(executor&, Id const*, Id*, u64, buffer<u8>&, u64*);

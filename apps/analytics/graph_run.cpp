@@ -162,9 +162,17 @@ u64 graph_run<Id>::find_tiles(vertex_list<Id> which) {
 }
 
 template <class Id>
-next_frontier<Id> graph_run<Id>::found_list(buffer<Id>& items) {
+void graph_run<Id>::forget_listed_tiles() {
+  if (!std::exchange(has_listed_tiles_, false)) return;
+  tile_side& side = sides_[side_];
+  const u64 count = counted_[word_of(side_)] - side.taken;
+  if (count != 0) over(count, forget_tiles<Id>{side.tiles.data(), side.seen.data(), count});
+}
+
+template <class Id>
+next_frontier<Id> graph_run<Id>::found_list(buffer<Id>& items, vertex_list<Id> which) {
   next_frontier<Id> next{{items.data(), words_.data() + found, found_taken_}};
-  listing_tiles_ = lists_tiles();
+  listing_tiles_ = lists_tiles() && (which.vertices == nullptr || choose(which) == strategy::tiled_frontier);
   if (!listing_tiles_) return next;
   const u32 other = side_ ^ 1u;
   sides_[other].taken = counted_[word_of(other)];  // those have been walked

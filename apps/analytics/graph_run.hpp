@@ -65,11 +65,14 @@ class graph_run {
   template <class Visitor>
   void walk(Visitor const& visitor, vertex_list<Id> which = {});
 
-  /// The same over a frontier. Where walks list the tiles of what they find, so that no launch of its own is wanted for it,
-  /// `listing` does what `visitor` does, and lists them.
+  /// The same over a frontier, for which `found_list` was called. Where walks list the tiles of what they find, so that no
+  /// launch of its own is wanted for it, `listing` does what `visitor` does, and lists them.
   template <class Visitor, class Listing>
   void walk_frontier(Visitor const& visitor, Listing const& listing, vertex_list<Id> which) {
-    if (!lists_tiles()) return walk(visitor, which);
+    if (!listing_tiles_) {
+      forget_listed_tiles();
+      return walk(visitor, which);
+    }
     last_ = strategy::tiled_frontier;
     walk_tiles(listing, which);
     check();
@@ -83,6 +86,7 @@ class graph_run {
   /// Over the incoming edges of all vertices that are wanted, by narrow groups, for a visitor that stops early.
   template <class Visitor>
   void walk_narrow(Visitor const& visitor) {
+    forget_listed_tiles();
     vertex_walk<Id, Visitor> body = all_vertices(visitor);
     if (incoming_) {
       body.lists.edges = incoming_->edges.template view<Id>();
@@ -111,9 +115,9 @@ class graph_run {
     start(on_, ceil_div(count, vertices_at_once), body, {.units = limits().units});
   }
 
-  /// What a walk appends the vertices of the next round to; `take_found` gives how many came since it was called last, and says
-  /// that the next walk is over these.
-  next_frontier<Id> found_list(buffer<Id>& items);
+  /// What a round over `which` appends the vertices of the next round to (without vertices: one that walks no edges);
+  /// `take_found` gives how many came since it was called last, and says that the next walk is over these.
+  next_frontier<Id> found_list(buffer<Id>& items, vertex_list<Id> which = {});
   u64 take_found();
   /// Reads what kernels counted. A walk does so itself.
   void read_counts() { words_.read(counted_); }
@@ -214,9 +218,15 @@ class graph_run {
   void walk_tiles(Visitor const& visitor, vertex_list<Id> which);
   template <class Visitor>
   void walk_copies(Visitor const& visitor, vertex_list<Id> which);
+  /// Of a round that walks something else.
+  void forget_listed_tiles();
   /// Tiles of a list, in this side's; gives how many there are at most.
   u64 find_tiles(vertex_list<Id> which);
-  bool lists_tiles() const { return walk_.how == strategy::tiled_frontier && !walk_.sort && tiles_in_all_ != 0; }
+  /// Whether walks list the tiles of what they find. It costs registers, by which long lists are walked more slowly.
+  bool lists_tiles() const {
+    if (tiles_in_all_ == 0 || walk_.sort) return false;
+    return walk_.how == strategy::tiled_frontier || (walk_.how == strategy::automatic && !is_resident() && has_short_lists());
+  }
   touched_tiles<Id> touched(u32 side) const {
     tile_side const& of = sides_[side];
     return {lists().offsets, of.seen.data(), {of.tiles.data(), words_.data() + word_of(side), of.taken}, tile_shift_};
@@ -309,7 +319,7 @@ template <class Visitor>
 void graph_run<Id>::prepare_walks(Visitor const& visitor) {
   if (!media_) return;
   const tile_walk<Id, Visitor> tiles{lists(), visitor};
-  prepare(all_vertices(visitor), tiles, list_tiles<Id>{}, count_list_edges<Id>{});
+  prepare(all_vertices(visitor), tiles, list_tiles<Id>{}, forget_tiles<Id>{}, count_list_edges<Id>{});
   prepare_start<1>(on_, all_vertices(visitor));
 }
 

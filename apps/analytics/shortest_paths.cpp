@@ -54,12 +54,13 @@ class path_search {
     while (size != 0) {
       done += size;
       run_.begin_round(result, "round", size, std::min(done, n_), n_);
-      const path_data<Id, distance> data = shared();
+      const vertex_list<Id> which{frontier_.data(), size};
+      const path_data<Id, distance> data = shared(which);
       const u32 round = static_cast<u32>(result.level_sizes.size());
       run_.over(size, take_frontier<Id, distance>{data, size, round});
       const array_view<Weight> weights = run_.template weights<Weight>();
       run_.walk_frontier(relax_edges<Id, Weight>{weights, data, threshold_, round},
-                         relax_edges<Id, Weight, true>{weights, data, threshold_, round}, {frontier_.data(), size});
+                         relax_edges<Id, Weight, true>{weights, data, threshold_, round}, which);
       check_weights();
       size = take_next();
       if (size == 0) size = raise_threshold();
@@ -77,10 +78,13 @@ class path_search {
   static constexpr distance farthest =
       std::is_floating_point_v<Weight> ? std::numeric_limits<distance>::infinity() : std::numeric_limits<distance>::max();
 
-  path_data<Id, distance> shared() {
-    return {
-        distances_.data(),     places_.data(), frontier_.data(), run_.found_list(next_), {pile_.data(), pile_count_.data(), 0},
-        run_.bad_weight_word()};
+  path_data<Id, distance> shared(vertex_list<Id> which = {}) {
+    return {distances_.data(),
+            places_.data(),
+            frontier_.data(),
+            run_.found_list(next_, which),
+            {pile_.data(), pile_count_.data(), 0},
+            run_.bad_weight_word()};
   }
 
   u64 take_next() {

@@ -66,27 +66,19 @@ struct relax_edges {
 
   template <thread_group G>
   struct visit {
+    using beside = Weight;
+
     relax_edges const& visitor;
     array_ref<Weight> lengths;
-    Weight held[most_in_flight] = {};  ///< lengths of a run
     u64 vertex = ~0ull;
     distance here = 0;  ///< of that vertex
 
     PENSTOCK_FN visit(relax_edges const& of, G const&) : visitor(of), lengths(of.weights) {}
+    PENSTOCK_FN array_ref<Weight>& beside_ref() { return lengths; }
     PENSTOCK_FN void edge(G const& g, bool mine, u64 v, u64 position, u64 to) {
-      relax(g, mine, v, position, to, lengths.read(g, mine, mine ? position : 0));
+      edge(g, mine, v, position, to, lengths.read(g, mine, mine ? position : 0));
     }
-    template <bool InPlace>
-    PENSTOCK_FN void read_run(G const& g, bool some, u64 position) {
-      lengths.template read_run<InPlace>(g, some, position, held);
-    }
-    PENSTOCK_FN void edge_of_run(G const& g, bool mine, u64 v, u64 position, u64 to, u32 k) {
-      relax(g, mine, v, position, to, held[k]);
-    }
-    PENSTOCK_FN void finish(G const&) {}
-
-   private:
-    PENSTOCK_FN void relax(G const& g, bool mine, u64 v, u64 position, u64 to, Weight length) {
+    PENSTOCK_FN void edge(G const& g, bool mine, u64 v, u64 position, u64 to, Weight length) {
       if (mine && !(length >= 0)) device_ref<u64>(*visitor.data.bad_weight).store(position + 1, relaxed);
       const bool good = mine && length >= 0;
       if (mine && v != vertex) {
@@ -99,6 +91,7 @@ struct relax_edges {
       visitor.data.next.template append<ListsTiles>(g, near && visitor.becomes_near(to), to);
       visitor.data.pile.append(g, lowered && !near && visitor.becomes_far(to), to);
     }
+    PENSTOCK_FN void finish(G const&) {}
   };
 
  private:

@@ -23,23 +23,19 @@ struct visitor_of_copies {
 
   template <thread_group G>
   struct visit {
+    using beside = typename beside_of<Visitor, G>::type;
+
     visitor_of_copies const& of;
     typename Visitor::template visit<G> inner;
     PENSTOCK_FN visit(visitor_of_copies const& visitor, G const& g) : of(visitor), inner(visitor.visitor, g) {}
     PENSTOCK_FN void edge(G const& g, bool mine, u64 k, u64 position, u64 to) {
       inner.edge(g, mine, mine ? of.vertex(k) : 0, position, to);
     }
-    template <bool InPlace>
-    PENSTOCK_FN void read_run(G const& g, bool some, u64 position)
-      requires reads_beside
-    {
-      inner.template read_run<InPlace>(g, some, position);
+    template <class Beside>
+    PENSTOCK_FN void edge(G const& g, bool mine, u64 k, u64 position, u64 to, Beside value) {
+      inner.edge(g, mine, mine ? of.vertex(k) : 0, position, to, value);
     }
-    PENSTOCK_FN void edge_of_run(G const& g, bool mine, u64 k, u64 position, u64 to, u32 number)
-      requires reads_beside
-    {
-      inner.edge_of_run(g, mine, mine ? of.vertex(k) : 0, position, to, number);
-    }
+    PENSTOCK_FN auto& beside_ref() { return inner.beside_ref(); }
     PENSTOCK_FN void finish(G const& g) { inner.finish(g); }
   };
 };

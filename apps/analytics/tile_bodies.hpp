@@ -100,6 +100,19 @@ struct list_tiles {
   }
 };
 
+/// Clears the bits of listed tiles that nobody is going to walk.
+template <class Id>
+struct forget_tiles {
+  Id const* tiles = nullptr;  ///< [count]
+  u32* seen = nullptr;
+  u64 count = 0;
+
+  template <thread_group G>
+  PENSTOCK_FN void operator()(G const& g, grid_range range) const {
+    for_vertices(g, range, count, [&](u64 k) { device_ref<u32>(seen[static_cast<u64>(tiles[k]) / 32]).store(0, relaxed); });
+  }
+};
+
 /// How many edges the vertices of a list have in all.
 template <class Id>
 struct count_list_edges {

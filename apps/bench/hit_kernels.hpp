@@ -2,6 +2,7 @@
 #pragma once
 
 #include "apps/bench/pattern.hpp"
+#include "penstock/array/array_ref.hpp"
 #include "penstock/array/pinned_line.hpp"
 #include "penstock/host/launch.hpp"
 

@@ -32,13 +32,14 @@ class level_search {
       result.reached += size;
       run_.begin_round(result, "level", size, result.reached, n_);
       choose_direction(size, before);
-      const bfs_data<Id> data{parents_.data(), depths_.data(), run_.found_list(next_),
+      const vertex_list<Id> which{frontier_.data(), size};
+      const bfs_data<Id> data{parents_.data(), depths_.data(), run_.found_list(next_, which),
                               static_cast<std::int32_t>(result.level_sizes.size() - 1),
                               run_.is_cpu() || (!pulls_ && size < n_ / few)};
       if (pulls_) {
         run_.walk_narrow(bfs_pull<Id>{data});
       } else {
-        run_.walk_frontier(bfs_push<Id>{data}, bfs_push<Id, true>{data}, {frontier_.data(), size});
+        run_.walk_frontier(bfs_push<Id>{data}, bfs_push<Id, true>{data}, which);
       }
       if (!data.lists) {
         run_.over_vertices(list_level<Id>{data, n_});

@@ -2,7 +2,7 @@
 // items early. Every word of the file tells where it lies, so that what is read can be checked.
 #pragma once
 
-#include "penstock/array/array_view.hpp"
+#include "penstock/array/array_ref.hpp"
 #include "penstock/host/launch.hpp"
 
 namespace penstock::benchmarks {

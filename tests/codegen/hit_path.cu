@@ -1,4 +1,5 @@
 // What the checks of this folder look at: each function is one way to read an element, compiled on its own.
+#include "penstock/array/array_ref.hpp"
 #include "penstock/array/pinned_line.hpp"
 
 #include <new>

@@ -1,5 +1,6 @@
 #include "device/ablation_test_body.hpp"
 
+#include "penstock/array/array_ref.hpp"
 #include "support/faulty_cache.hpp"
 
 namespace penstock::test {

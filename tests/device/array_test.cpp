@@ -117,12 +117,16 @@ TEST_P(array_test, runs_are_read_16_bytes_at_once) {
     const everywhere waiting = frames == 8 ? for_waiting_threads : few;
     for (const bool bounce : {false, true}) {
       stored_bytes bytes(with_directory({.frames = frames, .media_bytes = 1 << 14, .bounce = bounce}, GetParam()));
-      run_everywhere(runs_body<u32>{bytes.resident<u32>(16, 4089), bytes.cache().array<u32>(0, 16, 4089), 12}, waiting);
-      run_everywhere(runs_body<u64>{bytes.resident<u64>(16, 1103), bytes.cache().array<u64>(0, 16, 1103), 12}, waiting);
+      const auto runs = [&]<class T>(T, u64 origin, u64 elements, u32 times) {
+        // The words lie on other lines, and there are fewer of them.
+        return runs_body<T>{bytes.resident<T>(origin, elements), bytes.cache().array<T>(0, origin, elements),
+                            bytes.resident<u64>(4096 + 32, 1103), bytes.cache().array<u64>(0, 4096 + 32, 1103), times};
+      };
+      run_everywhere(runs(u32{}, 16, 4089, 4), waiting);
+      run_everywhere(runs(u64{}, 16, 1103, 4), waiting);
       // What is not aligned is read element by element.
-      run_everywhere(runs_body<u32>{bytes.resident<u32>(20, 4081), bytes.cache().array<u32>(0, 20, 4081), 6}, waiting);
-      run_everywhere(runs_body<u8>{bytes.resident<u8>(0, 7001), bytes.cache().array<u8>(0, 0, 7001), 16},
-                     {.lone_threads = 2, .warps = 1, .partitions = 1});
+      run_everywhere(runs(u32{}, 20, 4081, 2), waiting);
+      run_everywhere(runs(u8{}, 0, 7001, 3), {.lone_threads = 2, .warps = 1, .partitions = 1});
       bytes.cache().check_faults();
     }
   }
@@ -133,8 +137,9 @@ TEST_P(array_test, a_run_counts_all_of_its_elements) {
   const array_view<u32> words = bytes.cache().array<u32>(0, 0, 8192);
   {
     array_ref<u32> follow(words);
-    u32 run[4];
-    for (u64 i = 0; i < 8192; i += 4) follow.read_run(lone_thread{}, true, i, run);
+    u32 run[2][4];
+    const bool both[2] = {true, true};
+    for (u64 i = 0; i < 8192; i += 8) read_runs<false>(lone_thread{}, both, i, 4, runs_of(follow, run));
   }
   const cache_stats stats = bytes.cache().stats(0);
   EXPECT_EQ(64u, stats.misses);

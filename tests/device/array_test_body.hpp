@@ -2,6 +2,7 @@
 // follow their index; lines that are held.
 #pragma once
 
+#include "penstock/array/array_ref.hpp"
 #include "penstock/array/pinned_line.hpp"
 #include "support/test_context.hpp"
 
@@ -99,30 +100,46 @@ struct follow_body {
   }
 };
 
-/// Lanes read runs of their own through one reference, some of them none, some over the array's end.
+/// Lanes read runs of their own of two arrays at once, some of them one or none, some over the end of the shorter array.
 template <class T>
 struct runs_body {
   array_view<T> resident;
   array_view<T> stored;
+  array_view<u64> words_resident;
+  array_view<u64> words_stored;
   u32 rounds = 0;
+
+  static constexpr u32 length = sizeof(T) < 8 ? 16 / sizeof(T) : 4;
 
   template <thread_group G>
   PENSTOCK_FN void operator()(G const& g, test_context const& c) const {
-    constexpr u32 length = sizeof(T) < 8 ? 16 / sizeof(T) : 4;
     const u64 runs = stored.size() / length + 1;  // the last one has not all of its elements
     array_ref<T> from_memory(resident), follow(stored);
+    array_ref<u64> words_from_memory(words_resident), follow_words(words_stored);
     for (u32 round = 0; round < rounds; ++round) {
       const u64 draw = random_word(c.seed(), c.thread, round);
       const u64 first = (round % 3 == 0 ? runs - 1 : draw % runs) * length;
-      const bool want = draw >> 40 & 3;
-      T beside[length], here[length];
-      from_memory.read_run(g, want, first, beside);
-      follow.read_run(g, want, first, here);
-      for (u32 k = 0; k < length; ++k) {
-        const T right = want && first + k < stored.size() ? resident[first + k] : T{};
-        PENSTOCK_CHECK_EQ(*c.report, element_word(right), element_word(here[k]));
-        PENSTOCK_CHECK_EQ(*c.report, element_word(right), element_word(beside[k]));
+      const u64 stride = round % 2 == 0 ? length : (draw >> 20) % 64 * length;
+      const bool want[2] = {(draw >> 40 & 3) != 0, (draw >> 42 & 3) != 0};
+      T beside[2][length], here[2][length];
+      u64 words_beside[2][length], words_here[2][length];
+      read_runs<true>(g, want, first, stride, runs_of(from_memory, beside), runs_of(words_from_memory, words_beside));
+      read_runs<false>(g, want, first, stride, runs_of(follow, here), runs_of(follow_words, words_here));
+      for (u32 r = 0; r < 2; ++r) {
+        compare(c, resident, want[r], first + r * stride, here[r], beside[r]);
+        compare(c, words_resident, want[r], first + r * stride, words_here[r], words_beside[r]);
       }
+    }
+  }
+
+ private:
+  template <class Of>
+  PENSTOCK_FN static void compare(test_context const& c, array_view<Of> const& from, bool want, u64 first,
+                                  Of const (&here)[length], Of const (&beside)[length]) {
+    for (u32 k = 0; k < length; ++k) {
+      const Of right = want && first + k < from.size() ? from[first + k] : Of{};
+      PENSTOCK_CHECK_EQ(*c.report, element_word(right), element_word(here[k]));
+      PENSTOCK_CHECK_EQ(*c.report, element_word(right), element_word(beside[k]));
     }
   }
 };

@@ -2,6 +2,7 @@
 // pinned line keeps its bytes; in the end nobody holds anything.
 #pragma once
 
+#include "penstock/array/array_ref.hpp"
 #include "penstock/array/pinned_line.hpp"
 #include "support/stamped_media.hpp"
 

@@ -12,13 +12,15 @@ void expect_clean_report(check_report const& report, u64 seed) {
                               << report.found;
 }
 
-TEST(graph_algorithms, are_right_in_lone_threads) {
+class graph_algorithms : public testing::TestWithParam<edges_at> {};
+
+TEST_P(graph_algorithms, are_right_in_lone_threads) {
   const auto on = open_executor("cpu", 1);
-  for (u64 round = 0; round < (yields_are_dear ? 2 : 20); ++round) {
+  for (u64 round = 0; round < (yields_are_dear ? 2 : GetParam() == edges_at::memory ? 20 : 5); ++round) {
     const u64 seed = test_seed() + round;
     check_report report;
     constexpr u32 threads = 4;
-    check_algorithms(on->memory(), report, seed, false, [&](u64 items, auto const& body) {
+    check_algorithms(*on, GetParam(), report, seed, false, [&](u64 items, auto const& body) {
       run_threads(threads, [&](u32 i) { body(lone_thread{}, grid_range{i, items, threads}); });
     });
     expect_clean_report(report, seed);
@@ -27,7 +29,7 @@ TEST(graph_algorithms, are_right_in_lone_threads) {
 
 // Every vertex of the frontier lowers all others, while their edges are read: a distance that is lowered after others have seen
 // it must lead to another visit.
-TEST(graph_algorithms, lower_each_others_distances) {
+TEST(distances, lower_each_other) {
   constexpr u32 vertices = 24, threads = 2;
   constexpr u64 edges = vertices * vertices;
   std::vector<u64> offsets(vertices + 1), words(8);
@@ -73,18 +75,26 @@ TEST(graph_algorithms, lower_each_others_distances) {
   }
 }
 
-TEST(graph_algorithms, are_right_in_warps) {
+TEST_P(graph_algorithms, are_right_in_warps) {
   const auto on = open_executor("cpu", 1);
   const u64 seed = test_seed();
   check_report report;
   constexpr u32 warps = 2;
-  check_algorithms(on->memory(), report, seed, yields_are_dear, [&](u64 items, auto const& body) {
+  const bool brief = yields_are_dear || GetParam() != edges_at::memory;
+  check_algorithms(*on, GetParam(), report, seed, brief, [&](u64 items, auto const& body) {
     std::vector<lane_assignment> lanes;
     for (u32 w = 0; w < warps; ++w) assign_group(lanes, w, 0xffffffffu);
     run_lanes(lanes, [&](emulated_warp const& g, lane_assignment const& a) { body(g, grid_range{a.warp, items, warps}); });
   });
   expect_clean_report(report, seed);
 }
+
+std::string name_of_place(testing::TestParamInfo<edges_at> const& where) {
+  constexpr char const* names[]{"in_memory", "behind_a_cache", "on_small_lines"};
+  return names[static_cast<u32>(where.param)];
+}
+INSTANTIATE_TEST_SUITE_P(edges, graph_algorithms, testing::Values(edges_at::memory, edges_at::cache, edges_at::small_lines),
+                         name_of_place);
 
 }  // namespace
 }  // namespace penstock::test

@@ -7,13 +7,22 @@
 #include "apps/analytics/shortest_paths_bodies.hpp"
 #include "apps/analytics/tile_bodies.hpp"
 #include "apps/bfs/bfs_level.hpp"
+#include "penstock/host/line_cache.hpp"
 #include "support/test_context.hpp"
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <vector>
 
 namespace penstock::test {
+
+/// Where the edges of a graph lie, and their weights.
+enum class edges_at : u32 {
+  memory,
+  cache,        ///< in fewer frames than they have lines
+  small_lines,  ///< the same, on lines of which two runs of a warp do not lie on one
+};
 
 /// Self loops, edges that are there twice, vertices without any, and one with very many; all where kernels reach it.
 struct small_graph {
@@ -21,6 +30,16 @@ struct small_graph {
   static constexpr u32 tile_shift = 6;
   static constexpr u64 tiles = (edges >> tile_shift) + 1;
 
+  small_graph(executor& on, u64 seed, edges_at where) : small_graph(on.memory(), seed) {
+    if (where == edges_at::memory) return;
+    std::vector<dataset_spec> datasets;
+    for (auto const* each : {&ends, &weights}) {
+      datasets.push_back({.name = "edges", .bytes = edges * sizeof(std::int32_t), .volume = {}, .memory = each->data()});
+    }
+    const u64 line_bytes = where == edges_at::cache ? 1024 : 512;
+    lines = std::make_unique<line_cache>(on, datasets,
+                                         cache_options{.bytes = 7 * line_bytes, .line_bytes = line_bytes, .queues = 1});
+  }
   small_graph(memory_resource& memory, u64 seed)
       : offsets(memory, memory_kind::shared, vertices + 1), words(memory, memory_kind::shared, 8),
         first_vertices(memory, memory_kind::shared, tiles), ends(memory, memory_kind::shared, edges),
@@ -44,7 +63,11 @@ struct small_graph {
   }
 
   apps::edge_lists<std::int32_t> lists() const {
-    return {{ends.data(), edges}, offsets.data(), words.data(), words.data() + 7, words.data() + 1, vertices, vertices};
+    const array_view<std::int32_t> to = lines ? lines->array<std::int32_t>(0, 0, edges) : array_view(ends.data(), edges);
+    return {to, offsets.data(), words.data(), words.data() + 7, words.data() + 1, vertices, vertices};
+  }
+  array_view<std::int32_t> weight_view() const {
+    return lines ? lines->array<std::int32_t>(1, 0, edges) : array_view(weights.data(), edges);
   }
   template <class Use>
   void for_each_edge(Use const& use) const {
@@ -57,6 +80,7 @@ struct small_graph {
   buffer<u64> words;  ///< edges looked at, bad edge, components, next, pile, bad weight, none, sectors
   buffer<std::int32_t> first_vertices;
   buffer<std::int32_t> ends, weights;
+  std::unique_ptr<line_cache> lines;
 };
 
 /// Where a run takes long, each fifth of its cases has to do.
@@ -161,8 +185,9 @@ void walk_list(check_report& report, small_graph const& graph, listed_tiles& lis
 }
 
 template <class Start>
-void check_components(memory_resource& memory, check_report& report, u64 seed, bool brief, Start const& start) {
-  small_graph const graph(memory, seed);
+void check_components(executor& on, edges_at where, check_report& report, u64 seed, bool brief, Start const& start) {
+  memory_resource& memory = on.memory();
+  small_graph const graph(on, seed, where);
   constexpr u64 n = small_graph::vertices;
   const buffer<std::int32_t> parents(memory, memory_kind::shared, n);
   const apps::forest<std::int32_t> trees{parents.data()};
@@ -204,8 +229,9 @@ void check_components(memory_resource& memory, check_report& report, u64 seed, b
 }
 
 template <class Start>
-void check_paths(memory_resource& memory, check_report& report, u64 seed, bool brief, Start const& start) {
-  small_graph const graph(memory, seed);
+void check_paths(executor& on, edges_at where, check_report& report, u64 seed, bool brief, Start const& start) {
+  memory_resource& memory = on.memory();
+  small_graph const graph(on, seed, where);
   constexpr u64 n = small_graph::vertices, farthest = ~0ull;
   const buffer<u64> distances(memory, memory_kind::shared, n), least(memory, memory_kind::shared, 1);
   const buffer<u32> places(memory, memory_kind::shared, n);
@@ -233,7 +259,7 @@ void check_paths(memory_resource& memory, check_report& report, u64 seed, bool b
                                                   {pile.data(), words + 4}, words + 5};
       };
       if (size != 0) {
-        const array_view<std::int32_t> weights(graph.weights.data(), small_graph::edges);
+        const array_view<std::int32_t> weights = graph.weight_view();
         start(ceil_div(size, apps::vertices_at_once), apps::take_frontier<std::int32_t, u64>{data(0), size, ++round});
         const apps::relax_edges<std::int32_t, std::int32_t, true> relax{weights, data(listed.now ^ 1u), threshold, round};
         walk_list(report, graph, listed, relax, frontier.data(), size, k / 3, start);
@@ -269,8 +295,9 @@ void check_paths(memory_resource& memory, check_report& report, u64 seed, bool b
 }
 
 template <class Start>
-void check_ranks(memory_resource& memory, check_report& report, u64 seed, bool brief, Start const& start) {
-  small_graph const graph(memory, seed);
+void check_ranks(executor& on, edges_at where, check_report& report, u64 seed, bool brief, Start const& start) {
+  memory_resource& memory = on.memory();
+  small_graph const graph(on, seed, where);
   constexpr u64 n = small_graph::vertices;
   const buffer<double> rank(memory, memory_kind::shared, n), share(memory, memory_kind::shared, n),
       sum(memory, memory_kind::shared, n), words(memory, memory_kind::shared, 2);
@@ -315,8 +342,9 @@ void check_ranks(memory_resource& memory, check_report& report, u64 seed, bool b
 
 /// Levels are those of a loop over all edges, and a parent lies one level above; from below, too, where edges go both ways.
 template <class Start>
-void check_levels(memory_resource& memory, check_report& report, u64 seed, bool brief, Start const& start) {
-  small_graph const graph(memory, seed);
+void check_levels(executor& on, edges_at where, check_report& report, u64 seed, bool brief, Start const& start) {
+  memory_resource& memory = on.memory();
+  small_graph const graph(on, seed, where);
   constexpr u64 n = small_graph::vertices;
   const buffer<std::int32_t> parents(memory, memory_kind::shared, n), depths(memory, memory_kind::shared, n);
   buffer<std::int32_t> frontier(memory, memory_kind::shared, n), next(memory, memory_kind::shared, n);
@@ -378,11 +406,11 @@ void check_levels(memory_resource& memory, check_report& report, u64 seed, bool 
 }
 
 template <class Start>
-void check_algorithms(memory_resource& memory, check_report& report, u64 seed, bool brief, Start const& start) {
-  check_levels(memory, report, seed, brief, start);
-  check_components(memory, report, seed, brief, start);
-  check_paths(memory, report, seed, brief, start);
-  check_ranks(memory, report, seed, brief, start);
+void check_algorithms(executor& on, edges_at where, check_report& report, u64 seed, bool brief, Start const& start) {
+  check_levels(on, where, report, seed, brief, start);
+  check_components(on, where, report, seed, brief, start);
+  check_paths(on, where, report, seed, brief, start);
+  check_ranks(on, where, report, seed, brief, start);
 }
 
 }  // namespace penstock::test

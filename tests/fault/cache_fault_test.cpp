@@ -1,5 +1,6 @@
 // Fills that end with an error, late or never: everyone who asked is answered with the right status, bytes are never wrong, and
 // afterwards the cache works.
+#include "penstock/array/array_ref.hpp"
 #include "support/faulty_cache.hpp"
 
 namespace penstock::test {

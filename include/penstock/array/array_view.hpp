@@ -1,5 +1,4 @@
-// `array_view<T>`: a typed array wherever its bytes live, passed to kernels by value. `array_ref<T>`: one thread's line
-// reference over a view, which follows the index by itself (BaM dissertation 5.3.3).
+// `array_view<T>`: a typed array wherever its bytes live, passed to kernels by value.
 #pragma once
 
 #include "penstock/array/line_reader.hpp"
@@ -31,7 +30,7 @@ class array_view {
   PENSTOCK_FN line_reader const& reader() const { return reader_; }
   /// Address of element i in the cache's line space.
   PENSTOCK_FN u64 address_of(u64 i) const { return origin_ + i * sizeof(T); }
-  /// Whether element 0 lies so that runs of elements can be read 16 bytes at once (array_ref::read_run).
+  /// Whether element 0 lies so that runs of elements can be read 16 bytes at once (read_runs).
   PENSTOCK_FN bool has_runs() const {
     return (is_resident() ? reinterpret_cast<u64>(resident_) : origin_) % sizeof(piece16) == 0;
   }
@@ -234,125 +233,6 @@ class array_view {
   line_reader reader_;
   u64 origin_ = 0;
   u64 size_ = 0;
-};
-
-/// A thread's reference to the line it last read. While the index stays on the line it does not ask the directory; it holds no
-/// pin, so each read is validated against the entry as it was when the reference moved there: the version must not wrap while
-/// it stays (2^13 fills of one line at the least, 2^20 and more for caches up to 32 GiB). Counts what it reads and adds it to
-/// the array's counters when it goes. Not thread-safe: one per thread.
-template <class T>
-class array_ref {
-  static_assert(sizeof(T) == piece_bytes<T>, "an element must lie on one line");
-
- public:
-  /// REQUIRES: the view outlives the reference.
-  PENSTOCK_FN explicit array_ref(array_view<T> const& view) : view_(view) {}
-  array_ref(array_ref const&) = delete;
-  array_ref& operator=(array_ref const&) = delete;
-  PENSTOCK_FN ~array_ref() {
-    if (!view_.is_resident()) tally_.add_to(view_.reader().counters(), sizeof(T));
-  }
-
-  /// As array_view's.
-  PENSTOCK_FORCE_INLINE T operator[](u64 i) {
-    if (view_.is_resident()) return view_.resident()[i];
-    piece read{};
-    if (!try_read(i, read)) read = view_.reader().template read_slowly<piece>(this_group(), true, view_.address_of(i));
-    return std::bit_cast<T>(read);
-  }
-
-  /// The same for all lanes of a group together, each with an element of its own or none (then T{}). Where lanes part ways
-  /// before they read, this keeps the whole group at work on a miss. Collective.
-  template <thread_group G>
-  PENSTOCK_FORCE_INLINE T read(G const& g, bool want, u64 i) {
-    if (view_.is_resident()) return want ? view_.resident()[i] : T{};
-    return std::bit_cast<T>(read_piece<piece>(g, want, i));
-  }
-
-  /// Elements that follow each other, from i on, for each lane that wants some: 16 bytes at once, and one validation for each
-  /// 16, where element 0 is aligned so. What lies behind the array's end is T{}. Collective.
-  /// REQUIRES: i * sizeof(T) and Count * sizeof(T) multiples of 16.
-  template <u32 Count, thread_group G>
-  PENSTOCK_FORCE_INLINE void read_run(G const& g, bool want, u64 i, T (&run)[Count]) {
-    if (view_.is_resident()) {
-      read_run<true>(g, want, i, run);
-    } else {
-      read_run<false>(g, want, i, run);
-    }
-  }
-
-  /// The same for who knows whether the view is resident.
-  template <bool Resident, u32 Count, thread_group G>
-  PENSTOCK_FORCE_INLINE void read_run(G const& g, bool want, u64 i, T (&run)[Count]) {
-    static_assert(Count % per_piece == 0);
-    const u64 left = want && i < view_.size() ? view_.size() - i : 0;
-    if constexpr (Resident) {
-      T const* const from = view_.resident() + i;
-      if (left < Count || !view_.has_runs()) {
-        PENSTOCK_UNROLL
-        for (u32 k = 0; k < Count; ++k) run[k] = k < left ? from[k] : T{};
-        return;
-      }
-      PENSTOCK_UNROLL
-      for (u32 k = 0; k < Count; k += per_piece) {
-        const auto all = std::bit_cast<elements>(*reinterpret_cast<piece16 const*>(from + k));
-        PENSTOCK_UNROLL
-        for (u32 j = 0; j < per_piece; ++j) run[k + j] = all.of[j];
-      }
-    } else if (!view_.has_runs()) {
-      PENSTOCK_UNROLL_BY(1)
-      for (u32 k = 0; k < Count; ++k) run[k] = read(g, k < left, k < left ? i + k : 0);
-    } else {
-      PENSTOCK_UNROLL
-      for (u32 k = 0; k < Count; k += per_piece) {
-        const auto all = std::bit_cast<elements>(read_piece<piece16>(g, k < left, i + k));
-        PENSTOCK_UNROLL
-        for (u32 j = 0; j < per_piece; ++j) run[k + j] = k + j < left ? all.of[j] : T{};
-      }
-    }
-  }
-
- private:
-  using piece = piece_of<sizeof(T)>;
-  static constexpr u32 per_piece = sizeof(piece16) / sizeof(T);
-  struct elements {
-    T of[per_piece];
-  };
-
-  // Zeros for those that want nothing.
-  template <class Piece, thread_group G>
-  PENSTOCK_FORCE_INLINE Piece read_piece(G const& g, bool want, u64 i) {
-    Piece read{};
-    const bool missed = want && !try_read(i, read);
-    if (any(g.ballot(missed))) {
-      const Piece late = view_.reader().template read_slowly<Piece>(g, missed, view_.address_of(i));
-      if (missed) read = late;
-    }
-    return read;
-  }
-
-  template <class Piece>
-  PENSTOCK_FORCE_INLINE bool try_read(u64 i, Piece& read) {
-    line_reader const& reader = view_.reader();
-    const u64 address = view_.address_of(i);
-    const u64 line = value(reader.line_of(address));
-    constexpr u64 piece_bytes = sizeof(Piece);
-    tally_.reads += piece_bytes / sizeof(T);
-    if (line == line_ && reader.try_read(at_, reader.within(address), read)) return true;
-    // The reference moves.
-    line_ = none;
-    if (!reader.find(address, at_) || !reader.try_read(at_, reader.within(address), read)) return false;
-    ++tally_.hits;
-    line_ = line;
-    return true;
-  }
-
-  static constexpr u64 none = ~0ull;
-
-  array_view<T> const& view_;
-  u64 line_ = none;
-  hit_line at_{};
-  access_tally tally_;
 };
 
 }  // namespace penstock
