@@ -209,8 +209,10 @@ void line_cache::make_frames() {
   positions_ = {memory, local, 2};
   view_.policy = {positions_.data(), frames};
   view_.next_fresh = positions_.data() + 1;
-  fault_ = {memory, local, 1};
+  fault_ = {memory, shared, 1};
   view_.fault = fault_.data();
+  fault_taken_ = {memory, local, 1};
+  view_.fault_taken = fault_taken_.data();
   serving_ = {memory, local, 1};
   view_.serving = serving_.data();
 }
@@ -333,13 +335,17 @@ void line_cache::check_pins(u64 groups, u64 pins_per_group) const {
 }
 
 void line_cache::check_faults() {
-  fault_slot fault;
-  on_.memory().read(&fault, view_.fault, sizeof fault);
-  if (fault.failure == 0) return;
-  const fault_slot none;
-  on_.memory().write(view_.fault, &none, sizeof none);
-  throw_status(fault.access == fault_access::write ? "write" : "read",
-               specs_.at(fault.dataset).name + " at byte " + std::to_string(fault.offset), unpack_status(fault.failure));
+  fault_slot& slot = *fault_.data();
+  const u32 failure = system_ref<u32>(slot.failure).load(acquire);
+  if (failure == 0) return;
+  // Nobody stores here until the word is cleared, and nobody sees that before what comes ahead of it.
+  const fault_access access = system_ref<fault_access>(slot.access).load(relaxed);
+  const u32 dataset = system_ref<u32>(slot.dataset).load(relaxed);
+  const u64 offset = system_ref<u64>(slot.offset).load(relaxed);
+  system_ref<u32>(slot.failure).store(0, relaxed);
+  clear_word(*fault_taken_.data());
+  throw_status(access == fault_access::write ? "write" : "read", specs_.at(dataset).name + " at byte " + std::to_string(offset),
+               unpack_status(failure));
 }
 
 void line_cache::advise(u32 dataset, advice how) {
@@ -380,7 +386,7 @@ recovery line_cache::recover(recover_scope which) {
 void line_cache::clear_word(u32& word) const {
   constexpr u32 none = 0;
   if (on_.kind() == executor_kind::cpu) {
-    device_ref<u32>(word).store(none, relaxed);
+    device_ref<u32>(word).store(none, release);  // partner: latch
   } else {
     on_.memory().write(&word, &none, sizeof none);
   }

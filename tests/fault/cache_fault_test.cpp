@@ -3,6 +3,9 @@
 #include "penstock/array/array_ref.hpp"
 #include "support/faulty_cache.hpp"
 
+#include <atomic>
+#include <thread>
+
 namespace penstock::test {
 namespace {
 
@@ -144,6 +147,36 @@ TEST_P(cache_fault_test, an_element_that_cannot_be_read_is_zero_and_told_once) {
   for (u64 i = 0; i < 8 * line_words; i += 7) EXPECT_EQ(stamp(i), words_[i]);
   EXPECT_EQ("", fault_sentence());
   expect_at_rest();
+}
+
+// The host looks whenever it likes, and a fault may be on its way into the slot just then.
+TEST_P(cache_fault_test, a_fault_is_told_whole_while_others_are_met) {
+  make({.frames = 4});
+  const auto meet = [&](std::atomic<bool> const& over, u16 code, fault_access access, u64 offset) {
+    for (; !over.load(); std::this_thread::yield()) {
+      for (u32 k = 0; k < 20; ++k) view().latch({status_domain::nvme, code}, access, 0, offset);
+    }
+  };
+  std::atomic<bool> over{false};
+  std::thread reader([&] { meet(over, nvme::code::unrecovered_read_error, fault_access::read, 512); });
+  std::thread writer([&] { meet(over, nvme::code::write_fault, fault_access::write, 1024); });
+  const std::string whole[] = {"read media at byte 512: NVMe status 0x281 (unrecovered read error)",
+                               "write media at byte 1024: NVMe status 0x280 (write fault)"};
+  u32 told[2] = {};
+  wait_until([&] {
+    for (u32 k = 0; k < 20; ++k) {
+      const std::string sentence = fault_sentence();
+      if (sentence.empty()) continue;
+      const bool read = sentence == whole[0];
+      ++told[read ? 0 : 1];
+      EXPECT_TRUE(read || sentence == whole[1]) << sentence;
+    }
+    return told[0] + told[1] >= 3000;
+  });
+  over.store(true);
+  reader.join();
+  writer.join();
+  EXPECT_GT(told[0] + told[1], 0u);
 }
 
 TEST_P(cache_fault_test, a_fault_names_its_dataset) {

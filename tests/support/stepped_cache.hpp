@@ -75,6 +75,7 @@ class stepped_cache : public bare_cache<> {
     view_.queues_count = 1;
     view_.serving = &serving_;
     view_.fault = &fault_;
+    view_.fault_taken = &fault_taken_;
     view_.prefetches_in_flight = &prefetches_;
     view_.prefetch_shards = view_.prefetch_limit = 1;
     view_.patience_ns = 2 * timeout_ns;
@@ -106,6 +107,7 @@ class stepped_cache : public bare_cache<> {
   queue_pair<line_sink> pair_;
   queue_pair_view<line_sink> queue_;
   fault_slot fault_;
+  u32 fault_taken_ = 0;
   u32 serving_ = 0;
   u32 prefetches_ = 0;
   write_slot slots_[slots];

@@ -20,9 +20,11 @@ namespace penstock {
 /// What the program was about when an access failed.
 enum class fault_access : u32 { read, write };
 
-/// First failure that an access without room for a status met; the host looks at the next synchronize.
+/// First failure that an access without room for a status met; the host looks at the next synchronize. In memory that both
+/// reach, so that a look is a load of the host's: after each call it would else be a copy, and the wait for it. Kernels only
+/// store here (PROTOCOLS.md, W8): who may is settled by a word of their own memory.
 struct fault_slot {
-  u32 failure = 0;  ///< packed status; 0 until the first fault takes the slot
+  u32 failure = 0;  ///< packed status, stored last and with release, partner: check_faults; 0: none so far
   u32 dataset = 0;  ///< index in the cache
   u64 offset = 0;   ///< in the dataset, bytes
   fault_access access = fault_access::read;
@@ -42,7 +44,8 @@ struct basic_line_cache_view {
   u64* next_fresh = nullptr;            ///< frames never used so far
   u32* prefetches_in_flight = nullptr;  ///< [prefetch_shards]
   fault_slot* fault = nullptr;
-  u32* serving = nullptr;  ///< 1 while a queue_service moves the queues
+  u32* fault_taken = nullptr;  ///< 1 from a fault on until the host has told it
+  u32* serving = nullptr;      ///< 1 while a queue_service moves the queues
   write_back_view writes;
   retry_policy retry;
   Policy policy;
@@ -162,12 +165,12 @@ struct basic_line_cache_view {
 
   /// Keeps the first fault. Cost: one load when there was one already.
   PENSTOCK_FN void latch(status why, fault_access access, u32 dataset, u64 offset) const {
-    device_ref<u32> first(fault->failure);
-    u32 none = 0;
-    if (first.load(relaxed) != 0 || !first.compare_exchange_strong(none, pack(why), relaxed, relaxed)) return;
-    device_ref<u32>(fault->dataset).store(dataset, relaxed);
-    device_ref<u64>(fault->offset).store(offset, relaxed);
-    device_ref<fault_access>(fault->access).store(access, relaxed);
+    device_ref<u32> taken(*fault_taken);
+    if (taken.load(relaxed) != 0 || taken.exchange(1, acquire) != 0) return;
+    system_ref<u32>(fault->dataset).store(dataset, relaxed);
+    system_ref<u64>(fault->offset).store(offset, relaxed);
+    system_ref<fault_access>(fault->access).store(access, relaxed);
+    system_ref<u32>(fault->failure).store(pack(why), release);
   }
 
  private:

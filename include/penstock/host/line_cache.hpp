@@ -133,8 +133,8 @@ class line_cache {
   /// Refuses a launch whose groups could pin more than half of the frames (PROTOCOLS.md, W4).
   void check_pins(u64 groups, u64 pins_per_group) const;
 
-  /// Throws what a read or a write without room for a status met first since the last call; nothing if all went well.
-  /// REQUIRES: no kernel runs.
+  /// Throws what a read or a write without room for a status met first since the last call; nothing if all went well. A load
+  /// of the host's, unless there is something to tell: for what a kernel has met, wait for that kernel first; another may run.
   void check_faults();
 
   /// How this dataset's lines give way to others, from now on; also those that are in frames already. A preference: where a
@@ -202,6 +202,7 @@ class line_cache {
   buffer<u64> positions_;  ///< clock hand, next fresh frame
   buffer<u32> in_flight_;
   buffer<fault_slot> fault_;
+  buffer<u32> fault_taken_;
   buffer<u32> serving_;
   buffer<write_slot> write_slots_;
   buffer<u64*> write_entries_;
