@@ -230,6 +230,28 @@ struct scatter_resident {
   }
 };
 
+/// Rows to change, of which each lane has one: their numbers, and their lines, are looked up side by side.
+struct rows_at_once {
+  u64 first;  ///< in the list, of the group's lane 0
+  u64 step;   ///< to that of the next lane
+  u64 row;    ///< of this lane
+
+  PENSTOCK_FN bool wanted() const { return row != row_numbers::none; }
+  /// In the list, of the lane with index k.
+  PENSTOCK_FN u64 position(u32 k) const { return first + k * step; }
+};
+
+/// Calls change(rows_at_once) for the rows of a group's part of a list, and tells the report of what failed.
+template <thread_group G, class Change>
+PENSTOCK_FN void change_rows(G const& g, grid_range range, row_numbers const& numbers, Change const& change) {
+  for (u64 first = range.first; first < range.last; first += size(g) * range.step) {
+    const u64 mine = first + index_in(g) * range.step;
+    const u64 row = mine < range.last ? numbers.at(mine) : row_numbers::none;
+    const status outcome = change(rows_at_once{first, range.step, row});
+    if (!outcome.ok()) device_ref<u32>(numbers.report->failure).store(pack(outcome), relaxed);
+  }
+}
+
 template <class Unit>
 struct scatter_cached {
   writable_view<Unit> target;
@@ -239,14 +261,11 @@ struct scatter_cached {
 
   template <thread_group G>
   PENSTOCK_FN void operator()(G const& g, grid_range range) const {
-    for (u64 k = range.first; k < range.last; k += range.step) {
-      const u64 row = numbers.at(k);
-      if (row == row_numbers::none) continue;
-      const u64 first = row * row_units;
-      Unit const* const from = values + k * row_units;
-      const status outcome = target.write_span(g, first, row_units, [&](u64 i) { return from[i - first]; });
-      if (!outcome.ok() && is_leader(g)) device_ref<u32>(numbers.report->failure).store(pack(outcome), relaxed);
-    }
+    change_rows(g, range, numbers, [&](rows_at_once const& rows) {
+      const u64 first = rows.wanted() ? rows.row * row_units : 0;
+      return target.write_spans(g, rows.wanted(), first, row_units,
+                                [&](u32 k, u64 j) { return values[rows.position(k) * row_units + j]; });
+    });
   }
 };
 
@@ -260,14 +279,11 @@ struct add_rows {
 
   template <thread_group G>
   PENSTOCK_FN void operator()(G const& g, grid_range range) const {
-    for (u64 k = range.first; k < range.last; k += range.step) {
-      const u64 row = numbers.at(k);
-      if (row == row_numbers::none) continue;
-      const u64 first = row * row_elements;
-      T const* const from = values + k * row_elements;
-      const status outcome = target.add_span(g, first, row_elements, [&](u64 i) { return from[i - first]; });
-      if (!outcome.ok() && is_leader(g)) device_ref<u32>(numbers.report->failure).store(pack(outcome), relaxed);
-    }
+    change_rows(g, range, numbers, [&](rows_at_once const& rows) {
+      const u64 first = rows.wanted() ? rows.row * row_elements : 0;
+      return target.add_spans(g, rows.wanted(), first, row_elements,
+                              [&](u32 k, u64 j) { return values[rows.position(k) * row_elements + j]; });
+    });
   }
 };
 

@@ -2,9 +2,14 @@
 #include "device/rows_test_body.hpp"
 
 #include "penstock/host/executor.hpp"
+#include "support/cache_fixture.hpp"
 #include "support/emulated_warp.hpp"
+#include "support/expect_clean.hpp"
 
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
 
 namespace penstock::test {
 namespace {
@@ -33,6 +38,79 @@ TEST(rows, are_gathered_by_lone_threads) {
     for (u64 k = 0; k < 3; ++k) body(lone_thread{}, grid_range{k, items, 3});
   });
   EXPECT_TRUE(report.clean()) << "line " << report.first_line << ": " << report.expected << ", not " << report.found;
+}
+
+/// Rows of words behind a cache that is smaller than they are, which groups change side by side.
+class changed_rows : public testing::TestWithParam<directory_kind> {
+ protected:
+  static constexpr u64 words = 33, rows = 200, count = 157;  // of a row, most of which lie on two lines; in all; in a list
+
+  changed_rows() {
+    std::iota(numbers_.begin(), numbers_.end(), 0);
+    std::mt19937_64 random(seed);
+    std::shuffle(numbers_.begin(), numbers_.end(), random);
+    numbers_.resize(count);
+    numbers_[100] = rows;  // outside
+    for (u64 k = 0; k < values_.size(); ++k) values_[k] = scatter(k);
+    model_.add_namespace(media_.bytes());
+    fixture_ = std::make_unique<cache_fixture>(
+        *on_, model_, 1, with_directory({.frames = 64, .media_bytes = media_.bytes().size(), .writable = true}, GetParam()));
+  }
+
+  rows::row_numbers list() { return {{numbers_.data(), count, 8}, rows, &report_}; }
+
+  template <class Body>
+  static void run_by_warps(Body const& body) {
+    std::vector<lane_assignment> assigned;
+    for (u32 w = 0; w < 2; ++w) assign_group(assigned, w, ~lane_mask{0});
+    run_lanes(assigned, [&](emulated_warp const& g, lane_assignment const& a) { body(g, grid_range{a.warp, count, 2}); });
+  }
+
+  /// Word w of row r is wanted(what it was, the value for it), where the list names the row.
+  template <class Wanted>
+  void check(u64 const* found, Wanted const& wanted) const {
+    std::vector<u64> expected(rows * words);
+    for (u64 i = 0; i < expected.size(); ++i) expected[i] = stamp(i);
+    for (u64 k = 0; k < count; ++k) {
+      for (u64 w = 0; numbers_[k] != static_cast<long long>(rows) && w < words; ++w) {
+        u64& word = expected[static_cast<u64>(numbers_[k]) * words + w];
+        word = wanted(word, values_[k * words + w]);
+      }
+    }
+    for (u64 i = 0; i < expected.size(); ++i)
+      ASSERT_EQ(expected[i], found[i]) << "word " << i % words << " of row " << i / words;
+    EXPECT_EQ(100u, report_.first_bad);
+    EXPECT_EQ(0u, report_.failure);
+  }
+
+  std::unique_ptr<executor> on_ = open_executor("cpu", 1);
+  stamped_media media_{round_up(rows * words * 8, 4096)};
+  model_controller model_{shuffled()};
+  std::unique_ptr<cache_fixture> fixture_;
+  std::vector<long long> numbers_ = std::vector<long long>(rows);
+  std::vector<u64> values_ = std::vector<u64>(count * words);
+  rows::row_report report_;
+};
+INSTANTIATE_TEST_SUITE_P(directories, changed_rows, testing::ValuesIn(both_directories),
+                         [](auto const& test) { return name_of(test.param); });
+
+TEST_P(changed_rows, are_scattered_by_warps) {
+  run_by_warps(rows::scatter_cached<u64>{fixture_->writable(), list(), words, values_.data()});
+  fixture_->flush();
+  check(media_.words().data(), [](u64, u64 value) { return value; });
+}
+
+TEST_P(changed_rows, are_added_to_by_warps) {
+  run_by_warps(rows::add_rows<u64>{fixture_->writable(), list(), words, values_.data()});
+  fixture_->flush();
+  check(media_.words().data(), [](u64 old, u64 value) { return old + value; });
+}
+
+TEST_P(changed_rows, in_memory_are_added_to_by_warps) {
+  std::vector<u64> memory(rows * words);
+  for (u64 i = 0; i < memory.size(); ++i) memory[i] = stamp(i);
+  run_by_warps(rows::add_rows<u64>{writable_view<u64>(memory.data(), memory.size()), list(), words, values_.data()});
+  check(memory.data(), [](u64 old, u64 value) { return old + value; });
 }
 
 }  // namespace

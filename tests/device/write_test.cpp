@@ -128,6 +128,20 @@ TEST_P(write_test, runs_of_elements_are_written_whole) {
   run_everywhere(body, for_waiting_threads);
 }
 
+TEST_P(write_test, runs_of_all_lanes_are_written_together) {
+  auto body = make<written_batches_body>();
+  body.rounds = 2;  // of as many runs as there are lanes
+  body.longest = body.shape.line_bytes / 8 + 3;
+  run_everywhere(body, for_waiting_threads);
+}
+
+TEST_P(write_test, runs_of_all_lanes_are_added_to_together) {
+  auto body = make<added_batches_body>();
+  body.rounds = 2;  // of as many runs as there are lanes
+  body.longest = body.shape.line_bytes / 8 + 3;
+  run_everywhere(body, for_waiting_threads);
+}
+
 TEST_P(write_test, runs_of_elements_are_added_to) {
   auto body = make<added_spans_body>();
   if (body.shape.frames >= 160) body.rounds *= 20;  // no line is waited for: two threads meet at an element now and then

@@ -83,6 +83,20 @@ PENSTOCK_CUDA_TEST(write_sums) {
   });
 }
 
+PENSTOCK_CUDA_TEST(write_batches) {
+  for_all_shapes([&](written_bytes& cached) {
+    run_warps_on_device(written_batches_body{cached.fixture->writable(), cached.times.data(), rounds, 3000}, report, warps);
+    cached.check(report);
+  });
+}
+
+PENSTOCK_CUDA_TEST(write_batches_of_sums) {
+  for_all_shapes([&](written_bytes& cached) {
+    run_warps_on_device(added_batches_body{cached.fixture->writable(), cached.times.data(), rounds, 300}, report, warps);
+    cached.check(report, added_batches_body::expected);
+  });
+}
+
 PENSTOCK_CUDA_TEST(write_counts) {
   for_all_shapes([&](written_bytes& cached) {
     line_cache& cache = cached.fixture->cache();

@@ -118,6 +118,70 @@ struct written_spans_body {
   }
 };
 
+/// Each lane writes runs of its own part of the array, all of a group's together.
+struct written_batches_body {
+  writable_view<u64> words;
+  u32* last = nullptr;  ///< [words]
+  u32 rounds = 0;
+  u64 longest = 300;
+
+  template <thread_group G>
+  PENSTOCK_FN void operator()(G const& g, test_context const& c) const {
+    const u64 part = words.size() / c.run.groups / size(g);
+    const u64 begin = words.size() / c.run.groups * c.group + part * index_in(g);
+    for (u32 round = 0; part != 0 && round < rounds; ++round) {
+      const u64 draw = random_word(c.seed(), 3000 + c.group, round);
+      const u64 count = draw % (longest < part ? longest : part) + 1;
+      const u64 own = random_word(c.seed(), c.thread, round);
+      const u64 first = begin + own % (part - count + 1);
+      const bool want = own >> 32 & 3;
+      const u32 n = round + 1;
+      const status outcome = words.write_spans(g, want, first, count, [&](u32 k, u64 j) {
+        const u64 of_k = words.size() / c.run.groups * c.group + part * k;
+        return written(of_k + random_word(c.seed(), thread_of(g, c, k), round) % (part - count + 1) + j, n);
+      });
+      PENSTOCK_CHECK_EQ(*c.report, status{}, outcome);
+      for (u64 k = 0; want && k < count; ++k) last[first + k] = n;
+      if (want) PENSTOCK_CHECK_EQ(*c.report, written(first + count - 1, n), words[first + count - 1]);
+      g.sync();
+    }
+  }
+
+  /// The number of the thread that is lane k of the group.
+  template <thread_group G>
+  PENSTOCK_FN static u32 thread_of(G const& g, test_context const& c, u32 k) {
+    return c.thread - g.rank() + nth(g.members(), k);
+  }
+};
+
+/// Lanes add to runs of elements anywhere, all of a group's together: some overlap, some lanes name the same run.
+struct added_batches_body {
+  writable_view<u64> words;
+  u32* added = nullptr;  ///< [words] how often
+  u32 rounds = 0;
+  u64 longest = 300;
+
+  template <thread_group G>
+  PENSTOCK_FN void operator()(G const& g, test_context const& c) const {
+    for (u32 round = 0; round < rounds; ++round) {
+      const u64 count = random_word(c.seed(), 4000 + c.group, round) % (longest < words.size() ? longest : words.size()) + 1;
+      const u64 draw = random_word(c.seed(), 5000 + c.thread / 2, round);
+      const u64 first = draw % (round % 2 == 0 ? words.size() - count + 1 : 1);
+      const bool want = random_word(c.seed(), 6000 + c.thread, round) % 4 != 0;
+      // What is added follows from where it goes: a lane whose elements went to another's place would be found out.
+      const status outcome = words.add_spans(g, want, first, count, [&](u32 k, u64 j) {
+        const u64 of_k = random_word(c.seed(), 5000 + written_batches_body::thread_of(g, c, k) / 2, round);
+        return scatter(of_k % (round % 2 == 0 ? words.size() - count + 1 : 1) + j);
+      });
+      PENSTOCK_CHECK_EQ(*c.report, status{}, outcome);
+      for (u64 k = 0; want && k < count; ++k) device_ref<u32>(added[first + k]).fetch_add(1, relaxed);
+      g.sync();
+    }
+  }
+
+  static u64 expected(u64 i, u64 times) { return stamp(i) + times * scatter(i); }
+};
+
 /// Groups add to runs of elements anywhere, which overlap; every other time all to the same one.
 struct added_spans_body {
   writable_view<u64> words;

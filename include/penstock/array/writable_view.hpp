@@ -88,15 +88,27 @@ class writable_view : public array_view<T> {
   /// REQUIRES: make does not access the cache: it is called with a line in hand.
   template <thread_group G, class Make>
   PENSTOCK_FN status write_span(G const& g, u64 first, u64 elements, Make const& make) const {
+    return for_all(g, write_spans(g, is_leader(g), first, elements, [&](u32, u64 j) { return make(first + j); }));
+  }
+
+  /// The same for a span of each lane that wants one, all of them `elements` long: make(k, j) gives element j of the span of
+  /// the lane with index k in the group. What lies in frames is stored with one pin after another taken at once, so many short
+  /// spans take little longer than one; lines that two spans share have the elements of either. Tells each lane its status.
+  template <thread_group G, class Make>
+  PENSTOCK_FN status write_spans(G const& g, bool want, u64 first, u64 elements, Make const& make) const {
     if (this->is_resident()) {
-      for (u64 k = index_in(g); k < elements; k += penstock::size(g)) memory_[first + k] = make(first + k);
+      each_lane(g, g.ballot(want), [&](u32 rank, u32 index) {
+        const u64 from = g.shfl(first, rank);
+        for (u64 j = index_in(g); j < elements; j += penstock::size(g)) memory_[from + j] = make(index, j);
+      });
       return {};
     }
-    return change_span(g, first, elements, true, [&](u64 to, u64 from, u64 count) {
-      if ((to | count * sizeof(T)) % 16 == 0) return store_pieces(g, to, from, count, make);
+    return change_spans(g, want, first, elements, true, [&](u64 to, u32 index, u64 from, u64 count) {
+      const auto element = [&](u64 j) { return make(index, j); };
+      if ((to | count * sizeof(T)) % 16 == 0) return store_pieces(g, to, from, count, element);
       if constexpr (sizeof(T) != 16) {
         for (u64 k = index_in(g); k < count; k += penstock::size(g)) {
-          store_piece(reinterpret_cast<piece*>(to) + k, std::bit_cast<piece>(make(from + k)));
+          store_piece(reinterpret_cast<piece*>(to) + k, std::bit_cast<piece>(element(from + k)));
         }
       }
     });
@@ -106,19 +118,36 @@ class writable_view : public array_view<T> {
   /// change it through the cache; in no order. Otherwise as write_span.
   template <thread_group G, class Make>
   PENSTOCK_FN status add_span(G const& g, u64 first, u64 elements, Make const& make) const {
+    return for_all(g, add_spans(g, is_leader(g), first, elements, [&](u32, u64 j) { return make(first + j); }));
+  }
+
+  /// The same for a span of each lane that wants one, as write_spans. Spans that overlap add up.
+  template <thread_group G, class Make>
+  PENSTOCK_FN status add_spans(G const& g, bool want, u64 first, u64 elements, Make const& make) const {
     static_assert(std::is_arithmetic_v<T> && (sizeof(T) == 4 || sizeof(T) == 8), "a number of 4 or 8 bytes");
-    const auto add = [&](T* to, u64 from, u64 count) {
-      for (u64 k = index_in(g); k < count; k += penstock::size(g)) add_piece_after_fence(to + k, make(from + k));
+    const auto add = [&](T* to, u32 index, u64 from, u64 count) {
+      const u32 width = penstock::size(g);
+      for (u64 k = index_in(g); k < count; k += adds_in_flight * width) {
+        T more[adds_in_flight];  // what is added may come from far: all of it is asked for before any is awaited
+        PENSTOCK_UNROLL
+        for (u32 n = 0; n < adds_in_flight; ++n) more[n] = k + n * width < count ? make(index, from + k + n * width) : T{};
+        PENSTOCK_UNROLL
+        for (u32 n = 0; n < adds_in_flight; ++n) {
+          if (k + n * width < count) add_piece_after_fence(to + k + n * width, more[n]);
+        }
+      }
     };
     if (this->is_resident()) {
-      add(memory_ + first, first, elements);
+      each_lane(g, g.ballot(want), [&](u32 rank, u32 index) { add(memory_ + g.shfl(first, rank), index, 0, elements); });
       return {};
     }
-    return change_span(g, first, elements, false,
-                       [&](u64 to, u64 from, u64 count) { add(reinterpret_cast<T*>(to), from, count); });
+    return change_spans(g, want, first, elements, false,
+                        [&](u64 to, u32 index, u64 from, u64 count) { add(reinterpret_cast<T*>(to), index, from, count); });
   }
 
  private:
+  static constexpr u32 adds_in_flight = 4;
+
   using piece = piece_of<sizeof(T)>;
 
   PENSTOCK_FN static piece16 widened(T v) {
@@ -159,33 +188,74 @@ class writable_view : public array_view<T> {
     reader.cache->latch(why, fault_access::write, reader.dataset, this->address_of(i) - reader.base);
   }
 
-  /// Line by line: store(to, from, count) changes `count` elements from number `from` on, which lie at `to` in a frame that is
-  /// held meanwhile. `covers`: it stores all of them and looks at none, so lines that lie in the span whole are not brought in.
+  /// Calls use(rank, index) for each lane of a mask, in all lanes. Collective.
+  template <thread_group G, class Mask, class Use>
+  PENSTOCK_FN static void each_lane(G const& g, Mask lanes, Use const& use) {
+    while (any(lanes)) {
+      const u32 rank = lowest(lanes);
+      use(rank, count_below(g.members(), rank));
+      lanes = without(lanes, g.ballot(g.rank() == rank));
+    }
+  }
+
+  /// The leader's status.
+  template <thread_group G>
+  PENSTOCK_FN static status for_all(G const& g, status s) {
+    return unpack_status(static_cast<u32>(from_leader(g, pack(s))));
+  }
+
+  /// Line by line, for the spans of all lanes at once: store(to, k, from, count) changes `count` elements of the span of the
+  /// lane with index k, from its number `from` on, which lie at `to` in a frame that is held meanwhile. `covers`: it stores all
+  /// of them and looks at none, so lines that lie in the span whole are not brought in.
+  ///
+  /// What is in frames goes first, under pins that all lanes take and give back together. Then, with no pin held (W4), what is
+  /// missing is asked for at once, and had line after line.
   template <thread_group G, class Store>
-  PENSTOCK_FN status change_span(G const& g, u64 first, u64 elements, bool covers, Store const& store) const {
+  PENSTOCK_FN status change_spans(G const& g, bool want, u64 first, u64 elements, bool covers, Store const& store) const {
     line_reader const& reader = this->reader();
-    const u64 last = reader.base + reader.cache->datasets[reader.dataset].bytes;
-    u64 at = this->address_of(first);
-    if (at > last || elements > (last - at) / sizeof(T)) return make_status(failure::out_of_range);
-    const u64 end = at + elements * sizeof(T);
-    u64 stored = 0;
+    line_cache_view const& cache = *reader.cache;
+    const u64 last = reader.base + cache.datasets[reader.dataset].bytes;
+    const u64 begin = this->address_of(first);
     status outcome{};
-    while (at < end) {
+    if (want && (begin > last || elements > (last - begin) / sizeof(T))) outcome = make_status(failure::out_of_range);
+    const u64 end = want && outcome.ok() ? begin + elements * sizeof(T) : begin;
+    u64 stored = 0;
+    for (u64 at = begin; any(g.ballot(at < end));) {
       const u64 line_end = (at | reader.line_mask) + 1;
       const u64 stop = line_end < end ? line_end : end;
+      const bool todo = at < end;
       const bool whole = covers && reader.within(at) == 0 && stop == line_end;
-      const held_line held = pin_to_store(g, *reader.cache, reader.dataset, reader.line_of(at), whole);
-      if (held.error.ok()) {
+      const auto store_of = [&](u32 rank, u32 index, u64 frame) {
+        const u64 from = g.shfl(at, rank), bytes = g.shfl(stop, rank) - from;
+        store(frame + reader.within(from), index, (from - g.shfl(begin, rank)) / sizeof(T), bytes / sizeof(T));
+        stored += bytes;
+      };
+      const held_line hit = pin_hits(g, cache, todo, reader.line_of(at));
+      const auto hits = g.ballot(todo && hit.frame != 0);
+      if (any(hits)) {
         order_claim_before_bytes();
-        store(held.frame + reader.within(at), (at - this->address_of(0)) / sizeof(T), (stop - at) / sizeof(T));
-        unpin_stored(g, *reader.cache, reader.dataset, held.entry, held.owned);
-        stored += stop - at;
-      } else if (outcome.ok()) {
-        outcome = held.error;
+        each_lane(g, hits, [&](u32 rank, u32 index) { store_of(rank, index, g.shfl(hit.frame, rank)); });
+        unpin_stored(g, cache, reader.dataset, hit.entry, false);
       }
-      at = stop;
+      const bool absent = todo && hit.frame == 0;
+      const auto others = g.ballot(absent);
+      if (count(others) > 1) {
+        prefetch_line(g, cache, reader.dataset, absent && !whole, reader.line_of(at), fill_purpose::asked);
+      }
+      each_lane(g, others, [&](u32 rank, u32 index) {
+        const line_id line{g.shfl(value(reader.line_of(at)), rank)};
+        const held_line held = pin_to_store(g, cache, reader.dataset, line, g.shfl(whole, rank) != 0);
+        if (held.error.ok()) {
+          order_claim_before_bytes();
+          store_of(rank, index, held.frame);
+          unpin_stored(g, cache, reader.dataset, held.entry, held.owned);
+        } else if (g.rank() == rank && outcome.ok()) {
+          outcome = held.error;
+        }
+      });
+      if (todo) at = stop;
     }
-    if (is_leader(g)) reader.counters().add(counter::bytes_changed, stored);
+    if (is_leader(g)) cache.datasets[reader.dataset].counters.add(counter::bytes_changed, stored);
     return outcome;
   }
 

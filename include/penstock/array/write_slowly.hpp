@@ -134,13 +134,33 @@ PENSTOCK_COLD held_line pin_to_store(G g, Cache const& cache, u32 dataset, line_
   return held;
 }
 
-/// Gives back what pin_to_store gave. Collective.
+/// Pins those lines of a group that are in frames: all that a store needs, most of the time, and short. Lanes that name the
+/// same line share a pin, which the lowest of them holds. No frame: the line is anything else, and nothing was done;
+/// pin_to_store has it. The group waits for nothing until it has given the pins back (W4). Collective.
+template <thread_group G, class Cache>
+PENSTOCK_FN held_line pin_hits(G const& g, Cache const& cache, bool want, line_id line) {
+  held_line held;
+  const auto peers = peers_of(g, cache, want, line);
+  if (want && lowest(peers) == g.rank()) {
+    const found_line at = cache.try_pin(line, size(g) >= 32 && cache.coalesces);
+    if (at.entry != nullptr) {
+      held.entry = at.entry;
+      held.frame = cache.frame_address(at.entry, at.word);
+    }
+  }
+  held.frame = g.shfl(held.frame, lowest(peers));
+  g.sync();  // the leaders' acquires are everyone's
+  return held;
+}
+
+/// Gives back what pin_to_store or pin_hits gave. Collective.
 template <thread_group G, class Cache>
 PENSTOCK_COLD void unpin_stored(G g, Cache const& cache, u32 dataset, u64* entry, bool owned) {
   bool overfull = false;
   g.sync();  // every lane's stores are done
+  const auto pinned = g.ballot(entry != nullptr);
+  if (is_leader(g) && any(pinned)) cache.datasets[dataset].counters.add(counter::writes, count(pinned));
   if (entry != nullptr) {
-    cache.datasets[dataset].counters.add(counter::writes, 1);
     bool was_clean = true;
     if (owned) {
       cache.publish_written(entry);

@@ -90,6 +90,13 @@ struct basic_line_cache_view {
     return access_step::again;
   }
 
+  /// Takes a pin on a line that is valid, and does nothing with any other: no entry then. `wide`: as `look`.
+  PENSTOCK_FN found_line try_pin(line_id line, bool wide) const {
+    const found_line at = looks_up ? directory.find(line) : found_line{};
+    if (at.entry == nullptr || at.state() != line_state::valid) return {};
+    return pin_valid(*at.entry, at.word, wide) == access_step::pinned ? at : found_line{};
+  }
+
   /// Claims an empty line without a pin, for a prefetch. `claimed`, `no_frame`, or `again` where there is nothing to do.
   PENSTOCK_FN access_step look_ahead(dataset_view const& data, line_id line, u64*& entry, victim_search& search) const {
     found_line at = directory.find(line);
