@@ -4,6 +4,7 @@
 #include "support/emulated_warp.hpp"
 #include "support/faulty_cache.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <set>
 
@@ -36,7 +37,7 @@ class write_fault_test : public faulty_cache {
   bool dirty(u64 line) { return entry::dirty(entry_at(line)); }
   bool writing(u64 line) { return entry::writing(entry_at(line)); }
   clean_step clean(u64 line, clean_which which = clean_which::unpinned) {
-    return clean_line(lone_thread(), view(), 0, line_id{line}, which);
+    return clean_lines(lone_thread(), view(), true, 0, line_id{line}, which).step;
   }
   void retire() { help_writes(lone_thread(), view()); }
 
@@ -354,6 +355,70 @@ TEST_P(write_fault_test, a_warp_that_makes_many_lines_dirty_writes_as_many) {
     EXPECT_LE(dirty_lines(), most + 1) << "turn " << turn;
   }
   EXPECT_EQ("", flush_sentence());
+}
+
+// A run for each lane, of lines that lie apart: as many as are asked for, and no more than there are slots.
+TEST_P(write_fault_test, a_warp_sends_a_run_for_each_of_its_lanes_at_once) {
+  for (const u32 slots : {64u, 5u}) {
+    make_writable({.frames = 112, .depth = 64, .write_back = {.most_dirty = 1, .command_bytes = 512, .commands = slots}});
+    for (u64 line = 0; line < 40; ++line) {
+      for (u64 word = 0; word < line_words; word += 7) store(2 * line * line_words + word);
+    }
+    controller_.answer_writes([](u64) { return verdict{0, true}; });
+    const u32 sent = std::min(slots, 32u);
+    check_report report;
+    run_emulated_warp(~lane_mask{0}, [&](emulated_warp const& g) {
+      const cleaned some = clean_next(g, view(), 32);
+      PENSTOCK_CHECK(report, some.step == clean_step::sent);
+      PENSTOCK_CHECK_EQ(report, sent, some.runs);
+      if (slots == 5) PENSTOCK_CHECK(report, clean_next(g, view(), 32).step == clean_step::busy);
+    });
+    expect_clean(report);
+    EXPECT_EQ(40 - sent, dirty_lines());
+    EXPECT_EQ(sent, cache().stats(0).write_backs);
+    EXPECT_EQ(sent, cache().stats(0).write_commands);
+    controller_.answer_writes([](u64) { return verdict{}; });
+    EXPECT_EQ("", flush_sentence());
+    for (u64 word = 0; word < 80 * line_words; ++word) {
+      const bool stored = word / line_words % 2 == 0 && word % line_words % 7 == 0;
+      ASSERT_EQ(stored ? value(word) : stamp(word), media(word)) << "word " << word;
+    }
+    expect_at_rest();
+  }
+}
+
+TEST_P(write_fault_test, a_lane_whose_line_is_clean_sends_nothing) {
+  make_writable({.frames = 112, .depth = 64, .write_back = {.most_dirty = 1, .command_bytes = 512, .commands = 64}});
+  for (u64 line = 0; line < 32; line += 2) store(line * line_words);
+  check_report report;
+  run_emulated_warp(~lane_mask{0}, [&](emulated_warp const& g) {
+    const cleaned some = clean_lines(g, view(), true, 0, line_id{g.rank()}, clean_which::unpinned);
+    PENSTOCK_CHECK_EQ(report, 16u, some.runs);
+    PENSTOCK_CHECK_EQ(report, g.rank() % 2 == 0, some.mine);
+  });
+  expect_clean(report);
+  EXPECT_EQ("", flush_sentence());
+  EXPECT_EQ(16u, cache().stats(0).write_backs);
+  for (u64 line = 0; line < 32; line += 2) EXPECT_EQ(value(line * line_words), media(line * line_words));
+  expect_at_rest();
+}
+
+TEST_P(write_fault_test, lanes_whose_lines_are_neighbours_send_one_run) {
+  make_writable({.frames = 112, .write_back = {.most_dirty = 1, .command_bytes = 16384, .commands = 64}});
+  ASSERT_EQ(32u, view().writes.run_lines);
+  for (u64 word = 0; word < 32 * line_words; ++word) store(word);
+  check_report report;
+  run_emulated_warp(~lane_mask{0}, [&](emulated_warp const& g) {
+    const cleaned some = clean_lines(g, view(), true, 0, line_id{g.rank()}, clean_which::unpinned);
+    PENSTOCK_CHECK_EQ(report, 1u, some.runs);
+    PENSTOCK_CHECK_EQ(report, is_leader(g), some.mine);
+  });
+  expect_clean(report);
+  EXPECT_EQ(0u, dirty_lines());
+  EXPECT_EQ(1u, cache().stats(0).write_commands);
+  EXPECT_EQ("", flush_sentence());
+  for (u64 word = 0; word < 32 * line_words; ++word) ASSERT_EQ(value(word), media(word));
+  expect_at_rest();
 }
 
 // There are more slots than a look goes over: each look goes on behind the last one.

@@ -41,7 +41,7 @@ class stepped_cache : public bare_cache<> {
   bool clean() {
     const lone_thread g;
     retire_runs(g, view_);
-    return view_.writes.more_than(0) && clean_next(g, view_) == clean_step::sent;
+    return view_.writes.more_than(0) && clean_next(g, view_, size(g)).runs != 0;
   }
 
   /// What is wrong with the entries when all have come to rest: nothing.

@@ -1,12 +1,13 @@
 // The cleaner: sends dirty lines to storage ahead of need (cache/write_back.hpp says how a run of them goes).
 //
 // It has no thread of its own. Who makes more lines dirty than may be, who finds no frame, the servers of a queue_service and
-// `flush` each take steps of it; a step sends at most one command and never waits for a frame.
+// `flush` each take steps of it; a step sends a run for each lane of its group at most, and never waits for a frame.
 #pragma once
 
 #include "penstock/cache/line_cache_view.hpp"
 #include "penstock/coalesce/move_queues.hpp"
 #include "penstock/core/backoff.hpp"
+#include "penstock/group/lone_thread.hpp"
 #include "penstock/group/thread_group.hpp"
 
 namespace penstock {
@@ -24,31 +25,41 @@ enum class clean_which : u32 {
   all,
 };
 
-/// Sends one command of a slot. Collective. What is refused is told by the slot, as any failure is.
+/// Sends a command of a slot for each lane that wants one, those of a queue together. Collective. What is refused is told by
+/// the slot, as any failure is.
 template <thread_group G, class Cache>
-PENSTOCK_FN void submit_for(G const& g, Cache const& cache, volume_member const& member, transfer const& t, write_slot& slot) {
-  const u64 queue = from_leader(g, member.first_queue + executor_ordinal() % member.queues);
+PENSTOCK_FN void submit_for(G const& g, Cache const& cache, bool want, volume_member const& member, transfer const& t,
+                            write_slot& slot) {
+  const u64 ordinal = from_leader(g, executor_ordinal());
+  const u64 own = want ? member.first_queue + ordinal % member.queues : 0;
   const line_sink::target to{nullptr, nullptr, nullptr, &slot};
-  const status refused = cache.queues[queue].submit(g, is_leader(g), t, to);
-  if (!is_leader(g) || refused.ok()) return;
-  slot.note(refused);
-  slot.end_one();
+  for (auto todo = g.ballot(want); any(todo);) {
+    const u64 queue = g.shfl(own, lowest(todo));
+    const bool mine = want && own == queue;
+    const status refused = cache.queues[queue].submit(g, mine, t, to);
+    if (mine && !refused.ok()) {
+      slot.note(refused);
+      slot.end_one();
+    }
+    todo = without(todo, g.ballot(mine));
+  }
 }
 
-/// The run of one command: which lines it has, and how they go out. Lives for one call.
-template <thread_group G, class Cache>
+/// The run of one command: which lines it has, and where they go. Of one thread; what a group does for the runs of its lanes
+/// stands below. Lives for one call.
+template <class Cache>
 class write_run {
  public:
-  PENSTOCK_FN write_run(G const& g, Cache const& cache, u32 slot)
-      : g_(g), cache_(cache), slot_(slot), row_(cache.writes.row(slot) + cache.writes.run_lines) {}
+  PENSTOCK_FN explicit write_run(Cache const& cache) : cache_(cache) {}
 
   /// Claims a dirty line and those that follow and precede it without a gap. False: it is not to be written, or others were
-  /// faster. Collective.
-  PENSTOCK_FN bool claim(dataset_view const& data, line_id seed, clean_which which) {
-    data_ = &data;
+  /// faster. REQUIRES: this thread holds the slot.
+  PENSTOCK_FN bool claim(u32 slot, dataset_view const& data, line_id seed, clean_which which) {
+    slot_ = slot;
+    row_ = cache_.writes.row(slot) + cache_.writes.run_lines;
     seed_ = value(seed);
-    const bool got = is_leader(g_) && claim_line(seed_, which);
-    if (from_leader(g_, got) == 0) return false;
+    if (!claim_line(seed_, which)) return false;
+    data_ = &data;
     const u64 most = cache_.writes.run_lines;
     u64 low = data.first_line, high = data.first_line + data.lines;
     if (data.volume.layout == volume_layout::striped) {
@@ -60,49 +71,53 @@ class write_run {
     }
     below_ = extend<-1>(seed_ - low < most - 1 ? seed_ - low : most - 1, which);
     above_ = extend<1>(high - 1 - seed_ < most - 1 - below_ ? high - 1 - seed_ : most - 1 - below_, which);
-    g_.sync();  // what each has claimed, and whose stores it has acquired, is everyone's
     return true;
   }
 
-  /// Copies the run and sends it. Collective. What cannot be sent is told by the slot, as any failure is.
-  PENSTOCK_FN void send() {
-    const u64 line_bytes = cache_.line_bytes();
-    const u64 buffer = cache_.writes.buffers + static_cast<u64>(slot_) * cache_.writes.run_lines * line_bytes;
-    const u32 lines = below_ + 1 + above_;
-    for (u32 k = 0; k < lines; ++k) {
-      u64* const entry = row_[static_cast<int>(k) - static_cast<int>(below_)];
-      const u64 frame = cache_.frame_address(entry, device_ref<u64>(*entry).load(relaxed));
-      copy_out_of_frame(buffer + k * line_bytes, frame, static_cast<u32>(line_bytes), index_in(g_), size(g_));
-    }
-    g_.sync();  // all bytes are there before the leader submits
-    const u64 offset = (seed_ - below_ - data_->first_line) << cache_.line_shift;
-    const u64 left = data_->bytes - offset;
-    const u64 bytes = left < lines * line_bytes ? left : lines * line_bytes;
-    const u32 copies = data_->volume.layout == volume_layout::replicated ? data_->volume.members_count : 1;
-    write_slot& slot = cache_.writes.slots[slot_];
-    if (is_leader(g_)) slot.start(copies, cache_.writes.run_lines - below_, lines);
-    for (u32 copy = 0; copy < copies; ++copy) {
-      const auto where = data_->volume.locate(byte_offset{offset}, copy);
-      volume_member const& member = data_->volume.members[where.member];
-      const u32 blocks = static_cast<u32>((bytes + (1ull << member.block_shift) - 1) >> member.block_shift);
-      transfer t;
-      t.command = nvme::transfer_command(nvme::opcode::write, member.namespace_id,
-                                         lba{value(where.offset) >> member.block_shift}, blocks);
-      t.address = buffer;
-      t.prp_list = cache_.writes.lists + static_cast<u64>(slot_) * prp_list_stride;
-      t.bytes = blocks << member.block_shift;
-      t.writes = t.straight = true;
-      submit_for(g_, cache_, member, t, slot);
-    }
-    if (!is_leader(g_)) return;
-    data_->counters.add(counter::write_backs, lines);
-    data_->counters.add(counter::write_commands, copies);
-    data_->counters.add(counter::bytes_written, bytes * copies);
+  /// 0: nothing was claimed.
+  PENSTOCK_FN u32 lines() const { return data_ == nullptr ? 0 : below_ + 1 + above_; }
+  PENSTOCK_FN u64 buffer() const {
+    return cache_.writes.buffers + static_cast<u64>(slot_) * cache_.writes.run_lines * cache_.line_bytes();
+  }
+  /// Of line k, counted from the lowest.
+  PENSTOCK_FN u64 frame(u32 k) const {
+    u64* const entry = row_[static_cast<int>(k) - static_cast<int>(below_)];
+    return cache_.frame_address(entry, device_ref<u64>(*entry).load(relaxed));
+  }
+  PENSTOCK_FN u32 copies() const { return data_->volume.layout == volume_layout::replicated ? data_->volume.members_count : 1; }
+  PENSTOCK_FN write_slot& slot() const { return cache_.writes.slots[slot_]; }
+  /// Before the first command is submitted.
+  PENSTOCK_FN void start() const { slot().start(copies(), cache_.writes.run_lines - below_, lines()); }
+
+  /// The command to one of the members that have the line, and which one it is.
+  PENSTOCK_FN volume_member const& make_command(u32 copy, transfer& t) const {
+    const auto where = data_->volume.locate(byte_offset{offset()}, copy);
+    volume_member const& member = data_->volume.members[where.member];
+    const u32 blocks = static_cast<u32>((bytes() + (1ull << member.block_shift) - 1) >> member.block_shift);
+    t.command = nvme::transfer_command(nvme::opcode::write, member.namespace_id, lba{value(where.offset) >> member.block_shift},
+                                       blocks);
+    t.address = buffer();
+    t.prp_list = cache_.writes.lists + static_cast<u64>(slot_) * prp_list_stride;
+    t.bytes = blocks << member.block_shift;
+    t.writes = t.straight = true;
+    return member;
+  }
+
+  PENSTOCK_FN void count_sent() const {
+    data_->counters.add(counter::write_backs, lines());
+    data_->counters.add(counter::write_commands, copies());
+    data_->counters.add(counter::bytes_written, bytes() * copies());
     if (cache_.writes.ns_per_line == 0) return;
-    device_ref<u64>(cache_.writes.state->next_clean_ns).fetch_add((lines - 1) * cache_.writes.ns_per_line, relaxed);
+    device_ref<u64>(cache_.writes.state->next_clean_ns).fetch_add((lines() - 1) * cache_.writes.ns_per_line, relaxed);
   }
 
  private:
+  PENSTOCK_FN u64 offset() const { return (seed_ - below_ - data_->first_line) << cache_.line_shift; }
+  PENSTOCK_FN u64 bytes() const {
+    const u64 left = data_->bytes - offset(), whole = lines() * cache_.line_bytes();
+    return left < whole ? left : whole;
+  }
+
   // dirty -> writing, in one step; acquires what was stored before the line became dirty.
   PENSTOCK_FN bool claim_line(u64 line, clean_which which) const {
     const found_line at = cache_.directory.find(line_id{line});
@@ -120,25 +135,44 @@ class write_run {
     return entry::waits_for_write(e) && (which == clean_which::all || entry::pins(e) == 0);
   }
 
-  // How many of the next `most` lines in a direction could be claimed without a gap. By one lane, one after another: a claim is
-  // never taken back, for a flush that saw the line being written would take what comes after for a later store.
+  // How many of the next `most` lines in a direction could be claimed without a gap. One after another: a claim is never taken
+  // back, for a flush that saw the line being written would take what comes after for a later store.
   template <int Direction>
   PENSTOCK_FN u32 extend(u64 most, clean_which which) const {
     u32 run = 0;
-    if (is_leader(g_)) {
-      while (run < most && claim_line(seed_ + static_cast<u64>(Direction * (static_cast<long long>(run) + 1)), which)) ++run;
-    }
-    return static_cast<u32>(from_leader(g_, run));
+    while (run < most && claim_line(seed_ + static_cast<u64>(Direction * (static_cast<long long>(run) + 1)), which)) ++run;
+    return run;
   }
 
-  G const& g_;
   Cache const& cache_;
-  dataset_view const* data_ = nullptr;
-  u32 slot_;
-  u64** row_;  ///< entries, around that of the line that the run was begun with
+  dataset_view const* data_ = nullptr;  ///< null: nothing was claimed
+  u32 slot_ = 0;
+  u64** row_ = nullptr;  ///< entries, around that of the line that the run was begun with
   u64 seed_ = 0;
   u32 below_ = 0, above_ = 0;
 };
+
+/// Copies the runs of all lanes to their buffers. Collective.
+template <thread_group G, class Cache>
+PENSTOCK_FN void copy_runs(G const& g, Cache const& cache, write_run<Cache> const& run) {
+  const u32 bytes = static_cast<u32>(cache.line_bytes());
+  for (u32 k = 0; any(g.ballot(k < run.lines())); ++k) {
+    const u64 frame = k < run.lines() ? run.frame(k) : 0;
+    const u64 buffer = frame != 0 ? run.buffer() + static_cast<u64>(k) * bytes : 0;
+    for (auto left = g.ballot(frame != 0); any(left);) {
+      // Short lines four at a time: a lane has one piece of each, and waits once for all of them.
+      u64 from[lines_copied_at_once], to[lines_copied_at_once];
+      PENSTOCK_UNROLL
+      for (u32 n = 0; n < lines_copied_at_once; ++n) {
+        const u32 rank = any(left) ? lowest(left) : lowest(g.members());
+        from[n] = any(left) ? g.shfl(frame, rank) : 0;
+        to[n] = any(left) ? g.shfl(buffer, rank) : 0;
+        if (any(left)) left = without(left, g.ballot(g.rank() == rank));
+      }
+      copy_out_of_frames(to, from, bytes, index_in(g), size(g));
+    }
+  }
+}
 
 /// Ends a run that is over: its lines are no longer being written and, if it failed, are dirty again. Collective; this group
 /// holds the slot, and still does when it returns.
@@ -174,6 +208,21 @@ PENSTOCK_FN void retire_run(G const& g, Cache const& cache, u32 number) {
   g.sync();
 }
 
+/// Retires the runs of the slots that lanes have taken: short ones side by side. Collective.
+template <thread_group G, class Cache>
+PENSTOCK_FN void retire_taken(G const& g, Cache const& cache, bool got, u32 number) {
+  constexpr u32 short_run = 4;
+  if (!any(g.ballot(got))) return;
+  g.sync();  // each lane's acquire is everyone's
+  const bool alone = got && cache.writes.slots[number].lines <= short_run;
+  if (alone) retire_run(lone_thread(), cache, number);
+  for (auto left = g.ballot(got && !alone); any(left);) {
+    const u32 lane = lowest(left);
+    retire_run(g, cache, static_cast<u32>(g.shfl(number, lane)));
+    left = without(left, g.ballot(g.rank() == lane));
+  }
+}
+
 /// Slots that one look goes over, at most: there may be thousands, and whoever looks again begins behind the last look.
 inline constexpr u32 most_slots_looked_at = 128;
 
@@ -190,72 +239,89 @@ PENSTOCK_FN void retire_runs(G const& g, Cache const& cache) {
     const u32 mine = static_cast<u32>((from + look) % slots);
     const bool got = look < looks && cache.writes.slots[mine].is(write_phase::answered) &&
                      cache.writes.slots[mine].take(write_phase::answered);
-    auto taken = g.ballot(got);
-    if (any(taken)) g.sync();  // each lane's acquire is everyone's
-    while (any(taken)) {
-      const u32 lane = lowest(taken);
-      const u32 s = static_cast<u32>(g.shfl(mine, lane));
-      retire_run(g, cache, s);
-      if (g.rank() == lane) cache.writes.slots[s].set(write_phase::free);
-      taken = without(taken, g.ballot(g.rank() == lane));
-    }
+    retire_taken(g, cache, got, mine);
+    if (got) cache.writes.slots[mine].set(write_phase::free);
   }
 }
 
-/// A slot for this group alone, retired if it was in use before; slots_count if none was found that is not under way.
-/// Collective.
+/// A slot for each lane that wants one, while there are any that are not under way, retired if it was in use before;
+/// slots_count: none. Collective.
 template <thread_group G, class Cache>
-PENSTOCK_FN u32 take_slot(G const& g, Cache const& cache) {
+PENSTOCK_FN u32 take_slots(G const& g, Cache const& cache, bool want) {
   const u32 slots = cache.writes.slots_count;
   const u32 looks = slots < most_slots_looked_at ? slots : most_slots_looked_at;
   const u32 width = size(g);
+  u32 found = slots;
   for (u32 looked = 0; looked < looks; looked += width) {
+    const auto asking = g.ballot(want && found == slots);
+    if (!any(asking)) break;
     u64 from = 0;
     if (is_leader(g)) from = device_ref<u64>(cache.writes.state->slot_hand).fetch_add(width, relaxed);
     const u32 mine = static_cast<u32>((from_leader(g, from) + index_in(g)) % slots);
     write_slot& slot = cache.writes.slots[mine];
-    auto left = g.ballot(slot.is(write_phase::free) || slot.is(write_phase::answered));
-    while (any(left)) {
-      const u32 lane = lowest(left);
-      bool got = false, used = false;
-      if (g.rank() == lane) {
-        used = slot.is(write_phase::answered) && slot.take(write_phase::answered);
-        got = used || slot.take(write_phase::free);
-      }
-      left = without(left, g.ballot(g.rank() == lane));
-      if (g.shfl(got, lane) == 0) continue;
-      g.sync();  // the lane's acquire is everyone's
-      const u32 found = static_cast<u32>(g.shfl(mine, lane));
-      if (g.shfl(used, lane) != 0) retire_run(g, cache, found);
-      return found;
-    }
+    const bool open = slot.is(write_phase::free) || slot.is(write_phase::answered);
+    const auto ready = g.ballot(open);
+    const bool tries = open && count_below(ready, g.rank()) < count(asking);
+    const bool used = tries && slot.is(write_phase::answered) && slot.take(write_phase::answered);
+    const auto got = g.ballot(used || (tries && slot.take(write_phase::free)));
+    retire_taken(g, cache, used, mine);
+    // The n-th lane that asks has the n-th slot.
+    const u32 turn = count_below(asking, g.rank());
+    const bool served = want && found == slots && turn < count(got);
+    const u32 theirs = static_cast<u32>(g.shfl(mine, served ? nth(got, turn) : g.rank()));
+    if (served) found = theirs;
+    if (any(got)) g.sync();  // each lane's acquire is everyone's
   }
-  return slots;
+  return found;
 }
 
-/// Sends the run of dirty lines around one. Collective, same line for all.
+/// What a call of the cleaner came to, and how many runs it sent.
+struct cleaned {
+  clean_step step = clean_step::nothing;
+  u32 runs = 0;
+  bool mine = false;  ///< one of them was begun with this lane's line
+};
+
+/// Sends the runs of dirty lines around one for each lane that wants to: for as many as there are slots, and for one of those
+/// whose lines lie so near each other that they are likely to be one run. Collective.
 template <thread_group G, class Cache>
-PENSTOCK_COLD clean_step clean_line(G g, Cache const& cache, u32 dataset, line_id line, clean_which which) {
-  const u32 slot = take_slot(g, cache);
-  if (slot == cache.writes.slots_count) return clean_step::busy;
-  write_run<G, Cache> run(g, cache, slot);
-  if (run.claim(cache.datasets[dataset], line, which)) {
-    run.send();
-    return clean_step::sent;
+PENSTOCK_COLD cleaned clean_lines(G g, Cache const& cache, bool want, u32 dataset, line_id line, clean_which which) {
+  const auto near = g.match_any(want ? value(line) / cache.writes.run_lines : ~0ull);
+  const bool leads = want && lowest(near) == g.rank();
+  const u32 slot = take_slots(g, cache, leads);
+  const bool has = leads && slot != cache.writes.slots_count;
+  write_run<Cache> run(cache);
+  const bool claimed = has && run.claim(slot, cache.datasets[dataset], line, which);
+  if (has && !claimed) cache.writes.slots[slot].set(write_phase::free);
+  const auto runs = g.ballot(claimed);
+  if (!any(runs)) {
+    const bool busy = any(g.ballot(leads)) && !any(g.ballot(has));
+    return {busy ? clean_step::busy : clean_step::nothing, 0, false};
   }
-  if (is_leader(g)) cache.writes.slots[slot].set(write_phase::free);
-  return clean_step::nothing;
+  g.sync();  // what each has claimed, and whose stores it has acquired, is everyone's
+  copy_runs(g, cache, run);
+  g.sync();  // all bytes are there before anything is submitted
+  if (claimed) run.start();
+  for (u32 copy = 0; any(g.ballot(claimed && copy < run.copies())); ++copy) {
+    const bool goes = claimed && copy < run.copies();
+    transfer t;
+    volume_member const& member = goes ? run.make_command(copy, t) : cache.datasets[0].volume.members[0];
+    submit_for(g, cache, goes, member, t, goes ? run.slot() : cache.writes.slots[0]);
+  }
+  if (claimed) run.count_sent();
+  return {clean_step::sent, count(runs), claimed};
 }
 
-/// Sends the run around the next dirty line that the hand comes to, which goes round the frames. A look is bounded: who finds
-/// nothing may ask again. Collective.
+/// Sends runs around the next dirty lines that the hand comes to, which goes round the frames: `most`, or fewer where it takes
+/// too long to find them. A look is bounded: who finds nothing may ask again. Collective.
 template <thread_group G, class Cache>
-PENSTOCK_COLD clean_step clean_next(G g, Cache const& cache) {
+PENSTOCK_COLD cleaned clean_next(G g, Cache const& cache, u32 most) {
   constexpr u32 most_looks = 256;
   const u32 looks = cache.frames < most_looks ? cache.frames : most_looks;
-  if (from_leader(g, cache.writes.fails()) != 0) return clean_step::nothing;
+  cleaned all;
+  if (from_leader(g, cache.writes.fails()) != 0) return all;
   const u32 width = size(g);
-  for (u32 looked = 0; looked < looks; looked += width) {
+  for (u32 looked = 0; looked < looks && all.runs < most; looked += width) {
     u64 position = 0;
     if (is_leader(g)) position = device_ref<u64>(cache.writes.state->hand).fetch_add(width, relaxed);
     const u32 frame = static_cast<u32>((from_leader(g, position) + index_in(g)) % cache.frames);
@@ -267,12 +333,15 @@ PENSTOCK_COLD clean_step clean_next(G g, Cache const& cache) {
     }
     const auto dirty = g.ballot(found);
     if (!any(dirty)) continue;
-    const u64 first = g.shfl(owner, lowest(dirty));
-    const clean_step step = clean_line(g, cache, static_cast<u32>(frame_record::dataset_of(first)),
-                                       line_id{frame_record::line_of(first)}, clean_which::unpinned);
-    if (step != clean_step::nothing) return step;
+    const bool want = found && count_below(dirty, g.rank()) < most - all.runs;
+    const u32 dataset = want ? static_cast<u32>(frame_record::dataset_of(owner)) : 0;
+    const line_id line{want ? frame_record::line_of(owner) : 0};
+    const cleaned some = clean_lines(g, cache, want, dataset, line, clean_which::unpinned);
+    all.runs += some.runs;
+    all.step = all.runs != 0 ? clean_step::sent : some.step;
+    if (some.step == clean_step::busy) break;
   }
-  return clean_step::nothing;
+  return all;
 }
 
 /// Moves all queues once, and retires what is over. Collective.
@@ -291,10 +360,10 @@ PENSTOCK_COLD void keep_clean(G g, Cache const& cache, counter_set_view const& c
   const u64 begun = now_ns();
   for (bool in_time = true; in_time && lines != 0;) {
     if (from_leader(g, cache.writes.more_than(cache.writes.most_dirty)) == 0) break;
-    const clean_step step = clean_next(g, cache);
-    if (step == clean_step::nothing) break;
-    if (step == clean_step::sent) {
-      --lines;
+    const cleaned some = clean_next(g, cache, lines);
+    if (some.step == clean_step::nothing) break;
+    if (some.step == clean_step::sent) {
+      lines -= some.runs;
       continue;
     }
     help_writes(g, cache);
@@ -320,7 +389,7 @@ PENSTOCK_FN bool clean_in_background(G const& g, Cache const& cache) {
     }
     if (from_leader(g, turn) == 0) return false;
   }
-  return clean_next(g, cache) == clean_step::sent;
+  return clean_next(g, cache, writes.ns_per_line != 0 ? 1 : size(g)).runs != 0;
 }
 
 }  // namespace penstock

@@ -67,14 +67,10 @@ template <thread_group G, class Cache>
 PENSTOCK_FN bool send_dirty(G const& g, Cache const& cache, line_range const& range, bool mine, u64 line, backoff& wait) {
   for (;;) {
     const bool dirty = mine && entry::dirty(cache.directory.find(line_id{line}).word);
-    const auto left = g.ballot(dirty);
-    if (!any(left)) return true;
-    const u32 first = lowest(left);
-    if (clean_line(g, cache, range.dataset, line_id{g.shfl(line, first)}, clean_which::all) == clean_step::sent) {
-      // Dirty again means: stored into since.
-      mine &= g.rank() != first;
-      continue;
-    }
+    if (!any(g.ballot(dirty))) return true;
+    const cleaned some = clean_lines(g, cache, dirty, range.dataset, line_id{line}, clean_which::all);
+    mine &= !some.mine;  // dirty again means: stored into since
+    if (some.step == clean_step::sent) continue;
     help_writes(g, cache);
     if (from_leader(g, wait.pause()) == 0) return false;
   }
@@ -141,7 +137,7 @@ PENSTOCK_FN void flush_device(G const& g, Cache const& cache, u32 dataset, flush
     for (u32 m = 0; m < data.volume.members_count; ++m) {
       transfer t;
       t.command = nvme::flush_command(data.volume.members[m].namespace_id);
-      submit_for(g, cache, data.volume.members[m], t, slot);
+      submit_for(g, cache, is_leader(g), data.volume.members[m], t, slot);
     }
   }
   for (bool in_time = true;;) {

@@ -304,9 +304,9 @@ class line_request {
     const bool elsewhere = round % rounds_for_others == rounds_for_others - 1 && !last_look_;
     if (cache_.writes.slots_count != 0) {
       // Perhaps all that could be had are dirty: a run for each lane that is short of a frame.
-      u32 runs = count(g_.ballot(short_of_frames_));
+      const u32 runs = count(g_.ballot(short_of_frames_));
       if (runs != 0) retire_runs(g_, cache_);
-      while (runs != 0 && clean_next(g_, cache_) == clean_step::sent) --runs;
+      if (runs != 0) clean_next(g_, cache_, runs);
     }
     if (!any(waiting) || elsewhere) {
       if (served) return;

@@ -177,6 +177,29 @@ PENSTOCK_FN inline void copy_out_of_frame(u64 to, u64 frame, u32 bytes, u32 inde
   }
 }
 
+/// Lines that copy_out_of_frames copies side by side.
+inline constexpr u32 lines_copied_at_once = 4;
+
+/// Copies frames that others may store into to where a controller reads them: each aligned 8 bytes are old or new, never a mix.
+/// An address of 0 is none. Collective in effect: member `index` of `width` copies its share of 16-byte pieces, four loads in
+/// flight. REQUIRES: bytes a multiple of 16, all addresses aligned to 16; the first frame is one.
+PENSTOCK_FN inline void copy_out_of_frames(u64 const (&to)[lines_copied_at_once], u64 const (&frames)[lines_copied_at_once],
+                                           u32 bytes, u32 index, u32 width) {
+  const u32 pieces = bytes / 16;
+  if (frames[1] == 0) return copy_out_of_frame(to[0], frames[0], bytes, index, width);
+  for (u32 i = index; i < pieces; i += width) {
+    piece16 held[lines_copied_at_once];
+    PENSTOCK_UNROLL
+    for (u32 n = 0; n < lines_copied_at_once; ++n) {
+      held[n] = load_piece(reinterpret_cast<piece16 const*>(frames[n] != 0 ? frames[n] : frames[0]) + i);
+    }
+    PENSTOCK_UNROLL
+    for (u32 n = 0; n < lines_copied_at_once; ++n) {
+      if (frames[n] != 0) store_shared(to[n] + 16ull * i, held[n]);
+    }
+  }
+}
+
 /// Copies a bounce buffer (shared with a controller) into a frame. Collective in effect: member `index` of `width` copies its
 /// share of 16-byte pieces, four loads in flight: more would not fit the registers of a cold function. REQUIRES: bytes a
 /// multiple of 16, both addresses aligned to 16.
