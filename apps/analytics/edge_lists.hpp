@@ -93,6 +93,12 @@ class edge_reader_of {
       const auto reading = g_.ballot(reads);
       if (!any(reading)) continue;
       count_sectors(reading, reads, first);
+      if constexpr (Visitor::reads_beside) {
+        u64 ahead[most_in_flight];
+        PENSTOCK_UNROLL
+        for (u32 k = 0; k < most_in_flight; ++k) ahead[k] = static_cast<u64>(of_run(to, r, k));
+        visit_.look_ahead(reads, ahead);
+      }
       PENSTOCK_UNROLL
       for (u32 k = 0; k < most_in_flight; ++k) {
         u64 v = 0;
@@ -101,7 +107,7 @@ class edge_reader_of {
         edges_ += count(g_.ballot(mine));
         const bool good = check(mine, first + k, end);
         if constexpr (Visitor::reads_beside) {
-          visit_.edge(g_, good, v, first + k, static_cast<u64>(end), of_run(beside, r, k));
+          visit_.edge_of_run(g_, good, v, first + k, static_cast<u64>(end), of_run(beside, r, k), k);
         } else {
           visit_.edge(g_, good, v, first + k, static_cast<u64>(end));
         }

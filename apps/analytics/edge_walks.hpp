@@ -144,7 +144,8 @@ struct tile_walk {
   u32* seen = nullptr;                 ///< a bit for each tile, which is cleared when the tile has been walked; nullptr: none
   u64 count = 0;                       ///< of tiles, or a bound of those in the list
   u64 edges = 0;
-  u32 tile_shift = 0;  ///< log2 of the edges in a tile
+  u32 tile_shift = 0;   ///< log2 of the edges in a tile
+  u32 table_shift = 0;  ///< log2 of the entries of the table for each tile
 
   u64 items() const { return count; }
 
@@ -189,7 +190,7 @@ struct tile_walk {
 
   template <thread_group G>
   PENSTOCK_FN u64 first_vertex(G const& g, u64 number) const {
-    if (first_vertices != nullptr) return static_cast<u64>(first_vertices[number]);
+    if (first_vertices != nullptr) return static_cast<u64>(first_vertices[number << table_shift]);
     return search(g, number << tile_shift);
   }
 

@@ -111,14 +111,20 @@ bool graph_run<Id>::has_short_lists() const {
 
 template <class Id>
 void graph_run<Id>::prepare_tiles() {
-  u64 edges = walk_.parameter;
+  u64 edges = walk_.parameter, edges_of_whole = edges;
   if (edges == 0) {
     const u64 line = options_.line_bytes / sizeof(Id);
+    // Small tiles spread long lists over more groups. Where not all lines stay, each is read as one tile: it may be gone before
+    // the next group comes.
     const bool of_some = walk_.how == strategy::tiled_frontier || (walk_.how == strategy::automatic && has_short_lists());
-    const u64 cached = of_some ? std::min(line, touched_tile_edges) : line;
-    edges = is_resident() ? resident_tile_edges : std::max<u64>(32, cached);
+    const u64 cached = of_some                                                    ? touched_tile_edges
+                       : walk_.how == strategy::automatic && reads_single_edges() ? resident_tile_edges
+                                                                                  : line;
+    edges = is_resident() ? resident_tile_edges : std::max<u64>(32, std::min(line, cached));
+    edges_of_whole = is_resident() ? edges : std::max(edges, line);
   }
   tile_shift_ = ceil_log2(edges);
+  whole_tile_shift_ = ceil_log2(edges_of_whole);
   tiles_in_all_ = ceil_div(graph_.edges(), edges);
   if (tiles_in_all_ > static_cast<u64>(std::numeric_limits<Id>::max())) {
     throw_bad_input("walk", graph_.path(), "it has more tiles than its ids count: choose larger tiles");

@@ -255,7 +255,8 @@ class graph_run {
   std::array<u64, words> counted_{};
   u64 found_taken_ = 0;
   u64 longest_list_ = 0;
-  u32 tile_shift_ = 0;
+  u32 tile_shift_ = 0;        ///< of tiles that are walked for some of their vertices
+  u32 whole_tile_shift_ = 0;  ///< of those of a walk over all: no less
   u64 tiles_in_all_ = 0;
   /// Tiles that a round walks, while those of the next one are listed on the other side.
   struct tile_side {
@@ -342,10 +343,13 @@ template <class Visitor>
 void graph_run<Id>::walk_tiles(Visitor const& visitor, vertex_list<Id> which) {
   tile_walk<Id, Visitor> body{lists(), visitor};
   body.first_vertices = walk_.search ? nullptr : first_vertices_.data();
-  body.tile_shift = tile_shift_;
   body.edges = graph_.edges();
-  body.count = tiles_in_all_;
-  if (which.vertices != nullptr) {
+  if (which.vertices == nullptr) {
+    body.tile_shift = whole_tile_shift_;
+    body.table_shift = whole_tile_shift_ - tile_shift_;
+    body.count = ceil_div(body.edges, 1ull << whole_tile_shift_);
+  } else {
+    body.tile_shift = tile_shift_;
     tile_side& side = sides_[side_];
     body.count = has_listed_tiles_ ? counted_[word_of(side_)] - side.taken : find_tiles(which);
     body.chosen = {side.tiles.data(), words_.data() + word_of(side_), side.taken};
@@ -353,7 +357,7 @@ void graph_run<Id>::walk_tiles(Visitor const& visitor, vertex_list<Id> which) {
   }
   // A group has a tile in hand and one on its way. Where these are half of the cache, lines are lost before they are read;
   // groups that follow each other share the lines of small tiles.
-  const u64 ahead = ceil_div((2 * pins_per_group * sizeof(Id)) << tile_shift_, options_.line_bytes);
+  const u64 ahead = ceil_div((2 * pins_per_group * sizeof(Id)) << body.tile_shift, options_.line_bytes);
   start(on_, body.items(), body, limits(2 * pins_per_group + std::min<u64>(ahead, 2 * pins_per_group)));
 }
 

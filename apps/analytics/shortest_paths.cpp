@@ -59,8 +59,8 @@ class path_search {
       const u32 round = static_cast<u32>(result.level_sizes.size());
       run_.over(size, take_frontier<Id, distance>{data, size, round});
       const array_view<Weight> weights = run_.template weights<Weight>();
-      run_.walk_frontier(relax_edges<Id, Weight>{weights, data, threshold_, round},
-                         relax_edges<Id, Weight, true>{weights, data, threshold_, round}, which);
+      run_.walk_frontier(relax_edges<Id, Weight>{weights, data, threshold_, round, n_},
+                         relax_edges<Id, Weight, true>{weights, data, threshold_, round, n_}, which);
       check_weights();
       size = take_next();
       if (size == 0) size = raise_threshold();

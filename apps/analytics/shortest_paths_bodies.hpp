@@ -60,6 +60,7 @@ struct relax_edges {
   path_data<Id, distance> data;
   distance threshold = 0;
   u32 round = 0;
+  u64 vertices = 0;
 
   static constexpr bool wants_all = false, stops = false, reads_beside = true;
   PENSTOCK_FN bool wants(u64 v) const { return device_ref<u32>(data.place[v]).load(relaxed) == place_of(waits::taken, round); }
@@ -71,14 +72,27 @@ struct relax_edges {
     relax_edges const& visitor;
     array_ref<Weight> lengths;
     u64 vertex = ~0ull;
-    distance here = 0;  ///< of that vertex
+    distance here = 0;                   ///< of that vertex
+    distance seen[most_in_flight] = {};  ///< of those that the edges of a run lead to
 
     PENSTOCK_FN visit(relax_edges const& of, G const&) : visitor(of), lengths(of.weights) {}
     PENSTOCK_FN array_ref<Weight>& beside_ref() { return lengths; }
     PENSTOCK_FN void edge(G const& g, bool mine, u64 v, u64 position, u64 to) {
-      edge(g, mine, v, position, to, lengths.read(g, mine, mine ? position : 0));
+      const Weight length = lengths.read(g, mine, mine ? position : 0);
+      relax(g, mine, v, position, to, length, mine ? visitor.distance_to(to) : 0);
     }
-    PENSTOCK_FN void edge(G const& g, bool mine, u64 v, u64 position, u64 to, Weight length) {
+    // Distances are far apart: all of a run are on their way together.
+    PENSTOCK_FN void look_ahead(bool reads, u64 const (&to)[most_in_flight]) {
+      PENSTOCK_UNROLL
+      for (u32 k = 0; k < most_in_flight; ++k) seen[k] = reads && to[k] < visitor.vertices ? visitor.distance_to(to[k]) : 0;
+    }
+    PENSTOCK_FN void edge_of_run(G const& g, bool mine, u64 v, u64 position, u64 to, Weight length, u32 k) {
+      relax(g, mine, v, position, to, length, seen[k]);
+    }
+    PENSTOCK_FN void finish(G const&) {}
+
+   private:
+    PENSTOCK_FN void relax(G const& g, bool mine, u64 v, u64 position, u64 to, Weight length, distance before) {
       if (mine && !(length >= 0)) device_ref<u64>(*visitor.data.bad_weight).store(position + 1, relaxed);
       const bool good = mine && length >= 0;
       if (mine && v != vertex) {
@@ -86,18 +100,19 @@ struct relax_edges {
         here = device_ref<distance>(visitor.data.distance[v]).load(relaxed);
       }
       const distance there = here + static_cast<distance>(good ? length : Weight{0});
-      const bool lowered = good && visitor.lower(to, there);
+      const bool lowered = good && visitor.lower(to, there, before);
       const bool near = lowered && there < visitor.threshold;
       visitor.data.next.template append<ListsTiles>(g, near && visitor.becomes_near(to), to);
       visitor.data.pile.append(g, lowered && !near && visitor.becomes_far(to), to);
     }
-    PENSTOCK_FN void finish(G const&) {}
   };
 
  private:
-  PENSTOCK_FN bool lower(u64 v, distance to) const {
+  PENSTOCK_FN distance distance_to(u64 v) const { return device_ref<distance>(data.distance[v]).load(relaxed); }
+
+  // `seen`: what it was a moment ago. It has only become less since.
+  PENSTOCK_FN bool lower(u64 v, distance to, distance seen) const {
     device_ref<distance> at(data.distance[v]);
-    distance seen = at.load(relaxed);
     while (to < seen) {
       if (at.compare_exchange_weak(seen, to, relaxed, relaxed)) return true;
     }

@@ -31,9 +31,9 @@ struct visitor_of_copies {
     PENSTOCK_FN void edge(G const& g, bool mine, u64 k, u64 position, u64 to) {
       inner.edge(g, mine, mine ? of.vertex(k) : 0, position, to);
     }
-    template <class Beside>
-    PENSTOCK_FN void edge(G const& g, bool mine, u64 k, u64 position, u64 to, Beside value) {
-      inner.edge(g, mine, mine ? of.vertex(k) : 0, position, to, value);
+    PENSTOCK_FN void look_ahead(bool reads, u64 const (&to)[most_in_flight]) { inner.look_ahead(reads, to); }
+    PENSTOCK_FN void edge_of_run(G const& g, bool mine, u64 k, u64 position, u64 to, beside value, u32 number) {
+      inner.edge_of_run(g, mine, mine ? of.vertex(k) : 0, position, to, value, number);
     }
     PENSTOCK_FN auto& beside_ref() { return inner.beside_ref(); }
     PENSTOCK_FN void finish(G const& g) { inner.finish(g); }

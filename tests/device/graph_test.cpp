@@ -58,7 +58,7 @@ TEST(distances, lower_each_other) {
           distances.data(), places.data(), frontier.data(), {next.data(), words.data() + 3}, {pile.data(), words.data() + 4},
           words.data() + 5};
       apps::take_frontier<std::int32_t, u64>{data, size, ++step}(lone_thread{}, grid_range{0, 1, 1});
-      const apps::relax_edges<std::int32_t, std::int32_t> visitor{{weights.data(), edges}, data, ~0ull, step};
+      const apps::relax_edges<std::int32_t, std::int32_t> visitor{{weights.data(), edges}, data, ~0ull, step, vertices};
       apps::vertex_walk<std::int32_t, apps::relax_edges<std::int32_t, std::int32_t>> body{lists, visitor, frontier.data(),
                                                                                           size};
       run_threads(threads, [&](u32 i) { body(lone_thread{}, grid_range{i, body.items(), threads}); });

@@ -261,7 +261,7 @@ void check_paths(executor& on, edges_at where, check_report& report, u64 seed, b
       if (size != 0) {
         const array_view<std::int32_t> weights = graph.weight_view();
         start(ceil_div(size, apps::vertices_at_once), apps::take_frontier<std::int32_t, u64>{data(0), size, ++round});
-        const apps::relax_edges<std::int32_t, std::int32_t, true> relax{weights, data(listed.now ^ 1u), threshold, round};
+        const apps::relax_edges<std::int32_t, std::int32_t, true> relax{weights, data(listed.now ^ 1u), threshold, round, n};
         walk_list(report, graph, listed, relax, frontier.data(), size, k / 3, start);
       } else {
         threshold += delta;
