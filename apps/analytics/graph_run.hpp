@@ -13,7 +13,6 @@
 #include "apps/analytics/volume_media.hpp"
 #include "penstock/core/clock.hpp"
 
-#include <algorithm>
 #include <array>
 
 namespace penstock::apps {
@@ -356,10 +355,10 @@ void graph_run<Id>::walk_tiles(Visitor const& visitor, vertex_list<Id> which) {
     body.chosen = {side.tiles.data(), words_.data() + word_of(side_), side.taken};
     body.seen = walk_.sort ? nullptr : side.seen.data();
   }
-  // A group has a tile in hand and one on its way; where these were more than half of the cache, lines would be lost before
-  // they are read. Groups that follow each other share the lines of small tiles.
-  const u64 in_use = ceil_div((2 * sizeof(Id)) << body.tile_shift, options_.line_bytes);
-  start(on_, body.items(), body, limits(std::clamp<u64>(2 * in_use, 2 * pins_per_group, 4 * pins_per_group)));
+  // A group has a tile in hand and one on its way. Where these are half of the cache, lines are lost before they are read;
+  // groups that follow each other share the lines of small tiles.
+  const u64 ahead = ceil_div((2 * pins_per_group * sizeof(Id)) << body.tile_shift, options_.line_bytes);
+  start(on_, body.items(), body, limits(2 * pins_per_group + std::min<u64>(ahead, 2 * pins_per_group)));
 }
 
 template <class Id>
