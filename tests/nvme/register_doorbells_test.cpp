@@ -86,7 +86,9 @@ class function_in_memory final : public pci_function {
   std::string name() const override { return inner_.name(); }
   u64 register_bytes() const override { return inner_.register_bytes(); }
   u32 read(u64 offset) override { return inner_.read(offset); }
+  /// What kernels have stored arrives before what the driver writes when they have ended.
   void write(u64 offset, u32 value) override {
+    settle();
     if (offset >= first_of_io) ++written;
     inner_.write(offset, value);
   }
