@@ -7,6 +7,8 @@
 #include "penstock/host/queue_pair.hpp"
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 
 namespace penstock::bench {
 
@@ -51,12 +53,12 @@ class far_ends final : public controller {
 
 /// What a direction is called, and which of the counts are its own.
 struct direction {
-  std::string id;
+  std::string_view id;
   u64 message_counts::* messages;
   u64 message_counts::* wrong;
 };
-const direction submission{"litmus.queue_submission", &message_counts::commands, &message_counts::wrong_commands};
-const direction completion{"litmus.queue_completion", &message_counts::answers, &message_counts::wrong_answers};
+constexpr direction submission{"litmus.queue_submission", &message_counts::commands, &message_counts::wrong_commands};
+constexpr direction completion{"litmus.queue_completion", &message_counts::answers, &message_counts::wrong_answers};
 
 template <class Order, class FarOrder>
 class bench {
@@ -107,7 +109,7 @@ class bench {
 
   measurement describe(direction const& way, std::string const& order) const {
     measurement m;
-    m.id = way.id + (order == "sound" ? "" : "." + order);
+    m.id = std::string(way.id) + (order == "sound" ? "" : "." + order);
     m.unit = "messages/s";
     m.values = values_;
     m.verified = true;  // every word of every message was compared, whatever came of it
