@@ -6,9 +6,11 @@
 
 #include <linux/vfio.h>
 
+#include <array>
 #include <cerrno>
-#include <cstdio>
+#include <charconv>
 #include <cstring>
+#include <string_view>
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
@@ -64,6 +66,23 @@ owned_file open_group(pci_device const& device, owned_file const& container) {
                         : "its IOMMU cannot be used");
   }
   return group;
+}
+
+/// "0000:3b:00.1": domain, bus, slot and function.
+bool split_address(std::string_view address, std::array<u32*, 4> const& numbers) {
+  constexpr std::string_view separators = "::.";
+  char const* at = address.data();
+  char const* const end = at + address.size();
+  for (std::size_t k = 0; k < numbers.size(); ++k) {
+    if (k > 0) {
+      if (at == end || *at != separators[k - 1]) return false;
+      ++at;
+    }
+    const auto [next, error] = std::from_chars(at, end, *numbers[k], 16);
+    if (error != std::errc()) return false;
+    at = next;
+  }
+  return at == end;
 }
 
 /// Memory of others goes through a module of ours (kernel/), which VFIO's own calls do not take.
@@ -132,8 +151,9 @@ class container_space final : public dma_space {
     map.length = bytes;
     map.iova = reinterpret_cast<u64>(address);
     u32 slot = 0, part = 0;
-    if (std::sscanf(address_.c_str(), "%x:%x:%x.%x", &map.pci_domain, &map.pci_bus, &slot, &part) != 4)
+    if (!split_address(address_, {&map.pci_domain, &map.pci_bus, &slot, &part})) {
       throw_bad_input("map", what, "that is no address of a PCI device");
+    }
     map.pci_devfn = slot << 3 | part;
     if (ask(peers_, PENSTOCK_P2P_MAP, &map)) return;
     const int code = errno;
