@@ -59,9 +59,9 @@ TEST(csr_builder, writes_the_same_bytes_for_any_threads_and_budget) {
       options.budget_bytes = budget;
       std::string const target = scratch / ("g" + std::to_string(threads) + "-" + std::to_string(budget));
       write_graph(generator(spec), target, {.directed = false}, options, meter);
-      edges.insert(read_all(target + "/edges.npy"));
-      offsets.insert(read_all(target + "/offsets.npy"));
-      weights.insert(read_all(target + "/weights.npy"));
+      edges.insert(file_content(target + "/edges.npy"));
+      offsets.insert(file_content(target + "/offsets.npy"));
+      weights.insert(file_content(target + "/weights.npy"));
     }
   EXPECT_EQ(edges.size(), 1u);
   EXPECT_EQ(offsets.size(), 1u);
@@ -167,7 +167,7 @@ TEST(csr_builder, says_how_much_memory_is_enough) {
   options.memory_limit = u64{21} << 20;
   write_graph(made, scratch / "g", {}, options, meter);
   write_graph(made, scratch / "at once", {}, simple, meter);
-  EXPECT_EQ(read_all(scratch / "g/edges.npy"), read_all(scratch / "at once/edges.npy"));
+  EXPECT_EQ(file_content(scratch / "g/edges.npy"), file_content(scratch / "at once/edges.npy"));
 
   std::vector<int> const from(3 << 20, 1), to(3 << 20, 0);
   array_edges<int> const hub(2, from, to, {}, weight_type::none, "hub");
@@ -193,7 +193,7 @@ u64 growth(Run const& run) {
   pid_t const child = ::fork();
   if (child == 0) {
     ::malloc_trim(0);  // what the tests before have freed would be taken again without being seen
-    write_all("/proc/self/clear_refs", "5");
+    put_file("/proc/self/clear_refs", "5");
     u64 const before = memory_line("VmRSS:");
     run();
     u64 const grown = memory_line("VmHWM:") - before;

@@ -30,7 +30,7 @@ template <class T>
 void write_array(std::string const& path, char kind, std::vector<T> const& values) {
   std::string bytes = make_npy_header(kind, sizeof(T), {values.size()});
   bytes.append(reinterpret_cast<char const*>(values.data()), values.size() * sizeof(T));
-  write_all(path, bytes);
+  put_file(path, bytes);
 }
 
 TEST(folder_writer, leaves_nothing_behind_when_stopped) {
@@ -103,7 +103,7 @@ TEST(folder_writer, refuses_names_that_do_not_fit) {
   EXPECT_TRUE(has(complaint([&] { write_graph(edges, scratch / "g", {.names = names}, {}, meter); }), "newline"));
   names[1] = "b";
   write_graph(edges, scratch / "g", {.names = names}, {}, meter);
-  EXPECT_EQ(read_all(graph_folder::open(scratch / "g").names_path()), "a\nb\nc\nd\ne\n");
+  EXPECT_EQ(file_content(graph_folder::open(scratch / "g").names_path()), "a\nb\nc\nd\ne\n");
 }
 
 class opened_graph : public ::testing::Test {
@@ -148,7 +148,7 @@ TEST_F(opened_graph, refuses_other_dtypes_and_shapes) {
   EXPECT_TRUE(has(said(), "float32, shape (4,): one dimension of int32 or int64 is needed"));
   write_array<std::int16_t>(file("edges.npy"), 'i', {1, 2, 3, 4});
   EXPECT_TRUE(has(said(), "int16"));
-  write_all(file("edges.npy"), make_npy_header('i', 4, {2, 2}) + std::string(16, '\0'));
+  put_file(file("edges.npy"), make_npy_header('i', 4, {2, 2}) + std::string(16, '\0'));
   EXPECT_TRUE(has(said(), "shape (2, 2)"));
   write_array<std::int32_t>(file("offsets.npy"), 'i', {0, 2, 3, 4, 4, 4});
   EXPECT_TRUE(has(said(), "int32, shape (6,): one dimension of uint64 is needed"));
@@ -192,7 +192,7 @@ TEST_F(opened_graph, refuses_a_damaged_description) {
            {"{\"format\": 1, \"vertices\": 18446744073709551615, \"edges\": 4, \"directed\": true}", "impossible number"},
            {"{\"format\": 1, \"vertices\": 5, \"edges\": 4, \"directed\": true, \"names\": \"n\"}", "is missing"},
        }) {
-    write_all(file("graph.json"), text);
+    put_file(file("graph.json"), text);
     EXPECT_TRUE(has(said(), part)) << said();
   }
 }

@@ -286,12 +286,12 @@ TEST(subway_csr, says_what_disagrees) {
 TEST(graph_file, is_opened_by_the_name_of_its_format) {
   scratch_folder const folder;
   bel_bytes const files = make_bel({0, 1, 2}, {1, 0}, {3, 4});
-  write_all(folder / "a.bel.col", files.col);
-  write_all(folder / "a.bel.dst", files.dst);
-  write_all(folder / "a.graph", "2 1\n2\n1\n");
+  put_file(folder / "a.bel.col", files.col);
+  put_file(folder / "a.bel.dst", files.dst);
+  put_file(folder / "a.graph", "2 1\n2\n1\n");
   progress_meter meter;
   EXPECT_EQ(open_graph_file(folder / "a.bel", "bel", 1, meter).edges->weights(), weight_type::none);
-  write_all(folder / "a.bel.val", files.val);
+  put_file(folder / "a.bel.val", files.val);
   EXPECT_EQ(edges_of(*open_graph_file(folder / "a.bel", "bel", 1, meter).edges), (edges{{0, 1, 3}, {1, 0, 4}}));
   EXPECT_FALSE(open_graph_file(folder / "a.graph", "graph", 1, meter).directed);
   EXPECT_TRUE(has(complaint([&] { open_graph_file(folder / "a.graph", "x", 1, meter); }), "'x' is no format"));

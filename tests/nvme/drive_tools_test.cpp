@@ -1,6 +1,7 @@
 // What `penstock nvme identify|smart|read|write` are made of, on QEMU's controller.
 #include "support/modelled_function.hpp"
 #include "support/qemu_machine.hpp"
+#include "support/scratch_files.hpp"
 
 #include "apps/nvme/copy_blocks.hpp"
 #include "apps/nvme/drive_facts.hpp"
@@ -8,9 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <functional>
-#include <numeric>
 
 #include <unistd.h>
 
@@ -20,29 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr u64 mebibyte = u64{1} << 20;
-
-std::string random_bytes(u64 count, u64 seed) {
-  std::string all(count, '\0');
-  for (char& each : all) each = static_cast<char>((seed = seed * 6364136223846793005u + 1442695040888963407u) >> 56);
-  return all;
-}
-
-std::string content(std::string const& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-void put(std::string const& file, std::string const& bytes) { std::ofstream(file, std::ios::binary) << bytes; }
-
-std::string refusal(error_kind kind, std::function<void()> const& call) {
-  try {
-    call();
-  } catch (error const& e) {
-    EXPECT_EQ(e.kind(), kind) << e.what();
-    return e.what();
-  }
-  return "nothing was thrown";
-}
 
 class drive_tools : public testing::Test {
  protected:
@@ -117,7 +93,7 @@ TEST_F(drive_tools, smart_tells_the_temperature_and_the_warnings_in_words) {
 
 TEST_F(drive_tools, smart_counts_what_was_written) {
   qemu_function& function = start();
-  put(path("in"), random_bytes(2 * mebibyte, 1));
+  put_file(path("in"), noise(2 * mebibyte, 1));
   drive::write_from_file(function, {1, 0, 0}, path("in"));
   const drive::drive_health health = drive::read_health(function);
   EXPECT_EQ(health.data_units_written[0], (2 * mebibyte + drive::data_unit_bytes - 1) / drive::data_unit_bytes);
@@ -145,10 +121,10 @@ INSTANTIATE_TEST_SUITE_P(each, drive_copies,
 TEST_P(drive_copies, write_puts_them_there_and_read_gets_them_and_nothing_beside) {
   const auto [block, start_at, blocks, options] = GetParam();
   qemu_function& function = start({.namespaces = {{4 * mebibyte, block, ""}}, .options = options});
-  std::string expected = random_bytes(4 * mebibyte, 2);
-  put(machine_->file(0, 1), expected);
-  const std::string written = random_bytes(blocks * block, 3);
-  put(path("in"), written);
+  std::string expected = noise(4 * mebibyte, 2);
+  put_file(machine_->file(0, 1), expected);
+  const std::string written = noise(blocks * block, 3);
+  put_file(path("in"), written);
   u64 told = 0;
   const auto done = drive::write_from_file(function, {1, start_at, blocks}, path("in"),
                                            [&](std::string const&, u64 at, u64 total) { told = at == total ? total : 0; });
@@ -156,22 +132,22 @@ TEST_P(drive_copies, write_puts_them_there_and_read_gets_them_and_nothing_beside
   EXPECT_EQ(done.bytes, written.size());
   EXPECT_EQ(told, written.size()) << "the last report is of the end";
   expected.replace(start_at * block, written.size(), written);
-  EXPECT_TRUE(content(machine_->file(0, 1)) == expected) << "the whole of the media";
+  EXPECT_TRUE(file_content(machine_->file(0, 1)) == expected) << "the whole of the media";
   EXPECT_EQ(drive::read_to_file(function, {1, start_at, blocks}, path("out"), false).bytes, written.size());
-  EXPECT_TRUE(content(path("out")) == written);
+  EXPECT_TRUE(file_content(path("out")) == written);
 }
 
 TEST_F(drive_tools, blocks_that_are_not_there_are_refused_and_no_file_is_made) {
   qemu_function& function = start();
   for (auto const& [start_at, blocks] : std::vector<std::pair<u64, u64>>{{8192, 1}, {0, 8193}, {8191, 2}, {1, ~u64{0}}}) {
     const std::string told =
-        refusal(error_kind::bad_input, [&] { drive::read_to_file(function, {1, start_at, blocks}, path("out"), false); });
+        refusal_of(error_kind::bad_input, [&] { drive::read_to_file(function, {1, start_at, blocks}, path("out"), false); });
     EXPECT_NE(told.find("it has blocks 0 to 8191"), std::string::npos) << told;
   }
-  EXPECT_NE(refusal(error_kind::bad_input, [&] { drive::read_to_file(function, {1, 0, 0}, path("out"), false); })
+  EXPECT_NE(refusal_of(error_kind::bad_input, [&] { drive::read_to_file(function, {1, 0, 0}, path("out"), false); })
                 .find("one at least"),
             std::string::npos);
-  EXPECT_NE(refusal(error_kind::bad_input, [&] { drive::read_to_file(function, {2, 0, 1}, path("out"), false); })
+  EXPECT_NE(refusal_of(error_kind::bad_input, [&] { drive::read_to_file(function, {2, 0, 1}, path("out"), false); })
                 .find("there is none: the drive has 1"),
             std::string::npos);
   expect_no_file();
@@ -179,21 +155,22 @@ TEST_F(drive_tools, blocks_that_are_not_there_are_refused_and_no_file_is_made) {
 
 TEST_F(drive_tools, what_cannot_be_written_is_refused_before_a_block_is) {
   qemu_function& function = start();
-  const std::string before = content(machine_->file(0, 1));
-  put(path("in"), random_bytes(1000, 4));
+  const std::string before = file_content(machine_->file(0, 1));
+  put_file(path("in"), noise(1000, 4));
   const auto told = [&](drive::block_range const& range, std::string const& file) {
-    return refusal(error_kind::bad_input, [&] { drive::write_from_file(function, range, file); });
+    return refusal_of(error_kind::bad_input, [&] { drive::write_from_file(function, range, file); });
   };
   EXPECT_NE(told({1, 0, 0}, path("in")).find("give whole blocks"), std::string::npos);
-  put(path("in"), "");
+  put_file(path("in"), "");
   EXPECT_NE(told({1, 0, 0}, path("in")).find("give whole blocks"), std::string::npos);
-  put(path("in"), random_bytes(1024, 4));
+  put_file(path("in"), noise(1024, 4));
   EXPECT_NE(told({1, 0, 3}, path("in")).find("2 blocks and not 3"), std::string::npos);
   EXPECT_NE(told({1, 8191, 0}, path("in")).find("it has blocks 0 to 8191"), std::string::npos);
   EXPECT_NE(told({1, 0, 0}, folder_.string()).find("no regular file"), std::string::npos);
-  EXPECT_NE(refusal(error_kind::world, [&] { drive::write_from_file(function, {1, 0, 0}, path("none")); }).find("No such file"),
-            std::string::npos);
-  EXPECT_TRUE(content(machine_->file(0, 1)) == before);
+  EXPECT_NE(
+      refusal_of(error_kind::world, [&] { drive::write_from_file(function, {1, 0, 0}, path("none")); }).find("No such file"),
+      std::string::npos);
+  EXPECT_TRUE(file_content(machine_->file(0, 1)) == before);
 }
 
 TEST_F(drive_tools, a_write_ends_with_a_flush_and_one_that_fails_is_told) {
@@ -204,16 +181,16 @@ TEST_F(drive_tools, a_write_ends_with_a_flush_and_one_that_fails_is_told) {
                              512,
                              ",cache.no-flush=off" + rule + ".event=none" + rule + ".iotype=flush" + rule + ".errno=5",
                              {8000}}}});
-  put(path("in"), random_bytes(mebibyte, 5));
-  const std::string told = refusal(error_kind::world, [&] { drive::write_from_file(function, {1, 0, 0}, path("in")); });
+  put_file(path("in"), noise(mebibyte, 5));
+  const std::string told = refusal_of(error_kind::world, [&] { drive::write_from_file(function, {1, 0, 0}, path("in")); });
   EXPECT_EQ(told.find("flush namespace 1 of"), 0u) << told;
-  EXPECT_TRUE(content(machine_->file(0, 1)).starts_with(content(path("in")))) << "it was the flush that failed";
+  EXPECT_TRUE(file_content(machine_->file(0, 1)).starts_with(file_content(path("in")))) << "it was the flush that failed";
 }
 
 TEST_F(drive_tools, a_write_that_fails_names_its_blocks) {
   qemu_function& function = start({.namespaces = {{4 * mebibyte, 512, ",readonly=on"}}});
-  put(path("in"), random_bytes(512, 6));
-  const std::string told = refusal(error_kind::world, [&] { drive::write_from_file(function, {1, 7, 0}, path("in")); });
+  put_file(path("in"), noise(512, 6));
+  const std::string told = refusal_of(error_kind::world, [&] { drive::write_from_file(function, {1, 7, 0}, path("in")); });
   EXPECT_NE(told.find("write block 7 of namespace 1 of"), std::string::npos) << told;
   EXPECT_NE(told.find("write fault"), std::string::npos) << told;
 }
@@ -229,8 +206,8 @@ class drive_clears : public drive_tools, public testing::WithParamInterface<clea
 
   void start_full() {
     start({.namespaces = {{media, GetParam().block_bytes, ",discard=unmap"}}});
-    before_ = random_bytes(media, 8);
-    put(machine_->file(0, 1), before_);
+    before_ = noise(media, 8);
+    put_file(machine_->file(0, 1), before_);
   }
   u64 first_byte() const { return GetParam().start * GetParam().block_bytes; }
   u64 bytes() const { return GetParam().blocks * GetParam().block_bytes; }
@@ -259,13 +236,13 @@ TEST_P(drive_clears, zero_puts_zeros_there_and_nothing_beside) {
   EXPECT_EQ(done.blocks, GetParam().blocks);
   EXPECT_EQ(done.commands, (GetParam().blocks + 65535) / 65536);
   EXPECT_EQ(told, bytes());
-  EXPECT_TRUE(content(machine_->file(0, 1)) == with_zeros()) << "the whole of the media";
+  EXPECT_TRUE(file_content(machine_->file(0, 1)) == with_zeros()) << "the whole of the media";
 }
 
 TEST_P(drive_clears, discard_forgets_at_most_what_was_named) {
   start_full();
   EXPECT_EQ(drive::discard_blocks(machine_->function(0), range()).blocks, GetParam().blocks);
-  const std::string after = content(machine_->file(0, 1)), zeros(GetParam().block_bytes, '\0');
+  const std::string after = file_content(machine_->file(0, 1)), zeros(GetParam().block_bytes, '\0');
   u64 forgotten = 0;
   for (u64 at = 0; at < media; at += zeros.size()) {
     const bool named = at >= first_byte() && at < first_byte() + bytes();
@@ -280,25 +257,26 @@ TEST_P(drive_clears, discard_forgets_at_most_what_was_named) {
 
 TEST_F(drive_tools, what_cannot_be_cleared_is_refused) {
   qemu_function& function = start();
-  const std::string before = random_bytes(4 * mebibyte, 9);
-  put(machine_->file(0, 1), before);
+  const std::string before = noise(4 * mebibyte, 9);
+  put_file(machine_->file(0, 1), before);
   for (auto const& call : std::vector<std::function<void(drive::block_range const&)>>{
            [&](drive::block_range const& range) { drive::zero_blocks(function, range); },
            [&](drive::block_range const& range) { drive::discard_blocks(function, range); }}) {
-    EXPECT_NE(refusal(error_kind::bad_input, [&] { call({1, 8191, 2}); }).find("it has blocks 0 to 8191"), std::string::npos);
-    EXPECT_NE(refusal(error_kind::bad_input, [&] { call({1, 0, 0}); }).find("one at least"), std::string::npos);
-    EXPECT_NE(refusal(error_kind::bad_input, [&] { call({2, 0, 1}); }).find("there is none"), std::string::npos);
+    EXPECT_NE(refusal_of(error_kind::bad_input, [&] { call({1, 8191, 2}); }).find("it has blocks 0 to 8191"),
+              std::string::npos);
+    EXPECT_NE(refusal_of(error_kind::bad_input, [&] { call({1, 0, 0}); }).find("one at least"), std::string::npos);
+    EXPECT_NE(refusal_of(error_kind::bad_input, [&] { call({2, 0, 1}); }).find("there is none"), std::string::npos);
   }
-  EXPECT_TRUE(content(machine_->file(0, 1)) == before);
+  EXPECT_TRUE(file_content(machine_->file(0, 1)) == before);
 }
 
 TEST_F(drive_tools, a_file_that_exists_is_replaced_only_when_that_is_asked_for) {
   qemu_function& function = start();
-  put(path("out"), "mine");
-  EXPECT_NE(
-      refusal(error_kind::bad_input, [&] { drive::read_to_file(function, {1, 0, 1}, path("out"), false); }).find("it exists"),
-      std::string::npos);
-  EXPECT_EQ(content(path("out")), "mine");
+  put_file(path("out"), "mine");
+  EXPECT_NE(refusal_of(error_kind::bad_input, [&] { drive::read_to_file(function, {1, 0, 1}, path("out"), false); })
+                .find("it exists"),
+            std::string::npos);
+  EXPECT_EQ(file_content(path("out")), "mine");
   drive::read_to_file(function, {1, 0, 1}, path("out"), true);
   EXPECT_EQ(fs::file_size(path("out")), 512u);
   EXPECT_EQ(drive::read_to_file(function, {1, 0, 9}, "/dev/null", false).blocks, 9u);
@@ -307,7 +285,8 @@ TEST_F(drive_tools, a_file_that_exists_is_replaced_only_when_that_is_asked_for) 
 
 TEST_F(drive_tools, a_media_error_names_the_blocks_and_leaves_no_file) {
   qemu_function& function = start({.namespaces = {{4 * mebibyte, 512, "", {8 * 128 + 3}}}});
-  const std::string told = refusal(error_kind::world, [&] { drive::read_to_file(function, {1, 0, 8192}, path("out"), false); });
+  const std::string told =
+      refusal_of(error_kind::world, [&] { drive::read_to_file(function, {1, 0, 8192}, path("out"), false); });
   EXPECT_NE(told.find("read blocks 1024 to 1151 of namespace 1 of"), std::string::npos) << told;
   EXPECT_NE(told.find("unrecovered read error"), std::string::npos) << told;
   expect_no_file();
@@ -326,24 +305,24 @@ TEST_F(drive_tools, who_watches_may_stop_it) {
 TEST_F(drive_tools, a_disk_that_is_full_is_told) {
   if (!fs::exists("/dev/full")) GTEST_SKIP() << "there is no /dev/full";
   qemu_function& function = start();
-  EXPECT_NE(
-      refusal(error_kind::world, [&] { drive::read_to_file(function, {1, 0, 64}, "/dev/full", false); }).find("No space left"),
-      std::string::npos);
+  EXPECT_NE(refusal_of(error_kind::world, [&] { drive::read_to_file(function, {1, 0, 64}, "/dev/full", false); })
+                .find("No space left"),
+            std::string::npos);
 }
 
 TEST(drive_tools_without_qemu, a_drive_that_cannot_clear_says_which_command_it_has_not) {
   std::vector<std::byte> media(mebibyte);
   modelled_function function(media);
-  EXPECT_EQ(refusal(error_kind::bad_input, [&] { drive::zero_blocks(function, {1, 0, 1}); }),
+  EXPECT_EQ(refusal_of(error_kind::bad_input, [&] { drive::zero_blocks(function, {1, 0, 1}); }),
             "zero namespace 1 of model:00.0: the drive has no Write Zeroes (ONCS bit 3): write a file of zeros instead");
-  EXPECT_EQ(refusal(error_kind::bad_input, [&] { drive::discard_blocks(function, {1, 0, 1}); }),
+  EXPECT_EQ(refusal_of(error_kind::bad_input, [&] { drive::discard_blocks(function, {1, 0, 1}); }),
             "discard namespace 1 of model:00.0: the drive has no Dataset Management (ONCS bit 2): it keeps blocks until they "
             "are written");
   // One that says that it has them, and has not.
   modelled_function liar(media, {.optional_commands = 0xff});
-  EXPECT_NE(refusal(error_kind::world, [&] { drive::zero_blocks(liar, {1, 7, 1}); }).find("zero block 7 of"),
+  EXPECT_NE(refusal_of(error_kind::world, [&] { drive::zero_blocks(liar, {1, 7, 1}); }).find("zero block 7 of"),
             std::string::npos);
-  EXPECT_NE(refusal(error_kind::world, [&] { drive::discard_blocks(liar, {1, 7, 1}); }).find("0x001"), std::string::npos);
+  EXPECT_NE(refusal_of(error_kind::world, [&] { drive::discard_blocks(liar, {1, 7, 1}); }).find("0x001"), std::string::npos);
 }
 
 TEST(drive_tools_without_qemu, a_drive_that_the_machine_asks_back_is_given_back_in_order) {
@@ -351,21 +330,21 @@ TEST(drive_tools_without_qemu, a_drive_that_the_machine_asks_back_is_given_back_
   modelled_function function(media);
   const auto watch = [&](std::string const&, u64, u64) { function.wanted_back = true; };
   const std::string told =
-      refusal(error_kind::world, [&] { drive::read_to_file(function, {1, 0, 32768}, "/dev/null", false, watch); });
+      refusal_of(error_kind::world, [&] { drive::read_to_file(function, {1, 0, 32768}, "/dev/null", false, watch); });
   EXPECT_NE(told.find("asks for the drive back"), std::string::npos) << told;
   EXPECT_NE(told.find("of 32768 blocks were done"), std::string::npos) << told;
   EXPECT_TRUE(function.shut_down_in_order());
-  EXPECT_NE(refusal(error_kind::world, [&] { drive::describe_drive(function); }).find("asks for"), std::string::npos);
+  EXPECT_NE(refusal_of(error_kind::world, [&] { drive::describe_drive(function); }).find("asks for"), std::string::npos);
 }
 
 TEST(drive_tools_without_qemu, a_controller_that_refuses_to_come_up_is_told) {
   std::vector<std::byte> media(mebibyte);
   modelled_function function(media);
   function.gone = true;
-  EXPECT_NE(refusal(error_kind::world, [&] { drive::describe_drive(function); }), "nothing was thrown");
+  EXPECT_NE(refusal_of(error_kind::world, [&] { drive::describe_drive(function); }), "nothing was thrown");
   function.gone = false;
   function.plan(driver_step::read_log, trouble::refuse);
-  EXPECT_NE(refusal(error_kind::world, [&] { drive::read_health(function); }).find("internal error"), std::string::npos);
+  EXPECT_NE(refusal_of(error_kind::world, [&] { drive::read_health(function); }).find("internal error"), std::string::npos);
 }
 
 }  // namespace

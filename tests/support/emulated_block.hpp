@@ -16,28 +16,16 @@ class emulated_block {
   u32 rank() const { return lane_; }
   block_mask members() const { return first_ranks(lanes_); }
 
-  block_mask match_any(u64 v) const {
-    return where(collective::match_any, v, [v](u64 other) { return other == v; });
-  }
-  block_mask ballot(bool p) const {
-    return where(collective::ballot, p ? 1 : 0, [](u64 other) { return other != 0; });
-  }
+  block_mask match_any(u64 v) const { return mask_of(state_->match_any(lane_, peers_, v)); }
+  block_mask ballot(bool p) const { return mask_of(state_->ballot(lane_, peers_, p)); }
   u64 shfl(u64 v, u32 rank) const {
     if (rank >= lanes_) state_->misuse("shfl on mask " + hex(peers_) + " reads rank " + std::to_string(rank));
-    return state_->meet(lane_, peers_, collective::shfl, v)[rank];
+    return state_->shfl(lane_, peers_, v, rank);
   }
-  void sync() const { state_->meet(lane_, peers_, collective::sync, 0); }
+  void sync() const { state_->sync(lane_, peers_); }
 
  private:
-  template <class Predicate>
-  block_mask where(collective kind, u64 v, Predicate predicate) const {
-    const auto values = state_->meet(lane_, peers_, kind, v);
-    block_mask found;
-    for (u32 r = 0; r < lanes_; ++r) {
-      if (predicate(values[r])) found.insert(r);
-    }
-    return found;
-  }
+  static block_mask mask_of(u64 lanes) { return {{static_cast<u32>(lanes), static_cast<u32>(lanes >> 32)}}; }
 
   lane_meetings* state_;
   u32 lane_;

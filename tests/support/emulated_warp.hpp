@@ -28,19 +28,15 @@ class emulated_warp {
   u32 rank() const { return lane_; }
   lane_mask members() const { return mask_; }
 
-  lane_mask match_any(u64 v) const {
-    return where(collective::match_any, v, [v](u64 other) { return other == v; });
-  }
-  lane_mask ballot(bool p) const {
-    return where(collective::ballot, p ? 1 : 0, [](u64 other) { return other != 0; });
-  }
+  lane_mask match_any(u64 v) const { return static_cast<lane_mask>(state_->match_any(lane_, mask_, v)); }
+  lane_mask ballot(bool p) const { return static_cast<lane_mask>(state_->ballot(lane_, mask_, p)); }
   u64 shfl(u64 v, u32 rank) const {
     if (rank >= 32 || !contains(mask_, rank)) {
       state_->misuse("shfl on mask " + hex(mask_) + " reads rank " + std::to_string(rank));
     }
-    return state_->meet(lane_, mask_, collective::shfl, v)[rank];
+    return state_->shfl(lane_, mask_, v, rank);
   }
-  void sync() const { state_->meet(lane_, mask_, collective::sync, 0); }
+  void sync() const { state_->sync(lane_, mask_); }
 
   /// The same lane in a narrower group, as after a branch that only these lanes took.
   /// REQUIRES: this lane is in `mask`, and `mask` is within members().
@@ -52,16 +48,6 @@ class emulated_warp {
   }
 
  private:
-  template <class Predicate>
-  lane_mask where(collective kind, u64 v, Predicate predicate) const {
-    const auto values = state_->meet(lane_, mask_, kind, v);
-    lane_mask found = 0;
-    for (lane_mask rest = mask_; rest != 0; rest &= rest - 1) {
-      if (predicate(values[lowest(rest)])) found |= rest & (0 - rest);
-    }
-    return found;
-  }
-
   emulated_warp_state* state_;
   u32 lane_;
   lane_mask mask_;

@@ -1,8 +1,9 @@
 // How the lanes of an emulated group meet: each sends its value to every peer, then waits for the value of every peer.
 //
 // A collective other than `sync` must order no memory, or ThreadSanitizer would accept it in place of a missing `sync`. So all
-// exchange is by relaxed atomics. Relaxed stores to several words may be seen in any order; hence each word carries the number
-// of the meeting that it belongs to and is judged alone. Only `sync` stores the head with release and loads it with acquire.
+// exchange is by relaxed atomics, and ThreadSanitizer, for which relaxed atomics are most of the work of a test, is not shown
+// it at all. Relaxed stores to several words may be seen in any order; hence each word carries the number of the meeting that
+// it belongs to and is judged alone. Only `sync` stores the head with release and loads it with acquire, and is shown.
 //
 // Meetings are numbered per pair of lanes: two lanes that are in the same groups meet in the same order, whatever other groups
 // (other masks) each takes part in between. So a peer's next message that names another collective or another mask can only be
@@ -34,18 +35,35 @@ inline std::string hex(u64 mask) {
 
 inline constexpr u64 meeting_timeout_ns = 20 * one_second_ns;
 
+// Clang's and GCC's, which inline what is marked always_inline into it whatever its own attributes are.
+#define PENSTOCK_UNSEEN_BY_TSAN __attribute__((no_sanitize("thread")))
+#define PENSTOCK_PART_OF_CALLER __attribute__((always_inline)) inline
+
 /// Shared by all lanes of one emulated warp or block. Each lane is used by one thread only.
+///
+/// The collectives wait until all of `peers` (a set of lanes, this one among them) have come with the same one. They throw when
+/// a peer came with something else, has left or does not come in time; in every lane once one has thrown.
 class lane_meetings {
  public:
   static constexpr u32 max_lanes = 64;
-  using values = std::array<u64, max_lanes>;
 
   lane_meetings(u32 lanes, failure_latch& failure, u64 timeout_ns)
-      : lanes_(lanes), failure_(failure), timeout_ns_(timeout_ns), channels_(std::make_unique<channel[]>(lanes * lanes)) {}
+      : lanes_(lanes), failure_(failure), timeout_ns_(timeout_ns), storage_(std::make_unique<channel[]>(lanes * lanes)),
+        channels_(storage_.get()) {}
 
-  /// Waits until all of `peers` (a set of lanes, this one among them) have come with the same collective; the value of each.
-  /// Throws when a peer came with something else, has left or does not come in time; in every lane once one has thrown.
-  values meet(u32 lane, u64 peers, collective kind, u64 value);
+  /// Which of them came with true.
+  PENSTOCK_UNSEEN_BY_TSAN u64 ballot(u32 lane, u64 peers, bool yes) {
+    return meet(lane, peers, {.kind = collective::ballot, .yes = yes}).agreeing;
+  }
+  /// Which of them came with this lane's value.
+  PENSTOCK_UNSEEN_BY_TSAN u64 match_any(u32 lane, u64 peers, u64 value) {
+    return meet(lane, peers, {.kind = collective::match_any, .value = value}).agreeing;
+  }
+  /// What lane `from`, one of them, came with.
+  PENSTOCK_UNSEEN_BY_TSAN u64 shfl(u32 lane, u64 peers, u64 value, u32 from) {
+    return meet(lane, peers, {.kind = collective::shfl, .value = value, .from = from}).received;
+  }
+  void sync(u32 lane, u64 peers) { meet(lane, peers, {.kind = collective::sync}); }
 
   /// Everything that one lane does. After it the lane takes part in nothing: who still waits for it is told at once.
   template <class Body>
@@ -56,7 +74,7 @@ class lane_meetings {
     } catch (...) {
       failure_.fail(std::current_exception());  // before the lane leaves, or a peer's complaint would come first
     }
-    send(lane, ~(u64{1} << lane) & all_lanes(), collective::gone, 0, 0);
+    send(lane, ~(u64{1} << lane) & all_lanes(), 0, {.kind = collective::gone});
   }
 
   [[noreturn]] void misuse(std::string const& what) { failure_.fail_and_throw(what); }
@@ -64,83 +82,105 @@ class lane_meetings {
  private:
   static constexpr u32 stamp_bits = 28;
   static constexpr u64 stamp_mask = (u64{1} << stamp_bits) - 1;
+  static constexpr u64 said_yes = u64{1} << 35;
 
   struct message {
-    std::atomic<u64> head{0};          // stamp : 28, collective : 4, low half of the peers : 32
-    std::atomic<u64> low{0}, high{0};  // stamp : 32, half of the value : 32
+    std::atomic<u64> head{0};          // stamp : 28, yes : 1, collective : 3, low half of the peers : 32
+    std::atomic<u64> low{0}, high{0};  // stamp : 32, half of the value : 32; only of match_any and shfl
   };
   struct channel {     // from one lane to one other
     message slots[2];  // by the stamp's lowest bit
     u32 sent = 0;      // stamp of the latest message; the sender's own
   };
+  struct contribution {
+    collective kind;
+    bool yes = false;
+    u64 value = 0;
+    u32 from = 0;
+
+    PENSTOCK_PART_OF_CALLER bool has_value() const { return kind == collective::match_any || kind == collective::shfl; }
+  };
   struct roll_call {
     u64 here = 0;
     u64 elsewhere = 0;  // came with something else, or left
-    values found{};
+    u64 agreeing = 0;
+    u64 received = 0;
   };
 
   u64 all_lanes() const { return lanes_ == 64 ? ~u64{0} : (u64{1} << lanes_) - 1; }
-  channel& at(u32 from, u32 to) { return channels_[from * lanes_ + to]; }
-  static u64 head_of(u64 stamp, collective kind, u64 peers) {
+  PENSTOCK_PART_OF_CALLER channel& at(u32 from, u32 to) { return channels_[from * lanes_ + to]; }
+  PENSTOCK_PART_OF_CALLER static u64 head_of(u64 stamp, collective kind, u64 peers) {
     return stamp << 36 | static_cast<u64>(kind) << 32 | (peers & 0xffffffffu);
   }
 
-  void send(u32 lane, u64 to, collective kind, u64 peers, u64 value);
-  void look(u32 lane, u64 peers, collective kind, roll_call& roll);
+  PENSTOCK_PART_OF_CALLER roll_call meet(u32 lane, u64 peers, contribution mine);
+  PENSTOCK_PART_OF_CALLER void send(u32 lane, u64 to, u64 peers, contribution mine);
+  PENSTOCK_PART_OF_CALLER void look(u32 lane, u64 peers, contribution mine, roll_call& roll);
   [[noreturn]] void tell(u32 lane, u64 peers, collective kind, roll_call const& roll);
 
   u32 lanes_;
   failure_latch& failure_;
   u64 timeout_ns_;
-  std::unique_ptr<channel[]> channels_;
+  std::unique_ptr<channel[]> storage_;
+  channel* channels_;
 };
 
-inline lane_meetings::values lane_meetings::meet(u32 lane, u64 peers, collective kind, u64 value) {
-  roll_call roll;
-  roll.here = u64{1} << lane;
-  roll.found[lane] = value;
+PENSTOCK_PART_OF_CALLER lane_meetings::roll_call lane_meetings::meet(u32 lane, u64 peers, contribution mine) {
+  const u64 self = u64{1} << lane;
+  const bool agrees = mine.kind == collective::match_any || mine.yes;
+  roll_call roll = {.here = self, .agreeing = agrees ? self : 0, .received = mine.from == lane ? mine.value : 0};
   // A destructor that runs while its lane is unwound must not throw: it gets what a group of one would get.
-  if (std::uncaught_exceptions() > 0) return roll.found;
-  send(lane, peers & ~roll.here, kind, peers, value);
+  if (std::uncaught_exceptions() > 0) return roll;
+  send(lane, peers & ~self, peers, mine);
+  look(lane, peers, mine, roll);
+  if (roll.here == peers) return roll;
   backoff patience(timeout_ns_);
   for (bool in_time = true;;) {
-    look(lane, peers, kind, roll);
-    if (roll.here == peers) return roll.found;
     if (failure_.failed()) throw lane_aborted();
-    if (!in_time || (roll.here | roll.elsewhere) == peers) tell(lane, peers, kind, roll);
+    if (!in_time || (roll.here | roll.elsewhere) == peers) tell(lane, peers, mine.kind, roll);
     in_time = patience.pause();
+    look(lane, peers, mine, roll);
+    if (roll.here == peers) return roll;
   }
 }
 
-inline void lane_meetings::send(u32 lane, u64 to, collective kind, u64 peers, u64 value) {
-  const auto order = kind == collective::sync ? std::memory_order_release : std::memory_order_relaxed;
+PENSTOCK_PART_OF_CALLER void lane_meetings::send(u32 lane, u64 to, u64 peers, contribution mine) {
+  const auto order = mine.kind == collective::sync ? std::memory_order_release : std::memory_order_relaxed;
   for (; to != 0; to &= to - 1) {
-    channel& c = at(lane, static_cast<u32>(std::countr_zero(to)));
+    channel& c = at(lane, static_cast<u32>(__builtin_ctzll(to)));
     const u64 stamp = c.sent = static_cast<u32>((c.sent + 1) & stamp_mask);
     message& m = c.slots[stamp & 1];
-    m.low.store(stamp << 32 | (value & 0xffffffffu), std::memory_order_relaxed);
-    m.high.store(stamp << 32 | value >> 32, std::memory_order_relaxed);
-    m.head.store(head_of(stamp, kind, peers), order);
+    if (mine.has_value()) {
+      m.low.store(stamp << 32 | (mine.value & 0xffffffffu), std::memory_order_relaxed);
+      m.high.store(stamp << 32 | mine.value >> 32, std::memory_order_relaxed);
+    }
+    m.head.store(head_of(stamp, mine.kind, peers) | (mine.yes ? said_yes : 0), order);
   }
 }
 
 // A lane's own latest stamp to a peer is also the number of the message that it awaits from that peer.
-inline void lane_meetings::look(u32 lane, u64 peers, collective kind, roll_call& roll) {
-  const auto order = kind == collective::sync ? std::memory_order_acquire : std::memory_order_relaxed;
+PENSTOCK_PART_OF_CALLER void lane_meetings::look(u32 lane, u64 peers, contribution mine, roll_call& roll) {
+  const auto order = mine.kind == collective::sync ? std::memory_order_acquire : std::memory_order_relaxed;
   for (u64 open = peers & ~(roll.here | roll.elsewhere); open != 0; open &= open - 1) {
-    const u32 peer = static_cast<u32>(std::countr_zero(open));
+    const u32 peer = static_cast<u32>(__builtin_ctzll(open));
     const u64 stamp = at(lane, peer).sent;
     message& m = at(peer, lane).slots[stamp & 1];
     const u64 head = m.head.load(order);
     if (head >> 36 != stamp) continue;
-    if (head != head_of(stamp, kind, peers)) {
+    if ((head & ~said_yes) != head_of(stamp, mine.kind, peers)) {
       roll.elsewhere |= u64{1} << peer;
       continue;
     }
-    const u64 low = m.low.load(std::memory_order_relaxed);
-    const u64 high = m.high.load(std::memory_order_relaxed);
-    if (low >> 32 != stamp || high >> 32 != stamp) continue;
-    roll.found[peer] = high << 32 | (low & 0xffffffffu);
+    bool agrees = (head & said_yes) != 0;
+    if (mine.kind == collective::match_any || (mine.kind == collective::shfl && peer == mine.from)) {
+      const u64 low = m.low.load(std::memory_order_relaxed);
+      const u64 high = m.high.load(std::memory_order_relaxed);
+      if (low >> 32 != stamp || high >> 32 != stamp) continue;
+      const u64 value = high << 32 | (low & 0xffffffffu);
+      agrees = value == mine.value;
+      roll.received = value;
+    }
+    if (agrees) roll.agreeing |= u64{1} << peer;
     roll.here |= u64{1} << peer;
   }
 }
@@ -155,7 +195,7 @@ inline void lane_meetings::tell(u32 lane, u64 peers, collective kind, roll_call 
       continue;
     }
     const u64 head = at(peer, lane).slots[at(lane, peer).sent & 1].head.load(std::memory_order_relaxed);
-    const auto found = static_cast<collective>(head >> 32 & 15);
+    const auto found = static_cast<collective>(head >> 32 & 7);
     what +=
         found == collective::gone ? " has left" : std::string(" is in ") + name(found) + " on mask " + hex(head & 0xffffffffu);
   }

@@ -6,10 +6,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <random>
+#include <sstream>
 #include <string>
+#include <utility>
 
 #include <unistd.h>
 
@@ -29,21 +34,28 @@ class scratch_folder {
     std::filesystem::remove_all(path_, ignored);
   }
   std::string operator/(std::string const& name) const { return (path_ / name).string(); }
+  std::string path() const { return path_.string(); }
+  bool empty() const { return std::filesystem::is_empty(path_); }
 
  private:
   std::filesystem::path path_;
 };
 
 inline std::string file_content(std::string const& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+  std::ostringstream all;  // filled by the block, which matters to sanitizers
+  all << std::ifstream(file, std::ios::binary).rdbuf();
+  return std::move(all).str();
 }
 
 inline void put_file(std::string const& file, std::string const& bytes) { std::ofstream(file, std::ios::binary) << bytes; }
 
 inline std::string noise(u64 count, u64 seed) {
+  std::mt19937_64 random(seed);
   std::string all(count, '\0');
-  for (char& each : all) each = static_cast<char>((seed = seed * 6364136223846793005u + 1442695040888963407u) >> 56);
+  for (u64 at = 0; at < count; at += sizeof(u64)) {
+    const u64 word = random();
+    std::memcpy(all.data() + at, &word, std::min(count - at, sizeof word));
+  }
   return all;
 }
 
