@@ -49,8 +49,10 @@ struct beside_of<Visitor, G, true> {
 ///   template <thread_group G> struct visit: made once for each group, from the visitor and the group; it has
 ///     void edge(G const&, bool mine, u64 v, u64 position, u64 to): collective, each lane with an edge from v to `to` of its
 ///     own, or none; and void finish(G const&), collective: there are no more.
-/// The visits of one that reads beside have its type, `beside`, and a reference to it, `beside_ref()`; and edge with the value
-/// at the edge's position, too, where that has been read together with edges.
+/// The visits of one that reads beside have the type of what lies there, `beside`, and a reference to it, `beside_ref()`. Of
+/// edges that are read in runs, together with what lies beside, they are told by two functions in place of `edge`:
+///     void look_ahead(bool mine, u64 const (&to)[most_in_flight]): the ends of a lane's run, before its first edge;
+///     void edge_of_run(G const&, bool mine, u64 v, u64 position, u64 to, beside value, u32 k): edge k of it, and its value.
 template <class Id, class Visitor, thread_group G>
 class edge_reader_of {
  public:
@@ -89,25 +91,25 @@ class edge_reader_of {
     PENSTOCK_UNROLL_BY(1)
     for (u32 r = 0; r < Runs; ++r) {
       const u64 first = position + r * stride;
-      const bool reads = of_run(some, r);
+      const bool reads = pick(some, r);
       const auto reading = g_.ballot(reads);
       if (!any(reading)) continue;
       count_sectors(reading, reads, first);
       if constexpr (Visitor::reads_beside) {
         u64 ahead[most_in_flight];
         PENSTOCK_UNROLL
-        for (u32 k = 0; k < most_in_flight; ++k) ahead[k] = static_cast<u64>(of_run(to, r, k));
+        for (u32 k = 0; k < most_in_flight; ++k) ahead[k] = static_cast<u64>(pick(to, r, k));
         visit_.look_ahead(reads, ahead);
       }
       PENSTOCK_UNROLL
       for (u32 k = 0; k < most_in_flight; ++k) {
         u64 v = 0;
         const bool mine = wants(first + k, k, v) && reads;
-        const Id end = of_run(to, r, k);
+        const Id end = pick(to, r, k);
         edges_ += count(g_.ballot(mine));
         const bool good = check(mine, first + k, end);
         if constexpr (Visitor::reads_beside) {
-          visit_.edge_of_run(g_, good, v, first + k, static_cast<u64>(end), of_run(beside, r, k), k);
+          visit_.edge_of_run(g_, good, v, first + k, static_cast<u64>(end), pick(beside, r, k), k);
         } else {
           visit_.edge(g_, good, v, first + k, static_cast<u64>(end));
         }
@@ -146,14 +148,14 @@ class edge_reader_of {
  private:
   // What a run has: its number as an index would put all of them into memory.
   template <class T, u32 Runs>
-  PENSTOCK_FN static T of_run(T const (&each)[Runs], u32 r) {
+  PENSTOCK_FN static T pick(T const (&each)[Runs], u32 r) {
     T found = each[0];
     PENSTOCK_UNROLL
     for (u32 other = 1; other < Runs; ++other) found = r == other ? each[other] : found;
     return found;
   }
   template <class T, u32 Runs>
-  PENSTOCK_FN static T of_run(T const (&each)[Runs][most_in_flight], u32 r, u32 k) {
+  PENSTOCK_FN static T pick(T const (&each)[Runs][most_in_flight], u32 r, u32 k) {
     T found = each[0][k];
     PENSTOCK_UNROLL
     for (u32 other = 1; other < Runs; ++other) found = r == other ? each[other][k] : found;

@@ -134,7 +134,8 @@ struct vertex_walk {
 
 /// A group per tile of edges, whatever vertices they are of: on-demand implicit tiling (BaM dissertation 6.3.4). A tile is read
 /// once, and long lists are spread over many groups. The first vertex of a tile is looked up in a table, or searched for
-/// (6.3.6). Only the edges of vertices that the visitor wants are read, and no tile that has none of them.
+/// (6.3.6). The visitor is told edges of vertices that it wants alone, and no tile that has none of them is read; of others
+/// runs of 4 edges are, with what lies beside, where one of them is wanted.
 template <class Id, class Visitor>
 struct tile_walk {
   edge_lists<Id> lists;

@@ -100,12 +100,14 @@ template <class Id>
 bool graph_run<Id>::may_tile() const {
   if (graph_.edges() == 0 || copies_) return false;
   if (walk_.how == strategy::tiled || walk_.how == strategy::tiled_frontier) return true;
-  return walk_.how == strategy::automatic && !is_cpu();
+  return walk_.how == strategy::automatic && !(is_cpu() && is_resident());
 }
 
-/// As in meshes and road networks, which are deep: their rounds are short.
+/// As in meshes and road networks, which are deep: their rounds are short. Behind a cache a GPU looks up the lines of many of
+/// their lists at once.
 template <class Id>
-bool graph_run<Id>::has_short_lists() const {
+bool graph_run<Id>::tiles_short_lists() const {
+  if (is_cpu() || is_resident()) return false;
   return longest_list_ <= longest_list_for_a_group && graph_.edges() <= short_lists_mean * vertices();
 }
 
@@ -116,7 +118,7 @@ void graph_run<Id>::prepare_tiles() {
     const u64 line = options_.line_bytes / sizeof(Id);
     // Small tiles spread long lists over more groups. Where not all lines stay, each is read as one tile: it may be gone before
     // the next group comes.
-    const bool of_some = walk_.how == strategy::tiled_frontier || (walk_.how == strategy::automatic && has_short_lists());
+    const bool of_some = walk_.how == strategy::tiled_frontier || (walk_.how == strategy::automatic && tiles_short_lists());
     const u64 cached = of_some                                                    ? touched_tile_edges
                        : walk_.how == strategy::automatic && reads_single_edges() ? resident_tile_edges
                                                                                   : line;
@@ -178,7 +180,11 @@ void graph_run<Id>::forget_listed_tiles() {
 template <class Id>
 next_frontier<Id> graph_run<Id>::found_list(buffer<Id>& items, vertex_list<Id> which) {
   next_frontier<Id> next{{items.data(), words_.data() + found, found_taken_}};
-  listing_tiles_ = lists_tiles() && (which.vertices == nullptr || choose(which) == strategy::tiled_frontier);
+  listing_tiles_ = lists_tiles();
+  if (listing_tiles_ && which.vertices != nullptr) {
+    chosen_ = choose(which);
+    listing_tiles_ = chosen_ == strategy::tiled_frontier;
+  }
   if (!listing_tiles_) return next;
   const u32 other = side_ ^ 1u;
   sides_[other].taken = counted_[word_of(other)];  // those have been walked
@@ -190,6 +196,7 @@ template <class Id>
 u64 graph_run<Id>::take_found() {
   const u64 count = counted_[found] - found_taken_;
   found_taken_ = counted_[found];
+  chosen_.reset();
   if (listing_tiles_) side_ ^= 1u;
   has_listed_tiles_ = std::exchange(listing_tiles_, false);
   return count;
@@ -229,10 +236,11 @@ strategy graph_run<Id>::choose(vertex_list<Id> which) {
   }
   if (!tiles) return strategy::frontier;
   if (which.vertices == nullptr) return strategy::tiled;
+  // CPU threads have nothing to wait for together: tiles save them the look-ups of lines that lists share, where all are read.
+  if (is_cpu()) return strategy::frontier;
   // A list that is long for one group holds all others up; and over a link whole tiles are read faster than lists.
-  // Behind a cache the lines of short lists are looked up for many of them at once.
   const bool in_tiles = longest_list_ > longest_list_for_a_group || (is_resident() && sorts() && which.count >= short_list) ||
-                        (!is_resident() && has_short_lists());
+                        tiles_short_lists();
   if (!in_tiles) return strategy::frontier;
   // Most tiles are touched: in their order they are read faster than they are found.
   const u64 many = graph_.edges() / 4;
@@ -261,7 +269,7 @@ edge_lists<Id> graph_run<Id>::lists() const {
 
 /// Runs that keep all groups busy.
 template <class Id>
-u32 graph_run<Id>::run_of(u64 count) const {
+u32 graph_run<Id>::vertices_a_run(u64 count) const {
   const u64 units = limits().units != 0 ? limits().units : on_.units();
   const u64 groups = is_cpu() ? 16 * units : 2 * units * cuda_blocks_per_unit * (cuda_block_threads / list_group_width);
   return static_cast<u32>(std::clamp<u64>(count / groups, 1, longest_run));

@@ -92,7 +92,7 @@ class graph_run {
       body.lists.edges = incoming_->edges.template view<Id>();
       body.lists.offsets = is_cpu() ? incoming_->graph.offsets().data() : incoming_->offsets.data();
     }
-    body.run_vertices = run_of(vertices());
+    body.run_vertices = vertices_a_run(vertices());
     start<pull_group_width>(on_, body.items(), body, limits());
     walked_incoming_ = incoming_.has_value();
     check();
@@ -192,7 +192,7 @@ class graph_run {
 
  private:
   bool may_tile() const;
-  bool has_short_lists() const;
+  bool tiles_short_lists() const;
   void prepare_tiles();
   u64 moved_bytes() const;
   void check();
@@ -200,7 +200,7 @@ class graph_run {
   void end_trial(graph_cost& cost);
   /// `lines_each`: of a cache, that there should be for each group.
   launch_limits limits(u64 lines_each = 2 * pins_per_group) const;
-  u32 run_of(u64 count) const;
+  u32 vertices_a_run(u64 count) const;
   bool sorts() const;
   vertex_list<Id> in_order(vertex_list<Id> which);
   strategy choose(vertex_list<Id> which);
@@ -225,7 +225,7 @@ class graph_run {
   /// Whether walks list the tiles of what they find. It costs registers, by which long lists are walked more slowly.
   bool lists_tiles() const {
     if (tiles_in_all_ == 0 || walk_.sort) return false;
-    return walk_.how == strategy::tiled_frontier || (walk_.how == strategy::automatic && !is_resident() && has_short_lists());
+    return walk_.how == strategy::tiled_frontier || (walk_.how == strategy::automatic && tiles_short_lists());
   }
   touched_tiles<Id> touched(u32 side) const {
     tile_side const& of = sides_[side];
@@ -271,6 +271,7 @@ class graph_run {
   buffer<Id> first_vertices_, other_tiles_, sorted_;
   buffer<u8> scratch_;
   strategy last_ = strategy::automatic;
+  std::optional<strategy> chosen_;  ///< for the walk of this round, where `found_list` had to know
   u64 vertex_bytes_ = 0;
   double tile_seconds_ = 0;
   std::vector<cache_stats> before_;  ///< a trial, of each cache
@@ -285,7 +286,7 @@ extern template class graph_run<std::int64_t>;
 template <class Id>
 template <class Visitor>
 void graph_run<Id>::walk(Visitor const& visitor, vertex_list<Id> which) {
-  last_ = choose(which);
+  last_ = chosen_ ? *chosen_ : choose(which);
   if (copies_) {
     last_ = strategy::tiled;
     walk_copies(visitor, in_order(which));
@@ -332,7 +333,7 @@ void graph_run<Id>::walk_list(Visitor const& visitor, vertex_list<Id> which) {
     body.chosen = which.vertices;
     body.count = which.count;
   }
-  body.run_vertices = run_of(body.count);
+  body.run_vertices = vertices_a_run(body.count);
   body.lines_ahead = is_cpu() ? 32 : 8;
   body.in_flight = is_cpu() ? 1 : most_in_flight;
   start(on_, body.items(), body, limits());

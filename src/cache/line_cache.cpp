@@ -336,13 +336,13 @@ void line_cache::check_pins(u64 groups, u64 pins_per_group) const {
 
 void line_cache::check_faults() {
   fault_slot& slot = *fault_.data();
-  const u32 failure = system_ref<u32>(slot.failure).load(acquire);
-  if (failure == 0) return;
+  if (system_ref<u32>(slot.failure).load(relaxed) == 0) return;
+  const u32 failure = system_ref<u32>(slot.failure).exchange(0, acquire);
+  if (failure == 0) return;  // another thread tells it
   // Nobody stores here until the word is cleared, and nobody sees that before what comes ahead of it.
   const fault_access access = system_ref<fault_access>(slot.access).load(relaxed);
   const u32 dataset = system_ref<u32>(slot.dataset).load(relaxed);
   const u64 offset = system_ref<u64>(slot.offset).load(relaxed);
-  system_ref<u32>(slot.failure).store(0, relaxed);
   clear_word(*fault_taken_.data());
   throw_status(access == fault_access::write ? "write" : "read", specs_.at(dataset).name + " at byte " + std::to_string(offset),
                unpack_status(failure));

@@ -112,6 +112,20 @@ TEST_P(array_test, references_follow_their_index) {
   }
 }
 
+// All lanes of a block are one group: its masks are wider than a warp's.
+TEST_P(array_test, a_block_reads_and_holds_lines) {
+  stored_bytes bytes(with_directory({.frames = 128, .media_bytes = 1 << 15}, GetParam()));
+  told_elements_body<u64> told{bytes.resident<u64>(0, 4096), bytes.cache().array<u64>(0, 0, 4096), 2};
+  run_block(told, 40, test_seed());
+  bytes.fresh();
+  held_lines_body held{bytes.resident<u64>(0, 4096), bytes.cache().array<u64>(0, 0, 4096)};
+  run_block(held, 40, test_seed());
+  check_report report;
+  bytes.fixture->check_at_rest(report);
+  expect_clean(report);
+  bytes.cache().check_faults();
+}
+
 TEST_P(array_test, runs_are_read_16_bytes_at_once) {
   for (const u64 frames : {8u, 128u}) {
     const everywhere waiting = frames == 8 ? for_waiting_threads : few;

@@ -20,17 +20,16 @@ namespace penstock::test {
 /// Where the edges of a graph lie, and their weights.
 enum class edges_at : u32 {
   memory,
-  cache,        ///< in fewer frames than they have lines
-  small_lines,  ///< the same, on lines of which two runs of a warp do not lie on one
+  cache,        ///< in fewer frames than they have lines; tiles are larger than what a warp reads at once
+  small_lines,  ///< the same, on lines of which two runs of a warp do not lie on one, and in small tiles
 };
 
 /// Self loops, edges that are there twice, vertices without any, and one with very many; all where kernels reach it.
 struct small_graph {
-  static constexpr u64 vertices = 200, edges = 903;
-  static constexpr u32 tile_shift = 6;
-  static constexpr u64 tiles = (edges >> tile_shift) + 1;
+  static constexpr u64 vertices = 200;
 
-  small_graph(executor& on, u64 seed, edges_at where) : small_graph(on.memory(), seed) {
+  small_graph(executor& on, u64 seed, edges_at where)
+      : small_graph(on.memory(), seed, where == edges_at::cache ? 2003 : 903, where == edges_at::cache ? 9 : 6) {
     if (where == edges_at::memory) return;
     std::vector<dataset_spec> datasets;
     for (auto const* each : {&ends, &weights}) {
@@ -40,8 +39,9 @@ struct small_graph {
     lines = std::make_unique<line_cache>(on, datasets,
                                          cache_options{.bytes = 7 * line_bytes, .line_bytes = line_bytes, .queues = 1});
   }
-  small_graph(memory_resource& memory, u64 seed)
-      : offsets(memory, memory_kind::shared, vertices + 1), words(memory, memory_kind::shared, 8),
+  small_graph(memory_resource& memory, u64 seed, u64 edges_, u32 tile_shift_)
+      : edges(edges_), tile_shift(tile_shift_), tiles((edges >> tile_shift) + 1),
+        offsets(memory, memory_kind::shared, vertices + 1), words(memory, memory_kind::shared, 8),
         first_vertices(memory, memory_kind::shared, tiles), ends(memory, memory_kind::shared, edges),
         weights(memory, memory_kind::shared, edges) {
     std::vector<std::vector<std::int32_t>> lists(vertices);
@@ -76,6 +76,9 @@ struct small_graph {
     }
   }
 
+  u64 edges;
+  u32 tile_shift;  ///< log2 of a tile's edges
+  u64 tiles;
   buffer<u64> offsets;
   buffer<u64> words;  ///< edges looked at, bad edge, components, next, pile, bad weight, none, sectors
   buffer<std::int32_t> first_vertices;
@@ -96,9 +99,9 @@ void walk_all(small_graph const& graph, Visitor const& visitor, u32 way, Start c
   constexpr u64 n = small_graph::vertices;
   if (way >= 5) {
     apps::tile_walk<std::int32_t, Visitor> body{graph.lists(), visitor};
-    body.count = small_graph::tiles;
-    body.edges = small_graph::edges;
-    body.tile_shift = small_graph::tile_shift;
+    body.count = graph.tiles;
+    body.edges = graph.edges;
+    body.tile_shift = graph.tile_shift;
     if (way == 5) {
       start(ceil_div(n, apps::vertices_at_once),
             apps::list_first_vertices<std::int32_t>{graph.offsets.data(), graph.first_vertices.data(), n, body.tile_shift});
@@ -124,8 +127,8 @@ constexpr u32 ways_to_walk_a_list = 5;
 
 /// The tiles of this round and of the next one.
 struct listed_tiles {
-  explicit listed_tiles(memory_resource& memory)
-      : tiles(memory, memory_kind::shared, 2 * small_graph::tiles), seen(memory, memory_kind::shared, 4),
+  listed_tiles(memory_resource& memory, small_graph const& graph)
+      : tiles(memory, memory_kind::shared, 2 * graph.tiles), seen(memory, memory_kind::shared, 4),
         counts(memory, memory_kind::shared, 2) {
     begin();
   }
@@ -139,8 +142,8 @@ struct listed_tiles {
   apps::touched_tiles<std::int32_t> touched(small_graph const& graph, u32 side) const {
     return {graph.offsets.data(),
             seen.data() + 2 * side,
-            {tiles.data() + side * small_graph::tiles, counts.data() + side, taken(side)},
-            small_graph::tile_shift};
+            {tiles.data() + side * graph.tiles, counts.data() + side, taken(side)},
+            graph.tile_shift};
   }
   /// What a walk is to list, in one of the ways.
   apps::touched_tiles<std::int32_t> next(small_graph const& graph, u32 way) const {
@@ -167,9 +170,9 @@ void walk_list(check_report& report, small_graph const& graph, listed_tiles& lis
     apps::tile_walk<std::int32_t, Visitor> body{graph.lists(), visitor};
     body.chosen = touched.tiles;
     body.seen = touched.seen;
-    body.count = small_graph::tiles;
-    body.edges = small_graph::edges;
-    body.tile_shift = small_graph::tile_shift;
+    body.count = graph.tiles;
+    body.edges = graph.edges;
+    body.tile_shift = graph.tile_shift;
     start(body.items(), body);
     PENSTOCK_CHECK(report, touched.seen[0] == 0 && touched.seen[1] == 0);
     listed.counts.data()[listed.now] = listed.taken(listed.now);
@@ -224,7 +227,7 @@ void check_components(executor& on, edges_at where, check_report& report, u64 se
       PENSTOCK_CHECK_EQ(report, labels[v], static_cast<u64>(parents.data()[v]));
     }
     PENSTOCK_CHECK_EQ(report, components, graph.words.data()[2]);
-    PENSTOCK_CHECK_EQ(report, u64{small_graph::edges}, graph.words.data()[0]);
+    PENSTOCK_CHECK_EQ(report, graph.edges, graph.words.data()[0]);
   }
 }
 
@@ -235,7 +238,7 @@ void check_paths(executor& on, edges_at where, check_report& report, u64 seed, b
   constexpr u64 n = small_graph::vertices, farthest = ~0ull;
   const buffer<u64> distances(memory, memory_kind::shared, n), least(memory, memory_kind::shared, 1);
   const buffer<u32> places(memory, memory_kind::shared, n);
-  listed_tiles listed(memory);
+  listed_tiles listed(memory, graph);
   buffer<std::int32_t> frontier(memory, memory_kind::shared, n), next(memory, memory_kind::shared, n),
       pile(memory, memory_kind::shared, n), old_pile(memory, memory_kind::shared, n);
   u64* const words = graph.words.data();
@@ -348,7 +351,7 @@ void check_levels(executor& on, edges_at where, check_report& report, u64 seed, 
   constexpr u64 n = small_graph::vertices;
   const buffer<std::int32_t> parents(memory, memory_kind::shared, n), depths(memory, memory_kind::shared, n);
   buffer<std::int32_t> frontier(memory, memory_kind::shared, n), next(memory, memory_kind::shared, n);
-  listed_tiles listed(memory);
+  listed_tiles listed(memory, graph);
   u64* const words = graph.words.data();
   // `pull`: of the graph whose edges all go the other way.
   for (u32 way = 0; way <= ways_to_walk_a_list; ++way) {

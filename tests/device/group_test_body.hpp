@@ -41,6 +41,7 @@ PENSTOCK_FN void check_membership(G const& g, test_context const& c) {
   for_each_member(g, [&](u32 k, u32 r) {
     PENSTOCK_CHECK(report, contains(all, r));
     PENSTOCK_CHECK_EQ(report, k, count_below(all, r));
+    PENSTOCK_CHECK_EQ(report, r, nth(all, k));
     PENSTOCK_CHECK_EQ(report, k, g.shfl(index_in(g), r));
     PENSTOCK_CHECK_EQ(report, r, g.shfl(g.rank(), r));
     ++members;
@@ -59,6 +60,7 @@ PENSTOCK_FN void check_ballot(G const& g, test_context const& c, u64 round) {
   for_each_member(g, [&](u32, u32 r) {
     const bool is_odd = (value_of(c, r, round) & 1) != 0;
     PENSTOCK_CHECK_EQ(report, is_odd, contains(odd, r));
+    if (is_odd) PENSTOCK_CHECK_EQ(report, r, nth(odd, count_below(odd, r)));
     expected += is_odd ? 1 : 0;
   });
   PENSTOCK_CHECK_EQ(report, expected, count(odd));

@@ -5,6 +5,7 @@
 #include "support/cache_fixture.hpp"
 #include "support/emulated_warp.hpp"
 #include "support/expect_clean.hpp"
+#include "support/scripted_controller.hpp"
 
 #include <gtest/gtest.h>
 
@@ -111,6 +112,26 @@ TEST_P(changed_rows, in_memory_are_added_to_by_warps) {
   for (u64 i = 0; i < memory.size(); ++i) memory[i] = stamp(i);
   run_by_warps(rows::add_rows<u64>{writable_view<u64>(memory.data(), memory.size()), list(), words, values_.data()});
   check(memory.data(), [](u64 old, u64 value) { return old + value; });
+}
+
+// One of 32 rows that a warp changes side by side, and not its leader's.
+TEST_P(changed_rows, of_any_lane_that_cannot_be_read_are_told) {
+  scripted_controller drive(media_.bytes());
+  cache_fixture broken(*on_, drive, 1,
+                       with_directory({.frames = 64, .media_bytes = media_.bytes().size(), .writable = true}, GetParam()));
+  const u64 begin = static_cast<u64>(numbers_[5]) * words * 8, bad_line = begin / 512 * 512;
+  drive.answer([&](u64 byte) { return verdict{byte == bad_line ? nvme::code::unrecovered_read_error : u16{0}}; });
+  run_by_warps(rows::scatter_cached<u64>{broken.writable(), list(), words, values_.data()});
+  EXPECT_EQ(pack({status_domain::nvme, nvme::code::unrecovered_read_error}), report_.failure);
+  drive.serve_all();
+  broken.flush();
+  for (u64 k = 0; k < count; ++k) {
+    for (u64 w = 0; numbers_[k] != static_cast<long long>(rows) && w < words; ++w) {
+      const u64 at = static_cast<u64>(numbers_[k]) * words + w;
+      const bool failed = at * 8 / 512 * 512 == bad_line;
+      ASSERT_EQ(failed ? stamp(at) : values_[k * words + w], media_.words()[at]) << "word " << w << " of row " << numbers_[k];
+    }
+  }
 }
 
 }  // namespace

@@ -110,6 +110,12 @@ INSTANTIATE_TEST_SUITE_P(shapes, write_test,
 
 TEST_P(write_test, elements_hold_what_was_stored_last) { run_everywhere(make<written_elements_body>(), for_waiting_threads); }
 
+TEST_P(write_test, a_block_stores_as_a_warp_does) {
+  auto body = make<written_elements_body>();
+  body.rounds = 2;
+  run_block(body, 40, test_seed());
+}
+
 TEST_P(write_test, neighbours_on_one_line_keep_their_bytes) {
   auto body = make<written_elements_body>();
   body.span = 256;

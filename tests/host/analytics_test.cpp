@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <utility>
 
 namespace penstock::apps {
@@ -70,6 +71,17 @@ TEST_F(analytics, runs_are_verified_wherever_edges_lie) {
     expect_verified(run_pagerank(options<pagerank_options>(placement)));
     expect_verified(run_shortest_paths(options<paths_options>(placement)));
   }
+}
+
+// Behind a cache a walk over all edges is quicker by tiles, and one over a frontier by lists; what lies in memory has no lines.
+TEST_F(analytics, threads_are_given_the_walk_that_is_quickest_for_them) {
+  const auto ways = [](graph_cost const& cost) {
+    return std::set<std::string>(cost.level_strategies.begin(), cost.level_strategies.end());
+  };
+  EXPECT_EQ(ways(run_pagerank(options<pagerank_options>("storage"))), std::set<std::string>{"tiled"});
+  EXPECT_EQ(ways(run_pagerank(options<pagerank_options>("host"))), std::set<std::string>{"frontier"});
+  EXPECT_EQ(ways(run_shortest_paths(options<paths_options>("storage"))), std::set<std::string>{"frontier"});
+  EXPECT_EQ(ways(run_bfs(options<bfs_options>("storage"))).count("tiled"), 0u);
 }
 
 TEST_F(analytics, copies_of_lists_are_verified_in_many_parts) {

@@ -211,10 +211,12 @@ class runs_of {
   bool moved_ = false;    ///< the reference has, for it
 };
 
-/// Reads runs of elements that follow each other for each lane: `Runs` of each array, from element `first` on and each `stride`
-/// behind the last, 16 bytes at once where element 0 of the array is aligned so. All are on their way together, and of each
-/// array those that lie on one line are validated once, behind one fence for all arrays. Runs that are not wanted, and what
-/// lies behind an array's end, are T{}. Collective. `Resident`: as all of the arrays are.
+/// Reads runs of elements that follow each other for each lane, of the arrays of runs_of(reference, to), T to[Runs][Count]:
+/// `Runs` of each, from element `first` on and each `stride` behind the last, 16 bytes at once where element 0 of the array is
+/// aligned so. `want`, `first` and `stride` are the lane's own. All runs are on their way together, and of each array they are
+/// validated once, behind one fence for all arrays, where all of them, wanted or not, lie on one line and within the array;
+/// else each of them goes its own way. Runs that are not wanted, and what lies behind an array's end, are T{}. Collective.
+/// `Resident`: as all of the arrays are.
 /// Cost:   hit: an entry for each array, a load for 16 bytes, a fence, an entry again for each array.
 /// Errors: as operator[].
 /// REQUIRES: the bytes of a run, of `first` and of `stride` elements are multiples of 16, for each array.

@@ -91,9 +91,13 @@ class writable_view : public array_view<T> {
     return for_all(g, write_spans(g, is_leader(g), first, elements, [&](u32, u64 j) { return make(first + j); }));
   }
 
-  /// The same for a span of each lane that wants one, all of them `elements` long: make(k, j) gives element j of the span of
-  /// the lane with index k in the group. What lies in frames is stored with one pin after another taken at once, so many short
-  /// spans take little longer than one; lines that two spans share have the elements of either. Tells each lane its status.
+  /// The same for a span of each lane that wants one: make(k, j) gives element j of the span of the lane with index k in the
+  /// group. Pins of what lies in frames are taken and given back by all lanes together, so many short spans take little longer
+  /// than one. Spans may share lines; an element that lies in two spans is that of either. Collective.
+  /// Cost:   three atomics for each line of each span, those of the lanes side by side.
+  /// Errors: each lane is told the first failure of its span, whose other lines are written. failure::out_of_range beyond the
+  ///         dataset: then nothing of that span is, and others are.
+  /// REQUIRES: `elements` is the same in all lanes; make does not access the cache: it is called with a pin per lane held.
   template <thread_group G, class Make>
   PENSTOCK_FN status write_spans(G const& g, bool want, u64 first, u64 elements, Make const& make) const {
     if (this->is_resident()) {

@@ -1,9 +1,10 @@
 // Write-back: dirty lines on their way to storage (PROTOCOLS.md §2, "Write-back").
 //
-// A group claims a run of dirty lines that follow each other (`dirty` -> `writing`), copies their bytes into the buffer of a
-// write slot and sends one Write of it. So neighbours make one command however small they are, what a command carries does not
-// change while it is under way, and a line may be stored into meanwhile: that makes it dirty again. When the command is over,
-// whoever comes by retires the slot: `writing` goes, and after a failure `dirty` comes back.
+// A lane claims a run of dirty lines that follow each other (`dirty` -> `writing`), its group copies their bytes into the
+// buffer of a write slot, beside those of other lanes, and the lane sends one Write of it. So neighbours make one command
+// however small they are, what a command carries does not change while it is under way, and a line may be stored into
+// meanwhile: that makes it dirty again. When the command is over, whoever comes by retires the slot: `writing` goes, and after
+// a failure `dirty` comes back.
 //
 // Invariants. 4: bytes that were stored are on the controller before their frame is reused, because eviction refuses what is
 // dirty or being written, dirty goes before the bytes are copied and comes after they are stored. A buffer is used again only
@@ -17,7 +18,7 @@ namespace penstock {
 
 enum class write_phase : u32 {
   free,
-  held,      ///< a group builds its run, or retires it
+  held,      ///< a lane builds its run, or retires it
   sent,      ///< commands are under way
   answered,  ///< all are over: to be retired by whoever comes by
 };

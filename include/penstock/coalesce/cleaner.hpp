@@ -351,8 +351,9 @@ PENSTOCK_FN void help_writes(G const& g, Cache const& cache) {
   retire_runs(g, cache);
 }
 
-/// After `lines` lines became dirty in this group: sends as many runs, or fewer if no more are dirty than may be. Waits while
-/// every slot is under way, for as long as an access may wait. Nothing is lost if it comes to nothing: the lines stay.
+/// After `lines` lines became dirty in this group: sends as many runs, or fewer once no more are dirty than may be, which is
+/// looked at before each batch of up to a run per lane. Waits while every slot is under way, for as long as an access may wait.
+/// Nothing is lost if it comes to nothing: the lines stay.
 /// `counts`: of the dataset that was stored into. Collective.
 template <thread_group G, class Cache>
 PENSTOCK_COLD void keep_clean(G g, Cache const& cache, counter_set_view const& counts, u32 lines) {

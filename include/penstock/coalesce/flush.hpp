@@ -66,9 +66,11 @@ PENSTOCK_FN inline void tell(flush_report& report, u64 line, status why) {
 template <thread_group G, class Cache>
 PENSTOCK_FN bool send_dirty(G const& g, Cache const& cache, line_range const& range, bool mine, u64 line, backoff& wait) {
   for (;;) {
-    const bool dirty = mine && entry::dirty(cache.directory.find(line_id{line}).word);
-    if (!any(g.ballot(dirty))) return true;
-    const cleaned some = clean_lines(g, cache, dirty, range.dataset, line_id{line}, clean_which::all);
+    const u64 word = mine ? cache.directory.find(line_id{line}).word : 0;
+    if (!any(g.ballot(mine && entry::dirty(word)))) return true;
+    // One that is being written, and was stored into since, waits for that write; it leads none of its neighbours.
+    const bool ready = mine && entry::waits_for_write(word);
+    const cleaned some = clean_lines(g, cache, ready, range.dataset, line_id{line}, clean_which::all);
     mine &= !some.mine;  // dirty again means: stored into since
     if (some.step == clean_step::sent) continue;
     help_writes(g, cache);

@@ -69,6 +69,18 @@ PENSTOCK_FN inline u32 count_below(block_mask const& m, u32 rank) {
   return n;
 }
 
+/// Rank of the member that has n members below it. REQUIRES: n < count(m).
+PENSTOCK_FN inline u32 nth(block_mask const& m, u32 n) {
+  u32 found = 0, before = 0;
+  PENSTOCK_UNROLL
+  for (u32 w = 0; w < block_mask::word_count; ++w) {
+    const u32 here = bit_count(m.words[w]);
+    if (n >= before && n < before + here) found = 32 * w + nth(m.words[w], n - before);
+    before += here;
+  }
+  return found;
+}
+
 PENSTOCK_FN inline block_mask without(block_mask a, block_mask const& b) {
   PENSTOCK_UNROLL
   for (u32 w = 0; w < block_mask::word_count; ++w) a.words[w] &= ~b.words[w];

@@ -135,6 +135,7 @@ class line_cache {
 
   /// Throws what a read or a write without room for a status met first since the last call; nothing if all went well. A load
   /// of the host's, unless there is something to tell: for what a kernel has met, wait for that kernel first; another may run.
+  /// Thread-safe: of several callers one tells a fault, whichever's kernel met it.
   void check_faults();
 
   /// How this dataset's lines give way to others, from now on; also those that are in frames already. A preference: where a
