@@ -401,10 +401,12 @@ class Array:
     ) -> None:
         self.close()
 
-    def __reduce__(self) -> tuple[Callable[[Opened], Array], tuple[Opened]]:
-        """By reference: path and placement, never the bytes. ValueError for memory, which has no path."""
-        self._opened.check_portable()
-        return Array, (self._opened,)
+    def __reduce__(self) -> tuple[Callable[..., Array], tuple[dict[str, Any], str, bool]]:
+        """By reference: path and placement, never the bytes. Loading reads the file's header again, and
+        refuses another shape, type or place. ValueError for memory, which has no path."""
+        from penstock.arrays.opening import unpickled
+
+        return unpickled, (self._opened.reference(), self._opened.device, self._opened.writable)
 
     # Inside
 

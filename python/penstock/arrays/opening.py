@@ -14,7 +14,7 @@ import numpy as np
 
 from penstock.arrays.array import Array
 from penstock.arrays.dtypes import DType, dtype_named
-from penstock.arrays.layout import find_layout
+from penstock.arrays.layout import HEADERS, Layout, check_layout, find_layout
 from penstock.arrays.libraries import finish_tensor, has_torch, is_torch
 from penstock.sizes import format_bytes, parse_size
 
@@ -74,6 +74,8 @@ class Opened:
     engine: str
     direct: bool
     threads: int
+    name: str | None = None  # of the tensor or column, where the file has names
+    stored: DType | None = None  # what the header calls the elements; None: there is none
     memory: Any = field(default=None, compare=False)
 
     @property
@@ -106,19 +108,8 @@ class Opened:
     def reference(self) -> dict[str, Any]:
         """What finds the array again, of plain types, never its bytes. ValueError for memory."""
         self.check_portable()
-        names = (
-            "path",
-            "shape",
-            "offset",
-            "placement",
-            "cache",
-            "line",
-            "directory",
-            "engine",
-            "direct",
-            "threads",
-        )
-        return {name: getattr(self, name) for name in names} | {"dtype": self.dtype.name}
+        plain = {name: getattr(self, name) for name in _REFERENCE}
+        return plain | {"dtype": self.dtype.name, "stored": None if self.stored is None else self.stored.name}
 
     def check_portable(self) -> None:
         if self.path is None:
@@ -127,13 +118,41 @@ class Opened:
             )
 
 
+_REFERENCE = (
+    "path", "shape", "offset", "placement", "cache", "line", "directory", "engine", "direct", "threads",
+    "name",
+)  # fmt: skip
+
+
 def from_reference(reference: dict[str, Any], *, device: str, writable: bool) -> Array:
-    """The array that `Opened.reference` told of. ValueError for what refers to none."""
+    """The array that `Opened.reference` told of.
+
+    Errors: ValueError for what refers to none, or to a file that holds another array now: its header is read
+    again, and its shape, its type and the place of its first byte are what the reference says.
+    """
     try:
-        facts = {**reference, "shape": tuple(reference["shape"]), "dtype": dtype_named(reference["dtype"])}
-        return Array(Opened(device=device, writable=writable, **facts))
-    except (KeyError, TypeError) as problem:
-        raise ValueError(f"{reference!r} does not refer to an array: {problem}") from None
+        dtype, shape = dtype_named(reference["dtype"]), tuple(reference["shape"])
+        path, offset, name = reference["path"], reference["offset"], reference.get("name")
+        called = reference.get("stored")
+        facts = {key: reference[key] for key in _REFERENCE if key != "name"}
+    except (KeyError, TypeError, AttributeError) as problem:
+        raise ValueError(f"{reference!r} does not refer to an array: {problem!r}") from None
+    stored = _stored_as(path, dtype) if called is None else dtype_named(called)
+    check_layout(Layout(path, shape, dtype, offset, name, stored))
+    facts |= {"shape": shape, "dtype": dtype, "name": name, "stored": stored}
+    return Array(Opened(device=device, writable=writable, **facts))
+
+
+def _stored_as(path: str, dtype: DType) -> DType | None:
+    """What a header calls the elements that a reference does not tell it of."""
+    if Path(path).suffix.lower() != ".npy":
+        return None if Path(path).suffix.lower() not in HEADERS else dtype
+    return dtype_named(dtype.numpy)
+
+
+def unpickled(reference: dict[str, Any], device: str, writable: bool) -> Array:
+    """What pickles of arrays call: its name and its arguments stay."""
+    return from_reference(reference, device=device, writable=writable)
 
 
 @dataclass(frozen=True)
@@ -207,7 +226,7 @@ def _described(
         cache_bytes = parse_size(cache, "cache")
     return Opened(
         str(Path(found.path).absolute()), found.shape, found.dtype, found.offset, chosen, device, writable,
-        cache_bytes, line_bytes, directory, engine, direct, threads,
+        cache_bytes, line_bytes, directory, engine, direct, threads, found.name, found.stored,
     )  # fmt: skip
 
 
@@ -326,7 +345,7 @@ def from_tensor(
             "auto",
             False,
             0,
-            memory,
+            memory=memory,
         ),
         progress,
     )
