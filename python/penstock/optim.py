@@ -6,85 +6,17 @@ They take tables and nothing else: a model's other parameters have an optimizer 
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from penstock.arrays import Array, empty, from_reference, from_tensor
-from penstock.nn.embedding import Embedding
+from penstock.arrays import Array, empty, from_reference, from_tensor, open_array
+from penstock.nn.optimizer import Optimizer, Table
+from penstock.nn.tables import is_open, make_table, told_by
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-
-def _tables(given: nn.Module | Iterable[nn.Module]) -> list[Embedding]:
-    modules = [given] if isinstance(given, nn.Module) else list(given)
-    found = [m for module in modules for m in module.modules() if isinstance(m, Embedding) and not m.freeze]
-    if not found:
-        raise ValueError(
-            "there is no penstock.nn.Embedding to train: give the model that holds one, unfrozen"
-        )
-    return list(dict.fromkeys(found))
-
-
-def _checked(name: str, value: float, least: float = 0.0) -> float:
-    if not value >= least:
-        raise ValueError(f"{name} {value}: give a number of at least {least}")
-    return float(value)
-
-
-class Optimizer(ABC):
-    """What the three share. tables: a module, or several, whose unfrozen embeddings are trained."""
-
-    def __init__(self, tables: nn.Module | Iterable[nn.Module], lr: float) -> None:
-        self.lr = _checked("lr", lr)
-        self._tables = _tables(tables)
-
-    @torch.no_grad()
-    def step(self) -> None:
-        """Changes the rows that have a gradient."""
-        for number, table in enumerate(self._tables):
-            changes = self._changes(table)
-            if changes is not None and len(changes[0]) != 0:
-                self._change(number, table, *changes)
-
-    def zero_grad(self) -> None:
-        """Forgets the gradients, of all tables."""
-        for table in self._tables:
-            table.zero_grad()
-
-    def state_dict(self) -> dict[str, Any]:
-        """lr, and what was gathered of the past: small tensors themselves, what is as large as a table by its
-        path, flushed."""
-        return {"lr": self.lr, "tables": [self._state(k) for k in range(len(self._tables))]}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        if len(state["tables"]) != len(self._tables):
-            raise ValueError(
-                f"a state of {len(state['tables'])} tables: this optimizer has {len(self._tables)}"
-            )
-        self.lr = _checked("lr", state["lr"])
-        for number, one in enumerate(state["tables"]):
-            self._set_state(number, one)
-
-    def _changes(self, table: Embedding) -> tuple[Tensor, Tensor] | None:
-        return table.changes()
-
-    @abstractmethod
-    def _change(self, number: int, table: Embedding, rows: Tensor, values: Tensor) -> None:
-        """Stores the rows changed; values: their gradients."""
-
-    def _state(self, number: int) -> dict[str, Any]:
-        return {}
-
-    def _set_state(self, number: int, state: dict[str, Any]) -> None:
-        if state:
-            raise ValueError(
-                f"{type(self).__name__} keeps nothing of the past: this state is another optimizer's"
-            )
+__all__ = ["SGD", "Adagrad", "Optimizer", "RowWiseAdagrad"]
 
 
 class SGD(Optimizer):
@@ -95,110 +27,225 @@ class SGD(Optimizer):
     16 bits, gradients are summed first.
     """
 
-    def _changes(self, table: Embedding) -> tuple[Tensor, Tensor] | None:
-        return table.parts() if _adds(table) else table.changes()
+    def __init__(
+        self,
+        tables: Any,
+        lr: float = 1e-3,
+        *,
+        momentum: float = 0,
+        weight_decay: float = 0,
+    ) -> None:
+        super().__init__(tables, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
 
-    def _change(self, number: int, table: Embedding, rows: Tensor, values: Tensor) -> None:
-        if _adds(table):
-            table.array.scatter(rows, values * -self.lr, reduce="add")
+    def _changes(self, table: Table) -> tuple[Tensor, Tensor]:
+        return table.parts() if _adds(table.array) else table.changes()
+
+    def _change(self, number: int, table: Table, rows: Tensor, values: Tensor) -> None:
+        array, lr = table.array, float(table.group["lr"])
+        if _adds(array):
+            array.scatter(rows, values * -lr, reduce="add")
         else:
-            weights = table.array.gather(rows)
-            table.array.scatter(rows, weights.add_(values, alpha=-self.lr))
+            array.scatter(rows, array.gather(rows).add_(values, alpha=-lr))
 
 
-def _adds(table: Embedding) -> bool:
+def _adds(array: Array) -> bool:
     if torch.are_deterministic_algorithms_enabled():
         return False
-    return table.array.dtype.name in ("float32", "float64")
+    return array.dtype.name in ("float32", "float64")
 
 
 class Adagrad(Optimizer):
-    """sum += gradient^2; weight -= lr * gradient / (sqrt(sum) + eps), element by element, as
-    torch.optim.Adagrad for sparse gradients (Duchi, Hazan, Singer 2011).
+    """sum += gradient^2; weight -= rate * gradient / (sqrt(sum) + eps), element by element, as
+    torch.optim.Adagrad for sparse gradients (Duchi, Hazan, Singer 2011); rate = lr / (1 + k * lr_decay) after
+    k steps in which the table had a gradient. Sums begin at initial_accumulator_value.
 
-    The sums are as large as the table: for one in a file they lie in a file beside it, NAME.adagrad.npy
-    (beside NAME.bin it is NAME.bin.OFFSET.adagrad.npy), behind a cache of the same size; for one in memory
-    they lie in host memory. They begin at zero with the first step, unless `load_state_dict` names those of
-    a former run.
+    The sums are as many numbers as the table, float32 where it has 16 bits (torch's of 16 bits are, and lose
+    an eps of 1e-10 and whatever is too small). For a table in a file they lie in a file beside it,
+    NAME.adagrad.npy (beside NAME.bin it is NAME.bin.OFFSET.adagrad.npy), behind a cache of the same size; for
+    one in memory they lie in host memory. The file is made by the first step, and belongs to a checkpoint as
+    the table does. One that is there is never begun anew: `load_state_dict` goes on with it.
+
+    Errors, of a step: FileExistsError where there are sums that nobody resumed.
     """
 
-    def __init__(self, tables: nn.Module | Iterable[nn.Module], lr: float = 1e-2, eps: float = 1e-10) -> None:
-        super().__init__(tables, lr)
-        self.eps = _checked("eps", eps)
+    def __init__(
+        self,
+        tables: Any,
+        lr: float = 1e-2,
+        *,
+        lr_decay: float = 0,
+        weight_decay: float = 0,
+        initial_accumulator_value: float = 0,
+        eps: float = 1e-10,
+    ) -> None:
+        rule = {"lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay}
         self._arrays: dict[int, Array] = {}
+        self._steps: dict[int, int] = {}
+        super().__init__(tables, {**rule, "initial_accumulator_value": initial_accumulator_value})
 
-    def _change(self, number: int, table: Embedding, rows: Tensor, values: Tensor) -> None:
+    def _begin(self, number: int, table: Table) -> None:
         if number not in self._arrays:
-            self._arrays[number] = _new_sums(table.array)
-        array = self._arrays[number]
-        sums = array.gather(rows).add_(values * values)
-        array.scatter(rows, sums)
-        weights = table.array.gather(rows)
-        table.array.scatter(rows, weights.add_(values / sums.sqrt_().add_(self.eps), alpha=-self.lr))
+            self._arrays[number] = _new_sums(table.array, float(table.group["initial_accumulator_value"]))
+        elif not is_open(self._arrays[number]):
+            opened = self._arrays[number].opened
+            self._arrays[number] = from_reference(opened.reference(), device=opened.device, writable=True)
+
+    def _change(self, number: int, table: Table, rows: Tensor, values: Tensor) -> None:
+        array, kept, rule = table.array, self._arrays[number], table.group
+        rate = float(rule["lr"]) / (1 + self._steps.get(number, 0) * float(rule["lr_decay"]))
+        self._steps[number] = self._steps.get(number, 0) + 1
+        sums = kept.gather(rows)
+        values = values.to(sums.dtype)
+        sums.add_(values * values)
+        kept.scatter(rows, sums)
+        weights = array.gather(rows)
+        changed = weights.to(sums.dtype).add_(values / sums.sqrt_().add_(float(rule["eps"])), alpha=-rate)
+        array.scatter(rows, changed.to(weights.dtype))
+
+    def close(self) -> None:
+        for array in self._arrays.values():
+            if array.path is not None:  # what lies in memory would be lost
+                array.close()
 
     def _state(self, number: int) -> dict[str, Any]:
         if number not in self._arrays:
-            return {}
-        array = self._arrays[number]
-        array.flush()
+            return {"steps": 0}
+        array, steps = self._arrays[number], self._steps.get(number, 0)
         if array.path is None:
-            return {"sums": array.tensor().cpu().clone()}
-        return {"array": array.opened.reference()}
+            return {"steps": steps, "sums": array.tensor().cpu().clone()}
+        if is_open(array):
+            array.flush()
+        return {"steps": steps, "array": array.opened.reference()}
 
-    def _set_state(self, number: int, state: dict[str, Any]) -> None:
-        old = self._arrays.pop(number, None)
-        if old is not None:
-            old.close()
-        table = self._tables[number].array
+    def _read_state(self, number: int, state: dict[str, Any]) -> tuple[int, Array | None]:
+        array, steps = self._tables[number].array, state.get("steps")
+        if not isinstance(steps, int):
+            raise ValueError(f"the state of {array!r} in Adagrad's has no 'steps': save it by state_dict()")
         if "array" in state:
-            self._arrays[number] = from_reference(state["array"], device=table.opened.device, writable=True)
-        elif "sums" in state:
-            self._arrays[number] = from_tensor(state["sums"].clone(), device=table.opened.device)
+            return steps, self._opened_sums(number, array, state["array"])
+        if "sums" not in state:
+            return steps, None
+        sums = _checked_sums(array, state["sums"], array.shape, _sums_kind(array))
+        return steps, from_tensor(sums.cpu().clone(), device=array.opened.device)
+
+    def _opened_sums(self, number: int, table: Array, reference: Any) -> Array:
+        """Beside the table, if they are there: they may have moved with it."""
+        wanted, told = (table.shape, _sums_kind(table)), told_by(reference, "Adagrad's sums")
+        if told != wanted:
+            raise _wrong_sums(table, *told, *wanted)
+        where = reference["path"]
+        if table.path is not None and _sums_path(table).exists():
+            where = str(_sums_path(table))
+        current = self._arrays.get(number)
+        if current is not None and current.path == where and is_open(current):
+            return current  # a file has one writer
+        if not Path(where).exists():
+            raise FileNotFoundError(
+                f"{where}: the sums of {table!r} are not there: put that file of the checkpoint beside "
+                "the table"
+            )
+        sums = from_reference({**reference, "path": where}, device=table.opened.device, writable=True)
+        if (sums.shape, sums.dtype.name) != wanted:
+            sums.close()
+            raise _wrong_sums(table, sums.shape, sums.dtype.name, *wanted)
+        return sums
+
+    def _leave(self, number: int, read: tuple[int, Array | None]) -> None:
+        if read[1] is not None and read[1] is not self._arrays.get(number):
+            read[1].close()
+
+    def _take_state(self, number: int, read: tuple[int, Array | None]) -> None:
+        before = self._arrays.pop(number, None)
+        self._steps[number], sums = read
+        if sums is not None:
+            self._arrays[number] = sums
+        if before is not None and before is not sums:
+            before.close()
 
 
 class RowWiseAdagrad(Optimizer):
     """sum += mean of gradient^2 over the row; weight -= lr * gradient / (sqrt(sum) + eps): one number a row
     instead of a row, the usual choice for recommenders (Mudigere et al., ISCA 2022, section 4.1.4). The
-    sums lie on the table's device, 4 bytes a row.
+    sums lie on the table's device, 4 bytes a row; 8 for a table of float64.
     """
 
-    def __init__(self, tables: nn.Module | Iterable[nn.Module], lr: float = 1e-2, eps: float = 1e-8) -> None:
-        super().__init__(tables, lr)
-        self.eps = _checked("eps", eps)
-        self._sums = [
-            torch.zeros(table.num_embeddings, device=table.array.torch_device) for table in self._tables
-        ]
+    def __init__(self, tables: Any, lr: float = 1e-2, *, weight_decay: float = 0, eps: float = 1e-8) -> None:
+        self._sums: dict[int, Tensor] = {}
+        super().__init__(tables, {"lr": lr, "eps": eps, "weight_decay": weight_decay})
 
-    def _change(self, number: int, table: Embedding, rows: Tensor, values: Tensor) -> None:
-        sums = self._sums[number]
-        sums.index_add_(0, rows, values.float().square().mean(dim=1))
-        scale = sums[rows].sqrt_().add_(self.eps)
-        weights = table.array.gather(rows)
-        table.array.scatter(rows, weights.add_(values / scale[:, None], alpha=-self.lr).to(values.dtype))
+    def _begin(self, number: int, table: Table) -> None:
+        if number not in self._sums:
+            kind = getattr(torch, _sums_kind(table.array))
+            self._sums[number] = torch.zeros(len(table.array), dtype=kind, device=table.array.torch_device)
+
+    def _change(self, number: int, table: Table, rows: Tensor, values: Tensor) -> None:
+        array, sums, rule = table.array, self._sums[number], table.group
+        sums.index_add_(0, rows, values.to(sums.dtype).square().mean(dim=1))
+        scale = sums[rows].sqrt_().add_(float(rule["eps"]))
+        weights = array.gather(rows)
+        changed = weights.to(sums.dtype).add_(values / scale[:, None], alpha=-float(rule["lr"]))
+        array.scatter(rows, changed.to(weights.dtype))
 
     def _state(self, number: int) -> dict[str, Any]:
+        self._begin(number, self._tables[number])
         return {"sums": self._sums[number].clone()}
 
-    def _set_state(self, number: int, state: dict[str, Any]) -> None:
-        self._sums[number].copy_(state["sums"])
+    def _read_state(self, number: int, state: dict[str, Any]) -> Tensor:
+        array = self._tables[number].array
+        return _checked_sums(array, state.get("sums"), array.shape[:1], _sums_kind(array))
+
+    def _take_state(self, number: int, read: Tensor) -> None:
+        self._sums[number] = read.to(self._tables[number].array.torch_device, copy=True)
+
+
+def _sums_kind(array: Array) -> str:
+    return "float64" if array.dtype.name == "float64" else "float32"
+
+
+def _wrong_sums(array: Array, shape: Any, kind: Any, *wanted: Any) -> ValueError:
+    return ValueError(
+        f"sums of {kind} {shape} for {array!r}: it takes those of {wanted[1]} {wanted[0]}: load the state of "
+        "the optimizer of this table"
+    )
+
+
+def _checked_sums(array: Array, sums: Any, shape: tuple[int, ...], kind: str) -> Tensor:
+    if not isinstance(sums, Tensor):
+        raise ValueError(f"the state of {array!r} has no 'sums': save it by state_dict()")
+    found = tuple(sums.shape), str(sums.dtype).removeprefix("torch.")
+    if found != (shape, kind):
+        raise _wrong_sums(array, *found, shape, kind)
+    return sums
 
 
 def _how(array: Array) -> dict[str, Any]:
     return {name: getattr(array.opened, name) for name in ("placement", "device", "cache", "line")}
 
 
-def _sums_path(path: str, offset: int) -> Path:
+def _sums_path(table: Array) -> Path:
     """A raw file may hold several tables, and lie beside a .npy file of its name."""
-    table = Path(path)
-    name = table.stem if table.suffix == ".npy" else f"{table.name}.{offset}"
-    return table.with_name(f"{name}.adagrad.npy")
+    assert table.path is not None
+    path = Path(table.path)
+    name = path.stem if path.suffix == ".npy" else f"{path.name}.{table.opened.offset}"
+    return path.with_name(f"{name}.adagrad.npy")
 
 
-def _new_sums(array: Array) -> Array:
-    """Zeros of the array's shape."""
+def _new_sums(array: Array, start: float) -> Array:
+    """All `start`, of the array's shape."""
+    kind = _sums_kind(array)
     if array.path is None:
-        kind = getattr(torch, array.dtype.name)
-        return from_tensor(torch.zeros(array.shape, dtype=kind), device=array.opened.device)
-    path = _sums_path(array.path, array.opened.offset)
-    path.unlink(missing_ok=True)  # of a former run, which nobody resumed
-    return empty(path, array.shape, array.dtype, **_how(array))
+        numbers = torch.full(array.shape, start, dtype=getattr(torch, kind))
+        return from_tensor(numbers, device=array.opened.device)
+    path, how = _sums_path(array), _how(array)
+    if path.exists():
+        raise FileExistsError(
+            f"{path} is there, with the sums of a former run over {array.path} if that made it: load the "
+            "state of that run's optimizer, or move the file away to begin anew"
+        )
+    if start == 0:
+        return empty(path, array.shape, kind, **how)
+    width = array.shape[1]
+    make_table(
+        path, array.shape, kind, how, lambda first, n, where: torch.full((n, width), start, device=where)
+    )
+    return open_array(path, writable=True, **how)

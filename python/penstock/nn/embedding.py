@@ -9,12 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from penstock.arrays import Array, empty, from_reference, open_array
+from penstock.arrays import Array, from_reference, open_array
 from penstock.arrays import operators as ops
 from penstock.arrays.dtypes import DType, dtype_named
 from penstock.arrays.layout import find_layout
-
-_ROWS_AT_ONCE = 64 << 20
+from penstock.nn.tables import is_open, make_table, told_by
 
 
 class Embedding(nn.Module):
@@ -31,10 +30,12 @@ class Embedding(nn.Module):
     `zero_grad()` of a model that the table is part of. `gradient()` gives what the backward passes left since
     the `zero_grad()` of the table, or of its optimizer.
 
-    A state_dict holds the table by reference, its path and placement, never its bytes: it flushes the table,
-    and loading it opens that path.
+    A state_dict holds the table by reference, its path and placement, never its bytes: saving flushes the
+    table. Loading one keeps the table that the module has open, wherever that lies by now, if its shape and
+    type are those of the state, and opens the path of the state where the module's own was closed.
 
-    Errors: ValueError for a file of another shape or type, IndexError as `Array.gather`.
+    Errors: ValueError for a file, or a state, of another shape or type, or a state for a table that was drawn
+    just now; IndexError as `Array.gather`.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Embedding(nn.Module):
         shape = (num_embeddings, embedding_dim)
         self.num_embeddings, self.embedding_dim, self.freeze = num_embeddings, embedding_dim, freeze
         self.padding_idx = _checked_padding(padding_idx, num_embeddings)
+        self._drawn = False
         _check_kind(dtype_named(dtype) if array is None else array.dtype)
         self._how: dict[str, Any] = {"placement": placement, "device": device, "cache": cache, "line": line}
         if array is None:
@@ -89,6 +91,17 @@ class Embedding(nn.Module):
         `Array.prefetch(rows, wait=False)`."""
         self._array.prefetch(rows, wait=False)
 
+    @property
+    def anchor(self) -> Tensor:
+        """A tensor of one number that autograd knows the table by, and stands for it where torch wants a
+        parameter. It never changes, and its gradient tells nothing."""
+        return self._anchor
+
+    @property
+    def has_gradient(self) -> bool:
+        """Whether a backward pass has left one."""
+        return bool(self._kept)
+
     def keep_gradient(self, rows: Tensor, gradient: Tensor) -> None:
         """What the backward pass calls: rows of any shape, gradient of that shape and embedding_dim. Keeps
         copies: a compiled pass puts something else into these tensors' memory."""
@@ -113,15 +126,7 @@ class Embedding(nn.Module):
         parts = self.parts()
         if parts is None:
             return None
-        rows, values = parts
-        rows = rows.remainder(self.num_embeddings)
-        if not values.is_cuda:
-            size = (self.num_embeddings, self.embedding_dim)
-            summed = torch.sparse_coo_tensor(rows[None], values, size, check_invariants=False).coalesce()
-            return summed.indices()[0], summed.values()
-        # Where coalesce takes ten times as long: it gives a row that was asked for very often to one warp.
-        each, place = torch.unique(rows, return_inverse=True)
-        return each, torch.ops.aten.embedding_dense_backward(values, place, len(each), -1, False)
+        return summed(*parts, self.num_embeddings)
 
     def gradient(self) -> Tensor | None:
         """A coalesced sparse tensor of the table's shape, as weight.grad of torch.nn.Embedding(sparse=True);
@@ -148,23 +153,22 @@ class Embedding(nn.Module):
         return self._array.opened.reference()
 
     def set_extra_state(self, state: Any) -> None:
-        opened, shape = self._array.opened, (self.num_embeddings, self.embedding_dim)
-        if not isinstance(state, dict) or not {"path", "shape"} <= state.keys():
+        dtype, shape = self._array.dtype, (self.num_embeddings, self.embedding_dim)
+        told = told_by(state, "embedding")
+        if told != (shape, dtype.name):
             raise ValueError(
-                "the state of an embedding refers to an array, with a path and a shape: this does not"
+                f"the state is of a table of {told[1]} {told[0]} at {state['path']}, this embedding is of "
+                f"{dtype} {shape}: give it the state of such a table"
             )
-        if tuple(state["shape"]) != shape:
-            raise ValueError(
-                f"the table at {state['path']} is {tuple(state['shape'])}, this embedding {shape}"
-            )
-        if opened.path is not None and state == opened.reference():
+        if is_open(self._array):
+            self._check_is_meant(state["path"])
             return
-        if opened.path == state["path"]:
-            self._array.close()  # a file has one writer
-        there = from_reference(state, device=opened.device, writable=not self.freeze)
-        before = self._array
-        self._take(there, shape)
-        before.close()
+        there = from_reference(state, device=self._array.opened.device, writable=not self.freeze)
+        try:
+            self._take(there, shape)
+        except BaseException:
+            there.close()
+            raise
 
     def extra_repr(self) -> str:
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
@@ -179,31 +183,37 @@ class Embedding(nn.Module):
             )
         self._array = array
 
+    def _check_is_meant(self, path: str) -> None:
+        """A state holds no numbers: those of the table that is open must be the ones that it tells of."""
+        own = self._array.path
+        if own is None:
+            raise ValueError(
+                f"the state refers to the table at {path}, and this embedding has one in memory: make it "
+                "over that file"
+            )
+        if self._drawn and own != path:
+            raise ValueError(
+                f"the state refers to the table at {path}, and {own} was drawn anew: make the embedding with "
+                "the path where the table lies"
+            )
+
     def _opened(self, path: Path, shape: tuple[int, int], dtype: Any) -> Array:
         if not path.exists():
             self._draw(path, shape, dtype)
+            self._drawn = True
         kind, found = dtype_named(dtype), find_layout(path).dtype
         if found.name not in (kind.name, kind.numpy.name):  # a .npy file has bfloat16 as uint16
             raise ValueError(f"{path} holds {found}: the embedding is of {kind}")
         return open_array(path, writable=not self.freeze, dtype=dtype, **self._how)
 
     def _draw(self, path: Path, shape: tuple[int, int], dtype: Any) -> None:
-        """Under a name of its own until it is whole: half a table would be opened as one the next time."""
-        draft = path.with_name(f"{path.stem}.draft.npy")
-        draft.unlink(missing_ok=True)
-        try:
-            with empty(draft, shape, dtype, **self._how) as made:
-                at_once = max(1, _ROWS_AT_ONCE // (shape[1] * made.dtype.itemsize))
-                where, kind = made.torch_device, getattr(torch, made.dtype.name)
-                for first in range(0, shape[0], at_once):
-                    rows = torch.arange(first, min(first + at_once, shape[0]), device=where)
-                    drawn = torch.randn((rows.numel(), shape[1]), device=where).to(kind)
-                    if self.padding_idx is not None and first <= self.padding_idx < first + at_once:
-                        drawn[self.padding_idx - first] = 0
-                    made.scatter(rows, drawn)
-            draft.rename(path)
-        finally:
-            draft.unlink(missing_ok=True)
+        def drawn(first: int, count: int, where: torch.device) -> Tensor:
+            rows = torch.randn((count, shape[1]), device=where)
+            if self.padding_idx is not None and first <= self.padding_idx < first + count:
+                rows[self.padding_idx - first] = 0
+            return rows
+
+        make_table(path, shape, dtype, self._how, drawn)
 
 
 class EmbeddingBag(Embedding):
@@ -253,6 +263,17 @@ class EmbeddingBag(Embedding):
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, mode={self.mode!r}"
+
+
+def summed(rows: Tensor, values: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Of what is to be added to rows, of `count`: these ascending, each once, and the sums."""
+    if not values.is_cuda:
+        size = (count, values.shape[1])
+        sums = torch.sparse_coo_tensor(rows[None], values, size, check_invariants=False).coalesce()
+        return sums.indices()[0], sums.values()
+    # Where coalesce takes ten times as long: it gives a row that was asked for very often to one warp.
+    each, place = torch.unique(rows, return_inverse=True)
+    return each, torch.ops.aten.embedding_dense_backward(values, place, len(each), -1, False)
 
 
 def _check_kind(dtype: DType) -> None:
