@@ -114,12 +114,21 @@ TEST_P(changed_rows, in_memory_are_added_to_by_warps) {
   check(memory.data(), [](u64 old, u64 value) { return old + value; });
 }
 
-// One of 32 rows that a warp changes side by side, and not its leader's.
+// One of 32 rows that a warp changes side by side, on a line that no leader's row lies on.
 TEST_P(changed_rows, of_any_lane_that_cannot_be_read_are_told) {
   scripted_controller drive(media_.bytes());
   cache_fixture broken(*on_, drive, 1,
                        with_directory({.frames = 64, .media_bytes = media_.bytes().size(), .writable = true}, GetParam()));
-  const u64 begin = static_cast<u64>(numbers_[5]) * words * 8, bad_line = begin / 512 * 512;
+  const auto line_of = [&](u64 k) { return static_cast<u64>(numbers_[k]) * words * 8 / 512; };
+  const auto no_leader_is_near = [&](u64 line) {
+    for (u64 k = 0; k < count; ++k) {
+      if (k % 64 < 2 && line_of(k) + 1 >= line && line_of(k) <= line) return false;
+    }
+    return true;
+  };
+  u64 unlucky = 2;
+  while (!no_leader_is_near(line_of(unlucky))) ++unlucky;
+  const u64 bad_line = line_of(unlucky) * 512;
   drive.answer([&](u64 byte) { return verdict{byte == bad_line ? nvme::code::unrecovered_read_error : u16{0}}; });
   run_by_warps(rows::scatter_cached<u64>{broken.writable(), list(), words, values_.data()});
   EXPECT_EQ(pack({status_domain::nvme, nvme::code::unrecovered_read_error}), report_.failure);

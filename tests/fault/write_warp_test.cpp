@@ -11,16 +11,16 @@ class write_warp_test : public faulty_cache {
   static constexpr u64 line_bytes = 512, stripe_lines = 4;
   static u64 value(u64 word) { return ~stamp(word); }
 
-  /// A cache over two drives that has whole runs of dirty lines and writes none of its own accord.
-  line_cache over(volume_layout layout, scripted_controller (&drives)[2], u64 lines, u64 timeout_ns) const {
+  /// A cache over two drives that writes runs of so many lines, and none of its own accord.
+  line_cache over(volume_layout layout, scripted_controller (&drives)[2], u64 run_lines, u64 timeout_ns) const {
     return line_cache(
-        *on_, {{"both", lines * line_bytes, {layout, {{&drives[0], 1}, {&drives[1], 1}}, stripe_lines * line_bytes}, true}},
+        *on_, {{"both", 64 * line_bytes, {layout, {{&drives[0], 1}, {&drives[1], 1}}, stripe_lines * line_bytes}, true}},
         {.bytes = 140 * line_bytes,
          .line_bytes = line_bytes,
          .queues = 2,
          .timeout_ns = timeout_ns,
          .directory = GetParam(),
-         .write_back = {.most_dirty = 1, .command_bytes = 65536}});
+         .write_back = {.most_dirty = 1, .command_bytes = run_lines * line_bytes, .commands = 32}});
   }
   /// Where word `word` of a striped dataset lies on its drive, and which drive that is.
   static u64 drive_of(u64 word) { return word / line_words / stripe_lines % 2; }
@@ -70,7 +70,7 @@ TEST_P(write_warp_test, runs_of_lanes_go_to_the_drives_that_have_their_lines) {
     media_a_.stamp_all();
     media_b_.stamp_all();
     scripted_controller drives[2]{scripted_controller(media_a_.bytes()), scripted_controller(media_b_.bytes())};
-    line_cache cache = over(layout, drives, 64, 30 * one_second_ns);
+    line_cache cache = over(layout, drives, 1, 30 * one_second_ns);
     const auto words = cache.writable<u64>(0, 0, 64 * line_words);
     // Every other line, so that each is a run of its own.
     for (u64 line = 0; line < 64; line += 2) {
@@ -80,6 +80,7 @@ TEST_P(write_warp_test, runs_of_lanes_go_to_the_drives_that_have_their_lines) {
     run_emulated_warp(~lane_mask{0}, [&](emulated_warp const& g) {
       const cleaned some = clean_next(g, cache.view(), 32);
       PENSTOCK_CHECK(report, some.step == clean_step::sent);
+      PENSTOCK_CHECK_EQ(report, 32u, some.runs);
     });
     expect_clean(report);
     cache.flush();
@@ -100,7 +101,7 @@ TEST_P(write_warp_test, runs_of_lanes_go_to_the_drives_that_have_their_lines) {
 TEST_P(write_warp_test, a_line_that_is_being_written_holds_no_other_back) {
   scripted_controller drives[2]{scripted_controller(media_a_.bytes()), scripted_controller(media_b_.bytes())};
   {
-    line_cache cache = over(volume_layout::striped, drives, 64, 100 * one_millisecond_ns);
+    line_cache cache = over(volume_layout::striped, drives, 128, 100 * one_millisecond_ns);
     const auto words = cache.writable<u64>(0, 0, 64 * line_words);
     drives[0].answer_writes([](u64) { return verdict{0, true}; });
     words.write(0, value(0));
