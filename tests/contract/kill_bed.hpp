@@ -79,7 +79,7 @@ void kill_while(std::string const& path, u64 seed, std::atomic<Count> const& don
     }
     _exit(4);  // not back into the test
   }
-  const u64 deadline = now_ns() + 20 * one_second_ns;
+  const u64 deadline = now_ns() + 100 * one_second_ns;  // others may keep the disk busy
   while (done < enough && now_ns() < deadline) usleep(50);
   usleep(static_cast<useconds_t>(seed * 104729 % 400));
   kill(writer, SIGKILL);
