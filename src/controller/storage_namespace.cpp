@@ -159,7 +159,11 @@ std::unique_ptr<storage_namespace> storage_namespace::over_memory(std::span<std:
 }
 
 storage_namespace::~storage_namespace() {
-  if (file_ >= 0) close(file_);
+  if (file_ >= 0) {
+    // Nothing is under way any more. Closing would do, but that a ring which had the file lets go of it later.
+    flock(file_, LOCK_UN);
+    close(file_);
+  }
   if (tail_file_ >= 0) close(tail_file_);
 }
 
