@@ -351,3 +351,16 @@ def test_sources_follow_the_papers(tmp_path: Path) -> None:
         graphs.bfs(pair, sources="bam", **where)
     with pytest.raises(ValueError, match="rule for sources 'best'"):
         graphs.bfs(folder, sources="best", **where)  # type: ignore[arg-type]
+
+
+def test_time_is_taken_apart_of_one_source(tmp_path: Path) -> None:
+    begun: list[Any] = []
+
+    def watched(graph: Any, **options: Any) -> Any:
+        result = graphs.bfs(graph, **options)
+        begun.append(set(result.trial_sources))
+        return result
+
+    graphs.breakdown(watched, "kron:8", cache_dir=tmp_path, executor="cpu", cache="64KiB")
+    assert len(begun) == 3
+    assert len(set.union(*begun)) == 1

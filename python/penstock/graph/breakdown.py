@@ -22,8 +22,8 @@ LEAST_CACHE = 1 << 20
 class Breakdown:
     """Three runs of one algorithm, of which each adds a layer to the one before. Seconds.
 
-    What overlaps is counted where it shows first, so a part may be less than what its layer does, or even
-    less than nothing.
+    All are from one source, so they read the same lists. What overlaps is counted where it shows first, so a
+    part may be less than what its layer does; by what two runs of the same differ, it may be below zero.
     """
 
     graph: str
@@ -65,7 +65,7 @@ class Breakdown:
         for name, part in self.parts.items():
             sign = "-" if part < 0 else ""
             time = f"{sign}{format_seconds(abs(part))}"
-            table.add_row(name, time, f"{100 * part / self.seconds:.0f} %", how[name])
+            table.add_row(name, time, f"{100 * part / (self.seconds or 1):.0f} %", how[name])
         return table
 
 
@@ -83,6 +83,8 @@ def breakdown(
                 f"breakdown: {name} is not to be chosen: it runs three placements, and each once"
             )
     capped = algorithm(graph, placement="storage", **options)
+    if capped.trial_sources:  # drawn, unless given: one for all
+        options["source"] = capped.trial_sources[0]
     compute = algorithm(graph, placement="hbm" if capped.executor == "cuda" else "host", **_in_place(options))
     # Rounded up to sets of seven lines, and with room for those that are on their way.
     room = max(LEAST_CACHE, 2 * (capped.edge_bytes + 64 * capped.line_bytes))
@@ -103,4 +105,5 @@ def breakdown(
 
 def _in_place(options: dict[str, Any]) -> dict[str, Any]:
     """Without what only storage has."""
-    return {name: value for name, value in options.items() if name not in ("media", "drives")}
+    storage = ("media", "drives", "media_place", "layout", "server_sms")
+    return {name: value for name, value in options.items() if name not in storage}
