@@ -101,7 +101,7 @@ TEST_P(write_warp_test, runs_of_lanes_go_to_the_drives_that_have_their_lines) {
 TEST_P(write_warp_test, a_line_that_is_being_written_holds_no_other_back) {
   scripted_controller drives[2]{scripted_controller(media_a_.bytes()), scripted_controller(media_b_.bytes())};
   {
-    line_cache cache = over(volume_layout::striped, drives, 128, 100 * one_millisecond_ns);
+    line_cache cache = over(volume_layout::striped, drives, 128, one_second_ns);
     const auto words = cache.writable<u64>(0, 0, 64 * line_words);
     drives[0].answer_writes([](u64) { return verdict{0, true}; });
     words.write(0, value(0));
