@@ -388,11 +388,18 @@ Result run_on_graph(graph_options const& options, Job const& job) {
   std::unique_ptr<executor> own;
   if (!options.drive) own = open_executor_for(graph, options, has_kernels);
   executor& on = options.drive ? *options.drive->on : *own;
-  if (graph.vertices() == 0) throw_bad_input("search", graph.path(), "the graph has no vertices");
   Result result;
   result.executor = on.kind() == executor_kind::cuda ? "cuda" : "cpu";
   result.device = on.device();
   result.placement = options.placement;
+  result.strategy = options.strategy;
+  if (graph.vertices() == 0) {
+    if constexpr (requires { result.source; })
+      throw_bad_input("search", graph.path(), "the graph has no vertices, so there is none to begin at");
+    result.trial_seconds.assign(options.trials, 0);
+    if (options.verify) result.verified = true;  // of none
+    return result;
+  }
   if (graph.edges_place().item_bytes == 4) {
     job(graph, on, std::int32_t{}, begun, result);
   } else {

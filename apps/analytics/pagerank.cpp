@@ -61,8 +61,8 @@ void rank(graph_run<Id>& run, u64 const* offsets, bool pulls, pagerank_options c
 
 pagerank_result run_pagerank(pagerank_options const& options) {
   check_options(options);
-  return run_on_graph<pagerank_result>(
-      options, [&](auto const& graph, executor& on, auto id, u64 begun, pagerank_result& result) {
+  auto ranked =
+      run_on_graph<pagerank_result>(options, [&](auto const& graph, executor& on, auto id, u64 begun, pagerank_result& result) {
         std::optional<graph::graph_folder> incoming;
         if (graph.directed() && graph::has_incoming(graph)) incoming = graph::open_incoming(graph);
         check_memory(options, graph, on, 3 * (options.wide ? sizeof(double) : sizeof(float)) + (incoming ? sizeof(u64) : 0));
@@ -89,6 +89,10 @@ pagerank_result run_pagerank(pagerank_options const& options) {
               result.ranks);
         });
       });
+  if (ranked.iterations != 0) return ranked;
+  ranked.converged = true;  // there is no vertex
+  if (options.wide) ranked.ranks = std::vector<double>();
+  return ranked;
 }
 
 }  // namespace penstock::apps

@@ -32,10 +32,9 @@ u64 checked_count(byte_input const& input, u64 item_bytes) {
 /// The number of vertices: one less than offsets.
 u64 count_vertices(byte_input const& input, u64 edges, std::string& remark) {
   u64 const count = read_count(input), data = input.size() - header_bytes;
-  if (data == 0 || data % 8 != 0 || data == 8)
-    throw_bad_input(
-        "read", input.name(),
-        "its " + std::to_string(input.size()) + " bytes are no 16 and two or more offsets of 8 bytes: get the file again");
+  if (data == 0 || data % 8 != 0)
+    throw_bad_input("read", input.name(),
+                    "its " + std::to_string(input.size()) + " bytes are no 16 and offsets of 8 bytes: get the file again");
   u64 const stored = data / 8;
   std::string const says = "its header says " + std::to_string(count) + " offsets, its size " + std::to_string(stored);
   if (count != stored && count != edges) throw_bad_input("read", input.name(), says + ": get the file again");

@@ -46,7 +46,7 @@ void binary_csr::check_offsets() const {
       throw_bad_input("read", name,
                       "offsets go backwards from vertex " + std::to_string(v) + " (" + std::to_string(offsets_[v]) +
                           ") to the next (" + std::to_string(offsets_[v + 1]) + "): the file is damaged");
-  u64 const last = offsets_[stored_offsets() - 1];
+  u64 const last = stored_offsets() == 0 ? 0 : offsets_[stored_offsets() - 1];
   if (layout_.closing_offset ? last != edges() : last > edges())
     throw_bad_input("read", name,
                     "the last offset is " + std::to_string(last) + ", there are " + std::to_string(edges()) +

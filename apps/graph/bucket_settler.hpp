@@ -1,12 +1,15 @@
 // What becomes of a bucket once all its edges are there: they are sorted, of equal ones the lightest is kept if asked, and the
-// edges of each vertex are counted.
+// edges of each vertex are counted, and summed for whether they go both ways (edge_fingerprint.hpp).
 #pragma once
 
 #include "apps/graph/bucket_sort.hpp"
+#include "apps/graph/csr_builder.hpp"
+#include "apps/graph/edge_fingerprint.hpp"
 #include "apps/graph/vertex_bins.hpp"
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -16,8 +19,9 @@ template <class Entry>
 class bucket_settler {
  public:
   /// degrees: of all vertices, 0 at first.
-  bucket_settler(unsigned workers, u32 to_bits, bool drop_duplicates, std::span<u64> degrees)
-      : to_bits_(to_bits), drop_duplicates_(drop_duplicates), degrees_(degrees), scratch_(workers) {}
+  bucket_settler(unsigned workers, u32 to_bits, build_options const& options, std::span<u64> degrees)
+      : to_bits_(to_bits), drop_duplicates_(options.drop_duplicates), sums_(options.check_both_ways), degrees_(degrees),
+        scratch_(workers), balances_(workers) {}
 
   /// Leaves b.kept edges at b.begin of `buffer`. Thread-safe, for different buckets and workers.
   void settle(unsigned worker, bucket& b, std::span<Entry> buffer) {
@@ -26,7 +30,11 @@ class bucket_settler {
     u64 const base = b.first << to_bits_;
     bucket_sorter<Entry>({scratch_[worker].get(), scratch_entries}, base, to_bits_ + id_bits(b.last - b.first)).sort(entries);
     b.kept = keep(entries, b.first, base);
+    if (sums_) balances_[worker] += balance(entries.first(b.kept), b.first, base);
   }
+
+  /// Of all that was settled: 0 where each edge is there both ways.
+  u64 balance() const { return std::accumulate(balances_.begin(), balances_.end(), u64{0}); }
 
  private:
   /// Three megabytes for each thread. A bucket that is longer has a vertex with very many edges.
@@ -49,14 +57,23 @@ class bucket_settler {
     return kept;
   }
 
+  u64 balance(std::span<Entry const> kept, u64 first, u64 base) const {
+    u64 const mask = (u64{1} << to_bits_) - 1;
+    u64 sum = 0;
+    for (Entry const& e : kept) sum += signed_fingerprint({first + ((e.key() - base) >> to_bits_), e.key() & mask, e.weight()});
+    return sum;
+  }
+
   static void order_by_weight(std::span<Entry> equal) {
     std::sort(equal.begin(), equal.end(), [](Entry const& a, Entry const& b) { return a.weight() < b.weight(); });
   }
 
   u32 to_bits_;
   bool drop_duplicates_;
+  bool sums_;
   std::span<u64> degrees_;
   std::vector<std::unique_ptr<Entry[]>> scratch_;
+  std::vector<u64> balances_;  ///< of each worker
 };
 
 }  // namespace penstock::graph

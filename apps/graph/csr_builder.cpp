@@ -7,6 +7,7 @@
 #include "penstock/host/error.hpp"
 #include "penstock/host/npy.hpp"
 
+#include <sys/statvfs.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
@@ -37,8 +38,8 @@ void write_items(file const& to, u64 position, std::span<Entry const> edges, F c
 class csr_build {
  public:
   csr_build(edge_source const& source, std::string const& folder, build_options const& options, progress_meter& meter)
-      : source_(source), folder_(folder), options_(options), meter_(meter), threads_(worker_count(options.threads)),
-        vertices_(source.vertices()), id_bits_(id_bits(vertices_)) {}
+      : source_(source), folder_(folder), target_(options.target.empty() ? folder : options.target), options_(options),
+        meter_(meter), threads_(worker_count(options.threads)), vertices_(source.vertices()), id_bits_(id_bits(vertices_)) {}
 
   csr_counts run(u64 progress_from) {
     check_memory();
@@ -47,12 +48,13 @@ class csr_build {
     u64 const counted = progress_from + (1000 - progress_from) / 4;
     meter_.phase(progress_from, counted);
     vertex_bins const bins = count();
+    check_space(bins.total());
     source_.weights() == weight_type::none ? write_edges<packed_edge>(bins, counted)
                                            : write_edges<packed_weighted_edge>(bins, counted);
     write_offsets();
     meter_.phase(990, 1000);
     meter_.report(1, 1);
-    return {vertices_, written_};
+    return {vertices_, written_, balance_ == 0};
   }
 
  private:
@@ -66,7 +68,7 @@ class csr_build {
     u64 const have = static_cast<u64>(::sysconf(_SC_PHYS_PAGES)) * static_cast<u64>(::sysconf(_SC_PAGESIZE));
     u64 const held = source_.held_bytes();
     if (vertices_ < have / 8 && 8 * vertices_ + held < have) return;
-    throw_os_error("convert to", folder_, ENOMEM,
+    throw_os_error("convert to", target_, ENOMEM,
                    std::to_string(vertices_) + " vertices need 8 bytes of memory each" +
                        (held == 0 ? "" : ", and the source " + std::to_string(held) + " more") + "; the machine has " +
                        std::to_string(have) + ": number the vertices without gaps, or use a larger machine");
@@ -83,9 +85,21 @@ class csr_build {
     edge_bytes_ = left - threads_ * worker_bytes;
   }
 
+  /// Before hours of work. How many edges are left of duplicates nobody knows yet.
+  void check_space(u64 edges) const {
+    struct statvfs about{};
+    if (options_.drop_duplicates || ::statvfs(folder_.c_str(), &about) != 0) return;
+    u64 const edge_bytes = (wide_ids() ? 8 : 4) + (source_.weights() == weight_type::none ? 0 : 4);
+    u64 const need = edges * edge_bytes + (vertices_ + 1) * sizeof(u64), free = u64{about.f_bavail} * about.f_frsize;
+    if (need > free)
+      throw_os_error("convert to", target_, ENOSPC,
+                     std::to_string(edges) + " edges take " + std::to_string(need) + " bytes there, " + std::to_string(free) +
+                         " are free: make room, or choose another folder");
+  }
+
   [[noreturn]] void limit_too_small(u64 least) const {
     constexpr u64 mib = u64{1} << 20;
-    throw_bad_input("convert to", folder_,
+    throw_bad_input("convert to", target_,
                     "a memory limit of " + std::to_string(options_.memory_limit / mib) + " MiB is too small for " +
                         std::to_string(vertices_) + " vertices and the longest of their lists: give at least " +
                         std::to_string((least + mib - 1) / mib) + " MiB");
@@ -103,7 +117,7 @@ class csr_build {
   }
 
   [[noreturn]] void changed() const {
-    throw_os_error("convert to", folder_, EIO, "the input changed while it was read; start again");
+    throw_os_error("convert to", target_, EIO, "the input changed while it was read; start again");
   }
 
   vertex_bins count() {
@@ -157,7 +171,7 @@ class csr_build {
     u64 const shared_out = progress_at + (progress_to - progress_at) * 2 / 3;
     meter_.phase(progress_at, shared_out);
     share_out(bins, pass, buffer);
-    bucket_settler<Entry> settler(threads_, id_bits_, options_.drop_duplicates, std::span(offsets_));
+    bucket_settler<Entry> settler(threads_, id_bits_, options_, std::span(offsets_));
     // While the buckets of one group are sorted, those of the one before are written, which the system lets one thread do at
     // a time.
     std::vector<bucket>& buckets = pass.buckets;
@@ -173,6 +187,7 @@ class csr_build {
       for (u64 b = begin; b < std::min(begin + group, buckets.size()); ++b)
         buckets[b].position = std::exchange(written_, written_ + buckets[b].kept);
     }
+    balance_ += settler.balance();
   }
 
   /// All edges of the pass's vertices into their buckets.
@@ -241,6 +256,7 @@ class csr_build {
 
   edge_source const& source_;
   std::string const& folder_;
+  std::string const& target_;
   build_options const& options_;
   progress_meter& meter_;
   unsigned threads_;
@@ -250,6 +266,7 @@ class csr_build {
   std::vector<u64> offsets_;
   std::optional<file> edges_file_, weights_file_;
   u64 written_ = 0;  ///< entries in the files
+  u64 balance_ = 0;  ///< of the edges' signed_fingerprint
 };
 
 }  // namespace

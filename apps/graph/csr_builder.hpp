@@ -15,14 +15,16 @@ struct build_options {
   bool symmetrise = false;       ///< store each edge in both directions
   bool drop_duplicates = false;  ///< of equal edges keep the one with the lowest weight (bytes as an unsigned number)
   bool drop_self_loops = false;
-  bool wide_ids = false;  ///< int64 ids also where int32 would do
-  unsigned threads = 0;   ///< 0: all processors that this process may use
+  bool wide_ids = false;         ///< int64 ids also where int32 would do
+  bool check_both_ways = false;  ///< find out whether each edge that is stored is stored the other way round, too
+  unsigned threads = 0;          ///< 0: all processors that this process may use
   /// Edges held at once, in bytes (8 each, 12 with a weight); more is used where the source's worthwhile_passes() would be
   /// exceeded, or where the edges of one bin take more.
   u64 budget_bytes = u64{128} << 20;
   /// All memory that the source and the build may take, in bytes: offsets, edges and 8 MiB for each thread, of which there are
   /// fewer if need be. Then budget_bytes does not count, and there are as many passes as it takes. 0: no limit.
   u64 memory_limit = 0;
+  std::string target{};  ///< what errors call the folder; its path unless given
 };
 
 /// An eighth of the memory that the system could give, at least 128 MiB: one pass for most graphs that fit memory.
@@ -30,7 +32,8 @@ u64 roomy_budget();
 
 struct csr_counts {
   u64 vertices = 0;
-  u64 edges = 0;  ///< stored neighbours: an undirected edge counts twice
+  u64 edges = 0;          ///< stored neighbours: an undirected edge counts twice
+  bool both_ways = true;  ///< where that was to be checked
 };
 
 /// Writes offsets.npy (uint64, shape (n + 1,)), edges.npy (int32 when n < 2^31, else int64; each list sorted) and, if the

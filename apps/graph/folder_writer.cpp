@@ -1,6 +1,7 @@
 #include "apps/graph/folder_writer.hpp"
 
 #include "apps/graph/file.hpp"
+#include "apps/graph/folder_edges.hpp"
 #include "penstock/host/error.hpp"
 
 #include <fcntl.h>
@@ -104,17 +105,29 @@ std::string join_names(std::span<std::string const> names, u64 vertices, std::st
   return text;
 }
 
+[[noreturn]] void refuse_one_way(graph_folder const& graph, std::string const& source, unsigned threads,
+                                 progress_meter& meter) {
+  throw_bad_input("read", source,
+                  "an undirected graph has each edge both ways, but " + one_way_edge(graph, threads, meter) +
+                      " is not there the other way round: add it, or take each edge both ways (undirected; for arrays "
+                      "symmetrise)");
+}
+
 }  // namespace
 
 csr_counts write_graph(edge_source const& source, std::string const& target, graph_origin const& origin,
                        build_options const& options, progress_meter& meter, u64 progress_from) {
   std::string const names = origin.names.empty() ? std::string() : join_names(origin.names, source.vertices(), target);
+  build_options all = options;
+  all.check_both_ways = !origin.directed && !options.symmetrise;
+  all.target = target;
   folder_writer folder(target);
-  csr_counts const counts = build_csr(source, folder.path(), options, meter, progress_from);
+  csr_counts const counts = build_csr(source, folder.path(), all, meter, progress_from);
   if (!origin.names.empty()) folder.add_file("names.txt", names);
   graph_facts const facts{counts.vertices, counts.edges, origin.directed, origin.source,
                           origin.names.empty() ? "" : "names.txt"};
   folder.add_file("graph.json", to_json(facts));
+  if (!counts.both_ways) refuse_one_way(graph_folder::open(folder.path()), origin.source, options.threads, meter);
   folder.commit();
   return counts;
 }

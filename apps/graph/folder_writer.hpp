@@ -39,7 +39,8 @@ struct graph_origin {
 };
 
 /// Builds the graph folder `target` from `source`: build_csr, names.txt, graph.json, in one commit.
-/// Errors: those of build_csr and folder_writer; bad_input when the names are not as many as the vertices or hold a newline.
+/// Errors: those of build_csr and folder_writer; bad_input when the names are not as many as the vertices or hold a newline,
+/// and, naming an edge, when not all of them go both ways in a graph that is not directed (nor symmetrised).
 csr_counts write_graph(edge_source const& source, std::string const& target, graph_origin const& origin,
                        build_options const& options, progress_meter& meter, u64 progress_from = 0);
 

@@ -6,19 +6,24 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace penstock::graph {
 
 struct graph_file {
   std::unique_ptr<edge_source> edges{};
-  bool directed = true;    ///< false: the file has each edge in both directions
-  std::string remark{};    ///< what was wrong and could be put right, in one sentence
-  u64 done_per_mille = 0;  ///< of the whole work, as the meter was told
+  bool directed = true;              ///< false: the file has each edge in both directions
+  std::string remark{};              ///< what was wrong and could be put right, in one sentence
+  u64 done_per_mille = 0;            ///< of the whole work, as the meter was told
+  bool wide_ids = false;             ///< that it has int64 ids, though int32 would do
+  std::vector<std::string> names{};  ///< of the vertices, or none
 };
 
 /// Opens the file, or for "bel" the files that `path`.col and so on name.
-/// format: "el", "wel", "gr", "graph", "sg", "wsg", "bel", "bcsr" or "bwcsr".
+/// format: "el", "wel", "gr", "graph", "sg", "wsg", "bel", "bcsr" or "bwcsr", or "folder" for a graph folder.
+/// name: what people know a text file by; its path unless given.
 /// Errors: those of the format's reader; bad_input for another format.
-graph_file open_graph_file(std::string const& path, std::string const& format, unsigned threads, progress_meter& meter);
+graph_file open_graph_file(std::string const& path, std::string const& format, unsigned threads, progress_meter& meter,
+                           std::string const& name = {});
 
 }  // namespace penstock::graph

@@ -1,9 +1,8 @@
 #include "apps/graph/incoming.hpp"
 
-#include "apps/graph/binary_csr.hpp"
+#include "apps/graph/folder_edges.hpp"
 #include "apps/graph/folder_writer.hpp"
 #include "penstock/host/error.hpp"
-#include "penstock/host/npy.hpp"
 
 #include <filesystem>
 #include <system_error>
@@ -14,23 +13,9 @@ namespace {
 
 std::string incoming_path(graph_folder const& graph) { return graph.path() + "/incoming"; }
 
-csr_layout layout_of(graph_folder const& graph) {
-  std::string const offsets = graph.path() + "/offsets.npy";
-  csr_layout layout;
-  layout.vertices = graph.vertices();
-  layout.edges = graph.edges();
-  layout.inputs.emplace_back(file::open(offsets));
-  layout.inputs.emplace_back(file::open(graph.edges_place().path));
-  layout.offsets = {0, read_npy_header(offsets).data_offset, 8, item_type::uint64};
-  bool const wide = graph.edges_place().item_bytes == 8;
-  layout.targets = {1, graph.edges_place().data_offset, graph.edges_place().item_bytes,
-                    wide ? item_type::uint64 : item_type::int32};
-  return layout;
-}
-
 class reversed_edges final : public edge_source {
  public:
-  explicit reversed_edges(graph_folder const& graph) : edges_(layout_of(graph)) {}
+  explicit reversed_edges(graph_folder const& graph) : edges_(without_weights(layout_of(graph))) {}
 
   u64 vertices() const override { return edges_.vertices(); }
   weight_type weights() const override { return weight_type::none; }
@@ -46,6 +31,11 @@ class reversed_edges final : public edge_source {
   }
 
  private:
+  static csr_layout without_weights(csr_layout layout) {
+    layout.weights = weight_type::none;
+    return layout;
+  }
+
   binary_csr edges_;
 };
 

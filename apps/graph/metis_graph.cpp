@@ -1,5 +1,6 @@
 #include "apps/graph/metis_graph.hpp"
 
+#include "apps/graph/edge_fingerprint.hpp"
 #include "apps/graph/text_fields.hpp"
 #include "penstock/host/error.hpp"
 
@@ -17,18 +18,6 @@ constexpr u64 most_edges = u64{1} << 48;
 constexpr u64 most_vertex_weights = 1024;
 
 bool is_comment(char const* at, char const* end) { return line_fields(at, end).front() == '%'; }
-
-u64 scramble(u64 x) {
-  x = (x ^ x >> 31) * 0x9e3779b97f4a7c15;
-  return x ^ x >> 29;
-}
-
-/// The same for an edge at both of its ends: sums of these, one end's added and the other's taken away, are 0 where the lists
-/// agree, and hardly ever else.
-u64 fingerprint(edge const& e) {
-  auto const [low, high] = std::minmax(e.from, e.to);
-  return scramble(scramble(scramble(low + 1) + high) + e.weight);
-}
 
 }  // namespace
 
@@ -62,7 +51,7 @@ void metis_graph::parse_header(block_lines const& lines, char const* at, char co
     if (!good) blocks_.fail(lines, at, problem);
   };
   check(fields.take(vertices_) && fields.take(edges_), "the header is no 'VERTICES EDGES [FORMAT [WEIGHTS]]'");
-  check(vertices_ != 0 && vertices_ <= most_vertices && edges_ <= most_edges,
+  check((vertices_ != 0 || edges_ == 0) && vertices_ <= most_vertices && edges_ <= most_edges,
         "a graph of " + std::to_string(vertices_) + " vertices and " + std::to_string(edges_) + " edges cannot be");
   std::string const quoted = fields.quoted();
   std::string_view const format = fields.empty() ? "0" : fields.take_word();
@@ -147,10 +136,7 @@ void metis_graph::check(unsigned threads, progress_meter& meter) const {
     u64 mine = 0;
     each_edge(block, [&](edge const& e) {
       ++mine;
-      if (e.from == e.to) return;
-      u64 const print = fingerprint(e);
-      std::atomic_ref(balance[std::min(e.from, e.to)])
-          .fetch_add(e.from < e.to ? print : u64{0} - print, std::memory_order_relaxed);
+      std::atomic_ref(balance[std::min(e.from, e.to)]).fetch_add(signed_fingerprint(e), std::memory_order_relaxed);
     });
     listed.fetch_add(mine, std::memory_order_relaxed);
   });

@@ -25,8 +25,8 @@ csr_layout subway_csr::read_header(byte_input input, bool weighted) {
     throw_bad_input("read", input.name(),
                     counts + ", which take " + std::to_string(expected) + " bytes, the file has " +
                         std::to_string(input.size()) + ": get the file again, or name it .bcsr (no weights) or .bwcsr");
-  if (layout.vertices == 0)
-    throw_bad_input("read", input.name(), counts + ": a graph needs at least one vertex, so convert it again");
+  if (layout.vertices == 0 && layout.edges != 0)
+    throw_bad_input("read", input.name(), counts + ": edges need vertices, so convert it again");
   layout.offsets = {0, 8, 4, item_type::uint32};
   layout.closing_offset = false;
   layout.targets = {0, targets_begin, edge_bytes, item_type::uint32};

@@ -54,18 +54,22 @@ bool take_weight(line_fields& fields, line_rules const& rules, weight_value& wei
   }
   bool const arc = rules.dialect == text_dialect::gr;
   line_fields const before = fields;
-  if (!arc && fields.take(weight.real_value) && std::isfinite(weight.real_value)) return true;
+  if (!arc && !fields.has_digits_alone() && fields.take(weight.real_value) && std::isfinite(weight.real_value)) return true;
   if (before.empty())
     bad = {before.at(),
            arc ? "a weight is needed after the two vertex numbers" : "a third field, the weight, is needed in a .wel file"};
   else
-    bad = {before.at(), before.quoted() + (arc ? " is no int32 weight" : " is no int32 or float32 weight")};
+    bad = {before.at(), before.quoted() + (arc                         ? " is no int32 weight"
+                                           : before.has_digits_alone() ? " does not fit int32: scale the weights, or write "
+                                                                         "them with a fraction for float32"
+                                                                       : " is no int32 or float32 weight")};
   return false;
 }
 
 char const* fields_of(text_dialect dialect) {
   if (dialect == text_dialect::gr) return "an arc is 'a', two vertex numbers and a weight";
-  return dialect == text_dialect::wel ? "a .wel line has three fields" : "a .el line has two fields, a .wel line three";
+  return dialect == text_dialect::wel ? "a .wel line has three fields"
+                                      : "a line has two fields; with weights, three, it is of format wel";
 }
 
 /// Whether the line is a comment, or empty.
@@ -92,8 +96,8 @@ bool parse_line(line_fields fields, line_rules const& rules, edge& e, weight_val
 bool parse_header(line_fields fields, u64& vertices, u64& arcs) {
   if (fields.take_word() != "p") return false;
   std::string_view const kind = fields.take_word();
-  return (kind == "sp" || kind == "edge") && fields.take(vertices) && fields.take(arcs) && fields.empty() && vertices != 0 &&
-         vertices <= highest_id + 1;
+  return (kind == "sp" || kind == "edge") && fields.take(vertices) && fields.take(arcs) && fields.empty() &&
+         (vertices != 0 || arcs == 0) && vertices <= highest_id + 1;
 }
 
 }  // namespace

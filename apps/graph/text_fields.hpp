@@ -28,6 +28,13 @@ class line_fields {
   /// The first character of the next field; 0 when there is none.
   char front() const { return empty() ? '\0' : *at_; }
 
+  /// Whether the next field is an integer of any size.
+  bool has_digits_alone() const {
+    char const* const from = front() == '-' ? at_ + 1 : at_;
+    char const* const to = std::find_if(from, end_, blank);
+    return from != to && std::all_of(from, to, [](char c) { return c >= '0' && c <= '9'; });
+  }
+
   /// Takes the next field if all of it is a number of this type.
   template <class T>
   bool take(T& value) {

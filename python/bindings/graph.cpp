@@ -32,10 +32,11 @@ progress_fn progress_of(nb::object const& callback) {
 }
 
 /// memory: its limit in bytes, or 0.
-build_options options_of(bool symmetrise, bool simple, unsigned threads, u64 memory) {
+build_options options_of(bool symmetrise, bool unique, bool simple, unsigned threads, u64 memory) {
   build_options options;
   options.symmetrise = symmetrise;
-  options.drop_duplicates = options.drop_self_loops = simple;
+  options.drop_duplicates = unique || simple;
+  options.drop_self_loops = simple;
   options.threads = threads;
   options.budget_bytes = roomy_budget();
   options.memory_limit = memory;
@@ -50,24 +51,28 @@ void generate(std::string const& target, std::string const& text, u64 seed, bool
   progress_meter meter(progress_of(progress));
   nb::gil_scoped_release const released;
   graph_origin const origin{.directed = false, .source = to_string(spec)};
-  write_graph(generator(spec), target, origin, options_of(true, true, threads, memory), meter);
+  write_graph(generator(spec), target, origin, options_of(true, true, true, threads, memory), meter);
 }
 
 /// What the file said that was wrong and could be put right, in one sentence; else empty.
-std::string convert(std::string const& target, std::string const& input, std::string const& format, bool simple,
-                    unsigned threads, u64 memory, nb::object const& progress) {
+/// undirected: each edge is taken both ways, equal ones once. name: what the input is called; its path, if empty.
+std::string convert(std::string const& target, std::string const& input, std::string const& format, std::string const& name,
+                    bool undirected, bool simple, unsigned threads, u64 memory, nb::object const& progress) {
   progress_meter meter(progress_of(progress));
   nb::gil_scoped_release const released;
-  graph_file const opened = open_graph_file(input, format, threads, meter);
-  graph_origin const origin{.directed = opened.directed, .source = input};
-  write_graph(*opened.edges, target, origin, options_of(false, simple, threads, memory), meter, opened.done_per_mille);
+  graph_file const opened = open_graph_file(input, format, threads, meter, name);
+  graph_origin const origin{
+      .directed = opened.directed && !undirected, .source = name.empty() ? input : name, .names = opened.names};
+  build_options options = options_of(undirected, undirected, simple, threads, memory);
+  options.wide_ids = opened.wide_ids;
+  write_graph(*opened.edges, target, origin, options, meter, opened.done_per_mille);
   return opened.remark;
 }
 
 template <class Id>
 void build(std::string const& target, u64 vertices, array_1d<Id> const& from, array_1d<Id> const& to, nb::object const& weights,
-           std::vector<std::string> const& names, bool directed, bool symmetrise, bool simple, std::string const& source,
-           unsigned threads, u64 memory, nb::object const& progress) {
+           std::vector<std::string> const& names, bool directed, bool symmetrise, bool unique, bool simple,
+           std::string const& source, unsigned threads, u64 memory, nb::object const& progress) {
   std::span<u32 const> weight_bytes;
   weight_type type = weight_type::none;
   auto const take = [&](auto const& array, weight_type of) {
@@ -86,7 +91,7 @@ void build(std::string const& target, u64 vertices, array_1d<Id> const& from, ar
   nb::gil_scoped_release const released;
   array_edges<Id> const edges(vertices, {from.data(), from.size()}, {to.data(), to.size()}, weight_bytes, type, source);
   graph_origin const origin{.directed = directed, .source = source, .names = names};
-  write_graph(edges, target, origin, options_of(symmetrise, simple, threads, memory), meter);
+  write_graph(edges, target, origin, options_of(symmetrise, unique, simple, threads, memory), meter);
 }
 
 nb::dict describe_place(array_place const& place) {
@@ -121,7 +126,7 @@ nb::dict open(std::string const& path, bool validate_edges, unsigned threads, nb
 void incoming(std::string const& path, unsigned threads, u64 memory, nb::object const& progress) {
   progress_meter meter(progress_of(progress));
   nb::gil_scoped_release const released;
-  write_incoming(volumes::open_graph(path), options_of(false, false, threads, memory), meter);
+  write_incoming(volumes::open_graph(path), options_of(false, false, false, threads, memory), meter);
 }
 
 nb::ndarray<nb::numpy, std::int32_t, nb::ndim<1>> depths(std::string const& path, u64 source, nb::object const& progress) {
@@ -145,7 +150,7 @@ std::string verify(std::string const& path, u64 source, array_1d<Parent> const& 
 template <class Id>
 void bind_arrays(nb::module_& m) {
   m.def("graph_build", &build<Id>, "target"_a, "vertices"_a, "from_"_a.noconvert(), "to"_a.noconvert(), "weights"_a.none(),
-        "names"_a, "directed"_a, "symmetrise"_a, "simple"_a, "source"_a, "threads"_a = 0, "memory"_a = 0,
+        "names"_a, "directed"_a, "symmetrise"_a, "unique"_a, "simple"_a, "source"_a, "threads"_a = 0, "memory"_a = 0,
         "progress"_a = nb::none());
   m.def("graph_verify_bfs", &verify<Id>, "path"_a, "source"_a, "parents"_a.noconvert(), "progress"_a = nb::none());
 }
@@ -156,8 +161,8 @@ void bind_graph(nb::module_& m) {
   m.def("graph_normalise_generator", [](std::string const& text) { return to_string(parse_generator(text)); }, "text"_a);
   m.def("graph_generate", &generate, "target"_a, "spec"_a, "seed"_a = 1, "weighted"_a = false, "threads"_a = 0, "memory"_a = 0,
         "progress"_a = nb::none());
-  m.def("graph_convert", &convert, "target"_a, "input"_a, "format"_a, "simple"_a = false, "threads"_a = 0, "memory"_a = 0,
-        "progress"_a = nb::none());
+  m.def("graph_convert", &convert, "target"_a, "input"_a, "format"_a, "name"_a = "", "undirected"_a = false, "simple"_a = false,
+        "threads"_a = 0, "memory"_a = 0, "progress"_a = nb::none());
   m.def("graph_open", &open, "path"_a, "validate_edges"_a = false, "threads"_a = 0, "progress"_a = nb::none());
   m.def("graph_write_incoming", &incoming, "path"_a, "threads"_a = 0, "memory"_a = 0, "progress"_a = nb::none());
   m.def("graph_bfs_depths", &depths, "path"_a, "source"_a, "progress"_a = nb::none());

@@ -36,17 +36,23 @@ void bind_volume(nb::module_& m);
 
 namespace {
 
+/// What it says may quote a file or name a path, in which any byte may be.
+nb::object sentence(penstock::error const& e) {
+  std::string const text = e.what();
+  return nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
+}
+
 // bad_input becomes ValueError; world becomes penstock.Error, an OSError with errno.
 void translate(std::exception_ptr const& thrown, void*) {
   try {
     std::rethrow_exception(thrown);
   } catch (penstock::error const& e) {
     if (e.kind() == penstock::error_kind::bad_input) {
-      PyErr_SetString(PyExc_ValueError, e.what());
+      PyErr_SetObject(PyExc_ValueError, sentence(e).ptr());
       return;
     }
     nb::object type = nb::module_::import_("penstock.errors").attr("Error");
-    nb::object value = type(std::string(e.what()), e.code());
+    nb::object value = type(sentence(e), e.code());
     PyErr_SetObject(type.ptr(), value.ptr());
   }
 }

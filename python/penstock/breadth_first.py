@@ -76,6 +76,9 @@ class GraphOptions(TypedDict, total=False):
     level_traffic: bool
     verify: bool
     incoming: bool
+    undirected: bool
+    format: str | None
+    memory: SupportsIndex | str | None
     cache_dir: str | os.PathLike[str] | None
 
 
@@ -199,17 +202,18 @@ def share_of(vertices: int, result: GraphCost) -> str:
 def bfs(
     graph: str | os.PathLike[str] | GraphFolder,
     *,
-    source: SupportsIndex | None = None,
+    source: SupportsIndex | str | None = None,
     progress: Progress | None = None,
     **options: Unpack[GraphOptions],
 ) -> BfsResult:
     """Search a graph level by level; its edges stay where they are.
 
-    graph: a graph folder, "volume:NAME@MEMBER,MEMBER" (docs/VOLUMES.md), a file (.el, .wel, .gr, .graph,
-        .mtx, .npz, .sg, .bel, .bcsr, .parquet, .csv), a generator (kron:20, urand:20:16, social:20),
-        "debian", or a graph that penstock.graph opened. Files and what is generated are made once, in
-        `cache_dir`.
-    source: a vertex; without one, a vertex with out-edges drawn with a fixed seed.
+    graph: a graph folder, "volume:NAME@MEMBER,MEMBER" (docs/VOLUMES.md), a file (.el, .txt, .wel, .gr,
+        .graph, .mtx, .npz, .sg, .bel, .bcsr, .parquet, .csv; packed, too), a generator (kron:20, urand:20:16,
+        social:20), "debian", or a graph that penstock.graph opened. Files and what is generated are made
+        once, in `cache_dir`.
+    source: a vertex by its number, or as text by its name (by its number where vertices have no names);
+        without one, a vertex with out-edges drawn with a fixed seed.
     progress: called with what is being done, how much is done, how much there is.
 
     Options, of all algorithms (keywords):
@@ -241,12 +245,14 @@ def bfs(
     verify: checks the last result by GAP's rules. cache_dir: where converted graphs are kept.
     incoming: of a directed graph, makes the lists of incoming edges too, once, in its folder. Where they are
         there, ranks are pulled, and "auto" searches from below if lists are read in place.
+    undirected, format, memory: of a file that is converted, as `penstock.graph.resolve` has them: each edge
+        is taken both ways; what it is, whatever its name; the memory that converting may take.
 
     Raises ValueError or TypeError for bad arguments and bad files, penstock.Error when the machine refuses.
     """
-    start = None if source is None else checked_integer("source", source)
+    check_source(source)
     job = prepare(graph, progress, options)
-    found = job.native.bfs(job.options, checked_source(job, start), progress)
+    found = job.native.bfs(job.options, source_number(job, source), progress)
     return BfsResult(**job.facts, **with_tensors(found, "parents"))
 
 
@@ -257,6 +263,7 @@ class GraphJob:
     native: ModuleType
     options: dict[str, Any]
     facts: dict[str, Any]
+    folder: GraphFolder
 
 
 def prepare(
@@ -268,11 +275,15 @@ def prepare(
 ) -> GraphJob:
     """Checks the options of all algorithms, then finds or makes the graph."""
     options = _options(**given)
-    cache_dir, incoming = options.pop("cache_dir"), options.pop("incoming")
+    making = {name: options.pop(name) for name in ("cache_dir", "undirected", "format", "memory")}
+    incoming = options.pop("incoming")
     native = load_native()
-    found = _resolve(graph, cache_dir, progress, weighted)
+    # Here and not above: penstock.graph needs the compiled part.
+    from penstock.graph import resolve
+
+    found = resolve(graph, weighted=weighted, progress=preparing(progress), **making)
     if incoming:
-        found.write_incoming(progress=_preparing(progress))
+        found.write_incoming(progress=preparing(progress))
     facts = {
         "graph": str(found.path) if graph is found else str(graph),
         "path": str(found.path),
@@ -280,7 +291,7 @@ def prepare(
         "edges": found.edges,
         "directed": found.directed,
     }
-    return GraphJob(native, {"path": str(found.path), **options}, facts)
+    return GraphJob(native, {"path": str(found.path), **options}, facts, found)
 
 
 def _options(
@@ -307,6 +318,9 @@ def _options(
     level_traffic: bool = False,
     verify: bool = False,
     incoming: bool = False,
+    undirected: bool = False,
+    format: str | None = None,
+    memory: SupportsIndex | str | None = None,
     cache_dir: str | os.PathLike[str] | None = None,
 ) -> dict[str, Any]:
     cache_bytes, line_bytes = parse_size(cache, "cache"), parse_size(line, "line")
@@ -321,7 +335,7 @@ def _options(
     _check(directory, DIRECTORIES, "directory")
     _check(executor, EXECUTORS, "executor")
     _check(engine, ENGINES, "engine")
-    return {
+    options = {
         "placement": placement,
         "strategy": strategy,
         "cache_bytes": cache_bytes,
@@ -344,17 +358,69 @@ def _options(
         "level_traffic": level_traffic,
         "verify": verify,
         "incoming": incoming,
+        "undirected": undirected,
+        "format": format,
+        "memory": None if memory is None else parse_size(memory, "memory"),
         "cache_dir": cache_dir,
     }
+    _check_effect(options)
+    return options
 
 
-def checked_source(job: GraphJob, source: int | None) -> int:
-    """As the compiled part takes it."""
-    vertices = job.facts["vertices"]
-    if source is not None and not 0 <= source < vertices:
-        path = job.facts["path"]
-        raise ValueError(f"search {path}: source {source}: the vertices are 0 to {vertices - 1}")
-    return RANDOM_SOURCE if source is None else source
+OF_DRIVES = {"drives": 1, "layout": "striped", "media_place": "hbm", "server_sms": 0}
+OF_FILES = {"direct": False, "engine": "auto", "queues": 0, "queue_depth": 256}
+OF_CACHES = {"without": "nothing"}
+
+
+def _check_effect(options: dict[str, Any]) -> None:
+    """Raises ValueError for what would change nothing: whoever gives it expects that it does."""
+    placement = options["placement"]
+    if options["media"] == "file":
+        _refuse(options, OF_DRIVES, "it is of modelled drives: choose some (media), or leave it out")
+    if placement != "storage":
+        _refuse(options, OF_FILES, f"it is of storage, and placement {placement} has none: leave it out")
+    if placement not in ("storage", "host-cached"):
+        _refuse(options, OF_CACHES, f"it is of a cache, and placement {placement} has none: leave it out")
+
+
+def _refuse(options: dict[str, Any], defaults: dict[str, Any], why: str) -> None:
+    for name, default in defaults.items():
+        if options[name] != default:
+            raise ValueError(f"{name} {options[name]}: {why}")
+
+
+def check_source(source: SupportsIndex | str | None) -> None:
+    """Raises TypeError for what is neither a number nor a name, before any work."""
+    if source is not None and not isinstance(source, str):
+        checked_integer("source", source)
+
+
+def source_number(job: GraphJob, source: SupportsIndex | str | None) -> int:
+    """As the compiled part takes it. Raises ValueError for what is no vertex."""
+    if source is None:
+        return RANDOM_SOURCE
+    folder = job.folder
+    if folder.vertices == 0:
+        raise ValueError(f"search {folder.path}: source {source}: the graph has no vertices")
+    if isinstance(source, str) and folder.names is not None:
+        if source not in folder.names:
+            raise ValueError(
+                f"search {folder.path}: source '{source}': no vertex has this name; those that there are, "
+                f"are in {folder.names_path}"
+            )
+        return folder.names.index(source)
+    try:
+        number = int(source)
+    except ValueError:
+        raise ValueError(
+            f"search {folder.path}: source '{source}': its vertices have no names: give a number from 0 to "
+            f"{folder.vertices - 1}"
+        ) from None
+    if not 0 <= number < folder.vertices:
+        raise ValueError(
+            f"search {folder.path}: source {number}: the vertices are 0 to {folder.vertices - 1}"
+        )
+    return number
 
 
 def with_tensors(found: dict[str, Any], name: str) -> dict[str, Any]:
@@ -373,21 +439,8 @@ def load_native() -> ModuleType:
     return _native
 
 
-def _resolve(
-    graph: str | os.PathLike[str] | GraphFolder,
-    cache_dir: str | os.PathLike[str] | None,
-    progress: Progress | None,
-    weighted: bool,
-) -> GraphFolder:
-    # Here and not above: penstock.graph needs the compiled part.
-    from penstock.graph import GraphFolder, resolve
-
-    if isinstance(graph, GraphFolder):
-        return graph
-    return resolve(graph, weighted=weighted, cache_dir=cache_dir, progress=_preparing(progress))
-
-
-def _preparing(progress: Progress | None) -> Callable[[int, int], None] | None:
+def preparing(progress: Progress | None) -> Callable[[int, int], None] | None:
+    """Of a whole run's progress, that of finding or making its graph."""
     if progress is None:
         return None
     return lambda done, total: progress("prepare", done, total)

@@ -1,158 +1,43 @@
 """The command `penstock`.
 
 Exit status: 0; 1 when a result was checked and is wrong; 2 with one sentence on stderr for bad input and for
-what the machine refuses; 130 after Ctrl-C.
+what the machine refuses; 130 after Ctrl-C, 129 and 143 after SIGHUP and SIGTERM.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import json
+import signal
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from types import FrameType
+from typing import Any
 
 import click
 from rich.console import Console
 
 from penstock import __version__, breadth_first, doctor, names, report
-from penstock.bench.command import Image, bench_command, plot_command
+from penstock.bench.command import bench_command, plot_command
 from penstock.bench.plot import need_matplotlib
 from penstock.errors import Error
+from penstock.graph_command import graph_group
+from penstock.graph_options import cache_dir_option, graph_options, print_json, source_option
 from penstock.machine import Machine, default_cache_dir
 from penstock.nvme.command import nvme_group
+from penstock.output import write_result
 from penstock.progress import progress_bar
 from penstock.regular.command import reduce_command, vectoradd_command
-from penstock.size_option import Size
 from penstock.volume.command import volume_group
 
 WRONG_RESULT, REFUSED, INTERRUPTED = 1, 2, 130
 PACKAGE_GRAPH, INSTEAD_OF_PACKAGES, GENERATED_GRAPH = "debian", "urand:16", "kron:20"
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-def cache_dir_option(command: Command) -> Command:
-    return click.option(
-        "--cache-dir",
-        type=click.Path(file_okay=False, path_type=Path),
-        default=None,
-        metavar="DIR",
-        help="Where converted graphs are kept.  [default: PENSTOCK_CACHE, or ~/.cache/penstock/graphs]",
-    )(command)
-
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 def penstock() -> None:
     """Data where it lives, fetched by the threads that turn out to need it."""
-
-
-choice = click.Choice
-
-# Where the edges lie and who walks them; what storage is; what is done with a run.
-PLACEMENT_OPTIONS = (
-    click.option(
-        "--placement",
-        type=choice(breadth_first.PLACEMENTS),
-        default="storage",
-        show_default=True,
-        help="Where edges lie: behind a cache, in host memory and read in place, or copied to the GPU.",
-    ),
-    click.option(
-        "--strategy",
-        default="auto",
-        show_default=True,
-        metavar="NAME",
-        help="How threads share out edges: thread, merged, merged_aligned, transposed(STRIDE), "
-        "coarsened(N), tiled(EDGES), frontier, tiled_frontier(EDGES).",
-    ),
-    click.option("--cache", type=Size(), default="16MiB", show_default=True, help="Memory for edges."),
-    click.option("--line", type=Size(), default="4KiB", show_default=True, help="How much a miss brings in."),
-    click.option("--directory", type=choice(breadth_first.DIRECTORIES), default="auto", show_default=True),
-    click.option("--executor", type=choice(breadth_first.EXECUTORS), default="auto", show_default=True),
-    click.option("--engine", type=choice(breadth_first.ENGINES), default="auto", show_default=True),
-)
-STORAGE_OPTIONS = (
-    click.option(
-        "--without",
-        type=choice(breadth_first.WITHOUT),
-        default="nothing",
-        show_default=True,
-        help="Do without this part of the cache, to see what it is worth.",
-    ),
-    click.option("--direct", is_flag=True, help="Read past the page cache."),
-    click.option("--threads", type=int, default=0, help="Of the CPU executor.  [default: one per core]"),
-    click.option("--queues", type=int, default=0, help="Of a controller.  [default: 32; CPU: a thread each]"),
-    click.option("--queue-depth", type=int, default=256, show_default=True, help="Entries of a queue."),
-    click.option(
-        "--media",
-        default="file",
-        show_default=True,
-        metavar="NAME",
-        help="Storage: the files, or drives that are modelled: p5800x, pm1735, 980pro, gen5.",
-    ),
-    click.option("--drives", type=int, default=1, show_default=True, help="Modelled ones."),
-    click.option(
-        "--layout",
-        type=choice(breadth_first.LAYOUTS),
-        default="striped",
-        show_default=True,
-        help="Modelled drives have parts of the graph, or each has all of it.",
-    ),
-    click.option(
-        "--media-place",
-        type=choice(breadth_first.MEDIA_PLACES),
-        default="hbm",
-        show_default=True,
-        help="Where the bytes of modelled drives lie.",
-    ),
-    click.option("--server-sms", type=int, default=0, help="That serve them.  [default: a third]"),
-)
-RUN_OPTIONS = (
-    click.option(
-        "--trials",
-        type=int,
-        default=1,
-        show_default=True,
-        help="Runs over the open graph, each from the next source; told is the last.",
-    ),
-    click.option(
-        "--sources",
-        type=choice(breadth_first.SOURCES),
-        default="gap",
-        show_default=True,
-        help="Sources are vertices that have edges (gap, emogi), or more than two (bam).",
-    ),
-    click.option(
-        "--incoming",
-        is_flag=True,
-        help="Directed graphs: make lists of incoming edges too, for bfs (in place) and pagerank.",
-    ),
-    click.option("--verify", is_flag=True, help="Check the result by GAP's rules, with all cores."),
-    click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout instead of a table."),
-    click.option(
-        "--breakdown",
-        is_flag=True,
-        help="Time apart: computing, the cache, storage. Runs three times.",
-    ),
-    click.option(
-        "--plot", "image", type=Image(), metavar="IMAGE", help="Draw its rounds: .png, .svg or .pdf."
-    ),
-    cache_dir_option,
-)
-
-
-def graph_options(command: Command) -> Command:
-    """What all algorithms over graphs take."""
-    for option in reversed((*PLACEMENT_OPTIONS, *STORAGE_OPTIONS, *RUN_OPTIONS)):
-        command = option(command)
-    return command
-
-
-source_option = click.option(
-    "--source", type=int, default=None, metavar="V", help="Vertex to start from.  [default: drawn]"
-)
 
 
 @penstock.command("bfs", short_help="Search a graph whose edges stay on disk.")
@@ -162,9 +47,10 @@ source_option = click.option(
 def bfs_command(graph: str, **options: Any) -> None:
     """Breadth-first search of GRAPH.
 
-    GRAPH is a graph folder; volume:NAME@MEMBER,MEMBER, a graph on a volume; a file (.el, .wel, .gr, .graph,
-    .mtx, .npz, .sg, .bel, .bcsr, .parquet, .csv) that is converted once; a generator (kron:SCALE[:DEGREE],
-    urand:SCALE[:DEGREE], social:SCALE[:DEGREE]); or debian: this machine's packages and what they depend on.
+    GRAPH is a graph folder; volume:NAME@MEMBER,MEMBER, a graph on a volume; a file (.el, .txt, .wel, .gr,
+    .graph, .mtx, .npz, .sg, .bel, .bcsr, .parquet, .csv, or packed as .el.gz) that is converted once; a
+    generator (kron:SCALE[:DEGREE], urand:SCALE[:DEGREE], social:SCALE[:DEGREE]); or debian: this machine's
+    packages and what they depend on.
     """
     run("bfs", graph, **options)
 
@@ -200,6 +86,7 @@ def sssp_command(graph: str, **options: Any) -> None:
     run("sssp", graph, **options)
 
 
+penstock.add_command(graph_group)
 penstock.add_command(bench_command)
 penstock.add_command(plot_command)
 penstock.add_command(reduce_command)
@@ -262,13 +149,20 @@ def search(graph: str, **options: Any) -> breadth_first.BfsResult:
 
 
 def run(
-    algorithm: str, graph: str, *, as_json: bool, breakdown: bool, image: Path | None, **options: Any
+    algorithm: str,
+    graph: str,
+    *,
+    as_json: bool,
+    breakdown: bool,
+    image: Path | None,
+    output: Path | None,
+    **options: Any,
 ) -> None:
     """An algorithm by name, and what is told of it."""
     function = algorithm_named(algorithm)
     if breakdown:
-        if image is not None:
-            raise ValueError("--plot draws one run, and --breakdown has three: leave one of them out")
+        if image is not None or output is not None:
+            raise ValueError("--plot and --output are of one run, and --breakdown has three: leave it out")
         return tell_breakdown(function, graph, as_json, **options)
     if image is not None:
         need_matplotlib()
@@ -279,6 +173,8 @@ def run(
         from penstock.graph.level_plot import draw_levels
 
         draw_levels(result, image)
+    if output is not None:
+        write_result(result, output)
     print_json(result.as_dict()) if as_json else print_result(result)
     check_verdict(result)
     return None
@@ -316,10 +212,6 @@ def print_result(result: breadth_first.GraphCost) -> None:
     Console().print(report.graph_table(result, names.named_places(result)))
 
 
-def print_json(data: Any) -> None:
-    click.echo(json.dumps(data, allow_nan=False))
-
-
 def check_verdict(result: breadth_first.GraphCost) -> None:
     if result.verified is False:
         violation = result.violation or "the result differs from the reference"
@@ -327,7 +219,33 @@ def check_verdict(result: breadth_first.GraphCost) -> None:
         sys.exit(WRONG_RESULT)
 
 
+class _EndedError(Exception):
+    """A signal that asks the process to end; raised so that nothing half-made is left."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    raise _EndedError(number)
+
+
+def _remark(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, *rest: Any, **more: Any
+) -> None:
+    click.echo("penstock: " + " ".join(str(message).split()), err=True)
+
+
+def program() -> int:
+    """The command as a process of its own, which signals end in order."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _end)
+    warnings.showwarning = _remark
+    return main()
+
+
 def main(arguments: list[str] | None = None) -> int:
+    """Runs the command. Returns the exit status."""
     try:
         # click gives the exit code of --help and the like, and None after a command.
         return penstock.main(args=arguments, prog_name="penstock", standalone_mode=False) or 0
@@ -339,6 +257,8 @@ def main(arguments: list[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("penstock: interrupted", err=True)
         return INTERRUPTED
+    except _EndedError as ended:
+        return 128 + ended.number
     except (ValueError, TypeError, OSError, MemoryError) as problem:
         return refuse(sentence_of(problem))
 
@@ -355,7 +275,3 @@ def sentence_of(problem: BaseException) -> str:
 def refuse(sentence: str) -> int:
     click.echo("penstock: " + " ".join(sentence.split()), err=True)
     return REFUSED
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -80,7 +80,8 @@ def _result_rows(result: GraphCost, places: NamedPlaces | None) -> list[tuple[st
     rows = [("graph", f"{result.vertices:,} vertices, {result.edges:,} edges ({kind})")]
     if hasattr(result, "source"):
         named = f" ({escape(places.source)})" if places and places.source else ""
-        rows.append(("source", f"{result.source}{named}"))
+        alone = "" if result.edges_traversed else ": no edge leaves it"
+        rows.append(("source", f"{result.source}{named}{alone}"))
     rows += [
         *result.found(),
         ("edges traversed", f"{result.edges_traversed:,}"),
@@ -150,7 +151,7 @@ PLACED = {
 
 def _cache_rows(result: GraphCost) -> list[tuple[str, str]]:
     if result.frames == 0:
-        where = PLACED[result.placement]
+        where = PLACED.get(result.placement, "of which none was read")
         return [
             ("edges", f"{format_bytes(result.edge_bytes)}, {where}"),
             ("bytes asked", format_bytes(result.bytes_asked) + _sectors(result)),

@@ -156,6 +156,7 @@ class FakeFolder:
     edges: int = 5
     directed: bool = True
     names: tuple[str, ...] | None = ("libc6", "gcc", "bash", "lonely")
+    names_path: Path = Path("/data/tiny/names.txt")
 
     def offsets(self) -> npt.NDArray[np.uint64]:
         return np.array([0, 1, 2, 4, 5], dtype=np.uint64)
@@ -170,7 +171,9 @@ class FakeFolder:
 def fake_graphs(folder: FakeFolder) -> ModuleType:
     """penstock.graph with one graph, whatever is asked for."""
 
-    def resolve(spec: str, *, weighted: bool, cache_dir: Any, progress: Any) -> FakeFolder:
+    def resolve(spec: Any, *, progress: Any, **options: Any) -> FakeFolder:
+        if isinstance(spec, FakeFolder):
+            return spec
         if not spec:
             raise ValueError("open : there is no such graph")
         if progress:

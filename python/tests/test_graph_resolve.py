@@ -305,7 +305,7 @@ BAD_FILES: dict[str, tuple[str, bytes, str]] = {
     ),
     "garbage": ("a.npz", bytes(range(256)), "not a SciPy .npz archive"),
     "empty": ("a.npz", b"", "not a SciPy .npz archive"),
-    "unknown": ("a.txt", b"0 1\n", "no known kind of graph file"),
+    "unknown": ("a.pdf", b"0 1\n", "no known kind of graph file"),
 }
 
 

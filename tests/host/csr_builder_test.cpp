@@ -1,8 +1,10 @@
 // The builder of CSR folders: what becomes of the edges, in how much memory, and its parts.
 #include "apps/graph/array_edges.hpp"
 #include "apps/graph/bucket_sort.hpp"
+#include "apps/graph/folder_edges.hpp"
 #include "apps/graph/folder_writer.hpp"
 #include "apps/graph/generator.hpp"
+#include "apps/graph/graph_file.hpp"
 #include "apps/graph/graph_folder.hpp"
 #include "apps/graph/vertex_bins.hpp"
 #include "tests/host/graph_test_support.hpp"
@@ -12,6 +14,7 @@
 #include <unistd.h>
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <random>
 #include <set>
 
@@ -44,6 +47,48 @@ TEST(csr_builder, symmetrises_and_drops_what_it_is_told_to) {
   EXPECT_EQ(array_in<int>(scratch / "g/weights.npy"), (std::vector<int>{3, 4, 3, 4}));
   write_graph(edges, scratch / "kept", {}, {}, meter);
   EXPECT_EQ(array_in<int>(scratch / "kept/edges.npy"), (std::vector<int>{1, 1, 0, 0, 2}));
+}
+
+/// What is said of edges that are called undirected, as they are.
+template <class Id>
+std::string one_way(std::vector<Id> const& from, std::vector<Id> const& to, std::vector<u32> const& weights = {},
+                    weight_type type = weight_type::none, build_options const& options = {}) {
+  scratch_folder const scratch;
+  progress_meter meter;
+  array_edges<Id> const edges(9, from, to, weights, type, "edges");
+  return complaint([&] { write_graph(edges, scratch / "g", {.directed = false, .source = "a.el"}, options, meter); });
+}
+
+TEST(csr_builder, names_the_edge_of_an_undirected_graph_that_goes_one_way) {
+  using ids = std::vector<int>;
+  EXPECT_EQ(one_way(ids{3, 5, 5, 3, 2}, ids{5, 3, 8, 3, 2}),
+            "read a.el: an undirected graph has each edge both ways, but 5 -> 8 is not there the other way round: add it, or "
+            "take each edge both ways (undirected; for arrays symmetrise)");
+  EXPECT_TRUE(has(one_way(ids{8}, ids{5}), "but 8 -> 5 is"));
+  EXPECT_TRUE(has(one_way(std::vector<std::int64_t>{8}, std::vector<std::int64_t>{5}), "but 8 -> 5 is"));
+  // Twice there, once back; and with another weight.
+  EXPECT_TRUE(has(one_way(ids{1, 1, 4}, ids{4, 4, 1}), "but 1 -> 4 is"));
+  EXPECT_TRUE(has(one_way(ids{1, 4}, ids{4, 1}, {7, static_cast<u32>(-2)}, weight_type::int32), "but 1 -> 4 (weight 7) is"));
+  EXPECT_TRUE(has(one_way(ids{4}, ids{1}, {std::bit_cast<u32>(2.5f)}, weight_type::float32), "4 -> 1 (weight 2.500000) is"));
+  EXPECT_TRUE(has(one_way(ids{1, 1, 4, 5}, ids{4, 4, 1, 4}, {}, weight_type::none, {.drop_duplicates = true}), "5 -> 4 is"));
+}
+
+TEST(csr_builder, takes_an_undirected_graph_whose_edges_go_both_ways) {
+  scratch_folder const scratch;
+  progress_meter meter;
+  std::vector<int> const from{1, 1, 4, 6}, to{4, 4, 1, 6};
+  array_edges<int> const edges(9, from, to, {}, weight_type::none, "edges");
+  // Equal ones dropped, what is left goes both ways; else it does once each is turned round.
+  write_graph(edges, scratch / "unique", {.directed = false}, {.drop_duplicates = true}, meter);
+  write_graph(edges, scratch / "turned", {.directed = false}, {.symmetrise = true}, meter);
+  EXPECT_EQ(array_in<int>(scratch / "unique/edges.npy"), (std::vector<int>{4, 1, 6}));
+  generator_spec spec = parse_generator("kron:10");
+  spec.weighted = true;
+  write_graph(generator(spec), scratch / "kron", {.directed = false}, simple, meter);
+  graph_file const again = open_graph_file(scratch / "kron", "folder", 2, meter);
+  write_graph(*again.edges, scratch / "copy", {.directed = again.directed}, {}, meter);
+  EXPECT_EQ(file_content(scratch / "copy/weights.npy"), file_content(scratch / "kron/weights.npy"));
+  EXPECT_EQ(one_way_edge(graph_folder::open(scratch / "copy"), 2, meter), "");
 }
 
 TEST(csr_builder, writes_the_same_bytes_for_any_threads_and_budget) {

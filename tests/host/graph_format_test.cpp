@@ -1,5 +1,7 @@
 // Readers of DIMACS, METIS, EMOGI's and Subway's graphs: which edges they find, and what they say to each kind of damage.
+#include "apps/graph/array_edges.hpp"
 #include "apps/graph/bel_family.hpp"
+#include "apps/graph/folder_writer.hpp"
 #include "apps/graph/graph_file.hpp"
 #include "apps/graph/metis_graph.hpp"
 #include "apps/graph/subway_csr.hpp"
@@ -136,7 +138,7 @@ TEST(metis, checks_the_header) {
   EXPECT_TRUE(has(said(""), "has no header"));
   EXPECT_TRUE(has(said("\n2 1\n"), "line 1: the header is no 'VERTICES EDGES [FORMAT [WEIGHTS]]'"));
   EXPECT_TRUE(has(said("2\n2\n1\n"), "line 1: the header is no"));
-  EXPECT_TRUE(has(said("0 0\n"), "line 1: a graph of 0 vertices and 0 edges cannot be"));
+  EXPECT_TRUE(has(said("0 1\n"), "line 1: a graph of 0 vertices and 1 edges cannot be"));
   EXPECT_TRUE(has(said("2 1 2\n2\n1\n"), "line 1: format '2' is none of"));
   EXPECT_TRUE(has(said("2 1 0001\n2\n1\n"), "line 1: format '0001' is none of"));
   EXPECT_TRUE(has(said("2 1 1 2\n2\n1\n"), "line 1: the number of weights of a vertex does not fit format '001'"));
@@ -218,8 +220,9 @@ TEST(bel_family, says_what_disagrees) {
   EXPECT_TRUE(has(with([](bel_bytes& f) { f.col.resize(15); }), "x.bel.col: truncated: a .bel file starts with 16 bytes"));
   EXPECT_TRUE(has(with([](bel_bytes& f) { f.dst.resize(0); }), "x.bel.dst: truncated"));
   EXPECT_TRUE(has(with([](bel_bytes& f) { f.val.resize(3); }), "x.bel.val: truncated"));
-  EXPECT_TRUE(has(with([](bel_bytes& f) { f.col.pop_back(); }), "x.bel.col: its 39 bytes are no 16 and two or more offsets"));
-  EXPECT_TRUE(has(with([](bel_bytes& f) { f.col.resize(24); }), "x.bel.col: its 24 bytes are no 16 and two or more offsets"));
+  EXPECT_TRUE(has(with([](bel_bytes& f) { f.col.pop_back(); }), "x.bel.col: its 39 bytes are no 16 and offsets of 8 bytes"));
+  EXPECT_TRUE(has(with([](bel_bytes& f) { f.col.resize(16); }), "x.bel.col: its 16 bytes are no 16 and offsets of 8 bytes"));
+  EXPECT_TRUE(has(with([](bel_bytes& f) { f.col.resize(24); }), "x.bel.col: the last offset is 0, there are 3 edges"));
   EXPECT_TRUE(has(with([](bel_bytes& f) { f.col += std::string(8, '\0'); }), "x.bel.col: offsets go backwards from vertex 2"));
   EXPECT_TRUE(has(with([](bel_bytes& f) { f.dst.pop_back(); }),
                   "x.bel.dst: its header says 3 items of 8 bytes after the first 16, the file has 39 bytes"));
@@ -275,7 +278,7 @@ TEST(subway_csr, says_what_disagrees) {
   EXPECT_TRUE(has(said(good.substr(0, 27)), "2 vertices and 3 edges, which take 28 bytes, the file has 27"));
   EXPECT_TRUE(has(said(good + "x"), "which take 28 bytes, the file has 29"));
   EXPECT_TRUE(has(said(good, true), "or name it .bcsr (no weights) or .bwcsr"));
-  EXPECT_TRUE(has(said(std::string(8, '\0')), "0 vertices and 0 edges: a graph needs at least one vertex"));
+  EXPECT_TRUE(has(said(subway_bytes({}, {1})), "0 vertices and 1 edges: edges need vertices"));
   EXPECT_TRUE(has(said(subway_bytes({1, 1}, {1, 0, 0})), "offset 0 is 1, not 0"));
   EXPECT_TRUE(has(said(subway_bytes({0, 2, 1}, {1, 0, 0})), "offsets go backwards from vertex 1 (2) to the next (1)"));
   EXPECT_TRUE(has(said(subway_bytes({0, 4}, {1, 0, 0})), "the last offset is 4, there are 3 edges"));
@@ -296,6 +299,41 @@ TEST(graph_file, is_opened_by_the_name_of_its_format) {
   EXPECT_FALSE(open_graph_file(folder / "a.graph", "graph", 1, meter).directed);
   EXPECT_TRUE(has(complaint([&] { open_graph_file(folder / "a.graph", "x", 1, meter); }), "'x' is no format"));
   EXPECT_TRUE(has(complaint([&] { open_graph_file(folder / "b.bel", "bel", 1, meter); }, error_kind::world), "b.bel.col"));
+}
+
+TEST(graph_file, may_have_no_vertices_where_its_format_says_how_many) {
+  std::string const subway(8, '\0');
+  EXPECT_EQ(read_subway(subway).vertices(), 0u);
+  EXPECT_EQ(read_gr("p sp 0 0\n").vertices(), 0u);
+  EXPECT_EQ(read_metis("0 0\n").vertices(), 0u);
+  bel_bytes const files = make_bel({0}, {});
+  EXPECT_EQ(read_bel(files).vertices(), 0u);
+  EXPECT_TRUE(edges_of(read_bel(files)).empty());
+}
+
+TEST(graph_file, a_folder_is_one_with_its_weights_names_and_width) {
+  scratch_folder const scratch;
+  progress_meter meter;
+  std::vector<std::string> const names{"a", "b", "c"};
+  std::vector<int> const from{0, 1}, to{1, 2};
+  std::vector<u32> const weights{7, 9};
+  graph_origin const origin{.directed = true, .source = "by hand", .names = names};
+  write_graph(array_edges<int>(3, from, to, weights, weight_type::int32, "edges"), scratch / "g", origin, {.wide_ids = true},
+              meter);
+  graph_file const opened = open_graph_file(scratch / "g", "folder", 1, meter);
+  EXPECT_EQ(edges_of(*opened.edges), (edges{{0, 1, 7}, {1, 2, 9}}));
+  EXPECT_EQ(opened.edges->weights(), weight_type::int32);
+  EXPECT_EQ(opened.names, names);
+  EXPECT_TRUE(opened.wide_ids);
+  EXPECT_TRUE(opened.directed);
+}
+
+TEST(graph_file, is_called_what_it_is_told) {
+  scratch_folder const scratch;
+  put_file(scratch / "unpacked", "0 x\n");
+  progress_meter meter;
+  EXPECT_TRUE(
+      has(complaint([&] { open_graph_file(scratch / "unpacked", "el", 1, meter, "a.el.gz"); }), "read a.el.gz: line 1"));
 }
 
 }  // namespace

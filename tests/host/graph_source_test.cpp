@@ -150,10 +150,15 @@ TEST(text_edge_list, names_the_line_and_what_is_wrong_with_it) {
   EXPECT_TRUE(has(said("0 1\n\n5\n"), "line 3: two vertex numbers are needed"));
   EXPECT_TRUE(has(said("0 99999999999999999999\n"), "line 1: '99999999999999999999' is no vertex number"));
   EXPECT_TRUE(has(said("0 1099511627776\n"), "line 1"));
-  EXPECT_TRUE(has(said("0 1 2\n"), "line 1: '2' after the last field: a .el line has two fields"));
+  EXPECT_TRUE(has(said("0 1 2\n"), "line 1: '2' after the last field: a line has two fields; with weights, three"));
   EXPECT_TRUE(has(said("0 1\n", true), "line 1: a third field"));
   EXPECT_TRUE(has(said("0 1 nan\n", true), "line 1: 'nan' is no int32 or float32 weight"));
   EXPECT_TRUE(has(said("1.5 2\n"), "line 1: '1.5'"));
+  // An integer is never rounded: what float32 would make of it is another number.
+  EXPECT_TRUE(has(said("0 1 0.5\n0 1 2147483648\n", true), "line 2: '2147483648' does not fit int32"));
+  EXPECT_TRUE(has(said("0 1 -99999999999999999999\n", true), "'-99999999999999999999' does not fit int32"));
+  EXPECT_TRUE(has(said("0 1 1e99\n", true), "'1e99' is no int32 or float32 weight"));
+  EXPECT_EQ(read_text("0 1 2147483648.0\n", true).weights(), weight_type::float32);
 }
 
 TEST(text_edge_list, refuses_files_without_edges_and_without_lines) {

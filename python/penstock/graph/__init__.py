@@ -10,7 +10,7 @@ from penstock.breadth_first import BfsResult, bfs
 from .algorithms import ComponentsResult, PagerankResult, SsspResult, cc, pagerank, sssp
 from .breakdown import Breakdown, breakdown
 from .folder import GraphFolder, open_folder, write_folder
-from .resolve import default_cache_dir, resolve
+from .resolve import convert, default_cache_dir, resolve
 
 Graph = GraphFolder
 
@@ -25,6 +25,7 @@ __all__ = [
     "bfs",
     "breakdown",
     "cc",
+    "convert",
     "default_cache_dir",
     "open_folder",
     "pagerank",

@@ -48,14 +48,14 @@ class Native(Protocol):
     ) -> None: ...  # fmt: skip
 
     def graph_convert(
-        self, target: str, input: str, *, format: str, simple: bool = False, threads: int,
-        memory: int = 0, progress: Progress | None,
+        self, target: str, input: str, *, format: str, name: str = "", undirected: bool = False,
+        simple: bool = False, threads: int, memory: int = 0, progress: Progress | None,
     ) -> str: ...  # fmt: skip
 
     def graph_build(
         self, target: str, *, vertices: int, from_: Array, to: Array, weights: Array | None,
-        names: Sequence[str], directed: bool, symmetrise: bool, simple: bool, source: str, threads: int,
-        memory: int = 0, progress: Progress | None,
+        names: Sequence[str], directed: bool, symmetrise: bool, unique: bool, simple: bool, source: str,
+        threads: int, memory: int = 0, progress: Progress | None,
     ) -> None: ...  # fmt: skip
 
     def graph_open(

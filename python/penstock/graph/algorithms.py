@@ -10,11 +10,11 @@ from penstock.breadth_first import (
     GraphCost,
     GraphOptions,
     Progress,
+    check_source,
     checked_count,
-    checked_integer,
-    checked_source,
     prepare,
     share_of,
+    source_number,
     with_tensors,
 )
 
@@ -132,7 +132,7 @@ def pagerank(
 def sssp(
     graph: str | os.PathLike[str] | GraphFolder,
     *,
-    source: SupportsIndex | None = None,
+    source: SupportsIndex | str | None = None,
     delta: float = 0,
     progress: Progress | None = None,
     **options: Unpack[GraphOptions],
@@ -143,7 +143,7 @@ def sssp(
     source: as `penstock.bfs`. delta: how far the threshold rises when no vertex below it is left; 0: chosen.
     graph, options, errors: as `penstock.bfs`; ValueError also for a graph without weights, or a negative one.
     """
-    start = None if source is None else checked_integer("source", source)
+    check_source(source)
     job = prepare(graph, progress, options, weighted=True)
-    found = job.native.sssp(job.options, checked_source(job, start), float(delta), progress)
+    found = job.native.sssp(job.options, source_number(job, source), float(delta), progress)
     return SsspResult(**job.facts, **with_tensors(found, "distances"))

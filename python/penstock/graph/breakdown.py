@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from penstock.breadth_first import GraphCost
+from penstock.breadth_first import OF_CACHES, OF_DRIVES, OF_FILES, GraphCost
 from penstock.sizes import format_bytes, format_seconds
 
 if TYPE_CHECKING:
@@ -104,6 +104,6 @@ def breakdown(
 
 
 def _in_place(options: dict[str, Any]) -> dict[str, Any]:
-    """Without what only storage has."""
-    storage = ("media", "drives", "media_place", "layout", "server_sms")
+    """Without what only storage and caches have."""
+    storage = {"media", *OF_DRIVES, *OF_FILES, *OF_CACHES}
     return {name: value for name, value in options.items() if name not in storage}

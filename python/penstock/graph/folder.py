@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from penstock.sizes import parse_size
 
@@ -40,6 +40,11 @@ class GraphFolder:
     edges_place: ArrayPlace
     weights_place: ArrayPlace | None
     names_path: Path | None
+
+    @property
+    def on_volume(self) -> bool:
+        """Its arrays are no files then."""
+        return str(self.path).startswith(VOLUME)
 
     @property
     def edge_dtype(self) -> np.dtype[np.signedinteger]:
@@ -74,7 +79,7 @@ class GraphFolder:
         return self._map("weights.npy") if self.weights_place else None
 
     def _map(self, name: str) -> Array:
-        if str(self.path).startswith(VOLUME):
+        if self.on_volume:
             raise ValueError(f"map {name} of {self.path}: the graph lies on a volume: export it")
         array: Array = np.load(self.path / name, mmap_mode="r", allow_pickle=False)
         return array
@@ -156,10 +161,10 @@ def memory_limit(memory: int | str | None) -> int:
 def write_folder(
     path: str | os.PathLike[str],
     vertices: int,
-    from_: Array,
-    to: Array,
+    from_: ArrayLike,
+    to: ArrayLike,
     *,
-    weights: Array | None = None,
+    weights: ArrayLike | None = None,
     names: Sequence[str] | None = None,
     directed: bool = True,
     symmetrise: bool = False,
@@ -173,17 +178,63 @@ def write_folder(
 
     from_, to: integers in [0, vertices), shape (n,). weights: int32 or float32, shape (n,).
     names: one string without newline per vertex.
-    symmetrise: store each edge in both directions. simple: drop self loops and all but one of equal edges.
+    directed: False says that the list has each edge in both directions, which is checked.
+    symmetrise: store each edge in both directions, whatever the list has; the graph is undirected then.
+    simple: drop self loops and all but one of equal edges.
     memory: limit of what is taken besides the arrays; see resolve().
     Raises ValueError when the arrays do not fit together, penstock.Error when the folder cannot be written.
     """
+    build_folder(
+        path,
+        vertices,
+        _ids(path, from_),
+        _ids(path, to),
+        weights=None if weights is None else np.asarray(weights),
+        names=names,
+        directed=directed and not symmetrise,
+        symmetrise=symmetrise,
+        unique=False,
+        simple=simple,
+        source=source,
+        threads=threads or 0,
+        memory=memory_limit(memory),
+        progress=progress,
+    )
+    return open_folder(path)
+
+
+def _ids(path: str | os.PathLike[str], given: ArrayLike) -> Array:
+    array = np.asarray(given)
+    if array.size == 0 and array.ndim == 1:
+        return array.astype(np.int32)  # of no list NumPy knows what it would hold
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise ValueError(
+            f"create {path}: edges of dtype {array.dtype}, shape {array.shape}: give integers, shape (n,)"
+        )
+    return array
+
+
+def build_folder(
+    path: str | os.PathLike[str],
+    vertices: int,
+    from_: Array,
+    to: Array,
+    *,
+    weights: Array | None,
+    names: Sequence[str] | None,
+    directed: bool,
+    symmetrise: bool,
+    unique: bool,
+    simple: bool,
+    source: str,
+    threads: int,
+    memory: int,
+    progress: Progress | None,
+) -> None:
+    """write_folder() as the compiled part has it. from_, to: integers, shape (n,). unique: of equal edges
+    keep one, that with the least weight."""
     wide = vertices >= 2**31 or any(a.dtype.itemsize > 4 or a.dtype == np.uint32 for a in (from_, to))
     id_type = np.int64 if wide else np.int32
-    for array in (from_, to):
-        if array.ndim != 1 or array.dtype.kind not in "iu":
-            raise ValueError(
-                f"create {path}: edges of dtype {array.dtype}, shape {array.shape}: give integers, shape (n,)"
-            )
     native.graph_build(
         os.fspath(path),
         vertices=vertices,
@@ -193,10 +244,10 @@ def write_folder(
         names=list(names or ()),
         directed=directed,
         symmetrise=symmetrise,
+        unique=unique,
         simple=simple,
         source=source,
-        threads=threads or 0,
-        memory=memory_limit(memory),
+        threads=threads,
+        memory=memory,
         progress=progress,
     )
-    return open_folder(path)

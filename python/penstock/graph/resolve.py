@@ -9,6 +9,7 @@ import re
 import shutil
 import warnings
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
@@ -16,33 +17,66 @@ from penstock.errors import Error
 
 from . import debian, sparse, tables
 from ._binding import Progress, native
-from .folder import VOLUME, GraphFolder, memory_limit, open_folder, write_folder
+from .folder import VOLUME, GraphFolder, build_folder, memory_limit, open_folder
+from .unpacking import READERS, unpacked
 
 FORMAT = 1
 """Part of every cache key: raised when conversion changes, so that old folders are made again."""
 
-NATIVE = (".el", ".wel", ".gr", ".graph", ".sg", ".wsg", ".bel", ".bcsr", ".bwcsr")
-TABLES = (".parquet", ".csv", ".csv.gz", ".tsv")
-SUFFIXES = (*NATIVE, ".mtx", ".mtx.gz", ".mtx.bz2", ".npz", *TABLES)
+NATIVE = ("el", "wel", "gr", "graph", "sg", "wsg", "bel", "bcsr", "bwcsr")
+TABLES = ("parquet", "csv", "tsv")
+FORMATS = (*NATIVE, "mtx", "npz", *TABLES)
+SUFFIXES = {
+    **{f".{name}": name for name in FORMATS},
+    ".txt": "el",
+    **{f".{name}{packed}": name for name in ("mtx", "csv", "tsv") for packed in (".gz", ".bz2")},
+}
+"""What the ends of names say. Those of PACKABLE may be packed besides."""
+PACKABLE = tuple(name for name in NATIVE if name != "bel")
 FAMILY = (".bel.col", ".bel.dst", ".bel.val")
 """One graph in several files: any of them, or what their names have in common, is its name."""
 
 GENERATORS = ("kron:", "urand:", "social:")
 
 REMEDY = (
-    f"give a graph folder, volume:NAME@MEMBERS, a file ({', '.join(SUFFIXES)}), "
+    f"give a graph folder, volume:NAME@MEMBERS, a file ({', '.join(SUFFIXES)}; .el.gz and the like), "
     f"{', '.join(name + 'SCALE' for name in GENERATORS)} or debian"
 )
 
-Make = Callable[[str], object]
 
-
-class _Making(TypedDict):
-    """How a folder is made, as the compiled part takes it."""
+@dataclass(frozen=True)
+class _Making:
+    """How a folder is made."""
 
     threads: int
     memory: int
     progress: Progress | None
+    undirected: bool
+    simple: bool
+
+    def limits(self, progress: Progress | None) -> _Limits:
+        return _Limits(threads=self.threads, memory=self.memory, progress=progress)
+
+    @property
+    def suffix(self) -> str:
+        """Of a name in the cache: what is not as it is without options."""
+        return f"{'-undirected' if self.undirected else ''}{'-simple' if self.simple else ''}"
+
+
+class _Limits(TypedDict):
+    """What all functions of the compiled part take."""
+
+    threads: int
+    memory: int
+    progress: Progress | None
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """How a folder is made of what a user named, and what it is called in the cache."""
+
+    name: str
+    make: Callable[[str], object]
 
 
 def default_cache_dir() -> Path:
@@ -53,46 +87,124 @@ def default_cache_dir() -> Path:
 
 
 def resolve(
-    spec: str | os.PathLike[str],
+    spec: str | os.PathLike[str] | GraphFolder,
     *,
     cache_dir: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
     threads: int | None = None,
     weighted: bool = False,
+    undirected: bool = False,
+    simple: bool = False,
+    format: str | None = None,
     memory: int | str | None = None,
 ) -> GraphFolder:
     """Find or make the graph folder for `spec`.
 
-    spec: a graph folder; volume:NAME@MEMBER,... for a graph on a volume; a file whose name ends in one of
-        SUFFIXES (docs/GRAPHS.md says what is in each); kron:SCALE[:DEGREE], urand:SCALE[:DEGREE] or
-        social:SCALE[:DEGREE]; debian, or debian:depends without Recommends and Suggests.
+    spec: a graph folder, or one that is open; volume:NAME@MEMBER,... for a graph on a volume; a file whose
+        name ends in one of SUFFIXES (docs/GRAPHS.md says what is in each); kron:SCALE[:DEGREE],
+        urand:SCALE[:DEGREE] or social:SCALE[:DEGREE]; debian, or debian:depends without Recommends and
+        Suggests.
     cache_dir: where made folders are kept; default_cache_dir() unless given.
     progress: called with (done, total); what it raises, and Ctrl-C, stop the work and leave nothing behind.
     threads: for the conversion; all processors unless given. The result does not depend on it.
     weighted: give generated graphs weights. Files keep the weights that they have.
+    undirected: take each edge both ways, and of equal ones one, that with the least weight.
+    simple: drop loops, and of equal edges all but the one with the least weight.
+    format: of a file, one of FORMATS, whatever its name ends in.
     memory: limit of what making the graph takes, in bytes or as "2GiB": 8 bytes for each vertex (16 from a
         binary file), 8 MiB for each thread, and the more edges the rest holds, 8 bytes each, 12 with a
         weight, the less often all are gone over. Unless given an eighth of the free memory is for edges.
         Tables, .mtx, .npz and debian are held whole besides that.
     Raises ValueError for what cannot be a graph, penstock.Error when the machine refuses; one sentence each.
     """
-    text = os.fspath(spec)
+    making = _making(spec, threads, memory, progress, undirected, simple)
+    found = _found_or_planned(spec, making, weighted, format)
+    if isinstance(found, GraphFolder):
+        if simple or (undirected and found.directed):
+            raise ValueError(
+                f"open {found.path}: a graph that is converted already is taken as it is: make another one "
+                f"of it (penstock graph convert), or leave undirected and simple out"
+            )
+        return found
+    return _cached(Path(cache_dir) if cache_dir is not None else default_cache_dir(), found)
+
+
+def convert(
+    spec: str | os.PathLike[str] | GraphFolder,
+    folder: str | os.PathLike[str],
+    *,
+    progress: Progress | None = None,
+    threads: int | None = None,
+    weighted: bool = False,
+    undirected: bool = False,
+    simple: bool = False,
+    format: str | None = None,
+    memory: int | str | None = None,
+) -> GraphFolder:
+    """Make the graph folder `folder`, all at once or not at all, of what resolve() takes; also of another
+    folder, whose names and weights it keeps. Parameters and errors: those of resolve(); ValueError also when
+    `folder` exists.
+    """
+    making = _making(spec, threads, memory, progress, undirected, simple)
+    found = _found_or_planned(spec, making, weighted, format)
+    target = os.fspath(folder)
+    if isinstance(found, GraphFolder):
+        if found.on_volume:
+            raise ValueError(f"convert {found.path}: it lies on a volume: export it (penstock volume export)")
+        native.graph_convert(
+            target, str(found.path), format="folder", undirected=undirected, simple=simple,
+            **making.limits(progress),
+        )  # fmt: skip
+    else:
+        found.make(target)
+    return open_folder(target)
+
+
+def _making(
+    spec: str | os.PathLike[str] | GraphFolder,
+    threads: int | None,
+    memory: int | str | None,
+    progress: Progress | None,
+    undirected: bool,
+    simple: bool,
+) -> _Making:
     if threads is not None and threads < 1:
-        raise ValueError(f"convert {text}: {threads} threads: give at least 1")
-    making = _Making(threads=threads or 0, memory=memory_limit(memory), progress=progress)
-    cache = Path(cache_dir) if cache_dir is not None else default_cache_dir()
-    if text.startswith(GENERATORS):
-        return _generated(text, cache, making, weighted)
-    if text in ("debian", "debian:depends"):
-        return _debian(text, cache, making)
+        name = spec.path if isinstance(spec, GraphFolder) else os.fspath(spec)
+        raise ValueError(f"convert {name}: {threads} threads: give at least 1")
+    return _Making(threads or 0, memory_limit(memory), progress, undirected, simple)
+
+
+def _found_or_planned(
+    spec: str | os.PathLike[str] | GraphFolder, making: _Making, weighted: bool, format: str | None
+) -> GraphFolder | _Plan:
+    if isinstance(spec, GraphFolder):
+        return spec
+    text = os.fspath(spec)
+    _check_utf8(text)
+    if format is not None and format not in FORMATS:
+        raise ValueError(
+            f"open {text}: format {format!r}: there is no such: choose one of {', '.join(FORMATS)}"
+        )
+    generated, packages = text.startswith(GENERATORS), text in ("debian", "debian:depends")
+    if format is not None and (generated or packages or text.startswith(VOLUME) or Path(text).is_dir()):
+        raise ValueError(f"open {text}: it is no file, so it has no format: leave format out")
+    if generated:
+        return _generated(text, making, weighted)
+    if packages:
+        return _debian(text, making)
     if text.startswith(VOLUME):
         return open_folder(text)
-    path = Path(text)
     if not text:
         raise _no_folder("''")
-    if path.is_dir():
-        return _opened(path)
-    return _converted(path, cache, making)
+    path = Path(text)
+    return _opened(path) if path.is_dir() else _converted(path, making, format)
+
+
+def _check_utf8(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"open {os.fsencode(text)!r}: its name is no UTF-8: rename it") from None
 
 
 def _opened(path: Path) -> GraphFolder:
@@ -109,57 +221,82 @@ def _no_folder(name: str) -> Error:
     return Error(sentence, errno.ENOENT)
 
 
-def _generated(text: str, cache: Path, making: _Making, weighted: bool) -> GraphFolder:
+def _generated(text: str, making: _Making, weighted: bool) -> _Plan:
     name = native.graph_normalise_generator(text)
-    kept = cache / f"{name.replace(':', '-')}{'-weighted' if weighted else ''}-v{FORMAT}"
 
     def make(target: str) -> None:
-        native.graph_generate(target, name, seed=1, weighted=weighted, **making)
+        native.graph_generate(target, name, seed=1, weighted=weighted, **making.limits(making.progress))
 
-    return _cached(kept, make)
+    return _Plan(f"{name.replace(':', '-')}{'-weighted' if weighted else ''}-v{FORMAT}", make)
 
 
-def _debian(text: str, cache: Path, making: _Making) -> GraphFolder:
+def _debian(text: str, making: _Making) -> _Plan:
     lists = debian.package_lists()
     fields = debian.ALL if text == "debian" else debian.STRONG
 
     def make(target: str) -> None:
         graph, names = debian.read_debian(lists, fields)
         source = f"{', '.join(fields)} in {', '.join(path.name for path in lists)}"
-        _write(target, graph, source, names, making)
+        _write(target, graph, names, making, source)
 
-    return _cached(cache / f"{text.replace(':', '-')}-{_key(lists)}", make)
+    return _Plan(f"{text.replace(':', '-')}{making.suffix}-{_key(lists, text)}", make)
 
 
-def _converted(path: Path, cache: Path, making: _Making) -> GraphFolder:
+def _converted(path: Path, making: _Making, format: str | None) -> _Plan:
     if path.name.lower().endswith(FAMILY):
         path = path.with_suffix("")
-    suffix = next((s for s in sorted(SUFFIXES, key=len, reverse=True) if path.name.lower().endswith(s)), None)
-    text = str(path)
-    files = _family(path) if suffix == ".bel" else [path]
+    kind, packed = _kind_of(path.name.lower(), format)
+    files = _family(path) if kind == "bel" else [path]
     for file in files:
         if not os.path.lexists(file):
-            remedy = "a .bel graph is a .bel.col and a .bel.dst file" if suffix == ".bel" else REMEDY
+            remedy = "a .bel graph is a .bel.col and a .bel.dst file" if kind == "bel" else REMEDY
             raise Error(f"open {file}: no such file or graph: {remedy}", errno.ENOENT)
-    if suffix is None:
-        raise ValueError(f"open {text}: no known kind of graph file: {REMEDY}")
+    if kind is None:
+        raise ValueError(f"open {path}: no known kind of graph file: give its format, or {REMEDY}")
 
     def make(target: str) -> None:
-        if suffix in NATIVE:
-            remark = native.graph_convert(target, text, format=suffix[1:], **making)
-            if remark:
-                warnings.warn(remark, stacklevel=2)
-        elif suffix in TABLES:
-            parquet = suffix == ".parquet"
-            delimiter = "\t" if suffix == ".tsv" else ","
-            table, names = tables.read_parquet(text) if parquet else tables.read_text(text, delimiter)
-            _write(target, table, text, names, making)
+        if kind not in NATIVE:
+            _write(target, *_read(str(path), kind), making, str(path))
+        elif packed:
+            sparse.check_readable(str(path))
+            with unpacked(path, Path(target).absolute().parent, making.progress) as (plain, progress):
+                _convert(target, plain, kind, str(path), making, progress)
         else:
-            graph = sparse.read_npz(text) if suffix == ".npz" else sparse.read_mtx(text)
-            _write(target, graph, text, None, making)
+            _convert(target, str(path), kind, str(path), making, making.progress)
 
     stem = re.sub(r"[^A-Za-z0-9._-]", "_", path.name)[:100].lstrip(".")
-    return _cached(cache / f"{stem}-{_key(files)}", make)
+    return _Plan(f"{stem}{making.suffix}-{_key(files, kind)}", make)
+
+
+def _kind_of(name: str, format: str | None) -> tuple[str | None, bool]:
+    """The format of a file, None where nothing tells, and whether it is to be unpacked first."""
+    suffix = next((s for s in sorted(SUFFIXES, key=len, reverse=True) if name.endswith(s)), None)
+    if suffix is not None:
+        return format or SUFFIXES[suffix], False
+    packed = name.endswith(tuple(READERS))
+    inner = name.rpartition(".")[0] if packed else name
+    suffix = next((s for s in SUFFIXES if inner.endswith(s)), "")
+    kind = format or SUFFIXES.get(suffix)
+    return (None if packed and kind not in PACKABLE else kind), packed
+
+
+def _convert(
+    target: str, file: str, kind: str, name: str, making: _Making, progress: Progress | None
+) -> None:
+    remark = native.graph_convert(
+        target, file, format=kind, name=name, undirected=making.undirected, simple=making.simple,
+        **making.limits(progress),
+    )  # fmt: skip
+    if remark:
+        warnings.warn(remark, stacklevel=2)
+
+
+def _read(path: str, kind: str) -> tables.NamedGraph:
+    if kind == "parquet":
+        return tables.read_parquet(path)
+    if kind in TABLES:
+        return tables.read_text(path, "\t" if kind == "tsv" else ",")
+    return (sparse.read_npz(path) if kind == "npz" else sparse.read_mtx(path)), None
 
 
 def _family(path: Path) -> list[Path]:
@@ -169,26 +306,30 @@ def _family(path: Path) -> list[Path]:
 
 
 def _write(
-    target: str, graph: sparse.CoordinateGraph, source: str, names: list[str] | None, making: _Making
+    target: str, graph: sparse.CoordinateGraph, names: list[str] | None, making: _Making, source: str
 ) -> None:
-    write_folder(
+    build_folder(
         target,
         graph.vertices,
         graph.from_,
         graph.to,
         weights=graph.weights,
         names=names,
-        directed=graph.directed,
+        directed=graph.directed and not making.undirected,
+        symmetrise=making.undirected,
+        unique=making.undirected,
+        simple=making.simple,
         source=source,
-        threads=making["threads"],
-        memory=making["memory"] or None,
-        progress=making["progress"],
+        **making.limits(making.progress),
     )
 
 
-def _key(paths: Iterable[Path]) -> str:
-    """Changes when one of the files does. Raises penstock.Error when one cannot be looked at."""
-    digest = hashlib.sha256(f"format {FORMAT}".encode())
+def _key(paths: Iterable[Path], kind: str) -> str:
+    """Changes when one of the files does, and with what they are taken for.
+
+    Raises penstock.Error when one cannot be looked at.
+    """
+    digest = hashlib.sha256(f"format {FORMAT} {kind}".encode())
     for path in paths:
         try:
             about = path.stat()
@@ -200,11 +341,12 @@ def _key(paths: Iterable[Path]) -> str:
     return digest.hexdigest()[:16]
 
 
-def _cached(kept: Path, make: Make) -> GraphFolder:
-    """Open `kept`, or make it.
+def _cached(cache: Path, plan: _Plan) -> GraphFolder:
+    """Open what is kept, or make it.
 
     What is there but damaged is ours to replace: the cache holds nothing that cannot be made again.
     """
+    kept = cache / plan.name
     if kept.is_dir():
         try:
             return open_folder(kept)
@@ -213,7 +355,7 @@ def _cached(kept: Path, make: Make) -> GraphFolder:
                 raise
             shutil.rmtree(kept, ignore_errors=True)
     try:
-        make(str(kept))
+        plan.make(str(kept))
     except ValueError:
         # Another process may have made it between our look and our start.
         if not kept.is_dir():

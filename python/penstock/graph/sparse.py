@@ -75,6 +75,8 @@ def read_npz(path: str) -> CoordinateGraph:
         if matrix.format in ("csr", "csc"):
             matrix.check_format(full_check=True)
         coo = matrix.tocoo()
+        if matrix.format == "bsr":
+            coo.eliminate_zeros()  # what fills up its blocks
     except (ValueError, TypeError, KeyError, IndexError, EOFError, OSError, NotImplementedError, MemoryError,
             zipfile.BadZipFile, zlib.error) as error:  # fmt: skip
         # NumPy's advice on pickles would have a stranger's file run as a program.
@@ -98,8 +100,6 @@ def _no_archive(path: str) -> ValueError:
 
 
 def _from_coo(path: str, coo: Any, weights: Array | None, *, directed: bool) -> CoordinateGraph:
-    if coo.shape[0] == 0:
-        raise ValueError(f"read {path}: a matrix without rows: a graph needs at least one vertex")
     from_, to = coo.coords if hasattr(coo, "coords") else (coo.row, coo.col)
     return CoordinateGraph(
         coo.shape[0], from_, to, None if weights is None else weights_of(path, weights), directed

@@ -257,7 +257,7 @@ def _text_batches(path: str, delimiter: str) -> Iterator[tuple[int, list[Any]]]:
     parse = csv.ParseOptions(delimiter=delimiter)
 
     def opened(names: list[str]) -> Any:
-        stream = pa.input_stream(path, compression="gzip" if path.lower().endswith(".gz") else None)
+        stream = pa.input_stream(path, compression="detect")
         convert = csv.ConvertOptions(
             column_types=dict.fromkeys(names, pa.large_string()), null_values=[""], strings_can_be_null=True
         )

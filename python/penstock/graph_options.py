@@ -1,0 +1,158 @@
+"""Options that the commands over graphs share, and how they answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from penstock import breadth_first
+from penstock.bench.command import Image
+from penstock.output import Output
+from penstock.size_option import Size
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def cache_dir_option(command: Command) -> Command:
+    return click.option(
+        "--cache-dir",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=None,
+        metavar="DIR",
+        help="Where converted graphs are kept.  [default: PENSTOCK_CACHE, or ~/.cache/penstock/graphs]",
+    )(command)
+
+
+choice = click.Choice
+
+# What the graph is; where the edges lie and who walks them; what storage is; what is done with a run.
+INPUT_OPTIONS = (
+    click.option("--undirected", is_flag=True, help="Files: take each edge both ways, equal ones once."),
+    click.option(
+        "--format", metavar="NAME", help="Files: el, wel, gr, mtx, csv, ...  [default: as the name ends]"
+    ),
+    click.option("--memory", type=Size(), default=None, help="Files: what converting may take."),
+)
+PLACEMENT_OPTIONS = (
+    click.option(
+        "--placement",
+        type=choice(breadth_first.PLACEMENTS),
+        default="storage",
+        show_default=True,
+        help="Where edges lie: behind a cache, in host memory and read in place, or copied to the GPU.",
+    ),
+    click.option(
+        "--strategy",
+        default="auto",
+        show_default=True,
+        metavar="NAME",
+        help="How threads share out edges: thread, merged, merged_aligned, transposed(STRIDE), "
+        "coarsened(N), tiled(EDGES), frontier, tiled_frontier(EDGES).",
+    ),
+    click.option("--cache", type=Size(), default="16MiB", show_default=True, help="Memory for edges."),
+    click.option("--line", type=Size(), default="4KiB", show_default=True, help="How much a miss brings in."),
+    click.option("--directory", type=choice(breadth_first.DIRECTORIES), default="auto", show_default=True),
+    click.option("--executor", type=choice(breadth_first.EXECUTORS), default="auto", show_default=True),
+    click.option("--engine", type=choice(breadth_first.ENGINES), default="auto", show_default=True),
+)
+STORAGE_OPTIONS = (
+    click.option(
+        "--without",
+        type=choice(breadth_first.WITHOUT),
+        default="nothing",
+        show_default=True,
+        help="Do without this part of the cache, to see what it is worth.",
+    ),
+    click.option("--direct", is_flag=True, help="Read past the page cache."),
+    click.option("--threads", type=int, default=0, help="Of the CPU executor.  [default: one per core]"),
+    click.option("--queues", type=int, default=0, help="Of a controller.  [default: 32; CPU: a thread each]"),
+    click.option("--queue-depth", type=int, default=256, show_default=True, help="Entries of a queue."),
+    click.option(
+        "--media",
+        default="file",
+        show_default=True,
+        metavar="NAME",
+        help="Storage: the files, or drives that are modelled: p5800x, pm1735, 980pro, gen5.",
+    ),
+    click.option("--drives", type=int, default=1, show_default=True, help="Modelled ones."),
+    click.option(
+        "--layout",
+        type=choice(breadth_first.LAYOUTS),
+        default="striped",
+        show_default=True,
+        help="Modelled drives have parts of the graph, or each has all of it.",
+    ),
+    click.option(
+        "--media-place",
+        type=choice(breadth_first.MEDIA_PLACES),
+        default="hbm",
+        show_default=True,
+        help="Where the bytes of modelled drives lie.",
+    ),
+    click.option("--server-sms", type=int, default=0, help="That serve them.  [default: a third]"),
+)
+RUN_OPTIONS = (
+    click.option(
+        "--trials",
+        type=int,
+        default=1,
+        show_default=True,
+        help="Runs over the open graph, each from the next source; told is the last.",
+    ),
+    click.option(
+        "--sources",
+        type=choice(breadth_first.SOURCES),
+        default="gap",
+        show_default=True,
+        help="Sources are vertices that have edges (gap, emogi), or more than two (bam).",
+    ),
+    click.option(
+        "--incoming",
+        is_flag=True,
+        help="Directed graphs: make lists of incoming edges too, for bfs (in place) and pagerank.",
+    ),
+    click.option("--verify", is_flag=True, help="Check the result by GAP's rules, with all cores."),
+    click.option(
+        "--output",
+        type=Output(),
+        metavar="FILE",
+        help="Write what was found for each vertex: .npy, or .csv, by name where vertices have names.",
+    ),
+    click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout instead of a table."),
+    click.option(
+        "--breakdown",
+        is_flag=True,
+        help="Time apart: computing, the cache, storage. Runs three times.",
+    ),
+    click.option(
+        "--plot", "image", type=Image(), metavar="IMAGE", help="Draw its rounds: .png, .svg or .pdf."
+    ),
+    cache_dir_option,
+)
+
+
+def graph_options(command: Command) -> Command:
+    """What all algorithms over graphs take."""
+    for option in reversed((*INPUT_OPTIONS, *PLACEMENT_OPTIONS, *STORAGE_OPTIONS, *RUN_OPTIONS)):
+        command = option(command)
+    return command
+
+
+def input_options(command: Command) -> Command:
+    """What is said of a graph that is to be found or made."""
+    for option in reversed(INPUT_OPTIONS):
+        command = option(command)
+    return command
+
+
+source_option = click.option(
+    "--source", default=None, metavar="V", help="Vertex to start from, by name or number.  [default: drawn]"
+)
+
+
+def print_json(data: Any) -> None:
+    click.echo(json.dumps(data, allow_nan=False))

@@ -1,0 +1,81 @@
+"""What an algorithm found for each vertex, written to a file."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import click
+import numpy as np
+import numpy.typing as npt
+
+from penstock.breadth_first import PER_VERTEX, GraphCost
+
+SUFFIXES = (".npy", ".csv")
+OF_VERTICES = ("parents", "labels")
+"""Fields whose values are vertices, with names where these have some."""
+PIECE = 1 << 16
+
+
+class Output(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    name = "file"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        path = Path(value)
+        if path.suffix not in SUFFIXES:
+            self.fail(f"'{path}': results are written as {' or '.join(SUFFIXES)}", param, ctx)
+        if not path.absolute().parent.is_dir():
+            self.fail(f"'{path}': there is no folder {path.absolute().parent}: make it first", param, ctx)
+        return path
+
+
+def write_result(result: GraphCost, path: Path) -> None:
+    """.npy: an array of shape (vertices,). .csv: a line for each vertex, by its name if there are names.
+
+    All at once: what was there stays until all is written. Raises OSError.
+    """
+    field = next(each.name for each in dataclasses.fields(result) if each.metadata == PER_VERTEX)
+    values = np.asarray(getattr(result, field))
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with beside.open("wb") as file:
+            np.save(file, values) if path.suffix == ".npy" else _write_csv(file, result, field, values)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _write_csv(file: IO[bytes], result: GraphCost, field: str, values: npt.NDArray[Any]) -> None:
+    # Here and not above: penstock.graph needs the compiled part.
+    from penstock.graph import open_folder
+
+    names = open_folder(result.path).names
+    rows = csv.writer(_Text(file), lineterminator="\n")
+    rows.writerow(["vertex", field.removesuffix("s")])
+    for vertex, value in enumerate(_listed(values)):
+        if names is None:
+            rows.writerow([vertex, value])
+        else:
+            told = (names[value] if value >= 0 else "") if field in OF_VERTICES else value
+            rows.writerow([names[vertex], told])
+
+
+def _listed(values: npt.NDArray[Any]) -> Iterator[Any]:
+    """As Python's numbers, a piece at a time. float32 with the digits that it has."""
+    for begin in range(0, len(values), PIECE):
+        piece = values[begin : begin + PIECE]
+        yield from piece if values.dtype == np.float32 else piece.tolist()
+
+
+class _Text:
+    """What csv writes to: names may hold any bytes."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+
+    def write(self, text: str) -> int:
+        return self.file.write(text.encode("utf-8", errors="surrogateescape"))
