@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import os
 import sys
@@ -238,13 +239,15 @@ def write_csv(path: Path, columns: list[list[Any]]) -> None:
     names = ["source", "target", "weight", "more"][: len(columns)]
     lines = [names, *zip(*columns, strict=True)]
     text = "".join(delimiter.join(str(field) for field in line) + "\n" for line in lines)
-    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+    pack = {".gz": gzip.compress, ".bz2": bz2.compress}.get(path.suffix, bytes)
+    path.write_bytes(pack(text.encode()))
 
 
 TABLES: dict[str, WriteTable] = {
     "g.parquet": write_parquet,
     "g.csv": write_csv,
     "g.csv.gz": write_csv,
+    "g.csv.bz2": write_csv,
     "g.tsv": write_csv,
 }
 IDS = {
