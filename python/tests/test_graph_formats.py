@@ -239,8 +239,8 @@ def write_csv(path: Path, columns: list[list[Any]]) -> None:
     names = ["source", "target", "weight", "more"][: len(columns)]
     lines = [names, *zip(*columns, strict=True)]
     text = "".join(delimiter.join(str(field) for field in line) + "\n" for line in lines)
-    pack = {".gz": gzip.compress, ".bz2": bz2.compress}.get(path.suffix, bytes)
-    path.write_bytes(pack(text.encode()))
+    pack: dict[str, Callable[[bytes], bytes]] = {".gz": gzip.compress, ".bz2": bz2.compress}
+    path.write_bytes(pack.get(path.suffix, bytes)(text.encode()))
 
 
 TABLES: dict[str, WriteTable] = {
