@@ -43,7 +43,8 @@ PLACEMENT_OPTIONS = (
         type=choice(breadth_first.PLACEMENTS),
         default="storage",
         show_default=True,
-        help="Where edges lie: behind a cache, in host memory and read in place, or copied to the GPU.",
+        help="Where edges lie: behind a cache (storage, host-cached), in host memory and read in place "
+        "(host, pinned), or copied to the GPU (hbm). Baselines: managed (UVM), subgraph (Subway).",
     ),
     click.option(
         "--strategy",
@@ -53,11 +54,31 @@ PLACEMENT_OPTIONS = (
         help="How threads share out edges: thread, merged, merged_aligned, transposed(STRIDE), "
         "coarsened(N), tiled(EDGES), frontier, tiled_frontier(EDGES).",
     ),
-    click.option("--cache", type=Size(), default="16MiB", show_default=True, help="Memory for edges."),
+    click.option(
+        "--cache", type=Size(), default="16MiB", show_default=True, help="Memory for edges behind a cache."
+    ),
     click.option("--line", type=Size(), default="4KiB", show_default=True, help="How much a miss brings in."),
-    click.option("--directory", type=choice(breadth_first.DIRECTORIES), default="auto", show_default=True),
-    click.option("--executor", type=choice(breadth_first.EXECUTORS), default="auto", show_default=True),
-    click.option("--engine", type=choice(breadth_first.ENGINES), default="auto", show_default=True),
+    click.option(
+        "--directory",
+        type=choice(breadth_first.DIRECTORIES),
+        default="auto",
+        show_default=True,
+        help="How the cache finds a line: an entry for each line of the edges, or for each of its own.",
+    ),
+    click.option(
+        "--executor",
+        type=choice(breadth_first.EXECUTORS),
+        default="auto",
+        show_default=True,
+        help="Whose threads walk the edges; auto: a GPU's where there is one.",
+    ),
+    click.option(
+        "--engine",
+        type=choice(breadth_first.ENGINES),
+        default="auto",
+        show_default=True,
+        help="How files are read.",
+    ),
 )
 STORAGE_OPTIONS = (
     click.option(
@@ -68,9 +89,11 @@ STORAGE_OPTIONS = (
         help="Do without this part of the cache, to see what it is worth.",
     ),
     click.option("--direct", is_flag=True, help="Read past the page cache."),
-    click.option("--threads", type=int, default=0, help="Of the CPU executor.  [default: one per core]"),
-    click.option("--queues", type=int, default=0, help="Of a controller.  [default: 32; CPU: a thread each]"),
-    click.option("--queue-depth", type=int, default=256, show_default=True, help="Entries of a queue."),
+    click.option("--threads", type=int, default=0, help="Of the CPU.  [default: one per core]"),
+    click.option(
+        "--queues", type=int, default=0, help="Queue pairs of storage.  [default: 32; CPU: one per thread]"
+    ),
+    click.option("--queue-depth", type=int, default=256, show_default=True, help="Entries of each."),
     click.option(
         "--media",
         default="file",
@@ -78,7 +101,7 @@ STORAGE_OPTIONS = (
         metavar="NAME",
         help="Storage: the files, or drives that are modelled: p5800x, pm1735, 980pro, gen5.",
     ),
-    click.option("--drives", type=int, default=1, show_default=True, help="Modelled ones."),
+    click.option("--drives", type=int, default=1, show_default=True, help="How many modelled ones."),
     click.option(
         "--layout",
         type=choice(breadth_first.LAYOUTS),
@@ -93,7 +116,9 @@ STORAGE_OPTIONS = (
         show_default=True,
         help="Where the bytes of modelled drives lie.",
     ),
-    click.option("--server-sms", type=int, default=0, help="That serve them.  [default: a third]"),
+    click.option(
+        "--server-sms", type=int, default=0, help="SMs that serve modelled drives.  [default: a third]"
+    ),
 )
 RUN_OPTIONS = (
     click.option(
