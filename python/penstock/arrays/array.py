@@ -14,8 +14,8 @@ import numpy as np
 
 from penstock.arrays.adding import add_by_copies
 from penstock.arrays.gathers import GatherHandle
-from penstock.arrays.keys import checked_out, checked_sms, is_one, row_numbers
-from penstock.arrays.libraries import is_torch, library_for
+from penstock.arrays.keys import check_apart, checked_out, checked_sms, is_one, row_numbers
+from penstock.arrays.libraries import PAST_ALL_ROWS, address_of, is_torch, library_for
 from penstock.arrays.view import View
 from penstock.sizes import format_bytes
 
@@ -28,6 +28,11 @@ if TYPE_CHECKING:
     from penstock.arrays.libraries import Library
     from penstock.arrays.opening import Opened
     from penstock.breadth_first import Progress
+
+
+def _range_of(library: Library, made: Any) -> range:
+    begin = library.address(made)
+    return range(begin, begin + library.nbytes(made))
 
 
 _OPEN: weakref.WeakSet[Array] = weakref.WeakSet()
@@ -171,7 +176,8 @@ class Array:
     ) -> Any:
         """The rows with these numbers, in this order; repeats are read once where that is faster.
 
-        out: a contiguous result to fill, of the right shape and dtype, on the right device. stream: a CUDA
+        out: a contiguous result to fill, of the right shape and dtype, on the right device, which shares no
+        memory with `rows` or the array. stream: a CUDA
         stream (or its handle) to run on; the current one of torch otherwise. sms: at most so many
         multiprocessors; 0: as many as pay (six saturate a PCIe Gen5 link, all for HBM). order: "by-address"
         sorts first, "as-asked" does not, "copy-engine" makes a transfer of the copy engines for each row
@@ -196,7 +202,7 @@ class Array:
         with library.on(stream) as handle:
             numbers = library.rows(rows)
             shape = self.row_shape if one else (*numbers.shape, *self.row_shape)
-            result = self._result(out, shape)
+            result = self._result(out, shape, numbers)
         at, count, size = library.address(numbers), math.prod(numbers.shape), library.item_bytes(numbers)
         bad = native.gather_now(at, count, size, handle, checked_sms(sms), library.address(result), order)
         self._check("gather from", numbers, bad)
@@ -227,7 +233,7 @@ class Array:
         with library.on(stream) as handle:
             numbers = library.rows(rows)
             shape = (*numbers.shape, *self.row_shape)
-            result = self._result(out, shape)
+            result = self._result(out, shape, numbers)
         return native, self._at(numbers, handle, sms), numbers, result
 
     def prefetch(self, rows: Any, *, stream: Any = None, wait: bool = True) -> None:
@@ -435,10 +441,22 @@ class Array:
         at, count = library.address(numbers), math.prod(numbers.shape)
         return _native.RowsAt(at, count, library.item_bytes(numbers), stream, checked_sms(sms))
 
-    def _result(self, out: Any, shape: tuple[int, ...]) -> Any:
+    def _result(self, out: Any, shape: tuple[int, ...], numbers: Any) -> Any:
+        library = self._library
         if out is None:
-            return self._library.empty(shape, self.dtype)
-        return checked_out(out, shape, self.dtype, self._library)
+            return library.empty(shape, self.dtype)
+        checked_out(out, shape, self.dtype, library)
+        reads = {"the array": self._addresses(), "the row numbers": _range_of(library, numbers)}
+        check_apart(_range_of(library, out), reads)
+        return out
+
+    def _addresses(self) -> range:
+        """Of the memory that its rows are read from, where they are not in a file alone."""
+        native, memory = self._open(), self._opened.memory
+        begin = native.kernel_address
+        if not begin and memory is not None:
+            begin = address_of(memory)
+        return range(begin, begin + self.nbytes if begin else 0)
 
     def _finish(self, what: str, numbers: Any, call: _native.RowCall) -> None:
         self._check(what, numbers, call.wait())
@@ -452,6 +470,7 @@ class Array:
         position = tuple(int(k) for k in np.unravel_index(bad, shape))
         shown = position[0] if len(position) == 1 else position
         number = self._library.item(numbers, bad)
+        index = f"{number} or more" if number == PAST_ALL_ROWS else str(number)
         raise IndexError(
-            f"{what} {self!r}: index {number} at position {shown} is out of range: it has {len(self)} rows"
+            f"{what} {self!r}: index {index} at position {shown} is out of range: it has {len(self)} rows"
         )

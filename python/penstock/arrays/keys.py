@@ -41,16 +41,26 @@ def checked_sms(sms: int) -> int:
 
 def checked_out(out: Any, shape: tuple[int, ...], dtype: DType, library: Library) -> Any:
     """ValueError for what the rows cannot be written to."""
-    name = str(out.dtype).removeprefix("torch.")
-    if tuple(out.shape) != shape or name not in (dtype.name, dtype.numpy.name):
-        raise ValueError(f"out of {name} {tuple(out.shape)}: the rows are {dtype} {shape}")
     one_of_its_kind = library.empty((0,), dtype)
+    if hasattr(out, "dtype") and hasattr(out, "shape"):
+        name = str(out.dtype).removeprefix("torch.")  # NumPy's has a mark for the other byte order
+        if tuple(out.shape) != shape or name not in (dtype.name, dtype.numpy.name):
+            raise ValueError(f"out of {name} {tuple(out.shape)}: the rows are {dtype} {shape}")
     if type(out) is not type(one_of_its_kind):
         raise ValueError(f"out of type {type(out).__name__}: it must be what gather gives")
     flags = getattr(out, "flags", None)
     whole = out.is_contiguous() if is_torch(out) else flags is None or flags.c_contiguous
     if not whole or library.nbytes(out) != math.prod(shape) * dtype.itemsize:
         raise ValueError("out is not contiguous: give a contiguous one")
+    if flags is not None and not flags.writeable:
+        raise ValueError("out is read-only: give one that may be written to, such as a copy of it")
     if is_torch(out) and out.device != one_of_its_kind.device:
         raise ValueError(f"out on {out.device}: the rows come to {one_of_its_kind.device}")
     return out
+
+
+def check_apart(out: range, others: dict[str, range]) -> None:
+    """ValueError where `out` shares bytes with what is read while it is written. Ranges are addresses."""
+    for what, there in others.items():
+        if max(out.start, there.start) < min(out.stop, there.stop):
+            raise ValueError(f"out overlaps {what}: give memory of its own")

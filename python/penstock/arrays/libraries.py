@@ -66,12 +66,22 @@ class Library(Protocol):
         ...
 
 
+PAST_ALL_ROWS = 2**63 - 1  # stands for every row number above: all are out of range
+
+
 def has_torch() -> bool:
     return importlib.util.find_spec("torch") is not None
 
 
 def is_torch(given: Any) -> bool:
     return type(given).__module__.partition(".")[0] == "torch"
+
+
+def address_of(memory: Any) -> int:
+    """Of a tensor's or a NumPy array's first element."""
+    if is_torch(memory):
+        return int(memory.data_ptr())
+    return int(memory.ctypes.data)
 
 
 def handle_of(stream: Any) -> int:
@@ -93,6 +103,8 @@ def checked_numbers(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     if rows.dtype.kind not in "iu":
         raise IndexError(f"rows of type {rows.dtype}: give integers, booleans or a slice")
     wanted = np.dtype(np.int32) if rows.dtype == np.int32 else np.dtype(np.int64)
+    if rows.dtype == np.uint64:
+        rows = np.minimum(rows, np.uint64(PAST_ALL_ROWS))  # not negative ones, which count from the end
     return np.ascontiguousarray(rows, dtype=wanted)
 
 
@@ -299,7 +311,10 @@ class TorchLibrary:
             whole = not (rows.is_floating_point() or rows.is_complex() or rows.dtype == torch.bool)
             if not whole and rows.numel() != 0:
                 raise IndexError(f"rows of type {rows.dtype}: give integers, booleans or a slice")
+            unsigned = rows.dtype == torch.uint64
             rows = rows.to(torch.int64)
+            if unsigned:
+                rows = rows.masked_fill(rows < 0, PAST_ALL_ROWS)  # they were 2**63 and more
         return rows.to(self._device).contiguous()
 
     def item(self, rows: Any, position: int) -> int:

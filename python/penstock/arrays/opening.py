@@ -15,7 +15,7 @@ import numpy as np
 from penstock.arrays.array import Array
 from penstock.arrays.dtypes import DType, dtype_named
 from penstock.arrays.layout import HEADERS, Layout, check_layout, find_layout
-from penstock.arrays.libraries import finish_tensor, has_torch, is_torch
+from penstock.arrays.libraries import address_of, finish_tensor, has_torch, is_torch
 from penstock.sizes import format_bytes, parse_size
 
 if TYPE_CHECKING:
@@ -180,12 +180,6 @@ class Plan:
             ("page tables of the GPU", self.mapping_bytes),
         ]
         return "\n".join(lines + [f"  {what:<24} {format_bytes(count)}" for what, count in told if count])
-
-
-def address_of(memory: Any) -> int:
-    if is_torch(memory):
-        return int(memory.data_ptr())
-    return int(memory.ctypes.data)
 
 
 def _checked_shape(shape: tuple[int, ...], name: str) -> None:
