@@ -233,6 +233,7 @@ void bind_array(nb::module_& m) {
              return s ? nb::object(stats_of(*s)) : nb::object(nb::none());
            })
       .def_prop_ro("host_address", [](row_array const& a) { return number_of(a.host_address()); })
+      .def_prop_ro("storable_address", [](row_array const& a) { return number_of(a.storable_address()); })
       .def_prop_ro("kernel_address", [](row_array const& a) { return number_of(a.kernel_address()); });
 }
 

@@ -11,31 +11,49 @@
 
 namespace penstock::rows {
 
+file_mapping::file_mapping(std::string const& path, int file, u64 begin, u64 bytes, stores how) : bytes_(bytes) {
+  const int access = PROT_READ | (how == stores::refused ? 0 : PROT_WRITE);
+  // Pages of its own are few: no swap is set aside for a file that is larger than the memory.
+  const int kind = how == stores::kept ? MAP_PRIVATE | MAP_NORESERVE : MAP_SHARED;
+  base_ = ::mmap(nullptr, bytes, access, kind, file, static_cast<off_t>(begin));
+  if (base_ == MAP_FAILED) throw_os_error("map", path, errno, "choose placement storage");
+  watch_.emplace(base_, bytes, how != stores::refused);
+  ::madvise(base_, bytes, MADV_RANDOM);  // a row must not bring its neighbours along
+}
+
+file_mapping::~file_mapping() {
+  watch_.reset();
+  ::munmap(base_, bytes_);
+}
+
 mapped_rows::mapped_rows(std::string const& path, u64 offset, u64 bytes, bool writable)
     : path_(path), file_(::open(path.c_str(), (writable ? O_RDWR : O_RDONLY) | O_NONBLOCK | O_CLOEXEC)), end_(offset + bytes) {
   if (!file_.valid()) throw_os_error("open", path, errno, "check the path and its permissions");
   check();
   const u64 page = static_cast<u64>(::sysconf(_SC_PAGESIZE));
-  const u64 begin = offset / page * page;
-  mapped_ = round_up(end_ - begin, page);
-  lead_ = offset - begin;
-  base_ = ::mmap(nullptr, mapped_, PROT_READ | (writable ? PROT_WRITE : 0), MAP_SHARED, file_.get(), static_cast<off_t>(begin));
-  if (base_ == MAP_FAILED) throw_os_error("map", path, errno, "choose placement storage");
-  watch_.emplace(base_, mapped_, writable);
-  ::madvise(base_, mapped_, MADV_RANDOM);  // a row must not bring its neighbours along
+  begin_ = offset / page * page;
+  lead_ = offset - begin_;
+  shared_.emplace(path, file_.get(), begin_, round_up(end_ - begin_, page),
+                  writable ? file_mapping::stores::shared : file_mapping::stores::refused);
 }
 
-mapped_rows::~mapped_rows() {
-  watch_.reset();
-  ::munmap(base_, mapped_);
+unsigned char* mapped_rows::own_data() {
+  const std::lock_guard lock(making_);
+  if (!own_) own_.emplace(path_, file_.get(), begin_, mapped_bytes(), file_mapping::stores::kept);
+  return own_->data() + lead_;
 }
 
-void mapped_rows::expect_all() const { ::madvise(base_, mapped_, MADV_SEQUENTIAL); }
+void mapped_rows::expect_all() const { ::madvise(base(), mapped_bytes(), MADV_SEQUENTIAL); }
+
+bool mapped_rows::was_cut() const {
+  const std::lock_guard lock(making_);
+  return (shared_ && shared_->was_cut()) || (own_ && own_->was_cut());
+}
 
 void mapped_rows::check() const {
   const off_t size = ::lseek(file_.get(), 0, SEEK_END);
   if (size < 0) throw_os_error("open", path_, errno, "give a regular file or a block device");
-  const bool cut = watch_ && watch_->was_cut();
+  const bool cut = was_cut();
   if (static_cast<u64>(size) >= end_ && !cut) return;
   const std::string found = static_cast<u64>(size) < end_ ? "it has " + std::to_string(size) +
                                                                 " bytes, and the array goes up to byte " + std::to_string(end_)
@@ -45,7 +63,8 @@ void mapped_rows::check() const {
 
 void mapped_rows::sync() const {
   check();
-  if (::msync(base_, mapped_, MS_SYNC) != 0) throw_os_error("flush", path_, errno, "look at the file system it lies on");
+  if (::msync(base(), mapped_bytes(), MS_SYNC) != 0)
+    throw_os_error("flush", path_, errno, "look at the file system it lies on");
 }
 
 }  // namespace penstock::rows

@@ -1,14 +1,38 @@
-// A file seen through the page cache: mapped shared, read-only or (CPU) to write as well.
+// A file seen through the page cache: mapped shared, read-only or (CPU) to write as well; and mapped to be stored into without
+// the file changing, for those who take memory and do not ask whether it may be written to.
 #pragma once
 
 #include "../controller/fault_guard.hpp"
 #include "../host/owned_file.hpp"
 #include "penstock/core/config.hpp"
 
+#include <mutex>
 #include <optional>
 #include <string>
 
 namespace penstock::rows {
+
+/// Pages of a file in memory, until this goes away. Where the file is cut short they are zeros.
+class file_mapping {
+ public:
+  /// What stores do: fault, reach the file, or stay in memory that is this mapping's own (copy on write).
+  enum class stores { refused, shared, kept };
+
+  /// Throws penstock::error (world). REQUIRES: begin is a multiple of the page size.
+  file_mapping(std::string const& path, int file, u64 begin, u64 bytes, stores how);
+  file_mapping(file_mapping const&) = delete;
+  file_mapping& operator=(file_mapping const&) = delete;
+  ~file_mapping();
+
+  unsigned char* data() const { return static_cast<unsigned char*>(base_); }
+  u64 bytes() const { return bytes_; }
+  bool was_cut() const { return watch_->was_cut(); }
+
+ private:
+  void* base_;
+  u64 bytes_;
+  std::optional<far_side::watched_mapping> watch_;
+};
 
 class mapped_rows {
  public:
@@ -16,20 +40,21 @@ class mapped_rows {
   mapped_rows(std::string const& path, u64 offset, u64 bytes, bool writable);
   mapped_rows(mapped_rows const&) = delete;
   mapped_rows& operator=(mapped_rows const&) = delete;
-  ~mapped_rows();
 
   /// Address of byte `offset` of the file.
-  unsigned char* data() const { return static_cast<unsigned char*>(base_) + lead_; }
+  unsigned char* data() const { return shared_->data() + lead_; }
   /// What is mapped: whole pages.
-  void* base() const { return base_; }
-  u64 mapped_bytes() const { return mapped_; }
+  void* base() const { return shared_->data(); }
+  u64 mapped_bytes() const { return shared_->bytes(); }
+  /// The same byte in a second mapping, whose stores the file never sees. Made when it is first asked for. Thread-safe.
+  unsigned char* own_data();
 
   /// All of it will be read, from the beginning on: the system reads ahead, as it does not for rows.
   void expect_all() const;
   /// Throws penstock::error (world) when the file has become shorter than what is mapped of it, or was when it was read.
   void check() const;
   /// The latter: what was read since may be zeros.
-  bool was_cut() const { return watch_->was_cut(); }
+  bool was_cut() const;
   /// msync of everything. Throws penstock::error (world).
   void sync() const;
 
@@ -37,9 +62,11 @@ class mapped_rows {
   std::string path_;
   owned_file file_;
   u64 end_;
-  void* base_ = nullptr;
-  u64 mapped_ = 0, lead_ = 0;
-  std::optional<far_side::watched_mapping> watch_;
+  u64 begin_ = 0;  ///< of what is mapped
+  u64 lead_ = 0;   ///< bytes of the first page before the rows
+  std::optional<file_mapping> shared_;
+  mutable std::mutex making_;
+  std::optional<file_mapping> own_;  ///< under making_
 };
 
 }  // namespace penstock::rows

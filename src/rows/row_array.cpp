@@ -403,6 +403,12 @@ void* row_array::host_address() const {
   return reinterpret_cast<void*>(state_->place.address);
 }
 
+void* row_array::storable_address() const {
+  const bool file_only_read = state_->file && !state_->options.writable && state_->on.kind() == executor_kind::cpu;
+  if (host_address() == nullptr || !file_only_read) return host_address();
+  return state_->file->own_data();
+}
+
 void* row_array::kernel_address() const { return reinterpret_cast<void*>(state_->place.address); }
 
 row_array_plan plan_rows(executor const& on, row_shape const& shape, row_array_options const& options) {

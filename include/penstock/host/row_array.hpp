@@ -153,6 +153,9 @@ class row_array {
   std::optional<cache_stats> stats() const;
   /// Address of row 0 for the host's eyes, or null where the host has none.
   void* host_address() const;
+  /// CPU: the same for those who may store there although a file was opened to be read: it never changes, nor does this array.
+  /// Throws penstock::error (world). Thread-safe.
+  void* storable_address() const;
   /// Address of row 0 for kernels, or null behind a cache.
   void* kernel_address() const;
 

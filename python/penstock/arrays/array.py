@@ -6,17 +6,16 @@ import atexit
 import math
 import os
 import sys
-import warnings
 import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from penstock.arrays.adding import add_by_copies
+from penstock.arrays.exports import HOST_DEVICE, View, export_from_host
 from penstock.arrays.gathers import GatherHandle
 from penstock.arrays.keys import check_apart, checked_out, checked_sms, is_one, row_numbers
 from penstock.arrays.libraries import PAST_ALL_ROWS, address_of, is_torch, library_for
-from penstock.arrays.view import View
 from penstock.sizes import format_bytes
 
 if TYPE_CHECKING:
@@ -282,11 +281,14 @@ class Array:
     def tensor(self) -> Any:
         """The whole array as a torch tensor, without a copy: on the GPU, over its own memory for placement
         hbm and over mapped host memory for placement host, so that any torch operator takes it in place
-        (the unified tensor of the zero-copy dissertation, Listing 3.1). It keeps this array's memory. Of an
-        array that is not writable it must not be stored into: torch knows no such tensors.
+        (the unified tensor of the zero-copy dissertation, Listing 3.1). It keeps this array's memory.
 
-        Errors: ValueError for an array behind a cache, or one whose numbers are not aligned to their size,
-        which kernels cannot take (on the CPU they can).
+        What is stored into the tensor of a file that was opened read-only stays in that tensor's memory: the
+        file and the rows of this array do not change. (On a GPU it must not be stored into.)
+
+        Errors: ValueError for an array behind a cache, one over read-only memory, for torch knows no such
+        tensors, or one whose numbers are not aligned to their size, which kernels cannot take (on the CPU
+        they can).
         """
         import torch
 
@@ -297,16 +299,19 @@ class Array:
             )
         if self._cuda:
             whole = torch.as_tensor(self._mapped(), device=self.torch_device)
+        elif self.over_read_only_memory:
+            raise ValueError(
+                f"{self!r}: its memory is read-only, and no tensor is: take rows of it, or numpy()"
+            )
         else:
-            with warnings.catch_warnings():  # of memory that is not writable: said above
-                warnings.simplefilter("ignore", UserWarning)
-                whole = torch.from_numpy(np.asarray(self._mapped()))
+            whole = torch.from_numpy(np.asarray(self.storable(writable=True)))
         kind = getattr(torch, self.dtype.name)
         return whole if whole.dtype == kind else whole.view(kind)
 
     def numpy(self) -> Any:
-        """The whole array as a NumPy array over its memory, without a copy. ValueError unless it lies in host
-        memory. Of a file that somebody cuts short it has zeros there; the next call of this array tells."""
+        """The whole array as a NumPy array over its memory, without a copy; read-only if this array is.
+        ValueError unless it lies in host memory. Of a file that somebody cuts short it has zeros there; the
+        next call of this array tells."""
         native = self._open()
         if not native.host_address and self.nbytes:
             raise ValueError(f"{self!r}: its bytes are not in host memory: take rows of it")
@@ -314,9 +319,23 @@ class Array:
 
     def _mapped(self) -> View:
         native = self._open()
+        self._check_in_memory(native)
+        return View(self, native.kernel_address, self._opened.writable)
+
+    def storable(self, *, writable: bool) -> View:
+        """Its memory on the CPU, for those who may store there although it is read-only: no file changes."""
+        native = self._open()
+        self._check_in_memory(native)
+        return View(self, native.storable_address, writable)
+
+    def _check_in_memory(self, native: _native.RowArray) -> None:
         if not native.kernel_address and self.nbytes:
             raise ValueError(f"{self!r}: its bytes are behind a cache: choose placement hbm or host")
-        return View(self, native.kernel_address, self._opened.writable)
+
+    @property
+    def over_read_only_memory(self) -> bool:
+        """Of somebody else's, which no store may reach."""
+        return self._opened.memory is not None and not self._opened.writable
 
     @classmethod
     def __torch_function__(cls, function: Any, types: Any, args: Any = (), keywords: Any = None) -> Any:
@@ -326,10 +345,16 @@ class Array:
         return operators.call(function, args, keywords or {})
 
     def __dlpack__(self, **options: Any) -> Any:
-        return self.tensor().__dlpack__(**options)
+        """For `from_dlpack` of NumPy, torch and others: the memory of placements hbm and host. On the CPU it
+        is marked read-only if the array is. Where that cannot be told, or is not heeded, stores stay out of
+        the file, as those into `tensor()` do.
+
+        Errors: ValueError as `tensor`; BufferError for what DLPack cannot tell of.
+        """
+        return self.tensor().__dlpack__(**options) if self._cuda else export_from_host(self, options)
 
     def __dlpack_device__(self) -> Any:
-        return self.tensor().__dlpack_device__()
+        return self.tensor().__dlpack_device__() if self._cuda else HOST_DEVICE
 
     # Writing
 

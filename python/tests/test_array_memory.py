@@ -1,0 +1,145 @@
+"""An array's memory for others: tensors, NumPy arrays, DLPack. What they store never reaches a file that was
+opened to be read, and never ends the process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock
+import pytest
+from penstock.arrays import exports, libraries
+
+CONTENT = (np.arange(7000) % 251).reshape(1000, 7).astype(np.float32)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    np.save(tmp_path / "array.npy", CONTENT)
+    return tmp_path / "array.npy"
+
+
+def opened(path: Path, placement: str = "host", **options: Any) -> penstock.Array:
+    return penstock.open(path, placement=placement, device="cpu", **options)
+
+
+STORES = {
+    "tensor": "array.tensor()[5] = 9",
+    "operator": "array.tensor().add_(1)",
+    "dlpack": "torch.from_dlpack(array)[5] = 9",
+    "old dlpack": "torch.from_dlpack(array.__dlpack__())[5] = 9",
+}
+
+
+@pytest.mark.parametrize("way", STORES)
+def test_stores_into_tensors_stay_out_of_a_read_only_file(file: Path, way: str) -> None:
+    pytest.importorskip("torch", reason="torch is not installed")
+    program = (
+        "import penstock, sys, torch\n"
+        "array = penstock.open(sys.argv[1], placement='host', device='cpu')\n"
+        "before = array[[5, 999]].clone()\n"
+        f"{STORES[way]}\n"
+        "assert torch.equal(array[[5, 999]], before), 'the array did not change either'\n"
+    )
+    command = [sys.executable, "-c", program, str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    np.testing.assert_array_equal(np.load(file), CONTENT)
+
+
+def test_tensors_of_a_read_only_file_are_one_memory(file: Path) -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    with opened(file) as array:
+        tensor = array.tensor()
+        np.testing.assert_array_equal(tensor.numpy(), CONTENT)
+        tensor[3] = 7
+        assert array.tensor().data_ptr() == tensor.data_ptr()
+        assert torch.equal(array.tensor()[3], torch.full((7,), 7.0))
+    assert float(tensor[3, 0]) == 7, "it keeps its memory"
+
+
+def test_tensors_of_a_writable_file_are_the_file(file: Path) -> None:
+    pytest.importorskip("torch", reason="torch is not installed")
+    with opened(file, writable=True) as array:
+        array.tensor()[3] = 7
+        np.testing.assert_array_equal(np.asarray(array[3]), np.full(7, 7.0))
+    assert (np.load(file)[3] == 7).all()
+
+
+def test_read_only_memory_is_no_tensor(file: Path) -> None:
+    pytest.importorskip("torch", reason="torch is not installed")
+    with penstock.from_tensor(np.load(file, mmap_mode="r"), device="cpu") as array:
+        with pytest.raises(ValueError, match="its memory is read-only, and no tensor is: take rows of it"):
+            array.tensor()
+        assert not array.numpy().flags.writeable
+        with pytest.raises(BufferError, match=r"which only DLPack 1\.0 tells"):
+            array.__dlpack__()
+
+
+def test_a_tensor_of_a_file_that_is_cut_short_is_zeros_and_the_next_call_says_so(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="torch is not installed")
+    path = tmp_path / "array.npy"
+    np.save(path, np.ones((4096, 64), np.float32))
+    with opened(path) as array:
+        tensor = array.tensor()
+        with path.open("r+b") as cut:
+            cut.truncate(4096)
+        tensor[4000] = 5
+        assert float(tensor[4000, 0]) == 5
+        assert float(tensor[2000, 0]) == 0
+        with pytest.raises(penstock.Error, match="it has 4096 bytes"):
+            array[[0]]
+
+
+@pytest.fixture(params=["numpy", "torch"])
+def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "torch":
+        pytest.importorskip("torch", reason="torch is not installed")
+    else:
+        monkeypatch.setattr(libraries, "has_torch", lambda: False)
+    return str(request.param)
+
+
+def test_numpy_takes_arrays_by_dlpack(file: Path, library: str) -> None:
+    with opened(file) as array:
+        taken = np.from_dlpack(array)
+        assert array.__dlpack_device__() == (1, 0)
+        np.testing.assert_array_equal(taken, CONTENT)
+        assert not taken.flags.writeable
+    with opened(file, writable=True) as array:
+        taken = np.from_dlpack(array)
+        if exports.NUMPY_MARKS:
+            assert taken.flags.writeable
+            taken[4] = 8
+            np.testing.assert_array_equal(np.asarray(array[4]), np.full(7, 8.0))
+        np.testing.assert_array_equal(np.from_dlpack(array[[1, 2]]), CONTENT[[1, 2]])
+    assert taken[5, 3] == CONTENT[5, 3], "it keeps its memory"
+
+
+def test_memory_is_taken_by_dlpack_as_it_is(library: str) -> None:
+    content = CONTENT.copy()
+    with penstock.from_tensor(content, device="cpu") as array:
+        assert np.from_dlpack(array).ctypes.data == content.ctypes.data
+    content.flags.writeable = False
+    if exports.NUMPY_MARKS:
+        with penstock.from_tensor(content, device="cpu") as array:
+            assert not np.from_dlpack(array).flags.writeable
+
+
+def test_what_dlpack_cannot_take_says_so(tmp_path: Path, file: Path, library: str) -> None:
+    with opened(file, "storage") as array:
+        assert array.__dlpack_device__() == (1, 0)
+        with pytest.raises(ValueError, match="behind a cache: choose placement hbm or host"):
+            np.from_dlpack(array)
+    np.save(tmp_path / "halves.npy", CONTENT.astype(np.uint16))
+    with opened(tmp_path / "halves.npy", dtype="bfloat16") as array:
+        if library == "numpy":
+            with pytest.raises(BufferError, match="DLPack tells of bfloat16 by torch alone"):
+                array.__dlpack__()
+        else:
+            import torch
+
+            assert torch.from_dlpack(array).dtype == torch.bfloat16
