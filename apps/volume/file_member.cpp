@@ -1,6 +1,7 @@
 #include "apps/volume/member.hpp"
 
 #include "penstock/host/error.hpp"
+#include "penstock/host/file_lock.hpp"
 
 #include <cerrno>
 #include <cstdio>
@@ -8,7 +9,6 @@
 
 #include <fcntl.h>
 #include <linux/fs.h>
-#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -26,11 +26,11 @@ class file_member final : public member {
   ~file_member() override { close(file_); }
 
   void take(access how) {
-    if (flock(file_, (how == access::write ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0) return;
-    const int code = errno;
+    const int code = try_lock(file_, how == access::write ? lock_kind::exclusive : lock_kind::shared, {});
+    if (code == 0) return;
     throw_os_error(operation, path_, code,
-                   code == EWOULDBLOCK ? "another program has this volume open: wait until it has ended"
-                                       : "its file system has no locks: copy the file elsewhere");
+                   code == EAGAIN ? "another program has this volume open: wait until it has ended"
+                                  : "its file system has no locks: copy the file elsewhere");
   }
 
   void measure(bool is_device) {

@@ -1,16 +1,13 @@
 #include "storage_namespace.hpp"
 
-#include "penstock/core/clock.hpp"
+#include "penstock/core/bits.hpp"
 #include "penstock/host/error.hpp"
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
-#include <thread>
 
 #include <fcntl.h>
 #include <linux/fs.h>
-#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,7 +16,6 @@ namespace penstock::far_side {
 namespace {
 
 constexpr char const* operation = "open namespace";
-constexpr u64 lock_timeout_ns = one_second_ns;
 
 [[noreturn]] void refuse_to_open(std::string const& path, int code) {
   switch (code) {
@@ -46,23 +42,6 @@ void check_type(std::string const& path) {
   }
 }
 
-/// One writer at a time: two that do not know of each other would write back over what the other has changed. An advisory
-/// lock, which goes with the last descriptor; readers take none. The kernel keeps those of a killed process that had an
-/// io_uring for a moment, so a lock that is taken is tried for a while.
-void lock_for_writing(std::string const& path, int file) {
-  const u64 give_up_ns = now_ns() + lock_timeout_ns;
-  while (flock(file, LOCK_EX | LOCK_NB) != 0) {
-    const int code = errno;
-    if (code != EWOULDBLOCK) {
-      throw_os_error(operation, path, code, "its file system has no locks against a second writer: copy the file elsewhere");
-    }
-    if (now_ns() >= give_up_ns) {
-      throw_os_error(operation, path, code, "somebody else has it open for writing: end that, or open it read-only");
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-}
-
 u64 size_of(std::string const& path, int file) {
   struct stat about;
   if (fstat(file, &about) != 0) refuse_to_open(path, errno);
@@ -71,6 +50,8 @@ u64 size_of(std::string const& path, int file) {
   if (ioctl(file, BLKGETSIZE64, &bytes) != 0) refuse_to_open(path, errno);
   return bytes;
 }
+
+u64 page_size() { return static_cast<u64>(sysconf(_SC_PAGESIZE)); }
 
 struct direct_alignment {
   u64 memory = 512;
@@ -130,23 +111,36 @@ std::unique_ptr<storage_namespace> storage_namespace::open_file(file_namespace c
     result->file_ = open(options.path.c_str(), (options.writable ? O_RDWR : O_RDONLY) | O_CLOEXEC);
     if (result->file_ < 0) refuse_to_open(options.path, errno);
   }
-  if (options.writable) lock_for_writing(options.path, result->file_);
   const u64 whole = size_of(options.path, result->file_);
-  if (options.first_byte > whole) {
-    throw_bad_input(
-        operation, options.path,
-        "it has " + std::to_string(whole) + " bytes, and its blocks would begin at byte " + std::to_string(options.first_byte));
+  if (options.first_byte > whole || options.bytes > whole - options.first_byte) {
+    const std::string until =
+        options.bytes == 0 ? "" : " and end at byte " + std::to_string(options.first_byte + options.bytes);
+    throw_bad_input(operation, options.path,
+                    "it has " + std::to_string(whole) + " bytes, and its blocks would begin at byte " +
+                        std::to_string(options.first_byte) + until);
   }
-  const u64 bytes = whole - options.first_byte;
+  const u64 bytes = options.bytes != 0 ? options.bytes : whole - options.first_byte;
   check_shape(options.path, bytes, options.block_bytes, transfer_bytes);
   result->shape_ = {bytes, options.block_bytes, !options.writable};
   result->first_byte_ = options.first_byte;
+  if (options.writable) result->lock(options);
+  const u64 end = options.first_byte + bytes;
   if (result->tail_file_ >= 0 && bytes % options.block_bytes != 0) {
-    const u64 page = static_cast<u64>(sysconf(_SC_PAGESIZE));
-    result->tail_begin_ = std::max(whole / page * page, options.first_byte) - options.first_byte;
+    result->tail_begin_ = std::max(end / page_size() * page_size(), options.first_byte) - options.first_byte;
   }
-  if (map && !options.direct) result->map_ = page_cache_map::create(result->file_, whole, options.writable);
+  if (map && !options.direct) result->map_ = page_cache_map::create(result->file_, end, options.writable);
   return result;
+}
+
+void storage_namespace::lock(file_namespace const& options) {
+  file_range own{first_byte_, shape_.bytes};
+  if (direct_) {
+    // A page is written directly or through the page cache, and so by one of us: the kernel loses the one that it does not
+    // write last.
+    own.begin = first_byte_ / page_size() * page_size();
+    own.bytes = round_up(first_byte_ + shape_.bytes, page_size()) - own.begin;
+  }
+  lock_ = write_lock(operation, options.path, file_, own);
 }
 
 std::unique_ptr<storage_namespace> storage_namespace::over_memory(std::span<std::byte> memory, u32 block_bytes,
@@ -159,11 +153,8 @@ std::unique_ptr<storage_namespace> storage_namespace::over_memory(std::span<std:
 }
 
 storage_namespace::~storage_namespace() {
-  if (file_ >= 0) {
-    // Nothing is under way any more. Closing would do, but that a ring which had the file lets go of it later.
-    flock(file_, LOCK_UN);
-    close(file_);
-  }
+  lock_.release();  // nothing is under way any more
+  if (file_ >= 0) close(file_);
   if (tail_file_ >= 0) close(tail_file_);
 }
 

@@ -4,6 +4,7 @@
 #include "command_decoder.hpp"
 #include "page_cache_map.hpp"
 
+#include "penstock/host/file_lock.hpp"
 #include "penstock/host/software_controller.hpp"
 
 #include <memory>
@@ -43,10 +44,12 @@ class storage_namespace {
  private:
   storage_namespace() = default;
   void open_direct(file_namespace const& options);
+  void lock(file_namespace const& options);
 
   namespace_shape shape_;
   std::byte* memory_ = nullptr;
   int file_ = -1;
+  write_lock lock_;
   int tail_file_ = -1;
   u64 tail_begin_ = ~u64{0};
   bool direct_ = false;

@@ -30,6 +30,7 @@ mapped_rows::mapped_rows(std::string const& path, u64 offset, u64 bytes, bool wr
     : path_(path), file_(::open(path.c_str(), (writable ? O_RDWR : O_RDONLY) | O_NONBLOCK | O_CLOEXEC)), end_(offset + bytes) {
   if (!file_.valid()) throw_os_error("open", path, errno, "check the path and its permissions");
   check();
+  if (writable) lock_ = write_lock("open", path, file_.get(), {offset, bytes});
   const u64 page = static_cast<u64>(::sysconf(_SC_PAGESIZE));
   begin_ = offset / page * page;
   lead_ = offset - begin_;

@@ -5,6 +5,7 @@
 #include "../controller/fault_guard.hpp"
 #include "../host/owned_file.hpp"
 #include "penstock/core/config.hpp"
+#include "penstock/host/file_lock.hpp"
 
 #include <mutex>
 #include <optional>
@@ -36,7 +37,8 @@ class file_mapping {
 
 class mapped_rows {
  public:
-  /// Throws penstock::error with path, reason, remedy: no such file, no permission, fewer bytes than asked for.
+  /// Throws penstock::error with path, reason, remedy: no such file, no permission, fewer bytes than asked for, another writer
+  /// of them.
   mapped_rows(std::string const& path, u64 offset, u64 bytes, bool writable);
   mapped_rows(mapped_rows const&) = delete;
   mapped_rows& operator=(mapped_rows const&) = delete;
@@ -61,6 +63,7 @@ class mapped_rows {
  private:
   std::string path_;
   owned_file file_;
+  write_lock lock_;  ///< of the rows
   u64 end_;
   u64 begin_ = 0;  ///< of what is mapped
   u64 lead_ = 0;   ///< bytes of the first page before the rows

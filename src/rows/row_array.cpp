@@ -105,6 +105,7 @@ struct row_array::state {
     const u64 first = options.direct && source.offset % direct_block != 0 ? 0 : source.offset;
     file_namespace rows_in_file{.path = source.path, .direct = options.direct, .writable = options.writable};
     rows_in_file.first_byte = first;
+    rows_in_file.bytes = source.offset - first + shape.bytes();
     const u32 space = controller->add_namespace(rows_in_file);
     make_cache(name_of(source), source.offset - first + shape.bytes(), space, source.offset - first);
   }

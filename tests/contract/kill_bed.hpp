@@ -4,13 +4,13 @@
 #pragma once
 
 #include "contract/controller_bed.hpp"
+#include "penstock/host/file_lock.hpp"
 
 #include <atomic>
 #include <csignal>
 #include <cstdio>
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -59,7 +59,7 @@ inline constexpr file_case kill_cases[] = {{"mapping", medium::file, io_engine::
 inline void await_lock(std::string const& path) {
   const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
   const u64 deadline = now_ns() + 60 * one_second_ns;
-  while (flock(file, LOCK_EX | LOCK_NB) != 0 && now_ns() < deadline) usleep(1000);
+  while (try_lock(file, lock_kind::exclusive, {}) != 0 && now_ns() < deadline) usleep(1000);
   close(file);
 }
 

@@ -37,11 +37,12 @@ software_options software_options_for(executor const& on, io_engine engine, u32 
 struct file_namespace {
   std::string path;       ///< regular file or block device
   bool direct = false;    ///< O_DIRECT: past the page cache
-  bool writable = false;  ///< one writer at a time has the file, in whatever process: a second is refused after 1 s
+  bool writable = false;  ///< one writer at a time has these bytes, in whatever process: a second is refused after 1 s
   u32 block_bytes = 512;  ///< logical block size, a power of two, 512 or more
   /// Where block 0 begins: what lies before it in the file (a header) is not of the namespace. Direct I/O needs a multiple of
   /// the device's block.
   u64 first_byte = 0;
+  u64 bytes = 0;  ///< from there on; what follows them is not of the namespace. 0: up to the end of the file
 };
 
 /// What the controller did, over all queues that it ever had.

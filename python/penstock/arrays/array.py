@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import dataclasses
 import math
 import os
 import sys
@@ -455,9 +456,20 @@ class Array:
                 f"{self!r}: this process was forked from the one that opened it, and CUDA does not survive "
                 "that: start workers with 'spawn', or open the array in the worker with device='cpu'"
             )
+        if self._opened.path is not None and self._opened.writable:
+            self._opened = self._as_seen_by_a_reader()
         self._executor = self._opened.executor
         self._native, self._ahead = self._opened.make(self._executor), None
         self._process = os.getpid()
+
+    def _as_seen_by_a_reader(self) -> Opened:
+        """The writer is the process that this one was forked from."""
+        if self.placement != "host":
+            raise ValueError(
+                f"{self!r}: this process was forked from the one that writes to it, and does not see that "
+                "one's cache: flush there, and open it read-only here"
+            )
+        return dataclasses.replace(self._opened, writable=False)
 
     def _at(self, numbers: Any, stream: int, sms: int) -> _native.RowsAt:
         from penstock import _native
