@@ -190,11 +190,13 @@ void bind_array(nb::module_& m) {
           released(), nb::keep_alive<0, 1>())
       .def(
           "gather_now",
-          [](row_array& a, u64 address, u64 count, u32 item_bytes, u64 stream, u32 sms, u64 out, std::string const& order) {
+          [](row_array& a, u64 address, u64 count, u32 item_bytes, u64 stream, u32 sms, u64 out, std::string const& order,
+             bool from_end) {
             const row_call_options how{reinterpret_cast<void*>(stream), sms, order_named(order)};
-            return a.gather_now({reinterpret_cast<void const*>(address), count, item_bytes}, reinterpret_cast<void*>(out), how);
+            const row_list rows{reinterpret_cast<void const*>(address), count, item_bytes, from_end};
+            return a.gather_now(rows, reinterpret_cast<void*>(out), how);
           },
-          released())
+          "address"_a, "count"_a, "item_bytes"_a, "stream"_a, "sms"_a, "out"_a, "order"_a, "from_end"_a = true, released())
       .def(
           "prefetch", [](row_array& a, rows_at const& rows) { return a.prefetch(rows.list(), rows.how()); }, released(),
           nb::keep_alive<0, 1>())

@@ -339,7 +339,15 @@ class RowArray:
     ) -> None: ...
     def gather(self, rows: RowsAt, out: int, order: str) -> RowCall: ...
     def gather_now(
-        self, address: int, count: int, item_bytes: int, stream: int, sms: int, out: int, order: str
+        self,
+        address: int,
+        count: int,
+        item_bytes: int,
+        stream: int,
+        sms: int,
+        out: int,
+        order: str,
+        from_end: bool = True,
     ) -> int | None: ...
     def prefetch(self, rows: RowsAt) -> RowCall: ...
     def scatter(self, rows: RowsAt, values: int) -> RowCall: ...

@@ -103,6 +103,44 @@ def test_bags_and_their_gradients_are_those_of_torch(
         torch.testing.assert_close(ours_weights.grad, theirs_weights.grad)
 
 
+def test_rows_are_not_counted_from_the_end(table: Any) -> None:
+    where = r"position \(1, 1\) is out of range: it has 200 rows"
+    rows = torch.tensor([[5, 199, 5], [0, -1, 98]])
+    ours = penstock.nn.Embedding.from_pretrained(table, freeze=False, padding_idx=-1)
+    bags = penstock.nn.EmbeddingBag.from_pretrained(table, freeze=False)
+    padded = penstock.nn.EmbeddingBag.from_pretrained(table, freeze=False, padding_idx=-1)
+    for call in (ours, bags):
+        for kind in (torch.int64, torch.int32):
+            with pytest.raises(IndexError, match=rf"index -1 at {where}"):
+                call(rows.to(kind))
+    with pytest.raises(IndexError, match=r"index -1 at position 4 is out of range"):
+        padded(rows)  # its padding is row 199
+    with pytest.raises(IndexError, match=r"index 200 at position 2 is out of range"):
+        padded(torch.tensor([199, 199, 200, 3]), torch.tensor([0]))
+    assert not ours.has_gradient
+
+
+def test_padding_is_left_out_of_bags_of_any_kind(table: Any) -> None:
+    """An empty bag, one of padding alone, and no rows at all."""
+    for padding in (7, -193):
+        theirs = torch.nn.EmbeddingBag(
+            ROWS, WIDTH, padding_idx=padding, include_last_offset=True, _weight=weights_of(table)
+        )
+        ours = penstock.nn.EmbeddingBag(
+            ROWS, WIDTH, padding_idx=padding, include_last_offset=True, array=table
+        )
+        assert ours.padding_idx == 7
+        for rows, offsets in [([7, 7, 3, 7, 4], [0, 2, 2, 5]), ([], [0, 0]), ([7], [0, 1])]:
+            given = torch.tensor(rows, dtype=torch.int64), torch.tensor(offsets)
+            taken, expected = ours(*given), theirs(*given)
+            assert torch.equal(taken.cpu(), expected)
+            taken.sum().backward()
+            expected.sum().backward()
+        assert torch.equal(dense_gradient(ours), theirs.weight.grad)
+        gradient: Any = ours.gradient()
+        assert 7 not in gradient.indices()
+
+
 def _row_wise(weight: Any, lr: float, eps: float) -> Any:
     sums = torch.zeros(len(weight))
 

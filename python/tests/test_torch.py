@@ -75,10 +75,7 @@ def test_embedding_bags_are_those_of_torch(array: Any, content: Any, mode: str, 
 def test_embedding_bags_weigh_their_rows(array: Any, content: Any) -> None:
     rows, weights = torch.tensor(ROWS), torch.rand(2, 3)
     how: dict[str, Any] = {"mode": "sum", "per_sample_weights": weights, "padding_idx": 99}
-    # Torch has an order of its own where there is padding.
-    torch.testing.assert_close(
-        F.embedding_bag(rows, array, **how).cpu(), F.embedding_bag(rows, content, **how)
-    )
+    assert torch.equal(F.embedding_bag(rows, array, **how).cpu(), F.embedding_bag(rows, content, **how))
 
 
 def test_bags_that_make_no_sense_are_refused(array: Any) -> None:
@@ -93,9 +90,54 @@ def test_bags_that_make_no_sense_are_refused(array: Any) -> None:
         F.embedding_bag(rows[None], array, max_norm=1.0)
 
 
-def test_other_functions_say_what_to_do(array: Any) -> None:
-    with pytest.raises(TypeError, match=r"torch.relu does not take a penstock.Array: take rows of it"):
-        torch.relu(array)
+NEGATIVE: dict[str, Any] = {
+    "embedding": lambda a, i: F.embedding(i, a),
+    "torch.embedding": lambda a, i: torch.embedding(a, i),
+    "embedding_bag": lambda a, i: F.embedding_bag(i, a),
+    "padded": lambda a, i: F.embedding_bag(i, a, padding_idx=5),
+    "index_select": lambda a, i: torch.index_select(a, 0, i[1]),
+    "index_select out": lambda a, i: torch.index_select(a, 0, i[1], out=torch.empty(3, 7)),
+    "gather": lambda a, i: a.gather(i, from_end=False),
+}
+
+
+@pytest.mark.parametrize("name", NEGATIVE)
+@pytest.mark.parametrize("kind", [torch.int64, torch.int32])
+def test_weights_have_no_negative_rows(array: Any, name: str, kind: Any) -> None:
+    rows = torch.tensor([[5, 99, 5], [0, -1, 98]], dtype=kind)
+    where = {"padded": "4", "index_select": "1", "index_select out": "1"}.get(name, r"\(1, 1\)")
+    with pytest.raises(IndexError, match=rf"index -1 at position {where} is out of range: it has 100 rows"):
+        NEGATIVE[name](array, rows)
+    assert torch.equal(array[rows], array.gather(rows)), "which count from the end, as in NumPy"
+
+
+def test_padding_is_a_row_of_the_array(array: Any) -> None:
+    rows = torch.tensor(ROWS)
+    for padding in (100, -101):
+        with pytest.raises(ValueError, match=rf"padding_idx {padding}: the table has 100 rows"):
+            F.embedding(rows, array, padding_idx=padding)
+        with pytest.raises(ValueError, match=rf"padding_idx {padding}: the table has 100 rows"):
+            F.embedding_bag(rows, array, padding_idx=padding)
+
+
+def test_torch_embedding_has_its_weight_first(array: Any, content: Any) -> None:
+    rows = torch.tensor(ROWS)
+    assert torch.equal(torch.embedding(array, rows).cpu(), content[rows])
+    assert torch.equal(torch.embedding(weight=array, indices=rows, padding_idx=5).cpu(), content[rows])
+    with pytest.raises(TypeError, match=r"give the array to torch\.nn\.functional\.embedding_bag"):
+        torch.embedding_bag(array, rows.reshape(-1), torch.tensor([0]))
+
+
+def test_index_select_fills_a_tensor(array: Any, content: Any) -> None:
+    rows = torch.tensor(ROWS[0])
+    out = torch.empty(3, 7, device=array.torch_device)
+    assert torch.index_select(array, 0, rows, out=out) is out
+    assert torch.equal(out.cpu(), content[rows])
+    empty = torch.empty(0, device=array.torch_device)
+    torch.index_select(array, 0, rows, out=empty)
+    assert torch.equal(empty.cpu(), content[rows])
+    with pytest.raises(ValueError, match=r"out of float32 \(2, 7\): the rows are float32 \(3, 7\)"):
+        torch.index_select(array, 0, rows, out=out[:2])
 
 
 def test_compiled_functions_have_the_gather_in_their_graph(array: Any, content: Any) -> None:

@@ -8,7 +8,8 @@
 
 namespace penstock::rows {
 
-/// A row of the array for an index of the caller's, negative ones from the end on; `none` for what lies outside.
+/// A row of the array for an index of the caller's, negative ones from the end on if the list says so; `none` for what lies
+/// outside.
 struct row_numbers {
   row_list list;
   u64 rows = 0;
@@ -19,7 +20,8 @@ struct row_numbers {
   PENSTOCK_FN u64 at(u64 k) const {
     const long long asked =
         list.item_bytes == 4 ? static_cast<int const*>(list.data)[k] : static_cast<long long const*>(list.data)[k];
-    const u64 row = static_cast<u64>(asked < 0 ? asked + static_cast<long long>(rows) : asked);
+    const bool back = asked < 0 && list.from_end;
+    const u64 row = static_cast<u64>(asked) + (back ? rows : 0);
     if (row < rows) return row;
     lower_to(report->first_bad, k);
     return none;

@@ -119,6 +119,19 @@ TEST_P(row_arrays, are_gathered_from_together_each_with_its_own_answer) {
   EXPECT_TRUE(holds(first, 0, 3, 36) && holds(first, 1, 49, 36) && holds(first, 2, 3, 36) && holds(second, 0, 4, 36));
 }
 
+TEST_P(row_arrays, refuse_negative_indices_of_a_list_that_does_not_count_from_the_end) {
+  const auto array = open(10, 8);
+  const std::vector<std::int64_t> rows{3, -1, 9, -10, 10};
+  const std::vector<std::int32_t> short_rows{3, 9, -1};
+  std::vector<u8> out(rows.size() * 8, 0xee);
+  row_list list = list_of(rows), short_list = list_of(short_rows);
+  list.from_end = short_list.from_end = false;
+  EXPECT_EQ(array->gather_now(list, out.data()), std::optional<u64>(1));
+  EXPECT_TRUE(holds(out, 0, 3, 8) && holds(out, 2, 9, 8));
+  EXPECT_EQ(out[1 * 8], 0xee) << "a row that is not there was stored";
+  EXPECT_EQ(array->gather_now(short_list, out.data()), std::optional<u64>(2));
+}
+
 TEST_P(row_arrays, tell_the_first_position_that_is_out_of_range_and_give_the_others) {
   const auto array = open(10, 8);
   const std::vector<std::int64_t> rows{3, 9, 10, 1, -11, std::int64_t{1} << 62};

@@ -48,11 +48,12 @@ struct row_array_options {
 /// Told how many bytes of a copy are done, and of how many. What it throws ends the copy.
 using row_progress = std::function<void(u64 done, u64 total)>;
 
-/// Signed integers of 4 or 8 bytes where the executor's kernels reach them. Negative ones count from the end.
+/// Signed integers of 4 or 8 bytes where the executor's kernels reach them.
 struct row_list {
   void const* data = nullptr;
   u64 count = 0;
   u32 item_bytes = 8;
+  bool from_end = true;  ///< negative ones count from the end; otherwise they are out of range
 };
 
 enum class gather_order {

@@ -17,6 +17,7 @@ from penstock.arrays.exports import HOST_DEVICE, View, export_from_host
 from penstock.arrays.gathers import GatherHandle
 from penstock.arrays.keys import check_apart, checked_out, checked_sms, is_one, row_numbers
 from penstock.arrays.libraries import PAST_ALL_ROWS, address_of, is_torch, library_for
+from penstock.arrays.whole import Whole
 from penstock.sizes import format_bytes
 
 if TYPE_CHECKING:
@@ -50,12 +51,13 @@ def _close_all() -> None:
         array._executor = None
 
 
-class Array:
+class Array(Whole):
     """Made by `penstock.open`, `penstock.from_tensor` and `penstock.empty`.
 
     shape: of the whole array; a row is `array[k]`, of shape `shape[1:]`. dtype: its name. placement: where
     the bytes lie. Rows are taken by number: `array[rows]`, `gather`; results are torch tensors where torch
-    is installed, else NumPy arrays (CPU) or objects with `__cuda_array_interface__`.
+    is installed, else NumPy arrays (CPU) or objects with `__cuda_array_interface__`. Where it lies in memory
+    it is an operand, too: `array * 2`.
 
     Not thread-safe for writes; reads may come from many threads. A closed array raises ValueError.
     """
@@ -157,6 +159,9 @@ class Array:
             return self._gather_at_once(key)
         if library.tracing() and is_torch(key):
             return library.traced_gather(key, self._name, len(self))
+        return self._take(key)
+
+    def _take(self, key: Any) -> Any:
         if isinstance(key, tuple):
             raise IndexError("rows are taken by one index: slice the result for more")
         return self._gather(row_numbers(key, len(self)), None, None, 0, "auto", one=is_one(key))
@@ -173,6 +178,7 @@ class Array:
         stream: Any = None,
         sms: int = 0,
         order: str = "auto",
+        from_end: bool = True,
     ) -> Any:
         """The rows with these numbers, in this order; repeats are read once where that is faster.
 
@@ -181,7 +187,8 @@ class Array:
         stream (or its handle) to run on; the current one of torch otherwise. sms: at most so many
         multiprocessors; 0: as many as pay (six saturate a PCIe Gen5 link, all for HBM). order: "by-address"
         sorts first, "as-asked" does not, "copy-engine" makes a transfer of the copy engines for each row
-        (wide rows in memory; no multiprocessor is taken), "auto" chooses.
+        (wide rows in memory; no multiprocessor is taken), "auto" chooses. from_end: negative numbers count
+        from the end; without it they are out of range, as torch.nn has it.
 
         A CUDA graph may capture all of these but "copy-engine": nothing is waited for, each replay reads
         `rows` anew, rows out of range are left as they were, and `check_replays` tells of them. Keep the
@@ -191,20 +198,31 @@ class Array:
         could not be read. Source of the sorted order and of aligned loads: the zero-copy dissertation, 3.2
         and 3.3.
         """
-        return self._gather(rows, out, stream, sms, order, one=False)
-
-    def _gather(self, rows: Any, out: Any, stream: Any, sms: int, order: str, *, one: bool) -> Any:
         library = self._library
-        plain = out is None and stream is None and sms == 0 and order == "auto" and not one
+        plain = out is None and stream is None and sms == 0 and order == "auto"
         if plain and library.tracing() and is_torch(rows):
-            return library.traced_gather(rows, self._name, len(self))
-        native = self._open()
+            return library.traced_gather(rows, self._name, len(self), from_end)
+        return self._gather(rows, out, stream, sms, order, from_end=from_end)
+
+    def _gather(
+        self,
+        rows: Any,
+        out: Any,
+        stream: Any,
+        sms: int,
+        order: str,
+        *,
+        one: bool = False,
+        from_end: bool = True,
+    ) -> Any:
+        native, library = self._open(), self._library
         with library.on(stream) as handle:
             numbers = library.rows(rows)
             shape = self.row_shape if one else (*numbers.shape, *self.row_shape)
             result = self._result(out, shape, numbers)
         at, count, size = library.address(numbers), math.prod(numbers.shape), library.item_bytes(numbers)
-        bad = native.gather_now(at, count, size, handle, checked_sms(sms), library.address(result), order)
+        to = library.address(result)
+        bad = native.gather_now(at, count, size, handle, checked_sms(sms), to, order, from_end)
         self._check("gather from", numbers, bad)
         return result
 
@@ -340,10 +358,11 @@ class Array:
 
     @classmethod
     def __torch_function__(cls, function: Any, types: Any, args: Any = (), keywords: Any = None) -> Any:
-        """torch.index_select, F.embedding and F.embedding_bag take an array for their weight."""
-        from penstock.arrays import operators
+        """torch.index_select, F.embedding and F.embedding_bag take an array for their weight; all others take
+        it as `tensor()`, where it lies in memory."""
+        from penstock.arrays import functions
 
-        return operators.call(function, args, keywords or {})
+        return functions.call(function, args, keywords or {})
 
     def __dlpack__(self, **options: Any) -> Any:
         """For `from_dlpack` of NumPy, torch and others: the memory of placements hbm and host. On the CPU it

@@ -56,7 +56,7 @@ class Library(Protocol):
         """Whether this call is being compiled, and not made."""
         ...
 
-    def traced_gather(self, rows: Any, name: str, count: int) -> Any:
+    def traced_gather(self, rows: Any, name: str, count: int, from_end: bool = True) -> Any:
         """Rows, or a mask, of the array of that name, which has `count`."""
         ...
 
@@ -142,7 +142,7 @@ class _Untraced:
     def tracing(self) -> bool:
         return False
 
-    def traced_gather(self, rows: Any, name: str, count: int) -> Any:
+    def traced_gather(self, rows: Any, name: str, count: int, from_end: bool = True) -> Any:
         raise NotImplementedError
 
 
@@ -268,12 +268,12 @@ class TorchLibrary:
     def tracing(self) -> bool:
         return bool(self._torch.compiler.is_compiling())
 
-    def traced_gather(self, rows: Any, name: str, count: int) -> Any:
+    def traced_gather(self, rows: Any, name: str, count: int, from_end: bool = True) -> Any:
         if rows.dtype == self._torch.bool:
             if tuple(rows.shape) != (count,):
                 raise IndexError(f"a mask of shape {tuple(rows.shape)}: the array has {count} rows")
             rows = rows.nonzero().reshape(-1)
-        return self._torch.ops.penstock.gather(rows, name)
+        return self._torch.ops.penstock.gather(rows, name, from_end)
 
     def empty(self, shape: tuple[int, ...], dtype: DType) -> Any:
         return self.new(shape, self.kind_of(dtype))

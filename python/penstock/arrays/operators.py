@@ -1,5 +1,4 @@
-"""What torch needs to know of arrays: operators that `torch.compile` traces, and functions of torch that
-take an array for a weight. Loaded where torch is."""
+"""What torch needs to know of arrays: operators that `torch.compile` traces. Loaded where torch is."""
 
 from __future__ import annotations
 
@@ -8,7 +7,6 @@ import weakref
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import torch
-import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 if TYPE_CHECKING:
@@ -67,15 +65,17 @@ def _fake_rows(array: Array, rows: Tensor) -> Tensor:
 
 
 # Schemas are written out: torch 2.4 cannot read annotations that are not evaluated.
-@torch.library.custom_op("penstock::gather", mutates_args=(), schema="(Tensor rows, str array) -> Tensor")
-def gather(rows: Tensor, array: str) -> Tensor:
+@torch.library.custom_op(
+    "penstock::gather", mutates_args=(), schema="(Tensor rows, str array, bool from_end=True) -> Tensor"
+)
+def gather(rows: Tensor, array: str, from_end: bool = True) -> Tensor:
     """The rows of an array; see Array.gather."""
-    taken: Tensor = _named(_ARRAYS, array).gather(rows)
+    taken: Tensor = _named(_ARRAYS, array).gather(rows, from_end=from_end)
     return taken
 
 
 @gather.register_fake
-def _(rows: Tensor, array: str) -> Tensor:
+def _(rows: Tensor, array: str, from_end: bool = True) -> Tensor:
     return _fake_rows(_named(_ARRAYS, array), rows)
 
 
@@ -84,8 +84,9 @@ def _(rows: Tensor, array: str) -> Tensor:
 )
 def embedding(anchor: Tensor, rows: Tensor, table: str) -> Tensor:
     """The rows of a table that is trained. anchor: one number, which is not looked at; that it needs a
-    gradient makes autograd come back to the table. (Of none a compiler would leave out the way back.)"""
-    taken: Tensor = _named(_TABLES, table).array.gather(rows)
+    gradient makes autograd come back to the table. (Of none a compiler would leave out the way back.)
+    Negative rows are out of range, as torch.nn has it."""
+    taken: Tensor = _named(_TABLES, table).array.gather(rows, from_end=False)
     return taken
 
 
@@ -122,119 +123,3 @@ def _back(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
 
 
 embedding.register_autograd(_back, setup_context=_save)
-
-
-# Functions of torch with an array in the place of a weight
-
-
-def _refuse_renorm(name: str, max_norm: float | None) -> None:
-    if max_norm is not None:
-        raise ValueError(
-            f"{name}: max_norm stores into the weight, which an array is not changed by: leave it out"
-        )
-
-
-def _index_select(input: Array, dim: int, index: Tensor) -> Any:
-    if dim not in (0, -input.ndim):
-        raise ValueError(f"index_select: dimension {dim} of {input!r}: rows are taken along dimension 0")
-    if index.ndim > 1:
-        raise ValueError(f"index_select: an index of {index.ndim} dimensions: give one")
-    return input.gather(index.reshape(-1))
-
-
-def _embedding(
-    input: Tensor,
-    weight: Array,
-    padding_idx: int | None = None,
-    max_norm: float | None = None,
-    norm_type: float = 2.0,
-    scale_grad_by_freq: bool = False,
-    sparse: bool = False,
-) -> Any:
-    _refuse_renorm("embedding", max_norm)
-    return weight.gather(input)
-
-
-def _embedding_bag(
-    input: Tensor,
-    weight: Array,
-    offsets: Tensor | None = None,
-    max_norm: float | None = None,
-    norm_type: float = 2,
-    scale_grad_by_freq: bool = False,
-    mode: str = "mean",
-    sparse: bool = False,
-    per_sample_weights: Tensor | None = None,
-    include_last_offset: bool = False,
-    padding_idx: int | None = None,
-) -> Tensor:
-    _refuse_renorm("embedding_bag", max_norm)
-    return bags_of(
-        weight.gather, len(weight), input, offsets, mode, per_sample_weights, include_last_offset, padding_idx
-    )
-
-
-def bags_of(
-    gather_rows: Callable[[Tensor], Tensor],
-    count: int,
-    rows: Tensor,
-    offsets: Tensor | None,
-    mode: str,
-    weights: Tensor | None,
-    include_last_offset: bool,
-    padding_idx: int | None,
-) -> Tensor:
-    """Bags of rows, reduced as torch reduces them: of what was gathered, each row in its place, so that sums
-    are made in the same order."""
-    if rows.ndim == 2:
-        if offsets is not None:
-            raise ValueError("embedding_bag: rows of two dimensions are bags of one size: leave out offsets")
-        if include_last_offset:
-            raise ValueError("embedding_bag: include_last_offset is for rows of one dimension with offsets")
-        offsets = torch.arange(0, rows.numel(), max(1, rows.shape[1]), device=rows.device)[: rows.shape[0]]
-        if rows.shape[1] == 0:
-            offsets = torch.zeros(rows.shape[0], dtype=torch.int64, device=rows.device)
-        weights = None if weights is None else weights.reshape(-1)
-        rows = rows.reshape(-1)
-    elif rows.ndim != 1:
-        raise ValueError(f"embedding_bag: rows of {rows.ndim} dimensions: give one or two")
-    if offsets is None:
-        raise ValueError(
-            "embedding_bag: rows of one dimension need offsets, the position where each bag begins"
-        )
-    if padding_idx is not None:
-        kept = rows != (padding_idx + count if padding_idx < 0 else padding_idx)
-        before = torch.cat([kept.new_zeros(1, dtype=torch.int64), kept.cumsum(0)])
-        offsets = before[offsets.long()]
-        rows = rows[kept]
-        weights = None if weights is None else weights[kept]
-    taken = gather_rows(rows)
-    numbers = torch.arange(rows.numel(), device=taken.device)
-    return F.embedding_bag(
-        numbers,
-        taken,
-        offsets.to(taken.device, torch.int64),
-        mode=mode,
-        per_sample_weights=None if weights is None else weights.to(taken.device),
-        include_last_offset=include_last_offset,
-    )
-
-
-# By name: other libraries put wrappers in the place of some.
-_TAKES_ARRAYS: dict[str, Callable[..., Any]] = {
-    "index_select": _index_select,
-    "embedding": _embedding,
-    "embedding_bag": _embedding_bag,
-}
-
-
-def call(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-    """A function of torch, called with an array."""
-    name = getattr(function, "__name__", str(function))
-    taken = _TAKES_ARRAYS.get(name)
-    if taken is None:
-        raise TypeError(
-            f"torch.{name} does not take a penstock.Array: take rows of it (array[rows]), or array.tensor() "
-            "where it lies in memory"
-        )
-    return taken(*args, **keywords)

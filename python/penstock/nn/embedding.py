@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from penstock.arrays import Array, from_reference, open_array
 from penstock.arrays import operators as ops
 from penstock.arrays.dtypes import DType, dtype_named
+from penstock.arrays.functions import bags_of, checked_padding
 from penstock.arrays.layout import find_layout
 from penstock.nn.tables import is_open, make_table, told_by
 
@@ -25,8 +26,8 @@ class Embedding(nn.Module):
     padding_idx: the row that gets no gradient, and is zero in a new table. freeze: rows get no gradients.
     placement, device, cache, line: as for `penstock.open`.
 
-    Input: integers of any shape, on the CPU or the GPU. Output: their shape, then embedding_dim; on the
-    array's device. The weight is no parameter: `parameters()` has nothing of it, and neither has the
+    Input: integers of any shape, from 0 on, on the CPU or the GPU. Output: their shape, then embedding_dim;
+    on the array's device. The weight is no parameter: `parameters()` has nothing of it, and neither has the
     `zero_grad()` of a model that the table is part of. `gradient()` gives what the backward passes left since
     the `zero_grad()` of the table, or of its optimizer.
 
@@ -35,7 +36,7 @@ class Embedding(nn.Module):
     type are those of the state, and opens the path of the state where the module's own was closed.
 
     Errors: ValueError for a file, or a state, of another shape or type, or a state for a table that was drawn
-    just now; IndexError as `Array.gather`.
+    just now; IndexError as `Array.gather`, also for negative rows.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class Embedding(nn.Module):
             raise ValueError("an embedding takes a path or an array, and not both")
         shape = (num_embeddings, embedding_dim)
         self.num_embeddings, self.embedding_dim, self.freeze = num_embeddings, embedding_dim, freeze
-        self.padding_idx = _checked_padding(padding_idx, num_embeddings)
+        self.padding_idx = checked_padding(padding_idx, num_embeddings)
         self._drawn = False
         _check_kind(dtype_named(dtype) if array is None else array.dtype)
         self._how: dict[str, Any] = {"placement": placement, "device": device, "cache": cache, "line": line}
@@ -116,7 +117,7 @@ class Embedding(nn.Module):
         rows = torch.cat([rows.to(values.device, torch.int64) for rows, values in self._kept])
         values = torch.cat([values for _, values in self._kept])
         if self.padding_idx is not None:
-            kept = rows.remainder(self.num_embeddings) != self.padding_idx
+            kept = rows != self.padding_idx
             rows, values = rows[kept], values[kept]
         return rows, values
 
@@ -250,9 +251,8 @@ class EmbeddingBag(Embedding):
     def forward(
         self, rows: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None
     ) -> Tensor:
-        return ops.bags_of(
+        return bags_of(
             super().forward,
-            self.num_embeddings,
             rows,
             offsets,
             self.mode,
@@ -279,11 +279,3 @@ def summed(rows: Tensor, values: Tensor, count: int) -> tuple[Tensor, Tensor]:
 def _check_kind(dtype: DType) -> None:
     if not getattr(torch, dtype.name).is_floating_point:
         raise ValueError(f"a table of {dtype}: it holds floating-point numbers")
-
-
-def _checked_padding(padding_idx: int | None, rows: int) -> int | None:
-    if padding_idx is None:
-        return None
-    if not -rows <= padding_idx < rows:
-        raise ValueError(f"padding_idx {padding_idx}: the table has {rows} rows")
-    return padding_idx % rows

@@ -1,0 +1,194 @@
+"""Functions of torch that are called with an array. Loaded where torch is."""
+
+from __future__ import annotations
+
+from types import BuiltinFunctionType
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor
+
+from penstock.arrays.array import Array
+from penstock.arrays.whole import in_place
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def checked_padding(padding_idx: int | None, rows: int) -> int | None:
+    """From 0 on. ValueError for a row that there is not."""
+    if padding_idx is None:
+        return None
+    if not -rows <= padding_idx < rows:
+        raise ValueError(f"padding_idx {padding_idx}: the table has {rows} rows")
+    return padding_idx % rows
+
+
+# With an array in the place of a weight. What is called with one elsewhere is not implemented here.
+
+
+def _refuse_renorm(name: str, max_norm: float | None) -> None:
+    if max_norm is not None:
+        raise ValueError(
+            f"{name}: max_norm stores into the weight, which an array is not changed by: leave it out"
+        )
+
+
+def _rows_of(array: Array, rows: Tensor) -> Tensor:
+    taken: Tensor = array.gather(rows, from_end=False)
+    return taken
+
+
+def _index_select(input: Any, dim: int, index: Tensor, *, out: Tensor | None = None) -> Any:
+    if not isinstance(input, Array):
+        return NotImplemented
+    if dim not in (0, -input.ndim):
+        raise ValueError(f"index_select: dimension {dim} of {input!r}: rows are taken along dimension 0")
+    if index.ndim > 1:
+        raise ValueError(f"index_select: an index of {index.ndim} dimensions: give one")
+    rows = index.reshape(-1)
+    if out is None:
+        return _rows_of(input, rows)
+    if out.numel() == 0:  # as torch makes room in them
+        out.resize_(rows.numel(), *input.row_shape)
+    return input.gather(rows, out=out, from_end=False)
+
+
+def _embedding(
+    input: Any,
+    weight: Any,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Any:
+    if not isinstance(weight, Array):
+        return NotImplemented
+    _refuse_renorm("embedding", max_norm)
+    checked_padding(padding_idx, len(weight))
+    return _rows_of(weight, input)
+
+
+def _aten_embedding(
+    weight: Any, indices: Any, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False
+) -> Any:
+    """torch.embedding, which has its arguments the other way round."""
+    return _rows_of(weight, indices) if isinstance(weight, Array) else NotImplemented
+
+
+def _embedding_bag(
+    input: Any,
+    weight: Any,
+    offsets: Tensor | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Any:
+    if not isinstance(weight, Array):
+        return NotImplemented
+    _refuse_renorm("embedding_bag", max_norm)
+    padding = checked_padding(padding_idx, len(weight))
+
+    def gather(rows: Tensor) -> Tensor:
+        return _rows_of(weight, rows)
+
+    return bags_of(gather, input, offsets, mode, per_sample_weights, include_last_offset, padding)
+
+
+def _aten_embedding_bag(weight: Any, *arguments: Any, **keywords: Any) -> Any:
+    if not isinstance(weight, Array):
+        return NotImplemented
+    raise TypeError("torch.embedding_bag: give the array to torch.nn.functional.embedding_bag")
+
+
+def bags_of(
+    gather_rows: Callable[[Tensor], Tensor],
+    rows: Tensor,
+    offsets: Tensor | None,
+    mode: str,
+    weights: Tensor | None,
+    include_last_offset: bool,
+    padding: int | None,
+) -> Tensor:
+    """Bags of rows, reduced as torch reduces them: of what was gathered, each row in its place, so that sums
+    are made in the same order. padding: a row from 0 on that counts for nothing."""
+    if rows.ndim == 2:
+        if offsets is not None:
+            raise ValueError("embedding_bag: rows of two dimensions are bags of one size: leave out offsets")
+        if include_last_offset:
+            raise ValueError("embedding_bag: include_last_offset is for rows of one dimension with offsets")
+        offsets = torch.arange(rows.shape[0], device=rows.device) * rows.shape[1]
+        weights = None if weights is None else weights.reshape(-1)
+    elif rows.ndim != 1:
+        raise ValueError(f"embedding_bag: rows of {rows.ndim} dimensions: give one or two")
+    if offsets is None:
+        raise ValueError(
+            "embedding_bag: rows of one dimension need offsets, the position where each bag begins"
+        )
+    numbers = torch.arange(rows.numel(), device=rows.device)
+    if padding is not None:
+        # One row more than was asked for, for torch to leave out wherever a number leads to it.
+        asked = rows.reshape(-1)
+        numbers = numbers.masked_fill(asked == padding, asked.numel())
+        rows = torch.cat([asked, asked.new_full((1,), padding)])
+    taken = gather_rows(rows).flatten(0, rows.ndim - 1)
+    return F.embedding_bag(
+        numbers.to(taken.device),
+        taken,
+        offsets.to(taken.device, torch.int64),
+        mode=mode,
+        per_sample_weights=None if weights is None else weights.to(taken.device),
+        include_last_offset=include_last_offset,
+        padding_idx=None if padding is None else taken.shape[0] - 1,
+    )
+
+
+# By name: other libraries put wrappers in the place of some.
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "index_select": _index_select,
+    "embedding": _embedding,
+    "embedding_bag": _embedding_bag,
+}
+_BUILTINS = {**_FUNCTIONS, "embedding": _aten_embedding, "embedding_bag": _aten_embedding_bag}
+
+
+# With arrays elsewhere: as the tensors that they are where they lie in memory
+
+
+def _tensors_of(name: str, given: Any) -> Any:
+    if isinstance(given, Array):
+        return in_place(given, f"torch.{name}").tensor()
+    if type(given) in (list, tuple):
+        return type(given)(_tensors_of(name, one) for one in given)
+    return given
+
+
+def _refuse_stores(name: str, written: Any) -> None:
+    """Into memory that the system keeps from being stored into, a fault of which ends the program."""
+    if isinstance(written, Array) and not written.writable:
+        raise ValueError(f"torch.{name} stores into {written!r}, which was opened read-only: give a tensor")
+    if type(written) in (list, tuple):
+        for one in written:
+            _refuse_stores(name, one)
+
+
+def call(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """A function of torch, called with an array."""
+    name = getattr(function, "__name__", str(function))
+    special = (_BUILTINS if isinstance(function, BuiltinFunctionType) else _FUNCTIONS).get(name)
+    taken = NotImplemented if special is None else special(*args, **keywords)
+    if taken is not NotImplemented:
+        return taken
+    _refuse_stores(name, keywords.get("out"))
+    if (name.endswith("_") and not name.endswith("__")) or keywords.get("inplace"):
+        _refuse_stores(name, args[0] if args else keywords.get("input"))
+    return function(
+        *_tensors_of(name, args), **{key: _tensors_of(name, value) for key, value in keywords.items()}
+    )
