@@ -1,4 +1,5 @@
-"""What torch needs to know of arrays: operators that `torch.compile` traces. Loaded where torch is."""
+"""What torch needs to know of arrays: operators that `torch.compile` traces, and methods that it leaves
+to the interpreter. Loaded where torch is."""
 
 from __future__ import annotations
 
@@ -9,10 +10,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import torch
 from torch import Tensor
 
+from penstock.arrays.array import Array
+from penstock.arrays.gathers import GatherHandle
+from penstock.arrays.untraced import leave_untraced
+
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from penstock.arrays.array import Array
 
 
 class Trained(Protocol):
@@ -123,3 +126,12 @@ def _back(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
 
 
 embedding.register_autograd(_back, setup_context=_save)
+
+
+# What a compiler cannot look into.
+leave_untraced(
+    Array,
+    *("_take", "_gather", "__getitems__", "gather_async", "_asked", "prefetch", "check_replays", "tensor"),
+    *("numpy", "__array__", "scatter", "__setitem__", "flush", "stats", "close", "__repr__"),
+)
+leave_untraced(GatherHandle, "wait", "order_before")

@@ -14,6 +14,7 @@ from penstock.arrays import operators as ops
 from penstock.arrays.dtypes import DType, dtype_named
 from penstock.arrays.functions import bags_of, checked_padding
 from penstock.arrays.layout import find_layout
+from penstock.arrays.untraced import leave_untraced
 from penstock.nn.tables import is_open, make_table, told_by
 
 
@@ -215,6 +216,9 @@ class Embedding(nn.Module):
             return rows
 
         make_table(path, shape, dtype, self._how, drawn)
+
+
+leave_untraced(Embedding, "parts", "changes", "gradient")
 
 
 class EmbeddingBag(Embedding):

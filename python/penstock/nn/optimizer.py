@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from penstock.arrays import Array
+from penstock.arrays.untraced import leave_untraced
 from penstock.nn.embedding import Embedding, summed
 
 if TYPE_CHECKING:
@@ -114,6 +115,10 @@ class Optimizer(torch.optim.Optimizer, ABC):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
+        self._change_tables()
+        return loss
+
+    def _change_tables(self) -> None:
         trained = [(number, table) for number, table in enumerate(self._tables) if table.has_gradient]
         for number, table in trained:  # what cannot begin is told before anything is changed
             self._begin(number, table)
@@ -121,7 +126,6 @@ class Optimizer(torch.optim.Optimizer, ABC):
             rows, values = self._changes(table)
             if len(rows) != 0:
                 self._change(number, table, rows, values)
-        return loss
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forgets the gradients, of all tables."""
@@ -230,3 +234,6 @@ class Optimizer(torch.optim.Optimizer, ABC):
 
     def _take_state(self, number: int, read: Any) -> None:
         """Puts what was read in the place of what there is."""
+
+
+leave_untraced(Optimizer, "_change_tables", "state_dict", "load_state_dict")
