@@ -31,11 +31,14 @@ class FeatureStore(_FeatureStore):
     array's memory where it has one, else a copy.
 
     placement, device: of tensors that are put, as for `penstock.from_tensor`.
+
+    A store is pickled, for workers that are started with spawn, as paths, and where its features are in
+    memory as these tensors.
     """
 
     def __init__(self, placement: str = "host", device: str = "auto", tensor_attr_cls: Any = None) -> None:
         super().__init__(tensor_attr_cls)
-        self.__dict__["_arrays"] = {}
+        self.__dict__["_arrays"] = _Arrays()
         self.__dict__["_where"] = (placement, device)
 
     def array(self, group_name: Any, attr_name: str) -> Array:
@@ -107,6 +110,28 @@ class FeatureStore(_FeatureStore):
 
     def get_all_tensor_attrs(self) -> list[TensorAttr]:
         return [self._tensor_attr_cls.cast(*key) for key in self._arrays]
+
+
+class _Arrays(dict[_Key, Array]):
+    """Arrays in memory are pickled as what they were put as, which has what was stored since."""
+
+    def __reduce__(self) -> Any:
+        return _arrays_of, ({key: _portable(array) for key, array in self.items()},)
+
+
+def _portable(array: Array) -> Any:
+    if array.path is not None:
+        return array
+    array.flush()
+    memory = array.tensor() if array.placement == "hbm" else array.opened.memory
+    return memory, array.placement, array.opened.device
+
+
+def _arrays_of(told: dict[_Key, Any]) -> _Arrays:
+    return _Arrays(
+        (key, one if isinstance(one, Array) else from_tensor(one[0], one[1], device=one[2]))
+        for key, one in told.items()
+    )
 
 
 def _key(attr: TensorAttr) -> _Key:

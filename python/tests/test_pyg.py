@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -221,6 +222,57 @@ class AllNeighbours(NeighborSampler):
         return SamplerOutput(
             node=node, row=inverse[len(seed) :], col=inverse[: len(seed)][targets], edge=edges
         )
+
+
+@pytest.mark.parametrize("placement", ["host", "host-cached"])
+def test_a_store_is_pickled_with_what_was_stored(tmp_path: Path, device: str, placement: str) -> None:
+    np.save(tmp_path / "x.npy", FEATURES.numpy())
+    store = FeatureStore(placement, device=device)
+    store["A", "x", None] = penstock.open(tmp_path / "x.npy", placement="storage", device=device)
+    store["A", "y", None] = FEATURES.clone()
+    store["A", "y", torch.tensor([1])] = torch.full((1, 3), 9.0)
+    again = pickle.loads(pickle.dumps(store))
+    assert again.array("A", "x").path == str(tmp_path / "x.npy")
+    assert again.array("A", "y").placement == placement
+    for name in ("x", "y"):
+        assert equal(again["A", name, INDEX], store["A", name, INDEX].cpu())
+    again["A", "y", torch.tensor([0])] = torch.ones(1, 3)
+    assert equal(store["A", "y", torch.tensor([0])], FEATURES[:1]), "a copy"
+    store.array("A", "y").close()
+    with pytest.raises(ValueError, match="it is closed"):
+        pickle.dumps(store)
+
+
+@pytest.mark.filterwarnings("ignore")  # of PyG, and of forks of processes with threads
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+@pytest.mark.parametrize("placement", ["host", "storage"])
+def test_workers_of_a_neighbour_loader_read_from_the_stores(
+    tmp_path: Path, placement: str, start: str
+) -> None:
+    row, _, pointers = graph()
+    content = np.arange(60 * 4, dtype=np.float32).reshape(60, 4)
+    np.save(tmp_path / "x.npy", content)
+    np.save(tmp_path / "row.npy", row.numpy())
+    features, edges = FeatureStore(device="cpu"), GraphStore()
+    features[None, "x", None] = penstock.open(tmp_path / "x.npy", placement=placement, device="cpu")
+    features[None, "y", None] = torch.arange(60)
+    sources = penstock.open(tmp_path / "row.npy", placement="host", device="cpu")
+    edges[EdgeAttr(None, "csc", size=(60, 60))] = (sources, pointers)
+    data = (features, edges)
+    loader = NeighborLoader(
+        data,
+        [-1],
+        input_nodes=torch.arange(60),
+        batch_size=16,
+        neighbor_sampler=AllNeighbours(data, [-1]),
+        num_workers=2,
+        multiprocessing_context=start,
+    )
+    batches = list(loader)
+    assert len(batches) == 4
+    for batch in batches:
+        np.testing.assert_array_equal(batch.x, content[batch.y])
+        assert torch.equal(batch.y, batch.n_id)
 
 
 @pytest.mark.filterwarnings("ignore")  # of PyG, that its libraries are not there

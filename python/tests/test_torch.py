@@ -207,6 +207,42 @@ def test_a_loader_takes_whole_batches(array: Any, content: Any, device: str, wor
     assert torch.equal(torch.cat(taken).cpu(), content)
 
 
+class Labelled(torch.utils.data.Dataset):  # type: ignore[misc, name-defined]
+    """As users write them: rows one by one, beside something else."""
+
+    def __init__(self, array: Any) -> None:
+        self.array, self.labels = array, torch.arange(len(array))
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __getitem__(self, row: int) -> Any:
+        return self.array[row], self.labels[row]
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_workers_open_the_array_of_a_dataset(array: Any, content: Any, device: str, start: str) -> None:
+    if device == "cuda":
+        pytest.skip("results on a GPU are for one process: test_a_loader_of_forked_workers_says_what_to_do")
+    loader = torch.utils.data.DataLoader(
+        Labelled(array), batch_size=32, shuffle=True, num_workers=2, multiprocessing_context=start
+    )
+    rows, labels = (torch.cat(parts) for parts in zip(*loader, strict=True))
+    assert torch.equal(rows, content[labels])
+    assert sorted(labels.tolist()) == list(range(100))
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_workers_of_what_is_written_to_say_what_to_do(tmp_path: Path) -> None:
+    table = penstock.empty(tmp_path / "table.npy", (64, 4), "float32", device="cpu")
+    loader = torch.utils.data.DataLoader(table, batch_size=32, num_workers=1)
+    with pytest.raises(
+        penstock.Error, match="somebody else has it open for writing: end that, or open it read"
+    ):
+        next(iter(loader))
+
+
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_loader_of_forked_workers_says_what_to_do(array: Any, device: str) -> None:
     if device == "cpu":
