@@ -238,7 +238,7 @@ def test_workers_of_what_is_written_to_say_what_to_do(tmp_path: Path) -> None:
     table = penstock.empty(tmp_path / "table.npy", (64, 4), "float32", device="cpu")
     loader = torch.utils.data.DataLoader(table, batch_size=32, num_workers=1)
     with pytest.raises(
-        penstock.Error, match="somebody else has it open for writing: end that, or open it read"
+        ValueError, match="forked from the one that writes to it, .*: flush there, and open it"
     ):
         next(iter(loader))
 
