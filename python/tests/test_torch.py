@@ -237,9 +237,7 @@ def test_workers_open_the_array_of_a_dataset(array: Any, content: Any, device: s
 def test_workers_of_what_is_written_to_say_what_to_do(tmp_path: Path) -> None:
     table = penstock.empty(tmp_path / "table.npy", (64, 4), "float32", device="cpu")
     loader = torch.utils.data.DataLoader(table, batch_size=32, num_workers=1)
-    with pytest.raises(
-        ValueError, match="forked from the one that writes to it, .*: flush there, and open it"
-    ):
+    with pytest.raises(ValueError, match=r"forked from the one that writes to it, .*: flush there, and open"):
         next(iter(loader))
 
 
