@@ -17,6 +17,7 @@ from penstock.arrays.exports import HOST_DEVICE, View, export_from_host
 from penstock.arrays.gathers import GatherHandle
 from penstock.arrays.keys import check_apart, checked_out, checked_sms, is_one, row_numbers
 from penstock.arrays.libraries import PAST_ALL_ROWS, address_of, is_torch, library_for
+from penstock.arrays.values import values_for
 from penstock.arrays.whole import Whole
 from penstock.sizes import format_bytes
 
@@ -162,8 +163,6 @@ class Array(Whole):
         return self._take(key)
 
     def _take(self, key: Any) -> Any:
-        if isinstance(key, tuple):
-            raise IndexError("rows are taken by one index: slice the result for more")
         return self._gather(row_numbers(key, len(self)), None, None, 0, "auto", one=is_one(key))
 
     def __getitems__(self, keys: list[int]) -> Any:
@@ -404,17 +403,13 @@ class Array(Whole):
         self._finish("scatter to", numbers, call)
 
     def __setitem__(self, key: Any, values: Any) -> None:
+        """Stores values, repeated to the shape of the rows as NumPy does it. Arrays and tensors are cast as
+        by `casting="same_kind"`, Python's numbers where they fit.
+
+        Errors: TypeError for values of another kind, ValueError for those that do not fit; else as `scatter`.
+        """
         numbers = self._library.rows(row_numbers(key, len(self)))
-        shape = (*numbers.shape, *self.row_shape)
-        if is_torch(values):
-            values = values.expand(shape)
-        elif np.shape(values) != shape:
-            if self.dtype.numpy.name != self.dtype.name:
-                raise TypeError(
-                    f"values for rows of {self.dtype}: NumPy has no such type: give a tensor of it"
-                )
-            values = np.broadcast_to(np.asarray(values, dtype=self.dtype.numpy), shape)
-        self.scatter(numbers, values)
+        self.scatter(numbers, values_for(values, (*numbers.shape, *self.row_shape), self.dtype))
 
     def flush(self) -> None:
         """Returns when everything that was stored is on the device for good (docs/DURABILITY.md)."""

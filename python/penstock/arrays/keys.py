@@ -20,6 +20,8 @@ def is_one(key: Any) -> bool:
 
 def row_numbers(key: Any, rows: int) -> Any:
     """Of a key as `array[key]` takes it: integers of one dimension and more."""
+    if isinstance(key, tuple):
+        raise IndexError("rows are taken by one index, not by a tuple: slice the result for more")
     if isinstance(key, slice):
         return np.arange(*key.indices(rows), dtype=np.int64)
     if isinstance(key, (bool, np.bool_)):

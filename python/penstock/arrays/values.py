@@ -1,0 +1,78 @@
+"""What `array[rows] = values` stores: values of the array's kind, cast as NumPy casts within a kind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.arrays.libraries import DeviceArray, is_torch
+
+if TYPE_CHECKING:
+    from penstock.arrays.dtypes import DType
+
+_TAKEN = {"b": "b", "i": "biu", "u": "biu", "f": "biuf"}  # kinds of Python's numbers, by the array's
+
+
+def values_for(given: Any, shape: tuple[int, ...], dtype: DType) -> Any:
+    """`given` in the array's type, repeated to `shape`.
+
+    Arrays and tensors are cast where NumPy's `casting="same_kind"` casts; Python's numbers, and lists of
+    them, where they fit.
+    Errors: TypeError for another kind, ValueError for a number that does not fit or for another shape.
+    """
+    if isinstance(given, DeviceArray):
+        return given
+    values: Any = _cast_tensor(given, dtype) if is_torch(given) else _cast(given, dtype)
+    try:
+        return values.expand(shape) if is_torch(values) else np.broadcast_to(values, shape)
+    except (RuntimeError, ValueError):
+        raise ValueError(f"values of shape {tuple(values.shape)}: the rows take {shape}") from None
+
+
+def _refused(has: str, dtype: DType) -> TypeError:
+    return TypeError(f"values of type {has}: the array holds {dtype}: convert them first")
+
+
+def _in_numpy(dtype: DType) -> bool:
+    return str(dtype.numpy.name) == dtype.name
+
+
+def _cast_tensor(given: Any, dtype: DType) -> Any:
+    import torch
+
+    has, wanted = str(given.dtype).removeprefix("torch."), getattr(torch, dtype.name)
+    if has in (dtype.name, dtype.numpy.name):
+        return given
+    if _in_numpy(dtype) and given.dtype not in (torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2):
+        castable = np.can_cast(np.dtype(has), dtype.numpy, "same_kind")
+    else:
+        castable = torch.can_cast(given.dtype, wanted)
+    if not castable:
+        raise _refused(has, dtype)
+    return given.to(wanted)
+
+
+def _cast(given: Any, dtype: DType) -> np.ndarray[Any, Any]:
+    values = np.asarray(given)
+    has = values.dtype.name
+    if hasattr(given, "dtype") and has in (dtype.name, dtype.numpy.name):
+        return values
+    if not _in_numpy(dtype):
+        raise TypeError(f"values of type {has}: NumPy has no {dtype}: give a tensor of it")
+    if not hasattr(given, "dtype"):
+        return _fitted(values, dtype)
+    if not np.can_cast(values.dtype, dtype.numpy, "same_kind"):
+        raise _refused(has, dtype)
+    return values.astype(dtype.numpy)
+
+
+def _fitted(values: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
+    if values.size != 0 and values.dtype.kind not in _TAKEN[dtype.numpy.kind]:
+        raise _refused(values.dtype.name, dtype)
+    with np.errstate(all="ignore"):
+        cast = values.astype(dtype.numpy)
+    unlike = np.isinf(cast) & ~np.isinf(values) if dtype.numpy.kind == "f" else cast != values
+    if unlike.any():
+        raise ValueError(f"value {values[unlike].flat[0]}: it does not fit the array's {dtype}")
+    return cast
