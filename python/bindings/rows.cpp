@@ -145,8 +145,8 @@ nb::dict stats_of(cache_stats const& s) {
   return d;
 }
 
-nb::dict plan(shared_executor const& on, u64 rows, u64 row_bytes, nb::dict const& given) {
-  const row_array_plan p = plan_rows(*on.on, {rows, row_bytes}, options_of(given));
+nb::dict plan(shared_executor const& on, u64 rows, u64 row_bytes, std::string const& path, nb::dict const& given) {
+  const row_array_plan p = plan_rows(*on.on, {rows, row_bytes}, source_of(path, 0, 0), options_of(given));
   nb::dict d;
   d["hbm_bytes"] = p.hbm_bytes;
   d["host_bytes"] = p.host_bytes;
@@ -278,7 +278,7 @@ void bind_rows(nb::module_& m) {
         return nb::bytes(header.data(), header.size());
       },
       "kind"_a, "item_bytes"_a, "shape"_a);
-  m.def("plan_rows", &plan, "executor"_a, "rows"_a, "row_bytes"_a, "options"_a);
+  m.def("plan_rows", &plan, "executor"_a, "rows"_a, "row_bytes"_a, "path"_a, "options"_a);
 }
 
 }  // namespace penstock

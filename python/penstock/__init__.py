@@ -5,12 +5,17 @@ Importing needs neither a GPU nor a driver.
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from penstock.breadth_first import BfsResult, bfs
 from penstock.errors import Error
 
 if TYPE_CHECKING:
+    from penstock import graph as graph
+    from penstock import nn as nn
+    from penstock import optim as optim
+    from penstock import pyg as pyg
     from penstock.arrays import Array, GatherHandle, Plan, empty, from_tensor, gather_all, plan
     from penstock.arrays import open_array as open
 
@@ -35,9 +40,17 @@ _OF_ARRAYS = {"open": "open_array"} | {
     name: name for name in ("Array", "GatherHandle", "Plan", "empty", "from_tensor", "gather_all", "plan")
 }
 
+_MODULES = ("graph", "nn", "optim", "pyg")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_MODULES})
+
 
 def __getattr__(name: str) -> Any:
-    """Arrays bring NumPy along: they are loaded by whoever uses them."""
+    """Arrays bring NumPy along, modules what they are for: they are loaded by whoever uses them."""
+    if name in _MODULES:
+        return importlib.import_module(f"penstock.{name}")
     if name not in _OF_ARRAYS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from penstock import arrays

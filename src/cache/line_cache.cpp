@@ -109,6 +109,8 @@ void check_member(dataset_spec const& spec, u32 m, namespace_facts const& facts,
 
 }  // namespace
 
+void check_cache(cache_options const& options) { checked_frames(options); }
+
 line_cache::line_cache(executor& on, std::vector<dataset_spec> const& datasets, cache_options const& options)
     : on_(on), options_(options), specs_(datasets) {
   view_.frames = static_cast<u32>(checked_frames(options));

@@ -52,9 +52,19 @@ u64 bytes_of(number_kind kind) {
   return kind == number_kind::int64 || kind == number_kind::uint64 || kind == number_kind::float64 ? 8 : 4;
 }
 
-void check_placement(executor const& on, placement where) {
-  if (where == placement::hbm && on.kind() == executor_kind::cpu) {
+void check_placement(executor const& on, row_source const& source, row_array_options const& options) {
+  const bool cuda = on.kind() == executor_kind::cuda, written_file = options.writable && !source.path.empty();
+  if (options.where == placement::hbm && !cuda) {
     throw_bad_input("place", "an array", "there is no GPU for placement hbm: choose host or storage");
+  }
+  if (options.where == placement::hbm && written_file) {
+    throw_bad_input("open", source.path, "placement hbm is a copy, and stores would not reach the file: choose storage");
+  }
+  if (options.where == placement::host && cuda && written_file) {
+    throw_bad_input("open", source.path, "a GPU cannot store into a mapped file: choose placement storage");
+  }
+  if (options.where == placement::storage && source.path.empty()) {
+    throw_bad_input("place", "an array in memory", "only a file lies on storage: choose host or hbm");
   }
 }
 
@@ -69,7 +79,7 @@ struct row_array::state {
   state(executor& executor, row_shape const& asked, row_source const& source, row_array_options const& with,
         row_progress const& watch)
       : on(executor), shape(asked), options(with), device(rows::make_row_device(executor)), reports(executor.memory()) {
-    check_placement(on, options.where);
+    check_placement(on, source, options);
     check_shape(shape, name_of(source));
     place.rows = shape.rows;
     place.row_bytes = shape.row_bytes;
@@ -82,9 +92,6 @@ struct row_array::state {
   }
 
   void copy_to_hbm(row_source const& source, row_progress const& watch) {
-    if (options.writable && !source.path.empty()) {
-      throw_bad_input("open", source.path, "placement hbm is a copy, and stores would not reach the file: choose storage");
-    }
     copy = {on.memory(), memory_kind::local, round_up(shape.bytes(), 16)};
     auto const* from = static_cast<std::byte const*>(source.memory);
     std::optional<rows::mapped_rows> mapped;
@@ -99,7 +106,6 @@ struct row_array::state {
   }
 
   void open_storage(row_source const& source) {
-    if (source.path.empty()) throw_bad_input("place", "an array in memory", "only a file lies on storage: choose host or hbm");
     controller.emplace(software_options_for(on, options.engine, options.controller_threads));
     // Lines begin where rows do: those of 512 bytes behind a header of 128 would lie in two each.
     const u64 first = options.direct && source.offset % direct_block != 0 ? 0 : source.offset;
@@ -113,10 +119,6 @@ struct row_array::state {
   void open_host(row_source const& source) {
     void* memory = source.memory;
     if (!source.path.empty()) {
-      const bool cuda = on.kind() == executor_kind::cuda;
-      if (options.writable && cuda && options.where == placement::host) {
-        throw_bad_input("open", source.path, "a GPU cannot store into a mapped file: choose placement storage");
-      }
       file.emplace(source.path, source.offset, shape.bytes(), options.writable);
       memory = file->data();
     }
@@ -412,9 +414,11 @@ void* row_array::storable_address() const {
 
 void* row_array::kernel_address() const { return reinterpret_cast<void*>(state_->place.address); }
 
-row_array_plan plan_rows(executor const& on, row_shape const& shape, row_array_options const& options) {
-  check_placement(on, options.where);
-  check_shape(shape, "an array");
+row_array_plan plan_rows(executor const& on, row_shape const& shape, row_source const& source,
+                         row_array_options const& options) {
+  check_placement(on, source, options);
+  check_shape(shape, name_of(source));
+  if (options.where == placement::storage || options.where == placement::host_cached) check_cache(options.cache);
   row_array_plan plan;
   const bool cuda = on.kind() == executor_kind::cuda;
   const u64 bytes = shape.bytes();

@@ -245,7 +245,7 @@ TEST_P(row_arrays, say_what_they_will_take) {
   row_array_options options;
   options.where = GetParam().where;
   options.cache.bytes = 1 << 20;
-  const row_array_plan plan = plan_rows(*on_, {1000, 100}, options);
+  const row_array_plan plan = plan_rows(*on_, {1000, 100}, {.path = path()}, options);
   const bool cached = options.where == placement::storage || options.where == placement::host_cached;
   EXPECT_EQ(plan.storage_bytes, options.where == placement::storage ? 100'000u : 0u);
   EXPECT_EQ(plan.host_bytes, (options.where == placement::storage ? 0u : 100'000u) + (cached ? 1u << 20 : 0u));

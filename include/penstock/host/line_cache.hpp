@@ -91,6 +91,9 @@ struct cache_stats {
   u64 evicting_ns() const { return search_ns + clean_ns + frame_wait_ns; }
 };
 
+/// Throws bad_input for lines, or a number of them, that no cache has: what making one would say.
+void check_cache(cache_options const& options);
+
 /// Not copyable; outlives its views. The controllers outlive it.
 class line_cache {
  public:

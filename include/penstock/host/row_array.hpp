@@ -178,7 +178,9 @@ struct row_gather {
 /// memory share a launch; those behind a cache, and those that are sorted first, have one of their own.
 std::vector<row_call> gather_all(std::span<row_gather const> gathers, row_call_options const& how = {});
 
-/// Throws bad_input for a placement that the executor does not have.
-row_array_plan plan_rows(executor const& on, row_shape const& shape, row_array_options const& options);
+/// Throws bad_input as opening the array would: a placement that the executor does not have, or not to write, a cache that
+/// there cannot be. Nothing is opened.
+row_array_plan plan_rows(executor const& on, row_shape const& shape, row_source const& source,
+                         row_array_options const& options);
 
 }  // namespace penstock

@@ -22,7 +22,7 @@ from penstock.arrays.whole import Whole
 from penstock.sizes import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from types import TracebackType
 
     from penstock import _native
@@ -39,6 +39,7 @@ def _range_of(library: Library, made: Any) -> range:
 
 _OPEN: weakref.WeakSet[Array] = weakref.WeakSet()
 _SMS_ASKING_AHEAD = 32
+_ITERATED_BYTES = 1 << 20
 
 
 @atexit.register
@@ -164,6 +165,16 @@ class Array(Whole):
 
     def _take(self, key: Any) -> Any:
         return self._gather(row_numbers(key, len(self)), None, None, 0, "auto", one=is_one(key))
+
+    def __iter__(self) -> Iterator[Any]:
+        """The rows in turn, each a part of a batch that is taken at once."""
+        row_bytes = self.nbytes // max(1, len(self))
+        rows = max(1, _ITERATED_BYTES // row_bytes) if self._library.iterates else 1
+        for first in range(0, len(self), rows):
+            if rows == 1:
+                yield self[first]
+            else:
+                yield from self[first : first + rows]
 
     def __getitems__(self, keys: list[int]) -> Any:
         """For torch.utils.data: a whole batch at once."""

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DType:
-    """An element type.
+    """An element type. Equal to whatever names the same one: "float32", numpy.float32, torch.float32.
 
     `numpy` holds the same bytes where NumPy has no such type: bfloat16 as uint16, float8 as uint8.
     """
@@ -22,6 +22,19 @@ class DType:
 
     def __str__(self) -> str:
         return self.name
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, DType):
+            return self.name == other.name
+        if other is None:  # NumPy's name for float64
+            return NotImplemented
+        try:
+            return self.name == dtype_named(other).name
+        except (TypeError, ValueError):
+            return NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
 
 _PLAIN = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]

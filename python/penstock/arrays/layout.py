@@ -133,7 +133,7 @@ def check_permission(path: str, access: int, verb: str) -> None:
             f"open {path}: this user may not {verb} it: give them the permission"
             + (", or open it read-only" if access == os.W_OK else "")
         )
-        problem.errno, problem.filename = errno.EACCES, path
+        problem.errno = errno.EACCES  # with a filename its text would be another
         raise problem
 
 

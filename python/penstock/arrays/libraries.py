@@ -25,6 +25,8 @@ class Library(Protocol):
     `stream` is the CUDA stream that calls go to, 0 for the legacy default stream or without a GPU.
     """
 
+    iterates: bool  # whether results give their rows in turn
+
     def empty(self, shape: tuple[int, ...], dtype: DType) -> Any: ...
     def address(self, made: Any) -> int: ...
     def nbytes(self, made: Any) -> int: ...
@@ -124,6 +126,8 @@ def _checked_values(shape: tuple[int, ...], found: tuple[int, ...], dtype: DType
 class _Untraced:
     """Of libraries that compile nothing."""
 
+    iterates = True
+
     def name_of(self, array: Array) -> str:
         return ""
 
@@ -208,6 +212,8 @@ class DeviceArray:
 class DeviceLibrary(_Untraced):
     """Results in GPU memory without torch."""
 
+    iterates = False
+
     def __init__(self, executor: _native.Executor) -> None:
         self._executor = executor
 
@@ -252,6 +258,8 @@ class DeviceLibrary(_Untraced):
 
 class TorchLibrary:
     """Results as tensors, on the device of the executor and on torch's current stream."""
+
+    iterates = True
 
     def __init__(self, gpu: int) -> None:
         import torch

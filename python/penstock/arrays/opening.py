@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import functools
 import math
 import os
@@ -14,9 +15,17 @@ import numpy as np
 
 from penstock.arrays.array import Array
 from penstock.arrays.dtypes import DType, dtype_named
-from penstock.arrays.layout import HEADERS, Layout, check_layout, find_layout
+from penstock.arrays.layout import (
+    HEADERS,
+    Layout,
+    check_layout,
+    check_permission,
+    checked_sizes,
+    find_layout,
+    path_text,
+)
 from penstock.arrays.libraries import address_of, finish_tensor, has_torch, is_torch
-from penstock.sizes import format_bytes, parse_size
+from penstock.sizes import LIMIT, format_bytes, parse_size, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,10 +48,19 @@ def _executor_of(process: int, device: str, threads: int) -> _native.Executor:
 atexit.register(_executor_of.cache_clear)
 
 
-def executor_for(device: str, threads: int = 0) -> _native.Executor:
+def executor_for(device: Any, threads: int = 0) -> _native.Executor:
     """The executor that all arrays of a device share in this process. device: auto, cpu, cuda (torch's
     current GPU where torch is) or cuda:1."""
-    return _executor_of(os.getpid(), _chosen_device(device), threads)
+    return _executor_of(os.getpid(), _chosen_device(device_name(device)), threads)
+
+
+def device_name(given: Any) -> str:
+    """Of a name, or a torch.device. TypeError for what is neither."""
+    if isinstance(given, str):
+        return given
+    if type(given).__module__ != "torch" or type(given).__name__ != "device":
+        raise TypeError(f"device {given!r}: give auto, cpu, cuda or cuda:1, or a torch.device")
+    return "cpu" if given.type == "cpu" else str(given)
 
 
 def _chosen_device(asked: str) -> str:
@@ -124,7 +142,7 @@ _REFERENCE = (
 )  # fmt: skip
 
 
-def from_reference(reference: dict[str, Any], *, device: str, writable: bool) -> Array:
+def from_reference(reference: dict[str, Any], *, device: Any, writable: bool) -> Array:
     """The array that `Opened.reference` told of.
 
     Errors: ValueError for what refers to none, or to a file that holds another array now: its header is read
@@ -140,7 +158,7 @@ def from_reference(reference: dict[str, Any], *, device: str, writable: bool) ->
     stored = _stored_as(path, dtype) if called is None else dtype_named(called)
     check_layout(Layout(path, shape, dtype, offset, name, stored))
     facts |= {"shape": shape, "dtype": dtype, "name": name, "stored": stored}
-    return Array(Opened(device=device, writable=writable, **facts))
+    return Array(Opened(device=device_name(device), writable=writable, **facts))
 
 
 def _stored_as(path: str, dtype: DType) -> DType | None:
@@ -182,11 +200,12 @@ class Plan:
         return "\n".join(lines + [f"  {what:<24} {format_bytes(count)}" for what, count in told if count])
 
 
-def _checked_shape(shape: tuple[int, ...], name: str) -> None:
+def _checked_shape(shape: tuple[int, ...], what: str) -> None:
+    """what: the operation and its object."""
     if not shape:
-        raise ValueError(f"open {name}: it has no dimensions: an array needs at least one")
+        raise ValueError(f"{what}: it has no dimensions: an array needs at least one")
     if math.prod(shape[1:]) == 0:
-        raise ValueError(f"open {name}: rows of shape {shape[1:]} have no elements: give at least one")
+        raise ValueError(f"{what}: rows of shape {shape[1:]} have no elements: give at least one")
 
 
 def _physical_memory() -> int:
@@ -207,11 +226,17 @@ def _chosen_placement(asked: str, device: str, nbytes: int, writable: bool, in_f
 
 
 def _described(
-    path: str | os.PathLike[str], placement: str, device: str, cache: int | str | None, line: int | str,
+    path: str | os.PathLike[str], placement: str, device: Any, cache: int | str | None, line: int | str,
     writable: bool, directory: str, engine: str, direct: bool, threads: int, layout: dict[str, Any],
 ) -> Opened:  # fmt: skip
     found = find_layout(path, **layout)
-    _checked_shape(found.shape, found.path)
+    _checked_shape(found.shape, f"open {found.path}")
+    if writable:
+        check_permission(found.path, os.W_OK, "write")
+    count = whole_number(threads)
+    if count is None or not 0 <= count < 1 << 32:
+        raise ValueError(f"open {found.path}: threads {threads!r}: give a number from 0, which chooses")
+    device = device_name(device)
     chosen = _chosen_placement(placement, device, found.nbytes, writable, in_file=True)
     line_bytes = parse_size(line, "line")
     if cache is None:
@@ -219,8 +244,9 @@ def _described(
     else:
         cache_bytes = parse_size(cache, "cache")
     return Opened(
-        str(Path(found.path).absolute()), found.shape, found.dtype, found.offset, chosen, device, writable,
-        cache_bytes, line_bytes, directory, engine, direct, threads, found.name, found.stored,
+        str(Path(found.path).absolute()), found.shape, found.dtype, found.offset, chosen, device,
+        bool(writable), cache_bytes, line_bytes, directory, engine, bool(direct), count, found.name,
+        found.stored,
     )  # fmt: skip
 
 
@@ -228,7 +254,7 @@ def open_array(
     path: str | os.PathLike[str],
     *,
     placement: str = "auto",
-    device: str = "auto",
+    device: Any = "auto",
     cache: int | str | None = None,
     line: int | str = 4096,
     writable: bool = False,
@@ -248,8 +274,9 @@ def open_array(
     cache, without a copy and without a CPU thread; "host-cached" puts a cache in GPU memory before that;
     "storage" leaves it on the drive behind a cache; "auto" takes the first of hbm, host and storage that it
     fits (half of the free GPU memory, half of the physical memory), storage for writable ones. device:
-    "auto", "cpu", "cuda" (torch's current GPU) or "cuda:1". cache: bytes, such as "4GiB"; a tenth of the
-    array otherwise, 16 MiB to 1 GiB. line: bytes that are moved at once, a power of two from 512 to 65536.
+    "auto", "cpu", "cuda" (torch's current GPU) or "cuda:1", or a torch.device. cache: bytes, such as "4GiB";
+    a tenth of the array otherwise, 16 MiB to 1 GiB. line: bytes that are moved at once, a power of two from
+    512 to 65536.
     writable: stores go to the file (storage; on the CPU host, too). directory, engine, direct, threads: as
     for `penstock bfs`. dtype, shape, offset: of raw files. name: of a tensor or column, where the file has
     several. progress: called with "copy", the bytes that are copied to the GPU and how many there are, every
@@ -272,22 +299,32 @@ def plan(
     path: str | os.PathLike[str],
     *,
     placement: str = "auto",
-    device: str = "auto",
+    device: Any = "auto",
     cache: int | str | None = None,
     line: int | str = 4096,
     writable: bool = False,
     directory: str = "auto",
+    engine: str = "auto",
+    direct: bool = False,
+    threads: int = 0,
     dtype: Any = None,
     shape: Sequence[int] | None = None,
     offset: int | None = None,
     name: str | None = None,
 ) -> Plan:
-    """What `open` with the same arguments will put where, before anything is allocated."""
+    """What `open` with the same arguments will put where, before anything is allocated.
+
+    Errors: those of `open` that can be told without opening.
+    """
     from penstock import _native
 
     layout = {"dtype": dtype, "shape": shape, "offset": offset, "name": name}
-    opened = _described(path, placement, device, cache, line, writable, directory, "auto", False, 0, layout)
-    told = _native.plan_rows(opened.executor, opened.shape[0], opened.row_bytes, opened.native_options())
+    opened = _described(
+        path, placement, device, cache, line, writable, directory, engine, direct, threads, layout
+    )
+    told = _native.plan_rows(
+        opened.executor, opened.shape[0], opened.row_bytes, str(opened.path), opened.native_options()
+    )
     return Plan(opened.placement, opened.executor.device, opened.shape, opened.dtype.name, **told)
 
 
@@ -295,7 +332,7 @@ def from_tensor(
     tensor: Any,
     placement: str = "host",
     *,
-    device: str = "auto",
+    device: Any = "auto",
     cache: int | str | None = None,
     progress: Progress | None = None,
 ) -> Array:
@@ -306,6 +343,7 @@ def from_tensor(
 
     Errors: ValueError for one that is not contiguous, or has no dimensions.
     """
+    device = device_name(device)
     memory: Any = tensor if is_torch(tensor) else np.asarray(tensor)
     whole = memory.is_contiguous() if is_torch(memory) else memory.flags.c_contiguous
     if not whole:
@@ -317,7 +355,7 @@ def from_tensor(
     if is_torch(memory) and memory.is_cuda and device in ("auto", "cuda"):
         device = f"cuda:{memory.device.index}"
     shape, dtype = tuple(int(n) for n in memory.shape), dtype_named(memory.dtype)
-    _checked_shape(shape, "a tensor")
+    _checked_shape(shape, "from_tensor")
     nbytes = math.prod(shape) * dtype.itemsize
     chosen = _chosen_placement(placement, device, nbytes, writable=False, in_file=False)
     writable = chosen == "hbm" or is_torch(memory) or bool(memory.flags.writeable)
@@ -345,33 +383,47 @@ def from_tensor(
     )
 
 
+def _create(path: str) -> None:
+    try:
+        Path(path).touch(exist_ok=False)
+    except FileExistsError:
+        problem = FileExistsError(f"create {path}: it exists: open it as writable, or name a new file")
+        problem.errno = errno.EEXIST  # with a filename its text would be another
+        raise problem from None
+
+
 def empty(
     path: str | os.PathLike[str],
-    shape: Sequence[int],
+    shape: Sequence[int] | int,
     dtype: Any,
     *,
     placement: str = "storage",
-    device: str = "auto",
+    device: Any = "auto",
     cache: int | str | None = None,
     line: int | str = 4096,
 ) -> Array:
     """Makes a .npy file of zeros, and opens it to write. The file takes space as rows are stored.
 
-    Errors: FileExistsError for a path that is taken; ValueError for a shape without elements.
+    shape: whole numbers, or one. Errors: FileExistsError for a path that is taken; ValueError for a shape
+    without elements, or with more than a file can have. Nothing is left of a file that could not be opened.
     """
     from penstock import _native
 
-    element, sizes = dtype_named(dtype), tuple(int(n) for n in shape)
-    where = os.fspath(path)
+    element, where = dtype_named(dtype), path_text(path)
+    sizes = checked_sizes(f"create {where}", shape)
     if Path(where).suffix != ".npy":
         raise ValueError(f"create {where}: its name must end with .npy")
-    _checked_shape(sizes, where)
+    _checked_shape(sizes, f"create {where}")
     header = _native.npy_header(element.npy_kind, element.itemsize, list(sizes))
-    with Path(where).open("xb") as file:
-        file.write(header)
-        file.truncate(len(header) + math.prod(sizes) * element.itemsize)
+    nbytes = len(header) + math.prod(sizes) * element.itemsize
+    if nbytes >= LIMIT:
+        raise ValueError(f"create {where}: shape {sizes}: more bytes than a file can have: give less rows")
     how: dict[str, Any] = {"placement": placement, "device": device, "cache": cache, "line": line}
+    _create(where)
     try:
+        with Path(where).open("r+b") as file:
+            file.write(header)
+            file.truncate(nbytes)
         return open_array(where, writable=True, dtype=element, **how)
     except BaseException:
         Path(where).unlink()  # it would be taken for an array of zeros that somebody stored
