@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from penstock import _native
 
 DEVICES = ["cpu", "cuda"] if _native.cuda_usable()[0] else ["cpu"]
+
+
+def check_same(found: Any, wanted: Any, on_gpu: bool, near: float = 1e-5) -> None:
+    """Of tensors computed by the same steps: bit for bit, but that a GPU adds in an order of its own."""
+    import torch
+
+    near = near if on_gpu else 0
+    torch.testing.assert_close(found.cpu(), wanted.cpu(), rtol=near, atol=near)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
-from places import DEVICES
+from places import DEVICES, check_same
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 import penstock.nn  # noqa: E402
@@ -129,7 +129,7 @@ def test_tied_tables_are_one(tmp_path: Path, device: str, kind: str, where: str)
         (loss_of(first, k) + loss_of(second, k + 9)).backward()
         (loss_of(alone, k) + loss_of(alone, k + 9)).backward()
         ours.step(), reference.step()
-    torch.testing.assert_close(weights_of(first), weights_of(alone))
+    check_same(weights_of(first), weights_of(alone), device == "cuda")
     state = ours.state_dict()
     assert len(state["tables"]) == 1
     ours.close()
@@ -165,7 +165,7 @@ def test_schedulers_change_the_rate(device: str, kind: str, name: str) -> None:
                 train(table, optimizer, range(k, k + 1))
         tables.append(weights_of(table))
     assert len(set(rates)) > 2
-    torch.testing.assert_close(*tables)
+    check_same(*tables, device == "cuda")
 
 
 def test_groups_have_rules_of_their_own(device: str) -> None:
@@ -182,7 +182,8 @@ def test_groups_have_rules_of_their_own(device: str) -> None:
     ours.step()
     reference.step()
     for table, twin in zip((slow, fast, late), theirs, strict=True):
-        torch.testing.assert_close(weights_of(table), twin.weight.detach())
+        # What a row is to change by is added as often as the row was asked for, in no order.
+        torch.testing.assert_close(weights_of(table), twin.weight.detach(), rtol=1e-6, atol=1e-6)
     other = penstock.optim.SGD([slow, fast, late], lr=1.0)
     with pytest.raises(ValueError, match="a state of 3 param_groups: this optimizer has 1"):
         other.load_state_dict(ours.state_dict())
@@ -209,7 +210,7 @@ def test_adagrad_has_the_rules_of_torch(tmp_path: Path, device: str, where: str)
     assert {name: resumed.param_groups[0][name] for name in rule} == rule
     train(ours, resumed, range(5, 9))
     train(theirs, reference, range(9))
-    torch.testing.assert_close(weights_of(ours), theirs.weight.detach(), rtol=1e-6, atol=1e-6)
+    check_same(weights_of(ours), theirs.weight.detach(), device == "cuda", near=1e-6)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -226,7 +227,7 @@ def test_a_closure_computes_the_gradients(device: str, kind: str) -> None:
     before = loss_of(ours, 4).detach()
     assert torch.equal(optimizer.step(closure).detach(), before)
     train(same, reference, range(4, 5))
-    torch.testing.assert_close(weights_of(ours), weights_of(same))
+    check_same(weights_of(ours), weights_of(same), device == "cuda")
     seen: list[Any] = []
     optimizer.register_step_post_hook(lambda *given: seen.append(given))
     assert optimizer.step() is None
@@ -329,4 +330,5 @@ def test_tables_of_sixteen_bits_take_small_gradients(device: str) -> None:
     (table(torch.tensor([3])) * torch.tensor([0.0, 1e-4, 1e-6, 1.0, -1e-4])).sum().backward()
     optimizer.step()
     moved = (before - weights_of(table).float())[3]
-    torch.testing.assert_close(moved, torch.tensor([0.0, 0.25, 0.25, 0.25, -0.25]), rtol=0, atol=2e-3)
+    near = 2**-10  # half of what tells apart two numbers of 16 bits, from 2 to 4
+    torch.testing.assert_close(moved, torch.tensor([0.0, 0.25, 0.25, 0.25, -0.25]), rtol=0, atol=near)
