@@ -131,8 +131,8 @@ def test_padding_is_left_out_of_bags_of_any_kind(table: Any) -> None:
         theirs = torch.nn.EmbeddingBag(
             ROWS, WIDTH, padding_idx=padding, include_last_offset=True, _weight=weights_of(table)
         )
-        ours = penstock.nn.EmbeddingBag(
-            ROWS, WIDTH, padding_idx=padding, include_last_offset=True, array=table
+        ours = penstock.nn.EmbeddingBag.from_pretrained(
+            table, freeze=False, padding_idx=padding, include_last_offset=True
         )
         assert ours.padding_idx == 7
         for rows, offsets in [([7, 7, 3, 7, 4], [0, 2, 2, 5]), ([], [0, 0]), ([7], [0, 1])]:
@@ -348,6 +348,11 @@ def test_bad_tables_are_refused(tmp_path: Path, device: str) -> None:
         array = penstock.open(tmp_path / name, placement="storage", device=device, writable=True)
         return penstock.nn.Embedding.from_pretrained(array, **how)
 
+    for kind in (penstock.nn.Embedding, penstock.nn.EmbeddingBag):
+        with pytest.raises(
+            TypeError, match=r"a table is a penstock.Array, not a Tensor: see penstock\.from_ten"
+        ):
+            kind.from_pretrained(torch.zeros(4, 3))
     with pytest.raises(ValueError, match="floating-point"):
         take("numbers.npy")
     with pytest.raises(ValueError, match="two dimensions"):

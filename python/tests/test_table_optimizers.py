@@ -165,7 +165,7 @@ def test_schedulers_change_the_rate(device: str, kind: str, name: str) -> None:
                 train(table, optimizer, range(k, k + 1))
         tables.append(weights_of(table))
     assert len(set(rates)) > 2
-    check_same(*tables, device == "cuda")
+    check_same(tables[0], tables[1], device == "cuda")
 
 
 def test_groups_have_rules_of_their_own(device: str) -> None:
@@ -246,7 +246,20 @@ def test_what_tables_cannot_have_is_refused(device: str) -> None:
             penstock.optim.Adagrad(table, **{name: -1})
     with pytest.raises(ValueError, match="lr nan"):
         penstock.optim.SGD(table, lr=float("nan"))
+    for given in (table.anchor, [table.anchor], [{"params": torch.nn.Linear(2, 2).parameters()}]):
+        with pytest.raises(
+            TypeError, match=r"takes modules, and finds the tables in them: not a (Tensor|Param)"
+        ):
+            penstock.optim.SGD(given, lr=1)
     optimizer = penstock.optim.SGD(table, lr=1)
+    scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=1, total_steps=5)
+    before = weights_of(table)
+    loss_of(table, 1).backward()
+    with pytest.raises(ValueError, match=r"momentum 0\.95: .* leave it at 0"):
+        optimizer.step()  # what the scheduler has set
+    assert torch.equal(weights_of(table), before)
+    scheduler.optimizer.param_groups[0]["momentum"] = 0
+    optimizer.step()
     with pytest.raises(TypeError, match="SGD is not copied or pickled: save its state_dict"):
         copy.deepcopy(optimizer)
     with pytest.raises(ValueError, match=r"no penstock\.nn\.Embedding to train"):

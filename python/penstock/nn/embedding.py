@@ -75,9 +75,8 @@ class Embedding(nn.Module):
     @classmethod
     def from_pretrained(cls, array: Array, freeze: bool = True, padding_idx: int | None = None) -> Embedding:
         """Over an array that is there: of two dimensions, of floats; writable unless frozen."""
-        if len(array.shape) != 2:
-            raise ValueError(f"{array!r}: a table has two dimensions")
-        return cls(array.shape[0], array.shape[1], padding_idx, array=array, freeze=freeze)
+        rows, width = _shape_of(array)
+        return cls(rows, width, padding_idx, array=array, freeze=freeze)
 
     @property
     def array(self) -> Array:
@@ -246,11 +245,15 @@ class EmbeddingBag(Embedding):
 
     @classmethod
     def from_pretrained(
-        cls, array: Array, freeze: bool = True, padding_idx: int | None = None, mode: str = "mean"
+        cls,
+        array: Array,
+        freeze: bool = True,
+        padding_idx: int | None = None,
+        mode: str = "mean",
+        include_last_offset: bool = False,
     ) -> EmbeddingBag:
-        if len(array.shape) != 2:
-            raise ValueError(f"{array!r}: a table has two dimensions")
-        return cls(*array.shape, mode=mode, padding_idx=padding_idx, array=array, freeze=freeze)
+        rows, width = _shape_of(array)
+        return cls(rows, width, mode, include_last_offset, padding_idx, array=array, freeze=freeze)
 
     def forward(
         self, rows: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None
@@ -278,6 +281,16 @@ def summed(rows: Tensor, values: Tensor, count: int) -> tuple[Tensor, Tensor]:
     # Where coalesce takes ten times as long: it gives a row that was asked for very often to one warp.
     each, place = torch.unique(rows, return_inverse=True)
     return each, torch.ops.aten.embedding_dense_backward(values, place, len(each), -1, False)
+
+
+def _shape_of(array: Array) -> tuple[int, int]:
+    if not isinstance(array, Array):
+        raise TypeError(
+            f"a table is a penstock.Array, not a {type(array).__name__}: see penstock.from_tensor"
+        )
+    if len(array.shape) != 2:
+        raise ValueError(f"{array!r}: a table has two dimensions")
+    return array.shape[0], array.shape[1]
 
 
 def _check_kind(dtype: DType) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from penstock.arrays.untraced import leave_untraced
 from penstock.nn.embedding import Embedding, summed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
 
 @dataclass
@@ -47,7 +48,13 @@ class Table:
 
 
 def _trained_in(given: nn.Module | Iterable[nn.Module]) -> list[Embedding]:
-    modules = [given] if isinstance(given, nn.Module) else list(given)
+    modules = list(given) if isinstance(given, Iterable) and not isinstance(given, nn.Module) else [given]
+    for module in modules:
+        if not isinstance(module, nn.Module):
+            raise TypeError(
+                "an optimizer of penstock.optim takes modules, and finds the tables in them: not a "
+                f"{type(module).__name__}: what has parameters goes to one of torch.optim"
+            )
     found = [m for module in modules for m in module.modules() if isinstance(m, Embedding) and not m.freeze]
     if not found:
         raise ValueError(
@@ -57,7 +64,7 @@ def _trained_in(given: nn.Module | Iterable[nn.Module]) -> list[Embedding]:
 
 
 def _groups_in(given: Any) -> list[dict[str, Any]]:
-    several = [] if isinstance(given, nn.Module) else list(given)
+    several = [] if isinstance(given, (nn.Module, Tensor)) else list(given)
     return several if several and isinstance(several[0], dict) else [{"params": several or given}]
 
 
@@ -69,6 +76,10 @@ def _check_rule(rule: dict[str, Any]) -> None:
     for name in ("lr", "lr_decay", "initial_accumulator_value", "eps"):
         if name in rule and not rule[name] >= 0:
             raise ValueError(f"{name} {rule[name]}: give a number of at least 0")
+    _refuse_what_is_not_sparse(rule)
+
+
+def _refuse_what_is_not_sparse(rule: dict[str, Any]) -> None:
     for name in _NOT_SPARSE:
         if rule.get(name, 0) != 0:
             raise ValueError(
@@ -115,6 +126,8 @@ class Optimizer(torch.optim.Optimizer, ABC):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
+        for group in self.param_groups:  # schedulers set a momentum, too
+            _refuse_what_is_not_sparse(group)
         self._change_tables()
         return loss
 
