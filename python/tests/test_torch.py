@@ -72,6 +72,14 @@ def test_embedding_bags_are_those_of_torch(array: Any, content: Any, mode: str, 
     )
 
 
+def test_bags_may_be_empty(array: Any, content: Any) -> None:
+    for shape in ((3, 0), (0, 3), (0, 0)):
+        for padding in (None, 5):
+            rows = torch.zeros(shape, dtype=torch.int64)
+            taken = F.embedding_bag(rows, array, padding_idx=padding)
+            assert torch.equal(taken.cpu(), torch.zeros(shape[0], 7))
+
+
 def test_embedding_bags_weigh_their_rows(array: Any, content: Any) -> None:
     rows, weights = torch.tensor(ROWS), torch.rand(2, 3)
     how: dict[str, Any] = {"mode": "sum", "per_sample_weights": weights, "padding_idx": 99}
@@ -180,6 +188,7 @@ def test_masks_are_compiled_too(array: Any, content: Any) -> None:
 
 def test_the_operator_is_as_torch_wants_it(array: Any) -> None:
     torch.library.opcheck(torch.ops.penstock.gather, (torch.tensor(ROWS), array._name))
+    torch.library.opcheck(torch.ops.penstock.gather, (torch.tensor(ROWS), array._name, False))
     torch.library.opcheck(torch.ops.penstock.gather, (torch.tensor([], dtype=torch.int32), array._name))
 
 

@@ -124,7 +124,9 @@ def bags_of(
             raise ValueError("embedding_bag: rows of two dimensions are bags of one size: leave out offsets")
         if include_last_offset:
             raise ValueError("embedding_bag: include_last_offset is for rows of one dimension with offsets")
-        offsets = torch.arange(rows.shape[0], device=rows.device) * rows.shape[1]
+        offsets = torch.arange(0, rows.numel(), max(1, rows.shape[1]), device=rows.device)
+        if rows.shape[1] == 0:
+            offsets = torch.zeros(rows.shape[0], dtype=torch.int64, device=rows.device)
         weights = None if weights is None else weights.reshape(-1)
     elif rows.ndim != 1:
         raise ValueError(f"embedding_bag: rows of {rows.ndim} dimensions: give one or two")
