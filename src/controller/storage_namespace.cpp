@@ -126,7 +126,8 @@ std::unique_ptr<storage_namespace> storage_namespace::open_file(file_namespace c
   if (options.writable) result->lock(options);
   const u64 end = options.first_byte + bytes;
   if (result->tail_file_ >= 0 && bytes % options.block_bytes != 0) {
-    result->tail_begin_ = std::max(end / page_size() * page_size(), options.first_byte) - options.first_byte;
+    const u64 page = page_size();
+    result->tail_begin_ = std::max(end / page * page, options.first_byte) - options.first_byte;
   }
   if (map && !options.direct) result->map_ = page_cache_map::create(result->file_, end, options.writable);
   return result;
