@@ -173,15 +173,15 @@ void bind_array(nb::module_& m) {
       .def(
           "__init__",
           [](row_array* self, shared_executor& on, u64 rows, u64 row_bytes, std::string const& path, u64 offset, u64 address,
-             nb::dict const& given, nb::object const& progress) {
+             nb::object const&, nb::dict const& given, nb::object const& progress) {
             const row_array_options options = options_of(given);
             const row_source source = source_of(path, offset, address);
             const row_progress watch = progress_of(progress);
             const nb::gil_scoped_release unlocked;
             new (self) row_array(*on.on, {rows, row_bytes}, source, options, watch);
           },
-          "executor"_a, "rows"_a, "row_bytes"_a, "path"_a, "offset"_a, "address"_a, "options"_a, "progress"_a.none(),
-          nb::keep_alive<1, 2>())
+          "executor"_a, "rows"_a, "row_bytes"_a, "path"_a, "offset"_a, "address"_a, "memory"_a.none(), "options"_a,
+          "progress"_a.none(), nb::keep_alive<1, 2>(), nb::keep_alive<1, 8>())  // until its last lines are written back there
       .def(
           "gather",
           [](row_array& a, rows_at const& rows, u64 out, std::string const& order) {

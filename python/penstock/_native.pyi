@@ -324,7 +324,8 @@ class RowsAt:
     def __init__(self, address: int, count: int, item_bytes: int, stream: int, sms: int) -> None: ...
 
 class RowArray:
-    """Rows of one width; addresses are numbers, and what lies there is kept alive by the caller."""
+    """Rows of one width; addresses are numbers, and what lies there is kept alive by the caller, but for
+    `memory`, which has the rows if they are in no file."""
 
     def __init__(
         self,
@@ -334,6 +335,7 @@ class RowArray:
         path: str,
         offset: int,
         address: int,
+        memory: Any,
         options: dict[str, Any],
         progress: _Progress | None,
     ) -> None: ...

@@ -143,3 +143,19 @@ def test_what_dlpack_cannot_take_says_so(tmp_path: Path, file: Path, library: st
             import torch
 
             assert torch.from_dlpack(array).dtype == torch.bfloat16
+
+
+def test_memory_outlives_what_is_written_back_to_it() -> None:
+    # Memory that the system takes back with its last owner: a store there then ends the process.
+    program = (
+        "import mmap, numpy as np, penstock\n"
+        "for k in range(20):\n"
+        "    memory = np.frombuffer(mmap.mmap(-1, 1 << 20), np.float32).reshape(-1, 8)\n"
+        "    array = penstock.from_tensor(memory, 'host-cached', device='cpu')\n"
+        "    del memory\n"
+        "    array[[3, 30000]] = np.ones((2, 8), np.float32)\n"
+        "    del array\n"  # without close: in the order in which its parts go
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -119,6 +119,7 @@ class Opened:
             self.path or "",
             self.offset,
             address,
+            self.memory,
             self.native_options(),
             progress,
         )
