@@ -73,7 +73,7 @@ components_result run_components(graph_options const& options) {
                                            for (u32 trial = 1; trial <= options.trials; ++trial) {
                                              find_components(run, trial == options.trials, result);
                                            }
-                                           verify_result(options, result, [&] {
+                                           verify_result(options, graph, result, [&] {
                                              auto meter = run.meter("verify");
                                              return graph::verify_components(graph, result.labels, meter);
                                            });

@@ -11,6 +11,7 @@
 #include "apps/analytics/subgraph_copies.hpp"
 #include "apps/analytics/tile_bodies.hpp"
 #include "apps/analytics/volume_media.hpp"
+#include "apps/graph/folder_edges.hpp"
 #include "penstock/core/clock.hpp"
 
 #include <array>
@@ -408,14 +409,17 @@ Result run_on_graph(graph_options const& options, Job const& job) {
   return result;
 }
 
-/// The last steps of a job: what the process took, and the verification, if it was asked for: a sentence, or nothing.
+/// The last steps of a job: what the process took, and the verification, if it was asked for: a sentence, or nothing. What is
+/// found is right only of a graph that is what it says: an undirected one is checked for having each edge both ways.
 template <class Verify>
-void verify_result(graph_options const& options, graph_cost& cost, Verify const& verify) {
+void verify_result(graph_options const& options, graph::graph_folder const& graph, graph_cost& cost, Verify const& verify) {
   const process_memory memory = read_process_memory();
   cost.peak_rss_bytes = memory.peak_bytes;
   cost.file_rss_bytes = memory.file_bytes;
   if (!options.verify) return;
   const u64 begun = now_ns();
+  graph::progress_meter unseen;
+  graph::check_both_ways(graph, 0, unseen);
   cost.violation = verify();
   cost.verify_seconds = seconds_since(begun);
   cost.verified = cost.violation.empty();

@@ -77,7 +77,7 @@ pagerank_result run_pagerank(pagerank_options const& options) {
           options.wide ? rank<double>(run, offsets, pulls, options, last, result)
                        : rank<float>(run, offsets, pulls, options, last, result);
         }
-        verify_result(options, result, [&] {
+        verify_result(options, graph, result, [&] {
           auto meter = run.meter("verify");
           // What one more iteration may change: the tolerance, or what was left when the iterations were over.
           const double limit = result.converged ? options.tolerance : result.change;

@@ -175,7 +175,7 @@ paths_result run_shortest_paths(paths_options const& options) {
     result.load_seconds = seconds_since(begun);
     graph.weights_place()->kind == 'f' ? find_paths<float>(run, options, result)
                                        : find_paths<std::int32_t>(run, options, result);
-    verify_result(options, result, [&] {
+    verify_result(options, graph, result, [&] {
       auto meter = run.meter("verify");
       return std::visit([&](auto const& all) { return graph::verify_distances(graph, result.source, all, meter); },
                         result.distances);

@@ -108,7 +108,7 @@ bfs_result run_bfs(bfs_options const& options) {
       if (trial + 1 == options.trials) job.parents().read(found);
     }
     result.parents.assign(found.begin(), found.end());
-    verify_result(options, result, [&] {
+    verify_result(options, graph, result, [&] {
       auto meter = run.meter("verify");
       return graph::verify_bfs(graph, result.source, std::span<vertex const>(found), meter);
     });

@@ -72,6 +72,15 @@ u64 binary_csr::checked_target(std::byte const* at, u64 position) const {
                       std::to_string(vertices()) + ": the file is damaged");
 }
 
+u32 binary_csr::checked_weight(std::byte const* at, u64 position) const {
+  u32 const weight = load<u32>(at);
+  if (layout_.unsigned_weights && weight >> 31 != 0)
+    throw_bad_input("read", name_of(layout_.weight_values),
+                    "edge " + std::to_string(position) + " has weight " + std::to_string(weight) +
+                        ", which does not fit int32: scale the weights");
+  return weight;
+}
+
 void binary_csr::produce(u64 block, edge_sink const& sink) const {
   u64 const begin = block * block_edges, end = std::min(begin + block_edges, edges());
   bool const weighted = weights() != weight_type::none;
@@ -85,7 +94,7 @@ void binary_csr::produce(u64 block, edge_sink const& sink) const {
     while (offsets_[from + 1] <= position) ++from;
     u64 const i = position - begin;
     u64 const to = checked_target(ids.data() + i * targets.stride, position);
-    batch.push_back({from, to, weighted ? load<u32>(weights.data() + i * values.stride) : 0});
+    batch.push_back({from, to, weighted ? checked_weight(weights.data() + i * values.stride, position) : 0});
     if (batch.size() == 2048) sink(batch), batch.clear();
   }
   if (!batch.empty()) sink(batch);

@@ -31,8 +31,9 @@ struct csr_layout {
   bool closing_offset = true;  ///< whether the number of edges is stored behind the offset of the last vertex
   csr_column offsets{};
   csr_column targets{};
-  csr_column weight_values{};  ///< uint32 stands for any 4 bytes
-  std::string remark{};        ///< what was put right, in one sentence
+  csr_column weight_values{};     ///< uint32 stands for any 4 bytes
+  bool unsigned_weights = false;  ///< they are uint32, and must fit int32
+  std::string remark{};           ///< what was put right, in one sentence
 };
 
 class binary_csr : public edge_source {
@@ -61,6 +62,7 @@ class binary_csr : public edge_source {
   void check_offsets() const;
   std::vector<std::byte> read_items(csr_column const& column, u64 begin, u64 end) const;
   u64 checked_target(std::byte const* at, u64 position) const;
+  u32 checked_weight(std::byte const* at, u64 position) const;
 
   csr_layout layout_;
   std::vector<u64> offsets_;

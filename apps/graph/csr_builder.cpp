@@ -71,7 +71,8 @@ class csr_build {
     throw_os_error("convert to", target_, ENOMEM,
                    std::to_string(vertices_) + " vertices need 8 bytes of memory each" +
                        (held == 0 ? "" : ", and the source " + std::to_string(held) + " more") + "; the machine has " +
-                       std::to_string(have) + ": number the vertices without gaps, or use a larger machine");
+                       std::to_string(have) +
+                       ": number the vertices without gaps, choose a smaller graph, or use a larger machine");
   }
 
   /// Shares out what the limit leaves between the threads and the edges.
@@ -99,10 +100,12 @@ class csr_build {
 
   [[noreturn]] void limit_too_small(u64 least) const {
     constexpr u64 mib = u64{1} << 20;
+    u64 const given = options_.memory_limit;
+    std::string const limit = given < mib ? std::to_string(given) + " bytes" : std::to_string(given / mib) + " MiB";
     throw_bad_input("convert to", target_,
-                    "a memory limit of " + std::to_string(options_.memory_limit / mib) + " MiB is too small for " +
-                        std::to_string(vertices_) + " vertices and the longest of their lists: give at least " +
-                        std::to_string((least + mib - 1) / mib) + " MiB");
+                    "a memory limit of " + limit + " is too small for " + std::to_string(vertices_) +
+                        " vertices and the longest of their lists: give at least " + std::to_string((least + mib - 1) / mib) +
+                        " MiB");
   }
 
   template <class F>

@@ -83,6 +83,24 @@ csr_layout layout_of(graph_folder const& graph) {
   return layout;
 }
 
+void check_both_ways(graph_folder const& graph, unsigned threads, progress_meter& meter) {
+  if (graph.directed() || graph.edges_place().stored != nullptr) return;
+  binary_csr const edges(layout_of(graph));
+  std::atomic<u64> balance{0};
+  parallel_for(edges.blocks(), worker_count(threads), meter, [&](u64 block) {
+    u64 mine = 0;
+    edges.produce(block, [&](std::span<edge const> batch) {
+      for (edge const& e : batch) mine += signed_fingerprint(e);
+    });
+    balance.fetch_add(mine, std::memory_order_relaxed);
+  });
+  if (balance != 0)
+    throw_bad_input("open", graph.path(),
+                    "its graph.json says that it is undirected, so that each edge goes both ways, but " +
+                        one_way_edge(graph, threads, meter) +
+                        " is not there the other way round: convert it again, or correct it");
+}
+
 std::string one_way_edge(graph_folder const& graph, unsigned threads, progress_meter& meter) {
   binary_csr const edges(layout_of(graph));
   unsigned const workers = worker_count(threads);

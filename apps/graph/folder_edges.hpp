@@ -15,4 +15,8 @@ csr_layout layout_of(graph_folder const& graph);
 /// each vertex.
 std::string one_way_edge(graph_folder const& graph, unsigned threads, progress_meter& meter);
 
+/// Of a graph that says it is undirected. Reads all edges; 8 bytes for each vertex. (Not where it lies in no folder: what is
+/// put elsewhere was made here.) Errors: bad_input naming an edge that goes one way alone; world.
+void check_both_ways(graph_folder const& graph, unsigned threads, progress_meter& meter);
+
 }  // namespace penstock::graph

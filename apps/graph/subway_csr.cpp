@@ -31,7 +31,8 @@ csr_layout subway_csr::read_header(byte_input input, bool weighted) {
   layout.closing_offset = false;
   layout.targets = {0, targets_begin, edge_bytes, item_type::uint32};
   if (weighted)
-    layout.weights = weight_type::int32, layout.weight_values = {0, targets_begin + 4, edge_bytes, item_type::uint32};
+    layout.weights = weight_type::int32, layout.weight_values = {0, targets_begin + 4, edge_bytes, item_type::uint32},
+    layout.unsigned_weights = true;
   layout.inputs.push_back(std::move(input));
   return layout;
 }

@@ -55,10 +55,19 @@ class line_fields {
     return word;
   }
 
-  /// The next field in quotes, as far as a sentence has room for it.
+  /// The next field in quotes, as far as a sentence has room for it; what is no printable ASCII as in \xff.
   std::string quoted() const {
+    constexpr char digits[] = "0123456789abcdef";
     line_fields copy = *this;
-    return "'" + std::string(copy.take_word().substr(0, 40)) + "'";
+    std::string shown = "'";
+    for (char const c : copy.take_word().substr(0, 40)) {
+      auto const byte = static_cast<unsigned char>(c);
+      if (byte >= 0x20 && byte < 0x7f)
+        shown += c;
+      else
+        shown += {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
+    }
+    return shown + "'";
   }
 
  private:

@@ -2,6 +2,7 @@
 // release the interpreter while they work, and a callback or Ctrl-C can stop them between two reports of progress.
 #include "apps/graph/array_edges.hpp"
 #include "apps/graph/bfs_reference.hpp"
+#include "apps/graph/folder_edges.hpp"
 #include "apps/graph/folder_writer.hpp"
 #include "apps/graph/generator.hpp"
 #include "apps/graph/graph_file.hpp"
@@ -108,7 +109,10 @@ nb::dict open(std::string const& path, bool validate_edges, unsigned threads, nb
   graph_folder const graph = [&] {
     nb::gil_scoped_release const released;
     graph_folder opened = volumes::open_graph(path);
-    if (validate_edges) opened.validate_edges(threads, meter);
+    if (validate_edges) {
+      opened.validate_edges(threads, meter);
+      check_both_ways(opened, threads, meter);
+    }
     return opened;
   }();
   nb::dict d;

@@ -2,6 +2,17 @@
 
 import sys
 
-from penstock.cli import program
 
-sys.exit(program())
+def program() -> int:
+    """The command. What it needs is loaded where Ctrl-C is answered already."""
+    try:
+        from penstock.cli import program as run
+
+        return run()
+    except KeyboardInterrupt:
+        sys.stderr.write("penstock: interrupted\n")
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(program())

@@ -274,6 +274,9 @@ def prepare(
     weighted: bool = False,
 ) -> GraphJob:
     """Checks the options of all algorithms, then finds or makes the graph."""
+    if unknown := given.keys() - GraphOptions.__annotations__.keys():
+        known = ", ".join(sorted(GraphOptions.__annotations__))
+        raise TypeError(f"{sorted(unknown)[0]}: there is no such option; there are {known}")
     options = _options(**given)
     making = {name: options.pop(name) for name in ("cache_dir", "undirected", "format", "memory")}
     incoming = options.pop("incoming")
@@ -327,6 +330,10 @@ def _options(
     for name, value in (("strategy", strategy), ("media", media)):
         if not isinstance(value, str):
             raise TypeError(f"{name} {value!r}: it is no text: give a name")
+    switches = {"direct": direct, "level_traffic": level_traffic, "verify": verify, "incoming": incoming}
+    for name, switch in (switches | {"undirected": undirected}).items():
+        if not isinstance(switch, bool):
+            raise TypeError(f"{name} {switch!r}: give True or False")
     _check(without, WITHOUT, "part to do without")
     _check(sources, SOURCES, "rule for sources")
     _check(media_place, MEDIA_PLACES, "media_place")
@@ -377,6 +384,9 @@ def _check_effect(options: dict[str, Any]) -> None:
     placement = options["placement"]
     if options["media"] == "file":
         _refuse(options, OF_DRIVES, "it is of modelled drives: choose some (media), or leave it out")
+    else:
+        of_files = {name: OF_FILES[name] for name in ("direct", "engine")}
+        _refuse(options, of_files, "it is of files, and the drives are modelled: leave it out")
     if placement != "storage":
         _refuse(options, OF_FILES, f"it is of storage, and placement {placement} has none: leave it out")
     if placement not in ("storage", "host-cached"):
@@ -408,7 +418,12 @@ def source_number(job: GraphJob, source: SupportsIndex | str | None) -> int:
                 f"search {folder.path}: source '{source}': no vertex has this name; those that there are, "
                 f"are in {folder.names_path}"
             )
-        return folder.names.index(source)
+        first = folder.names.index(source)
+        if source in folder.names[first + 1 :]:
+            raise ValueError(
+                f"search {folder.path}: source '{source}': several vertices have this name: give a number"
+            )
+        return first
     try:
         number = int(source)
     except ValueError:
@@ -451,12 +466,12 @@ def _check(value: str, allowed: tuple[str, ...], name: str) -> None:
         raise ValueError(f"{name} '{value}': there is no such {name}; choose one of {', '.join(allowed)}")
 
 
-def checked_count(name: str, value: object, least: int) -> int:
+def checked_count(name: str, value: object, least: int, most: int = MOST) -> int:
     count = checked_integer(name, value)
     if count < least:
         raise ValueError(f"{name} {count}: it must be {least} or more")
-    if count > MOST:
-        raise ValueError(f"{name} {count}: it must be {MOST} or less")
+    if count > most:
+        raise ValueError(f"{name} {count}: it must be {most} or less")
     return count
 
 

@@ -23,10 +23,17 @@ from penstock.bench.command import bench_command, plot_command
 from penstock.bench.plot import need_matplotlib
 from penstock.errors import Error
 from penstock.graph_command import graph_group
-from penstock.graph_options import cache_dir_option, graph_options, print_json, source_option
+from penstock.graph_options import (
+    cache_dir_option,
+    graph_options,
+    incoming_option,
+    print_json,
+    source_option,
+    sources_option,
+)
 from penstock.machine import Machine, default_cache_dir
 from penstock.nvme.command import nvme_group
-from penstock.output import write_result
+from penstock.output import cannot_be_written, write_result
 from penstock.progress import progress_bar
 from penstock.regular.command import reduce_command, vectoradd_command
 from penstock.volume.command import volume_group
@@ -37,12 +44,18 @@ PACKAGE_GRAPH, INSTEAD_OF_PACKAGES, GENERATED_GRAPH = "debian", "urand:16", "kro
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 def penstock() -> None:
-    """Data where it lives, fetched by the threads that turn out to need it."""
+    """Data where it lives, fetched by the threads that turn out to need it.
+
+    Exit status: 0; 1 when a result was checked and is wrong; 2, with one sentence, for bad input and for what
+    the machine refuses; 128 + N when signal N ended it.
+    """
 
 
-@penstock.command("bfs", short_help="Search a graph whose edges stay on disk.")
+@penstock.command("bfs", short_help="Search a graph, wherever its edges lie.")
 @click.argument("graph")
 @source_option
+@sources_option
+@incoming_option
 @graph_options
 def bfs_command(graph: str, **options: Any) -> None:
     """Breadth-first search of GRAPH.
@@ -55,7 +68,7 @@ def bfs_command(graph: str, **options: Any) -> None:
     run("bfs", graph, **options)
 
 
-@penstock.command("cc", short_help="Connected components of a graph whose edges stay on disk.")
+@penstock.command("cc", short_help="Connected components of a graph.")
 @click.argument("graph")
 @graph_options
 def cc_command(graph: str, **options: Any) -> None:
@@ -63,22 +76,24 @@ def cc_command(graph: str, **options: Any) -> None:
     run("cc", graph, **options)
 
 
-@penstock.command("pagerank", short_help="PageRank of a graph whose edges stay on disk.")
+@penstock.command("pagerank", short_help="PageRank of a graph.")
 @click.argument("graph")
 @click.option("--damping", type=float, default=0.85, show_default=True)
 @click.option("--tolerance", type=float, default=1e-4, show_default=True, help="Of all changes together.")
 @click.option("--iterations", type=int, default=20, show_default=True, help="At most.")
 @click.option("--dangling", is_flag=True, help="What vertices without edges have goes to all.")
 @click.option("--dtype", type=click.Choice(["float32", "float64"]), default="float32", show_default=True)
+@incoming_option
 @graph_options
 def pagerank_command(graph: str, **options: Any) -> None:
     """PageRank of GRAPH, as GAP defines it. GRAPH: as for bfs."""
     run("pagerank", graph, **options)
 
 
-@penstock.command("sssp", short_help="Shortest paths in a graph whose edges stay on disk.")
+@penstock.command("sssp", short_help="Shortest paths in a graph.")
 @click.argument("graph")
 @source_option
+@sources_option
 @click.option("--delta", type=float, default=0.0, help="How far the threshold rises.  [default: chosen]")
 @graph_options
 def sssp_command(graph: str, **options: Any) -> None:
@@ -166,16 +181,18 @@ def run(
         return tell_breakdown(function, graph, as_json, **options)
     if image is not None:
         need_matplotlib()
+        if problem := cannot_be_written(image):
+            raise ValueError(f"plot {problem}")
         options["level_traffic"] = True
     with progress_bar() as progress:
         result = function(graph, progress=progress, **options)
+    print_json(result.as_dict()) if as_json else print_result(result)
+    if output is not None:
+        write_result(result, output)
     if image is not None:
         from penstock.graph.level_plot import draw_levels
 
         draw_levels(result, image)
-    if output is not None:
-        write_result(result, output)
-    print_json(result.as_dict()) if as_json else print_result(result)
     check_verdict(result)
     return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -33,7 +34,10 @@ choice = click.Choice
 INPUT_OPTIONS = (
     click.option("--undirected", is_flag=True, help="Files: take each edge both ways, equal ones once."),
     click.option(
-        "--format", metavar="NAME", help="Files: el, wel, gr, mtx, csv, ...  [default: as the name ends]"
+        "--format",
+        metavar="NAME",
+        help="Files: el, wel, gr, graph, mtx, npz, sg, wsg, bel, bcsr, bwcsr, parquet, csv, tsv.  "
+        "[default: as the name ends]",
     ),
     click.option("--memory", type=Size(), default=None, help="Files: what converting may take."),
 )
@@ -128,18 +132,6 @@ RUN_OPTIONS = (
         show_default=True,
         help="Runs over the open graph, each from the next source; told is the last.",
     ),
-    click.option(
-        "--sources",
-        type=choice(breadth_first.SOURCES),
-        default="gap",
-        show_default=True,
-        help="Sources are vertices that have edges (gap, emogi), or more than two (bam).",
-    ),
-    click.option(
-        "--incoming",
-        is_flag=True,
-        help="Directed graphs: make lists of incoming edges too, for bfs (in place) and pagerank.",
-    ),
     click.option("--verify", is_flag=True, help="Check the result by GAP's rules, with all cores."),
     click.option(
         "--output",
@@ -174,10 +166,31 @@ def input_options(command: Command) -> Command:
     return command
 
 
+incoming_option = click.option(
+    "--incoming",
+    is_flag=True,
+    help="Directed graphs: make lists of incoming edges too, and use them (bfs: where lists are in place).",
+)
+sources_option = click.option(
+    "--sources",
+    type=choice(breadth_first.SOURCES),
+    default="gap",
+    show_default=True,
+    help="Sources are vertices that have edges (gap, emogi), or more than two (bam).",
+)
 source_option = click.option(
     "--source", default=None, metavar="V", help="Vertex to start from, by name or number.  [default: drawn]"
 )
 
 
 def print_json(data: Any) -> None:
-    click.echo(json.dumps(data, allow_nan=False))
+    """Numbers that JSON does not have are null: a threshold that is infinite."""
+    click.echo(json.dumps(_in_json(data), allow_nan=False))
+
+
+def _in_json(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {name: _in_json(value) for name, value in data.items()}
+    if isinstance(data, list):
+        return [_in_json(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data

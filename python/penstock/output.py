@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.breadth_first import PER_VERTEX, GraphCost
+from penstock.errors import Error
 
 SUFFIXES = (".npy", ".csv")
 OF_VERTICES = ("parents", "labels")
@@ -28,23 +29,40 @@ class Output(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         path = Path(value)
         if path.suffix not in SUFFIXES:
             self.fail(f"'{path}': results are written as {' or '.join(SUFFIXES)}", param, ctx)
-        if not path.absolute().parent.is_dir():
-            self.fail(f"'{path}': there is no folder {path.absolute().parent}: make it first", param, ctx)
+        if problem := cannot_be_written(path):
+            self.fail(problem, param, ctx)
         return path
+
+
+def cannot_be_written(path: Path) -> str:
+    """Why a file of that name cannot be made, told before the work; empty where it can."""
+    if path.is_dir():
+        return f"'{path}': it is a folder: name a file"
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    if not folder.is_dir():
+        return f"'{path}': {folder} is no folder: choose another one"
+    if not os.access(folder, os.W_OK):
+        return f"'{path}': {folder} cannot be written: choose another folder"
+    return ""
 
 
 def write_result(result: GraphCost, path: Path) -> None:
     """.npy: an array of shape (vertices,). .csv: a line for each vertex, by its name if there are names.
 
-    All at once: what was there stays until all is written. Raises OSError.
+    All at once: what was there stays until all is written. Raises penstock.Error where it cannot be.
     """
     field = next(each.name for each in dataclasses.fields(result) if each.metadata == PER_VERTEX)
     values = np.asarray(getattr(result, field))
+    path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with beside.open("wb") as file:
             np.save(file, values) if path.suffix == ".npy" else _write_csv(file, result, field, values)
         beside.replace(path)
+    except OSError as error:
+        code = error.errno or 0
+        sentence = f"write {path}: {os.strerror(code)}: make room, or choose another folder"
+        raise Error(sentence, code) from error
     finally:
         beside.unlink(missing_ok=True)
 

@@ -8,6 +8,7 @@ import gzip
 import json
 import lzma
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -121,7 +122,7 @@ def test_damaged_packed_files(place: Path, packer: str) -> None:
         resolve(path)
     assert [p for p in (place / "cache").glob("*") if p.name.startswith(".")] == []
     Path("a.npz.xz").write_bytes(whole)
-    with pytest.raises(ValueError, match="no known kind of graph file"):
+    with pytest.raises(ValueError, match="not read packed like that: unpack it"):
         resolve("a.npz.xz")
 
 
@@ -259,7 +260,12 @@ def test_output_of_each_algorithm(place: Path, capsys: pytest.CaptureFixture[str
     run(capsys, "pagerank", "plain", "--dtype", "float64", "--output", "out.npy")
     assert np.array_equal(np.load("out.npy"), np.asarray(pagerank("plain", dtype="float64").ranks))
     assert not [p for p in place.iterdir() if p.name.startswith(".")]
-    for bad, part in (("out.txt", "written as .npy or .csv"), ("no/out.npy", "there is no folder")):
+    Path("g.npy").mkdir()
+    for bad, part in (
+        ("out.txt", "written as .npy or .csv"),
+        ("g/graph.json/out.npy", "is no folder"),
+        ("g.npy", "it is a folder"),
+    ):
         assert cli.main(["bfs", "g", "--output", bad]) == cli.REFUSED
         assert part in capsys.readouterr().err
     assert cli.main(["bfs", "g", "--breakdown", "--output", "out.npy"]) == cli.REFUSED
@@ -275,6 +281,7 @@ def test_output_of_each_algorithm(place: Path, capsys: pytest.CaptureFixture[str
         ("--placement host --direct", "direct True: it is of storage"),
         ("--placement host --queues 2", "queues 2: it is of storage"),
         ("--placement host --without cache", "without cache: it is of a cache"),
+        ("--media p5800x --direct", "direct True: it is of files, and the drives are modelled"),
     ],
 )
 def test_options_that_would_change_nothing(
@@ -288,6 +295,11 @@ def test_a_source_without_edges_is_told(place: Path, capsys: pytest.CaptureFixtu
     write_folder("g", 2, [0], [1])
     assert cli.main(["bfs", "g", "--source", "1"]) == 0
     assert "1: no edge leaves it" in capsys.readouterr().out
+
+
+def test_json_has_no_infinity(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_folder("g", 2, [0], [1], weights=[1.5])
+    assert run(capsys, "sssp", "g", "--source", "0", "--delta", "inf")["delta"] is None
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
@@ -331,3 +343,84 @@ def test_a_folder_that_is_too_small_is_told_before_the_work(place: Path) -> None
         assert list(Path("small").iterdir()) == []
     finally:
         subprocess.run(["umount", "small"], check=True)
+
+
+def test_what_a_folder_says_of_itself_is_checked(place: Path) -> None:
+    write_folder("g", 4, [0, 1, 2], [1, 2, 3])
+    facts = Path("g/graph.json")
+    facts.write_text(facts.read_text().replace("true", "false"))
+    wrong = (
+        r"open g: its graph.json says that it is undirected, .* but 0 -> 1 is not there the other way round"
+    )
+    for algorithm in (bfs, cc, pagerank):
+        assert algorithm("g").verified is None
+        with pytest.raises(ValueError, match=wrong):
+            algorithm("g", verify=True)
+    with pytest.raises(ValueError, match=wrong):
+        open_folder("g", validate_edges=True)
+    assert cli.main(["pagerank", "g", "--verify"]) == cli.REFUSED
+
+
+def test_a_file_that_is_another_one_is_converted_again(place: Path) -> None:
+    file = Path("a.el")
+    file.write_text("0 1\n")
+    os.utime(file, (1, 1))
+    assert resolve(file).vertices == 2
+    file.write_text("0 3\n")
+    os.utime(file, (1, 1))  # as copies do that keep times
+    assert resolve(file).vertices == 4
+
+
+def test_what_python_gives_is_checked_in_a_sentence(place: Path) -> None:
+    folder = write_folder("g", 3, [0, 1], [1, 2], weights=[1.5, 2], names=["a", "a", "c"])
+    weights = folder.weight_array()
+    assert weights is not None
+    assert weights.dtype == np.float32
+    assert folder.verify_bfs(0, [0, 0, 1]) == ""
+    assert folder.verify_bfs(0, bfs(folder, source=0).parents) == ""
+    wrong: Any = write_folder
+    search: Any = bfs
+    for call, kind, part in (
+        (lambda: wrong("w", -1, [], []), ValueError, "vertices -1: it must be 0 or more"),
+        (lambda: wrong("w", 2.0, [0], [1]), TypeError, "vertices 2.0: it is no whole number"),
+        (lambda: wrong("w", 1, [], [], names=[1]), TypeError, "name 1 is no text"),
+        (lambda: wrong("w", 1, [], [], names=["a\r"]), ValueError, "has a line break in it"),
+        (lambda: wrong("w", 1, [], [], names=["\udc80"]), ValueError, "is no UTF-8"),
+        (lambda: wrong("w", 2, [0], [1], weights=[2**40]), ValueError, "do not fit int32"),
+        (lambda: search("g", verify="yes"), TypeError, "verify 'yes': give True or False"),
+        (lambda: search("g", bogus=3), TypeError, "bogus: there is no such option; there are cache"),
+        (lambda: search(b"g"), TypeError, "bytes are no path here"),
+        (lambda: search("g", source="a"), ValueError, "several vertices have this name"),
+        (lambda: search(folder, format="el"), ValueError, "it is no file, so it has no format"),
+        (lambda: sssp("g", delta=float("nan")), ValueError, "give 0 or more"),
+        (lambda: folder.bfs_depths("0"), TypeError, "source '0': it is no whole number"),  # type: ignore[arg-type]
+        (lambda: convert("g", ""), ValueError, "there is no name for the folder"),
+        (lambda: convert("g", "h", weighted=True), ValueError, "drawn for generated graphs alone"),
+    ):
+        with pytest.raises(kind, match=part) as told:
+            call()
+        assert "\n" not in str(told.value)
+    assert not Path("w").exists()
+
+
+def test_fields_are_quoted_so_that_they_can_be_seen(place: Path) -> None:
+    for content, shown in ((b"0 \x001\n", r"'\x001'"), (b"\xef\xbb\xbf0 1\n", r"'\xef\xbb\xbf0'")):
+        Path("a.el").write_bytes(content)
+        with pytest.raises(ValueError, match=re.escape(shown) + " is no vertex number"):
+            resolve("a.el")
+
+
+def test_ctrl_c_while_it_is_loaded_is_no_traceback(place: Path) -> None:
+    program = "import penstock.__main__ as m, sys; print('up', flush=True); sys.exit(m.program())"
+    with subprocess.Popen(
+        [sys.executable, "-c", program, "graph", "info", "kron:20"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "up\n"
+        process.send_signal(signal.SIGINT)
+        told = process.communicate(timeout=60)[1]
+    assert (process.returncode, told.strip()) == (130, "penstock: interrupted")

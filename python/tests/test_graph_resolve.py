@@ -379,8 +379,10 @@ def test_bad_generators_are_value_errors(cache: Path, spec: str) -> None:
 
 def test_bad_arguments_are_value_errors(tmp_path: Path) -> None:
     one = np.array([0])
-    with pytest.raises(ValueError, match="0 threads"):
-        resolve("kron:4", cache_dir=tmp_path, threads=0)
+    with pytest.raises(ValueError, match="threads -1: it must be 0 or more"):
+        resolve("kron:4", cache_dir=tmp_path, threads=-1)
+    with pytest.raises(TypeError, match="threads '2': it is no whole number"):
+        resolve("kron:4", cache_dir=tmp_path, threads="2")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="names vertex 1, the graph has 1"):
         write_folder(tmp_path / "g", 1, one, np.array([1]))
     with pytest.raises(ValueError, match="differ in length"):

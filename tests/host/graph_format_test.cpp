@@ -282,6 +282,8 @@ TEST(subway_csr, says_what_disagrees) {
   EXPECT_TRUE(has(said(subway_bytes({1, 1}, {1, 0, 0})), "offset 0 is 1, not 0"));
   EXPECT_TRUE(has(said(subway_bytes({0, 2, 1}, {1, 0, 0})), "offsets go backwards from vertex 1 (2) to the next (1)"));
   EXPECT_TRUE(has(said(subway_bytes({0, 4}, {1, 0, 0})), "the last offset is 4, there are 3 edges"));
+  std::string const heavy = bytes_of_all<u32>({1, 2, 0, 0, ~u32{0} >> 1, 0, u32{1} << 31});
+  EXPECT_TRUE(has(said(heavy, true), "edge 1 has weight 2147483648, which does not fit int32: scale the weights"));
   EXPECT_TRUE(has(said(subway_bytes({0, 1}, {1, 2, 0})), "edge 1 points to vertex 2, the graph has 2"));
   EXPECT_TRUE(has(said(subway_bytes({0, 1}, {1, 0, ~u32{0}})), "edge 2 points to vertex 4294967295"));
 }

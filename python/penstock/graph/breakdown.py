@@ -66,6 +66,8 @@ class Breakdown:
             sign = "-" if part < 0 else ""
             time = f"{sign}{format_seconds(abs(part))}"
             table.add_row(name, time, f"{100 * part / (self.seconds or 1):.0f} %", how[name])
+        if self.verified is not None:
+            table.caption = "each run verified" if self.verified else "a result is wrong"
         return table
 
 
@@ -77,6 +79,8 @@ def breakdown(
     options: those of the algorithm; placement and trials are set here. Errors: those of the algorithm;
     ValueError for a placement or a number of trials.
     """
+    if not callable(algorithm):
+        raise TypeError(f"breakdown of {algorithm!r}: give bfs, cc, pagerank or sssp of penstock.graph")
     for name in ("placement", "trials"):
         if options.pop(name, None) is not None:
             raise ValueError(

@@ -11,9 +11,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from penstock.breadth_first import checked_count, checked_integer
 from penstock.sizes import parse_size
 
 from ._binding import Array, ArrayPlace, FolderFacts, Progress, native
+from .sparse import weights_of
 
 VOLUME = "volume:"  # begins what graphs on volumes are called
 
@@ -56,7 +58,8 @@ class GraphFolder:
         """The vertices' names in order, or None. Raises ValueError when there is not one for each."""
         if self.names_path is None:
             return None
-        names = self.names_path.read_text(encoding="utf-8", errors="surrogateescape").split("\n")[:-1]
+        with self.names_path.open(encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+            names = file.read().split("\n")[:-1]
         if len(names) != self.vertices:
             counts = f"{len(names)} names for {self.vertices} vertices"
             raise ValueError(f"open {self.names_path}: {counts}: convert the graph again")
@@ -109,25 +112,30 @@ class GraphFolder:
 
         Raises ValueError when `source` is no vertex or an edge leads out of the graph.
         """
-        return native.graph_bfs_depths(str(self.path), source, progress)
+        return native.graph_bfs_depths(str(self.path), self._checked(source), progress)
 
-    def verify_bfs(self, source: int, parents: Array, *, progress: Progress | None = None) -> str:
+    def verify_bfs(self, source: int, parents: ArrayLike, *, progress: Progress | None = None) -> str:
         """Check a search's answer by GAP's rules.
 
         parents: int32 or int64, shape (vertices,); negative where the search did not arrive.
         Returns an empty string, or one sentence on the first vertex that breaks a rule.
         Raises ValueError when `source` is no vertex or `parents` does not fit.
         """
-        if not 0 <= source < self.vertices:
-            raise ValueError(
-                f"bfs {self.path}: source {source} is no vertex: the graph has {self.vertices}, from 0"
-            )
+        start, parents = self._checked(source), np.asarray(parents)
         if parents.ndim != 1 or parents.dtype not in (np.dtype(np.int32), np.dtype(np.int64)):
             raise ValueError(
                 f"verify {self.path}: parents of dtype {parents.dtype}, shape {parents.shape}: "
                 "give one dimension of int32 or int64"
             )
-        return native.graph_verify_bfs(str(self.path), source, np.ascontiguousarray(parents), progress)
+        return native.graph_verify_bfs(str(self.path), start, np.ascontiguousarray(parents), progress)
+
+    def _checked(self, source: int) -> int:
+        start = checked_integer("source", source)
+        if not 0 <= start < self.vertices:
+            raise ValueError(
+                f"bfs {self.path}: source {start} is no vertex: the graph has {self.vertices}, from 0"
+            )
+        return start
 
 
 def _from_facts(facts: FolderFacts) -> GraphFolder:
@@ -146,7 +154,8 @@ def _from_facts(facts: FolderFacts) -> GraphFolder:
 def open_folder(
     path: str | os.PathLike[str], *, validate_edges: bool = False, progress: Progress | None = None
 ) -> GraphFolder:
-    """Open a graph folder and check it; with `validate_edges`, read all edges, too: each must be a vertex.
+    """Open a graph folder and check it; with `validate_edges`, read all edges, too: each must be a vertex,
+    and in an undirected graph go both ways.
 
     Raises ValueError when something does not fit, penstock.Error when a file is missing or cannot be read.
     """
@@ -186,21 +195,40 @@ def write_folder(
     """
     build_folder(
         path,
-        vertices,
+        checked_count("vertices", vertices, 0, most=2**40),
         _ids(path, from_),
         _ids(path, to),
-        weights=None if weights is None else np.asarray(weights),
-        names=names,
+        weights=None if weights is None else _weights(path, weights),
+        names=None if names is None else _names(path, names),
         directed=directed and not symmetrise,
         symmetrise=symmetrise,
         unique=False,
         simple=simple,
         source=source,
-        threads=threads or 0,
+        threads=0 if threads is None else checked_count("threads", threads, 0),
         memory=memory_limit(memory),
         progress=progress,
     )
     return open_folder(path)
+
+
+def _weights(path: str | os.PathLike[str], given: ArrayLike) -> Array:
+    array = np.asarray(given)
+    # Python's numbers have no width of their own.
+    return array if hasattr(given, "dtype") else weights_of(os.fspath(path), array)
+
+
+def _names(path: str | os.PathLike[str], names: Sequence[str]) -> list[str]:
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"create {path}: name {name!r} is no text: give a str for each vertex")
+        if "\n" in name or "\r" in name:
+            raise ValueError(f"create {path}: name {name!r} has a line break in it: remove it")
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"create {path}: name {name!r} is no UTF-8: change it") from None
+    return list(names)
 
 
 def _ids(path: str | os.PathLike[str], given: ArrayLike) -> Array:

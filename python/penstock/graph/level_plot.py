@@ -40,7 +40,8 @@ def figure_of(result: GraphCost) -> Figure:
     sizes.set_yscale("log")
     sizes.set_ylabel("vertices")
     sizes.set_title(f"{result.title} of {result.graph}, edges in {result.placement}")
-    sizes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=len(names), borderaxespad=0.2)
+    if names:
+        sizes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=len(names), borderaxespad=0.2)
     if result.level_bytes:
         moved = zip(result.level_bytes, result.level_seconds, strict=True)
         rates.bar(rounds, [bytes_ / max(seconds, 1e-9) / 1e9 for bytes_, seconds in moved], color=COLOURS[2])

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
+from penstock.breadth_first import checked_count
 from penstock.errors import Error
 
 from . import debian, sparse, tables
@@ -101,23 +102,24 @@ def resolve(
     """Find or make the graph folder for `spec`.
 
     spec: a graph folder, or one that is open; volume:NAME@MEMBER,... for a graph on a volume; a file whose
-        name ends in one of SUFFIXES (docs/GRAPHS.md says what is in each); kron:SCALE[:DEGREE],
+        name says its format (docs/GRAPHS.md has them all, and what is in each); kron:SCALE[:DEGREE],
         urand:SCALE[:DEGREE] or social:SCALE[:DEGREE]; debian, or debian:depends without Recommends and
         Suggests.
     cache_dir: where made folders are kept; default_cache_dir() unless given.
     progress: called with (done, total); what it raises, and Ctrl-C, stop the work and leave nothing behind.
-    threads: for the conversion; all processors unless given. The result does not depend on it.
+    threads: for the conversion; 0 or None: all processors. The result does not depend on it.
     weighted: give generated graphs weights. Files keep the weights that they have.
     undirected: take each edge both ways, and of equal ones one, that with the least weight.
     simple: drop loops, and of equal edges all but the one with the least weight.
-    format: of a file, one of FORMATS, whatever its name ends in.
+    format: of a file, whatever its name ends in: "el", "wel", "gr", "graph" (METIS), "mtx", "npz", "sg",
+        "wsg", "bel", "bcsr", "bwcsr", "parquet", "csv" or "tsv".
     memory: limit of what making the graph takes, in bytes or as "2GiB": 8 bytes for each vertex (16 from a
         binary file), 8 MiB for each thread, and the more edges the rest holds, 8 bytes each, 12 with a
         weight, the less often all are gone over. Unless given an eighth of the free memory is for edges.
         Tables, .mtx, .npz and debian are held whole besides that.
     Raises ValueError for what cannot be a graph, penstock.Error when the machine refuses; one sentence each.
     """
-    making = _making(spec, threads, memory, progress, undirected, simple)
+    making = _making(threads, memory, progress, undirected, simple)
     found = _found_or_planned(spec, making, weighted, format)
     if isinstance(found, GraphFolder):
         if simple or (undirected and found.directed):
@@ -145,9 +147,13 @@ def convert(
     folder, whose names and weights it keeps. Parameters and errors: those of resolve(); ValueError also when
     `folder` exists.
     """
-    making = _making(spec, threads, memory, progress, undirected, simple)
-    found = _found_or_planned(spec, making, weighted, format)
+    making = _making(threads, memory, progress, undirected, simple)
+    if weighted and not str(spec).startswith(GENERATORS):
+        raise ValueError(f"convert {spec}: weights are drawn for generated graphs alone: leave weighted out")
     target = os.fspath(folder)
+    if not target:
+        raise ValueError(f"convert {spec}: there is no name for the folder: give one")
+    found = _found_or_planned(spec, making, weighted, format)
     if isinstance(found, GraphFolder):
         if found.on_volume:
             raise ValueError(f"convert {found.path}: it lies on a volume: export it (penstock volume export)")
@@ -161,25 +167,26 @@ def convert(
 
 
 def _making(
-    spec: str | os.PathLike[str] | GraphFolder,
     threads: int | None,
     memory: int | str | None,
     progress: Progress | None,
     undirected: bool,
     simple: bool,
 ) -> _Making:
-    if threads is not None and threads < 1:
-        name = spec.path if isinstance(spec, GraphFolder) else os.fspath(spec)
-        raise ValueError(f"convert {name}: {threads} threads: give at least 1")
-    return _Making(threads or 0, memory_limit(memory), progress, undirected, simple)
+    count = 0 if threads is None else checked_count("threads", threads, 0)
+    return _Making(count, memory_limit(memory), progress, undirected, simple)
 
 
 def _found_or_planned(
     spec: str | os.PathLike[str] | GraphFolder, making: _Making, weighted: bool, format: str | None
 ) -> GraphFolder | _Plan:
     if isinstance(spec, GraphFolder):
+        if format is not None:
+            raise ValueError(f"open {spec.path}: it is no file, so it has no format: leave format out")
         return spec
     text = os.fspath(spec)
+    if isinstance(text, bytes):
+        raise TypeError(f"open {text!r}: bytes are no path here: give text")
     _check_utf8(text)
     if format is not None and format not in FORMATS:
         raise ValueError(
@@ -251,6 +258,8 @@ def _converted(path: Path, making: _Making, format: str | None) -> _Plan:
         if not os.path.lexists(file):
             remedy = "a .bel graph is a .bel.col and a .bel.dst file" if kind == "bel" else REMEDY
             raise Error(f"open {file}: no such file or graph: {remedy}", errno.ENOENT)
+    if kind is None and packed:
+        raise ValueError(f"open {path}: this kind of file is not read packed like that: unpack it")
     if kind is None:
         raise ValueError(f"open {path}: no known kind of graph file: give its format, or {REMEDY}")
 
@@ -337,7 +346,9 @@ def _key(paths: Iterable[Path], kind: str) -> str:
             code = error.errno or 0
             sentence = f"open {path}: {os.strerror(code)}: check the path and its permissions"
             raise Error(sentence, code) from error
-        digest.update(os.fsencode(path.resolve()) + f"\0{about.st_size}\0{about.st_mtime_ns}\0".encode())
+        # What copies keep of times, they do not keep of these.
+        told = f"\0{about.st_size}\0{about.st_mtime_ns}\0{about.st_ctime_ns}\0{about.st_ino}\0"
+        digest.update(os.fsencode(path.resolve()) + told.encode())
     return digest.hexdigest()[:16]
 
 
