@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import BuiltinFunctionType
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,8 @@ TRACED: dict[str, Callable[[Any, Any], Any]] = {
 
 @pytest.mark.parametrize("name", TRACED)
 def test_rows_by_tensors_are_in_the_graph(tmp_path: Path, device: str, name: str) -> None:
+    if name == "index_select" and not isinstance(torch.index_select, BuiltinFunctionType):
+        pytest.skip("another library, such as PyG, has wrapped torch.index_select, which no graph looks into")
     array = table(tmp_path / "array.npy", device)
     take, rows = TRACED[name], torch.tensor([[1, 59, 3], [3, 3, 0]])
     compiled = torch.compile(lambda rows: take(array, rows) * 2, backend="aot_eager", fullgraph=True)
