@@ -59,7 +59,7 @@ class stored_bytes {
 /// Bytes to parse: a file, wherever it lies, or memory (for tests and fuzzing). Reads may come from several threads at once.
 class byte_input {
  public:
-  explicit byte_input(file from) : byte_input(std::move(from), std::string(from.path())) {}
+  explicit byte_input(file from) : file_(std::move(from)), name_(file_.path()), size_(file_.size()) {}
   /// `name`: what people know the file by, where that is not its path.
   byte_input(file from, std::string name) : file_(std::move(from)), name_(std::move(name)), size_(file_.size()) {}
   byte_input(std::span<std::byte const> bytes, std::string name);

@@ -54,7 +54,7 @@ both_lists lists_of(u64 vertex, binary_csr const& edges, unsigned threads, progr
 }
 
 std::string describe(u64 from, u64 to, u32 weight, weight_type type) {
-  std::string const ends = std::to_string(from) + " -> " + std::to_string(to);
+  std::string ends = std::to_string(from) + " -> " + std::to_string(to);
   if (type == weight_type::none) return ends;
   std::string const value = type == weight_type::float32 ? std::to_string(std::bit_cast<float>(weight))
                                                          : std::to_string(static_cast<std::int32_t>(weight));
