@@ -164,7 +164,7 @@ TEST_P(cache_fault_test, a_fault_is_told_whole_and_once_while_others_are_met) {
   };
   std::mutex mutex;
   std::set<std::string> told;
-  const u64 enough_ns = now_ns() + 5 * one_second_ns;  // under a sanitizer, on a machine with other work
+  const u64 enough_ns = now_ns() + 12 * one_second_ns;  // under a sanitizer, on a machine with other work
   const auto tell = [&] {
     wait_until([&] {
       for (u32 k = 0; k < 20; ++k) {
