@@ -12,6 +12,7 @@ import re
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -411,7 +412,19 @@ def test_fields_are_quoted_so_that_they_can_be_seen(place: Path) -> None:
 
 
 def test_ctrl_c_while_it_is_loaded_is_no_traceback(place: Path) -> None:
-    program = "import penstock.__main__ as m, sys; print('up', flush=True); sys.exit(m.program())"
+    program = textwrap.dedent("""
+        import sys, time
+        import penstock.__main__
+
+        class Slow:
+            def find_spec(self, name, path, target=None):
+                if name == "penstock.cli":
+                    print("up", flush=True)
+                    time.sleep(60)
+
+        sys.meta_path.insert(0, Slow())
+        sys.exit(penstock.__main__.program())
+    """)
     with subprocess.Popen(
         [sys.executable, "-c", program, "graph", "info", "kron:20"],
         stdout=subprocess.PIPE,
