@@ -135,11 +135,20 @@ class Trainer:
         self.losses.append(loss.detach())
 
 
-def train(trainer: Trainer, batches: list[torch.Tensor], warm: int, ahead: bool = False) -> list[float]:
-    def step(k: int) -> None:
-        trainer.step(batches[k], batches[k + 1] if ahead else None)
+def train(
+    trainer: Trainer, batches: list[torch.Tensor], warm: int, ahead: bool = False, run: int = 1
+) -> list[float]:
+    """Seconds of a step, on average over each `run` of them: what is still to be done after a step, for the
+    next or beside it, belongs to the run, and the last step's to its end."""
 
-    return timed(step, warm, len(batches) - warm - 1)
+    def steps(k: int) -> None:
+        for n in range(warm + k * run, warm + (k + 1) * run):
+            trainer.step(batches[n], batches[n + 1] if ahead else None)
+
+    for n in range(warm):
+        trainer.step(batches[n], batches[n + 1] if ahead else None)
+    torch.cuda.synchronize()
+    return [seconds / run for seconds in timed(steps, 0, (len(batches) - warm - 1) // run)]
 
 
 def bench_embedding(bench: Bench, path: Path, law: PowerLaw, rows: int) -> None:
@@ -150,22 +159,24 @@ def bench_embedding(bench: Bench, path: Path, law: PowerLaw, rows: int) -> None:
 
 def bench_steps(bench: Bench, path: Path, whole: torch.Tensor, law: PowerLaw, count: int) -> None:
     """Steps of `count` rows each."""
-    # As many as make the cache what it stays, and half of it dirty.
-    warm = max(40, (6 << 20) // count)
-    batches = [law.batch(count, seed) for seed in range(200, 200 + warm + 2 * bench.options.repeats + 1)]
+    # As many as fill the cache: from then on lines are brought in, evicted and written back at one rate.
+    warm = max(40, (20 << 20) // count)
+    run = bench.options.steps
+    batches = [law.batch(count, seed) for seed in range(200, 200 + warm + run * bench.options.repeats + 1)]
     nbytes = count * WIDTH * 4
 
     table = torch.nn.Embedding(len(whole), WIDTH, sparse=True, device="meta")
     table.weight = torch.nn.Parameter(whole.cuda())
-    torch_hbm = train(Trainer(table, torch.optim.SGD(table.parameters(), lr=0.05), "cuda"), batches, warm)
-    del table
+    trainer = Trainer(table, torch.optim.SGD(table.parameters(), lr=0.05), "cuda")
+    torch_hbm = train(trainer, batches, warm, run=run)
+    del table, trainer
     torch.cuda.empty_cache()
 
     with penstock.from_tensor(whole.cuda(), "hbm") as array:
         torch.cuda.empty_cache()
         near = penstock.nn.Embedding.from_pretrained(array, freeze=False)
         trainer = Trainer(near, penstock.optim.SGD(near, lr=0.05), "cuda")
-        ours_hbm = train(trainer, batches, warm)
+        ours_hbm = train(trainer, batches, warm, run=run)
         expected = torch.stack(trainer.losses).cpu()
     ratio = statistics.median(ours_hbm) / statistics.median(torch_hbm)
     bench.tell(f"embedding.step.hbm.{count}", nbytes, ours_hbm, "torch in HBM", torch_hbm, {"slower": ratio})
@@ -187,7 +198,7 @@ def bench_steps(bench: Bench, path: Path, whole: torch.Tensor, law: PowerLaw, co
             trainer = Trainer(far, penstock.optim.SGD(far, lr=0.05), "cuda")
             train(trainer, batches[: warm + 1], 0, ahead)
             before = array.stats()
-            ours = train(trainer, batches[warm:], 0, ahead)
+            ours = train(trainer, batches[warm:], 0, ahead, run)
             after = array.stats()
             parts = steps_of_resident_rows(array, batches[-1])
             torch.testing.assert_close(torch.stack(trainer.losses).cpu(), expected, rtol=1e-4, atol=1e-6)
@@ -201,7 +212,7 @@ def bench_steps(bench: Bench, path: Path, whole: torch.Tensor, law: PowerLaw, co
             "step_ms": statistics.median(ours) * 1e3,
             "line_bytes": bench.options.line,
             **parts,
-            "per_step": {name: (after[name] - before[name]) / len(ours) for name in moved},
+            "per_step": {name: (after[name] - before[name]) / (len(ours) * run) for name in moved},
         }
         name = "embedding.step.ahead" if ahead else "embedding.step"
         bench.tell(f"{name}.{count}", nbytes, ours, "the same in HBM", ours_hbm, details)
@@ -229,6 +240,7 @@ def main() -> None:
     parser.add_argument("--batches", default="16384,65536,262144", help="rows of a training step")
     parser.add_argument("--cache", default="1GiB", help="of the trained table")
     parser.add_argument("--line", type=int, default=512, help="of the trained table")
+    parser.add_argument("--steps", type=int, default=8, help="of a run that is timed as one")
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument(
         "--folder",

@@ -15,6 +15,7 @@ constexpr u32 commands_per_thread = 8;
 constexpr u64 least_cuda_buffers = u64{4} << 20, most_cuda_buffers = u64{64} << 20;
 constexpr u64 least_cuda_commands = 64, most_cuda_commands = 4096;
 constexpr u64 most_command = 65536;  // what a PRP list of prp_list_stride bytes holds
+constexpr u64 most_cuda_run = 32;    // lines: more of them are worth less than more commands
 
 u64 share_of_frames(double share, u64 frames, char const* name) {
   if (!(share > 0) || !(share <= 1)) {
@@ -43,13 +44,15 @@ void line_cache::make_writes() {
     command = std::min(command, owner->limits().transfer_bytes);
   }
   write_back_view& writes = view_.writes;
-  writes.run_lines = static_cast<u32>(std::max<u64>(1, command / line));
+  const u64 run = std::min(command / line, cuda ? most_cuda_run : command);
+  writes.run_lines = static_cast<u32>(std::max<u64>(1, run));
   const u64 buffers = std::clamp(view_.frames * line / 16, least_cuda_buffers, most_cuda_buffers);
   const u64 for_cuda = std::clamp(buffers / (writes.run_lines * line), least_cuda_commands, most_cuda_commands);
   writes.slots_count = options.commands != 0 ? options.commands
                        : cuda                ? static_cast<u32>(for_cuda)
                                              : commands_per_thread * on_.units();
   writes.most_dirty = share_of_frames(options.most_dirty, view_.frames, "most_dirty");
+  writes.clean_to = writes.most_dirty - writes.most_dirty / 8;
   writes.clean_from = std::min(writes.most_dirty, share_of_frames(options.clean_from, view_.frames, "clean_from"));
   if (options.bytes_per_second != 0) writes.ns_per_line = std::max<u64>(1, line * one_second_ns / options.bytes_per_second);
 
@@ -144,6 +147,12 @@ void line_cache::flush() {
   }
   if (first) std::rethrow_exception(first);
   flushed_writes_ = before;
+}
+
+void line_cache::clean_beside(void* stream) {
+  constexpr u64 cleaning_groups = 512, longest_ns = 10 * one_millisecond_ns;
+  if (view_.writes.slots_count == 0) return;
+  launch_clean_beside(on_, stream, view_copy_.data(), on_.kind() == executor_kind::cuda ? cleaning_groups : 1, longest_ns);
 }
 
 void line_cache::discard(u32 dataset, u64 offset, u64 bytes) {

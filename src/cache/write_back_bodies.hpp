@@ -50,6 +50,16 @@ struct discard_lines_body {
   }
 };
 
+struct clean_beside_body {
+  line_cache_view const* cache;
+  u64 groups, longest_ns;
+
+  template <thread_group G>
+  PENSTOCK_FN void operator()(G const& g, grid_range) const {
+    clean_beside(g, *cache, groups, longest_ns);
+  }
+};
+
 }  // namespace
 
 void launch_flush_lines(executor& on, write_back_job const& job, u64 items) {
@@ -62,10 +72,15 @@ void launch_discard_lines(executor& on, write_back_job const& job, u64 items) {
   launch<32>(on, ceil_div(items, items_per_group), discard_lines_body{job, items});
 }
 
+void launch_clean_beside(executor& on, void* stream, line_cache_view const* cache, u64 groups, u64 longest_ns) {
+  launch_on<32>(stream, on, groups, clean_beside_body{cache, groups, longest_ns});
+}
+
 void prepare_write_back(executor& on) {
   prepare_launch<32>(on, flush_lines_body{});
   prepare_launch<32>(on, flush_device_body{});
   prepare_launch<32>(on, discard_lines_body{});
+  prepare_launch<32>(on, clean_beside_body{});
 }
 
 }  // namespace penstock

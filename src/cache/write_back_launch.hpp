@@ -1,4 +1,5 @@
-// The launches of a flush and of a discard: from the library with CUDA they come compiled by nvcc, for both executors.
+// The launches of a flush, of a discard and of a cleaner: from the library with CUDA they come compiled by nvcc, for both
+// executors.
 #pragma once
 
 #include "penstock/coalesce/flush.hpp"
@@ -18,6 +19,9 @@ struct write_back_job {
 void launch_flush_lines(executor& on, write_back_job const& job, u64 items);
 void launch_flush_device(executor& on, write_back_job const& job);
 void launch_discard_lines(executor& on, write_back_job const& job, u64 items);
+
+/// Returns when it is on the stream (CUDA) or done (CPU).
+void launch_clean_beside(executor& on, void* stream, line_cache_view const* cache, u64 groups, u64 longest_ns);
 
 /// Loads the kernels: see prepare_launch.
 void prepare_write_back(executor& on);

@@ -7,6 +7,7 @@
 #include "row_job.hpp"
 #include "watched_copy.hpp"
 
+#include <atomic>
 #include <vector>
 
 #include <unistd.h>
@@ -89,6 +90,13 @@ struct row_array::state {
       case placement::storage: open_storage(source); break;
       default: open_host(source);
     }
+  }
+
+  /// What is written back beside other work uses the cache until it is over.
+  ~state() {
+    try {
+      if (device != nullptr) device->finish_beside();
+    } catch (error const&) {}
   }
 
   void copy_to_hbm(row_source const& source, row_progress const& watch) {
@@ -185,6 +193,17 @@ struct row_array::state {
     return call("gather", list, how, launch, marked);
   }
 
+  /// After stores into `count` rows on a stream. CUDA: once so many were made that writers would soon clean before they go on,
+  /// lines are written back beside what comes next.
+  void note_stored(u64 count, void* stream) {
+    if (device == nullptr || cache == nullptr || device->is_captured(stream)) return;
+    const u64 lines_stored = count * ceil_div(shape.row_bytes, options.cache.line_bytes);
+    const u64 often = cache->view().writes.most_dirty / 32;
+    if (stored_since_cleaning.fetch_add(lines_stored, std::memory_order_relaxed) + lines_stored < often) return;
+    stored_since_cleaning.store(0, std::memory_order_relaxed);
+    cache->clean_beside(device->beside(stream));
+  }
+
   bool copies_by_itself(row_call_options const& how) const {
     return device != nullptr && how.order == gather_order::automatic && options.where == placement::host &&
            shape.row_bytes >= least_copied_row && !device->is_captured(how.stream);
@@ -210,6 +229,7 @@ struct row_array::state {
   std::optional<software_controller> controller;
   std::unique_ptr<line_cache> cache;
   rows::row_place place;
+  std::atomic<u64> stored_since_cleaning{0};  ///< lines, about
 };
 
 struct row_call::state {
@@ -354,14 +374,19 @@ std::vector<row_call> gather_all(std::span<row_gather const> gathers, row_call_o
 }
 
 row_call row_array::prefetch(row_list const& list, row_call_options const& how) {
-  return state_->call("prefetch", list, how,
-                      [&](rows::row_launch const& launch) { rows::launch_prefetch(state_->on, launch, state_->place); });
+  const bool awaits = state_->device != nullptr;  // a CPU has no one else to go on meanwhile
+  return state_->call("prefetch", list, how, [&](rows::row_launch const& launch) {
+    rows::launch_prefetch(state_->on, launch, state_->place, awaits);
+  });
 }
 
 row_call row_array::scatter(row_list const& list, void const* values, row_call_options const& how) {
   if (!state_->options.writable) throw_bad_input("scatter", "rows", "the array was opened read-only: open it as writable");
-  return state_->call("scatter", list, how,
-                      [&](rows::row_launch const& launch) { rows::launch_scatter(state_->on, launch, state_->place, values); });
+  row_call call = state_->call("scatter", list, how, [&](rows::row_launch const& launch) {
+    rows::launch_scatter(state_->on, launch, state_->place, values);
+  });
+  state_->note_stored(list.count, how.stream);
+  return call;
 }
 
 row_call row_array::add(row_list const& list, number_kind kind, void const* values, row_call_options const& how) {
@@ -373,9 +398,11 @@ row_call row_array::add(row_list const& list, number_kind kind, void const* valu
   if (!adds_in_place(kind)) {
     throw_bad_input("add to", "rows", "its numbers are not aligned to their size: copy the array to a file of its own");
   }
-  return state_->call("add to", list, how, [&](rows::row_launch const& launch) {
+  row_call call = state_->call("add to", list, how, [&](rows::row_launch const& launch) {
     rows::launch_add(state_->on, launch, state_->place, kind, values);
   });
+  state_->note_stored(list.count, how.stream);
+  return call;
 }
 
 bool row_array::adds_in_place(number_kind kind) const {
@@ -385,6 +412,7 @@ bool row_array::adds_in_place(number_kind kind) const {
 
 void row_array::flush() {
   state_->check_file();
+  if (state_->device != nullptr) state_->device->finish_beside();
   if (state_->cache != nullptr && state_->options.writable) state_->cache->flush();
   if (state_->file && state_->options.writable) state_->file->sync();
 }

@@ -2,7 +2,9 @@
 #pragma once
 
 #include "penstock/array/row_copy.hpp"
+#include "penstock/array/row_reader.hpp"
 #include "penstock/array/writable_view.hpp"
+#include "penstock/coalesce/bring_lines.hpp"
 #include "penstock/host/launch.hpp"
 #include "row_job.hpp"
 
@@ -192,26 +194,104 @@ struct gather_cached {
     for (u64 item = range.first; item < range.last; item += range.step) {
       u64 position = 0;
       const u64 row = rows.take(item, position);
-      if (row == row_numbers::none) continue;
-      Unit* const to = out + position * row_units;
-      const u64 first = row * row_units;
-      source.read_span(g, first, row_units, [&](u64 i, Unit v) { to[i - first] = v; });
+      if (row != row_numbers::none) read(g, row * row_units, position);
     }
+  }
+
+  template <thread_group G>
+  PENSTOCK_FN void read(G const& g, u64 first, u64 position) const {
+    Unit* const to = out + position * row_units;
+    source.read_span(g, first, row_units, [&](u64 i, Unit v) { to[i - first] = v; });
   }
 };
 
-/// Asks for the lines of rows and does not wait.
+/// Calls with(k) in the lanes of a group, for the rows of its items, which are `rows_each` rows each; in a lane that has none,
+/// with(~0). Collective.
+template <thread_group G, class With>
+PENSTOCK_FN void for_rows_of_lanes(G const& g, grid_range range, u32 rows_each, With const& with) {
+  for (u64 item = range.first; item < range.last; item += range.step) {
+    for (u32 first = 0; first < rows_each; first += size(g)) {
+      const u32 k = first + index_in(g);
+      with(k < rows_each ? item * rows_each + k : ~0ull);
+    }
+  }
+}
+
+/// How long lines are waited for that nobody needs yet, or that whoever does would wait for again.
+PENSTOCK_FN inline u64 prefetch_ends_ns(line_cache_view const& cache) {
+  constexpr u64 longest_ns = one_second_ns;
+  return now_ns() + (cache.patience_ns < longest_ns ? cache.patience_ns : longest_ns);
+}
+
+/// Through a cache, rows of no more units than a warp has lanes.
+template <class Unit, class Rows>
+struct gather_cached_short {
+  gather_cached<Unit, Rows> one_by_one;
+  u32 rows_each;
+
+  template <thread_group G>
+  PENSTOCK_FN void operator()(G const& g, grid_range range) const {
+    for_rows_of_lanes(g, range, rows_each, [&](u64 k) {
+      u64 position = 0;
+      const u64 row = one_by_one.rows.take(k, position);
+      const bool wanted = row != row_numbers::none;
+      const u64 first = wanted ? row * one_by_one.row_units : 0;
+      auto left = g.ballot(wanted);
+      if constexpr (!std::is_same_v<G, lone_thread>) left = read_together(g, wanted, first, position);
+      while (any(left)) {
+        const u32 rank = lowest(left);
+        one_by_one.read(g, g.shfl(first, rank), g.shfl(position, rank));
+        left = without(left, g.ballot(g.rank() == rank));
+      }
+    });
+  }
+
+ private:
+  /// What is in frames, and then what was missing. Returns the lanes whose rows are still to be read.
+  template <thread_group G>
+  PENSTOCK_FN auto read_together(G const& g, bool wanted, u64 first, u64 position) const {
+    array_view<Unit> const& source = one_by_one.source;
+    const u32 units = static_cast<u32>(one_by_one.row_units);
+    wanted_row mine{wanted, first, reinterpret_cast<u64>(one_by_one.out + position * units)};
+    const auto left = copy_rows_in_frames(g, source, mine, units);
+    if (!any(left)) return left;
+    mine.wanted = contains(left, g.rank());
+    line_reader const& reader = source.reader();
+    const u64 until_ns = prefetch_ends_ns(*reader.cache);
+    for (const bring_step step : {bring_step::ask, bring_step::await}) {
+      bring_lines(g, *reader.cache, reader.dataset, mine.wanted, reader.line_of(source.address_of(first)), step, until_ns);
+    }
+    return copy_rows_in_frames(g, source, mine, units);
+  }
+};
+
+/// Brings the lines of rows into the cache: asks for all of them, and then perhaps waits until they are there.
 template <class Unit>
 struct prefetch_rows {
   array_view<Unit> source;
   row_numbers numbers;
   u64 row_units;
+  u32 rows_each;
+  bool awaits;
 
   template <thread_group G>
   PENSTOCK_FN void operator()(G const& g, grid_range range) const {
-    for (u64 k = range.first; k < range.last; k += range.step) {
-      const u64 row = numbers.at(k);
-      if (row != row_numbers::none) source.ask_span(g, row * row_units, row_units);
+    const u64 until_ns = prefetch_ends_ns(*source.reader().cache);
+    for_rows_of_lanes(g, range, rows_each, [&](u64 k) { bring(g, k, bring_step::ask, until_ns); });
+    if (awaits) for_rows_of_lanes(g, range, rows_each, [&](u64 k) { bring(g, k, bring_step::await, until_ns); });
+  }
+
+ private:
+  template <thread_group G>
+  PENSTOCK_FN void bring(G const& g, u64 k, bring_step step, u64 until_ns) const {
+    line_reader const& reader = source.reader();
+    const u64 row = k < numbers.list.count ? numbers.at(k) : row_numbers::none;
+    const bool wanted = row != row_numbers::none;
+    const u64 first = wanted ? row * row_units : 0;
+    u64 line = value(reader.line_of(source.address_of(first)));
+    const u64 last = value(reader.line_of(source.address_of(first + row_units) - 1));
+    for (; any(g.ballot(wanted && line <= last)); ++line) {
+      bring_lines(g, *reader.cache, reader.dataset, wanted && line <= last, line_id{line}, step, until_ns);
     }
   }
 };

@@ -45,7 +45,8 @@ inline constexpr u64 most_joined_row = 4096;  ///< a group has a whole row
 void launch_gather(executor& on, row_launch const& how, row_place const& from, void* out);
 /// CUDA. REQUIRES: most_joined at most. `how` has a stream and units, and no list.
 void launch_joined(executor& on, row_launch const& how, std::span<joined_gather const> gathers);
-void launch_prefetch(executor& on, row_launch const& how, row_place const& from);
+/// `awaits`: it is over when the lines are there, not when they are asked for.
+void launch_prefetch(executor& on, row_launch const& how, row_place const& from, bool awaits);
 void launch_scatter(executor& on, row_launch const& how, row_place const& to, void const* values);
 void launch_add(executor& on, row_launch const& how, row_place const& to, number_kind kind, void const* values);
 
@@ -67,6 +68,10 @@ class row_device {
   virtual void await(void* mark) = 0;
   virtual void order_before(void* mark, void* stream) = 0;
   virtual void forget(void* mark) noexcept = 0;
+  /// A stream of its own, always the same, which from here on follows what is on `stream` now.
+  virtual void* beside(void* stream) = 0;
+  /// Waits for that stream.
+  virtual void finish_beside() = 0;
 };
 
 /// Null for the CPU executor.

@@ -71,7 +71,11 @@ class cuda_row_device final : public row_device {
     u64 keep = std::numeric_limits<u64>::max();
     check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep), "no pool of memory");
   }
-  ~cuda_row_device() override { cudaMemPoolDestroy(pool_); }
+  ~cuda_row_device() override {
+    if (followed_ != nullptr) cudaEventDestroy(followed_);
+    if (beside_ != nullptr) cudaStreamDestroy(beside_);
+    cudaMemPoolDestroy(pool_);
+  }
 
   void sorted_gather(executor& on, row_launch const& how, row_place const& from, void* out) override {
     const gpu_scope here(gpu_);
@@ -124,6 +128,20 @@ class cuda_row_device final : public row_device {
     check(cudaStreamWaitEvent(static_cast<cudaStream_t>(stream), static_cast<cudaEvent_t>(mark)), "the stream cannot wait");
   }
   void forget(void* mark) noexcept override { cudaEventDestroy(static_cast<cudaEvent_t>(mark)); }
+  void* beside(void* stream) override {
+    const gpu_scope here(gpu_);
+    if (beside_ == nullptr) {
+      check(cudaStreamCreateWithFlags(&beside_, cudaStreamNonBlocking), "no stream");
+      check(cudaEventCreateWithFlags(&followed_, cudaEventDisableTiming), "no event");
+    }
+    check(cudaEventRecord(followed_, static_cast<cudaStream_t>(stream)), "no event");
+    check(cudaStreamWaitEvent(beside_, followed_), "the stream cannot wait");
+    return beside_;
+  }
+  void finish_beside() override {
+    const gpu_scope here(gpu_);
+    if (beside_ != nullptr) check(cudaStreamSynchronize(beside_), "what was written back beside it is lost");
+  }
 
  private:
   void gather_part(executor& on, row_launch const& how, row_place const& from, u64 first, u64 count, void* out) {
@@ -166,6 +184,8 @@ class cuda_row_device final : public row_device {
 
   int gpu_;
   cudaMemPool_t pool_ = nullptr;
+  cudaStream_t beside_ = nullptr;
+  cudaEvent_t followed_ = nullptr;
 };
 
 }  // namespace

@@ -71,15 +71,25 @@ u64 pieces_of(row_place const& place, u64 alignment) { return ceil_div(place.row
 
 constexpr u64 most_segment = 4096;
 
+/// Rows behind a cache that a warp looks up side by side: no more than keep all warps busy, for whoever misses copies one line
+/// after the other.
+u32 rows_of_a_warp(executor const& on, row_launch const& how, u64 count) {
+  constexpr u64 warps_per_unit = cuda_blocks_per_unit * cuda_block_threads / 32;
+  const u64 units = how.units != 0 ? std::min(how.units, on.units()) : on.units();
+  return static_cast<u32>(std::clamp<u64>(ceil_div(count, units * warps_per_unit), 1, 32));
+}
+
 template <class Rows>
 void gather_rows(executor& on, row_launch const& how, row_place const& from, u64 count, Rows const& rows, void* out) {
   const u64 alignment = common_alignment(from, out);
   if (from.address == 0) {
     return with_unit(alignment, [&](auto unit) {
       using piece = typename decltype(unit)::type;
-      start<32>(
-          on, how, count,
-          gather_cached<piece, Rows>{cached<piece>(from), rows, from.row_bytes / sizeof(piece), static_cast<piece*>(out)});
+      const gather_cached<piece, Rows> body{cached<piece>(from), rows, from.row_bytes / sizeof(piece),
+                                            static_cast<piece*>(out)};
+      if (on.kind() == executor_kind::cpu || body.row_units > 32) return start<32>(on, how, count, body);
+      const u32 each = rows_of_a_warp(on, how, count);
+      start<32>(on, how, ceil_div(count, each), gather_cached_short<piece, Rows>{body, each});
     });
   }
   with_edge(alignment, [&](auto unit) {
@@ -123,12 +133,13 @@ void launch_joined(executor& on, row_launch const& how, std::span<joined_gather 
   });
 }
 
-void launch_prefetch(executor& on, row_launch const& how, row_place const& from) {
+void launch_prefetch(executor& on, row_launch const& how, row_place const& from, bool awaits) {
   if (from.address != 0) return;
   with_unit(common_alignment(from, nullptr), [&](auto unit) {
     using piece = typename decltype(unit)::type;
-    start<32>(on, how, how.list.count,
-              prefetch_rows<piece>{cached<piece>(from), numbers_of(how, from), from.row_bytes / sizeof(piece)});
+    const u32 each = rows_of_a_warp(on, how, how.list.count);
+    start<32>(on, how, ceil_div(how.list.count, each),
+              prefetch_rows<piece>{cached<piece>(from), numbers_of(how, from), from.row_bytes / sizeof(piece), each, awaits});
   });
 }
 

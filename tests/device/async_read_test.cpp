@@ -1,5 +1,6 @@
 #include "device/async_read_test_body.hpp"
 
+#include "penstock/coalesce/bring_lines.hpp"
 #include "support/faulty_cache.hpp"
 
 namespace penstock::test {
@@ -135,6 +136,45 @@ TEST_P(async_read_test, no_more_than_its_share_is_in_flight_ahead_of_need) {
   words_.prefetch(100 * line_words);
   EXPECT_NE(line_state::empty, state_of(100));
   expect_at_rest();
+}
+
+// Beyond the share it waits, where a prefetch leaves lines out.
+TEST_P(async_read_test, lines_are_brought_in_however_few_may_be_in_flight) {
+  constexpr u64 lines = 48;
+  for (const bool bounce : {false, true}) {
+    make({.frames = 64, .queues = 1, .depth = 256, .bounce = bounce});
+    ASSERT_LT(view().prefetch_limit, lines / 2);
+    const u64 until_ns = now_ns() + 20 * one_second_ns;
+    const auto bring = [&](auto const& g, bring_step step) {
+      for (u64 first = 0; first < lines; first += size(g)) {
+        const u64 line = first + index_in(g);
+        bring_lines(g, view(), 0, line < lines, line_id{line}, step, until_ns);
+      }
+    };
+    run_emulated_warp(~lane_mask{0}, [&](emulated_warp const& g) {
+      bring(g, bring_step::ask);
+      bring(g, bring_step::await);
+    });
+    EXPECT_EQ(lines, cache().stats(0).fills);
+    EXPECT_EQ(lines, cache().stats(0).prefetches);
+    for (u64 line = 0; line < lines; ++line) EXPECT_EQ(line_state::valid, state_of(line)) << "line " << line;
+    bring(lone_thread(), bring_step::ask);
+    EXPECT_EQ(lines, cache().stats(0).fills) << "what is there is not asked for";
+    expect_at_rest();
+  }
+}
+
+TEST_P(async_read_test, lines_that_do_not_come_are_given_up_in_time) {
+  make({.frames = 64, .queues = 1, .depth = 256});
+  controller_.hold_all();
+  const u64 begun = now_ns();
+  run_emulated_warp(~lane_mask{0}, [&](emulated_warp const& g) {
+    for (const bring_step step : {bring_step::ask, bring_step::await}) {
+      bring_lines(g, view(), 0, true, line_id{g.rank()}, step, begun + 10 * one_millisecond_ns);
+    }
+  });
+  EXPECT_LT(now_ns() - begun, 5 * one_second_ns);
+  controller_.serve_all();
 }
 
 TEST_P(async_read_test, wait_tells_what_a_read_would) {

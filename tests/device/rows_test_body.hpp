@@ -1,12 +1,15 @@
 // Kernels over rows, checked row by row: by emulated warps, and by those of a GPU.
 #pragma once
 
+#include "penstock/host/line_cache.hpp"
 #include "penstock/host/memory.hpp"
+#include "penstock/host/software_controller.hpp"
 #include "src/rows/row_bodies.hpp"
 #include "support/check.hpp"
 
 #include <cstring>
 #include <random>
+#include <span>
 #include <vector>
 
 namespace penstock::test {
@@ -36,6 +39,9 @@ class row_task {
   u64 source() const { return reinterpret_cast<u64>(source_.data()) + margin; }
   u64 out() const { return reinterpret_cast<u64>(out_.data()) + margin; }
   u64 count() const { return count_; }
+  u64 rows() const { return rows_; }
+  /// What the rows lie in, `margin` bytes from its begin.
+  std::span<std::byte> memory() const { return std::as_writable_bytes(std::span(source_.data(), source_.size())); }
   u64 row_bytes() const { return row_bytes_; }
 
   /// Each row in its place, nothing in the place of those outside, and the first of them told.
@@ -55,8 +61,9 @@ class row_task {
     PENSTOCK_CHECK(report, std::memcmp(wanted.data(), out_.data(), wanted.size()) == 0);
   }
 
- private:
   static constexpr u64 margin = 16;
+
+ private:
   static constexpr u8 untouched = 0xee;
 
   u64 rows_, row_bytes_, count_;
@@ -97,6 +104,32 @@ void check_gathers(memory_resource& memory, check_report& report, u64 seed, Run 
   }
   run(lanes_8{}, items, joined);
   for (row_task const& task : tasks) task.check(report);
+}
+
+/// Gathers `count` rows through a cache that is smaller than what they lie in, of rows that lie on one line or on two; once
+/// they were asked for ahead, and once not.
+template <class Run>
+void check_cached_gathers(executor& on, check_report& report, u64 seed, u64 count, Run const& run) {
+  using namespace rows;
+  for (const u64 words : {5, 24, 32}) {
+    for (const bool ahead : {false, true}) {
+      const row_task task(on.memory(), 16384 / words, 8 * words, count, 8, seed + 2 * words + ahead);
+      software_controller controller({.threads = 1});
+      const u64 bytes = task.memory().size() / 8 * 8;
+      const volume_spec volume{volume_layout::single, {{&controller, controller.add_namespace(task.memory())}}};
+      line_cache cache(on, {{"rows", bytes, volume}}, {.bytes = 64 * 512, .line_bytes = 512, .queues = 2});
+      const auto source = cache.array<u64>(0, task.margin, task.rows() * words);
+      const u32 each = words == 5 ? 7 : 32;
+      const u64 items = ceil_div(task.count(), u64{each});
+      using whole_warp = std::integral_constant<u32, 32>;
+      if (ahead) run(whole_warp{}, items, prefetch_rows<u64>{source, task.numbers(), words, each, true});
+      const gather_cached<u64, rows_as_asked> body{source, {task.numbers()}, words, reinterpret_cast<u64*>(task.out())};
+      run(whole_warp{}, items, gather_cached_short<u64, rows_as_asked>{body, each});
+      run(whole_warp{}, items, gather_cached_short<u64, rows_as_asked>{body, each});  // of which some are hits
+      task.check(report);
+      cache.check_faults();
+    }
+  }
 }
 
 }  // namespace penstock::test

@@ -481,6 +481,39 @@ TEST_P(write_fault_test, time_for_making_room_is_counted_where_it_is_taken) {
   EXPECT_EQ(0u, now.frame_waits);
 }
 
+// Down to its mark; and when it ends so have its writes.
+TEST_P(write_fault_test, cleaning_beside_other_work_leaves_as_many_dirty_as_its_mark) {
+  make_writable({.frames = 112, .depth = 64, .write_back = {.most_dirty = 0.5, .command_bytes = 512}});
+  ASSERT_EQ(56u, view().writes.most_dirty);
+  ASSERT_EQ(49u, view().writes.clean_to);
+  for (u64 turn = 0; turn < 3; ++turn) {
+    for (u64 line = 0; line < 56; ++line) store(2 * line * line_words + turn);
+    const u64 before = cache().stats(0).write_backs;
+    run_emulated_warp(~lane_mask{0}, [&](emulated_warp const& g) { clean_beside(g, view(), 1, 20 * one_second_ns); });
+    EXPECT_FALSE(view().writes.any_written()) << "what was sent is over";
+    EXPECT_LE(dirty_lines(), 49u);
+    EXPECT_LE(7u, cache().stats(0).write_backs - before);
+    EXPECT_GE(32u, cache().stats(0).write_backs - before) << "no more than a warp sends at once";
+  }
+  const u64 before = cache().stats(0).write_backs;
+  clean_beside(lone_thread(), view(), 1, 20 * one_second_ns);
+  EXPECT_EQ(before, cache().stats(0).write_backs) << "there are no more than may be left";
+  EXPECT_EQ("", flush_sentence());
+  for (u64 line = 0; line < 56; ++line) EXPECT_EQ(value(2 * line * line_words), media(2 * line * line_words));
+  expect_at_rest();
+}
+
+TEST_P(write_fault_test, cleaning_beside_other_work_ends_in_time) {
+  make_writable({.frames = 112, .timeout_ns = 2 * one_second_ns, .write_back = {.most_dirty = 0.5}});
+  for (u64 line = 0; line < 56; ++line) store(2 * line * line_words);
+  controller_.answer_writes([](u64) { return verdict{0, true}; });
+  const u64 begun = now_ns();
+  run_emulated_warp(~lane_mask{0}, [&](emulated_warp const& g) { clean_beside(g, view(), 1, 20 * one_millisecond_ns); });
+  EXPECT_LT(now_ns() - begun, one_second_ns);
+  controller_.answer_writes([](u64) { return verdict{}; });
+  EXPECT_EQ("", flush_sentence());
+}
+
 TEST_P(write_fault_test, a_service_cleans_in_the_background_down_to_its_mark) {
   make_writable({.frames = 112, .write_back = {.most_dirty = 1, .clean_from = 0.25}});
   for (u64 line = 0; line < 90; ++line) store(line * line_words);

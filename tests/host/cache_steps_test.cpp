@@ -1,7 +1,10 @@
 // The cache's steps taken by hand, and by threads without any queue between them, where a race is a few instructions wide.
+#include "penstock/array/row_reader.hpp"
 #include "support/bare_cache.hpp"
 #include "support/run_everywhere.hpp"
 #include "support/single_step.hpp"
+
+#include <functional>
 
 namespace penstock::test {
 namespace {
@@ -80,6 +83,42 @@ TYPED_TEST(validated_read, does_not_begin_on_a_line_that_is_not_valid) {
   line_sink::finish(cache.target(cache.entry_of(0)), {status_domain::nvme, 0x281});
   EXPECT_EQ(line_state::failed, entry::state(cache.load(0)));
   EXPECT_FALSE(reader.find(0, other));
+}
+
+/// A lone thread that something happens to between what it reads and its second look at the entry.
+struct disturbed_thread : lone_thread {
+  std::function<void()> happens;
+  void sync() const { happens(); }
+};
+
+TYPED_TEST(validated_read, of_a_row_is_undone_when_its_line_was_refilled_meanwhile) {
+  TypeParam cache(1, 2);
+  const array_view<u64> words(cache.reader(), 0, 2 * cache.line_words);
+  for (const bool refilled : {false, true}) {
+    ASSERT_TRUE(cache.bring(0));
+    cache.reference(0);
+    u64 copy = 77;
+    const disturbed_thread thread{{}, [&] {
+                                    if (refilled) {
+                                      EXPECT_TRUE(cache.bring(1));
+                                    }
+                                  }};
+    const wanted_row mine{true, 5, reinterpret_cast<u64>(&copy)};
+    EXPECT_EQ(refilled, any(copy_rows_in_frames(thread, words, mine, 1)));
+    EXPECT_EQ(refilled ? 77 : stamp(5), copy) << "nothing is stored of what may be another line's";
+  }
+}
+
+// The clock has gone by since the line was used last: it is no hit for a thread alone, and asked for anew by nobody.
+TYPED_TEST(validated_read, of_a_row_refers_to_a_line_that_the_clock_went_by) {
+  TypeParam cache(1, 2);
+  const array_view<u64> words(cache.reader(), 0, 2 * cache.line_words);
+  ASSERT_TRUE(cache.bring(0));
+  cache.add(0, (0 - (cache.load(0) & entry::referenced_bit)));
+  u64 copy = 77;
+  EXPECT_FALSE(any(copy_rows_in_frames(lone_thread(), words, {true, 9, reinterpret_cast<u64>(&copy)}, 1)));
+  EXPECT_EQ(stamp(9), copy);
+  EXPECT_NE(0u, cache.load(0) & entry::referenced_bit);
 }
 
 TYPED_TEST(line_cache_view_test, whoever_claims_holds_a_pin_at_once_and_a_prefetch_none) {

@@ -117,7 +117,7 @@ PENSTOCK_COLD held_line pin_slowly(G g, Cache const& cache, u32 dataset, line_id
 extern template PENSTOCK_FN piece16 read_slowly(warp, line_cache_view const&, u32, bool, u64, u32);
 extern template PENSTOCK_FN read_piece try_read_slowly(warp, line_cache_view const&, u32, bool, u64, u32);
 extern template PENSTOCK_FN held_line pin_slowly(warp, line_cache_view const&, u32, line_id);
-extern template PENSTOCK_FN void prefetch_line(warp, line_cache_view const&, u32, bool, line_id, fill_purpose);
+extern template PENSTOCK_FN bool prefetch_line(warp, line_cache_view const&, u32, bool, line_id, fill_purpose);
 #endif
 
 }  // namespace penstock

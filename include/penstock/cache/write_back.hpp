@@ -76,9 +76,8 @@ struct alignas(128) write_state {
 
   static constexpr u64 one_writing = 1ull << 32;
   PENSTOCK_FN static constexpr long long dirty(u64 lines) { return static_cast<std::int32_t>(static_cast<u32>(lines)); }
-  PENSTOCK_FN static constexpr long long busy(u64 lines) {
-    return dirty(lines) + ((static_cast<long long>(lines) - dirty(lines)) >> 32);
-  }
+  PENSTOCK_FN static constexpr long long busy(u64 lines) { return dirty(lines) + written(lines); }
+  PENSTOCK_FN static constexpr long long written(u64 lines) { return (static_cast<long long>(lines) - dirty(lines)) >> 32; }
 };
 
 /// A handle for kernels; the host-side `line_cache` owns what it points at. No slots: nothing can be written.
@@ -91,6 +90,7 @@ struct write_back_view {
   u64 ns_per_line = 0;  ///< of the cleaner; 0: as fast as it can
   u64 most_dirty = 0;   ///< lines; who makes one more dirty than that cleans first
   u64 clean_from = 0;   ///< the cleaner of a queue_service works while more lines than this are dirty
+  u64 clean_to = 0;     ///< clean_ahead works while more are: less than most_dirty by what is stored between two of its calls
   u32 slots_count = 0;
   u32 run_lines = 0;  ///< most lines of one command
 
@@ -99,6 +99,8 @@ struct write_back_view {
   PENSTOCK_FN bool more_than(u64 dirty_lines) const {
     return write_state::dirty(lines()) > static_cast<long long>(dirty_lines);
   }
+  /// Whether lines are being written.
+  PENSTOCK_FN bool any_written() const { return write_state::written(lines()) > 0; }
   /// After a line became dirty: whether now more are than may be. Keeps the most that were busy at once.
   PENSTOCK_FN bool note_dirty() const {
     const u64 now = lines();

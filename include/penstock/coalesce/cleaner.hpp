@@ -312,12 +312,14 @@ PENSTOCK_COLD cleaned clean_lines(G g, Cache const& cache, bool want, u32 datase
   return {clean_step::sent, count(runs), claimed};
 }
 
+/// Frames that one call of clean_next looks at, at most.
+inline constexpr u32 most_frames_looked_at = 256;
+
 /// Sends runs around the next dirty lines that the hand comes to, which goes round the frames: `most`, or fewer where it takes
 /// too long to find them. A look is bounded: who finds nothing may ask again. Collective.
 template <thread_group G, class Cache>
 PENSTOCK_COLD cleaned clean_next(G g, Cache const& cache, u32 most) {
-  constexpr u32 most_looks = 256;
-  const u32 looks = cache.frames < most_looks ? cache.frames : most_looks;
+  const u32 looks = cache.frames < most_frames_looked_at ? cache.frames : most_frames_looked_at;
   cleaned all;
   if (from_leader(g, cache.writes.fails()) != 0) return all;
   const u32 width = size(g);
@@ -391,6 +393,29 @@ PENSTOCK_FN bool clean_in_background(G const& g, Cache const& cache) {
     if (from_leader(g, turn) == 0) return false;
   }
   return clean_next(g, cache, writes.ns_per_line != 0 ? 1 : size(g)).runs != 0;
+}
+
+/// What each of `groups` groups does beside other work (line_cache::clean_beside): they write lines until no more than
+/// `clean_to` are dirty, and wait for what was sent. Ends without that when `longest_ns` are over, or where all that is dirty
+/// is pinned or being written: once a turn of the hand has found nothing. Collective.
+template <thread_group G, class Cache>
+PENSTOCK_FN void clean_beside(G const& g, Cache const& cache, u64 groups, u64 longest_ns) {
+  write_back_view const& writes = cache.writes;
+  const u64 vain_looks = cache.frames / (groups * most_frames_looked_at) + 1;
+  backoff wait(longest_ns);
+  const u64 end = wait.deadline_ns();
+  for (u64 vain = 0; vain < vain_looks;) {
+    if (from_leader(g, writes.more_than(writes.clean_to) && now_ns() < end) == 0) break;
+    const cleaned some = clean_next(g, cache, size(g));
+    vain = some.step == clean_step::nothing ? vain + 1 : 0;
+    if (some.step != clean_step::busy) continue;
+    help_writes(g, cache);
+    wait.pause();
+  }
+  while (from_leader(g, writes.any_written()) != 0) {
+    help_writes(g, cache);
+    if (from_leader(g, wait.pause()) == 0) return;
+  }
 }
 
 }  // namespace penstock

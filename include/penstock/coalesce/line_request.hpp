@@ -390,25 +390,24 @@ enum class fill_purpose : u32 {
 };
 
 /// Asks for lines ahead of their use. Never waits for a frame and holds no pin; a line that is there, on its way or without a
-/// free frame is left alone, and so is everything beyond the limit of what may be in flight ahead of need.
-/// Collective: one line per lane that wants one.
+/// free frame is left alone, and so is everything beyond the limit of what may be in flight ahead of need: for a lane whose
+/// line was left for that, it is true. Collective: one line per lane that wants one.
 template <thread_group G, class Cache>
-PENSTOCK_COLD void prefetch_line(G g, Cache const& cache, u32 dataset, bool want, line_id line, fill_purpose purpose) {
+PENSTOCK_COLD bool prefetch_line(G g, Cache const& cache, u32 dataset, bool want, line_id line, fill_purpose purpose) {
   dataset_view const& data = cache.datasets[dataset];
-  if (data.memory != 0) return;  // who copies it then would wait for it now
+  if (data.memory != 0) return false;  // who copies it then would wait for it now
   const auto peers = peers_of(g, cache, want, line);
   u32& in_flight = cache.prefetches_in_flight[executor_ordinal() & (cache.prefetch_shards - 1)];
-  bool claimed = false;
+  bool claimed = false, beyond = false;
   u64* entry = nullptr;
   victim_search search;
   if (want && lowest(peers) == g.rank() && cache.directory.glance(line).state() == line_state::empty) {
-    if (device_ref<u32>(in_flight).fetch_add(1, relaxed) < cache.prefetch_limit) {
-      claimed = cache.look_ahead(data, line, entry, search) == access_step::claimed;
-    }
+    beyond = device_ref<u32>(in_flight).fetch_add(1, relaxed) >= cache.prefetch_limit;
+    if (!beyond) claimed = cache.look_ahead(data, line, entry, search) == access_step::claimed;
     if (!claimed) device_ref<u32>(in_flight).fetch_sub(1, relaxed);
   }
   count_search(g, data, search);
-  if (!any(g.ballot(claimed))) return;
+  if (!any(g.ballot(claimed))) return beyond;
   typename Cache::fill fill{};
   if (claimed) {
     if (purpose == fill_purpose::asked) device_ref<u64>(*entry).fetch_or(entry::referenced_bit, relaxed);
@@ -417,6 +416,7 @@ PENSTOCK_COLD void prefetch_line(G g, Cache const& cache, u32 dataset, bool want
   const status outcome = submit_fills(g, cache, data, claimed, fill);
   if (claimed) data.counters.add(counter::prefetches, 1);
   if (claimed && !outcome.ok()) cache.fail_claim(entry, outcome, &in_flight);
+  return beyond;
 }
 
 }  // namespace penstock

@@ -35,7 +35,8 @@ struct write_back_options {
   double most_dirty = 0.5;
   double clean_from = 0.25;   ///< share from which on a queue_service writes lines back in the background
   u64 bytes_per_second = 0;   ///< most that a queue_service writes; 0: no limit
-  u64 command_bytes = 65536;  ///< most of one command, which carries lines that follow each other; at most 64 KiB
+  u64 command_bytes = 65536;  ///< most of one command, which carries lines that follow each other; at most 64 KiB, on CUDA
+                              ///< 32 lines
   u32 commands = 0;           ///< most under way; 0: 8 per CPU thread, on CUDA a sixteenth of the cache but 4 to 64 MiB
 };
 
@@ -123,6 +124,12 @@ class line_cache {
   void flush();
   /// The same for `bytes` bytes at `offset` of a dataset: of the lines that they lie on.
   void flush(u32 dataset, u64 offset, u64 bytes);
+
+  /// Writes dirty lines back beside whatever runs next, down to seven eighths of `write_back.most_dirty`, so that who stores
+  /// need not; for 10 ms at most, and in 512 warps of a GPU, an eighth of what an H200 has room for. CUDA: returns when that is
+  /// on `stream`, a cudaStream_t: one that follows the stores, and ends before a flush, a discard and the cache's end. CPU:
+  /// returns when it is over. Nothing for a cache that is only read.
+  void clean_beside(void* stream);
 
   /// Forgets what the cache holds of the lines that these bytes lie on, written or not: they read as what lies in storage.
   /// Throws penstock::error (world) for lines that stay pinned. REQUIRES: as flush.

@@ -132,7 +132,8 @@ class row_array {
   /// Waits for the stream, and tells what replays of captured calls have met since this was last asked: the lowest position
   /// out of range in any of their lists. Throws as row_call::wait; bad_input while the stream is captured.
   std::optional<u64> check_replays(void* stream = nullptr);
-  /// Asks for the rows' lines ahead of need; nothing for what has no cache.
+  /// Asks for the rows' lines ahead of need, and waits for some wherever it has asked for as many as may be on their way;
+  /// nothing for what has no cache. CUDA: the call is over when the lines are there, or a second later.
   row_call prefetch(row_list const& rows, row_call_options const& how = {});
   /// Stores rows; of those that are named twice either one. Throws bad_input for an array that is read-only.
   row_call scatter(row_list const& rows, void const* values, row_call_options const& how = {});

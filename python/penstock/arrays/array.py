@@ -267,7 +267,7 @@ class Array(Whole):
     def prefetch(self, rows: Any, *, stream: Any = None, wait: bool = True) -> None:
         """Brings the lines of these rows into the cache ahead of a gather; nothing without a cache.
 
-        wait: until all are asked for, which is not until they are there. Without it a GPU asks for them on a
+        wait: until all are asked for; on a GPU until they are there. Without it a GPU brings them in on a
         few multiprocessors beside what comes next, on a stream of Penstock's own unless one is given, and an
         index out of range is told by the next prefetch.
 
