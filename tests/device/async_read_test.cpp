@@ -138,29 +138,35 @@ TEST_P(async_read_test, no_more_than_its_share_is_in_flight_ahead_of_need) {
   expect_at_rest();
 }
 
-// Beyond the share it waits, where a prefetch leaves lines out.
+// Beyond the share it waits, where a prefetch leaves lines out. (Of a lone thread's share, that is: each lane of an emulated
+// warp has one of its own.)
 TEST_P(async_read_test, lines_are_brought_in_however_few_may_be_in_flight) {
   constexpr u64 lines = 48;
-  for (const bool bounce : {false, true}) {
-    make({.frames = 64, .queues = 1, .depth = 256, .bounce = bounce});
-    ASSERT_LT(view().prefetch_limit, lines / 2);
+  const auto bring = [&](auto const& g, bring_step step) {
     const u64 until_ns = now_ns() + 20 * one_second_ns;
-    const auto bring = [&](auto const& g, bring_step step) {
-      for (u64 first = 0; first < lines; first += size(g)) {
-        const u64 line = first + index_in(g);
-        bring_lines(g, view(), 0, line < lines, line_id{line}, step, until_ns);
+    for (u64 first = 0; first < lines; first += size(g)) {
+      const u64 line = first + index_in(g);
+      bring_lines(g, view(), 0, line < lines, line_id{line}, step, until_ns);
+    }
+  };
+  for (const bool bounce : {false, true}) {
+    for (const bool alone : {false, true}) {
+      make({.frames = 64, .queues = 1, .depth = 256, .bounce = bounce});
+      ASSERT_LT(view().prefetch_limit, lines / 2);
+      for (const bring_step step : {bring_step::ask, bring_step::await}) {
+        if (alone) {
+          run_threads(1, [&](u32) { bring(lone_thread(), step); });
+        } else {
+          run_emulated_warp(~lane_mask{0}, [&](emulated_warp const& g) { bring(g, step); });
+        }
       }
-    };
-    run_emulated_warp(~lane_mask{0}, [&](emulated_warp const& g) {
-      bring(g, bring_step::ask);
-      bring(g, bring_step::await);
-    });
-    EXPECT_EQ(lines, cache().stats(0).fills);
-    EXPECT_EQ(lines, cache().stats(0).prefetches);
-    for (u64 line = 0; line < lines; ++line) EXPECT_EQ(line_state::valid, state_of(line)) << "line " << line;
-    bring(lone_thread(), bring_step::ask);
-    EXPECT_EQ(lines, cache().stats(0).fills) << "what is there is not asked for";
-    expect_at_rest();
+      EXPECT_EQ(lines, cache().stats(0).fills);
+      EXPECT_EQ(lines, cache().stats(0).prefetches);
+      for (u64 line = 0; line < lines; ++line) EXPECT_EQ(line_state::valid, state_of(line)) << "line " << line;
+      bring(lone_thread(), bring_step::ask);
+      EXPECT_EQ(lines, cache().stats(0).fills) << "what is there is not asked for";
+      expect_at_rest();
+    }
   }
 }
 
