@@ -498,6 +498,10 @@ TEST_P(write_fault_test, cleaning_beside_other_work_leaves_as_many_dirty_as_its_
   const u64 before = cache().stats(0).write_backs;
   clean_beside(lone_thread(), view(), 1, 20 * one_second_ns);
   EXPECT_EQ(before, cache().stats(0).write_backs) << "there are no more than may be left";
+  for (u64 line = 0; line < 56; ++line) store(2 * line * line_words + 3);
+  EXPECT_LT(49u, dirty_lines());
+  cache().clean_beside(on_->stream());
+  EXPECT_LE(dirty_lines(), 49u);
   EXPECT_EQ("", flush_sentence());
   for (u64 line = 0; line < 56; ++line) EXPECT_EQ(value(2 * line * line_words), media(2 * line * line_words));
   expect_at_rest();

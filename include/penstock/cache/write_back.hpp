@@ -90,7 +90,7 @@ struct write_back_view {
   u64 ns_per_line = 0;  ///< of the cleaner; 0: as fast as it can
   u64 most_dirty = 0;   ///< lines; who makes one more dirty than that cleans first
   u64 clean_from = 0;   ///< the cleaner of a queue_service works while more lines than this are dirty
-  u64 clean_to = 0;     ///< clean_ahead works while more are: less than most_dirty by what is stored between two of its calls
+  u64 clean_to = 0;     ///< clean_beside works while more are: less than most_dirty by what is stored between two calls
   u32 slots_count = 0;
   u32 run_lines = 0;  ///< most lines of one command
 
