@@ -5,7 +5,9 @@
 #include "penstock/host/row_array.hpp"
 
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
@@ -145,6 +147,20 @@ nb::dict stats_of(cache_stats const& s) {
   return d;
 }
 
+/// Memory for those who take DLPack; `owner` lives as long as they have it. code, bits: of DLPack's DLDataType; device: its
+/// DLDeviceType and a number.
+nb::object dlpack_memory(nb::object const& owner, u64 address, std::vector<std::size_t> const& shape, u8 code, u8 bits,
+                         std::pair<int, int> device, bool read_only) {
+  const nb::dlpack::dtype type{code, bits, 1};
+  auto* const data = reinterpret_cast<void*>(address);
+  if (read_only) {
+    return nb::cast(nb::ndarray<nb::array_api, nb::ro>(data, shape.size(), shape.data(), owner, nullptr, type, device.first,
+                                                       device.second));
+  }
+  return nb::cast(
+      nb::ndarray<nb::array_api>(data, shape.size(), shape.data(), owner, nullptr, type, device.first, device.second));
+}
+
 nb::dict plan(shared_executor const& on, u64 rows, u64 row_bytes, std::string const& path, nb::dict const& given) {
   const row_array_plan p = plan_rows(*on.on, {rows, row_bytes}, source_of(path, 0, 0), options_of(given));
   nb::dict d;
@@ -278,6 +294,7 @@ void bind_rows(nb::module_& m) {
         return nb::bytes(header.data(), header.size());
       },
       "kind"_a, "item_bytes"_a, "shape"_a);
+  m.def("dlpack_memory", &dlpack_memory, "owner"_a, "address"_a, "shape"_a, "code"_a, "bits"_a, "device"_a, "read_only"_a);
   m.def("plan_rows", &plan, "executor"_a, "rows"_a, "row_bytes"_a, "path"_a, "options"_a);
 }
 

@@ -368,6 +368,15 @@ class RowArray:
     def kernel_address(self) -> int: ...
 
 def npy_header(kind: str, item_bytes: int, shape: list[int]) -> bytes: ...
+def dlpack_memory(
+    owner: object,
+    address: int,
+    shape: tuple[int, ...],
+    code: int,
+    bits: int,
+    device: tuple[int, int],
+    read_only: bool,
+) -> Any: ...
 def plan_rows(
     executor: Executor, rows: int, row_bytes: int, path: str, options: dict[str, Any]
 ) -> dict[str, int]: ...

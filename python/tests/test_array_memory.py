@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
+from penstock import _native
 from penstock.arrays import exports, libraries
+from penstock.arrays.dtypes import DTYPES
 
 CONTENT = (np.arange(7000) % 251).reshape(1000, 7).astype(np.float32)
 
@@ -129,20 +131,65 @@ def test_memory_is_taken_by_dlpack_as_it_is(library: str) -> None:
             assert not np.from_dlpack(array).flags.writeable
 
 
-def test_what_dlpack_cannot_take_says_so(tmp_path: Path, file: Path, library: str) -> None:
+def test_what_dlpack_cannot_take_says_so(file: Path, library: str) -> None:
     with opened(file, "storage") as array:
         assert array.__dlpack_device__() == (1, 0)
         with pytest.raises(ValueError, match="behind a cache: choose placement hbm or host"):
             np.from_dlpack(array)
-    np.save(tmp_path / "halves.npy", CONTENT.astype(np.uint16))
-    with opened(tmp_path / "halves.npy", dtype="bfloat16") as array:
-        if library == "numpy":
-            with pytest.raises(BufferError, match="DLPack tells of bfloat16 by torch alone"):
-                array.__dlpack__()
-        else:
-            import torch
 
-            assert torch.from_dlpack(array).dtype == torch.bfloat16
+
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "bool", "int16", "float64"])
+def test_every_type_is_told_by_dlpack(tmp_path: Path, name: str, library: str) -> None:
+    torch = pytest.importorskip("torch", reason="torch takes these types")
+    kind = getattr(torch, name)
+    content = torch.arange(35).reshape(5, 7).to(kind)
+    path = tmp_path / "array.bin"
+    path.write_bytes(content.view(torch.uint8).numpy().tobytes())
+    with penstock.open(path, dtype=name, shape=(5, 7), placement="host", device="cpu") as array:
+        taken = torch.utils.dlpack.from_dlpack(array)
+        assert taken.dtype == kind
+        assert torch.equal(taken.view(torch.uint8), content.view(torch.uint8))
+    assert torch.equal(taken.view(torch.uint8), content.view(torch.uint8)), "it keeps its memory"
+
+
+def test_memory_of_anybody_is_shared_by_dlpack() -> None:
+    content = CONTENT.copy()
+    address = content.ctypes.data
+    for read_only in (False, True):
+        shared = exports.share(content, address, Like(), (1, 0), read_only=read_only)
+        taken = np.from_dlpack(shared)
+        assert taken.ctypes.data == address
+        np.testing.assert_array_equal(taken, CONTENT)
+        if exports.NUMPY_MARKS:
+            assert taken.flags.writeable != read_only
+    on_a_gpu = exports.share(content, address, Like(), (exports.CUDA, 1), read_only=False)
+    assert on_a_gpu.__dlpack_device__() == (2, 1)
+    with pytest.raises((BufferError, RuntimeError)):
+        np.from_dlpack(on_a_gpu)
+    held = sys.getrefcount(content)
+    del shared, taken, on_a_gpu
+    assert sys.getrefcount(content) < held, "who took it let its owner go"
+
+
+class Like:
+    """What the memory above is told as."""
+
+    shape = CONTENT.shape
+    dtype = DTYPES[CONTENT.dtype.name]
+
+
+@pytest.mark.skipif(not _native.cuda_usable()[0], reason="there is no GPU whose memory could be taken")
+@pytest.mark.parametrize("placement", ["hbm", "host"])
+def test_memory_of_a_gpu_is_taken_by_dlpack(file: Path, library: str, placement: str) -> None:
+    torch = pytest.importorskip("torch", reason="torch takes it")
+    with penstock.open(file, placement=placement, device="cuda") as array:
+        assert array.__dlpack_device__() == (exports.CUDA, 0)
+        taken, rows = torch.from_dlpack(array), torch.from_dlpack(array[[3, 1]])
+        assert taken.is_cuda
+        assert rows.is_cuda
+        np.testing.assert_array_equal(taken.cpu().numpy(), CONTENT)
+        np.testing.assert_array_equal(rows.cpu().numpy(), CONTENT[[3, 1]])
+    np.testing.assert_array_equal(taken.cpu().numpy(), CONTENT, "it keeps its memory")
 
 
 def test_memory_outlives_what_is_written_back_to_it() -> None:

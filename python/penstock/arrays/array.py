@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.arrays.adding import add_by_copies
-from penstock.arrays.exports import HOST_DEVICE, View, export_from_host
+from penstock.arrays.exports import CUDA, HOST_DEVICE, View, export_from_gpu, export_from_host
 from penstock.arrays.gathers import GatherHandle
 from penstock.arrays.keys import check_apart, checked_out, checked_sms, is_one, row_numbers
 from penstock.arrays.libraries import PAST_ALL_ROWS, address_of, is_torch, library_for
@@ -327,7 +327,7 @@ class Array(Whole):
                 f"{self!r}: its numbers are not aligned to their size, as torch needs them: take rows of it"
             )
         if self._cuda:
-            whole = torch.as_tensor(self._mapped(), device=self.torch_device)
+            whole = torch.as_tensor(self.mapped(), device=self.torch_device)
         elif self.over_read_only_memory:
             raise ValueError(
                 f"{self!r}: its memory is read-only, and no tensor is: take rows of it, or numpy()"
@@ -346,7 +346,8 @@ class Array(Whole):
             raise ValueError(f"{self!r}: its bytes are not in host memory: take rows of it")
         return np.asarray(View(self, native.host_address, self._opened.writable))
 
-    def _mapped(self) -> View:
+    def mapped(self) -> View:
+        """Its memory as kernels see it."""
         native = self._open()
         self._check_in_memory(native)
         return View(self, native.kernel_address, self._opened.writable)
@@ -377,14 +378,20 @@ class Array(Whole):
     def __dlpack__(self, **options: Any) -> Any:
         """For `from_dlpack` of NumPy, torch and others: the memory of placements hbm and host. On the CPU it
         is marked read-only if the array is. Where that cannot be told, or is not heeded, stores stay out of
-        the file, as those into `tensor()` do.
+        the file, as those into `tensor()` do. (On a GPU there must be none.)
 
-        Errors: ValueError as `tensor`; BufferError for what DLPack cannot tell of.
+        Errors: ValueError as `tensor`; BufferError for another's memory that is read-only, where whoever
+        takes it knows no such memory, and for what DLPack cannot tell of.
         """
-        return self.tensor().__dlpack__(**options) if self._cuda else export_from_host(self, options)
+        return export_from_gpu(self, options) if self._cuda else export_from_host(self, options)
 
     def __dlpack_device__(self) -> Any:
-        return self.tensor().__dlpack_device__() if self._cuda else HOST_DEVICE
+        return self.gpu_device if self._cuda else HOST_DEVICE
+
+    @property
+    def gpu_device(self) -> tuple[int, int]:
+        """As DLPack names it."""
+        return CUDA, self._executor.gpu
 
     # Writing
 

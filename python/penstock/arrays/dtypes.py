@@ -46,6 +46,14 @@ DTYPES |= {
 }
 
 
+_DLPACK_CODES = {"i": 0, "u": 1, "f": 2, "b": 6, "bfloat16": 4, "float8_e4m3fn": 10, "float8_e5m2": 12}
+
+
+def dlpack_type(dtype: DType) -> tuple[int, int]:
+    """Code and bits of DLPack's DLDataType."""
+    return _DLPACK_CODES.get(dtype.name, _DLPACK_CODES[dtype.npy_kind]), 8 * dtype.itemsize
+
+
 def dtype_named(given: Any) -> DType:
     """From a name, a NumPy dtype or a torch.dtype. ValueError for a type that arrays do not have."""
     if isinstance(given, DType):

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from penstock.arrays.exports import CUDA, share
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -181,12 +183,13 @@ class NumpyLibrary(_Untraced):
 
 
 class DeviceArray:
-    """A result in GPU memory, for whoever takes `__cuda_array_interface__` (CuPy, Numba, JAX, torch)."""
+    """A result in GPU memory, for whoever takes `__cuda_array_interface__` or DLPack (CuPy, Numba, JAX)."""
 
     def __init__(self, executor: _native.Executor, shape: tuple[int, ...], dtype: DType) -> None:
         from penstock import _native
 
         self.shape, self.dtype = shape, dtype
+        self._device = (CUDA, executor.gpu)
         self.nbytes = math.prod(shape) * dtype.itemsize
         self.buffer = _native.RowBuffer(executor, self.nbytes)
 
@@ -200,6 +203,13 @@ class DeviceArray:
             "version": 3,
             "strides": None,
         }
+
+    def __dlpack__(self, **options: Any) -> Any:
+        address = self.buffer.address if self.nbytes else 0
+        return share(self.buffer, address, self, self._device, read_only=False).__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._device
 
     def numpy(self) -> np.ndarray[Any, Any]:
         """A copy in host memory."""
