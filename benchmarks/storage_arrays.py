@@ -4,8 +4,8 @@
 
 Needs a GPU and torch. The file lies in the page cache of the machine: what is measured is the cache, the
 queues and the CPU threads that copy, not a drive. Baselines: for rows the same file mapped and gathered by
-torch on the CPU, then copied to the GPU; for training the same table in HBM (here and in torch), and torch
-on the CPU. Rows are compared bit for bit, losses with those of the table in HBM.
+torch on the CPU, then copied to the GPU, and KvikIO and cuFile; for training the same table in HBM (here
+and in torch), and torch on the CPU. Rows are compared bit for bit, losses with those of the table in HBM.
 """
 
 from __future__ import annotations
@@ -92,7 +92,6 @@ def bench_zipf(bench: Bench, path: Path, law: PowerLaw, rows: int) -> None:
                 "cache_bytes": cache,
                 "hit_rate": 1 - took["fills"] / asked,
                 "moved_gb": took["bytes_moved"] / 1e9,
-                "kvikio": "not installed" if importlib.util.find_spec("kvikio") is None else "not measured",
                 **took,
             }
             name = "warm mmap + index_select + copy"
@@ -101,6 +100,48 @@ def bench_zipf(bench: Bench, path: Path, law: PowerLaw, rows: int) -> None:
         check(torch.equal(array.gather(batches[0], out=out), on_the_cpu(batches[0])), "gather.storage.zipf")
         in_place = timed(lambda k: array.gather(batches[8 + k], out=out), 0, bench.options.repeats)
         bench.tell("gather.host.zipf", out.nbytes, in_place, "warm mmap + index_select + copy", theirs, {})
+
+
+def bench_readers(bench: Bench, path: Path, law: PowerLaw, rows: int) -> None:
+    """The same rows, fewer of them, each read into GPU memory by a call of KvikIO: with the threads that it
+    has itself, and by cuFile, where that takes files of this machine."""
+    if importlib.util.find_spec("kvikio") is None:
+        print("gather.storage.zipf.kvikio SKIPPED: kvikio is not installed (pip install kvikio-cu13)")
+        return
+    import kvikio
+    import kvikio.defaults
+
+    count, repeats = bench.options.read_rows, bench.options.repeats
+    batches = [law.batch(count, seed) for seed in range(300, 301 + repeats)]
+    begin = path.stat().st_size - rows * WIDTH * 4
+    offsets = [(begin + batch.cpu() * WIDTH * 4).tolist() for batch in batches]
+    out = torch.empty((count, WIDTH), device="cuda")
+    buffers = list(out.unbind())
+    mapped = torch.from_numpy(np.load(path, mmap_mode="c"))
+    with penstock.open(path, placement="storage", cache=rows * WIDTH * 4 // 10, line=512) as array:
+        for seed in range(100, 108):
+            array.gather(law.batch(bench.options.rows, seed))
+        ours = timed(lambda k: array.gather(batches[k], out=out), 1, repeats)
+        check(torch.equal(out.cpu(), mapped[batches[repeats].cpu()]), "gather.storage.zipf.readers")
+    for name, mode in ("kvikio", kvikio.CompatMode.ON), ("cufile", kvikio.CompatMode.OFF):
+        # Else what is shorter than 16 KiB is read by whoever waits for it, one after the other.
+        threads = {"compat_mode": mode, "gds_threshold": 0, "num_threads": bench.options.reader_threads}
+        try:
+            with kvikio.defaults.set(threads), kvikio.CuFile(path, "r") as file:
+
+                def read(k: int, file: Any = file) -> None:
+                    asked = [file.pread(b, WIDTH * 4, at) for b, at in zip(buffers, offsets[k], strict=True)]
+                    for one in asked:
+                        one.get()
+
+                theirs = timed(read, 1, repeats)
+        except RuntimeError as refused:
+            print(f"gather.storage.zipf.{name} SKIPPED: {refused}")
+            continue
+        check(torch.equal(out.cpu(), mapped[batches[repeats].cpu()]), f"gather.storage.zipf.{name}")
+        details = {"kvikio": kvikio.__version__, "threads": bench.options.reader_threads, "rows": count}
+        baseline = f"{name}, a call for each row"
+        bench.tell(f"gather.storage.zipf.{name}", out.nbytes, ours, baseline, theirs, details)
 
 
 def timed(call: Callable[[int], Any], warm: int, repeats: int) -> list[float]:
@@ -226,7 +267,7 @@ def steps_of_resident_rows(array: Any, rows: torch.Tensor) -> dict[str, float]:
     return {"gather_ms": statistics.median(gathered) * 1e3, "add_ms": statistics.median(added) * 1e3}
 
 
-TOPICS = {"zipf": bench_zipf, "embedding": bench_embedding}
+TOPICS = {"zipf": bench_zipf, "readers": bench_readers, "embedding": bench_embedding}
 
 
 def main() -> None:
@@ -237,6 +278,8 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(TOPICS))
     parser.add_argument("--gib", type=float, default=8)
     parser.add_argument("--rows", type=int, default=1 << 20, help="of a gather")
+    parser.add_argument("--read-rows", type=int, default=1 << 14, help="of a gather by KvikIO and cuFile")
+    parser.add_argument("--reader-threads", type=int, default=1, help="of KvikIO: more are slower for 512 B")
     parser.add_argument("--batches", default="16384,65536,262144", help="rows of a training step")
     parser.add_argument("--cache", default="1GiB", help="of the trained table")
     parser.add_argument("--line", type=int, default=512, help="of the trained table")

@@ -7,7 +7,9 @@
 #include "row_job.hpp"
 #include "watched_copy.hpp"
 
+#include <algorithm>
 #include <atomic>
+#include <bit>
 #include <vector>
 
 #include <unistd.h>
@@ -26,6 +28,11 @@ constexpr u64 least_sorted_bytes = 256ull << 20, least_sorted_rows = 1 << 14, mo
 
 // From here on copy engines are faster, by 4 to 6 % (docs/ARRAYS.md).
 constexpr u64 least_copied_row = 1ull << 20;
+
+// Rings between a GPU and threads of the host, where nothing else is asked for. As many for each thread, or some have more to
+// do than others; and as deep as what lands in them allows: of short lines thousands must be under way (docs/MISS_PATH.md).
+constexpr u32 rings_per_thread = 2, least_ring = 256, most_ring = 1024;
+constexpr u64 most_in_rings = 32ull << 20;
 
 constexpr u64 small_page = 4096, page_table_entry = 8;
 constexpr u64 direct_block = 4096;  // of any device
@@ -67,6 +74,13 @@ void check_placement(executor const& on, row_source const& source, row_array_opt
   if (options.where == placement::storage && source.path.empty()) {
     throw_bad_input("place", "an array in memory", "only a file lies on storage: choose host or hbm");
   }
+}
+
+void choose_rings(cache_options& cache, software_options const& served) {
+  if (served.threads == 0 || cache.queues != 0) return;
+  cache.queues = std::min(served.max_queues, rings_per_thread * served.threads);
+  const u64 entries = most_in_rings / (u64{cache.queues} * cache.line_bytes);
+  cache.queue_depth = std::clamp(static_cast<u32>(std::bit_floor(entries)), least_ring, most_ring);
 }
 
 void check_shape(row_shape const& shape, std::string const& name) {
@@ -114,7 +128,7 @@ struct row_array::state {
   }
 
   void open_storage(row_source const& source) {
-    controller.emplace(software_options_for(on, options.engine, options.controller_threads));
+    start_controller();
     // Lines begin where rows do: those of 512 bytes behind a header of 128 would lie in two each.
     const u64 first = options.direct && source.offset % direct_block != 0 ? 0 : source.offset;
     file_namespace rows_in_file{.path = source.path, .direct = options.direct, .writable = options.writable};
@@ -138,13 +152,19 @@ struct row_array::state {
       return take_cache(0);
     }
     if (options.where == placement::host_cached) {
-      controller.emplace(software_options_for(on, options.engine, options.controller_threads));
+      start_controller();
       const u32 space = controller->add_namespace(std::span(static_cast<std::byte*>(memory), shape.bytes()));
       return make_cache(name_of(source), shape.bytes(), space, 0);
     }
     registration.emplace(on.memory(), file ? file->base() : memory, file ? file->mapped_bytes() : shape.bytes(),
                          options.writable);
     place.address = reinterpret_cast<u64>(memory);
+  }
+
+  void start_controller() {
+    const software_options served = software_options_for(on, options.engine, options.controller_threads);
+    choose_rings(options.cache, served);
+    controller.emplace(served);
   }
 
   void make_cache(std::string const& name, u64 bytes, u32 space, u64 origin) {

@@ -138,6 +138,22 @@ TEST_P(async_read_test, no_more_than_its_share_is_in_flight_ahead_of_need) {
   expect_at_rest();
 }
 
+// As long as what was brought in for the same batch: a line that lay there before is not given up for those that did not.
+TEST_P(async_read_test, a_line_that_is_there_when_it_is_asked_for_stays_as_one_that_comes) {
+  constexpr u64 asked = 3;
+  make({.frames = 64});
+  words_.prefetch(asked * line_words);
+  ASSERT_TRUE(drive_until([&] { return state_of(asked) == line_state::valid; }));
+  hit_line at;
+  ASSERT_FALSE(words_.reader().find(words_.address_of(asked * line_words), at)) << "nobody has used it";
+  const u64 until_ns = now_ns() + 20 * one_second_ns;
+  for (const bring_step step : {bring_step::ask, bring_step::await}) {
+    bring_lines(lone_thread(), view(), 0, true, line_id{asked}, step, until_ns);
+  }
+  EXPECT_TRUE(words_.reader().find(words_.address_of(asked * line_words), at));
+  EXPECT_EQ(1u, cache().stats(0).fills);
+}
+
 // Beyond the share it waits, where a prefetch leaves lines out. (Of a lone thread's share, that is: each lane of an emulated
 // warp has one of its own.)
 TEST_P(async_read_test, lines_are_brought_in_however_few_may_be_in_flight) {

@@ -401,7 +401,10 @@ PENSTOCK_COLD bool prefetch_line(G g, Cache const& cache, u32 dataset, bool want
   bool claimed = false, beyond = false;
   u64* entry = nullptr;
   victim_search search;
-  if (want && lowest(peers) == g.rank() && cache.directory.glance(line).state() == line_state::empty) {
+  const bool leads = want && lowest(peers) == g.rank();
+  const found_line seen = leads ? cache.directory.glance(line) : found_line{};
+  if (leads && purpose == fill_purpose::asked && seen.state() == line_state::valid) cache.reference(seen);
+  if (leads && seen.state() == line_state::empty) {
     beyond = device_ref<u32>(in_flight).fetch_add(1, relaxed) >= cache.prefetch_limit;
     if (!beyond) claimed = cache.look_ahead(data, line, entry, search) == access_step::claimed;
     if (!claimed) device_ref<u32>(in_flight).fetch_sub(1, relaxed);
