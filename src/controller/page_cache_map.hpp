@@ -40,7 +40,7 @@ class page_cache_map {
   bool store(u64 offset, u64 bytes, pieces const& from, void const* next) const;
 
   /// Where an offset lies in memory, to be handed in as `next`.
-  void const* address_of(u64 offset) const { return address_ + offset; }
+  std::byte const* address_of(u64 offset) const { return address_ + offset; }
 
  private:
   /// What mincore said of 64 pages. Any mix of two answers is an answer of the last second, so relaxed loads and stores do.

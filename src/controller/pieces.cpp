@@ -10,19 +10,27 @@ namespace penstock::far_side {
 
 namespace {
 
+constexpr u64 cache_line = 64;
+constexpr u64 fetched_at_once = 512;
+
+void prefetch_lines(std::byte const* bytes, u64 count) {
+  for (u64 done = 0; done < count; done += cache_line) __builtin_prefetch(bytes + done);
+}
+
 /// Calls copy(done, part) for parts of `bytes`, each behind the prefetch of as many bytes of `next`, if that is not nullptr.
 template <class Copy>
 void prefetch_and_copy(u64 bytes, std::byte const* next, Copy const& copy) {
   if (next == nullptr) return copy(0, bytes);
-  constexpr u64 stride = 512, cache_line = 64;
-  for (u64 done = 0; done < bytes; done += stride) {
-    const u64 part = std::min(stride, bytes - done);
-    for (u64 ahead = 0; ahead < part; ahead += cache_line) __builtin_prefetch(next + done + ahead);
+  for (u64 done = 0; done < bytes; done += fetched_at_once) {
+    const u64 part = std::min(fetched_at_once, bytes - done);
+    prefetch_lines(next + done, part);
     copy(done, part);
   }
 }
 
 }  // namespace
+
+void prefetch_pieces(pieces const& data) { for_each_piece(data, 0, fetched_at_once, prefetch_lines); }
 
 void zero_pieces(pieces const& to, u64 begin, u64 end) {
   static constexpr u64 zeros[512] = {};

@@ -28,13 +28,16 @@ void for_each_piece(pieces const& data, u64 skip, u64 bytes, Visit&& visit) {
 }
 
 /// Fills the first `total` bytes: `valid` ones from `from`, zeros after them. REQUIRES: total a multiple of 8.
-/// `next` is where the next call will copy from, or nullptr: its cache lines are fetched meanwhile, without which a copy of
+/// `next` is where a later call will copy from, or nullptr: its cache lines are fetched meanwhile, without which a copy of
 /// random pages spends most of its time waiting for memory.
 void copy_to_pieces(pieces const& to, void const* from, u64 valid, u64 total, void const* next = nullptr);
 
 /// Copies the first `bytes` out. REQUIRES: bytes a multiple of 8, or `to` with room for the next one. `next`: as above, where
-/// the next call will copy from or to.
+/// a later call will copy from or to.
 void copy_from_pieces(void* to, pieces const& from, u64 bytes, void const* next = nullptr);
+
+/// Fetches the first cache lines into the caches.
+void prefetch_pieces(pieces const& data);
 
 /// Zeros the bytes from `begin` to `end`. REQUIRES: end a multiple of 8; nobody else writes the word that holds `begin`.
 void zero_pieces(pieces const& to, u64 begin, u64 end);

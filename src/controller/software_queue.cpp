@@ -47,8 +47,8 @@ software_queue::software_queue(queue_rings const& rings, std::shared_ptr<softwar
                                std::unique_ptr<transfer_engine> engine, software_queue_counts& counts)
     : ring_(rings), media_(std::move(media)), engine_(std::move(engine)), counts_(counts),
       refused_before_(counts.refused_doorbells) {
-  // One more than commands are taken on with: a copy that failed is handed on while the next command is already fetched.
-  const u32 most_in_flight = engine_ == nullptr ? 0 : rings.sq_entries + 1;
+  // More than commands are taken on with: a copy that fails is handed on, and others wait meanwhile.
+  const u32 most_in_flight = engine_ == nullptr ? 0 : rings.sq_entries + most_waiting;
   for (u32 k = 0; k < most_in_flight; ++k) free_.push_back(transfers_.emplace_back(std::make_unique<transfer>()).get());
 }
 
@@ -57,12 +57,12 @@ bool software_queue::serve() {
   if (engine_ != nullptr) moved |= finish_ended();
   nvme::submission_entry command;
   u32 fetched = 0;
-  while (fetched < commands_per_pass && !ring_.congested() && (engine_ == nullptr || free_.size() > 1) &&
+  while (fetched < commands_per_pass && !ring_.congested() && (engine_ == nullptr || free_.size() > waiting_count_) &&
          ring_.fetch(command)) {
     if (fetched++ == 0) now_ms_ = coarse_now_ms();
     start(command);
   }
-  copy_waiting(nullptr);
+  copy_waiting();
   if (engine_ != nullptr && free_.size() != transfers_.size()) engine_->submit();
   if (fetched != 0) count(counts_.commands, fetched);
   const u64 refused = refused_before_ + ring_.refused_doorbells();
@@ -116,24 +116,34 @@ bool software_queue::copies(storage_namespace const& space, decoded_command cons
 
 void software_queue::copy_later(decoded_command const& request, u16 command_id) {
   storage_namespace const& space = *media_->spaces[request.index];
-  copy_waiting(space.memory() != nullptr ? space.memory() + request.offset
-                                         : space.map()->address_of(space.first_byte() + request.offset));
-  waiting_.any = true;
-  waiting_.command_id = command_id;
-  waiting_.request = request;
-  waiting_.data.swap(scratch_);
+  waiting_copy& last = waiting_[waiting_count_++];
+  last.command_id = command_id;
+  last.request = request;
+  last.bytes = space.memory() != nullptr ? space.memory() + request.offset
+                                         : space.map()->address_of(space.first_byte() + request.offset);
+  last.data.swap(scratch_);
+  if (waiting_count_ == most_waiting) copy_waiting();
 }
 
-void software_queue::copy_waiting(void const* next_bytes) {
-  if (!waiting_.any) return;
-  waiting_.any = false;
-  decoded_command const& request = waiting_.request;
-  if (copy_now(*media_->spaces[request.index], request, waiting_.data, next_bytes)) {
-    count(counts_.copied);
-    ring_.complete(waiting_.command_id, nvme::code::success);
-  } else {
-    hand_on(request, waiting_.command_id, waiting_.data);  // whose errno says what was in the way
+void software_queue::copy_waiting() {
+  constexpr u32 ahead = 2;
+  for (u32 k = 0; k < waiting_count_; ++k) __builtin_prefetch(waiting_[k].bytes);
+  for (u32 k = 0; k < waiting_count_; ++k) {
+    waiting_copy& now = waiting_[k];
+    std::byte const* next = nullptr;
+    if (k + 1 < waiting_count_) {
+      waiting_copy const& later = waiting_[std::min(k + ahead, waiting_count_ - 1)];
+      if (later.request.what == action::write) prefetch_pieces(later.data);
+      next = later.bytes;
+    }
+    if (copy_now(*media_->spaces[now.request.index], now.request, now.data, next)) {
+      count(counts_.copied);
+      ring_.complete(now.command_id, nvme::code::success);
+    } else {
+      hand_on(now.request, now.command_id, now.data);  // whose errno says what was in the way
+    }
   }
+  waiting_count_ = 0;
 }
 
 bool software_queue::copy_now(storage_namespace const& space, decoded_command const& request, pieces const& data,

@@ -6,6 +6,7 @@
 #include "ring_server.hpp"
 #include "transfer.hpp"
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -37,19 +38,20 @@ class software_queue final : public served_queue {
   bool quiesce(u64 deadline_ns) override;
 
  private:
-  /// A Read or Write that needs no system call. It is kept until the next one is known, whose bytes are then fetched into the
-  /// caches while this one is copied; at the end of the pass at the latest.
+  /// A Read or Write that needs no system call. It waits for a few others, at most until the end of the pass: a core looks up
+  /// their pages side by side, if it is asked for one right after the other.
   struct waiting_copy {
-    bool any = false;
     u16 command_id = 0;
     decoded_command request;
+    std::byte const* bytes = nullptr;
     pieces data;
   };
+  static constexpr u32 most_waiting = 8;
 
   bool finish_ended();
   bool copies(storage_namespace const& space, decoded_command const& request) const;
   void copy_later(decoded_command const& request, u16 command_id);
-  void copy_waiting(void const* next_bytes);
+  void copy_waiting();
   bool copy_now(storage_namespace const& space, decoded_command const& request, pieces const& data, void const* next) const;
   void start(nvme::submission_entry const& command);
   void start_data(decoded_command const& request, nvme::submission_entry const& command);
@@ -68,7 +70,8 @@ class software_queue final : public served_queue {
   software_queue_counts& counts_;
   u64 refused_before_;
   pieces scratch_;
-  waiting_copy waiting_;
+  std::array<waiting_copy, most_waiting> waiting_;
+  u32 waiting_count_ = 0;
   u32 now_ms_ = 0;
 };
 

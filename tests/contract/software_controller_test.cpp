@@ -270,6 +270,41 @@ TEST(software_controller, stores_what_is_in_the_page_cache_by_a_copy) {
   }
 }
 
+// More than wait for each other, reads between writes, of sizes that end within a vector of words.
+TEST(software_controller, moves_what_comes_at_once_each_to_its_own_place) {
+  temporary_directory directory;
+  constexpr u32 blocks = 29;
+  byte_vector content = random_bytes(blocks * 4096 + 1000, 11);
+  const std::string path = directory.file("data");
+  write_file(path, content);
+  software_controller far_side;
+  const u32 id = far_side.add_namespace({.path = path, .writable = true, .first_byte = 1000});
+  host_queue queue(far_side, 1, 32, 32);
+  std::vector<std::unique_ptr<data_buffer>> buffers;
+  for (u32 round = 0; round < 3; ++round) {
+    for (u32 k = 0; k < blocks; ++k) {
+      data_buffer& buffer = *buffers.emplace_back(std::make_unique<data_buffer>(512 * (1 + k % 8)));
+      const bool written = (k + round) % 3 == 0;
+      std::memset(buffer.data(), static_cast<int>(k), buffer.bytes());
+      queue.write_command(written ? buffer.write(id, 8 * k) : buffer.read(id, 8 * k));
+    }
+    queue.ring();
+    ASSERT_TRUE(queue.drain());
+    for (auto const& [command, status] : queue.take_done()) EXPECT_EQ(status, nvme::code::success) << "command " << command;
+    for (u32 k = 0; k < blocks; ++k) {
+      data_buffer const& buffer = *buffers[round * blocks + k];
+      const u64 first = 1000 + u64{k} * 4096;
+      if ((k + round) % 3 != 0) {
+        EXPECT_TRUE(holds(buffer, content, first)) << "block " << k;
+      } else {
+        std::fill_n(content.begin() + static_cast<std::ptrdiff_t>(first), buffer.bytes(), static_cast<std::byte>(k));
+      }
+    }
+  }
+  EXPECT_EQ(far_side.counts().copied, 3u * blocks);
+  EXPECT_EQ(read_file(path), content);
+}
+
 // The pages that the mapping is thought to have are gone: each store ends in a bus error, and a system call takes its place.
 TEST(software_controller, hands_on_the_stores_that_a_mapping_does_not_take) {
   temporary_directory directory;
