@@ -120,8 +120,9 @@ struct rows_at {
   u32 item_bytes = 8;
   u64 stream = 0;
   u32 sms = 0;
+  bool from_end = true;
 
-  row_list list() const { return {reinterpret_cast<void const*>(address), count, item_bytes}; }
+  row_list list() const { return {reinterpret_cast<void const*>(address), count, item_bytes, from_end}; }
   row_call_options how(std::string const& order = "auto") const {
     return {reinterpret_cast<void*>(stream), sms, order_named(order)};
   }
@@ -285,7 +286,8 @@ void bind_rows(nb::module_& m) {
     c.order_before(reinterpret_cast<void*>(stream));
   });
   nb::class_<rows_at>(m, "RowsAt")
-      .def(nb::init<u64, u64, u32, u64, u32>(), "address"_a, "count"_a, "item_bytes"_a, "stream"_a, "sms"_a);
+      .def(nb::init<u64, u64, u32, u64, u32, bool>(), "address"_a, "count"_a, "item_bytes"_a, "stream"_a, "sms"_a,
+           "from_end"_a);
   bind_array(m);
   m.def(
       "npy_header",

@@ -321,7 +321,9 @@ class RowCall:
 class RowsAt:
     """Row numbers by their address."""
 
-    def __init__(self, address: int, count: int, item_bytes: int, stream: int, sms: int) -> None: ...
+    def __init__(
+        self, address: int, count: int, item_bytes: int, stream: int, sms: int, from_end: bool
+    ) -> None: ...
 
 class RowArray:
     """Rows of one width; addresses are numbers, and what lies there is kept alive by the caller, but for

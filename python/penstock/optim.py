@@ -43,9 +43,9 @@ class SGD(Optimizer):
     def _change(self, number: int, table: Table, rows: Tensor, values: Tensor) -> None:
         array, lr = table.array, float(table.group["lr"])
         if _adds(array):
-            array.scatter(rows, values * -lr, reduce="add")
+            array.scatter(rows, values * -lr, reduce="add", wait=False)
         else:
-            array.scatter(rows, array.gather(rows).add_(values, alpha=-lr))
+            array.scatter(rows, array.gather(rows).add_(values, alpha=-lr), wait=False)
 
 
 def _adds(array: Array) -> bool:
@@ -89,18 +89,19 @@ class Adagrad(Optimizer):
         elif not is_open(self._arrays[number]):
             opened = self._arrays[number].opened
             self._arrays[number] = from_reference(opened.reference(), device=opened.device, writable=True)
+        else:
+            self._arrays[number].check_calls()
 
     def _change(self, number: int, table: Table, rows: Tensor, values: Tensor) -> None:
         array, kept, rule = table.array, self._arrays[number], table.group
         rate = float(rule["lr"]) / (1 + self._steps.get(number, 0) * float(rule["lr_decay"]))
         self._steps[number] = self._steps.get(number, 0) + 1
-        sums = kept.gather(rows)
+        sums, weights = kept.gather(rows), array.gather(rows)
         values = values.to(sums.dtype)
         sums.add_(values * values)
-        kept.scatter(rows, sums)
-        weights = array.gather(rows)
+        kept.scatter(rows, sums, wait=False)
         changed = weights.to(sums.dtype).add_(values / sums.sqrt_().add_(float(rule["eps"])), alpha=-rate)
-        array.scatter(rows, changed.to(weights.dtype))
+        array.scatter(rows, changed.to(weights.dtype), wait=False)
 
     def close(self) -> None:
         for array in self._arrays.values():
@@ -184,7 +185,7 @@ class RowWiseAdagrad(Optimizer):
         scale = sums[rows].sqrt_().add_(float(rule["eps"]))
         weights = array.gather(rows)
         changed = weights.to(sums.dtype).add_(values / scale[:, None], alpha=-float(rule["lr"]))
-        array.scatter(rows, changed.to(weights.dtype))
+        array.scatter(rows, changed.to(weights.dtype), wait=False)
 
     def _state(self, number: int) -> dict[str, Any]:
         self._begin(number, self._tables[number])

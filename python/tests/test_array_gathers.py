@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -71,3 +73,43 @@ def test_copy_engines_take_rows_in_memory_of_a_gpu(tmp_path: Path, device: str, 
                 array.gather([1], order="copy-engine")
         with pytest.raises(ValueError, match="there is no order"):
             array.gather([1], order="sideways")
+
+
+@pytest.mark.parametrize("placement", ["host", "storage"])
+def test_calls_that_nobody_waits_for_tell_later(tmp_path: Path, device: str, placement: str) -> None:
+    """On a CPU they are over when they return, and tell at once."""
+    content = np.arange(700, dtype=np.float32).reshape(100, 7)
+    np.save(tmp_path / "rows.npy", content)
+    writable = placement == "storage"
+    array = penstock.open(
+        tmp_path / "rows.npy", placement=placement, device=device, cache="1MiB", line=512, writable=writable
+    )
+    for k in range(20):  # more than may be under way
+        taken = array.gather([k, 99], wait=False)
+        np.testing.assert_array_equal(host(taken), content[[k, 99]])
+    tellers: list[Callable[[], Any]] = [array.check_calls, array.flush, lambda: array[[1]]]
+    for tell in tellers:
+        with pytest.raises(IndexError, match=r"gather from .*index 100 at position 1 is out of range"):
+            (array.gather([5, 100], wait=False), tell())
+        tell()  # told once
+    with pytest.raises(IndexError, match=r"index -101 at position 0"):
+        [array.gather([-101], wait=False) for _ in range(9)]
+    for _ in range(9):  # each tells of itself
+        with contextlib.suppress(IndexError):
+            array.check_calls()
+    if writable:
+        for _ in range(9):
+            array.scatter([3, 4], content[[3, 4]] * 2, wait=False)
+            array.scatter([5, 5], np.ones((2, 7), np.float32), reduce="add", wait=False)
+        np.testing.assert_array_equal(host(array[[3, 4]]), content[[3, 4]] * 2)
+        np.testing.assert_array_equal(host(array[[5]]), content[[5]] + 18)
+
+        def store_and_close() -> None:
+            array.scatter([6, 100], np.zeros((2, 7), np.float32), wait=False)
+            array.close()
+
+        with pytest.raises(IndexError, match=r"scatter to .*index 100 at position 1"):
+            store_and_close()
+    array.close()
+    if writable:
+        assert not np.load(tmp_path / "rows.npy")[6].any(), "rows in range are stored all the same"

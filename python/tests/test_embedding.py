@@ -108,6 +108,12 @@ def test_bags_and_their_gradients_are_those_of_torch(
         check_same(ours_weights.grad, theirs_weights.grad, table.on_gpu)
 
 
+def asked(table: Any, call: Any, *given: Any) -> None:
+    """A GPU tells later of what is wrong with the rows of a step."""
+    call(*given)
+    table.check_calls()
+
+
 def test_rows_are_not_counted_from_the_end(table: Any) -> None:
     where = r"position \(1, 1\) is out of range: it has 200 rows"
     rows = torch.tensor([[5, 199, 5], [0, -1, 98]])
@@ -117,12 +123,41 @@ def test_rows_are_not_counted_from_the_end(table: Any) -> None:
     for call in (ours, bags):
         for kind in (torch.int64, torch.int32):
             with pytest.raises(IndexError, match=rf"index -1 at {where}"):
-                call(rows.to(kind))
+                asked(table, call, rows.to(kind))
     with pytest.raises(IndexError, match=r"index -1 at position 4 is out of range"):
-        padded(rows)  # its padding is row 199
+        asked(table, padded, rows)  # its padding is row 199
     with pytest.raises(IndexError, match=r"index 200 at position 2 is out of range"):
-        padded(torch.tensor([199, 199, 200, 3]), torch.tensor([0]))
+        asked(table, padded, torch.tensor([199, 199, 200, 3]), torch.tensor([0]))
+    with torch.no_grad(), pytest.raises(IndexError, match=rf"index -1 at {where}"):
+        ours(rows)
     assert not ours.has_gradient
+
+
+def test_a_step_tells_of_rows_out_of_range_before_it_changes_a_table(table: Any) -> None:
+    before = weights_of(table)
+    ours = penstock.nn.Embedding.from_pretrained(table, freeze=False)
+    optimizer = penstock.optim.SGD(ours, lr=1)
+
+    def step() -> None:
+        ours(torch.tensor([3, ROWS, 5])).sum().backward()
+        optimizer.step()
+
+    with pytest.raises(IndexError, match=r"gather from .* index 200 at position 1"):
+        step()
+    assert torch.equal(weights_of(table), before)
+    optimizer.zero_grad()
+    ours(torch.tensor([3])).sum().backward()
+    with pytest.raises(IndexError, match=r"index 201 at position 0"):
+        (ours(torch.tensor([ROWS + 1])), ours.gradient())
+    optimizer.step()
+    assert torch.equal(weights_of(table)[3], before[3] - 1)
+
+
+def test_functions_are_transformed_with_tables_inside(table: Any) -> None:
+    ours = penstock.nn.Embedding.from_pretrained(table, freeze=True)
+    scale, rows = torch.ones(WIDTH, device=table.torch_device), torch.tensor([1, 4])
+    gradient = torch.func.grad(lambda by: (ours(rows) * by).sum())(scale)
+    check_same(gradient, weights_of(table)[rows].sum(0), table.on_gpu)
 
 
 def test_padding_is_left_out_of_bags_of_any_kind(table: Any) -> None:

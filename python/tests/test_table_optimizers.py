@@ -340,7 +340,8 @@ def test_tables_of_sixteen_bits_take_small_gradients(device: str) -> None:
     table = in_memory(device, torch.float16)
     before = weights_of(table).float()
     optimizer = penstock.optim.Adagrad(table, lr=0.25)
-    (table(torch.tensor([3])) * torch.tensor([0.0, 1e-4, 1e-6, 1.0, -1e-4])).sum().backward()
+    weights = torch.tensor([0.0, 1e-4, 1e-6, 1.0, -1e-4], device=table.array.torch_device)
+    (table(torch.tensor([3])) * weights).sum().backward()
     optimizer.step()
     moved = (before - weights_of(table).float())[3]
     near = 2**-10  # half of what tells apart two numbers of 16 bits, from 2 to 4

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <utility>
 #include <vector>
 
 #include <unistd.h>
@@ -291,7 +292,10 @@ std::optional<u64> told_by(row_report const& report, char const* operation) {
 std::optional<u64> row_call::wait() {
   if (state_->captured) return std::nullopt;
   row_array::state& owner = *state_->owner;
-  if (state_->mark != nullptr) owner.device->await(state_->mark);
+  if (state_->mark != nullptr) {
+    owner.device->await(state_->mark);
+    owner.device->forget(std::exchange(state_->mark, nullptr));
+  }
   if (owner.cache != nullptr) owner.cache->check_faults();
   owner.check_file();
   return told_by(*state_->report, state_->operation);

@@ -8,6 +8,7 @@ import math
 import os
 import sys
 import weakref
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +40,7 @@ def _range_of(library: Library, made: Any) -> range:
 
 _OPEN: weakref.WeakSet[Array] = weakref.WeakSet()
 _SMS_ASKING_AHEAD = 32
+_MOST_LEFT = 4  # calls that nobody waited for
 _ITERATED_BYTES = 1 << 20
 
 
@@ -72,6 +74,7 @@ class Array(Whole):
         self._library: Library = library_for(self._executor)
         self._process = os.getpid()
         self._ahead: tuple[Any, _native.RowCall] | None = None  # a prefetch that was not waited for
+        self._left: deque[tuple[str, Any, _native.RowCall, Any]] = deque()  # other calls, and what they read
         self._name = self._library.name_of(self)
         self._row_shape, self._kind = opened.shape[1:], self._library.kind_of(opened.dtype)
         _OPEN.add(self)
@@ -189,6 +192,7 @@ class Array(Whole):
         sms: int = 0,
         order: str = "auto",
         from_end: bool = True,
+        wait: bool = True,
     ) -> Any:
         """The rows with these numbers, in this order; repeats are read once where that is faster.
 
@@ -198,7 +202,9 @@ class Array(Whole):
         multiprocessors; 0: as many as pay (six saturate a PCIe Gen5 link, all for HBM). order: "by-address"
         sorts first, "as-asked" does not, "copy-engine" makes a transfer of the copy engines for each row
         (wide rows in memory; no multiprocessor is taken), "auto" chooses. from_end: negative numbers count
-        from the end; without it they are out of range, as torch.nn has it.
+        from the end; without it they are out of range, as torch.nn has it. wait: until they are there.
+        Without it a GPU fills the result in the order of the stream, and what was wrong is told by
+        `check_calls`, or by a later call.
 
         A CUDA graph may capture all of these but "copy-engine": nothing is waited for, each replay reads
         `rows` anew, rows out of range are left as they were, and `check_replays` tells of them. Keep the
@@ -209,10 +215,10 @@ class Array(Whole):
         and 3.3.
         """
         library = self._library
-        plain = out is None and stream is None and sms == 0 and order == "auto"
+        plain = out is None and stream is None and sms == 0 and order == "auto" and wait
         if plain and library.tracing() and is_torch(rows):
             return library.traced_gather(rows, self._name, len(self), from_end)
-        return self._gather(rows, out, stream, sms, order, from_end=from_end)
+        return self._gather(rows, out, stream, sms, order, from_end=from_end, wait=wait)
 
     def _gather(
         self,
@@ -224,16 +230,26 @@ class Array(Whole):
         *,
         one: bool = False,
         from_end: bool = True,
+        wait: bool = True,
     ) -> Any:
         native, library = self._open(), self._library
-        with library.on(stream) as handle:
-            numbers = library.rows(rows)
-            shape = self.row_shape if one else (*numbers.shape, *self.row_shape)
-            result = self._result(out, shape, numbers)
-        at, count, size = library.address(numbers), math.prod(numbers.shape), library.item_bytes(numbers)
+        if stream is None and out is None and not one and library.takes_at_once(rows):
+            numbers, handle = rows, library.current_stream()
+            result = library.new(rows.shape + self._row_shape, self._kind)
+        else:
+            with library.on(stream) as handle:
+                numbers = library.rows(rows)
+                shape = self.row_shape if one else (*numbers.shape, *self.row_shape)
+                result = self._result(out, shape, numbers)
         to = library.address(result)
+        if not wait:
+            call = native.gather(self._at(numbers, handle, sms, from_end), to, order)
+            self._leave("gather from", numbers, call, result, stream)
+            return result
+        at, count, size = library.address(numbers), math.prod(numbers.shape), library.item_bytes(numbers)
         bad = native.gather_now(at, count, size, handle, checked_sms(sms), to, order, from_end)
         self._check("gather from", numbers, bad)
+        self._tell_left()
         return result
 
     def _gather_at_once(self, rows: Any) -> Any:
@@ -245,6 +261,8 @@ class Array(Whole):
         )
         if bad is not None:
             self._refuse("gather from", rows, bad)
+        if self._left:
+            self._tell_left()
         return result
 
     def gather_async(
@@ -276,9 +294,11 @@ class Array(Whole):
         native = self._open()
         self._settle()
         if stream is None and not wait and self._cuda:
-            stream = self._executor.stream
-        with self._library.on(stream) as handle:
-            numbers = self._library.rows(rows)
+            numbers, handle = self._library.rows(rows), self._executor.stream
+            self._library.order_after_current(handle)
+        else:
+            with self._library.on(stream) as handle:
+                numbers = self._library.rows(rows)
         call = native.prefetch(self._at(numbers, handle, 0 if wait else _SMS_ASKING_AHEAD))
         if wait:
             self._finish("prefetch from", numbers, call)
@@ -290,6 +310,35 @@ class Array(Whole):
         ahead, self._ahead = self._ahead, None
         if ahead is not None:
             self._finish("prefetch from", *ahead)
+
+    def check_calls(self) -> None:
+        """Waits for the gathers and scatters that were made with `wait=False`, and tells what was wrong with
+        the first of them that went wrong. A call that waits tells it, too, and so do `flush` and `close`;
+        a few of these calls may be under way, and one more waits for the oldest.
+
+        Errors: IndexError and penstock.Error as those calls.
+        """
+        self._open()
+        self._tell_left()
+
+    def _tell_left(self, most: int = 0) -> None:
+        left = self._left
+        while len(left) > most:
+            try:
+                what, numbers, call, _ = left.popleft()
+            except IndexError:  # another thread had it
+                return
+            self._finish(what, numbers, call)
+
+    def _leave(self, what: str, numbers: Any, call: _native.RowCall, memory: Any, stream: Any) -> None:
+        """The outcome of a call is told later. memory: that it reads or fills, kept where somebody else might
+        have it before."""
+        if not self._cuda:  # it is over
+            self._finish(what, numbers, call)
+            return
+        kept = None if stream is None and self._library.reuses_in_order else memory
+        self._left.append((what, numbers, call, kept))
+        self._tell_left(_MOST_LEFT)
 
     def check_replays(self, *, stream: Any = None) -> None:
         """Tells what replays of CUDA graphs have met that captured calls of this array. Waits for the stream
@@ -396,11 +445,19 @@ class Array(Whole):
     # Writing
 
     def scatter(
-        self, rows: Any, values: Any, *, reduce: str | None = None, stream: Any = None, sms: int = 0
+        self,
+        rows: Any,
+        values: Any,
+        *,
+        reduce: str | None = None,
+        stream: Any = None,
+        sms: int = 0,
+        wait: bool = True,
     ) -> None:
         """Stores `values[k]` in row `rows[k]`; with reduce="add" adds it, and repeats add up (4- and 8-byte
         numbers). Of rows named twice without reduce one value or the other is kept. Numbers that do not lie
-        aligned, as in some raw files, are added to by way of copies: slower, and not in a CUDA graph.
+        aligned, as in some raw files, are added to by way of copies: slower, and not in a CUDA graph. wait:
+        as for `gather`; whatever reads rows on the same stream finds them stored.
 
         Errors: ValueError for an array that was opened read-only, or values of another shape; TypeError for
         another dtype; IndexError as `gather`, after which the rows in range have been stored.
@@ -408,17 +465,22 @@ class Array(Whole):
         native = self._open()
         if reduce not in (None, "add"):
             raise ValueError(f"reduce {reduce!r}: choose None or 'add'")
-        with self._library.on(stream) as handle:
-            numbers = self._library.rows(rows)
-            stored = self._library.values(values, (*numbers.shape, *self.row_shape), self.dtype)
+        library = self._library
+        with library.on(stream) as handle:
+            numbers = library.rows(rows)
+            stored = library.values(values, (*numbers.shape, *self._row_shape), self.dtype)
             if reduce == "add" and not native.adds_in_place(self.dtype.name):
                 self._check(
                     "scatter to", numbers, add_by_copies(self, numbers, stored, stream=stream, sms=sms)
                 )
                 return
-        at, address = self._at(numbers, handle, sms), self._library.address(stored)
+        at, address = self._at(numbers, handle, sms), library.address(stored)
         call = native.scatter(at, address) if reduce is None else native.add(at, self.dtype.name, address)
+        if not wait:
+            self._leave("scatter to", numbers, call, stored, stream)
+            return
         self._finish("scatter to", numbers, call)
+        self._tell_left()
 
     def __setitem__(self, key: Any, values: Any) -> None:
         """Stores values, repeated to the shape of the rows as NumPy does it. Arrays and tensors are cast as
@@ -434,7 +496,8 @@ class Array(Whole):
         native = self._open()
         try:
             self._settle()
-        finally:  # what was wrong with a prefetch keeps nothing from the device
+            self._tell_left()
+        finally:  # what was wrong with a call keeps nothing else from the device
             native.flush()
 
     # Managing
@@ -452,7 +515,9 @@ class Array(Whole):
         try:
             if ahead is not None:
                 ahead[1].wait()
+            self._tell_left()
         finally:
+            self._left.clear()
             if self._opened.writable:
                 native.flush()
 
@@ -492,6 +557,7 @@ class Array(Whole):
             self._opened = self._as_seen_by_a_reader()
         self._executor = self._opened.executor
         self._native, self._ahead = self._opened.make(self._executor), None
+        self._left.clear()
         self._process = os.getpid()
 
     def _as_seen_by_a_reader(self) -> Opened:
@@ -503,12 +569,12 @@ class Array(Whole):
             )
         return dataclasses.replace(self._opened, writable=False)
 
-    def _at(self, numbers: Any, stream: int, sms: int) -> _native.RowsAt:
+    def _at(self, numbers: Any, stream: int, sms: int, from_end: bool = True) -> _native.RowsAt:
         from penstock import _native
 
         library = self._library
         at, count = library.address(numbers), math.prod(numbers.shape)
-        return _native.RowsAt(at, count, library.item_bytes(numbers), stream, checked_sms(sms))
+        return _native.RowsAt(at, count, library.item_bytes(numbers), stream, checked_sms(sms), from_end)
 
     def _result(self, out: Any, shape: tuple[int, ...], numbers: Any) -> Any:
         library = self._library

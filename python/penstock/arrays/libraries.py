@@ -28,6 +28,8 @@ class Library(Protocol):
     """
 
     iterates: bool  # whether results give their rows in turn
+    # Whether memory that is given back is another's only after what the stream has to do.
+    reuses_in_order: bool
 
     def empty(self, shape: tuple[int, ...], dtype: DType) -> Any: ...
     def address(self, made: Any) -> int: ...
@@ -62,6 +64,10 @@ class Library(Protocol):
 
     def traced_gather(self, rows: Any, name: str, count: int, from_end: bool = True) -> Any:
         """Rows, or a mask, of the array of that name, which has `count`."""
+        ...
+
+    def order_after_current(self, stream: int) -> None:
+        """Lets a stream wait for all that is on the current one."""
         ...
 
     def on(self, stream: Any) -> AbstractContextManager[int]:
@@ -129,6 +135,7 @@ class _Untraced:
     """Of libraries that compile nothing."""
 
     iterates = True
+    reuses_in_order = False
 
     def name_of(self, array: Array) -> str:
         return ""
@@ -144,6 +151,9 @@ class _Untraced:
 
     def current_stream(self) -> int:
         raise NotImplementedError
+
+    def order_after_current(self, stream: int) -> None:
+        """They have one stream."""
 
     def tracing(self) -> bool:
         return False
@@ -270,6 +280,7 @@ class TorchLibrary:
     """Results as tensors, on the device of the executor and on torch's current stream."""
 
     iterates = True
+    reuses_in_order = True
 
     def __init__(self, gpu: int) -> None:
         import torch
@@ -349,15 +360,23 @@ class TorchLibrary:
     def on(self, stream: Any) -> AbstractContextManager[int]:
         if not self._cuda:
             return nullcontext(0)
-        now = self._torch.cuda.current_stream(self._device)
-        if stream is None or handle_of(stream) == now.cuda_stream:
-            return nullcontext(int(now.cuda_stream))
-        return self._on_other(handle_of(stream), now)
+        now = self.current_stream()
+        if stream is None or handle_of(stream) == now:
+            return nullcontext(now)
+        return self._on_other(handle_of(stream))
+
+    def order_after_current(self, stream: int) -> None:
+        self._ordered_after_current(stream)
+
+    def _ordered_after_current(self, stream: int) -> Any:
+        cuda = self._torch.cuda
+        other = cuda.ExternalStream(stream, device=self._device)
+        other.wait_stream(cuda.current_stream(self._device))
+        return other
 
     @contextmanager
-    def _on_other(self, handle: int, now: Any) -> Iterator[int]:
-        other = self._torch.cuda.ExternalStream(handle, device=self._device)
-        other.wait_stream(now)
+    def _on_other(self, handle: int) -> Iterator[int]:
+        other = self._ordered_after_current(handle)
         with self._torch.cuda.stream(other):
             yield handle
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from penstock.arrays import Array, from_reference, open_array
 from penstock.arrays import operators as ops
@@ -16,6 +17,25 @@ from penstock.arrays.functions import bags_of, checked_padding
 from penstock.arrays.layout import find_layout
 from penstock.arrays.untraced import leave_untraced
 from penstock.nn.tables import is_open, make_table, told_by
+
+
+class _Rows(torch.autograd.Function):
+    """What `ops.embedding` does, for calls that nobody traces: an operator costs each way a tenth of a
+    millisecond of the host's time. What is wrong with the rows is told by whoever asks for the gradients."""
+
+    @staticmethod
+    def forward(ctx: Any, anchor: Tensor, rows: Tensor, table: Embedding) -> Tensor:
+        ctx.table = table
+        ctx.save_for_backward(anchor, rows)
+        taken: Tensor = table.array.gather(rows, from_end=False, wait=False)
+        return taken
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        anchor, rows = ctx.saved_tensors
+        ctx.table.keep_gradient(rows, gradient)
+        return torch.zeros_like(anchor), None, None
 
 
 class Embedding(nn.Module):
@@ -84,7 +104,13 @@ class Embedding(nn.Module):
         return self._array
 
     def forward(self, rows: Tensor) -> Tensor:
-        taken: Tensor = ops.embedding(self._anchor, rows, self._name)
+        taken: Tensor
+        if _is_traced(rows):
+            taken = ops.embedding(self._anchor, rows, self._name)
+        elif self._anchor.requires_grad and torch.is_grad_enabled():
+            taken = _Rows.apply(self._anchor, rows, self)
+        else:
+            taken = self._array.gather(rows, from_end=False)
         return taken
 
     def prefetch(self, rows: Tensor) -> None:
@@ -114,8 +140,8 @@ class Embedding(nn.Module):
         (n, embedding_dim); None before a backward pass."""
         if not self._kept:
             return None
-        rows = torch.cat([rows.to(values.device, torch.int64) for rows, values in self._kept])
-        values = torch.cat([values for _, values in self._kept])
+        self._array.check_calls()  # what was gathered wrong gives no gradient
+        rows, values = joined([(rows.to(values.device, torch.int64), values) for rows, values in self._kept])
         if self.padding_idx is not None:
             kept = rows != self.padding_idx
             rows, values = rows[kept], values[kept]
@@ -272,6 +298,13 @@ class EmbeddingBag(Embedding):
         return f"{super().extra_repr()}, mode={self.mode!r}"
 
 
+def joined(parts: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+    """Parts of what is to be added to rows, as one."""
+    if len(parts) == 1:
+        return parts[0]
+    return torch.cat([rows for rows, _ in parts]), torch.cat([values for _, values in parts])
+
+
 def summed(rows: Tensor, values: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """Of what is to be added to rows, of `count`: these ascending, each once, and the sums."""
     if not values.is_cuda:
@@ -281,6 +314,11 @@ def summed(rows: Tensor, values: Tensor, count: int) -> tuple[Tensor, Tensor]:
     # Where coalesce takes ten times as long: it gives a row that was asked for very often to one warp.
     each, place = torch.unique(rows, return_inverse=True)
     return each, torch.ops.aten.embedding_dense_backward(values, place, len(each), -1, False)
+
+
+def _is_traced(rows: Tensor) -> bool:
+    transformed: bool = torch._C._are_functorch_transforms_active()
+    return transformed or torch.compiler.is_compiling() or type(rows) is not Tensor
 
 
 def _shape_of(array: Array) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from penstock.arrays import Array
 from penstock.arrays.untraced import leave_untraced
-from penstock.nn.embedding import Embedding, summed
+from penstock.nn.embedding import Embedding, joined, summed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +41,7 @@ class Table:
     def parts(self) -> tuple[Tensor, Tensor]:
         """As those of a module that has a gradient; of all modules."""
         found = [parts for module in self.modules if (parts := module.parts()) is not None]
-        return torch.cat([rows for rows, _ in found]), torch.cat([values for _, values in found])
+        return joined(found)
 
     def changes(self) -> tuple[Tensor, Tensor]:
         return summed(*self.parts(), len(self.array))
@@ -134,6 +134,7 @@ class Optimizer(torch.optim.Optimizer, ABC):
     def _change_tables(self) -> None:
         trained = [(number, table) for number, table in enumerate(self._tables) if table.has_gradient]
         for number, table in trained:  # what cannot begin is told before anything is changed
+            table.array.check_calls()
             self._begin(number, table)
         for number, table in trained:
             rows, values = self._changes(table)
