@@ -150,7 +150,7 @@ void line_cache::flush() {
 }
 
 void line_cache::clean_beside(void* stream) {
-  constexpr u64 cleaning_groups = 512, longest_ns = 10 * one_millisecond_ns;
+  constexpr u64 cleaning_groups = 1024, longest_ns = 10 * one_millisecond_ns;
   if (view_.writes.slots_count == 0) return;
   launch_clean_beside(on_, stream, view_copy_.data(), on_.kind() == executor_kind::cuda ? cleaning_groups : 1, longest_ns);
 }

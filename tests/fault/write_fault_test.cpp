@@ -495,10 +495,16 @@ TEST_P(write_fault_test, cleaning_beside_other_work_leaves_as_many_dirty_as_its_
     EXPECT_LE(7u, cache().stats(0).write_backs - before);
     EXPECT_GE(32u, cache().stats(0).write_backs - before) << "no more than a warp sends at once";
   }
-  const u64 before = cache().stats(0).write_backs;
+  u64 before = cache().stats(0).write_backs;
   clean_beside(lone_thread(), view(), 1, 20 * one_second_ns);
   EXPECT_EQ(before, cache().stats(0).write_backs) << "there are no more than may be left";
   for (u64 line = 0; line < 56; ++line) store(2 * line * line_words + 3);
+  const u64 above = view().writes.dirty_above(49);
+  ASSERT_LT(3u, above);
+  before = cache().stats(0).write_backs;
+  clean_beside(lone_thread(), view(), 3, 20 * one_second_ns);
+  EXPECT_EQ(before + (above + 2) / 3, cache().stats(0).write_backs) << "a third is each one's share";
+  for (u64 line = 0; line < 56; ++line) store(2 * line * line_words + 4);
   EXPECT_LT(49u, dirty_lines());
   cache().clean_beside(on_->stream());
   EXPECT_LE(dirty_lines(), 49u);

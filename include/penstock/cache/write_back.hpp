@@ -96,8 +96,11 @@ struct write_back_view {
 
   PENSTOCK_FN u64** row(u32 slot) const { return entries + 2ull * run_lines * slot; }
   PENSTOCK_FN u64 lines() const { return device_ref<u64>(state->lines).load(relaxed); }
-  PENSTOCK_FN bool more_than(u64 dirty_lines) const {
-    return write_state::dirty(lines()) > static_cast<long long>(dirty_lines);
+  PENSTOCK_FN bool more_than(u64 dirty_lines) const { return dirty_above(dirty_lines) != 0; }
+  /// By how many more lines than that are dirty.
+  PENSTOCK_FN u64 dirty_above(u64 dirty_lines) const {
+    const long long above = write_state::dirty(lines()) - static_cast<long long>(dirty_lines);
+    return above > 0 ? static_cast<u64>(above) : 0;
   }
   /// Whether lines are being written.
   PENSTOCK_FN bool any_written() const { return write_state::written(lines()) > 0; }

@@ -395,18 +395,22 @@ PENSTOCK_FN bool clean_in_background(G const& g, Cache const& cache) {
   return clean_next(g, cache, writes.ns_per_line != 0 ? 1 : size(g)).runs != 0;
 }
 
-/// What each of `groups` groups does beside other work (line_cache::clean_beside): they write lines until no more than
-/// `clean_to` are dirty, and wait for what was sent. Ends without that when `longest_ns` are over, or where all that is dirty
-/// is pinned or being written: once a turn of the hand has found nothing. Collective.
+/// What each of `groups` groups does beside other work (line_cache::clean_beside): it writes its share of the lines by which,
+/// when it begins, more than `clean_to` are dirty, and waits for what was sent. No more than that share: a group that begins
+/// late, when all others have gone, would else write alone what others make dirty meanwhile, and hold up the next call and its
+/// groups. Ends without that when `longest_ns` are over, or where all that is dirty is pinned or being written: once a turn
+/// of the hand has found nothing. Collective.
 template <thread_group G, class Cache>
 PENSTOCK_FN void clean_beside(G const& g, Cache const& cache, u64 groups, u64 longest_ns) {
   write_back_view const& writes = cache.writes;
   const u64 vain_looks = cache.frames / (groups * most_frames_looked_at) + 1;
   backoff wait(longest_ns);
   const u64 end = wait.deadline_ns();
-  for (u64 vain = 0; vain < vain_looks;) {
+  u64 share = from_leader(g, (writes.dirty_above(writes.clean_to) + groups - 1) / groups);
+  for (u64 vain = 0; vain < vain_looks && share != 0;) {
     if (from_leader(g, writes.more_than(writes.clean_to) && now_ns() < end) == 0) break;
-    const cleaned some = clean_next(g, cache, size(g));
+    const cleaned some = clean_next(g, cache, static_cast<u32>(share < size(g) ? share : size(g)));
+    share -= share < some.runs ? share : some.runs;
     vain = some.step == clean_step::nothing ? vain + 1 : 0;
     if (some.step != clean_step::busy) continue;
     help_writes(g, cache);

@@ -34,7 +34,7 @@ class _Rows(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
         anchor, rows = ctx.saved_tensors
-        ctx.table.keep_gradient(rows, gradient)
+        ctx.table.keep_gradient(rows, gradient, owned=True)
         return torch.zeros_like(anchor), None, None
 
 
@@ -129,11 +129,12 @@ class Embedding(nn.Module):
         """Whether a backward pass has left one."""
         return bool(self._kept)
 
-    def keep_gradient(self, rows: Tensor, gradient: Tensor) -> None:
+    def keep_gradient(self, rows: Tensor, gradient: Tensor, owned: bool = False) -> None:
         """What the backward pass calls: rows of any shape, gradient of that shape and embedding_dim. Keeps
-        copies: a compiled pass puts something else into these tensors' memory."""
-        kept = gradient.detach().reshape(-1, self.embedding_dim).clone()
-        self._kept.append((rows.detach().reshape(-1).clone(), kept))
+        copies: the next batch may come in the same memory, and a compiled pass puts something else into that
+        of a gradient, unless it is `owned`, by autograd alone."""
+        kept = gradient.detach().reshape(-1, self.embedding_dim)
+        self._kept.append((rows.detach().reshape(-1).clone(), kept if owned else kept.clone()))
 
     def parts(self) -> tuple[Tensor, Tensor] | None:
         """The rows that have a gradient, as often as they were asked for, and what each time adds to it
