@@ -147,6 +147,8 @@ WHOLE: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("name", WHOLE)
 def test_whole_arrays_are_compiled_around(tmp_path: Path, device: str, name: str) -> None:
     array = table(tmp_path / "array.npy", device, "host", writable=device == "cpu")
+    if name == "numpy" and not array.writable:
+        pytest.skip("torch.compile takes no NumPy views that are read-only, as those of mapped files are")
     compiled = torch.compile(WHOLE[name], backend="aot_eager")
     torch.testing.assert_close(compiled(array), WHOLE[name](array), rtol=0, atol=0)
 

@@ -154,7 +154,9 @@ def test_functions_of_torch_take_what_lies_in_memory(array: Any, content: Any) -
     sums[:10] = torch.as_tensor(array)[:10]
     assert torch.equal(sums.cpu(), own)
     indices = torch.tensor([3, 1], device=where)
-    picked = torch.nn.functional.embedding(penstock.from_tensor(indices, "host", device=where.type), sums)
+    picked = torch.nn.functional.embedding(
+        penstock.from_tensor(indices.cpu(), "host", device=where.type), sums
+    )
     assert torch.equal(picked.cpu(), own[[3, 1]]), "an array of indices"
 
 

@@ -83,7 +83,11 @@ def test_bags_may_be_empty(array: Any, content: Any) -> None:
 def test_embedding_bags_weigh_their_rows(array: Any, content: Any) -> None:
     rows, weights = torch.tensor(ROWS), torch.rand(2, 3)
     how: dict[str, Any] = {"mode": "sum", "per_sample_weights": weights, "padding_idx": 99}
-    assert torch.equal(F.embedding_bag(rows, array, **how).cpu(), F.embedding_bag(rows, content, **how))
+    ours, expected = F.embedding_bag(rows, array, **how).cpu(), F.embedding_bag(rows, content, **how)
+    if array.on_gpu:  # where a product and a sum are rounded once
+        torch.testing.assert_close(ours, expected)
+    else:
+        assert torch.equal(ours, expected)
 
 
 def test_bags_that_make_no_sense_are_refused(array: Any) -> None:
@@ -104,7 +108,9 @@ NEGATIVE: dict[str, Any] = {
     "embedding_bag": lambda a, i: F.embedding_bag(i, a),
     "padded": lambda a, i: F.embedding_bag(i, a, padding_idx=5),
     "index_select": lambda a, i: torch.index_select(a, 0, i[1]),
-    "index_select out": lambda a, i: torch.index_select(a, 0, i[1], out=torch.empty(3, 7)),
+    "index_select out": lambda a, i: torch.index_select(
+        a, 0, i[1], out=torch.empty(3, 7, device=a.torch_device)
+    ),
     "gather": lambda a, i: a.gather(i, from_end=False),
 }
 
