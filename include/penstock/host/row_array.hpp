@@ -39,8 +39,8 @@ struct row_source {
 struct row_array_options {
   placement where = placement::host;
   bool writable = false;
-  /// host_cached and storage. Rows that were stored into are stored into again: of a table in training a third fewer are
-  /// written with this share than with half, and the rest is clean enough for the misses of a step.
+  /// host_cached and storage. Rows that were stored into are stored into again: a step of training writes a sixth less of a
+  /// table with this share than with half, and the rest is clean enough for its misses.
   cache_options cache{.write_back = {.most_dirty = 0.75}};
   io_engine engine = io_engine::automatic;
   bool direct = false;         ///< storage: past the page cache
