@@ -131,8 +131,8 @@ class Embedding(nn.Module):
 
     def keep_gradient(self, rows: Tensor, gradient: Tensor, owned: bool = False) -> None:
         """What the backward pass calls: rows of any shape, gradient of that shape and embedding_dim. Keeps
-        copies: the next batch may come in the same memory, and a compiled pass puts something else into that
-        of a gradient, unless it is `owned`, by autograd alone."""
+        copies: the next batch may come in the memory of these rows, and a compiled pass puts something else
+        into that of its gradient. owned: by autograd alone, which leaves it as it is: none is made."""
         kept = gradient.detach().reshape(-1, self.embedding_dim)
         self._kept.append((rows.detach().reshape(-1).clone(), kept if owned else kept.clone()))
 
