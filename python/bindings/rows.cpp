@@ -169,6 +169,7 @@ nb::dict plan(shared_executor const& on, u64 rows, u64 row_bytes, std::string co
   d["host_bytes"] = p.host_bytes;
   d["storage_bytes"] = p.storage_bytes;
   d["metadata_bytes"] = p.metadata_bytes;
+  d["transit_bytes"] = p.transit_bytes;
   d["mapping_bytes"] = p.mapping_bytes;
   return d;
 }

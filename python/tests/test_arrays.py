@@ -358,7 +358,10 @@ def test_the_plan_says_what_goes_where(tmp_path: Path) -> None:
     assert plan.storage_bytes == 256_000
     assert plan.host_bytes == 2 << 20
     assert plan.metadata_bytes > 0
+    writable = penstock.plan(path, placement="storage", device=Here.device, cache="2MiB", writable=True)
+    assert 0 < plan.transit_bytes < writable.transit_bytes, "which has buffers for what is written back"
     assert "left on storage" in str(plan)
+    assert "rings and buffers" in str(plan)
     assert penstock.plan(path, device=Here.device).placement == "host"
     assert penstock.plan(path, device=Here.device, writable=True).placement == "storage"
     with pytest.raises(ValueError, match="there is no GPU for placement hbm"):

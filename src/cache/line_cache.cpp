@@ -1,5 +1,6 @@
 #include "penstock/host/line_cache.hpp"
 
+#include "cache_room.hpp"
 #include "penstock/host/error.hpp"
 #include "penstock/host/identify.hpp"
 
@@ -13,7 +14,6 @@ namespace {
 
 constexpr u64 least_line = 512;
 constexpr u64 most_line = 65536;
-constexpr u32 cuda_queues = 32;
 constexpr u32 counter_shards = 64;
 constexpr u32 prefetch_shards = 16;
 /// Below this many version bits a CPU thread may sleep through a whole turn of them (PROTOCOLS.md §2, "Wrap").
@@ -126,7 +126,7 @@ line_cache::line_cache(executor& on, std::vector<dataset_spec> const& datasets, 
   view_.looks_up = !options.without.cache;
   view_.patience_ns = 2 * options.timeout_ns;
   view_.retry = options.retry;
-  if (options_.queues == 0) options_.queues = on.kind() == executor_kind::cuda ? cuda_queues : on.units();
+  options_.queues = queues_for(on, options_);
   make_directory();
   make_frames();
   add_queues(datasets);
@@ -228,20 +228,12 @@ void line_cache::add_queues(std::vector<dataset_spec> const& datasets) {
       }
     }
   }
-  const bool cuda = on_.kind() == executor_kind::cuda;
-  queue_options options;
-  options.depth = options_.queue_depth;
-  options.timeout_ns = options_.timeout_ns;
-  options.poll_in_place = !cuda;
   std::vector<line_cache_view::queue_pair> table;
   bool straight = false;  // some controller writes to frames
   for (controller* owner : controllers_) {
-    const bool far = cuda && !owner->limits().reaches_local;
-    const bool bounce = far || options_.bounce;
+    const queue_options options = queue_options_for(on_, options_, owner->limits());
+    const bool bounce = options.bounce_bytes != 0;
     straight |= !bounce;
-    options.rings = far ? memory_kind::shared : memory_kind::local;
-    options.rings_on_host = far;
-    options.bounce_bytes = bounce ? static_cast<u32>(options_.line_bytes) : 0;
     if (!bounce) owner->add_buffer(frames_.data(), frames_.bytes());
     for (u32 q = 0; q < options_.queues; ++q) {
       queues_.push_back(std::make_unique<queue_pair<line_sink>>(on_.memory(), *owner, static_cast<u16>(q + 1), options));
@@ -433,8 +425,11 @@ u64 line_cache::directory_bytes_per_tib() const {
 }
 
 u64 line_cache::metadata_bytes() const {
-  u64 total = entries_.bytes() + records_.bytes() + lists_.bytes() + counters_.bytes() + queue_table_.bytes() +
-              write_buffers_.bytes() + write_entries_.bytes() + write_lists_.bytes() + write_slots_.bytes();
+  return entries_.bytes() + records_.bytes() + lists_.bytes() + counters_.bytes() + queue_table_.bytes() + transit_bytes();
+}
+
+u64 line_cache::transit_bytes() const {
+  u64 total = write_buffers_.bytes() + write_entries_.bytes() + write_lists_.bytes() + write_slots_.bytes();
   for (auto const& q : queues_) total += q->metadata_bytes();
   return total;
 }

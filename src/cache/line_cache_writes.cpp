@@ -1,6 +1,6 @@
 // The write side of a line_cache: its memory, flush and discard.
+#include "cache_room.hpp"
 #include "penstock/host/error.hpp"
-#include "penstock/host/line_cache.hpp"
 #include "write_back_launch.hpp"
 
 #include <algorithm>
@@ -8,14 +8,6 @@
 
 namespace penstock {
 namespace {
-
-constexpr u32 commands_per_thread = 8;
-// A command keeps its slot from the claim of its lines until somebody has retired it: some 70 us on a GPU beside a drive that
-// takes 10. What that needs to keep several drives busy is thousands of small commands, or hundreds of large ones.
-constexpr u64 least_cuda_buffers = u64{4} << 20, most_cuda_buffers = u64{64} << 20;
-constexpr u64 least_cuda_commands = 64, most_cuda_commands = 4096;
-constexpr u64 most_command = 65536;  // what a PRP list of prp_list_stride bytes holds
-constexpr u64 most_cuda_run = 32;    // lines: more of them are worth less than more commands
 
 u64 share_of_frames(double share, u64 frames, char const* name) {
   if (!(share > 0) || !(share <= 1)) {
@@ -36,41 +28,35 @@ void line_cache::make_writes() {
     throw_bad_input("create", "a cache", "without a cache nothing can be written: keep it, or open read-only");
   write_back_options const& options = options_.write_back;
   const bool cuda = on_.kind() == executor_kind::cuda;
-  const u64 line = options_.line_bytes;
   bool far = false;
-  u64 command = std::min(options.command_bytes, most_command);
+  u64 transfer = ~u64{0};
   for (controller const* owner : controllers_) {
     far |= cuda && !owner->limits().reaches_local;
-    command = std::min(command, owner->limits().transfer_bytes);
+    transfer = std::min(transfer, owner->limits().transfer_bytes);
   }
+  const write_room room = write_room_for(on_, options_, view_.frames, transfer);
   write_back_view& writes = view_.writes;
-  const u64 run = std::min(command / line, cuda ? most_cuda_run : command);
-  writes.run_lines = static_cast<u32>(std::max<u64>(1, run));
-  const u64 buffers = std::clamp(view_.frames * line / 16, least_cuda_buffers, most_cuda_buffers);
-  const u64 for_cuda = std::clamp(buffers / (writes.run_lines * line), least_cuda_commands, most_cuda_commands);
-  writes.slots_count = options.commands != 0 ? options.commands
-                       : cuda                ? static_cast<u32>(for_cuda)
-                                             : commands_per_thread * on_.units();
+  writes.run_lines = room.run_lines;
+  writes.slots_count = room.slots;
   writes.most_dirty = share_of_frames(options.most_dirty, view_.frames, "most_dirty");
   writes.clean_to = writes.most_dirty - writes.most_dirty / 8;
   writes.clean_from = std::min(writes.most_dirty, share_of_frames(options.clean_from, view_.frames, "clean_from"));
-  if (options.bytes_per_second != 0) writes.ns_per_line = std::max<u64>(1, line * one_second_ns / options.bytes_per_second);
+  if (options.bytes_per_second != 0)
+    writes.ns_per_line = std::max<u64>(1, options_.line_bytes * one_second_ns / options.bytes_per_second);
 
   using enum memory_kind;
   memory_resource& memory = on_.memory();
-  const u64 slots = writes.slots_count, run_bytes = writes.run_lines * line;
-  write_slots_ = {memory, local, slots};
-  write_entries_ = {memory, local, slots * 2 * writes.run_lines};
+  write_slots_ = {memory, local, room.slots};
+  write_entries_ = {memory, local, room.entries()};
   write_state_ = {memory, local, 1};
-  write_buffers_ = {memory, far ? shared : local, slots * run_bytes};
+  write_buffers_ = {memory, far ? shared : local, room.buffer_bytes()};
   flush_report_ = {memory, local, 1};
   device_flush_ = {memory, local, 1};
-  constexpr u64 words = prp_list_stride / sizeof(u64);
-  write_lists_ = {memory, far ? shared : local, slots * words};
-  std::vector<u64> lists(slots * words);
+  write_lists_ = {memory, far ? shared : local, room.list_words()};
+  std::vector<u64> lists(room.list_words());
   writes.buffers = reinterpret_cast<u64>(write_buffers_.data());
-  if (run_bytes > 2 * nvme::page_bytes) {
-    for (u64 s = 0; s < slots; ++s) nvme::write_prp_list(lists.data() + s * words, writes.buffers + s * run_bytes, run_bytes);
+  for (u64 s = 0; s < room.slots && room.run_bytes > 2 * nvme::page_bytes; ++s) {
+    nvme::write_prp_list(lists.data() + s * write_room::words_per_list, writes.buffers + s * room.run_bytes, room.run_bytes);
   }
   write_lists_.write(lists);
   writes.slots = write_slots_.data();

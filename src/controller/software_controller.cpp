@@ -40,11 +40,15 @@ software_options software_options_for(executor const& on, io_engine engine, u32 
   return software;
 }
 
+controller_limits limits_of(software_options const& options) {
+  return {options.max_queues, options.max_queue_entries, largest_transfer};
+}
+
 struct software_controller::state {
   explicit state(software_options const& wanted)
       : options(wanted), use_io_uring(choose_io_uring(wanted.engine)), media(std::make_shared<software_media>()),
         counts(u64{wanted.max_queues} + 1), table(wanted.max_queues, wanted.threads) {
-    media->limits = {wanted.max_queues, wanted.max_queue_entries, largest_transfer};
+    media->limits = limits_of(wanted);
   }
 
   bool has_files() const {

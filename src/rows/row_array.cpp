@@ -84,6 +84,16 @@ void choose_rings(cache_options& cache, software_options const& served) {
   cache.queue_depth = std::clamp(static_cast<u32>(std::bit_floor(entries)), least_ring, most_ring);
 }
 
+/// Of host memory behind a cache: whoever misses a line copies it, without a command.
+bool copies_lines(row_array_options const& options, std::uintptr_t begins) { return !options.writable && begins % 16 == 0; }
+
+u64 transit_bytes_of(executor const& on, row_array_options const& options) {
+  const software_options served = software_options_for(on, options.engine, options.controller_threads);
+  cache_options cache = options.cache;
+  choose_rings(cache, served);
+  return transit_bytes_for(on, cache, limits_of(served), options.writable);
+}
+
 void check_shape(row_shape const& shape, std::string const& name) {
   if (shape.row_bytes == 0) throw_bad_input("open", name, "rows of 0 bytes: give it at least one element a row");
   if (shape.rows > (u64{1} << 62) / shape.row_bytes) throw_bad_input("open", name, "it has more bytes than an address");
@@ -146,7 +156,7 @@ struct row_array::state {
       memory = file->data();
     }
     if (memory == nullptr) throw_bad_input("place", "an array", "it has neither a file nor memory");
-    if (options.where == placement::host_cached && copies_lines(memory)) {
+    if (options.where == placement::host_cached && copies_lines(options, reinterpret_cast<std::uintptr_t>(memory))) {
       registration.emplace(on.memory(), file ? file->base() : memory, file ? file->mapped_bytes() : shape.bytes(), false);
       dataset_spec rows{name_of(source), shape.bytes(), {}, false, memory};
       cache = std::make_unique<line_cache>(on, std::vector<dataset_spec>{rows}, options.cache);
@@ -178,10 +188,6 @@ struct row_array::state {
   void take_cache(u64 origin) {
     place.reader = cache->array<u8>(0, origin, shape.bytes()).reader();
     place.origin = origin;
-  }
-
-  bool copies_lines(void const* memory) const {
-    return !options.writable && reinterpret_cast<std::uintptr_t>(memory) % 16 == 0;
   }
 
   /// Threads of the CPU that read a mapped file have read zeros where it was cut short.
@@ -483,6 +489,9 @@ row_array_plan plan_rows(executor const& on, row_shape const& shape, row_source 
     const u64 frames = options.cache.bytes / options.cache.line_bytes, lines = ceil_div(bytes, options.cache.line_bytes);
     const u64 directory = options.cache.directory == directory_kind::set_associative ? frames * 64 / 7 : lines * sizeof(u64);
     plan.metadata_bytes = directory + frames * sizeof(frame_record);
+    const auto begins = reinterpret_cast<std::uintptr_t>(source.memory) + source.offset;
+    const bool by_command = options.where == placement::storage || !copies_lines(options, begins);
+    if (by_command) plan.transit_bytes = transit_bytes_of(on, options);
   }
   return plan;
 }

@@ -250,6 +250,7 @@ TEST_P(row_arrays, say_what_they_will_take) {
   EXPECT_EQ(plan.storage_bytes, options.where == placement::storage ? 100'000u : 0u);
   EXPECT_EQ(plan.host_bytes, (options.where == placement::storage ? 0u : 100'000u) + (cached ? 1u << 20 : 0u));
   EXPECT_EQ(plan.metadata_bytes != 0, cached);
+  EXPECT_EQ(plan.transit_bytes != 0, options.where == placement::storage) << "lines of host memory are copied by who misses";
 }
 
 }  // namespace

@@ -256,10 +256,10 @@ TEST(set_directory, a_herd_on_one_line_fills_it_once) {
 
 class directory_choice : public testing::Test {
  protected:
-  line_cache make(u64 data, cache_options options) {
+  line_cache make(u64 data, cache_options options, bool writable = false) {
     on_ = open_executor("cpu", 1);
-    return line_cache(*on_, {{"data", data, {volume_layout::single, {{&model_, model_.add_namespace(media_.bytes())}}}}},
-                      options);
+    const u32 space = model_.add_namespace(media_.bytes());
+    return line_cache(*on_, {{"data", data, {volume_layout::single, {{&model_, space}}}, writable}}, options);
   }
   std::string refusal(u64 data, cache_options const& options) {
     try {
@@ -292,6 +292,18 @@ TEST_F(directory_choice, what_each_costs) {
   EXPECT_EQ(36u * 64, sets.directory_bytes());
   EXPECT_EQ(36u * 64 << 14, sets.directory_bytes_per_tib());
   EXPECT_LT(sets.metadata_bytes(), metadata_of_direct);
+}
+
+TEST_F(directory_choice, what_commands_on_their_way_need_is_known_beforehand) {
+  for (const bool writable : {false, true}) {
+    for (cache_options const& options :
+         {cache_options{.bytes = 1 << 20}, cache_options{.bytes = 1 << 22, .line_bytes = 512, .queues = 3, .queue_depth = 64},
+          cache_options{.bytes = 1 << 20, .bounce = true, .write_back = {.command_bytes = 8192, .commands = 5}}}) {
+      const line_cache cache = make(1 << 26, options, writable);
+      EXPECT_EQ(cache.transit_bytes(), transit_bytes_for(*on_, options, model_.limits(), writable));
+      EXPECT_LT(cache.transit_bytes(), cache.metadata_bytes());
+    }
+  }
 }
 
 TEST_F(directory_choice, is_direct_while_its_entries_are_few_beside_the_cache) {

@@ -179,6 +179,8 @@ class line_cache {
   u64 directory_bytes_per_tib() const;
   /// Bytes of directory, records and queues: everything but frames.
   u64 metadata_bytes() const;
+  /// Those of them that commands on their way need: rings, and buffers that data pass through.
+  u64 transit_bytes() const;
 
  private:
   line_reader reader(u32 dataset, u64 origin, u64 elements, u64 item_bytes, u64 alignment) const;
@@ -230,5 +232,8 @@ class line_cache {
   buffer<line_cache_view::queue_pair> queue_table_;
   buffer<line_cache_view> view_copy_;
 };
+
+/// `transit_bytes` of a cache over datasets of one controller with these limits, before it is made. `writable`: one of them is.
+u64 transit_bytes_for(executor const& on, cache_options const& options, controller_limits const& limits, bool writable);
 
 }  // namespace penstock

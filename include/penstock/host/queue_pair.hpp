@@ -170,6 +170,16 @@ class queue_pair {
             (state.stopped & queue_state::given_up) != 0 ? unpack_status(state.failure) : status{}};
   }
 
+  /// What `metadata_bytes` of one with these options is.
+  static u64 metadata_bytes_for(queue_options const& options) {
+    const u64 depth = options.depth, completions = options.cq_entries != 0 ? options.cq_entries : depth;
+    const u64 of_slot = sizeof(u64) + sizeof(typename view_type::context) + sizeof(typename view_type::quarantine) +
+                        sizeof(u32) + sizeof(nvme::submission_entry);
+    const u64 bounces = options.bounce_bytes != 0 ? depth + options.spare_bounces : 0;
+    return sizeof(queue_state) + depth * of_slot + completions * sizeof(nvme::completion_entry) +
+           bounces * (options.bounce_bytes + prp_list_stride);
+  }
+
   u64 metadata_bytes() const {
     return state_.bytes() + words_.bytes() + contexts_.bytes() + quarantines_.bytes() + generations_.bytes() + sq_.bytes() +
            cq_.bytes() + bounce_.bytes() + lists_.bytes();

@@ -107,6 +107,7 @@ struct row_array_plan {
   u64 host_bytes = 0;      ///< pinned, in place
   u64 storage_bytes = 0;   ///< left where it lies
   u64 metadata_bytes = 0;  ///< directory and records; an estimate
+  u64 transit_bytes = 0;   ///< rings, and buffers that data pass through; CUDA: nearly all of it pinned host memory
   u64 mapping_bytes = 0;   ///< CUDA: page tables of the GPU for what is read in place; an estimate
 };
 

@@ -34,6 +34,9 @@ struct software_options {
 /// caller and to the driver. CPU: none, who waits lets it work.
 software_options software_options_for(executor const& on, io_engine engine, u32 threads);
 
+/// Of a controller with these options.
+controller_limits limits_of(software_options const& options);
+
 struct file_namespace {
   std::string path;       ///< regular file or block device
   bool direct = false;    ///< O_DIRECT: past the page cache

@@ -176,7 +176,8 @@ def unpickled(reference: dict[str, Any], device: str, writable: bool) -> Array:
 
 @dataclass(frozen=True)
 class Plan:
-    """What an array will take, in bytes. mapping: page tables of the GPU for what it reads in place, an
+    """What an array will take, in bytes. transit: rings, and buffers that data on their way pass through; for
+    a GPU nearly all of it pinned host memory. mapping: page tables of the GPU for what it reads in place, an
     estimate."""
 
     placement: str
@@ -187,6 +188,7 @@ class Plan:
     host_bytes: int
     storage_bytes: int
     metadata_bytes: int
+    transit_bytes: int
     mapping_bytes: int
 
     def __str__(self) -> str:
@@ -196,6 +198,7 @@ class Plan:
             ("in host memory", self.host_bytes),
             ("left on storage", self.storage_bytes),
             ("directory and records", self.metadata_bytes),
+            ("rings and buffers", self.transit_bytes),
             ("page tables of the GPU", self.mapping_bytes),
         ]
         return "\n".join(lines + [f"  {what:<24} {format_bytes(count)}" for what, count in told if count])

@@ -1,0 +1,63 @@
+#include "cache_room.hpp"
+
+#include <algorithm>
+
+namespace penstock {
+namespace {
+
+constexpr u32 cuda_queues = 32;
+constexpr u32 commands_per_thread = 8;
+// A command keeps its slot from the claim of its lines until somebody has retired it: some 70 us on a GPU beside a drive that
+// takes 10. What that needs to keep several drives busy is thousands of small commands, or hundreds of large ones.
+constexpr u64 least_cuda_buffers = u64{4} << 20, most_cuda_buffers = u64{64} << 20;
+constexpr u64 least_cuda_commands = 64, most_cuda_commands = 4096;
+constexpr u64 most_command = 65536;  // what a PRP list of prp_list_stride bytes holds
+constexpr u64 most_cuda_run = 32;    // lines: more of them are worth less than more commands
+
+}  // namespace
+
+u32 queues_for(executor const& on, cache_options const& options) {
+  if (options.queues != 0) return options.queues;
+  return on.kind() == executor_kind::cuda ? cuda_queues : on.units();
+}
+
+queue_options queue_options_for(executor const& on, cache_options const& cache, controller_limits const& limits) {
+  const bool cuda = on.kind() == executor_kind::cuda, far = cuda && !limits.reaches_local;
+  queue_options options;
+  options.depth = cache.queue_depth;
+  options.timeout_ns = cache.timeout_ns;
+  options.poll_in_place = !cuda;
+  options.rings = far ? memory_kind::shared : memory_kind::local;
+  options.rings_on_host = far;
+  options.bounce_bytes = far || cache.bounce ? static_cast<u32>(cache.line_bytes) : 0;
+  return options;
+}
+
+write_room write_room_for(executor const& on, cache_options const& options, u64 frames, u64 transfer_bytes) {
+  const bool cuda = on.kind() == executor_kind::cuda;
+  const u64 line = options.line_bytes;
+  const u64 command = std::min({options.write_back.command_bytes, most_command, transfer_bytes});
+  const u64 run = std::max<u64>(1, std::min(command / line, cuda ? most_cuda_run : command));
+  const u64 buffers = std::clamp(frames * line / 16, least_cuda_buffers, most_cuda_buffers);
+  const u64 for_cuda = std::clamp(buffers / (run * line), least_cuda_commands, most_cuda_commands);
+  write_room room;
+  room.run_lines = static_cast<u32>(run);
+  room.run_bytes = run * line;
+  room.slots = options.write_back.commands != 0 ? options.write_back.commands
+               : cuda                           ? static_cast<u32>(for_cuda)
+                                                : commands_per_thread * on.units();
+  return room;
+}
+
+u64 write_room::bytes() const {
+  return slots * sizeof(write_slot) + entries() * sizeof(u64*) + buffer_bytes() + list_words() * sizeof(u64);
+}
+
+u64 transit_bytes_for(executor const& on, cache_options const& options, controller_limits const& limits, bool writable) {
+  const u64 queue = queue_pair<line_sink>::metadata_bytes_for(queue_options_for(on, options, limits));
+  const u64 frames = options.bytes / options.line_bytes;
+  const u64 writes = writable ? write_room_for(on, options, frames, limits.transfer_bytes).bytes() : 0;
+  return queues_for(on, options) * queue + writes;
+}
+
+}  // namespace penstock
