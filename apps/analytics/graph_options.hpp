@@ -32,8 +32,8 @@ struct graph_options {
   std::string directory = "auto";  ///< of the cache: auto, direct, set
   std::string executor = "auto";   ///< auto, cpu, cuda
   std::string engine = "auto";     ///< of the software controller: auto, io_uring, pread
-  std::string without =
-      "nothing";        ///< of the cache: what to do without, to see what it is worth: cache, coalescing, validation
+  /// Of the cache: what to do without, to see what it is worth: cache, coalescing, validation, read-ahead.
+  std::string without = "nothing";
   bool direct = false;  ///< past the page cache
   u32 threads = 0;      ///< CPU executor: its threads; CUDA: the controller's. 0: all cores
   u32 queues = 0;       ///< queue pairs of a controller; 0: one per CPU thread, 32 on CUDA

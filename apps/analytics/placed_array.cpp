@@ -21,13 +21,16 @@ directory_kind parse_directory(std::string const& name) {
   throw_bad_input("search", "a graph", "directory '" + name + "': there is no such directory; choose one of auto, direct, set");
 }
 
+constexpr char const* without_read_ahead = "read-ahead";
+
 ablations parse_without(std::string const& name) {
   ablations without;
   if (name == "cache") without.cache = true;
   if (name == "coalescing") without.coalescing = true;
   if (name == "validation") without.validation = true;
-  if (name == "nothing" || without.cache || without.coalescing || without.validation) return without;
-  throw_bad_input("open", "a graph", "without '" + name + "': choose cache, coalescing or validation");
+  const bool some = without.cache || without.coalescing || without.validation;
+  if (some || name == without_read_ahead || name == "nothing") return without;
+  throw_bad_input("open", "a graph", "without '" + name + "': choose cache, coalescing, validation or read-ahead");
 }
 
 placement parse_placement(std::string const& name) {
@@ -57,6 +60,7 @@ cache_options cache_options_of(graph_options const& options, u64 bytes) {
   cache.queues = options.queues;
   cache.queue_depth = options.queue_depth;
   cache.without = parse_without(options.without);
+  if (options.without == without_read_ahead) cache.read_ahead_bytes = 0;
   return cache;
 }
 

@@ -20,6 +20,7 @@ io_options checked(io_options options) {
   if (options.drives == 0 || options.drives > most_drives) {
     refuse(std::to_string(options.drives) + " drives: choose 1 to " + std::to_string(most_drives));
   }
+  if (options.in_flight == 0) refuse("0 commands of a thread in flight: ask for 1 or more");
   if (options.queues < options.drives) refuse(std::to_string(options.queues) + " queues: each drive needs one");
   if (options.write_percent > 100) refuse(std::to_string(options.write_percent) + " % writes: choose 0 to 100");
   if (options.repeats == 0) refuse("0 repeats: ask for 1 or more");
@@ -53,13 +54,13 @@ class bench {
     job_.units = client_units(on, server_, options.sms);
     const u64 threads = threads_of(on, job_);
     check_memory(on, place_of(options.media), u64{options.drives} * (options.drive_mib << 20));
-    check_memory(on, memory_kind::local, threads * options.block_bytes);
+    check_memory(on, memory_kind::local, threads * options.in_flight * options.block_bytes);
     io_.drives = options.drives;
     io_.block_words = options.block_bytes / 8;
     io_.blocks = (options.drive_mib << 20) / options.block_bytes;
     io_.wrong = wrong_.data();
-    data_ = {on.memory(), memory_kind::local, threads * io_.block_words};
-    requests_ = {on.memory(), memory_kind::local, threads};
+    data_ = {on.memory(), memory_kind::local, threads * options.in_flight * io_.block_words};
+    requests_ = {on.memory(), memory_kind::local, threads * options.in_flight};
     io_.data = data_.data();
     io_.requests = requests_.data();
     for (u32 d = 0; d < options.drives; ++d) add_drive(d);
@@ -72,6 +73,7 @@ class bench {
     job_.threads = step_.threads;
     io_.drives = step_.drives;
     io_.sequential = step_.sequential;
+    io_.in_flight = step_.in_flight;
     const u64 threads = threads_of(on_, job_);
     io_.lanes = cuda() ? static_cast<u32>(std::min<u64>(32, threads)) : 1;
     measurement m;
@@ -203,6 +205,7 @@ class bench {
                 {"queues", std::to_string(queues)},
                 {"queue_depth", std::to_string(step_.queue_depth)},
                 {"threads", std::to_string(threads)},
+                {"in_flight", std::to_string(step_.in_flight)},
                 {"write_percent", std::to_string(step_.write_percent)},
                 {"order", step_.sequential ? "sequential" : "random"},
                 {"server_units", std::to_string(server_.units())},
@@ -229,6 +232,7 @@ class bench {
     if (step_.write_percent % 100 != 0) id += ".mix" + std::to_string(step_.write_percent);
     if (step_.queues == 1 && step_.sweep.empty()) id += ".onequeue";
     if (cuda() && threads <= 1024 && step_.sweep.empty()) id += ".fewthreads";
+    if (step_.in_flight != 1 && step_.sweep.empty()) id += ".inflight" + std::to_string(step_.in_flight);
     if (step_.preset != "none") id += "." + step_.preset;
     if (step_.rings == "host") id += ".hostrings";
     return id;
@@ -259,7 +263,8 @@ class bench {
 
   // Beside what a paper has, or else what the drives' figures allow.
   void compare(measurement& m, io_step const& step, u64 threads, u64 commands) const {
-    const u64 at_once = std::min(cuda() ? threads : std::min<u64>(threads, on_.units()), commands);
+    const u64 running = cuda() ? threads : std::min<u64>(threads, on_.units());
+    const u64 at_once = std::min(running * step_.in_flight, commands);
     const double limit = drive_limit(step_, static_cast<double>(at_once), commands);
     if (!step.id.empty())
       m.id = step.id + (step.options.preset == "p5800x" && step.options.link != "none" ? "" : "." + step_.preset);
@@ -309,6 +314,7 @@ std::vector<measurement> run_io_benchmark(io_options const& asked) {
     for (auto step = first; step != last; ++step) {
       io_options const& o = step->options;
       if (o.drives > most.drives) most.drives = o.drives, most.queues = o.queues;
+      most.in_flight = std::max(most.in_flight, o.in_flight);
       if (o.threads == 0 || (most.threads != 0 && o.threads > most.threads)) most.threads = o.threads;
     }
     bench run(*on, most);

@@ -30,6 +30,7 @@ struct io_options {
   u32 queue_depth = 1024;
   u64 first_ticket = 0;  ///< of each queue, rounded down to whole rings: to see them pass 2^32
   u64 threads = 0;       ///< that issue; 0: as many as fit beside the drives
+  u32 in_flight = 1;     ///< commands that a thread sends before it waits for the first
   u64 commands = 0;      ///< of one run; 0: chosen
   u32 write_percent = 0;
   bool sequential = false;  ///< consecutive blocks, not any permutation of them

@@ -47,6 +47,7 @@ store_options store_of(executor& on, miss_options const& options) {
   store.queues = cuda ? options.queues : 0;
   store.queue_depth = options.queue_depth;
   store.without = options.without;
+  store.read_ahead_bytes = options.read_ahead_bytes;
   return store;
 }
 
@@ -197,6 +198,7 @@ class bench {
                 {"queues", std::to_string(store_.cache().view().queues_count)},
                 {"queue_depth", std::to_string(options_.queue_depth)},
                 {"server_device", cuda() && options_.server_device >= 0 ? std::to_string(options_.server_device) : "own"},
+                {"read_ahead_lines", std::to_string(store_.cache().view().reads_ahead)},
                 {"completion", service_ ? "service" : "inline"},
                 {"service_units", std::to_string(options_.service_sms)},
                 {"threads", std::to_string(threads_of(c))}};
@@ -206,6 +208,7 @@ class bench {
     m.details = {
         {"lines_per_s", fills / seconds},
         {"fills_per_line", fills / options_.repeats * static_cast<double>(line) / static_cast<double>(store_.options().bytes)},
+        {"prefetched", static_cast<double>(last.prefetches - before.prefetches) / std::max(1.0, fills)},
         {"evictions", static_cast<double>(last.evictions - before.evictions)},
         {"retries", static_cast<double>(last.retries - before.retries)}};
     m.machine = describe_host();

@@ -28,6 +28,7 @@ struct miss_options {
   u32 service_sms = 0;         ///< of a queue_service (CPU: threads); 0: none, who waits completes
   u64 threads = 0;             ///< that ask; 0: as many as fit and as the cache has frames for
   u32 repeats = 3;
+  u64 read_ahead_bytes = cache_options{}.read_ahead_bytes;  ///< see there
   ablations without{};
   line_order order = line_order::random;  ///< of whole lines
   u64 step = 16;                          ///< of strided and coarsened, orders and patterns

@@ -59,6 +59,7 @@ stamped_store::stamped_store(executor& on, store_options const& options, progres
   cache.queues = options_.queues;
   cache.queue_depth = options_.queue_depth;
   cache.without = options_.without;
+  cache.read_ahead_bytes = options_.read_ahead_bytes;
   cache.directory_in_l2 = options_.directory_in_l2;
   volume_spec::member member;
   if (options_.modelled) {

@@ -43,6 +43,7 @@ struct store_options {
   bool directory_in_l2 = false;             ///< see cache_options
   u32 queues = 0;
   u32 queue_depth = 256;
+  u64 read_ahead_bytes = cache_options{}.read_ahead_bytes;  ///< see there
   ablations without{};
 };
 

@@ -122,6 +122,7 @@ std::vector<measurement> run_io(option_texts const& given, progress_fn const& pr
   options.queue_depth = small(given, "depth", options.queue_depth);
   options.first_ticket = number(given, "first-ticket", options.first_ticket);
   options.threads = number(given, "threads", options.threads);
+  options.in_flight = small(given, "in-flight", options.in_flight);
   options.commands = number(given, "commands", options.commands);
   options.write_percent = small(given, "writes", options.write_percent);
   if (given.contains("reads")) {
@@ -175,6 +176,7 @@ std::vector<measurement> run_miss(option_texts const& given, progress_fn const& 
   options.step = number(given, "step", options.step);
   options.order = order_of(text(given, "order", "random"));
   options.width = small(given, "width", options.width);
+  options.read_ahead_bytes = number(given, "ahead-kib", options.read_ahead_bytes >> 10) << 10;
   options.without = without(given);
   options.repeats = small(given, "repeats", options.repeats);
   options.patterns = words(given, "patterns");
@@ -261,6 +263,7 @@ topic io_topic() {
        {"depth", "entries of a queue"},
        {"first-ticket", "that a queue gives: near 2^32, to see its tickets pass that"},
        {"threads", "that issue commands"},
+       {"in-flight", "commands that a thread sends before it waits for the first"},
        {"commands", "of one run"},
        {"writes", "percent of the commands"},
        {"reads", "likewise"},
@@ -301,6 +304,7 @@ topic miss_topic() {
            {"order", "of whole lines: random, linear, strided or coarsened"},
            {"step", "of the patterns and orders strided and coarsened"},
            {"width", "lanes that walk along a line: 32, 16 or 8"},
+           {"ahead-kib", "asked for ahead of reads along lines; 0: nothing"},
            {"without", "of cache, coalescing, validation: misses without them"},
            {"repeats", "of each measurement"}},
           run_miss};

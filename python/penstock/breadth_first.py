@@ -24,7 +24,7 @@ Engine = Literal["auto", "io_uring", "pread"]
 Directory = Literal["auto", "direct", "set"]
 Placement = Literal["storage", "host", "pinned", "host-cached", "hbm", "managed", "subgraph"]
 Layout = Literal["striped", "replicated"]
-Without = Literal["nothing", "cache", "coalescing", "validation"]
+Without = Literal["nothing", "cache", "coalescing", "validation", "read-ahead"]
 Sources = Literal["gap", "emogi", "bam"]
 MediaPlace = Literal["hbm", "host"]
 Progress = Callable[[str, int, int], None]
@@ -43,7 +43,7 @@ PLACEMENTS: tuple[Placement, ...] = (
     "subgraph",
 )
 LAYOUTS: tuple[Layout, ...] = ("striped", "replicated")
-WITHOUT: tuple[Without, ...] = ("nothing", "cache", "coalescing", "validation")
+WITHOUT: tuple[Without, ...] = ("nothing", "cache", "coalescing", "validation", "read-ahead")
 SOURCES: tuple[Sources, ...] = ("gap", "emogi", "bam")
 MEDIA_PLACES: tuple[MediaPlace, ...] = ("hbm", "host")
 DIRECTORIES: tuple[Directory, ...] = ("auto", "direct", "set")
@@ -230,7 +230,8 @@ def bfs(
     directory: how the cache finds a line; direct costs 8 bytes for each line of the edges, set 64 for each
         seven lines of the cache. auto takes direct while that is little beside the cache.
     executor: "cpu", "cuda", or "auto". engine: of the controller's threads; "auto", "io_uring", "pread".
-    without: of the cache, to see what it is worth: "cache", "coalescing" or "validation".
+    without: of the cache, to see what it is worth: "cache", "coalescing", "validation" or
+        "read-ahead".
     direct: past the page cache. queues, queue_depth: queue pairs of a controller (0: 32 for a GPU, one for
         each CPU thread), and the entries of each.
     media, drives, layout, media_place, server_sms: instead of "file" the preset of a drive that is modelled

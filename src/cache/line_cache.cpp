@@ -266,6 +266,8 @@ void line_cache::add_queues(std::vector<dataset_spec> const& datasets) {
   const u64 ring = queues_.empty() ? 0 : queues_.front()->view().in_flight_limit;
   const u64 ring_share = table.size() * ring / 2 / users;
   if (view_.looks_up) view_.prefetch_limit = static_cast<u32>(std::min<u64>(ring_share, view_.frames / 4 / users));
+  const u64 ahead = std::min<u64>(options_.read_ahead_bytes / options_.line_bytes, view_.frames / 8);
+  if (view_.looks_up) view_.reads_ahead = static_cast<u32>(ahead / ahead_block * ahead_block);
 }
 
 void line_cache::place_datasets(std::vector<dataset_spec> const& datasets) {

@@ -1,6 +1,7 @@
 #include "device/ablation_test_body.hpp"
 #include "device/async_read_test_body.hpp"
 #include "device/cache_test_body.hpp"
+#include "device/read_ahead_test_body.hpp"
 
 #include "penstock/host/queue_service.hpp"
 #include "penstock/host/software_controller.hpp"
@@ -91,6 +92,20 @@ PENSTOCK_CUDA_TEST(cache_read_async) {
       PENSTOCK_CHECK_EQ(report, stats.misses + stats.prefetches, stats.fills);
       PENSTOCK_CHECK(report, stats.prefetches > 0);
     }
+  }
+}
+
+// Into a cache with room for everything (in sets, for four times as much) each line comes once.
+PENSTOCK_CUDA_TEST(cache_read_ahead) {
+  for (const directory_kind directory : both_directories) {
+    cache_shape shape{.frames = 32768, .media_bytes = 1 << 22, .queues = 4, .depth = 256};
+    shape.read_ahead_bytes = 512 * 512;
+    cached_bytes cached(with_directory(shape, directory));
+    run_warps_on_device(reads_in_order_body{cached.fixture->words()}, report, warps);
+    cached.fixture->cache().check_faults();
+    const cache_stats stats = cached.fixture->cache().stats(0);
+    PENSTOCK_CHECK_EQ(report, (1u << 22) / 512, stats.fills);
+    PENSTOCK_CHECK(report, stats.prefetches > 0);
   }
 }
 

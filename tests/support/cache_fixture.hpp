@@ -22,6 +22,7 @@ struct cache_shape {
   bool writable = false;
   write_back_options write_back{};
   retry_policy retry{.fails_after = 0};
+  u64 read_ahead_bytes = cache_options{}.read_ahead_bytes;
 };
 
 inline constexpr directory_kind both_directories[] = {directory_kind::direct, directory_kind::set_associative};
@@ -57,6 +58,7 @@ class cache_fixture {
     options.without = shape.without;
     options.write_back = shape.write_back;
     options.retry = shape.retry;
+    options.read_ahead_bytes = shape.read_ahead_bytes;
     cache_ = std::make_unique<line_cache>(
         on,
         std::vector<dataset_spec>{

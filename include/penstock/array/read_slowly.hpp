@@ -6,7 +6,7 @@
 // kernel takes their registers.
 #pragma once
 
-#include "penstock/coalesce/line_request.hpp"
+#include "penstock/coalesce/read_ahead.hpp"
 #include "penstock/core/memory_access.hpp"
 #include "penstock/group/warp.hpp"
 
@@ -69,8 +69,11 @@ PENSTOCK_FN piece16 read_piece_of(G const& g, Cache const& cache, u32 dataset, b
       if (!watch.wait(fills, at)) break;
     }
   }
-  if (!any(g.ballot(todo))) return piece;
-  outcome = read_line(g, cache, dataset, todo, line, [&](u64 frame) { piece = load_piece_of(frame + within, bytes); });
+  if (any(g.ballot(todo))) {
+    outcome = read_line(g, cache, dataset, todo, line, [&](u64 frame) { piece = load_piece_of(frame + within, bytes); });
+  }
+  const bool starts = want && starts_ahead(cache, line);
+  if (any(g.ballot(starts))) read_ahead(g, cache, dataset, starts, line);
   return piece;
 }
 

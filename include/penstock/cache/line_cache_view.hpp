@@ -55,6 +55,7 @@ struct basic_line_cache_view {
   u32 queues_count = 0;
   u32 prefetch_shards = 0;  ///< a power of two
   u32 prefetch_limit = 0;   ///< in flight per shard
+  u32 reads_ahead = 0;      ///< lines, a multiple of 32, that reads along lines are ahead of (coalesce/read_ahead.hpp); 0: none
   u32 spare_normal = 0;     ///< lines that a search for one that is streamed passes by; 0 while nothing is streamed
   u32 spare_kept = 0;       ///< those, and kept lines that it then passes by; 0 while nothing is advised
   bool looks_up = true;     ///< false: without a cache, each access claims a frame of its own

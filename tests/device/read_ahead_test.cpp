@@ -1,0 +1,145 @@
+#include "device/read_ahead_test_body.hpp"
+
+#include "support/cache_fixture.hpp"
+#include "support/faulty_cache.hpp"
+#include "support/run_everywhere.hpp"
+
+namespace penstock::test {
+namespace {
+
+constexpr u64 line_words = 64, lines = 2048;
+
+/// Into a cache with room for everything.
+struct reads_in_order_once : on_fresh_cache<reads_in_order_body> {
+  void verify(check_report& report, run_shape shape_of_run) {
+    on_fresh_cache::verify(report, shape_of_run);
+    const cache_stats stats = fixture->cache().stats(0);
+    PENSTOCK_CHECK_EQ(report, shape.media_bytes / shape.line_bytes, stats.fills);
+    PENSTOCK_CHECK(report, stats.prefetches > 0);
+  }
+};
+
+/// A cache of half of the lines, or of as many as told, from which a lone thread reads.
+class read_ahead_test : public testing::TestWithParam<directory_kind> {
+ protected:
+  void make(u64 frames = lines / 2, u64 read_ahead_bytes = 128 * 512, ablations without = {}) {
+    cache_shape shape{.frames = frames, .media_bytes = media_.bytes().size(), .depth = 512, .without = without};
+    shape.read_ahead_bytes = read_ahead_bytes;
+    fixture_.reset();
+    fixture_ = std::make_unique<cache_fixture>(*on_, model_, 1, with_directory(shape, GetParam()));
+    words_ = fixture_->words();
+  }
+  void read(u64 line) { EXPECT_EQ(stamp(line * line_words), words_[line * line_words]) << "line " << line; }
+  cache_stats stats() { return fixture_->cache().stats(0); }
+  line_state state_of(u64 line) { return fixture_->cache().view().directory.find(line_id{line}).state(); }
+
+  stamped_media media_{lines * line_words * 8};
+  model_controller model_{shuffled()};
+  const u32 space_ = model_.add_namespace(media_.bytes());
+  std::unique_ptr<executor> on_ = open_executor("cpu", 1);
+  std::unique_ptr<cache_fixture> fixture_;
+  array_view<u64> words_;
+};
+PENSTOCK_UNDER_BOTH_DIRECTORIES(read_ahead_test);
+
+// The second block of 32 lines is the first that has one before it, and what it asks for begins with the third.
+TEST_P(read_ahead_test, who_reads_in_order_misses_the_first_lines_only) {
+  make();
+  for (u64 line = 0; line < lines; ++line) read(line);
+  EXPECT_LE(stats().misses, GetParam() == directory_kind::direct ? 80u : 160u);
+  EXPECT_LE(stats().fills, lines + 80) << "lines were brought in twice";
+}
+
+// The window is four blocks long; of those that are missing there the nearest two are asked for.
+TEST_P(read_ahead_test, two_blocks_of_the_window_are_asked_for_when_one_is_begun) {
+  make();
+  const auto expect_there = [&](u64 first, u64 last) {
+    for (u64 line = first; line < last; ++line) EXPECT_NE(line_state::empty, state_of(line)) << "line " << line;
+  };
+  for (u64 line = 0; line < 32; ++line) read(line);
+  EXPECT_EQ(0u, stats().prefetches);
+  read(32);
+  expect_there(64, 128);
+  EXPECT_EQ(64u, stats().prefetches);
+  for (u64 line = 33; line < 64; ++line) read(line);
+  EXPECT_EQ(64u, stats().prefetches);
+  read(64);
+  expect_there(128, 192);
+  for (u64 line = 65; line <= 96; ++line) read(line);
+  expect_there(192, 256);
+  EXPECT_EQ(192u, stats().prefetches);
+  for (u64 line = 97; line < 128; ++line) read(line);
+  EXPECT_EQ(192u, stats().prefetches);
+}
+
+TEST_P(read_ahead_test, a_gap_in_the_block_before_ends_it) {
+  make();
+  for (u64 line = 0; line < 64; ++line) {
+    if (line != 17 && line != 63) read(line);
+  }
+  read(64);
+  EXPECT_EQ(0u, stats().prefetches);
+}
+
+TEST_P(read_ahead_test, who_jumps_about_or_goes_back_gets_nothing_ahead) {
+  make();
+  for (u64 k = 0; k < 2 * lines; ++k) read(random_word(7, 0, k) % lines);
+  EXPECT_EQ(0u, stats().prefetches);
+  make();
+  for (u64 line = lines; line-- > 0;) read(line);
+  EXPECT_EQ(0u, stats().prefetches);
+}
+
+TEST_P(read_ahead_test, it_is_off_where_that_is_asked_or_the_cache_is_too_small) {
+  make(lines / 2, 0);
+  for (u64 line = 0; line < lines; ++line) read(line);
+  EXPECT_EQ(0u, stats().prefetches);
+  make(200);
+  for (u64 line = 0; line < lines; ++line) read(line);
+  EXPECT_EQ(0u, stats().prefetches);
+  make(lines / 2, 128 * 512, {.cache = true});
+  for (u64 line = 0; line < 256; ++line) read(line);
+  EXPECT_EQ(0u, stats().prefetches);
+}
+
+// Two datasets in one cache, the first of which ends within a block.
+TEST_P(read_ahead_test, it_stays_within_its_dataset) {
+  cache_options options;
+  options.bytes = 8192 * 512;
+  options.line_bytes = 512;
+  options.queues = 1;
+  options.queue_depth = 512;
+  options.directory = GetParam();
+  options.read_ahead_bytes = 32 * 512;
+  const volume_spec volume{volume_layout::single, {{&model_, 1}}};
+  line_cache cache(*on_, {{"first", 1008 * 512, volume}, {"second", 1040 * 512, volume}}, options);
+  const auto first = cache.array<u64>(0, 0, 1008 * line_words), second = cache.array<u64>(1, 0, 1040 * line_words);
+  for (u64 line = 0; line < 1008; ++line) EXPECT_EQ(stamp(line * line_words), first[line * line_words]);
+  EXPECT_EQ(1008u, cache.stats(0).fills);
+  EXPECT_LT(800u, cache.stats(0).prefetches);
+  EXPECT_EQ(0u, cache.stats(1).fills);
+  for (u64 line = 0; line < 17; ++line) EXPECT_EQ(stamp(line * line_words), second[line * line_words]);
+  EXPECT_EQ(0u, cache.stats(1).prefetches) << "the block before is the other dataset's";
+  for (u64 line = 17; line < 1040; ++line) EXPECT_EQ(stamp(line * line_words), second[line * line_words]);
+  EXPECT_EQ(1040u, cache.stats(1).fills);
+  EXPECT_LT(800u, cache.stats(1).prefetches);
+}
+
+// However many read together, and in whatever groups: into a cache with room for everything each line comes once.
+TEST_P(read_ahead_test, groups_that_read_together_bring_each_line_in_once) {
+  stamped_media media(1 << 18);
+  model_controller model(shuffled());
+  model.add_namespace(media.bytes());
+  for (const bool bounce : {false, true}) {
+    reads_in_order_once body;
+    body.on = on_.get();
+    body.owner = &model;
+    cache_shape shape{.frames = 1 << 12, .media_bytes = 1 << 18, .depth = 128, .bounce = bounce};
+    shape.read_ahead_bytes = 64 * 512;
+    body.shape = with_directory(shape, GetParam());
+    run_everywhere(body, {.lone_threads = 3, .warps = 1, .partitions = 1});
+  }
+}
+
+}  // namespace
+}  // namespace penstock::test
