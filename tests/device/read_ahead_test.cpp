@@ -102,6 +102,23 @@ TEST_P(read_ahead_test, it_is_off_where_that_is_asked_or_the_cache_is_too_small)
   EXPECT_EQ(0u, stats().prefetches);
 }
 
+// The other half is for those who know what they will need.
+TEST_P(read_ahead_test, no_more_than_half_of_what_may_be_in_flight_is_taken) {
+  make();
+  line_cache_view const& view = fixture_->cache().view();
+  const auto add = [&](u32 more) {
+    for (u32 s = 0; s < view.prefetch_shards; ++s) device_ref<u32>(view.prefetches_in_flight[s]).fetch_add(more, relaxed);
+  };
+  for (u64 line = 0; line < 32; ++line) read(line);
+  const u32 others = view.prefetch_limit / 2 + 1;
+  add(others);
+  for (u64 line = 32; line < 64; ++line) read(line);
+  EXPECT_EQ(0u, stats().prefetches);
+  add(-others);
+  read(64);
+  EXPECT_EQ(64u, stats().prefetches);
+}
+
 // Two datasets in one cache, the first of which ends within a block.
 TEST_P(read_ahead_test, it_stays_within_its_dataset) {
   cache_options options;

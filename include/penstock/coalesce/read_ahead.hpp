@@ -44,6 +44,9 @@ PENSTOCK_COLD void read_ahead(G g, Cache const& cache, u32 dataset, bool starts,
   bool gap = false;
   for (u32 k = index_in(g); k < ahead_block; k += size(g)) gap |= is_empty(from - ahead_block + k);
   if (any(g.ballot(gap))) return;
+  // Half of what may be in flight ahead of need is left to those who know what they will need.
+  u32& in_flight = cache.prefetches_in_flight[executor_ordinal() & (cache.prefetch_shards - 1)];
+  if (from_leader(g, is_leader(g) ? device_ref<u32>(in_flight).load(relaxed) : 0) > cache.prefetch_limit / 2) return;
   const u32 blocks = cache.reads_ahead / ahead_block, looks = blocks < 32 ? blocks : 32;
   const u64 apart = u64{blocks / looks} * ahead_block;
   u32 asked = 0;
