@@ -19,11 +19,11 @@ struct sweep_kind {
 std::vector<sweep_kind> const& sweeps() {
   static const std::vector<sweep_kind> all = {
       {"threads", [](io_options& o, u64 v) { o.threads = v; }, {1, 32, 128, 512, 1024, 4096, 16384, 65536}},
-      {"in-flight", [](io_options& o, u64 v) { o.in_flight = static_cast<u32>(v); }, {1, 2, 4, 8}},
       {"requests", [](io_options& o, u64 v) { o.commands = v; }, {256, 1024, 2048, 4096, 16384, 65536, 262144, 1048576}},
       {"blocks", [](io_options& o, u64 v) { o.block_bytes = static_cast<u32>(v); }, {512, 1024, 2048, 4096, 8192}},
       {"depth", [](io_options& o, u64 v) { o.queue_depth = static_cast<u32>(v); }, {32, 64, 128, 256, 512, 1024}},
       {"queues", [](io_options& o, u64 v) { o.queues = static_cast<u32>(v); }, {1, 2, 4, 8, 16, 32, 64, 128, 256}},
+      {"in-flight", [](io_options& o, u64 v) { o.in_flight = static_cast<u32>(v); }, {1, 2, 4, 8}},
       {"drives", [](io_options& o, u64 v) { o.drives = static_cast<u32>(v); }, {1, 2, 4, 6, 8, 10}},
       {"writes", [](io_options& o, u64 v) { o.write_percent = static_cast<u32>(v); }, {0, 10, 25, 50, 75, 100}},
   };

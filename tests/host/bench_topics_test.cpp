@@ -78,6 +78,7 @@ TEST(bench_model, larger_blocks_have_lists_of_their_pages) {
 TEST(bench_model, refuses_in_one_sentence_what_cannot_be) {
   const std::pair<option_texts, char const*> bad[] = {
       {{{"queues", "2000"}}, "queues"},
+      {{{"in-flight", "0"}}, "0 commands of a thread in flight"},
       {{{"depth", "8192"}}, "rings of 8192 entries: choose a power of two from 2 to 4096"},
       {{{"depth", "100"}}, "rings of 100 entries: choose a power of two"},
       {{{"batch", "3"}}, "batches of 3"},
@@ -156,6 +157,7 @@ TEST(bench_io, sweeps_over_one_option_beside_what_the_drive_allows) {
                                       {"blocks", "512,8192"},
                                       {"depth", "16,32"},
                                       {"queues", "2,4"},
+                                      {"in-flight", "1,3"},
                                       {"drives", "1,3"},
                                       {"writes", "0,30"}}) {
     const auto all = measure("io", with(tiny_io, {{"preset", "p5800x"}, {"sweep", sweep}, {"values", values}}));
@@ -321,6 +323,17 @@ TEST(bench_miss, has_every_pattern_and_order) {
   EXPECT_NE(refusal("miss", with(small, {{"width", "12"}})).find("12 lanes to a line"), std::string::npos);
   EXPECT_NE(refusal("miss", with(small, {{"order", "upward"}})).find("order upward"), std::string::npos);
   EXPECT_NE(refusal("miss", with(small, {{"patterns", "plaid"}})).find("no pattern plaid"), std::string::npos);
+}
+
+TEST(bench_miss, reads_ahead_of_what_goes_from_line_to_line) {
+  const option_texts small = {{"executor", "cpu"}, {"mib", "8"}, {"cache-mib", "4"}, {"line", "512"}, {"repeats", "1"}};
+  const auto ahead = measure("miss", with(small, {{"patterns", "linear,random"}, {"ahead-kib", "64"}}));
+  ASSERT_EQ(ahead.size(), 2);
+  EXPECT_EQ(ahead[0].params.at("read_ahead_lines"), "128");
+  EXPECT_GT(ahead[0].details.at("prefetched"), 0.5);
+  EXPECT_LT(ahead[1].details.at("prefetched"), 0.01);
+  const auto none = measure("miss", with(small, {{"patterns", "linear"}, {"ahead-kib", "0"}}));
+  EXPECT_EQ(none[0].details.at("prefetched"), 0);
 }
 
 const option_texts tiny_write = {{"mib", "1"}, {"repeats", "1"}, {"queues", "2"}, {"depth", "64"}};
