@@ -78,7 +78,6 @@ TEST(bench_model, larger_blocks_have_lists_of_their_pages) {
 TEST(bench_model, refuses_in_one_sentence_what_cannot_be) {
   const std::pair<option_texts, char const*> bad[] = {
       {{{"queues", "2000"}}, "queues"},
-      {{{"in-flight", "0"}}, "0 commands of a thread in flight"},
       {{{"depth", "8192"}}, "rings of 8192 entries: choose a power of two from 2 to 4096"},
       {{{"depth", "100"}}, "rings of 100 entries: choose a power of two"},
       {{{"batch", "3"}}, "batches of 3"},
@@ -207,6 +206,7 @@ TEST(bench_io, refuses_in_one_sentence_what_cannot_be) {
       {{{"procedure", "fig5.6"}, {"drives", "11"}}, "has no step"},
       {{{"sweep", "drives"}, {"values", "1,17"}}, "17 drives: choose 1 to 16"},
       {{{"sweep", "blocks"}, {"values", "131072"}}, "commands of 131072 bytes"},
+      {{{"in-flight", "0"}}, "0 commands of a thread in flight"},
       {{{"depth", "8192"}}, "submission queue of 8192 entries"},
       {{{"queues", "2000"}}, "queues"},
       {{{"reads", "200"}}, "reads=200: percent go up to 100"},
