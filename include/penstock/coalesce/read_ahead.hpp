@@ -8,9 +8,8 @@
 // - many groups that read along together fill the window together, whichever of them is first; those that are ahead of the
 //   others ask for nothing, for the block before has gaps yet, and those that are behind close what is open beyond them;
 // - the window stays full while they go on: one block is begun, two may be asked for;
-// - who comes to a block takes the slow way to its first line, which alone is brought in as one that nobody has used; the
-// others
-//   count as used, so that they are hits and still there when the readers are;
+// - who comes to a block takes the slow way to its first line, which alone is brought in as one that nobody has used;
+//   the others count as used, so that they are hits and still there when the readers are;
 // - readers that jump about ask for none: a cache that holds nine tenths of the data holds 32 neighbours of a line one time in
 //   29, and then few of those that would be asked for are missing.
 //
@@ -36,6 +35,8 @@ PENSTOCK_FN bool starts_ahead(Cache const& cache, line_id line) {
 template <thread_group G, class Cache>
 PENSTOCK_COLD void read_ahead(G g, Cache const& cache, u32 dataset, bool starts, line_id line) {
   dataset_view const& data = cache.datasets[dataset];
+  // Memory is copied from by who waits for it; what has failed gives up no line for what it would not get.
+  if (data.memory != 0 || (data.health != nullptr && !data.health->failed().ok())) return;
   const u64 end = data.first_line + data.lines;
   const auto is_empty = [&](u64 at) { return cache.directory.glance(line_id{at}).state() == line_state::empty; };
   const auto found = g.ballot(starts && value(line) >= data.first_line + ahead_block);
