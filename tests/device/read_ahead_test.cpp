@@ -102,6 +102,24 @@ TEST_P(read_ahead_test, it_is_off_where_that_is_asked_or_the_cache_is_too_small)
   EXPECT_EQ(0u, stats().prefetches);
 }
 
+// A line that lies there is read, and no line given up for what would not come.
+TEST_P(read_ahead_test, a_dataset_that_has_failed_is_not_read_ahead_of) {
+  make();
+  for (u64 line = 0; line < 32; ++line) read(line);
+  words_.prefetch(32 * line_words);
+  fixture_->settle();
+  dataset_health& health = *fixture_->cache().view().datasets[0].health;
+  device_ref<u32>(health.verdict).store(pack(media_error), relaxed);
+  read(32);
+  EXPECT_EQ(1u, stats().prefetches);
+  device_ref<u32>(health.verdict).store(0, relaxed);
+  words_.prefetch(64 * line_words);
+  fixture_->settle();
+  for (u64 line = 33; line < 64; ++line) read(line);
+  read(64);
+  EXPECT_EQ(66u, stats().prefetches);
+}
+
 // The other half is for those who know what they will need.
 TEST_P(read_ahead_test, no_more_than_half_of_what_may_be_in_flight_is_taken) {
   make();
