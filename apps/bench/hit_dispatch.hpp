@@ -8,8 +8,7 @@ namespace penstock::bench {
 // Of 256 threads: with eight on a multiprocessor a kernel has 32 registers, and reads of single elements need threads more than
 // they need registers. Whole lines keep eight loads of 16 bytes in flight in each thread.
 inline constexpr u32 element_blocks = 8;
-template <line_kind Access>
-inline constexpr u32 line_blocks = Access == line_kind::validated || Access == line_kind::validated_data ? 3 : 4;
+inline constexpr u32 line_blocks = 4;
 
 template <u32 Width, u32 Blocks, class Body>
 kernel_facts run_body_of(executor& on, hit_job const& job, u64 items, Body const& body, u64 groups) {
@@ -45,7 +44,7 @@ template <line_kind Access, u32 Width>
 kernel_facts run_lines(executor& on, hit_job const& job, hit_data const& data) {
   const u64 items = data.order.elements / data.order.line_elements / job.lines_at_once;
   const read_lines<Access> body{data, job.lines_at_once, data.order.sequence(items)};
-  return run_body_of<Width, line_blocks<Access>>(on, job, items, body, 0);
+  return run_body_of<Width, line_blocks>(on, job, items, body, 0);
 }
 
 template <line_kind Access>

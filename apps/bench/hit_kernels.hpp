@@ -110,9 +110,11 @@ struct read_lines {
       check(i, p.low);
       check(i + 1, p.high);
     };
-    for (u64 item = range.first; item < range.last; item += range.step) {
-      const u64 first = order.at(item) * lines * per_line;
-      const u64 count = lines * per_line;
+    access_tally tally;
+    const u64 count = lines * per_line;
+    const u32 last = static_cast<u32>(range.last), step = static_cast<u32>(range.step);
+    for (u32 item = static_cast<u32>(range.first); item < last; item += step) {
+      const u64 first = order.at(item) * count;
       if constexpr (Access == plain) {
         auto const* from = reinterpret_cast<piece16 const*>(data.plain + first);
         PENSTOCK_UNROLL_BY(8)
@@ -123,12 +125,13 @@ struct read_lines {
       if constexpr (Access == validated_data) data.stored.read_span<read_order::data>(g, first, count, check);
       if constexpr (Access == pinned) {
         for (u64 at = first; at < first + count; at += per_line) {
-          const pinned_line<G> line = pin(g, data.stored, at);
+          const pinned_line<G> line = pin(g, data.stored, at, tally);
           if (!line.error().ok()) bad = 1;
           line.read_pieces(0, static_cast<u32>(per_line / 2), [&](u32 k, piece16 p) { check_piece(at + 2 * k, p); });
         }
       }
     }
+    if (Access == pinned) tally.add_to(data.stored.reader().counters, 0);
     if (bad != 0) device_ref<u64>(*data.wrong).fetch_add(1, relaxed);
   }
 
@@ -136,18 +139,17 @@ struct read_lines {
   // As read_span walks them: the frames of a group's width of lines are looked up at once.
   template <thread_group G, class Use>
   PENSTOCK_FN void in_frames(G const& g, u64 first, Use const& use) const {
-    const u64 per_line = data.order.line_elements;
+    const u32 pieces_shift = log2_of(data.order.line_elements / 2);  // of a line
+    const u32 within = (1u << pieces_shift) - 1;
+    auto const* const frames = reinterpret_cast<piece16 const*>(data.frames);
     for (u32 l = 0; l < lines; l += size(g)) {
-      const u64 mine = first / per_line + l + index_in(g);
-      const u64 frame = l + index_in(g) < lines ? data.frame_of_line[mine] : 0;
+      const u64 start = first + static_cast<u64>(l) * data.order.line_elements;
+      const u32 frame = l + index_in(g) < lines ? data.frame_of_line[start / data.order.line_elements + index_in(g)] : 0;
       const u32 here = lines - l < size(g) ? lines - l : size(g);
-      const u64 pieces = here * per_line / 2;
       PENSTOCK_UNROLL_BY(8)
-      for (u64 k = index_in(g); k < pieces; k += size(g)) {
-        const u64 line = k / (per_line / 2);
-        const u64 from = g.shfl(frame, lowest(g.members()) + static_cast<u32>(line));
-        auto const* at = reinterpret_cast<piece16 const*>(data.frames + from * per_line);
-        use(first + l * per_line + 2 * k, at[k % (per_line / 2)]);
+      for (u32 k = index_in(g); k < here << pieces_shift; k += size(g)) {
+        const u64 from = g.shfl(frame, lowest(g.members()) + (k >> pieces_shift));
+        use(start + 2 * k, frames[(from << pieces_shift) + (k & within)]);
       }
     }
   }

@@ -319,7 +319,7 @@ line_reader line_cache::reader(u32 dataset, u64 origin, u64 elements, u64 item_b
                         std::to_string(origin) + " need more than its " + std::to_string(spec.bytes) +
                         " bytes: the file is cut short or the shape is wrong");
   }
-  return line_reader::over(view_, view_copy_.data(), dataset, datasets_[dataset].first_line);
+  return line_reader::over(view_, view_copy_.data(), dataset, datasets_[dataset].first_line, datasets_[dataset].counters);
 }
 
 void line_cache::check_pins(u64 groups, u64 pins_per_group) const {

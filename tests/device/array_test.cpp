@@ -222,6 +222,29 @@ TEST_P(array_test, a_pin_counts_one_hit_however_often_it_has_to_begin_again) {
   EXPECT_EQ(1u, entry::pins(view.directory.find(line_id{0}).word)) << "the first one's";
 }
 
+// A whole warp pins a line of `direct` before it has looked at it.
+TEST_P(array_test, a_pin_of_a_line_that_is_not_there_is_given_back) {
+  stored_bytes bytes(with_directory({.frames = 64}, GetParam()));
+  const array_view<u64> words = bytes.cache().array<u64>(0, 0, 4096);
+  line_cache_view const& view = bytes.cache().view();
+  check_report report;
+  run_emulated_warp(~0u, [&](emulated_warp const& g) {
+    access_tally tally;
+    for (u32 round = 0; round < 2; ++round) {
+      for (u64 line = 0; line < 8; ++line) {
+        const auto held = pin(g, words, 64 * line, tally);
+        PENSTOCK_CHECK_EQ(report, status{}, held.error());
+        PENSTOCK_CHECK_EQ(report, stamp(64 * line + 5), held.template load<u64>(5 * sizeof(u64)));
+      }
+    }
+    tally.add_to(words.reader().counters, 0);
+  });
+  expect_clean(report);
+  EXPECT_EQ(8u, bytes.cache().stats(0).misses);
+  EXPECT_EQ(8u, bytes.cache().stats(0).hits) << "of the second round";
+  for (u64 line = 0; line < 8; ++line) EXPECT_EQ(0u, entry::pins(view.directory.find(line_id{line}).word)) << line;
+}
+
 class array_lines_test : public testing::TestWithParam<cache_shape> {};
 
 // Lines of more than two pages need PRP lists; the last line is cut short inside of a block, of a page, of a list.

@@ -88,6 +88,25 @@ TEST(set_directory, finds_each_line_of_a_full_set_and_no_other) {
   }
 }
 
+// Which way a line has decides how much of the set a validated read looks at.
+TEST(set_directory, a_read_without_a_pin_begins_in_every_way) {
+  bare_set cache(64);
+  const line_reader reader = cache.reader();
+  for (u64 line = 0; line < set_ways; ++line) {
+    ASSERT_TRUE(cache.bring(line));
+    cache.reference(line);
+  }
+  for (u64 line = 0; line < 64; ++line) {
+    hit_line at{};
+    EXPECT_EQ(line < set_ways, reader.find(line * bare_set::line_bytes, at)) << line;
+    if (line >= set_ways) continue;
+    EXPECT_EQ(cache.entry_of(line), at.entry);
+    u64 word = 0;
+    EXPECT_TRUE(reader.try_read(at, 24, word));
+    EXPECT_EQ(stamp(line * bare_set::line_words + 3), word);
+  }
+}
+
 // The first may be a claim that will not be committed.
 TEST(set_directory, prefers_a_valid_entry_to_one_that_is_being_filled) {
   for (const u32 filling : {0u, 3u, 6u}) {

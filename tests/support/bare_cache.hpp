@@ -115,7 +115,7 @@ class bare_cache {
   void limit(u32 part) { data_.part = part; }
 
   /// Reads as array_view does. REQUIRES: Policy is clock_policy.
-  line_reader reader() const { return line_reader::over(view_, &view_, 0, 0); }
+  line_reader reader() const { return line_reader::over(view_, &view_, 0, 0, view_.datasets[0].counters); }
 
  protected:
   stamped_media media_;

@@ -22,7 +22,7 @@ class array_ref {
   array_ref(array_ref const&) = delete;
   array_ref& operator=(array_ref const&) = delete;
   PENSTOCK_FN ~array_ref() {
-    if (!view_.is_resident()) tally_.add_to(view_.reader().counters(), sizeof(T));
+    if (!view_.is_resident()) tally_.add_to(view_.reader().counters, sizeof(T));
   }
 
   /// As array_view's.

@@ -110,28 +110,18 @@ class array_view {
   template <read_order Order = read_order::sound, thread_group G, class Use>
   PENSTOCK_FN void read_span(G const& g, u64 first, u64 elements, Use const& use) const {
     static_assert(sizeof(T) == piece_bytes<T>, "an element must lie on one line");
-    const u64 origin = is_resident() ? reinterpret_cast<u64>(resident_) : origin_;
-    u64 begin = origin + first * sizeof(T), end = begin + elements * sizeof(T);
-    u64 whole = first;  // element at `begin`
-    if (((static_cast<u32>(begin) | static_cast<u32>(end)) & 15) != 0) {
-      // What lies before the first whole piece and behind the last, element by element.
-      const u64 ceiling = (begin + 15) & ~15ull;
-      const u64 inner = ceiling < end ? ceiling : end;
-      const u64 floor = end & ~15ull;
-      const u64 outer = floor > inner ? floor : inner;
-      for (u64 at = begin + index_in(g) * sizeof(T); at < inner; at += penstock::size(g) * sizeof(T)) use_at(at, origin, use);
-      for (u64 at = outer + index_in(g) * sizeof(T); at < end; at += penstock::size(g) * sizeof(T)) use_at(at, origin, use);
-      whole = (inner - origin) / sizeof(T);
-      begin = inner;
-      end = outer;
+    if (elements == 0) return;
+    if (is_resident()) return read_resident_span(g, first, elements, use);
+    // Most likely on one line, in whole pieces; what is for other runs is not worked out before.
+    const u64 begin = address_of(first), bytes = elements * sizeof(T);
+    u32 done = 0;
+    if ((begin | bytes) % 16 == 0 && reader_.line_of(begin) == reader_.line_of(begin + bytes - 1)) {
+      const auto use_piece = [&](u32 number, piece16 piece) { use_elements(first + u64{number} * per_piece, piece, use); };
+      done = read_on_one_line<Order>(g, reader_, begin, static_cast<u32>(bytes / 16), use_piece);
+      if (16ull * done == bytes) return;
     }
-    if (begin == end) return;
-    const auto use_piece = [&](u64 number, piece16 piece) { use_elements(whole + number * (16 / sizeof(T)), piece, use); };
-    if (is_resident()) {
-      read_resident_pieces(g, begin, end, use_piece);
-    } else {
-      read_pieces<Order>(g, reader_, begin, end, use_piece);
-    }
+    const u64 used = u64{done} * per_piece;
+    read_over_lines<Order>(g, worked_out_anew(first) + used, worked_out_anew(elements) - used, use);
   }
 
   /// Asks for the line of element i, and does not wait. Does nothing for resident arrays.
@@ -203,21 +193,62 @@ class array_view {
     prefetch_line(g, *reader_.cache, reader_.dataset, want, reader_.line_of(address_of(i)), fill_purpose::asked);
   }
 
-  template <class Use>
-  PENSTOCK_FN void use_at(u64 address, u64 origin, Use const& use) const {
-    const u64 i = (address - origin) / sizeof(T);
-    use(i, read(i));
+  static constexpr u64 per_piece = 16 / sizeof(T);  // elements of a span
+
+  // What lies before the first whole piece and behind the last, element by element.
+  template <thread_group G, class Use>
+  PENSTOCK_FN void read_resident_span(G const& g, u64 first, u64 elements, Use const& use) const {
+    const u64 origin = reinterpret_cast<u64>(resident_);
+    const u64 begin = origin + first * sizeof(T), end = begin + elements * sizeof(T);
+    const u64 ceiling = (begin + 15) & ~15ull;
+    const u64 inner = ceiling < end ? ceiling : end;
+    const u64 floor = end & ~15ull;
+    const u64 outer = floor > inner ? floor : inner;
+    const auto use_alone = [&](u64 from, u64 to) {
+      for (u64 at = from + index_in(g) * sizeof(T); at < to; at += penstock::size(g) * sizeof(T)) {
+        use((at - origin) / sizeof(T), *reinterpret_cast<T const*>(at));
+      }
+    };
+    use_alone(begin, inner);
+    use_alone(outer, end);
+    const u64 whole = (inner - origin) / sizeof(T);
+    const auto use_piece = [&](u64 number, piece16 piece) { use_elements(whole + number * per_piece, piece, use); };
+    read_resident_pieces(g, inner, outer, use_piece);
   }
 
+  // Of a run behind a cache. What a window needs is worked out from its first element and how many are left, so that a kernel
+  // keeps little else meanwhile.
+  template <read_order Order, thread_group G, class Use>
+  PENSTOCK_FN void read_over_lines(G const& g, u64 first, u64 elements, Use const& use) const {
+    const bool windows = walks_windows(g, reader_);
+    for (;;) {
+      const u64 begin = address_of(first), floor = begin & ~15ull;
+      const u32 before = static_cast<u32>(begin - floor) / sizeof(T);  // elements of the first piece that are not wanted
+      const u64 pieces = (before + elements + per_piece - 1) / per_piece;
+      const auto use_piece = [&](u64 number, piece16 piece) { use_elements(first - before + number * per_piece, piece, use); };
+      const auto use_edge = [&](u64 number, piece16 piece) {
+        const auto use_wanted = [&](u64 i, T v) {
+          if (i - first < elements) use(i, v);
+        };
+        use_elements(first - before + number * per_piece, piece, use_wanted);
+      };
+      if (!windows) return read_alone<Order>(g, reader_, floor, pieces, use_edge);
+      const bool whole = before == 0 && elements % per_piece == 0;
+      const u64 used = u64{read_window<Order>(g, reader_, floor, pieces, whole, use_piece, use_edge)} * per_piece - before;
+      if (used >= elements) return;
+      first += used;
+      elements -= used;
+    }
+  }
   // Calls use(i, element i) for those of a piece, the first of which is element `first`.
   template <class Use>
   PENSTOCK_FORCE_INLINE static void use_elements(u64 first, piece16 piece, Use const& use) {
     struct elements_of {
-      T of[16 / sizeof(T)];
+      T of[per_piece];
     };
     const auto all = std::bit_cast<elements_of>(piece);
     PENSTOCK_UNROLL
-    for (u32 k = 0; k < 16 / sizeof(T); ++k) use(first + k, all.of[k]);
+    for (u32 k = 0; k < per_piece; ++k) use(first + k, all.of[k]);
   }
 
   // An element of several pieces may straddle two lines and is no atom to writers: each piece is read by itself.

@@ -46,6 +46,7 @@ struct line_reader {
   u64 base = 0;                            ///< address of the dataset's first byte
   line_cache_view const* cache = nullptr;  ///< for all but hits
   u64 zero = 0;                            ///< a zero that the compiler does not know of
+  counter_set_view counters;               ///< the dataset's
   u32 dataset = 0;
 
   /// State and referenced bit: a line that is not referenced yet takes the slow way, which sets it.
@@ -56,7 +57,8 @@ struct line_reader {
 
   /// Over a dataset of a cache whose view kernels find at `cache`. The view is given, too, because that address may be one that
   /// only kernels reach.
-  static line_reader over(line_cache_view const& view, line_cache_view const* cache, u32 dataset, u64 first_line) {
+  static line_reader over(line_cache_view const& view, line_cache_view const* cache, u32 dataset, u64 first_line,
+                          counter_set_view const& counters) {
     line_reader r;
     r.entries = view.directory.entries;
     r.frames_base = view.frames_base;
@@ -69,18 +71,31 @@ struct line_reader {
     r.map = view.directory.map;
     r.base = first_line << view.line_shift;
     r.cache = cache;
+    r.counters = counters;
     r.dataset = dataset;
     return r;
   }
 
   PENSTOCK_FN line_id line_of(u64 address) const { return line_id{address >> line_shift}; }
   PENSTOCK_FN u32 within(u64 address) const { return static_cast<u32>(address) & line_mask; }
-  PENSTOCK_FN counter_set_view const& counters() const { return cache->datasets[dataset].counters; }
 
   /// R1: whether the line of an address is in a frame, valid and referenced; if so, `at` is set.
   template <read_order Order = read_order::sound>
   PENSTOCK_FORCE_INLINE bool find(u64 address, hit_line& at) const {
     return kind == array_kind::direct ? find_direct<Order>(address, at) : find_in_set<Order>(address, at);
+  }
+
+  /// The entry to pin for the line of an address. Of `direct` it follows from the address, and who looked at it first would
+  /// make two trips to memory of one: a pin on what is no such line is taken back, as any passer-by's (PROTOCOLS.md §2,
+  /// "Transitions").
+  PENSTOCK_FORCE_INLINE bool find_entry(u64 address, hit_line& at) const {
+    if (kind != array_kind::direct) return find_in_set<read_order::data>(address, at);
+    at.entry = entry_of(address);
+    return hit_word != never;
+  }
+  /// Whether who has added a pin to that entry, and saw it as `old`, holds the line; if so, `at` has its frame.
+  PENSTOCK_FORCE_INLINE bool is_pinned(u64 old, hit_line& at) const {
+    return kind == array_kind::direct ? take(old, at) : entry::same(old, at.word);
   }
 
   /// R2 to R4 of one piece against what R1 gave. False: nothing was learned.
@@ -115,17 +130,27 @@ struct line_reader {
   }
 
  private:
+  PENSTOCK_FORCE_INLINE u64* entry_of(u64 address) const {
+    const u64 offset = static_cast<u64>(static_cast<u32>(address >> line_shift)) * entry_bytes;
+    return reinterpret_cast<u64*>(reinterpret_cast<u64>(entries) + offset);
+  }
+
+  // Of `direct`: the frame that a word names. False: it is not to be read without a pin.
+  PENSTOCK_FORCE_INLINE bool take(u64 word, hit_line& at) const {
+    at.word = word;
+    at.frame = frames_base + static_cast<u64>(static_cast<u32>(word >> entry::identity_shift) & place_mask) * line_bytes;
+    return (static_cast<u32>(word) & hit_mask) == hit_word;
+  }
+
   template <read_order Order>
   PENSTOCK_FORCE_INLINE bool find_direct(u64 address, hit_line& at) const {
-    const u64 offset = static_cast<u64>(static_cast<u32>(address >> line_shift)) * entry_bytes;
-    at.entry = reinterpret_cast<u64*>(reinterpret_cast<u64>(entries) + offset);
-    at.word = load_entry<Order>(*at.entry);
-    at.frame = frames_base + static_cast<u64>(static_cast<u32>(at.word >> entry::identity_shift) & place_mask) * line_bytes;
-    return (static_cast<u32>(at.word) & hit_mask) == hit_word;
+    at.entry = entry_of(address);
+    return take(load_entry<Order>(*at.entry), at);
   }
 
   // The scan's loads are relaxed; the entry that it finds is loaded once more, and that is R1. In the cheaper orders the scan
-  // was: which entry and which frame follow from what it read.
+  // was: which entry and which frame follow from what it read. The ways beyond the first sector of the set are looked at only
+  // where those in it are others: what many hits are bound by is requests to L2 (docs/HIT_PATH.md).
   template <read_order Order>
   PENSTOCK_FORCE_INLINE bool find_in_set(u64 address, hit_line& at) const {
     const u64 line = address >> line_shift;
@@ -135,15 +160,28 @@ struct line_reader {
     const u64 words = reinterpret_cast<u64>(entries) + static_cast<u64>(set * set_words) * entry_bytes;
     const u32 want = (map.tag_of_lower(mixed, upper) & place_mask) << entry::identity_shift | hit_word;
     const u32 mask = place_mask << entry::identity_shift | hit_mask;
-    const set_snapshot seen = set_snapshot::of(reinterpret_cast<u64 const*>(words));
+    auto const* const pieces = reinterpret_cast<piece16 const*>(words);
     u32 way = no_way;
-    PENSTOCK_UNROLL
-    for (u32 w = 0; w < set_ways; ++w) {
-      if (((static_cast<u32>(seen.way[w]) ^ want) & mask) == 0) way = w;
+    u64 seen = 0;
+    const auto look_at = [&](u32 w, u64 word) {
+      if (((static_cast<u32>(word) ^ want) & mask) != 0) return;
+      way = w;
+      seen = word;
+    };
+    const piece16 a = load_piece(pieces), b = load_piece(pieces + 1);
+    look_at(0, a.high);
+    look_at(1, b.low);
+    look_at(2, b.high);
+    if (way == no_way) {
+      const piece16 c = load_piece(pieces + 2), d = load_piece(pieces + 3);
+      look_at(3, c.low);
+      look_at(4, c.high);
+      look_at(5, d.low);
+      look_at(6, d.high);
     }
     if (way == no_way || hit_word == never) return false;
     at.entry = reinterpret_cast<u64*>(words + static_cast<u64>(way + 1) * entry_bytes);
-    at.word = load_entry<Order>(*at.entry);
+    at.word = load_scanned_entry<Order>(*at.entry, seen);
     at.frame = frames_base + static_cast<u64>(set * set_ways + way) * line_bytes;
     return ((static_cast<u32>(at.word) ^ want) & mask) == 0;
   }

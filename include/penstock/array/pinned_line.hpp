@@ -10,10 +10,12 @@ namespace penstock {
 template <thread_group G>
 class held_group_line {
  public:
-  PENSTOCK_FN held_group_line(G const& g, line_reader const& reader, line_id line) : g_(g) {
+  /// Hits are counted in `tally`; null: at once.
+  PENSTOCK_FN held_group_line(G const& g, line_reader const& reader, line_id line, access_tally* tally = nullptr) : g_(g) {
     held_ = pin_at_once(reader, line);
-    if (from_leader(g_, held_.frame) == 0) held_ = pin_slowly(g_, *reader.cache, reader.dataset, line);
-    if (held_.hits != 0) reader.counters().add(counter::hits, held_.hits);
+    if (held_.frame == 0) held_ = pin_slowly(g_, *reader.cache, reader.dataset, line);
+    if (tally != nullptr) tally->hits += held_.hits;
+    if (tally == nullptr && held_.hits != 0) reader.counters.add(counter::hits, held_.hits);
   }
   held_group_line(held_group_line const&) = delete;
   held_group_line& operator=(held_group_line const&) = delete;
@@ -31,15 +33,23 @@ class held_group_line {
   template <class Use>
   PENSTOCK_FN void read_pieces(u32 first, u32 last, Use const& use) const {
     auto const* const pieces = reinterpret_cast<piece16 const*>(held_.frame);
-    const u32 width = size(g_);
-    for (u32 from = first + index_in(g_); from < last; from += pieces_in_flight * width) {
+    const u32 width = size(g_), batch = pieces_in_flight * width;
+    u32 from = first + index_in(g_);
+    for (u32 whole = last > first ? (last - first) / batch : 0; whole != 0; --whole, from += batch) {
       piece16 read[pieces_in_flight];
       PENSTOCK_UNROLL
-      for (u32 k = 0; k < pieces_in_flight; ++k) {
-        read[k] = load_piece(pieces + (from + k * width < last ? from + k * width : last - 1));
-      }
+      for (u32 k = 0; k < pieces_in_flight; ++k) read[k] = load_piece(pieces + from + k * width);
+      g_.sync();  // all are on their way before the first is waited for
       PENSTOCK_UNROLL
-      for (u32 k = 0; k < pieces_in_flight; ++k) {
+      for (u32 k = 0; k < pieces_in_flight; ++k) use(from + k * width, read[k]);
+    }
+    constexpr u32 some = pieces_in_flight / 2;
+    for (; from < last; from += some * width) {
+      piece16 read[some];
+      PENSTOCK_UNROLL
+      for (u32 k = 0; k < some; ++k) read[k] = load_piece(pieces + (from + k * width < last ? from + k * width : last - 1));
+      PENSTOCK_UNROLL
+      for (u32 k = 0; k < some; ++k) {
         if (from + k * width < last) use(from + k * width, read[k]);
       }
     }
@@ -58,13 +68,13 @@ class held_group_line {
     held_line held;
     if (size(g_) < 32 || any(g_.ballot(value(line) != from_leader(g_, value(line))))) return held;
     if (is_leader(g_)) {
-      hit_line at;
-      if (reader.find<read_order::data>(value(line) << reader.line_shift, at)) {
-        const u64 old = device_ref<u64>(*at.entry).fetch_add(entry::one_pin, acquire);
-        if (entry::same(old, at.word) && entry::pins(old) < entry::most_pins) {
+      hit_line at{};
+      if (reader.find_entry(value(line) << reader.line_shift, at)) {
+        const u64 old = fetch_add_acquire(*at.entry, entry::one_pin);
+        if (reader.is_pinned(old, at) && entry::pins(old) < entry::most_pins) {
           held = {at.entry, at.frame, {}, 1};
         } else {
-          device_ref<u64>(*at.entry).fetch_sub(entry::one_pin, relaxed);
+          add_relaxed(*at.entry, 0 - entry::one_pin);
         }
       }
     }
@@ -83,7 +93,7 @@ class pinned_line : public held_group_line<G> {
   PENSTOCK_FN ~pinned_line() {
     this->g_.sync();  // every lane's loads are done
     // Release: a load still on its way must not read the next tenant.
-    if (this->held_.entry != nullptr) device_ref<u64>(*this->held_.entry).fetch_sub(entry::one_pin, release);
+    if (this->held_.entry != nullptr) add_release(*this->held_.entry, 0 - entry::one_pin);
   }
 };
 
@@ -96,7 +106,7 @@ class writable_line : public held_group_line<G> {
   PENSTOCK_FN writable_line(G const& g, line_reader const& reader, line_id line)
       : held_group_line<G>(g, reader, line), reader_(reader) {}
   PENSTOCK_FN ~writable_line() {
-    if (stored_ != 0) reader_.counters().add(counter::bytes_changed, stored_);
+    if (stored_ != 0) reader_.counters.add(counter::bytes_changed, stored_);
     if (!any(this->g_.ballot(stored_ != 0))) {
       this->g_.sync();
       if (this->held_.entry != nullptr) reader_.cache->unpin(this->held_.entry);
@@ -136,6 +146,14 @@ class writable_line : public held_group_line<G> {
 template <thread_group G, class T>
 PENSTOCK_FN pinned_line<G> pin(G const& g, array_view<T> const& view, u64 i) {
   return pinned_line<G>(g, view.reader(), view.reader().line_of(view.address_of(i)));
+}
+
+/// The same for groups that pin one line after another: what they find is counted in `tally`, which they add to the counters of
+/// the view's reader when they are done. An addition to a shared word for each line is one more that the release of every pin
+/// on this multiprocessor waits for.
+template <thread_group G, class T>
+PENSTOCK_FN pinned_line<G> pin(G const& g, array_view<T> const& view, u64 i, access_tally& tally) {
+  return pinned_line<G>(g, view.reader(), view.reader().line_of(view.address_of(i)), &tally);
 }
 
 }  // namespace penstock

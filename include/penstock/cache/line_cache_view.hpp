@@ -111,7 +111,7 @@ struct basic_line_cache_view {
   }
 
   /// Gives back a pin after reads. Release: a load still on its way must not read the next tenant.
-  PENSTOCK_FN void unpin(u64* entry) const { device_ref<u64>(*entry).fetch_sub(entry::one_pin, release); }
+  PENSTOCK_FN void unpin(u64* entry) const { add_release(*entry, 0 - entry::one_pin); }
 
   /// Gives back a pin after stores. Dirty first and with release, so that whoever claims the line for a write has what was
   /// stored; the pin after it, so that nobody evicts the line between. Tells whether the line was clean.

@@ -31,6 +31,15 @@ constexpr bool is_power_of_two(u64 x) { return x != 0 && (x & (x - 1)) == 0; }
 /// The least b with 2^b >= x. REQUIRES: x >= 1.
 constexpr u32 ceil_log2(u64 x) { return static_cast<u32>(std::bit_width(x - 1)); }
 
+/// x, which a GPU's compiler takes for a value that it knows nothing of: what follows from it is worked out where it is used,
+/// and not kept in registers over what comes before.
+PENSTOCK_FORCE_INLINE u64 worked_out_anew(u64 x) {
+#if PENSTOCK_ON_DEVICE
+  asm volatile("" : "+l"(x));
+#endif
+  return x;
+}
+
 constexpr u64 ceil_div(u64 a, u64 b) { return (a + b - 1) / b; }
 
 constexpr u64 round_up(u64 a, u64 multiple) { return ceil_div(a, multiple) * multiple; }

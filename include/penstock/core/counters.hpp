@@ -2,8 +2,8 @@
 // misses is added to the shard of the multiprocessor or thread. The host sums the shards.
 #pragma once
 
-#include "penstock/core/atomic.hpp"
 #include "penstock/core/config.hpp"
+#include "penstock/core/memory_access.hpp"
 #include "penstock/core/ordinal.hpp"
 
 namespace penstock {
@@ -45,8 +45,7 @@ struct counter_set_view {
   u32 shard_count = 0;  ///< a power of two
 
   PENSTOCK_FN void add(counter which, u64 n) const {
-    u64& value = shards[executor_ordinal() & (shard_count - 1)].values[static_cast<u32>(which)];
-    device_ref<u64>(value).fetch_add(n, relaxed);
+    add_relaxed(shards[executor_ordinal() & (shard_count - 1)].values[static_cast<u32>(which)], n);
   }
 };
 

@@ -155,6 +155,64 @@ PENSTOCK_FN inline Float fetch_add_number(u64 address, Float value) {
 #endif
 }
 
+// Additions to words of 8 bytes in global memory (entries, counters), on a GPU by one instruction that says where the word is:
+// of an address that may be anywhere, also an addition without a result is waited for, to learn whether it was one in shared
+// memory.
+
+PENSTOCK_FN inline u64 fetch_add_acquire(u64& word, u64 n) {
+#if PENSTOCK_ON_DEVICE
+  const std::size_t at = __cvta_generic_to_global(&word);
+  u64 old;
+  asm volatile("atom.acquire.gpu.global.add.u64 %0, [%1], %2;" : "=l"(old) : "l"(at), "l"(n) : "memory");
+  return old;
+#else
+  return device_ref<u64>(word).fetch_add(n, acquire);
+#endif
+}
+
+PENSTOCK_FN inline void add_release(u64& word, u64 n) {
+#if PENSTOCK_ON_DEVICE
+  const std::size_t at = __cvta_generic_to_global(&word);
+  asm volatile("red.release.gpu.global.add.u64 [%0], %1;" ::"l"(at), "l"(n) : "memory");
+#else
+  device_ref<u64>(word).fetch_add(n, release);
+#endif
+}
+
+PENSTOCK_FN inline void add_relaxed(u64& word, u64 n) {
+#if PENSTOCK_ON_DEVICE
+  const std::size_t at = __cvta_generic_to_global(&word);
+  asm volatile("red.relaxed.gpu.global.add.u64 [%0], %1;" ::"l"(at), "l"(n) : "memory");
+#else
+  device_ref<u64>(word).fetch_add(n, relaxed);
+#endif
+}
+
+/// Stands before stores and additions that tell of what this thread has done and acquired: on a GPU one fence serves several.
+/// On a CPU each of them is a release by itself.
+PENSTOCK_FN inline void order_before_telling() {
+#if PENSTOCK_ON_DEVICE
+  cuda::atomic_thread_fence(cuda::memory_order_acq_rel, cuda::thread_scope_device);
+#endif
+}
+
+template <class T>
+PENSTOCK_FN void store_after_fence(T& word, T value) {
+#if PENSTOCK_ON_DEVICE
+  device_ref<T>(word).store(value, relaxed);
+#else
+  device_ref<T>(word).store(value, release);
+#endif
+}
+
+PENSTOCK_FN inline void add_after_fence(u64& word, u64 n) {
+#if PENSTOCK_ON_DEVICE
+  add_relaxed(word, n);
+#else
+  add_release(word, n);
+#endif
+}
+
 /// Copies a frame that others may store into to where a controller reads it: each aligned 8 bytes are old or new, never a mix.
 /// Collective in effect: member `index` of `width` copies its share of 16-byte pieces. REQUIRES: bytes a multiple of 16, both
 /// addresses aligned to 16.
