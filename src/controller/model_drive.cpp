@@ -188,6 +188,8 @@ void model_drive::poll(u16 queue) {
   serve_queue(lone_thread{}, s.server.view, s.server.queues.data()[slot - 1], clock);
 }
 
+bool model_drive::looks_within(void const* rings) const { return state_->server.runner->is_local(rings); }
+
 controller_limits model_drive::limits() const {
   controller_limits limits = state_->limits;
   limits.reaches_local = true;

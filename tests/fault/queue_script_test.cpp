@@ -246,10 +246,10 @@ TEST(queue_script, a_second_abandonment_before_the_first_is_resolved_fails_the_c
   EXPECT_EQ(bed.run(4, 4), failed_status);
   EXPECT_EQ(bed.abandoned(4), 1u);
   EXPECT_EQ(bed.counts().failure, failed_status);
-  const u64 tickets = bed.state().ticket;
+  const u64 commands = bed.counts().commands;
   EXPECT_EQ(bed.submit(5, 5), failed_status);  // withdrawn at once
   EXPECT_EQ(bed.finished(5) + bed.abandoned(5), 0u);
-  EXPECT_EQ(bed.state().ticket, tickets);
+  EXPECT_EQ(bed.counts().commands, commands);
 }
 
 TEST(queue_script, without_spare_bounce_buffers_the_controller_fails) {

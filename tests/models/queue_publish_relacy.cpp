@@ -68,7 +68,7 @@ struct queue_pair {
     return true;
   }
 
-  bool done(unsigned t) { return word[t % Depth].load(acquire, $) >= free_word(t + Depth); }
+  bool done(unsigned t) { return word[t % Depth].load(relaxed, $) >= free_word(t + Depth); }
 
   void try_ring() {
     unsigned r = rung.load(relaxed, $);
@@ -136,8 +136,9 @@ struct queue_pair {
     RL_ASSERT(word[s].compare_exchange_strong(w, w + 2, acquire, $, relaxed, $));
     const unsigned t = context[s]($);
     RL_ASSERT(t == w / 4 && data[s]($) == t + 100 && result == t + 200);
-    RL_ASSERT(++finished[t] == 1);  // Q4
-    word[s].store(free_word(t + Depth), mutant(free_relaxed) ? relaxed : release, $);
+    if (!mutant(free_relaxed)) rl::atomic_thread_fence(rl::mo_acq_rel, $);  // order_before_telling
+    RL_ASSERT(++finished[t] == 1);                                          // Q4
+    word[s].store(free_word(t + Depth), relaxed, $);
   }
 };
 

@@ -27,9 +27,13 @@ struct line_sink {
       to.write->note(outcome);
       return to.write->end_one();
     }
-    if (!outcome.ok()) to.record->store_failure(outcome);
     // Adds rather than stores: a passer-by's pin may come between. Partner: every acquire of the entry.
-    device_ref<u64>(*to.entry).fetch_add(outcome.ok() ? entry::publish : entry::fail, release);
+    if (outcome.ok()) {
+      add_after_fence(*to.entry, entry::publish);
+    } else {
+      to.record->store_failure(outcome);
+      add_release(*to.entry, entry::fail);
+    }
     if (to.prefetches_in_flight != nullptr) device_ref<u32>(*to.prefetches_in_flight).fetch_sub(1, relaxed);
   }
 
@@ -42,14 +46,14 @@ struct line_sink {
       device_ref<u32>(to.write->lost).fetch_add(1, relaxed);
       return;
     }
-    if (exposed) device_ref<u64>(*to.entry).fetch_add(entry::one_pin, relaxed);
+    if (exposed) add_relaxed(*to.entry, entry::one_pin);
     finish(to, outcome);
   }
 
   PENSTOCK_FN static void resolve(target const& to, bool exposed) {
     if (!exposed) return;
     if (to.write != nullptr) return to.write->end_one();
-    device_ref<u64>(*to.entry).fetch_sub(entry::one_pin, release);
+    add_release(*to.entry, 0 - entry::one_pin);
   }
 };
 static_assert(completion_sink<line_sink>);

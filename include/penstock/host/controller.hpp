@@ -78,6 +78,9 @@ class controller {
   /// The doorbells of a queue, where kernels reach those; the words of its rings then stay as they are. The same at all times.
   virtual queue_registers registers_of(u16 /*queue*/) const { return {}; }
 
+  /// Whether none but threads of the GPU that has this memory will look at rings that lie there.
+  virtual bool looks_within(void const* /*rings*/) const { return false; }
+
   /// How commands are served, for people: "io_uring", "pread", "mapping", "model".
   virtual std::string engine() const = 0;
 };

@@ -71,6 +71,7 @@ class model_drive final : public controller {
   void poll(u16 queue) override;
   void add_buffer(void*, u64) override {}
   controller_limits limits() const override;
+  bool looks_within(void const* rings) const override;
   std::string engine() const override { return "model server"; }
 
   /// CUDA: as of the last stop.

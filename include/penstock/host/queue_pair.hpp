@@ -271,9 +271,11 @@ class queue_pair {
     view_.sq = sq_.data();
     view_.cq = cq_.data();
     const queue_registers registers = controller_.registers_of(id);
-    view_.registers = registers.submission != nullptr;
-    view_.sq_doorbell = view_.registers ? registers.submission : doorbells_.data();
-    view_.cq_doorbell = view_.registers ? registers.completion : doorbells_.data() + doorbell_words / 2;
+    const bool mapped = registers.submission != nullptr;
+    if (mapped) view_.doorbells = doorbell_kind::device_register;
+    if (!mapped && controller_.looks_within(sq_.data())) view_.doorbells = doorbell_kind::local_memory;
+    view_.sq_doorbell = mapped ? registers.submission : doorbells_.data();
+    view_.cq_doorbell = mapped ? registers.completion : doorbells_.data() + doorbell_words / 2;
     view_.timeout_ns = options_.timeout_ns;
     view_.depth = depth;
     view_.cq_entries = options_.cq_entries;

@@ -27,7 +27,7 @@ struct alignas(prp_list_stride) block_request {
   u32 slot = 0;
   u32 queue = 0;
   u32 refused = 0;  ///< packed status of a command that was not submitted
-  u32 reads = 0;    ///< 1: data come from the device
+  u32 reads = 0;    ///< 1: data come from the device, behind a barrier
 };
 
 /// A namespace and the queue pairs that lead to it. Trivially copyable; the host-side `block_device` owns what it points at.
@@ -63,8 +63,7 @@ PENSTOCK_FN inline status check(block_device_view const& device, nvme::opcode op
 
 /// Groups spread over the queues by where their requests lie, so that each stays with one.
 PENSTOCK_FN inline u32 queue_of(block_device_view const& device, block_request const& leaders) {
-  const u64 number = reinterpret_cast<u64>(&leaders) / (32 * sizeof(block_request));
-  return static_cast<u32>(number % device.queues_count);
+  return static_cast<u32>(reinterpret_cast<u64>(&leaders) / (32 * sizeof(block_request))) % device.queues_count;
 }
 
 }  // namespace block_io
@@ -102,12 +101,15 @@ PENSTOCK_COLD void submit_blocks(G g, block_device_view const& device, nvme::opc
   }
   const u32 queue = static_cast<u32>(from_leader(g, block_io::queue_of(device, mine)));
   if (want) {
-    mine.result = 0;
+    mine.result = mine.slot = 0;  // the slot, so that the four words are one store
     mine.queue = queue;
     mine.refused = pack(wrong);
-    mine.reads = op == nvme::opcode::read ? 1 : 0;
+    if (device.barrier != nullptr) mine.reads = op == nvme::opcode::read ? 1 : 0;
   }
-  const status sent = device.queues[queue].submit(g, goes, t, {&mine.result, &mine.slot});
+  // A copy: its fields come from the thread's own stack, which an acquire leaves in L1, and not from memory
+  // (docs/MISS_PATH.md).
+  const queue_pair_view<result_sink> here = device.queues[queue];
+  const status sent = here.submit(g, goes, t, {&mine.result, &mine.slot});
   if (goes && !sent.ok()) mine.refused = pack(sent);
 }
 
@@ -120,7 +122,8 @@ PENSTOCK_COLD status wait_blocks(G g, block_device_view const& device, bool want
   while (any(left)) {
     const u64 queue = g.shfl(mine.queue, lowest(left));
     const bool here = contains(left, g.rank()) && mine.queue == queue;
-    const status s = wait_for(g, device.queues[queue], here, {&mine.result, &mine.slot});
+    const queue_pair_view<result_sink> its = device.queues[queue];  // a copy, as in submit_blocks
+    const status s = wait_for(g, its, here, {&mine.result, &mine.slot});
     if (here) outcome = s;
     left = without(left, g.ballot(here));
   }

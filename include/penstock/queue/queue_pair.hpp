@@ -35,10 +35,10 @@ concept completion_sink = std::is_trivially_copyable_v<typename S::target> &&
                           requires(typename S::target const& target, u16 n, status outcome, bool b) {
                             /// The command got a slot of the queue pair with this index; not yet published.
                             S::placed(target, n, n);
-                            /// The command is over.
+                            /// The command is over. REQUIRES: order_before_telling() by this thread.
                             S::finish(target, outcome);
                             /// The command is given up, but the controller may still write its buffer (b: the target itself,
-                            /// not a bounce buffer): what is told to waiters, and kept until `resolve`.
+                            /// not a bounce buffer): what is told to waiters, and kept until `resolve`. REQUIRES: likewise.
                             S::abandon(target, outcome, b);
                             /// A late completion proved that the abandoned command is over.
                             S::resolve(target, b);
@@ -95,9 +95,10 @@ struct transfer {
   bool straight = false;  ///< the controller reaches `address`, also where others of the queue pair need a bounce buffer
 };
 
-/// A handle for kernels: trivially copyable, all pointers into memory that a host-side `queue_pair` owns.
+/// A handle for kernels: trivially copyable, all pointers into memory that a host-side `queue_pair` owns. Aligned so that a
+/// copy of it takes few instructions.
 template <completion_sink Sink>
-class queue_pair_view {
+class alignas(16) queue_pair_view {
  public:
   using target = typename Sink::target;
 
@@ -139,15 +140,15 @@ class queue_pair_view {
   u32* cq_doorbell = nullptr;            ///< likewise
   void (*poll)(void*, u16) = nullptr;    ///< CPU executor: lets the controller work in this thread; null otherwise
   void* poll_target = nullptr;
-  u64 timeout_ns = 0;          ///< deadline of a command, from when it is rung
-  u32 depth = 0;               ///< D
-  u32 depth_mask = 0;          ///< D - 1 where D is a power of two, else 0: a 64-bit division takes a GPU about a hundred steps
-  u32 cq_entries = 0;          ///< C
-  u32 cq_shift = 0;            ///< log2 of C where it is a power of two, else 0
-  u32 in_flight_limit = 0;     ///< N = min(D, C) - 1
-  u16 id = 0;                  ///< of the controller
-  u16 index = 0;               ///< in the table of queue pairs that this one belongs to
-  bool registers = false;      ///< the doorbells are
+  u64 timeout_ns = 0;       ///< deadline of a command, from when it is rung
+  u32 depth = 0;            ///< D
+  u32 depth_mask = 0;       ///< D - 1 where D is a power of two, else 0: a 64-bit division takes a GPU about a hundred steps
+  u32 cq_entries = 0;       ///< C
+  u32 cq_shift = 0;         ///< log2 of C where it is a power of two, else 0
+  u32 in_flight_limit = 0;  ///< N = min(D, C) - 1
+  u16 id = 0;               ///< of the controller
+  u16 index = 0;            ///< in the table of queue pairs that this one belongs to
+  doorbell_kind doorbells = doorbell_kind::memory;
   bool rings_on_host = false;  ///< looking at the CQ costs a trip over the link: only the lock holder does
 
   /// Submits one command per lane that wants to. Collective; returns when all are rung, or withdrawn.
@@ -230,6 +231,21 @@ class queue_pair_view {
  private:
   using order = typename queue_order_of<Sink>::type;
 
+  /// Beside a ticket, from the leader to its group: the queue was stopped a moment before it was given.
+  static constexpr u64 ticket_in_doubt = 1ull << 62;
+  /// What a deadline may be short of, as a part of a command's time: one that was set at the submission, and not much later, is
+  /// left as it is when the command is rung.
+  static constexpr u64 deadline_slack = 64;
+
+  /// Where a slot's parts lie.
+  struct slot_place {
+    u64* word;
+    context* what;
+    u32* generation;
+    nvme::submission_entry* entry;
+  };
+  PENSTOCK_FN slot_place place_of_first() const { return {words, contexts, generations, sq}; }
+
   /// What there may be to do, as one member saw it without a lock: a hint, loaded in two trips to memory.
   struct glance {
     bool ring = false;     ///< what is to be rung next is published, and nobody is at it
@@ -237,10 +253,18 @@ class queue_pair_view {
     u64 next_expiry_ns = 0;
   };
   PENSTOCK_FN glance look() const;
+  /// What who got the harvest lock finds.
+  enum class harvest_reason : u32 { none, usual, some_are_stuck, failed };
 
   // Where the protocol's lines number them: submit 1-8, try_ring 9-17, try_harvest 18-33.
+  /// What a group has to settle once all of its tickets are rung.
+  struct ticket_range {
+    u64 end = ~0ull;  ///< the one behind them
+    u32 commands = 0;
+  };
+  /// What is rung now; 0 where nothing was. Tickets that it rings to their end are settled with it.
   template <thread_group G>
-  PENSTOCK_FN bool try_ring(G const& g, glance const& seen) const;
+  PENSTOCK_FN u64 try_ring(G const& g, glance const& seen, ticket_range const& own = {}) const;
   template <thread_group G>
   PENSTOCK_FN bool try_harvest(G const& g, glance const& seen) const;
   template <thread_group G>
@@ -256,8 +280,8 @@ class queue_pair_view {
 
   template <thread_group G>
   PENSTOCK_FN void settle(G const& g, u32 commands, u32 withdrawn) const;
-  PENSTOCK_FN void publish(u64 ticket, u32 slot, transfer const& t, target const& to) const;
-  PENSTOCK_FN void complete(u32 outcome, u64 rung) const;
+  PENSTOCK_FN void publish(u64 ticket, u32 slot, slot_place const& place, transfer const& t, target const& to) const;
+  PENSTOCK_FN void complete(u32 outcome, u64 rung, slot_place const& first) const;
   PENSTOCK_FN void stray(u32 slot, u32 identifier) const;
   PENSTOCK_FN bool overdue(u32 slot, u64 now) const;
   PENSTOCK_FN bool stands_still() const;
@@ -289,7 +313,9 @@ class queue_pair_view {
   PENSTOCK_FN static u64 make_word(u64 ticket, slot_phase phase) { return 4 * ticket + static_cast<u64>(phase); }
   /// The word of a slot once the ticket that `word` names is over.
   PENSTOCK_FN u64 next_free(u64 word) const { return make_word(word / 4 + depth, slot_phase::free); }
-  PENSTOCK_FN bool done(u64 ticket) const { return load_word(slot_of(ticket)) >= make_word(ticket + depth, slot_phase::free); }
+  PENSTOCK_FN bool done(u64 ticket) const {
+    return device_ref<u64>(words[slot_of(ticket)]).load(relaxed) >= make_word(ticket + depth, slot_phase::free);
+  }
   PENSTOCK_FN bool failed() const { return (device_ref<u32>(state->stopped).load(relaxed) & queue_state::given_up) != 0; }
   /// What the leader sees, for everyone: other members need not see the failure yet.
   template <thread_group G>

@@ -11,28 +11,32 @@ template <thread_group G>
 PENSTOCK_FN bool queue_pair_view<Sink>::try_harvest(G const& g, glance const& seen) const {
   // 18-19. An expiry that is due is reason enough to go on: a dead controller posts nothing.
   u64 head = 0;
-  bool got = false;
-  if (is_leader(g)) {
-    got = seen.harvest && device_ref<u32>(state->harvest_lock).exchange(1, order::harvesting) == 0;
-    if (got) head = device_ref<u64>(state->cq_head).load(relaxed);
+  harvest_reason why{};
+  if (is_leader(g) && seen.harvest && device_ref<u32>(state->harvest_lock).exchange(1, order::harvesting) == 0) {
+    // What is seen now changes under this lock alone, but for a controller that is given up: that is seen by the next holder.
+    head = device_ref<u64>(state->cq_head).load(relaxed);
+    const bool stuck = device_ref<u32>(state->stuck_positions).load(relaxed) != 0;
+    why = failed() ? harvest_reason::failed : stuck ? harvest_reason::some_are_stuck : harvest_reason::usual;
   }
-  if (from_leader(g, got) == 0) return false;
+  why = static_cast<harvest_reason>(from_leader(g, static_cast<u64>(why)));
+  if (why == harvest_reason::none) return false;
   g.sync();  // what the last holder wrote is ours to read, for every lane
   const u64 start = from_leader(g, head);
 
   u64 now_at = start;
-  if (from_leader(g, failed()) != 0) {
+  if (why == harvest_reason::failed) {
     fail_all(g, failure_for_all(g));
   } else {
     now_at = harvest_batches(g, start);
+    if (why == harvest_reason::some_are_stuck) free_passed(g);
     // What was seen before the lock may be late by one holder: that costs one look at the deadlines, or delays one.
     const bool due = is_leader(g) && now_ns() >= seen.next_expiry_ns;
     if (from_leader(g, due) != 0) now_at = expire(g, now_at);
   }
 
-  // 33; at system scope, like the ring lock.
+  // 33.
   g.sync();
-  if (is_leader(g)) system_ref<u32>(state->harvest_lock).store(0, release);
+  if (is_leader(g)) unlock_doorbell(state->harvest_lock, doorbells);
   return now_at != start;
 }
 
@@ -41,6 +45,7 @@ template <thread_group G>
 PENSTOCK_FN u64 queue_pair_view<Sink>::harvest_batches(G const& g, u64 head) const {
   const u32 width = size(g);
   const u32 at = index_in(g);
+  const slot_place first = place_of_first();
   for (u32 round = 0; round <= cq_entries / width + 1; ++round) {
     // 20-22. A lane beyond the ring would look at an entry that another lane has, one lap on.
     const u64 mine = head + at;
@@ -53,7 +58,7 @@ PENSTOCK_FN u64 queue_pair_view<Sink>::harvest_batches(G const& g, u64 head) con
     if (at < batch) {
       const u32 sq_head = system_ref<u32>(entry.queue).load(relaxed) & 0xffffu;
       const u64 rung = device_ref<u64>(state->rung).load(relaxed);
-      complete(outcome, rung);
+      complete(outcome, rung, first);
       if (at + 1 == batch) count_fetched(sq_head, rung);
     }
     // 31-32
@@ -61,38 +66,41 @@ PENSTOCK_FN u64 queue_pair_view<Sink>::harvest_batches(G const& g, u64 head) con
     head += batch;
     if (is_leader(g)) {
       device_ref<u64>(state->cq_head).store(head, relaxed);
-      ring_doorbell(*cq_doorbell, cq_slot_of(head), registers);
-      device_ref<u64>(state->completions).fetch_add(batch, relaxed);
+      ring_doorbell(*cq_doorbell, cq_slot_of(head), doorbells);
+      add_relaxed(state->completions, batch);
     }
     if (batch < width) break;
   }
-  if (from_leader(g, device_ref<u32>(state->stuck_positions).load(relaxed)) != 0) free_passed(g);
   return head;
 }
 
 template <completion_sink Sink>
-PENSTOCK_FN void queue_pair_view<Sink>::complete(u32 outcome, u64 rung) const {
+PENSTOCK_FN void queue_pair_view<Sink>::complete(u32 outcome, u64 rung, slot_place const& first) const {
   const u32 identifier = nvme::command_id(outcome);
   const u32 slot = slot_of(identifier);
-  if (!nvme::completion_status(outcome).ok()) device_ref<u64>(state->errors).fetch_add(1, relaxed);
+  const status outcome_status = nvme::completion_status(outcome);
+  if (!outcome_status.ok()) add_relaxed(state->errors, 1);
   // All on their way together. What was rung was so before this completion; the word's acquire is that of the exchange.
-  const u32 current = generations[slot];
-  u64 word = device_ref<u64>(words[slot]).load(relaxed);
+  const u32 current = first.generation[slot];
+  u64& slot_word = first.word[slot];
+  u64 word = device_ref<u64>(slot_word).load(relaxed);
   const bool in_flight = phase_of(word) == slot_phase::published && identifier == slot + depth * current && word / 4 < rung;
   // 27: of two completions with one identifier in a batch one wins; the other is a stray.
-  if (!in_flight || !device_ref<u64>(words[slot]).compare_exchange_strong(word, word + 2, order::taken, relaxed)) {
+  if (!in_flight || !device_ref<u64>(slot_word).compare_exchange_strong(word, word + 2, order::taken, relaxed)) {
     stray(slot, identifier);
     return;
   }
   const u64 published = word;
-  context const& c = contexts[slot];
-  const status outcome_status = nvme::completion_status(outcome);
+  context const& c = first.what[slot];
   if (c.drains && outcome_status.ok()) {
-    device_ref<u64>(words[slot]).store(published + 1, release);  // landed; partner: the acquires in drain
+    device_ref<u64>(slot_word).store(published + 1, release);  // landed; partner: the acquires in drain
     return;
   }
-  Sink::finish(c.to, outcome_status);
-  device_ref<u64>(words[slot]).store(next_free(published), release);  // partner: 4
+  const target to = c.to;
+  if constexpr (order::finished == release) order_before_telling();
+  Sink::finish(to, outcome_status);
+  // Partner: 4. May be seen before the end of the command is: whoever takes the slot asks nothing of its last command.
+  store_after_fence(slot_word, next_free(published));
 }
 
 // 30. Either the late completion of a command that was given up, or a controller that broke the protocol.
@@ -210,6 +218,7 @@ PENSTOCK_FN void queue_pair_view<Sink>::abandon(u32 slot) const {
   generations[slot] ^= 1u;
   device_ref<u32>(state->stuck_positions).fetch_add(1, relaxed);
   device_ref<u64>(state->expired).fetch_add(1, relaxed);
+  order_before_telling();
   Sink::abandon(q.to, make_status(failure::deadline), exposed);
 }
 
@@ -252,6 +261,7 @@ PENSTOCK_FN void queue_pair_view<Sink>::fail_all(G const& g, status why) const {
     if (!device_ref<u64>(words[slot]).compare_exchange_strong(word, word + 2, acquire, relaxed)) continue;
     quarantines[slot].failed = 1;
     device_ref<u64>(state->failed).fetch_add(1, relaxed);
+    order_before_telling();
     Sink::abandon(contexts[slot].to, why, contexts[slot].exposed);
   }
 }
@@ -273,8 +283,10 @@ PENSTOCK_FN bool queue_pair_view<Sink>::drain(G const& g, u32 slot) const {
   copy_bounce_to_frame(c.address, bounces[slot], c.bytes, index_in(g), size(g));
   g.sync();
   if (is_leader(g)) {
-    Sink::finish(c.to, {});
-    device_ref<u64>(words[slot]).store(next_free(word), release);
+    const target to = c.to;
+    order_before_telling();
+    Sink::finish(to, {});
+    store_after_fence(words[slot], next_free(word));
   }
   return true;
 }

@@ -71,6 +71,7 @@ PENSTOCK_FN void queue_pair_view<Sink>::answer(u32 slot) const {
   const u64 word = load_word(slot);
   if (phase_of(word) != slot_phase::published) return;
   // No compare-and-swap: a published slot is the harvest lock's.
+  order_before_telling();
   Sink::finish(contexts[slot].to, make_status(failure::resetting));
   device_ref<u64>(state->reset).fetch_add(1, relaxed);
   device_ref<u64>(words[slot]).store(next_free(word), release);
@@ -110,7 +111,8 @@ PENSTOCK_FN void queue_pair_view<Sink>::start_over(G const& g) const {
   // A controller begins with the phase of an even lap: what an odd lap has left would pass for new completions.
   for (u32 at = index_in(g); at < cq_entries; at += size(g)) system_ref<u32>(cq[at].outcome).store(0, relaxed);
   if (is_leader(g)) {
-    if (!registers) {  // the device begins with 0 by itself, and takes nothing before it has the queue
+    if (doorbells !=
+        doorbell_kind::device_register) {  // the device begins with 0 by itself, and takes nothing before it has the queue
       system_ref<u32>(*sq_doorbell).store(0, relaxed);
       system_ref<u32>(*cq_doorbell).store(0, relaxed);
     }

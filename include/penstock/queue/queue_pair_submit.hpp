@@ -12,14 +12,27 @@ PENSTOCK_COLD status queue_pair_view<Sink>::submit(G g, bool want, transfer cons
   const u32 commands = count(wanting);
   if (commands == 0) return {};
   const auto rung = [this] { return device_ref<u64>(state->rung).load(relaxed); };
+  const slot_place first = place_of_first();
+  // All on their way together. Who has a ticket of a queue that is given up, or closed, withdraws.
   u64 rung_at_first = 0, base = 0;
-  if (is_leader(g)) rung_at_first = rung();
-  if (const status broken = failure_for_all(g); !broken.ok()) return want ? broken : status{};
-  if (is_leader(g)) base = device_ref<u64>(state->ticket).fetch_add(commands, relaxed);
+  if (is_leader(g)) {
+    const u32 stopped = device_ref<u32>(state->stopped).load(relaxed);
+    rung_at_first = rung();
+    base = device_ref<u64>(state->ticket).fetch_add(commands, relaxed);
+    if (stopped != 0) base |= ticket_in_doubt;
+  }
   base = from_leader(g, base);
   if ((base & queue_state::closed) != 0) return want ? make_status(failure::resetting) : status{};
+  if ((base & ticket_in_doubt) != 0) {
+    base &= ~ticket_in_doubt;
+    if (const status stopped = why_stopped_for_all(g); !stopped.ok()) {
+      settle(g, commands, commands);
+      return want ? stopped : status{};
+    }
+  }
   const u64 ticket = base + count_below(wanting, g.rank());
   const u32 slot = slot_of(ticket);
+  const slot_place place{first.word + slot, first.what + slot, first.generation + slot, first.entry + slot};
 
   // 3-7: lanes publish as their slots come free. Nothing is held here but tickets, and every command ahead ends by its
   // deadline; a ring that has not moved for several of them never will.
@@ -28,8 +41,8 @@ PENSTOCK_COLD status queue_pair_view<Sink>::submit(G g, bool want, transfer cons
   status outcome{};
   ring_patience patience(4 * timeout_ns, rung_at_first);
   for (;;) {
-    if (todo && load_word(slot) == make_word(ticket, slot_phase::free)) {
-      publish(ticket, slot, t, to);
+    if (todo && device_ref<u64>(*place.word).load(acquire) == make_word(ticket, slot_phase::free)) {
+      publish(ticket, slot, place, t, to);
       todo = false;
     }
     const auto waiting = g.ballot(todo);
@@ -44,15 +57,16 @@ PENSTOCK_COLD status queue_pair_view<Sink>::submit(G g, bool want, transfer cons
     if (!patience.pause(rung())) give_up();
   }
 
-  // 8: leave nothing unrung, for a group that stops to look could leave a command that nobody rings.
-  while (from_leader(g, rung() < base + commands && why_stopped().ok()) != 0) {
-    // Most likely nothing stands between: the lock is tried without a look.
-    if (!try_ring(g, {.ring = true})) {
-      progress(g);
-      if (!patience.pause(rung())) give_up();
-    }
+  // 8: leave nothing unrung, for a group that stops to look could leave a command that nobody rings. Most likely nothing stands
+  // between: the lock is tried without a look, and what it rings is all.
+  const ticket_range own{base + commands, withdrawn == 0 ? commands : 0};
+  u64 now_at = try_ring(g, {.ring = true}, own);
+  while (now_at < own.end && from_leader(g, rung() < own.end && why_stopped().ok()) != 0) {
+    progress(g);
+    if (!patience.pause(rung())) give_up();
+    now_at = try_ring(g, {.ring = true}, own);
   }
-  settle(g, commands, withdrawn);
+  if (now_at < own.end || own.commands == 0) settle(g, commands, withdrawn);
   return outcome;
 }
 
@@ -63,31 +77,38 @@ PENSTOCK_FN void queue_pair_view<Sink>::settle(G const& g, u32 commands, u32 wit
   g.sync();  // what any lane has published is told with it
   if (!is_leader(g)) return;
   if (withdrawn != 0) device_ref<u64>(state->withdrawn).fetch_add(withdrawn, relaxed);
-  device_ref<u64>(state->settled).fetch_add(commands, release);  // partner: try_quiesce
+  add_release(state->settled, commands);  // partner: try_quiesce
 }
 
 template <completion_sink Sink>
-PENSTOCK_FN void queue_pair_view<Sink>::publish(u64 ticket, u32 slot, transfer const& t, target const& to) const {
+PENSTOCK_FN void queue_pair_view<Sink>::publish(u64 ticket, u32 slot, slot_place const& place, transfer const& t,
+                                                target const& to) const {
   const bool exposed = bounces == nullptr || t.straight;
   const u64 bounce = !exposed && t.bytes != 0 ? bounces[slot] : 0;
   if (bounce != 0 && t.writes) copy_frame_to_bounce(bounce, t.address, t.bytes);
-  contexts[slot] = {to, t.address, now_ns() + timeout_ns, t.bytes, bounce != 0 && !t.writes, exposed};
+  context& what = *place.what;
+  what.to = to;
+  what.address = t.address;
+  what.bytes = t.bytes;
+  what.drains = bounce != 0 && !t.writes;
+  what.exposed = exposed;
+  device_ref<u64>(what.deadline_ns).store(now_ns() + timeout_ns, relaxed);  // a ringer may look early
 
   nvme::submission_entry command = t.command;
-  command.command_id = static_cast<u16>(slot + depth * generations[slot]);
+  command.command_id = static_cast<u16>(slot + depth * *place.generation);
   if (t.bytes != 0) {
     const u64 list = bounce != 0 ? bounce_lists + (bounce - bounce_base) / bounce_bytes * prp_list_stride : t.prp_list;
     nvme::set_data_pointer(command, bounce != 0 ? bounce : t.address, t.bytes, list);
   }
   Sink::placed(to, index, static_cast<u16>(slot));
-  sq[slot] = command;
+  *place.entry = command;
   // 6; partners: the acquires of 12, 24 and 27.
-  device_ref<u64>(words[slot]).store(make_word(ticket, slot_phase::published), order::published);
+  device_ref<u64>(*place.word).store(make_word(ticket, slot_phase::published), order::published);
 }
 
 template <completion_sink Sink>
 template <thread_group G>
-PENSTOCK_FN bool queue_pair_view<Sink>::try_ring(G const& g, glance const& seen) const {
+PENSTOCK_FN u64 queue_pair_view<Sink>::try_ring(G const& g, glance const& seen, ticket_range const& own) const {
   // 9-10: someone has published what is to be rung next, and the lock is free.
   u64 position = 0;
   bool got = false;
@@ -95,36 +116,51 @@ PENSTOCK_FN bool queue_pair_view<Sink>::try_ring(G const& g, glance const& seen)
     got = seen.ring && device_ref<u32>(state->ring_lock).exchange(1, acquire) == 0;
     if (got) position = device_ref<u64>(state->rung).load(relaxed);
   }
-  if (from_leader(g, got) == 0) return false;
+  if (from_leader(g, got) == 0) return 0;
   const u64 start = position = from_leader(g, position);
 
-  // 11-13: advance over what is published, never past the full-ring guard (Q2).
+  // 11-13: advance over what is published, never past the full-ring guard (Q2), which reads nothing but words: the acquire is
+  // for what a command's own word publishes.
   const u32 width = size(g);
   const u32 at = index_in(g);
+  bool late = false;
   for (u32 round = 0; round <= depth / width + 1; ++round) {
     const u64 mine = position + at;
+    const u32 slot = slot_of(mine);
+    device_ref<u64> deadline(contexts[slot].deadline_ns);
+    const u64 due = deadline.load(relaxed);
     const bool free = mine < in_flight_limit || done(mine - in_flight_limit);
-    const bool ready = load_word(slot_of(mine)) == make_word(mine, slot_phase::published) && free;
+    const bool ready = load_word(slot) == make_word(mine, slot_phase::published) && free;
     const u32 advanced = leading(g.members(), g.ballot(ready));
-    // Its time runs from here: what it waited for behind the guard is no fault of its own.
-    if (at < advanced) device_ref<u64>(contexts[slot_of(mine)].deadline_ns).store(now_ns() + timeout_ns, relaxed);
+    // Its time runs from here: what it waited for behind the guard is no fault of its own. A little of it may be.
+    const u64 anew = now_ns() + timeout_ns;
+    if (at < advanced && anew - due > timeout_ns / deadline_slack) {
+      deadline.store(anew, relaxed);
+      late = true;
+    }
     position += advanced;
     if (advanced < width) break;
   }
 
   // 14-17: all lanes have acquired what they saw before the leader releases it.
+  const bool any_late = any(g.ballot(late));
+  const u64 rung_now = position != start ? position : 0;
   g.sync();
   if (is_leader(g)) {
     if (position != start) {
-      // Before the doorbell: 26 compares with it. Release: who expires a ticket that is rung sees when that was.
-      device_ref<u64>(state->rung).store(position, order::rung);
-      ring_doorbell<order::doorbell>(*sq_doorbell, slot_of(position), registers);
-      device_ref<u64>(state->doorbells).fetch_add(1, relaxed);
+      // Before the doorbell: 26 compares with it. Release where a deadline moved: who expires a ticket that is rung sees when
+      // that was.
+      if (any_late) device_ref<u64>(state->rung).store(position, order::rung);
+      if (!any_late) device_ref<u64>(state->rung).store(position, relaxed);
+      ring_doorbell<order::doorbell>(*sq_doorbell, slot_of(position), doorbells);
+      add_relaxed(state->doorbells, 1);
     }
-    // At system scope, so that the doorbells of two holders stay in order (Q8).
-    system_ref<u32>(state->ring_lock).store(0, release);
+    const bool settles = rung_now >= own.end && own.commands != 0;
+    unlock_doorbell(state->ring_lock, doorbells, [&] {
+      if (settles) add_after_fence(state->settled, own.commands);
+    });
   }
-  return position != start;
+  return rung_now;
 }
 
 template <completion_sink Sink>
@@ -151,7 +187,7 @@ template <thread_group G>
 PENSTOCK_COLD bool queue_pair_view<Sink>::progress(G g) const {
   glance seen;
   if (is_leader(g)) seen = look();
-  bool moved = try_ring(g, seen);
+  bool moved = try_ring(g, seen) != 0;
   if (is_leader(g) && poll != nullptr) {
     call_on_host(poll, poll_target, id);
     seen = look();

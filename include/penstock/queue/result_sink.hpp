@@ -24,7 +24,12 @@ struct basic_result_sink {
     if (to.slot != nullptr) device_ref<u32>(*to.slot).store(slot, relaxed);
   }
   PENSTOCK_FN static void finish(target const& to, status outcome) {
-    device_ref<u32>(*to.result).store(arrived | pack(outcome), Order::finished);  // partner: whoever waits, with acquire
+    // Partner: whoever waits, with acquire.
+    if constexpr (Order::finished == release) {
+      store_after_fence(*to.result, arrived | pack(outcome));
+    } else {
+      device_ref<u32>(*to.result).store(arrived | pack(outcome), Order::finished);
+    }
   }
   PENSTOCK_FN static void abandon(target const& to, status outcome, bool) { finish(to, outcome); }
   PENSTOCK_FN static void resolve(target const&, bool) {}
