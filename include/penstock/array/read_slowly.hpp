@@ -8,7 +8,10 @@
 
 #include "penstock/coalesce/read_ahead.hpp"
 #include "penstock/core/memory_access.hpp"
+#include "penstock/group/lone_thread.hpp"
 #include "penstock/group/warp.hpp"
+
+#include <type_traits>
 
 namespace penstock {
 
@@ -78,8 +81,14 @@ PENSTOCK_FN piece16 read_piece_of(G const& g, Cache const& cache, u32 dataset, b
 }
 
 /// That piece. Collective. Errors: zeros; the first one is latched in the cache's fault slot.
+///
+/// A lane that has missed alone goes on as a lone thread: what lanes do together is most of the instructions of a miss, and
+/// they follow each other.
 template <thread_group G, class Cache>
 PENSTOCK_COLD piece16 read_slowly(G g, Cache const& cache, u32 dataset, bool want, u64 address, u32 bytes) {
+  if constexpr (!std::is_same_v<G, lone_thread>) {
+    if (size(g) == 1) return read_slowly(lone_thread{}, cache, dataset, want, address, bytes);
+  }
   status outcome{};
   const piece16 piece = read_piece_of(g, cache, dataset, want, address, bytes, outcome);
   if (!outcome.ok()) {
