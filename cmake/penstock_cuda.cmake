@@ -33,7 +33,7 @@ if(NOT PENSTOCK_CUDA STREQUAL "OFF")
 endif()
 
 # A kernel that reads through a cache gets at least this many registers.
-set(PENSTOCK_COLD_REGISTERS 32 CACHE STRING "Register cap of the functions in src/device")
+set(PENSTOCK_COLD_REGISTERS 28 CACHE STRING "Register cap of the functions in src/device")
 
 function(penstock_cap_registers)
   file(GLOB device_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/device/*.cu)

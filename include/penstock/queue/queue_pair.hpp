@@ -237,15 +237,6 @@ class alignas(16) queue_pair_view {
   /// left as it is when the command is rung.
   static constexpr u64 deadline_slack = 64;
 
-  /// Where a slot's parts lie.
-  struct slot_place {
-    u64* word;
-    context* what;
-    u32* generation;
-    nvme::submission_entry* entry;
-  };
-  PENSTOCK_FN slot_place place_of_first() const { return {words, contexts, generations, sq}; }
-
   /// What there may be to do, as one member saw it without a lock: a hint, loaded in two trips to memory.
   struct glance {
     bool ring = false;     ///< what is to be rung next is published, and nobody is at it
@@ -280,8 +271,8 @@ class alignas(16) queue_pair_view {
 
   template <thread_group G>
   PENSTOCK_FN void settle(G const& g, u32 commands, u32 withdrawn) const;
-  PENSTOCK_FN void publish(u64 ticket, u32 slot, slot_place const& place, transfer const& t, target const& to) const;
-  PENSTOCK_FN void complete(u32 outcome, u64 rung, slot_place const& first) const;
+  PENSTOCK_FN void publish(u64 ticket, u32 slot, transfer const& t, target const& to) const;
+  PENSTOCK_FN void complete(u32 outcome, u64 rung) const;
   PENSTOCK_FN void stray(u32 slot, u32 identifier) const;
   PENSTOCK_FN bool overdue(u32 slot, u64 now) const;
   PENSTOCK_FN bool stands_still() const;

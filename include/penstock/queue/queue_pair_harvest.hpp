@@ -45,7 +45,6 @@ template <thread_group G>
 PENSTOCK_FN u64 queue_pair_view<Sink>::harvest_batches(G const& g, u64 head) const {
   const u32 width = size(g);
   const u32 at = index_in(g);
-  const slot_place first = place_of_first();
   for (u32 round = 0; round <= cq_entries / width + 1; ++round) {
     // 20-22. A lane beyond the ring would look at an entry that another lane has, one lap on.
     const u64 mine = head + at;
@@ -58,7 +57,7 @@ PENSTOCK_FN u64 queue_pair_view<Sink>::harvest_batches(G const& g, u64 head) con
     if (at < batch) {
       const u32 sq_head = system_ref<u32>(entry.queue).load(relaxed) & 0xffffu;
       const u64 rung = device_ref<u64>(state->rung).load(relaxed);
-      complete(outcome, rung, first);
+      complete(outcome, rung);
       if (at + 1 == batch) count_fetched(sq_head, rung);
     }
     // 31-32
@@ -75,14 +74,14 @@ PENSTOCK_FN u64 queue_pair_view<Sink>::harvest_batches(G const& g, u64 head) con
 }
 
 template <completion_sink Sink>
-PENSTOCK_FN void queue_pair_view<Sink>::complete(u32 outcome, u64 rung, slot_place const& first) const {
+PENSTOCK_FN void queue_pair_view<Sink>::complete(u32 outcome, u64 rung) const {
   const u32 identifier = nvme::command_id(outcome);
   const u32 slot = slot_of(identifier);
   const status outcome_status = nvme::completion_status(outcome);
   if (!outcome_status.ok()) add_relaxed(state->errors, 1);
   // All on their way together. What was rung was so before this completion; the word's acquire is that of the exchange.
-  const u32 current = first.generation[slot];
-  u64& slot_word = first.word[slot];
+  const u32 current = generations[slot];
+  u64& slot_word = words[slot];
   u64 word = device_ref<u64>(slot_word).load(relaxed);
   const bool in_flight = phase_of(word) == slot_phase::published && identifier == slot + depth * current && word / 4 < rung;
   // 27: of two completions with one identifier in a batch one wins; the other is a stray.
@@ -91,7 +90,7 @@ PENSTOCK_FN void queue_pair_view<Sink>::complete(u32 outcome, u64 rung, slot_pla
     return;
   }
   const u64 published = word;
-  context const& c = first.what[slot];
+  context const& c = contexts[slot];
   if (c.drains && outcome_status.ok()) {
     device_ref<u64>(slot_word).store(published + 1, release);  // landed; partner: the acquires in drain
     return;

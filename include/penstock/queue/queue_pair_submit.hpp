@@ -12,7 +12,6 @@ PENSTOCK_COLD status queue_pair_view<Sink>::submit(G g, bool want, transfer cons
   const u32 commands = count(wanting);
   if (commands == 0) return {};
   const auto rung = [this] { return device_ref<u64>(state->rung).load(relaxed); };
-  const slot_place first = place_of_first();
   // All on their way together. Who has a ticket of a queue that is given up, or closed, withdraws.
   u64 rung_at_first = 0, base = 0;
   if (is_leader(g)) {
@@ -32,7 +31,6 @@ PENSTOCK_COLD status queue_pair_view<Sink>::submit(G g, bool want, transfer cons
   }
   const u64 ticket = base + count_below(wanting, g.rank());
   const u32 slot = slot_of(ticket);
-  const slot_place place{first.word + slot, first.what + slot, first.generation + slot, first.entry + slot};
 
   // 3-7: lanes publish as their slots come free. Nothing is held here but tickets, and every command ahead ends by its
   // deadline; a ring that has not moved for several of them never will.
@@ -41,8 +39,8 @@ PENSTOCK_COLD status queue_pair_view<Sink>::submit(G g, bool want, transfer cons
   status outcome{};
   ring_patience patience(4 * timeout_ns, rung_at_first);
   for (;;) {
-    if (todo && device_ref<u64>(*place.word).load(acquire) == make_word(ticket, slot_phase::free)) {
-      publish(ticket, slot, place, t, to);
+    if (todo && load_word(slot) == make_word(ticket, slot_phase::free)) {
+      publish(ticket, slot, t, to);
       todo = false;
     }
     const auto waiting = g.ballot(todo);
@@ -81,12 +79,11 @@ PENSTOCK_FN void queue_pair_view<Sink>::settle(G const& g, u32 commands, u32 wit
 }
 
 template <completion_sink Sink>
-PENSTOCK_FN void queue_pair_view<Sink>::publish(u64 ticket, u32 slot, slot_place const& place, transfer const& t,
-                                                target const& to) const {
+PENSTOCK_FN void queue_pair_view<Sink>::publish(u64 ticket, u32 slot, transfer const& t, target const& to) const {
   const bool exposed = bounces == nullptr || t.straight;
   const u64 bounce = !exposed && t.bytes != 0 ? bounces[slot] : 0;
   if (bounce != 0 && t.writes) copy_frame_to_bounce(bounce, t.address, t.bytes);
-  context& what = *place.what;
+  context& what = contexts[slot];
   what.to = to;
   what.address = t.address;
   what.bytes = t.bytes;
@@ -95,15 +92,15 @@ PENSTOCK_FN void queue_pair_view<Sink>::publish(u64 ticket, u32 slot, slot_place
   device_ref<u64>(what.deadline_ns).store(now_ns() + timeout_ns, relaxed);  // a ringer may look early
 
   nvme::submission_entry command = t.command;
-  command.command_id = static_cast<u16>(slot + depth * *place.generation);
+  command.command_id = static_cast<u16>(slot + depth * generations[slot]);
   if (t.bytes != 0) {
     const u64 list = bounce != 0 ? bounce_lists + (bounce - bounce_base) / bounce_bytes * prp_list_stride : t.prp_list;
     nvme::set_data_pointer(command, bounce != 0 ? bounce : t.address, t.bytes, list);
   }
   Sink::placed(to, index, static_cast<u16>(slot));
-  *place.entry = command;
+  sq[slot] = command;
   // 6; partners: the acquires of 12, 24 and 27.
-  device_ref<u64>(*place.word).store(make_word(ticket, slot_phase::published), order::published);
+  device_ref<u64>(words[slot]).store(make_word(ticket, slot_phase::published), order::published);
 }
 
 template <completion_sink Sink>
