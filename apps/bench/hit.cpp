@@ -33,6 +33,7 @@ std::vector<contest> all_contests(u64 line_bytes) {
   lines(".validated", line_kind::validated, line_kind::plain, 32, 1);
   lines(".data_order", line_kind::validated_data, line_kind::plain, 32, 1);
   lines(".pinned", line_kind::pinned, line_kind::plain, 32, 1);
+  lines(".pinned.data_order", line_kind::pinned_data, line_kind::plain, 32, 1);
   lines(".together", line_kind::validated, line_kind::plain_in_frames, 32, 32);
   lines(".together.data_order", line_kind::validated_data, line_kind::plain_in_frames, 32, 32);
   lines(".half_warp", line_kind::validated, line_kind::plain, 16, 1);

@@ -87,6 +87,7 @@ inline kernel_facts run_hit(executor& on, hit_job const& job, hit_data const& da
       case validated: return run_width<validated>(on, job, data);
       case validated_data: return run_lines<validated_data, 32>(on, job, data);
       case pinned: return run_width<pinned>(on, job, data);
+      case pinned_data: return run_lines<pinned_data, 32>(on, job, data);
       case plain_in_frames: return run_width<plain_in_frames>(on, job, data);
     }
   }

@@ -24,6 +24,7 @@ enum class line_kind : u32 {
   validated,        ///< array_view::read_span
   validated_data,   ///< the same in the order `data`
   pinned,           ///< pin, then 16-byte loads
+  pinned_data,      ///< the same in the order `data`
   plain_in_frames,  ///< a pointer, in the order in which frames hold the lines
 };
 
@@ -123,15 +124,16 @@ struct read_lines {
       if constexpr (Access == plain_in_frames) in_frames(g, first, check_piece);
       if constexpr (Access == validated) data.stored.read_span(g, first, count, check);
       if constexpr (Access == validated_data) data.stored.read_span<read_order::data>(g, first, count, check);
-      if constexpr (Access == pinned) {
+      if constexpr (Access == pinned || Access == pinned_data) {
+        constexpr read_order how = Access == pinned ? read_order::sound : read_order::data;
         for (u64 at = first; at < first + count; at += per_line) {
-          const pinned_line<G> line = pin(g, data.stored, at, tally);
+          const pinned_line<G, how> line = pin<how>(g, data.stored, at, tally);
           if (!line.error().ok()) bad = 1;
           line.read_pieces(0, static_cast<u32>(per_line / 2), [&](u32 k, piece16 p) { check_piece(at + 2 * k, p); });
         }
       }
     }
-    if (Access == pinned) tally.add_to(data.stored.reader().counters, 0);
+    if (Access == pinned || Access == pinned_data) tally.add_to(data.stored.reader().counters, 0);
     if (bad != 0) device_ref<u64>(*data.wrong).fetch_add(1, relaxed);
   }
 

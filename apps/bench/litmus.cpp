@@ -76,6 +76,10 @@ class bench {
       const u64 took = now_ns() - start;
       counts_.read({&counts, 1});
       m.values.push_back(static_cast<double>(counts.refills - before) * 1e9 / static_cast<double>(took));
+      if (counts.stuck != 0) {
+        throw error(error_kind::world, "run the litmus test: order " + name + ": pins of " + std::to_string(counts.stuck) +
+                                           " lines were not given back for a second");
+      }
       if (counts.wrong == 0) continue;
       throw error(error_kind::world, "run the litmus test: order " + name + ": " + std::to_string(counts.wrong) + " of " +
                                          std::to_string(counts.accepted) + " reads were of another fill than their entry's");

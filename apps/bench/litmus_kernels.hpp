@@ -1,8 +1,9 @@
-// Kernel of `penstock bench litmus`: refills against validated reads. Each group fills its own line over and over, as a claim,
-// a drive and a completion would, and reads its neighbours' lines without a pin.
+// Kernel of `penstock bench litmus`: refills against reads. Each group fills its own line over and over, as a claim, a drive
+// and a completion would, and reads its neighbours' lines: without a pin, and now and then, as a whole warp, under one.
 #pragma once
 
-#include "penstock/array/line_reader.hpp"
+#include "penstock/array/pinned_line.hpp"
+#include "penstock/core/backoff.hpp"
 #include "penstock/core/clock.hpp"
 #include "penstock/host/launch.hpp"
 
@@ -17,6 +18,7 @@ struct litmus_counts {
   u64 accepted = 0;  ///< reads that were validated
   u64 rejected = 0;  ///< reads that a refill overtook
   u64 wrong = 0;     ///< accepted, and of another fill than the entry's: what must not be
+  u64 stuck = 0;     ///< lines whose pins were not given back for a second: likewise
 };
 
 /// Group t owns line t of a `direct` directory, which stays in frame t; fill r of a line is the word r, over and over. So a
@@ -43,6 +45,7 @@ struct race_refills {
     litmus_counts mine;
     for (u64 r = before + 1; r <= before + rounds; ++r) {
       refill(g, own, r);
+      if (r % 4 == 0) hold(g, (own + 1 + r % neighbours) % lines, mine);
       for (u32 k = 0; k < neighbours; ++k) {
         const u64 line = (own + 1 + (r + k) % neighbours) % lines;
         const u32 offset = static_cast<u32>(r + k + me) % (litmus_line_bytes / 16) * 16;
@@ -69,10 +72,9 @@ struct race_refills {
     const entry_layout layout{place_bits};
     const device_ref<u64> word(reader.entries[own]);
     if (is_leader(g)) {
-      u64 e = word.load(relaxed);
-      word.compare_exchange_strong(e, layout.evicted(e), acq_rel, relaxed);
-      e = layout.evicted(e);
-      word.compare_exchange_strong(e, layout.claimed(e, 0), acq_rel, relaxed);
+      const bool took =
+          take(word, [&](u64 e) { return layout.evicted(e); }) && take(word, [&](u64 e) { return layout.claimed(e, 0); });
+      if (!took) device_ref<u64>(counts->stuck).fetch_add(1, relaxed);
       word.fetch_add(own << entry::identity_shift, relaxed);
       order_claim_before_bytes();
     }
@@ -85,6 +87,36 @@ struct race_refills {
     word.fetch_add(entry::publish, release);
     word.fetch_or(entry::referenced_bit, relaxed);
   }
+
+  /// Changes an entry that nobody has a pin on; a passer-by's is soon taken back. False: one was not, for a second.
+  template <class Next>
+  PENSTOCK_FN bool take(device_ref<u64> const& word, Next const& next) const {
+    backoff wait(one_second_ns);
+    for (u64 e = word.load(relaxed);; e = word.load(relaxed)) {
+      if (entry::at_rest(e) && word.compare_exchange_strong(e, next(e), acq_rel, relaxed)) return true;
+      if (!wait.pause()) return false;
+    }
+  }
+
+  /// A line under a pin, and a piece of it for each lane. Collective; whole warps only.
+  template <thread_group G>
+  PENSTOCK_FN void hold(G const& g, u64 line, litmus_counts& mine) const {
+    constexpr read_order how = Order == read_order::data ? Order : read_order::sound;
+    if (size(g) < 32) return;
+    const held_line held = pin_at_once<how>(g, reader, line_id{line});
+    if (held.frame == 0) {
+      ++mine.rejected;
+      return;
+    }
+    // Which fill it is of does not change under the pin.
+    const u64 word = load_piece(&reader.entries[line]);
+    const piece16 piece = load_piece(reinterpret_cast<piece16 const*>(held.frame) + index_in(g));
+    unpin_read<how>(g, held.entry, tie_recheck_to<how>(piece, reader.zero) | tie_recheck_to<how>(word, reader.zero));
+    ++mine.accepted;
+    if (!of_fill(piece, version_of(word))) ++mine.wrong;
+  }
+
+  PENSTOCK_FN u64 version_of(u64 word) const { return (word & entry::identity_mask) >> (entry::identity_shift + place_bits); }
 
   /// `sleeps`: held up between R1 and R2, as by an interrupt: most of those must be rejected.
   template <class Piece>
@@ -101,8 +133,7 @@ struct race_refills {
       return;
     }
     ++mine.accepted;
-    const u64 version = (at.word & entry::identity_mask) >> (entry::identity_shift + place_bits);
-    if (!of_fill(piece, version)) ++mine.wrong;
+    if (!of_fill(piece, version_of(at.word))) ++mine.wrong;
   }
 
   /// As many bits as both have.

@@ -196,13 +196,32 @@ struct held_lines_body {
   template <thread_group G>
   PENSTOCK_FN void operator()(G const& g, test_context const& c) const {
     const u64 line_words = (1ull << stored.reader().line_shift) / sizeof(u64);
+    access_tally tally;
     for (u64 first = c.group % 3 * line_words; first < stored.size(); first += 3 * line_words) {
-      const pinned_line<G> line = pin(g, stored, first);
-      if (!PENSTOCK_CHECK_EQ(*c.report, status{}, line.error())) return;
-      for (u64 k = index_in(g); k < line_words && first + k < stored.size(); k += size(g)) {
-        PENSTOCK_CHECK_EQ(*c.report, resident[first + k], line.template load<u64>(8 * k));
-      }
+      if (!look(g, c, pin(g, stored, first), first, line_words)) return;
+      if (!look(g, c, pin<read_order::data>(g, stored, first, tally), first, line_words)) return;
     }
+    tally.add_to(stored.reader().counters, 0);
+  }
+
+  // Word by word, and 16 bytes at once.
+  template <thread_group G, class Line>
+  PENSTOCK_FN bool look(G const& g, test_context const& c, Line const& line, u64 first, u64 line_words) const {
+    if (!PENSTOCK_CHECK_EQ(*c.report, status{}, line.error())) return false;
+    const u64 words = stored.size() - first < line_words ? stored.size() - first : line_words;
+    for (u64 k = index_in(g); k < words; k += size(g)) {
+      PENSTOCK_CHECK_EQ(*c.report, resident[first + k], line.template load<u64>(8 * k));
+    }
+    u64 seen = 0;
+    line.read_pieces(0, static_cast<u32>(words / 2), [&](u32 k, piece16 piece) {
+      PENSTOCK_CHECK_EQ(*c.report, resident[first + 2 * k], piece.low);
+      PENSTOCK_CHECK_EQ(*c.report, resident[first + 2 * k + 1], piece.high);
+      ++seen;
+    });
+    u64 wanted = 0;
+    for (u64 k = index_in(g); k < words / 2; k += size(g)) ++wanted;
+    PENSTOCK_CHECK_EQ(*c.report, wanted, seen);
+    return true;
   }
 };
 

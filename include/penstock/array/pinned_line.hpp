@@ -6,13 +6,52 @@
 
 namespace penstock {
 
-/// What both have. Made collectively, and gives nothing back by itself.
-template <thread_group G>
+/// Pins a line that is there, the same for all of a group: the leader's pin does. Frame 0: nothing was done. Whole warps only:
+/// of them there are too few to overflow the field between the addition and the look at what it was. Collective.
+template <read_order Order, thread_group G>
+PENSTOCK_FN held_line pin_at_once(G const& g, line_reader const& reader, line_id line) {
+  held_line held;
+  if (size(g) < 32 || any(g.ballot(value(line) != from_leader(g, value(line))))) return held;
+  if (is_leader(g)) {
+    hit_line at{};
+    if (reader.find_entry(value(line) << reader.line_shift, at)) {
+      const u64 old = fetch_add_acquire<Order != read_order::data>(*at.entry, entry::one_pin);
+      if (reader.is_pinned(old, at) && entry::pins(old) < entry::most_pins) {
+        held = {at.entry, at.frame, {}, 1};
+      } else {
+        add_relaxed(*at.entry, 0 - entry::one_pin);
+      }
+    }
+  }
+  held.frame = from_leader(g, held.frame);
+  g.sync();  // the leader's acquire is everyone's; in the order `data` each lane's loads follow from the frame
+  return held;
+}
+
+/// Gives a pin back after reads: a load that is still on its way must not read the next tenant. In the order `data` the word
+/// that is added follows from all that the group's lanes have `read` (tie_recheck_to), so it can't be added before they have.
+/// Collective; `entry` is null in lanes that hold no pin.
+template <read_order Order, thread_group G>
+PENSTOCK_FN void unpin_read(G const& g, u64* entry, [[maybe_unused]] u64 read) {
+  u64 tie = 0;
+  if constexpr (Order == read_order::data) tie = any(g.ballot(read != 0)) ? 1 : 0;
+  g.sync();  // every lane's loads are done
+  if (entry == nullptr) return;
+  if constexpr (Order == read_order::data) {
+    add_after_fence(*entry, tie - entry::one_pin);
+  } else {
+    add_release(*entry, 0 - entry::one_pin);
+  }
+}
+
+/// What both have. Made collectively, and gives nothing back by itself. `Order`: sound, or data.
+template <thread_group G, read_order Order = read_order::sound>
 class held_group_line {
  public:
   /// Hits are counted in `tally`; null: at once.
-  PENSTOCK_FN held_group_line(G const& g, line_reader const& reader, line_id line, access_tally* tally = nullptr) : g_(g) {
-    held_ = pin_at_once(reader, line);
+  PENSTOCK_FN held_group_line(G const& g, line_reader const& reader, line_id line, access_tally* tally = nullptr)
+      : g_(g), zero_(reader.zero) {
+    held_ = pin_at_once<Order>(g_, reader, line);
     if (held_.frame == 0) held_ = pin_slowly(g_, *reader.cache, reader.dataset, line);
     if (tally != nullptr) tally->hits += held_.hits;
     if (tally == nullptr && held_.hits != 0) reader.counters.add(counter::hits, held_.hits);
@@ -25,7 +64,9 @@ class held_group_line {
   /// The piece `at` bytes into the line. REQUIRES: error().ok(), aligned to its size.
   template <class Piece>
   PENSTOCK_FN Piece load(u64 at) const {
-    return load_piece(reinterpret_cast<Piece const*>(held_.frame + at));
+    const Piece read = load_piece(reinterpret_cast<Piece const*>(held_.frame + at));
+    read_ |= tie_recheck_to<Order>(read, zero_);
+    return read;
   }
 
   /// Calls use(k, piece) for the 16-byte pieces from number `first` to `last` of the line, each in one lane. Collective.
@@ -40,6 +81,7 @@ class held_group_line {
       PENSTOCK_UNROLL
       for (u32 k = 0; k < pieces_in_flight; ++k) read[k] = load_piece(pieces + from + k * width);
       g_.sync();  // all are on their way before the first is waited for
+      read_ |= tie_recheck_to_all<Order>(read, zero_);
       PENSTOCK_UNROLL
       for (u32 k = 0; k < pieces_in_flight; ++k) use(from + k * width, read[k]);
     }
@@ -48,6 +90,7 @@ class held_group_line {
       piece16 read[some];
       PENSTOCK_UNROLL
       for (u32 k = 0; k < some; ++k) read[k] = load_piece(pieces + (from + k * width < last ? from + k * width : last - 1));
+      read_ |= tie_recheck_to_all<Order>(read, zero_);
       PENSTOCK_UNROLL
       for (u32 k = 0; k < some; ++k) {
         if (from + k * width < last) use(from + k * width, read[k]);
@@ -60,41 +103,17 @@ class held_group_line {
 
   G g_;
   held_line held_;
-
- private:
-  // A line that is there, the same for all: the leader's pin does. Frame 0: nothing was done. Whole warps only: of them there
-  // are too few to overflow the field between the addition and the look at what it was.
-  PENSTOCK_FN held_line pin_at_once(line_reader const& reader, line_id line) const {
-    held_line held;
-    if (size(g_) < 32 || any(g_.ballot(value(line) != from_leader(g_, value(line))))) return held;
-    if (is_leader(g_)) {
-      hit_line at{};
-      if (reader.find_entry(value(line) << reader.line_shift, at)) {
-        const u64 old = fetch_add_acquire(*at.entry, entry::one_pin);
-        if (reader.is_pinned(old, at) && entry::pins(old) < entry::most_pins) {
-          held = {at.entry, at.frame, {}, 1};
-        } else {
-          add_relaxed(*at.entry, 0 - entry::one_pin);
-        }
-      }
-    }
-    held.frame = from_leader(g_, held.frame);
-    g_.sync();  // the leader's acquire is everyone's
-    return held;
-  }
+  u64 zero_;              ///< the reader's; the order `data` alone needs it
+  mutable u64 read_ = 0;  ///< the order `data`: 0, which depends on all that this lane has loaded
 };
 
 /// A line that a group holds: its bytes stay in place until the last of the group lets go. Made by `pin`; collective, from
 /// construction to destruction.
-template <thread_group G>
-class pinned_line : public held_group_line<G> {
+template <thread_group G, read_order Order = read_order::sound>
+class pinned_line : public held_group_line<G, Order> {
  public:
-  using held_group_line<G>::held_group_line;
-  PENSTOCK_FN ~pinned_line() {
-    this->g_.sync();  // every lane's loads are done
-    // Release: a load still on its way must not read the next tenant.
-    if (this->held_.entry != nullptr) add_release(*this->held_.entry, 0 - entry::one_pin);
-  }
+  using held_group_line<G, Order>::held_group_line;
+  PENSTOCK_FN ~pinned_line() { unpin_read<Order>(this->g_, this->held_.entry, this->read_); }
 };
 
 /// The same to store into. What was stored is on its way to storage some time after the line was let go; `line_cache::flush`
@@ -150,10 +169,10 @@ PENSTOCK_FN pinned_line<G> pin(G const& g, array_view<T> const& view, u64 i) {
 
 /// The same for groups that pin one line after another: what they find is counted in `tally`, which they add to the counters of
 /// the view's reader when they are done. An addition to a shared word for each line is one more that the release of every pin
-/// on this multiprocessor waits for.
-template <thread_group G, class T>
-PENSTOCK_FN pinned_line<G> pin(G const& g, array_view<T> const& view, u64 i, access_tally& tally) {
-  return pinned_line<G>(g, view.reader(), view.reader().line_of(view.address_of(i)), &tally);
+/// on this multiprocessor waits for. `Order`: sound; or data, which has no fence (core/read_order.hpp).
+template <read_order Order = read_order::sound, thread_group G, class T>
+PENSTOCK_FN pinned_line<G, Order> pin(G const& g, array_view<T> const& view, u64 i, access_tally& tally) {
+  return pinned_line<G, Order>(g, view.reader(), view.reader().line_of(view.address_of(i)), &tally);
 }
 
 }  // namespace penstock

@@ -159,11 +159,17 @@ PENSTOCK_FN inline Float fetch_add_number(u64 address, Float value) {
 // of an address that may be anywhere, also an addition without a result is waited for, to learn whether it was one in shared
 // memory.
 
-PENSTOCK_FN inline u64 fetch_add_acquire(u64& word, u64 n) {
+/// `Acquire`: on a CPU always one.
+template <bool Acquire = true>
+PENSTOCK_FN u64 fetch_add_acquire(u64& word, u64 n) {
 #if PENSTOCK_ON_DEVICE
   const std::size_t at = __cvta_generic_to_global(&word);
   u64 old;
-  asm volatile("atom.acquire.gpu.global.add.u64 %0, [%1], %2;" : "=l"(old) : "l"(at), "l"(n) : "memory");
+  if constexpr (Acquire) {
+    asm volatile("atom.acquire.gpu.global.add.u64 %0, [%1], %2;" : "=l"(old) : "l"(at), "l"(n) : "memory");
+  } else {
+    asm volatile("atom.relaxed.gpu.global.add.u64 %0, [%1], %2;" : "=l"(old) : "l"(at), "l"(n) : "memory");
+  }
   return old;
 #else
   return device_ref<u64>(word).fetch_add(n, acquire);
