@@ -111,8 +111,8 @@ PENSTOCK_FN void queue_pair_view<Sink>::start_over(G const& g) const {
   // A controller begins with the phase of an even lap: what an odd lap has left would pass for new completions.
   for (u32 at = index_in(g); at < cq_entries; at += size(g)) system_ref<u32>(cq[at].outcome).store(0, relaxed);
   if (is_leader(g)) {
-    if (doorbells !=
-        doorbell_kind::device_register) {  // the device begins with 0 by itself, and takes nothing before it has the queue
+    // A device begins with 0 by itself, and takes nothing before it has the queue.
+    if (doorbells != doorbell_kind::device_register) {
       system_ref<u32>(*sq_doorbell).store(0, relaxed);
       system_ref<u32>(*cq_doorbell).store(0, relaxed);
     }
