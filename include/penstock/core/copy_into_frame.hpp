@@ -78,8 +78,8 @@ inline void copy_words_from_frame(unsigned char* to, u64* from, u64 words) {
 /// claim happens before this copy, each store hands that on, and the reader's acquire load of the byte takes it up (see
 /// `order_claim_before_bytes`). On x86 a release store is a plain mov; ThreadSanitizer sees what it means.
 inline void copy_into_frame(void* dst, void const* src, u64 bytes) {
-  const u64 done = copy_by_vectors(dst, src, bytes), left = (bytes - done) / sizeof(u64);
-  auto* to = static_cast<u64*>(dst) + done / sizeof(u64);
+  const u64 done = copy_by_vectors(dst, src, bytes), words = done / sizeof(u64), left = (bytes - done) / sizeof(u64);
+  auto* to = static_cast<u64*>(dst) + words;
   auto const* from = static_cast<unsigned char const*>(src) + done;
   if (is_word_aligned(src)) return copy_words_into_frame<true>(to, from, left);
   copy_words_into_frame<false>(to, from, left);
@@ -88,9 +88,9 @@ inline void copy_into_frame(void* dst, void const* src, u64 bytes) {
 /// Copies out of a frame while holders of write pins may store into it: each aligned 8 bytes are old or new, never a mix.
 /// REQUIRES: src aligned to 8, bytes a multiple of 8.
 inline void copy_from_frame(void* dst, void const* src, u64 bytes) {
-  const u64 done = copy_by_vectors(dst, src, bytes), left = (bytes - done) / sizeof(u64);
+  const u64 done = copy_by_vectors(dst, src, bytes), words = done / sizeof(u64), left = (bytes - done) / sizeof(u64);
   auto* to = static_cast<unsigned char*>(dst) + done;
-  auto* from = static_cast<u64*>(const_cast<void*>(src)) + done / sizeof(u64);  // atomic_ref<T const> comes with C++26 only
+  auto* from = static_cast<u64*>(const_cast<void*>(src)) + words;  // atomic_ref<T const> comes with C++26 only
   if (is_word_aligned(dst)) return copy_words_from_frame<true>(to, from, left);
   copy_words_from_frame<false>(to, from, left);
 }
