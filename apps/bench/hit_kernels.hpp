@@ -113,6 +113,7 @@ struct read_lines {
     };
     access_tally tally;
     const u64 count = lines * per_line;
+    // Items fit 32 bits (line_sequence), and a register that they don't take is not spilled.
     const u32 last = static_cast<u32>(range.last), step = static_cast<u32>(range.step);
     for (u32 item = static_cast<u32>(range.first); item < last; item += step) {
       const u64 first = order.at(item) * count;

@@ -4,8 +4,8 @@
 // good: had it been a later fill's, that fill's claim would be visible to R4. Before that comparison holds, the piece is used
 // for nothing.
 //
-// A GPU's hits are bound by the instructions that they issue before they are bound by memory, so what a hit computes is 32-bit
-// arithmetic on constants that were made when the cache was.
+// A hit is bound by what it asks of L2, and by the registers that a kernel has for it (docs/HIT_PATH.md): no load twice, and
+// what it computes is 32-bit arithmetic on constants that were made when the cache was.
 #pragma once
 
 #include "penstock/array/read_slowly.hpp"

@@ -15,7 +15,7 @@ PENSTOCK_FN held_line pin_at_once(G const& g, line_reader const& reader, line_id
   if (is_leader(g)) {
     hit_line at{};
     if (reader.find_entry(value(line) << reader.line_shift, at)) {
-      const u64 old = fetch_add_acquire<Order != read_order::data>(*at.entry, entry::one_pin);
+      const u64 old = fetch_add_global<Order != read_order::data>(*at.entry, entry::one_pin);
       if (reader.is_pinned(old, at) && entry::pins(old) < entry::most_pins) {
         held = {at.entry, at.frame, {}, 1};
       } else {

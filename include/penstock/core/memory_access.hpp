@@ -159,9 +159,9 @@ PENSTOCK_FN inline Float fetch_add_number(u64 address, Float value) {
 // of an address that may be anywhere, also an addition without a result is waited for, to learn whether it was one in shared
 // memory.
 
-/// `Acquire`: on a CPU always one.
-template <bool Acquire = true>
-PENSTOCK_FN u64 fetch_add_acquire(u64& word, u64 n) {
+/// What the word was. `Acquire`: on a CPU always one.
+template <bool Acquire>
+PENSTOCK_FN u64 fetch_add_global(u64& word, u64 n) {
 #if PENSTOCK_ON_DEVICE
   const std::size_t at = __cvta_generic_to_global(&word);
   u64 old;

@@ -244,15 +244,17 @@ class alignas(16) queue_pair_view {
     u64 next_expiry_ns = 0;
   };
   PENSTOCK_FN glance look() const;
+
   /// What who got the harvest lock finds.
   enum class harvest_reason : u32 { none, usual, some_are_stuck, failed };
 
-  // Where the protocol's lines number them: submit 1-8, try_ring 9-17, try_harvest 18-33.
   /// What a group has to settle once all of its tickets are rung.
   struct ticket_range {
     u64 end = ~0ull;  ///< the one behind them
     u32 commands = 0;
   };
+
+  // Where the protocol's lines number them: submit 1-8, try_ring 9-17, try_harvest 18-33.
   /// What is rung now; 0 where nothing was. Tickets that it rings to their end are settled with it.
   template <thread_group G>
   PENSTOCK_FN u64 try_ring(G const& g, glance const& seen, ticket_range const& own = {}) const;
