@@ -149,8 +149,9 @@ struct read_lines {
       const u64 start = first + static_cast<u64>(l) * data.order.line_elements;
       const u32 frame = l + index_in(g) < lines ? data.frame_of_line[start / data.order.line_elements + index_in(g)] : 0;
       const u32 here = lines - l < size(g) ? lines - l : size(g);
+      const u32 pieces = here << pieces_shift, width = size(g);
       PENSTOCK_UNROLL_BY(8)
-      for (u32 k = index_in(g); k < here << pieces_shift; k += size(g)) {
+      for (u32 k = index_in(g); k < pieces; k += width) {
         const u64 from = g.shfl(frame, lowest(g.members()) + (k >> pieces_shift));
         use(start + 2 * k, frames[(from << pieces_shift) + (k & within)]);
       }
