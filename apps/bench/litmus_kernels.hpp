@@ -44,7 +44,7 @@ struct race_refills {
     const u32 me = index_in(g);
     litmus_counts mine;
     for (u64 r = before + 1; r <= before + rounds; ++r) {
-      refill(g, own, r);
+      if (!refill(g, own, r)) break;  // it would wait as long in each of the rounds that are left
       if (r % 4 == 0) hold(g, (own + 1 + r % neighbours) % lines, mine);
       for (u32 k = 0; k < neighbours; ++k) {
         const u64 line = (own + 1 + (r + k) % neighbours) % lines;
@@ -66,15 +66,18 @@ struct race_refills {
   }
 
   // The steps of PROTOCOLS.md §2: evict, claim, place, fence, bytes, publish; and the referenced bit, without which no read
-  // tries.
+  // tries. False: the line could not be had.
   template <thread_group G>
-  PENSTOCK_FN void refill(G const& g, u64 own, u64 r) const {
+  PENSTOCK_FN bool refill(G const& g, u64 own, u64 r) const {
     const entry_layout layout{place_bits};
     const device_ref<u64> word(reader.entries[own]);
+    bool took = true;
     if (is_leader(g)) {
-      const bool took =
-          take(word, [&](u64 e) { return layout.evicted(e); }) && take(word, [&](u64 e) { return layout.claimed(e, 0); });
+      took = take(word, [&](u64 e) { return layout.evicted(e); }) && take(word, [&](u64 e) { return layout.claimed(e, 0); });
       if (!took) device_ref<u64>(counts->stuck).fetch_add(1, relaxed);
+    }
+    if (from_leader(g, took) == 0) return false;
+    if (is_leader(g)) {
       word.fetch_add(own << entry::identity_shift, relaxed);
       order_claim_before_bytes();
     }
@@ -83,9 +86,10 @@ struct race_refills {
     const u64 frame = reader.frames_base + own * litmus_line_bytes;
     for (u32 at = 16 * index_in(g); at < litmus_line_bytes; at += 16 * size(g)) store_shared(frame + at, {r, r});
     g.sync();
-    if (!is_leader(g)) return;
+    if (!is_leader(g)) return true;
     word.fetch_add(entry::publish, release);
     word.fetch_or(entry::referenced_bit, relaxed);
+    return true;
   }
 
   /// Changes an entry that nobody has a pin on; a passer-by's is soon taken back. False: one was not, for a second.
