@@ -34,6 +34,13 @@ extern "C" __global__ void read_ref(array_view<u64> a, u64 n, u64* out) {
   out[threadIdx.x] = sum;
 }
 
+// A warp reads a whole line.
+extern "C" __global__ void read_line(array_view<u64> a, u64 elements, u64* out) {
+  u64 sum = 0;
+  a.read_span(warp::whole(), 0, elements, [&](u64, u64 v) { sum += v; });
+  out[threadIdx.x] = sum;
+}
+
 extern "C" __device__ __noinline__ u64 read_pinned(pinned_line<warp> const& line, u64 at) { return line.load<u64>(at); }
 
 extern "C" __global__ void read_resident(u64 const* p, u64 n, u64* out) {
@@ -72,6 +79,14 @@ extern "C" __global__ void planted_plain(line_reader r, u64* out) {
   hit_line at;
   const u64 v = *frame_of_first_line(r, at);
   order_read_before_recheck();
+  if (r.unchanged(at)) *out = v;
+}
+
+// A whole fence, where one that acquires would do.
+extern "C" __global__ void planted_whole_fence(line_reader r, u64* out) {
+  hit_line at;
+  const u64 v = load_piece(frame_of_first_line(r, at));
+  __threadfence();
   if (r.unchanged(at)) *out = v;
 }
 

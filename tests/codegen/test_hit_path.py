@@ -71,6 +71,19 @@ def test_a_line_reference_on_its_line_validates_without_read_modify_write(functi
     assert functions["read_ref"].count("constant load") == 0
 
 
+def test_a_whole_line_waits_for_none_of_the_stores_of_its_multiprocessor(
+    functions: Functions, arch: str
+) -> None:
+    # A fence that only acquires empties L1; before sm_90 there are whole ones alone.
+    kernel = functions["read_line"]
+    one_way = arch != "sm_80"
+    assert (kernel.count("fence") == 0) == one_way
+    order = ["invalidate"] if one_way else ["fence", "invalidate"]
+    first = ["strong load", "invalidate"]
+    assert kernel.has_path([*first, *["strong load"] * 8, *order, "strong load"])
+    assert kernel.count("rmw") == 0
+
+
 def test_a_pinned_line_is_read_by_one_load_past_l1(functions: Functions) -> None:
     load = functions["read_pinned"]
     assert load.has_path(["strong load"])
@@ -144,3 +157,7 @@ def test_planted_plain_load_is_found(functions: Functions) -> None:
 
 def test_planted_loss_of_the_order_is_found(functions: Functions) -> None:
     assert not functions["planted_no_order"].has_path(VALIDATED)
+
+
+def test_planted_whole_fence_is_found(functions: Functions) -> None:
+    assert functions["planted_whole_fence"].count("fence") == 1

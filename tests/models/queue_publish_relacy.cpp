@@ -136,7 +136,7 @@ struct queue_pair {
     RL_ASSERT(word[s].compare_exchange_strong(w, w + 2, acquire, $, relaxed, $));
     const unsigned t = context[s]($);
     RL_ASSERT(t == w / 4 && data[s]($) == t + 100 && result == t + 200);
-    if (!mutant(free_relaxed)) rl::atomic_thread_fence(rl::mo_acq_rel, $);  // order_before_telling
+    if (!mutant(free_relaxed)) rl::atomic_thread_fence(rl::mo_release, $);  // order_before_telling
     RL_ASSERT(++finished[t] == 1);                                          // Q4
     word[s].store(free_word(t + Depth), relaxed, $);
   }

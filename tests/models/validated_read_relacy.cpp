@@ -48,10 +48,10 @@ struct cpu {
 };
 struct cuda {
   static void order_claim_before_bytes() {
-    if (!mutant(e1_no_claim_order)) rl::atomic_thread_fence(acq_rel, $);
+    if (!mutant(e1_no_claim_order)) rl::atomic_thread_fence(release, $);
   }
   static void order_read_before_recheck() {
-    if (!mutant(e1_no_recheck_order)) rl::atomic_thread_fence(acq_rel, $);
+    if (!mutant(e1_no_recheck_order)) rl::atomic_thread_fence(acquire, $);
   }
   static rl::memory_order load_piece() { return relaxed; }
   static rl::memory_order store_piece() { return relaxed; }
@@ -166,11 +166,11 @@ struct lanes : rl::test_suite<lanes, 3> {
   void thread(unsigned index) {
     if (index == 0) {  // a lane; R1 was the leader's, before a meeting, so it is simply the first state
       read_by_lane = c.piece[0].load(cuda::load_piece(), $);
-      if (!mutant(e8_lanes_without_fence)) rl::atomic_thread_fence(acq_rel, $);
+      if (!mutant(e8_lanes_without_fence)) rl::atomic_thread_fence(acquire, $);
       met.store(1, release, $);
     } else if (index == 1) {  // the leader
       if (met.load(acquire, $) == 0) return;
-      rl::atomic_thread_fence(acq_rel, $);
+      rl::atomic_thread_fence(acquire, $);
       if (same(valid, c.entry[0].load(relaxed, $))) RL_ASSERT(read_by_lane == byte_of(0, 0));
     } else {
       if (!c.claim_and_evict(1, 0)) return;

@@ -50,7 +50,7 @@ struct next_tenant : rl::test_suite<next_tenant<Fenced>, 3> {
       const unsigned e = entry[0].load(acquire, $);
       if ((e & state_mask) != valid) return;
       const unsigned v = piece.load(Fenced ? relaxed : acquire, $);
-      if (Fenced) rl::atomic_thread_fence(acq_rel, $);
+      if (Fenced) rl::atomic_thread_fence(acquire, $);
       if (same(e, entry[0].load(relaxed, $))) RL_ASSERT(v == 0);
     } else if (index == 1) {  // line 1 takes the frame; its fill happens to store the same bytes
       unsigned e = valid;
@@ -62,7 +62,7 @@ struct next_tenant : rl::test_suite<next_tenant<Fenced>, 3> {
       if ((e & state_mask) != valid) return;
       const unsigned old = entry[1].fetch_add(one_pin, acquire, $);
       if (!same(old, e)) return;
-      if (Fenced && !mutant(store_relaxed)) rl::atomic_thread_fence(acq_rel, $);
+      if (Fenced && !mutant(store_relaxed)) rl::atomic_thread_fence(release, $);
       piece.store(7, Fenced ? relaxed : unless(store_relaxed, release), $);
       entry[1].fetch_or(dirty, release, $);
       entry[1].fetch_sub(one_pin, relaxed, $);

@@ -69,6 +69,21 @@ PENSTOCK_FN inline void lower_to(u64& word, u64 to) {
   while (seen > to && !ref.compare_exchange_weak(seen, to, relaxed, relaxed)) {}
 }
 
+#if PENSTOCK_ON_DEVICE
+// Fences of one direction (PTX ISA 8.6, "membar / fence", `.sem`), for the compiler makes a whole one of either: one that only
+// acquires empties L1 and waits for nothing but this thread's loads, where a whole one waits until all that this multiprocessor
+// has stored is seen; one that only releases leaves L1 as it is. Where there is neither, both are whole.
+#if __CUDA_ARCH__ >= 900 && (__CUDACC_VER_MAJOR__ > 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 8))
+#define PENSTOCK_FENCE(direction, scope) asm volatile("fence." direction "." scope ";" ::: "memory")
+#else
+#define PENSTOCK_FENCE(direction, scope) asm volatile("fence.acq_rel." scope ";" ::: "memory")
+#endif
+__device__ inline void fence_acquire() { PENSTOCK_FENCE("acquire", "gpu"); }
+__device__ inline void fence_release() { PENSTOCK_FENCE("release", "gpu"); }
+__device__ inline void fence_release_system() { PENSTOCK_FENCE("release", "sys"); }
+#undef PENSTOCK_FENCE
+#endif
+
 /// Stands between the claim of a frame and its first new byte (PROTOCOLS.md §2, "order before the first byte of a fill").
 ///
 /// A validated read that saw a new byte must find the claim when it looks at the entry again: on a GPU this fence and the one
@@ -76,14 +91,14 @@ PENSTOCK_FN inline void lower_to(u64& word, u64 to) {
 /// release (`copy_into_frame`) and loaded with acquire, which says the same without a fence; ThreadSanitizer sees those.
 PENSTOCK_FN inline void order_claim_before_bytes() {
 #if PENSTOCK_ON_DEVICE
-  cuda::atomic_thread_fence(cuda::memory_order_acq_rel, cuda::thread_scope_device);
+  fence_release();
 #endif
 }
 
 /// R3 of the validated read: the element's load stays before the second load of the entry. See `order_claim_before_bytes`.
 PENSTOCK_FN inline void order_read_before_recheck() {
 #if PENSTOCK_ON_DEVICE
-  cuda::atomic_thread_fence(cuda::memory_order_acq_rel, cuda::thread_scope_device);
+  fence_acquire();
 #endif
 }
 

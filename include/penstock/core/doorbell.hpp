@@ -19,7 +19,7 @@ template <auto Order = release>
 PENSTOCK_FN void ring_doorbell(u32& doorbell, u32 value, [[maybe_unused]] doorbell_kind kind) {
 #if PENSTOCK_ON_DEVICE
   if (kind == doorbell_kind::device_register) {
-    cuda::atomic_thread_fence(cuda::memory_order_acq_rel, cuda::thread_scope_system);
+    fence_release_system();
     asm volatile("st.mmio.relaxed.sys.global.u32 [%0], %1;" ::"l"(&doorbell), "r"(value) : "memory");
     return;
   }
