@@ -38,9 +38,13 @@ std::vector<contest> all_contests(u64 line_bytes) {
   lines(".together.data_order", line_kind::validated_data, line_kind::plain_in_frames, 32, 32);
   lines(".half_warp", line_kind::validated, line_kind::plain, 16, 1);
   lines(".quarter_warp", line_kind::validated, line_kind::plain, 8, 1);
-  for (auto const& [id, access] : {std::pair{"hit.linear.walk", view}, std::pair{"hit.linear.ref", reference}}) {
+  const auto walk = [&](char const* id, access_kind access) {
     all.push_back({id, "linear", {.shape = hit_shape::walk, .access = access}, {.shape = hit_shape::walk}});
-  }
+  };
+  walk("hit.linear.walk", view);
+  walk("hit.linear.ref", reference);
+  // All that a warp reads at once must lie on one line.
+  if (line_bytes >= 32 * runs_at_once * sizeof(u64)) walk("hit.linear.ref.runs", reference_runs);
   // The same by parts of a warp: lanes of one warp walk along several lines at once.
   for (auto const& [id, width] : {std::pair{"hit.linear.walk.half_warp", 16u}, {"hit.linear.walk.quarter_warp", 8u}}) {
     const hit_job plain{.shape = hit_shape::walk, .width = width};
@@ -104,7 +108,8 @@ class bench {
     const kernel_facts facts = run(c.ours);
     m.registers = facts.registers;
     m.sms = on_.kind() == executor_kind::cpu ? 0 : options_.sms != 0 ? options_.sms : on_.units();
-    m.warps = m.sms * (c.ours.shape == hit_shape::lines ? 4u : 8u) * cuda_block_threads / 32;
+    const bool wide = c.ours.shape == hit_shape::lines || c.ours.access == access_kind::reference_runs;
+    m.warps = m.sms * (wide ? line_blocks : element_blocks) * cuda_block_threads / 32;
     m.params = {{"executor", on_.kind() == executor_kind::cuda ? "cuda" : "cpu"},
                 {"bytes", std::to_string(store_.elements() * sizeof(u64))},
                 {"line_bytes", std::to_string(options_.line_bytes)},

@@ -5,11 +5,6 @@
 
 namespace penstock::bench {
 
-// Of 256 threads: with eight on a multiprocessor a kernel has 32 registers, and reads of single elements need threads more than
-// they need registers. Whole lines keep eight loads of 16 bytes in flight in each thread.
-inline constexpr u32 element_blocks = 8;
-inline constexpr u32 line_blocks = 4;
-
 template <u32 Width, u32 Blocks, class Body>
 kernel_facts run_body_of(executor& on, hit_job const& job, u64 items, Body const& body, u64 groups) {
   if (job.only_prepares) {
@@ -58,9 +53,13 @@ template <access_kind Access>
 kernel_facts run_walk(executor& on, hit_job const& job, hit_data const& data) {
   const u64 lines = data.order.elements / data.order.line_elements, groups = job.threads / job.width;
   const walk_lines<Access> body{data, data.order.sequence(lines)};
-  if (job.width == 8) return run_body_of<8, element_blocks>(on, job, lines, body, groups);
-  if (job.width == 16) return run_body_of<16, element_blocks>(on, job, lines, body, groups);
-  return run_body_of<32, element_blocks>(on, job, lines, body, groups);
+  if constexpr (Access == access_kind::reference_runs) {
+    return run_body_of<32, line_blocks>(on, job, lines, body, 0);
+  } else {
+    if (job.width == 8) return run_body_of<8, element_blocks>(on, job, lines, body, groups);
+    if (job.width == 16) return run_body_of<16, element_blocks>(on, job, lines, body, groups);
+    return run_body_of<32, element_blocks>(on, job, lines, body, groups);
+  }
 }
 
 template <access_kind Access>
@@ -74,6 +73,7 @@ inline kernel_facts run_hit(executor& on, hit_job const& job, hit_data const& da
   if (job.shape == hit_shape::walk) {
     if (job.access == access_kind::view) return run_walk<access_kind::view>(on, job, data);
     if (job.access == access_kind::reference) return run_walk<access_kind::reference>(on, job, data);
+    if (job.access == access_kind::reference_runs) return run_walk<access_kind::reference_runs>(on, job, data);
     return run_walk<access_kind::plain>(on, job, data);
   }
   if (job.shape == hit_shape::touch) {
@@ -97,7 +97,8 @@ inline kernel_facts run_hit(executor& on, hit_job const& job, hit_data const& da
     case view: return run_pattern<view>(on, job, data);
     case view_address: return run_pattern<view_address>(on, job, data);
     case view_data: return run_pattern<view_data>(on, job, data);
-    case reference: return run_pattern<reference>(on, job, data);
+    case reference:
+    case reference_runs: return run_pattern<reference>(on, job, data);
     case pinned: return run_pattern<pinned>(on, job, data);
   }
   return {};

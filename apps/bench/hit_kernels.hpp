@@ -8,14 +8,20 @@
 
 namespace penstock::bench {
 
+// Of 256 threads: with eight on a multiprocessor a kernel has 32 registers, and reads of single elements need threads more than
+// they need registers. Whole lines keep eight loads of 16 bytes in flight in each thread.
+inline constexpr u32 element_blocks = 8;
+inline constexpr u32 line_blocks = 4;
+
 /// How an element is read.
 enum class access_kind : u32 {
   plain,         ///< a pointer to memory
   view,          ///< array_view::operator[], the sound order
   view_address,  ///< the cheaper orders of core/read_order.hpp
   view_data,
-  reference,  ///< array_ref
-  pinned,     ///< a pin for every access, as systems without validated reads have it: one per distinct line of a warp
+  reference,       ///< array_ref
+  reference_runs,  ///< the same, several elements of a lane behind one validation: read_runs
+  pinned,          ///< a pin for every access, as systems without validated reads have it: one per distinct line of a warp
 };
 
 /// How a group reads whole lines.
@@ -159,6 +165,9 @@ struct read_lines {
   }
 };
 
+/// Elements that a lane has on their way where it reads several behind one validation.
+inline constexpr u32 runs_at_once = 4;
+
 /// A group walks along a line, an element per lane.
 template <access_kind Access>
 struct walk_lines {
@@ -172,6 +181,18 @@ struct walk_lines {
     array_ref<u64> follow(data.stored);
     for (u64 item = range.first; item < range.last; item += range.step) {
       const u64 first = order.at(item) * per_line;
+      if constexpr (Access == access_kind::reference_runs) {
+        for (u32 k = index_in(g); k < per_line; k += runs_at_once * size(g)) {
+          bool want[runs_at_once];
+          u64 read[runs_at_once][1];
+          PENSTOCK_UNROLL
+          for (bool& w : want) w = true;
+          read_runs<false>(g, want, first + k, size(g), runs_of(follow, read));
+          PENSTOCK_UNROLL
+          for (u32 r = 0; r < runs_at_once; ++r) bad |= differ(read[r][0], value_at(first + k + r * size(g)));
+        }
+        continue;
+      }
       for (u32 k = index_in(g); k < per_line; k += size(g)) {
         const u64 i = first + k;
         if constexpr (Access == access_kind::plain) bad |= differ(data.plain[i], value_at(i));

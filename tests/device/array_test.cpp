@@ -126,21 +126,25 @@ TEST_P(array_test, a_block_reads_and_holds_lines) {
   bytes.cache().check_faults();
 }
 
-TEST_P(array_test, runs_are_read_16_bytes_at_once) {
+TEST_P(array_test, runs_are_read_in_pieces) {
   for (const u64 frames : {8u, 128u}) {
     const everywhere waiting = frames == 8 ? for_waiting_threads : few;
     for (const bool bounce : {false, true}) {
       stored_bytes bytes(with_directory({.frames = frames, .media_bytes = 1 << 14, .bounce = bounce}, GetParam()));
-      const auto runs = [&]<class T>(T, u64 origin, u64 elements, u32 times) {
+      const auto runs = [&]<class T, u32 Length>(runs_body<T, Length>, u64 origin, u64 elements, u32 times) {
         // The words lie on other lines, and there are fewer of them.
-        return runs_body<T>{bytes.resident<T>(origin, elements), bytes.cache().array<T>(0, origin, elements),
-                            bytes.resident<u64>(4096 + 32, 1103), bytes.cache().array<u64>(0, 4096 + 32, 1103), times};
+        return runs_body<T, Length>{bytes.resident<T>(origin, elements), bytes.cache().array<T>(0, origin, elements),
+                                    bytes.resident<u64>(4096 + 32, 1103), bytes.cache().array<u64>(0, 4096 + 32, 1103), times};
       };
-      run_everywhere(runs(u32{}, 16, 4089, 4), waiting);
-      run_everywhere(runs(u64{}, 16, 1103, 4), waiting);
+      run_everywhere(runs(runs_body<u32>{}, 16, 4089, 4), waiting);
+      run_everywhere(runs(runs_body<u64>{}, 16, 1103, 4), waiting);
       // What is not aligned is read element by element.
-      run_everywhere(runs(u32{}, 20, 4081, 2), waiting);
-      run_everywhere(runs(u8{}, 0, 7001, 3), {.lone_threads = 2, .warps = 1, .partitions = 1});
+      run_everywhere(runs(runs_body<u32>{}, 20, 4081, 2), waiting);
+      run_everywhere(runs(runs_body<u8>{}, 0, 7001, 3), {.lone_threads = 2, .warps = 1, .partitions = 1});
+      // A run of fewer bytes is one piece; of one element, wherever it lies.
+      run_everywhere(runs(runs_body<u32, 1>{}, 20, 4081, 4), waiting);
+      run_everywhere(runs(runs_body<u32, 2>{}, 16, 4089, 2), waiting);
+      run_everywhere(runs(runs_body<u32, 2>{}, 20, 4081, 2), {.lone_threads = 2, .warps = 1, .partitions = 1});
       bytes.cache().check_faults();
     }
   }

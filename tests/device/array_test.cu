@@ -10,12 +10,14 @@ PENSTOCK_CUDA_TEST(array_references_follow_their_index) {
   }
 }
 
-PENSTOCK_CUDA_TEST(array_runs_are_read_16_bytes_at_once) {
+PENSTOCK_CUDA_TEST(array_runs_are_read_in_pieces) {
   for (const directory_kind directory : both_directories) {
     array_bed b(with_directory({.frames = 128, .media_bytes = array_bytes / 4, .queues = 4}, directory));
     run_warps_on_device(runs_body<u32>{b.resident<u32>(), b.stored<u32>(), b.resident<u64>(), b.stored<u64>(), 100}, report,
                         array_warps);
     run_warps_on_device(runs_body<u64>{b.resident<u64>(), b.stored<u64>(), b.resident<u64>(), b.stored<u64>(), 100}, report,
+                        array_warps);
+    run_warps_on_device(runs_body<u64, 1>{b.resident<u64>(), b.stored<u64>(), b.resident<u64>(), b.stored<u64>(), 100}, report,
                         array_warps);
     b.fixture->cache().check_faults();
   }

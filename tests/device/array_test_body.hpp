@@ -101,7 +101,7 @@ struct follow_body {
 };
 
 /// Lanes read runs of their own of two arrays at once, some of them one or none, some over the end of the shorter array.
-template <class T>
+template <class T, u32 Length = sizeof(T) < 8 ? 16 / sizeof(T) : 4>
 struct runs_body {
   array_view<T> resident;
   array_view<T> stored;
@@ -109,7 +109,7 @@ struct runs_body {
   array_view<u64> words_stored;
   u32 rounds = 0;
 
-  static constexpr u32 length = sizeof(T) < 8 ? 16 / sizeof(T) : 4;
+  static constexpr u32 length = Length;
 
   template <thread_group G>
   PENSTOCK_FN void operator()(G const& g, test_context const& c) const {

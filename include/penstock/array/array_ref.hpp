@@ -86,8 +86,10 @@ class array_ref {
 /// What `read_runs` is to read of one array, and where to. Lives for one call.
 template <class T, u32 Runs, u32 Count>
 class runs_of {
-  static constexpr u32 per_piece = sizeof(piece16) / sizeof(T);
-  static_assert(Count % per_piece == 0);
+  static constexpr u64 run_bytes = Count * sizeof(T);
+  using piece = piece_of<run_bytes <= 16 ? run_bytes : 16>;
+  static constexpr u32 per_piece = sizeof(piece) / sizeof(T);
+  static_assert(run_bytes % sizeof(piece) == 0);
   struct elements {
     T of[per_piece];
   };
@@ -103,13 +105,13 @@ class runs_of {
     for (u32 r = 0; r < Runs; ++r) {
       T const* const from = view.resident() + first + r * stride;
       const u64 left = left_of(want, first, stride, r);
-      if (left < Count || !view.has_runs()) {
+      if (left < Count || !has_pieces()) {
         PENSTOCK_UNROLL
         for (u32 k = 0; k < Count; ++k) to_[r][k] = k < left ? from[k] : T{};
         continue;
       }
       PENSTOCK_UNROLL
-      for (u32 k = 0; k < Count; k += per_piece) take(r, k, *reinterpret_cast<piece16 const*>(from + k));
+      for (u32 k = 0; k < Count; k += per_piece) take(r, k, *reinterpret_cast<piece const*>(from + k));
     }
   }
 
@@ -123,7 +125,7 @@ class runs_of {
     }
     array_view<T> const& view = from_.view_;
     const u64 end = first + (Runs - 1) * stride + Count;
-    if (!missing_ || end > view.size() || !view.has_runs()) return;
+    if (!missing_ || end > view.size() || !has_pieces()) return;
     const u64 address = view.address_of(first);
     const u64 line = value(view.reader().line_of(address));
     if (line != value(view.reader().line_of(view.address_of(end) - 1))) return;
@@ -142,7 +144,7 @@ class runs_of {
       if (!want[r]) continue;
       PENSTOCK_UNROLL
       for (u32 k = 0; k < Count; k += per_piece) {
-        take(r, k, load_piece(reinterpret_cast<piece16 const*>(from + (r * stride + k) * sizeof(T))));
+        take(r, k, load_piece(reinterpret_cast<piece const*>(from + (r * stride + k) * sizeof(T))));
       }
     }
   }
@@ -166,13 +168,15 @@ class runs_of {
   }
 
  private:
+  PENSTOCK_FORCE_INLINE bool has_pieces() const { return per_piece == 1 || from_.view_.is_aligned(sizeof(piece)); }
+
   PENSTOCK_FORCE_INLINE u64 left_of(wants const& want, u64 first, u64 stride, u32 r) const {
     const u64 at = first + r * stride;
     return want[r] && at < from_.view_.size() ? from_.view_.size() - at : 0;
   }
 
-  PENSTOCK_FORCE_INLINE void take(u32 r, u32 k, piece16 piece) {
-    const auto all = std::bit_cast<elements>(piece);
+  PENSTOCK_FORCE_INLINE void take(u32 r, u32 k, piece read) {
+    const auto all = std::bit_cast<elements>(read);
     PENSTOCK_UNROLL
     for (u32 j = 0; j < per_piece; ++j) to_[r][k + j] = all.of[j];
   }
@@ -180,7 +184,7 @@ class runs_of {
   // One copy of the code, and no index into `to_` that only the run knows: that would put it into memory.
   template <thread_group G>
   PENSTOCK_FORCE_INLINE void read_one_by_one(G const& g, wants const& want, u64 first, u64 stride) {
-    const u32 step = from_.view_.has_runs() ? per_piece : 1;
+    const u32 step = has_pieces() ? per_piece : 1;
     PENSTOCK_UNROLL_BY(1)
     for (u32 n = 0; n < Runs * Count; n += step) {
       const u64 at = first + n / Count * stride + n % Count;
@@ -192,7 +196,7 @@ class runs_of {
       if (step == 1) {
         late.of[0] = from_.read(g, left != 0, left != 0 ? at : 0);
       } else {
-        late = std::bit_cast<elements>(from_.template read_piece<piece16>(g, left != 0, at));
+        late = std::bit_cast<elements>(from_.template read_piece<piece>(g, left != 0, at));
       }
       PENSTOCK_UNROLL
       for (u32 other = 0; other < Runs * Count; ++other) {
@@ -212,14 +216,16 @@ class runs_of {
 };
 
 /// Reads runs of elements that follow each other for each lane, of the arrays of runs_of(reference, to), T to[Runs][Count]:
-/// `Runs` of each, from element `first` on and each `stride` behind the last, 16 bytes at once where element 0 of the array is
-/// aligned so. `want`, `first` and `stride` are the lane's own. All runs are on their way together, and of each array they are
-/// validated once, behind one fence for all arrays, where all of them, wanted or not, lie on one line and within the array;
-/// else each of them goes its own way. Runs that are not wanted, and what lies behind an array's end, are T{}. Collective.
-/// `Resident`: as all of the arrays are.
-/// Cost:   hit: an entry for each array, a load for 16 bytes, a fence, an entry again for each array.
+/// `Runs` of each, from element `first` on and each `stride` behind the last, in pieces of 16 bytes, or of a shorter run's,
+/// where element 0 of the array is aligned so. With runs of one element (T to[Runs][1]) and a stride of the group's size, a
+/// group reads along an array with `Runs` loads of each lane on their way. `want`, `first` and `stride` are the lane's own. All
+/// runs are on their way together, and of each array they are validated once, behind one fence for all arrays, where all of
+/// them, wanted or not, lie on one line and within the array; else each of them goes its own way. Runs that are not wanted, and
+/// what lies behind an array's end, are T{}. Collective. `Resident`: as all of the arrays are.
+/// Cost:   hit: an entry for each array, a load for each piece, a fence, an entry again for each array.
 /// Errors: as operator[].
-/// REQUIRES: the bytes of a run, of `first` and of `stride` elements are multiples of 16, for each array.
+/// REQUIRES: the bytes of a run are a multiple of 16, or 1, 2, 4 or 8; those of `first` and of `stride` elements are multiples
+/// of a piece's. For each array.
 template <bool Resident, u32 Runs, thread_group G, class... Of>
 PENSTOCK_FORCE_INLINE void read_runs(G const& g, bool const (&want)[Runs], u64 first, u64 stride, Of&&... of) {
   if constexpr (Resident) {

@@ -30,9 +30,9 @@ class array_view {
   PENSTOCK_FN line_reader const& reader() const { return reader_; }
   /// Address of element i in the cache's line space.
   PENSTOCK_FN u64 address_of(u64 i) const { return origin_ + i * sizeof(T); }
-  /// Whether element 0 lies so that runs of elements can be read 16 bytes at once (read_runs).
-  PENSTOCK_FN bool has_runs() const {
-    return (is_resident() ? reinterpret_cast<u64>(resident_) : origin_) % sizeof(piece16) == 0;
+  /// Whether element 0 lies at a multiple of `bytes`, a power of two up to 16.
+  PENSTOCK_FN bool is_aligned(u64 bytes) const {
+    return (is_resident() ? reinterpret_cast<u64>(resident_) : origin_) % bytes == 0;
   }
 
   /// Element i, from wherever it is. REQUIRES: i < size().
@@ -233,8 +233,17 @@ class array_view {
         use_elements(first - before + number * per_piece, piece, use_wanted);
       };
       if (!windows) return read_alone<Order>(g, reader_, floor, pieces, use_edge);
-      const bool whole = before == 0 && elements % per_piece == 0;
-      const u64 used = u64{read_window<Order>(g, reader_, floor, pieces, whole, use_piece, use_edge)} * per_piece - before;
+      // One look serves no more than the one line, so nothing is gained by a window, which has fewer loads in flight.
+      u64 used = 0;
+      if constexpr (std::is_same_v<G, lone_thread>) {
+        const u64 on_line = (reader_.line_bytes - reader_.within(begin)) / 16, left = elements / per_piece;
+        const u32 wanted = static_cast<u32>(on_line < left ? on_line : left);
+        if (before == 0) used = u64{read_on_one_line<Order>(g, reader_, begin, wanted, use_piece)} * per_piece;
+      }
+      if (used == 0) {
+        const bool whole = before == 0 && elements % per_piece == 0;
+        used = u64{read_window<Order>(g, reader_, floor, pieces, whole, use_piece, use_edge)} * per_piece - before;
+      }
       if (used >= elements) return;
       first += used;
       elements -= used;

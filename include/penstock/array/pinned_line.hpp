@@ -15,7 +15,7 @@ PENSTOCK_FN held_line pin_at_once(G const& g, line_reader const& reader, line_id
   if (is_leader(g)) {
     hit_line at{};
     if (reader.find_entry(value(line) << reader.line_shift, at)) {
-      const u64 old = fetch_add_global<Order != read_order::data>(*at.entry, entry::one_pin);
+      const u64 old = fetch_add_kept<Order != read_order::data>(*at.entry, entry::one_pin);
       if (reader.is_pinned(old, at) && entry::pins(old) < entry::most_pins) {
         held = {at.entry, at.frame, {}, 1};
       } else {
@@ -37,11 +37,7 @@ PENSTOCK_FN void unpin_read(G const& g, u64* entry, [[maybe_unused]] u64 read) {
   if constexpr (Order == read_order::data) tie = any(g.ballot(read != 0)) ? 1 : 0;
   g.sync();  // every lane's loads are done
   if (entry == nullptr) return;
-  if constexpr (Order == read_order::data) {
-    add_after_fence(*entry, tie - entry::one_pin);
-  } else {
-    add_release(*entry, 0 - entry::one_pin);
-  }
+  add_kept<Order != read_order::data>(*entry, tie - entry::one_pin);
 }
 
 /// What both have. Made collectively, and gives nothing back by itself. `Order`: sound, or data.
@@ -79,7 +75,7 @@ class held_group_line {
     for (u32 whole = last > first ? (last - first) / batch : 0; whole != 0; --whole, from += batch) {
       piece16 read[pieces_in_flight];
       PENSTOCK_UNROLL
-      for (u32 k = 0; k < pieces_in_flight; ++k) read[k] = load_piece(pieces + from + k * width);
+      for (u32 k = 0; k < pieces_in_flight; ++k) read[k] = load_streamed(pieces + from + k * width);
       g_.sync();  // all are on their way before the first is waited for
       read_ |= tie_recheck_to_all<Order>(read, zero_);
       PENSTOCK_UNROLL

@@ -40,7 +40,7 @@ PENSTOCK_FORCE_INLINE u32 read_on_one_line(G const& g, line_reader const& reader
   do {
     piece16 read[pieces_in_flight];
     PENSTOCK_UNROLL
-    for (u32 k = 0; k < pieces_in_flight; ++k) read[k] = load_piece(from + used + k * width);
+    for (u32 k = 0; k < pieces_in_flight; ++k) read[k] = load_streamed(from + used + k * width);
     order_before_recheck<Order>();
     if (any(g.ballot(!reader.unchanged(at, tie_recheck_to_all<Order>(read, reader.zero))))) break;
     PENSTOCK_UNROLL

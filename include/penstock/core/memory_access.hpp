@@ -17,6 +17,18 @@ struct alignas(16) piece16 {
 };
 
 #if PENSTOCK_ON_DEVICE
+// What L2 is to keep for as long as it has other bytes to give up, and what those are (PTX ISA, "createpolicy").
+__device__ inline u64 kept_in_l2() {
+  u64 policy;
+  asm("createpolicy.fractional.L2::evict_last.b64 %0;" : "=l"(policy));
+  return policy;
+}
+__device__ inline u64 given_up_first() {
+  u64 policy;
+  asm("createpolicy.fractional.L2::evict_first.b64 %0;" : "=l"(policy));
+  return policy;
+}
+
 // Frames and entries lie in global memory; a load that says so is spared the look at what its address means.
 #define PENSTOCK_LOAD(width, constraint, result)                                                               \
   if constexpr (Acquire) {                                                                                     \
@@ -72,6 +84,23 @@ PENSTOCK_FN inline T load_piece(T const* p) {
                                     std::conditional_t<sizeof(T) == 4, u32, std::conditional_t<sizeof(T) == 2, u16, u8>>>;
     return std::bit_cast<T>(device_ref<word>(*reinterpret_cast<word*>(const_cast<T*>(p))).load(acquire));
   }
+#endif
+}
+
+/// 16 bytes of a line that a group reads whole: L2 gives them up first, and keeps what is looked at again and again, the
+/// entries above all.
+PENSTOCK_FN inline piece16 load_streamed(piece16 const* p) {
+#if PENSTOCK_ON_DEVICE
+  const std::size_t from = __cvta_generic_to_global(p);
+  const u64 policy = given_up_first();
+  piece16 r;
+  asm volatile("ld.relaxed.gpu.global.L2::cache_hint.v2.b64 {%0, %1}, [%2], %3;"
+               : "=l"(r.low), "=l"(r.high)
+               : "l"(from), "l"(policy)
+               : "memory");
+  return r;
+#else
+  return load_piece(p);
 #endif
 }
 
@@ -159,20 +188,44 @@ PENSTOCK_FN inline Float fetch_add_number(u64 address, Float value) {
 // of an address that may be anywhere, also an addition without a result is waited for, to learn whether it was one in shared
 // memory.
 
-/// What the word was. `Acquire`: on a CPU always one.
+/// Adds to a word that L2 is asked to keep, or memory would see each addition come and go; gives what the word was. `Acquire`:
+/// on a CPU always one.
 template <bool Acquire>
-PENSTOCK_FN u64 fetch_add_global(u64& word, u64 n) {
+PENSTOCK_FN u64 fetch_add_kept(u64& word, u64 n) {
 #if PENSTOCK_ON_DEVICE
   const std::size_t at = __cvta_generic_to_global(&word);
+  const u64 policy = kept_in_l2();
   u64 old;
   if constexpr (Acquire) {
-    asm volatile("atom.acquire.gpu.global.add.u64 %0, [%1], %2;" : "=l"(old) : "l"(at), "l"(n) : "memory");
+    asm volatile("atom.acquire.gpu.global.add.L2::cache_hint.u64 %0, [%1], %2, %3;"
+                 : "=l"(old)
+                 : "l"(at), "l"(n), "l"(policy)
+                 : "memory");
   } else {
-    asm volatile("atom.relaxed.gpu.global.add.u64 %0, [%1], %2;" : "=l"(old) : "l"(at), "l"(n) : "memory");
+    asm volatile("atom.relaxed.gpu.global.add.L2::cache_hint.u64 %0, [%1], %2, %3;"
+                 : "=l"(old)
+                 : "l"(at), "l"(n), "l"(policy)
+                 : "memory");
   }
   return old;
 #else
   return device_ref<u64>(word).fetch_add(n, acquire);
+#endif
+}
+
+/// The same without a result. `Release`: on a CPU always one.
+template <bool Release>
+PENSTOCK_FN void add_kept(u64& word, u64 n) {
+#if PENSTOCK_ON_DEVICE
+  const std::size_t at = __cvta_generic_to_global(&word);
+  const u64 policy = kept_in_l2();
+  if constexpr (Release) {
+    asm volatile("red.release.gpu.global.add.L2::cache_hint.u64 [%0], %1, %2;" ::"l"(at), "l"(n), "l"(policy) : "memory");
+  } else {
+    asm volatile("red.relaxed.gpu.global.add.L2::cache_hint.u64 [%0], %1, %2;" ::"l"(at), "l"(n), "l"(policy) : "memory");
+  }
+#else
+  device_ref<u64>(word).fetch_add(n, release);
 #endif
 }
 
@@ -198,7 +251,7 @@ PENSTOCK_FN inline void add_relaxed(u64& word, u64 n) {
 /// On a CPU each of them is a release by itself.
 PENSTOCK_FN inline void order_before_telling() {
 #if PENSTOCK_ON_DEVICE
-  cuda::atomic_thread_fence(cuda::memory_order_acq_rel, cuda::thread_scope_device);
+  fence_release();
 #endif
 }
 
