@@ -34,6 +34,12 @@ extern "C" __global__ void read_ref(array_view<u64> a, u64 n, u64* out) {
   out[threadIdx.x] = sum;
 }
 
+// A warp copies a line that it has claimed, and publishes it.
+extern "C" __global__ void copy_line(line_cache_view::fill fill) {
+  fill.target.write = nullptr;  // no write-back
+  copy_fills(warp::whole(), threadIdx.x == 0, fill);
+}
+
 // A warp reads a whole line.
 extern "C" __global__ void read_line(array_view<u64> a, u64 elements, u64* out) {
   u64 sum = 0;

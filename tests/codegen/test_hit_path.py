@@ -84,6 +84,13 @@ def test_a_whole_line_waits_for_none_of_the_stores_of_its_multiprocessor(
     assert kernel.count("rmw") == 0
 
 
+def test_a_copied_line_is_published_behind_a_fence(functions: Functions) -> None:
+    # One behind the claim, one before the addition that publishes: what all lanes stored comes first.
+    kernel = functions["copy_line"]
+    order = [i.kind for i in kernel.instructions if i.kind in ("fence", "rmw")]
+    assert order[:3] == ["fence", "fence", "rmw"]
+
+
 def test_a_pinned_line_is_read_by_one_load_past_l1(functions: Functions) -> None:
     load = functions["read_pinned"]
     assert load.has_path(["strong load"])

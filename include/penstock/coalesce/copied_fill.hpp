@@ -20,7 +20,7 @@ PENSTOCK_FN inline piece16 load_end(u64 memory, u32 bytes) {
 ///
 /// Who reads a frame's new bytes while it still has the old line must find the claim when it looks at the entry again: the
 /// claim happens before the group's first sync, and each lane's fence hands that on (core/atomic.hpp). All bytes happen before
-/// the second sync, and so before the release that publishes the line.
+/// the second sync, and so before the fence and the addition that publish the line.
 template <thread_group G, class Fill>
 PENSTOCK_FN void copy_fills(G const& g, bool claimed, Fill const& fill) {
   g.sync();
@@ -37,7 +37,9 @@ PENSTOCK_FN void copy_fills(G const& g, bool claimed, Fill const& fill) {
     todo = without(todo, g.ballot(g.rank() == lane));
   }
   g.sync();
-  if (claimed) line_sink::finish(fill.target, {});
+  if (!claimed) return;
+  order_before_telling();
+  line_sink::finish(fill.target, {});
 }
 
 }  // namespace penstock
