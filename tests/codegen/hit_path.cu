@@ -101,3 +101,27 @@ extern "C" __global__ void planted_no_order(line_reader r, u64* out) {
   const u64 v = load_piece(frame_of_first_line(r, at));
   if (r.unchanged(at)) *out = v;
 }
+
+// The ends of commands: each is a maximum, which nothing else here asks for.
+struct ending_sink {
+  struct target {
+    u32* word;
+  };
+  PENSTOCK_FN static void placed(target const&, u16, u16) {}
+  PENSTOCK_FN static void finish(target const& to, status outcome) {
+    device_ref<u32>(*to.word).fetch_max(pack(outcome) + 1, relaxed);
+  }
+  PENSTOCK_FN static void abandon(target const& to, status outcome, bool) { finish(to, outcome); }
+  PENSTOCK_FN static void resolve(target const&, bool) {}
+};
+using ending_queue = queue_pair_view<ending_sink>;
+
+extern "C" __global__ void take_completion(ending_queue queue, ending_queue::sent_command mine, u64* head) {
+  u64 at = *head;
+  queue.take_next(mine, at);
+  *head = at;
+}
+
+extern "C" __global__ void harvest(ending_queue queue) { queue.progress(warp::whole()); }
+
+extern "C" __global__ void drain(ending_queue queue, u32 slot) { queue.drain(warp::whole(), slot); }

@@ -187,6 +187,24 @@ class Function:
         return False
 
 
+    def reaches(self, begin: str, end: str, without: str) -> bool:
+        """Whether a way leads from something of kind `begin` to a read-modify-write that does `end` (MAX, ...), and
+        nothing of kind `without` stands between."""
+        found = [n for n, i in enumerate(self.instructions) if i.kind == "rmw" and end in i.mnemonic.split(".")]
+        assert found, f"{self.name}: no {end}"
+        todo = [n for n, i in enumerate(self.instructions) if i.kind == begin and n not in found]
+        assert todo, f"{self.name}: no {begin}"
+        seen = set(todo)
+        while todo:
+            for following in self._next(todo.pop()):
+                if following in found:
+                    return True
+                if following not in seen and self.instructions[following].kind != without:
+                    seen.add(following)
+                    todo.append(following)
+        return False
+
+
 def functions_of(cubin: Path) -> dict[str, Function]:
     tool = nvidia_tool("cuobjdump")
     assert tool

@@ -91,6 +91,17 @@ def test_a_copied_line_is_published_behind_a_fence(functions: Functions) -> None
     assert order[:3] == ["fence", "fence", "rmw"]
 
 
+@pytest.mark.parametrize("way", ["take_completion", "progress", "drain"])
+def test_a_command_ends_behind_a_fence(functions: Functions, way: str) -> None:
+    # Of the probe's sink an end is a MAX. What this thread has loaded before that (a completion, bytes of a bounce
+    # buffer, which its group stored) and taken by a read-modify-write is told with it.
+    names = [name for name in functions if way in name and ("ending_sink" in name or name == way)]
+    assert names
+    for name in names:
+        assert not functions[name].reaches("strong load", "MAX", without="fence"), name
+        assert not functions[name].reaches("rmw", "MAX", without="fence"), name
+
+
 def test_a_pinned_line_is_read_by_one_load_past_l1(functions: Functions) -> None:
     load = functions["read_pinned"]
     assert load.has_path(["strong load"])

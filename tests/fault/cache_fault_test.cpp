@@ -235,7 +235,7 @@ TEST_P(cache_fault_test, lanes_of_a_warp_hear_of_their_own_lines) {
   run_emulated_warp(0xffffffffu, [&](emulated_warp const& g) {
     const u64 line = g.rank() / 2;
     u64 word = 0;
-    const status outcome = read_line(g, view(), 0, g.rank() != 7, line_id{line},
+    const status outcome = read_line(g, view(), 0, g.rank() != 7, line_id{line}, find(line),
                                      [&](u64 frame) { word = load_piece(reinterpret_cast<u64 const*>(frame)); });
     const bool fails = line % 3 == 0 && g.rank() != 7;
     PENSTOCK_CHECK_EQ(report, fails ? media_error : status{}, outcome);

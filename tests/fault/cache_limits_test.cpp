@@ -19,7 +19,7 @@ TEST_P(cache_limits_test, who_has_no_time_left_still_gets_what_is_there) {
     for (u64 line = 0; line < 40; ++line) {
       u64 word = 0;
       if (line % 4 == 0) run_threads(1, [&](u32) { words_.prefetch(line * line_words); });
-      const status outcome = read_line(lone_thread(), hurried, 0, true, line_id{line},
+      const status outcome = read_line(lone_thread(), hurried, 0, true, line_id{line}, find(line),
                                        [&](u64 frame) { word = load_piece(reinterpret_cast<u64 const*>(frame)); });
       EXPECT_EQ(status{}, outcome) << "line " << line;
       EXPECT_EQ(stamp(line * line_words), word);
@@ -148,7 +148,7 @@ void crowd(cache_fixture& fixture, u32 groups, u32 rounds) {
     for (u32 round = 0; round < rounds; ++round) {
       const u64 line = random_word(seed, i, round) % 128;
       u64 word = 0;
-      const status outcome = read_line(lone_thread(), view, 0, true, line_id{line},
+      const status outcome = read_line(lone_thread(), view, 0, true, line_id{line}, view.directory.find(line_id{line}),
                                        [&](u64 frame) { word = load_piece(reinterpret_cast<u64 const*>(frame)); });
       if (!PENSTOCK_CHECK_EQ(report, status{}, outcome)) return;
       PENSTOCK_CHECK_EQ(report, stamp(line * 64), word);

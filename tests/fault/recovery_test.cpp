@@ -51,7 +51,7 @@ class recovery_test : public testing::TestWithParam<recovery_shape> {
 
   status read(u64 line) {
     u64 word = 0;
-    const status outcome = read_line(lone_thread(), view(), 0, true, line_id{line},
+    const status outcome = read_line(lone_thread(), view(), 0, true, line_id{line}, view().directory.find(line_id{line}),
                                      [&](u64 frame) { word = load_piece(reinterpret_cast<u64 const*>(frame)); });
     EXPECT_EQ(outcome.ok() ? stamp(line * line_words) : 0, word) << "line " << line;
     return outcome;

@@ -54,7 +54,7 @@ TEST_P(set_limits_test, a_group_may_read_more_lines_of_one_set_than_it_has_ways_
     run_emulated_warp(0xffu, [&](emulated_warp const& g) {
       const u64 line = lines[g.rank()];
       u64 word = 0;
-      const status outcome = read_line(g, view(), 0, true, line_id{line},
+      const status outcome = read_line(g, view(), 0, true, line_id{line}, find(line),
                                        [&](u64 frame) { word = load_piece(reinterpret_cast<u64 const*>(frame)); });
       PENSTOCK_CHECK_EQ(report, status{}, outcome);
       PENSTOCK_CHECK_EQ(report, stamp(line * line_words), word);

@@ -76,12 +76,12 @@ struct one_frame {
 
   // look, claim, take_frame, evict: false where the code would start over.
   bool claim_and_evict(unsigned line, unsigned pins) {
-    unsigned e = entry[line].load(acquire, $);
+    unsigned e = entry[line].load(relaxed, $);
     if (state(e) != empty || e >= one_pin) return false;
-    if (!entry[line].compare_exchange_strong(e, claimed(e, pins), acq_rel, $, relaxed, $)) return false;
+    if (!entry[line].compare_exchange_strong(e, claimed(e, pins), relaxed, $, relaxed, $)) return false;
     unsigned victim = entry[1 - line].load(acquire, $);
     const bool evictable = state(victim) == valid && victim < one_pin;
-    if (!evictable || !entry[1 - line].compare_exchange_strong(victim, evicted(victim), acq_rel, $, relaxed, $)) {
+    if (!evictable || !entry[1 - line].compare_exchange_strong(victim, evicted(victim), acquire, $, relaxed, $)) {
       entry[line].fetch_sub(filling + pins * one_pin, release, $);
       return false;
     }
@@ -142,7 +142,6 @@ struct far_fill : rl::test_suite<far_fill<Executor>, 3> {
       if (same(e, c.entry[0].load(relaxed, $)) && state(e) == valid) RL_ASSERT(v == byte_of(0, version(e)));
     } else if (index == 1) {
       if (!c.claim_and_evict(1, 1)) return;
-      Executor::order_claim_before_bytes();
       doorbell.store(1, release, $);
     } else {
       if (doorbell.load(acquire, $) == 0) return;

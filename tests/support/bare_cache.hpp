@@ -67,9 +67,9 @@ class bare_cache {
     return look(line, wide, entry);
   }
   access_step look_ahead(u64 line) const {
-    u64* entry = nullptr;
+    found_line at = view_.directory.glance(line_id{line});
     victim_search search;
-    return view_.look_ahead(data_, line_id{line}, entry, search);
+    return view_.claim_empty(data_, line_id{line}, 0, at, search);
   }
   void reference(u64 line) const { view_.reference(view_.directory.find(line_id{line})); }
   void unpin(u64 line) const { view_.unpin(entry_of(line)); }

@@ -31,7 +31,7 @@ class faulty_cache : public testing::TestWithParam<directory_kind> {
   line_state state_of(u64 line) { return entry::state(entry_at(line)); }
 
   status read(u64 line, u64& word) {
-    return read_line(lone_thread(), view(), 0, true, line_id{line},
+    return read_line(lone_thread(), view(), 0, true, line_id{line}, find(line),
                      [&](u64 frame) { word = load_piece(reinterpret_cast<u64 const*>(frame)); });
   }
   status read(u64 line) {

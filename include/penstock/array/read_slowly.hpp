@@ -49,10 +49,14 @@ PENSTOCK_FN piece16 read_piece_of(G const& g, Cache const& cache, u32 dataset, b
                                   status& outcome) {
   const line_id line{address >> cache.line_shift};
   const u64 within = address & (cache.line_bytes() - 1);
+  const bool starts = want && starts_ahead(cache, line);
   dataset_view const& data = cache.datasets[dataset];
   piece16 piece{};
   bool todo = want;
-  if (cache.validates) {
+  // A line that nobody has is not looked at twice. Without a branch, so that the fields for this come in one trip.
+  found_line seen = cache.directory.glance(want ? line : line_id{0});
+  if (!want) seen = {};
+  if (cache.validates && any(g.ballot(seen.state() != line_state::empty))) {
     fill_watch<G, Cache> watch(g, cache, data);
     for (;;) {
       found_line at;
@@ -73,9 +77,8 @@ PENSTOCK_FN piece16 read_piece_of(G const& g, Cache const& cache, u32 dataset, b
     }
   }
   if (any(g.ballot(todo))) {
-    outcome = read_line(g, cache, dataset, todo, line, [&](u64 frame) { piece = load_piece_of(frame + within, bytes); });
+    outcome = read_line(g, cache, dataset, todo, line, seen, [&](u64 frame) { piece = load_piece_of(frame + within, bytes); });
   }
-  const bool starts = want && starts_ahead(cache, line);
   if (any(g.ballot(starts))) read_ahead(g, cache, dataset, starts, line);
   return piece;
 }

@@ -20,6 +20,10 @@ struct alignas(128) dataset_health {
   u32 verdict = 0;   ///< packed status of the last, once they are too many: the dataset is `failed`
 
   PENSTOCK_FN status failed() { return unpack_status(device_ref<u32>(verdict).load(relaxed)); }
+  /// Something has failed since the last that did not.
+  PENSTOCK_FN bool is_troubled() {
+    return (device_ref<u32>(failures).load(relaxed) | device_ref<u32>(verdict).load(relaxed)) != 0;
+  }
   PENSTOCK_FN void note_success() {
     if (device_ref<u32>(failures).load(relaxed) != 0) device_ref<u32>(failures).store(0, relaxed);
   }
@@ -31,18 +35,19 @@ struct alignas(128) dataset_health {
 };
 
 /// One dataset (a file, a namespace) that a cache serves: its lines in the cache's line space, and where they lie.
-struct dataset_view {
+/// In the order of what a miss needs, as basic_line_cache_view.
+struct alignas(128) dataset_view {
   u64 first_line = 0;
+  u64 bytes = 0;                     ///< its last line may be cut short
+  u64 memory = 0;                    ///< where it lies, for kernels to copy from; 0: on a volume
+  dataset_health* health = nullptr;  ///< null: not kept
+  counter_set_view counters;
+  u32 index = 0;   ///< in the cache
+  u32 part = ~0u;  ///< its lines take frames below this number (`direct`), or ways of each set; for a share of the cache
+  volume_view volume;
   u64 lines = 0;
-  u64 bytes = 0;  ///< its last line may be cut short
-  u32 index = 0;  ///< in the cache
   bool writable = false;
   advice advised = advice::normal;
-  u32 part = ~0u;  ///< its lines take frames below this number (`direct`), or ways of each set; for a share of the cache
-  u64 memory = 0;  ///< where it lies, for kernels to copy from; 0: on a volume
-  volume_view volume;
-  counter_set_view counters;
-  dataset_health* health = nullptr;  ///< null: not kept
 };
 
 }  // namespace penstock

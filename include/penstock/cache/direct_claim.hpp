@@ -19,15 +19,15 @@ PENSTOCK_FN bool evict(Cache const& cache, u32 frame, u64 owner) {
   if (!holds_it || !entry::at_rest(e)) return false;
   // What is streamed has no second turn.
   if (cache.advised(owner) != advice::stream && cache.policy.spares(word, e)) return false;
-  return device_ref<u64>(word).compare_exchange_strong(e, cache.directory.layout.evicted(e), acq_rel, relaxed);
+  return device_ref<u64>(word).compare_exchange_strong(e, cache.directory.layout.evicted(e), acquire, relaxed);
 }
 
 /// A frame below `part` that no line had so far; `part` or more if there is none.
 template <class Cache>
 PENSTOCK_FN u64 take_fresh_frame(Cache const& cache, u32 part) {
   device_ref<u64> next(*cache.next_fresh);
+  if (part == cache.frames) return next.fetch_add(1, relaxed);
   u64 fresh = next.load(relaxed);
-  if (part == cache.frames) return fresh < part ? next.fetch_add(1, relaxed) : fresh;
   // Exactly: one that is taken beyond the part would be lost to all. Who fails has seen another succeed.
   while (fresh < part && !next.compare_exchange_weak(fresh, fresh + 1, relaxed, relaxed)) {}
   return fresh;
@@ -59,28 +59,28 @@ PENSTOCK_FN u32 take_victim(Cache const& cache, dataset_view const& data, u32 pa
   return cache.frames;
 }
 
-/// A frame for this thread alone; `cache.frames` if there is none.
+/// A frame below `part` for this thread alone; `cache.frames` if there is none.
 template <class Cache>
-PENSTOCK_FN u32 take_frame(Cache const& cache, dataset_view const& data, victim_search& search) {
-  const u32 part = data.part < cache.frames ? data.part : cache.frames;
+PENSTOCK_FN u32 take_frame(Cache const& cache, dataset_view const& data, u32 part, victim_search& search) {
   const u64 fresh = take_fresh_frame(cache, part);
   if (fresh < part) return static_cast<u32>(fresh);
   return search.time([&] { return take_victim(cache, data, part); });
 }
 
-/// Gives a line that this thread has just claimed with `pins` pins its frame: `claimed`, or `no_frame`.
+/// Gives a line that this thread has just claimed with `pins` pins its frame, below `part`: `claimed`, or `no_frame`.
 template <class Cache>
-PENSTOCK_FN access_step place_claimed(Cache const& cache, dataset_view const& data, line_id line, u64& word, u64 pins,
-                                      victim_search& search) {
-  const u32 frame = take_frame(cache, data, search);
+PENSTOCK_FN access_step place_claimed(Cache const& cache, dataset_view const& data, line_id line, u32 part, found_line& at,
+                                      u64 pins, victim_search& search) {
+  const u32 frame = take_frame(cache, data, part, search);
   if (frame == cache.frames) {
     // No victim, no claim (W3, W4): those who joined meanwhile see an empty line and start over.
-    device_ref<u64>(word).fetch_sub(1 + pins * entry::one_pin, release);
+    device_ref<u64>(*at.entry).fetch_sub(1 + pins * entry::one_pin, release);
     return access_step::no_frame;
   }
   cache.records[frame].store_owner(data.index, value(line));
-  device_ref<u64>(word).fetch_add(static_cast<u64>(frame) << entry::identity_shift, relaxed);
-  order_claim_before_bytes();
+  const u64 place = static_cast<u64>(frame) << entry::identity_shift;
+  add_relaxed(*at.entry, place);
+  at.word += place;
   return access_step::claimed;
 }
 

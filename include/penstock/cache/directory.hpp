@@ -47,10 +47,10 @@ struct directory_view {
 
   /// The same at a glance: what it says is a hint.
   PENSTOCK_FN found_line glance(line_id line) const {
-    if (is_direct()) {
-      u64* const entry = entries + value(line);
-      return {entry, device_ref<u64>(*entry).load(relaxed)};
-    }
+    u64* const entry = entries + value(line);
+    const bool direct = is_direct();
+    load_above();
+    if (direct) return {entry, device_ref<u64>(*entry).load(relaxed)};
     const u64 x = map.mix(value(line));
     u64* const set = set_of(x);
     return find_in(set, set_snapshot::of(set), x);

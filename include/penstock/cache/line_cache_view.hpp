@@ -32,35 +32,37 @@ struct fault_slot {
 
 /// Trivially copyable handle; the host-side `line_cache` owns what it points at.
 template <replacement_policy Policy = clock_policy>
-struct basic_line_cache_view {
+struct alignas(128) basic_line_cache_view {
   using queue_pair = queue_pair_view<line_sink>;
 
+  // All that a usual miss needs, in the first 128 bytes: after an acquire each 32 bytes of it are a trip to L2.
   directory_view directory;
   frame_record* records = nullptr;  ///< [frames]
   u64 frames_base = 0;              ///< address of frame 0
   u64 prp_lists = 0;                ///< address of the frames' PRP lists, `prp_list_stride` each; 0 where none is needed
   dataset_view* datasets = nullptr;
   queue_pair* queues = nullptr;
-  u64* next_fresh = nullptr;            ///< frames never used so far
-  u32* prefetches_in_flight = nullptr;  ///< [prefetch_shards]
-  fault_slot* fault = nullptr;
-  u32* fault_taken = nullptr;  ///< 1 from a fault on until the host has told it
-  u32* serving = nullptr;      ///< 1 while a queue_service moves the queues
-  write_back_view writes;
-  retry_policy retry;
-  Policy policy;
-  u64 patience_ns = 0;  ///< how long one access may wait in all
+  u64* next_fresh = nullptr;  ///< frames never used so far
+  u32* serving = nullptr;     ///< 1 while a queue_service moves the queues
   u32 frames = 0;
   u32 line_shift = 0;
   u32 queues_count = 0;
-  u32 prefetch_shards = 0;  ///< a power of two
-  u32 prefetch_limit = 0;   ///< in flight per shard
-  u32 reads_ahead = 0;      ///< lines, a multiple of 32, that reads along lines are ahead of (coalesce/read_ahead.hpp); 0: none
-  u32 spare_normal = 0;     ///< lines that a search for one that is streamed passes by; 0 while nothing is streamed
-  u32 spare_kept = 0;       ///< those, and kept lines that it then passes by; 0 while nothing is advised
-  bool looks_up = true;     ///< false: without a cache, each access claims a frame of its own
-  bool coalesces = true;    ///< lanes that want the same line go through one of them
-  bool validates = false;   ///< versions are long enough for reads without a pin on this executor
+  u32 reads_ahead = 0;     ///< lines, a multiple of 32, that reads along lines are ahead of (coalesce/read_ahead.hpp); 0: none
+  bool looks_up = true;    ///< false: without a cache, each access claims a frame of its own
+  bool coalesces = true;   ///< lanes that want the same line go through one of them
+  bool validates = false;  ///< versions are long enough for reads without a pin on this executor
+
+  u64 patience_ns = 0;                  ///< how long one access may wait in all
+  u32* prefetches_in_flight = nullptr;  ///< [prefetch_shards]
+  u32 prefetch_shards = 0;              ///< a power of two
+  u32 prefetch_limit = 0;               ///< in flight per shard
+  u32 spare_normal = 0;                 ///< lines that a search for one that is streamed passes by; 0 while nothing is streamed
+  u32 spare_kept = 0;                   ///< those, and kept lines that it then passes by; 0 while nothing is advised
+  Policy policy;
+  retry_policy retry;
+  write_back_view writes;
+  fault_slot* fault = nullptr;
+  u32* fault_taken = nullptr;  ///< 1 from a fault on until the host has told it
 
   PENSTOCK_FN u64 line_bytes() const { return 1ull << line_shift; }
   PENSTOCK_FN u64 frame_address(u64 const* entry, u64 word) const {
@@ -85,8 +87,8 @@ struct basic_line_cache_view {
     switch (at.state()) {
       case line_state::valid: return pin_valid(*at.entry, at.word, wide);
       case line_state::filling: return join(*at.entry, at.word, wide);
-      case line_state::empty: return claim(data, line, *at.entry, at.word, 1, search);
-      case line_state::failed: return claim(data, line, *at.entry, at.word, 1, search);
+      case line_state::empty: return claim(data, line, at, 1, search);
+      case line_state::failed: return claim(data, line, at, 1, search);
     }
     return access_step::again;
   }
@@ -98,16 +100,12 @@ struct basic_line_cache_view {
     return pin_valid(*at.entry, at.word, wide) == access_step::pinned ? at : found_line{};
   }
 
-  /// Claims an empty line without a pin, for a prefetch. `claimed`, `no_frame`, or `again` where there is nothing to do.
-  PENSTOCK_FN access_step look_ahead(dataset_view const& data, line_id line, u64*& entry, victim_search& search) const {
-    found_line at = directory.find(line);
-    if (at.entry == nullptr) {
-      const access_step step = search.time([&] { return claim_in_set(*this, data, line, 0, at); });
-      entry = at.entry;
-      return step;
-    }
-    entry = at.entry;
-    return at.state() == line_state::empty ? claim(data, line, *at.entry, at.word, 0, search) : access_step::again;
+  /// Claims an empty line with `pins` pins; none: for a prefetch. `claimed`, `no_frame`, or `again` where there is nothing to
+  /// do. `at`: what the directory says of it, then the claim as its word was.
+  PENSTOCK_FN access_step claim_empty(dataset_view const& data, line_id line, u64 pins, found_line& at,
+                                      victim_search& search) const {
+    if (at.entry == nullptr) return search.time([&] { return claim_in_set(*this, data, line, pins, at); });
+    return at.state() == line_state::empty ? claim(data, line, at, pins, search) : access_step::again;
   }
 
   /// Gives back a pin after reads. Release: a load still on its way must not read the next tenant.
@@ -141,13 +139,13 @@ struct basic_line_cache_view {
     u64 memory;
   };
 
-  PENSTOCK_FN fill make_fill(dataset_view const& data, line_id line, u64* entry, u32* in_flight) const {
-    const u64 frame = directory.frame_of(entry, device_ref<u64>(*entry).load(relaxed));
+  /// All of it but the frame, which `place` adds: where the bytes lie does not depend on the claim.
+  PENSTOCK_FN fill make_fill(dataset_view const& data, line_id line) const {
+    volume_member member = data.volume.members[0];
+    load_above();
     const u32 ordinal = executor_ordinal();
     const u64 offset = (value(line) - data.first_line) << line_shift;
     fill f{};
-    f.command.address = frames_base + (frame << line_shift);
-    f.target = {entry, &records[frame], in_flight};
     const u64 bytes = data.bytes - offset < line_bytes() ? data.bytes - offset : line_bytes();
     if (data.memory != 0) {
       f.memory = data.memory + offset;
@@ -156,14 +154,21 @@ struct basic_line_cache_view {
     }
     // The line's number, too, spreads over replicas: else one thread would ask one member for everything.
     const auto where = data.volume.locate(byte_offset{offset}, ordinal + static_cast<u32>(offset >> line_shift));
-    volume_member const& member = data.volume.members[where.member];
+    if (where.member != 0) member = data.volume.members[where.member];
     const u32 blocks = static_cast<u32>((bytes + (1ull << member.block_shift) - 1) >> member.block_shift);
     f.command.command =
         nvme::transfer_command(nvme::opcode::read, member.namespace_id, lba{value(where.offset) >> member.block_shift}, blocks);
-    f.command.prp_list = prp_lists + frame * prp_list_stride;
     f.command.bytes = blocks << member.block_shift;
     f.queue = member.first_queue + ordinal % member.queues;
     return f;
+  }
+
+  /// To the frame of a claim. `in_flight`: of a prefetch; else null.
+  PENSTOCK_FN void place(fill& f, found_line claimed, u32* in_flight) const {
+    const u64 frame = directory.frame_of(claimed.entry, claimed.word);
+    f.command.address = frames_base + (frame << line_shift);
+    f.command.prp_list = prp_lists + frame * prp_list_stride;
+    f.target = {claimed.entry, &records[frame], in_flight};
   }
 
   /// A claim whose command could not be submitted: told to all who wait, as a failed fill is.
@@ -235,16 +240,20 @@ struct basic_line_cache_view {
 
   /// Claims a line's own entry: an empty one of `direct`, or a failed one, which keeps its frame. The asker's pin goes in with
   /// the claim, so that the fill serves who asked for it however small the cache is.
-  PENSTOCK_FN access_step claim(dataset_view const& data, line_id line, u64& word, u64 e, u64 pins,
-                                victim_search& search) const {
+  PENSTOCK_FN access_step claim(dataset_view const& data, line_id line, found_line& at, u64 pins, victim_search& search) const {
+    const u64 e = at.word;
+    const u32 part = data.part < frames ? data.part : frames;
     if (!entry::at_rest(e)) return access_step::again;
     u64 expected = e;
-    if (!device_ref<u64>(word).compare_exchange_strong(expected, directory.layout.claimed(e, pins), acq_rel, relaxed)) {
-      return access_step::again;
+    at.word = directory.layout.claimed(e, pins);
+    // What a claim tells is told by whoever stores the bytes: on a GPU behind a fence, or to a controller behind a doorbell.
+    if (entry::state(e) == line_state::empty) {
+      // All that its frame's last tenants left is acquired with the frame.
+      const bool won = device_ref<u64>(*at.entry).compare_exchange_strong(expected, at.word, relaxed, relaxed);
+      return won ? place_claimed(*this, data, line, part, at, pins, search) : access_step::again;
     }
-    if (entry::state(e) == line_state::empty) return place_claimed(*this, data, line, word, pins, search);
-    record_of(&word, e).store_failure({});
-    order_claim_before_bytes();
+    if (!device_ref<u64>(*at.entry).compare_exchange_strong(expected, at.word, acquire, relaxed)) return access_step::again;
+    record_of(at.entry, e).store_failure({});
     return access_step::claimed;
   }
 };

@@ -102,7 +102,7 @@ PENSTOCK_COLD access_step claim_in_set(Cache const& cache, dataset_view const& d
     u64& word = set[1 + way];
     const u64 claim = directory.layout.claimed(e, pins, x & ((1ull << directory.layout.place_bits) - 1));
     u64 expected = e;
-    if (!device_ref<u64>(word).compare_exchange_strong(expected, claim, acq_rel, relaxed)) continue;
+    if (!device_ref<u64>(word).compare_exchange_strong(expected, claim, acquire, relaxed)) continue;
     if (entry::state(e) != line_state::empty && cache.looks_up) data.counters.add(counter::evictions, 1);
     if (!device_ref<u64>(set[0]).compare_exchange_strong(header, set_header::committed(header, way), acq_rel, relaxed)) {
       // Those who joined meanwhile see an empty line and start over.
@@ -112,7 +112,6 @@ PENSTOCK_COLD access_step claim_in_set(Cache const& cache, dataset_view const& d
     at = {&word, claim};
     order.take_turns(set, seen, way, e);
     cache.records[directory.frame_of(&word, claim)].store_owner(data.index, value(line));
-    order_claim_before_bytes();
     return access_step::claimed;
   }
   return access_step::again;

@@ -8,6 +8,7 @@
 #include "penstock/coalesce/cleaner.hpp"
 #include "penstock/coalesce/copied_fill.hpp"
 #include "penstock/coalesce/fill_watch.hpp"
+#include "penstock/coalesce/lone_fill.hpp"
 #include "penstock/coalesce/move_queues.hpp"
 
 namespace penstock {
@@ -44,6 +45,22 @@ class line_request {
         peers_(peers_of(g, cache, want, line)), todo_(want) {
     leads_ = want && lowest(peers_) == g.rank();
     phase_ = leads_ ? phase::looking : phase::over;
+  }
+
+  /// Where all lanes want one line, one of them goes for it; what is left of that is the group's. Collective. REQUIRES: called
+  /// first.
+  PENSTOCK_FN void start_alone() {
+    if (How == line_use::overwrite || count(g_.ballot(leads_)) != 1) return;
+    if (leads_) go_on_from(fill_alone(cache_, data_, line_, cache_.directory.glance(line_), size(g_)));
+  }
+
+  /// Takes over what fill_alone has begun, in the lane that leads. REQUIRES: called first.
+  PENSTOCK_FN void go_on_from(lone_fill const& begun) {
+    if (begun.entry == nullptr) return;
+    entry_ = begun.entry;
+    claimed_ = looked_ = true;
+    unsent_ = !begun.sent;
+    phase_ = phase::filling;
   }
 
   /// Calls use(frame address) once in each lane, under a pin; it tells whether it has stored something. Collective. This lane's
@@ -86,6 +103,7 @@ class line_request {
   /// all: either every line is pinned or none. `frame` is this lane's frame address. REQUIRES: to overwrite, all lanes name the
   /// same line.
   PENSTOCK_FN status pin(u64& frame) {
+    start_alone();
     for (;;) {
       advance();
       const auto failures = g_.ballot(phase_ == phase::failed);
@@ -129,9 +147,9 @@ class line_request {
 
   // One round: who looks looks again, all that was claimed is submitted before anyone waits, fills are looked at.
   PENSTOCK_FN void advance() {
-    bool claimed = false;
+    bool claimed = unsent_;
     victim_search search;
-    short_of_frames_ = false;
+    unsent_ = short_of_frames_ = false;
     if (phase_ == phase::looking && !rests() && !is_refused()) {
       claimed = take(cache_.look(data_, line_, size(g_) >= 32 && cache_.coalesces, entry_, search));
     }
@@ -178,7 +196,8 @@ class line_request {
   PENSTOCK_FN void submit(bool claimed) {
     if (!any(g_.ballot(claimed))) return;
     typename Cache::fill fill{};
-    if (claimed) fill = cache_.make_fill(data_, line_, entry_, nullptr);
+    if (claimed) fill = cache_.make_fill(data_, line_);
+    if (claimed) cache_.place(fill, {entry_, device_ref<u64>(*entry_).load(relaxed)}, nullptr);
     const status outcome = submit_fills(g_, cache_, data_, claimed, fill);
     if (claimed && !outcome.ok()) cache_.fail_claim(entry_, outcome, nullptr);
   }
@@ -337,6 +356,7 @@ class line_request {
   bool leads_ = false;
   bool owned_ = false;    ///< has claimed a line that is stored whole
   bool claimed_ = false;  ///< the fill that it waits for is its own
+  bool unsent_ = false;   ///< and has yet to be submitted
   bool looked_ = false;   ///< has found, missed or joined it already: what it finds later is no hit
   bool short_of_frames_ = false;
   bool waited_for_frame_ = false;  ///< and is counted
@@ -366,21 +386,51 @@ PENSTOCK_FN status submit_fills(G const& g, Cache const& cache, dataset_view con
   return outcome;
 }
 
-/// Calls use(frame address) once in each lane that wants a line, under a pin, and tells how that went. Collective.
+/// Calls use(frame address) once in each lane that wants a line, under a pin, and tells how that went. `begun`: by the lane
+/// that leads. Collective.
 template <thread_group G, class Cache, class Use>
-PENSTOCK_COLD status read_line(G g, Cache const& cache, u32 dataset, bool want, line_id line, Use const& use) {
+PENSTOCK_COLD status read_lines(G g, Cache const& cache, u32 dataset, bool want, line_id line, lone_fill begun,
+                                Use const& use) {
   const auto read = [&](u64 frame) {
     use(frame);
     return false;
   };
-  return line_request<G, Cache>(g, cache, dataset, want, line).access(read);
+  line_request<G, Cache> request(g, cache, dataset, want, line);
+  request.go_on_from(begun);
+  return request.access(read);
+}
+
+/// The same. `at`: what the directory said of this lane's line a moment ago. Where all lanes want one line that nobody has, one
+/// of them brings it in, and most of the time there is nothing left to do but to read it. Collective.
+template <thread_group G, class Cache, class Use>
+PENSTOCK_FN status read_line(G const& g, Cache const& cache, u32 dataset, bool want, line_id line, found_line at,
+                             Use const& use) {
+  const auto wanting = g.ballot(want);
+  const u32 leader = lowest(wanting);
+  const u64 leaders_line = g.shfl(value(line), leader);
+  const bool others = any(g.ballot(want && value(line) != leaders_line));
+  lone_fill begun;
+  if (!others && (cache.coalesces || count(wanting) == 1)) {
+    if (g.rank() == leader) begun = fill_alone(cache, cache.datasets[dataset], line, at, size(g));
+    const u64 frame = g.shfl(begun.frame, leader);
+    if (frame != 0) {
+      g.sync();  // the leader's acquire is everyone's
+      if (want) use(frame);
+      g.sync();
+      if (g.rank() == leader) cache.unpin(begun.entry);
+      return {};
+    }
+  }
+  return read_lines(g, cache, dataset, want, line, begun, use);
 }
 
 /// The same for lanes that store: use(frame address) tells whether it did. Collective; returns before anything of it is in
 /// storage.
 template <thread_group G, class Cache, class Use>
 PENSTOCK_COLD status write_line(G g, Cache const& cache, u32 dataset, bool want, line_id line, Use const& use) {
-  return line_request<G, Cache, line_use::write>(g, cache, dataset, want, line).access(use);
+  line_request<G, Cache, line_use::write> request(g, cache, dataset, want, line);
+  request.start_alone();
+  return request.access(use);
 }
 
 /// Why a line is brought in ahead of its use.
@@ -399,26 +449,26 @@ PENSTOCK_COLD bool prefetch_line(G g, Cache const& cache, u32 dataset, bool want
   const auto peers = peers_of(g, cache, want, line);
   u32& in_flight = cache.prefetches_in_flight[executor_ordinal() & (cache.prefetch_shards - 1)];
   bool claimed = false, beyond = false;
-  u64* entry = nullptr;
   victim_search search;
   const bool leads = want && lowest(peers) == g.rank();
-  const found_line seen = leads ? cache.directory.glance(line) : found_line{};
-  if (leads && purpose == fill_purpose::asked && seen.state() == line_state::valid) cache.reference(seen);
-  if (leads && seen.state() == line_state::empty) {
+  found_line at = leads ? cache.directory.glance(line) : found_line{};
+  if (leads && purpose == fill_purpose::asked && at.state() == line_state::valid) cache.reference(at);
+  if (leads && at.state() == line_state::empty) {
     beyond = device_ref<u32>(in_flight).fetch_add(1, relaxed) >= cache.prefetch_limit;
-    if (!beyond) claimed = cache.look_ahead(data, line, entry, search) == access_step::claimed;
+    if (!beyond) claimed = cache.claim_empty(data, line, 0, at, search) == access_step::claimed;
     if (!claimed) device_ref<u32>(in_flight).fetch_sub(1, relaxed);
   }
   count_search(g, data, search);
   if (!any(g.ballot(claimed))) return beyond;
   typename Cache::fill fill{};
   if (claimed) {
-    if (purpose == fill_purpose::asked) device_ref<u64>(*entry).fetch_or(entry::referenced_bit, relaxed);
-    fill = cache.make_fill(data, line, entry, &in_flight);
+    if (purpose == fill_purpose::asked) device_ref<u64>(*at.entry).fetch_or(entry::referenced_bit, relaxed);
+    fill = cache.make_fill(data, line);
+    cache.place(fill, at, &in_flight);
   }
   const status outcome = submit_fills(g, cache, data, claimed, fill);
   if (claimed) data.counters.add(counter::prefetches, 1);
-  if (claimed && !outcome.ok()) cache.fail_claim(entry, outcome, &in_flight);
+  if (claimed && !outcome.ok()) cache.fail_claim(at.entry, outcome, &in_flight);
   return beyond;
 }
 

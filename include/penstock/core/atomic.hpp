@@ -79,10 +79,24 @@ PENSTOCK_FN inline void lower_to(u64& word, u64 to) {
 #define PENSTOCK_FENCE(direction, scope) asm volatile("fence.acq_rel." scope ";" ::: "memory")
 #endif
 __device__ inline void fence_acquire() { PENSTOCK_FENCE("acquire", "gpu"); }
+__device__ inline void fence_acquire_system() { PENSTOCK_FENCE("acquire", "sys"); }
 __device__ inline void fence_release() { PENSTOCK_FENCE("release", "gpu"); }
 __device__ inline void fence_release_system() { PENSTOCK_FENCE("release", "sys"); }
 #undef PENSTOCK_FENCE
 #endif
+
+/// The order of loads and exchanges that are followed by `order_after_seeing`: on a GPU one fence serves several, whoever
+/// stored what they saw. On a CPU each of them is an acquire by itself.
+#if PENSTOCK_ON_DEVICE
+inline constexpr auto seen_before_fence = relaxed;
+#else
+inline constexpr auto seen_before_fence = acquire;
+#endif
+PENSTOCK_FN inline void order_after_seeing() {
+#if PENSTOCK_ON_DEVICE
+  fence_acquire_system();
+#endif
+}
 
 /// Stands between the claim of a frame and its first new byte (PROTOCOLS.md §2, "order before the first byte of a fill").
 ///

@@ -28,6 +28,12 @@ PENSTOCK_FN void ring_doorbell(u32& doorbell, u32 value, [[maybe_unused]] doorbe
   system_ref<u32>(doorbell).store(value, Order);
 }
 
+/// The same by a thread that has been through order_before_telling() since.
+PENSTOCK_FN inline void ring_doorbell_after_fence(u32& doorbell, u32 value, doorbell_kind kind) {
+  if (kind == doorbell_kind::local_memory) return store_after_fence(doorbell, value);
+  ring_doorbell(doorbell, value, kind);
+}
+
 /// Gives a lock back whose holder has rung a doorbell; the next holder's value replaces this one's, never the other way round.
 /// Of a word in memory that follows from the lock's own order, at whatever scope both holders are in: stores to one word are
 /// seen in the order in which they happen. A register is no such word: there the store must have left this GPU.

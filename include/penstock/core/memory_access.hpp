@@ -68,6 +68,14 @@ __device__ inline T load_global(T const* p) {
 #undef PENSTOCK_LOAD
 #endif
 
+/// The loads above it are not put off until a branch below it is decided that may not need them: those that do not need each
+/// other are then on their way together, and a branch costs no trip to memory of its own.
+PENSTOCK_FN inline void load_above() {
+#if PENSTOCK_ON_DEVICE
+  asm volatile("" ::: "memory");
+#endif
+}
+
 /// One aligned piece of 1, 2, 4, 8 or 16 bytes of a frame. On a CPU always an acquire.
 template <class T>
 PENSTOCK_FN inline T load_piece(T const* p) {

@@ -110,9 +110,11 @@ inline constexpr u16 do_not_retry = 1u << 14;
 
 /// The status of a completion; the whole status type and code count, not the code alone.
 PENSTOCK_FN constexpr status completion_status(u32 outcome) {
+  // One return: of two a GPU makes loads of a constant status in memory.
   const u16 bits = status_bits(outcome), type_and_code = bits & 0x7ffu;
-  if (type_and_code == code::success) return {};
-  return {status_domain::nvme, static_cast<u16>(type_and_code | ((bits & do_not_retry) != 0 ? status::vain : 0))};
+  const bool good = type_and_code == code::success;
+  const u16 vain = !good && (bits & do_not_retry) != 0 ? status::vain : 0;
+  return {good ? status_domain::ok : status_domain::nvme, static_cast<u16>(type_and_code | vain)};
 }
 
 }  // namespace penstock::nvme

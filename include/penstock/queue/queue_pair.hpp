@@ -124,32 +124,33 @@ class alignas(16) queue_pair_view {
     u32 asked;   ///< 1: the controller is being asked to abort the old identifier, so that it must not come alive meanwhile
   };
 
+  // What a lone command needs first: after an acquire each 32 bytes are a trip to L2.
   queue_state* state = nullptr;
-  u64* words = nullptr;               ///< [depth] slot words
-  context* contexts = nullptr;        ///< [depth]
-  quarantine* quarantines = nullptr;  ///< [depth]
-  u32* generations = nullptr;         ///< [depth] 0 or 1; identifier = slot + depth * generation
-  u64* bounces = nullptr;             ///< [depth] address of each slot's bounce buffer; null: data goes straight to its address
-  u64* spares = nullptr;              ///< bounce buffers for slots whose own is quarantined
-  u64 bounce_base = 0;                ///< address of the first bounce buffer
-  u64 bounce_lists = 0;               ///< address of their PRP lists, `prp_list_stride` each
-  u32 bounce_bytes = 0;               ///< size of one
+  u64* words = nullptr;                  ///< [depth] slot words
+  context* contexts = nullptr;           ///< [depth]
+  u32* generations = nullptr;            ///< [depth] 0 or 1; identifier = slot + depth * generation
   nvme::submission_entry* sq = nullptr;  ///< [depth], shared
   nvme::completion_entry* cq = nullptr;  ///< [cq_entries], shared
   u32* sq_doorbell = nullptr;            ///< shared, or a register of the device
   u32* cq_doorbell = nullptr;            ///< likewise
-  void (*poll)(void*, u16) = nullptr;    ///< CPU executor: lets the controller work in this thread; null otherwise
-  void* poll_target = nullptr;
+  u64* bounces = nullptr;   ///< [depth] address of each slot's bounce buffer; null: data goes straight to its address
   u64 timeout_ns = 0;       ///< deadline of a command, from when it is rung
   u32 depth = 0;            ///< D
   u32 depth_mask = 0;       ///< D - 1 where D is a power of two, else 0: a 64-bit division takes a GPU about a hundred steps
+  u32 in_flight_limit = 0;  ///< N = min(D, C) - 1
   u32 cq_entries = 0;       ///< C
   u32 cq_shift = 0;         ///< log2 of C where it is a power of two, else 0
-  u32 in_flight_limit = 0;  ///< N = min(D, C) - 1
   u16 id = 0;               ///< of the controller
   u16 index = 0;            ///< in the table of queue pairs that this one belongs to
   doorbell_kind doorbells = doorbell_kind::memory;
-  bool rings_on_host = false;  ///< looking at the CQ costs a trip over the link: only the lock holder does
+  bool rings_on_host = false;          ///< looking at the CQ costs a trip over the link: only the lock holder does
+  void (*poll)(void*, u16) = nullptr;  ///< CPU executor: lets the controller work in this thread; null otherwise
+  void* poll_target = nullptr;
+  quarantine* quarantines = nullptr;  ///< [depth]
+  u64* spares = nullptr;              ///< bounce buffers for slots whose own is quarantined
+  u64 bounce_base = 0;                ///< address of the first bounce buffer
+  u64 bounce_lists = 0;               ///< address of their PRP lists, `prp_list_stride` each
+  u32 bounce_bytes = 0;               ///< size of one
 
   /// Submits one command per lane that wants to. Collective; returns when all are rung, or withdrawn.
   /// Returns this lane's status: ok, or why its command was not submitted (then Sink heard nothing of it but `placed`).
@@ -161,6 +162,30 @@ class alignas(16) queue_pair_view {
   /// something moved.
   template <thread_group G>
   PENSTOCK_COLD bool progress(G g) const;
+
+  /// A command of one thread that goes straight to its address.
+  struct sent_command {
+    target to;
+    u64 word = 0;  ///< of its slot, published
+    u32 slot = 0;
+    u32 identifier = 0;
+  };
+
+  /// Submits one command, for one thread, if nothing stands before it: all tickets are rung, its slot is free, nobody is
+  /// ringing. False: nothing was done. Never waits.
+  PENSTOCK_FN bool try_send(transfer const& t, target const& to, sent_command& mine) const;
+
+  /// What one thread found at the head of the completion ring.
+  enum class taken : u32 {
+    none,   ///< nothing new, or somebody is at it
+    own,    ///< its command's, good: finished, and what it brought is this thread's to read
+    other,  ///< another one, finished
+    crowd,  ///< more than one, or something else to do: progress
+  };
+
+  /// Takes the completion at the head of the ring, for one thread that waits for its command: the shortest way to it. `head`:
+  /// where it was when this was called last, at first 0. Never waits. REQUIRES: no bounce buffers.
+  PENSTOCK_FN taken take_next(sent_command const& mine, u64& head) const;
 
   /// Whether progress is worth its call, by a look without locks; for one thread.
   PENSTOCK_FN bool stirs() const {
@@ -273,7 +298,8 @@ class alignas(16) queue_pair_view {
 
   template <thread_group G>
   PENSTOCK_FN void settle(G const& g, u32 commands, u32 withdrawn) const;
-  PENSTOCK_FN void publish(u64 ticket, u32 slot, transfer const& t, target const& to) const;
+  PENSTOCK_FN void publish(u64 ticket, u32 slot, u32 identifier, transfer const& t, target const& to) const;
+  PENSTOCK_FN u32 identifier_of(u32 slot) const { return slot + depth * generations[slot]; }
   PENSTOCK_FN void complete(u32 outcome, u64 rung) const;
   PENSTOCK_FN void stray(u32 slot, u32 identifier) const;
   PENSTOCK_FN bool overdue(u32 slot, u64 now) const;

@@ -73,6 +73,53 @@ PENSTOCK_FN u64 queue_pair_view<Sink>::harvest_batches(G const& g, u64 head) con
   return head;
 }
 
+// 18-33 for one completion. Its entry is looked at before the lock is had; the order behind the exchange is that of both.
+template <completion_sink Sink>
+PENSTOCK_FN typename queue_pair_view<Sink>::taken queue_pair_view<Sink>::take_next(sent_command const& mine, u64& head) const {
+  // All on their way together.
+  const u64 now_at = device_ref<u64>(state->cq_head).load(relaxed);
+  const u64 next_expiry = device_ref<u64>(state->next_expiry_ns).load(relaxed);
+  const u32 stopped = device_ref<u32>(state->stopped).load(relaxed);
+  nvme::completion_entry& entry = cq[cq_slot_of(head)];
+  const u32 outcome = system_ref<u32>(entry.outcome).load(seen_before_fence);
+  const u32 behind = system_ref<u32>(cq[cq_slot_of(head + 1)].outcome).load(relaxed);
+  if (stopped != 0 || now_ns() >= next_expiry) return taken::crowd;
+  if (now_at != head) {
+    head = now_at;
+    return taken::none;
+  }
+  if (nvme::phase_tag(outcome) != phase_at(head)) return taken::none;
+  if (nvme::phase_tag(behind) == phase_at(head + 1)) return taken::crowd;
+  if (device_ref<u32>(state->harvest_lock).exchange(1, seen_before_fence) != 0) return taken::none;
+  order_after_seeing();
+  // Again. The entry is the one that was seen if the head is: it moves under this lock alone.
+  const bool same = device_ref<u64>(state->cq_head).load(relaxed) == head;
+  const bool stuck = device_ref<u32>(state->stuck_positions).load(relaxed) != 0;
+  const u64 word = device_ref<u64>(words[mine.slot]).load(relaxed);
+  const bool own = nvme::command_id(outcome) == mine.identifier && word == mine.word && nvme::completion_status(outcome).ok();
+  if (same && !stuck) {
+    if (own) {
+      // Its context is in this thread's registers, and under this lock its word is nobody else's to change. How far the
+      // controller has fetched is asked where something is stuck, and told by the next completion.
+      order_before_telling();
+      Sink::finish(mine.to, {});
+      store_after_fence(words[mine.slot], next_free(word));
+    } else {
+      const u32 sq_head = system_ref<u32>(entry.queue).load(relaxed) & 0xffffu;
+      const u64 rung = device_ref<u64>(state->rung).load(relaxed);
+      complete(outcome, rung);
+      count_fetched(sq_head, rung);
+    }
+    ++head;
+    device_ref<u64>(state->cq_head).store(head, relaxed);
+    ring_doorbell_after_fence(*cq_doorbell, cq_slot_of(head), doorbells);
+    add_relaxed(state->completions, 1);
+  }
+  unlock_doorbell(state->harvest_lock, doorbells);
+  return !same ? taken::none : stuck ? taken::crowd : own ? taken::own : taken::other;
+}
+
+// 24-30. Ends behind an order_before_telling().
 template <completion_sink Sink>
 PENSTOCK_FN void queue_pair_view<Sink>::complete(u32 outcome, u64 rung) const {
   const u32 identifier = nvme::command_id(outcome);
@@ -80,19 +127,21 @@ PENSTOCK_FN void queue_pair_view<Sink>::complete(u32 outcome, u64 rung) const {
   const status outcome_status = nvme::completion_status(outcome);
   if (!outcome_status.ok()) add_relaxed(state->errors, 1);
   // All on their way together. What was rung was so before this completion; the word's acquire is that of the exchange.
-  const u32 current = generations[slot];
+  const u32 current = identifier_of(slot);
   u64& slot_word = words[slot];
   u64 word = device_ref<u64>(slot_word).load(relaxed);
-  const bool in_flight = phase_of(word) == slot_phase::published && identifier == slot + depth * current && word / 4 < rung;
+  const bool in_flight = phase_of(word) == slot_phase::published && identifier == current && word / 4 < rung;
   // 27: of two completions with one identifier in a batch one wins; the other is a stray.
   if (!in_flight || !device_ref<u64>(slot_word).compare_exchange_strong(word, word + 2, order::taken, relaxed)) {
     stray(slot, identifier);
+    order_before_telling();
     return;
   }
   const u64 published = word;
   context const& c = contexts[slot];
   if (c.drains && outcome_status.ok()) {
-    device_ref<u64>(slot_word).store(published + 1, release);  // landed; partner: the acquires in drain
+    order_before_telling();
+    store_after_fence(slot_word, published + 1);  // landed; partner: the acquires in drain
     return;
   }
   const target to = c.to;

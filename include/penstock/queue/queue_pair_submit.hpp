@@ -12,6 +12,11 @@ PENSTOCK_COLD status queue_pair_view<Sink>::submit(G g, bool want, transfer cons
   const u32 commands = count(wanting);
   if (commands == 0) return {};
   const auto rung = [this] { return device_ref<u64>(state->rung).load(relaxed); };
+  if (commands == 1 && !rings_on_host) {
+    sent_command mine;
+    const bool sent = want && try_send(t, to, mine);
+    if (any(g.ballot(sent))) return {};
+  }
   // All on their way together. Who has a ticket of a queue that is given up, or closed, withdraws.
   u64 rung_at_first = 0, base = 0;
   if (is_leader(g)) {
@@ -40,7 +45,7 @@ PENSTOCK_COLD status queue_pair_view<Sink>::submit(G g, bool want, transfer cons
   ring_patience patience(4 * timeout_ns, rung_at_first);
   for (;;) {
     if (todo && load_word(slot) == make_word(ticket, slot_phase::free)) {
-      publish(ticket, slot, t, to);
+      publish(ticket, slot, identifier_of(slot), t, to);
       todo = false;
     }
     const auto waiting = g.ballot(todo);
@@ -68,6 +73,42 @@ PENSTOCK_COLD status queue_pair_view<Sink>::submit(G g, bool want, transfer cons
   return outcome;
 }
 
+// 1-17 at once. Under the ring lock nobody rings, and while nobody takes the ticket its slot stays free; so who has it then can
+// publish it and ring it without a look at what it has published. Before it has the ticket it has done nothing but take the
+// lock: the ticket is had by a compare-and-swap, which a queue that is closed meanwhile, or given a ticket, makes fail.
+template <completion_sink Sink>
+PENSTOCK_FN bool queue_pair_view<Sink>::try_send(transfer const& t, target const& to, sent_command& mine) const {
+  device_ref<u64> next(state->ticket);
+  // All on their way together; and so the next.
+  const u64 ticket = device_ref<u64>(state->rung).load(relaxed);
+  const u64 given = next.load(relaxed);  // or closed
+  const u32 ringing = device_ref<u32>(state->ring_lock).load(relaxed);
+  const u32 stopped = device_ref<u32>(state->stopped).load(relaxed);
+  if (given != ticket || ringing != 0 || stopped != 0) return false;
+  const u32 slot = slot_of(ticket);
+  const bool got = device_ref<u32>(state->ring_lock).exchange(1, seen_before_fence) == 0;
+  const bool free = device_ref<u64>(words[slot]).load(seen_before_fence) == make_word(ticket, slot_phase::free);
+  const bool room = ticket < in_flight_limit || done(ticket - in_flight_limit);
+  if (!got) return false;
+  order_after_seeing();
+  bool has_it = free && room;
+  if (has_it) {
+    u64 expected = ticket;
+    mine = {to, make_word(ticket, slot_phase::published), slot, identifier_of(slot)};
+    has_it = next.compare_exchange_strong(expected, ticket + 1, relaxed, relaxed);
+  }
+  if (!has_it) {
+    unlock_doorbell(state->ring_lock, doorbells);
+    return false;
+  }
+  publish(ticket, slot, mine.identifier, t, to);
+  device_ref<u64>(state->rung).store(ticket + 1, relaxed);
+  ring_doorbell<order::doorbell>(*sq_doorbell, slot_of(ticket + 1), doorbells);
+  add_relaxed(state->doorbells, 1);
+  unlock_doorbell(state->ring_lock, doorbells, [&] { add_after_fence(state->settled, 1); });
+  return true;
+}
+
 /// The group is done with its tickets: whatever it does to the queue from here on, a reset need not wait for.
 template <completion_sink Sink>
 template <thread_group G>
@@ -79,7 +120,8 @@ PENSTOCK_FN void queue_pair_view<Sink>::settle(G const& g, u32 commands, u32 wit
 }
 
 template <completion_sink Sink>
-PENSTOCK_FN void queue_pair_view<Sink>::publish(u64 ticket, u32 slot, transfer const& t, target const& to) const {
+PENSTOCK_FN void queue_pair_view<Sink>::publish(u64 ticket, u32 slot, u32 identifier, transfer const& t,
+                                                target const& to) const {
   const bool exposed = bounces == nullptr || t.straight;
   const u64 bounce = !exposed && t.bytes != 0 ? bounces[slot] : 0;
   if (bounce != 0 && t.writes) copy_frame_to_bounce(bounce, t.address, t.bytes);
@@ -92,7 +134,7 @@ PENSTOCK_FN void queue_pair_view<Sink>::publish(u64 ticket, u32 slot, transfer c
   device_ref<u64>(what.deadline_ns).store(now_ns() + timeout_ns, relaxed);  // a ringer may look early
 
   nvme::submission_entry command = t.command;
-  command.command_id = static_cast<u16>(slot + depth * generations[slot]);
+  command.command_id = static_cast<u16>(identifier);
   if (t.bytes != 0) {
     const u64 list = bounce != 0 ? bounce_lists + (bounce - bounce_base) / bounce_bytes * prp_list_stride : t.prp_list;
     nvme::set_data_pointer(command, bounce != 0 ? bounce : t.address, t.bytes, list);
