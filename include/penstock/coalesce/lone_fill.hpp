@@ -32,9 +32,11 @@ PENSTOCK_COLD lone_fill fill_alone(Cache const& cache, dataset_view const& data,
   victim_search search;
   lone_fill mine;
   {
+    // A line that is not to be asked for is given a state that is not claimed: a branch would be a trip to memory of its own.
+    const bool refused = !cache.looks_up || (data.health != nullptr && data.health->is_troubled());
     const queue_pair here = queue;  // what try_send needs of it, once
-    if (!cache.looks_up || (data.health != nullptr && data.health->is_troubled())) return {};
-    if (cache.claim_empty(data, line, 1, at, search) != access_step::claimed) return {};
+    at.word |= refused ? static_cast<u64>(line_state::failed) : 0;
+    if ((at.entry == nullptr && refused) || cache.claim_empty(data, line, 1, at, search) != access_step::claimed) return {};
     cache.place(fill, at, nullptr);
     mine.entry = at.entry;
     mine.sent = here.bounces == nullptr && here.try_send(fill.command, fill.target, command);

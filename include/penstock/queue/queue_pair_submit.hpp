@@ -86,11 +86,16 @@ PENSTOCK_FN bool queue_pair_view<Sink>::try_send(transfer const& t, target const
   const u32 stopped = device_ref<u32>(state->stopped).load(relaxed);
   if (given != ticket || ringing != 0 || stopped != 0) return false;
   const u32 slot = slot_of(ticket);
+  // A slot that is free for a ticket is so until somebody has the ticket, and what is done stays so: both may be seen before
+  // the lock is had.
+  const u64 guard = ticket - in_flight_limit;
+  const u64 own_word = device_ref<u64>(words[slot]).load(seen_before_fence);
+  const u64 guards_word = device_ref<u64>(words[slot_of(guard)]).load(relaxed);
   const bool got = device_ref<u32>(state->ring_lock).exchange(1, seen_before_fence) == 0;
-  const bool free = device_ref<u64>(words[slot]).load(seen_before_fence) == make_word(ticket, slot_phase::free);
-  const bool room = ticket < in_flight_limit || done(ticket - in_flight_limit);
   if (!got) return false;
   order_after_seeing();
+  const bool free = own_word == make_word(ticket, slot_phase::free);
+  const bool room = ticket < in_flight_limit || guards_word >= make_word(guard + depth, slot_phase::free);
   bool has_it = free && room;
   if (has_it) {
     u64 expected = ticket;
