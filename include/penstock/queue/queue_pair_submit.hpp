@@ -15,7 +15,10 @@ PENSTOCK_COLD status queue_pair_view<Sink>::submit(G g, bool want, transfer cons
   if (commands == 1 && !rings_on_host) {
     sent_command mine;
     const bool sent = want && try_send(t, to, mine);
-    if (any(g.ballot(sent))) return {};
+    if (any(g.ballot(sent))) {
+      g.sync();  // what the one lane has done happens before what its group does next, as behind any submission
+      return {};
+    }
   }
   // All on their way together. Who has a ticket of a queue that is given up, or closed, withdraws.
   u64 rung_at_first = 0, base = 0;
