@@ -48,6 +48,18 @@ TEST(queue_script, submit_returns_only_when_its_command_is_rung) {
   }
 }
 
+// The same for a group that has more than one, which goes another way (try_send).
+TEST(queue_script, submit_returns_only_when_all_commands_of_a_group_are_rung) {
+  step_controller owner;
+  fault_bed bed(owner, fault_options(8, never), 4);
+  for (u32 k = 0; k < 4; k += 2) {
+    run_lanes({{0, 0, 3}, {0, 1, 3}}, [&](emulated_warp const& g, lane_assignment const& a) {
+      EXPECT_EQ(bed.view().submit(g, true, bed.read_of(k + a.lane, k + a.lane), bed.target(k + a.lane)), status{});
+    });
+    EXPECT_EQ(system_ref<u32>(*owner.rings().sq_doorbell).load(acquire), k + 2);
+  }
+}
+
 // Q3. The entry is written before anyone may ring it.
 TEST(queue_script, a_command_is_published_after_its_entry_is_written) {
   static fault_bed* at_work = nullptr;
@@ -59,6 +71,23 @@ TEST(queue_script, a_command_is_published_after_its_entry_is_written) {
     ASSERT_EQ(bed.run(k, k), status{});
     ASSERT_TRUE(bed.data_right(k));
     ASSERT_EQ(owner.fetched.size(), k + 1);
+  }
+}
+
+TEST(queue_script, commands_of_a_group_are_published_after_their_entries_are_written) {
+  static fault_bed* at_work = nullptr;
+  step_controller owner(serve_reads);
+  fault_bed bed(owner, fault_options(4, never), 12);
+  at_work = &bed;
+  recording_sink::on_placed = [](command_record&) { at_work->progress(); };
+  for (u32 k = 0; k < 12; k += 2) {
+    run_lanes({{0, 0, 3}, {0, 1, 3}}, [&](emulated_warp const& g, lane_assignment const& a) {
+      const u32 mine = k + a.lane;
+      EXPECT_EQ(bed.view().submit(g, true, bed.read_of(mine, mine), bed.target(mine)), status{});
+      while (any(g.ballot(!bed.over(mine)))) bed.view().progress(g);
+    });
+    ASSERT_TRUE(bed.data_right(k) && bed.data_right(k + 1));
+    ASSERT_EQ(owner.fetched.size(), k + 2);
   }
 }
 
