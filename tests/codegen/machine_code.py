@@ -186,11 +186,12 @@ class Function:
                     todo.append((following, matched))
         return False
 
-
     def reaches(self, begin: str, end: str, without: str) -> bool:
-        """Whether a way leads from something of kind `begin` to a read-modify-write that does `end` (MAX, ...), and
-        nothing of kind `without` stands between."""
-        found = [n for n, i in enumerate(self.instructions) if i.kind == "rmw" and end in i.mnemonic.split(".")]
+        """Whether a way leads from something of kind `begin` to a read-modify-write that does `end` (MAX, ...),
+        and nothing of kind `without` stands between.
+        """
+        ends = [i.kind == "rmw" and end in i.mnemonic.split(".") for i in self.instructions]
+        found = [n for n, is_end in enumerate(ends) if is_end]
         assert found, f"{self.name}: no {end}"
         todo = [n for n, i in enumerate(self.instructions) if i.kind == begin and n not in found]
         assert todo, f"{self.name}: no {begin}"

@@ -93,8 +93,8 @@ def test_a_copied_line_is_published_behind_a_fence(functions: Functions) -> None
 
 @pytest.mark.parametrize("way", ["take_completion", "progress", "drain"])
 def test_a_command_ends_behind_a_fence(functions: Functions, way: str) -> None:
-    # Of the probe's sink an end is a MAX. What this thread has loaded before that (a completion, bytes of a bounce
-    # buffer, which its group stored) and taken by a read-modify-write is told with it.
+    # Of the probe's sink an end is a MAX. What this thread has loaded before that (a completion, bytes of a
+    # bounce buffer, which its group stored) and taken by a read-modify-write is told with it.
     names = [name for name in functions if way in name and ("ending_sink" in name or name == way)]
     assert names
     for name in names:
