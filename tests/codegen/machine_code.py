@@ -187,9 +187,9 @@ class Function:
         return False
 
     def reaches(self, begin: str, end: str, without: str) -> bool:
-        """Whether a way leads from a `begin` to a read-modify-write that does `end` (MAX, ...) without a `without`.
+        """Whether a way leads from a `begin` to a read-modify-write that does `end`, without a `without`.
 
-        `begin` and `without` are kinds of instructions.
+        `begin` and `without` are kinds of instructions, `end` is what a mnemonic has: MAX, ...
         """
         ends = [i.kind == "rmw" and end in i.mnemonic.split(".") for i in self.instructions]
         found = [n for n, is_end in enumerate(ends) if is_end]
