@@ -39,7 +39,7 @@ PENSTOCK_COLD lone_fill fill_alone(Cache const& cache, dataset_view const& data,
     if ((at.entry == nullptr && refused) || cache.claim_empty(data, line, 1, at, search) != access_step::claimed) return {};
     cache.place(fill, at, nullptr);
     mine.entry = at.entry;
-    mine.sent = here.bounces == nullptr && here.try_send(fill.command, fill.target, command);
+    mine.sent = here.try_send(fill.command, fill.target, command);
   }
   // While the controller works, what nobody waits for.
   data.counters.add(counter::misses, 1);
@@ -54,17 +54,16 @@ PENSTOCK_COLD lone_fill fill_alone(Cache const& cache, dataset_view const& data,
   for (brief_wait wait(cache.patience_ns < most_alone_ns ? cache.patience_ns : most_alone_ns);;) {
     call_on_host(here.poll, here.poll_target, here.id);
     const u64 e = device_ref<u64>(*at.entry).load(seen_before_fence);
-    if (entry::state(e) == line_state::valid) break;
+    if (entry::state(e) == line_state::valid) {
+      order_after_seeing();  // somebody else has published it
+      break;
+    }
     if (entry::state(e) != line_state::filling) return mine;
     const auto taken = here.take_next(command, head);
-    if (taken == queue_pair::taken::own) {
-      mine.frame = fill.command.address;
-      return mine;
-    }
+    if (taken == queue_pair::taken::own) break;
     if (taken == queue_pair::taken::crowd) return mine;
     if (taken == queue_pair::taken::none && !wait.pause()) return mine;
   }
-  order_after_seeing();
   mine.frame = fill.command.address;
   return mine;
 }

@@ -171,8 +171,8 @@ class alignas(16) queue_pair_view {
     u32 identifier = 0;
   };
 
-  /// Submits one command, for one thread, if nothing stands before it: all tickets are rung, its slot is free, nobody is
-  /// ringing. False: nothing was done. Never waits.
+  /// Submits one command, for one thread, if nothing stands before it (all tickets are rung, its slot is free, nobody is
+  /// ringing) and rings and data are near. False: nothing was done. Never waits.
   PENSTOCK_FN bool try_send(transfer const& t, target const& to, sent_command& mine) const;
 
   /// What one thread found at the head of the completion ring.
@@ -184,7 +184,7 @@ class alignas(16) queue_pair_view {
   };
 
   /// Takes the completion at the head of the ring, for one thread that waits for its command: the shortest way to it. `head`:
-  /// where it was when this was called last, at first 0. Never waits. REQUIRES: no bounce buffers.
+  /// where it was when this was called last, at first 0. Never waits. REQUIRES: `mine` was sent by try_send.
   PENSTOCK_FN taken take_next(sent_command const& mine, u64& head) const;
 
   /// Whether progress is worth its call, by a look without locks; for one thread.

@@ -119,7 +119,7 @@ PENSTOCK_FN typename queue_pair_view<Sink>::taken queue_pair_view<Sink>::take_ne
   return !same ? taken::none : stuck ? taken::crowd : own ? taken::own : taken::other;
 }
 
-// 24-30. Ends behind an order_before_telling().
+// 24-30. In the sound order it ends behind an order_before_telling().
 template <completion_sink Sink>
 PENSTOCK_FN void queue_pair_view<Sink>::complete(u32 outcome, u64 rung) const {
   const u32 identifier = nvme::command_id(outcome);

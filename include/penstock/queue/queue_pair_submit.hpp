@@ -12,7 +12,7 @@ PENSTOCK_COLD status queue_pair_view<Sink>::submit(G g, bool want, transfer cons
   const u32 commands = count(wanting);
   if (commands == 0) return {};
   const auto rung = [this] { return device_ref<u64>(state->rung).load(relaxed); };
-  if (commands == 1 && !rings_on_host) {
+  if (commands == 1) {
     sent_command mine;
     const bool sent = want && try_send(t, to, mine);
     if (any(g.ballot(sent))) {
@@ -81,6 +81,8 @@ PENSTOCK_COLD status queue_pair_view<Sink>::submit(G g, bool want, transfer cons
 // lock: the ticket is had by a compare-and-swap, which a queue that is closed meanwhile, or given a ticket, makes fail.
 template <completion_sink Sink>
 PENSTOCK_FN bool queue_pair_view<Sink>::try_send(transfer const& t, target const& to, sent_command& mine) const {
+  // Not where a ring is a trip over the link away, nor where bytes would be copied under the lock.
+  if (rings_on_host || bounces != nullptr) return false;
   device_ref<u64> next(state->ticket);
   // All on their way together; and so the next.
   const u64 ticket = device_ref<u64>(state->rung).load(relaxed);
