@@ -247,6 +247,9 @@ void bind_array(nb::module_& m) {
           "check_replays", [](row_array& a, u64 stream) { return a.check_replays(reinterpret_cast<void*>(stream)); },
           released(), "stream"_a)
       .def("flush", &row_array::flush, released())
+      .def("check_file", &row_array::check_file, released())
+      .def(
+          "move_memory", [](row_array& a, u64 to) { a.move_memory(reinterpret_cast<void*>(to)); }, released(), "to"_a)
       .def("stats",
            [](row_array const& a) -> nb::object {
              const auto s = a.stats();

@@ -220,7 +220,7 @@ def _checked_sums(array: Array, sums: Any, shape: tuple[int, ...], kind: str) ->
 
 
 def _how(array: Array) -> dict[str, Any]:
-    return {name: getattr(array.opened, name) for name in ("placement", "device", "cache", "line")}
+    return array.opened.placing()
 
 
 def _sums_path(table: Array) -> Path:

@@ -9,7 +9,10 @@ loader = NeighborLoader((features, graph), [10, 10], input_nodes="paper")
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+import warnings
+from functools import partial
+from multiprocessing.reduction import ForkingPickler
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -18,6 +21,9 @@ from torch_geometric.data import FeatureStore as _FeatureStore
 from torch_geometric.data import GraphStore as _GraphStore
 
 from penstock.arrays import Array, from_tensor, gather_all
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _Key = tuple[Any, Any]
 
@@ -32,8 +38,9 @@ class FeatureStore(_FeatureStore):
 
     placement, device: of tensors that are put, as for `penstock.from_tensor`.
 
-    A store is pickled, for workers that are started with spawn, as paths, and where its features are in
-    memory as these tensors.
+    A store is pickled as paths, and where its features are in memory by value; for workers that are started
+    with spawn as one copy in shared memory, which all of them read. The features themselves stay where they
+    are.
     """
 
     def __init__(self, placement: str = "host", device: str = "auto", tensor_attr_cls: Any = None) -> None:
@@ -113,24 +120,65 @@ class FeatureStore(_FeatureStore):
 
 
 class _Arrays(dict[_Key, Array]):
-    """Arrays in memory are pickled as what they were put as, which has what was stored since."""
+    """Arrays in memory are pickled as the tensors that they are over, with what was stored since: by value,
+    or, for another process of this machine, in memory that all such processes share."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.shared: dict[_Key, Tensor] = {}  # copies that other processes read
 
     def __reduce__(self) -> Any:
-        return _arrays_of, ({key: _portable(array) for key, array in self.items()},)
+        return _arrays_of, ({key: _portable(array, _values_of) for key, array in self.items()},)
+
+    def reduce_for_process(self) -> Any:
+        """torch moves a tensor into shared memory as it is pickled for a process. The arrays' own stay where
+        they are (others may have their addresses): it is a copy that moves, the same one for all processes as
+        long as nothing is stored."""
+        self.shared = {key: tensor for key, tensor in self.shared.items() if key in self}
+
+        def share(key: _Key, array: Array) -> Any:
+            values = _values_of(array)
+            if values.is_cuda:
+                return values
+            there = self.shared.get(key)
+            if there is None or not _same_bytes(there, values):
+                there = self.shared[key] = values.clone().share_memory_()
+            return there
+
+        return _arrays_of, ({key: _portable(array, partial(share, key)) for key, array in self.items()},)
 
 
-def _portable(array: Array) -> Any:
+ForkingPickler.register(_Arrays, _Arrays.reduce_for_process)
+
+
+def _same_bytes(one: Tensor, other: Tensor) -> bool:
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    return torch.equal(one.reshape(-1).view(torch.uint8), other.reshape(-1).view(torch.uint8))
+
+
+def _values_of(array: Array) -> Tensor:
+    """All of an array in memory, in place."""
+    array.flush()
+    borrowed = array.opened.memory
+    if borrowed is None:
+        whole: Tensor = array.tensor()
+        return whole
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of NumPy's read-only memory: nothing is stored into it
+        return torch.as_tensor(borrowed.memory)
+
+
+def _portable(array: Array, values_of: Callable[[Array], Tensor]) -> Any:
     if array.path is not None:
         return array
-    array.flush()
-    memory = array.tensor() if array.placement == "hbm" else array.opened.memory
-    return memory, array.placement, array.opened.device
+    return values_of(array), array.placement, array.opened.device
 
 
-def _arrays_of(told: dict[_Key, Any]) -> _Arrays:
+def _arrays_of(given: dict[_Key, Any]) -> _Arrays:
     return _Arrays(
         (key, one if isinstance(one, Array) else from_tensor(one[0], one[1], device=one[2]))
-        for key, one in told.items()
+        for key, one in given.items()
     )
 
 

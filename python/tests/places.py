@@ -9,6 +9,11 @@ from penstock import _native
 DEVICES = ["cpu", "cuda"] if _native.cuda_usable()[0] else ["cpu"]
 
 
+def small_cache(placement: str, line: int = 512) -> dict[str, Any]:
+    """Options of `penstock.open` for a cache of many small lines, where the placement has one."""
+    return {"cache": "1MiB", "line": line} if placement in ("host-cached", "storage") else {}
+
+
 def check_same(found: Any, wanted: Any, on_gpu: bool, near: float = 1e-5) -> None:
     """Of tensors computed by the same steps: bit for bit, but that a GPU adds in an order of its own."""
     import torch

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
-from places import DEVICES
+from places import DEVICES, small_cache
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 import penstock.nn  # noqa: E402
@@ -38,7 +38,7 @@ def _fresh() -> None:
 
 def table(path: Path, device: str, placement: str = "storage", **how: Any) -> penstock.Array:
     np.save(path, np.random.default_rng(2).standard_normal((ROWS, WIDTH)).astype(np.float32))
-    return penstock.open(path, placement=placement, device=device, cache="1MiB", line=512, **how)
+    return penstock.open(path, placement=placement, device=device, **small_cache(placement), **how)
 
 
 TRACED: dict[str, Callable[[Any, Any], Any]] = {

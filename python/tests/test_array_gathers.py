@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
-from places import DEVICES
+from places import DEVICES, small_cache
 
 
 @pytest.fixture(params=DEVICES)
@@ -20,7 +20,7 @@ def device(request: pytest.FixtureRequest) -> str:
 
 def opened(path: Path, content: np.ndarray[Any, Any], placement: str, device: str) -> penstock.Array:
     np.save(path, content)
-    return penstock.open(path, placement=placement, device=device, cache="1MiB", line=512)
+    return penstock.open(path, placement=placement, device=device, **small_cache(placement))
 
 
 def host(taken: Any) -> np.ndarray[Any, Any]:
@@ -82,7 +82,7 @@ def test_calls_that_nobody_waits_for_tell_later(tmp_path: Path, device: str, pla
     np.save(tmp_path / "rows.npy", content)
     writable = placement == "storage"
     array = penstock.open(
-        tmp_path / "rows.npy", placement=placement, device=device, cache="1MiB", line=512, writable=writable
+        tmp_path / "rows.npy", placement=placement, device=device, writable=writable, **small_cache(placement)
     )
     for k in range(20):  # more than may be under way
         taken = array.gather([k, 99], wait=False)

@@ -11,6 +11,7 @@ import numpy as np
 import penstock
 import pytest
 from penstock import _native
+from places import small_cache
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 needs_a_gpu = pytest.mark.skipif(not _native.cuda_usable()[0], reason="CUDA graphs need a GPU")
@@ -24,7 +25,7 @@ def content(width: int = 9) -> Any:
 
 def opened(tmp_path: Path, placement: str, width: int = 9) -> penstock.Array:
     np.save(tmp_path / "array.npy", content(width).numpy())
-    return penstock.open(tmp_path / "array.npy", placement=placement, device="cuda", cache="1MiB", line=512)
+    return penstock.open(tmp_path / "array.npy", placement=placement, device="cuda", **small_cache(placement))
 
 
 def draw(seed: int) -> Any:

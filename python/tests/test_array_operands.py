@@ -10,7 +10,7 @@ import numpy as np
 import penstock
 import pytest
 from penstock.arrays import libraries, whole
-from places import DEVICES
+from places import DEVICES, small_cache
 
 
 @pytest.fixture(params=DEVICES)
@@ -37,7 +37,7 @@ def array(tmp_path: Path, content: np.ndarray[Any, Any], device: str) -> Any:
 @pytest.fixture(params=["storage", "host-cached"])
 def cached(request: pytest.FixtureRequest, tmp_path: Path, content: np.ndarray[Any, Any], device: str) -> Any:
     where = {"placement": request.param, "device": device}
-    with penstock.open(saved(tmp_path, content), cache="1MiB", line=512, **where) as made:
+    with penstock.open(saved(tmp_path, content), **small_cache(where["placement"]), **where) as made:
         yield made
 
 

@@ -20,6 +20,7 @@ from leaks import check_leaves_nothing
 from penstock import _native
 from penstock.arrays import libraries
 from penstock.arrays.dtypes import DTYPES
+from places import small_cache
 
 PLACEMENTS = ["host", "host-cached", "storage"]
 
@@ -69,7 +70,7 @@ def saved(folder: Path, content: np.ndarray[Any, Any]) -> Path:
 
 
 def opened(path: Path, placement: str = "host", **options: Any) -> penstock.Array:
-    return penstock.open(path, placement=placement, device=Here.device, cache="1MiB", line=512, **options)
+    return penstock.open(path, placement=placement, device=Here.device, **small_cache(placement), **options)
 
 
 def table(rows: int = 100, width: int = 7, dtype: str = "float32") -> np.ndarray[Any, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 import penstock
 import pytest
 from leaks import check_leaves_nothing
-from places import DEVICES
+from places import DEVICES, small_cache
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("torch_geometric", reason="torch_geometric is not installed")
@@ -122,7 +122,9 @@ def test_rows_are_put_where_their_index_says(device: str) -> None:
 def test_features_may_lie_in_a_file(tmp_path: Path, placement: str, device: str) -> None:
     content = np.random.default_rng(2).standard_normal((50, 6)).astype(np.float32)
     np.save(tmp_path / "x.npy", content)
-    array = penstock.open(tmp_path / "x.npy", placement=placement, device=device, cache="1MiB")
+    array = penstock.open(
+        tmp_path / "x.npy", placement=placement, device=device, **small_cache(placement, 4096)
+    )
     store = FeatureStore(device=device)
     store["paper", "x", None] = array
     assert store.array("paper", "x") is array

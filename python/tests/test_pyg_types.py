@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
-from places import DEVICES
+from places import DEVICES, small_cache
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("torch_geometric", reason="torch_geometric is not installed")
@@ -83,7 +83,9 @@ def stores(
     for k, ((group, name), values) in enumerate(features().items()):
         if values.ndim == 2:
             np.save(folder / f"{k}.npy", values.numpy())
-            values = penstock.open(folder / f"{k}.npy", placement=placement, device=device, cache="1MiB")
+            values = penstock.open(
+                folder / f"{k}.npy", placement=placement, device=device, **small_cache(placement, 4096)
+            )
         ours[group, name, None] = values
     for k, (edge_type, pairs) in enumerate(edges().items()):
         own = LAYOUTS[k] if layout == "mixed" else layout

@@ -10,7 +10,7 @@ import numpy as np
 import penstock
 import pytest
 from penstock import _native
-from places import DEVICES
+from places import DEVICES, small_cache
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
@@ -76,7 +76,7 @@ def test_a_process_reads_one_file_on_each_of_its_gpus(
         pytest.skip("there is no hbm on the CPU executor")
     content = np.random.default_rng(1).random((5_000, 33), np.float32)
     np.save(tmp_path / "table.npy", content)
-    where: dict[str, Any] = {"placement": placement, "cache": "1MiB"}
+    where: dict[str, Any] = {"placement": placement, **small_cache(placement, 4096)}
     arrays = [penstock.open(tmp_path / "table.npy", device=device, **where) for device in devices]
     for _ in range(2):
         for array, device in zip(arrays, devices, strict=True):

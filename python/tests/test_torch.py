@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
-from places import DEVICES
+from places import DEVICES, small_cache
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 F = torch.nn.functional
@@ -29,7 +29,7 @@ def content() -> Any:
 def array(request: pytest.FixtureRequest, tmp_path: Path, content: Any, device: str) -> Any:
     np.save(tmp_path / "array.npy", content.numpy())
     where = {"placement": request.param, "device": device}
-    with penstock.open(tmp_path / "array.npy", cache="1MiB", line=512, **where) as made:
+    with penstock.open(tmp_path / "array.npy", **small_cache(where["placement"]), **where) as made:
         yield made
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
-from places import DEVICES, check_same
+from places import DEVICES, check_same, small_cache
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 import penstock.nn  # noqa: E402
@@ -47,8 +47,14 @@ def raw_table(path: Path, content: Any, offset: int, where: str, device: str) ->
     if where == "memory":
         return penstock.from_tensor(np.ndarray(tuple(content.shape), dtype, whole, offset), device=device)
     path.write_bytes(whole + bytes(-len(whole) % 4096))  # direct writes are of whole blocks
-    how: dict[str, Any] = {"writable": True, "device": device, "cache": "1MiB", "line": 512}
-    how |= {"placement": "storage", "direct": True} if where == "direct" else {"placement": where}
+    placement = "storage" if where == "direct" else where
+    how: dict[str, Any] = {
+        "writable": True,
+        "device": device,
+        "placement": placement,
+        **small_cache(placement),
+    }
+    how |= {"direct": True} if where == "direct" else {}
     return penstock.open(path, dtype=dtype, shape=tuple(content.shape), offset=offset, **how)
 
 

@@ -26,12 +26,17 @@ std::atomic<watched_range*> watched = nullptr;
 std::mutex watching;
 u64 page_bytes = 0;
 
-watched_range* watched_at(u64 address) {
+/// Marks every range that has the address: memory of a caller may be watched for several arrays. False: there is none.
+bool mark_cut(u64 address, bool& writable) {
+  bool found = false;
   for (watched_range* range = watched.load(std::memory_order_acquire); range != nullptr; range = range->next) {
     const u64 bytes = range->bytes.load(std::memory_order_acquire);
-    if (address - range->begin.load(std::memory_order_relaxed) < bytes) return range;
+    if (address - range->begin.load(std::memory_order_relaxed) >= bytes) continue;
+    range->cut.store(true, std::memory_order_relaxed);
+    writable = writable || range->writable.load(std::memory_order_relaxed);
+    found = true;
   }
-  return nullptr;
+  return found;
 }
 
 /// Puts a page of zeros where a file has none any more. Not through mmap, which sanitizers take and a handler may not.
@@ -71,11 +76,9 @@ void on_bus_error(int signal, siginfo_t* info, void* context) {
     siglongjmp(range->jump, 1);
   }
   // Not memory that has failed: that is no matter of a file.
-  watched_range* const mapping = info->si_code == BUS_ADRERR ? watched_at(reinterpret_cast<u64>(address)) : nullptr;
-  if (mapping != nullptr) {
-    mapping->cut.store(true, std::memory_order_relaxed);
-    if (put_zeros(reinterpret_cast<u64>(address), mapping->writable.load(std::memory_order_relaxed))) return;
-  }
+  bool writable = false;
+  const bool ours = info->si_code == BUS_ADRERR && mark_cut(reinterpret_cast<u64>(address), writable);
+  if (ours && put_zeros(reinterpret_cast<u64>(address), writable)) return;
   pass_on(signal, info, context);
 }
 

@@ -118,6 +118,10 @@ u32 software_controller::add_namespace(std::span<std::byte> memory, u32 block_by
   return state_->add(storage_namespace::over_memory(memory, block_bytes, largest_transfer));
 }
 
+void software_controller::move_memory(u32 namespace_id, std::byte* to) {
+  state_->media->spaces.at(namespace_id - 1)->move_memory(to);
+}
+
 void software_controller::attach(queue_rings const& rings) {
   check_rings(rings, state_->media->limits);
   state_->table.attach(

@@ -24,6 +24,8 @@ class storage_namespace {
 
   namespace_shape const& shape() const { return shape_; }
   std::byte* memory() const { return memory_; }  ///< nullptr: a file
+  /// The same bytes lie elsewhere now. REQUIRES: over memory; no command of it is under way.
+  void move_memory(std::byte* to) { memory_ = to; }
   page_cache_map* map() const { return map_.get(); }
   int file() const { return file_; }
   /// Of the namespace in its file.

@@ -1,5 +1,6 @@
 #include "penstock/host/row_array.hpp"
 
+#include "../controller/fault_guard.hpp"
 #include "mapped_rows.hpp"
 #include "penstock/core/bits.hpp"
 #include "penstock/host/error.hpp"
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cerrno>
 #include <utility>
 #include <vector>
 
@@ -132,9 +134,13 @@ struct row_array::state {
       mapped.emplace(source.path, source.offset, shape.bytes(), false);
       mapped->expect_all();
       from = reinterpret_cast<std::byte const*>(mapped->data());
+    } else if (source.memory != nullptr) {
+      watch_memory(source.memory);
     }
     if (from != nullptr) rows::watched_copy(on.memory(), copy.data(), from, shape.bytes(), watch);
     if (mapped && mapped->was_cut()) mapped->check();
+    check_file();
+    watched.reset();
     place.address = reinterpret_cast<u64>(copy.data());
   }
 
@@ -156,6 +162,7 @@ struct row_array::state {
       memory = file->data();
     }
     if (memory == nullptr) throw_bad_input("place", "an array", "it has neither a file nor memory");
+    if (!file) watch_memory(memory);
     if (options.where == placement::host_cached && copies_lines(options, reinterpret_cast<std::uintptr_t>(memory))) {
       registration.emplace(on.memory(), file ? file->base() : memory, file ? file->mapped_bytes() : shape.bytes(), false);
       dataset_spec rows{name_of(source), shape.bytes(), {}, false, memory};
@@ -164,8 +171,8 @@ struct row_array::state {
     }
     if (options.where == placement::host_cached) {
       start_controller();
-      const u32 space = controller->add_namespace(std::span(static_cast<std::byte*>(memory), shape.bytes()));
-      return make_cache(name_of(source), shape.bytes(), space, 0);
+      memory_space = controller->add_namespace(std::span(static_cast<std::byte*>(memory), shape.bytes()));
+      return make_cache(name_of(source), shape.bytes(), memory_space, 0);
     }
     registration.emplace(on.memory(), file ? file->base() : memory, file ? file->mapped_bytes() : shape.bytes(),
                          options.writable);
@@ -190,9 +197,29 @@ struct row_array::state {
     place.origin = origin;
   }
 
+  /// A caller's memory may be a mapped file, which others cut short.
+  void watch_memory(void* memory) {
+    const u64 page = static_cast<u64>(::sysconf(_SC_PAGESIZE)), begin = reinterpret_cast<u64>(memory);
+    const u64 first = begin / page * page;
+    watched.emplace(reinterpret_cast<void*>(first), round_up(begin + shape.bytes() - first, page), options.writable);
+  }
+
+  void move_memory(void* to) {
+    if (memory_space == 0) throw_bad_input("move", "the memory of an array", "it is not behind a cache: open it anew");
+    if (device != nullptr) device->finish_beside();
+    controller->move_memory(memory_space, static_cast<std::byte*>(to));
+    watch_memory(to);
+  }
+
   /// Threads of the CPU that read a mapped file have read zeros where it was cut short.
   void check_file() const {
     if (file && file->was_cut()) file->check();
+    if (watched && watched->was_cut()) {
+      throw error(error_kind::world,
+                  "read an array in memory: the file that its memory maps was cut short: write the file "
+                  "anew and open it again",
+                  EIO);
+    }
   }
 
   bool sorts(u64 count, gather_order order) const {
@@ -252,8 +279,10 @@ struct row_array::state {
   rows::report_pool reports;
   buffer<std::byte> copy;
   std::optional<rows::mapped_rows> file;
+  std::optional<far_side::watched_mapping> watched;  ///< memory of the caller's
   std::optional<registered_host> registration;
   std::optional<software_controller> controller;
+  u32 memory_space = 0;  ///< of the controller, over memory of the caller's; 0: there is none
   std::unique_ptr<line_cache> cache;
   rows::row_place place;
   std::atomic<u64> stored_since_cleaning{0};  ///< lines, about
@@ -449,7 +478,10 @@ void row_array::flush() {
 
 void row_array::check_file() const {
   if (state_->file) state_->file->check();
+  state_->check_file();
 }
+
+void row_array::move_memory(void* to) { state_->move_memory(to); }
 
 line_cache* row_array::cache() const { return state_->cache.get(); }
 u64 row_array::cached_origin() const { return state_->place.origin; }

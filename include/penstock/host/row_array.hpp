@@ -143,9 +143,13 @@ class row_array {
   /// Adds to them, each sum atomic, so repeats add up. Throws bad_input also for rows that are no whole number of elements, and
   /// for numbers that do not lie aligned to their size.
   row_call add(row_list const& rows, number_kind kind, void const* values, row_call_options const& how = {});
-  /// Throws penstock::error (world) when a file that is mapped is shorter than the array, or was: on a CPU who reads it through
-  /// host_address, kernel_address or the cache has got zeros. Calls of this class do so themselves.
+  /// Throws penstock::error (world) when a file that is mapped, here or by the caller, is shorter than the array, or was: a CPU
+  /// has read zeros there through host_address, kernel_address or the cache. Calls of this class do so themselves.
   void check_file() const;
+  /// The caller's memory has moved: its bytes lie at `to` from now on, what was stored and not written back is written there.
+  /// Throws bad_input unless it is written to through a cache: any other array over memory is opened anew.
+  /// REQUIRES: no call is under way.
+  void move_memory(void* to);
   /// Whether numbers of this kind lie aligned to their size, as `add` needs them.
   bool adds_in_place(number_kind kind) const;
   /// As line_cache::flush; for a file that is mapped, msync.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import dataclasses
 import math
 import os
@@ -20,6 +21,7 @@ from penstock.arrays.keys import check_apart, checked_out, checked_sms, is_one, 
 from penstock.arrays.libraries import PAST_ALL_ROWS, address_of, is_torch, library_for
 from penstock.arrays.values import values_for
 from penstock.arrays.whole import Whole
+from penstock.errors import Error
 from penstock.sizes import format_bytes
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from penstock import _native
     from penstock.arrays.dtypes import DType
     from penstock.arrays.libraries import Library
+    from penstock.arrays.memory import BorrowedMemory
     from penstock.arrays.opening import Opened
     from penstock.breadth_first import Progress
 
@@ -70,6 +73,9 @@ class Array(Whole):
         self._opened = opened
         self._executor: Any = opened.executor
         self._native: _native.RowArray | None = opened.make(self._executor, progress)
+        if opened.placement == "hbm":  # a copy
+            self._opened = opened = dataclasses.replace(opened, memory=None)
+        self._borrowed = opened.memory
         self._cuda = self._executor.cuda
         self._library: Library = library_for(self._executor)
         self._process = os.getpid()
@@ -381,15 +387,24 @@ class Array(Whole):
             raise ValueError(
                 f"{self!r}: its memory is read-only, and no tensor is: take rows of it, or numpy()"
             )
+        elif self._borrowed is not None and is_torch(self._borrowed.memory):
+            self._check_in_memory(native)
+            whole = self._borrowed.memory.detach()  # of its storage: it goes along where torch moves that
         else:
             whole = torch.from_numpy(np.asarray(self.storable(writable=True)))
         kind = getattr(torch, self.dtype.name)
         return whole if whole.dtype == kind else whole.view(kind)
 
+    def check_file(self) -> None:
+        """Raises penstock.Error if the file that the array lies in is shorter than the array, or was while it
+        was read: what was read of it in place (`tensor()`, `numpy()`) may be zeros. Calls of the array check
+        it themselves."""
+        self._open().check_file()
+
     def numpy(self) -> Any:
         """The whole array as a NumPy array over its memory, without a copy; read-only if this array is.
-        ValueError unless it lies in host memory. Of a file that somebody cuts short it has zeros there; the
-        next call of this array tells."""
+        ValueError unless it lies in host memory. Of a file that is cut short it has zeros there:
+        `check_file`, and the next call of this array, raise."""
         native = self._open()
         if not native.host_address and self.nbytes:
             raise ValueError(f"{self!r}: its bytes are not in host memory: take rows of it")
@@ -414,7 +429,7 @@ class Array(Whole):
     @property
     def over_read_only_memory(self) -> bool:
         """Of somebody else's, which no store may reach."""
-        return self._opened.memory is not None and not self._opened.writable
+        return self._borrowed is not None and not self.writable
 
     @classmethod
     def __torch_function__(cls, function: Any, types: Any, args: Any = (), keywords: Any = None) -> Any:
@@ -465,6 +480,13 @@ class Array(Whole):
         native = self._open()
         if reduce not in (None, "add"):
             raise ValueError(f"reduce {reduce!r}: choose None or 'add'")
+        if not self.writable:
+            remedy = (
+                "its memory is read-only: make the array over a copy of it"
+                if self.path is None
+                else "it was opened read-only: open it with writable=True"
+            )
+            raise ValueError(f"scatter to {self!r}: {remedy}")
         library = self._library
         with library.on(stream) as handle:
             numbers = library.rows(rows)
@@ -506,8 +528,23 @@ class Array(Whole):
         """Counters of its cache: hits, misses, fills, bytes moved and written; empty without a cache."""
         return dict(self._open().stats() or {})
 
+    @property
+    def _writes_back(self) -> bool:
+        """Whether lines of its cache go to borrowed memory."""
+        return self._borrowed is not None and self.placement == "host-cached" and self.writable
+
+    def _follow_to_write_back(self) -> None:
+        moved = self._borrowed is not None and self._writes_back and self._borrowed.moved
+        if self._native is not None and self._process == os.getpid() and moved:
+            self._open()
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):  # also what never came to be
+            self._follow_to_write_back()
+
     def close(self) -> None:
         """Flushes what was stored, and gives everything back. Again: nothing."""
+        self._follow_to_write_back()
         native, self._native = self._native, None
         ahead, self._ahead = self._ahead, None
         if native is None or self._process != os.getpid():
@@ -544,7 +581,42 @@ class Array(Whole):
             raise ValueError(f"{self!r}: it is closed: open it again")
         if self._process != os.getpid():
             self._reopen()
+        if self._borrowed is not None and self._borrowed.moved:
+            self._follow(self._borrowed)
         return self._native
+
+    def _follow(self, borrowed: BorrowedMemory) -> None:
+        """The owner of the memory has moved it. What was stored through a cache and not written back goes to
+        where it lies now. ValueError, and the array is closed, where the owner has given it up."""
+        with borrowed.lock:
+            native = self._native
+            if native is None or not borrowed.moved:  # another thread was first
+                return
+            self._await_left()
+            if borrowed.follow():
+                if self._writes_back:
+                    native.move_memory(borrowed.address)
+                else:
+                    self._native = self._opened.make(self._executor)
+                return
+            if self._writes_back:  # lines that are still to be written back have nowhere to go but here
+                self._nowhere = np.empty(self.nbytes, np.uint8)
+                native.move_memory(address_of(self._nowhere))
+            self._native = None
+        raise ValueError(
+            f"{self!r}: its memory was resized by its owner, and has fewer bytes than the array: make the "
+            "array again, over the memory that there is"
+        )
+
+    def _await_left(self) -> None:
+        """Waits for what is under way in memory that is about to be given up. What came of it is reported
+        later, as it would have been."""
+        calls = [call for _, _, call, _ in self._left]
+        if self._ahead is not None:
+            calls.append(self._ahead[1])
+        for call in calls:
+            with contextlib.suppress(Error):
+                call.wait()
 
     def _reopen(self) -> None:
         """In a forked process: neither CUDA nor another process's threads live on there."""
@@ -587,10 +659,9 @@ class Array(Whole):
 
     def _addresses(self) -> range:
         """Of the memory that its rows are read from, where they are not in a file alone."""
-        native, memory = self._open(), self._opened.memory
-        begin = native.kernel_address
-        if not begin and memory is not None:
-            begin = address_of(memory)
+        begin = self._open().kernel_address
+        if not begin and self._borrowed is not None:
+            begin = self._borrowed.address
         return range(begin, begin + self.nbytes if begin else 0)
 
     def _finish(self, what: str, numbers: Any, call: _native.RowCall) -> None:

@@ -164,11 +164,13 @@ _BUILTINS = {**_FUNCTIONS, "embedding": _aten_embedding, "embedding_bag": _aten_
 # With arrays elsewhere: as the tensors that they are where they lie in memory
 
 
-def _tensors_of(name: str, given: Any) -> Any:
+def _tensors_of(name: str, given: Any, taken: list[Array]) -> Any:
+    """What was given, with tensors in the place of arrays, which are added to `taken`."""
     if isinstance(given, Array):
+        taken.append(given)
         return in_place(given, f"torch.{name}").tensor()
     if type(given) in (list, tuple):
-        return type(given)(_tensors_of(name, one) for one in given)
+        return type(given)(_tensors_of(name, one, taken) for one in given)
     return given
 
 
@@ -185,12 +187,16 @@ def call(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     """A function of torch, called with an array."""
     name = getattr(function, "__name__", str(function))
     special = (_BUILTINS if isinstance(function, BuiltinFunctionType) else _FUNCTIONS).get(name)
-    taken = NotImplemented if special is None else special(*args, **keywords)
-    if taken is not NotImplemented:
-        return taken
+    result = NotImplemented if special is None else special(*args, **keywords)
+    if result is not NotImplemented:
+        return result
     _refuse_stores(name, keywords.get("out"))
     if (name.endswith("_") and not name.endswith("__")) or keywords.get("inplace"):
         _refuse_stores(name, args[0] if args else keywords.get("input"))
-    return function(
-        *_tensors_of(name, args), **{key: _tensors_of(name, value) for key, value in keywords.items()}
-    )
+    arrays: list[Array] = []
+    operands = _tensors_of(name, args, arrays)
+    options = {key: _tensors_of(name, value, arrays) for key, value in keywords.items()}
+    result = function(*operands, **options)
+    for array in arrays:
+        array.check_file()  # cut short meanwhile, it was read as zeros
+    return result

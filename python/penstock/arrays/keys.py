@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.arrays.libraries import is_torch
+from penstock.arrays.memory import takes_stores
 
 if TYPE_CHECKING:
     from penstock.arrays.dtypes import DType
@@ -54,10 +55,10 @@ def checked_out(out: Any, shape: tuple[int, ...], dtype: DType, library: Library
     whole = out.is_contiguous() if is_torch(out) else flags is None or flags.c_contiguous
     if not whole or library.nbytes(out) != math.prod(shape) * dtype.itemsize:
         raise ValueError("out is not contiguous: give a contiguous one")
-    if flags is not None and not flags.writeable:
-        raise ValueError("out is read-only: give one that may be written to, such as a copy of it")
     if is_torch(out) and out.device != one_of_its_kind.device:
         raise ValueError(f"out on {out.device}: the rows come to {one_of_its_kind.device}")
+    if (is_torch(out) or flags is not None) and not takes_stores(out):
+        raise ValueError("out is read-only: give one that may be written to, such as a copy of it")
     return out
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import math
+import sys
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -84,7 +85,11 @@ def has_torch() -> bool:
 
 
 def is_torch(given: Any) -> bool:
-    return type(given).__module__.partition(".")[0] == "torch"
+    """Whether torch made it: a tensor, of whatever class, or one of its types."""
+    if type(given).__module__.partition(".")[0] == "torch":
+        return True
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(given, getattr(torch, "Tensor", ()))
 
 
 def address_of(memory: Any) -> int:

@@ -24,7 +24,9 @@ from penstock.arrays.layout import (
     find_layout,
     path_text,
 )
-from penstock.arrays.libraries import address_of, finish_tensor, has_torch, is_torch
+from penstock.arrays.libraries import finish_tensor, has_torch, is_torch
+from penstock.arrays.memory import BorrowedMemory, takes_stores
+from penstock.effects import effects, refuse_without_effect
 from penstock.sizes import LIMIT, format_bytes, parse_size, whole_number
 
 if TYPE_CHECKING:
@@ -34,6 +36,20 @@ if TYPE_CHECKING:
     from penstock.breadth_first import Progress
 
 PLACEMENTS = ("auto", "hbm", "host", "host-cached", "storage")
+_CACHED = ("auto", "host-cached", "storage")
+# "auto" may choose a placement that they have an effect in.
+_EFFECTS = (
+    *effects(
+        {"cache": None, "line": 4096, "directory": "auto"},
+        lambda given: given["placement"] in _CACHED,
+        "placement {placement} has no cache: leave it out",
+    ),
+    *effects(
+        {"direct": False, "engine": "auto", "threads": 0},
+        lambda given: given["placement"] in ("auto", "storage"),
+        "placement {placement} reads no file by commands: leave it out, or choose storage",
+    ),
+)
 _MOST_CACHE = 1 << 30
 _LEAST_CACHE = 16 << 20
 
@@ -94,7 +110,7 @@ class Opened:
     threads: int
     name: str | None = None  # of the tensor or column, where the file has names
     stored: DType | None = None  # what the header calls the elements; None: there is none
-    memory: Any = field(default=None, compare=False)
+    memory: BorrowedMemory | None = field(default=None, compare=False)
 
     @property
     def executor(self) -> _native.Executor:
@@ -104,6 +120,11 @@ class Opened:
     def row_bytes(self) -> int:
         return math.prod(self.shape[1:]) * self.dtype.itemsize
 
+    def placing(self) -> dict[str, Any]:
+        """Options of `open` and `empty` that put another array where this one is."""
+        cached = ("cache", "line") if self.placement in _CACHED else ()
+        return {name: getattr(self, name) for name in ("placement", "device", *cached)}
+
     def native_options(self) -> dict[str, Any]:
         names = ("placement", "writable", "cache", "line", "directory", "engine", "direct", "threads")
         return {name: getattr(self, name) for name in names}
@@ -111,15 +132,15 @@ class Opened:
     def make(self, executor: _native.Executor, progress: Progress | None = None) -> _native.RowArray:
         from penstock import _native
 
-        address = 0 if self.memory is None else address_of(self.memory)
+        borrowed = self.memory
         return _native.RowArray(
             executor,
             self.shape[0],
             self.row_bytes,
             self.path or "",
             self.offset,
-            address,
-            self.memory,
+            0 if borrowed is None else borrowed.address,
+            None if borrowed is None or self.placement == "hbm" else borrowed.memory,  # which is a copy
             self.native_options(),
             progress,
         )
@@ -243,6 +264,9 @@ def _described(
     device = device_name(device)
     chosen = _chosen_placement(placement, device, found.nbytes, writable, in_file=True)
     line_bytes = parse_size(line, "line")
+    given = {"placement": placement, "cache": cache, "line": line_bytes, "directory": directory}
+    given |= {"direct": direct, "engine": engine, "threads": count}
+    refuse_without_effect(_EFFECTS, given, f"open {found.path}")
     if cache is None:
         cache_bytes = min(_MOST_CACHE, max(_LEAST_CACHE, found.nbytes // 10))
     else:
@@ -287,9 +311,9 @@ def open_array(
     64 MiB; placements that copy nothing never call it. What it raises, and Ctrl-C, stop the copy and leave
     nothing behind.
 
-    Errors: ValueError for bad input, penstock.Error (an OSError) for what the machine refuses; each is one
-    sentence with the path, what is wrong and what to do.
-    """
+    Errors: ValueError for bad input, also for an option that the placement makes no use of; penstock.Error
+    (an OSError) for what the machine refuses; each is one sentence with the path, what is wrong and what to
+    do."""
     layout = {"dtype": dtype, "shape": shape, "offset": offset, "name": name}
     return Array(
         _described(
@@ -362,7 +386,8 @@ def from_tensor(
     _checked_shape(shape, "from_tensor")
     nbytes = math.prod(shape) * dtype.itemsize
     chosen = _chosen_placement(placement, device, nbytes, writable=False, in_file=False)
-    writable = chosen == "hbm" or is_torch(memory) or bool(memory.flags.writeable)
+    refuse_without_effect(_EFFECTS, {"placement": placement, "cache": cache}, "from_tensor")
+    writable = chosen == "hbm" or takes_stores(memory)
     cache_bytes = _LEAST_CACHE if cache is None else parse_size(cache, "cache")
     if is_torch(memory) and memory.is_cuda:
         finish_tensor(memory)
@@ -381,7 +406,7 @@ def from_tensor(
             "auto",
             False,
             0,
-            memory=memory,
+            memory=BorrowedMemory(memory),
         ),
         progress,
     )

@@ -36,6 +36,14 @@ def _operand(given: Any, what: str) -> Any:
     return array.tensor() if is_torch(array._kind) else array.numpy()  # as its rows are
 
 
+def _checked(result: Any, *operands: Any) -> Any:
+    """The result. penstock.Error where the file of an operand was cut short, which was read as zeros."""
+    for each in operands:
+        if isinstance(each, Whole):
+            cast("Array", each).check_file()
+    return result
+
+
 def _beside(other: Any, operand: Any) -> Any:
     """torch takes no NumPy arrays beside its tensors."""
     if isinstance(other, np.ndarray) and is_torch(operand):
@@ -53,11 +61,11 @@ def _binary(
 
     def forward(self: Any, other: Any) -> Any:
         mine = _operand(self, sign)
-        return operation(mine, _beside(_operand(other, sign), mine))
+        return _checked(operation(mine, _beside(_operand(other, sign), mine)), self, other)
 
     def backward(self: Any, other: Any) -> Any:
         mine = _operand(self, sign)
-        return operation(_beside(other, mine), mine)
+        return _checked(operation(_beside(other, mine), mine), self)
 
     def refused(self: Any, other: Any) -> Any:
         raise TypeError(
@@ -69,7 +77,7 @@ def _binary(
 
 def _unary(sign: str, operation: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def of(self: Any) -> Any:
-        return operation(_operand(self, sign))
+        return _checked(operation(_operand(self, sign)), self)
 
     return of
 
@@ -112,7 +120,7 @@ class Whole:
         if copy is False and not (there and wanted == array.dtype.numpy):
             raise ValueError(f"{array!r}: as {wanted} for NumPy it has to be copied: leave out copy=False")
         whole = array.numpy() if there else _read_all(array)
-        return whole.astype(wanted, copy=bool(copy) and there)
+        return cast("np.ndarray[Any, Any]", _checked(whole.astype(wanted, copy=bool(copy) and there), self))
 
 
 def _read_all(array: Array) -> np.ndarray[Any, Any]:
