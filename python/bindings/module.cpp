@@ -60,6 +60,8 @@ void translate(std::exception_ptr const& thrown, void*) {
 }  // namespace
 
 NB_MODULE(_native, m) {
+  // A tensor over an array's memory may live as long as the process: twenty lines about that at its end help no user.
+  nb::set_leak_warnings(false);
   nb::register_exception_translator(translate);
   m.attr("version") = PENSTOCK_VERSION;
 #if defined(PENSTOCK_HAS_CUDA)

@@ -12,6 +12,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 #include <unistd.h>
+#include <memory>
 
 namespace penstock {
 namespace {
@@ -114,6 +115,16 @@ row_source source_of(std::string const& path, u64 offset, u64 address) {
   return source;
 }
 
+/// A reference to a Python object for those that know no Python; given back on any thread.
+std::shared_ptr<void> owner_of(nb::object const& object) {
+  if (object.is_none()) return nullptr;
+  return {object.inc_ref().ptr(), [](void* held) {
+            if (!nb::is_alive()) return;  // the interpreter has ended, and its objects with it
+            const nb::gil_scoped_acquire locked;
+            nb::handle(static_cast<PyObject*>(held)).dec_ref();
+          }};
+}
+
 /// Rows by the address of their numbers.
 struct rows_at {
   u64 address = 0, count = 0;
@@ -191,15 +202,16 @@ void bind_array(nb::module_& m) {
       .def(
           "__init__",
           [](row_array* self, shared_executor& on, u64 rows, u64 row_bytes, std::string const& path, u64 offset, u64 address,
-             nb::object const&, nb::dict const& given, nb::object const& progress) {
+             nb::object const& memory, nb::dict const& given, nb::object const& progress) {
             const row_array_options options = options_of(given);
-            const row_source source = source_of(path, offset, address);
+            row_source source = source_of(path, offset, address);
+            source.owner = owner_of(memory);
             const row_progress watch = progress_of(progress);
             const nb::gil_scoped_release unlocked;
             new (self) row_array(*on.on, {rows, row_bytes}, source, options, watch);
           },
           "executor"_a, "rows"_a, "row_bytes"_a, "path"_a, "offset"_a, "address"_a, "memory"_a.none(), "options"_a,
-          "progress"_a.none(), nb::keep_alive<1, 2>(), nb::keep_alive<1, 8>())  // until its last lines are written back there
+          "progress"_a.none(), nb::keep_alive<1, 2>())
       .def(
           "gather",
           [](row_array& a, rows_at const& rows, u64 out, std::string const& order) {

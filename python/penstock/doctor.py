@@ -63,6 +63,9 @@ def probe_gpu(machine: Machine) -> Row:
         for g in driver.gpus
     ]
     found = f"{', '.join(texts)}; driver for CUDA {driver.version}"
+    nodes = sorted({g.numa_node for g in driver.gpus if g.numa_node >= 0})
+    if nodes:
+        found += f"; pinned memory from NUMA node {', '.join(map(str, nodes))}, the GPU's"
     if all(g.capability < OLDEST_GPU for g in driver.gpus):
         return Row("GPU", "limited", found, gives, "Penstock needs compute capability 8.0 (A100) or newer")
     return Row("GPU", "ok", found, gives)

@@ -14,6 +14,7 @@ CUDA_ERROR_NO_DEVICE = 100
 ATTRIBUTE_MULTIPROCESSORS = 16
 ATTRIBUTE_CAPABILITY_MAJOR = 75
 ATTRIBUTE_CAPABILITY_MINOR = 76
+ATTRIBUTE_HOST_NUMA_NODE = 134
 IO_URING_SETUP = 425  # the same number on every architecture
 
 
@@ -23,6 +24,8 @@ class Gpu:
     capability: tuple[int, int]
     memory_bytes: int
     multiprocessors: int = 0
+    numa_node: int = -1
+    """Of the host memory nearest to it; -1 where the system has one node only, or the driver does not say."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,15 @@ class _Cuda:
         major = self.integer("cuDeviceGetAttribute", ATTRIBUTE_CAPABILITY_MAJOR, device)
         minor = self.integer("cuDeviceGetAttribute", ATTRIBUTE_CAPABILITY_MINOR, device)
         units = self.integer("cuDeviceGetAttribute", ATTRIBUTE_MULTIPROCESSORS, device)
-        return Gpu(name.value.decode(errors="replace"), (major, minor), memory.value, units)
+        return Gpu(
+            name.value.decode(errors="replace"), (major, minor), memory.value, units, self.node(device)
+        )
+
+    def node(self, device: ctypes.c_int) -> int:
+        try:
+            return self.integer("cuDeviceGetAttribute", ATTRIBUTE_HOST_NUMA_NODE, device)
+        except DriverMissing:  # older than CUDA 12.3, which brought the attribute
+            return -1
 
 
 def read_driver() -> Driver:

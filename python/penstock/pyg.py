@@ -138,11 +138,11 @@ class _Arrays(dict[_Key, Array]):
 
         def share(key: _Key, array: Array) -> Any:
             values = _values_of(array)
-            if values.is_cuda:
-                return values
             there = self.shared.get(key)
             if there is None or not _same_bytes(there, values):
-                there = self.shared[key] = values.clone().share_memory_()
+                # CUDA shares what torch's allocator has, and no other memory
+                there = values.clone() if values.is_cuda else values.clone().share_memory_()
+                self.shared[key] = there
             return there
 
         return _arrays_of, ({key: _portable(array, partial(share, key)) for key, array in self.items()},)
@@ -152,7 +152,7 @@ ForkingPickler.register(_Arrays, _Arrays.reduce_for_process)
 
 
 def _same_bytes(one: Tensor, other: Tensor) -> bool:
-    if one.shape != other.shape or one.dtype != other.dtype:
+    if (one.shape, one.dtype, one.device) != (other.shape, other.dtype, other.device):
         return False
     return torch.equal(one.reshape(-1).view(torch.uint8), other.reshape(-1).view(torch.uint8))
 

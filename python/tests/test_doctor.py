@@ -78,6 +78,7 @@ def test_a_probe_that_fails_becomes_a_row(tmp_path: Path) -> None:
         (no_driver, "missing", "libcuda.so.1"),
         (lambda: Driver("13.0"), "missing", "no GPU"),
         (lambda: Driver("13.0", (H200,)), "ok", "NVIDIA H200 (sm_90, 139.0 GiB)"),
+        (lambda: Driver("13.0", (dataclasses.replace(H200, numa_node=1),)), "ok", "memory from NUMA node 1"),
         (lambda: Driver("12.4", (OLD,)), "limited", "sm_70"),
         (lambda: Driver("12.4", (OLD, H200)), "ok", "sm_90"),
     ],

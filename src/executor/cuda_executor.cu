@@ -1,5 +1,6 @@
 #include "cpu_executor.hpp"
 #include "cuda_executor.hpp"
+#include "numa_scope.hpp"
 #include "peer_memory.hpp"
 #include "penstock/core/bits.hpp"
 #include "penstock/host/error.hpp"
@@ -70,6 +71,14 @@ int device_attribute(cudaDeviceAttr which, int device) {
   return result;
 }
 
+/// The NUMA node whose memory is nearest to a GPU; -1 where the system has none, or the driver does not say.
+int host_node(int device) {
+  int node = -1;
+  if (cudaDeviceGetAttribute(&node, cudaDevAttrHostNumaId, device) == cudaSuccess) return node;
+  cudaGetLastError();  // not sticky for later calls
+  return -1;
+}
+
 /// As long as this lives its thread may allocate, although a stream is being captured: no part of the graph.
 class outside_of_capture {
  public:
@@ -105,6 +114,7 @@ class cuda_memory_resource final : public memory_resource {
     } else if (shared_ != nullptr) {
       return allocate_registered(bytes);
     } else {
+      const numa_scope near(host_node(device_));  // or each access crosses the link between the sockets, too
       check(cudaHostAlloc(&address, bytes, cudaHostAllocMapped | cudaHostAllocPortable), "pin", size + " of host memory",
             "ask for fewer queues or raise the limit of locked memory (ulimit -l)");
       std::fill_n(static_cast<char*>(address), bytes, char{0});

@@ -103,10 +103,11 @@ void check_shape(row_shape const& shape, std::string const& name) {
 
 }  // namespace
 
-struct row_array::state {
+struct row_array::state : std::enable_shared_from_this<row_array::state> {
   state(executor& executor, row_shape const& asked, row_source const& source, row_array_options const& with,
         row_progress const& watch)
-      : on(executor), shape(asked), options(with), device(rows::make_row_device(executor)), reports(executor.memory()) {
+      : memory_owner(source.owner), on(executor), shape(asked), options(with), device(rows::make_row_device(executor)),
+        reports(executor.memory()) {
     check_placement(on, source, options);
     check_shape(shape, name_of(source));
     place.rows = shape.rows;
@@ -141,6 +142,7 @@ struct row_array::state {
     if (mapped && mapped->was_cut()) mapped->check();
     check_file();
     watched.reset();
+    memory_owner.reset();
     place.address = reinterpret_cast<u64>(copy.data());
   }
 
@@ -271,6 +273,7 @@ struct row_array::state {
     }
   }
 
+  std::shared_ptr<void> memory_owner;  ///< first: lines are written back to that memory until all below is gone
   executor& on;
   const pid_t process = ::getpid();
   row_shape shape;
@@ -346,6 +349,7 @@ row_call row_array::state::call(char const* operation, row_list const& list, row
   if (list.item_bytes != 4 && list.item_bytes != 8) {
     throw_bad_input(operation, "rows", std::to_string(list.item_bytes) + "-byte indices: give int32 or int64");
   }
+  if (list.count != 0 && list.data == nullptr) throw_bad_input(operation, "rows", "their numbers have no memory: give others");
   if (file) file->check();
   auto made = std::make_unique<row_call::state>();
   made->report = reports.take();
@@ -355,17 +359,20 @@ row_call row_array::state::call(char const* operation, row_list const& list, row
   made->keeps_report = true;  // a launch that fails may have kernels on the stream already
   if (list.count != 0) launch(rows::row_launch{list, made->report, how.stream, units});
   made->keeps_report = made->captured = device != nullptr && device->is_captured(how.stream);
-  if (made->captured) reports.keep(made->report);
+  if (made->captured) {
+    reports.keep(made->report);
+    device->keep_for_graph(how.stream, shared_from_this());
+  }
   if (device != nullptr && marked && !made->captured) made->mark = device->mark(how.stream);
   return row_call(std::move(made));
 }
 
 row_array::row_array(executor& on, row_shape const& shape, row_source const& source, row_array_options const& options,
                      row_progress const& watch)
-    : state_(std::make_unique<state>(on, shape, source, options, watch)) {}
+    : state_((rows::drop_kept(), std::make_shared<state>(on, shape, source, options, watch))) {}
 row_array::~row_array() {
   // In a process that was forked: the threads and the GPU that it would wait for are its parent's.
-  if (state_ != nullptr && state_->process != ::getpid()) static_cast<void>(state_.release());
+  if (state_ != nullptr && state_->process != ::getpid()) static_cast<void>(new std::shared_ptr<state>(std::move(state_)));
 }
 
 row_shape row_array::shape() const { return state_->shape; }

@@ -111,6 +111,15 @@ class cuda_row_device final : public row_device {
     check(cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status), "the stream does not answer");
     return status != cudaStreamCaptureStatusNone;
   }
+  void keep_for_graph(void* stream, std::shared_ptr<void> kept) override {
+    const gpu_scope here(gpu_);
+    auto owned = std::make_unique<std::shared_ptr<void>>(std::move(kept));
+    cudaUserObject_t object = nullptr;
+    check(cudaUserObjectCreate(&object, owned.get(), hand_to_drop, 1, cudaUserObjectNoDestructorSync), "no object of a graph");
+    static_cast<void>(owned.release());
+    check(cudaGraphRetainUserObject(captured_graph(static_cast<cudaStream_t>(stream)), object, 1, cudaGraphUserObjectMove),
+          "the graph keeps nothing");
+  }
   void finish(void* stream) override {
     const gpu_scope here(gpu_);
     check(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)), "its results are lost");
@@ -144,6 +153,17 @@ class cuda_row_device final : public row_device {
   }
 
  private:
+  static cudaGraph_t captured_graph(cudaStream_t stream) {
+    cudaStreamCaptureStatus status{};
+    cudaGraph_t graph = nullptr;
+#if CUDART_VERSION >= 13000
+    check(cudaStreamGetCaptureInfo(stream, &status, nullptr, &graph), "the stream does not answer");
+#else
+    check(cudaStreamGetCaptureInfo_v2(stream, &status, nullptr, &graph), "the stream does not answer");
+#endif
+    return graph;
+  }
+
   void gather_part(executor& on, row_launch const& how, row_place const& from, u64 first, u64 count, void* out) {
     auto* const stream = static_cast<cudaStream_t>(how.stream);
     std::size_t bytes = 0;

@@ -241,6 +241,31 @@ TEST_P(row_arrays, read_zeros_where_a_file_was_cut_short_and_say_so) {
   EXPECT_THROW(array->gather(list_of(rows), out.data()).wait(), error);
 }
 
+TEST_P(row_arrays, write_back_to_where_the_memory_of_the_caller_has_moved) {
+  if (GetParam().in_file || GetParam().where != placement::host_cached) GTEST_SKIP() << "only a cache over memory can";
+  std::vector<u8> before(4096 * 64, u8{1}), after = before;
+  row_source source;
+  source.memory = before.data();
+  row_array_options options;
+  options.where = placement::host_cached;
+  options.writable = true;
+  options.cache.bytes = 1 << 20;
+  options.cache.line_bytes = 512;
+  row_array array(*on_, {4096, 64}, source, options);
+  const std::vector<std::int64_t> rows{7};
+  const std::vector<u8> values(64, u8{9});
+  array.scatter(list_of(rows), values.data()).wait();
+  array.move_memory(after.data());
+  array.flush();
+  EXPECT_EQ(after[7 * 64], 9);
+  EXPECT_EQ(before[7 * 64], 1);
+  after[4000 * 64] = 5;  // read from there, too
+  const std::vector<std::int64_t> last{4000};
+  std::vector<u8> out(64);
+  array.gather(list_of(last), out.data()).wait();
+  EXPECT_EQ(out[0], 5);
+}
+
 TEST_P(row_arrays, say_what_they_will_take) {
   row_array_options options;
   options.where = GetParam().where;

@@ -29,11 +29,12 @@ struct row_shape {
   u64 bytes() const { return rows * row_bytes; }
 };
 
-/// Where the rows come from: a file, or memory that the caller keeps alive as long as the array.
+/// Where the rows come from: a file, or memory of the caller's.
 struct row_source {
   std::string path;  ///< a regular file or a block device; empty: memory
   u64 offset = 0;    ///< of row 0 in the file, in bytes
   void* memory = nullptr;
+  std::shared_ptr<void> owner = {};  ///< of that memory: kept until nothing, not even a captured graph, can reach it
 };
 
 struct row_array_options {
@@ -130,7 +131,8 @@ class row_array {
   /// Throws penstock::error (world) when the file has become too short.
   row_call gather(row_list const& rows, void* out, row_call_options const& how = {});
   /// The same, and waits: the lowest position out of range, as row_call::wait. While the stream is captured into a graph it
-  /// waits for nothing, and tells nothing. Every replay reads the list anew. REQUIRES: the array outlives the graph.
+  /// waits for nothing, and reports nothing. Every replay reads the list anew. The graph keeps what the array lies in until
+  /// it, and every executable of it, is destroyed: a replay may come after the array.
   std::optional<u64> gather_now(row_list const& rows, void* out, row_call_options const& how = {});
   /// Waits for the stream, and tells what replays of captured calls have met since this was last asked: the lowest position
   /// out of range in any of their lists. Throws as row_call::wait; bad_input while the stream is captured.
@@ -172,7 +174,7 @@ class row_array {
 
  private:
   friend std::vector<row_call> gather_all(std::span<row_gather const> gathers, row_call_options const& how);
-  std::unique_ptr<state> state_;
+  std::shared_ptr<state> state_;
 };
 
 /// One of several gathers that are asked for at once.

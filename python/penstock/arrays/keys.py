@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.arrays.libraries import is_torch
+from penstock.arrays.libraries import as_rows, dense, is_torch
 from penstock.arrays.memory import takes_stores
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def is_one(key: Any) -> bool:
-    return not isinstance(key, (slice, list)) and np.ndim(key) == 0
+    return not isinstance(key, (slice, list, tuple)) and (getattr(key, "ndim", None) or np.ndim(key)) == 0
 
 
 def row_numbers(key: Any, rows: int) -> Any:
@@ -28,7 +28,7 @@ def row_numbers(key: Any, rows: int) -> Any:
     if isinstance(key, (bool, np.bool_)):
         raise IndexError("one boolean selects no rows: give a mask of len(array) of them")
     if not hasattr(key, "dtype"):
-        key = np.asarray([key]) if is_one(key) else np.asarray(key)
+        key = as_rows([key]) if is_one(key) else as_rows(key)
     if str(key.dtype).removeprefix("torch.") != "bool":
         return key[None] if is_one(key) else key
     if tuple(key.shape) != (rows,):
@@ -45,6 +45,8 @@ def checked_sms(sms: int) -> int:
 def checked_out(out: Any, shape: tuple[int, ...], dtype: DType, library: Library) -> Any:
     """ValueError for what the rows cannot be written to."""
     one_of_its_kind = library.empty((0,), dtype)
+    if is_torch(out):
+        dense(out, "out")
     if hasattr(out, "dtype") and hasattr(out, "shape"):
         name = str(out.dtype).removeprefix("torch.")  # NumPy's has a mark for the other byte order
         if tuple(out.shape) != shape or name not in (dtype.name, dtype.numpy.name):

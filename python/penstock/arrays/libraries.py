@@ -99,6 +99,20 @@ def address_of(memory: Any) -> int:
     return int(memory.ctypes.data)
 
 
+def dense(tensor: Any, what: str) -> Any:
+    """The same tensor. TypeError for one that has no elements in memory: sparse, quantised, nested, meta."""
+    kinds = [str(tensor.layout).removeprefix("torch.")] * (str(tensor.layout) != "torch.strided")
+    kinds += ["quantised"] * tensor.is_quantized + ["nested"] * tensor.is_nested
+    kinds += [tensor.device.type] * (tensor.device.type not in ("cpu", "cuda"))
+    if kinds:
+        raise TypeError(f"{what} is a {kinds[0]} tensor: give a dense one on the CPU or the GPU")
+    if type(tensor).__name__ != "FakeTensor" and tensor.numel() != 0 and tensor.data_ptr() == 0:
+        raise ValueError(
+            f"{what} is a tensor whose storage was resized to nothing: give one that has elements"
+        )
+    return tensor
+
+
 def handle_of(stream: Any) -> int:
     """Of a torch.cuda.Stream, or a cudaStream_t as a number."""
     return int(getattr(stream, "cuda_stream", stream))
@@ -123,9 +137,31 @@ def checked_numbers(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.ascontiguousarray(rows, dtype=wanted)
 
 
+def _as_array(given: Any, what: str, error: type[Exception]) -> np.ndarray[Any, Any]:
+    """As numpy.asarray, whose sentences know nothing of what the array is for."""
+    try:
+        return np.asarray(given)
+    except (ValueError, TypeError, RuntimeError) as problem:
+        reason = str(problem).partition(". ")[0].splitlines()[0]
+        raise error(
+            f"{what} of type {type(given).__name__}: {reason}: give an array or a list of numbers"
+        ) from None
+
+
+def as_rows(given: Any) -> np.ndarray[Any, Any]:
+    return _as_array(given, "rows", IndexError)
+
+
+def as_values(given: Any) -> np.ndarray[Any, Any]:
+    values = _as_array(given, "values", TypeError)
+    if values.dtype.kind not in "biufc":
+        raise TypeError(f"values of type {values.dtype}: give numbers")
+    return values
+
+
 def _host_values(given: Any) -> np.ndarray[Any, Any]:
     """In this machine's byte order, contiguous, and free to be written to."""
-    values = np.asarray(given)
+    values = as_values(given)
     return np.require(values, values.dtype.newbyteorder("="), ["C", "W"])
 
 
@@ -180,7 +216,7 @@ class NumpyLibrary(_Untraced):
         return int(made.nbytes)
 
     def rows(self, given: Any) -> Any:
-        return checked_numbers(np.asarray(given))
+        return checked_numbers(as_rows(given))
 
     def item(self, rows: Any, position: int) -> int:
         return int(rows.flat[position])
@@ -260,7 +296,7 @@ class DeviceLibrary(_Untraced):
     def rows(self, given: Any) -> Any:
         from penstock.arrays.dtypes import dtype_named
 
-        host = checked_numbers(given.numpy() if isinstance(given, DeviceArray) else np.asarray(given))
+        host = checked_numbers(given.numpy() if isinstance(given, DeviceArray) else as_rows(given))
         return self._on_device(host, dtype_named(host.dtype))
 
     def item(self, rows: Any, position: int) -> int:
@@ -340,7 +376,10 @@ class TorchLibrary:
 
     def rows(self, given: Any) -> Any:
         torch = self._torch
-        rows = given if is_torch(given) else torch.from_numpy(checked_numbers(np.asarray(given)))
+        if is_torch(given):
+            rows = dense(given, "the index")
+        else:
+            rows = torch.from_numpy(checked_numbers(as_rows(given)))
         if rows.dtype not in (torch.int32, torch.int64):
             whole = not (rows.is_floating_point() or rows.is_complex() or rows.dtype == torch.bool)
             if not whole and rows.numel() != 0:
@@ -358,7 +397,7 @@ class TorchLibrary:
         return int(rows.itemsize)
 
     def values(self, given: Any, shape: tuple[int, ...], dtype: DType) -> Any:
-        values = given if is_torch(given) else self._torch.from_numpy(_host_values(given))
+        values = dense(given, "the value") if is_torch(given) else self._torch.from_numpy(_host_values(given))
         _checked_values(shape, tuple(values.shape), dtype, str(values.dtype).removeprefix("torch."))
         return values.detach().to(self._device).contiguous()
 

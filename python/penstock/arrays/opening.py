@@ -24,7 +24,7 @@ from penstock.arrays.layout import (
     find_layout,
     path_text,
 )
-from penstock.arrays.libraries import finish_tensor, has_torch, is_torch
+from penstock.arrays.libraries import dense, finish_tensor, has_torch, is_torch
 from penstock.arrays.memory import BorrowedMemory, takes_stores
 from penstock.effects import effects, refuse_without_effect
 from penstock.sizes import LIMIT, format_bytes, parse_size, whole_number
@@ -372,7 +372,7 @@ def from_tensor(
     Errors: ValueError for one that is not contiguous, or has no dimensions.
     """
     device = device_name(device)
-    memory: Any = tensor if is_torch(tensor) else np.asarray(tensor)
+    memory: Any = dense(tensor, "from_tensor: it") if is_torch(tensor) else np.asarray(tensor)
     whole = memory.is_contiguous() if is_torch(memory) else memory.flags.c_contiguous
     if not whole:
         raise ValueError("from_tensor: its elements do not follow each other: give tensor.contiguous()")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.arrays.libraries import DeviceArray, is_torch
+from penstock.arrays.libraries import DeviceArray, as_values, dense, is_torch
 
 if TYPE_CHECKING:
     from penstock.arrays.dtypes import DType
@@ -41,6 +41,7 @@ def _in_numpy(dtype: DType) -> bool:
 def _cast_tensor(given: Any, dtype: DType) -> Any:
     import torch
 
+    dense(given, "the value")
     has, wanted = str(given.dtype).removeprefix("torch."), getattr(torch, dtype.name)
     if has in (dtype.name, dtype.numpy.name):
         return given
@@ -54,7 +55,7 @@ def _cast_tensor(given: Any, dtype: DType) -> Any:
 
 
 def _cast(given: Any, dtype: DType) -> np.ndarray[Any, Any]:
-    values = np.asarray(given)
+    values = as_values(given)
     has = values.dtype.name
     if hasattr(given, "dtype") and has in (dtype.name, dtype.numpy.name):
         return values
