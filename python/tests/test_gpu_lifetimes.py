@@ -1,4 +1,5 @@
-"""On a GPU: memory that goes away, and calls that come after it: by graphs, other streams, other processes."""
+"""On a GPU: memory that goes away, and calls that come after it: by graphs, other streams, other
+processes."""
 
 from __future__ import annotations
 
@@ -80,7 +81,7 @@ def test_what_a_graph_kept_goes_with_it() -> None:
 
 def test_a_tensor_whose_memory_the_allocator_takes_back_was_copied() -> None:
     tensor = content().cuda()
-    with penstock.from_tensor(tensor) as array:
+    with penstock.from_tensor(tensor, "hbm") as array:
         tensor.untyped_storage().resize_(0)
         del tensor
         torch.cuda.empty_cache()

@@ -5,6 +5,7 @@
 #include "penstock/core/bits.hpp"
 #include "penstock/host/error.hpp"
 #include "penstock/host/gpu_scope.hpp"
+#include "registered_pages.hpp"
 #include "resident_place.hpp"
 #include "sm_partition.hpp"
 
@@ -23,6 +24,7 @@ namespace {
 
 void check(cudaError_t result, std::string const& operation, std::string const& object, char const* remedy) {
   if (result == cudaSuccess) return;
+  cudaGetLastError();  // or the next kernel's launch would be blamed for it
   throw error(error_kind::world, operation + " " + object + ": " + cudaGetErrorString(result) + ": " + remedy,
               result == cudaErrorMemoryAllocation ? ENOMEM : EIO);
 }
@@ -136,30 +138,7 @@ class cuda_memory_resource final : public memory_resource {
 
   bool register_host(void* address, u64 bytes, bool writable) override {
     const gpu_scope here(device_);
-    const std::lock_guard lock(registered_mutex());
-    const auto begin = reinterpret_cast<u64>(address);
-    for (registration& each : registered()) {
-      if (begin < each.begin || begin + bytes > each.end) continue;
-      ++each.users;
-      return true;
-    }
-    if (is_host_memory(address)) {
-      if (is_host_memory(static_cast<char*>(address) + bytes - 1)) return false;
-      throw_bad_input("register", std::to_string(bytes) + " bytes of host memory",
-                      "a part of it is registered already: open the whole before its parts");
-    }
-    const unsigned flags = cudaHostRegisterPortable | cudaHostRegisterMapped | (writable ? 0u : cudaHostRegisterReadOnly);
-    const cudaError_t result = cudaHostRegister(address, bytes, flags);
-    check(result, "register", std::to_string(bytes) + " bytes of host memory",
-          "raise the limit of locked memory (ulimit -l), or choose placement storage");
-    void* seen = nullptr;
-    check(cudaHostGetDevicePointer(&seen, address, 0), "register", "host memory", "run penstock doctor");
-    if (seen == address) {
-      registered().push_back({begin, begin + bytes, 1});
-      return true;
-    }
-    cudaHostUnregister(address);
-    return refuse_other_address();
+    return registered_pages::all().add(address, bytes, writable);
   }
   registers_for_kernels map_registers(void* address, u64 bytes) override {
     const gpu_scope here(device_);
@@ -188,15 +167,7 @@ class cuda_memory_resource final : public memory_resource {
     check(cudaMemGetInfo(&free, &all), "ask", "the GPU", "run penstock doctor");
     return free;
   }
-  void unregister_host(void* address) noexcept override {
-    const std::lock_guard lock(registered_mutex());
-    const auto begin = reinterpret_cast<u64>(address);
-    std::erase_if(registered(), [begin](registration& each) {
-      if (begin < each.begin || begin >= each.end || --each.users != 0) return false;
-      cudaHostUnregister(reinterpret_cast<void*>(each.begin));
-      return true;
-    });
-  }
+  void unregister_host(void* address, u64 bytes) noexcept override { registered_pages::all().remove(address, bytes); }
 
   void write(void* to, void const* from, u64 bytes) override { copy(to, from, bytes); }
   void read(void* to, void const* from, u64 bytes) override { copy(to, from, bytes); }
@@ -222,32 +193,6 @@ class cuda_memory_resource final : public memory_resource {
   }
 
   /// What this process has registered: arrays over one piece of memory, or over parts of it, share it.
-  struct registration {
-    u64 begin, end;
-    u32 users;
-  };
-  static std::vector<registration>& registered() {
-    static std::vector<registration> all;
-    return all;
-  }
-  static std::mutex& registered_mutex() {
-    static std::mutex mutex;
-    return mutex;
-  }
-
-  /// Pinned or registered, by whomever, and seen by kernels where the host sees it.
-  static bool is_host_memory(void* address) {
-    cudaPointerAttributes about{};
-    const bool known = cudaPointerGetAttributes(&about, address) == cudaSuccess && about.type == cudaMemoryTypeHost;
-    cudaGetLastError();  // not sticky for later calls
-    return known && (about.devicePointer == address || refuse_other_address());
-  }
-
-  [[noreturn]] static bool refuse_other_address() {
-    throw_bad_input("register", "host memory",
-                    "this GPU sees it at another address than the host does: choose placement storage or hbm");
-  }
-
   void copy(void* to, void const* from, u64 bytes) {
     const std::string size = std::to_string(bytes) + " bytes";
     const gpu_scope here(device_);

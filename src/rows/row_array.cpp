@@ -46,16 +46,17 @@ std::string name_of(row_source const& source) { return source.path.empty() ? "an
 class registered_host {
  public:
   registered_host(memory_resource& memory, void* address, u64 bytes, bool writable)
-      : memory_(memory), address_(address), ours_(memory.register_host(address, bytes, writable)) {}
+      : memory_(memory), address_(address), bytes_(bytes), ours_(memory.register_host(address, bytes, writable)) {}
   registered_host(registered_host const&) = delete;
   registered_host& operator=(registered_host const&) = delete;
   ~registered_host() {
-    if (ours_) memory_.unregister_host(address_);
+    if (ours_) memory_.unregister_host(address_, bytes_);
   }
 
  private:
   memory_resource& memory_;
   void* address_;
+  u64 bytes_;
   bool ours_;
 };
 

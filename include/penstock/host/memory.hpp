@@ -35,11 +35,13 @@ class memory_resource {
   virtual void* allocate(memory_kind kind, u64 bytes) = 0;
   virtual void deallocate(memory_kind kind, void* address, u64 bytes) noexcept = 0;
 
-  /// Makes memory of the host that somebody else owns reachable for kernels, at the address that it has: CUDA pins its pages.
-  /// `writable`: the process may store there. False: it was so already, and is not to be unregistered. Throws penstock::error
-  /// (world) with the bytes and what the system says.
+  /// Makes host memory of another owner reachable for kernels, at the address that it has: CUDA pins its pages. Ranges may
+  /// share pages, as small allocations do, and may be registered more than once. `writable`: the process may store there.
+  /// False: it was pinned already, and is not to be unregistered. Throws penstock::error (world) with the bytes and what the
+  /// system says.
   virtual bool register_host(void* /*address*/, u64 /*bytes*/, bool /*writable*/) { return true; }
-  virtual void unregister_host(void* /*address*/) noexcept {}
+  /// REQUIRES: the same range was registered.
+  virtual void unregister_host(void* /*address*/, u64 /*bytes*/) noexcept {}
 
   /// Makes registers of a device, which this process has mapped, reachable for kernels: where those have them, or nothing and
   /// the reason. CPU: nothing; a store to a device that is gone would end the process, so threads leave registers to its

@@ -58,6 +58,16 @@ def _close_all() -> None:
         array._executor = None
 
 
+def follow_moved() -> None:
+    """Lets every open array over memory that has moved follow it. A GPU has the pages pinned that were read
+    until then: other memory may have their addresses by now, and would be taken for them."""
+    for array in list(_OPEN):
+        borrowed = array._borrowed
+        if borrowed is not None and array._native is not None and borrowed.moved:
+            with contextlib.suppress(ValueError, Error):  # reported by its next call
+                array._open()
+
+
 class Array(Whole):
     """Made by `penstock.open`, `penstock.from_tensor` and `penstock.empty`.
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.arrays.array import Array
+from penstock.arrays.array import Array, follow_moved
 from penstock.arrays.dtypes import DType, dtype_named
 from penstock.arrays.layout import (
     HEADERS,
@@ -391,6 +391,7 @@ def from_tensor(
     cache_bytes = _LEAST_CACHE if cache is None else parse_size(cache, "cache")
     if is_torch(memory) and memory.is_cuda:
         finish_tensor(memory)
+    follow_moved()
     return Array(
         Opened(
             None,
