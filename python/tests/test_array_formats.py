@@ -178,6 +178,23 @@ def test_arrow_columns_that_are_no_numbers(tmp_path: Path) -> None:
         opened(path, name="x")
 
 
+def test_arrow_tensors_and_slices(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    content = np.arange(240, dtype=np.float32).reshape(40, 2, 3)
+    tensors = pa.FixedShapeTensorArray.from_numpy_ndarray(content)
+    inner = pa.FixedSizeListArray.from_arrays(pa.array(content.ravel()), 3)
+    lists = pa.FixedSizeListArray.from_arrays(inner, 2)
+    table = pa.table({"t": tensors, "l": lists, "n": np.arange(40)}).slice(7, 20)
+    for path, make in ((tmp_path / "a.arrow", pa.ipc.new_file), (tmp_path / "a.arrows", pa.ipc.new_stream)):
+        for rows in (20, 6):
+            with pa.OSFile(str(path), "wb") as sink, make(sink, table.schema) as writer:
+                writer.write_table(table, max_chunksize=rows)
+            for name, wanted in (("t", content[7:27]), ("l", content[7:27]), ("n", np.arange(7, 27))):
+                with opened(path, name=name) as array:
+                    np.testing.assert_array_equal(np.asarray(array[:]), wanted)
+                    assert bool(array.opened.notes) == (rows == 6)
+
+
 def test_arrow_files_of_no_rows(tmp_path: Path) -> None:
     pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     schema = pa.schema({"n": pa.int32(), "v": pa.list_(pa.float32(), 3)})

@@ -39,6 +39,10 @@ def _row(path: str, column: str, given: Any) -> tuple[tuple[int, ...], DType]:
 
     shape: tuple[int, ...] = ()
     kind = given
+    if isinstance(kind, pa.FixedShapeTensorType):
+        order = list(kind.permutation or ())
+        if order == sorted(order):
+            shape, kind = tuple(kind.shape), kind.value_type
     while pa.types.is_fixed_size_list(kind):
         shape, kind = (*shape, kind.list_size), kind.value_type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
@@ -58,6 +62,8 @@ def _values(path: str, column: str, values: Any) -> Any:
     import pyarrow as pa
 
     values.validate()
+    if isinstance(values, pa.ExtensionArray):  # tensors of one shape
+        values = values.storage
     while True:
         if values.null_count:
             raise _refused(path, column, f"of {shown(str(values.type))}, with {values.null_count} nulls")

@@ -52,7 +52,7 @@ def _found(path: str, name: str, dataset: Any) -> Layout:
     begin = 0 if 0 in shape else _offset(dataset)
     if begin is not None:
         return checked(Layout(path, shape, element, begin, name, element))
-    why = "is of another byte order, or has no bytes yet"
+    why = "is of another byte order or layout"
     if dataset.chunks is not None:
         filters = dataset.id.get_create_plist().get_nfilters()
         why = "is compressed" if filters else "is in several chunks"
