@@ -193,6 +193,8 @@ def test_paths_that_are_none(tmp_path: Path) -> None:
             with pytest.raises(kind) as caught:
                 call(path, device="cpu")
             check_sentence(caught.value, name)
+    with pytest.raises(TypeError, match=r"open array.*: it is no path: give it to penstock\.from_t"):
+        penstock.open(np.arange(2), device="cpu")  # type: ignore[arg-type]
     odd = tmp_path / "a\udcff.npy"
     for given in (odd, os.fsencode(odd)):
         with pytest.raises(ValueError, match="its name is no UTF-8: rename it") as caught:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import functools
 import hashlib
 import logging
 import os
@@ -43,7 +44,12 @@ class Conversion:
     rows: Callable[[], int]
     parts: Callable[[], Iterator[np.ndarray[Any, Any]]]  # of rows, in their order
 
+    @functools.cached_property
     def target(self) -> Path:
+        """The copy, of the sources as they were when it was first looked for."""
+        return self.target_now()
+
+    def target_now(self) -> Path:
         """The copy. Its name changes when a source does."""
         digest = hashlib.sha256(f"{_FORMAT}\0{self.name}\0{self.dtype}\0{self.row_shape}".encode())
         for source in self.sources:
@@ -67,14 +73,14 @@ def cache_dir() -> Path:
 
 def kept_or_planned(conversion: Conversion) -> Layout:
     """Where the copy lies, or will lie when `laid` has made it."""
-    return kept(conversion) or _layout(conversion, conversion.target(), conversion.rows())
+    return kept(conversion) or _layout(conversion, conversion.target, conversion.rows())
 
 
 def kept(conversion: Conversion) -> Layout | None:
     """Where the copy lies, None unless it has been made."""
     from penstock.arrays.formats import npy
 
-    target = conversion.target()
+    target = conversion.target
     try:
         found = npy.find(str(target))
     except (OSError, ValueError):
@@ -157,7 +163,7 @@ def _finish(
     try:
         if kept(conversion) is None:
             _write(file, found, conversion, progress)
-            if conversion.target() != target:
+            if conversion.target_now() != target:
                 raise ValueError(
                     f"open {shown_path(found.path)}: it was changed while it was converted: open it again"
                 )

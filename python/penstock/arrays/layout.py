@@ -46,7 +46,10 @@ def path_text(path: str | bytes | os.PathLike[Any], operation: str = "open") -> 
     try:
         text = os.fsdecode(path)
     except TypeError:
-        raise TypeError(f"{operation} {shown(path)}: it is no path: give text or a PathLike") from None
+        remedy = (
+            "give it to penstock.from_tensor" if hasattr(path, "__array__") else "give text or a PathLike"
+        )
+        raise TypeError(f"{operation} {shown(path)}: it is no path: {remedy}") from None
     if "\0" in text:
         raise ValueError(f"{operation} {shown(text)}: no path has a zero byte: take it out")
     if not text:

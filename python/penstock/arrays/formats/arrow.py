@@ -90,7 +90,9 @@ def _streamed(whole: Any, index: int) -> Iterator[Any]:
     import pyarrow as pa
 
     stream = whole.slice(_FILE_HEAD) if _is_file(whole) else whole
-    return iter(pa.ipc.open_stream(stream, options=pa.ipc.IpcReadOptions(included_fields=[index])))
+    for batch in pa.ipc.open_stream(stream, options=pa.ipc.IpcReadOptions(included_fields=[index])):
+        batch.validate()
+        yield batch
 
 
 def _batches(whole: Any, index: int) -> Iterator[Any]:
@@ -102,7 +104,9 @@ def _batches(whole: Any, index: int) -> Iterator[Any]:
         return
     reader = pa.ipc.open_file(whole, options=pa.ipc.IpcReadOptions(included_fields=[index]))
     for k in range(reader.num_record_batches):
-        yield reader.get_batch(k)
+        batch = reader.get_batch(k)
+        batch.validate()
+        yield batch
 
 
 def find(path: str, name: str | None) -> Layout:
