@@ -45,7 +45,7 @@ def _row(path: str, column: str, given: Any) -> tuple[tuple[int, ...], DType]:
             shape, kind = tuple(kind.shape), kind.value_type
     while pa.types.is_fixed_size_list(kind):
         shape, kind = (*shape, kind.list_size), kind.value_type
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+    if min(shape, default=0) < 0 or not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         raise _refused(path, column, f"of {shown(str(given))}")
     return shape, dtype_named(kind.to_pandas_dtype())
 
