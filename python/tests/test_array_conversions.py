@@ -108,6 +108,13 @@ def test_columns_and_files_of_one_name_have_copies_of_their_own(tmp_path: Path, 
     assert len(list(cache.iterdir())) == 3
 
 
+def test_elements_under_another_name_keep_their_bytes(tmp_path: Path) -> None:
+    path, content = packed(tmp_path), numbers()
+    for kind in ("int32", "uint32", None):  # the copy is made by the first
+        rows = read(path, dtype=kind)[0]
+        np.testing.assert_array_equal(rows, content if kind is None else content.view(kind))
+
+
 def test_a_copy_that_is_damaged_or_gone_is_made_again(tmp_path: Path, cache: Path) -> None:
     path = packed(tmp_path)
     read(path)

@@ -178,7 +178,7 @@ def _finish(
 def _write(file: IO[bytes], found: Layout, conversion: Conversion, progress: Progress | None) -> None:
     from penstock import _native
 
-    element = found.dtype
+    element = conversion.dtype  # found.dtype may be another name for the same bytes
     header = _native.npy_header(element.npy_kind, element.itemsize, list(found.shape))
     assert len(header) == _DATA_OFFSET
     file.truncate(0)
