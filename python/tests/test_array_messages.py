@@ -279,6 +279,9 @@ def foreign_files(folder: Path) -> Iterator[tuple[str, bytes, str]]:
     yield "a.csv", b"1,2\n", r"text: read it with numpy\.loadtxt"
     yield "a.json", b"[1, 2]", r"JSON text: read it with json\.load"
     yield "a.tar", rows, "a tar archive: unpack it"
+    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 4800\n"
+    yield "a.safetensors", pointer, "a pointer of Git LFS: fetch the file with git lfs pull"
+    yield "a.npy", b"<!DOCTYPE html><html>404</html>", "an HTML page: download the file again"
 
 
 def test_files_of_other_formats_are_not_called_raw(tmp_path: Path) -> None:
@@ -287,7 +290,7 @@ def test_files_of_other_formats_are_not_called_raw(tmp_path: Path) -> None:
         path.write_bytes(content)
         for options in ({}, {"dtype": "uint8"}, {"dtype": "uint8", "shape": (2, 2)}):
             refused(path, ValueError, words, **options)
-        if not name.endswith(".npy"):  # what the user insists on is taken
+        if not name.endswith((".npy", ".safetensors")):  # what the user insists on is taken
             with penstock.open(path, device="cpu", dtype="uint8", offset=0) as array:
                 assert bytes(np.asarray(array)) == content
         path.unlink()

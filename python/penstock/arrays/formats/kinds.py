@@ -66,6 +66,8 @@ _FOREIGN = (
         (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".gif", ".webp"),
         (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff\xe0", b"\xff\xd8\xff\xe1", b"II*\0", b"MM\0*", b"GIF8"),
     ),
+    _Foreign("a pointer of Git LFS", "fetch the file with git lfs pull", (), (b"version https://git-lfs",)),
+    _Foreign("an HTML page", "download the file again", (".html",), (b"<!DOCTYPE html", b"<!doctype html")),
     _Foreign("a PDF file", "open the data that it was made of", (".pdf",), (b"%PDF-",)),
 )
 
