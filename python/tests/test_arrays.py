@@ -348,7 +348,7 @@ def test_a_new_file_is_zeros_until_stored(tmp_path: Path) -> None:
     np.testing.assert_array_equal(content[999], np.arange(33))
     with pytest.raises(FileExistsError):
         penstock.empty(path, (1,), "int32", device=Here.device)
-    with pytest.raises(ValueError, match=r"end with \.npy"):
+    with pytest.raises(ValueError, match=r"not end with \.npy: give one"):
         penstock.empty(tmp_path / "new.bin", (1,), "int32")
 
 

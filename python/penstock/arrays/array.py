@@ -19,6 +19,7 @@ from penstock.arrays.exports import CUDA, HOST_DEVICE, View, export_from_gpu, ex
 from penstock.arrays.gathers import GatherHandle
 from penstock.arrays.keys import check_apart, checked_out, checked_sms, is_one, row_numbers
 from penstock.arrays.libraries import PAST_ALL_ROWS, address_of, is_torch, library_for
+from penstock.arrays.size import Size
 from penstock.arrays.values import values_for
 from penstock.arrays.whole import Whole
 from penstock.errors import Error
@@ -156,9 +157,10 @@ class Array(Whole):
         """As of a tensor."""
         return len(self.shape)
 
-    def size(self, dim: int | None = None) -> Any:
-        """As of a tensor."""
-        return self.shape if dim is None else self.shape[dim]
+    @property
+    def size(self) -> Size:
+        """The number of elements, as NumPy has it; called, the shape or its element `dim`, as of a tensor."""
+        return Size(self.shape)
 
     def __len__(self) -> int:
         return self.shape[0]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from penstock.arrays.messages import shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,18 +57,53 @@ def dlpack_type(dtype: DType) -> tuple[int, int]:
     return _DLPACK_CODES.get(dtype.name, _DLPACK_CODES[dtype.npy_kind]), 8 * dtype.itemsize
 
 
+_CODES = re.compile(r"[<>=|]?([?bBhHiIlLqQefd]|[biuf][1248])|[a-z]+")
+
+
 def dtype_named(given: Any) -> DType:
-    """From a name, a NumPy dtype or a torch.dtype. ValueError for a type that arrays do not have."""
+    """From a name, a NumPy dtype or its text ("f4", "<i8", "half"), or a torch.dtype.
+
+    Raises ValueError for a type that arrays do not have, TypeError for what names none.
+    """
     if isinstance(given, DType):
         return given
     if isinstance(given, str):
-        name = given
+        name = _name_of_text(given)
     elif type(given).__module__ == "torch":
         name = str(given).removeprefix("torch.")
     else:
-        name = np.dtype(given).name
-        if not np.dtype(given).isnative:
-            raise ValueError(f"dtype {name} of the other byte order: convert it to little-endian first")
+        name = _name_of(given)
     if name not in DTYPES:
-        raise ValueError(f"dtype {name}: arrays have none such: choose one of {', '.join(DTYPES)}")
+        raise ValueError(f"dtype {shown(name)}: arrays have none such: choose one of {', '.join(DTYPES)}")
     return DTYPES[name]
+
+
+def _name_of_text(text: str) -> str:
+    name = text.removeprefix("torch.")
+    if name in DTYPES or _CODES.fullmatch(name) is None or name == "a":
+        return name
+    try:
+        return _native_name(np.dtype(name))
+    except TypeError:
+        return name
+
+
+def _name_of(given: Any) -> str:
+    try:
+        if given is None:
+            raise TypeError
+        kind = np.dtype(given)
+    except Exception:  # objects that look like a dtype fail in ways of their own
+        raise TypeError(
+            f"dtype {shown(given)}: give a name such as float32, or a dtype of NumPy or PyTorch"
+        ) from None
+    return _native_name(kind)
+
+
+def _native_name(kind: np.dtype[Any]) -> str:
+    if not kind.isnative:
+        raise ValueError(
+            f"dtype {kind.str} is of the other byte order: convert it to little-endian first, as "
+            f"array.astype({kind.newbyteorder('<').str!r})"
+        )
+    return str(kind.name)

@@ -7,25 +7,28 @@ import errno
 import functools
 import math
 import os
-from dataclasses import dataclass, field
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from penstock.arrays.array import Array, follow_moved
+from penstock.arrays.converted import laid, notice
 from penstock.arrays.dtypes import DType, dtype_named
 from penstock.arrays.layout import (
-    HEADERS,
     Layout,
     check_layout,
     check_permission,
+    check_shape,
     checked_sizes,
     find_layout,
     path_text,
 )
 from penstock.arrays.libraries import dense, finish_tensor, has_torch, is_torch
 from penstock.arrays.memory import BorrowedMemory, takes_stores
+from penstock.arrays.messages import naming, shown, shown_path, system_error
 from penstock.effects import effects, refuse_without_effect
 from penstock.sizes import LIMIT, format_bytes, parse_size, whole_number
 
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from penstock import _native
     from penstock.breadth_first import Progress
 
+_NAMED = (".safetensors", ".arrow", ".feather")  # what references without `stored` may refer to
 PLACEMENTS = ("auto", "hbm", "host", "host-cached", "storage")
 _CACHED = ("auto", "host-cached", "storage")
 # "auto" may choose a placement that they have an effect in.
@@ -52,6 +56,7 @@ _EFFECTS = (
 )
 _MOST_CACHE = 1 << 30
 _LEAST_CACHE = 16 << 20
+_MAX_HEADER = 1 << 16  # of a .npy file, with room to spare
 
 
 @functools.cache
@@ -110,6 +115,8 @@ class Opened:
     threads: int
     name: str | None = None  # of the tensor or column, where the file has names
     stored: DType | None = None  # what the header calls the elements; None: there is none
+    data: str | None = None  # the file that the bytes are in, where that is another: a shard, a chunk, a copy
+    notes: tuple[str, ...] = field(default=(), compare=False)  # what was done to open it: conversions
     memory: BorrowedMemory | None = field(default=None, compare=False)
 
     @property
@@ -133,17 +140,22 @@ class Opened:
         from penstock import _native
 
         borrowed = self.memory
-        return _native.RowArray(
-            executor,
-            self.shape[0],
-            self.row_bytes,
-            self.path or "",
-            self.offset,
-            0 if borrowed is None else borrowed.address,
-            None if borrowed is None or self.placement == "hbm" else borrowed.memory,  # which is a copy
-            self.native_options(),
-            progress,
+        data = self.data or self.path or ""
+        about = (
+            nullcontext(progress) if self.path is None else naming("open", self.path, data, progress=progress)
         )
+        with about as seen:
+            return _native.RowArray(
+                executor,
+                self.shape[0],
+                self.row_bytes,
+                data,
+                self.offset,
+                0 if borrowed is None else borrowed.address,
+                None if borrowed is None or self.placement == "hbm" else borrowed.memory,  # which is a copy
+                self.native_options(),
+                seen,
+            )
 
     def reference(self) -> dict[str, Any]:
         """What finds the array again, of plain types, never its bytes. ValueError for memory."""
@@ -178,16 +190,35 @@ def from_reference(reference: dict[str, Any], *, device: Any, writable: bool) ->
     except (KeyError, TypeError, AttributeError) as problem:
         raise ValueError(f"{reference!r} does not refer to an array: {problem!r}") from None
     stored = _stored_as(path, dtype) if called is None else dtype_named(called)
-    check_layout(Layout(path, shape, dtype, offset, name, stored))
+    found = check_layout(Layout(path, shape, dtype, offset, name, stored))
     facts |= {"shape": shape, "dtype": dtype, "name": name, "stored": stored}
+    if writable:
+        _check_storable(found)
+    facts |= _data_of(found)
     return Array(Opened(device=device_name(device), writable=writable, **facts))
 
 
 def _stored_as(path: str, dtype: DType) -> DType | None:
     """What a header calls the elements that a reference does not tell it of."""
     if Path(path).suffix.lower() != ".npy":
-        return None if Path(path).suffix.lower() not in HEADERS else dtype
+        return None if Path(path).suffix.lower() not in _NAMED else dtype
     return dtype_named(dtype.numpy)
+
+
+def _check_storable(found: Layout) -> None:
+    """ValueError for a file that may not be stored into, PermissionError for a user who may not."""
+    if found.fixed is not None:
+        raise ValueError(f"open {shown_path(found.path)}: it cannot be written to: {found.fixed}")
+    data = found.data or found.path
+    with naming("open", found.path, data):
+        check_permission(data, os.W_OK, "write")
+
+
+def _data_of(found: Layout, progress: Progress | None = None) -> dict[str, Any]:
+    """The file that holds the bytes, made if it has to be, and what is to be said of it."""
+    data = laid(found, progress).data
+    notes = () if found.conversion is None else (notice(found),)
+    return {"data": None if data is None else str(Path(data).absolute()), "notes": notes}
 
 
 def unpickled(reference: dict[str, Any], device: str, writable: bool) -> Array:
@@ -225,21 +256,15 @@ class Plan:
         return "\n".join(lines + [f"  {what:<24} {format_bytes(count)}" for what, count in told if count])
 
 
-def _checked_shape(shape: tuple[int, ...], what: str) -> None:
-    """what: the operation and its object."""
-    if not shape:
-        raise ValueError(f"{what}: it has no dimensions: an array needs at least one")
-    if math.prod(shape[1:]) == 0:
-        raise ValueError(f"{what}: rows of shape {shape[1:]} have no elements: give at least one")
-
-
 def _physical_memory() -> int:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def _chosen_placement(asked: str, device: str, nbytes: int, writable: bool, in_file: bool) -> str:
+    if not isinstance(asked, str):
+        raise TypeError(f"placement {shown(asked)}: choose one of {', '.join(PLACEMENTS)}")
     if asked not in PLACEMENTS:
-        raise ValueError(f"placement {asked!r}: choose one of {', '.join(PLACEMENTS)}")
+        raise ValueError(f"placement {shown(asked)!r}: choose one of {', '.join(PLACEMENTS)}")
     if asked != "auto":
         return asked
     executor = executor_for(device)
@@ -250,23 +275,35 @@ def _chosen_placement(asked: str, device: str, nbytes: int, writable: bool, in_f
     return "host" if not in_file or nbytes <= _physical_memory() // 2 else "storage"
 
 
+def _check_types(names: dict[str, Any], flags: dict[str, Any]) -> None:
+    """TypeError for arguments that are no text, or neither True nor False."""
+    for what, given in names.items():
+        if not isinstance(given, str):
+            raise TypeError(f"{what} {shown(given)}: give a name, or leave it out")
+    for what, given in flags.items():
+        if not isinstance(given, (int, np.bool_)):
+            raise TypeError(f"{what} {shown(given)}: give True or False")
+
+
 def _described(
-    path: str | os.PathLike[str], placement: str, device: Any, cache: int | str | None, line: int | str,
-    writable: bool, directory: str, engine: str, direct: bool, threads: int, layout: dict[str, Any],
+    found: Layout, placement: str, device: Any, cache: int | str | None, line: int | str,
+    writable: bool, directory: str, engine: str, direct: bool, threads: int,
 ) -> Opened:  # fmt: skip
-    found = find_layout(path, **layout)
-    _checked_shape(found.shape, f"open {found.path}")
+    check_shape(f"open {shown_path(found.path)}", found.shape, found.dtype.itemsize)
+    _check_types({"directory": directory, "engine": engine}, {"writable": writable, "direct": direct})
     if writable:
-        check_permission(found.path, os.W_OK, "write")
+        _check_storable(found)
     count = whole_number(threads)
-    if count is None or not 0 <= count < 1 << 32:
-        raise ValueError(f"open {found.path}: threads {threads!r}: give a number from 0, which chooses")
+    if count is None:
+        raise TypeError(f"threads {shown(threads)}: give a number from 0, which chooses")
+    if not 0 <= count < 1 << 32:
+        raise ValueError(f"threads {shown(threads)}: give a number from 0, which chooses")
     device = device_name(device)
     chosen = _chosen_placement(placement, device, found.nbytes, writable, in_file=True)
     line_bytes = parse_size(line, "line")
     given = {"placement": placement, "cache": cache, "line": line_bytes, "directory": directory}
     given |= {"direct": direct, "engine": engine, "threads": count}
-    refuse_without_effect(_EFFECTS, given, f"open {found.path}")
+    refuse_without_effect(_EFFECTS, given)
     if cache is None:
         cache_bytes = min(_MOST_CACHE, max(_LEAST_CACHE, found.nbytes // 10))
     else:
@@ -296,31 +333,43 @@ def open_array(
     name: str | None = None,
     progress: Progress | None = None,
 ) -> Array:
-    """Opens an array in a file: .npy, .safetensors, .arrow or .feather, any other as raw binary.
+    """Open an array in a file, in place where its format allows it (docs/ARRAYS.md has the formats).
 
-    placement: "hbm" copies it to the GPU; "host" maps the file and reads it in place through the page
-    cache, without a copy and without a CPU thread; "host-cached" puts a cache in GPU memory before that;
-    "storage" leaves it on the drive behind a cache; "auto" takes the first of hbm, host and storage that it
-    fits (half of the free GPU memory, half of the physical memory), storage for writable ones. device:
-    "auto", "cpu", "cuda" (torch's current GPU) or "cuda:1", or a torch.device. cache: bytes, such as "4GiB";
-    a tenth of the array otherwise, 16 MiB to 1 GiB. line: bytes that are moved at once, a power of two from
-    512 to 65536.
-    writable: stores go to the file (storage; on the CPU host, too). directory, engine, direct, threads: as
-    for `penstock bfs`. dtype, shape, offset: of raw files. name: of a tensor or column, where the file has
-    several. progress: called with "copy", the bytes that are copied to the GPU and how many there are, every
-    64 MiB; placements that copy nothing never call it. What it raises, and Ctrl-C, stop the copy and leave
-    nothing behind.
+    Args:
+        path: a file, a block device, or the folder of a Zarr store. What it is its first bytes and its ending
+            say: .npy, .npz, .safetensors and indexes of several, Arrow, Parquet, HDF5, Zarr; others are raw.
+        placement: "hbm" copies it to the GPU; "host" maps the file and reads it in place through the page
+            cache, without a copy and without a CPU thread; "host-cached" puts a cache in GPU memory before
+            that; "storage" leaves it on the drive behind a cache; "auto" takes the first of hbm, host and
+            storage that it fits (half of the free GPU memory, half of the physical memory), storage for
+            writable ones.
+        device: "auto", "cpu", "cuda" (torch's current GPU) or "cuda:1", or a torch.device.
+        cache: bytes, such as "4GiB"; a tenth of the array otherwise, 16 MiB to 1 GiB.
+        line: bytes that are moved at once, a power of two from 512 to 65536.
+        writable: stores go to the file (storage; on the CPU host, too).
+        directory, engine, direct, threads: as for `penstock bfs`.
+        dtype: of the elements of a raw file; elsewhere another type of the same size.
+        shape, offset: of a raw file: of the array, and its first byte.
+        name: of a tensor, column, dataset or array, where the file has several.
+        progress: called with what is done, the bytes done and the bytes in all: "convert" while a copy
+            is made of an array that no file has in one piece, "copy" every 64 MiB that go to the GPU. What it
+            raises, and Ctrl-C, stop the work and leave nothing behind.
 
-    Errors: ValueError for bad input, also for an option that the placement makes no use of; penstock.Error
-    (an OSError) for what the machine refuses; each is one sentence with the path, what is wrong and what to
-    do."""
-    layout = {"dtype": dtype, "shape": shape, "offset": offset, "name": name}
-    return Array(
-        _described(
-            path, placement, device, cache, line, writable, directory, engine, direct, threads, layout
-        ),
-        progress,
-    )
+    Returns:
+        An array of the shape and dtype that the file says; `opened.notes` has what was converted.
+
+    Raises:
+        ValueError, TypeError: for bad input; FileNotFoundError, IsADirectoryError and PermissionError as by
+            Python's open; penstock.Error (an OSError) for what the machine refuses. Each is one sentence with
+            the path, what is wrong and what to do.
+    """
+    where = path_text(path)
+    with naming("open", where, str(Path(where).absolute()), progress=progress) as seen:
+        found = find_layout(where, dtype=dtype, shape=shape, offset=offset, name=name)
+        opened = _described(
+            found, placement, device, cache, line, writable, directory, engine, direct, threads
+        )
+        return Array(replace(opened, **_data_of(found, seen)), seen)
 
 
 def plan(
@@ -340,20 +389,29 @@ def plan(
     offset: int | None = None,
     name: str | None = None,
 ) -> Plan:
-    """What `open` with the same arguments will put where, before anything is allocated.
+    """Count what `open` with the same arguments will put where, before anything is allocated or converted.
 
-    Errors: those of `open` that can be told without opening.
+    Args:
+        path: and all others, as for `open`.
+
+    Returns:
+        The placement and device that `open` would choose, and bytes by where they lie.
+
+    Raises:
+        ValueError, TypeError, OSError: those of `open` that can be known without opening.
     """
     from penstock import _native
 
-    layout = {"dtype": dtype, "shape": shape, "offset": offset, "name": name}
-    opened = _described(
-        path, placement, device, cache, line, writable, directory, engine, direct, threads, layout
-    )
-    told = _native.plan_rows(
-        opened.executor, opened.shape[0], opened.row_bytes, str(opened.path), opened.native_options()
-    )
-    return Plan(opened.placement, opened.executor.device, opened.shape, opened.dtype.name, **told)
+    where = path_text(path)
+    with naming("open", where, str(Path(where).absolute())):
+        found = find_layout(where, dtype=dtype, shape=shape, offset=offset, name=name)
+        opened = _described(
+            found, placement, device, cache, line, writable, directory, engine, direct, threads
+        )
+        counts = _native.plan_rows(
+            opened.executor, opened.shape[0], opened.row_bytes, str(opened.path), opened.native_options()
+        )
+        return Plan(opened.placement, opened.executor.device, opened.shape, opened.dtype.name, **counts)
 
 
 def from_tensor(
@@ -383,7 +441,7 @@ def from_tensor(
     if is_torch(memory) and memory.is_cuda and device in ("auto", "cuda"):
         device = f"cuda:{memory.device.index}"
     shape, dtype = tuple(int(n) for n in memory.shape), dtype_named(memory.dtype)
-    _checked_shape(shape, "from_tensor")
+    check_shape("from_tensor", shape, dtype.itemsize)
     nbytes = math.prod(shape) * dtype.itemsize
     chosen = _chosen_placement(placement, device, nbytes, writable=False, in_file=False)
     refuse_without_effect(_EFFECTS, {"placement": placement, "cache": cache}, "from_tensor")
@@ -417,9 +475,9 @@ def _create(path: str) -> None:
     try:
         Path(path).touch(exist_ok=False)
     except FileExistsError:
-        problem = FileExistsError(f"create {path}: it exists: open it as writable, or name a new file")
-        problem.errno = errno.EEXIST  # with a filename its text would be another
-        raise problem from None
+        raise system_error(
+            f"create {shown_path(path)}: it exists: open it as writable, or name a new file", errno.EEXIST
+        ) from None
 
 
 def empty(
@@ -432,29 +490,42 @@ def empty(
     cache: int | str | None = None,
     line: int | str = 4096,
 ) -> Array:
-    """Makes a .npy file of zeros, and opens it to write. The file takes space as rows are stored.
+    """Make a .npy file of zeros, and open it to write. The file takes space as rows are stored.
 
-    shape: whole numbers, or one. Errors: FileExistsError for a path that is taken; ValueError for a shape
-    without elements, or with more than a file can have. Nothing is left of a file that could not be opened.
+    Args:
+        path: a name that is free and ends with .npy.
+        shape: whole numbers, or one; at least one dimension, and rows of at least one element.
+        dtype: a name, NumPy's text for one ("f4"), or a dtype of NumPy or PyTorch.
+        placement, device, cache, line: as for `open`.
+
+    Returns:
+        The array, writable.
+
+    Raises:
+        FileExistsError: for a path that is taken.
+        ValueError, TypeError: for a shape without elements, with more than a file can have, or that is none,
+            and for arguments that `open` refuses. Nothing is left of a file that could not be opened.
     """
     from penstock import _native
 
-    element, where = dtype_named(dtype), path_text(path)
-    sizes = checked_sizes(f"create {where}", shape)
-    if Path(where).suffix != ".npy":
-        raise ValueError(f"create {where}: its name must end with .npy")
-    _checked_shape(sizes, f"create {where}")
-    header = _native.npy_header(element.npy_kind, element.itemsize, list(sizes))
-    nbytes = len(header) + math.prod(sizes) * element.itemsize
-    if nbytes >= LIMIT:
-        raise ValueError(f"create {where}: shape {sizes}: more bytes than a file can have: give less rows")
-    how: dict[str, Any] = {"placement": placement, "device": device, "cache": cache, "line": line}
-    _create(where)
-    try:
-        with Path(where).open("r+b") as file:
-            file.write(header)
-            file.truncate(nbytes)
-        return open_array(where, writable=True, dtype=element, **how)
-    except BaseException:
-        Path(where).unlink()  # it would be taken for an array of zeros that somebody stored
-        raise
+    where = path_text(path, "create")
+    what = f"create {shown_path(where)}"
+    with naming("create", where, str(Path(where).absolute())):
+        element, sizes = dtype_named(dtype), checked_sizes(what, shape)
+        if Path(where).suffix != ".npy":
+            raise ValueError("its name does not end with .npy: give one that does")
+        check_shape(what, sizes, element.itemsize)
+        nbytes = math.prod(sizes) * element.itemsize
+        if nbytes >= LIMIT - _MAX_HEADER:
+            raise ValueError(f"shape {shown(sizes)}: more bytes than a file can have: give less rows")
+        header = _native.npy_header(element.npy_kind, element.itemsize, list(sizes))
+        how: dict[str, Any] = {"placement": placement, "device": device, "cache": cache, "line": line}
+        _create(where)
+        try:
+            with Path(where).open("r+b") as file:
+                file.write(header)
+                file.truncate(len(header) + nbytes)
+            return open_array(where, writable=True, dtype=element, **how)
+        except BaseException:
+            Path(where).unlink()  # it would be taken for an array of zeros that were stored
+            raise
