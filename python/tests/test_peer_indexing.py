@@ -99,6 +99,7 @@ SITUATIONS: list[tuple[str, tuple[int, ...], Any]] = [
     ("beyond the end", (13, 7), slice(13, 20)),
     ("of nothing", (13, 7), slice(9, 3)),
     ("huge bounds", (13, 7), slice(-(2**70), 2**70, 2**65)),
+    ("huge bounds and an array", (13, 7), (slice(None, 2**70, 2**65), [1, 5])),
     ("bounds of NumPy", (13, 7), slice(np.int64(2), np.uint8(9))),
     ("both backwards", (13, 7), (slice(None, None, -1), slice(None, None, -1))),
     ("a column", (13, 7), (slice(None), 4)),

@@ -56,10 +56,10 @@ class _Walk:
         if item is None:
             self.axes.append((0, 1))
         elif isinstance(item, slice):
-            begin, stop, step = item.indices(self.array.shape[self.dimension])
-            count = len(range(begin, stop, step))
-            self.first += begin * self._stride() if count else 0
-            self.axes.append((step * self._stride(), count))
+            there = _within(item, self.array.shape[self.dimension], self.array)
+            self.first += there.start * self._stride() if there else 0
+            step = there.step * self._stride() if len(there) > 1 else 0
+            self.axes.append((step, len(there)))
             self.dimension += 1
         else:
             if not self.arrays:
@@ -90,7 +90,7 @@ def select(key: Any, array: Array, what: str = "gather from") -> Selection:
     together; ValueError for a slice whose step is zero. Rows by one array are checked when they are read.
     """
     if type(key) is slice:
-        return _rows(range(len(array))[key], array)
+        return _rows(_within(key, len(array), array), array)
     walk = _Walk(array, what)
     for place, item in enumerate(_expanded(key, array)):
         walk.step(place, item)
@@ -133,10 +133,19 @@ def _classified(item: Any, array: Array) -> Any:
         number = _whole_number(item)
         if number is not None:
             return number
-    given = item if is_torch(item) or isinstance(item, DeviceArray) else _host_array(item, array)
+    given: Any = item if is_torch(item) or isinstance(item, DeviceArray) else _host_array(item, array)
+    if is_torch(given) and "sparse" in str(given.layout):
+        raise IndexError(f"{array!r}: an index that is a sparse tensor: give a dense one")
     if len(given.shape) == 0 and _is_boolean(given):
-        raise IndexError("one boolean selects no rows: give a mask of len(array) of them")
+        raise IndexError(f"{array!r}: one boolean selects no rows: give a mask of len(array) of them")
     return given if _is_mask(given) else _integers(given, array)
+
+
+def _within(key: slice, size: int, array: Array) -> range:
+    try:
+        return range(size)[key]
+    except (TypeError, ValueError) as problem:
+        raise type(problem)(f"{array!r}: {problem}: give integers, and a step that is not zero") from None
 
 
 def _is_boolean(given: Any) -> bool:
@@ -166,9 +175,12 @@ def _host_array(item: Any, array: Array) -> np.ndarray[Any, Any]:
 
 def _integers(given: Any, array: Array) -> Any:
     """Of 4 or 8 bytes: a tensor where results are tensors, else a NumPy array."""
-    if is_torch(array._kind):
-        return array._library.rows(given)
-    return checked_numbers(given.numpy() if isinstance(given, DeviceArray) else np.asarray(given))
+    try:
+        if is_torch(array._kind):
+            return array._library.rows(given)
+        return checked_numbers(given.numpy() if isinstance(given, DeviceArray) else np.asarray(given))
+    except IndexError as problem:
+        raise IndexError(f"{array!r}: {problem}") from None
 
 
 def _places_in_mask(mask: Any, first: int, array: Array) -> list[Any]:
@@ -176,7 +188,7 @@ def _places_in_mask(mask: Any, first: int, array: Array) -> list[Any]:
     there = array.shape[first : first + len(mask.shape)]
     if tuple(mask.shape) != there:
         rows = f"the array has {len(array)} rows" if first == 0 else f"dimension {first} on it has {there}"
-        raise IndexError(f"a mask of shape {tuple(mask.shape)}: {rows}")
+        raise IndexError(f"{array!r}: a mask of shape {tuple(mask.shape)}: {rows}")
     if is_torch(mask):
         return list(mask.nonzero(as_tuple=True))
     return list(np.nonzero(mask.numpy() if isinstance(mask, DeviceArray) else mask))
