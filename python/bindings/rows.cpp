@@ -125,15 +125,26 @@ std::shared_ptr<void> owner_of(nb::object const& object) {
           }};
 }
 
-/// Rows by the address of their numbers.
+/// Rows by the address of their numbers, or as a grid, and where a call for them goes.
 struct rows_at {
-  u64 address = 0, count = 0;
-  u32 item_bytes = 8;
+  row_list rows;
   u64 stream = 0;
   u32 sms = 0;
-  bool from_end = true;
 
-  row_list list() const { return {reinterpret_cast<void const*>(address), count, item_bytes, from_end}; }
+  rows_at(u64 address, u64 count, u32 item_bytes, u64 to, u32 units, bool from_end, row_part const& part = {})
+      : rows{reinterpret_cast<void const*>(address), count, item_bytes, from_end, {}, part}, stream(to), sms(units) {}
+
+  /// loops: step and count, the outermost first.
+  static rows_at grid(u64 first, std::vector<std::pair<std::int64_t, u64>> const& loops, u64 pitch, u64 bytes, u64 to,
+                      u32 units) {
+    std::vector<row_grid::loop> levels;
+    for (auto const& [step, count] : loops) levels.push_back({step, count});
+    rows_at made(0, 0, 8, to, units, true);
+    made.rows = row_list::over(first, levels, {pitch, 0, bytes});
+    return made;
+  }
+
+  row_list const& list() const { return rows; }
   row_call_options how(std::string const& order = "auto") const {
     return {reinterpret_cast<void*>(stream), sms, order_named(order)};
   }
@@ -228,6 +239,12 @@ void bind_array(nb::module_& m) {
           },
           "address"_a, "count"_a, "item_bytes"_a, "stream"_a, "sms"_a, "out"_a, "order"_a, "from_end"_a = true, released())
       .def(
+          "gather_rows",
+          [](row_array& a, rows_at const& rows, u64 out, std::string const& order) {
+            return a.gather_now(rows.list(), reinterpret_cast<void*>(out), rows.how(order));
+          },
+          released())
+      .def(
           "prefetch", [](row_array& a, rows_at const& rows) { return a.prefetch(rows.list(), rows.how()); }, released(),
           nb::keep_alive<0, 1>())
       .def(
@@ -302,8 +319,14 @@ void bind_rows(nb::module_& m) {
     c.order_before(reinterpret_cast<void*>(stream));
   });
   nb::class_<rows_at>(m, "RowsAt")
-      .def(nb::init<u64, u64, u32, u64, u32, bool>(), "address"_a, "count"_a, "item_bytes"_a, "stream"_a, "sms"_a,
-           "from_end"_a);
+      .def(nb::init<u64, u64, u32, u64, u32, bool>(), "address"_a, "count"_a, "item_bytes"_a, "stream"_a, "sms"_a, "from_end"_a)
+      .def_static(
+          "parts",
+          [](u64 address, u64 count, u32 item_bytes, u64 stream, u32 sms, u64 pitch, u64 offset, u64 bytes) {
+            return rows_at(address, count, item_bytes, stream, sms, true, {pitch, offset, bytes});
+          },
+          "address"_a, "count"_a, "item_bytes"_a, "stream"_a, "sms"_a, "pitch"_a, "offset"_a, "bytes"_a)
+      .def_static("grid", &rows_at::grid, "first"_a, "loops"_a, "pitch"_a, "bytes"_a, "stream"_a, "sms"_a);
   bind_array(m);
   m.def(
       "npy_header",

@@ -319,11 +319,28 @@ class RowCall:
     def order_before(self, stream: int) -> None: ...
 
 class RowsAt:
-    """Row numbers by their address."""
+    """Row numbers by their address, or those of a grid, and what is taken of each row."""
 
     def __init__(
         self, address: int, count: int, item_bytes: int, stream: int, sms: int, from_end: bool
     ) -> None: ...
+    @staticmethod
+    def parts(
+        address: int,
+        count: int,
+        item_bytes: int,
+        stream: int,
+        sms: int,
+        pitch: int,
+        offset: int,
+        bytes: int,
+    ) -> RowsAt:
+        """Row n begins at byte n * pitch; of each, `bytes` bytes from byte `offset` on are taken."""
+    @staticmethod
+    def grid(
+        first: int, loops: list[tuple[int, int]], pitch: int, bytes: int, stream: int, sms: int
+    ) -> RowsAt:
+        """loops: step and count of at most four, the outermost first; steps and `first` count in `pitch`."""
 
 class RowArray:
     """Rows of one width; addresses are numbers, and what lies there is kept alive by the caller, but for
@@ -353,6 +370,8 @@ class RowArray:
         order: str,
         from_end: bool = True,
     ) -> int | None: ...
+    def gather_rows(self, rows: RowsAt, out: int, order: str) -> int | None:
+        """As `gather`, and waits: the lowest position out of range."""
     def prefetch(self, rows: RowsAt) -> RowCall: ...
     def scatter(self, rows: RowsAt, values: int) -> RowCall: ...
     def add(self, rows: RowsAt, dtype: str, values: int) -> RowCall: ...

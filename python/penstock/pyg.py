@@ -14,6 +14,7 @@ from functools import partial
 from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import EdgeAttr, TensorAttr
@@ -38,6 +39,10 @@ class FeatureStore(_FeatureStore):
 
     placement, device: of tensors that are put, as for `penstock.from_tensor`.
 
+    PyG's loaders put no features of edges into batches. Of several types these are in the store by the type
+    of the edges, for `store[edge_type, name, batch[edge_type].e_id]`. Without types a loader would take them
+    by the numbers of nodes: they are refused; keep them as an array, and take `array[batch.e_id]`.
+
     A store is pickled as paths, and where its features are in memory by value; for workers that are started
     with spawn as one copy in shared memory, which all of them read. The features themselves stay where they
     are.
@@ -59,6 +64,7 @@ class FeatureStore(_FeatureStore):
         return array
 
     def _put_tensor(self, tensor: Any, attr: TensorAttr) -> bool:
+        _refuse_edges(attr, self._arrays)
         key, placement_device = _key(attr), self._where
         if isinstance(tensor, Array):
             if not _is_whole(attr.index):
@@ -79,6 +85,8 @@ class FeatureStore(_FeatureStore):
         array = self._array(attr)
         if _is_whole(attr.index):
             return _whole(array)
+        if isinstance(attr.index, slice):
+            return array[attr.index]
         return array.gather(_numbers(attr.index, array))
 
     def _multi_get_tensor(self, attrs: list[TensorAttr]) -> list[Any]:
@@ -186,13 +194,26 @@ def _key(attr: TensorAttr) -> _Key:
     return (attr.group_name, attr.attr_name)
 
 
+def _refuse_edges(attr: TensorAttr, there: _Arrays) -> None:
+    """ValueError for features of edges that a loader would take by the numbers of nodes, as it takes all that
+    is in a store without types. In one with types it leaves those of edges out."""
+    groups = {group for group, _ in there} | {attr.group_name}
+    named = attr.group_name is None and ("edge" in str(attr.attr_name) or attr.attr_name == "e_id")
+    if named or (None in groups and any(isinstance(group, tuple) for group in groups)):
+        raise ValueError(
+            f"put features {attr.attr_name!r} of {attr.group_name!r}: in a store without node types PyG's "
+            "loaders take all features by the numbers of nodes: keep those of edges as an array, and take "
+            "array[batch.e_id] for each batch"
+        )
+
+
 def _is_whole(index: Any) -> bool:
     return index is None or (isinstance(index, slice) and index == slice(None))
 
 
 def _numbers(index: Any, of: Any) -> Any:
     if isinstance(index, slice):
-        return torch.arange(*index.indices(len(of)))
+        return torch.from_numpy(np.arange(*index.indices(len(of)), dtype=np.int64))
     numbers = torch.as_tensor(index)
     if numbers.dtype == torch.bool:
         return numbers.nonzero().reshape(-1)

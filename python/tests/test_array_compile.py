@@ -199,3 +199,39 @@ def test_bags_and_their_backward_passes_are_one_graph_each(tmp_path: Path, devic
     ours(rows, per_sample_weights=weights).square().sum().backward()
     expected: Any = ours.gradient()
     torch.testing.assert_close(found.to_dense(), expected.to_dense())
+
+
+BASIC: dict[str, Callable[[Any, Any], Any]] = {
+    "slice": lambda a, rows: a[3:9:2] + a[-4:-1],
+    "backwards": lambda a, rows: a[50:3:-7],
+    "all": lambda a, rows: a[:],
+    "integer": lambda a, rows: a[7] + a[-1],
+    "slice to gather": lambda a, rows: a.gather(slice(3, 7)),
+}
+
+
+@pytest.mark.parametrize("name", BASIC)
+def test_slices_and_integers_are_in_the_graph(tmp_path: Path, device: str, name: str) -> None:
+    array = table(tmp_path / "array.npy", device)
+    take = BASIC[name]
+    compiled = torch.compile(lambda: take(array, None) * 2, backend="aot_eager", fullgraph=True)
+    assert torch.equal(compiled(), take(array, None) * 2)
+    with pytest.raises(IndexError, match="index 60"):
+        torch.compile(lambda: array[60] * 2, backend="aot_eager", fullgraph=True)()
+
+
+ELEMENTS: dict[str, Callable[[Any, Any], Any]] = {
+    "pairs": lambda a, rows: a[rows, 2],
+    "columns": lambda a, rows: a[:, rows[0] % WIDTH],
+    "box": lambda a, rows: a[3:9, 1:3],
+    "all": lambda a, rows: a[...] + a[()],
+    "store": lambda a, rows: (a.__setitem__((slice(2, 5), 1), 7.0), a[..., 1])[1],
+}
+
+
+@pytest.mark.parametrize("name", ELEMENTS)
+def test_elements_break_the_graph_and_are_the_same(tmp_path: Path, device: str, name: str) -> None:
+    array = table(tmp_path / "array.npy", device, writable=True)
+    take, rows = ELEMENTS[name], torch.tensor([[1, 59, 3], [3, 3, 0]])
+    compiled = torch.compile(lambda rows: take(array, rows) * 2, backend="aot_eager")
+    assert torch.equal(compiled(rows), take(array, rows) * 2)

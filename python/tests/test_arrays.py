@@ -149,7 +149,7 @@ def test_an_index_out_of_range_is_named_with_its_position(
 def test_bad_keys_are_refused(tmp_path: Path, library: str) -> None:
     with opened(saved(tmp_path, table())) as array:
         for key, words in [
-            ([0.5], "give integers"), (np.array([True, False]), "a mask of shape"), ((1, 2), "one index"),
+            ([0.5], "give integers"), (np.array([True, False]), "a mask of shape"), ((1, 2, 3), "too many"),
             (True, "one boolean"),
         ]:  # fmt: skip
             with pytest.raises(IndexError, match=words):

@@ -3,6 +3,7 @@
 #include "penstock/core/bits.hpp"
 #include "penstock/host/error.hpp"
 
+#include <algorithm>
 #include <cerrno>
 
 #include <fcntl.h>
@@ -45,6 +46,22 @@ unsigned char* mapped_rows::own_data() {
 }
 
 void mapped_rows::expect_all() const { ::madvise(base(), mapped_bytes(), MADV_SEQUENTIAL); }
+
+void mapped_rows::expect(void const* begin, u64 bytes) const {
+  constexpr u64 part = 2ull << 20;
+  const u64 page = static_cast<u64>(::sysconf(_SC_PAGESIZE)), from = reinterpret_cast<u64>(begin), end = from + bytes;
+  for (u64 at = from / page * page; at < end; at += part) {
+    unsigned char there = 0;  // of the part's first page: a look at each would cost as much as what it saves
+    void* const first = reinterpret_cast<void*>(at);
+    if (::mincore(first, page, &there) == 0 && (there & 1) == 0) ::madvise(first, std::min(part, end - at), MADV_WILLNEED);
+  }
+}
+
+void expect_stores(void* begin, u64 bytes) {
+  const u64 page = static_cast<u64>(::sysconf(_SC_PAGESIZE)), from = round_up(reinterpret_cast<u64>(begin), page);
+  const u64 end = (reinterpret_cast<u64>(begin) + bytes) / page * page;
+  if (from < end) ::madvise(reinterpret_cast<void*>(from), end - from, MADV_HUGEPAGE);
+}
 
 bool mapped_rows::was_cut() const {
   const std::lock_guard lock(making_);

@@ -53,6 +53,8 @@ class mapped_rows {
 
   /// All of it will be read, from the beginning on: the system reads ahead, as it does not for rows.
   void expect_all() const;
+  /// These will be read, in order: what of them is not in memory is asked for, without waiting.
+  void expect(void const* begin, u64 bytes) const;
   /// Throws penstock::error (world) when the file has become shorter than what is mapped of it, or was when it was read.
   void check() const;
   /// The latter: what was read since may be zeros.
@@ -71,5 +73,8 @@ class mapped_rows {
   mutable std::mutex making_;
   std::optional<file_mapping> own_;  ///< under making_
 };
+
+/// All of this memory will be stored into: pages that are large, if there are none yet, come in fewer faults.
+void expect_stores(void* begin, u64 bytes);
 
 }  // namespace penstock::rows

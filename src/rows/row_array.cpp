@@ -29,6 +29,9 @@ constexpr u32 host_units = 16;
 // pages than its TLB reaches; few rows, or wide ones, do not pay for a sort.
 constexpr u64 least_sorted_bytes = 256ull << 20, least_sorted_rows = 1 << 14, most_sorted_row = 16384;
 
+// Less is over before the system would have answered.
+constexpr u64 least_expected_bytes = 4ull << 20;
+
 // From here on copy engines are faster, by 4 to 6 % (docs/ARRAYS.md).
 constexpr u64 least_copied_row = 1ull << 20;
 
@@ -112,7 +115,8 @@ struct row_array::state : std::enable_shared_from_this<row_array::state> {
     check_placement(on, source, options);
     check_shape(shape, name_of(source));
     place.rows = shape.rows;
-    place.row_bytes = shape.row_bytes;
+    place.row_bytes = place.pitch = shape.row_bytes;
+    place.bytes = shape.bytes();
     if (shape.rows == 0) return;
     switch (options.where) {
       case placement::hbm: copy_to_hbm(source, watch); break;
@@ -225,13 +229,14 @@ struct row_array::state : std::enable_shared_from_this<row_array::state> {
     }
   }
 
-  bool sorts(u64 count, gather_order order) const {
+  bool sorts(row_list const& list, rows::row_place const& from, gather_order order) const {
+    if (list.grid.levels != 0) return false;  // in order as they are
     if (device == nullptr || order == gather_order::as_asked || order == gather_order::copy_engine) return false;
-    if (shape.rows >= 0xffffffffu) return false;
+    if (from.rows >= 0xffffffffu) return false;
     if (order == gather_order::by_address) return true;
-    if (count < least_sorted_rows) return false;
-    if (cache != nullptr) return shape.row_bytes < options.cache.line_bytes;
-    return options.where == placement::host && shape.row_bytes <= most_sorted_row && shape.bytes() >= least_sorted_bytes;
+    if (list.count < least_sorted_rows) return false;
+    if (cache != nullptr) return from.row_bytes < options.cache.line_bytes;
+    return options.where == placement::host && from.row_bytes <= most_sorted_row && shape.bytes() >= least_sorted_bytes;
   }
 
   /// `marked`: the call can be waited for; else whoever asks waits for the stream.
@@ -241,29 +246,51 @@ struct row_array::state : std::enable_shared_from_this<row_array::state> {
   row_call gather(row_list const& list, void* out, row_call_options const& how, bool marked) {
     if (how.order == gather_order::copy_engine) check_copies(how);
     // To learn the list it waits for the stream, which nobody expects of a call that does not wait.
-    const bool copies = how.order == gather_order::copy_engine || (!marked && copies_by_itself(how));
+    const rows::row_place from = place.seen_by(list, "gather");
+    const bool copies = how.order == gather_order::copy_engine || (!marked && copies_by_itself(from, how));
+    if (device == nullptr) expect_on_cpu(list, from, out);
     const auto launch = [&](rows::row_launch const& asked) {
-      if (copies) return device->copied_gather(asked, place, out);
-      if (sorts(list.count, how.order)) return device->sorted_gather(on, asked, place, out);
-      rows::launch_gather(on, asked, place, out);
+      if (is_one_copy(list, from, how)) {
+        return device->copy(out, address_in(from, list), list.count * from.row_bytes, how.stream);
+      }
+      if (copies) return device->copied_gather(asked, from, out);
+      if (sorts(list, from, how.order)) return device->sorted_gather(on, asked, from, out);
+      rows::launch_gather(on, asked, from, out);
     };
     return call("gather", list, how, launch, marked);
   }
 
   /// After stores into `count` rows on a stream. CUDA: once so many were made that writers would soon clean before they go on,
   /// lines are written back beside what comes next.
-  void note_stored(u64 count, void* stream) {
+  void note_stored(u64 count, u64 row_bytes, void* stream) {
     if (device == nullptr || cache == nullptr || device->is_captured(stream)) return;
-    const u64 lines_stored = count * ceil_div(shape.row_bytes, options.cache.line_bytes);
+    const u64 lines_stored = count * ceil_div(row_bytes, options.cache.line_bytes);
     const u64 often = cache->view().writes.most_dirty / 32;
     if (stored_since_cleaning.fetch_add(lines_stored, std::memory_order_relaxed) + lines_stored < often) return;
     stored_since_cleaning.store(0, std::memory_order_relaxed);
     cache->clean_beside(device->beside(stream));
   }
 
-  bool copies_by_itself(row_call_options const& how) const {
+  bool copies_by_itself(rows::row_place const& from, row_call_options const& how) const {
     return device != nullptr && how.order == gather_order::automatic && options.where == placement::host &&
-           shape.row_bytes >= least_copied_row && !device->is_captured(how.stream);
+           from.row_bytes >= least_copied_row && !device->is_captured(how.stream);
+  }
+
+  /// Of much that threads of the CPU copy: large pages to store it in, and of a run in a mapped file the pages that are not in
+  /// memory yet.
+  void expect_on_cpu(row_list const& list, rows::row_place const& from, void* out) const {
+    const u64 bytes = list.count * from.row_bytes;
+    if (bytes < least_expected_bytes) return;
+    rows::expect_stores(out, bytes);
+    if (file && from.address != 0 && rows::is_run(list, from)) file->expect(address_in(from, list), bytes);
+  }
+
+  /// CUDA: rows side by side in memory.
+  bool is_one_copy(row_list const& list, rows::row_place const& at, row_call_options const& how) const {
+    return device != nullptr && at.address != 0 && rows::is_run(list, at) && !device->is_captured(how.stream);
+  }
+  static void* address_in(rows::row_place const& at, row_list const& list) {
+    return reinterpret_cast<void*>(at.address + list.grid.first * at.pitch);
   }
 
   void check_copies(row_call_options const& how) const {
@@ -419,7 +446,8 @@ std::vector<row_call> gather_all(std::span<row_gather const> gathers, row_call_o
   for (row_gather const& each : gathers) {
     row_array::state& from = *each.from->state_;
     const bool joins = from.device != nullptr && from.place.address != 0 && how.order != gather_order::copy_engine &&
-                       from.shape.row_bytes <= rows::most_joined_row && !from.sorts(each.rows.count, how.order);
+                       each.rows.grid.levels == 0 && each.rows.part.pitch == 0 &&
+                       from.shape.row_bytes <= rows::most_joined_row && !from.sorts(each.rows, from.place, how.order);
     if (!joins) {
       calls.push_back(from.gather(each.rows, each.out, how, true));
       continue;
@@ -442,33 +470,36 @@ std::vector<row_call> gather_all(std::span<row_gather const> gathers, row_call_o
 
 row_call row_array::prefetch(row_list const& list, row_call_options const& how) {
   const bool awaits = state_->device != nullptr;  // a CPU has no one else to go on meanwhile
-  return state_->call("prefetch", list, how, [&](rows::row_launch const& launch) {
-    rows::launch_prefetch(state_->on, launch, state_->place, awaits);
-  });
+  const rows::row_place from = state_->place.seen_by(list, "prefetch");
+  return state_->call("prefetch", list, how,
+                      [&](rows::row_launch const& launch) { rows::launch_prefetch(state_->on, launch, from, awaits); });
 }
 
 row_call row_array::scatter(row_list const& list, void const* values, row_call_options const& how) {
   if (!state_->options.writable) throw_bad_input("scatter", "rows", "the array was opened read-only: open it as writable");
+  const rows::row_place to = state_->place.seen_by(list, "scatter");
   row_call call = state_->call("scatter", list, how, [&](rows::row_launch const& launch) {
-    rows::launch_scatter(state_->on, launch, state_->place, values);
+    if (state_->is_one_copy(list, to, how)) {
+      return state_->device->copy(state_->address_in(to, list), values, list.count * to.row_bytes, how.stream);
+    }
+    rows::launch_scatter(state_->on, launch, to, values);
   });
-  state_->note_stored(list.count, how.stream);
+  state_->note_stored(list.count, to.row_bytes, how.stream);
   return call;
 }
 
 row_call row_array::add(row_list const& list, number_kind kind, void const* values, row_call_options const& how) {
   if (!state_->options.writable) throw_bad_input("add to", "rows", "the array was opened read-only: open it as writable");
-  if (state_->shape.row_bytes % bytes_of(kind) != 0) {
-    throw_bad_input("add to", "rows",
-                    "rows of " + std::to_string(state_->shape.row_bytes) + " bytes hold no whole number of them");
+  const rows::row_place to = state_->place.seen_by(list, "add to");
+  if (to.row_bytes % bytes_of(kind) != 0 || to.pitch % bytes_of(kind) != 0) {
+    throw_bad_input("add to", "rows", "rows of " + std::to_string(to.row_bytes) + " bytes hold no whole number of them");
   }
-  if (!adds_in_place(kind)) {
+  if (!adds_in_place(kind) || list.part.offset % bytes_of(kind) != 0) {
     throw_bad_input("add to", "rows", "its numbers are not aligned to their size: copy the array to a file of its own");
   }
-  row_call call = state_->call("add to", list, how, [&](rows::row_launch const& launch) {
-    rows::launch_add(state_->on, launch, state_->place, kind, values);
-  });
-  state_->note_stored(list.count, how.stream);
+  row_call call = state_->call("add to", list, how,
+                               [&](rows::row_launch const& launch) { rows::launch_add(state_->on, launch, to, kind, values); });
+  state_->note_stored(list.count, to.row_bytes, how.stream);
   return call;
 }
 

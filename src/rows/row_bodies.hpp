@@ -20,6 +20,7 @@ struct row_numbers {
   static constexpr u64 none = ~0ull;
 
   PENSTOCK_FN u64 at(u64 k) const {
+    if (list.grid.levels != 0) return in_grid(k);
     const long long asked =
         list.item_bytes == 4 ? static_cast<int const*>(list.data)[k] : static_cast<long long const*>(list.data)[k];
     const bool back = asked < 0 && list.from_end;
@@ -27,6 +28,17 @@ struct row_numbers {
     if (row < rows) return row;
     lower_to(report->first_bad, k);
     return none;
+  }
+
+ private:
+  PENSTOCK_FN u64 in_grid(u64 k) const {
+    row_grid const& grid = list.grid;
+    u64 row = grid.first;
+    for (u32 l = grid.levels - 1; l != 0; --l) {
+      row += k % grid.level[l].count * static_cast<u64>(grid.level[l].step);
+      k /= grid.level[l].count;
+    }
+    return row + k * static_cast<u64>(grid.level[0].step);
   }
 };
 
@@ -115,6 +127,7 @@ template <class Unit, class Rows>
 struct gather_short {
   Rows rows;
   u64 source, row_bytes, out;
+  u64 pitch = row_bytes;
 
   template <thread_group G>
   PENSTOCK_FN void operator()(G const& g, grid_range range) const {
@@ -128,7 +141,7 @@ struct gather_short {
         u64 position = 0;
         const u64 row = rows.take(first + r * side, position);
         wanted |= (row != row_numbers::none ? 1u : 0u) << r;
-        from[r] = source + (row != row_numbers::none ? row : 0) * row_bytes;
+        from[r] = source + (row != row_numbers::none ? row : 0) * pitch;
         to[r] = out + position * row_bytes;
       }
       copy_short_rows<Unit>(g, from, to, row_bytes, wanted);
@@ -142,6 +155,7 @@ struct gather_long {
   Rows rows;
   u64 source, row_bytes, out;
   u64 segments, segment_bytes;
+  u64 pitch = row_bytes;
 
   template <thread_group G>
   PENSTOCK_FN void operator()(G const& g, grid_range range) const {
@@ -150,7 +164,7 @@ struct gather_long {
       if (run.row == row_numbers::none) continue;
       const u64 begin = item % segments * segment_bytes;
       const u64 left = row_bytes - begin;
-      copy_row<Unit>(g, source + run.row * row_bytes + begin, left < segment_bytes ? left : segment_bytes, run.copies,
+      copy_row<Unit>(g, source + run.row * pitch + begin, left < segment_bytes ? left : segment_bytes, run.copies,
                      [&](u32 c) { return out + rows.position(run.first + c) * row_bytes + begin; });
     }
   }
@@ -188,13 +202,14 @@ struct gather_cached {
   Rows rows;
   u64 row_units;
   Unit* out;
+  u64 pitch_units = row_units;
 
   template <thread_group G>
   PENSTOCK_FN void operator()(G const& g, grid_range range) const {
     for (u64 item = range.first; item < range.last; item += range.step) {
       u64 position = 0;
       const u64 row = rows.take(item, position);
-      if (row != row_numbers::none) read(g, row * row_units, position);
+      if (row != row_numbers::none) read(g, row * pitch_units, position);
     }
   }
 
@@ -235,7 +250,7 @@ struct gather_cached_short {
       u64 position = 0;
       const u64 row = one_by_one.rows.take(k, position);
       const bool wanted = row != row_numbers::none;
-      const u64 first = wanted ? row * one_by_one.row_units : 0;
+      const u64 first = wanted ? row * one_by_one.pitch_units : 0;
       auto left = g.ballot(wanted);
       if constexpr (!std::is_same_v<G, lone_thread>) left = read_together(g, wanted, first, position);
       while (any(left)) {
@@ -265,6 +280,73 @@ struct gather_cached_short {
   }
 };
 
+/// A run of units behind a cache, in blocks that begin where lines do: of each the lines are asked for together.
+template <class Unit>
+struct unit_run {
+  array_view<Unit> source;
+  u64 units;
+  u64 line_units;
+  u64 lead;  ///< units of the first line before the run
+
+  static constexpr u64 lines_each = 32;
+
+  PENSTOCK_FN u64 blocks() const { return (lead + units + block_units() - 1) / block_units(); }
+  PENSTOCK_FN u64 begin(u64 block) const { return block == 0 ? 0 : block * block_units() - lead; }
+  PENSTOCK_FN u64 end(u64 block) const {
+    const u64 next = (block + 1) * block_units() - lead;
+    return next < units ? next : units;
+  }
+
+ private:
+  PENSTOCK_FN u64 block_units() const { return lines_each * line_units; }
+};
+
+template <class Unit>
+struct gather_run_cached {
+  unit_run<Unit> run;
+  Unit* out;
+
+  template <thread_group G>
+  PENSTOCK_FN void operator()(G const& g, grid_range range) const {
+    for (u64 block = range.first; block < range.last; block += range.step) {
+      const u64 begin = run.begin(block), count = run.end(block) - begin;
+      if constexpr (std::is_same_v<G, lone_thread>) ask_ahead(g, block);
+      Unit* const to = out;
+      run.source.read_span(g, begin, count, [to](u64 i, Unit v) { to[i] = v; });
+    }
+  }
+
+ private:
+  /// A warp asks for a block's lines at once when it reads them, beside the other warps. A lone thread reads line by line: the
+  /// lines of its next blocks are on their way meanwhile.
+  template <thread_group G>
+  PENSTOCK_FN void ask_ahead(G const& g, u64 block) const {
+    constexpr u64 blocks_ahead = 2;
+    for (u64 k = block; k <= block + blocks_ahead && k < run.blocks(); ++k) {
+      run.source.ask_span(g, run.begin(k), run.end(k) - run.begin(k));
+    }
+  }
+};
+
+/// Stores a run behind a cache; lines that it covers are not read.
+template <class Unit>
+struct scatter_run_cached {
+  unit_run<Unit> run;
+  writable_view<Unit> target;
+  Unit const* values;
+  row_report* report;
+
+  template <thread_group G>
+  PENSTOCK_FN void operator()(G const& g, grid_range range) const {
+    for (u64 block = range.first; block < range.last; block += range.step) {
+      const u64 begin = run.begin(block);
+      Unit const* const from = values;
+      const status outcome = target.write_span(g, begin, run.end(block) - begin, [from](u64 i) { return from[i]; });
+      if (!outcome.ok()) device_ref<u32>(report->failure).store(pack(outcome), relaxed);
+    }
+  }
+};
+
 /// Brings the lines of rows into the cache: asks for all of them, and then perhaps waits until they are there.
 template <class Unit>
 struct prefetch_rows {
@@ -273,6 +355,7 @@ struct prefetch_rows {
   u64 row_units;
   u32 rows_each;
   bool awaits;
+  u64 pitch_units = row_units;
 
   template <thread_group G>
   PENSTOCK_FN void operator()(G const& g, grid_range range) const {
@@ -287,7 +370,7 @@ struct prefetch_rows {
     line_reader const& reader = source.reader();
     const u64 row = k < numbers.list.count ? numbers.at(k) : row_numbers::none;
     const bool wanted = row != row_numbers::none;
-    const u64 first = wanted ? row * row_units : 0;
+    const u64 first = wanted ? row * pitch_units : 0;
     u64 line = value(reader.line_of(source.address_of(first)));
     const u64 last = value(reader.line_of(source.address_of(first + row_units) - 1));
     for (; any(g.ballot(wanted && line <= last)); ++line) {
@@ -300,13 +383,14 @@ template <class Unit>
 struct scatter_resident {
   row_numbers numbers;
   u64 target, row_bytes, values;
+  u64 pitch = row_bytes;
 
   template <thread_group G>
   PENSTOCK_FN void operator()(G const& g, grid_range range) const {
     for (u64 k = range.first; k < range.last; k += range.step) {
       const u64 row = numbers.at(k);
       if (row == row_numbers::none) continue;
-      const u64 to = target + row * row_bytes;
+      const u64 to = target + row * pitch;
       copy_row<Unit>(g, values + k * row_bytes, row_bytes, 1, [to](u32) { return to; });
     }
   }
@@ -340,11 +424,12 @@ struct scatter_cached {
   row_numbers numbers;
   u64 row_units;
   Unit const* values;
+  u64 pitch_units = row_units;
 
   template <thread_group G>
   PENSTOCK_FN void operator()(G const& g, grid_range range) const {
     change_rows(g, range, numbers, [&](rows_at_once const& rows) {
-      const u64 first = rows.wanted() ? rows.row * row_units : 0;
+      const u64 first = rows.wanted() ? rows.row * pitch_units : 0;
       return target.write_spans(g, rows.wanted(), first, row_units,
                                 [&](u32 k, u64 j) { return values[rows.position(k) * row_units + j]; });
     });
@@ -358,11 +443,12 @@ struct add_rows {
   row_numbers numbers;
   u64 row_elements;
   T const* values;
+  u64 pitch_elements = row_elements;
 
   template <thread_group G>
   PENSTOCK_FN void operator()(G const& g, grid_range range) const {
     change_rows(g, range, numbers, [&](rows_at_once const& rows) {
-      const u64 first = rows.wanted() ? rows.row * row_elements : 0;
+      const u64 first = rows.wanted() ? rows.row * pitch_elements : 0;
       return target.add_spans(g, rows.wanted(), first, row_elements,
                               [&](u32 k, u64 j) { return values[rows.position(k) * row_elements + j]; });
     });

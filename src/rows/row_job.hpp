@@ -22,7 +22,15 @@ struct row_place {
   u64 address = 0;  ///< 0: behind a cache
   line_reader reader;
   u64 origin = 0;  ///< of row 0 in its dataset
+  u64 pitch = 0;   ///< from one row to the next
+  u64 bytes = 0;   ///< from row 0 on
+
+  /// The same for what a list takes of it. Throws bad_input where a grid or a part reaches beyond it.
+  row_place seen_by(row_list const& list, char const* operation) const;
 };
+
+/// Whether all rows of a list lie side by side, in its order.
+bool is_run(row_list const& list, row_place const& place);
 
 struct row_launch {
   row_list list;
@@ -41,7 +49,7 @@ struct joined_gather {
 inline constexpr u32 most_joined = 16;
 inline constexpr u64 most_joined_row = 4096;  ///< a group has a whole row
 
-// Each returns when its kernels are on the stream (CUDA) or done (CPU).
+// Each returns when its kernels are on the stream (CUDA) or done (CPU). REQUIRES: a place as `seen_by` the list.
 void launch_gather(executor& on, row_launch const& how, row_place const& from, void* out);
 /// CUDA. REQUIRES: most_joined at most. `how` has a stream and units, and no list.
 void launch_joined(executor& on, row_launch const& how, std::span<joined_gather const> gathers);
@@ -59,6 +67,8 @@ class row_device {
   virtual void sorted_gather(executor& on, row_launch const& how, row_place const& from, void* out) = 0;
   /// By the copy engines. Waits for the list. REQUIRES: from.address != 0; the stream is not captured.
   virtual void copied_gather(row_launch const& how, row_place const& from, void* out) = 0;
+  /// One transfer of the copy engines. REQUIRES: the stream is not captured.
+  virtual void copy(void* to, void const* from, u64 bytes, void* stream) = 0;
   /// Whether what goes to the stream is captured into a graph: it runs later, perhaps many times.
   virtual bool is_captured(void* stream) = 0;
   /// Keeps `kept` until the graph that the stream is captured into, and every executable made of it, has been destroyed; then

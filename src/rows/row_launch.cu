@@ -88,10 +88,12 @@ class cuda_row_device final : public row_device {
   void copied_gather(row_launch const& how, row_place const& from, void* out) override {
     const gpu_scope here(gpu_);
     auto* const stream = static_cast<cudaStream_t>(how.stream);
-    std::vector<u8> list(how.list.count * how.list.item_bytes);
-    check(cudaMemcpyAsync(list.data(), how.list.data, list.size(), cudaMemcpyDefault, stream),
-          "their numbers are out of reach");
-    check(cudaStreamSynchronize(stream), "their numbers are lost");
+    std::vector<u8> list(how.list.grid.levels != 0 ? 0 : how.list.count * how.list.item_bytes);
+    if (!list.empty()) {
+      check(cudaMemcpyAsync(list.data(), how.list.data, list.size(), cudaMemcpyDefault, stream),
+            "their numbers are out of reach");
+      check(cudaStreamSynchronize(stream), "their numbers are lost");
+    }
     row_numbers numbers = numbers_of(how, from);
     numbers.list.data = list.data();
     std::vector<void*> to;
@@ -99,10 +101,16 @@ class cuda_row_device final : public row_device {
     for (u64 k = 0; k < how.list.count; ++k) {
       const u64 row = numbers.at(k);
       if (row == row_numbers::none) continue;
-      source.push_back(reinterpret_cast<void const*>(from.address + row * from.row_bytes));
+      source.push_back(reinterpret_cast<void const*>(from.address + row * from.pitch));
       to.push_back(static_cast<u8*>(out) + k * from.row_bytes);
     }
     copy_all(to, source, from.row_bytes, stream);
+  }
+
+  void copy(void* to, void const* from, u64 bytes, void* stream) override {
+    const gpu_scope here(gpu_);
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, static_cast<cudaStream_t>(stream)),
+          "the copy engines refuse them");
   }
 
   bool is_captured(void* stream) override {

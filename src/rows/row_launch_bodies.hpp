@@ -13,27 +13,32 @@ namespace {
 /// So few items of a CPU's are done by whoever asks: waking others takes longer.
 constexpr u64 few_items = 64;
 
+/// Nor when they are so many bytes.
+constexpr u64 few_bytes = 1ull << 20;
+
+/// `item_bytes`: that an item moves at most.
 template <u32 Width, class Body>
-void start(executor& on, row_launch const& how, u64 items, Body const& body) {
-  if (on.kind() == executor_kind::cpu && items <= few_items) return body(lone_thread{}, grid_range{0, items, 1});
+void start(executor& on, row_launch const& how, u64 items, Body const& body, u64 item_bytes = 0) {
+  if (on.kind() == executor_kind::cpu && items <= few_items && items * item_bytes <= few_bytes)
+    return body(lone_thread{}, grid_range{0, items, 1});
   launch_on<Width>(how.stream, on, items, body, {0, how.units});
 }
 
 /// Lanes for a row: no more than it has loads.
 template <class Body>
-void start_by_width(executor& on, row_launch const& how, u64 items, u64 pieces, Body const& body) {
+void start_by_width(executor& on, row_launch const& how, u64 items, u64 pieces, Body const& body, u64 item_bytes = 0) {
   if (pieces <= 2) return start<2>(on, how, items, body);
   if (pieces <= 4) return start<4>(on, how, items, body);
   if (pieces <= 8) return start<8>(on, how, items, body);
   if (pieces <= 16) return start<16>(on, how, items, body);
-  start<32>(on, how, items, body);
+  start<32>(on, how, items, body, item_bytes);
 }
 
 row_numbers numbers_of(row_launch const& how, row_place const& place) { return {how.list, place.rows, how.report}; }
 
-/// Of source, target and row: what all are multiples of.
+/// Of source, target, row and pitch: what all are multiples of.
 u64 common_alignment(row_place const& place, void const* other) {
-  const u64 all = (place.address != 0 ? place.address : place.reader.base + place.origin) | place.row_bytes |
+  const u64 all = (place.address != 0 ? place.address : place.reader.base + place.origin) | place.row_bytes | place.pitch |
                   reinterpret_cast<u64>(other) | 16;
   return u64{1} << std::countr_zero(all);
 }
@@ -63,13 +68,14 @@ void with_unit(u64 alignment, With const& with) {
 
 template <class Unit>
 array_view<Unit> cached(row_place const& place) {
-  return {place.reader, place.origin, place.rows * place.row_bytes / sizeof(Unit)};
+  return {place.reader, place.origin, place.bytes / sizeof(Unit)};
 }
 
 /// The pieces of 16 bytes that a row in memory is loaded by.
 u64 pieces_of(row_place const& place, u64 alignment) { return ceil_div(place.row_bytes, 16) + (alignment == 16 ? 0 : 2); }
 
 constexpr u64 most_segment = 4096;
+constexpr u64 most_cpu_segment = 1ull << 20;  // of a long row, for each of its threads
 
 /// Rows behind a cache that a warp looks up side by side: no more than keep all warps busy, for whoever misses copies one line
 /// after the other.
@@ -85,8 +91,8 @@ void gather_rows(executor& on, row_launch const& how, row_place const& from, u64
   if (from.address == 0) {
     return with_unit(alignment, [&](auto unit) {
       using piece = typename decltype(unit)::type;
-      const gather_cached<piece, Rows> body{cached<piece>(from), rows, from.row_bytes / sizeof(piece),
-                                            static_cast<piece*>(out)};
+      const gather_cached<piece, Rows> body{cached<piece>(from), rows, from.row_bytes / sizeof(piece), static_cast<piece*>(out),
+                                            from.pitch / sizeof(piece)};
       if (on.kind() == executor_kind::cpu || body.row_units > 32) return start<32>(on, how, count, body);
       const u32 each = rows_of_a_warp(on, how, count);
       start<32>(on, how, ceil_div(count, each), gather_cached_short<piece, Rows>{body, each});
@@ -98,19 +104,66 @@ void gather_rows(executor& on, row_launch const& how, row_place const& from, u64
     if (pieces <= 32) {
       // A group's last rows may lie behind those of groups that follow it: whole warps of groups.
       const u64 items = round_up(ceil_div(count, few_rows::most), 32);
-      return start_by_width(on, how, items, pieces, gather_short<edge, Rows>{rows, from.address, from.row_bytes, to});
+      return start_by_width(on, how, items, pieces,
+                            gather_short<edge, Rows>{rows, from.address, from.row_bytes, to, from.pitch});
     }
     // A GPU has a group for each part of a row: few wide rows keep all of it busy.
-    const u64 segment = on.kind() == executor_kind::cpu ? from.row_bytes : most_segment;
-    const u64 segments = ceil_div(from.row_bytes, segment);
+    const u64 most = on.kind() == executor_kind::cpu ? most_cpu_segment : most_segment;
+    const u64 segment = std::min(from.row_bytes, most), segments = ceil_div(from.row_bytes, segment);
     start_by_width(on, how, count * segments, pieces,
-                   gather_long<edge, Rows>{rows, from.address, from.row_bytes, to, segments, segment});
+                   gather_long<edge, Rows>{rows, from.address, from.row_bytes, to, segments, segment, from.pitch}, segment);
+  });
+}
+
+/// A run as one row, which lies where the first does.
+std::pair<row_launch, row_place> as_one_row(row_launch const& how, row_place const& place) {
+  const u64 bytes = how.list.count * place.row_bytes, begin = how.list.grid.first * place.pitch;
+  row_launch one = how;
+  one.list = row_list::range(0, 1, 1);
+  row_place at = place;
+  at.rows = 1;
+  at.row_bytes = at.pitch = at.bytes = bytes;
+  if (place.address != 0) at.address += begin;
+  at.origin += begin;
+  return {one, at};
+}
+
+/// `row`: the only one.
+template <class Unit>
+unit_run<Unit> run_of(row_place const& row) {
+  const u64 line_units = row.reader.line_bytes / sizeof(Unit), address = row.reader.base + row.origin;
+  return {cached<Unit>(row), row.row_bytes / sizeof(Unit), line_units, address % row.reader.line_bytes / sizeof(Unit)};
+}
+
+void gather_run(executor& on, row_launch const& how, row_place const& from, void* out) {
+  const auto [one, row] = as_one_row(how, from);
+  if (row.address != 0) return gather_rows(on, one, row, 1, rows_as_asked{numbers_of(one, row)}, out);
+  with_unit(common_alignment(row, out), [&, &run = row](auto unit) {
+    using piece = typename decltype(unit)::type;
+    const gather_run_cached<piece> body{run_of<piece>(run), static_cast<piece*>(out)};
+    start<32>(on, how, body.run.blocks(), body, unit_run<piece>::lines_each * run.reader.line_bytes);
+  });
+}
+
+void scatter_run(executor& on, row_launch const& how, row_place const& to, void const* values) {
+  const auto [one, row] = as_one_row(how, to);
+  if (row.address != 0) {
+    row_place source = row;
+    source.address = reinterpret_cast<u64>(values);
+    return gather_rows(on, one, source, 1, rows_as_asked{numbers_of(one, source)}, reinterpret_cast<void*>(row.address));
+  }
+  with_unit(common_alignment(row, values), [&, &run = row](auto unit) {
+    using piece = typename decltype(unit)::type;
+    const writable_view<piece> target(run.reader, run.origin, run.bytes / sizeof(piece));
+    const scatter_run_cached<piece> body{run_of<piece>(run), target, static_cast<piece const*>(values), how.report};
+    start<32>(on, how, body.run.blocks(), body, unit_run<piece>::lines_each * run.reader.line_bytes);
   });
 }
 
 }  // namespace
 
 void launch_gather(executor& on, row_launch const& how, row_place const& from, void* out) {
+  if (is_run(how.list, from)) return gather_run(on, how, from, out);
   gather_rows(on, how, from, how.list.count, rows_as_asked{numbers_of(how, from)}, out);
 }
 
@@ -133,31 +186,51 @@ void launch_joined(executor& on, row_launch const& how, std::span<joined_gather 
   });
 }
 
+namespace {
+
+/// The lines of a run, each a row.
+std::pair<row_launch, row_place> lines_of_run(row_launch const& how, row_place const& place) {
+  auto [lines, at] = as_one_row(how, place);
+  const u64 line = at.reader.line_bytes, lead = (at.reader.base + at.origin) % line;
+  at.origin -= lead;
+  at.rows = ceil_div(lead + at.bytes, line);
+  at.bytes = at.rows * line;
+  at.row_bytes = at.pitch = line;
+  lines.list = row_list::range(0, 1, at.rows);
+  return {lines, at};
+}
+
+}  // namespace
+
 void launch_prefetch(executor& on, row_launch const& how, row_place const& from, bool awaits) {
   if (from.address != 0) return;
-  with_unit(common_alignment(from, nullptr), [&](auto unit) {
+  const auto [lines, at] = is_run(how.list, from) ? lines_of_run(how, from) : std::pair(how, from);
+  with_unit(common_alignment(at, nullptr), [&, &asked = lines, &place = at](auto unit) {
     using piece = typename decltype(unit)::type;
-    const u32 each = rows_of_a_warp(on, how, how.list.count);
-    start<32>(on, how, ceil_div(how.list.count, each),
-              prefetch_rows<piece>{cached<piece>(from), numbers_of(how, from), from.row_bytes / sizeof(piece), each, awaits});
+    const u32 each = rows_of_a_warp(on, asked, asked.list.count);
+    start<32>(on, asked, ceil_div(asked.list.count, each),
+              prefetch_rows<piece>{cached<piece>(place), numbers_of(asked, place), place.row_bytes / sizeof(piece), each,
+                                   awaits, place.pitch / sizeof(piece)});
   });
 }
 
 void launch_scatter(executor& on, row_launch const& how, row_place const& to, void const* values) {
+  if (is_run(how.list, to)) return scatter_run(on, how, to, values);
   const u64 alignment = common_alignment(to, values);
   const row_numbers numbers = numbers_of(how, to);
   if (to.address != 0) {
     return with_edge(alignment, [&](auto unit) {
       using edge = typename decltype(unit)::type;
-      const scatter_resident<edge> body{numbers, to.address, to.row_bytes, reinterpret_cast<u64>(values)};
+      const scatter_resident<edge> body{numbers, to.address, to.row_bytes, reinterpret_cast<u64>(values), to.pitch};
       start_by_width(on, how, how.list.count, pieces_of(to, alignment), body);
     });
   }
   with_unit(alignment, [&](auto unit) {
     using piece = typename decltype(unit)::type;
-    const writable_view<piece> target(to.reader, to.origin, to.rows * to.row_bytes / sizeof(piece));
+    const writable_view<piece> target(to.reader, to.origin, to.bytes / sizeof(piece));
     start<32>(on, how, how.list.count,
-              scatter_cached<piece>{target, numbers, to.row_bytes / sizeof(piece), static_cast<piece const*>(values)});
+              scatter_cached<piece>{target, numbers, to.row_bytes / sizeof(piece), static_cast<piece const*>(values),
+                                    to.pitch / sizeof(piece)});
   });
 }
 
@@ -165,10 +238,11 @@ namespace {
 
 template <class T>
 void add(executor& on, row_launch const& how, row_place const& to, void const* values) {
-  const u64 elements = to.row_bytes / sizeof(T);
-  const writable_view<T> target = to.address != 0 ? writable_view<T>(reinterpret_cast<T*>(to.address), to.rows * elements)
-                                                  : writable_view<T>(to.reader, to.origin, to.rows * elements);
-  const add_rows<T> body{target, numbers_of(how, to), elements, static_cast<T const*>(values)};
+  const u64 all = to.bytes / sizeof(T);
+  const writable_view<T> target =
+      to.address != 0 ? writable_view<T>(reinterpret_cast<T*>(to.address), all) : writable_view<T>(to.reader, to.origin, all);
+  const add_rows<T> body{target, numbers_of(how, to), to.row_bytes / sizeof(T), static_cast<T const*>(values),
+                         to.pitch / sizeof(T)};
   start<32>(on, how, how.list.count, body);
 }
 

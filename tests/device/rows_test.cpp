@@ -55,6 +55,20 @@ TEST(rows, behind_a_cache_are_gathered_by_warps_and_lone_threads) {
   EXPECT_TRUE(report.clean()) << "line " << report.first_line << ": " << report.expected << ", not " << report.found;
 }
 
+TEST(rows, side_by_side_behind_a_cache_are_moved_by_warps_and_lone_threads) {
+  const auto on = open_executor("cpu", 2);
+  check_report report;
+  check_cached_runs(*on, report, seed, [](auto, u64 items, auto const& body) {
+    std::vector<lane_assignment> assigned;
+    for (u32 w = 0; w < 2; ++w) assign_group(assigned, w, ~lane_mask{0});
+    run_lanes(assigned, [&](emulated_warp const& g, lane_assignment const& a) { body(g, grid_range{a.warp, items, 2}); });
+  });
+  check_cached_runs(*on, report, seed, [](auto, u64 items, auto const& body) {
+    run_threads(2, [&](u32 k) { body(lone_thread{}, grid_range{k, items, 2}); });
+  });
+  EXPECT_TRUE(report.clean()) << "line " << report.first_line << ": " << report.expected << ", not " << report.found;
+}
+
 /// Rows of words behind a cache that is smaller than they are, which groups change side by side.
 class changed_rows : public testing::TestWithParam<directory_kind> {
  protected:

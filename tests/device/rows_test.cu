@@ -25,6 +25,12 @@ PENSTOCK_CUDA_TEST(rows_behind_a_cache_are_gathered_by_warps) {
                        [&](auto width, u64 items, auto const& body) { launch<decltype(width)::value>(*on, items, body); });
 }
 
+PENSTOCK_CUDA_TEST(rows_side_by_side_behind_a_cache_are_moved_by_warps) {
+  const auto on = open_executor("cuda");
+  check_cached_runs(*on, report, cuda_test_seed(),
+                    [&](auto width, u64 items, auto const& body) { launch<decltype(width)::value>(*on, items, body); });
+}
+
 // Enough stores that lines are written back beside what comes next, and a row array that goes while that is under way.
 PENSTOCK_CUDA_TEST(rows_that_are_stored_are_written_back_beside_other_work) {
   constexpr u64 rows = 1 << 14, words = 64;

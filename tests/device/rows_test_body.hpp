@@ -132,4 +132,38 @@ void check_cached_gathers(executor& on, check_report& report, u64 seed, u64 coun
   }
 }
 
+/// Gathers a run through a cache that is smaller, and stores one, which begin and end within lines; every byte around them
+/// stays as it was.
+template <class Run>
+void check_cached_runs(executor& on, check_report& report, u64 seed, Run const& run) {
+  using namespace rows;
+  using whole_warp = std::integral_constant<u32, 32>;
+  constexpr u64 line_units = 512 / 8, all = 30'000;
+  for (const auto& [first, units] : {std::pair<u64, u64>{3, 29'000}, {64, 64}, {70, 11}, {2048, 20'480}}) {
+    row_task const task(on.memory(), all, 8, 1, 8, seed + first);
+    software_controller controller({.threads = 1});
+    const volume_spec volume{volume_layout::single, {{&controller, controller.add_namespace(task.memory())}}};
+    line_cache cache(on, {{"rows", task.memory().size() / 8 * 8, volume, true}},
+                     {.bytes = 64 * 512, .line_bytes = 512, .queues = 2});
+    buffer<u64> out(on.memory(), memory_kind::shared, all);
+    buffer<row_report> failures(on.memory(), memory_kind::shared, 1);
+    failures.data()[0] = {};
+    const auto words = reinterpret_cast<u64 const*>(task.memory().data());
+    const std::vector<u64> before(words, words + all);
+    const unit_run<u64> asked{cache.array<u64>(0, first * 8, units), units, line_units, first % line_units};
+    run(whole_warp{}, asked.blocks(), gather_run_cached<u64>{asked, out.data()});
+    cache.check_faults();
+    PENSTOCK_CHECK(report, std::memcmp(out.data(), before.data() + first, units * 8) == 0);
+    for (u64 i = 0; i < units; ++i) out.data()[i] = before[first + i] * 3 + 1;
+    run(whole_warp{}, asked.blocks(),
+        scatter_run_cached<u64>{asked, cache.writable<u64>(0, first * 8, units), out.data(), failures.data()});
+    cache.flush();
+    PENSTOCK_CHECK_EQ(report, 0u, failures.data()[0].failure);
+    for (u64 i = 0; i < all; ++i) {
+      const bool stored = i >= first && i - first < units;
+      PENSTOCK_CHECK_EQ(report, stored ? before[i] * 3 + 1 : before[i], words[i]);
+    }
+  }
+}
+
 }  // namespace penstock::test

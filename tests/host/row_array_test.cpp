@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <random>
 #include <thread>
 
@@ -264,6 +265,129 @@ TEST_P(row_arrays, write_back_to_where_the_memory_of_the_caller_has_moved) {
   std::vector<u8> out(64);
   array.gather(list_of(last), out.data()).wait();
   EXPECT_EQ(out[0], 5);
+}
+
+/// A grid of any steps, and what it takes of each row: byte for byte what loops over the bytes take.
+struct grid_case {
+  u64 first;
+  std::vector<row_grid::loop> loops;
+  row_part part;
+};
+
+TEST_P(row_arrays, give_grids_and_parts_of_rows) {
+  constexpr u64 rows = 3000, width = 36;
+  const auto array = open(rows, width);
+  const std::vector<grid_case> cases{
+      {5, {{1, 2000}}, {}},                       // a run
+      {2999, {{1, 1}}, {}},                       // a row
+      {2999, {{-1, 3000}}, {}},                   // backwards
+      {7, {{3, 900}}, {}},                        // every third
+      {9 * 5 + 2, {{9, 2000}}, {4, 0, 4}},        // a column of words
+      {9 * 5 + 2, {{9, 2000}}, {4, 0, 12}},       // three of them
+      {36 * 10, {{-36, 5}, {2, 10}}, {1, 0, 1}},  // every second byte of rows that go back
+      {3, {{900, 3}, {90, 4}, {9, 5}, {2, 2}}, {1, 0, 3}},
+      {0, {{1, 27'000}}, {4, 0, 4}},   // all, word by word
+      {1, {{1, 107'000}}, {1, 0, 1}},  // nearly all, at an odd address
+  };
+  for (u64 c = 0; c < cases.size(); ++c) {
+    const auto& [first, loops, part] = cases[c];
+    const row_list list = row_list::over(first, loops, part);
+    const u64 pitch = part.pitch != 0 ? part.pitch : width, bytes = part.pitch != 0 ? part.bytes : width;
+    std::vector<u8> out(list.count * bytes + 1, 0xee), wanted;
+    for (u64 k = 0; k < list.count; ++k) {
+      u64 left = k, number = first;
+      for (u64 l = loops.size(); l-- > 0; left /= loops[l].count) {
+        number += left % loops[l].count * static_cast<u64>(loops[l].step);
+      }
+      wanted.insert(wanted.end(), content_.begin() + static_cast<long>(number * pitch),
+                    content_.begin() + static_cast<long>(number * pitch + bytes));
+    }
+    wanted.push_back(0xee);
+    EXPECT_EQ(array->gather_now(list, out.data()), std::nullopt);
+    EXPECT_TRUE(out == wanted) << "case " << c;
+    EXPECT_EQ(array->prefetch(list).wait(), std::nullopt) << "case " << c;
+  }
+}
+
+TEST_P(row_arrays, give_parts_of_the_rows_of_a_list) {
+  const auto array = open(37, 100);
+  const std::vector<std::int32_t> rows{36, 0, -1, 37, 5};
+  std::vector<u8> out(rows.size() * 7, 0xee);
+  row_list list = list_of(rows);
+  list.part = {100, 91, 7};
+  EXPECT_EQ(array->gather_now(list, out.data()), std::optional<u64>(3));
+  for (const u64 k : {0, 1, 2, 4}) {
+    const u64 row = static_cast<u64>((rows[k] + 37) % 37);
+    EXPECT_EQ(0, std::memcmp(&out[k * 7], &content_[row * 100 + 91], 7)) << k;
+  }
+  EXPECT_EQ(out[3 * 7], 0xee) << "a row that is not there was stored";
+}
+
+TEST_P(row_arrays, keep_grids_that_are_stored) {
+  constexpr u64 rows = 3000, width = 36;
+  const auto array = open(rows, width, true);
+  std::vector<u8> expected = content_, values(rows * width);
+  for (u64 k = 0; k < values.size(); ++k) values[k] = static_cast<u8>(k * 7 + 1);
+  const auto store = [&](u64 first, row_grid::loop const& loop, row_part const& part) {
+    const u64 pitch = part.pitch != 0 ? part.pitch : width, bytes = part.pitch != 0 ? part.bytes : width;
+    EXPECT_EQ(array->scatter(row_list::over(first, {&loop, 1}, part), values.data()).wait(), std::nullopt);
+    for (u64 k = 0; k < loop.count; ++k) {
+      std::memcpy(&expected[(first + k * static_cast<u64>(loop.step)) * pitch], &values[k * bytes], bytes);
+    }
+  };
+  store(3, {1, 2990}, {});            // a run
+  store(2999, {-2, 1200}, {});        // rows that go back
+  store(4, {9, 2999}, {4, 0, 4});     // a column
+  store(5, {1, 100'001}, {1, 0, 1});  // a run of bytes at odd addresses
+  std::vector<u8> out(expected.size());
+  EXPECT_EQ(array->gather_now(row_list::range(0, 1, rows), out.data()), std::nullopt);
+  EXPECT_TRUE(out == expected);
+  array->flush();
+  EXPECT_TRUE(in_storage() == expected);
+}
+
+TEST_P(row_arrays, add_to_elements) {
+  const auto array = open(50, 36, true);
+  const row_list zeros = row_list::range(0, 1, 50);
+  EXPECT_EQ(array->scatter(zeros, std::vector<u8>(50 * 36).data()).wait(), std::nullopt);
+  const std::vector<std::int64_t> words{9 * 49 + 8, 3, 3};
+  row_list list = list_of(words);
+  list.part = {4, 0, 4};
+  const std::vector<u32> more{5, 6, 7};
+  EXPECT_EQ(array->add(list, number_kind::uint32, more.data()).wait(), std::nullopt);
+  std::vector<u32> out(50 * 9), expected(50 * 9);
+  expected[9 * 49 + 8] = 5;
+  expected[3] = 13;
+  EXPECT_EQ(array->gather_now(zeros, out.data()), std::nullopt);
+  EXPECT_EQ(out, expected);
+}
+
+TEST_P(row_arrays, refuse_grids_and_parts_that_reach_beyond_them) {
+  const auto array = open(10, 8, true);
+  std::vector<u8> memory(1000);
+  const std::vector<std::int64_t> row{0};
+  const auto refuses = [&](row_list const& list) {
+    EXPECT_THROW(array->gather_now(list, memory.data()), error);
+    EXPECT_THROW(array->scatter(list, memory.data()), error);
+    EXPECT_THROW(array->prefetch(list), error);
+  };
+  const auto over = [](u64 first, std::vector<row_grid::loop> const& loops, row_part const& part = {}) {
+    return row_list::over(first, loops, part);
+  };
+  refuses(over(0, {{1, 11}}));
+  refuses(over(10, {{1, 1}}));
+  refuses(over(9, {{-1, 11}}));
+  refuses(over(0, {{5, 2}, {2, 4}}));
+  refuses(over(0, {{std::int64_t{1} << 62, 3}}));
+  refuses(over(1, {{std::numeric_limits<std::int64_t>::min(), 2}}));
+  refuses(over(73, {{1, 1}}, {1, 0, 8}));
+  refuses(over(0, {{1, 1}}, {8, 0, 81}));
+  row_list part = list_of(row);
+  part.part = {8, 76, 5};
+  refuses(part);
+  EXPECT_THROW(row_list::over(0, std::vector<row_grid::loop>(5, {1, 1})), error);
+  EXPECT_THROW(over(0, {{1, u64{1} << 40}, {1, u64{1} << 40}}), error);
+  EXPECT_EQ(array->gather_now(over(100, {{1, 0}}), memory.data()), std::nullopt) << "of nothing, nothing";
 }
 
 TEST_P(row_arrays, say_what_they_will_take) {

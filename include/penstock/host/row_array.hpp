@@ -6,6 +6,7 @@
 #include "penstock/host/line_cache.hpp"
 #include "penstock/host/software_controller.hpp"
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -51,12 +52,40 @@ struct row_array_options {
 /// Told how many bytes of a copy are done, and of how many. What it throws ends the copy.
 using row_progress = std::function<void(u64 done, u64 total)>;
 
-/// Signed integers of 4 or 8 bytes where the executor's kernels reach them.
+/// Row numbers at regular distances, without a list: those of nested loops, `first` + the sum of index * step over the levels.
+struct row_grid {
+  static constexpr u32 max_levels = 4;
+  struct loop {
+    std::int64_t step = 1;
+    u64 count = 0;
+  };
+
+  u32 levels = 0;  ///< 0: there is a list
+  u64 first = 0;
+  loop level[max_levels];  ///< the outermost first
+};
+
+/// What is taken of each row, where it is not all of it: `bytes` bytes from byte `offset` of the row on; row n begins at byte
+/// n * pitch of the array. A pitch of one element makes each element a row.
+struct row_part {
+  u64 pitch = 0;  ///< 0: whole rows
+  u64 offset = 0;
+  u64 bytes = 0;
+};
+
+/// The rows that a call takes: signed integers of 4 or 8 bytes where the executor's kernels reach them, or a grid.
 struct row_list {
   void const* data = nullptr;
   u64 count = 0;
   u32 item_bytes = 8;
   bool from_end = true;  ///< negative ones count from the end; otherwise they are out of range
+  row_grid grid{};
+  row_part part{};
+
+  /// All rows of a grid. Throws bad_input for more levels than it has.
+  static row_list over(u64 first, std::span<row_grid::loop const> loops, row_part const& part = {});
+  /// Rows first, first + step, ...
+  static row_list range(u64 first, std::int64_t step, u64 count);
 };
 
 enum class gather_order {
@@ -112,6 +141,9 @@ struct row_array_plan {
   u64 mapping_bytes = 0;   ///< CUDA: page tables of the GPU for what is read in place; an estimate
 };
 
+/// A call whose rows lie side by side moves one run of bytes: in memory by one copy (CUDA: of the copy engines, unless it is
+/// captured), behind a cache line after line, with the lines that follow on their way.
+///
 /// REQUIRES: the executor outlives it. Thread-safe for gathers; nothing but prefetches runs beside a scatter or add, nothing
 /// beside a flush.
 class row_array {
@@ -128,7 +160,8 @@ class row_array {
   row_shape shape() const;
   placement where() const;
   /// Copies rows to `out`, which kernels reach, in the order of the list. CUDA: returns when that is on the stream.
-  /// Throws penstock::error (world) when the file has become too short.
+  /// Throws penstock::error (world) when the file has become too short; bad_input for a grid or a part that reaches beyond the
+  /// array, as all calls.
   row_call gather(row_list const& rows, void* out, row_call_options const& how = {});
   /// The same, and waits: the lowest position out of range, as row_call::wait. While the stream is captured into a graph it
   /// waits for nothing, and reports nothing. Every replay reads the list anew. The graph keeps what the array lies in until

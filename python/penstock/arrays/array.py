@@ -17,10 +17,11 @@ import numpy as np
 from penstock.arrays.adding import add_by_copies
 from penstock.arrays.exports import CUDA, HOST_DEVICE, View, export_from_gpu, export_from_host
 from penstock.arrays.gathers import GatherHandle
-from penstock.arrays.keys import check_apart, checked_out, checked_sms, is_one, row_numbers
+from penstock.arrays.keys import check_apart, checked_out, checked_sms
 from penstock.arrays.libraries import PAST_ALL_ROWS, address_of, is_torch, library_for
+from penstock.arrays.selection import select
 from penstock.arrays.size import Size
-from penstock.arrays.values import values_for
+from penstock.arrays.values import cast_values, values_for
 from penstock.arrays.whole import Whole
 from penstock.errors import Error
 from penstock.sizes import format_bytes
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from penstock.arrays.libraries import Library
     from penstock.arrays.memory import BorrowedMemory
     from penstock.arrays.opening import Opened
+    from penstock.arrays.selection import Selection
     from penstock.breadth_first import Progress
 
 
@@ -46,6 +48,7 @@ _OPEN: weakref.WeakSet[Array] = weakref.WeakSet()
 _SMS_ASKING_AHEAD = 32
 _MOST_LEFT = 4  # calls that nobody waited for
 _ITERATED_BYTES = 1 << 20
+_STORED_BYTES = 64 << 20  # made at once of values that repeat
 
 
 @atexit.register
@@ -174,18 +177,59 @@ class Array(Whole):
     # Reading
 
     def __getitem__(self, key: Any) -> Any:
-        """Rows by an integer, a slice, a boolean mask of `len(self)`, or integers of any shape (int32,
-        int64; on the CPU or on the GPU), negative ones from the end. The result has the shape of the key,
-        then that of a row."""
+        """Rows, or parts of them, by NumPy's rules: integers, slices, `...`, None, boolean masks, and arrays
+        of integers of any shape (on the CPU or on the GPU), negative ones from the end, in a tuple for
+        several dimensions. What the key names is read and nothing else, and is a copy.
+
+        key: integers alone give a tensor of shape `key.shape + row_shape`. Slices are read as ranges, without
+        a list of rows.
+
+        Returns: a tensor of the array's dtype, of the shape that NumPy gives.
+
+        Raises: IndexError for an index out of range, one that is no index, too many of them, and for `True`
+        and `False`; penstock.Error for what cannot be read.
+        """
         library = self._library
         if library.takes_at_once(key):
             return self._gather_at_once(key)
-        if library.tracing() and is_torch(key):
+        if library.tracing() and (type(key) is slice or type(key) is int or is_torch(key)):
             return library.traced_gather(key, self._name, len(self))
         return self._take(key)
 
     def _take(self, key: Any) -> Any:
-        return self._gather(row_numbers(key, len(self)), None, None, 0, "auto", one=is_one(key))
+        native, library = self._open(), self._library
+        chosen = select(key, self)
+        with library.on(None) as handle:
+            result = library.empty(chosen.shape, self.dtype)
+            if 0 in chosen.shape:
+                return result
+            at, numbers = self._at_selected(chosen, handle)
+        bad = native.gather_rows(at, library.address(result), "auto")
+        self._check("gather from", numbers, bad)
+        self._tell_left()
+        return result
+
+    def _at_selected(self, chosen: Selection, stream: int, sms: int = 0) -> tuple[_native.RowsAt, Any]:
+        """For the native array, and the list of numbers that this has, if any."""
+        from penstock import _native
+
+        c, library = chosen, self._library
+        if c.numbers is None:
+            return _native.RowsAt.grid(c.first, list(c.loops), c.pitch, c.piece, stream, sms), None
+        numbers = library.rows(c.numbers)
+        at, count, size = library.address(numbers), math.prod(numbers.shape), library.item_bytes(numbers)
+        return _native.RowsAt.parts(at, count, size, stream, sms, c.pitch, c.offset, c.piece), numbers
+
+    def _numbers(self, rows: Any) -> Any:
+        """Row numbers as kernels take them."""
+        return self._library.rows(np.arange(len(self))[rows] if isinstance(rows, slice) else rows)
+
+    def _rows_at(self, rows: Any, stream: int, sms: int) -> tuple[_native.RowsAt, Any]:
+        """The same for the native array, of a slice without a list."""
+        if isinstance(rows, slice):
+            return self._at_selected(select(rows, self), stream, sms)
+        numbers = self._library.rows(rows)
+        return self._at(numbers, stream, sms), numbers
 
     def __iter__(self) -> Iterator[Any]:
         """The rows in turn, each a part of a batch that is taken at once."""
@@ -233,6 +277,8 @@ class Array(Whole):
         and 3.3.
         """
         library = self._library
+        if isinstance(rows, slice) and out is None and stream is None and wait:
+            return self[rows]
         plain = out is None and stream is None and sms == 0 and order == "auto" and wait
         if plain and library.tracing() and is_torch(rows):
             return library.traced_gather(rows, self._name, len(self), from_end)
@@ -246,19 +292,17 @@ class Array(Whole):
         sms: int,
         order: str,
         *,
-        one: bool = False,
         from_end: bool = True,
         wait: bool = True,
     ) -> Any:
         native, library = self._open(), self._library
-        if stream is None and out is None and not one and library.takes_at_once(rows):
+        if stream is None and out is None and library.takes_at_once(rows):
             numbers, handle = rows, library.current_stream()
             result = library.new(rows.shape + self._row_shape, self._kind)
         else:
             with library.on(stream) as handle:
-                numbers = library.rows(rows)
-                shape = self.row_shape if one else (*numbers.shape, *self.row_shape)
-                result = self._result(out, shape, numbers)
+                numbers = self._numbers(rows)
+                result = self._result(out, (*numbers.shape, *self.row_shape), numbers)
         to = library.address(result)
         if not wait:
             call = native.gather(self._at(numbers, handle, sms, from_end), to, order)
@@ -295,13 +339,15 @@ class Array(Whole):
         """The native array, its view of the rows, the rows, and the result to fill."""
         native, library = self._open(), self._library
         with library.on(stream) as handle:
-            numbers = library.rows(rows)
+            numbers = self._numbers(rows)
             shape = (*numbers.shape, *self.row_shape)
             result = self._result(out, shape, numbers)
         return native, self._at(numbers, handle, sms), numbers, result
 
     def prefetch(self, rows: Any, *, stream: Any = None, wait: bool = True) -> None:
         """Brings the lines of these rows into the cache ahead of a gather; nothing without a cache.
+
+        rows: integers, or a slice.
 
         wait: until all are asked for; on a GPU until they are there. Without it a GPU brings them in on a
         few multiprocessors beside what comes next, on a stream of Penstock's own unless one is given, and an
@@ -311,13 +357,14 @@ class Array(Whole):
         """
         native = self._open()
         self._settle()
+        sms = 0 if wait else _SMS_ASKING_AHEAD
         if stream is None and not wait and self._cuda:
-            numbers, handle = self._library.rows(rows), self._executor.stream
-            self._library.order_after_current(handle)
+            at, numbers = self._rows_at(rows, self._executor.stream, sms)
+            self._library.order_after_current(self._executor.stream)
         else:
             with self._library.on(stream) as handle:
-                numbers = self._library.rows(rows)
-        call = native.prefetch(self._at(numbers, handle, 0 if wait else _SMS_ASKING_AHEAD))
+                at, numbers = self._rows_at(rows, handle, sms)
+        call = native.prefetch(at)
         if wait:
             self._finish("prefetch from", numbers, call)
         else:
@@ -501,8 +548,10 @@ class Array(Whole):
             raise ValueError(f"scatter to {self!r}: {remedy}")
         library = self._library
         with library.on(stream) as handle:
-            numbers = library.rows(rows)
-            stored = library.values(values, (*numbers.shape, *self._row_shape), self.dtype)
+            numbers = self._numbers(rows)
+            if not hasattr(values, "dtype"):
+                values = cast_values(values, self.dtype)
+            stored = self._stored(values, (*numbers.shape, *self._row_shape))
             if reduce == "add" and not native.adds_in_place(self.dtype.name):
                 self._check(
                     "scatter to", numbers, add_by_copies(self, numbers, stored, stream=stream, sms=sms)
@@ -517,13 +566,49 @@ class Array(Whole):
         self._tell_left()
 
     def __setitem__(self, key: Any, values: Any) -> None:
-        """Stores values, repeated to the shape of the rows as NumPy does it. Arrays and tensors are cast as
-        by `casting="same_kind"`, Python's numbers where they fit.
+        """Stores values, repeated to the shape that the key selects as NumPy does it. Arrays and tensors are
+        cast as by `casting="same_kind"`, Python's numbers where they fit. Of what a key names twice one value
+        or the other is kept.
 
-        Errors: TypeError for values of another kind, ValueError for those that do not fit; else as `scatter`.
+        Errors: IndexError as `array[key]`; TypeError for values of another kind, ValueError for those that do
+        not fit; else as `scatter`.
         """
-        numbers = self._library.rows(row_numbers(key, len(self)))
-        self.scatter(numbers, values_for(values, (*numbers.shape, *self.row_shape), self.dtype))
+        native, library = self._open(), self._library
+        if not self.writable:
+            raise ValueError(f"store into {self!r}: the array was opened read-only: open it as writable")
+        values = cast_values(values, self.dtype)
+        if isinstance(key, slice) and self._repeats_much(key, values):
+            begin, stop, step = key.indices(len(self))
+            rows = range(begin, stop, step)
+            at_once = max(1, _STORED_BYTES * len(self) // self.nbytes)
+            for first in range(0, len(rows), at_once):
+                part = rows[first : first + at_once]
+                self[part.start : part.stop if part.stop >= 0 else None : step] = values
+            return
+        chosen = select(key, self, "scatter to")
+        values = values_for(values, chosen.shape, self.dtype)
+        if 0 in chosen.shape:
+            return
+        with library.on(None) as handle:
+            stored = self._stored(values, chosen.shape)
+            at, numbers = self._at_selected(chosen, handle)
+        self._finish("scatter to", numbers, native.scatter(at, library.address(stored)))
+        self._tell_left()
+
+    def _repeats_much(self, key: slice, values: Any) -> bool:
+        """Whether the same values go to each of so many rows that they should not all be made."""
+        rows = len(range(*key.indices(len(self))))
+        each = values.shape[0] != 1 if len(values.shape) >= self.ndim else False
+        return not each and rows > 1 and rows * self.nbytes > _STORED_BYTES * len(self)
+
+    def _stored(self, values: Any, shape: tuple[int, ...]) -> Any:
+        """Values as kernels take them, in memory that the call does not store into."""
+        library = self._library
+        stored = library.values(values, shape, self.dtype)
+        there, mine = _range_of(library, stored), self._addresses()
+        if max(there.start, mine.start) >= min(there.stop, mine.stop):
+            return stored
+        return stored.clone() if is_torch(stored) else stored.copy()
 
     def flush(self) -> None:
         """Returns when everything that was stored is on the device for good (docs/DURABILITY.md)."""

@@ -1,39 +1,16 @@
-"""What rows are asked for by, and where they go."""
+"""Checks of the arguments of gathers."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from penstock.arrays.libraries import as_rows, dense, is_torch
+from penstock.arrays.libraries import dense, is_torch
 from penstock.arrays.memory import takes_stores
 
 if TYPE_CHECKING:
     from penstock.arrays.dtypes import DType
     from penstock.arrays.libraries import Library
-
-
-def is_one(key: Any) -> bool:
-    return not isinstance(key, (slice, list, tuple)) and (getattr(key, "ndim", None) or np.ndim(key)) == 0
-
-
-def row_numbers(key: Any, rows: int) -> Any:
-    """Of a key as `array[key]` takes it: integers of one dimension and more."""
-    if isinstance(key, tuple):
-        raise IndexError("rows are taken by one index, not by a tuple: slice the result for more")
-    if isinstance(key, slice):
-        return np.arange(*key.indices(rows), dtype=np.int64)
-    if isinstance(key, (bool, np.bool_)):
-        raise IndexError("one boolean selects no rows: give a mask of len(array) of them")
-    if not hasattr(key, "dtype"):
-        key = as_rows([key]) if is_one(key) else as_rows(key)
-    if str(key.dtype).removeprefix("torch.") != "bool":
-        return key[None] if is_one(key) else key
-    if tuple(key.shape) != (rows,):
-        raise IndexError(f"a mask of shape {tuple(key.shape)}: the array has {rows} rows")
-    return key.nonzero().reshape(-1) if is_torch(key) else np.flatnonzero(key)
 
 
 def checked_sms(sms: int) -> int:

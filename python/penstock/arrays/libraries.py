@@ -64,7 +64,7 @@ class Library(Protocol):
         ...
 
     def traced_gather(self, rows: Any, name: str, count: int, from_end: bool = True) -> Any:
-        """Rows, or a mask, of the array of that name, which has `count`."""
+        """Rows, a mask, a slice or one row of the array of that name, which has `count`."""
         ...
 
     def order_after_current(self, stream: int) -> None:
@@ -339,7 +339,13 @@ class TorchLibrary:
         return bool(self._torch.compiler.is_compiling())
 
     def traced_gather(self, rows: Any, name: str, count: int, from_end: bool = True) -> Any:
-        if rows.dtype == self._torch.bool:
+        if isinstance(rows, slice):
+            begin, stop, step = rows.indices(count)
+            stop = max(begin, stop) if step > 0 else min(begin, stop)
+            rows = self._torch.arange(begin, stop, step, device=self._device)
+        elif isinstance(rows, int):
+            rows = self._torch.full((), rows, device=self._device)
+        elif rows.dtype == self._torch.bool:
             if tuple(rows.shape) != (count,):
                 raise IndexError(f"a mask of shape {tuple(rows.shape)}: the array has {count} rows")
             rows = rows.nonzero().reshape(-1)

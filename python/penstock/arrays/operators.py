@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import torch
 from torch import Tensor
 
+from penstock.arrays import array_tensor as array_tensor
 from penstock.arrays.array import Array
 from penstock.arrays.gathers import GatherHandle
 from penstock.arrays.untraced import leave_untraced

@@ -1,4 +1,5 @@
-"""Methods that torch's compiler leaves to the interpreter. Loaded where torch is."""
+"""Methods that torch's compiler leaves to the interpreter, and what waits for another library. Loaded where
+torch is."""
 
 from __future__ import annotations
 
@@ -27,20 +28,25 @@ def leave_untraced(kind: type, *names: str) -> None:
         for name in names:
             setattr(kind, name, torch.compiler.disable(getattr(kind, name)))
 
-    if _COMPILER in sys.modules:
-        leave()
+    when_loaded(_COMPILER, leave)
+
+
+def when_loaded(module: str, then: Callable[[], None]) -> None:
+    """Calls `then` once others have loaded a module: now, or later."""
+    if module in sys.modules:
+        then()
     else:
-        sys.meta_path.insert(0, _WhenLoaded(leave))
+        sys.meta_path.insert(0, _WhenLoaded(module, then))
 
 
 class _WhenLoaded(importlib.abc.MetaPathFinder):
-    """Finds no module: calls `then` once others have found and loaded the compiler."""
+    """Finds no module: calls `then` once others have found and loaded this one."""
 
-    def __init__(self, then: Callable[[], None]) -> None:
-        self._then = then
+    def __init__(self, name: str, then: Callable[[], None]) -> None:
+        self._name, self._then = name, then
 
     def find_spec(self, name: str, path: Any, target: ModuleType | None = None) -> ModuleSpec | None:
-        if name != _COMPILER:
+        if name != self._name:
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
@@ -48,9 +54,9 @@ class _WhenLoaded(importlib.abc.MetaPathFinder):
             return spec
         execute = spec.loader.exec_module
 
-        def execute_and_leave(module: ModuleType) -> None:
+        def execute_and_call(module: ModuleType) -> None:
             execute(module)
             self._then()
 
-        spec.loader.exec_module = execute_and_leave  # type: ignore[method-assign]
+        spec.loader.exec_module = execute_and_call  # type: ignore[method-assign]
         return spec

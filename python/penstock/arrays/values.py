@@ -21,13 +21,23 @@ def values_for(given: Any, shape: tuple[int, ...], dtype: DType) -> Any:
     them, where they fit.
     Errors: TypeError for another kind, ValueError for a number that does not fit or for another shape.
     """
-    if isinstance(given, DeviceArray):
-        return given
-    values: Any = _cast_tensor(given, dtype) if is_torch(given) else _cast(given, dtype)
+    values = cast_values(given, dtype)
+    if isinstance(values, DeviceArray):
+        return values
     try:
+        more = len(values.shape) - len(shape)
+        if more > 0 and all(count == 1 for count in values.shape[:more]):
+            values = values.reshape(values.shape[more:])
         return values.expand(shape) if is_torch(values) else np.broadcast_to(values, shape)
     except (RuntimeError, ValueError):
         raise ValueError(f"values of shape {tuple(values.shape)}: the rows take {shape}") from None
+
+
+def cast_values(given: Any, dtype: DType) -> Any:
+    """`given` in the array's type and its own shape. Errors: as `values_for`."""
+    if isinstance(given, DeviceArray):
+        return given
+    return _cast_tensor(given, dtype) if is_torch(given) else _cast(given, dtype)
 
 
 def _refused(has: str, dtype: DType) -> TypeError:
