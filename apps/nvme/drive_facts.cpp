@@ -31,21 +31,23 @@ std::string version_text(u32 word) {
 }
 
 namespace_description describe_namespace(controller& drive, u32 id) {
-  const nvme::identify_namespace found = namespace_structure(drive, id);
-  const u32 formatted = found.formatted & 0xfu;
-  namespace_description told;
-  told.id = id;
-  told.blocks = found.blocks;
-  told.used_blocks = found.utilization;
-  told.write_protected = (found.attributes & 1u) != 0;
-  for (u32 k = 0; k < std::min<u32>(u32{found.lba_formats} + 1, std::size(found.formats)); ++k) {
+  namespace_report report = examine_namespace(drive, id);
+  nvme::identify_namespace const& found = report.structure;
+  const u32 formatted = found.format_index();
+  namespace_description described;
+  described.id = id;
+  described.problem = std::move(report.problem);
+  described.blocks = found.blocks;
+  described.used_blocks = found.utilization;
+  described.write_protected = (found.attributes & 1u) != 0;
+  for (u32 k = 0; k < found.formats_count(); ++k) {
     nvme::lba_format const& format = found.formats[k];
     if (format.block_shift == 0 || format.block_shift > 63) continue;  // not available, or nonsense
-    told.formats.push_back(
+    described.formats.push_back(
         {u64{1} << format.block_shift, format.metadata_bytes, format.relative_performance & 3u, k == formatted});
+    if (k == formatted) described.block_bytes = u64{1} << format.block_shift;
   }
-  told.block_bytes = identify_namespace(drive, id).block_bytes;  // which looks whether it can be
-  return told;
+  return described;
 }
 
 wide_counter wide(u64 const (&counter)[2]) { return {counter[0], counter[1]}; }

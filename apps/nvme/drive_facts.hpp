@@ -23,6 +23,7 @@ struct namespace_description {
   u64 block_bytes = 0;
   u64 used_blocks = 0;
   bool write_protected = false;
+  std::string problem;  ///< why Penstock does not read or write it, with the remedy; empty: it does
   std::vector<block_format> formats;
 };
 

@@ -63,9 +63,9 @@ std::pair<std::string, std::string> gpu_path(std::string const& address) {
   });
 }
 
-nb::dict dict_of(namespace_description const& told) {
+nb::dict dict_of(namespace_description const& described) {
   nb::list formats;
-  for (block_format const& each : told.formats) {
+  for (block_format const& each : described.formats) {
     nb::dict f;
     f["block_bytes"] = each.block_bytes;
     f["metadata_bytes"] = each.metadata_bytes;
@@ -74,12 +74,13 @@ nb::dict dict_of(namespace_description const& told) {
     formats.append(f);
   }
   nb::dict d;
-  d["id"] = told.id;
-  d["blocks"] = told.blocks;
-  d["block_bytes"] = told.block_bytes;
-  d["bytes"] = told.blocks * told.block_bytes;
-  d["used_blocks"] = told.used_blocks;
-  d["write_protected"] = told.write_protected;
+  d["id"] = described.id;
+  d["blocks"] = described.blocks;
+  d["block_bytes"] = described.block_bytes;
+  d["bytes"] = described.blocks * described.block_bytes;
+  d["used_blocks"] = described.used_blocks;
+  d["write_protected"] = described.write_protected;
+  d["problem"] = described.problem.empty() ? nb::object(nb::none()) : nb::object(nb::str(described.problem.c_str()));
   d["formats"] = formats;
   return d;
 }

@@ -390,11 +390,22 @@ FACTS: dict[str, Any] = {
             "bytes": 3907029168 * 512,
             "used_blocks": 0,
             "write_protected": True,
+            "problem": None,
             "formats": [
                 {"block_bytes": 512, "metadata_bytes": 0, "relative_performance": 2, "in_use": True},
                 {"block_bytes": 4096, "metadata_bytes": 8, "relative_performance": 0, "in_use": False},
             ],
-        }
+        },
+        {
+            "id": 3,
+            "blocks": 0,
+            "block_bytes": 0,
+            "bytes": 0,
+            "used_blocks": 0,
+            "write_protected": False,
+            "problem": "it is a zoned namespace: use another",
+            "formats": [],
+        },
     ],
 }
 HEALTH: dict[str, Any] = {
@@ -448,8 +459,10 @@ def test_identify(
         "2,000,398,934,016",
         "(write protected)",
         "512*, 4096 + 8 of metadata",
+        "namespace 3: it is a zoned namespace: use another",
     ):
         assert word in out
+    assert "namespace 1:" not in out, "which has no problem"
     assert json.loads(run(capsys, "identify", DRIVE, "--json")[0]) == FACTS
 
 

@@ -126,11 +126,17 @@ line_cache::line_cache(executor& on, std::vector<dataset_spec> const& datasets, 
   view_.looks_up = !options.without.cache;
   view_.patience_ns = 2 * options.timeout_ns;
   view_.retry = options.retry;
+  const auto members = look_at_members(datasets);  // before a queue is made: what cannot be used gets none
   options_.queues = queues_for(on, options_);
+  for (auto const& spec : datasets) {
+    for (auto const& member : spec.volume.members) {
+      if (options.queues == 0) options_.queues = std::min(options_.queues, std::max(1u, member.owner->limits().queues));
+    }
+  }
   make_directory();
   make_frames();
   add_queues(datasets);
-  place_datasets(datasets);
+  place_datasets(datasets, members);
   make_writes();
   dataset_table_ = {on.memory(), memory_kind::local, datasets_.size()};
   view_.datasets = dataset_table_.data();
@@ -221,7 +227,6 @@ void line_cache::make_frames() {
 
 void line_cache::add_queues(std::vector<dataset_spec> const& datasets) {
   for (auto const& spec : datasets) {
-    check_volume(spec, options_.line_bytes);
     for (auto const& member : spec.volume.members) {
       if (std::find(controllers_.begin(), controllers_.end(), member.owner) == controllers_.end()) {
         controllers_.push_back(member.owner);
@@ -270,7 +275,22 @@ void line_cache::add_queues(std::vector<dataset_spec> const& datasets) {
   if (view_.looks_up) view_.reads_ahead = static_cast<u32>(ahead / ahead_block * ahead_block);
 }
 
-void line_cache::place_datasets(std::vector<dataset_spec> const& datasets) {
+std::vector<std::vector<namespace_facts>> line_cache::look_at_members(std::vector<dataset_spec> const& datasets) const {
+  std::vector<std::vector<namespace_facts>> all;
+  for (auto const& spec : datasets) {
+    check_volume(spec, options_.line_bytes);
+    all.emplace_back();
+    for (u32 m = 0; m < spec.volume.members.size(); ++m) {
+      auto const& member = spec.volume.members[m];
+      all.back().push_back(identify_namespace(*member.owner, member.namespace_id));
+      check_member(spec, m, all.back().back(), options_.line_bytes);
+    }
+  }
+  return all;
+}
+
+void line_cache::place_datasets(std::vector<dataset_spec> const& datasets,
+                                std::vector<std::vector<namespace_facts>> const& members) {
   const u64 count = datasets.size();
   counters_ = {on_.memory(), memory_kind::local, count * counter_shards};
   health_ = {on_.memory(), memory_kind::local, count};
@@ -291,10 +311,8 @@ void line_cache::place_datasets(std::vector<dataset_spec> const& datasets) {
     for (u32 m = 0; m < data.volume.members_count; ++m) {
       auto const& member = spec.volume.members[m];
       const auto at = std::find(controllers_.begin(), controllers_.end(), member.owner) - controllers_.begin();
-      const namespace_facts facts = identify_namespace(*member.owner, member.namespace_id);
-      check_member(spec, m, facts, options_.line_bytes);
-      data.volume.members[m] = {member.namespace_id, ceil_log2(facts.block_bytes), static_cast<u32>(at) * options_.queues,
-                                options_.queues};
+      data.volume.members[m] = {member.namespace_id, ceil_log2(members[datasets_.size()][m].block_bytes),
+                                static_cast<u32>(at) * options_.queues, options_.queues};
     }
     line += data.lines;
     datasets_.push_back(data);

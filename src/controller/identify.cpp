@@ -1,5 +1,7 @@
 #include "penstock/host/identify.hpp"
 
+#include "namespace_format.hpp"
+
 #include "penstock/group/lone_thread.hpp"
 #include "penstock/host/error.hpp"
 #include "penstock/host/memory.hpp"
@@ -7,82 +9,121 @@
 #include "penstock/queue/result_sink.hpp"
 
 #include <algorithm>
-#include <cerrno>
 
 namespace penstock {
 namespace {
 
-constexpr u16 admin_queue = 0;
-constexpr u32 least_block_shift = 9, most_block_shift = 20;
+constexpr u16 admin_queue_id = 0;
 constexpr u64 admin_timeout_ns = 5 * one_second_ns;
+constexpr u32 version_1_3 = 0x00010300, version_2_0 = 0x00020000;  // from which CNS 03h and 08h are there
 
-template <class Structure>
-Structure identify(controller& owner, nvme::identify_structure what, u32 namespace_id) {
-  queue_options options;
-  options.depth = 2;
-  options.timeout_ns = admin_timeout_ns;
-  buffer<u8> page(cpu_memory(), memory_kind::shared, nvme::page_bytes);
-  queue_pair<result_sink> queue(cpu_memory(), owner, admin_queue, options);
+/// Identify commands, one after another.
+class identifier {
+ public:
+  identifier(controller& owner, std::string object)
+      : object_(std::move(object)), page_(cpu_memory(), memory_kind::shared, nvme::page_bytes),
+        queue_(cpu_memory(), owner, admin_queue_id, options()) {}
 
-  u32 result = 0;
-  transfer command;
-  command.command = nvme::identify_command(what, namespace_id, reinterpret_cast<u64>(page.data()));
-  const std::string object = "namespace " + std::to_string(namespace_id) + " of the " + owner.engine() + " controller";
-  const lone_thread g;
-  const result_sink::target to{&result, nullptr};
-  status outcome = queue.view().submit(g, true, command, to);
-  if (outcome.ok()) outcome = wait_for(g, queue.view(), true, to);
-  if (!outcome.ok()) throw_status("identify", object, outcome);
-  Structure answer;
-  page.read({reinterpret_cast<u8*>(&answer), sizeof answer});
-  return answer;
+  template <class Structure>
+  status try_ask(nvme::identify_structure what, u32 namespace_id, Structure& answer) {
+    static_assert(sizeof answer == nvme::page_bytes);
+    u32 result = 0;
+    transfer command;
+    command.command = nvme::identify_command(what, namespace_id, reinterpret_cast<u64>(page_.data()));
+    const lone_thread g;
+    const result_sink::target to{&result, nullptr};
+    status outcome = queue_.view().submit(g, true, command, to);
+    if (outcome.ok()) outcome = wait_for(g, queue_.view(), true, to);
+    if (outcome.ok()) page_.read({reinterpret_cast<u8*>(&answer), sizeof answer});
+    return outcome;
+  }
+
+  template <class Structure>
+  Structure ask(nvme::identify_structure what, u32 namespace_id) {
+    Structure answer;
+    if (const status outcome = try_ask(what, namespace_id, answer); !outcome.ok()) throw_status("identify", object_, outcome);
+    return answer;
+  }
+
+  /// Of a structure that not every controller has: as it begins where the controller refuses it.
+  template <class Structure>
+  Structure ask_if_there(nvme::identify_structure what, u32 namespace_id) {
+    Structure answer;
+    const status outcome = try_ask(what, namespace_id, answer);
+    if (!outcome.ok() && outcome.domain != status_domain::nvme) throw_status("identify", object_, outcome);
+    return outcome.ok() ? answer : Structure{};
+  }
+
+ private:
+  static queue_options options() {
+    queue_options options;
+    options.depth = 2;
+    options.timeout_ns = admin_timeout_ns;
+    return options;
+  }
+
+  std::string object_;
+  buffer<u8> page_;
+  queue_pair<result_sink> queue_;
+};
+
+std::string name_of(controller const& owner, u32 namespace_id) {
+  return "namespace " + std::to_string(namespace_id) + " of " + owner.name();
 }
 
 }  // namespace
 
-nvme::identify_namespace namespace_structure(controller& owner, u32 namespace_id) {
-  return identify<nvme::identify_namespace>(owner, nvme::identify_structure::name_space, namespace_id);
+namespace_report examine_namespace(controller& owner, u32 namespace_id) {
+  using what = nvme::identify_structure;
+  identifier from(owner, name_of(owner, namespace_id));
+  const u32 version = from.ask<nvme::identify_controller>(what::controller, 0).version;
+  namespace_report found;
+  if (version >= version_1_3) {
+    found.command_set = from.ask_if_there<nvme::namespace_descriptors>(what::namespace_descriptors, namespace_id).csi();
+  }
+  found.problem = far_side::problem_of_command_set(found.command_set);
+  if (!found.problem.empty()) return found;
+  found.structure = from.ask<nvme::identify_namespace>(what::name_space, namespace_id);
+  // One that is not there is all zeros (base specification, "Identify Namespace data structure").
+  if (found.structure.blocks == 0) {
+    throw_status("identify", name_of(owner, namespace_id), {status_domain::nvme, nvme::code::invalid_namespace});
+  }
+  found.problem = far_side::problem_of_format(found.structure, owner.limits().transfer_bytes);
+  if (!found.problem.empty() || version < version_2_0) return found;
+  found.problem =
+      far_side::problem_of_state(from.ask_if_there<nvme::independent_namespace>(what::independent_namespace, namespace_id));
+  return found;
 }
 
 namespace_facts identify_namespace(controller& owner, u32 namespace_id) {
-  const nvme::identify_namespace answer = namespace_structure(owner, namespace_id);
-  const u32 shift = answer.formats[answer.formatted & 15u].block_shift;
-  const std::string object = "namespace " + std::to_string(namespace_id) + " of the " + owner.engine() + " controller";
-  // One that is not there is all zeros (base specification, "Identify Namespace data structure").
-  if (answer.blocks == 0) throw_status("identify", object, {status_domain::nvme, nvme::code::invalid_namespace});
-  if (shift < least_block_shift || shift > most_block_shift || answer.blocks >> (63 - shift) != 0) {
-    throw_os_error("identify", object, EPROTO,
-                   "it says that it has " + std::to_string(answer.blocks) + " blocks of 2^" + std::to_string(shift) +
-                       " bytes: no namespace does, look at the drive");
-  }
-  return {answer.blocks, 1u << shift, (answer.attributes & 1u) != 0};
+  const namespace_report found = examine_namespace(owner, namespace_id);
+  if (!found.problem.empty()) throw_bad_input("open", name_of(owner, namespace_id), found.problem);
+  const u32 shift = found.structure.formats[found.structure.format_index()].block_shift;
+  return {found.structure.blocks, 1u << shift, (found.structure.attributes & 1u) != 0};
 }
 
 clear_limits identify_clear_limits(controller& owner, u32 block_bytes) {
   constexpr u32 most_zero_blocks = 65536, most_discard_blocks = 0xffffffffu;  // what the commands' fields hold
-  const u16 offered = identify_controller(owner).optional_commands;
+  identifier from(owner, owner.name());
+  const u16 offered = from.ask<nvme::identify_controller>(nvme::identify_structure::controller, 0).optional_commands;
   const bool zeroes = (offered & nvme::optional_command::write_zeroes) != 0;
   const bool discards = (offered & nvme::optional_command::dataset_management) != 0;
   if (!zeroes && !discards) return {};
-  nvme::command_set_limits told;
-  try {
-    told = identify<nvme::command_set_limits>(owner, nvme::identify_structure::command_set_limits, 0);
-  } catch (error const&) {
-    told = {};  // one of before 1.4, which has none
-  }
+  // One of before 1.4 has none.
+  const auto limits = from.ask_if_there<nvme::command_set_limits>(nvme::identify_structure::command_set_limits, 0);
   clear_limits most{zeroes ? most_zero_blocks : 0, discards ? most_discard_blocks : 0};
-  if (zeroes && told.write_zeroes != 0 && told.write_zeroes < 20) {
+  if (zeroes && limits.write_zeroes != 0 && limits.write_zeroes < 20) {
     most.zero_blocks =
-        std::max(1u, std::min(most.zero_blocks, (static_cast<u32>(nvme::page_bytes) << told.write_zeroes) / block_bytes));
+        std::max(1u, std::min(most.zero_blocks, (static_cast<u32>(nvme::page_bytes) << limits.write_zeroes) / block_bytes));
   }
-  if (discards && told.range_blocks != 0) most.discard_blocks = told.range_blocks;
-  if (discards && told.all_blocks != 0)
-    most.discard_blocks = static_cast<u32>(std::min<u64>(most.discard_blocks, told.all_blocks));
+  if (discards && limits.range_blocks != 0) most.discard_blocks = limits.range_blocks;
+  if (discards && limits.all_blocks != 0)
+    most.discard_blocks = static_cast<u32>(std::min<u64>(most.discard_blocks, limits.all_blocks));
   return most;
 }
 
 nvme::identify_controller identify_controller(controller& owner) {
-  return identify<nvme::identify_controller>(owner, nvme::identify_structure::controller, 0);
+  return identifier(owner, owner.name()).ask<nvme::identify_controller>(nvme::identify_structure::controller, 0);
 }
 
 }  // namespace penstock

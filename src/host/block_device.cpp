@@ -9,7 +9,7 @@ namespace penstock {
 namespace {
 
 constexpr u32 cuda_queues = 32;
-constexpr u64 most_transfer = 65536;  // what a request's PRP list holds
+constexpr u64 most_request_bytes = 65536;  // what a request's PRP list holds
 
 [[noreturn]] void refuse(u32 namespace_id, std::string const& problem) {
   throw_bad_input("open", "namespace " + std::to_string(namespace_id), problem);
@@ -20,9 +20,9 @@ constexpr u64 most_transfer = 65536;  // what a request's PRP list holds
 block_device::block_device(executor& on, controller& owner, u32 namespace_id, block_device_options const& options) : on_(on) {
   const namespace_facts facts = identify_namespace(owner, namespace_id);
   const u64 transfer = std::min(options.transfer_bytes, owner.limits().transfer_bytes);
-  if (transfer > most_transfer || transfer < facts.block_bytes) {
+  if (transfer > most_request_bytes || transfer < facts.block_bytes) {
     refuse(namespace_id, "transfers of " + std::to_string(transfer) + " bytes: choose from a block (" +
-                             std::to_string(facts.block_bytes) + ") to " + std::to_string(most_transfer));
+                             std::to_string(facts.block_bytes) + ") to " + std::to_string(most_request_bytes));
   }
   const bool cuda = on.kind() == executor_kind::cuda;
   queue_options queue;
@@ -33,7 +33,8 @@ block_device::block_device(executor& on, controller& owner, u32 namespace_id, bl
   queue.rings_on_host = cuda && options.rings == memory_kind::shared;
   queue.bounce_bytes = queue.rings_on_host ? static_cast<u32>(transfer) : 0;
   queue.poll_in_place = !cuda && options.poll_in_place;
-  const u32 count = options.queues != 0 ? options.queues : cuda ? cuda_queues : on.units();
+  const u32 left = owner.limits().queues >= options.first_queue_id ? owner.limits().queues - options.first_queue_id + 1 : 1;
+  const u32 count = options.queues != 0 ? options.queues : std::min(left, cuda ? cuda_queues : on.units());
   std::vector<queue_pair_view<result_sink>> table;
   for (u32 q = 0; q < count; ++q) {
     const u32 id = options.first_queue_id + q;

@@ -1,40 +1,12 @@
 #include "penstock/host/error.hpp"
 
-#include "penstock/nvme/wire.hpp"
+#include "penstock/core/nvme_status.hpp"
 
 #include <cstdio>
 #include <cstring>
 
 namespace penstock {
 namespace {
-
-char const* nvme_name(u16 code) {
-  switch (code) {
-    case nvme::code::invalid_opcode: return "invalid command opcode";
-    case nvme::code::invalid_field: return "invalid field in command";
-    case nvme::code::data_transfer_error: return "data transfer error";
-    case nvme::code::power_loss: return "aborted: power loss";
-    case nvme::code::internal_error: return "internal error";
-    case nvme::code::abort_requested: return "aborted as asked";
-    case nvme::code::queue_deleted: return "aborted: its queue was deleted";
-    case nvme::code::invalid_namespace: return "invalid namespace or format";
-    case nvme::code::invalid_prp_offset: return "invalid PRP offset";
-    case nvme::code::write_protected: return "namespace is write protected";
-    case nvme::code::lba_out_of_range: return "LBA out of range";
-    case nvme::code::capacity_exceeded: return "capacity exceeded";
-    case nvme::code::namespace_not_ready: return "namespace not ready";
-    case nvme::code::completion_queue_invalid: return "no such completion queue";
-    case nvme::code::invalid_queue_identifier: return "invalid queue identifier";
-    case nvme::code::invalid_queue_size: return "invalid queue size";
-    case nvme::code::abort_limit_exceeded: return "too many aborts at once";
-    case nvme::code::event_limit_exceeded: return "too many requests for events at once";
-    case nvme::code::invalid_log_page: return "no such log page";
-    case nvme::code::invalid_queue_deletion: return "its submission queues must be deleted first";
-    case nvme::code::write_fault: return "write fault";
-    case nvme::code::unrecovered_read_error: return "unrecovered read error";
-    default: return nullptr;
-  }
-}
 
 std::string describe_failure(u16 code) {
   switch (static_cast<failure>(code)) {
@@ -59,7 +31,7 @@ std::string describe(status s) {
   }
   char number[32];
   std::snprintf(number, sizeof number, "NVMe status 0x%03x", s.number());
-  char const* name = nvme_name(s.number());
+  char const* name = name_of_nvme(s.number());
   return name == nullptr ? std::string(number) : std::string(number) + " (" + name + ")";
 }
 

@@ -160,6 +160,11 @@ void pcie_controller::state::look_at_controller() {
   if ((found.submission_entry_size & 0xfu) > 6 || (found.completion_entry_size & 0xfu) > 4) {
     throw_os_error("open", object(), ENOTSUP, "it asks for queue entries larger than 64 and 16 bytes: Penstock has no others");
   }
+  if (found.type == nvme::controller_type::discovery || found.type == nvme::controller_type::administrative) {
+    throw_os_error("open", object(), ENOTSUP,
+                   "it is no I/O controller (CNTRLTYPE " + std::to_string(static_cast<u32>(found.type)) +
+                       "), so no command reaches blocks through it: open the drive's I/O controller");
+  }
   facts.capabilities = registers.capabilities();
   facts.version = registers.version();
   facts.controller = found;
@@ -398,6 +403,8 @@ queue_registers pcie_controller::registers_of(u16 queue) const {
 }
 
 std::string pcie_controller::engine() const { return "pcie"; }
+
+std::string pcie_controller::name() const { return state_->function.name(); }
 
 pcie_facts const& pcie_controller::facts() const { return state_->facts; }
 

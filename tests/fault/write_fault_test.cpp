@@ -122,6 +122,44 @@ TEST_P(write_fault_test, frames_that_cannot_be_written_end_in_an_error_that_says
   EXPECT_EQ(stored, arrived);
 }
 
+// With the patience that caches have by default: a status that no retry helps ends the access at once, and so does one that a
+// retry would help where the drive forbids it (DNR).
+TEST_P(write_fault_test, an_access_that_needs_a_frame_does_not_wait_for_writes_that_are_in_vain) {
+  for (const u16 code : {u16{0x1bc}, u16{0x020}, u16{0x081}, u16{0x006 | nvme::do_not_retry}}) {
+    make_writable({.frames = 7, .timeout_ns = 30 * one_second_ns, .write_back = {.most_dirty = 1}});
+    controller_.answer_writes([code](u64) { return verdict{code}; });
+    const u64 begun = now_ns();
+    status outcome{};
+    for (u64 line = 0; line < 60 && outcome.ok(); ++line)
+      outcome = out_.try_write(lone_thread(), true, line * line_words, value(line));
+    EXPECT_EQ((status{status_domain::nvme, static_cast<u16>(code & 0x7ff)}), outcome) << code;
+    EXPECT_EQ(cache().stats(0).write_errors, 3u) << "and not tried for ever";
+    u64 word = 0;
+    status other{};
+    for (u64 line = 64; line < 128 && other.ok(); ++line) other = read(line, word);
+    EXPECT_EQ(outcome, other) << code;
+    EXPECT_LT(now_ns() - begun, 5 * one_second_ns) << code;
+    controller_.answer_writes([](u64) { return verdict{}; });
+    EXPECT_EQ("", flush_sentence());
+    EXPECT_EQ(status{}, read(100, word)) << "the cache works again";
+  }
+}
+
+TEST_P(write_fault_test, an_access_that_needs_a_frame_waits_for_writes_that_may_be_over_soon) {
+  make_writable({.frames = 7, .timeout_ns = soon, .write_back = {.most_dirty = 1}});
+  controller_.answer_writes([](u64) { return verdict{0x006}; });
+  status outcome{};
+  u64 begun = 0;
+  for (u64 line = 0; line < 60 && outcome.ok(); ++line) {
+    begun = now_ns();
+    outcome = out_.try_write(lone_thread(), true, line * line_words, value(line));
+  }
+  EXPECT_EQ((status{status_domain::nvme, 0x006}), outcome);
+  EXPECT_GE(now_ns() - begun, u64{soon}) << "for as long as an access may wait";
+  controller_.answer_writes([](u64) { return verdict{}; });
+  EXPECT_EQ("", flush_sentence());
+}
+
 // Between the copy and its completion the line is stored into again.
 TEST_P(write_fault_test, a_store_during_a_write_is_written_again) {
   make_writable({.frames = 14});

@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 
 namespace penstock::test_support {
@@ -78,9 +79,10 @@ class qemu_recovery_test : public qemu_drive_test {
     drive_ = std::make_unique<pcie_controller>(start({of}), pcie_options{.queues = 4, .admin_timeout_ns = 2 * one_second_ns});
     store(content_);
     on_ = open_cpu_executor(machine_->memory(), 1);
+    queues_ = std::min(2u, drive_->limits().queues);
     device_ = std::make_unique<block_device>(
         *on_, *drive_, 1,
-        block_device_options{.queues = 2, .queue_depth = 128, .timeout_ns = timeout_ns, .transfer_bytes = 4096});
+        block_device_options{.queues = queues_, .queue_depth = 128, .timeout_ns = timeout_ns, .transfer_bytes = 4096});
     requests_ = {on_->memory(), memory_kind::local, requests};
     data_ = {on_->memory(), memory_kind::local, requests * 4096};
   }
@@ -106,6 +108,7 @@ class qemu_recovery_test : public qemu_drive_test {
   std::unique_ptr<pcie_controller> drive_;
   std::unique_ptr<executor> on_;
   std::unique_ptr<block_device> device_;
+  u32 queues_ = 0;  ///< two, where the drive has them
   buffer<block_request> requests_;
   buffer<u8> data_;
 };

@@ -50,10 +50,11 @@ class qemu_doorbells_test : public testing::TestWithParam<bool> {
   }
 
   void open() {
+    queues_ = std::min(2u, drive_->limits().queues);
     device_ = std::make_unique<block_device>(
         *on_, *drive_, 1,
         block_device_options{
-            .queues = 2, .queue_depth = depth, .timeout_ns = 10 * one_second_ns, .transfer_bytes = block_bytes});
+            .queues = queues_, .queue_depth = depth, .timeout_ns = 10 * one_second_ns, .transfer_bytes = block_bytes});
   }
 
   /// Each block, with up to `in_flight` commands at once, and compares them.
@@ -82,6 +83,7 @@ class qemu_doorbells_test : public testing::TestWithParam<bool> {
   std::unique_ptr<pcie_controller> drive_;
   std::unique_ptr<executor> on_;
   std::unique_ptr<block_device> device_;
+  u32 queues_ = 0;
 };
 
 INSTANTIATE_TEST_SUITE_P(served, qemu_doorbells_test, testing::Bool(),
@@ -102,7 +104,7 @@ TEST_P(qemu_doorbells_test, registers_are_spared_and_every_command_is_fetched) {
 TEST_P(qemu_doorbells_test, a_reset_begins_anew_with_both_pages) {
   read_all(24);
   drive_->reset();
-  EXPECT_EQ(device_->recover(recover_scope::all).queues, 2u);
+  EXPECT_EQ(device_->recover(recover_scope::all).queues, queues_);
   ASSERT_TRUE(drive_->facts().shadow_doorbells);
   read_all(24);
   device_.reset();  // a queue of the same number is made again, in the same place of the page
@@ -128,7 +130,7 @@ TEST_P(qemu_controller_memory_test, commands_are_fetched_from_it_round_the_ring_
   EXPECT_TRUE(drive_->limits().rings_in_controller);
   for (const u64 in_flight : {1, 24, 64}) read_all(in_flight);
   drive_->reset();
-  EXPECT_EQ(device_->recover(recover_scope::all).queues, 2u);
+  EXPECT_EQ(device_->recover(recover_scope::all).queues, queues_);
   EXPECT_EQ(drive_->facts().controller_memory, u64{1} << 20);
   read_all(24);
   for (u32 k = 0; k < 140; ++k) {  // parts that are given back are there again: this many would not fit
@@ -140,7 +142,7 @@ TEST_P(qemu_controller_memory_test, commands_are_fetched_from_it_round_the_ring_
 
 TEST(qemu_without_controller_memory, rings_lie_with_the_host) {
   if (const std::string reason = reason_without_qemu(); !reason.empty()) GTEST_SKIP() << reason;
-  qemu_machine machine(std::vector<qemu_drive>{{}});
+  qemu_machine machine({{{{}}, ",cmb_size_mb=0"}});
   const pcie_controller drive(machine.function(0), {.submission_in_controller = true});
   EXPECT_EQ(drive.facts().controller_memory, 0u);
   EXPECT_FALSE(drive.limits().rings_in_controller);

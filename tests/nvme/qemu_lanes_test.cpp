@@ -10,6 +10,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace penstock::test {
 namespace {
 
@@ -17,7 +19,7 @@ using test_support::qemu_machine;
 using test_support::qemu_memory;
 
 constexpr u32 at_once = 2;
-constexpr u64 piece_bytes = 16384;
+constexpr u64 most_piece_bytes = 16384;
 constexpr u32 most_threads = 64;
 
 /// Fresh queues, requests and buffers in the device's memory for each run.
@@ -26,6 +28,7 @@ struct on_qemu : Body {
   qemu_machine* machine = nullptr;
   pcie_controller* drive = nullptr;
   u32 depth = 16;
+  u64 piece_bytes = 0;
   std::shared_ptr<executor> on{};
   std::shared_ptr<block_device> device{};
   std::shared_ptr<buffer<block_request>> requests{};
@@ -34,10 +37,12 @@ struct on_qemu : Body {
   void prepare(run_shape run) {
     device.reset();
     on = open_executor_over(machine->memory(), "cpu", 1);
-    device = std::make_shared<block_device>(
-        *on, *drive, 1,
-        block_device_options{
-            .queues = 2, .queue_depth = depth, .timeout_ns = 20 * one_second_ns, .transfer_bytes = piece_bytes});
+    piece_bytes = std::min(most_piece_bytes, drive->limits().transfer_bytes);
+    device = std::make_shared<block_device>(*on, *drive, 1,
+                                            block_device_options{.queues = std::min(2u, drive->limits().queues),
+                                                                 .queue_depth = depth,
+                                                                 .timeout_ns = 20 * one_second_ns,
+                                                                 .transfer_bytes = piece_bytes});
     const u64 count = u64{run.threads} * at_once;
     requests = std::make_shared<buffer<block_request>>(on->memory(), memory_kind::local, count);
     data = std::make_shared<buffer<u64>>(on->memory(), memory_kind::local, count * piece_bytes / sizeof(u64));
@@ -64,7 +69,8 @@ class qemu_lanes_test : public testing::TestWithParam<qemu_memory> {
     if (GetParam() == qemu_memory::above_4gib) GTEST_SKIP() << "the sanitizer's own memory lies there";
 #endif
     machine_ = std::make_unique<qemu_machine>(
-        std::vector<test_support::qemu_drive>{{{{most_threads * at_once * piece_bytes, block_bytes, ""}}, ""}}, GetParam());
+        std::vector<test_support::qemu_drive>{{{{most_threads * at_once * most_piece_bytes, block_bytes, ""}}, ""}},
+        GetParam());
     drive_ = std::make_unique<pcie_controller>(machine_->function(0), pcie_options{.queues = 4, .threads = 1});
   }
 

@@ -24,7 +24,8 @@ TEST_F(qemu_versions_test, rings_are_as_short_as_the_drive_asks) {
   EXPECT_EQ(drive.limits().queue_entries, entries);
   const auto on = open_cpu_executor(machine_->memory(), 1);
   const auto open = [&](u32 depth) {
-    return std::make_unique<block_device>(*on, drive, 1, block_device_options{.queues = 2, .queue_depth = depth});
+    return std::make_unique<block_device>(
+        *on, drive, 1, block_device_options{.queues = std::min(2u, drive.limits().queues), .queue_depth = depth});
   };
   try {
     open(entries + 1);

@@ -49,7 +49,7 @@ class physical_function {
 TEST(virtual_function, is_driven_as_any_other_once_it_is_online) {
   if (const std::string reason = reason_without_qemu(); !reason.empty()) GTEST_SKIP() << reason;
   qemu_machine machine({{{{media_bytes, 512, "", {}, ",shared=on"}},
-                         ",sriov_max_vfs=2,sriov_vq_flexible=6,sriov_vi_flexible=2,max_ioqpairs=8,msix_qsize=9",
+                         ",sriov_max_vfs=2,sriov_vq_flexible=6,sriov_vi_flexible=2,max_ioqpairs=8,msix_qsize=9,cmb_size_mb=0",
                          true}});
   memory_under_test() = &machine.memory();
   {

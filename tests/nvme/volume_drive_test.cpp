@@ -80,10 +80,11 @@ INSTANTIATE_TEST_SUITE_P(
     each, volume_on,
     testing::Values(drive_case{"one_namespace_of_512", volume_layout::single, 65536, {{.namespaces = {{4 * mebibyte, 512}}}}},
                     drive_case{"one_namespace_of_4096", volume_layout::single, 65536, {{.namespaces = {{4 * mebibyte, 4096}}}}},
-                    drive_case{"two_namespaces_of_a_drive",
-                               volume_layout::striped,
-                               4096,
-                               {{.namespaces = {{4 * mebibyte, 512}, {5 * mebibyte, 4096}}, .options = ",mdts=1"}}},
+                    drive_case{
+                        "two_namespaces_of_a_drive",
+                        volume_layout::striped,
+                        4096,
+                        {{.namespaces = {{4 * mebibyte, 512}, {5 * mebibyte, 4096}}, .options = ",mdts=1,max_ioqpairs=2"}}},
                     drive_case{"two_drives",
                                volume_layout::striped,
                                65536,
@@ -136,7 +137,7 @@ TEST_P(volume_on, namespaces_is_what_it_would_be_in_files) {
 }
 
 TEST_F(volume_drives, a_cache_over_the_namespaces_reads_an_array_in_place) {
-  start({{.namespaces = {{4 * mebibyte, 512}, {4 * mebibyte, 4096}}}});
+  start({{.namespaces = {{4 * mebibyte, 512}, {4 * mebibyte, 4096}}, .options = ",max_ioqpairs=4"}});
   put_file(folder_ / "a.npy", make_npy_header('u', 8, {50'000}, 128) + noise(400'000, 5));
   stored_file file;
   geometry shape;
@@ -162,7 +163,8 @@ TEST_F(volume_drives, a_cache_over_the_namespaces_reads_an_array_in_place) {
 }
 
 TEST_F(volume_drives, a_graph_on_two_namespaces_of_a_drive_is_read_where_it_lies) {
-  start({{.namespaces = {{4 * mebibyte, 512}, {4 * mebibyte, 4096}}}, {.namespaces = {{4 * mebibyte, 512}}}});
+  start({{.namespaces = {{4 * mebibyte, 512}, {4 * mebibyte, 4096}}, .options = ",max_ioqpairs=4"},
+         {.namespaces = {{4 * mebibyte, 512}}}});
   const std::string path = folder_ / "g";
   graph::progress_meter silent;
   graph::write_graph(graph::generator(graph::parse_generator("urand:9:8")), path, {.directed = true}, {}, silent);
@@ -281,7 +283,8 @@ TEST_F(volume_drives, a_media_error_is_told_by_verify_with_member_and_chunk_and_
 }
 
 TEST_F(volume_drives, what_cannot_be_is_refused_and_nothing_is_written) {
-  start({{.namespaces = {{4 * mebibyte, 512}, {mebibyte, 512}}}, {.namespaces = {{4 * mebibyte, 512}}}});
+  start({{.namespaces = {{4 * mebibyte, 512}, {mebibyte, 512}}, .options = ",max_ioqpairs=2"},
+         {.namespaces = {{4 * mebibyte, 512}}}});
   const auto before = media();
   EXPECT_EQ(refusal_of(error_kind::bad_input, [&] { volume::create(members(access::write), volume_layout::striped, 65536); }),
             "create namespace 2 of " + machine_->function(0).name() +

@@ -263,6 +263,16 @@ u16 modelled_function::identify(nvme::submission_entry const& command) {
     std::memcpy(page, &*options_.limits, sizeof *options_.limits);
     return nvme::code::success;
   }
+  if (what == nvme::identify_structure::namespace_descriptors && options_.version >= 0x10300) {
+    auto& list = *new (page) nvme::namespace_descriptors;
+    list.bytes[0] = 3, list.bytes[1] = 16;  // a UUID
+    list.bytes[20] = nvme::namespace_descriptors::command_set, list.bytes[21] = 1, list.bytes[24] = options_.command_set;
+    return nvme::code::success;
+  }
+  if (what == nvme::identify_structure::independent_namespace && options_.version >= 0x20000) {
+    new (page) nvme::independent_namespace{.features = 0x10, .state = options_.namespace_state};
+    return nvme::code::success;
+  }
   if (what == nvme::identify_structure::active_namespaces && !options_.namespaces.empty()) {
     std::memset(page, 0, nvme::page_bytes);
     auto* next = static_cast<u32*>(page);
@@ -273,12 +283,17 @@ u16 modelled_function::identify(nvme::submission_entry const& command) {
     return nvme::code::success;
   }
   const u16 status = far_side::answer_identify(command, shapes_, limits, "Modelled function");
+  if (what == nvme::identify_structure::name_space && status == nvme::code::success && options_.format) {
+    options_.format(*static_cast<nvme::identify_namespace*>(page));
+  }
   if (what == nvme::identify_structure::controller && status == nvme::code::success) {
     auto& about = *static_cast<nvme::identify_controller*>(page);
     about.optional_commands = options_.optional_commands;
     about.admin_commands = options_.admin_commands;
     about.optional_events = options_.optional_events;
     about.submission_entry_size = options_.entry_sizes;
+    about.version = options_.version;
+    about.type = options_.type;
     if (another_drive) about.serial_number[0] = 'X';
     if (!options_.namespaces.empty()) about.namespaces = 65536;
   }

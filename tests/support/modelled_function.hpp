@@ -53,6 +53,11 @@ struct modelled_function_options {
   u32 optional_events = 0;                           ///< OAES
   std::vector<u32> namespaces{};                     ///< that are listed instead of the one that there is
   std::optional<nvme::command_set_limits> limits{};  ///< told (CNS 06h), or not
+  u32 version = 0;                                   ///< VER; from 1.3 on it answers CNS 03h, from 2.0 on CNS 08h
+  u8 command_set = 0;                                ///< CSI of its namespace
+  u8 namespace_state = 1;                            ///< NSTAT
+  nvme::controller_type type = nvme::controller_type::not_reported;
+  std::function<void(nvme::identify_namespace&)> format{};  ///< what its namespace says of itself
   model_options engine{};
 };
 

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <sstream>
@@ -56,6 +57,19 @@ std::string backend_of(qemu_namespace const& space, std::string const& file) {
   return all;
 }
 
+/// `own`, and of the options in an environment variable (",mdts=1,max_ioqpairs=2") those that it does not have: the tests run
+/// on drives of another geometry, but for what a test itself asks for.
+std::string with_options_of(char const* variable, std::string const& own) {
+  char const* const value = std::getenv(variable);
+  std::string all = own;
+  std::istringstream more(value == nullptr ? "" : value);
+  for (std::string option; std::getline(more, option, ',');) {
+    const std::string name = "," + option.substr(0, option.find('=')) + "=";
+    if (!option.empty() && own.find(name) == std::string::npos) all += "," + option;
+  }
+  return all;
+}
+
 std::vector<std::string> arguments_of(std::vector<qemu_drive> const& drives, std::filesystem::path const& folder,
                                       std::string const& memory_file, u64 memory_bytes) {
   const std::string at = folder.string();
@@ -81,21 +95,25 @@ std::vector<std::string> arguments_of(std::vector<qemu_drive> const& drives, std
       "unix:" + at + "/monitor,server=on,wait=off",
       "-trace",
       "pci_nvme_ub_*",
+      "-trace",
+      "pci_nvme_create_sq",
       "-D",
-      at + "/complaints"};
+      at + "/notes"};
   for (u64 d = 0; d < drives.size(); ++d) {
     const std::string drive = std::to_string(d);
     const std::string subsystem = "subsystem" + drive;
     if (drives[d].subsystem) all.insert(all.end(), {"-device", "nvme-subsys,id=" + subsystem + ",nqn=" + subsystem});
     all.insert(all.end(),
                {"-device", "nvme,id=nvme" + drive + ",serial=PENSTOCK" + drive + ",addr=" + std::to_string(first_slot + d) +
-                               drives[d].options + (drives[d].subsystem ? ",subsys=" + subsystem : "")});
+                               with_options_of("PENSTOCK_QEMU_DRIVE", drives[d].options) +
+                               (drives[d].subsystem ? ",subsys=" + subsystem : "")});
     for (u64 n = 0; n < drives[d].namespaces.size(); ++n) {
       qemu_namespace const& space = drives[d].namespaces[n];
       const std::string id = "d" + drive + "n" + std::to_string(n + 1), bytes = std::to_string(space.block_bytes);
       all.insert(all.end(), {"-drive", "id=" + id + ",if=none,cache=unsafe" + backend_of(space, at + "/" + id)});
       all.insert(all.end(), {"-device", "nvme-ns,drive=" + id + ",bus=nvme" + drive + ",nsid=" + std::to_string(n + 1) +
-                                            ",logical_block_size=" + bytes + ",physical_block_size=" + bytes + space.options});
+                                            ",logical_block_size=" + bytes + ",physical_block_size=" + bytes +
+                                            with_options_of("PENSTOCK_QEMU_NAMESPACE", space.options)});
     }
   }
   return all;
@@ -243,14 +261,18 @@ std::string qemu_machine::file(u64 drive, u64 name_space) const {
   return (folder_ / ("d" + std::to_string(drive) + "n" + std::to_string(name_space))).string();
 }
 
-std::vector<std::string> qemu_machine::complaints() const {
+std::vector<std::string> qemu_machine::noted(std::string const& event) const {
   std::vector<std::string> all;
-  std::ifstream in(folder_ / "complaints");
+  std::ifstream in(folder_ / "notes");
   for (std::string line; std::getline(in, line);) {
-    if (line.find("pci_nvme_ub_") != std::string::npos) all.push_back(line);
+    if (line.find(event) != std::string::npos) all.push_back(line);
   }
   return all;
 }
+
+std::vector<std::string> qemu_machine::complaints() const { return noted("pci_nvme_ub_"); }
+
+u64 qemu_machine::queues_made() const { return noted("pci_nvme_create_sq").size(); }
 
 qemu_function& qemu_machine::enable_virtual_functions(u64 drive, u32 count) {
   // The host bridge's window to all 4096 bytes of each configuration space, and the SR-IOV capability behind the first 256.

@@ -92,6 +92,9 @@ class qemu_machine {
   /// What the driver did that the specification leaves undefined, as the controller noted it: one line each.
   std::vector<std::string> complaints() const;
 
+  /// Submission queues that drivers have made so far, the admin queue's aside.
+  u64 queues_made() const;
+
   /// A command of the monitor, and its answer.
   std::string monitor(std::string const& command);
 
@@ -108,6 +111,7 @@ class qemu_machine {
   void connect();
   int open_socket(std::string const& name);
   std::string words_of_qemu() const;
+  std::vector<std::string> noted(std::string const& event) const;
 
   qemu_memory where_;
   std::filesystem::path folder_;

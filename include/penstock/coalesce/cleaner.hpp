@@ -346,6 +346,27 @@ PENSTOCK_COLD cleaned clean_next(G g, Cache const& cache, u32 most) {
   return all;
 }
 
+/// Whether a wait for a frame is in vain: all that could take the line hold lines that are to be written, and writes end with a
+/// status that no retry helps. Of one thread.
+template <class Cache>
+PENSTOCK_COLD bool is_stuck(Cache const& cache, dataset_view const& data, line_id line) {
+  if (cache.writes.slots_count == 0 || !cache.writes.fails() || cache.retry.helps(cache.writes.verdict())) return false;
+  if (!cache.directory.is_direct()) {
+    const set_snapshot seen = set_snapshot::of(cache.directory.set_of(cache.directory.map.mix(value(line))));
+    bool stuck = true;
+    for (u32 w = 0; w < set_ways && w < data.part; ++w) stuck = stuck && entry::waits_for_write(seen.way[w]);
+    return stuck;
+  }
+  const u32 part = data.part < cache.frames ? data.part : cache.frames;
+  bool stuck = write_state::dirty(cache.writes.lines()) >= static_cast<long long>(part);
+  for (u32 frame = 0; stuck && frame < part; ++frame) {
+    const u64 owner = cache.records[frame].load_owner();
+    stuck = owner != frame_record::nobody &&
+            entry::waits_for_write(cache.directory.glance(line_id{frame_record::line_of(owner)}).word);
+  }
+  return stuck;
+}
+
 /// Moves all queues once, and retires what is over. Collective.
 template <thread_group G, class Cache>
 PENSTOCK_FN void help_writes(G const& g, Cache const& cache) {

@@ -154,6 +154,10 @@ class line_request {
       claimed = take(cache_.look(data_, line_, size(g_) >= 32 && cache_.coalesces, entry_, search));
     }
     count_search(g_, data_, search);
+    if (short_of_frames_ && is_stuck(cache_, data_, line_)) {
+      fail(why_not());
+      short_of_frames_ = false;
+    }
     submit(claimed);
     if (phase_ == phase::filling) check_fill();
   }

@@ -2,37 +2,15 @@
 #pragma once
 
 #include "penstock/core/clock.hpp"
+#include "penstock/core/nvme_status.hpp"
 #include "penstock/core/status.hpp"
 
 namespace penstock {
 
-/// What kind of failure a status tells of; a bit each.
-enum class error_class : u32 {
-  transient = 1u << 0,  ///< may be over soon: busy, not ready, aborted, transfer error, a path that is being changed
-  media = 1u << 1,      ///< these bytes cannot be read or written
-  space = 1u << 2,      ///< no room
-  late = 1u << 3,       ///< no answer in time; the command may still be under way
-  reset = 1u << 4,      ///< the controller was reset under the command
-  permanent = 1u << 5,  ///< wrong, forbidden, or given up
-};
-
-PENSTOCK_FN constexpr u32 bit_of(error_class c) { return static_cast<u32>(c); }
-
-/// The class of a failure. NVMe: status code types and codes of the base specification, figures "Status Code".
+/// The class of a failure: of NVMe's by their table, of the kernel's by errno.
 PENSTOCK_FN constexpr error_class classify(status s) {
   switch (s.domain) {
-    case status_domain::nvme:
-      switch (s.number() >> 8) {
-        case 0:
-          // Data transfer error, power loss, internal error, aborted by request / SQ deletion / fused; capacity exceeded;
-          // namespace not ready, reservation conflict aside.
-          if (s.number() >= 0x004 && s.number() <= 0x008) return error_class::transient;
-          if (s.number() == 0x081) return error_class::space;
-          return s.number() == 0x082 ? error_class::transient : error_class::permanent;
-        case 2: return error_class::media;
-        case 3: return error_class::transient;  // path related
-        default: return error_class::permanent;
-      }
+    case status_domain::nvme: return class_of_nvme(s.number());
     case status_domain::os:
       switch (s.code) {
         case 4:   // EINTR
@@ -64,9 +42,9 @@ struct retry_policy {
   /// would need a command is answered with the last of their statuses at once, until line_cache::recover. 0: never.
   u32 fails_after = 64;
 
-  PENSTOCK_FN bool retries(status s, u32 attempts_made) const {
-    return attempts_made < attempts && !s.retry_is_vain() && (classes & bit_of(classify(s))) != 0;
-  }
+  /// Whether the same command is worth another try at all.
+  PENSTOCK_FN bool helps(status s) const { return !s.retry_is_vain() && (classes & bit_of(classify(s))) != 0; }
+  PENSTOCK_FN bool retries(status s, u32 attempts_made) const { return attempts_made < attempts && helps(s); }
   PENSTOCK_FN u64 wait_ns(u32 attempts_made) const { return first_wait_ns << (attempts_made - 1); }
 };
 

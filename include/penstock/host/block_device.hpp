@@ -12,7 +12,7 @@
 namespace penstock {
 
 struct block_device_options {
-  u32 queues = 0;  ///< 0: one per CPU thread, 32 on CUDA
+  u32 queues = 0;  ///< 0: one per CPU thread, 32 on CUDA, or as many as the controller has
   u32 queue_depth = 1024;
   u32 first_queue_id = 1;
   u64 first_ticket = 0;  ///< for tests: see queue_options

@@ -83,6 +83,9 @@ class controller {
 
   /// How commands are served, for people: "io_uring", "pread", "mapping", "model".
   virtual std::string engine() const = 0;
+
+  /// What messages call it: a drive's address, as the user gave it.
+  virtual std::string name() const { return "the " + engine() + " controller"; }
 };
 
 }  // namespace penstock

@@ -3,6 +3,8 @@
 
 #include "penstock/host/controller.hpp"
 
+#include <string>
+
 namespace penstock {
 
 struct namespace_facts {
@@ -11,8 +13,20 @@ struct namespace_facts {
   bool write_protected = false;
 };
 
-/// Identify Namespace (CNS 00h). Throws penstock::error when the controller refuses or does not answer within five seconds.
+/// What a namespace is, whether Penstock can use it or not.
+struct namespace_report {
+  u8 command_set = 0;                    ///< CSI: 0 NVM, 1 key value, 2 zoned
+  nvme::identify_namespace structure{};  ///< of the NVM command set; zeros for any other
+  std::string problem{};                 ///< why it cannot be used, with the remedy; a sentence's part. Empty: it can
+};
+
+/// Asks for all that changes what a Read or a Write of the namespace means: its command set (CNS 03h), format, metadata,
+/// protection information and attributes (CNS 00h), and whether it is ready (CNS 08h). Throws penstock::error when the
+/// controller refuses or does not answer within five seconds, and for a namespace that is not there.
 /// Not while another thread asks the same controller.
+namespace_report examine_namespace(controller& owner, u32 namespace_id);
+
+/// Likewise, of one that is to be used: throws penstock::error (bad_input) for one that cannot be. Before any queue is made.
 namespace_facts identify_namespace(controller& owner, u32 namespace_id);
 
 /// Most blocks of one command that moves no data; 0: the controller does not offer it.
@@ -23,9 +37,6 @@ struct clear_limits {
 
 /// From ONCS, and from the limits that controllers tell since NVMe 1.4 (CNS 06h). Throws likewise.
 clear_limits identify_clear_limits(controller& owner, u32 block_bytes);
-
-/// All that it answers; likewise.
-nvme::identify_namespace namespace_structure(controller& owner, u32 namespace_id);
 
 /// Identify Controller (CNS 01h); likewise.
 nvme::identify_controller identify_controller(controller& owner);

@@ -5,6 +5,7 @@
 #include "penstock/coalesce/flush.hpp"
 #include "penstock/host/controller.hpp"
 #include "penstock/host/executor.hpp"
+#include "penstock/host/identify.hpp"
 #include "penstock/host/queue_reset.hpp"
 
 #include <memory>
@@ -43,7 +44,7 @@ struct write_back_options {
 struct cache_options {
   u64 bytes = 64ull << 20;  ///< of frames; rounded down to whole lines, or to whole sets of seven
   u64 line_bytes = 4096;    ///< a power of two, 512 to 65536
-  u32 queues = 0;           ///< queue pairs per controller; 0: one per CPU thread, 32 on CUDA
+  u32 queues = 0;           ///< queue pairs per controller; 0: one per CPU thread, 32 on CUDA, or as many as it has
   u32 queue_depth = 256;
   u64 timeout_ns = 30 * one_second_ns;  ///< of one command; an access waits at most twice this
   directory_kind directory = directory_kind::automatic;
@@ -199,7 +200,9 @@ class line_cache {
   void choose_directory();
   void make_directory();
   void add_queues(std::vector<dataset_spec> const& datasets);
-  void place_datasets(std::vector<dataset_spec> const& datasets);
+  /// What their namespaces are; throws for one that cannot serve.
+  std::vector<std::vector<namespace_facts>> look_at_members(std::vector<dataset_spec> const& datasets) const;
+  void place_datasets(std::vector<dataset_spec> const& datasets, std::vector<std::vector<namespace_facts>> const& members);
   void make_frames();
   void write_views() const;
 

@@ -80,6 +80,7 @@ class pcie_controller final : public controller {
   controller_limits limits() const override;
   queue_registers registers_of(u16 queue) const override;
   std::string engine() const override;
+  std::string name() const override;
 
   /// REQUIRES: no reset meanwhile, and so no attach, which may reset the controller; no take_event.
   pcie_facts const& facts() const;

@@ -33,7 +33,9 @@ enum class identify_structure : u8 {
   name_space = 0x00,
   controller = 0x01,
   active_namespaces = 0x02,
-  command_set_limits = 0x06
+  namespace_descriptors = 0x03,
+  command_set_limits = 0x06,
+  independent_namespace = 0x08,
 };
 
 /// Submission queue entry, 64 bytes (base specification, figure "Common command format").

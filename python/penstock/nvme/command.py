@@ -101,11 +101,13 @@ def unbind_command(addresses: tuple[str, ...], yes: bool) -> None:
 @as_json_option
 def identify_command(address: str, as_json: bool) -> None:
     """Opens a drive and shows what it says of itself, and its namespaces."""
-    told = load_native().nvme_identify(_found(address))
+    described = load_native().nvme_identify(_found(address))
     if as_json:
-        click.echo(json.dumps(told))
+        click.echo(json.dumps(described))
         return
-    _show(table.facts_table(told), table.namespaces_table(told["namespaces"]))
+    _show(table.facts_table(described), table.namespaces_table(described["namespaces"]))
+    for problem in table.problems(described["namespaces"]):
+        click.echo(problem)
 
 
 @nvme_group.command("smart", short_help="How a drive is: temperature, wear, errors.")

@@ -106,6 +106,11 @@ def namespaces_table(namespaces: list[dict[str, Any]]) -> Table:
     return table
 
 
+def problems(namespaces: list[dict[str, Any]]) -> list[str]:
+    """A line for each namespace that Penstock neither reads nor writes, with the reason and the remedy."""
+    return [f"namespace {each['id']}: {each['problem']}" for each in namespaces if each["problem"]]
+
+
 def _format(told: dict[str, Any]) -> str:
     metadata = f" + {told['metadata_bytes']} of metadata" if told["metadata_bytes"] else ""
     return f"{told['block_bytes']}{metadata}{'*' if told['in_use'] else ''}"
