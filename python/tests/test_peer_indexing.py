@@ -13,6 +13,7 @@ import numpy as np
 import penstock
 import pytest
 from penstock.arrays import libraries
+from places import small_cache
 
 DEEP = os.environ.get("PENSTOCK_DEEP", "") not in ("", "0")
 PLACEMENTS = ["host", "host-cached", "storage", "memory"]
@@ -44,7 +45,9 @@ def placed(
         return penstock.from_tensor(content.copy(), device="cpu")
     path = folder / "array.npy"
     np.save(path, content)
-    return penstock.open(path, placement=placement, device="cpu", cache="1MiB", line=line, writable=writable)
+    return penstock.open(
+        path, placement=placement, device="cpu", writable=writable, **small_cache(placement, line)
+    )
 
 
 def host(taken: Any) -> np.ndarray[Any, Any]:

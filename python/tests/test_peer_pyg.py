@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
+from places import small_cache
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("torch_geometric", reason="torch_geometric is not installed")
@@ -42,7 +43,7 @@ def content(*shape: int, seed: int = 1) -> Any:
 
 def placed(path: Path, values: Any, placement: str) -> penstock.Array:
     np.save(path, values.numpy())
-    return penstock.open(path, placement=placement, device="cpu", cache="1MiB", line=512)
+    return penstock.open(path, placement=placement, device="cpu", **small_cache(placement))
 
 
 def graph(folder: Path, placement: str) -> tuple[Data, Data]:

@@ -377,7 +377,9 @@ row_call row_array::state::call(char const* operation, row_list const& list, row
   if (list.item_bytes != 4 && list.item_bytes != 8) {
     throw_bad_input(operation, "rows", std::to_string(list.item_bytes) + "-byte indices: give int32 or int64");
   }
-  if (list.count != 0 && list.data == nullptr) throw_bad_input(operation, "rows", "their numbers have no memory: give others");
+  if (list.count != 0 && list.grid.levels == 0 && list.data == nullptr) {
+    throw_bad_input(operation, "rows", "their numbers have no memory: give others");
+  }
   if (file) file->check();
   auto made = std::make_unique<row_call::state>();
   made->report = reports.take();

@@ -539,13 +539,7 @@ class Array(Whole):
         native = self._open()
         if reduce not in (None, "add"):
             raise ValueError(f"reduce {reduce!r}: choose None or 'add'")
-        if not self.writable:
-            remedy = (
-                "its memory is read-only: make the array over a copy of it"
-                if self.path is None
-                else "it was opened read-only: open it with writable=True"
-            )
-            raise ValueError(f"scatter to {self!r}: {remedy}")
+        self._check_writable()
         library = self._library
         with library.on(stream) as handle:
             numbers = self._numbers(rows)
@@ -574,8 +568,7 @@ class Array(Whole):
         not fit; else as `scatter`.
         """
         native, library = self._open(), self._library
-        if not self.writable:
-            raise ValueError(f"store into {self!r}: the array was opened read-only: open it as writable")
+        self._check_writable()
         values = cast_values(values, self.dtype)
         if isinstance(key, slice) and self._repeats_much(key, values):
             begin, stop, step = key.indices(len(self))
@@ -600,6 +593,16 @@ class Array(Whole):
         rows = len(range(*key.indices(len(self))))
         each = values.shape[0] != 1 if len(values.shape) >= self.ndim else False
         return not each and rows > 1 and rows * self.nbytes > _STORED_BYTES * len(self)
+
+    def _check_writable(self) -> None:
+        if self.writable:
+            return
+        remedy = (
+            "its memory is read-only: make the array over a copy of it"
+            if self.path is None
+            else "it was opened read-only: open it with writable=True"
+        )
+        raise ValueError(f"store into {self!r}: {remedy}")
 
     def _stored(self, values: Any, shape: tuple[int, ...]) -> Any:
         """Values as kernels take them, in memory that the call does not store into."""

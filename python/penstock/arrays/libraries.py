@@ -153,15 +153,14 @@ def as_rows(given: Any) -> np.ndarray[Any, Any]:
 
 
 def as_values(given: Any) -> np.ndarray[Any, Any]:
-    values = _as_array(given, "values", TypeError)
-    if values.dtype.kind not in "biufc":
-        raise TypeError(f"values of type {values.dtype}: give numbers")
-    return values
+    return _as_array(given, "values", ValueError)
 
 
 def _host_values(given: Any) -> np.ndarray[Any, Any]:
     """In this machine's byte order, contiguous, and free to be written to."""
     values = as_values(given)
+    if values.dtype.kind not in "biufc":
+        raise TypeError(f"values of type {values.dtype.name}: give numbers")
     return np.require(values, values.dtype.newbyteorder("="), ["C", "W"])
 
 
