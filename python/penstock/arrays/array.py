@@ -17,7 +17,7 @@ from penstock.arrays.adding import add_by_copies
 from penstock.arrays.exports import CUDA, HOST_DEVICE, View, export_from_gpu, export_from_host
 from penstock.arrays.gathers import GatherHandle
 from penstock.arrays.keys import check_apart, checked_out, checked_sms, is_one, row_numbers
-from penstock.arrays.libraries import PAST_ALL_ROWS, address_of, is_torch, library_for
+from penstock.arrays.libraries import PAST_ALL_ROWS, address_of, library_for
 from penstock.arrays.values import values_for
 from penstock.arrays.whole import Whole
 from penstock.sizes import format_bytes
@@ -76,6 +76,7 @@ class Array(Whole):
         self._ahead: tuple[Any, _native.RowCall] | None = None  # a prefetch that was not waited for
         self._left: deque[tuple[str, Any, _native.RowCall, Any]] = deque()  # other calls, and what they read
         self._name = self._library.name_of(self)
+        self.before_store: Callable[[], None] | None = None  # what a table numbers its changes by
         self._row_shape, self._kind = opened.shape[1:], self._library.kind_of(opened.dtype)
         _OPEN.add(self)
 
@@ -162,7 +163,7 @@ class Array(Whole):
         library = self._library
         if library.takes_at_once(key):
             return self._gather_at_once(key)
-        if library.tracing() and is_torch(key):
+        if library.traces(key):
             return library.traced_gather(key, self._name, len(self))
         return self._take(key)
 
@@ -216,8 +217,8 @@ class Array(Whole):
         """
         library = self._library
         plain = out is None and stream is None and sms == 0 and order == "auto" and wait
-        if plain and library.tracing() and is_torch(rows):
-            return library.traced_gather(rows, self._name, len(self), from_end)
+        if plain and library.traces(rows):
+            return library.traced_gather(rows, self._name, None, from_end)
         return self._gather(rows, out, stream, sms, order, from_end=from_end, wait=wait)
 
     def _gather(
@@ -469,6 +470,8 @@ class Array(Whole):
         with library.on(stream) as handle:
             numbers = library.rows(rows)
             stored = library.values(values, (*numbers.shape, *self._row_shape), self.dtype)
+            if self.before_store is not None:
+                self.before_store()
             if reduce == "add" and not native.adds_in_place(self.dtype.name):
                 self._check(
                     "scatter to", numbers, add_by_copies(self, numbers, stored, stream=stream, sms=sms)
@@ -520,6 +523,24 @@ class Array(Whole):
             self._left.clear()
             if self._opened.writable:
                 native.flush()
+
+    def rewrite(self, change: Callable[[], int]) -> None:
+        """Closes the file, lets `change` write to it from outside, and opens it again: the array stays the
+        same object for all who hold it.
+
+        Args:
+            change: returns how many rows the file has now. What it raises is raised, and the array is open
+                again with the rows that it had.
+        """
+        self._open()
+        self.close()
+        try:
+            rows = change()
+            if rows != len(self):
+                self._opened = dataclasses.replace(self._opened, shape=(rows, *self._row_shape))
+                self._name = self._library.name_of(self)  # which has the shape in it
+        finally:
+            self._native = self._opened.make(self._executor)
 
     def __enter__(self) -> Array:
         self._open()

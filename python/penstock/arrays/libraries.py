@@ -58,12 +58,12 @@ class Library(Protocol):
         """As `empty`."""
         ...
 
-    def tracing(self) -> bool:
-        """Whether this call is being compiled, and not made."""
+    def traces(self, rows: Any) -> bool:
+        """Whether a call with these rows is recorded or transformed, and goes by `traced_gather`."""
         ...
 
-    def traced_gather(self, rows: Any, name: str, count: int, from_end: bool = True) -> Any:
-        """Rows, or a mask, of the array of that name, which has `count`."""
+    def traced_gather(self, rows: Any, name: str, count: int | None, from_end: bool = True) -> Any:
+        """Rows of the array of that name by an operator; by a mask, too, where `count` gives its length."""
         ...
 
     def order_after_current(self, stream: int) -> None:
@@ -155,10 +155,10 @@ class _Untraced:
     def order_after_current(self, stream: int) -> None:
         """They have one stream."""
 
-    def tracing(self) -> bool:
+    def traces(self, rows: Any) -> bool:
         return False
 
-    def traced_gather(self, rows: Any, name: str, count: int, from_end: bool = True) -> Any:
+    def traced_gather(self, rows: Any, name: str, count: int | None, from_end: bool = True) -> Any:
         raise NotImplementedError
 
 
@@ -285,7 +285,9 @@ class TorchLibrary:
     def __init__(self, gpu: int) -> None:
         import torch
 
-        self._torch = torch
+        from penstock.arrays import tracing
+
+        self._torch, self._tracing = torch, tracing
         self._gpu, self._cuda = gpu, gpu >= 0
         self._device = torch.device("cuda", gpu) if self._cuda else torch.device("cpu")
 
@@ -294,11 +296,13 @@ class TorchLibrary:
 
         return operators.name_array(array)
 
-    def tracing(self) -> bool:
-        return bool(self._torch.compiler.is_compiling())
+    def traces(self, rows: Any) -> bool:
+        tracing = self._tracing
+        return is_torch(rows) and (tracing.sees_operators_alone() or tracing.is_symbol(rows))
 
-    def traced_gather(self, rows: Any, name: str, count: int, from_end: bool = True) -> Any:
-        if rows.dtype == self._torch.bool:
+    def traced_gather(self, rows: Any, name: str, count: int | None, from_end: bool = True) -> Any:
+        symbol = self._tracing.is_symbol(rows)  # of which nothing is known
+        if count is not None and not symbol and rows.dtype == self._torch.bool:
             if tuple(rows.shape) != (count,):
                 raise IndexError(f"a mask of shape {tuple(rows.shape)}: the array has {count} rows")
             rows = rows.nonzero().reshape(-1)
@@ -320,7 +324,7 @@ class TorchLibrary:
             and rows.dtype is torch.int64
             and rows.device == self._device
             and rows.is_contiguous()
-            and not torch.compiler.is_compiling()
+            and not self._tracing.sees_operators_alone()
         )
 
     def current_stream(self) -> int:
@@ -336,6 +340,7 @@ class TorchLibrary:
     def rows(self, given: Any) -> Any:
         torch = self._torch
         rows = given if is_torch(given) else torch.from_numpy(checked_numbers(np.asarray(given)))
+        self._tracing.check_has_numbers(rows, "rows of an array")
         if rows.dtype not in (torch.int32, torch.int64):
             whole = not (rows.is_floating_point() or rows.is_complex() or rows.dtype == torch.bool)
             if not whole and rows.numel() != 0:
@@ -354,6 +359,7 @@ class TorchLibrary:
 
     def values(self, given: Any, shape: tuple[int, ...], dtype: DType) -> Any:
         values = given if is_torch(given) else self._torch.from_numpy(_host_values(given))
+        self._tracing.check_has_numbers(values, "values for an array")
         _checked_values(shape, tuple(values.shape), dtype, str(values.dtype).removeprefix("torch."))
         return values.detach().to(self._device).contiguous()
 
