@@ -16,6 +16,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import pickle
 import re
 import shutil
 import uuid
@@ -216,11 +217,45 @@ def _write_draft(
         torch.save(state, file)
         file.flush()
         os.fsync(file.fileno())
+    _check_loads(draft / "state.pt")
     with (draft / "manifest.json").open("w") as file:
         json.dump({"version": _VERSION, "parts": [asdict(part) for part, _ in parts]}, file, indent=1)
         file.flush()
         os.fsync(file.fileno())
     sync_folder(draft)
+
+
+def _check_loads(path: Path) -> None:
+    """TypeError for a state that `load` would not read."""
+    try:
+        torch.load(path, weights_only=True, map_location="cpu", mmap=True)
+    except pickle.UnpicklingError:
+        raise TypeError(
+            f"save a checkpoint in {path.parent.parent}: extra, or a state, holds objects that torch.load does "
+            "not take with weights_only=True: give tensors, numbers, strings, lists and dicts of them"
+        ) from None
+
+
+def _newest(folder: Path) -> tuple[Path, list[_Saved]] | None:
+    """The checkpoint that unchanged tables are linked to; none where it cannot be read."""
+    there = numbers(folder)
+    if not there:
+        return None
+    path = _path_of(folder, there[-1])
+    try:
+        return path, _manifest(path)
+    except (OSError, ValueError):
+        return None
+
+
+def _made(folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise NotADirectoryError(
+            f"save a checkpoint in {folder}: there is a file of that name: name a folder"
+        ) from None
+    return folder
 
 
 def _check_flushed(tables: dict[str, Array], parts: list[tuple[_Saved, Array]]) -> None:
@@ -274,10 +309,10 @@ def save(
         raise ValueError(
             f"save a checkpoint in {folder}: keep {keep!r}: give a number from 1, or None for all"
         )
-    where, model, named = Path(os.fsdecode(folder)), _checked_model(model), _named(optimizers)
+    model, named = _checked_model(model), _named(optimizers)
     tables = _tables_of(model)
     _check_known(tables, named)
-    where.mkdir(parents=True, exist_ok=True)
+    where = _made(Path(os.fsdecode(folder)))
     with _alone_in(where):
         _clear_away(where, None)
         state = {
@@ -288,10 +323,9 @@ def save(
         parts = _parts_of(tables, named)
         _check_flushed(tables, parts)
         there = numbers(where)
-        before = (_path_of(where, there[-1]), _manifest(_path_of(where, there[-1]))) if there else None
         draft = where / f".draft-{uuid.uuid4().hex}"
         try:
-            _write_draft(draft, state, parts, before, progress)
+            _write_draft(draft, state, parts, _newest(where), progress)
         except BaseException:
             shutil.rmtree(draft, ignore_errors=True)
             raise

@@ -189,8 +189,18 @@ def test_what_does_not_fit_changes_nothing(tmp_path: Path) -> None:
         penstock.checkpoint.save(saved, **run.all, keep=0)
     with pytest.raises(FileNotFoundError, match=r"load a checkpoint from .*none: it has none"):
         penstock.checkpoint.load(tmp_path / "none", **run.all)
+    with pytest.raises(
+        TypeError, match=r"holds objects that torch\.load does not take with weights_only=True"
+    ):
+        penstock.checkpoint.save(saved, **run.all, extra=object)
+    with pytest.raises(NotADirectoryError, match=r"t\.npy: there is a file of that name: name a folder"):
+        penstock.checkpoint.save(tmp_path / "t.npy", **run.all)
+    assert penstock.checkpoint.numbers(saved) == [0]
+    assert not list(saved.glob(".draft-*"))
     (saved / "checkpoint-00000000/manifest.json").write_text("{}")
     refused("it is no manifest of this version of Penstock")
+    penstock.checkpoint.save(saved, **run.all)
+    assert penstock.checkpoint.load(saved, **run.all) is None
     for one in (run, wide):
         one.close()
 

@@ -412,6 +412,10 @@ def test_arguments_have_torchs_names(tmp_path: Path) -> None:
     assert torch.equal(taken[0], weights_of(table)[1:3].sum(0))
 
 
+def step_of(kind: str, table: Any, **rule: Any) -> Any:
+    return getattr(penstock.optim, kind)(table, **rule)
+
+
 BROKEN: dict[str, tuple[Callable[[Path], Any], type[Exception], str]] = {
     "safetensors": (lambda p: new(p / "x.safetensors"), ValueError, "x.safetensors"),
     "raw": (lambda p: new(p / "x.bin"), ValueError, "x.bin"),
@@ -424,7 +428,13 @@ BROKEN: dict[str, tuple[Callable[[Path], Any], type[Exception], str]] = {
     "raw that is there": (lambda p: new(p / "there.bin"), ValueError, "there.bin"),
     "another type": (lambda p: new(p / "there.npy", dtype="float64"), ValueError, "there.npy"),
     "another shape": (lambda p: new(p / "there.npy", rows=7), ValueError, "there.npy"),
-    "a folder": (lambda p: new(p), ValueError, ""),
+    "a folder": (lambda p: new(p), IsADirectoryError, "folder"),
+    "a number": (lambda p: penstock.nn.Embedding(3, 4, path=7), TypeError, "7"),  # type: ignore[arg-type]
+    "cache": (lambda p: new(p / "x.npy", cache="lots"), ValueError, "x.npy"),
+    "dtype": (lambda p: new(p / "x.npy", dtype="floaty"), ValueError, "x.npy"),
+    "padding": (lambda p: new(p / "x.npy", padding_idx=99), ValueError, "x.npy"),
+    "padding of another type": (lambda p: new(p / "x.npy", padding_idx="a"), TypeError, "x.npy"),
+    "rate": (lambda p: step_of("Adagrad", new(p / "there.npy"), lr="x"), TypeError, "lr 'x'"),
     "input": (lambda p: new(p / "there.npy")([1, 2]), TypeError, "there.npy"),
     "float input": (lambda p: new(p / "there.npy")(torch.ones(2)), TypeError, "there.npy"),
     "row": (lambda p: new(p / "there.npy")(torch.tensor([ROWS])), IndexError, "there.npy"),

@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 
 
 def checked_padding(padding_idx: int | None, rows: int) -> int | None:
-    """From 0 on. ValueError for a row that there is not."""
+    """From 0 on. TypeError for what is no number, ValueError for a row that there is not."""
     if padding_idx is None:
         return None
+    if not isinstance(padding_idx, int):
+        raise TypeError(f"padding_idx {padding_idx!r}: give the number of a row, or None")
     if not -rows <= padding_idx < rows:
         raise ValueError(f"padding_idx {padding_idx}: the table has {rows} rows")
     return padding_idx % rows

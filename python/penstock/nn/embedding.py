@@ -102,12 +102,12 @@ class Embedding(nn.Module):
         rows = tables.checked_count(num_embeddings, "num_embeddings", what, least=0)
         shape = (rows, tables.checked_count(embedding_dim, "embedding_dim", what))
         self.embedding_dim, self.freeze = shape[1], bool(freeze)
-        self.padding_idx = checked_padding(padding_idx, rows)
         self._drawn = False
         how: dict[str, Any] = {"placement": placement, "device": device, "cache": cache, "line": line}
-        if array is None:
-            assert path is not None
-            array = self._opened(Path(os.fsdecode(path)), shape, dtype, how)
+        with tables.said_of(what, path):
+            self.padding_idx = checked_padding(padding_idx, rows)
+            if array is None:
+                array = self._opened(Path(os.fsdecode(path)), shape, dtype, how)  # type: ignore[arg-type]
         try:
             self._take(array, shape)
         except BaseException:

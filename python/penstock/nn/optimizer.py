@@ -208,7 +208,11 @@ class Optimizer(torch.optim.Optimizer, ABC):
     def _check_rule(self, rule: dict[str, Any]) -> None:
         """ValueError for numbers by which nothing can be trained."""
         for name in ("lr", "lr_decay", "initial_accumulator_value", "eps"):
-            if name in rule and not rule[name] >= 0:
+            if name not in rule:
+                continue
+            if not isinstance(rule[name], (int, float, Tensor)):
+                raise TypeError(f"{type(self).__name__}: {name} {rule[name]!r}: give a number of at least 0")
+            if not rule[name] >= 0:
                 raise ValueError(f"{type(self).__name__}: {name} {rule[name]}: give a number of at least 0")
         _refuse_what_is_not_sparse(rule)
 

@@ -69,6 +69,17 @@ def checked_count(given: Any, name: str, what: str, least: int = 1) -> int:
 
 
 @contextmanager
+def said_of(what: str, path: Any) -> Iterator[None]:
+    """Bad input that does not name the user's path is said of `what`, which does."""
+    try:
+        yield
+    except (TypeError, ValueError) as problem:
+        if path is not None and str(path) not in str(problem):
+            problem.args = (f"{what}: {problem}",)
+        raise
+
+
+@contextmanager
 def _named_as(draft: Path, path: Path) -> Iterator[None]:
     """What goes wrong with a draft is said of the path that it was to have."""
     try:
@@ -166,6 +177,8 @@ def draw_table(
 
 def open_table(path: Path, dtype: Any, writable: bool, how: dict[str, Any]) -> Array:
     """A table that is there. ValueError for one of another type."""
+    if path.is_dir():
+        raise IsADirectoryError(f"open {path}: it is a folder: name a .npy file in it")
     if path.suffix.lower() not in HEADERS:
         raise ValueError(
             f"open {path}: a raw file does not say what it holds: give array=penstock.open({str(path)!r}, "
