@@ -231,8 +231,8 @@ def _check_loads(path: Path) -> None:
         torch.load(path, weights_only=True, map_location="cpu", mmap=True)
     except pickle.UnpicklingError:
         raise TypeError(
-            f"save a checkpoint in {path.parent.parent}: extra, or a state, holds objects that torch.load does "
-            "not take with weights_only=True: give tensors, numbers, strings, lists and dicts of them"
+            f"save a checkpoint in {path.parent.parent}: extra, or a state, holds objects that torch.load "
+            "does not take with weights_only=True: give tensors, numbers, strings, lists and dicts of them"
         ) from None
 
 
@@ -342,9 +342,9 @@ def save(
 def _manifest(checkpoint: Path) -> list[_Saved]:
     path = checkpoint / "manifest.json"
     try:
-        told = json.loads(path.read_bytes())
-        parts = [_Saved(**{**part, "shape": tuple(part["shape"])}) for part in told["parts"]]
-        known = told["version"] == _VERSION and all(_is_sound(part) for part in parts)
+        content = json.loads(path.read_bytes())
+        parts = [_Saved(**{**part, "shape": tuple(part["shape"])}) for part in content["parts"]]
+        known = content["version"] == _VERSION and all(_is_sound(part) for part in parts)
     except FileNotFoundError:
         raise FileNotFoundError(
             f"open {path}: it is missing, and the checkpoint is not whole: load another, by its number"

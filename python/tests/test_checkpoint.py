@@ -143,13 +143,13 @@ def test_copies_are_plain_arrays_and_progress_counts_them(tmp_path: Path) -> Non
     run = Run(tmp_path)
     seen: list[Any] = []
     run.train(range(2))
-    made = penstock.checkpoint.save(tmp_path / "saved", **run.all, progress=lambda *told: seen.append(told))
+    made = penstock.checkpoint.save(tmp_path / "saved", **run.all, progress=lambda *given: seen.append(given))
     assert np.array_equal(np.load(made / "0.npy"), run.numbers()[0].numpy())
     assert np.array_equal(np.load(made / "1.npy"), np.load(tmp_path / "t.adagrad.npy"))
     assert seen[-1] == ("copy", 2 * ROWS * WIDTH * 4, 2 * ROWS * WIDTH * 4)
     run.train(range(2, 3))
     seen.clear()
-    penstock.checkpoint.load(tmp_path / "saved", **run.all, progress=lambda *told: seen.append(told))
+    penstock.checkpoint.load(tmp_path / "saved", **run.all, progress=lambda *given: seen.append(given))
     assert seen[-1][0] == "restore"
     run.close()
 

@@ -435,7 +435,7 @@ def test_states_that_do_not_fit_are_refused(tmp_path: Path, device: str, table: 
     with pytest.raises(ValueError, match=r"a table of float32 \(4, 3\) at .* of float32 \(5, 3\)"):
         other.load_state_dict(state)
     half = penstock.nn.Embedding(4, 3, path=tmp_path / "half.npy", device=device, dtype=torch.float16)
-    with pytest.raises(ValueError, match=r"a table of float32 .* this embedding is of float16 \(4, 3\)"):
+    with pytest.raises(ValueError, match=r"a table of float32 .* this one is of float16 \(4, 3\)"):
         half.load_state_dict(state)
     for wrong in (7, {"path": "new.npy", "shape": (5, 3)}):
         with pytest.raises(ValueError, match="refers to an array, with a path, a shape and a dtype"):

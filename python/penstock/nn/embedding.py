@@ -53,7 +53,7 @@ class Embedding(nn.Module):
         num_embeddings, embedding_dim: the shape of the table.
         padding_idx: the row that gets no gradient, and is zero in a new table.
         path: its .npy file, made and drawn from N(0, 1) where there is none yet, or another file that
-            `penstock.open` opens without being told more.
+            `penstock.open` opens by its path alone.
         array: instead of a path, an array of two dimensions; of floats and writable unless frozen.
         freeze: rows get no gradients. A frozen table may hold integers.
         dtype: of a new table; an old one holds it.
@@ -323,11 +323,11 @@ class Embedding(nn.Module):
 
     def set_extra_state(self, state: Any) -> None:
         dtype, shape = self._array.dtype, self._array.shape
-        told = tables.referred_by(state, "embedding")
-        if told != (shape, dtype.name):
+        referred = tables.referred_by(state, "embedding")
+        if referred != (shape, dtype.name):
             raise ValueError(
-                f"the state is of a table of {told[1]} {told[0]} at {state['path']}, this embedding is of "
-                f"{dtype} {shape}: give it the state of such a table"
+                f"the state is of a table of {referred[1]} {referred[0]} at {state['path']}, this one is "
+                f"of {dtype} {shape}: give it the state of such a table"
             )
         if is_open(self._array):
             self._check_is_meant(state["path"])

@@ -66,16 +66,16 @@ class Generation:
     def read(self) -> Mark | None:
         """None where there is no file. ValueError for one that is damaged."""
         try:
-            told = json.loads(self.path.read_bytes())
+            saved = json.loads(self.path.read_bytes())
         except FileNotFoundError:
             return None
         except ValueError:
-            told = None
-        if not is_mark(told):
+            saved = None
+        if not is_mark(saved):
             raise ValueError(
                 f"open {self.path}: it is damaged: delete it to go on from the table beside it as it is"
             )
-        return {"number": told["number"], "id": told["id"]}
+        return {"number": saved["number"], "id": saved["id"]}
 
     def begin(self) -> None:
         """What is stored from now on belongs to no state. Called before each store: the first one writes."""
@@ -150,7 +150,7 @@ def saved_mark(array: Array) -> Mark | None:
     return generation.saved() if array.writable else generation.read()
 
 
-def check_generation(told: Any, array: Array, what: str) -> None:
+def check_generation(saved: Any, array: Array, what: str) -> None:
     """Compares the generation that a state says with that of the table. A state without one is of a table
     that had none, and passes.
 
@@ -161,10 +161,10 @@ def check_generation(told: Any, array: Array, what: str) -> None:
         UserWarning: the table has no generation any more, as after it was moved alone.
     """
     generation = generation_of(array)
-    if told is None or generation is None:
+    if saved is None or generation is None:
         return
-    if not is_mark(told):
-        raise ValueError(f"{what} of {array.path}: its generation is {told!r}: save it by state_dict()")
+    if not is_mark(saved):
+        raise ValueError(f"{what} of {array.path}: its generation is {saved!r}: save it by state_dict()")
     found = generation.read()
     if found is None:
         warnings.warn(
@@ -173,8 +173,8 @@ def check_generation(told: Any, array: Array, what: str) -> None:
             "state was saved is not known: move that file with the table",
             stacklevel=2,
         )
-    elif found["id"] != told["id"]:
-        numbers = f"generation {found['number']}, the state is of generation {told['number']}"
+    elif found["id"] != saved["id"]:
+        numbers = f"generation {found['number']}, the state is of generation {saved['number']}"
         raise ValueError(
             f"{what} of {array.path}: the table has changed since this state was saved ({numbers}): restore "
             "the "

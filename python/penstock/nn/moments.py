@@ -157,12 +157,12 @@ class ElementOptimizer(Optimizer):
 
     def _opened(self, number: int, name: str, table: Array, reference: Any) -> Array:
         """Beside the table, if they are there: they may have moved with it."""
-        wanted, told = (
+        wanted, referred = (
             (table.shape, kept_kind(table)),
             referred_by(reference, f"{type(self).__name__}'s sums"),
         )
-        if told != wanted:
-            raise wrong_kept(table, *told, *wanted)
+        if referred != wanted:
+            raise wrong_kept(table, *referred, *wanted)
         where, beside = reference["path"], self.kept_paths(table).get(name)
         if beside is not None and beside.exists():
             where = str(beside)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -210,7 +211,7 @@ class Optimizer(torch.optim.Optimizer, ABC):
         for name in ("lr", "lr_decay", "initial_accumulator_value", "eps"):
             if name not in rule:
                 continue
-            if not isinstance(rule[name], (int, float, Tensor)):
+            if not isinstance(rule[name], (Real, Tensor)):
                 raise TypeError(f"{type(self).__name__}: {name} {rule[name]!r}: give a number of at least 0")
             if not rule[name] >= 0:
                 raise ValueError(f"{type(self).__name__}: {name} {rule[name]}: give a number of at least 0")
