@@ -12,6 +12,7 @@ from penstock.breadth_first import BfsResult, bfs
 from penstock.errors import Error
 
 if TYPE_CHECKING:
+    from penstock import checkpoint as checkpoint
     from penstock import graph as graph
     from penstock import nn as nn
     from penstock import optim as optim
@@ -40,7 +41,7 @@ _OF_ARRAYS = {"open": "open_array"} | {
     name: name for name in ("Array", "GatherHandle", "Plan", "empty", "from_tensor", "gather_all", "plan")
 }
 
-_MODULES = ("graph", "nn", "optim", "pyg")
+_MODULES = ("checkpoint", "graph", "nn", "optim", "pyg")
 
 
 def __dir__() -> list[str]:

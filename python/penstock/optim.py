@@ -6,17 +6,16 @@ They take tables and nothing else: a model's other parameters have an optimizer 
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from penstock.arrays import Array, empty, from_reference, from_tensor, open_array
+from penstock.arrays import Array
+from penstock.nn.moments import ElementOptimizer, RowNumbers, kept_kind
 from penstock.nn.optimizer import Optimizer, Table
-from penstock.nn.tables import is_open, make_table, told_by
 
-__all__ = ["SGD", "Adagrad", "Optimizer", "RowWiseAdagrad"]
+__all__ = ["SGD", "Adagrad", "Optimizer", "RowWiseAdagrad", "RowWiseAdam", "SparseAdam"]
 
 
 class SGD(Optimizer):
@@ -54,7 +53,7 @@ def _adds(array: Array) -> bool:
     return array.dtype.name in ("float32", "float64")
 
 
-class Adagrad(Optimizer):
+class Adagrad(ElementOptimizer):
     """sum += gradient^2; weight -= rate * gradient / (sqrt(sum) + eps), element by element, as
     torch.optim.Adagrad for sparse gradients (Duchi, Hazan, Singer 2011); rate = lr / (1 + k * lr_decay) after
     k steps in which the table had a gradient. Sums begin at initial_accumulator_value.
@@ -65,8 +64,11 @@ class Adagrad(Optimizer):
     one in memory they lie in host memory. The file is made by the first step, and belongs to a checkpoint as
     the table does. One that is there is never begun anew: `load_state_dict` goes on with it.
 
-    Errors, of a step: FileExistsError where there are sums that nobody resumed.
+    Raises, in a step:
+        FileExistsError: there are sums that nobody resumed.
     """
+
+    _FILES: ClassVar[dict[str, str]] = {"sums": "adagrad"}
 
     def __init__(
         self,
@@ -79,89 +81,20 @@ class Adagrad(Optimizer):
         eps: float = 1e-10,
     ) -> None:
         rule = {"lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay}
-        self._arrays: dict[int, Array] = {}
-        self._steps: dict[int, int] = {}
         super().__init__(tables, {**rule, "initial_accumulator_value": initial_accumulator_value})
 
-    def _begin(self, number: int, table: Table) -> None:
-        if number not in self._arrays:
-            self._arrays[number] = _new_sums(table.array, float(table.group["initial_accumulator_value"]))
-        elif not is_open(self._arrays[number]):
-            opened = self._arrays[number].opened
-            self._arrays[number] = from_reference(opened.reference(), device=opened.device, writable=True)
-        else:
-            self._arrays[number].check_calls()
+    def _start(self, table: Table, name: str) -> float:
+        return float(table.group["initial_accumulator_value"])
 
     def _change(self, number: int, table: Table, rows: Tensor, values: Tensor) -> None:
-        array, kept, rule = table.array, self._arrays[number], table.group
-        rate = float(rule["lr"]) / (1 + self._steps.get(number, 0) * float(rule["lr_decay"]))
-        self._steps[number] = self._steps.get(number, 0) + 1
+        array, kept, rule = table.array, self._arrays[number]["sums"], table.group
+        rate = float(rule["lr"]) / (1 + (self._steps[number] - 1) * float(rule["lr_decay"]))
         sums, weights = kept.gather(rows), array.gather(rows)
         values = values.to(sums.dtype)
         sums.add_(values * values)
         kept.scatter(rows, sums, wait=False)
         changed = weights.to(sums.dtype).add_(values / sums.sqrt_().add_(float(rule["eps"])), alpha=-rate)
         array.scatter(rows, changed.to(weights.dtype), wait=False)
-
-    def close(self) -> None:
-        for array in self._arrays.values():
-            if array.path is not None:  # what lies in memory would be lost
-                array.close()
-
-    def _state(self, number: int) -> dict[str, Any]:
-        if number not in self._arrays:
-            return {"steps": 0}
-        array, steps = self._arrays[number], self._steps.get(number, 0)
-        if array.path is None:
-            return {"steps": steps, "sums": array.tensor().cpu().clone()}
-        if is_open(array):
-            array.flush()
-        return {"steps": steps, "array": array.opened.reference()}
-
-    def _read_state(self, number: int, state: dict[str, Any]) -> tuple[int, Array | None]:
-        array, steps = self._tables[number].array, state.get("steps")
-        if not isinstance(steps, int):
-            raise ValueError(f"the state of {array!r} in Adagrad's has no 'steps': save it by state_dict()")
-        if "array" in state:
-            return steps, self._opened_sums(number, array, state["array"])
-        if "sums" not in state:
-            return steps, None
-        sums = _checked_sums(array, state["sums"], array.shape, _sums_kind(array))
-        return steps, from_tensor(sums.cpu().clone(), device=array.opened.device)
-
-    def _opened_sums(self, number: int, table: Array, reference: Any) -> Array:
-        """Beside the table, if they are there: they may have moved with it."""
-        wanted, told = (table.shape, _sums_kind(table)), told_by(reference, "Adagrad's sums")
-        if told != wanted:
-            raise _wrong_sums(table, *told, *wanted)
-        where = reference["path"]
-        if table.path is not None and _sums_path(table).exists():
-            where = str(_sums_path(table))
-        current = self._arrays.get(number)
-        if current is not None and current.path == where and is_open(current):
-            return current  # a file has one writer
-        if not Path(where).exists():
-            raise FileNotFoundError(
-                f"{where}: the sums of {table!r} are not there: put that file of the checkpoint beside "
-                "the table"
-            )
-        sums = from_reference({**reference, "path": where}, device=table.opened.device, writable=True)
-        if (sums.shape, sums.dtype.name) != wanted:
-            sums.close()
-            raise _wrong_sums(table, sums.shape, sums.dtype.name, *wanted)
-        return sums
-
-    def _leave(self, number: int, read: tuple[int, Array | None]) -> None:
-        if read[1] is not None and read[1] is not self._arrays.get(number):
-            read[1].close()
-
-    def _take_state(self, number: int, read: tuple[int, Array | None]) -> None:
-        before = self._arrays.pop(number, None)
-        self._steps[number], sums = read
-        if sums is not None:
-            self._arrays[number] = sums
-        if before is not None and before is not sums:
-            before.close()
 
 
 class RowWiseAdagrad(Optimizer):
@@ -171,16 +104,12 @@ class RowWiseAdagrad(Optimizer):
     """
 
     def __init__(self, tables: Any, lr: float = 1e-2, *, weight_decay: float = 0, eps: float = 1e-8) -> None:
-        self._sums: dict[int, Tensor] = {}
+        self._sums = RowNumbers()
         super().__init__(tables, {"lr": lr, "eps": eps, "weight_decay": weight_decay})
 
-    def _begin(self, number: int, table: Table) -> None:
-        if number not in self._sums:
-            kind = getattr(torch, _sums_kind(table.array))
-            self._sums[number] = torch.zeros(len(table.array), dtype=kind, device=table.array.torch_device)
-
     def _change(self, number: int, table: Table, rows: Tensor, values: Tensor) -> None:
-        array, sums, rule = table.array, self._sums[number], table.group
+        array, rule = table.array, table.group
+        sums = self._sums.of(number, array)
         sums.index_add_(0, rows, values.to(sums.dtype).square().mean(dim=1))
         scale = sums[rows].sqrt_().add_(float(rule["eps"]))
         weights = array.gather(rows)
@@ -188,65 +117,136 @@ class RowWiseAdagrad(Optimizer):
         array.scatter(rows, changed.to(weights.dtype), wait=False)
 
     def _state(self, number: int) -> dict[str, Any]:
-        self._begin(number, self._tables[number])
-        return {"sums": self._sums[number].clone()}
+        return {"sums": self._sums.of(number, self._tables[number].array).clone()}
 
     def _read_state(self, number: int, state: dict[str, Any]) -> Tensor:
-        array = self._tables[number].array
-        return _checked_sums(array, state.get("sums"), array.shape[:1], _sums_kind(array))
+        return self._sums.read(self._tables[number].array, state, "sums")
 
     def _take_state(self, number: int, read: Tensor) -> None:
-        self._sums[number] = read.to(self._tables[number].array.torch_device, copy=True)
+        self._sums.take(number, self._tables[number].array, read)
 
 
-def _sums_kind(array: Array) -> str:
-    return "float64" if array.dtype.name == "float64" else "float32"
+class _Adam(ElementOptimizer):
+    """What both have: betas, and steps that are counted for a whole table."""
+
+    def __init__(
+        self, tables: Any, lr: float, betas: tuple[float, float], eps: float, maximize: bool
+    ) -> None:
+        super().__init__(tables, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
+
+    def _check_rule(self, rule: dict[str, Any]) -> None:
+        super()._check_rule(rule)
+        betas = rule["betas"]
+        pair = isinstance(betas, (tuple, list)) and len(betas) == 2
+        if not pair or not all(isinstance(beta, (int, float)) and 0 <= beta < 1 for beta in betas):
+            raise ValueError(
+                f"{type(self).__name__}: betas {betas!r}: give two numbers from 0 to less than 1"
+            )
+
+    def _moment(self, number: int, rows: Tensor, values: Tensor, beta: float) -> Tensor:
+        """The first moment of these rows, with this step in it."""
+        kept = self._arrays[number]["exp_avg"]
+        before = kept.gather(rows)
+        # In the order of operations of torch's, for the same bits.
+        moment: Tensor = values.sub(before).mul_(1 - beta).add_(before)
+        kept.scatter(rows, moment, wait=False)
+        return moment
+
+    def _biases(self, number: int, table: Table) -> tuple[float, float]:
+        """What the moments of a table that began at zero are divided by."""
+        first, second = table.group["betas"]
+        return 1 - first ** self._steps[number], 1 - second ** self._steps[number]
+
+    def _store(self, array: Array, rows: Tensor, changes: Tensor) -> None:
+        weights = array.gather(rows)
+        array.scatter(rows, weights.to(changes.dtype).add_(changes).to(weights.dtype), wait=False)
 
 
-def _wrong_sums(array: Array, shape: Any, kind: Any, *wanted: Any) -> ValueError:
-    return ValueError(
-        f"sums of {kind} {shape} for {array!r}: it takes those of {wanted[1]} {wanted[0]}: load the state of "
-        "the optimizer of this table"
-    )
+def _signed(values: Tensor, table: Table) -> Tensor:
+    values = values.to(getattr(torch, kept_kind(table.array)))
+    return -values if table.group["maximize"] else values
 
 
-def _checked_sums(array: Array, sums: Any, shape: tuple[int, ...], kind: str) -> Tensor:
-    if not isinstance(sums, Tensor):
-        raise ValueError(f"the state of {array!r} has no 'sums': save it by state_dict()")
-    found = tuple(sums.shape), str(sums.dtype).removeprefix("torch.")
-    if found != (shape, kind):
-        raise _wrong_sums(array, *found, shape, kind)
-    return sums
+class SparseAdam(_Adam):
+    """Adam (Kingma, Ba 2015) for the rows that have a gradient, as torch.optim.SparseAdam: the moments of
+    other rows stay as they are, and the bias of both is corrected by the number of steps in which the table
+    had a gradient.
+
+    Both moments are as many numbers as the table, float32 where it has 16 bits, in files beside it:
+    NAME.exp_avg.npy and NAME.exp_avg_sq.npy. They are made by the first step, belong to a checkpoint, and are
+    never begun anew, as the sums of `Adagrad`.
+
+    Args:
+        tables: as for `Optimizer`.
+        lr: the rate, from 0.
+        betas: of the first and the second moment, from 0 to less than 1.
+        eps: added to the root of the second moment.
+        maximize: go up the gradient.
+    """
+
+    _FILES: ClassVar[dict[str, str]] = {"exp_avg": "exp_avg", "exp_avg_sq": "exp_avg_sq"}
+
+    def __init__(
+        self,
+        tables: Any,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(tables, lr, betas, eps, maximize)
+
+    def _change(self, number: int, table: Table, rows: Tensor, values: Tensor) -> None:
+        values, (first, second) = _signed(values, table), table.group["betas"]
+        moment = self._moment(number, rows, values, first)
+        kept = self._arrays[number]["exp_avg_sq"]
+        before = kept.gather(rows)
+        squares = values.pow(2).sub_(before).mul_(1 - second).add_(before)
+        kept.scatter(rows, squares, wait=False)
+        bias, bias_sq = self._biases(number, table)
+        rate, root = float(table.group["lr"]) * bias_sq**0.5 / bias, squares.sqrt()
+        self._store(table.array, rows, -rate * moment.div_(root.add_(float(table.group["eps"]))))
 
 
-def _how(array: Array) -> dict[str, Any]:
-    return array.opened.placing()
+class RowWiseAdam(_Adam):
+    """As `SparseAdam`, with one second moment for each row, of the mean of gradient^2 over the row: the
+    partial row-wise Adam of FBGEMM and TorchRec, where eps is added to the root after its bias is corrected.
+    The first moment lies in NAME.exp_avg.npy beside the table, the second on its device, 4 bytes a row; 8 for
+    a table of float64.
+    """
 
+    _FILES: ClassVar[dict[str, str]] = {"exp_avg": "exp_avg"}
 
-def _sums_path(table: Array) -> Path:
-    """A raw file may hold several tables, and lie beside a .npy file of its name."""
-    assert table.path is not None
-    path = Path(table.path)
-    name = path.stem if path.suffix == ".npy" else f"{path.name}.{table.opened.offset}"
-    return path.with_name(f"{name}.adagrad.npy")
+    def __init__(
+        self,
+        tables: Any,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        maximize: bool = False,
+    ) -> None:
+        self._squares = RowNumbers()
+        super().__init__(tables, lr, betas, eps, maximize)
 
+    def _change(self, number: int, table: Table, rows: Tensor, values: Tensor) -> None:
+        values, (first, second) = _signed(values, table), table.group["betas"]
+        moment = self._moment(number, rows, values, first)
+        kept = self._squares.of(number, table.array)
+        before = kept[rows]
+        squares = values.square().mean(dim=1).sub_(before).mul_(1 - second).add_(before)
+        kept[rows] = squares
+        bias, bias_sq = self._biases(number, table)
+        root = squares.div(bias_sq).sqrt_().add_(float(table.group["eps"]))
+        self._store(table.array, rows, -float(table.group["lr"]) / bias * moment.div_(root[:, None]))
 
-def _new_sums(array: Array, start: float) -> Array:
-    """All `start`, of the array's shape."""
-    kind = _sums_kind(array)
-    if array.path is None:
-        numbers = torch.full(array.shape, start, dtype=getattr(torch, kind))
-        return from_tensor(numbers, device=array.opened.device)
-    path, how = _sums_path(array), _how(array)
-    if path.exists():
-        raise FileExistsError(
-            f"{path} is there, with the sums of a former run over {array.path} if that made it: load the "
-            "state of that run's optimizer, or move the file away to begin anew"
-        )
-    if start == 0:
-        return empty(path, array.shape, kind, **how)
-    width = array.shape[1]
-    make_table(
-        path, array.shape, kind, how, lambda first, n, where: torch.full((n, width), start, device=where)
-    )
-    return open_array(path, writable=True, **how)
+    def _state(self, number: int) -> dict[str, Any]:
+        squares = self._squares.of(number, self._tables[number].array).clone()
+        return {**super()._state(number), "exp_avg_sq": squares}
+
+    def _read_state(self, number: int, state: dict[str, Any]) -> Any:
+        squares = self._squares.read(self._tables[number].array, state, "exp_avg_sq")
+        return *super()._read_state(number, state), squares
+
+    def _take_state(self, number: int, read: Any) -> None:
+        super()._take_state(number, read[:2])
+        self._squares.take(number, self._tables[number].array, read[2])

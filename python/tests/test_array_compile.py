@@ -153,7 +153,7 @@ def test_whole_arrays_are_compiled_around(tmp_path: Path, device: str, name: str
     torch.testing.assert_close(compiled(array), WHOLE[name](array), rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("kind", ["SGD", "Adagrad", "RowWiseAdagrad"])
+@pytest.mark.parametrize("kind", ["SGD", "Adagrad", "RowWiseAdagrad", "SparseAdam", "RowWiseAdam"])
 @pytest.mark.parametrize("bags", [False, True])
 def test_a_step_of_training_may_be_compiled_as_a_whole(
     tmp_path: Path, device: str, kind: str, bags: bool

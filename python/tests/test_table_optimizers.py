@@ -18,7 +18,7 @@ import penstock.optim  # noqa: E402
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks:UserWarning")  # of torch's own tables
 
 ROWS, WIDTH = 60, 5
-KINDS = ["SGD", "Adagrad", "RowWiseAdagrad"]
+KINDS = ["SGD", "Adagrad", "RowWiseAdagrad", "SparseAdam", "RowWiseAdam"]
 
 
 @pytest.fixture(params=DEVICES)
@@ -307,9 +307,9 @@ def test_states_of_others_are_refused(tmp_path: Path, device: str, kind: str) ->
     if kind == "Adagrad":
         (one,) = state["tables"]
         refused("has no 'steps'", tables=[{}])
-        refused("an array, with a path", tables=[{"steps": 1, "array": {"path": "x"}}])
+        refused("an array, with a path", tables=[{"steps": 1, "sums": {"path": "x"}}])
         for wrong in ({"shape": (30, 5)}, {"dtype": "float16"}):
-            refused("sums of .* it takes those of", tables=[{"steps": 1, "array": {**one["array"], **wrong}}])
+            refused("sums of .* it takes those of", tables=[{"steps": 1, "sums": {**one["sums"], **wrong}}])
         for sums in (torch.zeros(ROWS), torch.zeros(ROWS, WIDTH, dtype=torch.float16)):
             refused("sums of .* it takes those of", tables=[{"steps": 1, "sums": sums}])
         refused("has no 'sums'", tables=[{"steps": 1, "sums": 3}])

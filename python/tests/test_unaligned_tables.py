@@ -146,7 +146,7 @@ def test_tables_of_one_raw_file_have_sums_of_their_own(tmp_path: Path) -> None:
         sum((table(batch(k)).double() - 1).square().mean() for table in tables).backward()
         optimizer.step()
     state = optimizer.state_dict()["tables"]
-    assert state[0]["array"]["path"] != state[1]["array"]["path"]
+    assert state[0]["sums"]["path"] != state[1]["sums"]["path"]
     for table, other in zip(tables, alone, strict=True):
         train(other, penstock.optim.Adagrad(other, lr=0.1))
         check_same(weights_of(table.array), weights_of(other.array), on_gpu=False)

@@ -96,6 +96,7 @@ class Array(Whole):
         self._ahead: tuple[Any, _native.RowCall] | None = None  # a prefetch that was not waited for
         self._left: deque[tuple[str, Any, _native.RowCall, Any]] = deque()  # other calls, and what they read
         self._name = self._library.name_of(self)
+        self.before_store: Callable[[], None] | None = None  # what a table numbers its changes by
         self._row_shape, self._kind = opened.shape[1:], self._library.kind_of(opened.dtype)
         _OPEN.add(self)
 
@@ -192,12 +193,13 @@ class Array(Whole):
         library = self._library
         if library.takes_at_once(key):
             return self._gather_at_once(key)
-        if library.tracing() and (type(key) is slice or type(key) is int or is_torch(key)):
+        if library.traces(key):
             return library.traced_gather(key, self._name, len(self))
         return self._take(key)
 
     def _take(self, key: Any) -> Any:
         native, library = self._open(), self._library
+        library.check_not_recorded("a part of an array")
         chosen = select(key, self)
         with library.on(None) as handle:
             result = library.empty(chosen.shape, self.dtype)
@@ -280,8 +282,8 @@ class Array(Whole):
         if isinstance(rows, slice) and out is None and stream is None and wait:
             return self[rows]
         plain = out is None and stream is None and sms == 0 and order == "auto" and wait
-        if plain and library.tracing() and is_torch(rows):
-            return library.traced_gather(rows, self._name, len(self), from_end)
+        if plain and library.traces(rows):
+            return library.traced_gather(rows, self._name, None, from_end)
         return self._gather(rows, out, stream, sms, order, from_end=from_end, wait=wait)
 
     def _gather(
@@ -546,6 +548,8 @@ class Array(Whole):
             if not hasattr(values, "dtype"):
                 values = cast_values(values, self.dtype)
             stored = self._stored(values, (*numbers.shape, *self._row_shape))
+            if self.before_store is not None:
+                self.before_store()
             if reduce == "add" and not native.adds_in_place(self.dtype.name):
                 self._check(
                     "scatter to", numbers, add_by_copies(self, numbers, stored, stream=stream, sms=sms)
@@ -584,6 +588,8 @@ class Array(Whole):
             return
         with library.on(None) as handle:
             stored = self._stored(values, chosen.shape)
+            if self.before_store is not None:
+                self.before_store()
             at, numbers = self._at_selected(chosen, handle)
         self._finish("scatter to", numbers, native.scatter(at, library.address(stored)))
         self._tell_left()
@@ -657,6 +663,24 @@ class Array(Whole):
             self._left.clear()
             if self._opened.writable:
                 native.flush()
+
+    def rewrite(self, change: Callable[[], int]) -> None:
+        """Closes the file, lets `change` write to it from outside, and opens it again: the array stays the
+        same object for all who hold it.
+
+        Args:
+            change: returns how many rows the file has now. What it raises is raised, and the array is open
+                again with the rows that it had.
+        """
+        self._open()
+        self.close()
+        try:
+            rows = change()
+            if rows != len(self):
+                self._opened = dataclasses.replace(self._opened, shape=(rows, *self._row_shape))
+                self._name = self._library.name_of(self)  # which has the shape in it
+        finally:
+            self._native = self._opened.make(self._executor)
 
     def __enter__(self) -> Array:
         self._open()

@@ -6,10 +6,11 @@ from types import BuiltinFunctionType
 from typing import TYPE_CHECKING, Any
 
 import torch
-import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from penstock.arrays.array import Array
+from penstock.arrays.bags import bags_of
+from penstock.arrays.tracing import is_symbol
 from penstock.arrays.whole import in_place
 
 if TYPE_CHECKING:
@@ -17,9 +18,11 @@ if TYPE_CHECKING:
 
 
 def checked_padding(padding_idx: int | None, rows: int) -> int | None:
-    """From 0 on. ValueError for a row that there is not."""
+    """From 0 on. TypeError for what is no number, ValueError for a row that there is not."""
     if padding_idx is None:
         return None
+    if not isinstance(padding_idx, int):
+        raise TypeError(f"padding_idx {padding_idx!r}: give the number of a row, or None")
     if not -rows <= padding_idx < rows:
         raise ValueError(f"padding_idx {padding_idx}: the table has {rows} rows")
     return padding_idx % rows
@@ -45,6 +48,8 @@ def _index_select(input: Any, dim: int, index: Tensor, *, out: Tensor | None = N
         return NotImplemented
     if dim not in (0, -input.ndim):
         raise ValueError(f"index_select: dimension {dim} of {input!r}: rows are taken along dimension 0")
+    if is_symbol(index):  # its dimensions are not known
+        return _rows_of(input, index)
     if index.ndim > 1:
         raise ValueError(f"index_select: an index of {index.ndim} dimensions: give one")
     rows = index.reshape(-1)
@@ -99,57 +104,24 @@ def _embedding_bag(
     def gather(rows: Tensor) -> Tensor:
         return _rows_of(weight, rows)
 
-    return bags_of(gather, input, offsets, mode, per_sample_weights, include_last_offset, padding)
+    return bags_of(
+        gather,
+        input,
+        offsets,
+        mode,
+        per_sample_weights,
+        include_last_offset,
+        padding,
+        kind=getattr(torch, weight.dtype.name),
+        device=weight.torch_device,
+        what=f"embedding_bag of {weight.path or 'an array in memory'}",
+    )
 
 
 def _aten_embedding_bag(weight: Any, *arguments: Any, **keywords: Any) -> Any:
     if not isinstance(weight, Array):
         return NotImplemented
     raise TypeError("torch.embedding_bag: give the array to torch.nn.functional.embedding_bag")
-
-
-def bags_of(
-    gather_rows: Callable[[Tensor], Tensor],
-    rows: Tensor,
-    offsets: Tensor | None,
-    mode: str,
-    weights: Tensor | None,
-    include_last_offset: bool,
-    padding: int | None,
-) -> Tensor:
-    """Bags of rows, reduced as torch reduces them: of what was gathered, each row in its place, so that sums
-    are made in the same order. padding: a row from 0 on that counts for nothing."""
-    if rows.ndim == 2:
-        if offsets is not None:
-            raise ValueError("embedding_bag: rows of two dimensions are bags of one size: leave out offsets")
-        if include_last_offset:
-            raise ValueError("embedding_bag: include_last_offset is for rows of one dimension with offsets")
-        offsets = torch.arange(0, rows.numel(), max(1, rows.shape[1]), device=rows.device)
-        if rows.shape[1] == 0:
-            offsets = torch.zeros(rows.shape[0], dtype=torch.int64, device=rows.device)
-        weights = None if weights is None else weights.reshape(-1)
-    elif rows.ndim != 1:
-        raise ValueError(f"embedding_bag: rows of {rows.ndim} dimensions: give one or two")
-    if offsets is None:
-        raise ValueError(
-            "embedding_bag: rows of one dimension need offsets, the position where each bag begins"
-        )
-    numbers = torch.arange(rows.numel(), device=rows.device)
-    if padding is not None:
-        # One row more than was asked for, for torch to leave out wherever a number leads to it.
-        asked = rows.reshape(-1)
-        numbers = numbers.masked_fill(asked == padding, asked.numel())
-        rows = torch.cat([asked, asked.new_full((1,), padding)])
-    taken = gather_rows(rows).flatten(0, rows.ndim - 1)
-    return F.embedding_bag(
-        numbers.to(taken.device),
-        taken,
-        offsets.to(taken.device, torch.int64),
-        mode=mode,
-        per_sample_weights=None if weights is None else weights.to(taken.device),
-        include_last_offset=include_last_offset,
-        padding_idx=None if padding is None else taken.shape[0] - 1,
-    )
 
 
 # By name: other libraries put wrappers in the place of some.

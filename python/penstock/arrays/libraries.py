@@ -59,12 +59,17 @@ class Library(Protocol):
         """As `empty`."""
         ...
 
-    def tracing(self) -> bool:
-        """Whether this call is being compiled, and not made."""
+    def traces(self, rows: Any) -> bool:
+        """Whether a call with these rows is recorded or transformed, and goes by `traced_gather`."""
         ...
 
-    def traced_gather(self, rows: Any, name: str, count: int, from_end: bool = True) -> Any:
-        """Rows, a mask, a slice or one row of the array of that name, which has `count`."""
+    def check_not_recorded(self, what: str) -> None:
+        """ValueError where a tracer records, which sees no native call."""
+        ...
+
+    def traced_gather(self, rows: Any, name: str, count: int | None, from_end: bool = True) -> Any:
+        """Rows, a slice or one row of the array of that name by an operator; by a mask, too, where `count`
+        gives its length."""
         ...
 
     def order_after_current(self, stream: int) -> None:
@@ -195,10 +200,13 @@ class _Untraced:
     def order_after_current(self, stream: int) -> None:
         """They have one stream."""
 
-    def tracing(self) -> bool:
+    def check_not_recorded(self, what: str) -> None:
+        """Nothing records their calls."""
+
+    def traces(self, rows: Any) -> bool:
         return False
 
-    def traced_gather(self, rows: Any, name: str, count: int, from_end: bool = True) -> Any:
+    def traced_gather(self, rows: Any, name: str, count: int | None, from_end: bool = True) -> Any:
         raise NotImplementedError
 
 
@@ -325,7 +333,9 @@ class TorchLibrary:
     def __init__(self, gpu: int) -> None:
         import torch
 
-        self._torch = torch
+        from penstock.arrays import tracing
+
+        self._torch, self._tracing = torch, tracing
         self._gpu, self._cuda = gpu, gpu >= 0
         self._device = torch.device("cuda", gpu) if self._cuda else torch.device("cpu")
 
@@ -334,17 +344,23 @@ class TorchLibrary:
 
         return operators.name_array(array)
 
-    def tracing(self) -> bool:
-        return bool(self._torch.compiler.is_compiling())
+    def traces(self, rows: Any) -> bool:
+        tracing = self._tracing
+        taken = is_torch(rows) or type(rows) is slice or type(rows) is int
+        return taken and (tracing.sees_operators_alone() or tracing.is_symbol(rows))
 
-    def traced_gather(self, rows: Any, name: str, count: int, from_end: bool = True) -> Any:
+    def check_not_recorded(self, what: str) -> None:
+        self._tracing.check_not_recorded(what)
+
+    def traced_gather(self, rows: Any, name: str, count: int | None, from_end: bool = True) -> Any:
+        symbol = self._tracing.is_symbol(rows)  # of which nothing is known
         if isinstance(rows, slice):
-            begin, stop, step = rows.indices(count)
+            begin, stop, step = rows.indices(count or 0)
             stop = max(begin, stop) if step > 0 else min(begin, stop)
             rows = self._torch.arange(begin, stop, step, device=self._device)
         elif isinstance(rows, int):
             rows = self._torch.full((), rows, device=self._device)
-        elif rows.dtype == self._torch.bool:
+        elif count is not None and not symbol and rows.dtype == self._torch.bool:
             if tuple(rows.shape) != (count,):
                 raise IndexError(f"a mask of shape {tuple(rows.shape)}: the array has {count} rows")
             rows = rows.nonzero().reshape(-1)
@@ -366,7 +382,7 @@ class TorchLibrary:
             and rows.dtype is torch.int64
             and rows.device == self._device
             and rows.is_contiguous()
-            and not torch.compiler.is_compiling()
+            and not self._tracing.sees_operators_alone()
         )
 
     def current_stream(self) -> int:
@@ -382,9 +398,11 @@ class TorchLibrary:
     def rows(self, given: Any) -> Any:
         torch = self._torch
         if is_torch(given):
+            self._tracing.check_has_numbers(given, "rows of an array")
             rows = dense(given, "the index")
         else:
             rows = torch.from_numpy(checked_numbers(as_rows(given)))
+            self._tracing.check_has_numbers(rows, "rows of an array")
         if rows.dtype not in (torch.int32, torch.int64):
             whole = not (rows.is_floating_point() or rows.is_complex() or rows.dtype == torch.bool)
             if not whole and rows.numel() != 0:
@@ -402,7 +420,9 @@ class TorchLibrary:
         return int(rows.itemsize)
 
     def values(self, given: Any, shape: tuple[int, ...], dtype: DType) -> Any:
-        values = dense(given, "the value") if is_torch(given) else self._torch.from_numpy(_host_values(given))
+        values = given if is_torch(given) else self._torch.from_numpy(_host_values(given))
+        self._tracing.check_has_numbers(values, "values for an array")
+        dense(values, "the value")
         _checked_values(shape, tuple(values.shape), dtype, str(values.dtype).removeprefix("torch."))
         return values.detach().to(self._device).contiguous()
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from penstock.arrays import array_tensor as array_tensor
 from penstock.arrays.array import Array
+from penstock.arrays.bags import safe_offsets
 from penstock.arrays.gathers import GatherHandle
 from penstock.arrays.untraced import leave_untraced
 
@@ -78,6 +79,21 @@ def gather(rows: Tensor, array: str, from_end: bool = True) -> Tensor:
     return taken
 
 
+def _register_vmap(operator: Any, rule: Callable[..., Any]) -> None:
+    """Without a rule, as before torch 2.5, vmap calls an operator for each element."""
+    if hasattr(operator, "register_vmap"):
+        operator.register_vmap(rule)
+
+
+def _gather_of_many(
+    info: Any, in_dims: tuple[Any, ...], rows: Tensor, array: str, from_end: bool = True
+) -> Any:
+    return gather(rows, array, from_end), in_dims[0]
+
+
+_register_vmap(gather, _gather_of_many)
+
+
 @gather.register_fake
 def _(rows: Tensor, array: str, from_end: bool = True) -> Tensor:
     return _fake_rows(_named(_ARRAYS, array), rows)
@@ -111,6 +127,31 @@ def embedding_grad(anchor: Tensor, rows: Tensor, gradient: Tensor, own: Tensor, 
     return torch.zeros_like(anchor)
 
 
+def _rows_of_many(info: Any, in_dims: tuple[Any, ...], anchor: Tensor, rows: Tensor, table: str) -> Any:
+    return embedding(anchor, rows, table), in_dims[1]
+
+
+def _gradients_of_many(
+    info: Any,
+    in_dims: tuple[Any, ...],
+    anchor: Tensor,
+    rows: Tensor,
+    gradient: Tensor,
+    own: Tensor,
+    table: str,
+) -> Any:
+    """Each element of the batch adds its own, also where all have the same rows."""
+    rows, gradient = (
+        given.expand(info.batch_size, *given.shape) if dim is None else given.movedim(dim, 0)
+        for given, dim in ((rows, in_dims[1]), (gradient, in_dims[2]))
+    )
+    return embedding_grad(anchor, rows, gradient, _OWN(1), table), None
+
+
+_register_vmap(embedding, _rows_of_many)
+_register_vmap(embedding_grad, _gradients_of_many)
+
+
 @embedding_grad.register_fake
 def _(anchor: Tensor, rows: Tensor, gradient: Tensor, own: Tensor, table: str) -> Tensor:
     return torch.empty_like(anchor)
@@ -127,6 +168,22 @@ def _back(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
 
 
 embedding.register_autograd(_back, setup_context=_save)
+
+
+# Offsets have numbers when a traced call is made, not when it is traced.
+@torch.library.custom_op(
+    "penstock::checked_offsets",
+    mutates_args=(),
+    schema="(Tensor offsets, SymInt count, bool last_is_end, str what) -> Tensor",
+)
+def checked_offsets(offsets: Tensor, count: int, last_is_end: bool, what: str) -> Tensor:
+    """`safe_offsets`, as an operator."""
+    return safe_offsets(offsets, count, last_is_end, what).clone()
+
+
+@checked_offsets.register_fake
+def _(offsets: Tensor, count: int, last_is_end: bool, what: str) -> Tensor:
+    return torch.empty_like(offsets)
 
 
 # What a compiler cannot look into.

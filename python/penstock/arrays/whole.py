@@ -104,6 +104,13 @@ class Whole:
     __neg__, __pos__ = _unary("-", operator.neg), _unary("+", operator.pos)
     __abs__, __invert__ = _unary("abs", operator.abs), _unary("~", operator.invert)
 
+    def __fx_create_arg__(self, tracer: Any) -> Any:
+        """What torch.fx.symbolic_trace puts into its graph for an argument: there is nothing for an array."""
+        raise TypeError(
+            f"torch.fx.symbolic_trace of a function with {self!r} as its argument: trace array[rows] or "
+            "array.gather(rows), or a module that holds a penstock.nn.Embedding"
+        )
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         """All of it, for NumPy: its memory where that is the host's, else a copy, read in parts.
 

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from penstock.arrays import Array, from_reference, open_array
+from penstock.arrays import Array, from_reference
 from penstock.arrays import operators as ops
-from penstock.arrays.dtypes import DType, dtype_named
-from penstock.arrays.functions import bags_of, checked_padding
-from penstock.arrays.layout import find_layout
+from penstock.arrays.bags import checked_rows
+from penstock.arrays.functions import checked_padding
+from penstock.arrays.tracing import is_symbol, traces
 from penstock.arrays.untraced import leave_untraced
-from penstock.nn.tables import is_open, make_table, told_by
+from penstock.nn import tables
+from penstock.nn.copies import copied_array
+from penstock.nn.generations import check_generation, number_changes, saved_mark
+from penstock.nn.gradients import joined, summed
+from penstock.nn.tables import is_open, name_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class _Rows(torch.autograd.Function):
     """What `ops.embedding` does, for calls that nobody traces: an operator costs each way a tenth of a
-    millisecond of the host's time. What is wrong with the rows is told by whoever asks for the gradients."""
+    millisecond of the host's time. What is wrong with the rows is raised where the gradients are taken."""
 
     @staticmethod
     def forward(ctx: Any, anchor: Tensor, rows: Tensor, table: Embedding) -> Tensor:
@@ -42,22 +49,35 @@ class Embedding(nn.Module):
     """`torch.nn.Embedding` over a `penstock.Array`: rows are gathered, and what an optimizer of
     `penstock.optim` changes is stored through the same cache.
 
-    num_embeddings, embedding_dim: the shape of the table. path: its .npy file, made and drawn from N(0, 1)
-    where there is none yet; array: instead of a path, a writable one of floats with two dimensions.
-    padding_idx: the row that gets no gradient, and is zero in a new table. freeze: rows get no gradients.
-    placement, device, cache, line: as for `penstock.open`.
+    Args:
+        num_embeddings, embedding_dim: the shape of the table.
+        padding_idx: the row that gets no gradient, and is zero in a new table.
+        path: its .npy file, made and drawn from N(0, 1) where there is none yet, or another file that
+            `penstock.open` opens by its path alone.
+        array: instead of a path, an array of two dimensions; of floats and writable unless frozen.
+        freeze: rows get no gradients. A frozen table may hold integers.
+        dtype: of a new table; an old one holds it.
+        placement, device, cache, line: as for `penstock.open`.
 
     Input: integers of any shape, from 0 on, on the CPU or the GPU. Output: their shape, then embedding_dim;
     on the array's device. The weight is no parameter: `parameters()` has nothing of it, and neither has the
     `zero_grad()` of a model that the table is part of. `gradient()` gives what the backward passes left since
     the `zero_grad()` of the table, or of its optimizer.
 
-    A state_dict holds the table by reference, its path and placement, never its bytes: saving flushes the
-    table. Loading one keeps the table that the module has open, wherever that lies by now, if its shape and
-    type are those of the state, and opens the path of the state where the module's own was closed.
+    A state_dict holds the table by reference, its path, placement and generation, never its bytes: saving
+    flushes the table. Loading one keeps the table that the module has open, wherever that lies by now, if its
+    shape and type are those of the state and it has not changed since, and opens the path of the state where
+    the module's own was closed. A state_dict of torch.nn.Embedding, which has a weight, is stored in the
+    table.
 
-    Errors: ValueError for a file, or a state, of another shape or type, or a state for a table that was drawn
-    just now; IndexError as `Array.gather`, also for negative rows.
+    `copy.deepcopy` opens the file of a frozen table once more, and copies a table in memory. It raises
+    ValueError for a table in a file that is trained, which has one writer, unless `penstock.nn.copies_in`
+    says where copies go.
+
+    Raises:
+        ValueError: a file, or a state, of another shape or type; a state of an older or another table, or for
+            one that was drawn just now.
+        IndexError: as `Array.gather`, also for negative rows.
     """
 
     def __init__(
@@ -76,26 +96,30 @@ class Embedding(nn.Module):
         line: int | str = 4096,
     ) -> None:
         super().__init__()
+        what = f"{type(self).__name__} over {path if array is None else name_of(_checked_array(array))}"
         if (path is None) == (array is None):
-            raise ValueError("an embedding takes a path or an array, and not both")
-        shape = (num_embeddings, embedding_dim)
-        self.num_embeddings, self.embedding_dim, self.freeze = num_embeddings, embedding_dim, freeze
-        self.padding_idx = checked_padding(padding_idx, num_embeddings)
+            raise ValueError(f"{type(self).__name__}: a table is in a path or an array: give one of them")
+        rows = tables.checked_count(num_embeddings, "num_embeddings", what, least=0)
+        shape = (rows, tables.checked_count(embedding_dim, "embedding_dim", what))
+        self.embedding_dim, self.freeze = shape[1], bool(freeze)
         self._drawn = False
-        _check_kind(dtype_named(dtype) if array is None else array.dtype)
-        self._how: dict[str, Any] = {"placement": placement, "device": device, "cache": cache, "line": line}
-        if array is None:
-            array = self._opened(Path(os.fspath(path)), shape, dtype) if path is not None else None
-        assert array is not None
-        self._take(array, shape)
-        self._name = ops.name_table(self)
-        self._anchor = torch.zeros(1, requires_grad=not freeze)
-        self._kept: list[tuple[Tensor, Tensor]] = []
+        how: dict[str, Any] = {"placement": placement, "device": device, "cache": cache, "line": line}
+        with tables.said_of(what, path):
+            self.padding_idx = checked_padding(padding_idx, rows)
+            if array is None:
+                array = self._opened(Path(os.fsdecode(path)), shape, dtype, how)  # type: ignore[arg-type]
+        try:
+            self._take(array, shape)
+        except BaseException:
+            if path is not None:
+                array.close()
+            raise
+        self._begin()
 
     @classmethod
     def from_pretrained(cls, array: Array, freeze: bool = True, padding_idx: int | None = None) -> Embedding:
-        """Over an array that is there: of two dimensions, of floats; writable unless frozen."""
-        rows, width = _shape_of(array)
+        """Over an array that is there: of two dimensions; of floats and writable unless frozen."""
+        rows, width = shape_of(array)
         return cls(rows, width, padding_idx, array=array, freeze=freeze)
 
     @property
@@ -103,25 +127,58 @@ class Embedding(nn.Module):
         """The table."""
         return self._array
 
-    def forward(self, rows: Tensor) -> Tensor:
+    @property
+    def num_embeddings(self) -> int:
+        """Rows of the table, which `append_rows` adds to."""
+        return self._array.shape[0]
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The rows with these numbers, of shape `input.shape + (embedding_dim,)`."""
+        return self._leaf(input) if is_symbol(input) else self._rows(checked_rows(input, self._what))
+
+    def _rows(self, rows: Tensor) -> Tensor:
         taken: Tensor
-        if _is_traced(rows):
-            taken = ops.embedding(self._anchor, rows, self._name)
-        elif self._anchor.requires_grad and torch.is_grad_enabled():
-            taken = _Rows.apply(self._anchor, rows, self)
-        else:
+        if not (self._anchor.requires_grad and torch.is_grad_enabled()):
             taken = self._array.gather(rows, from_end=False)
+        elif traces(rows):
+            self._check_recorder()
+            taken = ops.embedding(self._anchor, rows, self._name)
+        else:
+            taken = _Rows.apply(self._anchor, rows, self)
         return taken
+
+    def _check_recorder(self) -> None:
+        """The anchor is a constant to torch.jit.trace, which takes none that needs a gradient."""
+        if not torch.compiler.is_compiling() and torch._C._get_tracing_state() is not None:
+            raise ValueError(
+                f"torch.jit.trace of {self._what}: what it records does not train a table: trace it under "
+                "torch.no_grad(), or train with torch.compile"
+            )
+
+    def _leaf(self, *given: Any) -> Any:
+        """For torch.fx.symbolic_trace: a node that calls this module, as there is for modules of torch.nn."""
+        tracer = given[0].tracer
+        path = tracer.path_of_module(self)
+        if not path and len(given) == 1:
+            return ops.embedding(self._anchor, given[0], self._name)
+        if not path:
+            raise ValueError(
+                f"torch.fx.symbolic_trace of {self._what}: it is one node of a graph: trace a module that "
+                "holds it"
+            )
+        return tracer.create_proxy("call_module", path, given, {})
 
     def prefetch(self, rows: Tensor) -> None:
         """Brings the rows of a later batch into the cache, while this one is worked on: as
         `Array.prefetch(rows, wait=False)`."""
         self._array.prefetch(rows, wait=False)
 
+    # Gradients
+
     @property
     def anchor(self) -> Tensor:
         """A tensor of one number that autograd knows the table by, and stands for it where torch wants a
-        parameter. It never changes, and its gradient tells nothing."""
+        parameter. It never changes, and its gradient says nothing."""
         return self._anchor
 
     @property
@@ -136,12 +193,24 @@ class Embedding(nn.Module):
         kept = gradient.detach().reshape(-1, self.embedding_dim)
         self._kept.append((rows.detach().reshape(-1).clone(), kept if owned else kept.clone()))
 
+    def scale_gradient(self, by: Tensor) -> None:
+        """Multiplies the gradient by a tensor of one number. What backward passes were given stays."""
+        scaled = [(rows, values * by.to(values.device, values.dtype)) for rows, values in self._kept]
+        self._kept[:] = scaled
+
+    def check_calls(self) -> None:
+        """Waits for the forward passes, and raises what was wrong with their rows and offsets: what was
+        gathered wrong gives no gradient."""
+        self._array.check_calls()
+        while self._checks:
+            self._checks.pop(0)()
+
     def parts(self) -> tuple[Tensor, Tensor] | None:
         """The rows that have a gradient, as often as they were asked for, and what each time adds to it
         (n, embedding_dim); None before a backward pass."""
         if not self._kept:
             return None
-        self._array.check_calls()  # what was gathered wrong gives no gradient
+        self.check_calls()
         rows, values = joined([(rows.to(values.device, torch.int64), values) for rows, values in self._kept])
         if self.padding_idx is not None:
             kept = rows != self.padding_idx
@@ -149,8 +218,7 @@ class Embedding(nn.Module):
         return rows, values
 
     def changes(self) -> tuple[Tensor, Tensor] | None:
-        """The rows that have a gradient, ascending, each once, and their gradients (n, embedding_dim); None
-        before a backward pass."""
+        """The rows that have a gradient, ascending, each once, and theirs; None before a backward pass."""
         parts = self.parts()
         if parts is None:
             return None
@@ -170,49 +238,190 @@ class Embedding(nn.Module):
         super().zero_grad(set_to_none)
         self._kept.clear()
 
-    def __setstate__(self, state: Any) -> None:
-        super().__setstate__(state)
-        self._name = ops.name_table(self)  # a copy is another table to the operators
+    # All of it
+
+    def to_torch(self) -> nn.Module:
+        """A copy in memory: a torch.nn.Embedding on the CPU, with this table's numbers, padding and freeze.
+        Its state_dict is what programs without Penstock load. MemoryError where there is no room for it."""
+        return nn.Embedding(
+            self.num_embeddings,
+            self.embedding_dim,
+            padding_idx=self.padding_idx,
+            sparse=True,
+            _weight=tables.read_table(self._array),
+            _freeze=self.freeze,
+        )
+
+    def load_weight(self, weight: Tensor) -> None:
+        """Stores a whole weight, as that of torch.nn.Embedding, in the table, a part at a time.
+
+        Args:
+            weight: of shape (num_embeddings, embedding_dim), on any device, or a memory-mapped one of
+                `torch.load(mmap=True)`; converted to the table's type, within floats and within integers.
+
+        Raises:
+            TypeError: no tensor, or integers for floats and the reverse.
+            ValueError: another shape, or a table that is read-only.
+        """
+        what = f"load a weight into {name_of(self._array)}"
+        if not isinstance(weight, Tensor):
+            raise TypeError(f"{what}: a {type(weight).__name__}: give a tensor")
+        if tuple(weight.shape) != self._array.shape:
+            raise ValueError(
+                f"{what}: a weight of shape {tuple(weight.shape)}: the table has {self._array.shape}"
+            )
+        kind = getattr(torch, self._array.dtype.name)
+        alike = weight.is_floating_point() == kind.is_floating_point and not weight.dtype.is_complex
+        if not alike:
+            raise TypeError(f"{what}: a weight of {weight.dtype}: the table holds {kind}: convert it first")
+        if not self._array.writable:
+            raise ValueError(f"{what}: it was opened read-only: make the embedding with freeze=False")
+        tables.store_table(self._array, weight)
+        self._drawn = False
+
+    def append_rows(self, values: Tensor | int) -> None:
+        """Adds rows at the end of a table in a .npy file, which grows in place. Other modules over the same
+        array have them, too, and what an optimizer keeps of them begins as it began for the others; arrays
+        that were opened elsewhere keep the rows that they had.
+
+        Args:
+            values: a tensor of shape (n, embedding_dim), or a number of rows to be drawn from N(0, 1).
+
+        Raises:
+            TypeError: values of another kind of type. ValueError: another shape, or a table that is frozen,
+            in memory, or in a file of another format.
+        """
+        what = f"append rows to {name_of(self._array)}"
+        if self.freeze:
+            raise ValueError(f"{what}: it is frozen: make the embedding with freeze=False")
+        if not isinstance(values, Tensor):
+            kind = getattr(torch, self._array.dtype.name)
+            count = tables.checked_count(values, "rows", what)
+            tables.append_rows(self._array, count, lambda _, n, where: self._draw(n, kind, where))
+            return
+        if not values.is_floating_point():
+            raise TypeError(
+                f"{what}: rows of {values.dtype}: the table holds {self._array.dtype}: convert them"
+            )
+        if values.ndim != 2 or values.shape[1] != self.embedding_dim:
+            raise ValueError(
+                f"{what}: rows of shape {tuple(values.shape)}: give (n, {self.embedding_dim}), as the table "
+                "has"
+            )
+        tables.append_rows(self._array, len(values), lambda first, n, _: values[first : first + n])
+
+    def _draw(self, count: int, kind: torch.dtype, where: torch.device) -> Tensor:
+        return tables.draw(count, self.embedding_dim, kind, where)
+
+    # States
 
     def get_extra_state(self) -> dict[str, Any]:
         if self._array.path is None:
             raise ValueError(f"{self._array!r}: a table in memory has no path to refer to: save it to a file")
         self._array.flush()
-        return self._array.opened.reference()
+        return self._array.opened.reference() | {"generation": saved_mark(self._array)}
 
     def set_extra_state(self, state: Any) -> None:
-        dtype, shape = self._array.dtype, (self.num_embeddings, self.embedding_dim)
-        told = told_by(state, "embedding")
-        if told != (shape, dtype.name):
+        dtype, shape = self._array.dtype, self._array.shape
+        referred = tables.referred_by(state, "embedding")
+        if referred != (shape, dtype.name):
             raise ValueError(
-                f"the state is of a table of {told[1]} {told[0]} at {state['path']}, this embedding is of "
-                f"{dtype} {shape}: give it the state of such a table"
+                f"the state is of a table of {referred[1]} {referred[0]} at {state['path']}, this one is "
+                f"of {dtype} {shape}: give it the state of such a table"
             )
         if is_open(self._array):
             self._check_is_meant(state["path"])
+            check_generation(state.get("generation"), self._array, "load the state")
             return
         there = from_reference(state, device=self._array.opened.device, writable=not self.freeze)
         try:
+            check_generation(state.get("generation"), there, "load the state")
             self._take(there, shape)
         except BaseException:
             there.close()
             raise
 
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
+        """A state of torch.nn.Embedding has a weight in the place of a reference."""
+        weight, own = f"{prefix}weight", f"{prefix}_extra_state"
+        if weight not in state_dict or own in state_dict:
+            super()._load_from_state_dict(state_dict, prefix, *others)
+            return
+        _, _, missing, _, errors = others
+        try:
+            self.load_weight(state_dict[weight])
+        except (TypeError, ValueError) as problem:
+            errors.append(f"{weight}: {problem}")
+        rest = {key: value for key, value in state_dict.items() if key != weight}
+        super()._load_from_state_dict(rest, prefix, *others)
+        if own in missing:
+            missing.remove(own)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "weight":
+            raise AttributeError(
+                f"a {type(self).__name__} of penstock.nn has no weight: its numbers are table.array, and "
+                "table.to_torch().weight is a copy of them"
+            )
+        return super().__getattr__(name)
+
+    def __setstate__(self, state: Any) -> None:
+        super().__setstate__(state)
+        number_changes(self._array)
+        self._name = ops.name_table(self)  # a copy is another table to the operators
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Embedding:
+        made = type(self).__new__(type(self))
+        memo[id(self)] = made
+        nn.Module.__init__(made)
+        array = copied_array(self._array, self.freeze, memo)
+        own = {"_array": array, "_anchor": None, "_kept": None, "_checks": None, "_name": None, "_what": None}
+        for key, value in self.__dict__.items():
+            if key not in own:
+                made.__dict__[key] = _deep(value, memo)
+        made._take(array, array.shape)
+        made._begin()
+        return made
+
+    def __prepare_scriptable__(self) -> Any:
+        raise TypeError(
+            f"torch.jit.script of {self._what}: TorchScript has no tables: use torch.compile, torch.export, "
+            "or "
+            "torch.jit.trace under torch.no_grad()"
+        )
+
     def extra_repr(self) -> str:
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
         return f"{self.num_embeddings}, {self.embedding_dim}{padding}, {self._array!r}"
 
-    def _take(self, array: Array, shape: tuple[int, int]) -> None:
+    # Inside
+
+    def _begin(self) -> None:
+        """What a module has from when its table is there."""
+        self._what = f"{type(self).__name__} over {name_of(self._array)}"
+        self._name = ops.name_table(self)
+        # On the CPU whatever torch.set_default_device says: it is only looked at.
+        self._anchor = torch.zeros(1, dtype=torch.float32, device="cpu", requires_grad=not self.freeze)
+        self._kept: list[tuple[Tensor, Tensor]] = []
+        self._checks: list[Callable[[], None]] = []  # of calls that a GPU has not answered yet
+
+    def _take(self, array: Array, shape: tuple[int, ...]) -> None:
         if array.shape != shape:
-            raise ValueError(f"{array!r}: the embedding has shape {shape}")
+            raise ValueError(f"{array!r}: the embedding has shape {shape}: give the shape of the table")
         if not (self.freeze or array.writable):
             raise ValueError(
                 f"{array!r}: it is read-only, and cannot be trained: open it as writable, or freeze=True"
             )
+        if not (self.freeze or getattr(torch, array.dtype.name).is_floating_point):
+            raise ValueError(
+                f"{array!r}: a table of {array.dtype} is not trained: give one of floating-point numbers, or "
+                "freeze=True"
+            )
+        number_changes(array)
         self._array = array
 
     def _check_is_meant(self, path: str) -> None:
-        """A state holds no numbers: those of the table that is open must be the ones that it tells of."""
+        """A state holds no numbers: those of the table that is open must be the ones that it refers to."""
         own = self._array.path
         if own is None:
             raise ValueError(
@@ -225,113 +434,33 @@ class Embedding(nn.Module):
                 "the path where the table lies"
             )
 
-    def _opened(self, path: Path, shape: tuple[int, int], dtype: Any) -> Array:
+    def _opened(self, path: Path, shape: tuple[int, int], dtype: Any, how: dict[str, Any]) -> Array:
         if not path.exists():
-            self._draw(path, shape, dtype)
+            tables.draw_table(path, shape, dtype, how, self.padding_idx)
             self._drawn = True
-        kind, found = dtype_named(dtype), find_layout(path).dtype
-        if found.name not in (kind.name, kind.numpy.name):  # a .npy file has bfloat16 as uint16
-            raise ValueError(f"{path} holds {found}: the embedding is of {kind}")
-        return open_array(path, writable=not self.freeze, dtype=dtype, **self._how)
-
-    def _draw(self, path: Path, shape: tuple[int, int], dtype: Any) -> None:
-        def drawn(first: int, count: int, where: torch.device) -> Tensor:
-            rows = torch.randn((count, shape[1]), device=where)
-            if self.padding_idx is not None and first <= self.padding_idx < first + count:
-                rows[self.padding_idx - first] = 0
-            return rows
-
-        make_table(path, shape, dtype, self._how, drawn)
+        return tables.open_table(path, dtype, not self.freeze, how)
 
 
-leave_untraced(Embedding, "parts", "changes", "gradient")
+leave_untraced(
+    Embedding, "parts", "changes", "gradient", "load_weight", "append_rows", "to_torch", "scale_gradient"
+)
 
 
-class EmbeddingBag(Embedding):
-    """`torch.nn.EmbeddingBag` over a `penstock.Array`: see `Embedding` for the table.
+def _deep(value: Any, memo: dict[int, Any]) -> Any:
+    import copy
 
-    mode: "sum", "mean" or "max". include_last_offset: offsets have one more, where the last bag ends.
-
-    Input: rows (n) with offsets (bags), or rows (bags, n); per_sample_weights as rows, with mode "sum".
-    Output: (bags, embedding_dim), summed in the order of the rows as torch does.
-    """
-
-    def __init__(
-        self,
-        num_embeddings: int,
-        embedding_dim: int,
-        mode: str = "mean",
-        include_last_offset: bool = False,
-        padding_idx: int | None = None,
-        **table: Any,
-    ) -> None:
-        if mode not in ("sum", "mean", "max"):
-            raise ValueError(f"mode {mode!r}: choose sum, mean or max")
-        super().__init__(num_embeddings, embedding_dim, padding_idx, **table)
-        self.mode, self.include_last_offset = mode, include_last_offset
-
-    @classmethod
-    def from_pretrained(
-        cls,
-        array: Array,
-        freeze: bool = True,
-        padding_idx: int | None = None,
-        mode: str = "mean",
-        include_last_offset: bool = False,
-    ) -> EmbeddingBag:
-        rows, width = _shape_of(array)
-        return cls(rows, width, mode, include_last_offset, padding_idx, array=array, freeze=freeze)
-
-    def forward(
-        self, rows: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None
-    ) -> Tensor:
-        return bags_of(
-            super().forward,
-            rows,
-            offsets,
-            self.mode,
-            per_sample_weights,
-            self.include_last_offset,
-            self.padding_idx,
-        )
-
-    def extra_repr(self) -> str:
-        return f"{super().extra_repr()}, mode={self.mode!r}"
+    return copy.deepcopy(value, memo)
 
 
-def joined(parts: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
-    """Parts of what is to be added to rows, as one."""
-    if len(parts) == 1:
-        return parts[0]
-    return torch.cat([rows for rows, _ in parts]), torch.cat([values for _, values in parts])
-
-
-def summed(rows: Tensor, values: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Of what is to be added to rows, of `count`: these ascending, each once, and the sums."""
-    if not values.is_cuda:
-        size = (count, values.shape[1])
-        sums = torch.sparse_coo_tensor(rows[None], values, size, check_invariants=False).coalesce()
-        return sums.indices()[0], sums.values()
-    # Where coalesce takes ten times as long: it gives a row that was asked for very often to one warp.
-    each, place = torch.unique(rows, return_inverse=True)
-    return each, torch.ops.aten.embedding_dense_backward(values, place, len(each), -1, False)
-
-
-def _is_traced(rows: Tensor) -> bool:
-    transformed: bool = torch._C._are_functorch_transforms_active()
-    return transformed or torch.compiler.is_compiling() or type(rows) is not Tensor
-
-
-def _shape_of(array: Array) -> tuple[int, int]:
+def _checked_array(array: Any) -> Array:
     if not isinstance(array, Array):
         raise TypeError(
             f"a table is a penstock.Array, not a {type(array).__name__}: see penstock.from_tensor"
         )
-    if len(array.shape) != 2:
-        raise ValueError(f"{array!r}: a table has two dimensions")
+    return array
+
+
+def shape_of(array: Any) -> tuple[int, int]:
+    if len(_checked_array(array).shape) != 2:
+        raise ValueError(f"{array!r}: a table has two dimensions: give an array of two")
     return array.shape[0], array.shape[1]
-
-
-def _check_kind(dtype: DType) -> None:
-    if not getattr(torch, dtype.name).is_floating_point:
-        raise ValueError(f"a table of {dtype}: it holds floating-point numbers")

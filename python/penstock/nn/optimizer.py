@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -12,7 +13,9 @@ from torch import Tensor, nn
 
 from penstock.arrays import Array
 from penstock.arrays.untraced import leave_untraced
-from penstock.nn.embedding import Embedding, joined, summed
+from penstock.nn.embedding import Embedding
+from penstock.nn.generations import check_generation, saved_mark
+from penstock.nn.gradients import joined, summed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,6 +40,11 @@ class Table:
     @property
     def has_gradient(self) -> bool:
         return any(module.has_gradient for module in self.modules)
+
+    def check_calls(self) -> None:
+        """As that of a module; of all modules."""
+        for module in self.modules:
+            module.check_calls()
 
     def parts(self) -> tuple[Tensor, Tensor]:
         """As those of a module that has a gradient; of all modules."""
@@ -69,14 +77,6 @@ def _groups_in(given: Any) -> list[dict[str, Any]]:
 
 
 _NOT_SPARSE = ("weight_decay", "momentum")
-
-
-def _check_rule(rule: dict[str, Any]) -> None:
-    """ValueError for numbers by which nothing can be trained."""
-    for name in ("lr", "lr_decay", "initial_accumulator_value", "eps"):
-        if name in rule and not rule[name] >= 0:
-            raise ValueError(f"{name} {rule[name]}: give a number of at least 0")
-    _refuse_what_is_not_sparse(rule)
 
 
 def _refuse_what_is_not_sparse(rule: dict[str, Any]) -> None:
@@ -113,7 +113,7 @@ class Optimizer(torch.optim.Optimizer, ABC):
             over.setdefault(id(module.array), []).append(module)
         if any(id(table.array) in over for table in self._tables):
             raise ValueError("a table is in two groups: give it to one")
-        _check_rule({**self.defaults, **param_group})
+        self._check_rule({**self.defaults, **param_group})
         super().add_param_group({**param_group, "params": [module.anchor for module in modules]})
         self._tables += [Table(tied, self.param_groups[-1]) for tied in over.values()]
 
@@ -133,10 +133,11 @@ class Optimizer(torch.optim.Optimizer, ABC):
 
     def _change_tables(self) -> None:
         trained = [(number, table) for number, table in enumerate(self._tables) if table.has_gradient]
-        for number, table in trained:  # what cannot begin is told before anything is changed
-            table.array.check_calls()
+        for number, table in trained:  # what cannot begin is raised before anything is changed
+            table.check_calls()
             self._begin(number, table)
         for number, table in trained:
+            self._counted(number)
             rows, values = self._changes(table)
             if len(rows) != 0:
                 self._change(number, table, rows, values)
@@ -150,20 +151,42 @@ class Optimizer(torch.optim.Optimizer, ABC):
 
     def state_dict(self) -> dict[str, Any]:
         """The rules of the groups, and what was gathered of the past: small tensors themselves, what is as
-        large as a table by its path, flushed."""
-        tables = [self._state(number) for number in range(len(self._tables))]
+        large as a table by its path, flushed. Hooks of state_dict are called as torch calls them."""
+        for before in self._optimizer_state_dict_pre_hooks.values():
+            before(self)
+        tables = [
+            {**self._state(number), "generation": saved_mark(table.array)}
+            for number, table in enumerate(self._tables)
+        ]
         groups = [
             {**group, "params": members}
             for group, members in zip(self.param_groups, self._members(), strict=True)
         ]
-        return {"optimizer": type(self).__name__, "param_groups": groups, "tables": tables}
+        state = {"optimizer": type(self).__name__, "param_groups": groups, "tables": tables}
+        for after in self._optimizer_state_dict_post_hooks.values():
+            changed = after(self, state)
+            state = state if changed is None else changed
+        return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Goes on where another stopped, with its rules. Nothing is changed by a state that does not fit.
+        Hooks of load_state_dict are called as torch calls them: those before get a shallow copy of the state.
 
-        Errors: ValueError for the state of another kind of optimizer, or for other tables.
+        Raises:
+            ValueError: the state of another kind of optimizer, of other tables, or of tables that have
+                changed since it was saved.
         """
+        if isinstance(state, dict):
+            state = state.copy()
+            for before in self._optimizer_load_state_dict_pre_hooks.values():
+                changed = before(self, state)
+                state = state if changed is None else changed
         self._check_state(state)
+        self._load(state)
+        for after in self._optimizer_load_state_dict_post_hooks.values():
+            after(self)
+
+    def _load(self, state: dict[str, Any]) -> None:
         read = []
         try:
             for number, one in enumerate(state["tables"]):
@@ -182,6 +205,17 @@ class Optimizer(torch.optim.Optimizer, ABC):
 
     def __getstate__(self) -> Any:
         raise TypeError(f"{type(self).__name__} is not copied or pickled: save its state_dict()")
+
+    def _check_rule(self, rule: dict[str, Any]) -> None:
+        """ValueError for numbers by which nothing can be trained."""
+        for name in ("lr", "lr_decay", "initial_accumulator_value", "eps"):
+            if name not in rule:
+                continue
+            if not isinstance(rule[name], (Real, Tensor)):
+                raise TypeError(f"{type(self).__name__}: {name} {rule[name]!r}: give a number of at least 0")
+            if not rule[name] >= 0:
+                raise ValueError(f"{type(self).__name__}: {name} {rule[name]}: give a number of at least 0")
+        _refuse_what_is_not_sparse(rule)
 
     def _refuse_scaler(self) -> None:
         if "found_inf" in self.__dict__:
@@ -216,7 +250,11 @@ class Optimizer(torch.optim.Optimizer, ABC):
                     f"a group of the state is of tables {list(saved['params'])}, here of {members}: make the "
                     "optimizer of the same tables in the same order"
                 )
-            _check_rule(saved)
+            self._check_rule(saved)
+        for table, one in zip(self._tables, state["tables"], strict=True):
+            if not isinstance(one, dict):
+                raise ValueError(f"the state of {mine} has {one!r} for a table: save it by state_dict()")
+            check_generation(one.get("generation"), table.array, f"load the state of {mine}")
 
     def _members(self) -> list[list[int]]:
         """The tables of each group, by their numbers."""
@@ -237,11 +275,14 @@ class Optimizer(torch.optim.Optimizer, ABC):
     def _begin(self, number: int, table: Table) -> None:
         """Makes ready what a table's change needs of the past."""
 
+    def _counted(self, number: int) -> None:
+        """A step in which a table has a gradient, be it of no rows."""
+
     def _state(self, number: int) -> dict[str, Any]:
         return {}
 
     def _read_state(self, number: int, state: dict[str, Any]) -> Any:
-        """What a table's state tells, checked and opened; nothing of the optimizer changes."""
+        """What a table's state says, checked and opened; nothing of the optimizer changes."""
 
     def _leave(self, number: int, read: Any) -> None:
         """Gives back what was read and is not taken."""

@@ -1,0 +1,414 @@
+"""Checkpoints: killed at any moment, they are whole or not there, and a run that goes on from them ends where
+one of torch ends that was never interrupted."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock
+import pytest
+from places import DEVICES, check_same
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+import penstock.checkpoint  # noqa: E402
+import penstock.nn  # noqa: E402
+import penstock.optim  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks:UserWarning")  # of torch's own tables
+
+ROWS, WIDTH = 60, 5
+KINDS = ["SGD", "Adagrad", "RowWiseAdagrad", "SparseAdam", "RowWiseAdam"]
+
+
+@pytest.fixture(params=DEVICES)
+def device(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def deterministic() -> Iterator[None]:
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    yield
+    torch.use_deterministic_algorithms(False)
+
+
+class Run:
+    """A model of a table and a layer, with optimizers and a scheduler."""
+
+    def __init__(self, folder: Path, kind: str = "Adagrad", device: str = "cpu", rows: int = ROWS) -> None:
+        torch.manual_seed(3)
+        head = torch.nn.Linear(WIDTH, 1).to(device)
+        table = penstock.nn.Embedding(rows, WIDTH, path=folder / "t.npy", device=device, cache="1MiB")
+        self.model = torch.nn.ModuleDict({"table": table, "head": head})
+        self.sparse = getattr(penstock.optim, kind)(table, lr=0.1)
+        self.dense = torch.optim.Adam(self.model.parameters(), lr=0.01)
+        self.scheduler = torch.optim.lr_scheduler.StepLR(self.sparse, step_size=3, gamma=0.7)
+        self.folder = folder
+
+    @property
+    def all(self) -> dict[str, Any]:
+        optimizers = {"sparse": self.sparse, "dense": self.dense, "rate": self.scheduler}
+        return {"model": self.model, "optimizers": optimizers}
+
+    def train(self, steps: range) -> None:
+        for k in steps:
+            self.sparse.zero_grad(), self.dense.zero_grad()
+            rows = (torch.rand(30, generator=torch.Generator().manual_seed(k)) ** 2 * ROWS).long()
+            self.model["head"](self.model["table"](rows)).square().mean().backward()
+            self.sparse.step(), self.dense.step(), self.scheduler.step()
+
+    def numbers(self) -> list[Any]:
+        array = self.model["table"].array
+        dense = [parameter.detach().cpu() for parameter in self.model.parameters()]
+        return [array.gather(torch.arange(len(array))).cpu(), *dense]
+
+    def close(self) -> None:
+        self.model["table"].array.close()
+        self.sparse.close()
+
+
+def same(ours: list[Any], theirs: list[Any]) -> bool:
+    return all(torch.equal(one, other) for one, other in zip(ours, theirs, strict=True))
+
+
+@pytest.mark.usefixtures("deterministic")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_goes_on_from_the_numbers_of_its_checkpoint(tmp_path: Path, device: str, kind: str) -> None:
+    """The table is ahead of the checkpoint when it is loaded, in the same process and in another."""
+    for name in ("whole", "half"):
+        (tmp_path / name).mkdir()
+    whole = Run(tmp_path / "whole", kind, device)
+    whole.train(range(9))
+    half = Run(tmp_path / "half", kind, device)
+    half.train(range(4))
+    made = penstock.checkpoint.save(tmp_path / "saved", **half.all, extra={"step": 4})
+    assert made == tmp_path / "saved/checkpoint-00000000"
+    at_four = half.numbers()
+    half.train(range(4, 7))
+    assert not same(half.numbers(), at_four)
+    array = half.model["table"].array
+    assert penstock.checkpoint.load(tmp_path / "saved", **half.all) == {"step": 4}
+    assert half.model["table"].array is array
+    assert same(half.numbers(), at_four)
+    half.train(range(4, 6))
+    half.close()
+    again = Run(tmp_path / "half", kind, device)
+    assert penstock.checkpoint.load(tmp_path / "saved", **again.all) == {"step": 4}
+    again.train(range(4, 9))
+    for ours, theirs in zip(again.numbers(), whole.numbers(), strict=True):
+        check_same(ours, theirs, device == "cuda", near=1e-6)
+    again.close()
+    assert np.array_equal(np.load(tmp_path / "half/t.npy"), whole.numbers()[0].numpy())
+    whole.close()
+
+
+def test_as_many_stay_as_are_kept(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    found = []
+    for k in range(5):
+        run.train(range(k, k + 1))
+        penstock.checkpoint.save(tmp_path / "saved", **run.all, extra=k, keep=2)
+        found.append(run.numbers())
+    assert penstock.checkpoint.numbers(tmp_path / "saved") == [3, 4]
+    assert sorted(path.name for path in (tmp_path / "saved").iterdir()) == [
+        ".lock",
+        "checkpoint-00000003",
+        "checkpoint-00000004",
+    ]
+    assert penstock.checkpoint.load(tmp_path / "saved", **run.all, number=3) == 3
+    assert same(run.numbers(), found[3])
+    assert penstock.checkpoint.load(tmp_path / "saved", **run.all) == 4
+    assert same(run.numbers(), found[4])
+    with pytest.raises(FileNotFoundError, match=r"load checkpoint 1 from .*saved: it has 3, 4: name"):
+        penstock.checkpoint.load(tmp_path / "saved", **run.all, number=1)
+    penstock.checkpoint.save(tmp_path / "saved", **run.all, keep=None)
+    assert penstock.checkpoint.numbers(tmp_path / "saved") == [3, 4, 5]
+    one, other = (tmp_path / f"saved/checkpoint-0000000{k}/0.npy" for k in (4, 5))
+    assert one.samefile(other), "a table that has not changed is linked, not copied"
+    run.train(range(5, 6))
+    penstock.checkpoint.save(tmp_path / "saved", **run.all, keep=None)
+    assert not one.samefile(tmp_path / "saved/checkpoint-00000006/0.npy")
+    run.close()
+
+
+def test_copies_are_plain_arrays_and_progress_counts_them(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    seen: list[Any] = []
+    run.train(range(2))
+    made = penstock.checkpoint.save(tmp_path / "saved", **run.all, progress=lambda *given: seen.append(given))
+    assert np.array_equal(np.load(made / "0.npy"), run.numbers()[0].numpy())
+    assert np.array_equal(np.load(made / "1.npy"), np.load(tmp_path / "t.adagrad.npy"))
+    assert seen[-1] == ("copy", 2 * ROWS * WIDTH * 4, 2 * ROWS * WIDTH * 4)
+    run.train(range(2, 3))
+    seen.clear()
+    penstock.checkpoint.load(tmp_path / "saved", **run.all, progress=lambda *given: seen.append(given))
+    assert seen[-1][0] == "restore"
+    run.close()
+
+
+def test_what_does_not_fit_changes_nothing(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    run.train(range(2))
+    saved = tmp_path / "saved"
+    penstock.checkpoint.save(saved, **run.all)
+    run.train(range(2, 4))
+    before = run.numbers()
+
+    def refused(match: str, error: type[Exception] = ValueError, **given: Any) -> None:
+        with pytest.raises(error, match=match) as caught:
+            penstock.checkpoint.load(saved, **{**run.all, **given})
+        assert "\n" not in str(caught.value)
+        assert same(run.numbers(), before), "nothing was changed"
+
+    more = torch.nn.ModuleDict({**run.model, "more": torch.nn.Linear(1, 1)})
+    refused("the checkpoint has no 'more.bias'", model=more)
+    refused("the model has no 'head.bias'", model=torch.nn.ModuleDict({"table": run.model["table"]}))
+    other = torch.nn.ModuleDict({"table": run.model["table"], "head": torch.nn.Linear(WIDTH, 2)})
+    refused(r"head.weight has shape \(1, 5\) there and \(2, 5\) in the model", model=other)
+    refused(r"it has optimizers \['dense', 'rate', 'sparse'\], and \['0'\] were given", optimizers=run.sparse)
+    wrong = {**run.all["optimizers"], "sparse": penstock.optim.SGD(run.model["table"])}
+    refused("optimizer sparse was Adagrad and is SGD", optimizers=wrong)
+    refused("a checkpoint of a list: give a torch.nn.Module", TypeError, model=[run.model])
+    refused("a checkpoint of optimizer 0, a int: give optimizers", TypeError, optimizers=[3])
+    (tmp_path / "o").mkdir()
+    wide = Run(tmp_path / "o", rows=ROWS + 1)
+    wide.model["head"].load_state_dict(run.model["head"].state_dict())
+    with pytest.raises(ValueError, match=r"table 'table' was float32 \(60, 5\), and .* \(61, 5\): copy"):
+        penstock.checkpoint.load(saved, **wide.all)
+    with pytest.raises(ValueError, match="the model does not hold that table: give a model that does"):
+        penstock.checkpoint.save(saved, model=run.model, optimizers=wide.sparse)
+    with pytest.raises(ValueError, match="keep 0: give a number from 1"):
+        penstock.checkpoint.save(saved, **run.all, keep=0)
+    with pytest.raises(FileNotFoundError, match=r"load a checkpoint from .*none: it has none"):
+        penstock.checkpoint.load(tmp_path / "none", **run.all)
+    with pytest.raises(
+        TypeError, match=r"holds objects that torch\.load does not take with weights_only=True"
+    ):
+        penstock.checkpoint.save(saved, **run.all, extra=object)
+    with pytest.raises(NotADirectoryError, match=r"t\.npy: there is a file of that name: name a folder"):
+        penstock.checkpoint.save(tmp_path / "t.npy", **run.all)
+    assert penstock.checkpoint.numbers(saved) == [0]
+    assert not list(saved.glob(".draft-*"))
+    (saved / "checkpoint-00000000/manifest.json").write_text("{}")
+    refused("it is no manifest of this version of Penstock")
+    penstock.checkpoint.save(saved, **run.all)
+    assert penstock.checkpoint.load(saved, **run.all) is None
+    for one in (run, wide):
+        one.close()
+
+
+def test_a_folder_has_one_process_that_saves(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    penstock.checkpoint.save(tmp_path / "saved", **run.all)
+    hold = (
+        "import fcntl, sys; file = open(sys.argv[1]); fcntl.flock(file, fcntl.LOCK_EX); print(flush=True); "
+        "input()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", hold, tmp_path / "saved/.lock"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        with pytest.raises(BlockingIOError, match="another process saves there"):
+            penstock.checkpoint.save(tmp_path / "saved", **run.all)
+        other.communicate(b"\n")
+    penstock.checkpoint.save(tmp_path / "saved", **run.all)
+    run.close()
+
+
+def test_tables_in_raw_files_and_tied_ones_are_restored(tmp_path: Path) -> None:
+    content = torch.randn(2, ROWS, WIDTH)
+    (tmp_path / "two.bin").write_bytes(b"head!" + content.numpy().tobytes())
+    how: dict[str, Any] = {"placement": "host", "writable": True, "device": "cpu", "dtype": "float32"}
+    arrays = [
+        penstock.open(tmp_path / "two.bin", shape=(ROWS, WIDTH), offset=5 + k * content[0].nbytes, **how)
+        for k in range(2)
+    ]
+    modules = [penstock.nn.Embedding.from_pretrained(array, freeze=False) for array in [*arrays, arrays[0]]]
+    model = torch.nn.ModuleList(modules)
+    optimizer = penstock.optim.SparseAdam(model, lr=0.1)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        sum(module(torch.tensor([3, 59])).square().sum() for module in modules).backward()
+        optimizer.step()
+
+    step()
+    made = penstock.checkpoint.save(tmp_path / "saved", model=model, optimizers=optimizer)
+    assert len(list(made.glob("*.npy"))) == 6  # two tables with two moments each
+    at_one = (tmp_path / "two.bin").read_bytes()
+    step()
+    for array in arrays:
+        array.flush()
+    assert (tmp_path / "two.bin").read_bytes() != at_one
+    penstock.checkpoint.load(tmp_path / "saved", model=model, optimizers=optimizer)
+    assert (tmp_path / "two.bin").read_bytes() == at_one
+    step()
+
+
+TRAIN = """
+import sys, torch, penstock.checkpoint
+sys.path.insert(0, sys.argv[1])
+import test_checkpoint as here
+from pathlib import Path
+folder, kind = Path(sys.argv[2]), sys.argv[3]
+torch.use_deterministic_algorithms(True)
+torch.set_num_threads(1)
+run = here.Run(folder, kind)
+first = 0
+if penstock.checkpoint.numbers(folder / "saved"):
+    first = penstock.checkpoint.load(folder / "saved", **run.all)
+else:
+    penstock.checkpoint.save(folder / "saved", **run.all, extra=0)
+print("begun", first, flush=True)
+for k in range(first, here.STEPS):
+    run.train(range(k, k + 1))
+    if k % 3 == 2:
+        penstock.checkpoint.save(folder / "saved", **run.all, extra=k + 1, keep=2)
+run.close()
+print("done", flush=True)
+"""
+STEPS = 40
+
+
+@pytest.mark.parametrize("kind", ["SparseAdam"])
+def test_killed_runs_go_on_and_end_where_torch_ends(tmp_path: Path, kind: str) -> None:
+    """SIGKILL at moments that a seed draws, until a run is over; the table is that of torch alone."""
+    seed = random.randrange(1 << 30)
+    print(f"seed {seed}")
+    draw, kills, begun = random.Random(seed), 0, []
+    Run(tmp_path, kind).close()  # draws the table
+    drawn = torch.from_numpy(np.load(tmp_path / "t.npy"))
+    while True:
+        with subprocess.Popen(
+            [sys.executable, "-c", TRAIN, Path(__file__).parent, tmp_path, kind],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            line = process.stdout.readline()
+            if not line:
+                pytest.fail(process.stderr.read())
+            begun.append(int(line.split()[1]))
+            if kills < 4:
+                time.sleep(draw.uniform(0, 0.25))
+                process.send_signal(signal.SIGKILL)
+            out, errors = process.communicate()
+        if process.returncode == 0:
+            assert out == "done\n"
+            break
+        assert process.returncode == -signal.SIGKILL, errors
+        kills += 1
+    assert begun == sorted(begun), "no run begins before a checkpoint that another began from"
+    expected = _by_torch(drawn, kind, STEPS)
+    torch.testing.assert_close(torch.from_numpy(np.load(tmp_path / "t.npy")), expected, rtol=1e-5, atol=1e-6)
+    assert len(penstock.checkpoint.numbers(tmp_path / "saved")) == 2
+
+
+def _by_torch(drawn: Any, kind: str, steps: int) -> Any:
+    """The same run, by modules and optimizers of torch, without interruption."""
+    table = torch.nn.Embedding(ROWS, WIDTH, sparse=True, _weight=drawn.clone())
+    torch.manual_seed(3)
+    head = torch.nn.Linear(WIDTH, 1)
+    sparse = getattr(torch.optim, kind)(table.parameters(), lr=0.1)
+    dense = torch.optim.Adam(head.parameters(), lr=0.01)
+    scheduler = torch.optim.lr_scheduler.StepLR(sparse, step_size=3, gamma=0.7)
+    for k in range(steps):
+        sparse.zero_grad(), dense.zero_grad()
+        rows = (torch.rand(30, generator=torch.Generator().manual_seed(k)) ** 2 * ROWS).long()
+        head(table(rows)).square().mean().backward()
+        sparse.step(), dense.step(), scheduler.step()
+    return table.weight.detach()
+
+
+FORKED = """
+import os, signal, sys, torch, penstock.checkpoint
+sys.path.insert(0, sys.argv[1])
+import test_checkpoint as here
+from pathlib import Path
+folder, kind = Path(sys.argv[2]), sys.argv[3]
+torch.use_deterministic_algorithms(True)
+torch.set_num_threads(1)
+left = 0
+
+def killing(call):
+    def made(*args, **keywords):
+        global left
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = call(*args, **keywords)
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+    return made
+
+def in_child(work):
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+        except BaseException:
+            import traceback
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+def one_more_step():
+    for name in ("fsync", "rename", "replace", "link", "unlink", "copy_file_range"):
+        setattr(os, name, killing(getattr(os, name)))
+    run = here.Run(folder, kind)
+    first = penstock.checkpoint.load(folder / "saved", **run.all)
+    run.train(range(first, first + 1))
+    penstock.checkpoint.save(folder / "saved", **run.all, extra=first + 1, keep=2)
+    run.close()
+
+def begin():
+    run = here.Run(folder, kind)
+    torch.save(run.numbers()[0], folder / "drawn.pt")
+    penstock.checkpoint.save(folder / "saved", **run.all, extra=0)
+    run.close()
+
+def check():
+    run = here.Run(folder, kind)
+    steps = penstock.checkpoint.load(folder / "saved", **run.all)
+    expected = here._by_torch(torch.load(folder / "drawn.pt"), kind, steps)
+    torch.testing.assert_close(run.numbers()[0], expected, rtol=1e-5, atol=1e-6)
+    run.close()
+
+assert in_child(begin) == 0
+for calls in range(1, 400):
+    left = calls
+    outcome = in_child(one_more_step)
+    left = 0
+    if calls % 4 == 1:
+        assert in_child(check) == 0, calls
+    if outcome == 0:
+        break
+    assert outcome == -signal.SIGKILL, (calls, outcome)
+assert in_child(check) == 0
+print("kills", calls - 1)
+"""
+
+
+@pytest.mark.parametrize("kind", ["SparseAdam", "Adagrad"])
+def test_a_kill_before_and_after_each_system_call_loses_nothing(tmp_path: Path, kind: str) -> None:
+    """A step from the newest checkpoint to the next, killed at one call more each time: loading, training and
+    saving; what is there afterwards is what torch has after as many steps."""
+    ran = subprocess.run(
+        [sys.executable, "-c", FORKED, Path(__file__).parent, tmp_path, kind], capture_output=True, text=True
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert int(ran.stdout.split()[-1]) > 20
