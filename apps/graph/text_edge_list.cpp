@@ -34,6 +34,8 @@ namespace {
 constexpr char of_networkx[] =
     "the attributes of an edge as NetworkX writes them: write its weight as a number (networkx.write_weighted_edgelist), to a "
     ".wel file";
+/// Offsets of as many vertices cost nothing, gaps or not.
+constexpr u64 wide_range = 1024;
 constexpr u64 longest_line = u64{1} << 20;
 /// More vertices than any machine has memory for; keeps id + 1 and all sizes far from overflow.
 constexpr u64 highest_id = (u64{1} << 40) - 1;
@@ -210,7 +212,7 @@ text_edge_list::text_edge_list(byte_input input, text_dialect dialect, unsigned 
   }
   if (all.edges == 0) throw_bad_input("read", blocks_.name(), "has no edges: write one 'u v' per line");
   vertices_ = all.highest + 1;
-  bool const sparse = vertices_ / 8 > edges_;
+  bool const sparse = vertices_ > wide_range && vertices_ / 8 > edges_;
   if (layout.renumber == renumbering::always || (layout.renumber == renumbering::sparse && sparse)) number_ids(threads, meter);
 }
 

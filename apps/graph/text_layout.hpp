@@ -9,8 +9,8 @@
 
 namespace penstock::graph {
 
-/// sparse: ids are numbered anew, in ascending order, where the range that they span has more than eight numbers for each edge;
-/// always: wherever the range has gaps; never: a vertex is its id less the first one.
+/// sparse: ids are numbered anew, in ascending order, where the range that they span has more than 1024 numbers, and more than
+/// eight for each edge; always: wherever the range has gaps; never: a vertex is its id less the first one.
 enum class renumbering : u8 { sparse, always, never };
 
 struct text_layout {

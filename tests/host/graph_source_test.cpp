@@ -167,7 +167,12 @@ TEST(text_edge_list, numbers_ids_with_wide_gaps_and_keeps_them_as_names) {
     EXPECT_EQ(edges_of(list), (std::vector<plain_edge>{{1, 0, 0}, {0, 2, 0}}));
     EXPECT_EQ(list.held_bytes(), 24u);
   }
-  EXPECT_EQ(read_text("0 15\n15 3\n").vertices(), 16u);  // eight numbers for each edge are kept
+  EXPECT_EQ(read_text("0 1023\n").vertices(), 1024u);
+  EXPECT_EQ(read_text("0 1024\n").vertices(), 2u);
+  std::string many;
+  for (int i = 0; i < 200; ++i) many += "0 1\n";
+  EXPECT_EQ(read_text(many + "0 1607\n").vertices(), 1608u);  // eight numbers for each edge are kept
+  EXPECT_EQ(read_text(many + "0 1616\n").vertices(), 3u);
   text_edge_list const always = read_text("1 15\n15 3\n", false, 64, 1, {.first_id = 1, .renumber = renumbering::always});
   EXPECT_EQ(always.names(), (std::vector<std::string>{"1", "3", "15"}));
   EXPECT_TRUE(read_text("0 1\n2 1\n", false, 64, 1, {.renumber = renumbering::always}).names().empty());
