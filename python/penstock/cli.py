@@ -62,9 +62,9 @@ def bfs_command(graph: str, **options: Any) -> None:
     """Breadth-first search of GRAPH.
 
     GRAPH is a graph folder; volume:NAME@MEMBER,MEMBER, a graph on a volume; a file (.el, .txt, .wel, .gr,
-    .graph, .mtx, .npz, .sg, .bel, .bcsr, .parquet, .csv, or packed as .el.gz) that is converted once; a
-    generator (kron:SCALE[:DEGREE], urand:SCALE[:DEGREE], social:SCALE[:DEGREE]); or debian: this machine's
-    packages and what they depend on.
+    .graph, .mtx, .npz, .sg, .bel, .bcsr, .parquet, .csv, or packed as .el.gz), or a folder or a pattern of
+    parts of a table, that is converted once; a generator (kron:SCALE[:DEGREE], urand:SCALE[:DEGREE],
+    social:SCALE[:DEGREE]); or debian: this machine's packages and what they depend on.
     """
     run("bfs", graph, **options)
 

@@ -50,9 +50,7 @@ def test_the_index_of_pandas_is_no_column_and_names_say_which_is_which(
 ) -> None:
     graph = resolve(written(frame(*order), how))
     assert edges_of(graph) == NAMED
-    assert graph.reading.startswith(
-        "3 rows: source 'src', target 'dst', weight 'weight' (int32); left out: '"
-    )
+    assert graph.reading.startswith("3 rows: source 'src', target 'dst', weight 'weight' (int32); left out: ")
 
 
 @pytest.mark.parametrize("how", ["csv", "parquet"])

@@ -209,6 +209,8 @@ def test_what_is_no_graph_is_refused_in_one_sentence() -> None:
         (np.array([[2**63], [0]], np.uint64), ValueError, "it is no number of a vertex"),
     ):  # fmt: skip
         refusal(bad, part, kind=kind)
+    hidden = np.ma.masked_array(ENDS, mask=np.arange(300).reshape(2, 150) == 7)
+    refusal(hidden, "some of it is masked")
     for options in ({"format": "el"}, {"columns": "0,1"}, {"delimiter": ","}, {"header": True}):
         refusal(ENDS, "open edge_index: ", "leave", **options)
     assert edges_of(resolve(np.array([[1, 9], [9, 5]]), renumber=True)) == [("1", "9"), ("9", "5")]

@@ -77,11 +77,14 @@ def test_errors_name_what_the_user_named() -> None:
 
 
 def test_what_is_missing_or_forbidden_is_what_python_calls_so() -> None:
-    for path in ("no.el", "no.csv", "no", "no/graph.json"):
+    for path in ("no.el", "no.csv", "no", "no/graph.json", "a\nb.csv", "a\0.el"):
         with pytest.raises(FileNotFoundError) as caught:
             resolve(path)
         assert isinstance(caught.value, Error)
-        assert f"open {path}: " in str(caught.value)
+        assert f"open {path if path.isprintable() else repr(path)}: " in str(caught.value)
+        assert "\n" not in str(caught.value)
+    with pytest.raises(Error, match=r"open x+: File name too long: check the path"):
+        resolve("x" * 300)
     assert isinstance(Error("x", 2), MissingError)
     assert isinstance(Error("x", 13), ForbiddenError)
     assert isinstance(Error("x", 13), PermissionError)

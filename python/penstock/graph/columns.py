@@ -149,7 +149,7 @@ def choose(
     with a weight three; empty: none. index: names of those that are an index.
     Raises ValueError with the columns where it is not known which to take.
     """
-    titles = [f"column {i}" for i in range(count)] if names is None else [f"'{name}'" for name in names]
+    titles = [_title(names, i) for i in range(count)]
     if given:
         places = [_place(called, each, names, count) for each in given]
         if len(set(places)) < len(places):
@@ -250,7 +250,7 @@ def _unknown(called: str, names: Sequence[str] | None, count: int, why: str) -> 
 
 
 def _title(names: Sequence[str] | None, place: int) -> str:
-    return f"column {place}" if names is None else f"'{names[place]}'"
+    return f"column {place}" if names is None or not names[place].strip() else f"'{names[place]}'"
 
 
 def _listed(names: Sequence[str | int]) -> str:

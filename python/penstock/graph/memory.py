@@ -171,6 +171,8 @@ def _numpy(given: Any) -> Array:
                 f"read edge_index: a tensor of layout {given.layout}: give a dense one, shape (2, edges)"
             )
         given = (given.float() if str(given.dtype) == "torch.bfloat16" else given).numpy()
+    if np.ma.is_masked(given):
+        raise ValueError("read edge_index: some of it is masked: leave those edges out")
     return np.asarray(given)
 
 

@@ -248,7 +248,11 @@ def _found_or_planned(
     if not text:
         raise _no_folder("''")
     path = Path(text)
-    return _of_folder(path, making, format) if path.is_dir() else _converted(path, making, format)
+    try:
+        inside = path.is_dir()
+    except OSError as error:  # a name that is too long, a folder that may not be looked into
+        raise Error(f"open {text}: {error.strerror}: check the path", error.errno or 0) from error
+    return _of_folder(path, making, format) if inside else _converted(path, making, format)
 
 
 def _check_no_file(reading: Reading, called: str, format: str | None) -> None:
@@ -285,6 +289,8 @@ def _check_utf8(text: str) -> None:
         text.encode()
     except UnicodeEncodeError:
         raise ValueError(f"open {os.fsencode(text)!r}: its name is no UTF-8: rename it") from None
+    if "\0" in text or (not text.isprintable() and not os.path.lexists(text)):
+        raise Error(f"open {text!r}: there is no such file: correct its name", errno.ENOENT)
 
 
 def _opened(path: Path) -> GraphFolder:

@@ -65,7 +65,7 @@ def read_frame(called: str, frame: Any, reading: Reading) -> CoordinateGraph:
     """
     pa = arrow("pyarrow", called)
     with _sentences(pa, called, "give columns of integers or strings, and numbers for weights"):
-        if hasattr(frame, "iloc") and hasattr(frame, "columns"):
+        if type(frame).__module__.partition(".")[0] == "pandas":
             names = [str(name) for name in frame.columns]
             chosen = choose(called, names, len(names), reading.columns)
             columns = [pa.array(frame.iloc[:, i], from_pandas=True) for i in chosen.places]
@@ -87,8 +87,9 @@ def read_frame(called: str, frame: Any, reading: Reading) -> CoordinateGraph:
 
 def is_frame(given: Any) -> bool:
     """Whether read_frame() takes it."""
-    pandas = hasattr(given, "iloc") and hasattr(given, "columns")
-    return pandas or hasattr(given, "__arrow_c_stream__") or hasattr(given, "__dataframe__")
+    if type(given).__module__.partition(".")[0] == "pandas":
+        return hasattr(given, "columns")
+    return any(hasattr(given, name) for name in ("__arrow_c_stream__", "__dataframe__", "to_arrow"))
 
 
 def _table_of(pa: Any, frame: Any) -> Any:
@@ -98,7 +99,9 @@ def _table_of(pa: Any, frame: Any) -> Any:
         return pa.Table.from_batches([frame])
     if hasattr(frame, "__arrow_c_stream__"):
         return pa.table(frame)
-    return importlib.import_module("pyarrow.interchange").from_dataframe(frame)
+    if hasattr(frame, "__dataframe__"):
+        return importlib.import_module("pyarrow.interchange").from_dataframe(frame)
+    return frame.to_arrow()
 
 
 def _indexes(schema: Any) -> set[str]:

@@ -104,4 +104,6 @@ def _check(called: str, wide: Array, narrow: Array) -> None:
 
 
 def _misfit(called: str, value: Any, why: str) -> ValueError:
+    if isinstance(value, int) and value.bit_length() > 128:
+        value = f"of {value.bit_length()} bits"
     return ValueError(f"read {called}: weight {value} {why}: scale the weights, or remove this one")
