@@ -91,7 +91,10 @@ class line_fields {
   void go_on_from(char const* next) {
     at_ = next;
     skip_blanks();
-    if (at_ == end_ || separator_ == 0 || blank(separator_) || *at_ != separator_) return;
+    if (separator_ != 0) skip_separator();
+  }
+  void skip_separator() {
+    if (at_ == end_ || blank(separator_) || *at_ != separator_) return;
     ++at_;
     skip_blanks();
   }

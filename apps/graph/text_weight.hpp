@@ -28,4 +28,10 @@ inline char const* float32_misfit(double value) {
   return nullptr;
 }
 
+/// Whether float32 holds it exactly.
+inline bool fits_float32(int value) {
+  constexpr int all_below = 1 << std::numeric_limits<float>::digits;
+  return (value >= -all_below && value <= all_below) || float32_misfit(value) == nullptr;
+}
+
 }  // namespace penstock::graph
