@@ -3,6 +3,8 @@
 #include "penstock/host/error.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstring>
 
 namespace penstock::graph {
@@ -78,6 +80,9 @@ u32 binary_csr::checked_weight(std::byte const* at, u64 position) const {
     throw_bad_input("read", name_of(layout_.weight_values),
                     "edge " + std::to_string(position) + " has weight " + std::to_string(weight) +
                         ", which does not fit int32: scale the weights");
+  if (layout_.weights == weight_type::float32 && !std::isfinite(std::bit_cast<float>(weight)))
+    throw_bad_input("read", name_of(layout_.weight_values),
+                    "the weight of edge " + std::to_string(position) + " is no finite number: correct or remove it");
   return weight;
 }
 

@@ -68,7 +68,7 @@ class csr_build {
     u64 const have = static_cast<u64>(::sysconf(_SC_PHYS_PAGES)) * static_cast<u64>(::sysconf(_SC_PAGESIZE));
     u64 const held = source_.held_bytes();
     if (vertices_ < have / 8 && 8 * vertices_ + held < have) return;
-    throw_os_error("convert to", target_, ENOMEM,
+    throw_os_error(options_.operation, target_, ENOMEM,
                    std::to_string(vertices_) + " vertices need 8 bytes of memory each" +
                        (held == 0 ? "" : ", and the source " + std::to_string(held) + " more") + "; the machine has " +
                        std::to_string(have) +
@@ -93,7 +93,7 @@ class csr_build {
     u64 const edge_bytes = (wide_ids() ? 8 : 4) + (source_.weights() == weight_type::none ? 0 : 4);
     u64 const need = edges * edge_bytes + (vertices_ + 1) * sizeof(u64), free = u64{about.f_bavail} * about.f_frsize;
     if (need > free)
-      throw_os_error("convert to", target_, ENOSPC,
+      throw_os_error(options_.operation, target_, ENOSPC,
                      std::to_string(edges) + " edges take " + std::to_string(need) + " bytes there, " + std::to_string(free) +
                          " are free: make room, or choose another folder");
   }
@@ -102,7 +102,7 @@ class csr_build {
     constexpr u64 mib = u64{1} << 20;
     u64 const given = options_.memory_limit;
     std::string const limit = given < mib ? std::to_string(given) + " bytes" : std::to_string(given / mib) + " MiB";
-    throw_bad_input("convert to", target_,
+    throw_bad_input(options_.operation, target_,
                     "a memory limit of " + limit + " is too small for " + std::to_string(vertices_) +
                         " vertices and the longest of their lists: give at least " + std::to_string((least + mib - 1) / mib) +
                         " MiB");
@@ -120,7 +120,7 @@ class csr_build {
   }
 
   [[noreturn]] void changed() const {
-    throw_os_error("convert to", target_, EIO, "the input changed while it was read; start again");
+    throw_os_error(options_.operation, target_, EIO, "the input changed while it was read; start again");
   }
 
   vertex_bins count() {

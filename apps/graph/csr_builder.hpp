@@ -24,7 +24,10 @@ struct build_options {
   /// All memory that the source and the build may take, in bytes: offsets, edges and 8 MiB for each thread, of which there are
   /// fewer if need be. Then budget_bytes does not count, and there are as many passes as it takes. 0: no limit.
   u64 memory_limit = 0;
-  std::string target{};  ///< what errors call the folder; its path unless given
+  /// What errors say: "convert to" its folder unless given; "convert" with the path of the input, where the folder is no
+  /// business of the user.
+  std::string operation = "convert to";
+  std::string target{};
 };
 
 /// An eighth of the memory that the system could give, at least 128 MiB: one pass for most graphs that fit memory.

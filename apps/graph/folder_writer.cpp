@@ -120,12 +120,12 @@ csr_counts write_graph(edge_source const& source, std::string const& target, gra
   std::string const names = origin.names.empty() ? std::string() : join_names(origin.names, source.vertices(), target);
   build_options all = options;
   all.check_both_ways = !origin.directed && !options.symmetrise;
-  all.target = target;
+  if (all.target.empty()) all.target = target;
   folder_writer folder(target);
   csr_counts const counts = build_csr(source, folder.path(), all, meter, progress_from);
   if (!origin.names.empty()) folder.add_file("names.txt", names);
-  graph_facts const facts{counts.vertices, counts.edges, origin.directed, origin.source,
-                          origin.names.empty() ? "" : "names.txt"};
+  graph_facts const facts{
+      counts.vertices, counts.edges, origin.directed, origin.source, origin.names.empty() ? "" : "names.txt", origin.reading};
   folder.add_file("graph.json", to_json(facts));
   if (!counts.both_ways) refuse_one_way(graph_folder::open(folder.path()), origin.source, options.threads, meter);
   folder.commit();

@@ -36,6 +36,7 @@ struct graph_origin {
   bool directed = true;
   std::string source{};                     ///< for graph.json
   std::span<std::string const> names = {};  ///< one per vertex, or none
+  std::string reading{};                    ///< for graph.json
 };
 
 /// Builds the graph folder `target` from `source`: build_csr, names.txt, graph.json, in one commit.

@@ -14,14 +14,25 @@
 namespace penstock::graph {
 namespace {
 
-/// What looking at all lines of a text file once is of the work.
-constexpr u64 text_per_mille = 200;
-
 byte_input open_input(std::string const& path) { return byte_input(file::open(path)); }
+
+std::string weights_of(weight_type type) {
+  if (type == weight_type::none) return ", no weights";
+  return type == weight_type::int32 ? ", weights int32" : ", weights float32";
+}
 
 graph_file binary(std::unique_ptr<binary_csr> csr) {
   graph_file opened{nullptr, csr->directed(), csr->remark(), 0};
+  opened.reading = std::to_string(csr->edges()) + " edges in lists of neighbours" + weights_of(csr->weights());
   opened.edges = std::move(csr);
+  return opened;
+}
+
+graph_file metis(byte_input input, unsigned threads, progress_meter& meter) {
+  auto lists = std::make_unique<metis_graph>(std::move(input), threads, meter);
+  graph_file opened{nullptr, false, {}, metis_graph::checked_per_mille};
+  opened.reading = std::to_string(lists->vertices()) + " lists of neighbours" + weights_of(lists->weights());
+  opened.edges = std::move(lists);
   return opened;
 }
 
@@ -33,42 +44,40 @@ std::unique_ptr<binary_csr> open_bel(std::string const& path) {
   return std::make_unique<bel_family>(std::move(offsets), std::move(targets), std::move(weights));
 }
 
-graph_file text(byte_input input, text_dialect dialect, unsigned threads, progress_meter& meter) {
-  meter.phase(0, text_per_mille);
-  return {std::make_unique<text_edge_list>(std::move(input), dialect, threads, meter), true, {}, text_per_mille};
-}
-
-std::vector<std::string> read_names(std::string const& path) {
-  byte_input const in = open_input(path);
-  std::string text(in.size(), '\0');
-  in.read(0, std::as_writable_bytes(std::span(text)));
-  std::vector<std::string> names;
-  each_line(text, [&](char const* at, char const* end) { names.emplace_back(at, end); });
-  return names;
+graph_file text(byte_input input, text_dialect dialect, unsigned threads, progress_meter& meter, text_layout const& layout) {
+  constexpr u64 block_bytes = u64{1} << 20;
+  auto list = std::make_unique<text_edge_list>(std::move(input), dialect, threads, meter, block_bytes, layout);
+  graph_file opened{nullptr, !list->undirected(), {}, list->done_per_mille()};
+  opened.symmetrise = list->undirected();
+  opened.names = list->names();
+  opened.reading = list->reading();
+  opened.edges = std::move(list);
+  return opened;
 }
 
 graph_file folder(std::string const& path) {
   graph_folder const graph = graph_folder::open(path);
   graph_file opened = binary(std::make_unique<binary_csr>(layout_of(graph)));
   opened.wide_ids = graph.edges_place().item_bytes == 8;
-  if (!graph.names_path().empty()) opened.names = read_names(graph.names_path());
+  if (graph.has_names())
+    each_line(graph.names_text(), [&](char const* at, char const* end) { opened.names.emplace_back(at, end); });
+  if (!graph.reading().empty()) opened.reading = graph.reading();
   return opened;
 }
 
 }  // namespace
 
 graph_file open_graph_file(std::string const& path, std::string const& format, unsigned threads, progress_meter& meter,
-                           std::string const& name) {
+                           std::string const& name, text_layout const& layout) {
   unsigned const workers = worker_count(threads);
   auto const named = [&] { return byte_input(file::open(path), name.empty() ? path : name); };
   if (format == "folder") return folder(path);
-  if (format == "el") return text(named(), text_dialect::el, workers, meter);
-  if (format == "wel") return text(named(), text_dialect::wel, workers, meter);
-  if (format == "gr") return text(named(), text_dialect::gr, workers, meter);
-  if (format == "graph")
-    return {std::make_unique<metis_graph>(named(), workers, meter), false, {}, metis_graph::checked_per_mille};
-  if (format == "sg" || format == "wsg") return binary(std::make_unique<gap_serialized>(open_input(path), format == "wsg"));
-  if (format == "bcsr" || format == "bwcsr") return binary(std::make_unique<subway_csr>(open_input(path), format == "bwcsr"));
+  if (format == "el") return text(named(), text_dialect::el, workers, meter, layout);
+  if (format == "wel") return text(named(), text_dialect::wel, workers, meter, layout);
+  if (format == "gr") return text(named(), text_dialect::gr, workers, meter, layout);
+  if (format == "graph") return metis(named(), workers, meter);
+  if (format == "sg" || format == "wsg") return binary(std::make_unique<gap_serialized>(named(), format == "wsg"));
+  if (format == "bcsr" || format == "bwcsr") return binary(std::make_unique<subway_csr>(named(), format == "bwcsr"));
   if (format == "bel") return binary(open_bel(path));
   throw_bad_input("open", path, "'" + format + "' is no format of graph files: see open_graph_file");
 }

@@ -87,6 +87,13 @@ byte_input graph_folder::input(std::string const& file) const {
   return byte_input(std::move(stored), path_ + "/" + file);
 }
 
+std::string graph_folder::names_text() const {
+  byte_input const in = input(facts_.names);
+  std::string text(in.size(), '\0');
+  in.read(0, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
 array_place graph_folder::find_array(std::string const& file, std::string const& kinds, u32 item_low, u32 item_high,
                                      std::string const& dtypes, std::string const& shape) const {
   std::string const name = path_ + "/" + file;

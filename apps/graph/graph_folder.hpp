@@ -45,6 +45,10 @@ class graph_folder {
   u64 edges() const { return facts_.edges; }
   bool directed() const { return facts_.directed; }
   std::string const& source() const { return facts_.source; }
+  std::string const& reading() const { return facts_.reading; }
+  bool has_names() const { return !facts_.names.empty(); }
+  /// All of the file of names, wherever it lies. REQUIRES: has_names().
+  std::string names_text() const;
   /// Empty where the vertices have no names, or not in a file system.
   std::string names_path() const { return facts_.names.empty() || find_ ? std::string() : path_ + "/" + facts_.names; }
 

@@ -145,6 +145,7 @@ std::string to_json(graph_facts const& facts) {
   text += std::string(",\n  \"directed\": ") + (facts.directed ? "true" : "false");
   text += ",\n  \"source\": " + quote(facts.source);
   if (!facts.names.empty()) text += ",\n  \"names\": " + quote(facts.names);
+  if (!facts.reading.empty()) text += ",\n  \"reading\": " + quote(facts.reading);
   return text + "\n}\n";
 }
 
@@ -152,8 +153,8 @@ graph_facts parse_graph_json(std::string_view text, std::string const& name) {
   flat_object const object(text, name);
   if (u64 const format = object.number("format"); format != graph_facts::format)
     throw_bad_input("open", name, "format " + std::to_string(format) + ", this version reads format 1: use a newer Penstock");
-  graph_facts facts{object.number("vertices"), object.number("edges"), object.boolean("directed"),
-                    object.string_or_empty("source"), object.string_or_empty("names")};
+  graph_facts facts{object.number("vertices"),        object.number("edges"),          object.boolean("directed"),
+                    object.string_or_empty("source"), object.string_or_empty("names"), object.string_or_empty("reading")};
   if (facts.names.find('/') != std::string::npos || facts.names.find('\0') != std::string::npos)
     object.fail("\"names\" must be a file in the same folder");
   return facts;

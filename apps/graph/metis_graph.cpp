@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <string_view>
+#include <utility>
 
 namespace penstock::graph {
 namespace {
@@ -115,6 +116,7 @@ void metis_graph::parse_list(block_lines const& lines, line_fields fields, u64 v
       blocks_.fail(
           lines, fields.at(),
           fields.quoted() + " is no size or weight of a vertex: a list begins with " + std::to_string(skipped_) + " of them");
+  bool skip_loop = false;
   while (!fields.empty()) {
     edge e{vertex, 0, 0};
     line_fields const before = fields;
@@ -125,29 +127,40 @@ void metis_graph::parse_list(block_lines const& lines, line_fields fields, u64 v
     if (weighted_ && !fields.take(weight))
       blocks_.fail(lines, fields.at(), fields.quoted() + " is no int32 weight after neighbour " + std::to_string(e.to + 1));
     e.weight = static_cast<u32>(weight);
+    if (e.to == vertex && loops_twice_ && std::exchange(skip_loop, !skip_loop)) continue;
     f(e);
   }
 }
 
-void metis_graph::check(unsigned threads, progress_meter& meter) const {
+void metis_graph::check(unsigned threads, progress_meter& meter) {
   std::vector<u64> balance(vertices_);  // at the lower end of each edge
-  std::atomic<u64> listed{0};
+  std::atomic<u64> listed{0}, loops{0};
   parallel_for(blocks(), threads, meter, [&](u64 block) {
-    u64 mine = 0;
+    u64 mine = 0, my_loops = 0;
     each_edge(block, [&](edge const& e) {
       ++mine;
+      if (e.from == e.to) ++my_loops;
       std::atomic_ref(balance[std::min(e.from, e.to)]).fetch_add(signed_fingerprint(e), std::memory_order_relaxed);
     });
     listed.fetch_add(mine, std::memory_order_relaxed);
+    loops.fetch_add(my_loops, std::memory_order_relaxed);
   });
   auto const wrong = std::find_if(balance.begin(), balance.end(), [](u64 sum) { return sum != 0; });
   if (wrong != balance.end())
     fail_at_vertex(static_cast<u64>(wrong - balance.begin()),
                    "an edge to a higher vertex is not listed at both ends, or with two weights");
-  if (listed != 2 * edges_)
-    throw_bad_input("read", blocks_.name(),
-                    "its header says " + std::to_string(edges_) + " edges, so " + std::to_string(2 * edges_) +
-                        " neighbours, the lists have " + std::to_string(listed) + ": correct the header");
+  // METIS has no loops; programs that write them list a loop once or, as the other edges, twice.
+  if (listed + loops == 2 * edges_) return;
+  loops_twice_ = loops != 0 && loops % 2 == 0 && listed == 2 * edges_;
+  if (!loops_twice_) refuse_count(listed, loops);
+}
+
+void metis_graph::refuse_count(u64 listed, u64 loops) const {
+  std::string const of_loops = loops == 0 ? "" : ", " + std::to_string(loops) + " of them loops, of which a list has one each";
+  throw_bad_input("read", blocks_.name(),
+                  "its header says " + std::to_string(edges_) + " edges, so " + std::to_string(2 * edges_) +
+                      " neighbours, the lists have " + std::to_string(listed) + of_loops + ": correct the header" +
+                      (loops == 0 ? "" : ", or remove the loops"));
 }
 
 void metis_graph::fail_at_vertex(u64 vertex, std::string const& problem) const {

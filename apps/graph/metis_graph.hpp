@@ -1,7 +1,8 @@
 // METIS graphs, `.graph`: a header "VERTICES EDGES [FORMAT [WEIGHTS]]", then one line per vertex with its neighbours, from 1;
 // lines that start with % are comments, an empty line is a vertex without edges. FORMAT has up to three digits: 1 at the end
 // for a weight after each neighbour, in the middle for WEIGHTS weights of the vertex (1 unless told), in front for its size;
-// what belongs to vertices is checked and dropped. Each edge is listed at both ends.
+// what belongs to vertices is checked and dropped. Each edge is listed at both ends; a loop, which METIS itself does not have,
+// once or twice.
 #pragma once
 
 #include "apps/graph/edge_source.hpp"
@@ -34,7 +35,8 @@ class metis_graph final : public edge_source {
   void read_header();
   void parse_header(block_lines const& lines, char const* at, char const* end);
   void number_lines(unsigned threads, progress_meter& meter);
-  void check(unsigned threads, progress_meter& meter) const;
+  void check(unsigned threads, progress_meter& meter);
+  [[noreturn]] void refuse_count(u64 listed, u64 loops) const;
   [[noreturn]] void fail_at_vertex(u64 vertex, std::string const& problem) const;
   template <class F>
   void each_numbered_line(block_lines const& lines, F const& f) const;
@@ -48,6 +50,7 @@ class metis_graph final : public edge_source {
   u64 edges_ = 0;    ///< as the header counts them: half of what is listed
   u64 skipped_ = 0;  ///< fields before the first neighbour
   bool weighted_ = false;
+  bool loops_twice_ = false;     ///< that each loop is listed twice, and counts once
   std::vector<u64> first_line_;  ///< of each block, and of the end: comments do not count, the header is 0, vertex v is v + 1
 };
 

@@ -18,9 +18,12 @@ struct line_fault {
 };
 
 /// Fields from the front of a line without its newline. The text must outlive it.
+/// separator: a character that ends a field besides blanks, and of which two enclose an empty field; 0: blanks alone.
 class line_fields {
  public:
-  line_fields(char const* at, char const* end) : at_(at), end_(end) { skip_blanks(); }
+  line_fields(char const* at, char const* end, char separator = 0) : at_(at), end_(end), separator_(separator) {
+    skip_blanks();
+  }
 
   bool empty() const { return at_ == end_; }
   /// Where the next field begins.
@@ -31,7 +34,7 @@ class line_fields {
   /// Whether the next field is an integer of any size.
   bool has_digits_alone() const {
     char const* const from = front() == '-' ? at_ + 1 : at_;
-    char const* const to = std::find_if(from, end_, blank);
+    char const* const to = field_end(from);
     return from != to && std::all_of(from, to, [](char c) { return c >= '0' && c <= '9'; });
   }
 
@@ -40,20 +43,29 @@ class line_fields {
   bool take(T& value) {
     T parsed{};
     auto const [next, error] = std::from_chars(at_, end_, parsed);
-    if (error != std::errc() || (next != end_ && !blank(*next))) return false;
+    if (error != std::errc() || (next != end_ && !ends_field(*next))) return false;
     value = parsed;
-    at_ = next;
-    skip_blanks();
+    go_on_from(next);
     return true;
+  }
+
+  /// Whether the next field is a number that is too large, or too small, for a T.
+  template <class T>
+  bool out_of_range() const {
+    T ignored{};
+    auto const [next, error] = std::from_chars(at_, end_, ignored);
+    return error == std::errc::result_out_of_range && (next == end_ || ends_field(*next));
   }
 
   /// Takes the next field, whatever it is; empty when there is none.
   std::string_view take_word() {
-    std::string_view const word(at_, static_cast<std::size_t>(std::find_if(at_, end_, blank) - at_));
-    at_ += word.size();
-    skip_blanks();
+    std::string_view const word(at_, static_cast<std::size_t>(field_end(at_) - at_));
+    go_on_from(at_ + word.size());
     return word;
   }
+
+  /// All that is left of the line.
+  std::string_view rest() const { return {at_, static_cast<std::size_t>(end_ - at_)}; }
 
   /// The next field in quotes, as far as a sentence has room for it; what is no printable ASCII as in \xff.
   std::string quoted() const {
@@ -72,12 +84,27 @@ class line_fields {
 
  private:
   static bool blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+  bool ends_field(char c) const { return blank(c) || (separator_ != 0 && c == separator_); }
+  char const* field_end(char const* from) const {
+    return std::find_if(from, end_, [this](char c) { return ends_field(c); });
+  }
+  void go_on_from(char const* next) {
+    at_ = next;
+    skip_blanks();
+    if (separator_ != 0) skip_separator();
+  }
+  void skip_separator() {
+    if (at_ == end_ || blank(separator_) || *at_ != separator_) return;
+    ++at_;
+    skip_blanks();
+  }
   void skip_blanks() {
     while (at_ != end_ && blank(*at_)) ++at_;
   }
 
   char const* at_;
   char const* end_;
+  char separator_;
 };
 
 }  // namespace penstock::graph

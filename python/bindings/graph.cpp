@@ -32,9 +32,10 @@ progress_fn progress_of(nb::object const& callback) {
   };
 }
 
-/// memory: its limit in bytes, or 0.
-build_options options_of(bool symmetrise, bool unique, bool simple, unsigned threads, u64 memory) {
+/// memory: its limit in bytes, or 0. of: what errors say is converted; the folder that is made, if empty.
+build_options options_of(bool symmetrise, bool unique, bool simple, unsigned threads, u64 memory, std::string const& of = {}) {
   build_options options;
+  if (!of.empty()) options.operation = "convert", options.target = of;
   options.symmetrise = symmetrise;
   options.drop_duplicates = unique || simple;
   options.drop_self_loops = simple;
@@ -45,26 +46,38 @@ build_options options_of(bool symmetrise, bool unique, bool simple, unsigned thr
 }
 
 void generate(std::string const& target, std::string const& text, u64 seed, bool weighted, unsigned threads, u64 memory,
-              nb::object const& progress) {
+              std::string const& of, nb::object const& progress) {
   generator_spec spec = parse_generator(text);
   spec.seed = seed;
   spec.weighted = weighted;
   progress_meter meter(progress_of(progress));
   nb::gil_scoped_release const released;
   graph_origin const origin{.directed = false, .source = to_string(spec)};
-  write_graph(generator(spec), target, origin, options_of(true, true, true, threads, memory), meter);
+  write_graph(generator(spec), target, origin, options_of(true, true, true, threads, memory, of), meter);
+}
+
+renumbering renumbering_of(std::string const& name) {
+  if (name == "always") return renumbering::always;
+  return name == "never" ? renumbering::never : renumbering::sparse;
 }
 
 /// What the file said that was wrong and could be put right, in one sentence; else empty.
-/// undirected: each edge is taken both ways, equal ones once. name: what the input is called; its path, if empty.
+/// undirected: each edge is taken both ways, equal ones once. name: what the input is called; its path, if empty. columns to
+/// renumber: text_layout. of: as options_of has it.
 std::string convert(std::string const& target, std::string const& input, std::string const& format, std::string const& name,
-                    bool undirected, bool simple, unsigned threads, u64 memory, nb::object const& progress) {
+                    bool undirected, bool simple, std::vector<std::string> const& columns, std::string const& separator,
+                    bool header, u64 first_id, std::string const& renumber, unsigned threads, u64 memory, std::string const& of,
+                    nb::object const& progress) {
   progress_meter meter(progress_of(progress));
   nb::gil_scoped_release const released;
-  graph_file const opened = open_graph_file(input, format, threads, meter, name);
-  graph_origin const origin{
-      .directed = opened.directed && !undirected, .source = name.empty() ? input : name, .names = opened.names};
-  build_options options = options_of(undirected, undirected, simple, threads, memory);
+  text_layout const layout{first_id, separator.empty() ? '\0' : separator[0], header, columns, renumbering_of(renumber)};
+  graph_file const opened = open_graph_file(input, format, threads, meter, name, layout);
+  graph_origin const origin{.directed = opened.directed && !undirected,
+                            .source = name.empty() ? input : name,
+                            .names = opened.names,
+                            .reading = opened.reading};
+  bool const both = undirected || opened.symmetrise;
+  build_options options = options_of(both, both, simple, threads, memory, of);
   options.wide_ids = opened.wide_ids;
   write_graph(*opened.edges, target, origin, options, meter, opened.done_per_mille);
   return opened.remark;
@@ -73,12 +86,13 @@ std::string convert(std::string const& target, std::string const& input, std::st
 template <class Id>
 void build(std::string const& target, u64 vertices, array_1d<Id> const& from, array_1d<Id> const& to, nb::object const& weights,
            std::vector<std::string> const& names, bool directed, bool symmetrise, bool unique, bool simple,
-           std::string const& source, unsigned threads, u64 memory, nb::object const& progress) {
+           std::string const& source, std::string const& reading, unsigned threads, u64 memory, std::string const& of,
+           nb::object const& progress) {
   std::span<u32 const> weight_bytes;
   weight_type type = weight_type::none;
-  auto const take = [&](auto const& array, weight_type of) {
+  auto const take = [&](auto const& array, weight_type kind) {
     weight_bytes = {reinterpret_cast<u32 const*>(array.data()), array.size()};
-    type = of;
+    type = kind;
   };
   if (array_1d<std::int32_t> ints; !weights.is_none() && nb::try_cast(weights, ints, false))
     take(ints, weight_type::int32);
@@ -91,8 +105,8 @@ void build(std::string const& target, u64 vertices, array_1d<Id> const& from, ar
   progress_meter meter(progress_of(progress));
   nb::gil_scoped_release const released;
   array_edges<Id> const edges(vertices, {from.data(), from.size()}, {to.data(), to.size()}, weight_bytes, type, source);
-  graph_origin const origin{.directed = directed, .source = source, .names = names};
-  write_graph(edges, target, origin, options_of(symmetrise, unique, simple, threads, memory), meter);
+  graph_origin const origin{.directed = directed, .source = source, .names = names, .reading = reading};
+  write_graph(edges, target, origin, options_of(symmetrise, unique, simple, threads, memory, of), meter);
 }
 
 nb::dict describe_place(array_place const& place) {
@@ -121,10 +135,22 @@ nb::dict open(std::string const& path, bool validate_edges, unsigned threads, nb
   d["edges"] = graph.edges();
   d["directed"] = graph.directed();
   d["source"] = graph.source();
+  d["reading"] = graph.reading();
+  d["has_names"] = graph.has_names();
   d["names_path"] = graph.names_path();
   d["edges_place"] = describe_place(graph.edges_place());
   d["weights_place"] = graph.weights_place() ? nb::object(describe_place(*graph.weights_place())) : nb::none();
   return d;
+}
+
+/// The file of the vertices' names, whole; empty without one.
+nb::bytes names(std::string const& path) {
+  std::string const text = [&] {
+    nb::gil_scoped_release const released;
+    graph_folder const graph = volumes::open_graph(path);
+    return graph.has_names() ? graph.names_text() : std::string();
+  }();
+  return nb::bytes(text.data(), text.size());
 }
 
 void incoming(std::string const& path, unsigned threads, u64 memory, nb::object const& progress) {
@@ -154,8 +180,8 @@ std::string verify(std::string const& path, u64 source, array_1d<Parent> const& 
 template <class Id>
 void bind_arrays(nb::module_& m) {
   m.def("graph_build", &build<Id>, "target"_a, "vertices"_a, "from_"_a.noconvert(), "to"_a.noconvert(), "weights"_a.none(),
-        "names"_a, "directed"_a, "symmetrise"_a, "unique"_a, "simple"_a, "source"_a, "threads"_a = 0, "memory"_a = 0,
-        "progress"_a = nb::none());
+        "names"_a, "directed"_a, "symmetrise"_a, "unique"_a, "simple"_a, "source"_a, "reading"_a = "", "threads"_a = 0,
+        "memory"_a = 0, "of"_a = "", "progress"_a = nb::none());
   m.def("graph_verify_bfs", &verify<Id>, "path"_a, "source"_a, "parents"_a.noconvert(), "progress"_a = nb::none());
 }
 
@@ -164,9 +190,11 @@ void bind_arrays(nb::module_& m) {
 void bind_graph(nb::module_& m) {
   m.def("graph_normalise_generator", [](std::string const& text) { return to_string(parse_generator(text)); }, "text"_a);
   m.def("graph_generate", &generate, "target"_a, "spec"_a, "seed"_a = 1, "weighted"_a = false, "threads"_a = 0, "memory"_a = 0,
-        "progress"_a = nb::none());
+        "of"_a = "", "progress"_a = nb::none());
   m.def("graph_convert", &convert, "target"_a, "input"_a, "format"_a, "name"_a = "", "undirected"_a = false, "simple"_a = false,
-        "threads"_a = 0, "memory"_a = 0, "progress"_a = nb::none());
+        "columns"_a = std::vector<std::string>(), "separator"_a = "", "header"_a = false, "first_id"_a = 0,
+        "renumber"_a = "sparse", "threads"_a = 0, "memory"_a = 0, "of"_a = "", "progress"_a = nb::none());
+  m.def("graph_names", &names, "path"_a);
   m.def("graph_open", &open, "path"_a, "validate_edges"_a = false, "threads"_a = 0, "progress"_a = nb::none());
   m.def("graph_write_incoming", &incoming, "path"_a, "threads"_a = 0, "memory"_a = 0, "progress"_a = nb::none());
   m.def("graph_bfs_depths", &depths, "path"_a, "source"_a, "progress"_a = nb::none());

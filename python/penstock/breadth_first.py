@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, SupportsIndex, TypedDict
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from penstock.graph import GraphFolder
 
+GraphLike = Any
+"""What penstock.graph.resolve takes: text or a path, a GraphFolder, or a graph in memory."""
 Executor = Literal["auto", "cpu", "cuda"]
 Engine = Literal["auto", "io_uring", "pread"]
 Directory = Literal["auto", "direct", "set"]
@@ -78,6 +80,11 @@ class GraphOptions(TypedDict, total=False):
     incoming: bool
     undirected: bool
     format: str | None
+    columns: Sequence[str | int] | str | None
+    delimiter: str | None
+    header: bool | None
+    first_id: SupportsIndex | None
+    renumber: bool | None
     memory: SupportsIndex | str | None
     cache_dir: str | os.PathLike[str] | None
 
@@ -88,6 +95,8 @@ class GraphCost:
     are read."""
 
     title: ClassVar[str] = ""
+    VERTICES: ClassVar[bool] = False
+    """Whether what is found for each vertex is a vertex."""
 
     graph: str
     path: str
@@ -161,6 +170,33 @@ class GraphCost:
     peak_rss_bytes: int
     file_rss_bytes: int
     """Pages of files in that; the system may take them back."""
+    folder: Any = field(default=None, metadata={"of the graph": True}, repr=False, compare=False)
+    """The GraphFolder that it ran over."""
+
+    @property
+    def names(self) -> list[str] | None:
+        """Of the vertices, in order, or None; of a graph of NetworkX its nodes."""
+        return None if self.folder is None else self.folder.labels or self.folder.names
+
+    def by_name(self) -> dict[Hashable, Any]:
+        """What was found for each vertex, by its name (its number, where vertices have no names). Parents and
+        labels of components are names, too; None where there is none.
+
+        `pandas.Series(result.by_name())` is a column with names as its index. Raises ValueError where several
+        vertices have one name.
+        """
+        values = next(
+            getattr(self, each.name) for each in dataclasses.fields(self) if each.metadata == PER_VERTEX
+        ).tolist()
+        names = self.names or range(self.vertices)
+        if self.VERTICES:
+            values = [None if value < 0 else names[value] for value in values]
+        found = dict(zip(names, values, strict=True))
+        if len(found) < len(values):
+            raise ValueError(
+                f"look {self.graph} up by name: several vertices have one name: go by their numbers"
+            )
+        return found
 
     def found(self) -> list[tuple[str, str]]:
         """Names and values of what is not cost, for a table."""
@@ -171,7 +207,7 @@ class GraphCost:
         return {
             each.name: getattr(self, each.name)
             for each in dataclasses.fields(self)
-            if each.metadata != PER_VERTEX
+            if each.metadata != PER_VERTEX and each.name != "folder"
         }
 
 
@@ -184,6 +220,7 @@ class BfsResult(GraphCost):
     """What a search found and what it cost."""
 
     title: ClassVar[str] = "Breadth-first search"
+    VERTICES: ClassVar[bool] = True
 
     source: int
     reached: int
@@ -200,20 +237,21 @@ def share_of(vertices: int, result: GraphCost) -> str:
 
 
 def bfs(
-    graph: str | os.PathLike[str] | GraphFolder,
+    graph: GraphLike,
     *,
-    source: SupportsIndex | str | None = None,
+    source: Hashable = None,
     progress: Progress | None = None,
     **options: Unpack[GraphOptions],
 ) -> BfsResult:
     """Search a graph level by level; its edges stay where they are.
 
     graph: a graph folder, "volume:NAME@MEMBER,MEMBER" (docs/VOLUMES.md), a file (.el, .txt, .wel, .gr,
-        .graph, .mtx, .npz, .sg, .bel, .bcsr, .parquet, .csv; packed, too), a generator (kron:20, urand:20:16,
-        social:20), "debian", or a graph that penstock.graph opened. Files and what is generated are made
-        once, in `cache_dir`.
-    source: a vertex by its number, or as text by its name (by its number where vertices have no names);
-        without one, a vertex with out-edges drawn with a fixed seed.
+        .graph, .mtx, .npz, .sg, .bel, .bcsr, .parquet, .csv; packed, too), a folder or a pattern of parts of
+        a table, a generator (kron:20, urand:20:16, social:20), "debian", or a graph that penstock.graph
+        opened. Files and what is generated are made once, in `cache_dir`. Or a graph in memory: an
+        edge_index, a sparse matrix, a graph of NetworkX, a DataFrame (`penstock.graph.resolve` has them).
+    source: a vertex by its number, or as text by its name (by its number where vertices have no names); of a
+        graph of NetworkX a node; without one, a vertex with out-edges drawn with a fixed seed.
     progress: called with what is being done, how much is done, how much there is.
 
     Options, of all algorithms (keywords):
@@ -248,10 +286,13 @@ def bfs(
         there, ranks are pulled, and "auto" searches from below if lists are read in place.
     undirected, format, memory: of a file that is converted, as `penstock.graph.resolve` has them: each edge
         is taken both ways; what it is, whatever its name; the memory that converting may take.
+    columns, delimiter, header, first_id, renumber: of text, tables and DataFrames, as
+        `penstock.graph.resolve` has them: which columns are source, target and weight, and how ids become
+        vertices.
 
     Raises ValueError or TypeError for bad arguments and bad files, penstock.Error when the machine refuses.
     """
-    check_source(source)
+    check_source(source, graph)
     job = prepare(graph, progress, options)
     found = job.native.bfs(job.options, source_number(job, source), progress)
     return BfsResult(**job.facts, **with_tensors(found, "parents"))
@@ -268,7 +309,7 @@ class GraphJob:
 
 
 def prepare(
-    graph: str | os.PathLike[str] | GraphFolder,
+    graph: GraphLike,
     progress: Progress | None,
     given: GraphOptions,
     *,
@@ -278,24 +319,42 @@ def prepare(
     if unknown := given.keys() - GraphOptions.__annotations__.keys():
         known = ", ".join(sorted(GraphOptions.__annotations__))
         raise TypeError(f"{sorted(unknown)[0]}: there is no such option; there are {known}")
-    options = _options(**given)
-    making = {name: options.pop(name) for name in ("cache_dir", "undirected", "format", "memory")}
+    reading: dict[str, Any] = {name: value for name, value in given.items() if name in READING}
+    others: dict[str, Any] = {name: value for name, value in given.items() if name not in READING}
+    options = _options(**others)
+    making = {name: options.pop(name) for name in ("cache_dir", "undirected", "format", "memory")} | reading
     incoming = options.pop("incoming")
     native = load_native()
     # Here and not above: penstock.graph needs the compiled part.
     from penstock.graph import resolve
+    from penstock.graph_naming import called_by_its_name, named_calls
 
     found = resolve(graph, weighted=weighted, progress=preparing(progress), **making)
     if incoming:
-        found.write_incoming(progress=preparing(progress))
+        with called_by_its_name(found):
+            found.write_incoming(progress=preparing(progress))
     facts = {
-        "graph": str(found.path) if graph is found else str(graph),
+        "graph": graph_name(graph),
         "path": str(found.path),
         "vertices": found.vertices,
         "edges": found.edges,
         "directed": found.directed,
+        "folder": found,
     }
-    return GraphJob(native, {"path": str(found.path), **options}, facts, found)
+    return GraphJob(named_calls(native, found), {"path": str(found.path), **options}, facts, found)
+
+
+READING = ("columns", "delimiter", "header", "first_id", "renumber")
+"""Options that only penstock.graph.resolve looks at."""
+
+
+def graph_name(graph: GraphLike) -> str:
+    """As the user calls it."""
+    if hasattr(graph, "on_volume"):
+        return str(graph.called or graph.path)
+    from penstock.graph.memory import name_of
+
+    return str(graph) if isinstance(graph, (str, os.PathLike)) else name_of(graph) or type(graph).__name__
 
 
 def _options(
@@ -400,24 +459,35 @@ def _refuse(options: dict[str, Any], defaults: dict[str, Any], why: str) -> None
             raise ValueError(f"{name} {options[name]}: {why}")
 
 
-def check_source(source: SupportsIndex | str | None) -> None:
-    """Raises TypeError for what is neither a number nor a name, before any work."""
-    if source is not None and not isinstance(source, str):
+def check_source(source: Hashable, graph: GraphLike = "") -> None:
+    """Raises TypeError for what is neither a number nor a name, before any work. A node of NetworkX may be
+    anything."""
+    nodes = hasattr(graph, "adj") or getattr(graph, "labels", None) is not None
+    if source is not None and not isinstance(source, str) and not nodes:
         checked_integer("source", source)
 
 
-def source_number(job: GraphJob, source: SupportsIndex | str | None) -> int:
+def source_number(job: GraphJob, source: Hashable) -> int:
     """As the compiled part takes it. Raises ValueError for what is no vertex."""
     if source is None:
         return RANDOM_SOURCE
     folder = job.folder
+    if folder.labels is not None:
+        return folder.node_number(source)
+    from penstock.graph_naming import called_by_its_name
+
+    with called_by_its_name(folder):
+        return _source_number(folder, source)
+
+
+def _source_number(folder: GraphFolder, source: Any) -> int:
     if folder.vertices == 0:
         raise ValueError(f"search {folder.path}: source {source}: the graph has no vertices")
     if isinstance(source, str) and folder.names is not None:
         if source not in folder.names:
             raise ValueError(
                 f"search {folder.path}: source '{source}': no vertex has this name; those that there are, "
-                f"are in {folder.names_path}"
+                f"are in {folder.place_of_names}"
             )
         first = folder.names.index(source)
         if source in folder.names[first + 1 :]:

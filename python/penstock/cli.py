@@ -7,6 +7,7 @@ what the machine refuses; 130 after Ctrl-C, 129 and 143 after SIGHUP and SIGTERM
 from __future__ import annotations
 
 import dataclasses
+import logging
 import signal
 import sys
 import warnings
@@ -61,9 +62,9 @@ def bfs_command(graph: str, **options: Any) -> None:
     """Breadth-first search of GRAPH.
 
     GRAPH is a graph folder; volume:NAME@MEMBER,MEMBER, a graph on a volume; a file (.el, .txt, .wel, .gr,
-    .graph, .mtx, .npz, .sg, .bel, .bcsr, .parquet, .csv, or packed as .el.gz) that is converted once; a
-    generator (kron:SCALE[:DEGREE], urand:SCALE[:DEGREE], social:SCALE[:DEGREE]); or debian: this machine's
-    packages and what they depend on.
+    .graph, .mtx, .npz, .sg, .bel, .bcsr, .parquet, .csv, or packed as .el.gz), or a folder or a pattern of
+    parts of a table, that is converted once; a generator (kron:SCALE[:DEGREE], urand:SCALE[:DEGREE],
+    social:SCALE[:DEGREE]); or debian: this machine's packages and what they depend on.
     """
     run("bfs", graph, **options)
 
@@ -253,6 +254,13 @@ def _remark(
     click.echo("penstock: " + " ".join(str(message).split()), err=True)
 
 
+class _Notices(logging.Handler):
+    """What the library logs, as sentences on stderr."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        click.echo("penstock: " + " ".join(record.getMessage().split()), err=True)
+
+
 def program() -> int:
     """The command as a process of its own, which signals end in order."""
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -263,6 +271,11 @@ def program() -> int:
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command. Returns the exit status."""
+    handler = _Notices(logging.INFO)
+    logger = logging.getLogger("penstock")
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
     try:
         # click gives the exit code of --help and the like, and None after a command.
         return penstock.main(args=arguments, prog_name="penstock", standalone_mode=False) or 0
@@ -278,6 +291,9 @@ def main(arguments: list[str] | None = None) -> int:
         return 128 + ended.number
     except (ValueError, TypeError, OSError, MemoryError) as problem:
         return refuse(sentence_of(problem))
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
 
 
 def sentence_of(problem: BaseException) -> str:

@@ -61,10 +61,12 @@ def info_command(graph: str, as_json: bool, **options: Any) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class GraphFacts:
-    """What `penstock graph info` tells."""
+    """What `penstock graph info` prints."""
 
     path: str
     source: str
+    reading: str
+    """Which columns of the source were taken as what, and how many rows; empty where not known."""
     vertices: int
     edges: int
     directed: bool
@@ -87,12 +89,13 @@ def facts_of(graph: GraphFolder) -> GraphFacts:
     return GraphFacts(
         path=str(graph.path),
         source=graph.source,
+        reading=graph.reading,
         vertices=graph.vertices,
         edges=graph.edges,
         directed=graph.directed,
         edge_dtype=str(graph.edge_dtype),
         weight_dtype=None if weights is None else weights["dtype"],
-        names=graph.names_path is not None,
+        names=graph.has_names,
         edge_bytes=graph.edges * (graph.edge_dtype.itemsize + (0 if weights is None else 4)),
         offset_bytes=8 * (graph.vertices + 1),
         mean_degree=graph.edges / max(graph.vertices, 1),
@@ -110,6 +113,7 @@ def tell(graph: GraphFolder, as_json: bool) -> None:
     weights = f", weights {facts.weight_dtype}" if facts.weight_dtype else ""
     rows = [
         ("made of", facts.source),
+        *([("read as", facts.reading)] if facts.reading else []),
         ("vertices", f"{facts.vertices:,}{', which have names' if facts.names else ''}"),
         ("edges", f"{facts.edges:,} ({both})"),
         ("stored as", f"{facts.edge_dtype}{weights}: {format_bytes(facts.edge_bytes)}"),

@@ -39,6 +39,31 @@ INPUT_OPTIONS = (
         help="Files: el, wel, gr, graph, mtx, npz, sg, wsg, bel, bcsr, bwcsr, parquet, csv, tsv.  "
         "[default: as the name ends]",
     ),
+    click.option(
+        "--columns",
+        metavar="SRC,DST[,WEIGHT]",
+        help="Text and tables: which columns these are, by name or number from 0.  "
+        "[default: by their names, else place]",
+    ),
+    click.option(
+        "--delimiter",
+        metavar="CHAR",
+        help="Text: between fields.  [default: .csv comma, .tsv tab, else blanks]",
+    ),
+    click.option(
+        "--header/--no-header",
+        default=None,
+        help="Text: whether the first line names columns.  [default: as it looks]",
+    ),
+    click.option(
+        "--first-id", type=click.IntRange(0, 1), default=None, help="Text and tables: the id of vertex 0."
+    ),
+    click.option(
+        "--renumber/--no-renumber",
+        default=None,
+        help="Text and tables: number ids anew, keep them as names.  "
+        "[default: tables, and text with wide gaps]",
+    ),
     click.option("--memory", type=Size(), default=None, help="Files: what converting may take."),
 )
 PLACEMENT_OPTIONS = (

@@ -22,7 +22,7 @@ def named_places(result: GraphCost) -> NamedPlaces | None:
     # Here and not above: penstock.graph needs the compiled part.
     from penstock.graph import open_folder
 
-    folder = open_folder(result.path)
+    folder = result.folder or open_folder(result.path)
     names = folder.names
     if not names or result.edges > MOST_EDGES:
         return None
@@ -32,6 +32,8 @@ def named_places(result: GraphCost) -> NamedPlaces | None:
         return NamedPlaces(None, [(names[v], f"{ranks[v]:.3g}") for v in best], "highest ranks")
     if not isinstance(result, BfsResult):
         return NamedPlaces(names[result.source], []) if hasattr(result, "source") else None
+    if folder.on_volume:
+        return NamedPlaces(names[result.source], [])
     reached = folder.bfs_depths(result.source) >= 0
     counts = edges_into(folder.offsets(), folder.edge_array(), reached)
     top = np.argsort(-counts, kind="stable")[:MOST]

@@ -71,7 +71,7 @@ def _write_csv(file: IO[bytes], result: GraphCost, field: str, values: npt.NDArr
     # Here and not above: penstock.graph needs the compiled part.
     from penstock.graph import open_folder
 
-    names = open_folder(result.path).names
+    names = (result.folder or open_folder(result.path)).names
     rows = csv.writer(_Text(file), lineterminator="\n")
     rows.writerow(["vertex", field.removesuffix("s")])
     for vertex, value in enumerate(_listed(values)):

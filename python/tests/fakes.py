@@ -156,7 +156,10 @@ class FakeFolder:
     edges: int = 5
     directed: bool = True
     names: tuple[str, ...] | None = ("libc6", "gcc", "bash", "lonely")
-    names_path: Path = Path("/data/tiny/names.txt")
+    place_of_names: str = "/data/tiny/names.txt"
+    labels: None = None
+    called: str = ""
+    on_volume: bool = False
 
     def offsets(self) -> npt.NDArray[np.uint64]:
         return np.array([0, 1, 2, 4, 5], dtype=np.uint64)

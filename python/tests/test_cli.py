@@ -108,7 +108,7 @@ def test_json_is_one_object_with_everything(
     assert cli.main(["bfs", "tiny", "--json", "--verify"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert data["verified"] is True
-    assert set(data) == {f.name for f in dataclasses.fields(penstock.BfsResult)} - {"parents"}
+    assert set(data) == {f.name for f in dataclasses.fields(penstock.BfsResult)} - {"parents", "folder"}
     assert data["level_sizes"] == [1, 2]
 
 

@@ -52,6 +52,25 @@ TEST(dimacs, does_not_depend_on_blocks_or_threads) {
   for (u64 block_bytes : {1u, 2u, 3u, 7u, 64u, 1000u}) EXPECT_EQ(edges_of(read_gr(text, block_bytes, 3)), expected);
 }
 
+TEST(dimacs, reads_edges_of_undirected_graphs_listed_once_or_twice) {
+  edges const once{{0, 1, 0}, {2, 0, 0}}, twice{{0, 1, 0}, {1, 0, 0}};
+  std::string const clique = "c a clique\np edge 3 2\nn 1 4\ne 1 2\ne 3 1\n";
+  for (u64 block_bytes : {1u, 7u, 1000u}) {
+    text_edge_list const list = read_gr(clique, block_bytes, 2);
+    EXPECT_EQ(edges_of(list), once);
+    EXPECT_EQ(list.weights(), weight_type::none);
+    EXPECT_TRUE(list.undirected());
+    EXPECT_EQ(list.reading(), "2 rows 'e u v'");
+  }
+  EXPECT_EQ(edges_of(read_gr("p col 2 1\ne 1 2\ne 2 1\n")), twice);
+  EXPECT_EQ(edges_of(read_gr("p col 2 2\ne 1 2\n")).size(), 1u);
+  EXPECT_FALSE(read_gr("p edge 2 1\na 2 1 1\n").undirected());
+  auto const said = [](std::string const& text) { return complaint([&] { read_gr(text); }); };
+  EXPECT_TRUE(has(said("p edge 3 9\ne 1 2\n"), "line 1: it says 9 edges, the file has 1"));
+  EXPECT_TRUE(has(said("p edge 3 1\ne 1 2 7\n"), "line 2: '7' after the last field: "));
+  EXPECT_TRUE(has(said("p edge 3 2\ne 1 2\na 1 2 3\n"), "line 3: 'a' begins no line of a .gr file: c, p and e do"));
+}
+
 TEST(dimacs, names_the_line_and_what_is_wrong_with_it) {
   auto const said = [](std::string const& text, u64 block = 4) { return complaint([&] { read_gr(text, block); }); };
   EXPECT_EQ(said("c\np sp 3 1\na 1 4 1\n"), "read x.gr: line 3: '4' is no vertex number from 1 to 3: correct the line");
@@ -61,15 +80,17 @@ TEST(dimacs, names_the_line_and_what_is_wrong_with_it) {
   EXPECT_TRUE(has(said("p sp 3 1\na 1 2 0.5\n"), "line 2: '0.5' is no int32 weight"));
   EXPECT_TRUE(has(said("p sp 3 1\na 1 2 2147483648\n"), "line 2: '2147483648' is no int32 weight"));
   EXPECT_TRUE(has(said("p sp 3 1\na 1 2 3 4\n"), "line 2: '4' after the last field: an arc is"));
-  EXPECT_TRUE(has(said("p sp 3 1\ne 1 2 3\n"), "line 2: 'e' begins no line of a .gr file"));
+  EXPECT_TRUE(has(said("p sp 3 1\ne 1 2\n"), "after 'p edge' edges are 'e u v', after 'p sp' arcs are 'a u v w'"));
+  EXPECT_TRUE(has(said("p sp 3 1\nx 1 2 3\n"), "line 2: 'x' begins no line of a .gr file: c, p and a do"));
   EXPECT_TRUE(has(said("p sp 3 1\na 1 2 3\n\np sp 3 1\n"), "line 4: a second p line"));
 }
 
 TEST(dimacs, needs_a_p_line_that_is_right) {
   auto const said = [](std::string const& text, u64 block = 4) { return complaint([&] { read_gr(text, block); }); };
   EXPECT_TRUE(has(said("c\na 1 2 3\np sp 3 1\n"), "line 2: 'a' begins no line 'p sp VERTICES ARCS', which comes first"));
-  for (char const* header : {"p sp 3", "p sp 3 1 1", "p sp 0 1", "p max 3 1", "p sp 1099511627777 1", "p sp -1 1", "p 3 1"})
+  for (char const* header : {"p sp 3", "p sp 3 1 1", "p sp 0 1", "p sp 1099511627777 1", "p sp -1 1", "p 3 1"})
     EXPECT_TRUE(has(said(std::string(header) + "\na 1 1 1\n"), "line 1: 'p' begins no line 'p sp")) << header;
+  EXPECT_TRUE(has(said("p max 3 1\n"), "line 1: p 'max' is of another problem: graphs are 'p sp'"));
   EXPECT_EQ(said("c\n"), "read x.gr: has no line 'p sp VERTICES ARCS': add it before the arcs");
   EXPECT_TRUE(has(said(""), "has no line 'p sp"));
   EXPECT_EQ(said("c\np sp 3 2\na 1 2 3\n"), "read x.gr: line 2: it says 2 arcs, the file has 1: correct the line");
@@ -154,6 +175,17 @@ TEST(metis, counts_lists_and_what_they_list) {
   EXPECT_TRUE(has(said("3 1\n2\n1"), "its header says 3 vertices, there are lists for 2"));
   EXPECT_EQ(said("2 3\n2 2\n1 1\n"),
             "read x.graph: its header says 3 edges, so 6 neighbours, the lists have 4: correct the header");
+}
+
+TEST(metis, takes_loops_once_however_often_they_are_listed) {
+  edges const expected{{0, 0, 0}, {0, 1, 0}, {1, 0, 0}};
+  EXPECT_EQ(edges_of(read_metis("2 2\n1 2\n1\n")), expected);
+  EXPECT_EQ(edges_of(read_metis("2 2\n1 2 1\n1\n")), (edges{{0, 0, 0}, {0, 1, 0}, {1, 0, 0}}));
+  auto const said = [](std::string const& text) { return complaint([&] { read_metis(text, 4); }); };
+  EXPECT_EQ(
+      said("2 1\n1 2\n1\n"),
+      "read x.graph: its header says 1 edges, so 2 neighbours, the lists have 3, 1 of them loops, of which a list has one "
+      "each: correct the header, or remove the loops");
 }
 
 TEST(metis, notices_edges_that_only_one_end_lists) {

@@ -111,16 +111,72 @@ TEST(generator, refuses_other_specs) {
   EXPECT_EQ(to_string(parse_generator("social:7:16")), "social:7:16");
 }
 
-text_edge_list read_text(std::string const& text, bool weighted = false, u64 block_bytes = 1 << 20, unsigned threads = 1) {
+text_edge_list read_text(std::string const& text, bool weighted = false, u64 block_bytes = 1 << 20, unsigned threads = 1,
+                         text_layout const& layout = {}) {
   progress_meter meter;
   text_dialect const dialect = weighted ? text_dialect::wel : text_dialect::el;
-  return text_edge_list(byte_input(std::as_bytes(std::span(text)), "x.el"), dialect, threads, meter, block_bytes);
+  return text_edge_list(byte_input(std::as_bytes(std::span(text)), "x.el"), dialect, threads, meter, block_bytes, layout);
 }
 
 TEST(text_edge_list, reads_edges_between_comments) {
   std::string const text = "# SNAP\r\n% too\n0 1\n\n \t2\t0  \r\n1 1";
   EXPECT_EQ(edges_of(read_text(text)), (std::vector<plain_edge>{{0, 1, 0}, {2, 0, 0}, {1, 1, 0}}));
   EXPECT_EQ(read_text(text).vertices(), 3u);
+}
+
+TEST(text_edge_list, begins_behind_the_mark_of_utf_8) {
+  for (u64 block_bytes : {1u, 2u, 7u, 64u})
+    EXPECT_EQ(edges_of(read_text("\xef\xbb\xbf"
+                                 "0 1\n1 2\n",
+                                 false, block_bytes)),
+              (std::vector<plain_edge>{{0, 1, 0}, {1, 2, 0}}));
+}
+
+TEST(text_edge_list, takes_the_columns_that_are_named) {
+  std::string const text = "t,to,from,cost\n9,1,2,0.5\n8, 3 ,1 ,2\n", plain = "9 1 2 0.5\n8 3\t1 2 more\n";
+  std::vector<plain_edge> const expected{{2, 1, std::bit_cast<u32>(0.5f)}, {1, 3, std::bit_cast<u32>(2.0f)}};
+  text_layout const named{.separator = ',', .header = true, .columns = {"from", "to", "cost"}};
+  for (u64 block_bytes : {1u, 3u, 7u, 1000u}) {
+    EXPECT_EQ(edges_of(read_text(text, false, block_bytes, 2, named)), expected);
+    EXPECT_EQ(edges_of(read_text(plain, false, block_bytes, 2, {.columns = {"2", "1", "3"}})), expected);
+  }
+  EXPECT_EQ(read_text(text, false, 64, 1, named).reading(), "2 rows: source 'from', target 'to', weight 'cost' (float32)");
+  EXPECT_EQ(edges_of(read_text(text, false, 64, 1, {.separator = ',', .header = true, .columns = {"2", "to"}})).size(), 2u);
+  auto const said = [&](text_layout const& layout) { return complaint([&] { read_text(text, false, 64, 1, layout); }); };
+  EXPECT_TRUE(has(said({.separator = ',', .header = true, .columns = {"x", "to"}}), "no column 'x' among t, to, from, cost"));
+  EXPECT_TRUE(has(said({.separator = ',', .columns = {"x", "to"}}), "no column 'x': name columns by their number from 0"));
+  EXPECT_TRUE(has(said({.separator = ',', .header = true, .columns = {"0", "9"}}), "line 2: two vertex numbers are needed"));
+  EXPECT_TRUE(has(complaint([] { read_text("0,,1\n", false, 64, 1, {.separator = ','}); }), "line 1: '' is no vertex number"));
+}
+
+TEST(text_edge_list, counts_from_the_first_id) {
+  std::string const text = "1 3\n2 1\n";
+  text_edge_list const list = read_text(text, false, 64, 1, {.first_id = 1});
+  EXPECT_EQ(edges_of(list), (std::vector<plain_edge>{{0, 2, 0}, {1, 0, 0}}));
+  EXPECT_EQ(list.vertices(), 3u);
+  EXPECT_TRUE(list.names().empty());
+  EXPECT_TRUE(has(complaint([] { read_text("0 1\n", false, 64, 1, {.first_id = 1}); }), "'0' is no vertex number from 1 to"));
+}
+
+TEST(text_edge_list, numbers_ids_with_wide_gaps_and_keeps_them_as_names) {
+  std::string const text = "100000000 7\n7 1099511627775\n";
+  for (u64 block_bytes : {1u, 7u, 1000u}) {
+    text_edge_list const list = read_text(text, false, block_bytes, 2);
+    EXPECT_EQ(list.vertices(), 3u);
+    EXPECT_EQ(list.names(), (std::vector<std::string>{"7", "100000000", "1099511627775"}));
+    EXPECT_EQ(edges_of(list), (std::vector<plain_edge>{{1, 0, 0}, {0, 2, 0}}));
+    EXPECT_EQ(list.held_bytes(), 24u);
+  }
+  EXPECT_EQ(read_text("0 1023\n").vertices(), 1024u);
+  EXPECT_EQ(read_text("0 1024\n").vertices(), 2u);
+  std::string many;
+  for (int i = 0; i < 200; ++i) many += "0 1\n";
+  EXPECT_EQ(read_text(many + "0 1607\n").vertices(), 1608u);  // eight numbers for each edge are kept
+  EXPECT_EQ(read_text(many + "0 1616\n").vertices(), 3u);
+  text_edge_list const always = read_text("1 15\n15 3\n", false, 64, 1, {.first_id = 1, .renumber = renumbering::always});
+  EXPECT_EQ(always.names(), (std::vector<std::string>{"1", "3", "15"}));
+  EXPECT_TRUE(read_text("0 1\n2 1\n", false, 64, 1, {.renumber = renumbering::always}).names().empty());
+  EXPECT_EQ(read_text("0 99\n", false, 64, 1, {.renumber = renumbering::never}).vertices(), 100u);
 }
 
 TEST(text_edge_list, does_not_depend_on_blocks_or_threads) {
@@ -145,7 +201,9 @@ TEST(text_edge_list, names_the_line_and_what_is_wrong_with_it) {
   auto const said = [](std::string const& text, bool weighted = false, u64 block = 4) {
     return complaint([&] { read_text(text, weighted, block); });
   };
-  EXPECT_EQ(said("0 1\n1 2\n# c\n2 x\n"), "read x.el: line 4: 'x' is no vertex number from 0 to 2^40 - 1: correct the line");
+  EXPECT_EQ(said("0 1\n1 2\n# c\n2 x\n"),
+            "read x.el: line 4: 'x' is no vertex number from 0 to 2^40 - 1 (titles of columns need header, names of vertices "
+            "a .csv file): correct the line");
   EXPECT_TRUE(has(said("0 1\n-1 2\n"), "line 2: '-1' is no vertex number"));
   EXPECT_TRUE(has(said("0 1\n\n5\n"), "line 3: two vertex numbers are needed"));
   EXPECT_TRUE(has(said("0 99999999999999999999\n"), "line 1: '99999999999999999999' is no vertex number"));
@@ -157,7 +215,19 @@ TEST(text_edge_list, names_the_line_and_what_is_wrong_with_it) {
   // An integer is never rounded: what float32 would make of it is another number.
   EXPECT_TRUE(has(said("0 1 0.5\n0 1 2147483648\n", true), "line 2: '2147483648' does not fit int32"));
   EXPECT_TRUE(has(said("0 1 -99999999999999999999\n", true), "'-99999999999999999999' does not fit int32"));
-  EXPECT_TRUE(has(said("0 1 1e99\n", true), "'1e99' is no int32 or float32 weight"));
+  EXPECT_TRUE(has(said("0 1 1e99\n", true), "'1e99' is too large for float32"));
+  EXPECT_TRUE(has(said("0 1 1e-50\n", true), "line 1: '1e-50' is too small for float32: scale the weights"));
+  EXPECT_TRUE(has(said("0 1 -1e999\n", true), "'-1e999' does not fit float32"));
+  EXPECT_TRUE(has(said("0 1 16777217.0\n", true), "'16777217.0' is an integer that float32 cannot hold exactly"));
+  EXPECT_TRUE(has(said("0 1 7\n0 1 16777217\n0 1 0.5\n", true), "line 2: its weight is an integer that float32 cannot hold"));
+  EXPECT_EQ(read_text("0 1 16777217\n", true).weights(), weight_type::int32);
+  // The smallest number of float32 is itself; what would be rounded to it is not.
+  EXPECT_EQ(read_text("0 1 1.401298464324817e-45\n", true).weights(), weight_type::float32);
+  EXPECT_TRUE(has(said("0 1 1e-45\n", true), "'1e-45' is too small for float32"));
+  // What NetworkX writes by default.
+  EXPECT_EQ(edges_of(read_text("0 1 {}\r\n1 0 {}\n")).size(), 2u);
+  EXPECT_TRUE(has(said("0 1 {'weight': 3}\n"), "line 1: the attributes of an edge as NetworkX writes them: write"));
+  EXPECT_TRUE(has(said("0 1 {}\n", true), "line 1: the attributes of an edge as NetworkX writes them"));
   EXPECT_EQ(read_text("0 1 2147483648.0\n", true).weights(), weight_type::float32);
 }
 

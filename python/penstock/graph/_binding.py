@@ -25,38 +25,46 @@ class ArrayPlace(TypedDict):
 
 
 class FolderFacts(TypedDict):
-    """What graph_open tells; `names_path` is empty where the vertices have no names."""
+    """What graph_open returns; `names_path` is empty where the vertices have no names, or not in a file."""
 
     path: str
     vertices: int
     edges: int
     directed: bool
     source: str
+    reading: str
+    has_names: bool
     names_path: str
     edges_place: ArrayPlace
     weights_place: ArrayPlace | None
 
 
 class Native(Protocol):
-    """All raise ValueError or penstock.Error; 0 threads is all processors, 0 memory no limit."""
+    """All raise ValueError or penstock.Error; 0 threads is all processors, 0 memory no limit. of: what errors
+    say is converted."""
 
     def graph_normalise_generator(self, text: str) -> str: ...
 
     def graph_generate(
-        self, target: str, spec: str, *, seed: int, weighted: bool, threads: int, memory: int = 0,
+        self, target: str, spec: str, *, seed: int, weighted: bool, threads: int, memory: int = 0, of: str =
+        "",
         progress: Progress | None,
     ) -> None: ...  # fmt: skip
 
     def graph_convert(
         self, target: str, input: str, *, format: str, name: str = "", undirected: bool = False,
-        simple: bool = False, threads: int, memory: int = 0, progress: Progress | None,
+        simple: bool = False, columns: Sequence[str] = (), separator: str = "", header: bool = False,
+        first_id: int = 0, renumber: str = "sparse", threads: int, memory: int = 0, of: str = "", progress:
+        Progress | None,
     ) -> str: ...  # fmt: skip
 
     def graph_build(
         self, target: str, *, vertices: int, from_: Array, to: Array, weights: Array | None,
         names: Sequence[str], directed: bool, symmetrise: bool, unique: bool, simple: bool, source: str,
-        threads: int, memory: int = 0, progress: Progress | None,
+        reading: str = "", threads: int, memory: int = 0, of: str = "", progress: Progress | None,
     ) -> None: ...  # fmt: skip
+
+    def graph_names(self, path: str) -> bytes: ...
 
     def graph_open(
         self, path: str, *, validate_edges: bool, threads: int = 0, progress: Progress | None = None

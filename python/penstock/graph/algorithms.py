@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex
 from penstock.breadth_first import (
     PER_VERTEX,
     GraphCost,
+    GraphLike,
     GraphOptions,
     Progress,
     check_source,
@@ -19,11 +20,9 @@ from penstock.breadth_first import (
 )
 
 if TYPE_CHECKING:
-    import os
+    from collections.abc import Hashable
 
     from typing_extensions import Unpack
-
-    from penstock.graph.folder import GraphFolder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +30,7 @@ class ComponentsResult(GraphCost):
     """Weakly connected components, and what it cost to find them."""
 
     title: ClassVar[str] = "Connected components"
+    VERTICES: ClassVar[bool] = True
 
     components: int
     largest: int
@@ -88,7 +88,7 @@ class SsspResult(GraphCost):
 
 
 def cc(
-    graph: str | os.PathLike[str] | GraphFolder,
+    graph: GraphLike,
     *,
     progress: Progress | None = None,
     **options: Unpack[GraphOptions],
@@ -102,7 +102,7 @@ def cc(
 
 
 def pagerank(
-    graph: str | os.PathLike[str] | GraphFolder,
+    graph: GraphLike,
     *,
     damping: float = 0.85,
     tolerance: float = 1e-4,
@@ -130,9 +130,9 @@ def pagerank(
 
 
 def sssp(
-    graph: str | os.PathLike[str] | GraphFolder,
+    graph: GraphLike,
     *,
-    source: SupportsIndex | str | None = None,
+    source: Hashable = None,
     delta: float = 0,
     progress: Progress | None = None,
     **options: Unpack[GraphOptions],
@@ -143,7 +143,7 @@ def sssp(
     source: as `penstock.bfs`. delta: how far the threshold rises when no vertex below it is left; 0: chosen.
     graph, options, errors: as `penstock.bfs`; ValueError also for a graph without weights, or a negative one.
     """
-    check_source(source)
+    check_source(source, graph)
     job = prepare(graph, progress, options, weighted=True)
     found = job.native.sssp(job.options, source_number(job, source), float(delta), progress)
     return SsspResult(**job.facts, **with_tensors(found, "distances"))

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from penstock.breadth_first import OF_CACHES, OF_DRIVES, OF_FILES, GraphCost
+from penstock.breadth_first import OF_CACHES, OF_DRIVES, OF_FILES, GraphCost, GraphLike
 from penstock.sizes import format_bytes, format_seconds
 
 if TYPE_CHECKING:
-    from penstock.graph.folder import GraphFolder
+    pass
 
 LEAST_CACHE = 1 << 20
 
@@ -71,9 +70,7 @@ class Breakdown:
         return table
 
 
-def breakdown(
-    algorithm: Callable[..., GraphCost], graph: str | os.PathLike[str] | GraphFolder, **options: Any
-) -> Breakdown:
+def breakdown(algorithm: Callable[..., GraphCost], graph: GraphLike, **options: Any) -> Breakdown:
     """Runs `algorithm` (bfs, cc, pagerank, sssp) over `graph` three times, as BaM's authors take time apart.
 
     options: those of the algorithm; placement and trials are set here. Errors: those of the algorithm;
@@ -88,7 +85,9 @@ def breakdown(
             )
     capped = algorithm(graph, placement="storage", **options)
     if capped.trial_sources:  # drawn, unless given: one for all
-        options["source"] = capped.trial_sources[0]
+        labels = capped.folder.labels
+        first = capped.trial_sources[0]
+        options["source"] = first if labels is None else labels[first]
     compute = algorithm(graph, placement="hbm" if capped.executor == "cuda" else "host", **_in_place(options))
     # Rounded up to sets of seven lines, and with room for those that are on their way.
     room = max(LEAST_CACHE, 2 * (capped.edge_bytes + 64 * capped.line_bytes))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from penstock.breadth_first import checked_count, checked_integer
 from penstock.sizes import parse_size
 
 from ._binding import Array, ArrayPlace, FolderFacts, Progress, native
-from .sparse import weights_of
+from .weights import of_numbers, weights_of
 
 VOLUME = "volume:"  # begins what graphs on volumes are called
 
@@ -30,6 +30,11 @@ class GraphFolder:
     source: how the graph was made, for people.
     edges_place, weights_place: file, byte offset, dtype and length of the two arrays; no weights: None.
     names_path: file with one name per line and vertex, or None; on a volume always None.
+    reading: which columns of the source were taken as what, and how many rows, for people; empty where not
+    known.
+    has_names: whether vertices have names, wherever these lie.
+    called: what the user called the graph. labels: nodes of a NetworkX graph by vertex, or None.
+    keeper: of a graph in memory, what keeps its folder.
 
     Of a graph on a volume (resolve), the arrays are no files: mapping them raises ValueError.
     """
@@ -42,6 +47,11 @@ class GraphFolder:
     edges_place: ArrayPlace
     weights_place: ArrayPlace | None
     names_path: Path | None
+    reading: str = ""
+    has_names: bool = False
+    called: str = field(default="", compare=False)
+    labels: tuple[Hashable, ...] | None = field(default=None, compare=False, repr=False)
+    keeper: object = field(default=None, compare=False, repr=False)
 
     @property
     def on_volume(self) -> bool:
@@ -55,15 +65,61 @@ class GraphFolder:
 
     @cached_property
     def names(self) -> list[str] | None:
-        """The vertices' names in order, or None. Raises ValueError when there is not one for each."""
-        if self.names_path is None:
+        """The vertices' names in order, also of a graph on a volume, or None.
+
+        Raises ValueError when there is not one for each, penstock.Error when they cannot be read.
+        """
+        if not self.has_names:
             return None
-        with self.names_path.open(encoding="utf-8", errors="surrogateescape", newline="\n") as file:
-            names = file.read().split("\n")[:-1]
+        text = native.graph_names(str(self.path)).decode("utf-8", errors="surrogateescape")
+        names = text.split("\n")[:-1]
         if len(names) != self.vertices:
             counts = f"{len(names)} names for {self.vertices} vertices"
-            raise ValueError(f"open {self.names_path}: {counts}: convert the graph again")
+            raise ValueError(f"open {self.names_path or self.path}: {counts}: convert the graph again")
         return names
+
+    @property
+    def place_of_names(self) -> str:
+        """Where to look names up, in words: their file, where the user knows of it."""
+        own = self.called in ("", str(self.path))
+        return str(self.names_path) if own and self.names_path else "GraphFolder.names"
+
+    @cached_property
+    def _numbers(self) -> dict[Hashable, int]:
+        """Of names, or of labels, the vertices; -1 for what several vertices are called."""
+        numbers: dict[Hashable, int] = {}
+        for vertex, name in enumerate(self.labels or self.names or ()):
+            numbers[name] = -1 if name in numbers else vertex
+        return numbers
+
+    def vertex(self, name: Hashable) -> int:
+        """The vertex of a name (of a node, where the graph is one of NetworkX).
+
+        Raises KeyError for a name that no vertex has, ValueError for one that several have.
+        """
+        found = self._numbers[name]
+        if found < 0:
+            raise ValueError(f"search {self.called or self.path}: '{name}': several vertices have this name")
+        return found
+
+    def node_number(self, node: Hashable) -> int:
+        """vertex() for a node of NetworkX. Raises ValueError for what is none."""
+        try:
+            return self.vertex(node)
+        except (KeyError, TypeError):
+            raise ValueError(
+                f"search {self.called or self.path}: source {node!r}: it is no node of the graph"
+            ) from None
+
+    def names_of(self, vertices: ArrayLike) -> list[Hashable]:
+        """Names of vertices, such as parents or labels of components; None for numbers below 0. Numbers where
+        vertices have no names.
+
+        vertices: integers, shape (n,).
+        """
+        names = self.labels or self.names
+        numbers = np.asarray(vertices).tolist()
+        return [None if v < 0 else v if names is None else names[v] for v in numbers]
 
     def offsets(self) -> NDArray[np.uint64]:
         """Map offsets.npy, read-only: uint64, shape (vertices + 1,).
@@ -105,7 +161,7 @@ class GraphFolder:
         native.graph_write_incoming(
             str(self.path), threads=threads or 0, memory=memory_limit(memory), progress=progress
         )
-        return open_folder(self.path / "incoming")
+        return replace(open_folder(self.path / "incoming"), labels=self.labels, keeper=self.keeper)
 
     def bfs_depths(self, source: int, *, progress: Progress | None = None) -> NDArray[np.int32]:
         """Depths by a serial search from `source`: int32, shape (vertices,), -1 where there is no path.
@@ -148,6 +204,8 @@ def _from_facts(facts: FolderFacts) -> GraphFolder:
         edges_place=facts["edges_place"],
         weights_place=facts["weights_place"],
         names_path=Path(facts["names_path"]) if facts["names_path"] else None,
+        reading=facts["reading"],
+        has_names=facts["has_names"],
     )
 
 
@@ -185,7 +243,8 @@ def write_folder(
 ) -> GraphFolder:
     """Make the graph folder `path`, all at once or not at all, from a list of edges.
 
-    from_, to: integers in [0, vertices), shape (n,). weights: int32 or float32, shape (n,).
+    from_, to: integers in [0, vertices), shape (n,). weights: integers that fit int32, or finite floats,
+        which are kept as float32; shape (n,). An integer that these cannot hold exactly is refused.
     names: one string without newline per vertex.
     directed: False says that the list has each edge in both directions, which is checked.
     symmetrise: store each edge in both directions, whatever the list has; the graph is undirected then.
@@ -213,9 +272,12 @@ def write_folder(
 
 
 def _weights(path: str | os.PathLike[str], given: ArrayLike) -> Array:
+    if isinstance(given, (list, tuple)):
+        return of_numbers(os.fspath(path), given)
     array = np.asarray(given)
-    # Python's numbers have no width of their own.
-    return array if hasattr(given, "dtype") else weights_of(os.fspath(path), array)
+    if array.ndim != 1:
+        raise ValueError(f"create {path}: weights of shape {array.shape}: give one for each edge, shape (n,)")
+    return weights_of(os.fspath(path), array)
 
 
 def _names(path: str | os.PathLike[str], names: Sequence[str]) -> list[str]:
@@ -258,9 +320,11 @@ def build_folder(
     threads: int,
     memory: int,
     progress: Progress | None,
+    reading: str = "",
+    of: str = "",
 ) -> None:
     """write_folder() as the compiled part has it. from_, to: integers, shape (n,). unique: of equal edges
-    keep one, that with the least weight."""
+    keep one, that with the least weight. of: what errors say is converted, in place of the folder."""
     wide = vertices >= 2**31 or any(a.dtype.itemsize > 4 or a.dtype == np.uint32 for a in (from_, to))
     id_type = np.int64 if wide else np.int32
     native.graph_build(
@@ -275,7 +339,9 @@ def build_folder(
         unique=unique,
         simple=simple,
         source=source,
+        reading=reading,
         threads=threads,
         memory=memory,
+        of=of,
         progress=progress,
     )

@@ -2,47 +2,31 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import hashlib
 import os
 import re
 import shutil
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from penstock.breadth_first import checked_count
 from penstock.errors import Error
 
-from . import debian, sparse, tables
+from . import debian, kinds, memory, sparse, tables, text_tables
 from ._binding import Progress, native
 from .folder import VOLUME, GraphFolder, build_folder, memory_limit, open_folder
-from .unpacking import READERS, unpacked
+from .kinds import FORMATS, GENERATORS, NATIVE, REMEDY, TABLES, Input
+from .notices import announce
+from .reading import ALL, OF_TABLES, Columns, Reading, checked_reading
+from .unpacking import unpacked
 
-FORMAT = 1
+FORMAT = 2
 """Part of every cache key: raised when conversion changes, so that old folders are made again."""
-
-NATIVE = ("el", "wel", "gr", "graph", "sg", "wsg", "bel", "bcsr", "bwcsr")
-TABLES = ("parquet", "csv", "tsv")
-FORMATS = (*NATIVE, "mtx", "npz", *TABLES)
-SUFFIXES = {
-    **{f".{name}": name for name in FORMATS},
-    ".txt": "el",
-    **{f".{name}{packed}": name for name in ("mtx", "csv", "tsv") for packed in (".gz", ".bz2")},
-}
-"""What the ends of names say. Those of PACKABLE may be packed besides."""
-PACKABLE = tuple(name for name in NATIVE if name != "bel")
-FAMILY = (".bel.col", ".bel.dst", ".bel.val")
-"""One graph in several files: any of them, or what their names have in common, is its name."""
-
-GENERATORS = ("kron:", "urand:", "social:")
-
-REMEDY = (
-    f"give a graph folder, volume:NAME@MEMBERS, a file ({', '.join(SUFFIXES)}; .el.gz and the like), "
-    f"{', '.join(name + 'SCALE' for name in GENERATORS)} or debian"
-)
 
 
 @dataclass(frozen=True)
@@ -54,9 +38,12 @@ class _Making:
     progress: Progress | None
     undirected: bool
     simple: bool
+    reading: Reading
+    of: str = ""
+    """What errors say is converted, where the folder is the cache's."""
 
     def limits(self, progress: Progress | None) -> _Limits:
-        return _Limits(threads=self.threads, memory=self.memory, progress=progress)
+        return _Limits(threads=self.threads, memory=self.memory, of=self.of, progress=progress)
 
     @property
     def suffix(self) -> str:
@@ -69,15 +56,20 @@ class _Limits(TypedDict):
 
     threads: int
     memory: int
+    of: str
     progress: Progress | None
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """How a folder is made of what a user named, and what it is called in the cache."""
+    """How a folder is made of what a user named, and what it is called in the cache. Of a graph in memory,
+    name is
+    empty: its folder goes with it."""
 
+    called: str
     name: str
     make: Callable[[str], object]
+    labels: tuple[Hashable, ...] | None = None
 
 
 def default_cache_dir() -> Path:
@@ -87,8 +79,12 @@ def default_cache_dir() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "penstock" / "graphs"
 
 
+GraphLike = Any
+"""What resolve() takes: text or a path; a GraphFolder; or a graph in memory."""
+
+
 def resolve(
-    spec: str | os.PathLike[str] | GraphFolder,
+    spec: GraphLike,
     *,
     cache_dir: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
@@ -97,14 +93,22 @@ def resolve(
     undirected: bool = False,
     simple: bool = False,
     format: str | None = None,
+    columns: Columns = None,
+    delimiter: str | None = None,
+    header: bool | None = None,
+    first_id: int | None = None,
+    renumber: bool | None = None,
     memory: int | str | None = None,
 ) -> GraphFolder:
     """Find or make the graph folder for `spec`.
 
     spec: a graph folder, or one that is open; volume:NAME@MEMBER,... for a graph on a volume; a file whose
-        name says its format (docs/GRAPHS.md has them all, and what is in each); kron:SCALE[:DEGREE],
-        urand:SCALE[:DEGREE] or social:SCALE[:DEGREE]; debian, or debian:depends without Recommends and
-        Suggests.
+        name says its format (docs/GRAPHS.md has them all, and what is in each), or a folder or a pattern such
+        as "part-*.parquet" of parts of a table; kron:SCALE[:DEGREE], urand:SCALE[:DEGREE] or
+        social:SCALE[:DEGREE]; debian, or debian:depends without Recommends and Suggests. Or a graph in
+        memory: an edge_index (NumPy array or tensor of integers, shape (2, edges), or a pair of arrays; a
+        third one has weights), a PyG Data, a sparse matrix of SciPy, a graph of NetworkX, a DataFrame
+        (pandas, polars, pyarrow, ...). Its folder lies in `cache_dir` as long as the result does.
     cache_dir: where made folders are kept; default_cache_dir() unless given.
     progress: called with (done, total); what it raises, and Ctrl-C, stop the work and leave nothing behind.
     threads: for the conversion; 0 or None: all processors. The result does not depend on it.
@@ -113,14 +117,29 @@ def resolve(
     simple: drop loops, and of equal edges all but the one with the least weight.
     format: of a file, whatever its name ends in: "el", "wel", "gr", "graph" (METIS), "mtx", "npz", "sg",
         "wsg", "bel", "bcsr", "bwcsr", "parquet", "csv" or "tsv".
+    columns: which columns are source, target and perhaps weight: names, or numbers from 0, in a sequence or
+        as text "src,dst,cost". Of tables and DataFrames, and of .el, .txt and .wel files, whose lines may
+        have more fields then. Unless given, columns are taken by names that say what they are, else by place;
+        what is not known is refused. Indexes and columns without names are not taken unless they are named
+        here.
+    delimiter: the character between fields of text: "," (.csv), tab (.tsv), blanks (.el, .wel) unless given.
+    header: whether the first line of text names the columns. Unless given, a table's first line is one where
+        it has names of ends or other lines have numbers where it has none; .el and .wel files have none.
+    first_id: 0 or 1, the id of vertex 0: integer ids are numbers from there.
+    renumber: whether vertices are only the ids that there are, numbered in ascending order, with their ids as
+        names. Unless given, so in tables, and in .el and .wel files where the range of ids is more than 1024
+        and than eight times the number of edges. False: all integers up to the highest id are vertices.
     memory: limit of what making the graph takes, in bytes or as "2GiB": 8 bytes for each vertex (16 from a
         binary file), 8 MiB for each thread, and the more edges the rest holds, 8 bytes each, 12 with a
         weight, the less often all are gone over. Unless given an eighth of the free memory is for edges.
         Tables, .mtx, .npz and debian are held whole besides that.
-    Raises ValueError for what cannot be a graph, penstock.Error when the machine refuses; one sentence each.
+    Raises ValueError for what cannot be a graph, TypeError for what is none of these, penstock.Error when the
+    machine refuses (FileNotFoundError, PermissionError); one sentence each. What was taken as what is in the
+    result's `reading`, and logged ("penstock.graph", INFO).
     """
-    making = _making(threads, memory, progress, undirected, simple)
-    found = _found_or_planned(spec, making, weighted, format)
+    reading = checked_reading(columns, delimiter, header, first_id, renumber)
+    making = _making(threads, memory, progress, undirected, simple, reading)
+    found = _found_or_planned(spec, dataclasses.replace(making, of=_called(spec)), weighted, format)
     if isinstance(found, GraphFolder):
         if simple or (undirected and found.directed):
             raise ValueError(
@@ -132,7 +151,7 @@ def resolve(
 
 
 def convert(
-    spec: str | os.PathLike[str] | GraphFolder,
+    spec: GraphLike,
     folder: str | os.PathLike[str],
     *,
     progress: Progress | None = None,
@@ -141,18 +160,27 @@ def convert(
     undirected: bool = False,
     simple: bool = False,
     format: str | None = None,
+    columns: Columns = None,
+    delimiter: str | None = None,
+    header: bool | None = None,
+    first_id: int | None = None,
+    renumber: bool | None = None,
     memory: int | str | None = None,
 ) -> GraphFolder:
     """Make the graph folder `folder`, all at once or not at all, of what resolve() takes; also of another
     folder, whose names and weights it keeps. Parameters and errors: those of resolve(); ValueError also when
     `folder` exists.
     """
-    making = _making(threads, memory, progress, undirected, simple)
-    if weighted and not str(spec).startswith(GENERATORS):
-        raise ValueError(f"convert {spec}: weights are drawn for generated graphs alone: leave weighted out")
+    reading = checked_reading(columns, delimiter, header, first_id, renumber)
+    making = _making(threads, memory, progress, undirected, simple, reading)
+    called = _called(spec)
+    if weighted and not called.startswith(GENERATORS):
+        raise ValueError(
+            f"convert {called}: weights are drawn for generated graphs alone: leave weighted out"
+        )
     target = os.fspath(folder)
     if not target:
-        raise ValueError(f"convert {spec}: there is no name for the folder: give one")
+        raise ValueError(f"convert {called}: there is no name for the folder: give one")
     found = _found_or_planned(spec, making, weighted, format)
     if isinstance(found, GraphFolder):
         if found.on_volume:
@@ -163,7 +191,21 @@ def convert(
         )  # fmt: skip
     else:
         found.make(target)
-    return open_folder(target)
+    made = dataclasses.replace(
+        open_folder(target), labels=None if isinstance(found, GraphFolder) else found.labels
+    )
+    announce(called, made)
+    return made
+
+
+def _called(spec: GraphLike) -> str:
+    if isinstance(spec, GraphFolder):
+        return spec.called or str(spec.path)
+    return (
+        str(spec)
+        if isinstance(spec, (str, bytes, os.PathLike))
+        else memory.name_of(spec) or type(spec).__name__
+    )
 
 
 def _making(
@@ -172,18 +214,20 @@ def _making(
     progress: Progress | None,
     undirected: bool,
     simple: bool,
+    reading: Reading,
 ) -> _Making:
     count = 0 if threads is None else checked_count("threads", threads, 0)
-    return _Making(count, memory_limit(memory), progress, undirected, simple)
+    return _Making(count, memory_limit(memory), progress, undirected, simple, reading)
 
 
 def _found_or_planned(
-    spec: str | os.PathLike[str] | GraphFolder, making: _Making, weighted: bool, format: str | None
+    spec: GraphLike, making: _Making, weighted: bool, format: str | None
 ) -> GraphFolder | _Plan:
     if isinstance(spec, GraphFolder):
-        if format is not None:
-            raise ValueError(f"open {spec.path}: it is no file, so it has no format: leave format out")
+        _check_no_file(making.reading, str(spec.path), format)
         return spec
+    if not isinstance(spec, (str, bytes, os.PathLike)):
+        return _in_memory(spec, making, format)
     text = os.fspath(spec)
     if isinstance(text, bytes):
         raise TypeError(f"open {text!r}: bytes are no path here: give text")
@@ -193,18 +237,51 @@ def _found_or_planned(
             f"open {text}: format {format!r}: there is no such: choose one of {', '.join(FORMATS)}"
         )
     generated, packages = text.startswith(GENERATORS), text in ("debian", "debian:depends")
-    if format is not None and (generated or packages or text.startswith(VOLUME) or Path(text).is_dir()):
-        raise ValueError(f"open {text}: it is no file, so it has no format: leave format out")
+    if generated or packages or text.startswith(VOLUME):
+        _check_no_file(making.reading, text, format)
     if generated:
         return _generated(text, making, weighted)
     if packages:
         return _debian(text, making)
     if text.startswith(VOLUME):
-        return open_folder(text)
+        return dataclasses.replace(open_folder(text), called=text)
     if not text:
         raise _no_folder("''")
     path = Path(text)
-    return _opened(path) if path.is_dir() else _converted(path, making, format)
+    try:
+        inside = path.is_dir()
+    except OSError as error:  # a name that is too long, a folder that may not be looked into
+        raise Error(f"open {text}: {error.strerror}: check the path", error.errno or 0) from error
+    return _of_folder(path, making, format) if inside else _converted(path, making, format)
+
+
+def _check_no_file(reading: Reading, called: str, format: str | None) -> None:
+    if format is not None:
+        raise ValueError(f"open {called}: it is no file, so it has no format: leave format out")
+    reading.allow(called, (), "what is no file")
+
+
+def _in_memory(given: Any, making: _Making, format: str | None) -> _Plan:
+    called = memory.name_of(given)
+    if called is None:
+        raise TypeError(
+            f"open {type(given).__name__}: it is no graph: give a path, a graph that is open, an edge_index "
+            "of shape (2, edges), a sparse matrix, a graph of NetworkX or a DataFrame"
+        )
+    if format is not None:
+        raise ValueError(f"open {called}: it is no file, so it has no format: leave format out")
+    graph, labels = memory.graph_of(given, called, making.reading)
+    return _Plan(called, "", lambda target: _write(target, graph, making, called), labels)
+
+
+def _of_folder(path: Path, making: _Making, format: str | None) -> GraphFolder | _Plan:
+    """A graph folder, or one with parts of a table."""
+    if not os.path.lexists(path / "graph.json") and (format is None or format in TABLES):
+        parts = kinds.parts_in(path, format)
+        if parts is not None:
+            return _from_files(str(path), parts, making)
+    _check_no_file(making.reading, str(path), format)
+    return dataclasses.replace(_opened(path), called=str(path))
 
 
 def _check_utf8(text: str) -> None:
@@ -212,6 +289,8 @@ def _check_utf8(text: str) -> None:
         text.encode()
     except UnicodeEncodeError:
         raise ValueError(f"open {os.fsencode(text)!r}: its name is no UTF-8: rename it") from None
+    if "\0" in text or (not text.isprintable() and not os.path.lexists(text)):
+        raise Error(f"open {text!r}: there is no such file: correct its name", errno.ENOENT)
 
 
 def _opened(path: Path) -> GraphFolder:
@@ -234,7 +313,7 @@ def _generated(text: str, making: _Making, weighted: bool) -> _Plan:
     def make(target: str) -> None:
         native.graph_generate(target, name, seed=1, weighted=weighted, **making.limits(making.progress))
 
-    return _Plan(f"{name.replace(':', '-')}{'-weighted' if weighted else ''}-v{FORMAT}", make)
+    return _Plan(text, f"{name.replace(':', '-')}{'-weighted' if weighted else ''}-v{FORMAT}", make)
 
 
 def _debian(text: str, making: _Making) -> _Plan:
@@ -244,101 +323,85 @@ def _debian(text: str, making: _Making) -> _Plan:
     def make(target: str) -> None:
         graph, names = debian.read_debian(lists, fields)
         source = f"{', '.join(fields)} in {', '.join(path.name for path in lists)}"
-        _write(target, graph, names, making, source)
+        _write(target, dataclasses.replace(graph, names=names), making, source)
 
-    return _Plan(f"{text.replace(':', '-')}{making.suffix}-{_key(lists, text)}", make)
+    return _Plan(text, f"{text.replace(':', '-')}{making.suffix}-{_key(lists, text, making.reading)}", make)
 
 
 def _converted(path: Path, making: _Making, format: str | None) -> _Plan:
-    if path.name.lower().endswith(FAMILY):
-        path = path.with_suffix("")
-    kind, packed = _kind_of(path.name.lower(), format)
-    files = _family(path) if kind == "bel" else [path]
-    for file in files:
-        if not os.path.lexists(file):
-            remedy = "a .bel graph is a .bel.col and a .bel.dst file" if kind == "bel" else REMEDY
-            raise Error(f"open {file}: no such file or graph: {remedy}", errno.ENOENT)
-    if kind is None and packed:
-        raise ValueError(f"open {path}: this kind of file is not read packed like that: unpack it")
-    if kind is None:
-        raise ValueError(f"open {path}: no known kind of graph file: give its format, or {REMEDY}")
+    return _from_files(str(path), kinds.input_of(path, format), making)
+
+
+def _from_files(called: str, given: Input, making: _Making) -> _Plan:
+    kind, files = given.kind, given.files
+    family = kind == "bel"
+    names = ALL if kind in ("el", "wel", "csv", "tsv") else OF_TABLES if kind == "parquet" else ()
+    making.reading.allow(called, names, f".{kind} files")
+    name = str(files[0].with_suffix("")) if family else called
 
     def make(target: str) -> None:
         if kind not in NATIVE:
-            _write(target, *_read(str(path), kind), making, str(path))
-        elif packed:
-            sparse.check_readable(str(path))
-            with unpacked(path, Path(target).absolute().parent, making.progress) as (plain, progress):
-                _convert(target, plain, kind, str(path), making, progress)
+            _write(target, _read(called, given, making.reading), making, called)
+        elif given.packed:
+            sparse.check_readable(str(files[0]))
+            with unpacked(files[0], Path(target).absolute().parent, making.progress) as (plain, progress):
+                _convert(target, plain, kind, name, making, progress)
         else:
-            _convert(target, str(path), kind, str(path), making, making.progress)
+            _convert(target, name if family else str(files[0]), kind, name, making, making.progress)
 
-    stem = re.sub(r"[^A-Za-z0-9._-]", "_", path.name)[:100].lstrip(".")
-    return _Plan(f"{stem}{making.suffix}-{_key(files, kind)}", make)
-
-
-def _kind_of(name: str, format: str | None) -> tuple[str | None, bool]:
-    """The format of a file, None where nothing tells, and whether it is to be unpacked first."""
-    suffix = next((s for s in sorted(SUFFIXES, key=len, reverse=True) if name.endswith(s)), None)
-    if suffix is not None:
-        return format or SUFFIXES[suffix], False
-    packed = name.endswith(tuple(READERS))
-    inner = name.rpartition(".")[0] if packed else name
-    suffix = next((s for s in SUFFIXES if inner.endswith(s)), "")
-    kind = format or SUFFIXES.get(suffix)
-    return (None if packed and kind not in PACKABLE else kind), packed
+    stem = re.sub(r"[^A-Za-z0-9._-]", "_", Path(name).name or "parts")[:100].lstrip(".")
+    return _Plan(called, f"{stem}{making.suffix}-{_key(files, kind, making.reading)}", make)
 
 
 def _convert(
     target: str, file: str, kind: str, name: str, making: _Making, progress: Progress | None
 ) -> None:
+    reading = making.reading
+    renumber = "sparse" if reading.renumber is None else "always" if reading.renumber else "never"
     remark = native.graph_convert(
         target, file, format=kind, name=name, undirected=making.undirected, simple=making.simple,
+        columns=[str(column) for column in reading.columns], separator=reading.delimiter or "",
+        header=bool(reading.header), first_id=reading.first_id or 0, renumber=renumber,
         **making.limits(progress),
     )  # fmt: skip
     if remark:
         warnings.warn(remark, stacklevel=2)
 
 
-def _read(path: str, kind: str) -> tables.NamedGraph:
-    if kind == "parquet":
-        return tables.read_parquet(path)
-    if kind in TABLES:
-        return tables.read_text(path, "\t" if kind == "tsv" else ",")
-    return (sparse.read_npz(path) if kind == "npz" else sparse.read_mtx(path)), None
+def _read(called: str, given: Input, reading: Reading) -> sparse.CoordinateGraph:
+    paths = [str(file) for file in given.files]
+    if given.kind == "parquet":
+        return tables.read_parquet(called, paths, reading)
+    if given.kind in TABLES:
+        delimiter = reading.delimiter or ("\t" if given.kind == "tsv" else ",")
+        return text_tables.read_text(called, paths, delimiter, reading)
+    return sparse.read_npz(paths[0]) if given.kind == "npz" else sparse.read_mtx(paths[0])
 
 
-def _family(path: Path) -> list[Path]:
-    """The files of X.bel; that of the weights only if there is one."""
-    offsets, targets, weights = (path.with_name(path.name + suffix) for suffix in (".col", ".dst", ".val"))
-    return [offsets, targets, *([weights] if os.path.lexists(weights) else [])]
-
-
-def _write(
-    target: str, graph: sparse.CoordinateGraph, names: list[str] | None, making: _Making, source: str
-) -> None:
+def _write(target: str, graph: sparse.CoordinateGraph, making: _Making, source: str) -> None:
     build_folder(
         target,
         graph.vertices,
         graph.from_,
         graph.to,
         weights=graph.weights,
-        names=names,
+        names=graph.names,
         directed=graph.directed and not making.undirected,
-        symmetrise=making.undirected,
+        symmetrise=making.undirected or graph.symmetrise,
         unique=making.undirected,
         simple=making.simple,
         source=source,
+        reading=graph.reading,
         **making.limits(making.progress),
     )
 
 
-def _key(paths: Iterable[Path], kind: str) -> str:
-    """Changes when one of the files does, and with what they are taken for.
+def _key(paths: Iterable[Path], kind: str, reading: Reading) -> str:
+    """Changes when one of the files does, and with what they are taken for and how they are read.
 
     Raises penstock.Error when one cannot be looked at.
     """
-    digest = hashlib.sha256(f"format {FORMAT} {kind}".encode())
+    digest = hashlib.sha256(f"format {FORMAT} {kind} {reading.key}".encode())
     for path in paths:
         try:
             about = path.stat()
@@ -347,8 +410,8 @@ def _key(paths: Iterable[Path], kind: str) -> str:
             sentence = f"open {path}: {os.strerror(code)}: check the path and its permissions"
             raise Error(sentence, code) from error
         # What copies keep of times, they do not keep of these.
-        told = f"\0{about.st_size}\0{about.st_mtime_ns}\0{about.st_ctime_ns}\0{about.st_ino}\0"
-        digest.update(os.fsencode(path.resolve()) + told.encode())
+        state = f"\0{about.st_size}\0{about.st_mtime_ns}\0{about.st_ctime_ns}\0{about.st_ino}\0"
+        digest.update(os.fsencode(path.resolve()) + state.encode())
     return digest.hexdigest()[:16]
 
 
@@ -357,10 +420,15 @@ def _cached(cache: Path, plan: _Plan) -> GraphFolder:
 
     What is there but damaged is ours to replace: the cache holds nothing that cannot be made again.
     """
+    if not plan.name:
+        place, keeper = memory.keep_in(cache, plan.make)
+        made = dataclasses.replace(open_folder(place), called=plan.called, labels=plan.labels, keeper=keeper)
+        announce(plan.called, made)
+        return made
     kept = cache / plan.name
     if kept.is_dir():
         try:
-            return open_folder(kept)
+            return dataclasses.replace(open_folder(kept), called=plan.called)
         except (ValueError, Error) as error:
             if isinstance(error, Error) and error.errno != errno.ENOENT:
                 raise
@@ -371,4 +439,6 @@ def _cached(cache: Path, plan: _Plan) -> GraphFolder:
         # Another process may have made it between our look and our start.
         if not kept.is_dir():
             raise
-    return open_folder(kept)
+    made = dataclasses.replace(open_folder(kept), called=plan.called)
+    announce(plan.called, made)
+    return made

@@ -6,30 +6,43 @@ An entry (r, c) is an edge from r to c.
 from __future__ import annotations
 
 import importlib
+import io
+import lzma
 import os
 import stat
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from penstock.errors import Error
 
 from ._binding import Array
+from .matrix_lines import PIECE, MatrixLines
+from .unpacking import opened
+from .weights import weights_of
 
 
 @dataclass(frozen=True)
 class CoordinateGraph:
-    """n edges. from_, to: int32 or int64, shape (n,); weights: int32 or float32, shape (n,), or None."""
+    """n edges. from_, to: int32 or int64, shape (n,); weights: int32 or float32, shape (n,), or None.
+
+    symmetrise: each edge stands for both directions. reading: what was taken as what, and how much, for
+    people."""
 
     vertices: int
     from_: Array
     to: Array
     weights: Array | None
     directed: bool
+    names: list[str] | None = None
+    reading: str = ""
+    symmetrise: bool = False
 
 
 def read_mtx(path: str) -> CoordinateGraph:
@@ -37,11 +50,12 @@ def read_mtx(path: str) -> CoordinateGraph:
 
     Raises ValueError when it is dense, not square, complex, skew-symmetric, hermitian or malformed.
     """
-    io = _scipy("scipy.io", path)
+    scipy_io = _scipy("scipy.io", path)
     check_readable(path)
     try:
-        rows, columns, _, layout, field, symmetry = io.mminfo(path)
-    except (ValueError, OverflowError, EOFError, OSError, zlib.error) as error:
+        with _lines(path, check=False) as source:
+            rows, columns, _, layout, field, symmetry = scipy_io.mminfo(source)
+    except (ValueError, OverflowError, EOFError, OSError, zlib.error, lzma.LZMAError) as error:
         raise _malformed(path, error) from error
     if layout != "coordinate":
         raise ValueError(f"read {path}: a dense matrix ('{layout}'): write it in coordinate form")
@@ -51,11 +65,19 @@ def read_mtx(path: str) -> CoordinateGraph:
         raise ValueError(f"read {path}: {field} values are no weights: write pattern, integer or real")
     _check_square(path, rows, columns)
     try:
-        matrix = io.mmread(path, spmatrix=False)
-    except (ValueError, OverflowError, EOFError, OSError, MemoryError, zlib.error) as error:
+        with _lines(path, check=True) as source:
+            matrix = scipy_io.mmread(source, spmatrix=False)
+    except (ValueError, OverflowError, EOFError, OSError, MemoryError, zlib.error,
+            lzma.LZMAError) as error:  # fmt: skip
         raise _malformed(path, error) from error
     weights = None if field == "pattern" else matrix.data
     return _from_coo(path, matrix, weights, directed=symmetry == "general")
+
+
+@contextmanager
+def _lines(path: str, *, check: bool) -> Iterator[IO[bytes]]:
+    with opened(path) as file:
+        yield io.BufferedReader(MatrixLines(file, check=check), PIECE)
 
 
 def read_npz(path: str) -> CoordinateGraph:
@@ -71,19 +93,27 @@ def read_npz(path: str) -> CoordinateGraph:
         # NumPy leaves a damaged archive open when it opens the file by itself.
         with Path(path).open("rb") as archive:
             matrix = sparse.load_npz(archive)
-        rows, columns = matrix.shape
         if matrix.format in ("csr", "csc"):
             matrix.check_format(full_check=True)
         coo = matrix.tocoo()
         if matrix.format == "bsr":
             coo.eliminate_zeros()  # what fills up its blocks
-    except (ValueError, TypeError, KeyError, IndexError, EOFError, OSError, NotImplementedError, MemoryError,
-            zipfile.BadZipFile, zlib.error) as error:  # fmt: skip
+    except (ValueError, TypeError, AttributeError, KeyError, IndexError, EOFError, OSError,
+            NotImplementedError, MemoryError, zipfile.BadZipFile, zlib.error) as error:  # fmt: skip
         # NumPy's advice on pickles would have a stranger's file run as a program.
         raise (_no_archive(path) if "pickle" in str(error) else _malformed(path, error)) from error
-    _check_square(path, rows, columns)
+    return from_matrix(path, coo)
+
+
+def from_matrix(called: str, matrix: Any) -> CoordinateGraph:
+    """A sparse matrix or array of SciPy: each stored entry is an edge; values that are all 1, or bool, are no
+    weights. Raises ValueError when it is not square, or its values are no weights."""
+    if matrix.ndim != 2:
+        raise ValueError(f"read {called}: an array of {matrix.ndim} dimensions is no graph: give a matrix")
+    _check_square(called, *matrix.shape)
+    coo = matrix.tocoo()
     plain = coo.data.dtype == np.bool_ or bool(np.all(coo.data == 1))
-    return _from_coo(path, coo, None if plain else coo.data, directed=True)
+    return _from_coo(called, coo, None if plain else coo.data, directed=True)
 
 
 def _is_archive(path: str) -> bool:
@@ -101,27 +131,10 @@ def _no_archive(path: str) -> ValueError:
 
 def _from_coo(path: str, coo: Any, weights: Array | None, *, directed: bool) -> CoordinateGraph:
     from_, to = coo.coords if hasattr(coo, "coords") else (coo.row, coo.col)
-    return CoordinateGraph(
-        coo.shape[0], from_, to, None if weights is None else weights_of(path, weights), directed
-    )
-
-
-def weights_of(path: str, values: Array) -> Array:
-    """Weights as int32, or finite float32. Raises ValueError when they do not fit."""
-    if values.dtype.kind in "iu":
-        low, high = (int(values.min()), int(values.max())) if values.size else (0, 0)
-        if low >= -(2**31) and high < 2**31:
-            return values.astype(np.int32)
-        raise ValueError(f"read {path}: weights from {low} to {high} do not fit int32: scale them")
-    if values.dtype.kind == "f":
-        with np.errstate(over="ignore"):
-            narrow = values.astype(np.float32)
-        if np.isfinite(narrow).all():
-            return narrow
-        raise ValueError(f"read {path}: a weight is no finite float32 number: scale or remove it")
-    raise ValueError(
-        f"read {path}: values of dtype {values.dtype} are no weights: convert them to integers or floats"
-    )
+    found = None if weights is None else weights_of(path, weights)
+    values = "no weight" if found is None else f"values as weight ({found.dtype})"
+    reading = f"{len(from_)} entries: source row, target column, {values}"
+    return CoordinateGraph(coo.shape[0], from_, to, found, directed, reading=reading)
 
 
 def _check_square(path: str, rows: int, columns: int) -> None:

@@ -1,249 +1,200 @@
-"""Tables of edges, through Arrow: Parquet files, and text with commas or tabs and a header line.
+"""Tables of edges, through Arrow: Parquet files, text of rows, and DataFrames.
 
-The first two columns name the ends of an edge, by integers or by strings; a third one is its weight. Vertices
-are numbered in ascending order of their ids (integers as numbers, strings by their bytes), and the ids become
-the vertices' names, unless they are the numbers anyway. Tables are read batch by batch: text of ids is never
-held but once for each vertex.
+Which columns are the ends of an edge, and which is its weight, `columns.choose` finds out; `ids` numbers the
+vertices. Tables are read batch by batch.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Iterator
-from typing import Any, Protocol
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
-import numpy as np
-
+from . import weights
 from ._binding import Array
-from .sparse import CoordinateGraph, check_readable, weights_of
+from .columns import Chosen, choose
+from .ids import Ids, IntegerIds, Numbering, StringIds, array_of
+from .reading import Reading
+from .sparse import CoordinateGraph, check_readable
 
-NamedGraph = tuple[CoordinateGraph, "list[str] | None"]
+Batches = Iterable[list[Any]]
+"""Of each batch the source, the target and perhaps the weight, as Arrow arrays of one length without
+nulls."""
 
 
-def read_parquet(path: str) -> NamedGraph:
-    """Read a Parquet file of two or three columns; integers of any width, or strings, name vertices.
+def read_parquet(called: str, paths: Sequence[str], reading: Reading) -> CoordinateGraph:
+    """Read a Parquet file, or several with the same columns; integers of any width, or strings, name
+    vertices.
 
-    Raises ValueError for other columns, empty fields, and files that Arrow cannot read.
+    called: what the user calls them. Raises ValueError for columns that are not understood, empty fields, and
+    files that Arrow cannot read.
     """
-    pa, parquet = _arrow("pyarrow", path), _arrow("pyarrow.parquet", path)
-    check_readable(path)
-    try:
-        with parquet.ParquetFile(path) as file:
-            schema = file.schema_arrow
-            _check_columns(path, schema.names)
-            ids = _id_type(path, schema)
-            types = [ids, ids, *(_weight_type(path, field) for field in list(schema)[2:])]
-            rows = _Rows(path, schema.names)
-            batches = (
-                [_cast(column, kind) for column, kind in zip(rows.checked(batch), types, strict=True)]
-                for batch in file.iter_batches()
-            )
-            return _numbered(path, _ids(pa, ids), batches)
-    except (pa.ArrowException, OSError) as error:
-        raise _unreadable(path, error) from error
+    pa, parquet = arrow("pyarrow", called), arrow("pyarrow.parquet", called)
+    for path in paths:
+        check_readable(path)
+    parts: list[tuple[str, Chosen, Any]] = []
+    for path in paths:
+        with _sentences(pa, path):
+            schema = parquet.read_schema(path)
+        chosen = choose(path, schema.names, len(schema.names), reading.columns, _indexes(schema))
+        parts.append((path, chosen, schema))
+        if chosen.names != parts[0][1].names:
+            raise _other_columns(path, chosen, parts[0][0])
+    ids = _id_type(called, [schema.field(i) for _, chosen, schema in parts for i in chosen.places[:2]])
+
+    def batches() -> Iterator[list[Any]]:
+        for path, chosen, schema in parts:
+            types = _types(path, chosen, schema, ids)
+            names = [schema.names[i] for i in chosen.places]
+            twice = len(set(names)) < len(names)
+            rows = Rows(path, chosen.names)
+            with _sentences(pa, path), parquet.ParquetFile(path) as file:
+                for batch in file.iter_batches(columns=None if twice else names):
+                    places = chosen.places if twice else [batch.schema.get_field_index(n) for n in names]
+                    columns = rows.checked([batch.column(i) for i in places])
+                    yield [_cast(column, kind) for column, kind in zip(columns, types, strict=True)]
+
+    return numbered(called, ids_of(ids), batches(), parts[0][1], reading.numbering())
 
 
-def read_text(path: str, delimiter: str) -> NamedGraph:
-    """Read lines of two or three fields below a header line.
+def read_frame(called: str, frame: Any, reading: Reading) -> CoordinateGraph:
+    """Read a DataFrame of pandas, or what gives its columns to Arrow (pyarrow, polars, DuckDB, cuDF, ...).
 
-    Ids are integers if all of them are, else strings; weights are integers if all of them are, else floats.
-
-    Raises ValueError for a missing header, other numbers of fields, empty fields, ids with a fraction, and
-    text that Arrow cannot read.
+    The index of pandas is no column. Raises ValueError as read_parquet().
     """
-    pa = _arrow("pyarrow", path)
-    check_readable(path)
-    # What a column is taken for while all that was read fits; the first of each that does.
-    ids, weights = [pa.int64(), pa.uint64(), pa.large_string()], [pa.int64(), pa.float64()]
-    while True:
-        try:
-            text = _text_batches(path, delimiter)
-            batches = (_parsed(batch, [ids[0], ids[0], weights[0]]) for batch in text)
-            graph, names = _numbered(path, _ids(pa, ids[0]), batches)
-        except _MisfitError as misfit:
-            kinds = ids if misfit.column < 2 else weights
-            if len(kinds) == 1:
-                raise ValueError(f"read {path}: {misfit} is no weight: write a number") from None
-            del kinds[0]
-        except (pa.ArrowException, OSError) as error:
-            raise _unreadable(path, error) from error
+    pa = arrow("pyarrow", called)
+    with _sentences(pa, called, "give columns of integers or strings, and numbers for weights"):
+        if type(frame).__module__.partition(".")[0] == "pandas":
+            names = [str(name) for name in frame.columns]
+            chosen = choose(called, names, len(names), reading.columns)
+            columns = [pa.array(frame.iloc[:, i], from_pandas=True) for i in chosen.places]
         else:
-            if names and len(ids) == 1:
-                _check_no_fractions(path, names)
-            return graph, names
+            table = _table_of(pa, frame)
+            chosen = choose(
+                called, table.column_names, table.num_columns, reading.columns, _indexes(table.schema)
+            )
+            columns = [table.column(i) for i in chosen.places]
+        columns = [c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in columns]
+        columns = [c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in columns]
+        fields = [pa.field(name.strip("'"), c.type) for name, c in zip(chosen.names, columns, strict=True)]
+        ids = _id_type(called, fields[:2])
+        types = [ids, ids, *(_weight_type(called, field) for field in fields[2:])]
+        rows = Rows(called, chosen.names).checked(columns)
+        batch = [_cast(column, kind) for column, kind in zip(rows, types, strict=True)]
+        return numbered(called, ids_of(ids), [batch], chosen, reading.numbering())
 
 
-class _MisfitError(Exception):
-    """A field of a text column that is not of the type tried."""
+def is_frame(given: Any) -> bool:
+    """Whether read_frame() takes it."""
+    if type(given).__module__.partition(".")[0] == "pandas":
+        return hasattr(given, "columns")
+    return any(hasattr(given, name) for name in ("__arrow_c_stream__", "__dataframe__", "to_arrow"))
 
-    def __init__(self, column: int, row: int, value: str) -> None:
-        super().__init__(f"row {row}: {value!r}")
-        self.column = column
+
+def _table_of(pa: Any, frame: Any) -> Any:
+    if isinstance(frame, pa.Table):
+        return frame
+    if isinstance(frame, pa.RecordBatch):
+        return pa.Table.from_batches([frame])
+    if hasattr(frame, "__arrow_c_stream__"):
+        return pa.table(frame)
+    if hasattr(frame, "__dataframe__"):
+        return importlib.import_module("pyarrow.interchange").from_dataframe(frame)
+    return frame.to_arrow()
 
 
-class _Rows:
-    """Counts rows, so that an empty field can be told by its place. Rows count from 1, without the header."""
+def _indexes(schema: Any) -> set[str]:
+    """The columns that the metadata of pandas calls an index."""
+    try:
+        said = json.loads((schema.metadata or {})[b"pandas"])["index_columns"]
+    except (KeyError, TypeError, ValueError):
+        return set()
+    return {each for each in said if isinstance(each, str)} if isinstance(said, list) else set()
 
-    def __init__(self, path: str, names: list[str]) -> None:
+
+def _other_columns(path: str, chosen: Chosen, first: str) -> ValueError:
+    return ValueError(
+        f"read {path}: its columns {', '.join(chosen.names)} are not those of {first}: "
+        "give parts of one table, or name the columns"
+    )
+
+
+class Rows:
+    """Counts rows, to name an empty field by its place. Rows count from 1, without the header."""
+
+    def __init__(self, path: str, names: Sequence[str]) -> None:
         self.path = path
         self.names = names
         self.before = 0
 
-    def checked(self, batch: Any) -> list[Any]:
-        """The batch's columns, none of them with an empty field."""
-        for name, column in zip(self.names, batch.columns, strict=True):
+    def checked(self, columns: list[Any]) -> list[Any]:
+        """The columns of a batch, none of them with an empty field."""
+        for name, column in zip(self.names, columns, strict=True):
             if column.null_count:
                 row = self.before + column.is_null().index(True).as_py() + 1
-                problem = f"row {row}: nothing in column '{name}'"
+                where = name if name.startswith("column ") else f"column {name}"
+                problem = f"row {row}: nothing in {where}"
                 raise ValueError(f"read {self.path}: {problem}: fill it in, or leave the row out")
-        self.before += batch.num_rows
-        return list(batch.columns)
+        self.before += len(columns[0])
+        return columns
 
 
-class _Ids(Protocol):
-    """Collects the ends of edges; then numbers the vertices."""
-
-    def add(self, from_: Any, to: Any) -> None:
-        """Two Arrow arrays of one length."""
-
-    def numbered(self) -> tuple[Array, Array, int, list[str] | None]:
-        """from_, to, the number of vertices, and their names."""
+def ids_of(kind: Any) -> Ids:
+    return StringIds() if "string" in str(kind) else IntegerIds(str(kind))
 
 
-class _IntegerIds:
-    """Keeps the ids of all rows, 8 bytes each, and apart from them each id once."""
-
-    def __init__(self, dtype: str) -> None:
-        self.batches: list[tuple[Array, Array]] = []
-        self.distinct: Array = np.empty(0, dtype)
-        self.recent: list[Array] = []
-        self.recent_size = 0
-
-    def add(self, from_: Any, to: Any) -> None:
-        ends = (_array(from_), _array(to))
-        self.batches.append(ends)
-        self.recent.append(_distinct(np.concatenate(ends)))
-        self.recent_size += len(self.recent[-1])
-        # As much as there is already at a time: each id is sorted a few times, not once for each batch.
-        if self.recent_size > len(self.distinct):
-            self.merge()
-
-    def merge(self) -> None:
-        self.distinct = _distinct(np.concatenate([self.distinct, *self.recent]))
-        self.recent, self.recent_size = [], 0
-
-    def numbered(self) -> tuple[Array, Array, int, list[str] | None]:
-        self.merge()
-        count = len(self.distinct)
-        plain = count > 0 and self.distinct[0] == 0 and self.distinct[-1] == count - 1
-        from_, to = _joined(
-            self.batches, count, lambda ends: ends if plain else np.searchsorted(self.distinct, ends)
-        )
-        return from_, to, count, None if plain else [str(each) for each in self.distinct.tolist()]
-
-
-class _StringIds:
-    """Keeps each string once, and for the rows the numbers of strings in the order in which they came."""
-
-    def __init__(self) -> None:
-        self.batches: list[tuple[Array, Array]] = []
-        self.seen: dict[str, int] = {}
-
-    def add(self, from_: Any, to: Any) -> None:
-        self.batches.append((self.codes(from_), self.codes(to)))
-
-    def codes(self, column: Any) -> Array:
-        encoded, seen = column.dictionary_encode(), self.seen
-        known = [seen.setdefault(name, len(seen)) for name in encoded.dictionary.to_pylist()]
-        dtype = np.int32 if len(seen) < 2**31 else np.int64
-        codes: Array = np.array(known, dtype)[encoded.indices.to_numpy()]
-        return codes
-
-    def numbered(self) -> tuple[Array, Array, int, list[str] | None]:
-        # By code points, which is by the bytes of UTF-8.
-        names = sorted(self.seen)
-        rank = np.empty(len(names), np.int64)
-        rank[[self.seen[name] for name in names]] = np.arange(len(names))
-        from_, to = _joined(self.batches, len(names), lambda codes: rank[codes])
-        return from_, to, len(names), names
-
-
-def _distinct(ids: Array) -> Array:
-    """Each once, ascending; sorts `ids` in place. np.unique hashes, which takes eight times as long here."""
-    ids.sort()
-    first = np.ones(len(ids), np.bool_)
-    np.not_equal(ids[1:], ids[:-1], out=first[1:])
-    return ids[first]
-
-
-def _ids(pa: Any, kind: Any) -> _Ids:
-    return _IntegerIds(str(kind)) if pa.types.is_integer(kind) else _StringIds()
-
-
-def _joined(batches: list[tuple[Array, Array]], vertices: int, number: Any) -> tuple[Array, Array]:
-    """Both columns in one piece, as vertices; empties `batches` on the way, to hold nothing twice."""
-    rows = sum(len(from_) for from_, _ in batches)
-    dtype = np.int32 if vertices < 2**31 else np.int64
-    ends = np.empty(rows, dtype), np.empty(rows, dtype)
-    while batches:
-        batch = batches.pop()
-        for whole, part in zip(ends, batch, strict=True):
-            whole[rows - len(part) : rows] = number(part)
-        rows -= len(batch[0])
-    return ends
-
-
-def _numbered(path: str, ids: _Ids, batches: Iterable[list[Any]]) -> NamedGraph:
-    parts = []
-    for from_, to, *weights in batches:
+def numbered(called: str, ids: Ids, batches: Batches, chosen: Chosen, how: Numbering) -> CoordinateGraph:
+    """All batches as a graph. Raises ValueError for a table without rows, names with line breaks, and weights
+    that int32 and float32 cannot hold."""
+    parts: list[Array] = []
+    for from_, to, *more in batches:
         ids.add(from_, to)
-        parts += [_array(column) for column in weights]
-    from_ends, to_ends, vertices, names = ids.numbered()
-    if not vertices:
-        raise ValueError(f"read {path}: has no rows: a graph needs at least one edge")
-    for name in names or ():
+        parts += [array_of(column) for column in more]
+    found = ids.numbered(called, how)
+    if not len(found.from_):
+        raise ValueError(f"read {called}: has no rows: a graph needs at least one edge")
+    for name in found.names or ():
         if "\n" in name or "\r" in name:
-            raise ValueError(f"read {path}: id {name!r} has a line break in it: remove it")
-    found = weights_of(path, np.concatenate(parts)) if parts else None
-    return CoordinateGraph(vertices, from_ends, to_ends, found, directed=True), names
+            raise ValueError(f"read {called}: id {name!r} has a line break in it: remove it")
+    values = weights.joined(called, parts) if parts else None
+    reading = chosen.reading(len(found.from_), None if values is None else str(values.dtype))
+    return CoordinateGraph(
+        found.vertices, found.from_, found.to, values, directed=True, names=found.names, reading=reading
+    )
 
 
-def _array(column: Any) -> Array:
-    """A copy, so that the batch's memory can go."""
-    return np.array(column.to_numpy(zero_copy_only=False))
+def _types(path: str, chosen: Chosen, schema: Any, ids: Any) -> list[Any]:
+    more = [] if chosen.weight is None else [_weight_type(path, schema.field(chosen.weight))]
+    return [ids, ids, *more]
 
 
-def _check_columns(path: str, names: list[str]) -> None:
-    if len(names) not in (2, 3):
-        shown = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
-        problem = f"{len(names)} column{'' if len(names) == 1 else 's'} ({shown})"
-        raise ValueError(f"read {path}: {problem}: give source, target and perhaps a weight, in this order")
-
-
-def _id_type(path: str, schema: Any) -> Any:
-    """int64, uint64 or large_string, for both ends."""
-    pa = _arrow("pyarrow", path)
+def _id_type(called: str, fields: Sequence[Any]) -> Any:
+    """int64, uint64 or large_string, for all of these columns."""
+    pa = arrow("pyarrow", called)
     kinds = []
-    for field in (schema.field(0), schema.field(1)):
+    for field in fields:
         kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
         if not pa.types.is_integer(kind) and str(kind) not in ("string", "large_string", "string_view"):
             problem = f"column '{field.name}' of type {kind} cannot be ids"
-            raise ValueError(f"read {path}: {problem}: convert it to integers or strings")
+            raise ValueError(f"read {called}: {problem}: convert it to integers or strings")
         kinds.append(kind if pa.types.is_integer(kind) else pa.large_string())
-    if pa.types.is_integer(kinds[0]) != pa.types.is_integer(kinds[1]):
+    if len({pa.types.is_integer(kind) for kind in kinds}) > 1:
         raise ValueError(
-            f"read {path}: one end is an integer, the other a string: convert one of the columns"
+            f"read {called}: one end is an integer, the other a string: convert one of the columns"
         )
     if pa.large_string() in kinds:
         return pa.large_string()
     return pa.uint64() if pa.uint64() in kinds else pa.int64()
 
 
-def _weight_type(path: str, field: Any) -> Any:
-    pa = _arrow("pyarrow", path)
+def _weight_type(called: str, field: Any) -> Any:
+    pa = arrow("pyarrow", called)
     if not pa.types.is_integer(field.type) and not pa.types.is_floating(field.type):
         problem = f"column '{field.name}' of type {field.type} cannot be weights"
-        raise ValueError(f"read {path}: {problem}: convert it to integers or floats, or leave it out")
+        raise ValueError(
+            f"read {called}: {problem}: convert it to integers or floats, or leave it out (columns)"
+        )
     return field.type
 
 
@@ -251,86 +202,27 @@ def _cast(column: Any, kind: Any) -> Any:
     return column if column.type == kind else column.cast(kind)
 
 
-def _text_batches(path: str, delimiter: str) -> Iterator[tuple[int, list[Any]]]:
-    """The number of the first row, and columns of strings."""
-    pa, csv = _arrow("pyarrow", path), _arrow("pyarrow.csv", path)
-    parse = csv.ParseOptions(delimiter=delimiter)
+class _sentences:  # noqa: N801, used as a function
+    """Turns the errors of Arrow into one sentence."""
 
-    def opened(names: list[str]) -> Any:
-        stream = pa.input_stream(path, compression="detect")
-        convert = csv.ConvertOptions(
-            column_types=dict.fromkeys(names, pa.large_string()), null_values=[""], strings_can_be_null=True
-        )
-        return csv.open_csv(stream, parse_options=parse, convert_options=convert)
+    def __init__(self, pa: Any, called: str, remedy: str = "write the file again") -> None:
+        self.pa, self.called, self.remedy = pa, called, remedy
 
-    with opened([]) as reader:
-        names = reader.schema.names
-    _check_columns(path, names)
-    if any(_is_number(name) for name in names):
-        line = delimiter.join(names)
-        raise ValueError(
-            f"read {path}: its first line, {line!r}, is no header: write one, such as 'source,target'"
-        )
-    rows = _Rows(path, names)
-    with opened(names) as reader:
-        for batch in reader:
-            first = rows.before + 1
-            yield first, rows.checked(batch)
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        ours = isinstance(error, ValueError) and str(error).startswith("read ")
+        if isinstance(error, (self.pa.ArrowException, OSError, OverflowError)) and not ours:
+            raise unreadable(self.called, error, self.remedy) from error
 
 
-def _parsed(batch: tuple[int, list[Any]], kinds: list[Any]) -> list[Any]:
-    first, columns = batch
-    return [
-        _parse(i, first, column, kind) for i, (column, kind) in enumerate(zip(columns, kinds, strict=False))
-    ]
+def unreadable(called: str, error: BaseException, remedy: str = "write the file again") -> ValueError:
+    return ValueError(f"read {called}: Arrow cannot read it ({' '.join(str(error).split())[:300]}): {remedy}")
 
 
-def _parse(index: int, first_row: int, column: Any, kind: Any) -> Any:
-    """Raises _MisfitError with the first field that is not of this kind."""
-    if column.type == kind:
-        return column
-    compute = importlib.import_module("pyarrow.compute")
-    trimmed = compute.utf8_trim_whitespace(column)
-    try:
-        return trimmed.cast(kind)
-    except ValueError:
-        row = next(i for i in range(len(trimmed)) if not _casts(trimmed.slice(i, 1), kind))
-        raise _MisfitError(index, first_row + row, trimmed[row].as_py()) from None
-
-
-def _casts(field: Any, kind: Any) -> bool:
-    try:
-        field.cast(kind)
-    except ValueError:
-        return False
-    return True
-
-
-def _check_no_fractions(path: str, names: list[str]) -> None:
-    """Ids that are all numbers, but not all integers, are a mistake more often than names."""
-    if all(_is_number(name) for name in names):
-        odd = next((name for name in names if not name.strip().lstrip("+-").isdigit()), names[-1])
-        raise ValueError(
-            f"read {path}: id {odd!r} is neither an integer of 64 bits nor a name: change the ids"
-        )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _unreadable(path: str, error: BaseException) -> ValueError:
-    return ValueError(
-        f"read {path}: Arrow cannot read it ({' '.join(str(error).split())}): write the file again"
-    )
-
-
-def _arrow(module: str, path: str) -> Any:
+def arrow(module: str, called: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise ValueError(f"read {path}: this format needs Arrow: pip install 'penstock[arrow]'") from error
+        raise ValueError(f"read {called}: this format needs Arrow: pip install 'penstock[arrow]'") from error

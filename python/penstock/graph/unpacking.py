@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import importlib
+import io
 import lzma
 import os
 import tempfile
@@ -11,20 +13,85 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from penstock.errors import Error
 
 from ._binding import Progress
 
+
+class _Zstandard(io.RawIOBase):
+    """What frames of Zstandard pack, one after another. Raises EOFError where the last one is cut off."""
+
+    WORDS = 1 << 16
+    """Bytes that are unpacked at once: each may become many."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+        self.new_frame = _zstandard()
+        self.frame: Any = None
+        self.left = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, to: Any) -> int:
+        while not self.left:
+            packed = self.frame.unused_data if self.frame is not None and self.frame.eof else b""
+            if self.frame is None or self.frame.eof:
+                self.frame = None
+            packed = packed or self.file.read(self.WORDS)
+            if not packed:
+                if self.frame is not None:
+                    raise EOFError("it ends in the middle of a frame")
+                return 0
+            self.frame = self.frame or self.new_frame()
+            try:
+                self.left = self.frame.decompress(packed)
+            except Exception as error:  # each library has a type of its own
+                raise OSError(str(error)) from error
+        size = min(len(to), len(self.left))
+        to[:size], self.left = self.left[:size], self.left[size:]
+        return size
+
+
+def _zstandard() -> Callable[[], Any]:
+    """Makes what unpacks one frame."""
+    try:
+        return cast("Callable[[], Any]", importlib.import_module("compression.zstd").ZstdDecompressor)
+    except ImportError:  # before Python 3.14
+        pass
+    try:
+        library = importlib.import_module("zstandard")
+    except ImportError:
+        raise ValueError("it is packed by Zstandard: pip install zstandard") from None
+    return lambda: library.ZstdDecompressor().decompressobj()
+
+
 READERS: dict[str, Callable[[IO[bytes]], Any]] = {
     ".gz": lambda file: gzip.GzipFile(fileobj=file),
     ".bz2": bz2.BZ2File,
     ".xz": lzma.LZMAFile,
+    ".zst": lambda file: io.BufferedReader(_Zstandard(file), PIECE),
 }
 PIECE = 1 << 20
 SHARE = 300
 """Of 1000 steps of the whole work, those that unpacking is told as."""
+
+
+def _reader(path: Path, file: IO[bytes]) -> Any:
+    try:
+        return READERS[path.suffix.lower()](file)
+    except ValueError as error:
+        raise ValueError(f"read {path}: {error}") from None
+
+
+@contextmanager
+def opened(path: str) -> Iterator[IO[bytes]]:
+    """The file, unpacked while it is read where its name ends in one of READERS."""
+    place = Path(path)
+    with place.open("rb") as file:
+        yield _reader(place, file) if place.suffix.lower() in READERS else file
 
 
 @contextmanager
@@ -34,12 +101,11 @@ def unpacked(path: Path, folder: Path, progress: Progress | None) -> Iterator[tu
     path: a file whose name ends in one of READERS.
     Raises ValueError when it is damaged, penstock.Error when `folder` cannot hold what is in it.
     """
-    reader = READERS[path.suffix.lower()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as plain:
             with path.open("rb") as file:
-                _copy(path, reader(file), file, plain, progress)
+                _copy(path, _reader(path, file), file, plain, progress)
             plain.flush()
             yield f"/proc/self/fd/{plain.fileno()}", _rest_of(progress)
     except OSError as error:
