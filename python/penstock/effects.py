@@ -1,0 +1,64 @@
+"""Options without effect are refused: when each option has one is a table, which one function applies.
+
+Giving an option expects a change, so one that changes nothing is an error and not a remark. A table has a
+row for each option and condition: `needs` looks at all settings of the call (option names to values, those
+not given at their defaults, and facts of the object that the caller adds), and `why` ends the sentence.
+
+>>> on_storage = lambda settings: settings["placement"] == "storage"
+>>> table = [Effect("line", on_storage, "placement {placement} has no cache: leave it out")]
+>>> refuse_without_effect(table, {"placement": "host", "line": None}, "open x.npy")
+>>> refuse_without_effect(table, {"placement": "host", "line": "4KiB"}, "open x.npy")
+Traceback (most recent call last):
+ValueError: open x.npy: line 4KiB: placement host has no cache: leave it out
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Settings = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Effect:
+    """When an option has an effect."""
+
+    option: str
+    """Its name, a key of the settings."""
+    needs: Callable[[Settings], bool]
+    """Whether giving the option changes anything under these settings."""
+    why: str
+    """What is missing and what to do, without a full stop; `{name}` is the setting of that name."""
+    default: object = None
+    """Its value where it is not given; a value equal to it is never refused."""
+
+
+def effects(options: Mapping[str, object], needs: Callable[[Settings], bool], why: str) -> tuple[Effect, ...]:
+    """The rows of several options, given with their defaults, that share a condition."""
+    return tuple(Effect(option, needs, why, default) for option, default in options.items())
+
+
+def is_given(value: object, default: object) -> bool:
+    """Whether a value differs from the option's default; where that is None, whether there is a value."""
+    return value is not None if default is None else bool(value != default)
+
+
+def refuse_without_effect(table: Iterable[Effect], settings: Settings, subject: str = "") -> None:
+    """Refuse the first option of the table that is given and changes nothing.
+
+    Args:
+        table: Rows, in the order in which options are looked at.
+        settings: All options of the call, and facts of its object; a row whose option is missing is skipped.
+        subject: Operation and object, such as "open x.npy", which begin the sentence.
+
+    Raises:
+        ValueError: One sentence: subject, option and value, the row's `why`.
+    """
+    for row in table:
+        value = settings.get(row.option, row.default)
+        if not is_given(value, row.default) or row.needs(settings):
+            continue
+        option = row.option if value is True else f"{row.option} {value}"
+        raise ValueError(f"{f'{subject}: ' if subject else ''}{option}: {row.why.format_map(settings)}")
