@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, SupportsIndex, TypedDict
 
+from penstock.effects import refuse_without_effect
 from penstock.errors import Error
+from penstock.graph_effects import OF_GRAPHS, OF_OPTIONS
 from penstock.sizes import parse_size, whole_number
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ SOURCES: tuple[Sources, ...] = ("gap", "emogi", "bam")
 MEDIA_PLACES: tuple[MediaPlace, ...] = ("hbm", "host")
 DIRECTORIES: tuple[Directory, ...] = ("auto", "direct", "set")
 RANDOM_SOURCE = -1
+CACHE, LINE = "16MiB", "4KiB"  # unless given
 MOST = (1 << 31) - 1  # threads and entries of a queue that the compiled part can count
 
 
@@ -56,8 +59,8 @@ class GraphOptions(TypedDict, total=False):
 
     placement: Placement
     strategy: str
-    cache: SupportsIndex | str
-    line: SupportsIndex | str
+    cache: SupportsIndex | str | None
+    line: SupportsIndex | str | None
     directory: Directory
     executor: Executor
     engine: Engine
@@ -163,8 +166,12 @@ class GraphCost:
     """Pages of files in that; the system may take them back."""
 
     def found(self) -> list[tuple[str, str]]:
-        """Names and values of what is not cost, for a table."""
+        """Names and values of what is not cost, for a table, which begins with them."""
         return []
+
+    def shortcoming(self) -> str:
+        """Why the result is not what was asked for, though nothing of it is wrong; else empty."""
+        return ""
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON: without what is as long as the graph has vertices."""
@@ -192,7 +199,12 @@ class BfsResult(GraphCost):
     """int64; the source's is itself, -1 for what was not reached. A tensor where torch is in use."""
 
     def found(self) -> list[tuple[str, str]]:
-        return [("vertices reached", share_of(self.reached, self)), ("levels", f"{self.levels}")]
+        total = sum(level * vertices for level, vertices in enumerate(self.level_sizes))
+        return [
+            ("vertices reached", share_of(self.reached, self)),
+            ("levels", f"{self.levels}"),
+            ("sum of depths", f"{total:,}"),
+        ]
 
 
 def share_of(vertices: int, result: GraphCost) -> str:
@@ -226,7 +238,8 @@ def bfs(
         "coarsened(8)", "tiled(256)", "tiled(256,search)", "frontier", "tiled_frontier(256)",
         "tiled_frontier(sort)"; docs/GRAPHS.md says what each does. "auto" chooses for each round, and reads
         fewer edges where an algorithm can do with fewer: a search from below, components by samples.
-    cache, line: bytes of the cache and of what one miss brings in; numbers, or text such as 16MiB.
+    cache, line: bytes of the cache and of what one miss brings in; numbers, or text; 16MiB and 4KiB unless
+        given.
     directory: how the cache finds a line; direct costs 8 bytes for each line of the edges, set 64 for each
         seven lines of the cache. auto takes direct while that is little beside the cache.
     executor: "cpu", "cuda", or "auto". engine: of the controller's threads; "auto", "io_uring", "pread".
@@ -249,10 +262,11 @@ def bfs(
     undirected, format, memory: of a file that is converted, as `penstock.graph.resolve` has them: each edge
         is taken both ways; what it is, whatever its name; the memory that converting may take.
 
-    Raises ValueError or TypeError for bad arguments and bad files, penstock.Error when the machine refuses.
+    Raises ValueError or TypeError for bad arguments and bad files, ValueError also for an option that would
+    change nothing (penstock.graph_effects), penstock.Error when the machine refuses.
     """
     check_source(source)
-    job = prepare(graph, progress, options)
+    job = prepare("bfs", graph, progress, options, source=source)
     found = job.native.bfs(job.options, source_number(job, source), progress)
     return BfsResult(**job.facts, **with_tensors(found, "parents"))
 
@@ -268,10 +282,12 @@ class GraphJob:
 
 
 def prepare(
+    algorithm: str,
     graph: str | os.PathLike[str] | GraphFolder,
     progress: Progress | None,
     given: GraphOptions,
     *,
+    source: SupportsIndex | str | None = None,
     weighted: bool = False,
 ) -> GraphJob:
     """Checks the options of all algorithms, then finds or makes the graph."""
@@ -279,17 +295,24 @@ def prepare(
         known = ", ".join(sorted(GraphOptions.__annotations__))
         raise TypeError(f"{sorted(unknown)[0]}: there is no such option; there are {known}")
     options = _options(**given)
+    native = load_native()
+    subject = f"{algorithm} {graph_name(graph)}"
+    shown = {name: given.get(name) for name in ("cache", "line", "memory")}
+    settings: dict[str, Any] = {**options, **shown, "algorithm": algorithm, "source": source}
+    settings |= {"weighted": weighted, "gpu": _on_gpu(options["executor"], native)}
+    refuse_without_effect(OF_OPTIONS, settings, subject)
     making = {name: options.pop(name) for name in ("cache_dir", "undirected", "format", "memory")}
     incoming = options.pop("incoming")
-    native = load_native()
     # Here and not above: penstock.graph needs the compiled part.
     from penstock.graph import resolve
 
     found = resolve(graph, weighted=weighted, progress=preparing(progress), **making)
+    settings |= {"directed": found.directed, "kind": _kind(graph)}
+    refuse_without_effect(OF_GRAPHS, settings, subject)
     if incoming:
         found.write_incoming(progress=preparing(progress))
     facts = {
-        "graph": str(found.path) if graph is found else str(graph),
+        "graph": graph_name(graph),
         "path": str(found.path),
         "vertices": found.vertices,
         "edges": found.edges,
@@ -298,12 +321,39 @@ def prepare(
     return GraphJob(native, {"path": str(found.path), **options}, facts, found)
 
 
+def graph_name(graph: str | os.PathLike[str] | GraphFolder) -> str:
+    """As the user calls it."""
+    return str(getattr(graph, "path", graph))
+
+
+def _kind(graph: str | os.PathLike[str] | GraphFolder) -> str:
+    """What stands for a graph, for people."""
+    from penstock.graph.folder import VOLUME
+    from penstock.graph.resolve import GENERATORS
+
+    if not isinstance(graph, (str, os.PathLike)):
+        return "graph that is open"
+    text = os.fspath(graph)
+    if text.startswith(VOLUME):
+        return "volume"
+    if text.startswith(GENERATORS):
+        return "generator"
+    if text in ("debian", "debian:depends"):
+        return "list of packages"
+    return "folder" if os.path.isdir(text) else "file"  # noqa: PTH112 (text may be bytes)
+
+
+def _on_gpu(executor: Executor, native: ModuleType) -> bool:
+    """Whether a run with this option is one of a GPU; where none is usable, "cuda" is refused later."""
+    return executor == "cuda" or (executor == "auto" and bool(native.cuda_usable()[0]))
+
+
 def _options(
     *,
     placement: Placement = "storage",
     strategy: str = "auto",
-    cache: SupportsIndex | str = "16MiB",
-    line: SupportsIndex | str = "4KiB",
+    cache: SupportsIndex | str | None = None,
+    line: SupportsIndex | str | None = None,
     directory: Directory = "auto",
     executor: Executor = "auto",
     engine: Engine = "auto",
@@ -327,7 +377,8 @@ def _options(
     memory: SupportsIndex | str | None = None,
     cache_dir: str | os.PathLike[str] | None = None,
 ) -> dict[str, Any]:
-    cache_bytes, line_bytes = parse_size(cache, "cache"), parse_size(line, "line")
+    cache_bytes = parse_size(CACHE if cache is None else cache, "cache")
+    line_bytes = parse_size(LINE if line is None else line, "line")
     for name, value in (("strategy", strategy), ("media", media)):
         if not isinstance(value, str):
             raise TypeError(f"{name} {value!r}: it is no text: give a name")
@@ -343,7 +394,7 @@ def _options(
     _check(directory, DIRECTORIES, "directory")
     _check(executor, EXECUTORS, "executor")
     _check(engine, ENGINES, "engine")
-    options = {
+    return {
         "placement": placement,
         "strategy": strategy,
         "cache_bytes": cache_bytes,
@@ -371,33 +422,6 @@ def _options(
         "memory": None if memory is None else parse_size(memory, "memory"),
         "cache_dir": cache_dir,
     }
-    _check_effect(options)
-    return options
-
-
-OF_DRIVES = {"drives": 1, "layout": "striped", "media_place": "hbm", "server_sms": 0}
-OF_FILES = {"direct": False, "engine": "auto", "queues": 0, "queue_depth": 256}
-OF_CACHES = {"without": "nothing"}
-
-
-def _check_effect(options: dict[str, Any]) -> None:
-    """Raises ValueError for what would change nothing: whoever gives it expects that it does."""
-    placement = options["placement"]
-    if options["media"] == "file":
-        _refuse(options, OF_DRIVES, "it is of modelled drives: choose some (media), or leave it out")
-    else:
-        of_files = {name: OF_FILES[name] for name in ("direct", "engine")}
-        _refuse(options, of_files, "it is of files, and the drives are modelled: leave it out")
-    if placement != "storage":
-        _refuse(options, OF_FILES, f"it is of storage, and placement {placement} has none: leave it out")
-    if placement not in ("storage", "host-cached"):
-        _refuse(options, OF_CACHES, f"it is of a cache, and placement {placement} has none: leave it out")
-
-
-def _refuse(options: dict[str, Any], defaults: dict[str, Any], why: str) -> None:
-    for name, default in defaults.items():
-        if options[name] != default:
-            raise ValueError(f"{name} {options[name]}: {why}")
 
 
 def check_source(source: SupportsIndex | str | None) -> None:
@@ -410,39 +434,60 @@ def source_number(job: GraphJob, source: SupportsIndex | str | None) -> int:
     """As the compiled part takes it. Raises ValueError for what is no vertex."""
     if source is None:
         return RANDOM_SOURCE
-    folder = job.folder
-    if folder.vertices == 0:
-        raise ValueError(f"search {folder.path}: source {source}: the graph has no vertices")
-    if isinstance(source, str) and folder.names is not None:
-        if source not in folder.names:
+    return vertex_numbers(job.folder, [source], f"search {job.folder.path}: source")[0]
+
+
+def vertex_numbers(folder: GraphFolder, vertices: Iterable[SupportsIndex | str], subject: str) -> list[int]:
+    """Vertices by number or, as text, by name (by number where they have no names). `subject` begins a
+    sentence: operation, object, option. Raises ValueError for what is no vertex."""
+    chosen = list(vertices)
+    if chosen and folder.vertices == 0:
+        raise ValueError(f"{subject} {chosen[0]}: the graph has no vertices")
+    texts = any(isinstance(vertex, str) for vertex in chosen)
+    numbers = _numbers_of(folder.names) if texts and folder.names is not None else None
+    return [_vertex_number(folder, vertex, numbers, subject) for vertex in chosen]
+
+
+SEVERAL = -1
+
+
+def _numbers_of(names: list[str]) -> dict[str, int]:
+    """The vertex of each name; SEVERAL where there is more than one."""
+    numbers: dict[str, int] = {}
+    for vertex, name in enumerate(names):
+        numbers[name] = SEVERAL if name in numbers else vertex
+    return numbers
+
+
+def _vertex_number(
+    folder: GraphFolder, vertex: SupportsIndex | str, numbers: dict[str, int] | None, subject: str
+) -> int:
+    if isinstance(vertex, str) and numbers is not None:
+        if vertex not in numbers:
             raise ValueError(
-                f"search {folder.path}: source '{source}': no vertex has this name; those that there are, "
-                f"are in {folder.names_path}"
+                f"{subject} '{vertex}': no vertex has this name; those that there are, are in "
+                f"{folder.names_path}"
             )
-        first = folder.names.index(source)
-        if source in folder.names[first + 1 :]:
-            raise ValueError(
-                f"search {folder.path}: source '{source}': several vertices have this name: give a number"
-            )
-        return first
+        if numbers[vertex] == SEVERAL:
+            raise ValueError(f"{subject} '{vertex}': several vertices have this name: give a number")
+        return numbers[vertex]
     try:
-        number = int(source)
+        number = int(vertex)
     except ValueError:
         raise ValueError(
-            f"search {folder.path}: source '{source}': its vertices have no names: give a number from 0 to "
-            f"{folder.vertices - 1}"
+            f"{subject} '{vertex}': its vertices have no names: give a number from 0 to {folder.vertices - 1}"
         ) from None
     if not 0 <= number < folder.vertices:
-        raise ValueError(
-            f"search {folder.path}: source {number}: the vertices are 0 to {folder.vertices - 1}"
-        )
+        raise ValueError(f"{subject} {number}: the vertices are 0 to {folder.vertices - 1}")
     return number
 
 
-def with_tensors(found: dict[str, Any], name: str) -> dict[str, Any]:
-    """The array of that name as a tensor, where torch is installed and this program uses it."""
+def with_tensors(found: dict[str, Any], *names: str) -> dict[str, Any]:
+    """The arrays of these names as tensors, where torch is installed and this program uses it."""
     torch = sys.modules.get("torch")
-    return {**found, name: found[name] if torch is None else torch.from_numpy(found[name])}
+    if torch is None:
+        return found
+    return found | {name: torch.from_numpy(found[name]) for name in names if found[name] is not None}
 
 
 def load_native() -> ModuleType:
