@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, SupportsIndex, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, SupportsFloat, SupportsIndex, TypedDict
 
 from penstock.effects import refuse_without_effect
 from penstock.errors import Error
@@ -519,6 +519,13 @@ def checked_count(name: str, value: object, least: int, most: int = MOST) -> int
     if count > most:
         raise ValueError(f"{name} {count}: it must be {most} or less")
     return count
+
+
+def checked_number(name: str, value: object) -> float:
+    """Raises TypeError for what is no number; its range is checked with the run's other options."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, (SupportsFloat, SupportsIndex)):
+        raise TypeError(f"{name} {value!r}: it is no number: give a float")
+    return float(value)
 
 
 def checked_integer(name: str, value: object) -> int:

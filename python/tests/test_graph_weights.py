@@ -257,6 +257,9 @@ def test_values_are_given_by_number_by_name_and_as_arrays(tmp_path: Path) -> Non
         ({"dangling": 3}, ValueError, "dangling has one number: give shape"),
         ({"dangling": {0: "x"}}, TypeError, "give a dict of vertices and numbers"),
         ({"weighted": 1}, TypeError, "weighted 1: give True or False"),
+        ({"tolerance": "x"}, TypeError, "tolerance 'x': it is no number: give a float"),
+        ({"damping": None}, TypeError, "damping None: it is no number: give a float"),
+        ({"personalization": {True: 1}}, TypeError, "g: personalization of vertex True: it is no whole"),
         ({"weighted": True}, ValueError, "its edges have no weights"),
     ],
 )
@@ -331,7 +334,7 @@ def test_weights_left_out_are_mentioned(tmp_path: Path, capsys: pytest.CaptureFi
     np.testing.assert_array_equal(np.load(tmp_path / "r.npy"), np.asarray(expected.ranks))
 
 
-def test_predecessors_are_written(tmp_path: Path) -> None:
+def test_predecessors_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     weights = np.array([1, 1, 5], np.int32)
     graphs.write_folder(tmp_path / "g", 4, [0, 1, 0], [1, 2, 2], weights=weights, names=["a", "b", "c", "d"])
     common = [str(tmp_path / "g"), "--source", "a", "--parents", "--verify", "--output"]
@@ -342,6 +345,9 @@ def test_predecessors_are_written(tmp_path: Path) -> None:
     table = np.load(tmp_path / "out.npy")
     assert table["predecessors"].tolist() == [0, 0, 1, -1]
     assert table["distances"].tolist() == [0, 1, 2, -1]
+    assert "a (0), b (1), c (2)" in " ".join(capsys.readouterr().out.split())
+    with pytest.raises(TypeError, match="delta 'x': it is no number: give a float"):
+        graphs.sssp(tmp_path / "g", delta="x")  # type: ignore[arg-type]
     found = graphs.sssp(tmp_path / "g", source="a")
     with pytest.raises(ValueError, match="search with parents=True"):
         found.path_to(1)

@@ -17,6 +17,7 @@ from penstock.breadth_first import (
     check_source,
     checked_count,
     checked_integer,
+    checked_number,
     prepare,
     share_of,
     source_number,
@@ -257,13 +258,14 @@ def pagerank(
         raise ValueError(f"dtype {dtype!r}: ranks are float32 or float64")
     if not isinstance(weighted, bool):
         raise TypeError(f"weighted {weighted!r}: give True or False")
+    kept, least = checked_number("damping", damping), checked_number("tolerance", tolerance)
     most = checked_count("iterations", iterations, 1)
     job = prepare("pagerank", graph, progress, options, weighted=weighted)
     goes = None if isinstance(dangling, bool) else values_of(job.folder, "dangling", dangling)
     found = job.native.pagerank(
         job.options,
-        float(damping),
-        float(tolerance),
+        kept,
+        least,
         most,
         dangling is True or goes is not None,
         dtype == "float64",
@@ -275,9 +277,7 @@ def pagerank(
     )
     has_some = job.folder.weights_place is not None
     weights: Weights = "used" if weighted else "left out" if has_some else "none"
-    return PagerankResult(
-        **job.facts, **with_tensors(found, "ranks"), weights=weights, tolerance=float(tolerance)
-    )
+    return PagerankResult(**job.facts, **with_tensors(found, "ranks"), weights=weights, tolerance=least)
 
 
 def values_of(folder: GraphFolder, name: str, given: VertexValues | None) -> Array | None:
@@ -294,7 +294,7 @@ def values_of(folder: GraphFolder, name: str, given: VertexValues | None) -> Arr
         values = np.zeros(folder.vertices)
         for key in given:
             if not isinstance(key, str):
-                checked_integer(f"{name} of vertex", key)
+                checked_integer(f"{subject} of vertex", key)
         values[vertex_numbers(folder, given.keys(), f"{subject} of vertex")] = _numbers(
             subject, list(given.values())
         )
@@ -349,8 +349,9 @@ def sssp(
     check_source(source)
     if not isinstance(parents, bool):
         raise TypeError(f"parents {parents!r}: give True or False")
+    step = checked_number("delta", delta)
     job = prepare("sssp", graph, progress, options, source=source, weighted=True)
-    found = job.native.sssp(job.options, source_number(job, source), float(delta), parents, progress)
+    found = job.native.sssp(job.options, source_number(job, source), step, parents, progress)
     distances = found["distances"]
     reached = np.isfinite(distances) & (distances >= 0)
     farthest = int(np.argmax(np.where(reached, distances, -1)))
