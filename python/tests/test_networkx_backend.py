@@ -41,7 +41,9 @@ def call(name: str, graph: Any, *args: Any, **kwargs: Any) -> Any:
     """As NetworkX dispatches: converted with what the function reads of edges."""
     assert Interface.can_run(name, (graph, *args), kwargs) is True
     weighted = name == "pagerank" or "dijkstra" in name
-    converted = Interface.convert_from_nx(graph, edge_attrs={"weight": 1} if weighted else None, name=name)
+    attribute = kwargs.get("weight", "weight")
+    attributes = {attribute: 1} if weighted and attribute is not None else None
+    converted = Interface.convert_from_nx(graph, edge_attrs=attributes, name=name)
     return getattr(Interface, name)(converted, *args, **kwargs)
 
 
@@ -199,9 +201,16 @@ def test_graphs_are_opened_where_they_lie(tmp_path: Path) -> None:
     ours = open_graph(tmp_path / "g")
     assert isinstance(ours, Graph)
     assert Interface.single_source_dijkstra(ours, "a", "c") == (5, ["a", "b", "c"])
-    assert Interface.can_run("pagerank", (ours,), {"weight": "cost"}) == (
-        "the graph was opened without weights named 'cost'"
-    )
+    # An attribute that edges do not have counts 1, as in NetworkX.
+    theirs = nx.MultiDiGraph([("a", "b"), ("b", "c"), ("a", "c")])
+    for function in ("pagerank", "single_source_dijkstra_path_length"):
+        arguments = () if function == "pagerank" else ("a",)
+        expected = getattr(nx, function)(theirs, *arguments)
+        assert Interface.can_run(function, (ours, *arguments), {"weight": "cost"}) is True
+        found = getattr(Interface, function)(ours, *arguments, weight="cost")
+        assert found == pytest.approx(expected, abs=1e-12)
+    with pytest.raises(NotImplementedError, match="edges have one attribute"):
+        Interface.convert_from_nx(theirs, preserve_edge_attrs=True)
     assert list(open_graph("kron:4", cache_dir=tmp_path)) == list(range(16))
     write_folder(tmp_path / "twins", 2, [0], [1], names=["a", "a"])
     with pytest.raises(ValueError, match="vertices share names: give each its own"):
@@ -250,7 +259,7 @@ def test_networkx_finds_the_backend_by_the_entry_points(tmp_path: Path) -> None:
         assert abs(sum(nx.pagerank(G).values()) - 1) < 1e-6  # NetworkX's own
         import penstock.networkx
         kron = penstock.networkx.open_graph("kron:8", cache_dir=sys.argv[1])
-        print(nx.number_connected_components(kron) > 0, len(nx.pagerank(kron, weight=None)))
+        print(nx.number_connected_components(kron) > 0, len(nx.pagerank(kron)))
     """
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program), str(tmp_path)],

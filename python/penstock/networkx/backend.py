@@ -40,10 +40,7 @@ def _refusal(name: str, given: dict[str, Any]) -> str:
     graph, weight = given["G"], given.get("weight")
     if weight is not None and not isinstance(weight, str):
         return "weights by a function: Penstock takes the name of an attribute"
-    if isinstance(graph, Graph):
-        if weight is not None and (weight != "weight" or not graph.is_weighted()):
-            return f"the graph was opened without weights named {weight!r}"
-    elif weight is not None:
+    if weight is not None and not isinstance(graph, Graph):
         try:
             weights_of(graph, weight)
         except NotImplementedError as problem:
@@ -142,7 +139,7 @@ class _Paths:
     def __init__(self, graph: Graph, source: Any, weight: str | None, *, parents: bool = False) -> None:
         vertex = _vertex(graph, source, nx.NodeNotFound, f"Node {source} not found in graph")
         self.graph, self.source = graph, vertex
-        if weight is None:
+        if not graph.is_weighted_by(weight):
             self.lengths = _depths(graph, vertex)
             self.reached = self.lengths >= 0
             if parents:
@@ -181,10 +178,12 @@ class Interface:
 
     @staticmethod
     def convert_from_nx(
-        graph: Any, *, edge_attrs: dict[str, Any] | None = None, name: str | None = None, **_: Any
+        graph: Any, *, edge_attrs: dict[str, Any] | None = None, preserve_edge_attrs: bool = False, **_: Any
     ) -> Graph:
         if isinstance(graph, Graph):
             return graph
+        if preserve_edge_attrs or len(edge_attrs or ()) > 1:
+            raise NotImplementedError("edges have one attribute in Penstock, their weight")
         attribute, default = next(iter(edge_attrs.items())) if edge_attrs else (None, 1)
         return from_networkx(graph, attribute, 1 if default is None else default)
 
@@ -287,7 +286,7 @@ class Interface:
             tolerance=n * tol,
             iterations=max_iter,
             dtype="float64",
-            weighted=weight is not None,
+            weighted=G.is_weighted_by(weight),
             personalization=begin_anew,
             nstart=values(nstart),
             dangling=True if goes is None else goes,

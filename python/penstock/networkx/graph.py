@@ -34,13 +34,17 @@ class Graph:
     Attributes:
         folder: The graph as Penstock reads it.
         nodes: Of each vertex its node, in NetworkX's order.
+        weight: The name of the edges' attribute that is their weight; None: they have none.
     """
 
     __networkx_backend__ = "penstock"
 
-    def __init__(self, folder: GraphFolder, nodes: Sequence[Any], *, multigraph: bool = True) -> None:
+    def __init__(
+        self, folder: GraphFolder, nodes: Sequence[Any], weight: str | None, *, multigraph: bool = True
+    ) -> None:
         self.folder = folder
         self.nodes = nodes
+        self.weight = weight
         self._multigraph = multigraph
 
     def is_directed(self) -> bool:
@@ -49,8 +53,9 @@ class Graph:
     def is_multigraph(self) -> bool:
         return self._multigraph
 
-    def is_weighted(self) -> bool:
-        return self.folder.weights_place is not None
+    def is_weighted_by(self, attribute: str | None) -> bool:
+        """Whether edges have this attribute; where they do not, it counts 1 in NetworkX, as edges do here."""
+        return attribute is not None and attribute == self.weight
 
     def __len__(self) -> int:
         return self.folder.vertices
@@ -65,7 +70,8 @@ class Graph:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (*self.edges(), list(self.nodes), self.is_directed(), self._multigraph)
+        kind = self.weight, self.is_directed(), self._multigraph
+        return _rebuilt, (*self.edges(), list(self.nodes), *kind)
 
     def vertex(self, node: object) -> int | None:
         """The number of a node; None of what is no node."""
@@ -93,7 +99,13 @@ class Graph:
 
 
 def _rebuilt(
-    from_: Array, to: Array, weights: Array | None, nodes: list[Any], directed: bool, multigraph: bool
+    from_: Array,
+    to: Array,
+    weights: Array | None,
+    nodes: list[Any],
+    weight: str | None,
+    directed: bool,
+    multigraph: bool,
 ) -> Graph:
     place = tempfile.mkdtemp(prefix="penstock-networkx-")
     try:
@@ -101,7 +113,7 @@ def _rebuilt(
         folder = write_folder(
             target, len(nodes), from_, to, weights=weights, directed=directed, source="NetworkX"
         )
-        made = Graph(folder, nodes, multigraph=multigraph)
+        made = Graph(folder, nodes, weight, multigraph=multigraph)
     except BaseException:
         shutil.rmtree(place, ignore_errors=True)
         raise
@@ -119,7 +131,8 @@ def open_graph(graph: str | os.PathLike[str] | PenstockGraph, **options: Any) ->
         **options: Those of `penstock.graph.resolve`.
 
     Returns:
-        A graph whose nodes are the names of its vertices, or where they have none their numbers.
+        A graph whose nodes are the names of its vertices, or where they have none their numbers; its weights,
+        where it has some, are the attribute "weight".
 
     Raises:
         ValueError, penstock.Error: As `penstock.graph.resolve`; ValueError also where two vertices have one
@@ -129,7 +142,8 @@ def open_graph(graph: str | os.PathLike[str] | PenstockGraph, **options: Any) ->
     names = folder.names
     if names is not None and len(set(names)) != len(names):
         raise ValueError(f"open {folder.path}: vertices share names: give each its own for NetworkX")
-    return Graph(folder, range(folder.vertices) if names is None else names)
+    weight = None if folder.weights_place is None else "weight"
+    return Graph(folder, range(folder.vertices) if names is None else names, weight)
 
 
 def from_networkx(graph: nx.Graph, attribute: str | None, default: Any = 1) -> Graph:
@@ -157,7 +171,7 @@ def from_networkx(graph: nx.Graph, attribute: str | None, default: Any = 1) -> G
         turned = from_ != to
         from_, to = np.concatenate([from_, to[turned]]), np.concatenate([to, from_[turned]])
         weights = None if weights is None else np.concatenate([weights, weights[turned]])
-    return _rebuilt(from_, to, weights, nodes, graph.is_directed(), graph.is_multigraph())
+    return _rebuilt(from_, to, weights, nodes, attribute, graph.is_directed(), graph.is_multigraph())
 
 
 def weights_of(graph: nx.Graph, attribute: str, default: Any = 1) -> Array:
@@ -184,7 +198,7 @@ def weights_of(graph: nx.Graph, attribute: str, default: Any = 1) -> Array:
 
 
 def to_networkx(graph: Graph) -> nx.Graph:
-    """As a graph of NetworkX; weights are the attribute `weight`."""
+    """As a graph of NetworkX, with the attribute of edges that is their weight."""
     import networkx as nx
 
     kinds = {(False, False): nx.Graph, (True, False): nx.DiGraph, (False, True): nx.MultiGraph}
@@ -200,5 +214,6 @@ def to_networkx(graph: Graph) -> nx.Graph:
         made.add_edges_from((nodes[a], nodes[b]) for a, b in pairs)
     else:
         weighted = zip(pairs, weights.tolist(), strict=True)
-        made.add_weighted_edges_from((nodes[a], nodes[b], weight) for (a, b), weight in weighted)
+        edges = ((nodes[a], nodes[b], value) for (a, b), value in weighted)
+        made.add_weighted_edges_from(edges, weight=graph.weight or "weight")
     return made
