@@ -187,6 +187,23 @@ def test_graphs_are_converted_there_and_back(kind: Any) -> None:
     assert len(ours) == len(theirs)
 
 
+def test_views_are_converted_as_algorithms_see_them() -> None:
+    theirs = drawn(nx.MultiDiGraph, 1)
+    some = list(theirs)[:9]
+    for view in (theirs.subgraph(some), theirs.reverse(copy=False)):
+        for name in ("single_source_dijkstra_path_length", "single_source_shortest_path_length"):
+            assert call(name, view, some[0]) == getattr(nx, name)(view, some[0])
+        assert call("pagerank", view) == pytest.approx(nx.pagerank(view), abs=1e-12)
+    both_ways = theirs.to_undirected(as_view=True)  # in which weights differ by direction
+    assert list(call("connected_components", both_ways)) == list(nx.connected_components(both_ways))
+    with pytest.raises(NotImplementedError, match="edges have other weights the other way round"):
+        call("pagerank", both_ways)
+    # A class whose adjacency is the complement's, and whose edges are not.
+    anti = nx.algorithms.approximation.kcomponents._AntiGraph([("a", "b"), ("b", "c"), ("d", "e")])
+    with pytest.raises(NotImplementedError, match="_AntiGraph has an adjacency of its own"):
+        call("connected_components", anti)
+
+
 def test_a_temporary_folder_goes_with_its_graph() -> None:
     ours = from_networkx(nx.path_graph(3), None)
     place = Path(ours.folder.path)

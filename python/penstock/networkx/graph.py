@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -86,7 +86,7 @@ class Graph:
 
     @cached_property
     def incoming(self) -> GraphFolder:
-        """The graph with its edges turned round."""
+        """The graph with its edges turned round; an undirected one is its own."""
         return self.folder.write_incoming()
 
     def edges(self) -> tuple[Array, Array, Array | None]:
@@ -109,16 +109,27 @@ def _rebuilt(
 ) -> Graph:
     place = tempfile.mkdtemp(prefix="penstock-networkx-")
     try:
-        target = Path(place) / "graph"
-        folder = write_folder(
-            target, len(nodes), from_, to, weights=weights, directed=directed, source="NetworkX"
-        )
+        folder = _written(Path(place), len(nodes), from_, to, weights, directed)
         made = Graph(folder, nodes, weight, multigraph=multigraph)
     except BaseException:
         shutil.rmtree(place, ignore_errors=True)
         raise
     weakref.finalize(made, shutil.rmtree, place, ignore_errors=True)
     return made
+
+
+def _written(
+    place: Path, nodes: int, from_: Array, to: Array, weights: Array | None, directed: bool
+) -> GraphFolder:
+    target = place / "graph"
+    try:
+        return write_folder(target, nodes, from_, to, weights=weights, directed=directed, source="NetworkX")
+    except ValueError as problem:
+        if directed:
+            raise
+        # An undirected view of a directed multigraph, whose functions in NetworkX differ in what they take.
+        reason = "edges have other weights the other way round: copy the view"
+        raise NotImplementedError(reason) from problem
 
 
 def open_graph(graph: str | os.PathLike[str] | PenstockGraph, **options: Any) -> Graph:
@@ -143,7 +154,8 @@ def open_graph(graph: str | os.PathLike[str] | PenstockGraph, **options: Any) ->
     if names is not None and len(set(names)) != len(names):
         raise ValueError(f"open {folder.path}: vertices share names: give each its own for NetworkX")
     weight = None if folder.weights_place is None else "weight"
-    return Graph(folder, range(folder.vertices) if names is None else names, weight)
+    nodes = range(folder.vertices) if names is None else names
+    return Graph(folder, nodes, weight)
 
 
 def from_networkx(graph: nx.Graph, attribute: str | None, default: Any = 1) -> Graph:
@@ -158,29 +170,40 @@ def from_networkx(graph: nx.Graph, attribute: str | None, default: Any = 1) -> G
         The graph, with its nodes in their order.
 
     Raises:
-        NotImplementedError: A weight is none that Penstock holds exactly.
+        NotImplementedError: A weight is none that Penstock holds exactly, or another one the other way
+            round; or the graph is of a class with an adjacency of its own.
     """
     nodes = list(graph)
-    numbers_of = {node: vertex for vertex, node in enumerate(nodes)}
+    vertex_of = {node: vertex for vertex, node in enumerate(nodes)}
     weights = None if attribute is None else weights_of(graph, attribute, default)
-    ends = np.fromiter(
-        (numbers_of[node] for edge in graph.edges() for node in edge), np.int64, 2 * graph.number_of_edges()
-    ).reshape(-1, 2)
+    ends = np.array([(vertex_of[a], vertex_of[b]) for a, b, _ in _edges(graph)], np.int64).reshape(-1, 2)
     from_, to = ends[:, 0].copy(), ends[:, 1].copy()
-    if not graph.is_directed():  # both ways, a loop once
-        turned = from_ != to
-        from_, to = np.concatenate([from_, to[turned]]), np.concatenate([to, from_[turned]])
-        weights = None if weights is None else np.concatenate([weights, weights[turned]])
     return _rebuilt(from_, to, weights, nodes, attribute, graph.is_directed(), graph.is_multigraph())
 
 
+def _edges(graph: nx.Graph) -> Iterator[tuple[Any, Any, Mapping[str, Any]]]:
+    """Ends and attributes of all edges, of undirected ones both ways and loops once.
+
+    Raises:
+        NotImplementedError: The class makes up edges that some functions of NetworkX see, and others do not.
+    """
+    if not type(graph).adjacency.__module__.startswith("networkx.classes."):
+        name = type(graph).__name__
+        raise NotImplementedError(f"{name} has an adjacency of its own: copy it to a graph")
+    parallel = graph.is_multigraph()
+    for node, neighbours in graph.adjacency():
+        for other, found in neighbours.items():
+            for attributes in found.values() if parallel else (found,):
+                yield node, other, attributes
+
+
 def weights_of(graph: nx.Graph, attribute: str, default: Any = 1) -> Array:
-    """Weights in the order of `graph.edges()`: int32, or float32 where one is no integer; shape (edges,).
+    """Weights in the order of `_edges`: int32, or float32 where one is no integer; shape (edges,).
 
     Raises:
         NotImplementedError: One is no number, negative, infinite, or not exact in these types.
     """
-    values: list[Any] = [weight for _, _, weight in graph.edges(data=attribute, default=default)]
+    values: list[Any] = [attributes.get(attribute, default) for _, _, attributes in _edges(graph)]
     for value in values:
         if not isinstance(value, (numbers.Real, np.bool_)) or not bool(value >= 0):  # type: ignore[operator]
             raise NotImplementedError(f"a weight is {value!r}: Penstock takes numbers of 0 or more")
