@@ -234,6 +234,16 @@ def test_graphs_are_opened_where_they_lie(tmp_path: Path) -> None:
         open_graph(tmp_path / "twins")
 
 
+def test_results_that_are_tensors_are_taken() -> None:
+    pytest.importorskip("torch", reason="torch is not installed")
+    theirs = drawn(nx.DiGraph, 2)
+    source = next(iter(theirs))
+    for name in ("single_source_shortest_path_length", "single_source_dijkstra_path_length", "descendants"):
+        assert call(name, theirs, source) == getattr(nx, name)(theirs, source)
+    assert call("pagerank", theirs) == pytest.approx(nx.pagerank(theirs), abs=1e-12)
+    assert list(call("weakly_connected_components", theirs)) == list(nx.weakly_connected_components(theirs))
+
+
 def test_info_names_what_there_is() -> None:
     info = get_info()
     assert info["default_config"] == CONFIG

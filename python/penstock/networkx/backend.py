@@ -74,7 +74,7 @@ def _depths(graph: Graph, source: int, *, incoming: bool = False) -> Array:
     """int64, shape (nodes,): edges on a shortest path from the source, -1 where there is none."""
     folder = graph.incoming if incoming else graph.folder
     found: BfsResult = graphs.bfs(folder, source=source, **_options())
-    above = np.array(found.parents)
+    above = np.asarray(found.parents).copy()
     reached = above >= 0
     above[~reached] = source
     depths = (above != np.arange(len(above))).astype(np.int64)
