@@ -212,7 +212,11 @@ def main() -> None:
             # A comma within brackets is a strategy's own.
             strategies = re.split(r",(?![^(]*\))", options.strategies)
             for strategy in ["auto"] if placement == "subgraph" else strategies:
-                how = {"executor": options.executor, "cache": options.cache, "line": options.line}
+                how = {"executor": options.executor}
+                if placement not in ("host", "pinned", "hbm", "managed"):
+                    how |= {"cache": options.cache}
+                if placement in ("storage", "cold", "warm", "host-cached"):
+                    how |= {"line": options.line}
                 if placement in ("storage", "cold", "warm"):
                     how |= {"media": options.media, "drives": options.drives, "queues": options.queues}
                     how |= {"queue_depth": options.queue_depth, "media_place": options.media_place}

@@ -59,9 +59,11 @@ PENSTOCK_KERNELS_OF_REAL(double)
   PENSTOCK_KERNEL(sample_parents<Id>)                                          \
   PENSTOCK_KERNEL(flatten_trees<Id>)                                           \
   PENSTOCK_KERNEL(take_frontier<Id, u64>)                                      \
-  PENSTOCK_KERNEL(take_frontier<Id, float>)                                    \
+  PENSTOCK_KERNEL(take_frontier<Id, double>)                                   \
   PENSTOCK_KERNEL(read_pile<Id, u64>)                                          \
-  PENSTOCK_KERNEL(read_pile<Id, float>)                                        \
+  PENSTOCK_KERNEL(read_pile<Id, double>)                                       \
+  PENSTOCK_KERNEL(count_unlinked<Id, u64>)                                     \
+  PENSTOCK_KERNEL(count_unlinked<Id, double>)                                  \
   PENSTOCK_KERNEL(list_first_vertices<Id>)                                     \
   PENSTOCK_KERNEL(list_tiles<Id>)                                              \
   PENSTOCK_KERNEL(forget_tiles<Id>)                                            \

@@ -18,6 +18,13 @@
 
 namespace penstock::apps {
 
+/// Reports what is done as `what` to the caller of a run. `options` outlives it.
+inline graph::progress_meter progress_of(graph_options const& options, std::string const& what) {
+  return graph::progress_meter([&options, what](u64 done, u64 total) {
+    if (options.progress) options.progress(what, done, total);
+  });
+}
+
 inline double seconds_since(u64 start_ns) { return static_cast<double>(now_ns() - start_ns) * 1e-9; }
 
 /// The vertices of a round.
@@ -122,11 +129,9 @@ class graph_run {
   u64 take_found();
   /// Reads what kernels counted. A walk does so itself.
   void read_counts() { words_.read(counted_); }
-  /// 1 + position of a weight that a walk met and cannot take; 0: none.
+  /// Not 0 once a walk met a weight that it cannot take.
   u64* bad_weight_word() { return words_.data() + bad_weight; }
-  u64 met_bad_weight() const {
-    return copies_ && counted_[bad_weight] != 0 ? copies_->find_bad_weight() : counted_[bad_weight];
-  }
+  bool met_bad_weight() const { return counted_[bad_weight] != 0; }
 
   /// Edges of the vertices in a list.
   u64 edges_of(vertex_list<Id> which);
@@ -185,11 +190,7 @@ class graph_run {
     end_trial(cost);
   }
 
-  graph::progress_meter meter(std::string const& what) const {
-    return graph::progress_meter([this, what](u64 done, u64 total) {
-      if (options_.progress) options_.progress(what, done, total);
-    });
-  }
+  graph::progress_meter meter(std::string const& what) const { return progress_of(options_, what); }
 
  private:
   bool may_tile() const;

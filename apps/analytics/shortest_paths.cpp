@@ -2,6 +2,7 @@
 #include "apps/analytics/graph_run.hpp"
 #include "apps/analytics/shortest_paths_bodies.hpp"
 #include "apps/graph/analytics_reference.hpp"
+#include "apps/graph/weights.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -20,13 +21,25 @@ double mean_weight(graph::graph_folder const& graph) {
   graph::edge_reader<Weight> reader(*graph.weights_place());
   double sum = 0;
   for (const Weight weight : reader.read(0, count, false)) sum += static_cast<double>(weight);
-  return sum > 0 ? sum / static_cast<double>(count) : 1;  // what is no weight is told when it is met
+  return sum > 0 ? sum / static_cast<double>(count) : 1;
+}
+
+void check_delta(graph::graph_folder const& graph, double asked) {
+  if (!(asked >= 0)) throw_bad_input("search", graph.path(), "delta " + std::to_string(asked) + ": give 0 or more");
+}
+
+/// All weights are ones that paths can be made of, and no sum of them leaves its type.
+void check_lengths(graph::graph_folder const& graph, graph::progress_meter meter) {
+  const double largest = graph::check_weights(graph, "search", meter);
+  if (graph.weights_place()->kind == 'f' || graph::sums_fit(largest, graph.vertices())) return;
+  throw_bad_input("search", graph.weights_place()->path,
+                  "a path over all " + std::to_string(graph.vertices()) +
+                      " vertices may be longer than 64 bits count: make the weights smaller");
 }
 
 /// Near-far's own choice: a warp's worth of edges at a time (section 5 there).
 template <class Weight>
 double chosen_delta(graph::graph_folder const& graph, double asked) {
-  if (!(asked >= 0)) throw_bad_input("search", graph.path(), "delta " + std::to_string(asked) + ": give 0 or more");
   const double degree = static_cast<double>(graph.edges()) / static_cast<double>(graph.vertices());
   const double delta = asked != 0 ? asked : mean_weight<Weight>(graph) * list_group_width / std::max(degree, 1.0);
   // No way is as long as 2^62, so that a larger one says nothing more, and two of them are still a number.
@@ -40,10 +53,10 @@ class path_search {
 
   path_search(graph_run<Id>& run, double delta)
       : run_(run), n_(run.vertices()), delta_(static_cast<distance>(delta)),
-        distances_(run.template filled<distance>(n_, farthest)), places_(run.template filled<u32>(n_, place_of(waits::taken))),
-        frontier_(run.template filled<Id>(n_, 0)), next_(run.template filled<Id>(n_, 0)), pile_(run.template filled<Id>(n_, 0)),
-        old_pile_(run.template filled<Id>(n_, 0)), pile_count_(run.template filled<u64>(1, 0)),
-        least_(run.template filled<distance>(1, farthest)) {}
+        distances_(run.template filled<distance>(n_, no_path<distance>)),
+        places_(run.template filled<u32>(n_, place_of(waits::taken))), frontier_(run.template filled<Id>(n_, 0)),
+        next_(run.template filled<Id>(n_, 0)), pile_(run.template filled<Id>(n_, 0)), old_pile_(run.template filled<Id>(n_, 0)),
+        pile_count_(run.template filled<u64>(1, 0)), least_(run.template filled<distance>(1, no_path<distance>)) {}
 
   void search(u64 source, paths_result& result) {
     threshold_ = delta_;
@@ -68,16 +81,40 @@ class path_search {
     }
   }
 
+  /// Once the search is over, in the memory of its lists.
+  void link(u64 source, paths_result& result) {
+    pile_.write(std::vector<Id>(n_, Id{-1}));
+    run_.write(pile_.data() + source, static_cast<Id>(source));
+    const auto walk = [&](bool level, vertex_list<Id> which) {
+      run_.begin_round(result, "predecessors", which.vertices != nullptr ? which.count : n_, n_, n_);
+      run_.write(pile_count_.data(), u64{0});
+      const link_paths<Id, Weight> links{
+          run_.template weights<Weight>(), distances_.data(), pile_.data(), {old_pile_.data(), pile_count_.data(), 0}, level};
+      run_.walk_frontier(links, links, which);
+      run_.end_round(result);
+      return level ? run_.read(pile_count_.data()) : 0;
+    };
+    walk(false, {});
+    run_.over_vertices(count_unlinked<Id, distance>{distances_.data(), pile_.data(), pile_count_.data(), n_});
+    if (run_.read(pile_count_.data()) == 0) return;
+    for (u64 size = walk(true, {}); size != 0;) {
+      std::swap(old_pile_, next_);
+      size = walk(true, {next_.data(), size});
+    }
+  }
+
   std::vector<distance> distances() const {
     std::vector<distance> found(n_);
     distances_.read(found);
     return found;
   }
+  std::vector<std::int64_t> predecessors() const {
+    std::vector<Id> found(n_);
+    pile_.read(found);
+    return {found.begin(), found.end()};
+  }
 
  private:
-  static constexpr distance farthest =
-      std::is_floating_point_v<Weight> ? std::numeric_limits<distance>::infinity() : std::numeric_limits<distance>::max();
-
   path_data<Id, distance> shared(vertex_list<Id> which = {}) {
     return {distances_.data(),
             places_.data(),
@@ -102,7 +139,7 @@ class path_search {
       if (waiting == 0) return 0;
       std::swap(pile_, old_pile_);
       run_.write(pile_count_.data(), u64{0});
-      run_.write(least_.data(), farthest);
+      run_.write(least_.data(), no_path<distance>);
       run_.over(waiting, read_pile<Id, distance>{shared(), old_pile_.data(), waiting, threshold_, least_.data()});
       run_.read_counts();
       if (const u64 size = take_next(); size != 0) return size;
@@ -112,16 +149,14 @@ class path_search {
 
   /// More than `least`, also where it is so large that delta is lost in it.
   distance beyond(distance least) const {
-    if constexpr (std::is_floating_point_v<distance>) return std::max(least + delta_, std::nextafter(least, farthest));
+    if constexpr (std::is_floating_point_v<distance>) return std::max(least + delta_, std::nextafter(least, no_path<distance>));
     return least + delta_;
   }
 
   void check_weights() {
-    const u64 bad = run_.met_bad_weight();
-    if (bad == 0) return;
+    if (!run_.met_bad_weight()) return;
     throw_bad_input("search", run_.graph().weights_place()->path,
-                    "the weight of edge " + std::to_string(bad - 1) +
-                        " is negative or no number: shortest paths need weights of 0 or more");
+                    "a weight became negative, or no number, while paths were searched: search again");
   }
 
   graph_run<Id>& run_;
@@ -145,8 +180,17 @@ void find_paths(graph_run<Id>& run, paths_options const& options, paths_result& 
     run.prepare_walks(relax_edges<Id, Weight>{run.template weights<Weight>(), {}});
     run.prepare_touched(relax_edges<Id, Weight, true>{run.template weights<Weight>(), {}});
     run.prepare(take_frontier<Id, distance_of<Weight>>{}, read_pile<Id, distance_of<Weight>>{});
-    run.trial(result, [&] { job.search(result.source, result); });
-    if (trial + 1 == options.trials) found = job.distances();
+    if (options.parents) {
+      run.prepare_walks(link_paths<Id, Weight>{run.template weights<Weight>()});
+      run.prepare(count_unlinked<Id, distance_of<Weight>>{});
+    }
+    run.trial(result, [&] {
+      job.search(result.source, result);
+      if (options.parents) job.link(result.source, result);
+    });
+    if (trial + 1 != options.trials) continue;
+    found = job.distances();
+    if (options.parents) result.predecessors = job.predecessors();
   }
   if constexpr (std::is_floating_point_v<Weight>) {
     result.distances = std::move(found);
@@ -169,7 +213,10 @@ void find_paths(graph_run<Id>& run, paths_options const& options, paths_result& 
 
 paths_result run_shortest_paths(paths_options const& options) {
   return run_on_graph<paths_result>(options, [&](auto const& graph, executor& on, auto id, u64 begun, paths_result& result) {
-    const u64 of_distances = weights_of(graph).kind == 'f' ? sizeof(float) : sizeof(u64);
+    check_delta(graph, options.delta);
+    weights_of(graph);
+    check_lengths(graph, progress_of(options, "check weights"));
+    const u64 of_distances = weights_of(graph).kind == 'f' ? sizeof(double) : sizeof(u64);
     check_memory(options, graph, on, of_distances + sizeof(u32) + 4 * sizeof(id), true);
     graph_run<decltype(id)> run(options, graph, on, true);
     result.load_seconds = seconds_since(begun);
@@ -177,8 +224,13 @@ paths_result run_shortest_paths(paths_options const& options) {
                                        : find_paths<std::int32_t>(run, options, result);
     verify_result(options, graph, result, [&] {
       auto meter = run.meter("verify");
-      return std::visit([&](auto const& all) { return graph::verify_distances(graph, result.source, all, meter); },
-                        result.distances);
+      return std::visit(
+          [&](auto const& all) {
+            std::string wrong = graph::verify_distances(graph, result.source, all, meter);
+            if (!wrong.empty() || !options.parents) return wrong;
+            return graph::verify_predecessors(graph, result.source, all, result.predecessors, meter);
+          },
+          result.distances);
     });
   });
 }

@@ -7,6 +7,8 @@ namespace penstock::apps {
 #define PENSTOCK_PATHS(Id)                                            \
   PENSTOCK_WALKS(Id, relax_edges<Id, std::int32_t>)                   \
   PENSTOCK_WALKS(Id, relax_edges<Id, float>)                          \
+  PENSTOCK_WALKS(Id, link_paths<Id, std::int32_t>)                    \
+  PENSTOCK_WALKS(Id, link_paths<Id, float>)                           \
   PENSTOCK_KERNEL(tile_walk<Id, relax_edges<Id, std::int32_t, true>>) \
   PENSTOCK_KERNEL(tile_walk<Id, relax_edges<Id, float, true>>)
 PENSTOCK_PATHS(std::int32_t)

@@ -139,14 +139,6 @@ u64 subgraph_copies<Id>::find_bad_edge() const {
                     [this](Id to) { return static_cast<std::make_unsigned_t<Id>>(to) >= graph_.vertices(); });
 }
 
-template <class Id>
-u64 subgraph_copies<Id>::find_bad_weight() const {
-  const bool real = weights_of(graph_).kind == 'f';
-  return find_first(placed_weights_->view<u32>(), threads_, [real](u32 bits) {
-    return real ? !(std::bit_cast<float>(bits) >= 0) : static_cast<std::int32_t>(bits) < 0;
-  });
-}
-
 template class subgraph_copies<std::int32_t>;
 template class subgraph_copies<std::int64_t>;
 

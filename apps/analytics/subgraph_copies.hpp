@@ -65,9 +65,8 @@ class subgraph_copies {
   array_view<Weight> weights() const {
     return {reinterpret_cast<Weight const*>(weights_.data()), weights_.size()};
   }
-  /// 1 + the position of the first edge of the file that leads out of the graph, and of the first weight that is negative.
+  /// 1 + the position of the first edge of the file that leads out of the graph.
   u64 find_bad_edge() const;
-  u64 find_bad_weight() const;
 
   u64 bytes_copied() const { return bytes_copied_; }
   unsigned threads() const { return threads_; }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <queue>
+#include <sstream>
 
 namespace penstock::graph {
 namespace {
@@ -44,17 +45,17 @@ std::string label_of(u64 v, std::int64_t label) {
   return "vertex " + std::to_string(v) + " has label " + std::to_string(label);
 }
 
-/// Dijkstra's algorithm in double (exact for sums of int32 below 2^53); infinity where there is no path. All edges and weights
+/// Dijkstra's algorithm, with sums in `Sum`; `none`, which no path is as long as, where there is no path. All edges and weights
 /// are in memory.
-template <class Id, class Weight>
-std::vector<double> dijkstra(graph_folder const& graph, u64 source, progress_meter& meter) {
+template <class Id, class Weight, class Sum>
+std::vector<Sum> dijkstra(graph_folder const& graph, u64 source, Sum none, progress_meter& meter) {
   auto const offsets = graph.offsets();
   std::vector<u64> ends(graph.edges());
   for_each_edge(graph, meter, [&](u64, u64 position, u64 to) { ends[position] = to; });
   edge_reader<Weight> reader(*graph.weights_place());
   auto const weights = reader.read(0, graph.edges(), false);
-  std::vector<double> distances(graph.vertices(), std::numeric_limits<double>::infinity());
-  using entry = std::pair<double, u64>;
+  std::vector<Sum> distances(graph.vertices(), none);
+  using entry = std::pair<Sum, u64>;
   std::priority_queue<entry, std::vector<entry>, std::greater<>> waiting;
   distances[source] = 0;
   waiting.emplace(0, source);
@@ -63,7 +64,7 @@ std::vector<double> dijkstra(graph_folder const& graph, u64 source, progress_met
     waiting.pop();
     if (at > distances[v]) continue;
     for (u64 e = offsets[v]; e < offsets[v + 1]; ++e) {
-      const double there = at + static_cast<double>(weights[e]);
+      const Sum there = at + static_cast<Sum>(weights[e]);
       if (there >= distances[ends[e]]) continue;
       distances[ends[e]] = there;
       waiting.emplace(there, ends[e]);
@@ -72,25 +73,56 @@ std::vector<double> dijkstra(graph_folder const& graph, u64 source, progress_met
   return distances;
 }
 
-template <class Weight>
-std::vector<double> true_distances(graph_folder const& graph, u64 source, progress_meter& meter) {
-  return graph.edges_place().item_bytes == 4 ? dijkstra<std::int32_t, Weight>(graph, source, meter)
-                                             : dijkstra<std::int64_t, Weight>(graph, source, meter);
+template <class Weight, class Distance>
+std::vector<Distance> true_distances(graph_folder const& graph, u64 source, Distance none, progress_meter& meter) {
+  return graph.edges_place().item_bytes == 4 ? dijkstra<std::int32_t, Weight>(graph, source, none, meter)
+                                             : dijkstra<std::int64_t, Weight>(graph, source, none, meter);
 }
 
-/// `none`: what stands for no path; `error`: relative.
-template <class Distance, class None>
-std::string compare(std::vector<double> const& wanted, std::vector<Distance> const& found, None const& none, double error) {
+std::string text_of(double number) {
+  std::ostringstream text;
+  text.precision(std::numeric_limits<double>::max_digits10);
+  text << number;
+  return text.str();
+}
+std::string text_of(std::int64_t number) { return std::to_string(number); }
+
+/// `no_path(d)`: whether d stands for none; among the distances that are wanted it is `none`.
+template <class Distance, class NoPath>
+std::string compare(std::vector<Distance> const& wanted, std::vector<Distance> const& found, Distance none,
+                    NoPath const& no_path) {
   for (u64 v = 0; v < found.size(); ++v) {
-    const bool there = !std::isinf(wanted[v]);
-    const double at = static_cast<double>(found[v]);
-    const std::string told = none(found[v]) ? "no path" : std::to_string(found[v]);
-    if (there == none(found[v]) || (there && std::abs(at - wanted[v]) > error * wanted[v]))
-      return "vertex " + std::to_string(v) + " has distance " + told + ", not " +
-             (there ? std::to_string(wanted[v]) : std::string("no path"));
+    const bool there = wanted[v] != none;
+    if (there ? found[v] == wanted[v] : no_path(found[v])) continue;
+    return "vertex " + std::to_string(v) + " has distance " + (no_path(found[v]) ? "no path" : text_of(found[v])) + ", not " +
+           (there ? text_of(wanted[v]) : std::string("no path"));
   }
   return {};
 }
+
+/// The first vertex whose predecessor is none, of those that a shortest path can take.
+template <class Weight, class Distance, class NoPath>
+std::string wrong_predecessor(graph_folder const& graph, u64 source, std::vector<Distance> const& distances,
+                              std::vector<std::int64_t> const& predecessors, NoPath const& no_path, progress_meter& meter) {
+  const u64 n = graph.vertices();
+  edge_reader<Weight> weights(*graph.weights_place());
+  std::vector<char> right(n, 0);
+  right[source] = predecessors[source] == static_cast<std::int64_t>(source);
+  for_each_edge(graph, meter, [&](u64 v, u64 position, u64 to) {
+    if (to == source || predecessors[to] != static_cast<std::int64_t>(v) || no_path(distances[v])) return;
+    const auto length = static_cast<Distance>(weights.read(position, position + 1, true)[0]);
+    if (distances[v] + length == distances[to]) right[to] = 1;
+  });
+  for (u64 v = 0; v < n; ++v) {
+    if (no_path(distances[v]) ? predecessors[v] == -1 : right[v] != 0) continue;
+    return "vertex " + std::to_string(v) + " has predecessor " + std::to_string(predecessors[v]) +
+           ", which is not the vertex before it on a shortest path";
+  }
+  return "predecessors go round in a circle and do not lead to the source";
+}
+
+bool is_negative(std::int64_t distance) { return distance < 0; }
+bool is_infinite(double distance) { return std::isinf(distance); }
 
 }  // namespace
 
@@ -126,23 +158,38 @@ std::string verify_pagerank(graph_folder const& graph, std::vector<double> const
   }
   const double change = rank_change(graph, ranks, rules, meter);
   if (std::isinf(change)) for_each_edge(graph, meter, [](u64, u64, u64) {});  // tells of an edge that leads nowhere
-  // float32 ranks are exact to 2^-24 each, and add up to about 1.
-  if (change <= rules.limit + 1e-6) return {};
-  return "one more iteration changes the ranks by " + std::to_string(change) + ", more than " + std::to_string(rules.limit);
+  if (change <= rules.limit + rules.rounding) return {};
+  return "one more iteration changes the ranks by " + text_of(change) + ", more than " + text_of(rules.limit);
 }
 
 std::string verify_distances(graph_folder const& graph, u64 source, std::vector<std::int64_t> const& distances,
                              progress_meter& meter) {
   check_length(graph, distances.size());
   if (are_distances<std::int32_t>(graph, source, distances, meter)) return {};
-  return compare(true_distances<std::int32_t>(graph, source, meter), distances, [](std::int64_t at) { return at < 0; }, 0);
+  constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
+  return compare(true_distances<std::int32_t>(graph, source, none, meter), distances, none, is_negative);
 }
 
-std::string verify_distances(graph_folder const& graph, u64 source, std::vector<float> const& distances,
+std::string verify_distances(graph_folder const& graph, u64 source, std::vector<double> const& distances,
                              progress_meter& meter) {
   check_length(graph, distances.size());
   if (are_distances<float>(graph, source, distances, meter)) return {};
-  return compare(true_distances<float>(graph, source, meter), distances, [](float at) { return std::isinf(at); }, 1e-4);
+  constexpr double none = std::numeric_limits<double>::infinity();
+  return compare(true_distances<float>(graph, source, none, meter), distances, none, is_infinite);
+}
+
+std::string verify_predecessors(graph_folder const& graph, u64 source, std::vector<std::int64_t> const& distances,
+                                std::vector<std::int64_t> const& predecessors, progress_meter& meter) {
+  check_length(graph, predecessors.size());
+  if (is_path_tree<std::int32_t>(graph, source, distances, predecessors, meter)) return {};
+  return wrong_predecessor<std::int32_t>(graph, source, distances, predecessors, is_negative, meter);
+}
+
+std::string verify_predecessors(graph_folder const& graph, u64 source, std::vector<double> const& distances,
+                                std::vector<std::int64_t> const& predecessors, progress_meter& meter) {
+  check_length(graph, predecessors.size());
+  if (is_path_tree<float>(graph, source, distances, predecessors, meter)) return {};
+  return wrong_predecessor<float>(graph, source, distances, predecessors, is_infinite, meter);
 }
 
 }  // namespace penstock::graph

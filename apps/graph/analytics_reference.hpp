@@ -6,6 +6,7 @@
 
 #include "apps/graph/graph_folder.hpp"
 
+#include <span>
 #include <vector>
 
 namespace penstock::graph {
@@ -15,16 +16,28 @@ std::string verify_components(graph_folder const& graph, std::vector<std::int64_
 
 struct rank_rules {
   double damping = 0.85;
-  bool dangling = false;  ///< what vertices without edges have goes to all
-  double limit = 1e-4;    ///< of the sum of what one more iteration changes
+  bool dangling = false;                    ///< what vertices without edges have goes to others
+  double limit = 1e-4;                      ///< of the sum of what one more iteration changes
+  bool weighted = false;                    ///< an edge counts by its weight
+  double rounding = 1e-6;                   ///< beyond that limit: float32 ranks are exact to 2^-24 each, and add up to about 1
+  std::span<double const> teleport{};       ///< [vertices], of sum 1: where ranks begin anew. Empty: anywhere
+  std::span<double const> dangling_goes{};  ///< [vertices], of sum 1: what has no edges gives to these. Empty: as teleport
 };
 
 std::string verify_pagerank(graph_folder const& graph, std::vector<double> const& ranks, rank_rules const& rules,
                             progress_meter& meter);
 
-/// Against Dijkstra's. int32 weights: equal, -1 where there is no path; float32: within 1e-4 of the distance, infinity there.
+/// Against Dijkstra's, whose sums are int64 or double as these are: equal. -1, or infinity, where there is no path.
 std::string verify_distances(graph_folder const& graph, u64 source, std::vector<std::int64_t> const& distances,
                              progress_meter& meter);
-std::string verify_distances(graph_folder const& graph, u64 source, std::vector<float> const& distances, progress_meter& meter);
+std::string verify_distances(graph_folder const& graph, u64 source, std::vector<double> const& distances,
+                             progress_meter& meter);
+
+/// Of distances that are right: each predecessor has an edge that makes the distance, and leads to the source; the source's is
+/// itself, and where there is no path it is -1.
+std::string verify_predecessors(graph_folder const& graph, u64 source, std::vector<std::int64_t> const& distances,
+                                std::vector<std::int64_t> const& predecessors, progress_meter& meter);
+std::string verify_predecessors(graph_folder const& graph, u64 source, std::vector<double> const& distances,
+                                std::vector<std::int64_t> const& predecessors, progress_meter& meter);
 
 }  // namespace penstock::graph

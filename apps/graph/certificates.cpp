@@ -81,6 +81,45 @@ bool all_vertices(u64 vertices, Test const& test) {
   return good;
 }
 
+/// The same with visit(v, to, weight), beside which `Weight`s are read; false also where no part was.
+template <class Id, class Weight, class Visit>
+bool sweep_weights(graph_folder const& graph, progress_meter& meter, Visit const& visit) {
+  std::atomic<bool> good = true;
+  for_each_part(graph, meter, [&](u64 first, u64 last) {
+    auto const offsets = graph.offsets();
+    edge_reader<Id> edges(graph);
+    edge_reader<Weight> weights(*graph.weights_place());
+    for (u64 v = first; v < last; ++v) {
+      auto const list = edges.read(offsets[v], offsets[v + 1], true);
+      auto const lengths = weights.read(offsets[v], offsets[v + 1], true);
+      for (u64 k = 0; k < list.size(); ++k) {
+        const u64 to = static_cast<u64>(list[k]);
+        if (to >= graph.vertices()) {
+          good.store(false, std::memory_order_relaxed);
+          return;
+        }
+        visit(v, to, lengths[k]);
+      }
+    }
+  });
+  return good;
+}
+
+template <class Weight, class Visit>
+bool for_each_weight(graph_folder const& graph, progress_meter& meter, Visit const& visit) {
+  return graph.edges_place().item_bytes == 4 ? sweep_weights<std::int32_t, Weight>(graph, meter, visit)
+                                             : sweep_weights<std::int64_t, Weight>(graph, meter, visit);
+}
+
+/// visit(v, to, what the edge counts): its weight, or 1.
+template <class Visit>
+bool for_each_share(graph_folder const& graph, bool weighted, progress_meter& meter, Visit const& visit) {
+  if (!weighted) return for_each_edge(graph, meter, [&](u64 v, u64, u64 to) { visit(v, to, 1.0); });
+  const auto share = [&](u64 v, u64 to, auto weight) { visit(v, to, static_cast<double>(weight)); };
+  return graph.weights_place()->kind == 'f' ? for_each_weight<float>(graph, meter, share)
+                                            : for_each_weight<std::int32_t>(graph, meter, share);
+}
+
 using depth = std::int32_t;
 
 /// Sets the depths of v and of what lies between it and the source: the steps that lead there. False if they do not.
@@ -163,26 +202,33 @@ double rank_change(graph_folder const& graph, std::vector<double> const& ranks, 
   constexpr double wrong = std::numeric_limits<double>::infinity();
   if (ranks.size() != n) return wrong;
   auto const offsets = graph.offsets();
-  std::vector<double> shares(n, 0), sums(n, 0);
+  std::vector<double> strengths(n, 0), shares(n, 0), sums(n, 0);
+  if (rules.weighted) {
+    if (!for_each_share(graph, true, meter, [&](u64 v, u64, double weight) { strengths[v] += weight; })) return wrong;
+  } else {
+    for (u64 v = 0; v < n; ++v) strengths[v] = static_cast<double>(offsets[v + 1] - offsets[v]);
+  }
   double lost = 0;
   for (u64 v = 0; v < n; ++v) {
     if (!(ranks[v] >= 0)) return wrong;
-    const u64 degree = offsets[v + 1] - offsets[v];
-    (degree == 0 ? lost : shares[v]) += degree == 0 ? ranks[v] : ranks[v] / static_cast<double>(degree);
+    (strengths[v] == 0 ? lost : shares[v]) += strengths[v] == 0 ? ranks[v] : ranks[v] / strengths[v];
   }
   // Where each edge is stored both ways a thread adds to its own vertices only.
   const bool both_ways = !graph.directed();
-  const bool read = for_each_edge(graph, meter, [&](u64 v, u64, u64 to) {
+  const bool read = for_each_share(graph, rules.weighted, meter, [&](u64 v, u64 to, double weight) {
     if (both_ways) {
-      sums[v] += shares[to];
+      sums[v] += shares[to] * weight;
     } else {
-      std::atomic_ref(sums[to]).fetch_add(shares[v], std::memory_order_relaxed);
+      std::atomic_ref(sums[to]).fetch_add(shares[v] * weight, std::memory_order_relaxed);
     }
   });
   if (!read) return wrong;
+  const auto part = [&](std::span<double const> of, u64 v) { return of.empty() ? 1 / static_cast<double>(n) : of[v]; };
+  auto const lost_goes = rules.dangling_goes.empty() ? rules.teleport : rules.dangling_goes;
   double change = 0;
   for (u64 v = 0; v < n; ++v) {
-    const double base = ((1 - rules.damping) + (rules.dangling ? rules.damping * lost : 0)) / static_cast<double>(n);
+    double base = (1 - rules.damping) * part(rules.teleport, v);
+    if (rules.dangling) base += rules.damping * lost * part(lost_goes, v);
     change += std::abs(base + rules.damping * sums[v] - ranks[v]);
   }
   return change;
@@ -233,9 +279,35 @@ bool are_distances(graph_folder const& graph, u64 source, std::vector<Distance> 
   return false;
 }
 
+template <class Weight, class Distance>
+bool is_path_tree(graph_folder const& graph, u64 source, std::vector<Distance> const& distances,
+                  std::vector<std::int64_t> const& predecessors, progress_meter& meter) {
+  const u64 n = graph.vertices();
+  if (distances.size() != n || predecessors.size() != n || source >= n) return false;
+  if (predecessors[source] != static_cast<std::int64_t>(source)) return false;
+  const auto reached = [&](u64 v) { return distances[v] >= 0 && distances[v] <= std::numeric_limits<Distance>::max(); };
+  std::vector<depth> depths(n, -1);
+  depths[source] = 0;
+  const auto leads_to_source = [&](u64 v) {
+    return reached(v) ? find_depth(depths, std::span(predecessors), v) : predecessors[v] == -1;
+  };
+  if (!all_vertices(n, leads_to_source)) return false;
+  std::vector<char> has_edge(n, 0);
+  has_edge[source] = 1;
+  const bool read = for_each_weight<Weight>(graph, meter, [&](u64 v, u64 to, Weight length) {
+    if (predecessors[to] != static_cast<std::int64_t>(v) || to == source) return;
+    if (distances[v] + static_cast<Distance>(length) == distances[to]) store(has_edge[to], char{1});
+  });
+  return read && all_vertices(n, [&](u64 v) { return !reached(v) || has_edge[v] != 0; });
+}
+
 template bool is_breadth_first_tree(graph_folder const&, u64, std::span<std::int32_t const>, progress_meter&);
 template bool is_breadth_first_tree(graph_folder const&, u64, std::span<std::int64_t const>, progress_meter&);
 template bool are_distances<std::int32_t>(graph_folder const&, u64, std::vector<std::int64_t> const&, progress_meter&);
-template bool are_distances<float>(graph_folder const&, u64, std::vector<float> const&, progress_meter&);
+template bool are_distances<float>(graph_folder const&, u64, std::vector<double> const&, progress_meter&);
+template bool is_path_tree<std::int32_t>(graph_folder const&, u64, std::vector<std::int64_t> const&,
+                                         std::vector<std::int64_t> const&, progress_meter&);
+template bool is_path_tree<float>(graph_folder const&, u64, std::vector<double> const&, std::vector<std::int64_t> const&,
+                                  progress_meter&);
 
 }  // namespace penstock::graph

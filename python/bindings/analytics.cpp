@@ -144,7 +144,15 @@ nb::dict components(nb::dict const& given, nb::object const& progress) {
   return d;
 }
 
+/// One number for each vertex, or None.
+std::vector<double> numbers_of(nb::object const& given) {
+  if (given.is_none()) return {};
+  const auto array = nb::cast<nb::ndarray<double const, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(given);
+  return {array.data(), array.data() + array.size()};
+}
+
 nb::dict pagerank(nb::dict const& given, double damping, double tolerance, u32 iterations, bool dangling, bool wide,
+                  bool weighted, nb::object const& teleport, nb::object const& start, nb::object const& dangling_goes,
                   nb::object const& progress) {
   auto options = options_of<pagerank_options>(given, progress);
   options.damping = damping;
@@ -152,6 +160,10 @@ nb::dict pagerank(nb::dict const& given, double damping, double tolerance, u32 i
   options.iterations = iterations;
   options.dangling = dangling;
   options.wide = wide;
+  options.weighted = weighted;
+  options.teleport = numbers_of(teleport);
+  options.start = numbers_of(start);
+  options.dangling_goes = numbers_of(dangling_goes);
   pagerank_result result;
   {
     const nb::gil_scoped_release unlocked;
@@ -165,10 +177,11 @@ nb::dict pagerank(nb::dict const& given, double damping, double tolerance, u32 i
   return d;
 }
 
-nb::dict sssp(nb::dict const& given, std::int64_t source, double delta, nb::object const& progress) {
+nb::dict sssp(nb::dict const& given, std::int64_t source, double delta, bool parents, nb::object const& progress) {
   auto options = options_of<paths_options>(given, progress);
   options.source = source_of(source);
   options.delta = delta;
+  options.parents = parents;
   paths_result result;
   {
     const nb::gil_scoped_release unlocked;
@@ -180,6 +193,7 @@ nb::dict sssp(nb::dict const& given, std::int64_t source, double delta, nb::obje
   d["delta"] = result.delta;
   d["farthest"] = result.farthest;
   d["distances"] = std::visit([](auto& all) { return array_of(std::move(all)); }, result.distances);
+  d["predecessors"] = parents ? array_of(std::move(result.predecessors)) : nb::none();
   return d;
 }
 
@@ -188,9 +202,9 @@ nb::dict sssp(nb::dict const& given, std::int64_t source, double delta, nb::obje
 void bind_analytics(nb::module_& m) {
   m.def("bfs", &bfs, "options"_a, "source"_a, "progress"_a.none());
   m.def("components", &components, "options"_a, "progress"_a.none());
-  m.def("pagerank", &pagerank, "options"_a, "damping"_a, "tolerance"_a, "iterations"_a, "dangling"_a, "wide"_a,
-        "progress"_a.none());
-  m.def("sssp", &sssp, "options"_a, "source"_a, "delta"_a, "progress"_a.none());
+  m.def("pagerank", &pagerank, "options"_a, "damping"_a, "tolerance"_a, "iterations"_a, "dangling"_a, "wide"_a, "weighted"_a,
+        "teleport"_a.none(), "start"_a.none(), "dangling_goes"_a.none(), "progress"_a.none());
+  m.def("sssp", &sssp, "options"_a, "source"_a, "delta"_a, "parents"_a, "progress"_a.none());
 }
 
 }  // namespace penstock::apps

@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import os
 import sys
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, SupportsIndex, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, SupportsFloat, SupportsIndex, TypedDict
 
+from penstock.effects import refuse_without_effect
 from penstock.errors import Error
+from penstock.graph_effects import OF_GRAPHS, OF_OPTIONS
 from penstock.sizes import parse_size, whole_number
 
 if TYPE_CHECKING:
@@ -50,6 +52,7 @@ SOURCES: tuple[Sources, ...] = ("gap", "emogi", "bam")
 MEDIA_PLACES: tuple[MediaPlace, ...] = ("hbm", "host")
 DIRECTORIES: tuple[Directory, ...] = ("auto", "direct", "set")
 RANDOM_SOURCE = -1
+CACHE, LINE = "16MiB", "4KiB"  # unless given
 MOST = (1 << 31) - 1  # threads and entries of a queue that the compiled part can count
 
 
@@ -58,8 +61,8 @@ class GraphOptions(TypedDict, total=False):
 
     placement: Placement
     strategy: str
-    cache: SupportsIndex | str
-    line: SupportsIndex | str
+    cache: SupportsIndex | str | None
+    line: SupportsIndex | str | None
     directory: Directory
     executor: Executor
     engine: Engine
@@ -199,8 +202,12 @@ class GraphCost:
         return found
 
     def found(self) -> list[tuple[str, str]]:
-        """Names and values of what is not cost, for a table."""
+        """Names and values of what is not cost, for a table, which begins with them."""
         return []
+
+    def shortcoming(self) -> str:
+        """Why the result is not what was asked for, though nothing of it is wrong; else empty."""
+        return ""
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON: without what is as long as the graph has vertices."""
@@ -229,7 +236,12 @@ class BfsResult(GraphCost):
     """int64; the source's is itself, -1 for what was not reached. A tensor where torch is in use."""
 
     def found(self) -> list[tuple[str, str]]:
-        return [("vertices reached", share_of(self.reached, self)), ("levels", f"{self.levels}")]
+        total = sum(level * vertices for level, vertices in enumerate(self.level_sizes))
+        return [
+            ("vertices reached", share_of(self.reached, self)),
+            ("levels", f"{self.levels}"),
+            ("sum of depths", f"{total:,}"),
+        ]
 
 
 def share_of(vertices: int, result: GraphCost) -> str:
@@ -264,7 +276,8 @@ def bfs(
         "coarsened(8)", "tiled(256)", "tiled(256,search)", "frontier", "tiled_frontier(256)",
         "tiled_frontier(sort)"; docs/GRAPHS.md says what each does. "auto" chooses for each round, and reads
         fewer edges where an algorithm can do with fewer: a search from below, components by samples.
-    cache, line: bytes of the cache and of what one miss brings in; numbers, or text such as 16MiB.
+    cache, line: bytes of the cache and of what one miss brings in; numbers, or text; 16MiB and 4KiB unless
+        given.
     directory: how the cache finds a line; direct costs 8 bytes for each line of the edges, set 64 for each
         seven lines of the cache. auto takes direct while that is little beside the cache.
     executor: "cpu", "cuda", or "auto". engine: of the controller's threads; "auto", "io_uring", "pread".
@@ -290,10 +303,11 @@ def bfs(
         `penstock.graph.resolve` has them: which columns are source, target and weight, and how ids become
         vertices.
 
-    Raises ValueError or TypeError for bad arguments and bad files, penstock.Error when the machine refuses.
+    Raises ValueError or TypeError for bad arguments and bad files, ValueError also for an option that would
+    change nothing (penstock.graph_effects), penstock.Error when the machine refuses.
     """
     check_source(source, graph)
-    job = prepare(graph, progress, options)
+    job = prepare("bfs", graph, progress, options, source=source)
     found = job.native.bfs(job.options, source_number(job, source), progress)
     return BfsResult(**job.facts, **with_tensors(found, "parents"))
 
@@ -309,10 +323,12 @@ class GraphJob:
 
 
 def prepare(
+    algorithm: str,
     graph: GraphLike,
     progress: Progress | None,
     given: GraphOptions,
     *,
+    source: SupportsIndex | str | None = None,
     weighted: bool = False,
 ) -> GraphJob:
     """Checks the options of all algorithms, then finds or makes the graph."""
@@ -322,14 +338,21 @@ def prepare(
     reading: dict[str, Any] = {name: value for name, value in given.items() if name in READING}
     others: dict[str, Any] = {name: value for name, value in given.items() if name not in READING}
     options = _options(**others)
+    native = load_native()
+    subject = f"{algorithm} {graph_name(graph)}"
+    shown = {name: given.get(name) for name in ("cache", "line", "memory")}
+    settings: dict[str, Any] = {**options, **shown, "algorithm": algorithm, "source": source}
+    settings |= {"weighted": weighted, "gpu": _on_gpu(options["executor"], native)}
+    refuse_without_effect(OF_OPTIONS, settings, subject)
     making = {name: options.pop(name) for name in ("cache_dir", "undirected", "format", "memory")} | reading
     incoming = options.pop("incoming")
-    native = load_native()
     # Here and not above: penstock.graph needs the compiled part.
     from penstock.graph import resolve
     from penstock.graph_naming import called_by_its_name, named_calls
 
     found = resolve(graph, weighted=weighted, progress=preparing(progress), **making)
+    settings |= {"directed": found.directed, "kind": _kind(graph)}
+    refuse_without_effect(OF_GRAPHS, settings, subject)
     if incoming:
         with called_by_its_name(found):
             found.write_incoming(progress=preparing(progress))
@@ -357,12 +380,37 @@ def graph_name(graph: GraphLike) -> str:
     return str(graph) if isinstance(graph, (str, os.PathLike)) else name_of(graph) or type(graph).__name__
 
 
+def _kind(graph: GraphLike) -> str:
+    """What stands for a graph, for people."""
+    from penstock.graph.folder import VOLUME
+    from penstock.graph.resolve import GENERATORS
+
+    if hasattr(graph, "on_volume"):
+        return "graph that is open"
+    if not isinstance(graph, (str, os.PathLike)):
+        return "graph in memory"
+    text = os.fspath(graph)
+    if text.startswith(VOLUME):
+        return "volume"
+    if text.startswith(GENERATORS):
+        return "generator"
+    if text in ("debian", "debian:depends"):
+        return "list of packages"
+    made = os.path.isfile(os.path.join(os.fsdecode(text), "graph.json"))  # noqa: PTH113, PTH118 (text may be bytes)
+    return "folder" if made else "file"
+
+
+def _on_gpu(executor: Executor, native: ModuleType) -> bool:
+    """Whether a run with this option is one of a GPU; where none is usable, "cuda" is refused later."""
+    return executor == "cuda" or (executor == "auto" and bool(native.cuda_usable()[0]))
+
+
 def _options(
     *,
     placement: Placement = "storage",
     strategy: str = "auto",
-    cache: SupportsIndex | str = "16MiB",
-    line: SupportsIndex | str = "4KiB",
+    cache: SupportsIndex | str | None = None,
+    line: SupportsIndex | str | None = None,
     directory: Directory = "auto",
     executor: Executor = "auto",
     engine: Engine = "auto",
@@ -386,7 +434,8 @@ def _options(
     memory: SupportsIndex | str | None = None,
     cache_dir: str | os.PathLike[str] | None = None,
 ) -> dict[str, Any]:
-    cache_bytes, line_bytes = parse_size(cache, "cache"), parse_size(line, "line")
+    cache_bytes = parse_size(CACHE if cache is None else cache, "cache")
+    line_bytes = parse_size(LINE if line is None else line, "line")
     for name, value in (("strategy", strategy), ("media", media)):
         if not isinstance(value, str):
             raise TypeError(f"{name} {value!r}: it is no text: give a name")
@@ -402,7 +451,7 @@ def _options(
     _check(directory, DIRECTORIES, "directory")
     _check(executor, EXECUTORS, "executor")
     _check(engine, ENGINES, "engine")
-    options = {
+    return {
         "placement": placement,
         "strategy": strategy,
         "cache_bytes": cache_bytes,
@@ -430,33 +479,6 @@ def _options(
         "memory": None if memory is None else parse_size(memory, "memory"),
         "cache_dir": cache_dir,
     }
-    _check_effect(options)
-    return options
-
-
-OF_DRIVES = {"drives": 1, "layout": "striped", "media_place": "hbm", "server_sms": 0}
-OF_FILES = {"direct": False, "engine": "auto", "queues": 0, "queue_depth": 256}
-OF_CACHES = {"without": "nothing"}
-
-
-def _check_effect(options: dict[str, Any]) -> None:
-    """Raises ValueError for what would change nothing: whoever gives it expects that it does."""
-    placement = options["placement"]
-    if options["media"] == "file":
-        _refuse(options, OF_DRIVES, "it is of modelled drives: choose some (media), or leave it out")
-    else:
-        of_files = {name: OF_FILES[name] for name in ("direct", "engine")}
-        _refuse(options, of_files, "it is of files, and the drives are modelled: leave it out")
-    if placement != "storage":
-        _refuse(options, OF_FILES, f"it is of storage, and placement {placement} has none: leave it out")
-    if placement not in ("storage", "host-cached"):
-        _refuse(options, OF_CACHES, f"it is of a cache, and placement {placement} has none: leave it out")
-
-
-def _refuse(options: dict[str, Any], defaults: dict[str, Any], why: str) -> None:
-    for name, default in defaults.items():
-        if options[name] != default:
-            raise ValueError(f"{name} {options[name]}: {why}")
 
 
 def check_source(source: Hashable, graph: GraphLike = "") -> None:
@@ -471,48 +493,66 @@ def source_number(job: GraphJob, source: Hashable) -> int:
     """As the compiled part takes it. Raises ValueError for what is no vertex."""
     if source is None:
         return RANDOM_SOURCE
-    folder = job.folder
-    if folder.labels is not None:
-        return folder.node_number(source)
+    return vertex_numbers(job.folder, [source], f"search {job.folder.path}: source")[0]
+
+
+def vertex_numbers(folder: GraphFolder, vertices: Iterable[Any], subject: str) -> list[int]:
+    """Vertices by number or, as text, by name (by number where they have no names); of a graph of NetworkX
+    its nodes. `subject` begins a sentence: operation, object, option. Raises ValueError for what is no
+    vertex."""
     from penstock.graph_naming import called_by_its_name
 
     with called_by_its_name(folder):
-        return _source_number(folder, source)
+        chosen = list(vertices)
+        if folder.labels is not None:
+            return [folder.node_number(vertex) for vertex in chosen]
+        if chosen and folder.vertices == 0:
+            raise ValueError(f"{subject} {chosen[0]}: the graph has no vertices")
+        texts = any(isinstance(vertex, str) for vertex in chosen)
+        numbers = _numbers_of(folder.names) if texts and folder.names is not None else None
+        return [_vertex_number(folder, vertex, numbers, subject) for vertex in chosen]
 
 
-def _source_number(folder: GraphFolder, source: Any) -> int:
-    if folder.vertices == 0:
-        raise ValueError(f"search {folder.path}: source {source}: the graph has no vertices")
-    if isinstance(source, str) and folder.names is not None:
-        if source not in folder.names:
+SEVERAL = -1
+
+
+def _numbers_of(names: list[str]) -> dict[str, int]:
+    """The vertex of each name; SEVERAL where there is more than one."""
+    numbers: dict[str, int] = {}
+    for vertex, name in enumerate(names):
+        numbers[name] = SEVERAL if name in numbers else vertex
+    return numbers
+
+
+def _vertex_number(
+    folder: GraphFolder, vertex: SupportsIndex | str, numbers: dict[str, int] | None, subject: str
+) -> int:
+    if isinstance(vertex, str) and numbers is not None:
+        if vertex not in numbers:
             raise ValueError(
-                f"search {folder.path}: source '{source}': no vertex has this name; those that there are, "
-                f"are in {folder.place_of_names}"
+                f"{subject} '{vertex}': no vertex has this name; those that there are, are in "
+                f"{folder.place_of_names}"
             )
-        first = folder.names.index(source)
-        if source in folder.names[first + 1 :]:
-            raise ValueError(
-                f"search {folder.path}: source '{source}': several vertices have this name: give a number"
-            )
-        return first
+        if numbers[vertex] == SEVERAL:
+            raise ValueError(f"{subject} '{vertex}': several vertices have this name: give a number")
+        return numbers[vertex]
     try:
-        number = int(source)
+        number = int(vertex)
     except ValueError:
         raise ValueError(
-            f"search {folder.path}: source '{source}': its vertices have no names: give a number from 0 to "
-            f"{folder.vertices - 1}"
+            f"{subject} '{vertex}': its vertices have no names: give a number from 0 to {folder.vertices - 1}"
         ) from None
     if not 0 <= number < folder.vertices:
-        raise ValueError(
-            f"search {folder.path}: source {number}: the vertices are 0 to {folder.vertices - 1}"
-        )
+        raise ValueError(f"{subject} {number}: the vertices are 0 to {folder.vertices - 1}")
     return number
 
 
-def with_tensors(found: dict[str, Any], name: str) -> dict[str, Any]:
-    """The array of that name as a tensor, where torch is installed and this program uses it."""
+def with_tensors(found: dict[str, Any], *names: str) -> dict[str, Any]:
+    """The arrays of these names as tensors, where torch is installed and this program uses it."""
     torch = sys.modules.get("torch")
-    return {**found, name: found[name] if torch is None else torch.from_numpy(found[name])}
+    if torch is None:
+        return found
+    return found | {name: torch.from_numpy(found[name]) for name in names if found[name] is not None}
 
 
 def load_native() -> ModuleType:
@@ -544,6 +584,13 @@ def checked_count(name: str, value: object, least: int, most: int = MOST) -> int
     if count > most:
         raise ValueError(f"{name} {count}: it must be {most} or less")
     return count
+
+
+def checked_number(name: str, value: object) -> float:
+    """Raises TypeError for what is no number; its range is checked with the run's other options."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, (SupportsFloat, SupportsIndex)):
+        raise TypeError(f"{name} {value!r}: it is no number: give a float")
+    return float(value)
 
 
 def checked_integer(name: str, value: object) -> int:

@@ -1,7 +1,8 @@
 """The command `penstock`.
 
 Exit status: 0; 1 when a result was checked and is wrong; 2 with one sentence on stderr for bad input and for
-what the machine refuses; 130 after Ctrl-C, 129 and 143 after SIGHUP and SIGTERM.
+what the machine refuses; 3 with one when ranks have not converged; 130 after Ctrl-C, 129 and 143 after SIGHUP
+and SIGTERM.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from penstock.bench.command import bench_command, plot_command
 from penstock.bench.plot import need_matplotlib
 from penstock.errors import Error
 from penstock.graph_command import graph_group
+from penstock.graph_effects import CACHED
 from penstock.graph_options import (
     cache_dir_option,
     graph_options,
@@ -39,16 +41,31 @@ from penstock.progress import progress_bar
 from penstock.regular.command import reduce_command, vectoradd_command
 from penstock.volume.command import volume_group
 
-WRONG_RESULT, REFUSED, INTERRUPTED = 1, 2, 130
+WRONG_RESULT, REFUSED, NOT_CONVERGED, INTERRUPTED = 1, 2, 3, 130
 PACKAGE_GRAPH, INSTEAD_OF_PACKAGES, GENERATED_GRAPH = "debian", "urand:16", "kron:20"
 
 
+def print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    """For --version: prints it, and ends."""
+    if wanted and not context.resilient_parsing:
+        click.echo(version_text())
+        context.exit()
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=print_version,
+    help="Print the version.",
+)
 def penstock() -> None:
     """Data where it lives, fetched by the threads that turn out to need it.
 
     Exit status: 0; 1 when a result was checked and is wrong; 2, with one sentence, for bad input and for what
-    the machine refuses; 128 + N when signal N ended it.
+    the machine refuses; 3 when ranks have not converged; 128 + N when signal N ended it.
     """
 
 
@@ -84,11 +101,35 @@ def cc_command(graph: str, **options: Any) -> None:
 @click.option("--iterations", type=int, default=20, show_default=True, help="At most.")
 @click.option("--dangling", is_flag=True, help="What vertices without edges have goes to all.")
 @click.option("--dtype", type=click.Choice(["float32", "float64"]), default="float32", show_default=True)
+@click.option("--weighted", is_flag=True, help="Edges pass ranks on by their weights, not in equal parts.")
+@click.option(
+    "--personalize",
+    multiple=True,
+    metavar="V[=X]",
+    help="Ranks begin anew at this vertex, by name or number, and others that are given, in proportion to X "
+    "(1); once for each.  [default: at all]",
+)
 @incoming_option
 @graph_options
 def pagerank_command(graph: str, **options: Any) -> None:
-    """PageRank of GRAPH, as GAP defines it. GRAPH: as for bfs."""
+    """PageRank of GRAPH, as GAP defines it; with --weighted, --personalize and --dangling as NetworkX does.
+
+    GRAPH: as for bfs. Weights of generated graphs are drawn with --weighted. Exit status 3: not converged.
+    """
+    options["personalization"] = personalization_of(options.pop("personalize"))
     run("pagerank", graph, **options)
+
+
+def personalization_of(values: tuple[str, ...]) -> dict[str, float] | None:
+    """V or V=X each; a name may have an equals sign in it, too."""
+    found: dict[str, float] = {}
+    for value in values:
+        vertex, equals, number = value.rpartition("=")
+        try:
+            found[vertex if equals else value] = float(number) if equals else 1.0
+        except ValueError:
+            found[value] = 1.0
+    return found or None
 
 
 @penstock.command("sssp", short_help="Shortest paths in a graph.")
@@ -96,6 +137,7 @@ def pagerank_command(graph: str, **options: Any) -> None:
 @source_option
 @sources_option
 @click.option("--delta", type=float, default=0.0, help="How far the threshold rises.  [default: chosen]")
+@click.option("--parents", is_flag=True, help="Find the vertex before each on a shortest path, too.")
 @graph_options
 def sssp_command(graph: str, **options: Any) -> None:
     """Shortest paths in GRAPH from a vertex, by its weights. GRAPH: as for bfs; weights are drawn if made."""
@@ -150,12 +192,16 @@ def demo_command(quick: bool, cache_dir: Path | None) -> None:
 @penstock.command("version", short_help="The version.")
 def version_command() -> None:
     """Prints Penstock's version, and the CUDA version that it was built with."""
+    click.echo(version_text())
+
+
+def version_text() -> str:
     try:
         cuda = breadth_first.load_native().cuda_version
         build = f"CUDA {cuda}" if cuda else "CPU only"
     except Error:
         build = "its compiled part is missing"
-    click.echo(f"penstock {__version__} ({build})")
+    return f"penstock {__version__} ({build})"
 
 
 def search(graph: str, **options: Any) -> breadth_first.BfsResult:
@@ -184,7 +230,7 @@ def run(
         need_matplotlib()
         if problem := cannot_be_written(image):
             raise ValueError(f"plot {problem}")
-        options["level_traffic"] = True
+        options["level_traffic"] = moves_bytes(**options)
     with progress_bar() as progress:
         result = function(graph, progress=progress, **options)
     print_json(result.as_dict()) if as_json else print_result(result)
@@ -196,6 +242,12 @@ def run(
         draw_levels(result, image)
     check_verdict(result)
     return None
+
+
+def moves_bytes(*, placement: str, executor: str, **_: Any) -> bool:
+    """Whether rounds move bytes that are worth a line in a plot: not where a CPU reads in place."""
+    gpu = executor == "cuda" or (executor == "auto" and breadth_first.load_native().cuda_usable()[0])
+    return gpu or placement in (*CACHED, "subgraph")
 
 
 def algorithm_named(name: str) -> Callable[..., breadth_first.GraphCost]:
@@ -235,6 +287,9 @@ def check_verdict(result: breadth_first.GraphCost) -> None:
         violation = result.violation or "the result differs from the reference"
         click.echo(f"penstock: verify {result.path}: {violation}", err=True)
         sys.exit(WRONG_RESULT)
+    if shortcoming := result.shortcoming():
+        click.echo(f"penstock: {shortcoming}", err=True)
+        sys.exit(NOT_CONVERGED)
 
 
 class _EndedError(Exception):

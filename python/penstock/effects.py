@@ -14,7 +14,7 @@ ValueError: open x.npy: line 4KiB: placement host has no cache: leave it out
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +45,16 @@ def is_given(value: object, default: object) -> bool:
     return value is not None if default is None else bool(value != default)
 
 
+def without_effect(table: Iterable[Effect], settings: Settings) -> Iterator[Effect]:
+    """The rows of the table whose options are given and change nothing, in its order.
+
+    A row whose option is not among the settings counts as one that is not given.
+    """
+    for row in table:
+        if is_given(settings.get(row.option, row.default), row.default) and not row.needs(settings):
+            yield row
+
+
 def refuse_without_effect(table: Iterable[Effect], settings: Settings, subject: str = "") -> None:
     """Refuse the first option of the table that is given and changes nothing.
 
@@ -56,9 +66,7 @@ def refuse_without_effect(table: Iterable[Effect], settings: Settings, subject: 
     Raises:
         ValueError: One sentence: subject, option and value, the row's `why`.
     """
-    for row in table:
-        value = settings.get(row.option, row.default)
-        if not is_given(value, row.default) or row.needs(settings):
-            continue
+    for row in without_effect(table, settings):
+        value = settings[row.option]
         option = row.option if value is True else f"{row.option} {value}"
         raise ValueError(f"{f'{subject}: ' if subject else ''}{option}: {row.why.format_map(settings)}")

@@ -84,9 +84,9 @@ PLACEMENT_OPTIONS = (
         "coarsened(N), tiled(EDGES), frontier, tiled_frontier(EDGES).",
     ),
     click.option(
-        "--cache", type=Size(), default="16MiB", show_default=True, help="Memory for edges behind a cache."
+        "--cache", type=Size(), default=None, help="Memory for edges behind a cache.  [default: 16MiB]"
     ),
-    click.option("--line", type=Size(), default="4KiB", show_default=True, help="How much a miss brings in."),
+    click.option("--line", type=Size(), default=None, help="How much a miss brings in.  [default: 4KiB]"),
     click.option(
         "--directory",
         type=choice(breadth_first.DIRECTORIES),

@@ -30,6 +30,10 @@ def named_places(result: GraphCost) -> NamedPlaces | None:
         ranks = np.asarray(result.ranks)
         best = np.argsort(-ranks, kind="stable")[:MOST]
         return NamedPlaces(None, [(names[v], f"{ranks[v]:.3g}") for v in best], "highest ranks")
+    if path := getattr(result, "farthest_path", None):
+        shown = path if len(path) <= 2 * MOST else [*path[:MOST], *path[-MOST:]]
+        on_the_way = [(names[v], f"{float(result.distances[v]):g}") for v in shown]  # type: ignore[attr-defined]
+        return NamedPlaces(names[path[0]], on_the_way, "path to the farthest, by name")
     if not isinstance(result, BfsResult):
         return NamedPlaces(names[result.source], []) if hasattr(result, "source") else None
     if folder.on_volume:

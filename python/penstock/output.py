@@ -17,7 +17,7 @@ from penstock.breadth_first import PER_VERTEX, GraphCost
 from penstock.errors import Error
 
 SUFFIXES = (".npy", ".csv")
-OF_VERTICES = ("parents", "labels")
+OF_VERTICES = ("parents", "labels", "predecessors")
 """Fields whose values are vertices, with names where these have some."""
 PIECE = 1 << 16
 
@@ -47,17 +47,17 @@ def cannot_be_written(path: Path) -> str:
 
 
 def write_result(result: GraphCost, path: Path) -> None:
-    """.npy: an array of shape (vertices,). .csv: a line for each vertex, by its name if there are names.
+    """.npy: an array of shape (vertices,), structured where there is more than one value for each vertex.
+    .csv: a line for each vertex, by its name if there are names.
 
     All at once: what was there stays until all is written. Raises penstock.Error where it cannot be.
     """
-    field = next(each.name for each in dataclasses.fields(result) if each.metadata == PER_VERTEX)
-    values = np.asarray(getattr(result, field))
+    columns = columns_of(result)
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with beside.open("wb") as file:
-            np.save(file, values) if path.suffix == ".npy" else _write_csv(file, result, field, values)
+            np.save(file, _as_array(columns)) if path.suffix == ".npy" else _write_csv(file, result, columns)
         beside.replace(path)
     except OSError as error:
         code = error.errno or 0
@@ -67,19 +67,41 @@ def write_result(result: GraphCost, path: Path) -> None:
         beside.unlink(missing_ok=True)
 
 
-def _write_csv(file: IO[bytes], result: GraphCost, field: str, values: npt.NDArray[Any]) -> None:
+def columns_of(result: GraphCost) -> dict[str, npt.NDArray[Any]]:
+    """What was found for each vertex, by the names of the result's fields."""
+    names = [each.name for each in dataclasses.fields(result) if each.metadata == PER_VERTEX]
+    return {name: np.asarray(value) for name in names if (value := getattr(result, name)) is not None}
+
+
+def _as_array(columns: dict[str, npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    first, *others = columns.values()
+    if not others:
+        return first
+    rows = np.empty(len(first), [(name, values.dtype) for name, values in columns.items()])
+    for name, values in columns.items():
+        rows[name] = values
+    return rows
+
+
+def _write_csv(file: IO[bytes], result: GraphCost, columns: dict[str, npt.NDArray[Any]]) -> None:
     # Here and not above: penstock.graph needs the compiled part.
     from penstock.graph import open_folder
 
     names = (result.folder or open_folder(result.path)).names
     rows = csv.writer(_Text(file), lineterminator="\n")
-    rows.writerow(["vertex", field.removesuffix("s")])
-    for vertex, value in enumerate(_listed(values)):
+    rows.writerow(["vertex", *(field.removesuffix("s") for field in columns)])
+    for vertex, values in enumerate(zip(*map(_listed, columns.values()), strict=True)):
         if names is None:
-            rows.writerow([vertex, value])
+            rows.writerow([vertex, *values])
         else:
-            told = (names[value] if value >= 0 else "") if field in OF_VERTICES else value
-            rows.writerow([names[vertex], told])
+            named = zip(columns, values, strict=True)
+            rows.writerow([names[vertex], *(_by_name(names, field, value) for field, value in named)])
+
+
+def _by_name(names: list[str], field: str, value: Any) -> Any:
+    if field not in OF_VERTICES:
+        return value
+    return names[value] if value >= 0 else ""
 
 
 def _listed(values: npt.NDArray[Any]) -> Iterator[Any]:

@@ -77,13 +77,16 @@ def graph_table(result: GraphCost, places: NamedPlaces | None = None) -> Table:
 
 def _result_rows(result: GraphCost, places: NamedPlaces | None) -> list[tuple[str, str]]:
     kind = "directed" if result.directed else "undirected, stored both ways"
-    rows = [("graph", f"{result.vertices:,} vertices, {result.edges:,} edges ({kind})")]
+    rows = [
+        *result.found(),
+        ("verified", _verdict(result)),
+        ("graph", f"{result.vertices:,} vertices, {result.edges:,} edges ({kind})"),
+    ]
     if hasattr(result, "source"):
         named = f" ({escape(places.source)})" if places and places.source else ""
         alone = "" if result.edges_traversed else ": no edge leaves it"
         rows.append(("source", f"{result.source}{named}{alone}"))
     rows += [
-        *result.found(),
         ("edges traversed", f"{result.edges_traversed:,}"),
         (
             "time",
@@ -92,7 +95,6 @@ def _result_rows(result: GraphCost, places: NamedPlaces | None) -> list[tuple[st
         ("TEPS", format_rate(result.teps, "TEPS")),
         *_trial_rows(result),
         ("strategy", _strategies(result)),
-        ("verified", _verdict(result)),
     ]
     if places and places.most:
         rows.append((places.what, ", ".join(f"{escape(name)} ({much})" for name, much in places.most)))
@@ -123,6 +125,8 @@ def _verdict(result: GraphCost) -> str:
     if result.verified is None:
         return "not asked for (--verify)"
     took = f" (the check took {format_seconds(result.verify_seconds)})"
+    if result.verified and result.shortcoming():
+        return f"[green]yes[/], as what they are: ranks that have not converged{took}"
     return ("[green]yes[/]" if result.verified else "[red]no: the result is wrong[/]") + took
 
 

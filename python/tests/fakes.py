@@ -119,6 +119,9 @@ class FakeNative(ModuleType):
         self.answer: dict[str, Any] = {}
         self.measurements: list[dict[str, Any]] = [make_line()]
 
+    def cuda_usable(self) -> tuple[bool, str]:
+        return False, "a stand-in has no GPU"
+
     def bfs(self, options: dict[str, Any], source: int, progress: Any) -> dict[str, Any]:
         self.asked = {**options, "source": source}
         if progress:

@@ -220,7 +220,9 @@ def test_a_folder_is_converted_with_what_it_has(place: Path) -> None:
         [5, 5, 6, 6],
         ["a", "b", "c"],
     )
-    assert bfs(both, undirected=True, source="c").reached == 3
+    assert bfs(both, source="c").reached == 3
+    with pytest.raises(ValueError, match="bfs both: undirected: it is of a graph that is converted"):
+        bfs(both, undirected=True)
     with pytest.raises(ValueError, match="it exists already: name a new folder"):
         convert("g", "both")
 
@@ -251,7 +253,16 @@ def test_output_of_each_algorithm(place: Path, capsys: pytest.CaptureFixture[str
     for name, header, rows in (
         ("bfs", "parent", [["a", "a"], ["b", "a"], ["c,d", "b"], ["e", ""]]),
         ("cc", "label", [["a", "a"], ["b", "a"], ["c,d", "a"], ["e", "e"]]),
-        ("sssp", "distance", [["a", "0.0"], ["b", "0.1"], ["c,d", "2.1"], ["e", "inf"]]),
+        (
+            "sssp",
+            "distance",
+            [
+                ["a", "0.0"],
+                ["b", repr(float(weights[0]))],
+                ["c,d", repr(float(weights[0]) + 2)],
+                ["e", "inf"],
+            ],
+        ),
     ):
         source = [] if name == "cc" else ["--source", "a"]
         run(capsys, name, "g", *source, "--output", "out.csv")
@@ -280,17 +291,72 @@ def test_output_of_each_algorithm(place: Path, capsys: pytest.CaptureFixture[str
         ("--drives 4", "drives 4: it is of modelled drives"),
         ("--layout replicated", "layout replicated: it is of modelled drives"),
         ("--server-sms 3", "server_sms 3: it is of modelled drives"),
-        ("--placement host --direct", "direct True: it is of storage"),
+        ("--placement host --direct", "direct: it is of storage"),
         ("--placement host --queues 2", "queues 2: it is of storage"),
         ("--placement host --without cache", "without cache: it is of a cache"),
-        ("--media p5800x --direct", "direct True: it is of files, and the drives are modelled"),
+        ("--media p5800x --direct", "direct: it is of files, and the drives are modelled"),
+        (
+            "--media p5800x --layout replicated",
+            "layout replicated: one drive has all of the graph either way",
+        ),
+        ("--media p5800x --media-place host --executor cpu", "media_place host: without a GPU"),
+        ("--placement host --cache 1MiB", "cache 1048576: it is of a cache, and placement host has none"),
+        ("--placement pinned --line 4KiB", "line 4096: it is of a cache, and placement pinned has none"),
+        ("--placement host --directory set", "directory set: it is of a cache"),
+        ("--placement host --queue-depth 8", "queue_depth 8: it is of storage"),
+        ("--placement host-cached --engine pread", "engine pread: it is of storage"),
+        ("--placement host-cached --without read-ahead", "without read-ahead: nothing is read ahead"),
+        ("--sources bam --source 1", "sources bam: none is drawn beside source 1: leave one out"),
+        ("--undirected --incoming --placement host", "incoming: undirected edges lie both ways already"),
+        ("--incoming --placement host", "incoming: the graph is undirected"),
+        ("--incoming", "incoming: a search uses incoming edges where lists are read in place"),
+        ("--incoming --placement host --strategy merged", "incoming: a search uses incoming edges where"),
+        ("--undirected", "undirected: it is of a graph that is converted, and this one is a generator"),
     ],
 )
 def test_options_that_would_change_nothing(
     place: Path, capsys: pytest.CaptureFixture[str], options: str, part: str
 ) -> None:
     assert cli.main(["bfs", "kron:4", *options.split()]) == cli.REFUSED
-    assert part in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert said.startswith(f"penstock: bfs kron:4: {part}")
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "part"),
+    [
+        (lambda: cc("kron:4", sources="bam"), "cc kron:4: sources bam: cc has no source"),
+        (lambda: cc("kron:4", incoming=True), "cc kron:4: incoming: cc does not use lists of incoming"),
+        (lambda: sssp("kron:4", incoming=True), "sssp kron:4: incoming: sssp does not use lists of"),
+        (
+            lambda: pagerank("kron:4", weighted=True, incoming=True),
+            "incoming: lists of incoming edges have no",
+        ),
+        (lambda: pagerank("kron:4", sources="emogi"), "sources emogi: pagerank has no source"),
+        (
+            lambda: bfs("kron:4", placement="host", level_traffic=True, executor="cpu"),
+            "level_traffic: nothing",
+        ),
+        (lambda: bfs("kron:4", placement="host", cache="16MiB"), "cache 16MiB: it is of a cache"),
+        (
+            lambda: bfs("g", memory="1GiB"),
+            "bfs g: memory 1GiB: it is of a graph that is converted, .* a folder",
+        ),
+    ],
+)
+def test_each_algorithm_refuses_what_would_change_nothing(
+    place: Path, call: Callable[[], Any], part: str
+) -> None:
+    write_folder("g", 2, [0], [1])
+    with pytest.raises(ValueError, match=part):
+        call()
+
+
+def test_plots_of_what_a_cpu_reads_in_place_have_no_traffic(place: Path) -> None:
+    assert cli.moves_bytes(placement="storage", executor="cpu", trials=1)
+    assert not cli.moves_bytes(placement="host", executor="cpu", trials=1)
+    assert cli.moves_bytes(placement="host", executor="cuda")
 
 
 def test_a_source_without_edges_is_told(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

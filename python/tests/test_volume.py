@@ -108,8 +108,12 @@ def test_graphs_are_searched_where_they_lie(layout: str, count: int, stripe: int
     assert (found.reached, found.levels, found.edges) == (expected.reached, expected.levels, made.edges)
     assert found.bytes_moved > 0
     assert found.media == "file"
-    paths_found = graph.sssp(spec, source=3, cache="128KiB", executor="cpu", verify=True)
-    assert paths_found.verified
+    paths_found = graph.sssp(spec, source=3, parents=True, cache="128KiB", executor="cpu", verify=True)
+    assert paths_found.verified, paths_found.violation
+    ranks = graph.pagerank(spec, weighted=True, cache="128KiB", executor="cpu", verify=True)
+    assert (ranks.verified, ranks.weights) == (True, "used")
+    in_folder = graph.pagerank(made, weighted=True, executor="cpu")
+    np.testing.assert_allclose(np.asarray(ranks.ranks), np.asarray(in_folder.ranks), rtol=1e-4)
     assert graph.cc(spec, cache="64KiB", executor="cpu", verify=True).verified
     opened = graph.resolve(spec)
     assert (opened.vertices, opened.names) == (made.vertices, None)
@@ -121,6 +125,22 @@ def test_graphs_are_searched_where_they_lie(layout: str, count: int, stripe: int
     ):
         with pytest.raises(ValueError, match=rf"map {array}.npy of volume:social@.*: export it$"):
             call()
+
+
+def test_bad_weights_on_volumes_are_refused_before_a_search(members: list[Path], tmp_path: Path) -> None:
+    from penstock import graph
+
+    weights = np.array([1, 2, -4], np.int32)
+    made = graph.write_folder(tmp_path / "g", 5, [0, 1, 3], [1, 2, 4], weights=weights)
+    names = [str(path) for path in members]
+    native.volume_import(names, "bad", str(made.path))
+    spec = f"volume:bad@{','.join(names)}"
+    for source in (0, 2):  # which do not reach it
+        with pytest.raises(ValueError, match=r"search volume:bad@.*: the weight of edge 2, 3 -> 4, is -4"):
+            graph.sssp(spec, source=source, executor="cpu")
+    with pytest.raises(ValueError, match="the weight of edge 2, 3 -> 4, is -4"):
+        graph.pagerank(spec, weighted=True, executor="cpu")
+    assert graph.pagerank(spec, executor="cpu").weights == "left out"
 
 
 def test_graphs_on_volumes_are_refused_what_they_cannot(

@@ -80,7 +80,7 @@ struct small_graph {
   u32 tile_shift;  ///< log2 of a tile's edges
   u64 tiles;
   buffer<u64> offsets;
-  buffer<u64> words;  ///< edges looked at, bad edge, components, next, pile, bad weight, none, sectors
+  buffer<u64> words;  ///< edges looked at, bad edge, components, next, pile, bad weight, list of links, sectors
   buffer<std::int32_t> first_vertices;
   buffer<std::int32_t> ends, weights;
   std::unique_ptr<line_cache> lines;
@@ -297,11 +297,72 @@ void check_paths(executor& on, edges_at where, check_report& report, u64 seed, b
   }
 }
 
+/// Of distances that a loop found: each predecessor has an edge that makes the distance of its vertex, and leads to the source.
 template <class Start>
+void check_links(executor& on, edges_at where, check_report& report, u64 seed, bool brief, Start const& start) {
+  memory_resource& memory = on.memory();
+  small_graph const graph(on, seed, where);
+  constexpr u64 n = small_graph::vertices, farthest = ~0ull;
+  const buffer<u64> distances(memory, memory_kind::shared, n);
+  const buffer<std::int32_t> before(memory, memory_kind::shared, n), linked(memory, memory_kind::shared, n);
+  u64* const at = distances.data();
+  for (u64 v = 0; v < n; ++v) at[v] = v == 7 ? 0 : farthest;
+  for (bool changed = true; changed;) {
+    changed = false;
+    graph.for_each_edge([&](u64 v, u64 to, u64 e) {
+      if (at[v] == farthest) return;
+      const u64 there = at[v] + static_cast<u64>(graph.weights.data()[e]);
+      changed |= there < at[to];
+      at[to] = std::min(at[to], there);
+    });
+  }
+  u64* const words = graph.words.data();
+  for (u32 way = 0; way < ways_to_walk; ++way) {
+    if (is_left_out(brief, way)) continue;
+    for (u64 v = 0; v < n; ++v) before.data()[v] = v == 7 ? 7 : -1;
+    const auto links = [&](bool level) {
+      words[6] = 0;
+      return apps::link_paths<std::int32_t, std::int32_t>{
+          graph.weight_view(), at, before.data(), {linked.data(), words + 6, 0}, level};
+    };
+    walk_all(graph, links(false), way, start);
+    PENSTOCK_CHECK_EQ(report, u64{0}, words[6]);
+    do walk_all(graph, links(true), way, start);
+    while (words[6] != 0);
+    start(ceil_div(n, apps::vertices_at_once), apps::count_unlinked<std::int32_t, u64>{at, before.data(), words + 6, n});
+    PENSTOCK_CHECK_EQ(report, u64{0}, words[6]);
+    std::vector<bool> has_edge(n, false);
+    graph.for_each_edge([&](u64 v, u64 to, u64 e) {
+      if (before.data()[to] != static_cast<std::int32_t>(v) || at[v] == farthest) return;
+      if (at[v] + static_cast<u64>(graph.weights.data()[e]) == at[to]) has_edge[to] = true;
+    });
+    for (u64 v = 0; v < n; ++v) {
+      PENSTOCK_CHECK_EQ(report, at[v] != farthest, before.data()[v] >= 0);
+      if (v == 7 || at[v] == farthest) continue;
+      PENSTOCK_CHECK(report, has_edge[v]);
+      u64 steps = 0;
+      for (u64 k = v; k != 7 && steps <= n; k = static_cast<u64>(before.data()[k])) ++steps;
+      PENSTOCK_CHECK(report, steps <= n);
+    }
+  }
+}
+
+/// What an edge counts in a test of ranks.
+template <bool Weighted>
+double counts(small_graph const& graph, u64 edge) {
+  return Weighted ? static_cast<double>(graph.weights.data()[edge]) : 1;
+}
+
+template <bool Weighted, class Start>
 void check_ranks(executor& on, edges_at where, check_report& report, u64 seed, bool brief, Start const& start) {
   memory_resource& memory = on.memory();
   small_graph const graph(on, seed, where);
   constexpr u64 n = small_graph::vertices;
+  apps::weights_if<Weighted> weights{};
+  if constexpr (Weighted) weights = {apps::as_words(graph.weight_view()), false};
+  const buffer<double> strength(memory, memory_kind::shared, n), own(memory, memory_kind::shared, n);
+  std::vector<double> leaving(n, 0);
+  graph.for_each_edge([&](u64 v, u64, u64 e) { leaving[v] += counts<Weighted>(graph, e); });
   const buffer<double> rank(memory, memory_kind::shared, n), share(memory, memory_kind::shared, n),
       sum(memory, memory_kind::shared, n), words(memory, memory_kind::shared, 2);
   const apps::rank_data<double> data{rank.data(), share.data(), sum.data(), words.data(), words.data() + 1};
@@ -310,30 +371,48 @@ void check_ranks(executor& on, edges_at where, check_report& report, u64 seed, b
     const bool push = way % 2 == 1;
     for (u64 v = 0; v < n; ++v) {
       rank.data()[v] = static_cast<double>(v + 1);
-      sum.data()[v] = 0;
+      sum.data()[v] = strength.data()[v] = 0;
+      own.data()[v] = share.data()[v] = 1;
     }
     words.data()[0] = words.data()[1] = 0;
-    start(ceil_div(n, apps::vertices_at_once), apps::share_ranks<double>{data, graph.offsets.data(), n, 0.5});
+    double const* parts = nullptr;
+    if constexpr (Weighted) {  // of 1 each, what is pulled is the weights that leave
+      apps::rank_data<double> ones = data;
+      ones.sum = strength.data();
+      walk_all(graph, apps::pull_ranks<double, true>{ones, weights}, way / 2, start);
+      for (u64 v = 0; v < n; ++v) PENSTOCK_CHECK(report, strength.data()[v] == leaving[v]);
+      parts = strength.data();
+    }
+    start(ceil_div(n, apps::vertices_at_once), apps::share_ranks<double>{data, graph.offsets.data(), n, 0.5, parts});
     if (push) {
-      walk_all(graph, apps::push_ranks<double>{data}, way / 2, start);
+      walk_all(graph, apps::push_ranks<double, Weighted>{data, weights}, way / 2, start);
     } else {
-      walk_all(graph, apps::pull_ranks<double>{data}, way / 2, start);
+      walk_all(graph, apps::pull_ranks<double, Weighted>{data, weights}, way / 2, start);
     }
     std::vector<double> expected(n, 0), shares(n, 0);
     double lost = 0, change = 0;
     for (u64 v = 0; v < n; ++v) {
-      const u64 degree = graph.offsets.data()[v + 1] - graph.offsets.data()[v];
       const double kept = 0.5 * static_cast<double>(v + 1);
-      (degree == 0 ? lost : shares[v]) += degree == 0 ? kept : kept / static_cast<double>(degree);
+      (leaving[v] == 0 ? lost : shares[v]) += leaving[v] == 0 ? kept : kept / leaving[v];
     }
-    graph.for_each_edge([&](u64 v, u64 to, u64) { (push ? expected[to] : expected[v]) += push ? shares[v] : shares[to]; });
+    graph.for_each_edge([&](u64 v, u64 to, u64 e) {
+      (push ? expected[to] : expected[v]) += (push ? shares[v] : shares[to]) * counts<Weighted>(graph, e);
+    });
     const auto near = [&](double wanted, double found) {
       PENSTOCK_CHECK(report, found > wanted - 1e-9 * (1 + wanted) && found < wanted + 1e-9 * (1 + wanted));
     };
     near(lost, words.data()[0]);
     for (u64 v = 0; v < n; ++v) near(expected[v], sum.data()[v]);
-    start(ceil_div(n, apps::vertices_at_once), apps::take_ranks<double>{data, n, 2});
+    apps::take_ranks<double> take{data, n, 2};
+    for (u64 v = 0; v < n; ++v) own.data()[v] = static_cast<double>(v % 3);
+    if (Weighted) {
+      take.teleport = take.dangling = own.data();
+      take.teleported = 0.25;
+      take.lost = lost;
+    }
+    start(ceil_div(n, apps::vertices_at_once), take);
     for (u64 v = 0; v < n; ++v) {
+      if (Weighted) expected[v] += (0.25 + lost) * own.data()[v];
       near(2 + expected[v], rank.data()[v]);
       PENSTOCK_CHECK(report, sum.data()[v] == 0);
       const double moved = 2 + expected[v] - static_cast<double>(v + 1);
@@ -413,7 +492,9 @@ void check_algorithms(executor& on, edges_at where, check_report& report, u64 se
   check_levels(on, where, report, seed, brief, start);
   check_components(on, where, report, seed, brief, start);
   check_paths(on, where, report, seed, brief, start);
-  check_ranks(on, where, report, seed, brief, start);
+  check_links(on, where, report, seed, brief, start);
+  check_ranks<false>(on, where, report, seed, brief, start);
+  check_ranks<true>(on, where, report, seed, brief, start);
 }
 
 }  // namespace penstock::test

@@ -8,6 +8,7 @@
 #include "apps/graph/folder_writer.hpp"
 #include "apps/graph/generator.hpp"
 #include "apps/graph/incoming.hpp"
+#include "apps/graph/weights.hpp"
 #include "graph_test_support.hpp"
 
 #include <algorithm>
@@ -118,8 +119,54 @@ TEST_F(analytics, copies_of_lists_tell_a_bad_weight_by_its_place_in_the_file) {
   for (std::string const placement : {"host", "subgraph"}) {
     auto with = options<paths_options>(placement);
     with.graph = name;
-    EXPECT_TRUE(said([&] { run_shortest_paths(with); }).find("the weight of edge 1234 is negative") != std::string::npos);
+    const std::string refused = said([&] { run_shortest_paths(with); });
+    EXPECT_NE(refused.find("the weight of edge 1234, "), std::string::npos) << refused;
+    EXPECT_NE(refused.find(" is -7: give finite weights of 0 or more"), std::string::npos) << refused;
+    auto ranks = options<pagerank_options>(placement);
+    ranks.graph = name;
+    ranks.weighted = true;
+    EXPECT_NE(said([&] { run_pagerank(ranks); }).find("the weight of edge 1234, "), std::string::npos);
   }
+}
+
+TEST_F(analytics, sums_that_leave_64_bits_are_seen_before) {
+  EXPECT_TRUE(graph::sums_fit(0x1p31 - 1, u64{1} << 32));
+  EXPECT_FALSE(graph::sums_fit(0x1p31 - 1, (u64{1} << 32) + 3));
+  EXPECT_TRUE(graph::sums_fit(1, u64{1} << 62));
+  EXPECT_TRUE(graph::sums_fit(0x1p31, 0));
+}
+
+TEST_F(analytics, ranks_by_weights_and_paths_with_predecessors_are_verified_wherever_edges_lie) {
+  for (std::string const placement : {"storage", "host", "host-cached", "pinned"}) {
+    SCOPED_TRACE(placement);
+    auto ranks = options<pagerank_options>(placement);
+    ranks.weighted = ranks.wide = ranks.dangling = true;
+    ranks.teleport.assign(graph::graph_folder::open(ranks.graph).vertices(), 0);
+    ranks.teleport[3] = 2;
+    ranks.teleport[9] = 5;
+    expect_verified(run_pagerank(ranks));
+    auto paths = options<paths_options>(placement);
+    paths.parents = true;
+    expect_verified(run_shortest_paths(paths));
+  }
+}
+
+// What is verified of ranks that have not converged is that they are those of so many iterations, near enough.
+TEST_F(analytics, ranks_that_have_not_converged_are_no_better_than_they_say) {
+  auto with = options<pagerank_options>("host");
+  with.iterations = 3;
+  auto found = run_pagerank(with);
+  EXPECT_FALSE(found.converged);
+  EXPECT_TRUE(found.verified.value_or(false)) << found.violation;
+  EXPECT_GT(found.change, with.tolerance);
+  const auto graph = graph::graph_folder::open(with.graph);
+  graph::progress_meter meter;
+  graph::rank_rules rules;
+  rules.limit = with.damping * found.change;
+  auto const& ranks = std::get<std::vector<float>>(found.ranks);
+  EXPECT_EQ(graph::verify_pagerank(graph, {ranks.begin(), ranks.end()}, rules, meter), "");
+  rules.limit = with.tolerance;
+  EXPECT_NE(graph::verify_pagerank(graph, {ranks.begin(), ranks.end()}, rules, meter), "");
 }
 
 TEST_F(analytics, drives_may_each_have_all_of_the_graph) {
@@ -241,7 +288,7 @@ TEST_F(analytics, references_tell_what_is_wrong) {
   auto& distances = std::get<std::vector<std::int64_t>>(paths.distances);
   distances[paths.source] = 1;
   EXPECT_EQ(graph::verify_distances(graph, paths.source, distances, meter),
-            "vertex " + std::to_string(paths.source) + " has distance 1, not 0.000000");
+            "vertex " + std::to_string(paths.source) + " has distance 1, not 0");
   EXPECT_THROW(graph::verify_components(graph, {0}, meter), error);
 }
 
@@ -281,7 +328,9 @@ TEST_F(analytics, no_wrong_value_goes_unseen) {
   auto labels = run_components(options<graph_options>("host")).labels;
   auto search = run_bfs(options<bfs_options>("host"));
   std::vector<std::int32_t> parents(search.parents.begin(), search.parents.end());
-  auto paths = run_shortest_paths(options<paths_options>("host"));
+  auto asked = options<paths_options>("host");
+  asked.parents = true;
+  auto paths = run_shortest_paths(asked);
   auto& distances = std::get<std::vector<std::int64_t>>(paths.distances);
   const auto refused_with = [](auto& value, auto other, auto const& verify) {
     const auto kept = std::exchange(value, static_cast<std::remove_reference_t<decltype(value)>>(other));
@@ -299,6 +348,12 @@ TEST_F(analytics, no_wrong_value_goes_unseen) {
     if (parents[v] >= 0) refused_with(parents[v], v == search.source ? v + 1 : v, tree);
     const auto ways = [&] { return graph::verify_distances(graph, paths.source, distances, meter); };
     refused_with(distances[v], distances[v] + 1, ways);
+    const auto path_tree = [&] {
+      return graph::verify_predecessors(graph, paths.source, distances, paths.predecessors, meter);
+    };
+    EXPECT_EQ(path_tree(), "");
+    refused_with(paths.predecessors[v], paths.predecessors[v] < 0 ? 0 : -1, path_tree);
+    if (distances[v] > 0) refused_with(paths.predecessors[v], v, path_tree);
     if (distances[v] >= 0) {
       refused_with(distances[v], distances[v] - 1, ways);
       if (has_edges) refused_with(distances[v], -1, ways);
@@ -324,6 +379,15 @@ TEST_F(analytics, a_loop_of_no_length_is_no_way) {
   }
   write_graph(graph::array_edges<int>(31, before, after, std::vector<u32>(30, 0), graph::weight_type::int32, "edges"),
               folder_ / "chain", {.directed = true}, {}, meter);
+  // Predecessors that go round in a circle, each by an edge that makes its distance.
+  const std::vector<std::int64_t> distances{0, 5, 5, 5};
+  write_graph(graph::array_edges<int>(4, std::vector<int>{0, 1, 2, 3}, std::vector<int>{1, 2, 3, 2},
+                                      std::vector<u32>{5, 0, 0, 0}, graph::weight_type::int32, "edges"),
+              folder_ / "round", {.directed = true}, {}, meter);
+  const auto round = graph::graph_folder::open(folder_ / "round");
+  EXPECT_EQ(graph::verify_predecessors(round, 0, distances, {0, 0, 1, 2}, meter), "");
+  EXPECT_EQ(graph::verify_predecessors(round, 0, distances, {0, 0, 3, 2}, meter),
+            "predecessors go round in a circle and do not lead to the source");
   const auto chain = graph::graph_folder::open(folder_ / "chain");
   EXPECT_EQ(graph::verify_distances(chain, 0, std::vector<std::int64_t>(31, 0), meter), "");
 }

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, SupportsIndex, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from penstock.breadth_first import (
     PER_VERTEX,
@@ -13,9 +17,12 @@ from penstock.breadth_first import (
     Progress,
     check_source,
     checked_count,
+    checked_integer,
+    checked_number,
     prepare,
     share_of,
     source_number,
+    vertex_numbers,
     with_tensors,
 )
 
@@ -23,6 +30,16 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from typing_extensions import Unpack
+
+    from penstock.graph.folder import GraphFolder
+
+Array = NDArray[Any]
+VertexValues: TypeAlias = "Mapping[Any, float] | ArrayLike"
+"""Numbers for vertices: a dict from numbers or names of vertices, or an array of shape (vertices,)."""
+Weights = Literal["none", "used", "left out"]
+
+SHOWN = 12
+"""Vertices of a path in a table."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,18 +68,45 @@ class PagerankResult(GraphCost):
 
     title: ClassVar[str] = "PageRank"
 
+    converged: bool
+    """Whether the last iteration changed the ranks by less than `tolerance`; ranks that have not converged
+    are those of `iterations` iterations, and no more."""
     iterations: int
     change: float
     """Sum of what the last iteration changed."""
-    converged: bool
+    tolerance: float
+    weights: Weights
+    """Whether edges passed ranks on by their weights: "used", "left out" where the graph has some and
+    `weighted` was not given, "none" where it has none."""
     ranks: Any = field(metadata=PER_VERTEX, repr=False, compare=False)
     """float32 or float64; they add up to 1 where no vertex is without edges, or `dangling` is given."""
 
     def found(self) -> list[tuple[str, str]]:
-        end = "" if self.converged else ", more than the tolerance"
+        how = f"{self.iterations} iterations, of which the last changed the ranks by {self.change:.2g} in all"
+        if self.converged:
+            verdict = f"yes: {how}"
+        elif self.tolerance == 0:
+            verdict = f"not asked for (tolerance 0): {how}"
+        else:
+            verdict = f"[red]no[/]: {how}, not less than the tolerance {self.tolerance:g}"
+        weights = {
+            "none": "none",
+            "used": "used",
+            "left out": "left out, though the graph has some (--weighted uses them)",
+        }
         return [
-            ("iterations", f"{self.iterations} (the last changed the ranks by {self.change:.2g} in all{end})")
+            ("converged", verdict),
+            ("sum of ranks", f"{float(np.sum(np.asarray(self.ranks), dtype=np.float64)):.6g}"),
+            ("weights", weights[self.weights]),
         ]
+
+    def shortcoming(self) -> str:
+        if self.converged or self.tolerance == 0:
+            return ""
+        return (
+            f"rank {self.path}: not converged: the last of {self.iterations} iterations changed the ranks by "
+            f"{self.change:.3g}, the tolerance is {self.tolerance:g}: allow more iterations"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,15 +120,68 @@ class SsspResult(GraphCost):
     delta: float
     """How far the threshold rose between two phases."""
     farthest: float
+    distances_sum: float
+    """Of those that were reached; an int of int32 weights."""
+    farthest_path: list[int] | None
+    """Vertices from the source to the one that lies farthest; None unless `parents` was given."""
     distances: Any = field(metadata=PER_VERTEX, repr=False, compare=False)
-    """int64 for int32 weights, -1 where there is no path; float32 for float32 weights, infinity there."""
+    """int64 sums of int32 weights, -1 where there is no path; float64 sums of float32 weights, infinity
+    there."""
+    predecessors: Any = field(metadata=PER_VERTEX, repr=False, compare=False)
+    """int64: of each vertex the one before it on a shortest path; the source's is itself, -1 where there is
+    no path. None unless `parents` was given."""
 
     def found(self) -> list[tuple[str, str]]:
-        return [
+        rows = [
             ("vertices reached", share_of(self.reached, self)),
+            ("sum of distances", f"{self.distances_sum:,.6g}"),
             ("farthest", f"{self.farthest:,.6g}"),
-            ("rounds", f"{len(self.level_sizes)} (the threshold rose by {self.delta:,.6g})"),
         ]
+        if self.farthest_path is not None:
+            rows.append(("path to the farthest", _path_text(self.farthest_path)))
+        rounds = f"{len(self.level_sizes)} (the threshold rose by {self.delta:,.6g})"
+        return [*rows, ("rounds", rounds)]
+
+    def path_to(self, target: SupportsIndex) -> list[int]:
+        """A shortest path.
+
+        Args:
+            target: A vertex by its number.
+
+        Returns:
+            Vertices, from the source to `target`.
+
+        Raises:
+            ValueError: `parents` was not given, `target` is no vertex, or there is no path.
+        """
+        goal = checked_integer("target", target)
+        if self.predecessors is None:
+            raise ValueError(f"search {self.path}: paths were not asked for: search with parents=True")
+        if not 0 <= goal < self.vertices:
+            raise ValueError(f"search {self.path}: target {goal}: the vertices are 0 to {self.vertices - 1}")
+        path = path_back(np.asarray(self.predecessors), goal)
+        if not path:
+            raise ValueError(
+                f"search {self.path}: target {goal}: no path from vertex {self.source}: choose another one"
+            )
+        return path
+
+
+def path_back(predecessors: Array, target: int) -> list[int]:
+    """From the source to `target`, empty where there is no path. predecessors: int64, shape (vertices,)."""
+    if predecessors[target] < 0:
+        return []
+    path = [target]
+    while (before := int(predecessors[path[-1]])) != path[-1]:
+        path.append(before)
+    return path[::-1]
+
+
+def _path_text(path: list[int]) -> str:
+    shown = [str(vertex) for vertex in path]
+    if len(path) > SHOWN:
+        shown = [*shown[: SHOWN // 2], "...", *shown[-SHOWN // 2 :]]
+    return f"{' -> '.join(shown)} ({len(path) - 1:,} edges)"
 
 
 def cc(
@@ -93,10 +190,22 @@ def cc(
     progress: Progress | None = None,
     **options: Unpack[GraphOptions],
 ) -> ComponentsResult:
-    """The weakly connected components, in one pass over the edges (ECL-CC: Jaiganesh and Burtscher, HPDC
-    2018). graph, options, errors: as `penstock.bfs`.
+    """Find weakly connected components, in one pass over the edges.
+
+    ECL-CC (Jaiganesh and Burtscher, HPDC 2018).
+
+    Args:
+        graph: As for `penstock.bfs`.
+        progress: As for `penstock.bfs`.
+        **options: Those of `penstock.bfs`.
+
+    Returns:
+        Labels: of each vertex the smallest vertex of its component.
+
+    Raises:
+        ValueError, TypeError, penstock.Error: As `penstock.bfs`.
     """
-    job = prepare(graph, progress, options)
+    job = prepare("cc", graph, progress, options)
     found = job.native.components(job.options, progress)
     return ComponentsResult(**job.facts, **with_tensors(found, "labels"))
 
@@ -107,26 +216,106 @@ def pagerank(
     damping: float = 0.85,
     tolerance: float = 1e-4,
     iterations: SupportsIndex = 20,
-    dangling: bool = False,
+    dangling: bool | VertexValues = False,
     dtype: str = "float32",
+    weighted: bool = False,
+    personalization: VertexValues | None = None,
+    nstart: VertexValues | None = None,
     progress: Progress | None = None,
     **options: Unpack[GraphOptions],
 ) -> PagerankResult:
-    """PageRank as GAP defines it: from 1/n, until an iteration changes the ranks by less than `tolerance` in
-    all, or `iterations` are over.
+    """Rank vertices by PageRank: from 1/n, until an iteration changes the ranks by less than `tolerance`.
 
-    dangling: what vertices without edges have goes to all in equal parts, as NetworkX and Graphalytics do;
-    GAP lets it go. dtype: of the ranks, "float32" or "float64". graph, options, errors: as `penstock.bfs`.
+    Without options it is GAP's definition. NetworkX's `pagerank(G, alpha, personalization, max_iter, tol,
+    nstart, weight, dangling)` is `pagerank(graph, damping=alpha, personalization=..., iterations=max_iter,
+    tolerance=tol * len(G), nstart=..., weighted=True, dangling=True, dtype="float64")`; its `dangling` is
+    given the same way, and weights are int32 or float32.
+
+    Args:
+        graph: As for `penstock.bfs`.
+        damping: Share of its rank that a vertex passes on, from 0 to below 1.
+        tolerance: Of the sum of all changes in an iteration; 0: all `iterations` are done.
+        iterations: At most so many. Where they do not suffice, the result's `converged` is False.
+        dangling: Where the rank of vertices goes that have no edges (or whose weights add up to 0). False:
+            nowhere (GAP). True: to all, by `personalization` where it is given (NetworkX). Or values for
+            vertices, as for `personalization`: to these.
+        dtype: Of the ranks, "float32" or "float64".
+        weighted: Edges pass a rank on by their weights, int32 or float32, finite and not negative, and not
+            in equal parts. Parallel edges count together. Those of generated graphs are drawn from 1 to 255.
+        personalization: Where ranks begin anew, in place of all vertices alike: a dict from vertices, by
+            number or name, to numbers (0 for others), or an array or tensor, shape (vertices,). Scaled to a
+            sum of 1.
+        nstart: Ranks to begin with, given the same way.
+        progress: As for `penstock.bfs`.
+        **options: Those of `penstock.bfs`.
+
+    Returns:
+        Ranks, and whether they have converged.
+
+    Raises:
+        ValueError, TypeError, penstock.Error: As `penstock.bfs`; ValueError also for a graph that is to be
+            weighted and has no weights, or a negative one, and for values that are negative or add up to 0.
     """
     if dtype not in ("float32", "float64"):
         raise ValueError(f"dtype {dtype!r}: ranks are float32 or float64")
+    if not isinstance(weighted, bool):
+        raise TypeError(f"weighted {weighted!r}: give True or False")
+    kept, least = checked_number("damping", damping), checked_number("tolerance", tolerance)
     most = checked_count("iterations", iterations, 1)
-    job = prepare(graph, progress, options)
-    wide = dtype == "float64"
+    job = prepare("pagerank", graph, progress, options, weighted=weighted)
+    goes = None if isinstance(dangling, bool) else values_of(job.folder, "dangling", dangling)
     found = job.native.pagerank(
-        job.options, float(damping), float(tolerance), most, bool(dangling), wide, progress
+        job.options,
+        kept,
+        least,
+        most,
+        dangling is True or goes is not None,
+        dtype == "float64",
+        weighted,
+        values_of(job.folder, "personalization", personalization),
+        values_of(job.folder, "nstart", nstart),
+        goes,
+        progress,
     )
-    return PagerankResult(**job.facts, **with_tensors(found, "ranks"))
+    has_some = job.folder.weights_place is not None
+    weights: Weights = "used" if weighted else "left out" if has_some else "none"
+    return PagerankResult(**job.facts, **with_tensors(found, "ranks"), weights=weights, tolerance=least)
+
+
+def values_of(folder: GraphFolder, name: str, given: VertexValues | None) -> Array | None:
+    """A number for each vertex, float64, shape (vertices,), of a dict or an array; None of None.
+
+    Raises:
+        TypeError: It is neither.
+        ValueError: A key is no vertex, or the array does not have a number for each.
+    """
+    if given is None:
+        return None
+    subject = f"rank {folder.path}: {name}"
+    if isinstance(given, Mapping):
+        values = np.zeros(folder.vertices)
+        for key in given:
+            if not isinstance(key, str):
+                checked_integer(f"{subject} of vertex", key)
+        values[vertex_numbers(folder, given.keys(), f"{subject} of vertex")] = _numbers(
+            subject, list(given.values())
+        )
+        return values
+    values = _numbers(subject, given)
+    if values.shape != (folder.vertices,):
+        shape = f"shape {values.shape}" if values.ndim else "one number"
+        raise ValueError(f"{subject} has {shape}: give shape ({folder.vertices},), a number for each vertex")
+    return values
+
+
+def _numbers(subject: str, given: Any) -> Array:
+    try:
+        found = np.asarray(given)
+        if found.dtype.kind in "biuf":
+            return np.asarray(found, dtype=np.float64, order="C")
+    except (TypeError, ValueError, RuntimeError):
+        pass
+    raise TypeError(f"{subject} {given!r:.60}: give a dict of vertices and numbers, or an array of numbers")
 
 
 def sssp(
@@ -134,16 +323,51 @@ def sssp(
     *,
     source: Hashable = None,
     delta: float = 0,
+    parents: bool = False,
     progress: Progress | None = None,
     **options: Unpack[GraphOptions],
 ) -> SsspResult:
-    """Shortest paths from a vertex, by near-far (Davidson, Baxter, Garland, Owens, IPDPS 2014).
+    """Find shortest paths from a vertex, by near-far (Davidson, Baxter, Garland, Owens, IPDPS 2014).
 
-    The graph has weights, none negative: int32 or float32; those of generated graphs are drawn from 1 to 255.
-    source: as `penstock.bfs`. delta: how far the threshold rises when no vertex below it is left; 0: chosen.
-    graph, options, errors: as `penstock.bfs`; ValueError also for a graph without weights, or a negative one.
+    int32 weights are added up in int64, float32 weights in float64: distances are equal to those of
+    Dijkstra's algorithm in these types.
+
+    Args:
+        graph: As for `penstock.bfs`, with weights: int32 or float32, finite, none negative; those of
+            generated graphs are drawn from 1 to 255. All are checked before the search.
+        source: As for `penstock.bfs`.
+        delta: How far the threshold rises when no vertex below it is left; 0: chosen.
+        parents: Find `predecessors`, a tree of shortest paths, too: one more walk over the edges.
+        progress: As for `penstock.bfs`.
+        **options: Those of `penstock.bfs`.
+
+    Returns:
+        Distances and, where `parents` is given, predecessors.
+
+    Raises:
+        ValueError, TypeError, penstock.Error: As `penstock.bfs`; ValueError also for a graph without weights
+            or with one that is negative, infinite or no number, whose edge is named.
     """
     check_source(source, graph)
-    job = prepare(graph, progress, options, weighted=True)
-    found = job.native.sssp(job.options, source_number(job, source), float(delta), progress)
-    return SsspResult(**job.facts, **with_tensors(found, "distances"))
+    if not isinstance(parents, bool):
+        raise TypeError(f"parents {parents!r}: give True or False")
+    step = checked_number("delta", delta)
+    job = prepare("sssp", graph, progress, options, source=source, weighted=True)
+    found = job.native.sssp(job.options, source_number(job, source), step, parents, progress)
+    distances = found["distances"]
+    reached = np.isfinite(distances) & (distances >= 0)
+    farthest = int(np.argmax(np.where(reached, distances, -1)))
+    return SsspResult(
+        **job.facts,
+        **with_tensors(found, "distances", "predecessors"),
+        distances_sum=_sum(distances[reached]),
+        farthest_path=path_back(found["predecessors"], farthest) if parents else None,
+    )
+
+
+def _sum(distances: Array) -> float:
+    """An int of ints, whose sum may be more than 64 bits hold."""
+    if distances.dtype.kind == "f":
+        return float(np.sum(distances))
+    high, low = np.sum(distances >> 32), np.sum(distances & 0xFFFFFFFF)
+    return (int(high) << 32) + int(low)

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from penstock.breadth_first import OF_CACHES, OF_DRIVES, OF_FILES, GraphCost, GraphLike
+from penstock.breadth_first import GraphCost, GraphLike
+from penstock.effects import without_effect
+from penstock.graph_effects import OF_OPTIONS
 from penstock.sizes import format_bytes, format_seconds
 
 if TYPE_CHECKING:
@@ -88,7 +90,7 @@ def breakdown(algorithm: Callable[..., GraphCost], graph: GraphLike, **options: 
         labels = capped.folder.labels
         first = capped.trial_sources[0]
         options["source"] = first if labels is None else labels[first]
-    compute = algorithm(graph, placement="hbm" if capped.executor == "cuda" else "host", **_in_place(options))
+    compute = algorithm(graph, **_in_place(options, capped.executor == "cuda"))
     # Rounded up to sets of seven lines, and with room for those that are on their way.
     room = max(LEAST_CACHE, 2 * (capped.edge_bytes + 64 * capped.line_bytes))
     options["cache"] = room
@@ -106,7 +108,10 @@ def breakdown(algorithm: Callable[..., GraphCost], graph: GraphLike, **options: 
     )
 
 
-def _in_place(options: dict[str, Any]) -> dict[str, Any]:
+def _in_place(options: dict[str, Any], gpu: bool) -> dict[str, Any]:
     """Without what only storage and caches have."""
-    storage = {"media", *OF_DRIVES, *OF_FILES, *OF_CACHES}
-    return {name: value for name, value in options.items() if name not in storage}
+    in_place = {"media": "file", **options, "placement": "hbm" if gpu else "host"}
+    facts = {"drives": 1, "algorithm": "", "strategy": "auto", "undirected": False, "weighted": False}
+    settings = {**facts, **in_place, "media": "file", "source": None, "gpu": gpu}
+    dropped = {row.option for row in without_effect(OF_OPTIONS, settings)} - {"incoming", "sources"}
+    return {name: value for name, value in in_place.items() if name not in dropped | {"media"}}

@@ -16,7 +16,8 @@ from torch import Tensor
 
 from penstock.arrays import Array, empty, open_array
 from penstock.arrays.dtypes import dtype_named
-from penstock.arrays.layout import HEADERS, find_layout
+from penstock.arrays.formats.kinds import kind_of
+from penstock.arrays.layout import find_layout
 from penstock.nn.generations import beside, generation_of
 from penstock.sizes import format_bytes
 
@@ -179,7 +180,7 @@ def open_table(path: Path, dtype: Any, writable: bool, how: dict[str, Any]) -> A
     """A table that is there. ValueError for one of another type."""
     if path.is_dir():
         raise IsADirectoryError(f"open {path}: it is a folder: name a .npy file in it")
-    if path.suffix.lower() not in HEADERS:
+    if kind_of(str(path), typed=False, described=True) == "raw":
         raise ValueError(
             f"open {path}: a raw file does not say what it holds: give array=penstock.open({str(path)!r}, "
             "dtype=..., shape=..., writable=True)"

@@ -1,0 +1,126 @@
+"""When options of the algorithms over graphs have an effect, as tables for penstock.effects."""
+
+from __future__ import annotations
+
+from penstock.effects import Effect, Settings, effects
+
+CACHED = ("storage", "host-cached")
+"""Placements whose edges lie behind a cache."""
+IN_PLACE = ("host", "pinned", "hbm", "managed")
+"""Placements whose lists are read where they lie."""
+READ = ("file", "list of packages", "graph in memory")
+"""What edges are read of, to make a folder."""
+WITH_SOURCE = ("bfs", "sssp")
+
+MODELLED = "it is of modelled drives: choose some (media), or leave it out"
+OF_STORAGE = "it is of storage, and placement {placement} has none: leave it out"
+OF_CACHES = "it is of a cache, and placement {placement} has none: leave it out"
+CONVERTED = "it is of a graph that is converted, and this one is a {kind}: leave it out"
+
+
+def _modelled(settings: Settings) -> bool:
+    return bool(settings["media"] != "file")
+
+
+def _on_storage(settings: Settings) -> bool:
+    return bool(settings["placement"] == "storage")
+
+
+def _cached(settings: Settings) -> bool:
+    return settings["placement"] in CACHED
+
+
+def _cpu_threads_work(settings: Settings) -> bool:
+    """The executor's, a controller's of files, or those that put lists together."""
+    place = settings["placement"]
+    return not settings["gpu"] or place == "subgraph" or (place == "storage" and not _modelled(settings))
+
+
+def _search_takes_incoming(settings: Settings) -> bool:
+    in_place = settings["placement"] in IN_PLACE
+    return settings["algorithm"] != "bfs" or (in_place and settings["strategy"] == "auto")
+
+
+OF_OPTIONS: tuple[Effect, ...] = (
+    *effects({"drives": 1, "layout": "striped", "media_place": "hbm", "server_sms": 0}, _modelled, MODELLED),
+    Effect(
+        "layout",
+        lambda s: s["media"] == "file" or s["drives"] != 1,
+        "one drive has all of the graph either way: choose more drives, or leave it out",
+        "striped",
+    ),
+    Effect(
+        "media_place",
+        lambda s: bool(s["gpu"]),
+        "without a GPU the bytes of modelled drives lie in host memory anyway: leave it out",
+        "hbm",
+    ),
+    *effects(
+        {"direct": False, "engine": "auto"},
+        lambda s: not _modelled(s),
+        "it is of files, and the drives are modelled: leave it out",
+    ),
+    *effects({"direct": False, "engine": "auto", "queues": 0, "queue_depth": 256}, _on_storage, OF_STORAGE),
+    Effect("without", _cached, OF_CACHES, "nothing"),
+    Effect(
+        "without",
+        lambda s: s["without"] != "read-ahead" or _on_storage(s),
+        "nothing is read ahead at placement {placement}: leave it out",
+        "nothing",
+    ),
+    Effect("cache", lambda s: _cached(s) or s["placement"] == "subgraph", OF_CACHES),
+    *effects({"line": None, "directory": "auto"}, _cached, OF_CACHES),
+    Effect(
+        "threads", _cpu_threads_work, "no CPU thread works at placement {placement} on a GPU: leave it out", 0
+    ),
+    Effect(
+        "sources", lambda s: s["algorithm"] in WITH_SOURCE, "{algorithm} has no source: leave it out", "gap"
+    ),
+    Effect(
+        "sources", lambda s: s["source"] is None, "none is drawn beside source {source}: leave one out", "gap"
+    ),
+    Effect(
+        "level_traffic",
+        lambda s: bool(s["gpu"]) or _cached(s) or s["placement"] == "subgraph",
+        "nothing moves where a CPU reads in place: leave it out",
+        False,
+    ),
+    Effect(
+        "incoming",
+        lambda s: s["algorithm"] in ("bfs", "pagerank"),
+        "{algorithm} does not use lists of incoming edges: leave it out",
+        False,
+    ),
+    Effect(
+        "incoming",
+        lambda s: not s["undirected"],
+        "undirected edges lie both ways already: leave it out",
+        False,
+    ),
+    Effect(
+        "incoming",
+        _search_takes_incoming,
+        "a search uses incoming edges where lists are read in place (placement host, pinned, hbm), with "
+        "strategy auto: choose these, or leave it out",
+        False,
+    ),
+    Effect(
+        "incoming",
+        lambda s: not s["weighted"],
+        "lists of incoming edges have no weights: leave it out, or leave weighted out",
+        False,
+    ),
+)
+"""Settings: all options, with `algorithm`, `source`, `weighted`, and `gpu`: whether the executor is a GPU."""
+
+OF_GRAPHS: tuple[Effect, ...] = (
+    Effect(
+        "incoming",
+        lambda s: bool(s["directed"]),
+        "the graph is undirected: its lists are those of incoming edges, too: leave it out",
+        False,
+    ),
+    Effect("undirected", lambda s: s["kind"] in READ, CONVERTED, False),
+    Effect("memory", lambda s: s["kind"] in (*READ, "generator"), CONVERTED),
+)
+"""With facts of the graph besides: `directed`, and what `kind` of graph it is."""
