@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from pathlib import Path
+from types import BuiltinFunctionType
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,8 @@ RECORDERS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("take", TAKES)
 def test_what_is_recorded_takes_other_rows(array: Any, take: str, recorder: str) -> None:
     torch._dynamo.reset()
+    if take == "index_select" and not isinstance(torch.index_select, BuiltinFunctionType):
+        pytest.skip("another library, such as PyG, has wrapped torch.index_select, which no graph looks into")
     if take == "frozen":
         frozen = penstock.nn.Embedding.from_pretrained(array)
         work: Callable[[Any], Any] = lambda rows: frozen(rows) * 1  # noqa: E731

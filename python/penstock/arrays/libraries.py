@@ -346,7 +346,7 @@ class TorchLibrary:
 
     def traces(self, rows: Any) -> bool:
         tracing = self._tracing
-        taken = is_torch(rows) or type(rows) is slice or type(rows) is int
+        taken = type(rows) is slice or type(rows) is int or is_torch(rows)  # a compiler reads no further
         return taken and (tracing.sees_operators_alone() or tracing.is_symbol(rows))
 
     def check_not_recorded(self, what: str) -> None:

@@ -52,7 +52,8 @@ def copied_array(array: Array, frozen: bool, memo: dict[int, Any]) -> Array:
 def _copied(array: Array, frozen: bool) -> Array:
     opened = array.opened
     if array.path is None:
-        return from_tensor(read_table(array), array.placement, device=opened.device, cache=opened.cache)
+        how = {key: value for key, value in opened.placing().items() if key != "line"}
+        return from_tensor(read_table(array), **how)
     if frozen:  # nobody writes through an array that was opened to be read
         return (
             array

@@ -38,7 +38,7 @@ def name_of(array: Array) -> str:
 
 def how_opened(array: Array) -> dict[str, Any]:
     """The arguments of `penstock.open` that say where it lies."""
-    return {name: getattr(array.opened, name) for name in ("placement", "device", "cache", "line")}
+    return array.opened.placing()
 
 
 def referred_by(state: Any, whose: str) -> tuple[tuple[int, ...], str]:
