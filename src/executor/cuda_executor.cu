@@ -5,7 +5,7 @@
 #include "penstock/core/bits.hpp"
 #include "penstock/host/error.hpp"
 #include "penstock/host/gpu_scope.hpp"
-#include "registered_pages.hpp"
+#include "registered_ranges.hpp"
 #include "resident_place.hpp"
 #include "sm_partition.hpp"
 
@@ -138,7 +138,7 @@ class cuda_memory_resource final : public memory_resource {
 
   bool register_host(void* address, u64 bytes, bool writable) override {
     const gpu_scope here(device_);
-    return registered_pages::all().add(address, bytes, writable);
+    return registered_ranges::all().add(address, bytes, writable);
   }
   registers_for_kernels map_registers(void* address, u64 bytes) override {
     const gpu_scope here(device_);
@@ -167,7 +167,7 @@ class cuda_memory_resource final : public memory_resource {
     check(cudaMemGetInfo(&free, &all), "ask", "the GPU", "run penstock doctor");
     return free;
   }
-  void unregister_host(void* address, u64 bytes) noexcept override { registered_pages::all().remove(address, bytes); }
+  void unregister_host(void* address, u64 bytes) noexcept override { registered_ranges::all().remove(address, bytes); }
 
   void write(void* to, void const* from, u64 bytes) override { copy(to, from, bytes); }
   void read(void* to, void const* from, u64 bytes) override { copy(to, from, bytes); }

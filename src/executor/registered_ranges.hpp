@@ -1,4 +1,4 @@
-// Host memory of other owners that kernels reach: its pages, pinned and counted.
+// Host memory of other owners that kernels reach: ranges that are pinned, and counted.
 #pragma once
 
 #include "penstock/core/config.hpp"
@@ -8,11 +8,12 @@
 
 namespace penstock {
 
-/// CUDA pins whole pages, and refuses a page twice, while small allocations of a heap share pages. So what is pinned are pieces
-/// of whole pages, each counted by the ranges that have a page of it. Thread-safe.
-class registered_pages {
+/// CUDA refuses a byte twice, while arrays may lie over parts of one another's memory. So what is pinned are pieces, each
+/// counted by the ranges that overlap it. (Bytes exactly, and not their pages: small allocations share pages, which CUDA
+/// allows, and a copy of a neighbour that began in one registration and ended in another would fail.) Thread-safe.
+class registered_ranges {
  public:
-  static registered_pages& all();
+  static registered_ranges& all();
 
   /// As memory_resource::register_host, for the current device.
   bool add(void* address, u64 bytes, bool writable);
@@ -24,7 +25,7 @@ class registered_pages {
     u32 users;
   };
 
-  /// Calls use(piece) for those that have a page of [begin, end).
+  /// Calls use(piece) for those that overlap [begin, end).
   template <class Use>
   void each_of(u64 begin, u64 end, Use const& use) {
     for (piece& p : pieces_) {

@@ -1,14 +1,11 @@
-#include "penstock/core/bits.hpp"
 #include "penstock/host/error.hpp"
-#include "registered_pages.hpp"
+#include "registered_ranges.hpp"
 
 #include <cuda_runtime.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <string>
-
-#include <unistd.h>
 
 namespace penstock {
 namespace {
@@ -47,15 +44,14 @@ void pin(u64 begin, u64 end, bool writable) {
 
 }  // namespace
 
-registered_pages& registered_pages::all() {
-  static registered_pages the_pages;
+registered_ranges& registered_ranges::all() {
+  static registered_ranges the_pages;
   return the_pages;
 }
 
-bool registered_pages::add(void* address, u64 bytes, bool writable) {
+bool registered_ranges::add(void* address, u64 bytes, bool writable) {
   const std::lock_guard lock(mutex_);
-  const u64 page = static_cast<u64>(::sysconf(_SC_PAGESIZE)), at = reinterpret_cast<u64>(address);
-  const u64 begin = at / page * page, end = round_up(at + bytes, page);
+  const u64 begin = reinterpret_cast<u64>(address), end = begin + bytes;
   bool ours = false;
   each_of(begin, end, [&](piece const&) { ours = true; });
   if (!ours && is_host_memory(address)) {
@@ -68,16 +64,15 @@ bool registered_pages::add(void* address, u64 bytes, bool writable) {
   return true;
 }
 
-void registered_pages::remove(void* address, u64 bytes) noexcept {
+void registered_ranges::remove(void* address, u64 bytes) noexcept {
   const std::lock_guard lock(mutex_);
-  const u64 page = static_cast<u64>(::sysconf(_SC_PAGESIZE)), at = reinterpret_cast<u64>(address);
-  const u64 begin = at / page * page, end = round_up(at + bytes, page);
+  const u64 begin = reinterpret_cast<u64>(address), end = begin + bytes;
   each_of(begin, end, [](piece& p) { --p.users; });
   drop_unused(begin, end);
 }
 
-/// The pages of [begin, end) that no piece has become pieces, without users yet. On an exception nothing has changed.
-void registered_pages::pin_gaps(u64 begin, u64 end, bool writable) {
+/// The bytes of [begin, end) that no piece has become pieces, without users yet. On an exception nothing has changed.
+void registered_ranges::pin_gaps(u64 begin, u64 end, bool writable) {
   std::vector<piece> made;
   const auto add = [&](u64 from, u64 to) {
     if (from >= to) return;
@@ -99,7 +94,7 @@ void registered_pages::pin_gaps(u64 begin, u64 end, bool writable) {
   std::sort(pieces_.begin(), pieces_.end(), [](piece const& a, piece const& b) { return a.begin < b.begin; });
 }
 
-void registered_pages::drop_unused(u64 begin, u64 end) noexcept {
+void registered_ranges::drop_unused(u64 begin, u64 end) noexcept {
   std::erase_if(pieces_, [&](piece const& p) {
     if (p.users != 0 || p.begin >= end || p.end <= begin) return false;
     cudaHostUnregister(reinterpret_cast<void*>(p.begin));
