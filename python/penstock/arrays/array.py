@@ -271,8 +271,8 @@ class Array(Whole):
         `check_calls`, or by a later call.
 
         A CUDA graph may capture all of these but "copy-engine": nothing is waited for, each replay reads
-        `rows` anew, rows out of range are left as they were, and `check_replays` tells of them. Keep the
-        array open as long as the graph.
+        `rows` anew, rows out of range are left as they were, and `check_replays` raises for them. The
+        graph keeps what the calls read until it is destroyed, also after `close`.
 
         Errors: IndexError names the position of the first index out of range; penstock.Error tells what
         could not be read. Source of the sorted order and of aligned loads: the zero-copy dissertation, 3.2
