@@ -280,9 +280,11 @@ void bind_array(nb::module_& m) {
       .def(
           "move_memory", [](row_array& a, u64 to) { a.move_memory(reinterpret_cast<void*>(to)); }, released(), "to"_a)
       .def("stats",
-           [](row_array const& a) -> nb::object {
+           [](row_array const& a) {
              const auto s = a.stats();
-             return s ? nb::object(stats_of(*s)) : nb::object(nb::none());
+             nb::dict counts = s ? stats_of(*s) : nb::dict();
+             counts["bytes_requested"] = a.bytes_requested();
+             return counts;
            })
       .def_prop_ro("host_address", [](row_array const& a) { return number_of(a.host_address()); })
       .def_prop_ro("storable_address", [](row_array const& a) { return number_of(a.storable_address()); })

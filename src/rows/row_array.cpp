@@ -249,6 +249,7 @@ struct row_array::state : std::enable_shared_from_this<row_array::state> {
     const rows::row_place from = place.seen_by(list, "gather");
     const bool copies = how.order == gather_order::copy_engine || (!marked && copies_by_itself(from, how));
     if (device == nullptr) expect_on_cpu(list, from, out);
+    requested.fetch_add(list.count * from.row_bytes, std::memory_order_relaxed);
     const auto launch = [&](rows::row_launch const& asked) {
       if (is_one_copy(list, from, how)) {
         return device->copy(out, address_in(from, list), list.count * from.row_bytes, how.stream);
@@ -317,6 +318,7 @@ struct row_array::state : std::enable_shared_from_this<row_array::state> {
   std::unique_ptr<line_cache> cache;
   rows::row_place place;
   std::atomic<u64> stored_since_cleaning{0};  ///< lines, about
+  std::atomic<u64> requested{0};              ///< bytes, by gathers
 };
 
 struct row_call::state {
@@ -459,6 +461,7 @@ std::vector<row_call> gather_all(std::span<row_gather const> gathers, row_call_o
       units = asked.units;
       joined.push_back({asked.list, asked.report, from.place, each.out});
     };
+    from.requested.fetch_add(each.rows.count * from.shape.row_bytes, std::memory_order_relaxed);
     calls.push_back(from.call("gather", each.rows, how, join, false));
     if (each.rows.count == 0) continue;
     row_call::state& call = *calls.back().state_;
@@ -531,6 +534,8 @@ std::optional<cache_stats> row_array::stats() const {
   if (state_->cache == nullptr) return std::nullopt;
   return state_->cache->stats(0);
 }
+
+u64 row_array::bytes_requested() const { return state_->requested.load(std::memory_order_relaxed); }
 
 void* row_array::host_address() const {
   if (state_->options.where == placement::hbm || state_->cache != nullptr) return nullptr;

@@ -195,6 +195,8 @@ class row_array {
   u64 cached_origin() const;
   /// Of the cache; nothing for what has none.
   std::optional<cache_stats> stats() const;
+  /// By gathers since it was opened; of one that a graph captured once, however often it is replayed.
+  u64 bytes_requested() const;
   /// Address of row 0 for the host's eyes, or null where the host has none.
   void* host_address() const;
   /// CPU: the same for those who may store there although a file was opened to be read: it never changes, nor does this array.

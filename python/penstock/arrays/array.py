@@ -631,8 +631,14 @@ class Array(Whole):
     # Managing
 
     def stats(self) -> dict[str, int]:
-        """Counters of its cache: hits, misses, fills, bytes moved and written; empty without a cache."""
-        return dict(self._open().stats() or {})
+        """Counts since it was opened.
+
+        Returns:
+            `bytes_requested`, of what gathers took; behind a cache also its counters: `bytes_moved` from
+            storage, `fills`, `prefetches`, `evictions`, `writes`, `bytes_written`, `retries`, `errors` and
+            others (docs/ARRAYS.md).
+        """
+        return dict(self._open().stats())
 
     @property
     def _writes_back(self) -> bool:
