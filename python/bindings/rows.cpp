@@ -207,9 +207,9 @@ row_progress progress_of(nb::object const& callback) {
 
 u64 number_of(void const* address) { return reinterpret_cast<u64>(address); }
 
-void bind_array(nb::module_& m) {
+nb::class_<row_array> bind_calls(nb::module_& m) {
   using released = nb::call_guard<nb::gil_scoped_release>;
-  nb::class_<row_array>(m, "RowArray")
+  return nb::class_<row_array>(m, "RowArray")
       .def(
           "__init__",
           [](row_array* self, shared_executor& on, u64 rows, u64 row_bytes, std::string const& path, u64 offset, u64 address,
@@ -270,7 +270,12 @@ void bind_array(nb::module_& m) {
             const nb::gil_scoped_release unlocked;
             return gather_all(gathers, how);
           },
-          "arrays"_a, "rows"_a, "out"_a)
+          "arrays"_a, "rows"_a, "out"_a);
+}
+
+void bind_array(nb::module_& m) {
+  using released = nb::call_guard<nb::gil_scoped_release>;
+  bind_calls(m)
       .def("adds_in_place", [](row_array const& a, std::string const& dtype) { return a.adds_in_place(kind_named(dtype)); })
       .def(
           "check_replays", [](row_array& a, u64 stream) { return a.check_replays(reinterpret_cast<void*>(stream)); },

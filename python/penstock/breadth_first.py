@@ -328,7 +328,7 @@ def prepare(
     progress: Progress | None,
     given: GraphOptions,
     *,
-    source: SupportsIndex | str | None = None,
+    source: Hashable = None,
     weighted: bool = False,
 ) -> GraphJob:
     """Checks the options of all algorithms, then finds or makes the graph."""
@@ -383,7 +383,7 @@ def graph_name(graph: GraphLike) -> str:
 def _kind(graph: GraphLike) -> str:
     """What stands for a graph, for people."""
     from penstock.graph.folder import VOLUME
-    from penstock.graph.resolve import GENERATORS
+    from penstock.graph.kinds import GENERATORS
 
     if hasattr(graph, "on_volume"):
         return "graph that is open"

@@ -23,11 +23,16 @@ from typing import Any
 import numpy as np
 import penstock
 import torch
+from places import small_cache
 
 ROWS, WIDTH = 300, 5
 TAKEN = (ValueError, TypeError, IndexError, KeyError, OSError, BufferError, MemoryError)
 ONE_SENTENCE = re.compile(r"[^\n]{5,600}")
 END_OF_SENTENCE = re.compile(r"[.!?] [A-Z]")
+
+
+OPEN: Any = penstock.open  # with arguments of any type
+IADD: Any = operator.iadd
 
 
 class Subject:
@@ -48,7 +53,7 @@ class Subject:
         placements = ["host", "host-cached", "storage"] + (["hbm"] if self.device == "cuda" else [])
         placement = self.draw.choice(placements)
         writable = self.draw.random() < 0.5 and (placement == "storage" or self.device == "cpu")
-        how = {"cache": "1MiB", "line": 512} if placement in ("host-cached", "storage") else {}
+        how: dict[str, Any] = small_cache(placement)
         return penstock.open(self.path, placement=placement, device=self.device, writable=writable, **how)
 
     def placement(self) -> str:
@@ -234,15 +239,13 @@ class Trial:
             lambda: repr(s.array),
             lambda: torch.index_select(s.array, 0, torch.tensor([1, 2])),
             lambda: torch.nn.functional.embedding(torch.tensor([0, 299]), s.array),
-            lambda: operator.iadd(s.array, 1),
+            lambda: IADD(s.array, 1),
             lambda: penstock.gather_all([(s.array, [1]), (self.subject().array, [2])]),
             lambda: penstock.from_tensor(
                 self.draw.choice([s.memory, None, "x", torch.empty(3, device="meta"), 3])
             ),
-            lambda: penstock.open(
-                s.path, placement=self.draw.choice(["nowhere", "host", None]), device="cpu"
-            ),
-            lambda: penstock.open(
+            lambda: OPEN(s.path, placement=self.draw.choice(["nowhere", "host", None]), device="cpu"),
+            lambda: OPEN(
                 s.path, device=self.draw.choice(["tpu", "cuda:99", 3, None]), line=self.draw.choice([3, "x"])
             ),
         ]

@@ -57,7 +57,7 @@ def test_an_array_follows_memory_that_torch_moves(move: Callable[[Any], None], p
     expected = tensor.clone()
     with over(tensor, placement) as array:
         before = tensor.data_ptr()
-        whole = array.tensor() if placement == "host" else None
+        whole: Any = array.tensor() if placement == "host" else None
         move(tensor)
         assert tensor.data_ptr() != before
         rows = torch.tensor([0, 1, 77, 65535])
@@ -155,11 +155,12 @@ def test_a_tensor_over_a_read_only_map_is_read_only(mapped: tuple[Path, Any], pl
     path, tensor = mapped
     with over(tensor, placement) as array:
         assert not array.writable
-        for store in (
+        stores: list[Callable[[], Any]] = [
             lambda: array.scatter([1], torch.zeros(1, 64)),
             lambda: array.scatter([1], torch.zeros(1, 64), reduce="add"),
             lambda: array.__setitem__(1, 0),
-        ):
+        ]
+        for store in stores:
             with pytest.raises(ValueError, match="memory is read-only: make the array over a copy"):
                 store()
         assert array[[4095]].tolist() == [[1.0] * 64]

@@ -29,8 +29,8 @@ def content() -> Any:
 
 def opened(folder: Path, placement: str, **how: Any) -> penstock.Array:
     np.save(folder / "array.npy", content().numpy())
-    where = {"placement": placement, "device": "cuda"}
-    return penstock.open(folder / "array.npy", **where, **small_cache(placement), **how)
+    how |= small_cache(placement)
+    return penstock.open(folder / "array.npy", placement=placement, device="cuda", **how)
 
 
 def captured(array: penstock.Array, rows: Any) -> tuple[Any, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
 import dataclasses
 import math
 import os
@@ -15,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.arrays.adding import add_by_copies
+from penstock.arrays.borrower import Borrower
 from penstock.arrays.exports import CUDA, HOST_DEVICE, View, export_from_gpu, export_from_host
 from penstock.arrays.gathers import GatherHandle
 from penstock.arrays.keys import check_apart, checked_out, checked_sms
-from penstock.arrays.libraries import PAST_ALL_ROWS, address_of, is_torch, library_for
+from penstock.arrays.libraries import PAST_ALL_ROWS, is_torch, library_for
 from penstock.arrays.selection import select
 from penstock.arrays.size import Size
 from penstock.arrays.values import cast_values, values_for
 from penstock.arrays.whole import Whole
-from penstock.errors import Error
 from penstock.sizes import format_bytes
 
 if TYPE_CHECKING:
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from penstock import _native
     from penstock.arrays.dtypes import DType
     from penstock.arrays.libraries import Library
-    from penstock.arrays.memory import BorrowedMemory
     from penstock.arrays.opening import Opened
     from penstock.arrays.selection import Selection
     from penstock.breadth_first import Progress
@@ -62,17 +60,7 @@ def _close_all() -> None:
         array._executor = None
 
 
-def follow_moved() -> None:
-    """Lets every open array over memory that has moved follow it. A GPU has the pages pinned that were read
-    until then: other memory may have their addresses by now, and would be taken for them."""
-    for array in list(_OPEN):
-        borrowed = array._borrowed
-        if borrowed is not None and array._native is not None and borrowed.moved:
-            with contextlib.suppress(ValueError, Error):  # reported by its next call
-                array._open()
-
-
-class Array(Whole):
+class Array(Whole, Borrower):
     """Made by `penstock.open`, `penstock.from_tensor` and `penstock.empty`.
 
     shape: of the whole array; a row is `array[k]`, of shape `shape[1:]`. dtype: its name. placement: where
@@ -89,7 +77,7 @@ class Array(Whole):
         self._native: _native.RowArray | None = opened.make(self._executor, progress)
         if opened.placement == "hbm":  # a copy
             self._opened = opened = dataclasses.replace(opened, memory=None)
-        self._borrowed = opened.memory
+        self._borrow(opened.memory)
         self._cuda = self._executor.cuda
         self._library: Library = library_for(self._executor)
         self._process = os.getpid()
@@ -640,20 +628,6 @@ class Array(Whole):
         """
         return dict(self._open().stats())
 
-    @property
-    def _writes_back(self) -> bool:
-        """Whether lines of its cache go to borrowed memory."""
-        return self._borrowed is not None and self.placement == "host-cached" and self.writable
-
-    def _follow_to_write_back(self) -> None:
-        moved = self._borrowed is not None and self._writes_back and self._borrowed.moved
-        if self._native is not None and self._process == os.getpid() and moved:
-            self._open()
-
-    def __del__(self) -> None:
-        with contextlib.suppress(Exception):  # also what never came to be
-            self._follow_to_write_back()
-
     def close(self) -> None:
         """Flushes what was stored, and gives everything back. Again: nothing."""
         self._follow_to_write_back()
@@ -714,39 +688,6 @@ class Array(Whole):
         if self._borrowed is not None and self._borrowed.moved:
             self._follow(self._borrowed)
         return self._native
-
-    def _follow(self, borrowed: BorrowedMemory) -> None:
-        """The owner of the memory has moved it. What was stored through a cache and not written back goes to
-        where it lies now. ValueError, and the array is closed, where the owner has given it up."""
-        with borrowed.lock:
-            native = self._native
-            if native is None or not borrowed.moved:  # another thread was first
-                return
-            self._await_left()
-            if borrowed.follow():
-                if self._writes_back:
-                    native.move_memory(borrowed.address)
-                else:
-                    self._native = self._opened.make(self._executor)
-                return
-            if self._writes_back:  # lines that are still to be written back have nowhere to go but here
-                self._nowhere = np.empty(self.nbytes, np.uint8)
-                native.move_memory(address_of(self._nowhere))
-            self._native = None
-        raise ValueError(
-            f"{self!r}: its memory was resized by its owner, and has fewer bytes than the array: make the "
-            "array again, over the memory that there is"
-        )
-
-    def _await_left(self) -> None:
-        """Waits for what is under way in memory that is about to be given up. What came of it is reported
-        later, as it would have been."""
-        calls = [call for _, _, call, _ in self._left]
-        if self._ahead is not None:
-            calls.append(self._ahead[1])
-        for call in calls:
-            with contextlib.suppress(Error):
-                call.wait()
 
     def _reopen(self) -> None:
         """In a forked process: neither CUDA nor another process's threads live on there."""

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.arrays.array import Array, follow_moved
+from penstock.arrays.array import Array
+from penstock.arrays.borrower import follow_moved
 from penstock.arrays.converted import laid, notice
 from penstock.arrays.dtypes import DType, dtype_named
 from penstock.arrays.layout import (
