@@ -205,7 +205,8 @@ class Array(Whole, Borrower):
 
         c, library = chosen, self._library
         if c.numbers is None:
-            return _native.RowsAt.grid(c.first, list(c.loops), c.pitch, c.piece, stream, sms), None
+            first = 0 if 0 in c.shape else c.first  # of nothing it may be -1
+            return _native.RowsAt.grid(first, list(c.loops), c.pitch, c.piece, stream, sms), None
         numbers = library.rows(c.numbers)
         at, count, size = library.address(numbers), math.prod(numbers.shape), library.item_bytes(numbers)
         return _native.RowsAt.parts(at, count, size, stream, sms, c.pitch, c.offset, c.piece), numbers
