@@ -63,10 +63,10 @@ def check_reads(array: penstock.Array, content: np.ndarray[Any, Any], key: Any) 
     try:
         wanted = content[key]
     except (IndexError, ValueError, TypeError) as problem:
-        with pytest.raises(type(problem)) as told:
+        with pytest.raises(type(problem)) as caught:
             array[key]
-        assert "\n" not in str(told.value)
-        assert str(told.value)
+        assert "\n" not in str(caught.value)
+        assert str(caught.value)
         return
     found = host(array[key])
     assert found.shape == wanted.shape, named(key)
@@ -199,9 +199,9 @@ def test_what_numpy_takes_otherwise_is_refused_in_a_sentence(
 ) -> None:
     with placed(tmp_path, numbers((13, 7)), placement, writable=True) as array:
         for use in (lambda: array[key], lambda: array.__setitem__(key, 1)):
-            with pytest.raises(problem) as told:
+            with pytest.raises(problem) as caught:
                 use()
-            assert "\n" not in str(told.value)
+            assert "\n" not in str(caught.value)
 
 
 def random_key(shape: tuple[int, ...], draw: random.Random) -> Any:
@@ -300,9 +300,9 @@ def test_bad_stores_change_nothing(tmp_path: Path, library: str, placement: str)
             (slice(1, 5, 0), 1, ValueError),
         ]
         for key, values, problem in cases:
-            with pytest.raises(problem) as told:
+            with pytest.raises(problem) as caught:
                 array[key] = values
-            assert "\n" not in str(told.value)
+            assert "\n" not in str(caught.value)
             np.testing.assert_array_equal(host(array[...]), content)
     with placed(tmp_path, content, "host") as array, pytest.raises(ValueError, match="opened read-only"):
         array[2:2] = 1

@@ -210,9 +210,9 @@ def test_a_model_takes_all_of_an_array_in_memory_and_none_behind_a_cache(
         lambda: arrays.x.double(),
     ]
     for use in uses:
-        with pytest.raises(ValueError, match="lies behind a cache: take rows of it") as told:
+        with pytest.raises(ValueError, match="lies behind a cache: take rows of it") as caught:
             use()
-        assert "\n" not in str(told.value)
+        assert "\n" not in str(caught.value)
     np.testing.assert_array_equal(np.asarray(arrays.x), tensors.x)
 
 
@@ -266,9 +266,9 @@ def test_pyg_may_be_loaded_after_the_array_was_opened(tmp_path: Path) -> None:
 def test_features_of_edges_that_would_come_by_nodes_are_refused(tmp_path: Path, name: str) -> None:
     store = FeatureStore(device="cpu")
     for given in (content(EDGES, 2), placed(tmp_path / "e.npy", content(EDGES, 2), "host")):
-        with pytest.raises(ValueError, match=r"by the numbers of nodes: .*array\[batch\.e_id\]") as told:
+        with pytest.raises(ValueError, match=r"by the numbers of nodes: .*array\[batch\.e_id\]") as caught:
             store[None, name, None] = given
-        assert "\n" not in str(told.value)
+        assert "\n" not in str(caught.value)
     assert store.get_all_tensor_attrs() == []
     store[None, "x", None] = content(NODES, 2)
     with pytest.raises(ValueError, match="by the numbers of nodes"):

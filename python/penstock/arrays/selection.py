@@ -263,9 +263,9 @@ def _spread(walk: _Walk) -> tuple[int, ...]:
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:
-        told = ", ".join(map(str, shapes))
+        listed = ", ".join(map(str, shapes))
         raise IndexError(
-            f"{walk.array!r}: indices of shapes {told} do not go together: give equal ones"
+            f"{walk.array!r}: indices of shapes {listed} do not go together: give equal ones"
         ) from None
 
 
