@@ -543,7 +543,7 @@ void* row_array::host_address() const {
 }
 
 void* row_array::storable_address() const {
-  const bool file_only_read = state_->file && !state_->options.writable && state_->on.kind() == executor_kind::cpu;
+  const bool file_only_read = state_->file && !state_->options.writable;
   if (host_address() == nullptr || !file_only_read) return host_address();
   return state_->file->own_data();
 }

@@ -199,7 +199,7 @@ class row_array {
   u64 bytes_requested() const;
   /// Address of row 0 for the host's eyes, or null where the host has none.
   void* host_address() const;
-  /// CPU: the same for those who may store there although a file was opened to be read: it never changes, nor does this array.
+  /// The same for those who may store there although a file was opened to be read: it never changes, nor does this array.
   /// Throws penstock::error (world). Thread-safe.
   void* storable_address() const;
   /// Address of row 0 for kernels, or null behind a cache.

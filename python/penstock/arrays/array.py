@@ -458,7 +458,9 @@ class Array(Whole, Borrower):
         native = self._open()
         if not native.host_address and self.nbytes:
             raise ValueError(f"{self!r}: its bytes are not in host memory: take rows of it")
-        return np.asarray(View(self, native.host_address, self._opened.writable))
+        # torch.from_numpy takes no heed of what is read-only: stores by way of it end in pages of their own
+        address = native.host_address if self.writable else native.storable_address
+        return np.asarray(View(self, address, self.writable))
 
     def mapped(self) -> View:
         """Its memory as kernels see it."""
