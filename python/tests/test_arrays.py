@@ -421,9 +421,10 @@ def test_another_process_reads_a_pickled_array(tmp_path: Path, placement: str) -
         np.testing.assert_array_equal(np.load(told), content[[5, 99, 5]])
 
 
-def test_a_file_that_shrinks_is_an_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize("placement", ["host", "host-cached", "storage"])
+def test_a_file_that_shrinks_is_an_error(tmp_path: Path, placement: str) -> None:
     path = saved(tmp_path, table(4096, 64))
-    with opened(path) as array:
+    with opened(path, placement=placement) as array:
         with path.open("r+b") as file:
             file.truncate(4096)
         with pytest.raises(penstock.Error, match="it has 4096 bytes"):

@@ -68,15 +68,21 @@ bool mapped_rows::was_cut() const {
   return (shared_ && shared_->was_cut()) || (own_ && own_->was_cut());
 }
 
+error too_short(std::string const& path, u64 bytes, u64 end) {
+  return error(error_kind::world,
+               "read " + path + ": it has " + std::to_string(bytes) + " bytes, and the array goes up to byte " +
+                   std::to_string(end) + ": write the file anew and open it again",
+               EIO);
+}
+
 void mapped_rows::check() const {
   const off_t size = ::lseek(file_.get(), 0, SEEK_END);
   if (size < 0) throw_os_error("open", path_, errno, "give a regular file or a block device");
   const bool cut = was_cut();
   if (static_cast<u64>(size) >= end_ && !cut) return;
-  const std::string found = static_cast<u64>(size) < end_ ? "it has " + std::to_string(size) +
-                                                                " bytes, and the array goes up to byte " + std::to_string(end_)
-                                                          : std::string("it was cut short while it was read");
-  throw error(error_kind::world, "read " + path_ + ": " + found + ": write the file anew and open it again", EIO);
+  if (static_cast<u64>(size) < end_) throw too_short(path_, static_cast<u64>(size), end_);
+  throw error(error_kind::world,
+              "read " + path_ + ": it was cut short while it was read: write the file anew and open it again", EIO);
 }
 
 void mapped_rows::sync() const {

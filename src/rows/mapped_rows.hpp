@@ -5,6 +5,7 @@
 #include "../controller/fault_guard.hpp"
 #include "../host/owned_file.hpp"
 #include "penstock/core/config.hpp"
+#include "penstock/host/error.hpp"
 #include "penstock/host/file_lock.hpp"
 
 #include <mutex>
@@ -34,6 +35,9 @@ class file_mapping {
   u64 bytes_;
   std::optional<far_side::watched_mapping> watch_;
 };
+
+/// Of a file that has `bytes` bytes, and an array in it that ends at byte `end`.
+error too_short(std::string const& path, u64 bytes, u64 end);
 
 class mapped_rows {
  public:

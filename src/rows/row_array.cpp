@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace penstock {
@@ -159,6 +160,8 @@ struct row_array::state : std::enable_shared_from_this<row_array::state> {
     rows_in_file.first_byte = first;
     rows_in_file.bytes = source.offset - first + shape.bytes();
     const u32 space = controller->add_namespace(rows_in_file);
+    stored_path = source.path;
+    stored_end = source.offset + shape.bytes();
     make_cache(name_of(source), source.offset - first + shape.bytes(), space, source.offset - first);
   }
 
@@ -216,6 +219,19 @@ struct row_array::state : std::enable_shared_from_this<row_array::state> {
     if (device != nullptr) device->finish_beside();
     controller->move_memory(memory_space, static_cast<std::byte*>(to));
     watch_memory(to);
+  }
+
+  /// Throws what the cache has met: of a file that is shorter by now that, and not the status of a read beyond its end.
+  void check_faults() {
+    if (cache == nullptr) return;
+    try {
+      cache->check_faults();
+    } catch (error const&) {
+      struct stat about{};
+      const bool known = !stored_path.empty() && ::stat(stored_path.c_str(), &about) == 0 && S_ISREG(about.st_mode);
+      if (!known || static_cast<u64>(about.st_size) >= stored_end) throw;
+      throw rows::too_short(stored_path, static_cast<u64>(about.st_size), stored_end);
+    }
   }
 
   /// Threads of the CPU that read a mapped file have read zeros where it was cut short.
@@ -314,7 +330,9 @@ struct row_array::state : std::enable_shared_from_this<row_array::state> {
   std::optional<far_side::watched_mapping> watched;  ///< memory of the caller's
   std::optional<registered_host> registration;
   std::optional<software_controller> controller;
-  u32 memory_space = 0;  ///< of the controller, over memory of the caller's; 0: there is none
+  std::string stored_path;  ///< storage: of the file
+  u64 stored_end = 0;       ///< where the rows end in it
+  u32 memory_space = 0;     ///< of the controller, over memory of the caller's; 0: there is none
   std::unique_ptr<line_cache> cache;
   rows::row_place place;
   std::atomic<u64> stored_since_cleaning{0};  ///< lines, about
@@ -364,7 +382,7 @@ std::optional<u64> row_call::wait() {
     owner.device->await(state_->mark);
     owner.device->forget(std::exchange(state_->mark, nullptr));
   }
-  if (owner.cache != nullptr) owner.cache->check_faults();
+  owner.check_faults();
   owner.check_file();
   return told_by(*state_->report, state_->operation);
 }
@@ -427,7 +445,7 @@ std::optional<u64> row_array::check_replays(void* stream) {
     throw_bad_input("check replays", "of an array", "the stream is being captured: ask when the graph has run");
   }
   state_->device->finish(stream);
-  if (state_->cache != nullptr) state_->cache->check_faults();
+  state_->check_faults();
   return told_by(state_->reports.collect(), "replay a call on");
 }
 
