@@ -1,12 +1,12 @@
 #include "apps/graph/analytics_reference.hpp"
 
 #include "apps/graph/certificates.hpp"
+#include "apps/graph/number_text.hpp"
 #include "penstock/host/error.hpp"
 
 #include <cmath>
 #include <limits>
 #include <queue>
-#include <sstream>
 
 namespace penstock::graph {
 namespace {
@@ -79,14 +79,6 @@ std::vector<Distance> true_distances(graph_folder const& graph, u64 source, Dist
                                              : dijkstra<std::int64_t, Weight>(graph, source, none, meter);
 }
 
-std::string text_of(double number) {
-  std::ostringstream text;
-  text.precision(std::numeric_limits<double>::max_digits10);
-  text << number;
-  return text.str();
-}
-std::string text_of(std::int64_t number) { return std::to_string(number); }
-
 /// `no_path(d)`: whether d stands for none; among the distances that are wanted it is `none`.
 template <class Distance, class NoPath>
 std::string compare(std::vector<Distance> const& wanted, std::vector<Distance> const& found, Distance none,
@@ -94,8 +86,8 @@ std::string compare(std::vector<Distance> const& wanted, std::vector<Distance> c
   for (u64 v = 0; v < found.size(); ++v) {
     const bool there = wanted[v] != none;
     if (there ? found[v] == wanted[v] : no_path(found[v])) continue;
-    return "vertex " + std::to_string(v) + " has distance " + (no_path(found[v]) ? "no path" : text_of(found[v])) + ", not " +
-           (there ? text_of(wanted[v]) : std::string("no path"));
+    return "vertex " + std::to_string(v) + " has distance " + (no_path(found[v]) ? "no path" : number_text(found[v])) +
+           ", not " + (there ? number_text(wanted[v]) : std::string("no path"));
   }
   return {};
 }
@@ -159,7 +151,7 @@ std::string verify_pagerank(graph_folder const& graph, std::vector<double> const
   const double change = rank_change(graph, ranks, rules, meter);
   if (std::isinf(change)) for_each_edge(graph, meter, [](u64, u64, u64) {});  // tells of an edge that leads nowhere
   if (change <= rules.limit + rules.rounding) return {};
-  return "one more iteration changes the ranks by " + text_of(change) + ", more than " + text_of(rules.limit);
+  return "one more iteration changes the ranks by " + number_text(change) + ", more than " + number_text(rules.limit);
 }
 
 std::string verify_distances(graph_folder const& graph, u64 source, std::vector<std::int64_t> const& distances,

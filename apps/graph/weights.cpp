@@ -1,5 +1,6 @@
 #include "apps/graph/weights.hpp"
 
+#include "apps/graph/number_text.hpp"
 #include "penstock/core/bits.hpp"
 #include "penstock/host/error.hpp"
 
@@ -9,7 +10,6 @@
 #include <cmath>
 #include <map>
 #include <mutex>
-#include <sstream>
 #include <tuple>
 #include <vector>
 
@@ -80,10 +80,10 @@ template <class Weight>
   auto const offsets = graph.offsets();
   const u64 from = static_cast<u64>(std::upper_bound(offsets.begin(), offsets.end(), edge) - offsets.begin()) - 1;
   const u64 to = graph.edges_place().item_bytes == 4 ? end_of<std::int32_t>(graph, edge) : end_of<std::int64_t>(graph, edge);
-  std::ostringstream said;
-  said << "the weight of edge " << edge << ", " << from << " -> " << to << ", is " << weight
-       << ": give finite weights of 0 or more";
-  throw_bad_input(operation, place.path, said.str());
+  const std::string ends = std::to_string(from) + " -> " + std::to_string(to);
+  throw_bad_input(operation, place.path,
+                  "the weight of edge " + std::to_string(edge) + ", " + ends + ", is " + number_text(weight) +
+                      ": give finite weights of 0 or more");
 }
 
 template <class Weight>
