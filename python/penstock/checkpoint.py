@@ -214,7 +214,10 @@ def _write_draft(
         else:
             copy_table(array, draft / part.file, copied)
     with (draft / "state.pt").open("wb") as file:
-        torch.save(state, file)
+        try:
+            torch.save(state, file)
+        except (pickle.PicklingError, AttributeError):  # as of a function that has no name
+            raise _unloadable(draft) from None
         file.flush()
         os.fsync(file.fileno())
     _check_loads(draft / "state.pt")
@@ -230,10 +233,14 @@ def _check_loads(path: Path) -> None:
     try:
         torch.load(path, weights_only=True, map_location="cpu", mmap=True)
     except pickle.UnpicklingError:
-        raise TypeError(
-            f"save a checkpoint in {path.parent.parent}: extra, or a state, holds objects that torch.load "
-            "does not take with weights_only=True: give tensors, numbers, strings, lists and dicts of them"
-        ) from None
+        raise _unloadable(path.parent) from None
+
+
+def _unloadable(draft: Path) -> TypeError:
+    return TypeError(
+        f"save a checkpoint in {draft.parent}: extra, or a state, holds objects that torch.load does not "
+        "take with weights_only=True: give tensors, numbers, strings, lists and dicts of them"
+    )
 
 
 def _newest(folder: Path) -> tuple[Path, list[_Saved]] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import errno
 import random
 import subprocess
 import sys
@@ -302,7 +303,7 @@ def test_what_cannot_grow_is_refused(tmp_path: Path) -> None:
         (table, torch.zeros(2, 3), ValueError, r"t\.npy: rows of shape \(2, 3\): give \(n, 4\)"),
         (table, torch.zeros(4), ValueError, "rows of shape"),
         (table, torch.zeros(2, 4, dtype=torch.int64), TypeError, r"t\.npy: rows of torch\.int64"),
-        (table, "3", TypeError, r"t\.npy: rows '3': give a whole number"),
+        (table, "3", TypeError, r"t\.npy: rows of type str: give a whole number"),
         (table, 0, ValueError, "rows 0: give at least 1"),
         (of(raw, freeze=False), 1, ValueError, r"t\.bin: only \.npy files grow"),
         (of(memory, freeze=False), 1, ValueError, "a table in memory: it cannot grow"),
@@ -505,3 +506,37 @@ def test_drawn_calls_raise_errors_that_python_users_expect(tmp_path: Path) -> No
                 assert "\n" not in str(problem), problem
     optimizer.zero_grad()
     step(table, optimizer)
+
+
+def test_rows_that_find_no_room_leave_the_file_as_long_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t.npy"
+    table = penstock.nn.Embedding(100, 4, path=path, device="cpu", cache="1MiB")
+    before, size = table.array[:].clone(), path.stat().st_size
+
+    def full(file: Any, content: Any) -> None:
+        file.write(bytes(content[:100]))
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("penstock.nn.tables._write", full)
+    with pytest.raises(OSError, match=r"append rows to .*t\.npy: they take .* free: make room") as caught:
+        table.append_rows(1000)
+    assert caught.value.errno == errno.ENOSPC
+    assert path.stat().st_size == size
+    assert torch.equal(table.array[:], before)
+    monkeypatch.undo()
+    table.append_rows(10)
+    assert len(table.array) == 110
+    for count in (True, np.ones((2, 4), np.float32)):
+        with pytest.raises(TypeError, match="give a whole number"):
+            table.append_rows(count)
+    with pytest.raises(TypeError, match="is a sparse_coo tensor: give a dense one"):
+        table.load_weight(torch.zeros(110, 4).to_sparse())
+
+
+def test_a_norm_may_be_named_as_in_torch() -> None:
+    linear = torch.nn.Linear(2, 2)
+    linear(torch.ones(2)).sum().backward()
+    wanted = torch.nn.utils.clip_grad_norm_(linear.parameters(), 9.0, norm_type="inf")
+    assert torch.equal(penstock.nn.clip_grad_norm_([linear], 9.0, norm_type="inf"), wanted)

@@ -50,11 +50,19 @@ class identifier {
   Structure ask_if_there(nvme::identify_structure what, u32 namespace_id) {
     Structure answer;
     const status outcome = try_ask(what, namespace_id, answer);
-    if (!outcome.ok() && outcome.domain != status_domain::nvme) throw_status("identify", object_, outcome);
-    return outcome.ok() ? answer : Structure{};
+    if (outcome.ok()) return answer;
+    if (!says_not_there(outcome)) throw_status("identify", object_, outcome);
+    return Structure{};
   }
 
  private:
+  /// Of a structure that a controller does not have; any other failure says nothing about it.
+  static bool says_not_there(status outcome) {
+    const u16 code = outcome.number();
+    return outcome.domain == status_domain::nvme &&
+           (code == nvme::code::invalid_opcode || code == nvme::code::invalid_field || code == nvme::code::invalid_namespace);
+  }
+
   static queue_options options() {
     queue_options options;
     options.depth = 2;

@@ -72,6 +72,7 @@ def clip_grad_norm_(
     """
     if not max_norm >= 0:
         raise ValueError(f"clip_grad_norm_: max_norm {max_norm}: give a number from 0")
+    norm_type = float(norm_type)  # also "inf", as torch
     parameters, tables = _members(modules)
     dense = [each.grad for each in parameters if each.grad is not None]
     gradients = [_dense(each) for each in dense] + _gradients_of(tables)
@@ -85,8 +86,7 @@ def clip_grad_norm_(
     if error_if_nonfinite and not bool(total.isfinite()):
         raise RuntimeError(
             f"clip_grad_norm_: the norm of order {norm_type} of the gradients is {float(total)}: look for "
-            "what "
-            "makes it so, or pass error_if_nonfinite=False to scale by it all the same"
+            "what makes it so, or pass error_if_nonfinite=False to scale by it all the same"
         )
     by = torch.clamp(max_norm / (total + 1e-6), max=1.0)
     for each in dense:

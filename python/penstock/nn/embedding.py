@@ -14,6 +14,7 @@ from penstock.arrays import Array, from_reference
 from penstock.arrays import operators as ops
 from penstock.arrays.bags import checked_rows
 from penstock.arrays.functions import checked_padding
+from penstock.arrays.libraries import dense
 from penstock.arrays.tracing import is_symbol, traces
 from penstock.arrays.untraced import leave_untraced
 from penstock.nn import tables
@@ -266,6 +267,7 @@ class Embedding(nn.Module):
         what = f"load a weight into {name_of(self._array)}"
         if not isinstance(weight, Tensor):
             raise TypeError(f"{what}: a {type(weight).__name__}: give a tensor")
+        dense(weight, f"{what}: the weight")
         if tuple(weight.shape) != self._array.shape:
             raise ValueError(
                 f"{what}: a weight of shape {tuple(weight.shape)}: the table has {self._array.shape}"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import operator
 import os
 import re
+import shutil
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +25,7 @@ from penstock.sizes import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from io import FileIO
 
 _BYTES_AT_ONCE = 64 << 20
 
@@ -58,9 +61,11 @@ def referred_by(state: Any, whose: str) -> tuple[tuple[int, ...], str]:
 def checked_count(given: Any, name: str, what: str, least: int = 1) -> int:
     """A number of rows or columns. TypeError for no whole number, ValueError for less than `least`."""
     try:
+        if isinstance(given, bool):
+            raise TypeError
         count = operator.index(given)
     except TypeError:
-        raise TypeError(f"{what}: {name} {given!r}: give a whole number") from None
+        raise TypeError(f"{what}: {name} of type {type(given).__name__}: give a whole number") from None
     if count < least:
         raise ValueError(f"{what}: {name} {count}: give at least {least}")
     return count
@@ -259,6 +264,22 @@ def _check_grows(array: Array) -> Path:
     return path
 
 
+def _write(file: FileIO, content: memoryview) -> None:
+    """All of it; one call may write a part."""
+    while content:
+        content = content[file.write(content) :]
+
+
+def _no_room(path: Path, needed: int) -> OSError:
+    free = shutil.disk_usage(path.parent).free
+    problem = OSError(
+        f"append rows to {path}: they take {format_bytes(needed)}, and the disk has {format_bytes(free)} "
+        "free: make room, the table is as it was"
+    )
+    problem.errno = errno.ENOSPC  # with a filename its text would be another
+    return problem
+
+
 def append_rows(array: Array, count: int, rows_from: Callable[[int, int, torch.device], Tensor]) -> None:
     """Appends rows_from(first, count, device), for a few rows at a time, to a table in a .npy file.
 
@@ -274,18 +295,24 @@ def append_rows(array: Array, count: int, rows_from: Callable[[int, int, torch.d
         generation.begin()
 
     def grow() -> int:
-        with path.open("r+b") as file:
+        end = begin + rows * row_bytes
+        # Unbuffered: what a full disk refuses fails here, and not when the file is closed.
+        with path.open("r+b", buffering=0) as file:
             header = _header_with(file.read(begin), rows + count, str(path))
-            file.seek(begin + rows * row_bytes)
-            for first, some in _parts(array, count):
-                values = rows_from(first, some, torch.device("cpu")).detach().to("cpu", kind).contiguous()
-                file.write(memoryview(values.view(torch.uint8).numpy()).cast("B"))
-            file.truncate()
-            file.flush()
-            os.fsync(file.fileno())
+            file.seek(end)
+            try:
+                for first, some in _parts(array, count):
+                    values = rows_from(first, some, torch.device("cpu")).detach().to("cpu", kind).contiguous()
+                    _write(file, memoryview(values.view(torch.uint8).numpy()).cast("B"))
+                file.truncate()
+                os.fsync(file.fileno())
+            except BaseException as problem:
+                file.truncate(end)
+                if isinstance(problem, OSError) and problem.errno == errno.ENOSPC:
+                    raise _no_room(path, count * row_bytes) from None
+                raise
             file.seek(0)
-            file.write(header)
-            file.flush()
+            _write(file, memoryview(header))
             os.fsync(file.fileno())
         return rows + count
 
