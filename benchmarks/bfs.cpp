@@ -1,11 +1,11 @@
 // Breadth-first search of a generated graph whose edges stay on storage, as `penstock bfs` does it, measured and verified.
 //
 //   bfs_benchmark GRAPH FOLDER CACHE_MIB EXECUTOR direct|cached RESULTS.jsonl [REPEATS] [LINE] [QUEUE_DEPTH]
-#include "apps/bfs/bfs.hpp"
-#include "apps/bench/measurement.hpp"
-#include "apps/graph/csr_builder.hpp"
-#include "apps/graph/folder_writer.hpp"
-#include "apps/graph/generator.hpp"
+#include "libs/analytics/bfs.hpp"
+#include "libs/bench/measurement.hpp"
+#include "libs/graph/csr_builder.hpp"
+#include "libs/graph/folder_writer.hpp"
+#include "libs/graph/generator.hpp"
 
 #include <cstdlib>
 #include <exception>

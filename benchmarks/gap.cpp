@@ -5,13 +5,13 @@
 //
 // Direction-optimising search (Beamer), Afforest (Sutton), PageRank by pulling, delta-stepping (Meyer and Sanders). GRAPH is
 // made in FOLDER, with weights, if it is not there. Results are compared: depths, components, ranks, distances.
-#include "apps/analytics/analytics.hpp"
-#include "apps/bench/measurement.hpp"
-#include "apps/bfs/bfs.hpp"
-#include "apps/graph/bfs_reference.hpp"
-#include "apps/graph/csr_builder.hpp"
-#include "apps/graph/folder_writer.hpp"
-#include "apps/graph/generator.hpp"
+#include "libs/analytics/analytics.hpp"
+#include "libs/analytics/bfs.hpp"
+#include "libs/bench/measurement.hpp"
+#include "libs/graph/bfs_reference.hpp"
+#include "libs/graph/csr_builder.hpp"
+#include "libs/graph/folder_writer.hpp"
+#include "libs/graph/generator.hpp"
 #include "penstock/core/clock.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // `penstock bench` for machines without Python: one JSON line per measurement, on the terminal and appended to RESULTS.
 //
 //   penstock_bench_benchmark TOPIC RESULTS.jsonl [KEY=VALUE...]
-#include "apps/bench/topics.hpp"
+#include "libs/bench/topics.hpp"
 
 #include <cstdio>
 #include <exception>

@@ -6,8 +6,8 @@
 // result.
 #include "harness/random_lines.hpp"
 
-#include "penstock/host/line_cache.hpp"
-#include "penstock/host/software_controller.hpp"
+#include "penstock/controller/software_controller.hpp"
+#include "penstock/runtime/line_cache.hpp"
 
 #include <algorithm>
 #include <cstdio>

@@ -2,9 +2,9 @@
 // afterwards: one JSON line per way of access, on the terminal and appended to RESULTS.
 //
 //   regular_benchmark reduce|vectoradd FOLDER RESULTS.jsonl [KEY=VALUE...]
-#include "apps/regular/regular.hpp"
-#include "apps/graph/file.hpp"
-#include "apps/graph/parallel.hpp"
+#include "libs/regular/regular.hpp"
+#include "libs/graph/file.hpp"
+#include "libs/graph/parallel.hpp"
 #include "penstock/host/error.hpp"
 
 #include <cstdio>

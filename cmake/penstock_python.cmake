@@ -10,7 +10,7 @@ find_package(nanobind CONFIG REQUIRED)
 file(GLOB binding_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/python/bindings/*.cpp)
 if(binding_sources)
   nanobind_add_module(_native NB_STATIC ${binding_sources})
-  target_link_libraries(_native PRIVATE penstock_apps)
+  target_link_libraries(_native PRIVATE penstock_libs)
   target_include_directories(_native SYSTEM PRIVATE ${NB_DIR}/include)  # its warnings are not ours
   target_compile_definitions(_native PRIVATE PENSTOCK_VERSION="${PROJECT_VERSION}")
   penstock_warnings(_native)

@@ -2,10 +2,10 @@
 // one wait for each, then the writes.
 //
 //   copy_blocks FROM TO [auto|cpu|cuda]
-#include "penstock/host/block_device.hpp"
+#include "penstock/controller/software_controller.hpp"
+#include "penstock/executor/launch.hpp"
 #include "penstock/host/error.hpp"
-#include "penstock/host/launch.hpp"
-#include "penstock/host/software_controller.hpp"
+#include "penstock/runtime/block_device.hpp"
 
 #include <algorithm>
 #include <cstdio>

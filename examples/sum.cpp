@@ -1,8 +1,8 @@
 // Sums a random sample of a NumPy file that may be far larger than memory: the example of the README, whole.
 //
 //   sum FILE.npy        an array of float64, in C order
-#include "penstock/host/launch.hpp"
-#include "penstock/host/stored_array.hpp"
+#include "penstock/executor/launch.hpp"
+#include "penstock/runtime/stored_array.hpp"
 
 #include <cstdio>
 #include <exception>

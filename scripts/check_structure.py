@@ -27,7 +27,7 @@ import named_tests
 ROOT = Path(__file__).resolve().parent.parent
 CPP = (".hpp", ".cuh", ".cpp", ".cu")
 PYTHON = (".py", ".pyi")
-FOLDERS = ("include", "src", "apps", "python", "benchmarks", "tests", "scripts", "cmake", ".ci")
+FOLDERS = ("include", "src", "libs", "python", "benchmarks", "tests", "scripts", "cmake", ".ci")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')
 # Written so that this file does not find itself.
 UNFINISHED = re.compile(r"\b(?:TO[D]O|FIX[M]E)\b(?!\s*\(?(?:issue )?#?\d+)")
@@ -67,15 +67,15 @@ def stands_in(path: str, places: list[str]) -> bool:
     return any(path == p or (p.endswith("/") and path.startswith(p)) for p in places)
 
 
-def layer_of(path: str, rules: Rules) -> int | None:
-    """Position in the order of the layers; None for what stands directly in include/penstock."""
-    parts = path.split("/")
-    if len(parts) < 4:
+def layer_of(path: str, rules: Rules) -> tuple[int, str] | None:
+    """Row and folder of a file in the order of its area; row -1: in none. None for an area without an order."""
+    area, *folders = path.removeprefix("include/penstock/").split("/")
+    if path.startswith("include/penstock/"):
+        area, folders = "include", [area, *folders]
+    rows: list[list[str]] | None = rules["layers"].get(area)
+    if rows is None:
         return None
-    for position, folders in enumerate(rules["layers"]):
-        if parts[2] in folders:
-            return position
-    return -1
+    return next((i for i, row in enumerate(rows) if folders[0] in row), -1), folders[0]
 
 
 def resolve(name: str, path: Path, root: Path) -> Path | None:
@@ -88,18 +88,22 @@ def resolve(name: str, path: Path, root: Path) -> Path | None:
 def check_one_include(path: str, target: str, rules: Rules) -> str | None:
     """What is wrong with `path` including `target`, both relative to the root."""
     area, target_area = path.split("/")[0], target.split("/")[0]
-    if area != "include":
+    if area == "include" and target_area != "include":
+        return f"a public header includes {target}, which is not public"
+    if area != target_area:
         allowed = rules["areas"].get(area, [])
         if target_area in allowed:
             return None
         return f"{area}/ may include only {', '.join(allowed)}, not {target}"
-    if target_area != "include":
-        return f"a public header includes {target}, which is not public"
     layer, target_layer = layer_of(path, rules), layer_of(target, rules)
-    if -1 in (layer, target_layer):
-        return f"{path if layer == -1 else target} is in no layer of layers.toml"
-    if layer is not None and (target_layer is None or target_layer > layer):
+    if layer is None or target_layer is None:
+        return None
+    if -1 in (layer[0], target_layer[0]):
+        return f"{path if layer[0] == -1 else target} is in no layer of layers.toml"
+    if target_layer[0] > layer[0]:
         return f"a lower layer includes a higher one, {target}"
+    if target_layer[0] == layer[0] and target_layer[1] != layer[1]:
+        return f"two folders of one layer: {target}"
     return None
 
 

@@ -22,7 +22,7 @@ import parts
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / "build-structure/clang_tidy.json"
-FOLDERS = ("src", "apps")
+FOLDERS = ("src", "libs")
 WARNING = re.compile(r": (?:warning|error): ")
 
 

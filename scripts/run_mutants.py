@@ -6,7 +6,7 @@ tests/mutants/*.toml list them, one table a mutant:
     [[mutant]]
     id = "Q8a"                                  # the hazard it stands for, and a letter
     what = "every completion is a success"      # the edit in one line
-    file = "include/penstock/queue/a.hpp"       # under include, src or apps
+    file = "include/penstock/queue/a.hpp"       # under include, src or libs
     find = "status_bits(outcome)"               # occurs there exactly once
     replace = "0"
     folder = "fault"                            # tests/<folder>, whose executable has the test
@@ -62,7 +62,7 @@ PRESET_FLAGS = {
 }
 # A test that stops behind every instruction takes the square of their number; it is optimized.
 STEPPING = Path("tests/support/single_step.hpp")
-FOLDERS = ("include", "src", "apps")
+FOLDERS = ("include", "src", "libs")
 # Compiled once for all units. None of the project's: those are what mutants edit.
 COMMON_HEADERS = (
     *("algorithm", "atomic", "chrono", "deque", "filesystem", "fstream", "functional", "map", "memory"),
@@ -207,7 +207,7 @@ class Builder:
         os.environ.setdefault("CCACHE_SLOPPINESS", "pch_defines,time_macros")
         self.includes = {
             p: included_files(p, root)
-            for folder in ("src", "apps", "tests/support")
+            for folder in ("src", "libs", "tests/support")
             for p in (root / folder).rglob("*.cpp")
         }
 
@@ -226,7 +226,7 @@ class Builder:
         return self.folder / f"{preset}-headers" / "common.hpp"
 
     def overlay(self, mutant: Mutant) -> Path:
-        """A copy of the folder (include, src or apps) that the mutant edits, with the edit in it.
+        """A copy of the folder (include, src or libs) that the mutant edits, with the edit in it.
 
         Of the whole folder, because a quoted include is looked for beside the including file first.
         """
@@ -303,7 +303,7 @@ class Builder:
 
     def libraries(self, preset: str) -> list[str]:
         build = self.root / f"build-{preset}"
-        names = ("penstock_test_support", "penstock_apps", "penstock")
+        names = ("penstock_test_support", "penstock_libs", "penstock")
         ours = [str(p) for n in names if (p := build / f"lib{n}.a").is_file()]
         return [*ours, "-lgtest_main", "-lgtest", *self.liburing(preset), "-lpthread"]
 

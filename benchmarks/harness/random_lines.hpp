@@ -3,7 +3,7 @@
 #pragma once
 
 #include "penstock/array/array_ref.hpp"
-#include "penstock/host/launch.hpp"
+#include "penstock/executor/launch.hpp"
 
 namespace penstock::benchmarks {
 

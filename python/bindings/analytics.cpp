@@ -1,6 +1,6 @@
 // Algorithms over graph folders for Python. All release the interpreter while they work; Ctrl-C stops them between two rounds.
-#include "apps/analytics/analytics.hpp"
-#include "apps/bfs/bfs.hpp"
+#include "libs/analytics/analytics.hpp"
+#include "libs/analytics/bfs.hpp"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>

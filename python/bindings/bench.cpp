@@ -1,5 +1,5 @@
 // The benchmarks for Python: functions of penstock._native whose names start with bench_; penstock.bench wraps them.
-#include "apps/bench/topics.hpp"
+#include "libs/bench/topics.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>

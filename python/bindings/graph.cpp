@@ -1,13 +1,13 @@
 // Graph folders for Python: functions of penstock._native whose names start with graph_; penstock.graph wraps them. All of them
 // release the interpreter while they work, and a callback or Ctrl-C can stop them between two reports of progress.
-#include "apps/graph/array_edges.hpp"
-#include "apps/graph/bfs_reference.hpp"
-#include "apps/graph/folder_edges.hpp"
-#include "apps/graph/folder_writer.hpp"
-#include "apps/graph/generator.hpp"
-#include "apps/graph/graph_file.hpp"
-#include "apps/graph/incoming.hpp"
-#include "apps/volume/volume_graph.hpp"
+#include "libs/graph/array_edges.hpp"
+#include "libs/graph/bfs_reference.hpp"
+#include "libs/graph/folder_edges.hpp"
+#include "libs/graph/folder_writer.hpp"
+#include "libs/graph/generator.hpp"
+#include "libs/graph/graph_file.hpp"
+#include "libs/graph/incoming.hpp"
+#include "libs/volume/volume_graph.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>

@@ -1,7 +1,7 @@
 // penstock._native: what Python needs of the C++.
+#include "penstock/controller/software_controller.hpp"
+#include "penstock/executor/executor.hpp"
 #include "penstock/host/error.hpp"
-#include "penstock/host/executor.hpp"
-#include "penstock/host/software_controller.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>

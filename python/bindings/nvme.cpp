@@ -1,9 +1,9 @@
 // Drives of this machine for Python: functions of penstock._native whose names start with nvme_; penstock.nvme wraps them.
-#include "apps/nvme/copy_blocks.hpp"
-#include "apps/nvme/drive_facts.hpp"
-#include "apps/nvme/take_drive.hpp"
-#include "penstock/host/drive_path.hpp"
-#include "penstock/host/pci_device.hpp"
+#include "libs/drive/copy_blocks.hpp"
+#include "libs/drive/drive_facts.hpp"
+#include "libs/drive/take_drive.hpp"
+#include "penstock/pcie/drive_path.hpp"
+#include "penstock/pcie/pci_device.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>

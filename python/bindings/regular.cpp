@@ -1,5 +1,5 @@
 // The regular workloads for Python: functions of penstock._native whose names start with regular_; penstock.regular wraps them.
-#include "apps/regular/regular.hpp"
+#include "libs/regular/regular.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>

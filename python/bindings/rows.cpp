@@ -2,7 +2,7 @@
 // alive.
 #include "penstock/host/error.hpp"
 #include "penstock/host/npy.hpp"
-#include "penstock/host/row_array.hpp"
+#include "penstock/rows/row_array.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>

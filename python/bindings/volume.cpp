@@ -1,9 +1,9 @@
 // Volumes for Python: functions of penstock._native whose names start with volume_; penstock.volume wraps them. Members are
 // named as a user does (drive_member.hpp).
-#include "apps/volume/drive_member.hpp"
-#include "apps/volume/import.hpp"
-#include "apps/volume/make.hpp"
-#include "apps/volume/verify.hpp"
+#include "libs/volume/drive_member.hpp"
+#include "libs/volume/import.hpp"
+#include "libs/volume/make.hpp"
+#include "libs/volume/verify.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>

@@ -3,7 +3,7 @@
 
 #include "pieces.hpp"
 
-#include "penstock/host/controller.hpp"
+#include "penstock/controller/controller.hpp"
 
 #include <string>
 #include <vector>

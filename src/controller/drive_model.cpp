@@ -1,4 +1,4 @@
-#include "penstock/host/drive_model.hpp"
+#include "penstock/controller/drive_model.hpp"
 
 #include "penstock/host/error.hpp"
 

@@ -1,7 +1,7 @@
 // Which faults hit one command: the same for the same seed, queue and number, on every executor.
 #pragma once
 
-#include "penstock/host/model_controller.hpp"
+#include "penstock/controller/model_controller.hpp"
 
 namespace penstock::far_side {
 

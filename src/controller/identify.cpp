@@ -1,12 +1,12 @@
-#include "penstock/host/identify.hpp"
+#include "penstock/controller/identify.hpp"
 
 #include "namespace_format.hpp"
 
+#include "penstock/executor/memory.hpp"
 #include "penstock/group/lone_thread.hpp"
 #include "penstock/host/error.hpp"
-#include "penstock/host/memory.hpp"
-#include "penstock/host/queue_pair.hpp"
 #include "penstock/queue/result_sink.hpp"
+#include "penstock/runtime/queue_pair.hpp"
 
 #include <algorithm>
 

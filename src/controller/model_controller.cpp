@@ -1,4 +1,4 @@
-#include "penstock/host/model_controller.hpp"
+#include "penstock/controller/model_controller.hpp"
 
 #include "model_queue.hpp"
 

@@ -4,9 +4,9 @@
 #include "served_queue_body.hpp"
 
 #include "penstock/core/backoff.hpp"
+#include "penstock/executor/gpu_scope.hpp"
 #include "penstock/group/warp.hpp"
 #include "penstock/host/error.hpp"
-#include "penstock/host/gpu_scope.hpp"
 
 #include <cuda_runtime.h>
 

@@ -3,8 +3,8 @@
 
 #include "served_records.hpp"
 
-#include "penstock/host/executor.hpp"
-#include "penstock/host/model_server.hpp"
+#include "penstock/controller/model_server.hpp"
+#include "penstock/executor/executor.hpp"
 
 #include <memory>
 

@@ -2,7 +2,7 @@
 // served over all queues.
 #pragma once
 
-#include "penstock/host/model_controller.hpp"
+#include "penstock/controller/model_controller.hpp"
 
 #include <functional>
 #include <mutex>

@@ -1,4 +1,4 @@
-#include "penstock/host/model_server.hpp"
+#include "penstock/controller/model_server.hpp"
 
 #include "model_server_state.hpp"
 #include "served_queue_body.hpp"

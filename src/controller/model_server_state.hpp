@@ -5,7 +5,7 @@
 #include "command_decoder.hpp"
 #include "model_runner.hpp"
 
-#include "penstock/host/memory.hpp"
+#include "penstock/executor/memory.hpp"
 
 #include <atomic>
 #include <mutex>

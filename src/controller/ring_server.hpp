@@ -3,8 +3,8 @@
 // Used by one thread at a time. Memory orders are the partners of PROTOCOLS.md §3, lines 16, 21, 23 and 32.
 #pragma once
 
+#include "penstock/controller/controller.hpp"
 #include "penstock/core/atomic.hpp"
-#include "penstock/host/controller.hpp"
 
 #include <deque>
 

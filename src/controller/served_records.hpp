@@ -9,9 +9,9 @@
 
 #include "fault_draw.hpp"
 
+#include "penstock/controller/controller.hpp"
+#include "penstock/controller/drive_model.hpp"
 #include "penstock/core/atomic.hpp"
-#include "penstock/host/controller.hpp"
-#include "penstock/host/drive_model.hpp"
 
 namespace penstock::far_side {
 

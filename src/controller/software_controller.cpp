@@ -1,4 +1,4 @@
-#include "penstock/host/software_controller.hpp"
+#include "penstock/controller/software_controller.hpp"
 
 #include "pread_engine.hpp"
 #include "software_queue.hpp"

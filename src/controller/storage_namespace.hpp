@@ -4,8 +4,8 @@
 #include "command_decoder.hpp"
 #include "page_cache_map.hpp"
 
+#include "penstock/controller/software_controller.hpp"
 #include "penstock/host/file_lock.hpp"
-#include "penstock/host/software_controller.hpp"
 
 #include <memory>
 

@@ -1,8 +1,8 @@
 #include "uring_engine.hpp"
 
+#include "penstock/controller/software_controller.hpp"
 #include "penstock/core/bits.hpp"
 #include "penstock/core/clock.hpp"
-#include "penstock/host/software_controller.hpp"
 
 #include <algorithm>
 #include <cerrno>

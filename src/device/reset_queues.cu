@@ -1,7 +1,7 @@
 // The steps of a reset, each a launch of one warp.
-#include "../queue/reset_launch.hpp"
+#include "../runtime/reset_launch.hpp"
 
-#include "penstock/host/launch.hpp"
+#include "penstock/executor/launch.hpp"
 
 namespace penstock {
 namespace {

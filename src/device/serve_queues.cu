@@ -1,11 +1,11 @@
 // The resident kernel of a queue_service: one block to an SM, every warp a server. In this folder for its register cap: it
 // instantiates the functions that read_slowly.cu has, and the linker keeps one of the two.
-#include "../cache/service_runner.hpp"
 #include "../executor/resident_place.hpp"
+#include "../runtime/service_runner.hpp"
 
+#include "penstock/executor/gpu_scope.hpp"
 #include "penstock/group/warp.hpp"
 #include "penstock/host/error.hpp"
-#include "penstock/host/gpu_scope.hpp"
 
 #include <cuda_runtime.h>
 

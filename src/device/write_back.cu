@@ -1,5 +1,5 @@
 // The cold functions of the write path, and the launches of a flush and a discard. In this folder for its register cap.
-#include "../cache/write_back_bodies.hpp"
+#include "../runtime/write_back_bodies.hpp"
 
 #include "penstock/array/write_slowly.hpp"
 

@@ -1,7 +1,7 @@
 // The CPU executor: a pool of threads that take pieces of a grid one after another.
 #pragma once
 
-#include "penstock/host/executor.hpp"
+#include "penstock/executor/executor.hpp"
 
 namespace penstock {
 

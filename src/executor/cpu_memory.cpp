@@ -1,6 +1,6 @@
 #include "penstock/core/bits.hpp"
+#include "penstock/executor/memory.hpp"
 #include "penstock/host/error.hpp"
-#include "penstock/host/memory.hpp"
 
 #include <cerrno>
 #include <cstring>

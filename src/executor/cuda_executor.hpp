@@ -1,7 +1,7 @@
 // The CUDA executor; cuda_executor.cu, or a refusal where there was no nvcc.
 #pragma once
 
-#include "penstock/host/executor.hpp"
+#include "penstock/executor/executor.hpp"
 
 namespace penstock {
 

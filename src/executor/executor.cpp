@@ -1,4 +1,4 @@
-#include "penstock/host/executor.hpp"
+#include "penstock/executor/executor.hpp"
 
 #include "cpu_executor.hpp"
 #include "cuda_executor.hpp"

@@ -4,7 +4,7 @@
 #include "driver_function.hpp"
 
 #include "penstock/core/bits.hpp"
-#include "penstock/host/gpu_scope.hpp"
+#include "penstock/executor/gpu_scope.hpp"
 
 namespace penstock {
 namespace {

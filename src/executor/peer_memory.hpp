@@ -3,7 +3,7 @@
 
 #include "slab_pool.hpp"
 
-#include "penstock/host/memory.hpp"
+#include "penstock/executor/memory.hpp"
 
 #include <memory>
 #include <string>

@@ -2,7 +2,7 @@
 // one, and the memory next to them.
 #pragma once
 
-#include "penstock/host/executor.hpp"
+#include "penstock/executor/executor.hpp"
 
 #include <memory>
 

@@ -2,9 +2,9 @@
 // host stores commands where the controller has them, and it fetches nothing over the link. Reached behind another BAR.
 #pragma once
 
-#include "penstock/host/pci_function.hpp"
 #include "penstock/nvme/registers.hpp"
 #include "penstock/nvme/wire.hpp"
+#include "penstock/pcie/pci_function.hpp"
 
 #include <map>
 #include <mutex>

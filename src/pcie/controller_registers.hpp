@@ -2,8 +2,8 @@
 // CAP.TO, but for that of a shutdown.
 #pragma once
 
-#include "penstock/host/pci_function.hpp"
 #include "penstock/nvme/registers.hpp"
+#include "penstock/pcie/pci_function.hpp"
 
 namespace penstock::pcie {
 

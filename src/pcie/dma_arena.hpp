@@ -4,7 +4,7 @@
 
 #include "../host/address_ranges.hpp"
 
-#include "penstock/host/memory.hpp"
+#include "penstock/executor/memory.hpp"
 
 #include <mutex>
 #include <span>

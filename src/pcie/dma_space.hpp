@@ -1,7 +1,7 @@
 // What a device behind an IOMMU finds at its addresses: the kernel's two ways to say so, VFIO's containers and iommufd.
 #pragma once
 
-#include "penstock/host/pci_device.hpp"
+#include "penstock/pcie/pci_device.hpp"
 
 #include "../host/owned_file.hpp"
 

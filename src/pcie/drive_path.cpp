@@ -1,4 +1,4 @@
-#include "penstock/host/drive_path.hpp"
+#include "penstock/pcie/drive_path.hpp"
 
 #include "penstock/nvme/registers.hpp"
 

@@ -2,7 +2,7 @@
 // memory and are mapped here at the addresses that they have there.
 #pragma once
 
-#include "penstock/host/pci_device.hpp"
+#include "penstock/pcie/pci_device.hpp"
 
 namespace penstock::pcie {
 

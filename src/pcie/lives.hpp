@@ -2,7 +2,7 @@
 #pragma once
 
 #include "penstock/core/atomic.hpp"
-#include "penstock/host/memory.hpp"
+#include "penstock/executor/memory.hpp"
 
 #include <atomic>
 #include <mutex>

@@ -2,7 +2,7 @@
 #include "vfio_function.hpp"
 
 #include "penstock/host/error.hpp"
-#include "penstock/host/pci_device.hpp"
+#include "penstock/pcie/pci_device.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,4 +1,4 @@
-#include "penstock/host/pci_function.hpp"
+#include "penstock/pcie/pci_function.hpp"
 
 #include "penstock/host/error.hpp"
 

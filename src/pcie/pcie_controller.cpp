@@ -1,4 +1,4 @@
-#include "penstock/host/pcie_controller.hpp"
+#include "penstock/pcie/pcie_controller.hpp"
 
 #include "../controller/command_decoder.hpp"
 #include "../controller/kept.hpp"

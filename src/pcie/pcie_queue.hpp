@@ -8,7 +8,7 @@
 #include "lives.hpp"
 #include "shadow_doorbells.hpp"
 
-#include "penstock/host/controller.hpp"
+#include "penstock/controller/controller.hpp"
 
 #include <functional>
 

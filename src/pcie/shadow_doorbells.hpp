@@ -3,9 +3,9 @@
 // costs much, as those of virtual machines do.
 #pragma once
 
-#include "penstock/host/memory.hpp"
-#include "penstock/host/pci_function.hpp"
+#include "penstock/executor/memory.hpp"
 #include "penstock/nvme/registers.hpp"
+#include "penstock/pcie/pci_function.hpp"
 
 #include <atomic>
 

@@ -1,7 +1,7 @@
 // A function that vfio-pci has: registers through its BAR, memory through the IOMMU.
 #pragma once
 
-#include "penstock/host/pci_device.hpp"
+#include "penstock/pcie/pci_device.hpp"
 
 namespace penstock::pcie {
 

@@ -1,7 +1,7 @@
 // Reports of calls under way, and of those that a graph keeps. Thread-safe.
 #pragma once
 
-#include "penstock/host/memory.hpp"
+#include "penstock/executor/memory.hpp"
 #include "row_job.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-#include "penstock/host/row_array.hpp"
+#include "penstock/rows/row_array.hpp"
 
 #include "../controller/fault_guard.hpp"
 #include "mapped_rows.hpp"

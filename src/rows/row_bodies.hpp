@@ -5,7 +5,7 @@
 #include "penstock/array/row_reader.hpp"
 #include "penstock/array/writable_view.hpp"
 #include "penstock/coalesce/bring_lines.hpp"
-#include "penstock/host/launch.hpp"
+#include "penstock/executor/launch.hpp"
 #include "row_job.hpp"
 
 namespace penstock::rows {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "penstock/array/writable_view.hpp"
-#include "penstock/host/row_array.hpp"
+#include "penstock/rows/row_array.hpp"
 
 #include <memory>
 #include <span>

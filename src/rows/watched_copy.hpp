@@ -1,8 +1,8 @@
 // A copy that somebody watches, and may stop.
 #pragma once
 
-#include "penstock/host/memory.hpp"
-#include "penstock/host/row_array.hpp"
+#include "penstock/executor/memory.hpp"
+#include "penstock/rows/row_array.hpp"
 
 #include <algorithm>
 

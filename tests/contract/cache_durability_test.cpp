@@ -5,7 +5,7 @@
 #include "contract/kill_bed.hpp"
 
 #include "penstock/group/lone_thread.hpp"
-#include "penstock/host/line_cache.hpp"
+#include "penstock/runtime/line_cache.hpp"
 
 #include <cstring>
 #include <random>

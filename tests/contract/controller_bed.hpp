@@ -4,12 +4,12 @@
 #include "support/host_driver.hpp"
 #include "support/qemu_machine.hpp"
 
+#include "penstock/controller/model_controller.hpp"
+#include "penstock/controller/model_server.hpp"
+#include "penstock/controller/software_controller.hpp"
+#include "penstock/executor/executor.hpp"
 #include "penstock/host/error.hpp"
-#include "penstock/host/executor.hpp"
-#include "penstock/host/model_controller.hpp"
-#include "penstock/host/model_server.hpp"
-#include "penstock/host/pcie_controller.hpp"
-#include "penstock/host/software_controller.hpp"
+#include "penstock/pcie/pcie_controller.hpp"
 
 #include <gtest/gtest.h>
 

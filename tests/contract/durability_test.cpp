@@ -3,7 +3,7 @@
 #include "contract/kill_bed.hpp"
 
 #include "penstock/group/lone_thread.hpp"
-#include "penstock/host/block_device.hpp"
+#include "penstock/runtime/block_device.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -1,8 +1,8 @@
 #include "device/advice_test_body.hpp"
 
+#include "penstock/controller/model_controller.hpp"
 #include "penstock/host/error.hpp"
-#include "penstock/host/line_cache.hpp"
-#include "penstock/host/model_controller.hpp"
+#include "penstock/runtime/line_cache.hpp"
 #include "support/cache_fixture.hpp"
 #include "support/run_everywhere.hpp"
 

@@ -3,7 +3,7 @@
 
 #include "device/array_test_body.hpp"
 
-#include "penstock/host/software_controller.hpp"
+#include "penstock/controller/software_controller.hpp"
 #include "support/cache_fixture.hpp"
 #include "support/run_on_device.cuh"
 

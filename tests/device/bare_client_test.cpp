@@ -1,10 +1,10 @@
 // The client of `penstock bench model` and the kernels of `penstock bench latency`, which run under real warps on a GPU, under
 // emulated ones.
-#include "apps/bench/bare_queues.hpp"
-#include "apps/bench/latency_kernels.hpp"
-#include "penstock/host/block_device.hpp"
-#include "penstock/host/line_cache.hpp"
-#include "penstock/host/model_server.hpp"
+#include "libs/bench/bare_queues.hpp"
+#include "libs/bench/latency_kernels.hpp"
+#include "penstock/controller/model_server.hpp"
+#include "penstock/runtime/block_device.hpp"
+#include "penstock/runtime/line_cache.hpp"
 #include "support/emulated_warp.hpp"
 
 #include <gtest/gtest.h>

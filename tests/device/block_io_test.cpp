@@ -1,10 +1,10 @@
 #include "device/block_io_test_body.hpp"
 
-#include "penstock/host/block_device.hpp"
+#include "penstock/controller/model_controller.hpp"
+#include "penstock/controller/model_server.hpp"
+#include "penstock/controller/software_controller.hpp"
 #include "penstock/host/error.hpp"
-#include "penstock/host/model_controller.hpp"
-#include "penstock/host/model_server.hpp"
-#include "penstock/host/software_controller.hpp"
+#include "penstock/runtime/block_device.hpp"
 #include "support/run_everywhere.hpp"
 
 #include <memory>

@@ -1,9 +1,9 @@
 // Blocks by warps: straight to HBM from drives of a resident kernel, and through bounce buffers from host threads.
 #include "device/block_io_test_body.hpp"
 
-#include "penstock/host/block_device.hpp"
-#include "penstock/host/model_server.hpp"
-#include "penstock/host/software_controller.hpp"
+#include "penstock/controller/model_server.hpp"
+#include "penstock/controller/software_controller.hpp"
+#include "penstock/runtime/block_device.hpp"
 #include "support/run_on_device.cuh"
 
 #include <memory>

@@ -1,6 +1,6 @@
 #include "device/cache_test_body.hpp"
 
-#include "penstock/host/software_controller.hpp"
+#include "penstock/controller/software_controller.hpp"
 #include "support/cache_fixture.hpp"
 #include "support/run_everywhere.hpp"
 

@@ -2,7 +2,7 @@
 #include "device/array_test_body.hpp"
 
 #include "penstock/host/error.hpp"
-#include "penstock/host/line_cache.hpp"
+#include "penstock/runtime/line_cache.hpp"
 #include "support/cache_fixture.hpp"
 #include "support/run_everywhere.hpp"
 

@@ -1,7 +1,7 @@
 // A cache over pinned host memory: warps copy the lines that they miss.
 #include "device/array_test_body.hpp"
 
-#include "penstock/host/line_cache.hpp"
+#include "penstock/runtime/line_cache.hpp"
 #include "support/cache_fixture.hpp"
 #include "support/run_on_device.cuh"
 

@@ -1,7 +1,7 @@
 // What of a GPU an executor's kernels take: SMs, and what L2 is asked to keep.
+#include "penstock/controller/model_server.hpp"
+#include "penstock/executor/launch.hpp"
 #include "penstock/host/error.hpp"
-#include "penstock/host/launch.hpp"
-#include "penstock/host/model_server.hpp"
 #include "support/run_on_device.cuh"
 
 #include <bit>

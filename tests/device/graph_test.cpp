@@ -1,7 +1,7 @@
 // Algorithms over graphs under lone threads and emulated warps.
 #include "device/graph_test_body.hpp"
 
-#include "penstock/host/executor.hpp"
+#include "penstock/executor/executor.hpp"
 #include "support/run_everywhere.hpp"
 
 namespace penstock::test {

@@ -1,13 +1,13 @@
 // The kernels of algorithms over graphs, over a small random graph in memory, against loops over its edges.
 #pragma once
 
-#include "apps/analytics/components_bodies.hpp"
-#include "apps/analytics/edge_walks.hpp"
-#include "apps/analytics/pagerank_bodies.hpp"
-#include "apps/analytics/shortest_paths_bodies.hpp"
-#include "apps/analytics/tile_bodies.hpp"
-#include "apps/bfs/bfs_level.hpp"
-#include "penstock/host/line_cache.hpp"
+#include "libs/analytics/bfs_level.hpp"
+#include "libs/analytics/components_bodies.hpp"
+#include "libs/analytics/edge_walks.hpp"
+#include "libs/analytics/pagerank_bodies.hpp"
+#include "libs/analytics/shortest_paths_bodies.hpp"
+#include "libs/analytics/tile_bodies.hpp"
+#include "penstock/runtime/line_cache.hpp"
 #include "support/test_context.hpp"
 
 #include <algorithm>

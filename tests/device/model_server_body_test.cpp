@@ -1,8 +1,8 @@
 #include "device/model_server_test_body.hpp"
 
-#include "penstock/host/executor.hpp"
-#include "penstock/host/model_server.hpp"
-#include "penstock/host/queue_pair.hpp"
+#include "penstock/controller/model_server.hpp"
+#include "penstock/executor/executor.hpp"
+#include "penstock/runtime/queue_pair.hpp"
 #include "support/run_everywhere.hpp"
 
 namespace penstock::test {

@@ -2,10 +2,10 @@
 #include "device/model_server_test_body.hpp"
 #include "device/queue_pair_test_body.hpp"
 
+#include "penstock/controller/model_server.hpp"
+#include "penstock/executor/executor.hpp"
 #include "penstock/host/error.hpp"
-#include "penstock/host/executor.hpp"
-#include "penstock/host/model_server.hpp"
-#include "penstock/host/queue_pair.hpp"
+#include "penstock/runtime/queue_pair.hpp"
 #include "support/run_on_device.cuh"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 #include "device/queue_pair_test_body.hpp"
 
-#include "penstock/host/model_controller.hpp"
-#include "penstock/host/queue_pair.hpp"
-#include "penstock/host/software_controller.hpp"
+#include "penstock/controller/model_controller.hpp"
+#include "penstock/controller/software_controller.hpp"
+#include "penstock/runtime/queue_pair.hpp"
 #include "support/run_everywhere.hpp"
 
 #include <memory>

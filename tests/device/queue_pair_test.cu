@@ -1,9 +1,9 @@
 #include "device/queue_pair_test_body.hpp"
 
-#include "penstock/host/executor.hpp"
-#include "penstock/host/model_controller.hpp"
-#include "penstock/host/queue_pair.hpp"
-#include "penstock/host/software_controller.hpp"
+#include "penstock/controller/model_controller.hpp"
+#include "penstock/controller/software_controller.hpp"
+#include "penstock/executor/executor.hpp"
+#include "penstock/runtime/queue_pair.hpp"
 #include "support/run_on_device.cuh"
 
 #include <memory>

@@ -1,7 +1,7 @@
 #include "device/queue_reset_test_body.hpp"
 
-#include "penstock/host/model_controller.hpp"
-#include "penstock/host/queue_pair.hpp"
+#include "penstock/controller/model_controller.hpp"
+#include "penstock/runtime/queue_pair.hpp"
 #include "support/run_everywhere.hpp"
 
 #include <memory>

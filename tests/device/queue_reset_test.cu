@@ -1,8 +1,8 @@
 #include "device/queue_reset_test_body.hpp"
 
 #include "device/queue_fault_test_body.hpp"
-#include "penstock/host/block_device.hpp"
-#include "penstock/host/model_controller.hpp"
+#include "penstock/controller/model_controller.hpp"
+#include "penstock/runtime/block_device.hpp"
 #include "support/run_on_device.cuh"
 
 #include <vector>

@@ -1,9 +1,9 @@
 #include "device/regular_test_body.hpp"
 
-#include "penstock/host/block_device.hpp"
+#include "penstock/controller/model_controller.hpp"
 #include "penstock/host/error.hpp"
-#include "penstock/host/line_cache.hpp"
-#include "penstock/host/model_controller.hpp"
+#include "penstock/runtime/block_device.hpp"
+#include "penstock/runtime/line_cache.hpp"
 #include "support/run_everywhere.hpp"
 
 #include <memory>

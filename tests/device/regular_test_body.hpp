@@ -1,8 +1,8 @@
-// The ways to go over an array (apps/regular) find each element once, whoever goes: by elements, by lines and by tiles.
+// The ways to go over an array (libs/regular) find each element once, whoever goes: by elements, by lines and by tiles.
 #pragma once
 
-#include "apps/regular/reduce_kernels.hpp"
-#include "apps/regular/vectoradd_kernels.hpp"
+#include "libs/regular/reduce_kernels.hpp"
+#include "libs/regular/vectoradd_kernels.hpp"
 #include "support/test_context.hpp"
 
 namespace penstock::test {

@@ -1,7 +1,7 @@
 // Kernels over rows under emulated warps and lone threads.
 #include "device/rows_test_body.hpp"
 
-#include "penstock/host/executor.hpp"
+#include "penstock/executor/executor.hpp"
 #include "support/cache_fixture.hpp"
 #include "support/emulated_warp.hpp"
 #include "support/expect_clean.hpp"

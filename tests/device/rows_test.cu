@@ -1,6 +1,6 @@
 #include "device/rows_test_body.hpp"
 
-#include "penstock/host/row_array.hpp"
+#include "penstock/rows/row_array.hpp"
 #include "support/cuda_main.cuh"
 
 #include <filesystem>

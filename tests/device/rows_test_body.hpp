@@ -1,9 +1,9 @@
 // Kernels over rows, checked row by row: by emulated warps, and by those of a GPU.
 #pragma once
 
-#include "penstock/host/line_cache.hpp"
-#include "penstock/host/memory.hpp"
-#include "penstock/host/software_controller.hpp"
+#include "penstock/controller/software_controller.hpp"
+#include "penstock/executor/memory.hpp"
+#include "penstock/runtime/line_cache.hpp"
 #include "src/rows/row_bodies.hpp"
 #include "support/check.hpp"
 

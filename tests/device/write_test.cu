@@ -1,7 +1,7 @@
 #include "device/write_test_body.hpp"
 
-#include "penstock/host/queue_service.hpp"
-#include "penstock/host/software_controller.hpp"
+#include "penstock/controller/software_controller.hpp"
+#include "penstock/runtime/queue_service.hpp"
 #include "support/cache_fixture.hpp"
 #include "support/run_on_device.cuh"
 

@@ -1,6 +1,6 @@
 // Commands that were given up are aborted before anything harder is done: those that the controller ends so leave the queue
 // whole, and an identifier that is being aborted never belongs to a command that somebody waits for.
-#include "penstock/host/model_controller.hpp"
+#include "penstock/controller/model_controller.hpp"
 #include "queue_fault_bed.hpp"
 #include "step_controller.hpp"
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "penstock/group/lone_thread.hpp"
-#include "penstock/host/queue_pair.hpp"
+#include "penstock/runtime/queue_pair.hpp"
 #include "support/stamped_media.hpp"
 
 #include <gtest/gtest.h>

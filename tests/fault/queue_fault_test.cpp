@@ -1,7 +1,7 @@
 // The queue pair over a modelled drive that fails, delays, loses and is late, under every kind of group.
 #include "device/queue_fault_test_body.hpp"
 #include "device/queue_status_test_body.hpp"
-#include "penstock/host/model_controller.hpp"
+#include "penstock/controller/model_controller.hpp"
 #include "queue_fault_bed.hpp"
 #include "step_controller.hpp"
 #include "support/run_everywhere.hpp"

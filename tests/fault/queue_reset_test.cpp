@@ -1,6 +1,6 @@
 // Resets of a queue pair, step by step, with submitters and waiters at every step.
+#include "penstock/controller/model_controller.hpp"
 #include "penstock/host/error.hpp"
-#include "penstock/host/model_controller.hpp"
 #include "queue_fault_bed.hpp"
 #include "step_controller.hpp"
 #include "support/run_threads.hpp"

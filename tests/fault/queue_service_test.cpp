@@ -1,6 +1,6 @@
 // Completion by service, on the CPU executor: threads move the queues, and who waits leaves them alone.
-#include "penstock/coalesce/queue_service.hpp"
-#include "penstock/host/queue_service.hpp"
+#include "penstock/write_back/queue_service.hpp"
+#include "penstock/runtime/queue_service.hpp"
 
 #include "device/async_read_test_body.hpp"
 #include "support/faulty_cache.hpp"

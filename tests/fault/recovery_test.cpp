@@ -1,5 +1,5 @@
 // A controller dies under a cache or a block device, and comes back: recover() answers whoever waits, and all is as before.
-#include "penstock/host/block_device.hpp"
+#include "penstock/runtime/block_device.hpp"
 #include "support/cache_fixture.hpp"
 #include "support/expect_clean.hpp"
 #include "support/run_threads.hpp"

@@ -1,6 +1,6 @@
 // The soak of `penstock bench soak`, small: operations under faults, every byte checked, every fault found again in the
 // counters.
-#include "apps/bench/soak.hpp"
+#include "libs/bench/soak.hpp"
 
 #include "penstock/host/error.hpp"
 

@@ -2,8 +2,8 @@
 // poll.
 #pragma once
 
+#include "penstock/controller/controller.hpp"
 #include "penstock/core/atomic.hpp"
-#include "penstock/host/controller.hpp"
 
 #include <functional>
 #include <mutex>

@@ -1,6 +1,6 @@
 // Writes that the world refuses, delays or loses, and writes that overlap: nothing that was stored is ever lost without a word,
 // and what storage has is what was stored.
-#include "penstock/host/queue_service.hpp"
+#include "penstock/runtime/queue_service.hpp"
 #include "support/emulated_warp.hpp"
 #include "support/faulty_cache.hpp"
 

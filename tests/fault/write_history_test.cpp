@@ -1,6 +1,6 @@
 // Elements that several threads read and change while their lines come and go, some of the commands fail, and a service cleans:
 // each element behaves as one word of memory does (it is linearizable), and an operation that failed has had no effect.
-#include "penstock/host/queue_service.hpp"
+#include "penstock/runtime/queue_service.hpp"
 #include "support/faulty_cache.hpp"
 #include "support/history_check.hpp"
 

@@ -1,5 +1,5 @@
 // What the lanes of a warp write together: each is told its own outcome, and each run goes to the drive that has its lines.
-#include "penstock/coalesce/flush.hpp"
+#include "penstock/write_back/flush.hpp"
 #include "support/emulated_warp.hpp"
 #include "support/faulty_cache.hpp"
 

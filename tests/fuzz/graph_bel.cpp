@@ -1,8 +1,8 @@
 // EMOGI's families of files: whatever the bytes, either an error in one sentence or as many edges as the headers say, all in
 // range. An input is: weights or not, the length of the offsets, that of the neighbours (a byte each, in units of four bytes),
 // and the files one after the other.
-#include "apps/graph/bel_family.hpp"
 #include "fuzz/sound_csr.hpp"
+#include "libs/graph/bel_family.hpp"
 #include "penstock/host/error.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // GAP's serialized graphs: whatever the bytes, either an error in one sentence or as many edges as the header says, all in
 // range.
-#include "apps/graph/gap_serialized.hpp"
 #include "fuzz/sound_csr.hpp"
+#include "libs/graph/gap_serialized.hpp"
 #include "penstock/host/error.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {

@@ -1,6 +1,6 @@
 // METIS graphs: whatever the bytes, either an error in one sentence or edges that are in range, listed at both ends, and the
 // same for any block size.
-#include "apps/graph/metis_graph.hpp"
+#include "libs/graph/metis_graph.hpp"
 #include "penstock/host/error.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // Headers of .npy files: whatever the bytes, either an error in one sentence or a header that fits the file's size and that
 // make_npy_header writes again to the same meaning. Also graph.json, behind a first byte that chooses.
-#include "apps/graph/graph_json.hpp"
+#include "libs/graph/graph_json.hpp"
 #include "penstock/host/error.hpp"
 #include "penstock/host/npy.hpp"
 

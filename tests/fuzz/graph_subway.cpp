@@ -1,6 +1,6 @@
 // Subway's graphs: whatever the bytes, either an error in one sentence or as many edges as the header says, all in range.
-#include "apps/graph/subway_csr.hpp"
 #include "fuzz/sound_csr.hpp"
+#include "libs/graph/subway_csr.hpp"
 #include "penstock/host/error.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {

@@ -1,5 +1,5 @@
 // Text edge lists: whatever the bytes, either an error in one sentence or edges that are in range, the same for any block size.
-#include "apps/graph/text_edge_list.hpp"
+#include "libs/graph/text_edge_list.hpp"
 #include "penstock/host/error.hpp"
 
 #include <cstdlib>

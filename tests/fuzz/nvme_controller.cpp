@@ -1,9 +1,9 @@
 // A controller that means harm: registers, Identify data and completions as the input says, with some sense now and then so
 // that the driver gets far. Whatever it does: no access outside of what it was given, no hang, and each command ends once.
 #include "penstock/group/lone_thread.hpp"
-#include "penstock/host/block_device.hpp"
 #include "penstock/host/error.hpp"
-#include "penstock/host/pcie_controller.hpp"
+#include "penstock/pcie/pcie_controller.hpp"
+#include "penstock/runtime/block_device.hpp"
 
 #include "src/pcie/dma_arena.hpp"
 

@@ -1,7 +1,7 @@
 // What holds for each CSR that a reader took for good.
 #pragma once
 
-#include "apps/graph/binary_csr.hpp"
+#include "libs/graph/binary_csr.hpp"
 
 #include <cstdlib>
 

@@ -1,7 +1,7 @@
 // What a volume's member begins with: a superblock and a table of contents, whatever the bytes. The first byte of the input
 // says which; so that mutations get past the checksum, the superblock's is put right for every second one.
-#include "apps/volume/contents.hpp"
-#include "apps/volume/crc32c.hpp"
+#include "libs/volume/contents.hpp"
+#include "libs/volume/crc32c.hpp"
 #include "penstock/host/error.hpp"
 
 #include <algorithm>

@@ -11,15 +11,15 @@
 #include "gpu/lane_copies.hpp"
 #include "support/qemu_machine.hpp"
 
-#include "apps/bench/measurement.hpp"
-#include "apps/bfs/bfs.hpp"
-#include "apps/graph/folder_writer.hpp"
-#include "apps/graph/generator.hpp"
-#include "apps/graph/graph_folder.hpp"
-#include "penstock/host/block_device.hpp"
-#include "penstock/host/drive_path.hpp"
+#include "libs/analytics/bfs.hpp"
+#include "libs/bench/measurement.hpp"
+#include "libs/graph/folder_writer.hpp"
+#include "libs/graph/generator.hpp"
+#include "libs/graph/graph_folder.hpp"
 #include "penstock/host/error.hpp"
-#include "penstock/host/pcie_controller.hpp"
+#include "penstock/pcie/drive_path.hpp"
+#include "penstock/pcie/pcie_controller.hpp"
+#include "penstock/runtime/block_device.hpp"
 
 #include <algorithm>
 #include <cstdio>

@@ -1,7 +1,7 @@
 // Blocks of a drive, moved and checked by the lanes of a grid, without a cache: each lane has a piece of its own.
 #pragma once
 
-#include "penstock/host/launch.hpp"
+#include "penstock/executor/launch.hpp"
 #include "penstock/queue/block_io.hpp"
 #include "support/stamped_media.hpp"
 

@@ -1,15 +1,15 @@
 // Whole runs of the algorithms over graphs, by several threads, through small caches and in place.
-#include "apps/analytics/analytics.hpp"
-#include "apps/analytics/graph_choices.hpp"
-#include "apps/bfs/bfs.hpp"
-#include "apps/graph/analytics_reference.hpp"
-#include "apps/graph/array_edges.hpp"
-#include "apps/graph/bfs_reference.hpp"
-#include "apps/graph/folder_writer.hpp"
-#include "apps/graph/generator.hpp"
-#include "apps/graph/incoming.hpp"
-#include "apps/graph/weights.hpp"
+#include "libs/analytics/analytics.hpp"
 #include "graph_test_support.hpp"
+#include "libs/analytics/bfs.hpp"
+#include "libs/analytics/graph_choices.hpp"
+#include "libs/graph/analytics_reference.hpp"
+#include "libs/graph/array_edges.hpp"
+#include "libs/graph/bfs_reference.hpp"
+#include "libs/graph/folder_writer.hpp"
+#include "libs/graph/generator.hpp"
+#include "libs/graph/incoming.hpp"
+#include "libs/graph/weights.hpp"
 
 #include <algorithm>
 #include <filesystem>

@@ -1,5 +1,5 @@
 // `penstock bench litmus` alone, without the other topics: a mutant of what it looks at compiles quickly.
-#include "apps/bench/litmus.hpp"
+#include "libs/bench/litmus.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "apps/bench/measurement.hpp"
+#include "libs/bench/measurement.hpp"
 
 #include <gtest/gtest.h>
 

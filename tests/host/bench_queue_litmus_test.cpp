@@ -1,5 +1,5 @@
 // `penstock bench litmus --test queue` alone, without the other topics: a mutant of what it looks at compiles quickly.
-#include "apps/bench/queue_litmus.hpp"
+#include "libs/bench/queue_litmus.hpp"
 #include "penstock/host/error.hpp"
 
 #include <gtest/gtest.h>

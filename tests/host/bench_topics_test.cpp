@@ -1,7 +1,7 @@
-#include "apps/bench/io_plan.hpp"
-#include "apps/bench/pattern.hpp"
-#include "apps/bench/timing.hpp"
-#include "apps/bench/topics.hpp"
+#include "libs/bench/io_plan.hpp"
+#include "libs/bench/pattern.hpp"
+#include "libs/bench/timing.hpp"
+#include "libs/bench/topics.hpp"
 #include "penstock/host/error.hpp"
 
 #include <gtest/gtest.h>

@@ -1,12 +1,12 @@
 // The builder of CSR folders: what becomes of the edges, in how much memory, and its parts.
-#include "apps/graph/array_edges.hpp"
-#include "apps/graph/bucket_sort.hpp"
-#include "apps/graph/folder_edges.hpp"
-#include "apps/graph/folder_writer.hpp"
-#include "apps/graph/generator.hpp"
-#include "apps/graph/graph_file.hpp"
-#include "apps/graph/graph_folder.hpp"
-#include "apps/graph/vertex_bins.hpp"
+#include "libs/graph/array_edges.hpp"
+#include "libs/graph/bucket_sort.hpp"
+#include "libs/graph/folder_edges.hpp"
+#include "libs/graph/folder_writer.hpp"
+#include "libs/graph/generator.hpp"
+#include "libs/graph/graph_file.hpp"
+#include "libs/graph/graph_folder.hpp"
+#include "libs/graph/vertex_bins.hpp"
 #include "tests/host/graph_test_support.hpp"
 
 #include <malloc.h>

@@ -1,8 +1,8 @@
 // What an executor may take of the machine.
+#include "penstock/controller/model_controller.hpp"
+#include "penstock/executor/launch.hpp"
 #include "penstock/host/error.hpp"
-#include "penstock/host/launch.hpp"
-#include "penstock/host/line_cache.hpp"
-#include "penstock/host/model_controller.hpp"
+#include "penstock/runtime/line_cache.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 // Graph folders: building, atomic creation, opening with all its checks, and the reference search.
-#include "apps/graph/array_edges.hpp"
-#include "apps/graph/bfs_reference.hpp"
-#include "apps/graph/folder_writer.hpp"
-#include "apps/graph/generator.hpp"
+#include "libs/graph/array_edges.hpp"
+#include "libs/graph/bfs_reference.hpp"
+#include "libs/graph/folder_writer.hpp"
+#include "libs/graph/generator.hpp"
 #include "penstock/host/npy.hpp"
 #include "tests/host/graph_test_support.hpp"
 

@@ -1,11 +1,11 @@
 // Readers of DIMACS, METIS, EMOGI's and Subway's graphs: which edges they find, and what they say to each kind of damage.
-#include "apps/graph/array_edges.hpp"
-#include "apps/graph/bel_family.hpp"
-#include "apps/graph/folder_writer.hpp"
-#include "apps/graph/graph_file.hpp"
-#include "apps/graph/metis_graph.hpp"
-#include "apps/graph/subway_csr.hpp"
-#include "apps/graph/text_edge_list.hpp"
+#include "libs/graph/array_edges.hpp"
+#include "libs/graph/bel_family.hpp"
+#include "libs/graph/folder_writer.hpp"
+#include "libs/graph/graph_file.hpp"
+#include "libs/graph/metis_graph.hpp"
+#include "libs/graph/subway_csr.hpp"
+#include "libs/graph/text_edge_list.hpp"
 #include "tests/host/graph_test_support.hpp"
 
 #include <cstdint>

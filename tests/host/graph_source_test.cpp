@@ -1,7 +1,7 @@
 // Generators and readers: which edges they make of what, and what they say to bad input.
-#include "apps/graph/gap_serialized.hpp"
-#include "apps/graph/generator.hpp"
-#include "apps/graph/text_edge_list.hpp"
+#include "libs/graph/gap_serialized.hpp"
+#include "libs/graph/generator.hpp"
+#include "libs/graph/text_edge_list.hpp"
 #include "tests/host/graph_test_support.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // What the tests of graphs share.
 #pragma once
 
-#include "apps/graph/edge_source.hpp"
+#include "libs/graph/edge_source.hpp"
 #include "penstock/host/error.hpp"
 #include "penstock/host/npy.hpp"
 #include "support/scratch_files.hpp"

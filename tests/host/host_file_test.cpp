@@ -1,5 +1,5 @@
 // Files that commands write: there for good when they are done, or not there.
-#include "apps/nvme/host_file.hpp"
+#include "libs/drive/host_file.hpp"
 #include "support/scratch_files.hpp"
 
 #include <gtest/gtest.h>

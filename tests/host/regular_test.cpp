@@ -1,5 +1,5 @@
 // The regular workloads over files and modelled drives, whole: what they compute, what they report, what they refuse.
-#include "apps/regular/regular.hpp"
+#include "libs/regular/regular.hpp"
 #include "penstock/host/error.hpp"
 #include "penstock/host/npy.hpp"
 

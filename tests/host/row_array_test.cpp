@@ -1,5 +1,5 @@
 // Rows of an array by number: the same for every placement that the CPU executor has. Python's tests go on from here.
-#include "penstock/host/row_array.hpp"
+#include "penstock/rows/row_array.hpp"
 
 #include "penstock/host/error.hpp"
 

@@ -1,7 +1,7 @@
-#include "penstock/host/stored_array.hpp"
+#include "penstock/runtime/stored_array.hpp"
 
+#include "penstock/executor/launch.hpp"
 #include "penstock/host/error.hpp"
-#include "penstock/host/launch.hpp"
 
 #include <gtest/gtest.h>
 

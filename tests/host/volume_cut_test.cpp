@@ -1,6 +1,6 @@
 // A change of a volume that is cut short at any moment: the volume is as it was, or as it should be, and nothing is lost.
-#include "apps/volume/import.hpp"
-#include "apps/volume/verify.hpp"
+#include "libs/volume/import.hpp"
+#include "libs/volume/verify.hpp"
 #include "penstock/core/status.hpp"
 #include "support/cut_member.hpp"
 #include "support/scratch_files.hpp"

@@ -1,7 +1,7 @@
 // What a volume's members begin with: superblocks, tables, checksums.
-#include "apps/volume/contents.hpp"
-#include "apps/volume/crc32c.hpp"
-#include "apps/volume/format.hpp"
+#include "libs/volume/contents.hpp"
+#include "libs/volume/crc32c.hpp"
+#include "libs/volume/format.hpp"
 #include "support/scratch_files.hpp"
 
 #include <gtest/gtest.h>

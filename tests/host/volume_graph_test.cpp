@@ -1,7 +1,7 @@
 // Graphs on a volume, searched where they lie.
-#include "apps/volume/volume_graph.hpp"
-#include "apps/analytics/analytics.hpp"
-#include "apps/bfs/bfs.hpp"
+#include "libs/volume/volume_graph.hpp"
+#include "libs/analytics/analytics.hpp"
+#include "libs/analytics/bfs.hpp"
 #include "support/volume_files.hpp"
 
 #include <gtest/gtest.h>

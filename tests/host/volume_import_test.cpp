@@ -1,9 +1,9 @@
 // Volumes over files: what goes in comes out, in place or as a file, and what cannot be is refused before anything is written.
-#include "apps/graph/graph_folder.hpp"
-#include "apps/volume/import.hpp"
-#include "apps/volume/verify.hpp"
-#include "penstock/host/line_cache.hpp"
-#include "penstock/host/software_controller.hpp"
+#include "libs/graph/graph_folder.hpp"
+#include "libs/volume/import.hpp"
+#include "libs/volume/verify.hpp"
+#include "penstock/controller/software_controller.hpp"
+#include "penstock/runtime/line_cache.hpp"
 #include "support/volume_files.hpp"
 
 #include <gtest/gtest.h>

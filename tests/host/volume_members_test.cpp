@@ -1,7 +1,7 @@
 // Members of a volume: which belong together, what is damaged, foreign, missing or old, and what create overwrites.
-#include "apps/volume/drive_member.hpp"
-#include "apps/volume/import.hpp"
-#include "apps/volume/make.hpp"
+#include "libs/volume/drive_member.hpp"
+#include "libs/volume/import.hpp"
+#include "libs/volume/make.hpp"
 #include "support/volume_files.hpp"
 
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 // Volumes: where bytes lie, caches over several namespaces and controllers, and what is refused.
+#include "penstock/controller/model_controller.hpp"
+#include "penstock/controller/software_controller.hpp"
 #include "penstock/host/error.hpp"
-#include "penstock/host/line_cache.hpp"
-#include "penstock/host/model_controller.hpp"
-#include "penstock/host/software_controller.hpp"
+#include "penstock/runtime/line_cache.hpp"
 #include "support/stamped_media.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Stores under a pin (line_cache_view::unpin_written, store_piece) and write-back (coalesce/cleaner.hpp) against eviction and
+// Stores under a pin (line_cache_view::unpin_written, store_piece) and write-back (write_back/cleaner.hpp) against eviction and
 // against validated reads of the frame's last line, with the memory orders of the code. One frame; line 0 is in it at first.
 //
 // A word of an entry is version * 4 + state, flags above it, and `one_pin` for each pin, as in validated_read_relacy.cpp.

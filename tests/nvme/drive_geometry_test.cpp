@@ -6,13 +6,13 @@
 #include "qemu_bed.hpp"
 #include "support/scratch_files.hpp"
 
-#include "apps/nvme/copy_blocks.hpp"
-#include "apps/nvme/drive_facts.hpp"
-#include "apps/volume/drive_member.hpp"
-#include "apps/volume/import.hpp"
-#include "apps/volume/verify.hpp"
-#include "penstock/host/identify.hpp"
-#include "penstock/host/line_cache.hpp"
+#include "libs/drive/copy_blocks.hpp"
+#include "libs/drive/drive_facts.hpp"
+#include "libs/volume/drive_member.hpp"
+#include "libs/volume/import.hpp"
+#include "libs/volume/verify.hpp"
+#include "penstock/controller/identify.hpp"
+#include "penstock/runtime/line_cache.hpp"
 
 namespace penstock::test_support {
 namespace {

@@ -3,8 +3,8 @@
 #include "support/qemu_machine.hpp"
 #include "support/scratch_files.hpp"
 
-#include "apps/nvme/copy_blocks.hpp"
-#include "apps/nvme/drive_facts.hpp"
+#include "libs/drive/copy_blocks.hpp"
+#include "libs/drive/drive_facts.hpp"
 #include "penstock/host/error.hpp"
 
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 // the machine asks for the device.
 #include "driver_bed.hpp"
 
-#include "penstock/host/identify.hpp"
+#include "penstock/controller/identify.hpp"
 
 namespace penstock::test_support {
 namespace {

@@ -6,7 +6,7 @@
 #include "support/stamped_media.hpp"
 
 #include "penstock/host/error.hpp"
-#include "penstock/host/pcie_controller.hpp"
+#include "penstock/pcie/pcie_controller.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Drives as sysfs tells of them, and how they change hands: on a tree of files. What only a kernel can show is in tests/guest.
 #include "penstock/host/error.hpp"
-#include "penstock/host/pci_device.hpp"
 #include "penstock/nvme/registers.hpp"
+#include "penstock/pcie/pci_device.hpp"
 
 #include "src/pcie/mapped_registers.hpp"
 

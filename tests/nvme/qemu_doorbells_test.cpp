@@ -3,9 +3,9 @@
 #include "support/qemu_machine.hpp"
 
 #include "penstock/group/lone_thread.hpp"
-#include "penstock/host/block_device.hpp"
 #include "penstock/host/error.hpp"
-#include "penstock/host/pcie_controller.hpp"
+#include "penstock/pcie/pcie_controller.hpp"
+#include "penstock/runtime/block_device.hpp"
 
 #include "src/pcie/admin_queue.hpp"
 #include "src/pcie/controller_memory.hpp"

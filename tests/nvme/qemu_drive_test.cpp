@@ -2,9 +2,9 @@
 // not.
 #include "qemu_bed.hpp"
 
+#include "penstock/controller/identify.hpp"
 #include "penstock/host/error.hpp"
-#include "penstock/host/identify.hpp"
-#include "penstock/host/line_cache.hpp"
+#include "penstock/runtime/line_cache.hpp"
 
 #include <csignal>
 

@@ -4,9 +4,9 @@
 #include "support/qemu_machine.hpp"
 #include "support/run_everywhere.hpp"
 
-#include "penstock/host/block_device.hpp"
 #include "penstock/host/error.hpp"
-#include "penstock/host/pcie_controller.hpp"
+#include "penstock/pcie/pcie_controller.hpp"
+#include "penstock/runtime/block_device.hpp"
 
 #include <gtest/gtest.h>
 

@@ -3,8 +3,8 @@
 #include "support/qemu_machine.hpp"
 
 #include "penstock/group/lone_thread.hpp"
-#include "penstock/host/block_device.hpp"
-#include "penstock/host/pcie_controller.hpp"
+#include "penstock/pcie/pcie_controller.hpp"
+#include "penstock/runtime/block_device.hpp"
 
 #include <gtest/gtest.h>
 

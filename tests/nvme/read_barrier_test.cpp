@@ -3,10 +3,10 @@
 #include "device/block_io_test_body.hpp"
 #include "support/run_everywhere.hpp"
 
-#include "penstock/host/block_device.hpp"
+#include "penstock/controller/model_controller.hpp"
+#include "penstock/executor/executor.hpp"
 #include "penstock/host/error.hpp"
-#include "penstock/host/executor.hpp"
-#include "penstock/host/model_controller.hpp"
+#include "penstock/runtime/block_device.hpp"
 
 #include "src/controller/pieces.hpp"
 #include "src/controller/prp_reader.hpp"

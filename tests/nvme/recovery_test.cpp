@@ -5,7 +5,7 @@
 #include "support/modelled_function.hpp"
 
 #include "penstock/host/error.hpp"
-#include "penstock/host/pcie_controller.hpp"
+#include "penstock/pcie/pcie_controller.hpp"
 
 #include <thread>
 

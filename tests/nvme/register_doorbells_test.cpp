@@ -4,10 +4,10 @@
 #include "support/stamped_media.hpp"
 
 #include "penstock/group/lone_thread.hpp"
-#include "penstock/host/block_device.hpp"
-#include "penstock/host/drive_path.hpp"
 #include "penstock/host/error.hpp"
-#include "penstock/host/pcie_controller.hpp"
+#include "penstock/pcie/drive_path.hpp"
+#include "penstock/pcie/pcie_controller.hpp"
+#include "penstock/runtime/block_device.hpp"
 
 #include <gtest/gtest.h>
 

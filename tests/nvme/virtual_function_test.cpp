@@ -3,7 +3,7 @@
 #include "support/qemu_machine.hpp"
 
 #include "penstock/host/error.hpp"
-#include "penstock/host/pcie_controller.hpp"
+#include "penstock/pcie/pcie_controller.hpp"
 
 #include "src/pcie/admin_queue.hpp"
 

@@ -2,16 +2,16 @@
 #include "support/qemu_machine.hpp"
 #include "support/scratch_files.hpp"
 
-#include "apps/analytics/volume_media.hpp"
-#include "apps/graph/folder_writer.hpp"
-#include "apps/graph/generator.hpp"
-#include "apps/volume/drive_member.hpp"
-#include "apps/volume/import.hpp"
-#include "apps/volume/probe.hpp"
-#include "apps/volume/verify.hpp"
-#include "apps/volume/volume_graph.hpp"
-#include "penstock/host/line_cache.hpp"
+#include "libs/graph/folder_writer.hpp"
+#include "libs/graph/generator.hpp"
+#include "libs/media/volume_media.hpp"
+#include "libs/volume/drive_member.hpp"
+#include "libs/volume/import.hpp"
+#include "libs/volume/probe.hpp"
+#include "libs/volume/verify.hpp"
+#include "libs/volume/volume_graph.hpp"
 #include "penstock/host/npy.hpp"
+#include "penstock/runtime/line_cache.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 // A cache over stamped media, made anew for each run of a body, and looked at when the run is over.
 #pragma once
 
-#include "penstock/host/line_cache.hpp"
-#include "penstock/host/model_controller.hpp"
+#include "penstock/controller/model_controller.hpp"
+#include "penstock/runtime/line_cache.hpp"
 #include "support/stamped_media.hpp"
 
 #include <memory>

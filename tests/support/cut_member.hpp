@@ -2,7 +2,7 @@
 // sectors it liked of what was not flushed.
 #pragma once
 
-#include "apps/volume/member.hpp"
+#include "libs/volume/member.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -2,10 +2,10 @@
 // with a deadline. It believes nothing: phases, identifiers and the submission queue head are checked.
 #pragma once
 
+#include "penstock/controller/controller.hpp"
 #include "penstock/core/atomic.hpp"
 #include "penstock/core/backoff.hpp"
-#include "penstock/host/controller.hpp"
-#include "penstock/host/memory.hpp"
+#include "penstock/executor/memory.hpp"
 #include "penstock/nvme/command.hpp"
 
 #include <cstdlib>

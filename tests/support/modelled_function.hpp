@@ -3,10 +3,10 @@
 // modelled controller's, with all of that one's faults. And it is a referee: what a driver must not do, it notes.
 #pragma once
 
-#include "penstock/host/model_controller.hpp"
-#include "penstock/host/pci_function.hpp"
+#include "penstock/controller/model_controller.hpp"
 #include "penstock/nvme/admin.hpp"
 #include "penstock/nvme/registers.hpp"
+#include "penstock/pcie/pci_function.hpp"
 
 #include "src/controller/command_decoder.hpp"
 #include "src/controller/ring_server.hpp"

@@ -3,7 +3,7 @@
 // sanitizers and all.
 #pragma once
 
-#include "penstock/host/pci_function.hpp"
+#include "penstock/pcie/pci_function.hpp"
 
 #include "src/pcie/dma_arena.hpp"
 #include "support/qemu_program.hpp"

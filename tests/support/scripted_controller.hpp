@@ -2,9 +2,9 @@
 // namespace over memory; polled in place, so that a test with one thread is deterministic. Its admin queue is the model's.
 #pragma once
 
+#include "penstock/controller/model_controller.hpp"
 #include "penstock/core/atomic.hpp"
 #include "penstock/core/copy_into_frame.hpp"
-#include "penstock/host/model_controller.hpp"
 #include "penstock/nvme/command.hpp"
 #include "penstock/nvme/prp.hpp"
 

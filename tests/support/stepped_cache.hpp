@@ -4,8 +4,8 @@
 #include "support/stepped_drive.hpp"
 
 #include "penstock/array/writable_view.hpp"
-#include "penstock/coalesce/flush.hpp"
-#include "penstock/host/queue_pair.hpp"
+#include "penstock/runtime/queue_pair.hpp"
+#include "penstock/write_back/flush.hpp"
 #include "support/bare_cache.hpp"
 
 namespace penstock::test {

@@ -3,8 +3,8 @@
 
 #include "support/scheduler.hpp"
 
+#include "penstock/controller/controller.hpp"
 #include "penstock/core/copy_into_frame.hpp"
-#include "penstock/host/controller.hpp"
 #include "penstock/nvme/command.hpp"
 
 #include <deque>

@@ -1,11 +1,11 @@
 // A folder with volumes over files, and what a test puts into them.
 #pragma once
 
-#include "apps/graph/folder_writer.hpp"
-#include "apps/graph/generator.hpp"
-#include "apps/volume/drive_member.hpp"
-#include "apps/volume/import.hpp"
-#include "apps/volume/make.hpp"
+#include "libs/graph/folder_writer.hpp"
+#include "libs/graph/generator.hpp"
+#include "libs/volume/drive_member.hpp"
+#include "libs/volume/import.hpp"
+#include "libs/volume/make.hpp"
 #include "penstock/host/npy.hpp"
 #include "support/scratch_files.hpp"
 

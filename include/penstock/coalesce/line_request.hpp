@@ -5,11 +5,11 @@
 // as its peers have read; a `pin` of several lines is all or nothing. W5: every round of waiting moves the queues.
 #pragma once
 
-#include "penstock/coalesce/cleaner.hpp"
+#include "penstock/cache/move_queues.hpp"
 #include "penstock/coalesce/copied_fill.hpp"
 #include "penstock/coalesce/fill_watch.hpp"
 #include "penstock/coalesce/lone_fill.hpp"
-#include "penstock/coalesce/move_queues.hpp"
+#include "penstock/write_back/cleaner.hpp"
 
 namespace penstock {
 

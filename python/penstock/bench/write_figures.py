@@ -1,4 +1,4 @@
-"""What writing through a cache cost, as a table for people (see apps/bench/write_figures.hpp)."""
+"""What writing through a cache cost, as a table for people (see libs/bench/write_figures.hpp)."""
 
 from __future__ import annotations
 
