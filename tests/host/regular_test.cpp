@@ -136,15 +136,17 @@ TEST_F(regular_test, raw_words_need_their_type) {
   EXPECT_NE(refusal([&] { run_reduce(path, true, options); }).find("not supported"), std::string::npos);
 }
 
-TEST_F(regular_test, tells_what_was_moved) {
+TEST_F(regular_test, reports_what_was_moved) {
   regular_options options = small();
   options.in_flight = 2;
   const auto result = run_reduce(write("a.npy", numbers<double>(1 << 16), {1 << 16}, npy_data_offset), false, options);
   for (auto const& m : result.measurements) {
-    // Through a cache so small a line may be gone again before it is read to its end.
-    const double slack = m.params.at("access") == "tiled" ? 0 : 1;
+    // A cache so small may evict a line that a descheduled thread goes on reading, which fetches it once more: how often is the
+    // scheduler's. Tiles are read once.
     EXPECT_GE(m.details.at("read_amplification"), 1) << m.params.at("access");
-    EXPECT_LE(m.details.at("read_amplification"), 1 + slack) << m.params.at("access");
+    if (m.params.at("access") == "tiled") {
+      EXPECT_EQ(m.details.at("read_amplification"), 1);
+    }
     EXPECT_DOUBLE_EQ(m.bytes.at("read"), m.details.at("read_amplification") * (8 << 16));
     EXPECT_GT(m.details.at("peak_read_gb_per_s"), 0);
   }

@@ -112,8 +112,10 @@ TEST_F(qemu_status_test, what_its_controller_forbids_to_retry_is_not_retried_by_
   // In the middle of a zone: its write pointer is at its begin.
   nvme::submission_entry astray = buffer.read(2, 9);
   astray.opcode = static_cast<u8>(nvme::opcode::write);
-  const std::pair<nvme::submission_entry, u16> cases[] = {
-      {wrong_opcode, 0x001}, {beyond, 0x080}, {nowhere, 0x002}, {invalid, 0x00b}, {astray, 0x1bc}};
+  std::vector<std::pair<nvme::submission_entry, u16>> cases = {
+      {wrong_opcode, 0x001}, {beyond, 0x080}, {nowhere, 0x002}, {invalid, 0x00b}};
+  // QEMU 10 attaches a zoned namespace only to a host that selects its command set.
+  if (run(buffer.read(2, 0)).ok()) cases.emplace_back(astray, u16{0x1bc});
   for (auto const& [command, number] : cases) {
     const status outcome = run(command);
     EXPECT_EQ((status{status_domain::nvme, number}), outcome) << describe(outcome);
