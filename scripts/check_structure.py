@@ -68,7 +68,7 @@ def stands_in(path: str, places: list[str]) -> bool:
 
 
 def layer_of(path: str, rules: Rules) -> tuple[int, str] | None:
-    """Row and folder of a file in the order of its area; row -1: in none. None for an area without an order."""
+    """Row and folder of a file in the order of its area; row -1: in none. None: the area has no order."""
     area, *folders = path.removeprefix("include/penstock/").split("/")
     if path.startswith("include/penstock/"):
         area, folders = "include", [area, *folders]

@@ -6,9 +6,9 @@ Importing needs neither a GPU nor a driver.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from typing import TYPE_CHECKING, Any
 
-from penstock.breadth_first import BfsResult, bfs
 from penstock.errors import Error
 
 if TYPE_CHECKING:
@@ -17,11 +17,14 @@ if TYPE_CHECKING:
     from penstock import nn as nn
     from penstock import optim as optim
     from penstock import pyg as pyg
-    from penstock.arrays import Array, GatherHandle, Plan, empty, from_tensor, gather_all, plan
-    from penstock.arrays import open_array as open
+    from penstock.arrays import Array, GatherHandle, Plan, empty, from_tensor, gather_all, open_array, plan
+    from penstock.graph import BfsResult, bfs, cc, pagerank, sssp
+
+    open = open_array
 
 __version__ = "0.1.0"
 
+# Without `open`: `from penstock import *` leaves Python's own alone.
 __all__ = [
     "Array",
     "BfsResult",
@@ -30,30 +33,42 @@ __all__ = [
     "Plan",
     "__version__",
     "bfs",
+    "cc",
     "empty",
     "from_tensor",
     "gather_all",
-    "open",
+    "pagerank",
     "plan",
+    "sssp",
 ]
 
-_OF_ARRAYS = {"open": "open_array"} | {
-    name: name for name in ("Array", "GatherHandle", "Plan", "empty", "from_tensor", "gather_all", "plan")
+_ARRAYS = ("Array", "GatherHandle", "Plan", "empty", "from_tensor", "gather_all", "plan")
+_GRAPHS = ("BfsResult", "bfs", "cc", "pagerank", "sssp")
+_LAZY = (
+    {name: ("penstock.arrays", name) for name in _ARRAYS}
+    | {name: ("penstock.graph", name) for name in _GRAPHS}
+    | {"open": ("penstock.arrays", "open_array")}
+)
+# Modules, and the package that each needs.
+_MODULES = {
+    "checkpoint": "torch",
+    "graph": "numpy",
+    "nn": "torch",
+    "optim": "torch",
+    "pyg": "torch_geometric",
 }
-
-_MODULES = ("checkpoint", "graph", "nn", "optim", "pyg")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_MODULES})
+    modules = [name for name, needed in _MODULES.items() if importlib.util.find_spec(needed) is not None]
+    return sorted({*globals(), *_LAZY, *modules})
 
 
 def __getattr__(name: str) -> Any:
-    """Arrays bring NumPy along, modules what they are for: they are loaded by whoever uses them."""
+    """Import NumPy, torch and the compiled module only when a name that needs them is used."""
     if name in _MODULES:
         return importlib.import_module(f"penstock.{name}")
-    if name not in _OF_ARRAYS:
+    if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from penstock import arrays
-
-    return getattr(arrays, _OF_ARRAYS[name])
+    module, attribute = _LAZY[name]
+    return getattr(importlib.import_module(module), attribute)

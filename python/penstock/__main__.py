@@ -6,7 +6,7 @@ import sys
 def program() -> int:
     """The command. What it needs is loaded where Ctrl-C is answered already."""
     try:
-        from penstock.cli import program as run
+        from penstock.cli.main import program as run
 
         return run()
     except KeyboardInterrupt:

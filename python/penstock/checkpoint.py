@@ -33,12 +33,12 @@ from penstock.arrays import Array
 from penstock.arrays.layout import find_layout
 from penstock.nn.embedding import Embedding
 from penstock.nn.generations import Mark, generation_of, is_mark, sync_folder
-from penstock.nn.moments import ElementOptimizer
-from penstock.nn.optimizer import Optimizer
 from penstock.nn.snapshots import copy_table, restore_range
+from penstock.optim.moments import ElementOptimizer
+from penstock.optim.optimizer import Optimizer
 
 if TYPE_CHECKING:
-    from penstock.breadth_first import Progress
+    from penstock.callbacks import Progress
 
 __all__ = ["load", "numbers", "save"]
 

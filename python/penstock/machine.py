@@ -151,7 +151,7 @@ def native_gpu_path(address: str) -> tuple[str, str]:
 
     Opens the drive, which resets it, and lets it go. Raises penstock.Error where it cannot be opened.
     """
-    from penstock.breadth_first import load_native
+    from penstock.native import load_native
 
     tier, reason = load_native().nvme_gpu_path(address)
     return tier, reason

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from penstock.breadth_first import BfsResult
+import pytest
+from penstock.graph.results import BfsResult
 
 RESULT: dict[str, Any] = {
     "source": 2,
@@ -174,8 +175,8 @@ class FakeFolder:
         return np.array([1, 1, 0, -1], dtype=np.int32)
 
 
-def fake_graphs(folder: FakeFolder) -> ModuleType:
-    """penstock.graph with one graph, whatever is asked for."""
+def use_folder(monkeypatch: pytest.MonkeyPatch, folder: FakeFolder) -> None:
+    """Makes every graph that is asked for this folder."""
 
     def resolve(spec: Any, *, progress: Any, **options: Any) -> FakeFolder:
         if isinstance(spec, FakeFolder):
@@ -186,8 +187,5 @@ def fake_graphs(folder: FakeFolder) -> ModuleType:
             progress(3, 3)
         return folder
 
-    module = ModuleType("penstock.graph")
-    module.resolve = resolve  # type: ignore[attr-defined]
-    module.open_folder = lambda path: folder  # type: ignore[attr-defined]
-    module.GraphFolder = FakeFolder  # type: ignore[attr-defined]
-    return module
+    monkeypatch.setattr("penstock.graph.run.resolve", resolve)
+    monkeypatch.setattr("penstock.graph.open_folder", lambda path: folder, raising=False)

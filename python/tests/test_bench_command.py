@@ -9,7 +9,8 @@ from pathlib import Path
 import fakes
 import penstock
 import pytest
-from penstock import bench, cli
+from penstock import bench
+from penstock.cli import main as cli
 
 
 @pytest.fixture

@@ -5,9 +5,10 @@ from typing import Any
 
 import fakes
 import pytest
-from penstock.bench import Measurement, newest, plot
-from penstock.bench.series import arrange, family
-from penstock.bench.table import number, varying_params
+from penstock.bench import Measurement, newest
+from penstock.report import plot
+from penstock.report.figures import number, varying_params
+from penstock.report.series import arrange, family
 
 
 def measured(value: float, name: str = "io.read", **params: Any) -> Measurement:

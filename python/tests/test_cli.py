@@ -12,17 +12,17 @@ import fakes
 import numpy as np
 import penstock
 import pytest
-from penstock import cli, doctor, names
-from penstock.progress import progress_bar
+from penstock import doctor
+from penstock.cli import main as cli
+from penstock.cli import vertex_names
+from penstock.cli.progress_bar import progress_bar
 
 
 @pytest.fixture
 def native(monkeypatch: pytest.MonkeyPatch) -> fakes.FakeNative:
     """The command with a stand-in for the compiled part, and one graph whatever is asked for."""
     fake = fakes.FakeNative()
-    graphs = fakes.fake_graphs(fakes.FakeFolder(Path("/data/tiny")))
-    monkeypatch.setitem(sys.modules, "penstock.graph", graphs)
-    monkeypatch.setattr(penstock, "graph", graphs, raising=False)
+    fakes.use_folder(monkeypatch, fakes.FakeFolder(Path("/data/tiny")))
     monkeypatch.setitem(sys.modules, "penstock._native", fake)
     monkeypatch.setattr(penstock, "_native", fake, raising=False)
     monkeypatch.setenv("COLUMNS", "160")
@@ -255,19 +255,16 @@ def test_demo_searches_two_graphs_and_verifies_both(
 
 
 def test_names_of_the_most_reached(native: fakes.FakeNative) -> None:
-    places = names.named_places(fakes.make_result())
+    places = vertex_names.named_places(fakes.make_result())
     assert places is not None
     assert (places.source, places.most) == ("bash", [("libc6", "3"), ("gcc", "1")])
 
 
 def test_no_names_where_a_graph_has_none(native: fakes.FakeNative, monkeypatch: pytest.MonkeyPatch) -> None:
-    nameless = fakes.fake_graphs(fakes.FakeFolder(Path("/data/tiny"), names=None))
-    monkeypatch.setitem(sys.modules, "penstock.graph", nameless)
-    assert names.named_places(fakes.make_result()) is None
-    monkeypatch.setitem(
-        sys.modules, "penstock.graph", fakes.fake_graphs(fakes.FakeFolder(Path("/data/tiny")))
-    )
-    assert names.named_places(fakes.make_result(edges=names.MOST_EDGES + 1)) is None
+    fakes.use_folder(monkeypatch, fakes.FakeFolder(Path("/data/tiny"), names=None))
+    assert vertex_names.named_places(fakes.make_result()) is None
+    fakes.use_folder(monkeypatch, fakes.FakeFolder(Path("/data/tiny")))
+    assert vertex_names.named_places(fakes.make_result(edges=vertex_names.MOST_EDGES + 1)) is None
 
 
 def test_a_graph_that_is_open_already_is_searched_as_it_is(native: fakes.FakeNative) -> None:

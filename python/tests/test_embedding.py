@@ -16,7 +16,7 @@ from places import DEVICES, check_same
 torch = pytest.importorskip("torch", reason="torch is not installed")
 import penstock.nn  # noqa: E402
 import penstock.optim  # noqa: E402
-from penstock.nn.tables import make_table  # noqa: E402
+from penstock.nn.table_files import make_table  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks:UserWarning")  # of torch's own tables
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
-from penstock import bench, cli, machine
+from penstock import bench, machine
+from penstock.cli import main as cli
 
 pytest.importorskip("penstock._native", reason="needs the compiled part", exc_type=ImportError)
 
@@ -207,7 +208,7 @@ def test_a_small_benchmark_of_hits(capsys: pytest.CaptureFixture[str], tmp_path:
 
 
 def test_no_topic_has_an_option_that_all_topics_have() -> None:
-    from penstock.bench.command import topic_command
+    from penstock.cli.bench import topic_command
 
     for topic in bench.topics():
         assert topic.what

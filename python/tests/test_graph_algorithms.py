@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import penstock.cli
+import penstock.cli.main
 import pytest
 from places import DEVICES
 from scipy import sparse
@@ -300,11 +300,11 @@ def test_the_commands_tell_and_verify(
 ) -> None:
     name, *options = arguments
     common = ["--verify", "--executor", "cpu", "--cache-dir", str(tmp_path), *options]
-    assert penstock.cli.main([name, "kron:8", *common]) == 0
+    assert penstock.cli.main.main([name, "kron:8", *common]) == 0
     out, err = capsys.readouterr()
     assert "yes (the check took" in out
     assert err == ""
-    assert penstock.cli.main([name, "kron:8", "--json", "--placement", "host", *common]) == 0
+    assert penstock.cli.main.main([name, "kron:8", "--json", "--placement", "host", *common]) == 0
     assert '"verified": true' in capsys.readouterr().out
 
 
@@ -317,13 +317,13 @@ def test_time_is_taken_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     with pytest.raises(ValueError, match="placement is not to be chosen"):
         graphs.breakdown(graphs.cc, "kron:10", placement="host", **where)
     common = ["--cache-dir", str(tmp_path), "--executor", "cpu"]
-    assert penstock.cli.main(["bfs", "kron:8", "--breakdown", *common]) == 0
+    assert penstock.cli.main.main(["bfs", "kron:8", "--breakdown", *common]) == 0
     assert "a cache that has all edges" in capsys.readouterr().out
-    assert penstock.cli.main(["cc", "kron:8", "--breakdown", "--json", *common]) == 0
+    assert penstock.cli.main.main(["cc", "kron:8", "--breakdown", "--json", *common]) == 0
     assert '"parts"' in capsys.readouterr().out
-    assert penstock.cli.main(["cc", "kron:8", "--breakdown", "--placement", "host", *common]) != 0
+    assert penstock.cli.main.main(["cc", "kron:8", "--breakdown", "--placement", "host", *common]) != 0
     assert "leave --placement and --trials out" in capsys.readouterr().err
-    assert penstock.cli.main(["cc", "kron:8", "--breakdown", "--plot", "x.svg", *common]) != 0
+    assert penstock.cli.main.main(["cc", "kron:8", "--breakdown", "--plot", "x.svg", *common]) != 0
 
 
 @pytest.mark.parametrize("placement", ["host", "storage"])
@@ -331,11 +331,11 @@ def test_rounds_are_drawn(tmp_path: Path, placement: str, capsys: pytest.Capture
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     image = tmp_path / "deep" / "rounds.svg"
     common = ["--cache-dir", str(tmp_path), "--executor", "cpu", "--placement", placement]
-    assert penstock.cli.main(["bfs", "kron:10", "--plot", str(image), *common]) == 0
+    assert penstock.cli.main.main(["bfs", "kron:10", "--plot", str(image), *common]) == 0
     text = image.read_text()
     assert "Breadth-first search of kron:10" in text
     assert ("GB/s moved" in text) == (placement == "storage")
-    assert penstock.cli.main(["bfs", "kron:10", "--plot", "x.bmp", *common]) != 0
+    assert penstock.cli.main.main(["bfs", "kron:10", "--plot", "x.bmp", *common]) != 0
     assert "choose a name that ends with" in capsys.readouterr().err
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from graph_edges import edges_in, edges_of, refusal
-from penstock import cli
+from penstock.cli import main as cli
 from penstock.graph import bfs, convert, resolve, sssp
 
 pd = pytest.importorskip("pandas", reason="pandas is not installed")

@@ -22,7 +22,7 @@ import numpy as np
 import penstock
 import pytest
 import scipy.sparse as sp
-from penstock import cli
+from penstock.cli import main as cli
 from penstock.errors import Error
 from penstock.graph import bfs, cc, convert, open_folder, pagerank, resolve, sssp, write_folder
 
@@ -486,7 +486,7 @@ def test_ctrl_c_while_it_is_loaded_is_no_traceback(place: Path) -> None:
 
         class Slow:
             def find_spec(self, name, path, target=None):
-                if name == "penstock.cli":
+                if name == "penstock.cli.main":
                     print("up", flush=True)
                     time.sleep(60)
 

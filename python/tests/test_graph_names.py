@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from penstock import cli
+from penstock.cli import main as cli
 from penstock.errors import Error, ForbiddenError, MissingError
 from penstock.graph import bfs, cc, resolve, sssp, write_folder
 

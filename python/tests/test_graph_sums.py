@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import penstock.cli
+import penstock.cli.main
 import pytest
 from places import DEVICES
 
@@ -280,7 +280,7 @@ def flat(table: str) -> str:
 
 def status_of(*arguments: str) -> Any:
     try:
-        return penstock.cli.main(list(arguments))
+        return penstock.cli.main.main(list(arguments))
     except SystemExit as ended:
         return ended.code
 
@@ -288,7 +288,7 @@ def status_of(*arguments: str) -> Any:
 def test_ranks_that_have_not_converged_say_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """They were "verified yes", with status 0."""
     common = ["--executor", "cpu", "--cache-dir", str(tmp_path), "--iterations", "2", "--verify"]
-    assert status_of("pagerank", "kron:8", *common) == penstock.cli.NOT_CONVERGED
+    assert status_of("pagerank", "kron:8", *common) == penstock.cli.main.NOT_CONVERGED
     out, err = capsys.readouterr()
     out = flat(out)
     assert out.index("converged") < out.index("verified") < out.index("graph")
@@ -297,7 +297,7 @@ def test_ranks_that_have_not_converged_say_so(tmp_path: Path, capsys: pytest.Cap
     assert err.startswith("penstock: rank ")
     assert "not converged: the last of 2 iterations changed the ranks by" in err
     assert err.count("\n") == 1
-    assert status_of("pagerank", "kron:8", "--json", *common) == penstock.cli.NOT_CONVERGED
+    assert status_of("pagerank", "kron:8", "--json", *common) == penstock.cli.main.NOT_CONVERGED
     assert json.loads(capsys.readouterr().out)["converged"] is False
     # As many iterations as asked for are no shortcoming.
     assert status_of("pagerank", "kron:8", "--tolerance", "0", *common) == 0
@@ -313,7 +313,7 @@ def test_tables_begin_with_results(tmp_path: Path, capsys: pytest.CaptureFixture
         (["pagerank"], ("converged", "sum of ranks", "weights")),
         (["sssp", "--parents"], ("vertices reached", "sum of distances", "farthest", "path to the farthest")),
     ):
-        assert penstock.cli.main([*command, "kron:6", *common]) == 0
+        assert penstock.cli.main.main([*command, "kron:6", *common]) == 0
         rows = [line.split("│")[1].strip() for line in capsys.readouterr().out.splitlines() if "│" in line]
         assert tuple(row for row in rows if row)[: len(first)] == first
 
@@ -323,12 +323,12 @@ def test_weights_left_out_are_mentioned(tmp_path: Path, capsys: pytest.CaptureFi
     weights = np.array([1, 9], np.int32)
     graphs.write_folder(tmp_path / "g", 3, [0, 0], [1, 2], weights=weights, names=["a", "b=c", "d"])
     common = [str(tmp_path / "g"), "--executor", "cpu"]
-    assert penstock.cli.main(["pagerank", *common]) == 0
+    assert penstock.cli.main.main(["pagerank", *common]) == 0
     assert "left out, though the graph has some (--weighted uses them)" in capsys.readouterr().out
-    assert penstock.cli.main(["pagerank", *common, "--weighted", "--json"]) == 0
+    assert penstock.cli.main.main(["pagerank", *common, "--weighted", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["weights"] == "used"
     arguments = ["--personalize", "b=c", "--personalize", "d=3", "--output", str(tmp_path / "r.npy")]
-    assert penstock.cli.main(["pagerank", *common, "--dangling", "--dtype", "float64", *arguments]) == 0
+    assert penstock.cli.main.main(["pagerank", *common, "--dangling", "--dtype", "float64", *arguments]) == 0
     expected = graphs.pagerank(
         tmp_path / "g", personalization={"b=c": 1, "d": 3}, dangling=True, dtype="float64"
     )
@@ -339,10 +339,10 @@ def test_predecessors_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[
     weights = np.array([1, 1, 5], np.int32)
     graphs.write_folder(tmp_path / "g", 4, [0, 1, 0], [1, 2, 2], weights=weights, names=["a", "b", "c", "d"])
     common = [str(tmp_path / "g"), "--source", "a", "--parents", "--verify", "--output"]
-    assert penstock.cli.main(["sssp", *common, str(tmp_path / "out.csv")]) == 0
+    assert penstock.cli.main.main(["sssp", *common, str(tmp_path / "out.csv")]) == 0
     rows = (tmp_path / "out.csv").read_text().splitlines()
     assert rows == ["vertex,distance,predecessor", "a,0,a", "b,1,a", "c,2,b", "d,-1,"]
-    assert penstock.cli.main(["sssp", *common, str(tmp_path / "out.npy")]) == 0
+    assert penstock.cli.main.main(["sssp", *common, str(tmp_path / "out.npy")]) == 0
     table = np.load(tmp_path / "out.npy")
     assert table["predecessors"].tolist() == [0, 0, 1, -1]
     assert table["distances"].tolist() == [0, 1, 2, -1]
@@ -359,8 +359,8 @@ def test_predecessors_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 def test_the_version_is_an_option(capsys: pytest.CaptureFixture[str]) -> None:
-    assert penstock.cli.main(["--version"]) == 0
+    assert penstock.cli.main.main(["--version"]) == 0
     said = capsys.readouterr().out
     assert said.startswith(f"penstock {penstock.__version__} (")
-    assert penstock.cli.main(["version"]) == 0
+    assert penstock.cli.main.main(["version"]) == 0
     assert capsys.readouterr().out == said

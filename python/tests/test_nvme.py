@@ -13,7 +13,7 @@ from typing import Any
 import click
 import pytest
 from fake_kernel import BRIDGE_CLASS, FAST, SATA_CLASS, SLOW, FakeKernel
-from penstock import cli
+from penstock.cli import main as cli
 from penstock.nvme import Places, list_drives
 
 native = pytest.importorskip("penstock._native", reason="needs the compiled part", exc_type=ImportError)

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from penstock import bench, cli, regular
+from penstock import bench, regular
+from penstock.cli import main as cli
 
 pytest.importorskip("penstock._native", reason="needs the compiled part", exc_type=ImportError)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import fakes
 import pytest
-from penstock import report
+from penstock.cli import graph_report
 from penstock.doctor import Row
 from rich.console import Console
 
@@ -27,24 +27,24 @@ def text_of(table: Any) -> str:
     ],
 )
 def test_amplification_is_explained(changes: dict[str, Any], part: str) -> None:
-    assert part in report.explain_amplification(fakes.make_result(**changes))
+    assert part in graph_report.explain_amplification(fakes.make_result(**changes))
 
 
 @pytest.mark.parametrize(
     ("verified", "part"), [(None, "not asked for"), (True, "yes"), (False, "no: the result is wrong")]
 )
 def test_the_verdict_is_told(verified: bool | None, part: str) -> None:
-    assert part in text_of(report.graph_table(fakes.make_result(verified=verified)))
+    assert part in text_of(graph_report.graph_table(fakes.make_result(verified=verified)))
 
 
 def test_retries_and_errors_are_told_when_there_are_some() -> None:
-    assert "retries" not in text_of(report.graph_table(fakes.make_result()))
-    assert "7, 2" in text_of(report.graph_table(fakes.make_result(retries=7, errors=2)))
+    assert "retries" not in text_of(graph_report.graph_table(fakes.make_result()))
+    assert "7, 2" in text_of(graph_report.graph_table(fakes.make_result(retries=7, errors=2)))
 
 
 def test_brackets_in_names_are_no_markup() -> None:
-    places = report.NamedPlaces("[red]x[/]", [("[b]y", "3")])
-    text = text_of(report.graph_table(fakes.make_result(graph="a[b]c"), places))
+    places = graph_report.NamedPlaces("[red]x[/]", [("[b]y", "3")])
+    text = text_of(graph_report.graph_table(fakes.make_result(graph="a[b]c"), places))
     assert "[red]x[/]" in text
     assert "[b]y (3)" in text
     assert "a[b]c" in text
@@ -52,5 +52,5 @@ def test_brackets_in_names_are_no_markup() -> None:
 
 def test_doctor_summary_groups_by_state() -> None:
     rows = [Row("a", "ok", "", ""), Row("b", "missing", "", ""), Row("c", "ok", "", "")]
-    assert report.doctor_summary(rows) == "ok: a, c; missing: b"
-    assert "a" in text_of(report.doctor_table(rows))
+    assert graph_report.doctor_summary(rows) == "ok: a, c; missing: b"
+    assert "a" in text_of(graph_report.doctor_table(rows))

@@ -48,6 +48,16 @@ CORE = {HEADER + "core/units.hpp": "#pragma once\n"}
         ),
         ({"libs/a.cpp": '#include "src/b.hpp"\n', "src/b.hpp": ""}, "libs/a.cpp:1", "may include only"),
         ({"src/a.cpp": '#include "libs/b.hpp"\n', "libs/b.hpp": ""}, "src/a.cpp:1", "may include only"),
+        (
+            {"src/host/a.cpp": '#include "../pcie/b.hpp"\n', "src/pcie/b.hpp": ""},
+            "src/host/a.cpp:1",
+            "higher",
+        ),
+        (
+            {HEADER + "file/a.hpp": '#include "penstock/array/b.hpp"\n', HEADER + "array/b.hpp": ""},
+            "file/a.hpp:1",
+            "two folders",
+        ),
         ({"src/a.cpp": "#include <penstock/core/units.hpp>\n", **CORE}, "src/a.cpp:1", "with quotes"),
         ({"src/a.cpp": '#include "gone.hpp"\n'}, "src/a.cpp:1", 'no "gone.hpp"'),
         ({HEADER + "queue/a.hpp": "\n#if defined(__CUDACC__)\n#endif\n"}, "queue/a.hpp:2", "target switch"),
@@ -74,7 +84,11 @@ def test_a_planted_violation_is_found(tmp_path: Path, files: dict[str, str], whe
     "files",
     [
         {HEADER + "queue/a.hpp": '#include "penstock/core/units.hpp"\n', **CORE},
-        {"src/a.cpp": '#include "b.hpp"\n#include "penstock/core/units.hpp"\n', "src/b.hpp": "", **CORE},
+        {
+            "src/host/a.cpp": '#include "b.hpp"\n#include "penstock/core/units.hpp"\n',
+            "src/host/b.hpp": "",
+            **CORE,
+        },
         {"tests/a.cpp": '#include "support/b.hpp"\n#include <vector>\n', "tests/support/b.hpp": ""},
         {"python/bindings/a.cpp": '#include "libs/b.hpp"\n', "libs/b.hpp": ""},
         {HEADER + "core/a.hpp": "#if defined(__CUDA_ARCH__)\n#endif\n"},

@@ -519,7 +519,7 @@ def test_rows_that_find_no_room_leave_the_file_as_long_as_it_was(
         file.write(bytes(content[:100]))
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("penstock.nn.tables._write", full)
+    monkeypatch.setattr("penstock.nn.table_files._write", full)
     with pytest.raises(OSError, match=r"append rows to .*t\.npy: they take .* free: make room") as caught:
         table.append_rows(1000)
     assert caught.value.errno == errno.ENOSPC

@@ -11,7 +11,7 @@ from typing import Any
 import click
 import numpy as np
 import pytest
-from penstock import cli
+from penstock.cli import main as cli
 
 native = pytest.importorskip("penstock._native", reason="needs the compiled part", exc_type=ImportError)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.bench.measurement import Measurement
-from penstock.bench.write_figures import tells_of_writes, write_figures_table
+from penstock.cli.write_figures import tells_of_writes, write_figures_table
 from rich.console import Console
 
 FIGURES = {

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from penstock.arrays.libraries import Library
     from penstock.arrays.opening import Opened
     from penstock.arrays.selection import Selection
-    from penstock.breadth_first import Progress
+    from penstock.callbacks import Progress
 
 
 def _range_of(library: Library, made: Any) -> range:

@@ -23,7 +23,7 @@ from penstock.sizes import format_bytes
 
 if TYPE_CHECKING:
     from penstock.arrays.dtypes import DType
-    from penstock.breadth_first import Progress
+    from penstock.callbacks import Progress
 
 PART_BYTES = 16 << 20
 _FORMAT = 1  # part of every name: raised when conversion changes, so that copies are made anew

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import Error
 
 if TYPE_CHECKING:
-    from penstock.breadth_first import Progress
+    from penstock.callbacks import Progress
 
 _SECOND_SENTENCE = re.compile(r"[.;!?]\s+(?=[A-Z])")
 _MAX_SHOWN = 80

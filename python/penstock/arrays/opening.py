@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock import _native
-    from penstock.breadth_first import Progress
+    from penstock.callbacks import Progress
 
 _NAMED = (".safetensors", ".arrow", ".feather")  # what references without `stored` may refer to
 PLACEMENTS = ("auto", "hbm", "host", "host-cached", "storage")

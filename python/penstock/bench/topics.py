@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from penstock.bench.measurement import Measurement
-from penstock.breadth_first import Progress, load_native
+from penstock.callbacks import Progress
+from penstock.native import load_native
 
 
 @dataclass(frozen=True)

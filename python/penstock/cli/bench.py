@@ -8,11 +8,12 @@ from typing import Any
 import click
 from rich.console import Console
 
-from penstock.bench import plot, table
 from penstock.bench.measurement import Measurement, append_lines, json_line, newest, read_lines
 from penstock.bench.topics import Topic, run, topics
-from penstock.bench.write_figures import tells_of_writes, write_figures_table
-from penstock.progress import progress_bar
+from penstock.cli import bench_report
+from penstock.cli.progress_bar import progress_bar
+from penstock.cli.write_figures import tells_of_writes, write_figures_table
+from penstock.report import plot
 
 RESULTS = click.Path(dir_okay=False, path_type=Path)
 WIDE = 200
@@ -55,14 +56,14 @@ def bench_command(context: click.Context, wants_list: bool) -> None:
     Everything that is read is checked: what was read wrong is an error and no result.
     """
     if wants_list or context.invoked_subcommand is None:
-        Console().print(table.topics_table(topics()))
+        Console().print(bench_report.topics_table(topics()))
         context.exit()
 
 
 def topic_command(topic: Topic) -> click.Command:
     """`penstock bench TOPIC`, with an option for each of the topic's and those that all have."""
     options = [
-        click.Option([f"--{table.dashed(name)}", parameter_of(name)], metavar="VALUE", help=what)
+        click.Option([f"--{bench_report.dashed(name)}", parameter_of(name)], metavar="VALUE", help=what)
         for name, what in topic.options.items()
     ]
 
@@ -124,10 +125,10 @@ def print_table(found: list[Measurement]) -> None:
     console = Console()
     if not console.is_terminal:
         console.width = max(console.width, WIDE)  # nothing is folded that goes to a file
-    console.print(table.results_table(found))
+    console.print(bench_report.results_table(found))
     if any(map(tells_of_writes, found)):
         console.print(write_figures_table(found, lambda m: m.id))
-    for note in table.notes(found):
+    for note in bench_report.notes(found):
         console.print(note, highlight=False, markup=False)
 
 

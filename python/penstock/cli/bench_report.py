@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from itertools import groupby
+from collections.abc import Callable
 
 from rich import box
 from rich.markup import escape
@@ -11,6 +10,7 @@ from rich.table import Table
 
 from penstock.bench.measurement import Measurement
 from penstock.bench.topics import Topic
+from penstock.report.figures import number, varying_params
 from penstock.sizes import format_bytes
 
 
@@ -54,17 +54,6 @@ def results_table(measurements: list[Measurement]) -> Table:
     return table
 
 
-def varying_params(measurements: Iterable[Measurement]) -> list[str]:
-    """Parameters that tell measurements of one id apart."""
-    varying: dict[str, None] = {}
-    ordered = sorted(measurements, key=lambda m: m.id)
-    for _, group in groupby(ordered, key=lambda m: m.id):
-        same_id = list(group)
-        names = dict.fromkeys(name for m in same_id for name in m.params)
-        varying |= {name: None for name in names if len({m.params.get(name) for m in same_id}) > 1}
-    return list(varying)
-
-
 def notes(measurements: list[Measurement]) -> list[str]:
     """Where it ran, and what the directories cost: the little that holds for more than one row."""
     where = dict.fromkeys(_where(m) for m in measurements)
@@ -87,16 +76,6 @@ def _directory(m: Measurement) -> str:
     if not name and not parts:
         return ""
     return f"directory {name}".rstrip() + (f": {', '.join(parts)}" if parts else "")
-
-
-def number(value: float | None) -> str:
-    """Three digits, or all before the point; millions as such: 0.0449, 3.2, 66,509, 1.36 M."""
-    if value is None:
-        return ""
-    for scale, prefix in ((1e9, " G"), (1e6, " M")):
-        if abs(value) >= scale:
-            return f"{value / scale:.3g}{prefix}"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def with_unit(value: float | None, unit: str) -> str:

@@ -12,9 +12,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from penstock.breadth_first import load_native, preparing
-from penstock.graph_options import cache_dir_option, input_options, print_json
-from penstock.progress import progress_bar
+from penstock.callbacks import preparing
+from penstock.cli.graph_options import cache_dir_option, input_options, print_json
+from penstock.cli.progress_bar import progress_bar
+from penstock.native import load_native
 from penstock.sizes import format_bytes
 
 if TYPE_CHECKING:

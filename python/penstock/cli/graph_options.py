@@ -10,10 +10,19 @@ from typing import Any, TypeVar
 
 import click
 
-from penstock import breadth_first
-from penstock.bench.command import Image
-from penstock.output import Output
-from penstock.size_option import Size
+from penstock.cli.bench import Image
+from penstock.cli.output import Output
+from penstock.cli.size_option import Size
+from penstock.graph.options import (
+    DIRECTORIES,
+    ENGINES,
+    EXECUTORS,
+    LAYOUTS,
+    MEDIA_PLACES,
+    PLACEMENTS,
+    SOURCES,
+    WITHOUT,
+)
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -69,7 +78,7 @@ INPUT_OPTIONS = (
 PLACEMENT_OPTIONS = (
     click.option(
         "--placement",
-        type=choice(breadth_first.PLACEMENTS),
+        type=choice(PLACEMENTS),
         default="storage",
         show_default=True,
         help="Where edges lie: behind a cache (storage, host-cached), in host memory and read in place "
@@ -89,21 +98,21 @@ PLACEMENT_OPTIONS = (
     click.option("--line", type=Size(), default=None, help="How much a miss brings in.  [default: 4KiB]"),
     click.option(
         "--directory",
-        type=choice(breadth_first.DIRECTORIES),
+        type=choice(DIRECTORIES),
         default="auto",
         show_default=True,
         help="How the cache finds a line: an entry for each line of the edges, or for each of its own.",
     ),
     click.option(
         "--executor",
-        type=choice(breadth_first.EXECUTORS),
+        type=choice(EXECUTORS),
         default="auto",
         show_default=True,
         help="Whose threads walk the edges; auto: a GPU's where there is one.",
     ),
     click.option(
         "--engine",
-        type=choice(breadth_first.ENGINES),
+        type=choice(ENGINES),
         default="auto",
         show_default=True,
         help="How files are read.",
@@ -112,7 +121,7 @@ PLACEMENT_OPTIONS = (
 STORAGE_OPTIONS = (
     click.option(
         "--without",
-        type=choice(breadth_first.WITHOUT),
+        type=choice(WITHOUT),
         default="nothing",
         show_default=True,
         help="Do without this part of the cache, to see what it is worth.",
@@ -133,14 +142,14 @@ STORAGE_OPTIONS = (
     click.option("--drives", type=int, default=1, show_default=True, help="How many modelled ones."),
     click.option(
         "--layout",
-        type=choice(breadth_first.LAYOUTS),
+        type=choice(LAYOUTS),
         default="striped",
         show_default=True,
         help="Modelled drives have parts of the graph, or each has all of it.",
     ),
     click.option(
         "--media-place",
-        type=choice(breadth_first.MEDIA_PLACES),
+        type=choice(MEDIA_PLACES),
         default="hbm",
         show_default=True,
         help="Where the bytes of modelled drives lie.",
@@ -198,7 +207,7 @@ incoming_option = click.option(
 )
 sources_option = click.option(
     "--sources",
-    type=choice(breadth_first.SOURCES),
+    type=choice(SOURCES),
     default="gap",
     show_default=True,
     help="Sources are vertices that have edges (gap, emogi), or more than two (bam).",

@@ -5,13 +5,17 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rich.markup import escape
 from rich.table import Table
 
-from penstock.breadth_first import GraphCost
 from penstock.doctor import Row, State
+from penstock.graph.results import GraphCost
 from penstock.sizes import format_bytes, format_rate, format_seconds
+
+if TYPE_CHECKING:
+    from penstock.graph.cost_breakdown import Breakdown
 
 STATE_STYLES: dict[State, str] = {"ok": "green", "limited": "yellow", "missing": "red"}
 
@@ -206,3 +210,24 @@ def _machine_rows(result: GraphCost) -> list[tuple[str, str]]:
             f"{format_bytes(result.peak_rss_bytes)}, {format_bytes(result.file_rss_bytes)} of it files",
         ),
     ]
+
+
+def breakdown_table(parts: Breakdown) -> Table:
+    table = Table(title=f"{parts.title} of {parts.graph}: where the time goes", title_justify="left")
+    table.add_column("part", style="bold")
+    table.add_column("time", justify="right")
+    table.add_column("share", justify="right")
+    table.add_column("measured as")
+    size = format_bytes(parts.cache_bytes)
+    how = {
+        "compute": f"edges in place ({format_seconds(parts.compute_seconds)})",
+        "cache": f"a cache that has all edges ({format_seconds(parts.all_hit_seconds)}), less that",
+        "storage": f"an empty cache of {size} ({format_seconds(parts.seconds)}), less that",
+    }
+    for name, part in parts.parts.items():
+        sign = "-" if part < 0 else ""
+        time = f"{sign}{format_seconds(abs(part))}"
+        table.add_row(name, time, f"{100 * part / (parts.seconds or 1):.0f} %", how[name])
+    if parts.verified is not None:
+        table.caption = "each run verified" if parts.verified else "a result is wrong"
+    return table

@@ -20,13 +20,12 @@ from typing import Any
 import click
 from rich.console import Console
 
-from penstock import __version__, breadth_first, doctor, names, report
-from penstock.bench.command import bench_command, plot_command
-from penstock.bench.plot import need_matplotlib
-from penstock.errors import Error
-from penstock.graph_command import graph_group
-from penstock.graph_effects import CACHED
-from penstock.graph_options import (
+from penstock import __version__, doctor
+from penstock import graph as graphs
+from penstock.cli import graph_report, vertex_names
+from penstock.cli.bench import bench_command, plot_command
+from penstock.cli.graph import graph_group
+from penstock.cli.graph_options import (
     cache_dir_option,
     graph_options,
     incoming_option,
@@ -34,12 +33,17 @@ from penstock.graph_options import (
     source_option,
     sources_option,
 )
+from penstock.cli.nvme import nvme_group
+from penstock.cli.output import cannot_be_written, write_result
+from penstock.cli.progress_bar import progress_bar
+from penstock.cli.regular import reduce_command, vectoradd_command
+from penstock.cli.volume import volume_group
+from penstock.errors import Error
+from penstock.graph.effects import CACHED
+from penstock.graph.results import BfsResult, GraphCost
 from penstock.machine import Machine, default_cache_dir
-from penstock.nvme.command import nvme_group
-from penstock.output import cannot_be_written, write_result
-from penstock.progress import progress_bar
-from penstock.regular.command import reduce_command, vectoradd_command
-from penstock.volume.command import volume_group
+from penstock.native import load_native
+from penstock.report.plot import need_matplotlib
 
 WRONG_RESULT, REFUSED, NOT_CONVERGED, INTERRUPTED = 1, 2, 3, 130
 PACKAGE_GRAPH, INSTEAD_OF_PACKAGES, GENERATED_GRAPH = "debian", "urand:16", "kron:20"
@@ -162,7 +166,7 @@ def doctor_command(as_json: bool, cache_dir: Path | None) -> None:
     if as_json:
         print_json([dataclasses.asdict(row) for row in rows])
     else:
-        Console().print(report.doctor_table(rows))
+        Console().print(graph_report.doctor_table(rows))
 
 
 @penstock.command("demo", short_help="See it work: two searches, verified.")
@@ -172,7 +176,7 @@ def demo_command(quick: bool, cache_dir: Path | None) -> None:
     """Searches the graph of this machine's packages and a generated one; checks both by GAP's rules."""
     console = Console()
     rows = doctor.examine(Machine(cache_dir=cache_dir or default_cache_dir()))
-    console.print(report.doctor_summary(rows), highlight=False)
+    console.print(graph_report.doctor_summary(rows), highlight=False)
     first = PACKAGE_GRAPH
     if next(row.state for row in rows if row.what == "package lists") == "missing":
         first = INSTEAD_OF_PACKAGES
@@ -197,17 +201,17 @@ def version_command() -> None:
 
 def version_text() -> str:
     try:
-        cuda = breadth_first.load_native().cuda_version
+        cuda = load_native().cuda_version
         build = f"CUDA {cuda}" if cuda else "CPU only"
     except Error:
         build = "its compiled part is missing"
     return f"penstock {__version__} ({build})"
 
 
-def search(graph: str, **options: Any) -> breadth_first.BfsResult:
+def search(graph: str, **options: Any) -> BfsResult:
     """penstock.bfs with a progress bar on stderr, where that is a terminal."""
     with progress_bar() as progress:
-        return breadth_first.bfs(graph, progress=progress, **options)
+        return graphs.bfs(graph, progress=progress, **options)
 
 
 def run(
@@ -237,7 +241,7 @@ def run(
     if output is not None:
         write_result(result, output)
     if image is not None:
-        from penstock.graph.level_plot import draw_levels
+        from penstock.report.level_plot import draw_levels
 
         draw_levels(result, image)
     check_verdict(result)
@@ -246,25 +250,18 @@ def run(
 
 def moves_bytes(*, placement: str, executor: str, **_: Any) -> bool:
     """Whether rounds move bytes that are worth a line in a plot: not where a CPU reads in place."""
-    gpu = executor == "cuda" or (executor == "auto" and breadth_first.load_native().cuda_usable()[0])
+    gpu = executor == "cuda" or (executor == "auto" and load_native().cuda_usable()[0])
     return gpu or placement in (*CACHED, "subgraph")
 
 
-def algorithm_named(name: str) -> Callable[..., breadth_first.GraphCost]:
-    """bfs, cc, pagerank or sssp. Raises Error where the compiled part of the others is missing."""
-    if name == "bfs":
-        return breadth_first.bfs
-    breadth_first.load_native()
-    from penstock import graph as graphs
-
-    found: Callable[..., breadth_first.GraphCost] = getattr(graphs, name)
-    return found
+def algorithm_named(name: str) -> Callable[..., GraphCost]:
+    """bfs, cc, pagerank or sssp. Raises Error where the compiled module is missing."""
+    function: Callable[..., GraphCost] = getattr(graphs, name)
+    return function
 
 
-def tell_breakdown(
-    function: Callable[..., breadth_first.GraphCost], graph: str, as_json: bool, **options: Any
-) -> None:
-    from penstock.graph.breakdown import breakdown
+def tell_breakdown(function: Callable[..., GraphCost], graph: str, as_json: bool, **options: Any) -> None:
+    from penstock.graph import breakdown
 
     if options.pop("placement") != "storage" or options.pop("trials") != 1:
         raise ValueError(
@@ -272,17 +269,17 @@ def tell_breakdown(
         )
     with progress_bar() as progress:
         parts = breakdown(function, graph, progress=progress, **options)
-    print_json(parts.as_dict()) if as_json else Console().print(parts.table())
+    print_json(parts.as_dict()) if as_json else Console().print(graph_report.breakdown_table(parts))
     if parts.verified is False:
         click.echo(f"penstock: verify {graph}: a result is wrong: run it without --breakdown", err=True)
         sys.exit(WRONG_RESULT)
 
 
-def print_result(result: breadth_first.GraphCost) -> None:
-    Console().print(report.graph_table(result, names.named_places(result)))
+def print_result(result: GraphCost) -> None:
+    Console().print(graph_report.graph_table(result, vertex_names.named_places(result)))
 
 
-def check_verdict(result: breadth_first.GraphCost) -> None:
+def check_verdict(result: GraphCost) -> None:
     if result.verified is False:
         violation = result.violation or "the result differs from the reference"
         click.echo(f"penstock: verify {result.path}: {violation}", err=True)

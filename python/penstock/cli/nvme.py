@@ -11,11 +11,12 @@ from typing import Any
 import click
 from rich.console import Console
 
-from penstock.bench.command import WIDE
-from penstock.breadth_first import load_native
-from penstock.nvme import plan, table
+from penstock.cli import nvme_report
+from penstock.cli.bench import WIDE
+from penstock.cli.progress_bar import progress_bar
+from penstock.native import load_native
+from penstock.nvme import plan
 from penstock.nvme.drives import Places, find_drive, full_address, list_drives
-from penstock.progress import progress_bar
 from penstock.sizes import format_bytes, format_seconds
 
 MOST_LBA = (1 << 64) - 1
@@ -56,8 +57,8 @@ def list_command(as_json: bool) -> None:
     if not drives:
         click.echo("There are no NVMe drives on this machine's PCI buses.")
         return
-    _show(table.drives_table(drives))
-    for note in table.notes(drives):
+    _show(nvme_report.drives_table(drives))
+    for note in nvme_report.notes(drives):
         click.echo(note)
 
 
@@ -105,8 +106,8 @@ def identify_command(address: str, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(described))
         return
-    _show(table.facts_table(described), table.namespaces_table(described["namespaces"]))
-    for problem in table.problems(described["namespaces"]):
+    _show(nvme_report.facts_table(described), nvme_report.namespaces_table(described["namespaces"]))
+    for problem in nvme_report.problems(described["namespaces"]):
         click.echo(problem)
 
 
@@ -119,7 +120,7 @@ def smart_command(address: str, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(told))
         return
-    _show(table.health_table(told))
+    _show(nvme_report.health_table(told))
 
 
 @nvme_group.command("read", short_help="Blocks into a file.")

@@ -13,8 +13,8 @@ import click
 import numpy as np
 import numpy.typing as npt
 
-from penstock.breadth_first import PER_VERTEX, GraphCost
 from penstock.errors import Error
+from penstock.graph.results import PER_VERTEX, GraphCost
 
 SUFFIXES = (".npy", ".csv")
 OF_VERTICES = ("parents", "labels", "predecessors")

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from penstock.breadth_first import Progress as Report
+from penstock.callbacks import Progress as Report
 
 STEPS = {"prepare": "preparing the graph", "verify": "checking"}
 

@@ -10,15 +10,15 @@ from typing import Any
 import click
 from rich.console import Console
 
-from penstock import breadth_first
-from penstock.bench.command import RESULTS, WIDE
 from penstock.bench.measurement import Measurement, append_lines
-from penstock.bench.write_figures import tells_of_writes, write_figures_table
-from penstock.progress import progress_bar
-from penstock.regular import table
+from penstock.cli import regular_report
+from penstock.cli.bench import RESULTS, WIDE
+from penstock.cli.progress_bar import progress_bar
+from penstock.cli.size_option import Size
+from penstock.cli.write_figures import tells_of_writes, write_figures_table
+from penstock.graph.options import DIRECTORIES, ENGINES, EXECUTORS
 from penstock.regular.generate import DTYPES, WIDTH, generate_array
 from penstock.regular.run import ACCESS, MEDIA, PLACES, ReduceResult, reduce, vectoradd
-from penstock.size_option import Size
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -45,7 +45,7 @@ OPTIONS: tuple[Decorator, ...] = (
         "--cache", type=Size(), default=None, help="Memory for lines.  [default: an eighth of the data]"
     ),
     click.option("--line", type=Size(), default="4KiB", show_default=True, help="How much a miss brings in."),
-    _choice("--directory", breadth_first.DIRECTORIES, "auto"),
+    _choice("--directory", DIRECTORIES, "auto"),
     click.option(
         "--tile", type=Size(), default="64KiB", show_default=True, help="An explicit tile, 64KiB at most."
     ),
@@ -53,8 +53,8 @@ OPTIONS: tuple[Decorator, ...] = (
     _choice("--media", MEDIA, "file", "The file, or the modelled drive that it is copied to first."),
     _number("--drives", 1, "Modelled ones to stripe the data over."),
     _choice("--place", PLACES, "hbm", "Where the bytes of modelled drives lie."),
-    _choice("--executor", breadth_first.EXECUTORS, "auto"),
-    _choice("--engine", breadth_first.ENGINES, "auto"),
+    _choice("--executor", EXECUTORS, "auto"),
+    _choice("--engine", ENGINES, "auto"),
     click.option("--direct", is_flag=True, help="Past the page cache."),
     _number("--threads", 0, "Of the CPU executor.  [default: one per core]"),
     _number("--server-sms", 0, "SMs that serve modelled drives.  [default: a third]"),
@@ -174,10 +174,10 @@ def show(
     console = Console()
     if not console.is_terminal:
         console.width = max(console.width, WIDE)  # nothing is folded that goes to a file
-    console.print(table.access_table(title, measurements))
+    console.print(regular_report.access_table(title, measurements))
     if any(map(tells_of_writes, measurements)):
-        console.print(write_figures_table(measurements, lambda m: table.NAMES[m.params["access"]]))
-    for note in [result, *table.notes(measurements)]:
+        console.print(write_figures_table(measurements, lambda m: regular_report.NAMES[m.params["access"]]))
+    for note in [result, *regular_report.notes(measurements)]:
         console.print(note, highlight=False, markup=False)
 
 

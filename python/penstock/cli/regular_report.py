@@ -7,7 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from penstock.bench.measurement import Measurement
-from penstock.bench.table import number
+from penstock.report.figures import number
 from penstock.sizes import format_bytes, format_seconds
 
 NAMES = {"tiled": "explicit tiles", "naive": "cache, a[i]", "line": "cache, by lines"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from penstock.breadth_first import BfsResult, GraphCost
-from penstock.report import NamedPlaces
+from penstock.cli.graph_report import NamedPlaces
+from penstock.graph.results import BfsResult, GraphCost
 
 MOST = 5
 # Above this the names are not worth a second search.

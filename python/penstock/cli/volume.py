@@ -10,12 +10,12 @@ from typing import Any
 import click
 from rich.console import Console
 
-from penstock.bench.command import WIDE
-from penstock.breadth_first import load_native
-from penstock.progress import progress_bar
-from penstock.size_option import Size
+from penstock.cli import volume_report
+from penstock.cli.bench import WIDE
+from penstock.cli.progress_bar import progress_bar
+from penstock.cli.size_option import Size
+from penstock.native import load_native
 from penstock.sizes import format_bytes, format_seconds
-from penstock.volume import table
 
 WRONG = 1
 LAYOUTS = ("single", "striped", "replicated")
@@ -107,11 +107,11 @@ def remove_command(members: tuple[str, ...], name: str) -> None:
 @as_json_option
 def list_command(members: tuple[str, ...], as_json: bool) -> None:
     """Shows what was imported."""
-    entries = table.entries_of(load_native().volume_facts(list(members)))
+    entries = volume_report.entries_of(load_native().volume_facts(list(members)))
     if as_json:
         click.echo(json.dumps(entries))
     elif entries:
-        _show(table.entries_table(entries))
+        _show(volume_report.entries_table(entries))
     else:
         click.echo("The volume is empty.")
 
@@ -123,10 +123,10 @@ def info_command(members: tuple[str, ...], as_json: bool) -> None:
     """Shows layout, room and members, in their order."""
     facts: dict[str, Any] = dict(load_native().volume_facts(list(members)))
     if as_json:
-        facts["entries"] = table.entries_of(facts)
+        facts["entries"] = volume_report.entries_of(facts)
         click.echo(json.dumps(facts))
         return
-    _show(table.facts_table(facts))
+    _show(volume_report.facts_table(facts))
 
 
 @volume_group.command("verify", short_help="Read all of a volume and check it.")
@@ -139,7 +139,7 @@ def verify_command(members: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(verdict))
     else:
-        for line in table.finding_lines(verdict):
+        for line in volume_report.finding_lines(verdict):
             click.echo(line)
         rate = verdict["bytes"] / max(verdict["seconds"], 1e-9) / 1e9
         found = f"{verdict['problems']:,} wrong" if verdict["problems"] else "all as it was written"

@@ -5,14 +5,17 @@
 
 from __future__ import annotations
 
-from penstock.breadth_first import BfsResult, bfs
+import importlib
+from typing import TYPE_CHECKING, Any
 
-from .algorithms import ComponentsResult, PagerankResult, SsspResult, cc, pagerank, sssp
-from .breakdown import Breakdown, breakdown
-from .folder import GraphFolder, open_folder, write_folder
-from .resolve import convert, default_cache_dir, resolve
-
-Graph = GraphFolder
+if TYPE_CHECKING:
+    from penstock.graph.algorithms import cc, pagerank, sssp
+    from penstock.graph.cost_breakdown import Breakdown, breakdown
+    from penstock.graph.folder import GraphFolder, open_folder, write_folder
+    from penstock.graph.folder import GraphFolder as Graph
+    from penstock.graph.opening import convert, default_cache_dir, resolve
+    from penstock.graph.results import BfsResult, ComponentsResult, PagerankResult, SsspResult
+    from penstock.graph.search import bfs
 
 __all__ = [
     "BfsResult",
@@ -33,3 +36,28 @@ __all__ = [
     "sssp",
     "write_folder",
 ]
+
+# Each module, and the names that come from it. No module has the name of a function: importing it
+# would hide that.
+_MODULES = {
+    "algorithms": ("cc", "pagerank", "sssp"),
+    "cost_breakdown": ("Breakdown", "breakdown"),
+    "folder": ("GraphFolder", "open_folder", "write_folder"),
+    "opening": ("convert", "default_cache_dir", "resolve"),
+    "results": ("BfsResult", "ComponentsResult", "PagerankResult", "SsspResult"),
+    "search": ("bfs",),
+}
+_LAZY = {name: (module, name) for module, names in _MODULES.items() for name in names}
+_LAZY["Graph"] = ("folder", "GraphFolder")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def __getattr__(name: str) -> Any:
+    """Import the compiled module only when a function needs it: options and their tables do not."""
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, attribute = _LAZY[name]
+    return getattr(importlib.import_module(f"penstock.graph.{module}"), attribute)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypedDict, cast
 
 import numpy as np
 from numpy.typing import NDArray
+
+from penstock.native import load_native
 
 Progress = Callable[[int, int], object]
 """Gets (done, total) with 0 <= done <= total a few times a second; what it raises stops the work."""
@@ -79,4 +80,4 @@ class Native(Protocol):
     def graph_verify_bfs(self, path: str, source: int, parents: Array, progress: Progress | None) -> str: ...
 
 
-native = cast(Native, importlib.import_module("penstock._native"))
+native = cast(Native, load_native())

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from penstock.breadth_first import (
-    PER_VERTEX,
-    GraphCost,
-    GraphLike,
-    GraphOptions,
-    Progress,
-    check_source,
-    checked_count,
-    checked_integer,
-    checked_number,
-    prepare,
-    share_of,
-    source_number,
-    vertex_numbers,
+from penstock.callbacks import Progress
+from penstock.checks import checked_count, checked_integer, checked_number
+from penstock.graph.options import GraphOptions
+from penstock.graph.results import (
+    Array,
+    ComponentsResult,
+    PagerankResult,
+    SsspResult,
+    Weights,
+    path_back,
     with_tensors,
 )
+from penstock.graph.run import GraphLike, check_source, prepare, source_number, vertex_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -33,155 +29,8 @@ if TYPE_CHECKING:
 
     from penstock.graph.folder import GraphFolder
 
-Array = NDArray[Any]
 VertexValues: TypeAlias = "Mapping[Any, float] | ArrayLike"
 """Numbers for vertices: a dict from numbers or names of vertices, or an array of shape (vertices,)."""
-Weights = Literal["none", "used", "left out"]
-
-SHOWN = 12
-"""Vertices of a path in a table."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ComponentsResult(GraphCost):
-    """Weakly connected components, and what it cost to find them."""
-
-    title: ClassVar[str] = "Connected components"
-    VERTICES: ClassVar[bool] = True
-
-    components: int
-    largest: int
-    """Vertices."""
-    labels: Any = field(metadata=PER_VERTEX, repr=False, compare=False)
-    """int64: of each vertex the smallest vertex of its component. A tensor where torch is in use."""
-
-    def found(self) -> list[tuple[str, str]]:
-        return [
-            ("components", f"{self.components:,}"),
-            ("vertices of the largest", share_of(self.largest, self)),
-        ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class PagerankResult(GraphCost):
-    """Ranks, and what they cost."""
-
-    title: ClassVar[str] = "PageRank"
-
-    converged: bool
-    """Whether the last iteration changed the ranks by less than `tolerance`; ranks that have not converged
-    are those of `iterations` iterations, and no more."""
-    iterations: int
-    change: float
-    """Sum of what the last iteration changed."""
-    tolerance: float
-    weights: Weights
-    """Whether edges passed ranks on by their weights: "used", "left out" where the graph has some and
-    `weighted` was not given, "none" where it has none."""
-    ranks: Any = field(metadata=PER_VERTEX, repr=False, compare=False)
-    """float32 or float64; they add up to 1 where no vertex is without edges, or `dangling` is given."""
-
-    def found(self) -> list[tuple[str, str]]:
-        how = f"{self.iterations} iterations, of which the last changed the ranks by {self.change:.2g} in all"
-        if self.converged:
-            verdict = f"yes: {how}"
-        elif self.tolerance == 0:
-            verdict = f"not asked for (tolerance 0): {how}"
-        else:
-            verdict = f"[red]no[/]: {how}, not less than the tolerance {self.tolerance:g}"
-        weights = {
-            "none": "none",
-            "used": "used",
-            "left out": "left out, though the graph has some (--weighted uses them)",
-        }
-        return [
-            ("converged", verdict),
-            ("sum of ranks", f"{float(np.sum(np.asarray(self.ranks), dtype=np.float64)):.6g}"),
-            ("weights", weights[self.weights]),
-        ]
-
-    def shortcoming(self) -> str:
-        if self.converged or self.tolerance == 0:
-            return ""
-        return (
-            f"rank {self.path}: not converged: the last of {self.iterations} iterations changed the ranks by "
-            f"{self.change:.3g}, the tolerance is {self.tolerance:g}: allow more iterations"
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class SsspResult(GraphCost):
-    """Distances from a vertex, and what they cost."""
-
-    title: ClassVar[str] = "Shortest paths"
-
-    source: int
-    reached: int
-    delta: float
-    """How far the threshold rose between two phases."""
-    farthest: float
-    distances_sum: float
-    """Of those that were reached; an int of int32 weights."""
-    farthest_path: list[int] | None
-    """Vertices from the source to the one that lies farthest; None unless `parents` was given."""
-    distances: Any = field(metadata=PER_VERTEX, repr=False, compare=False)
-    """int64 sums of int32 weights, -1 where there is no path; float64 sums of float32 weights, infinity
-    there."""
-    predecessors: Any = field(metadata=PER_VERTEX, repr=False, compare=False)
-    """int64: of each vertex the one before it on a shortest path; the source's is itself, -1 where there is
-    no path. None unless `parents` was given."""
-
-    def found(self) -> list[tuple[str, str]]:
-        rows = [
-            ("vertices reached", share_of(self.reached, self)),
-            ("sum of distances", f"{self.distances_sum:,.6g}"),
-            ("farthest", f"{self.farthest:,.6g}"),
-        ]
-        if self.farthest_path is not None:
-            rows.append(("path to the farthest", _path_text(self.farthest_path)))
-        rounds = f"{len(self.level_sizes)} (the threshold rose by {self.delta:,.6g})"
-        return [*rows, ("rounds", rounds)]
-
-    def path_to(self, target: SupportsIndex) -> list[int]:
-        """A shortest path.
-
-        Args:
-            target: A vertex by its number.
-
-        Returns:
-            Vertices, from the source to `target`.
-
-        Raises:
-            ValueError: `parents` was not given, `target` is no vertex, or there is no path.
-        """
-        goal = checked_integer("target", target)
-        if self.predecessors is None:
-            raise ValueError(f"search {self.path}: paths were not asked for: search with parents=True")
-        if not 0 <= goal < self.vertices:
-            raise ValueError(f"search {self.path}: target {goal}: the vertices are 0 to {self.vertices - 1}")
-        path = path_back(np.asarray(self.predecessors), goal)
-        if not path:
-            raise ValueError(
-                f"search {self.path}: target {goal}: no path from vertex {self.source}: choose another one"
-            )
-        return path
-
-
-def path_back(predecessors: Array, target: int) -> list[int]:
-    """From the source to `target`, empty where there is no path. predecessors: int64, shape (vertices,)."""
-    if predecessors[target] < 0:
-        return []
-    path = [target]
-    while (before := int(predecessors[path[-1]])) != path[-1]:
-        path.append(before)
-    return path[::-1]
-
-
-def _path_text(path: list[int]) -> str:
-    shown = [str(vertex) for vertex in path]
-    if len(path) > SHOWN:
-        shown = [*shown[: SHOWN // 2], "...", *shown[-SHOWN // 2 :]]
-    return f"{' -> '.join(shown)} ({len(path) - 1:,} edges)"
 
 
 def cc(

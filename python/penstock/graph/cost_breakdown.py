@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rich.table import Table
-
-from penstock.breadth_first import GraphCost, GraphLike
 from penstock.effects import without_effect
-from penstock.graph_effects import OF_OPTIONS
-from penstock.sizes import format_bytes, format_seconds
-
-if TYPE_CHECKING:
-    pass
+from penstock.graph.effects import OF_OPTIONS
+from penstock.graph.results import GraphCost
+from penstock.graph.run import GraphLike
 
 LEAST_CACHE = 1 << 20
 
@@ -50,26 +45,6 @@ class Breakdown:
 
     def as_dict(self) -> dict[str, Any]:
         return {**vars(self), "parts": self.parts}
-
-    def table(self) -> Table:
-        table = Table(title=f"{self.title} of {self.graph}: where the time goes", title_justify="left")
-        table.add_column("part", style="bold")
-        table.add_column("time", justify="right")
-        table.add_column("share", justify="right")
-        table.add_column("measured as")
-        size = format_bytes(self.cache_bytes)
-        how = {
-            "compute": f"edges in place ({format_seconds(self.compute_seconds)})",
-            "cache": f"a cache that has all edges ({format_seconds(self.all_hit_seconds)}), less that",
-            "storage": f"an empty cache of {size} ({format_seconds(self.seconds)}), less that",
-        }
-        for name, part in self.parts.items():
-            sign = "-" if part < 0 else ""
-            time = f"{sign}{format_seconds(abs(part))}"
-            table.add_row(name, time, f"{100 * part / (self.seconds or 1):.0f} %", how[name])
-        if self.verified is not None:
-            table.caption = "each run verified" if self.verified else "a result is wrong"
-        return table
 
 
 def breakdown(algorithm: Callable[..., GraphCost], graph: GraphLike, **options: Any) -> Breakdown:

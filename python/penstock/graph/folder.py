@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from penstock.breadth_first import checked_count, checked_integer
+from penstock.checks import checked_count, checked_integer
 from penstock.sizes import parse_size
 
 from ._binding import Array, ArrayPlace, FolderFacts, Progress, native

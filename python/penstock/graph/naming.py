@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from penstock.errors import Error
 
 if TYPE_CHECKING:
-    from penstock.graph import GraphFolder
+    from penstock.graph.folder import GraphFolder
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict
 
-from penstock.breadth_first import checked_count
+from penstock.checks import checked_count
 from penstock.errors import Error
 
 from . import debian, kinds, memory, sparse, tables, text_tables

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from penstock.breadth_first import checked_count, checked_integer
+from penstock.checks import checked_count, checked_integer
 
 from .ids import Numbering
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import graph as graphs
-from penstock.breadth_first import BfsResult
+from penstock.graph.results import BfsResult, path_back
 
 from .graph import Graph, from_networkx, to_networkx, weights_of
 from .info import CONFIG, FUNCTIONS
@@ -164,7 +164,7 @@ class _Paths:
         return {nodes[v]: d for v, d in zip(vertices, self.lengths[vertices].tolist(), strict=True)}
 
     def path_to(self, vertex: int) -> list[Any]:
-        return [self.graph.nodes[v] for v in graphs.algorithms.path_back(self.before, vertex)]
+        return [self.graph.nodes[v] for v in path_back(self.before, vertex)]
 
     def target(self, node: Any, sentence: str) -> int:
         vertex = self.graph.vertex(node)

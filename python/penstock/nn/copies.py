@@ -12,7 +12,7 @@ from typing import Any
 
 from penstock.arrays import Array, from_reference, from_tensor, open_array
 from penstock.nn.snapshots import copy_table
-from penstock.nn.tables import how_opened, read_table
+from penstock.nn.table_files import how_opened, read_table
 
 _FOLDER: contextvars.ContextVar[Path | None] = contextvars.ContextVar("penstock_copies", default=None)
 

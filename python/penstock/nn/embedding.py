@@ -17,11 +17,11 @@ from penstock.arrays.functions import checked_padding
 from penstock.arrays.libraries import dense
 from penstock.arrays.tracing import is_symbol, traces
 from penstock.arrays.untraced import leave_untraced
-from penstock.nn import tables
+from penstock.nn import table_files
 from penstock.nn.copies import copied_array
 from penstock.nn.generations import check_generation, number_changes, saved_mark
 from penstock.nn.gradients import joined, summed
-from penstock.nn.tables import is_open, name_of
+from penstock.nn.table_files import is_open, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -100,12 +100,12 @@ class Embedding(nn.Module):
         what = f"{type(self).__name__} over {path if array is None else name_of(_checked_array(array))}"
         if (path is None) == (array is None):
             raise ValueError(f"{type(self).__name__}: a table is in a path or an array: give one of them")
-        rows = tables.checked_count(num_embeddings, "num_embeddings", what, least=0)
-        shape = (rows, tables.checked_count(embedding_dim, "embedding_dim", what))
+        rows = table_files.checked_count(num_embeddings, "num_embeddings", what, least=0)
+        shape = (rows, table_files.checked_count(embedding_dim, "embedding_dim", what))
         self.embedding_dim, self.freeze = shape[1], bool(freeze)
         self._drawn = False
         how: dict[str, Any] = {"placement": placement, "device": device, "cache": cache, "line": line}
-        with tables.said_of(what, path):
+        with table_files.said_of(what, path):
             self.padding_idx = checked_padding(padding_idx, rows)
             if array is None:
                 array = self._opened(Path(os.fsdecode(path)), shape, dtype, how)  # type: ignore[arg-type]
@@ -249,7 +249,7 @@ class Embedding(nn.Module):
             self.embedding_dim,
             padding_idx=self.padding_idx,
             sparse=True,
-            _weight=tables.read_table(self._array),
+            _weight=table_files.read_table(self._array),
             _freeze=self.freeze,
         )
 
@@ -278,7 +278,7 @@ class Embedding(nn.Module):
             raise TypeError(f"{what}: a weight of {weight.dtype}: the table holds {kind}: convert it first")
         if not self._array.writable:
             raise ValueError(f"{what}: it was opened read-only: make the embedding with freeze=False")
-        tables.store_table(self._array, weight)
+        table_files.store_table(self._array, weight)
         self._drawn = False
 
     def append_rows(self, values: Tensor | int) -> None:
@@ -298,8 +298,8 @@ class Embedding(nn.Module):
             raise ValueError(f"{what}: it is frozen: make the embedding with freeze=False")
         if not isinstance(values, Tensor):
             kind = getattr(torch, self._array.dtype.name)
-            count = tables.checked_count(values, "rows", what)
-            tables.append_rows(self._array, count, lambda _, n, where: self._draw(n, kind, where))
+            count = table_files.checked_count(values, "rows", what)
+            table_files.append_rows(self._array, count, lambda _, n, where: self._draw(n, kind, where))
             return
         if not values.is_floating_point():
             raise TypeError(
@@ -310,10 +310,10 @@ class Embedding(nn.Module):
                 f"{what}: rows of shape {tuple(values.shape)}: give (n, {self.embedding_dim}), as the table "
                 "has"
             )
-        tables.append_rows(self._array, len(values), lambda first, n, _: values[first : first + n])
+        table_files.append_rows(self._array, len(values), lambda first, n, _: values[first : first + n])
 
     def _draw(self, count: int, kind: torch.dtype, where: torch.device) -> Tensor:
-        return tables.draw(count, self.embedding_dim, kind, where)
+        return table_files.draw(count, self.embedding_dim, kind, where)
 
     # States
 
@@ -325,7 +325,7 @@ class Embedding(nn.Module):
 
     def set_extra_state(self, state: Any) -> None:
         dtype, shape = self._array.dtype, self._array.shape
-        referred = tables.referred_by(state, "embedding")
+        referred = table_files.referred_by(state, "embedding")
         if referred != (shape, dtype.name):
             raise ValueError(
                 f"the state is of a table of {referred[1]} {referred[0]} at {state['path']}, this one is "
@@ -438,9 +438,9 @@ class Embedding(nn.Module):
 
     def _opened(self, path: Path, shape: tuple[int, int], dtype: Any, how: dict[str, Any]) -> Array:
         if not path.exists():
-            tables.draw_table(path, shape, dtype, how, self.padding_idx)
+            table_files.draw_table(path, shape, dtype, how, self.padding_idx)
             self._drawn = True
-        return tables.open_table(path, dtype, not self.freeze, how)
+        return table_files.open_table(path, dtype, not self.freeze, how)
 
 
 leave_untraced(

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from penstock.arrays import Array
 from penstock.arrays.bags import MODES, bags_of
 from penstock.arrays.tracing import is_symbol, traces
-from penstock.nn import tables
+from penstock.nn import table_files
 from penstock.nn.embedding import Embedding, shape_of
 
 
@@ -86,7 +86,7 @@ class EmbeddingBag(Embedding):
             self.embedding_dim,
             mode=self.mode,
             sparse=self.mode != "max",  # which torch has no sparse gradients of
-            _weight=tables.read_table(self._array),
+            _weight=table_files.read_table(self._array),
             include_last_offset=self.include_last_offset,
             padding_idx=self.padding_idx,
         )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from penstock.breadth_first import load_native
+from penstock.native import load_native
 from penstock.nvme.topology import name_of, slower_than_could_be
 
 SHORT_ADDRESS = re.compile(r"[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]")

@@ -7,8 +7,8 @@ import pwd
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.breadth_first import load_native
 from penstock.errors import Error
+from penstock.native import load_native
 from penstock.nvme.drives import USER_DRIVER, Drive, Places, find_drive, full_address
 from penstock.nvme.topology import driver_of
 

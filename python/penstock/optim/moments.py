@@ -10,8 +10,8 @@ from torch import Tensor
 
 from penstock.arrays import Array, empty, from_reference, from_tensor, open_array
 from penstock.nn.generations import generation_of
-from penstock.nn.optimizer import Optimizer, Table
-from penstock.nn.tables import append_rows, how_opened, is_open, make_table, referred_by, sums_path
+from penstock.nn.table_files import append_rows, how_opened, is_open, make_table, referred_by, sums_path
+from penstock.optim.optimizer import Optimizer, Table
 
 
 def kept_kind(array: Array) -> str:

@@ -1,8 +1,4 @@
-"""Optimizers for `penstock.nn` tables: each step reads the rows that have a gradient, and stores them
-changed.
-
-They take tables and nothing else: a model's other parameters have an optimizer of torch.
-"""
+"""What each optimizer does to a row that has a gradient."""
 
 from __future__ import annotations
 
@@ -12,10 +8,8 @@ import torch
 from torch import Tensor
 
 from penstock.arrays import Array
-from penstock.nn.moments import ElementOptimizer, RowNumbers, kept_kind
-from penstock.nn.optimizer import Optimizer, Table
-
-__all__ = ["SGD", "Adagrad", "Optimizer", "RowWiseAdagrad", "RowWiseAdam", "SparseAdam"]
+from penstock.optim.moments import ElementOptimizer, RowNumbers, kept_kind
+from penstock.optim.optimizer import Optimizer, Table
 
 
 class SGD(Optimizer):

@@ -1,10 +1,4 @@
-"""Stores of PyTorch Geometric whose features and edges are arrays of Penstock. Needs torch_geometric.
-
-features, graph = FeatureStore(), GraphStore()
-features["paper", "x", None] = penstock.open("features.npy", placement="storage")
-graph[("paper", "cites", "paper"), "csc", True, (nodes, nodes)] = row, column_pointers
-loader = NeighborLoader((features, graph), [10, 10], input_nodes="paper")
-"""
+"""PyG's two stores over arrays."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from penstock.breadth_first import Progress
+from penstock.callbacks import Progress
 
 DTYPES = ("float64", "float32", "int64", "int32", "uint64", "uint32")
 DATA_OFFSET = 4096  # of a header: lines of up to 4 KiB then start where lines of the file do

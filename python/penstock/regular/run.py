@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Any, SupportsIndex
 
 from penstock.bench.measurement import Measurement
-from penstock.breadth_first import MOST, Progress, load_native
+from penstock.callbacks import Progress
+from penstock.checks import MOST
+from penstock.native import load_native
 from penstock.sizes import parse_size, whole_number
 
 ACCESS = ("tiled", "naive", "line")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.bench.plot import COLOURS, GRID, STYLE, check_image, need_matplotlib
-from penstock.breadth_first import GraphCost
+from penstock.graph.results import GraphCost
+from penstock.report.plot import COLOURS, GRID, STYLE, check_image, need_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.bench.measurement import Measurement
-from penstock.bench.series import Bar, Series, arrange
-from penstock.bench.table import number
 from penstock.errors import Error
+from penstock.report.figures import number
+from penstock.report.series import Bar, Series, arrange
 from penstock.sizes import format_bytes
 
 if TYPE_CHECKING:

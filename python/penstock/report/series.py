@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from penstock.bench.measurement import Measurement
-from penstock.bench.table import varying_params
+from penstock.report.figures import varying_params
 
 SIZES = ("line_bytes", "block_bytes")
 
