@@ -45,7 +45,7 @@ void set_page_cache(std::string const& folder, bool warm) {
 int measure(int count, char** words) {
   const std::string text = words[1], folder = words[2], results = words[6];
   const int repeats = count > 7 ? std::atoi(words[7]) : 3;
-  apps::bfs_options options;
+  analytics::bfs_options options;
   options.graph = folder;
   options.cache_bytes = std::strtoull(words[3], nullptr, 10) << 20;
   options.executor = words[4];
@@ -56,15 +56,15 @@ int measure(int count, char** words) {
   make_graph(text, folder);
 
   bench::measurement m;
-  apps::bfs_result last;
+  analytics::bfs_result last;
   m.baseline = options.executor == "cuda" ? "edges in HBM" : "edges mapped, warm";
   for (int k = 0; k < repeats; ++k) {
     options.placement = options.executor == "cuda" ? "hbm" : "host";
-    const apps::bfs_result baseline = apps::run_bfs(options);
+    const analytics::bfs_result baseline = analytics::run_bfs(options);
     m.baseline_values.push_back(baseline.seconds);
     options.placement = "storage";
     set_page_cache(folder, !options.direct);
-    last = apps::run_bfs(options);
+    last = analytics::run_bfs(options);
     m.values.push_back(last.seconds);
     m.verified = last.verified.value_or(false) && baseline.verified.value_or(false);
     if (!m.verified) break;

@@ -267,7 +267,7 @@ struct contest {
       const u64 begun = now_ns();
       plain();
       const double seconds = static_cast<double>(now_ns() - begun) * 1e-9;
-      const apps::graph_cost cost = ours();
+      const analytics::graph_cost cost = ours();
       if (k == 0) continue;
       m.baseline_values.push_back(seconds);
       m.values.push_back(cost.seconds);
@@ -308,8 +308,8 @@ int measure(contest const& c) {
   graph::progress_meter meter;
   {
     std::vector<vertex> plain;
-    apps::bfs_result ours;
-    auto options = options_of<apps::bfs_options>(c);
+    analytics::bfs_result ours;
+    auto options = options_of<analytics::bfs_options>(c);
     u64 source = 0;
     while (g.list(source).empty()) ++source;
     options.source = source;
@@ -323,19 +323,19 @@ int measure(contest const& c) {
   }
   {
     std::vector<vertex> plain;
-    apps::components_result ours;
+    analytics::components_result ours;
     c.run(
         "cc", [&] { plain = components(g, c.threads); },
-        [&] { return ours = run_components(options_of<apps::graph_options>(c)); },
+        [&] { return ours = run_components(options_of<analytics::graph_options>(c)); },
         [&] { return std::equal(plain.begin(), plain.end(), ours.labels.begin(), ours.labels.end()); });
   }
   {
     std::vector<float> plain;
     u32 iterations = 0;
-    apps::pagerank_result ours;
+    analytics::pagerank_result ours;
     c.run(
         "pagerank", [&] { plain = ranks(g, c.threads, iterations); },
-        [&] { return ours = run_pagerank(options_of<apps::pagerank_options>(c)); },
+        [&] { return ours = run_pagerank(options_of<analytics::pagerank_options>(c)); },
         [&] {
           auto const& found = std::get<std::vector<float>>(ours.ranks);
           double apart = 0;
@@ -345,8 +345,8 @@ int measure(contest const& c) {
   }
   {
     std::vector<std::int64_t> plain;
-    apps::paths_result ours;
-    auto options = options_of<apps::paths_options>(c);
+    analytics::paths_result ours;
+    auto options = options_of<analytics::paths_options>(c);
     options.delta = 32;
     u64 source = 0;
     while (g.list(source).empty()) ++source;

@@ -5,7 +5,7 @@
 
 #include <variant>
 
-namespace penstock::apps {
+namespace penstock::analytics {
 
 struct components_result : graph_cost {
   u64 components = 0;
@@ -60,4 +60,4 @@ struct paths_result : graph_cost {
 /// infinite or no number.
 paths_result run_shortest_paths(paths_options const& options);
 
-}  // namespace penstock::apps
+}  // namespace penstock::analytics

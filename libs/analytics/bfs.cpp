@@ -5,7 +5,7 @@
 #include "libs/graph/bfs_reference.hpp"
 #include "libs/graph/incoming.hpp"
 
-namespace penstock::apps {
+namespace penstock::analytics {
 namespace {
 
 /// When to search from what is not reached, and when no longer (Beamer, Asanovic, Patterson, SC 2012; GAP's numbers).
@@ -115,4 +115,4 @@ bfs_result run_bfs(bfs_options const& options) {
   });
 }
 
-}  // namespace penstock::apps
+}  // namespace penstock::analytics

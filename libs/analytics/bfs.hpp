@@ -3,7 +3,7 @@
 
 #include "libs/analytics/graph_options.hpp"
 
-namespace penstock::apps {
+namespace penstock::analytics {
 
 struct bfs_options : graph_options {
   std::optional<u64> source;  ///< none: drawn with a fixed seed among the vertices that have edges
@@ -20,4 +20,4 @@ struct bfs_result : graph_cost {
 /// Throws penstock::error: bad_input for options or a graph that cannot be; world when storage failed.
 bfs_result run_bfs(bfs_options const& options);
 
-}  // namespace penstock::apps
+}  // namespace penstock::analytics

@@ -2,7 +2,7 @@
 #include "libs/analytics/bfs_level.hpp"
 #include "libs/analytics/launch_on_gpu.cuh"
 
-namespace penstock::apps {
+namespace penstock::analytics {
 
 PENSTOCK_WALKS(std::int32_t, bfs_push<std::int32_t>)
 PENSTOCK_WALKS(std::int64_t, bfs_push<std::int64_t>)
@@ -14,4 +14,4 @@ PENSTOCK_KERNEL(list_level<std::int64_t>)
 PENSTOCK_KERNEL_OF_WIDTH(8, vertex_walk<std::int32_t, bfs_pull<std::int32_t>>)
 PENSTOCK_KERNEL_OF_WIDTH(8, vertex_walk<std::int64_t, bfs_pull<std::int64_t>>)
 
-}  // namespace penstock::apps
+}  // namespace penstock::analytics

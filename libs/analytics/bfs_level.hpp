@@ -8,7 +8,7 @@
 
 #include "libs/analytics/tile_bodies.hpp"
 
-namespace penstock::apps {
+namespace penstock::analytics {
 
 /// What the kernels share; all in the executor's local memory.
 template <class Id>
@@ -84,4 +84,4 @@ struct list_level {
   }
 };
 
-}  // namespace penstock::apps
+}  // namespace penstock::analytics

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace penstock::apps {
+namespace penstock::analytics {
 namespace {
 
 constexpr u64 samples = 1024;
@@ -80,4 +80,4 @@ components_result run_components(graph_options const& options) {
                                          });
 }
 
-}  // namespace penstock::apps
+}  // namespace penstock::analytics

@@ -9,7 +9,7 @@
 
 #include "libs/analytics/edge_lists.hpp"
 
-namespace penstock::apps {
+namespace penstock::analytics {
 
 template <class Id>
 struct forest {
@@ -173,4 +173,4 @@ struct flatten_trees {
   }
 };
 
-}  // namespace penstock::apps
+}  // namespace penstock::analytics

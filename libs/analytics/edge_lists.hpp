@@ -6,7 +6,7 @@
 
 #include <concepts>
 
-namespace penstock::apps {
+namespace penstock::analytics {
 
 /// Lanes of a group on CUDA.
 inline constexpr u32 list_group_width = 32;
@@ -246,4 +246,4 @@ PENSTOCK_FN void for_vertices_together(G const& g, grid_range range, u64 vertice
   }
 }
 
-}  // namespace penstock::apps
+}  // namespace penstock::analytics

@@ -3,7 +3,7 @@
 
 #include "libs/analytics/edge_lists.hpp"
 
-namespace penstock::apps {
+namespace penstock::analytics {
 
 /// A group per vertex, its lanes over the vertex's edges. Which vertices, in which order, and how they are read:
 ///
@@ -388,4 +388,4 @@ struct tile_walk {
   }
 };
 
-}  // namespace penstock::apps
+}  // namespace penstock::analytics

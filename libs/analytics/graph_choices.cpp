@@ -4,9 +4,8 @@
 
 #include <algorithm>
 #include <random>
-#include <thread>
 
-namespace penstock::apps {
+namespace penstock::analytics {
 namespace {
 
 constexpr u64 source_seed = 27491095;
@@ -18,13 +17,6 @@ graph::array_place const& weights_of(graph::graph_folder const& graph) {
   throw_bad_input(
       "search", graph.path(),
       "its edges have no weights: convert a file that has some (.wel, .gr, .wsg, .mtx, .npz and others), or generate them");
-}
-
-u32 cpu_threads(graph_options const& options) {
-  if (options.threads != 0 || options.line_bytes == 0) return options.threads;
-  if (options.placement != "storage" && options.placement != "host-cached") return options.threads;
-  const u64 room = std::max<u64>(1, options.cache_bytes / options.line_bytes / 4);  // weights may take half of it
-  return static_cast<u32>(std::min<u64>(std::max(1u, std::thread::hardware_concurrency()), room));
 }
 
 u64 choose_source(graph::graph_folder const& graph, std::optional<u64> asked, std::string const& rule, u32 trial) {
@@ -91,4 +83,4 @@ void check_memory(graph_options const& options, graph::graph_folder const& graph
   if (!missing.empty()) throw_bad_input("search", graph.path(), missing);
 }
 
-}  // namespace penstock::apps
+}  // namespace penstock::analytics

@@ -5,11 +5,7 @@
 #include "libs/graph/graph_folder.hpp"
 #include "penstock/executor/executor.hpp"
 
-namespace penstock::apps {
-
-/// As asked; else one per core, as far as the cache has room for what they pin (at most half of the lines for edges, or for
-/// weights, which may have half of the cache).
-u32 cpu_threads(graph_options const& options);
+namespace penstock::analytics {
 
 /// `asked`, or the trial's of those drawn with a fixed seed among the vertices that have edges enough. Throws bad_input for
 /// what is no vertex, and for a rule that is none.
@@ -39,4 +35,4 @@ std::string missing_memory(memory_need const& need, u64 free_bytes);
 void check_memory(graph_options const& options, graph::graph_folder const& graph, executor& on, u64 bytes_of_a_vertex,
                   bool weighted = false);
 
-}  // namespace penstock::apps
+}  // namespace penstock::analytics

@@ -8,7 +8,7 @@
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_select.cuh>
 
-namespace penstock::apps {
+namespace penstock::analytics {
 namespace {
 
 /// call(memory, bytes) twice, as CUB wants it: to ask for the bytes, and to work.
@@ -73,4 +73,4 @@ PENSTOCK_KERNELS_OF_REAL(double)
 PENSTOCK_KERNELS_OF_ID(std::int32_t)
 PENSTOCK_KERNELS_OF_ID(std::int64_t)
 
-}  // namespace penstock::apps
+}  // namespace penstock::analytics

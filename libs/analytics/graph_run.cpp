@@ -1,12 +1,13 @@
 #include "libs/analytics/graph_run.hpp"
 
 #include "libs/graph/incoming.hpp"
+#include "libs/media/names.hpp"
 
 #include <algorithm>
 #include <limits>
 #include <utility>
 
-namespace penstock::apps {
+namespace penstock::analytics {
 namespace {
 
 /// Vertices that a group takes at once; a warp asks for the first lines of as many in one go.
@@ -22,13 +23,14 @@ u64 cache_share(graph_options const& options, bool weighted) {
   return weighted ? options.cache_bytes / 2 : options.cache_bytes;
 }
 
-std::unique_ptr<shared_media> make_media(graph_options const& options, graph::graph_folder const& graph, executor& on,
-                                         bool weighted) {
+std::unique_ptr<media::shared_media> make_media(graph_options const& options, graph::graph_folder const& graph, executor& on,
+                                                bool weighted) {
   if (weighted && options.drive) throw_bad_input("open", graph.path(), "weights do not lie on the drive: search without them");
   std::vector<graph::array_place const*> arrays{&graph.edges_place()};
   if (weighted) arrays.push_back(&weights_of(graph));
   if (graph.edges_place().stored != nullptr) {
-    if (options.media == "file" && options.placement == "storage") return std::make_unique<volume_media>(on, arrays, options);
+    if (options.media == "file" && options.placement == "storage")
+      return std::make_unique<media::volume_media>(on, arrays, options);
     throw_bad_input("open", graph.path(),
                     "media " + options.media + " at placement " + options.placement +
                         ": a graph on a volume is read where it lies, through a cache; choose placement storage, or export it");
@@ -39,7 +41,7 @@ std::unique_ptr<shared_media> make_media(graph_options const& options, graph::gr
                     "media " + options.media + " at placement " + options.placement +
                         ": modelled drives are storage; choose placement storage");
   }
-  return std::make_unique<modelled_media>(on, arrays, options);
+  return std::make_unique<media::modelled_media>(on, arrays, options);
 }
 
 }  // namespace
@@ -48,13 +50,13 @@ template <class Id>
 graph_run<Id>::graph_run(graph_options const& options, graph::graph_folder const& graph, executor& on, bool weighted)
     : options_(options), graph_(graph), on_(on), walk_(parse_strategy(options.strategy)),
       media_(make_media(options, graph, on, weighted)),
-      edges_(media_ ? placed_array(*media_, 0)
-                    : placed_array(on, graph.edges_place(), options, cache_share(options, weighted))),
+      edges_(media_ ? media::placed_array(*media_, 0)
+                    : media::placed_array(on, graph.edges_place(), options, cache_share(options, weighted))),
       words_(on.memory(), memory_kind::local, words) {
   if (weighted && media_) weights_.emplace(*media_, 1);
   if (weighted && !media_) weights_.emplace(on, weights_of(graph), options, cache_share(options, true));
   if (options.placement == "subgraph") copies_.emplace(on, graph, options, edges_, weights_ ? &*weights_ : nullptr);
-  for (placed_array const* array : arrays()) {
+  for (media::placed_array const* array : arrays()) {
     if (array->cache() == nullptr) continue;
     array->cache()->check_pins(is_cpu() ? on.units() : cuda_block_threads / list_group_width, is_cpu() ? 1 : pins_per_group);
   }
@@ -248,8 +250,8 @@ strategy graph_run<Id>::choose(vertex_list<Id> which) {
 }
 
 template <class Id>
-std::vector<placed_array const*> graph_run<Id>::arrays() const {
-  std::vector<placed_array const*> all{&edges_};
+std::vector<media::placed_array const*> graph_run<Id>::arrays() const {
+  std::vector<media::placed_array const*> all{&edges_};
   if (weights_) all.push_back(&*weights_);
   return all;
 }
@@ -280,7 +282,7 @@ template <class Id>
 launch_limits graph_run<Id>::limits(u64 lines_each) const {
   launch_limits most;
   if (media_) most.units = media_->units_left();
-  for (placed_array const* array : arrays()) {
+  for (media::placed_array const* array : arrays()) {
     if (array->cache() == nullptr) continue;
     const u64 sharing = media_ ? arrays().size() : 1;
     const u64 room = std::max<u64>(1, array->cache()->view().frames / (lines_each * sharing));
@@ -314,7 +316,7 @@ u64 graph_run<Id>::moved_bytes() const {
   if (copies_) return copies_->bytes_copied() - copied_before_;
   if (is_resident()) return counted_[sectors] * sector_bytes;
   u64 bytes = 0;
-  for (placed_array const* array : arrays()) bytes += array->stats().bytes_moved;
+  for (media::placed_array const* array : arrays()) bytes += array->stats().bytes_moved;
   for (cache_stats const& before : before_) bytes -= before.bytes_moved;
   return bytes;
 }
@@ -336,7 +338,7 @@ void graph_run<Id>::begin_trial(graph_cost& cost) {
   cost.level_bytes.clear();
   moved_before_ = 0;
   before_.clear();
-  for (placed_array const* array : arrays()) {
+  for (media::placed_array const* array : arrays()) {
     if (array->cache() != nullptr) before_.push_back(array->stats());
   }
   words_.write(std::vector<u64>(words, 0));
@@ -366,7 +368,7 @@ void graph_run<Id>::end_trial(graph_cost& cost) {
   cost.hits = cost.misses = cost.joins = cost.fills = cost.prefetches = cost.evictions = cost.retries = cost.errors = 0;
   cost.bytes_asked = cost.bytes_moved = cost.edge_bytes = cost.frames = cost.metadata_bytes = 0;
   auto before = before_.begin();
-  for (placed_array const* array : arrays()) {
+  for (media::placed_array const* array : arrays()) {
     cost.edge_bytes += graph_.edges() * (array == &edges_ ? sizeof(Id) : sizeof(u32));
     if (array->cache() == nullptr) continue;
     line_cache const& cache = *array->cache();
@@ -385,7 +387,7 @@ void graph_run<Id>::end_trial(graph_cost& cost) {
       cost.frames += cache.view().frames;
       cost.metadata_bytes += cache.metadata_bytes();
     }
-    cost.directory = cache.directory() == directory_kind::direct ? "direct" : "set";
+    cost.directory = media::name_of(cache.directory());
     cost.directory_bytes_per_tib = cache.directory_bytes_per_tib();
   }
   if (incoming_) cost.edge_bytes += graph_.edges() * sizeof(Id);
@@ -412,4 +414,4 @@ void graph_run<Id>::end_trial(graph_cost& cost) {
 template class graph_run<std::int32_t>;
 template class graph_run<std::int64_t>;
 
-}  // namespace penstock::apps
+}  // namespace penstock::analytics

@@ -16,7 +16,7 @@
 
 #include <array>
 
-namespace penstock::apps {
+namespace penstock::analytics {
 
 /// Reports what is done as `what` to the caller of a run. `options` outlives it.
 inline graph::progress_meter progress_of(graph_options const& options, std::string const& what) {
@@ -206,7 +206,7 @@ class graph_run {
   bool sorts() const;
   vertex_list<Id> in_order(vertex_list<Id> which);
   strategy choose(vertex_list<Id> which);
-  std::vector<placed_array const*> arrays() const;
+  std::vector<media::placed_array const*> arrays() const;
 
   template <class Visitor>
   vertex_walk<Id, Visitor> all_vertices(Visitor const& visitor) const {
@@ -238,14 +238,14 @@ class graph_run {
   graph::graph_folder const& graph_;
   executor& on_;
   walk_options walk_;
-  std::unique_ptr<shared_media> media_;
-  placed_array edges_;
-  std::optional<placed_array> weights_;
+  std::unique_ptr<media::shared_media> media_;
+  media::placed_array edges_;
+  std::optional<media::placed_array> weights_;
   std::optional<subgraph_copies<Id>> copies_;
   struct incoming_lists {
     incoming_lists(executor& on, graph::graph_folder const& of, graph_options const& options);
     graph::graph_folder graph;
-    placed_array edges;
+    media::placed_array edges;
     buffer<u64> offsets;
   };
   std::optional<incoming_lists> incoming_;
@@ -388,7 +388,7 @@ Result run_on_graph(graph_options const& options, Job const& job) {
   reset_peak_memory();
   const auto graph = volumes::open_graph(options.graph);
   std::unique_ptr<executor> own;
-  if (!options.drive) own = open_executor_for(graph, options, has_kernels);
+  if (!options.drive) own = media::open_executor_for(graph, options, has_kernels);
   executor& on = options.drive ? *options.drive->on : *own;
   Result result;
   result.executor = on.kind() == executor_kind::cuda ? "cuda" : "cpu";
@@ -426,4 +426,4 @@ void verify_result(graph_options const& options, graph::graph_folder const& grap
   cost.verified = cost.violation.empty();
 }
 
-}  // namespace penstock::apps
+}  // namespace penstock::analytics

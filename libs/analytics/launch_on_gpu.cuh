@@ -5,7 +5,7 @@
 #include "libs/analytics/start.hpp"
 #include "libs/analytics/subgraph_copies.hpp"
 
-namespace penstock::apps {
+namespace penstock::analytics {
 
 template <u32 Width, class Body>
 void launch_on_gpu(executor& on, u64 items, Body const& body, launch_limits limits) {
@@ -30,4 +30,4 @@ void prepare_on_gpu(executor& on, Body const& body) {
   PENSTOCK_KERNEL(tile_walk<Id, __VA_ARGS__>)               \
   PENSTOCK_KERNEL(tile_walk<Id, visitor_of_copies<Id, __VA_ARGS__>>)
 
-}  // namespace penstock::apps
+}  // namespace penstock::analytics

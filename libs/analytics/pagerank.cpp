@@ -8,7 +8,7 @@
 #include <cmath>
 #include <optional>
 
-namespace penstock::apps {
+namespace penstock::analytics {
 namespace {
 
 /// One of the distributions, scaled to a sum of 1; empty stays empty.
@@ -221,4 +221,4 @@ pagerank_result run_pagerank(pagerank_options const& options) {
   return ranked;
 }
 
-}  // namespace penstock::apps
+}  // namespace penstock::analytics

@@ -8,7 +8,7 @@
 #include <bit>
 #include <type_traits>
 
-namespace penstock::apps {
+namespace penstock::analytics {
 
 /// Weights of edges by their bits, which are an int32's or a float32's: one kernel reads either.
 struct edge_weights {
@@ -214,4 +214,4 @@ struct take_ranks {
   }
 };
 
-}  // namespace penstock::apps
+}  // namespace penstock::analytics

@@ -2,7 +2,7 @@
 #include "libs/analytics/launch_on_gpu.cuh"
 #include "libs/analytics/pagerank_bodies.hpp"
 
-namespace penstock::apps {
+namespace penstock::analytics {
 
 #define PENSTOCK_RANKS(Id)                     \
   PENSTOCK_WALKS(Id, pull_ranks<float, true>)  \
@@ -12,4 +12,4 @@ namespace penstock::apps {
 PENSTOCK_RANKS(std::int32_t)
 PENSTOCK_RANKS(std::int64_t)
 
-}  // namespace penstock::apps
+}  // namespace penstock::analytics

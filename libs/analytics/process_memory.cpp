@@ -3,7 +3,7 @@
 #include <fstream>
 #include <string>
 
-namespace penstock::apps {
+namespace penstock::analytics {
 
 process_memory read_process_memory() {
   process_memory memory;
@@ -19,4 +19,4 @@ process_memory read_process_memory() {
 
 void reset_peak_memory() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
-}  // namespace penstock::apps
+}  // namespace penstock::analytics

@@ -3,7 +3,7 @@
 
 #include "penstock/core/config.hpp"
 
-namespace penstock::apps {
+namespace penstock::analytics {
 
 struct process_memory {
   u64 peak_bytes = 0;  ///< VmHWM: most that was resident, since reset_peak_memory or the start
@@ -15,4 +15,4 @@ process_memory read_process_memory();
 /// Starts the peak anew, where the kernel lets us.
 void reset_peak_memory();
 
-}  // namespace penstock::apps
+}  // namespace penstock::analytics

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <limits>
 
-namespace penstock::apps {
+namespace penstock::analytics {
 namespace {
 
 /// So many edges are enough to know how long they are.
@@ -235,4 +235,4 @@ paths_result run_shortest_paths(paths_options const& options) {
   });
 }
 
-}  // namespace penstock::apps
+}  // namespace penstock::analytics

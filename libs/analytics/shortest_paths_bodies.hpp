@@ -16,7 +16,7 @@
 #include <limits>
 #include <type_traits>
 
-namespace penstock::apps {
+namespace penstock::analytics {
 
 /// And from `taken` on: nowhere, taken in round `place - taken`.
 enum class waits : u32 { near, far, taken };
@@ -244,4 +244,4 @@ struct count_unlinked {
   }
 };
 
-}  // namespace penstock::apps
+}  // namespace penstock::analytics

@@ -2,7 +2,7 @@
 #include "libs/analytics/launch_on_gpu.cuh"
 #include "libs/analytics/shortest_paths_bodies.hpp"
 
-namespace penstock::apps {
+namespace penstock::analytics {
 
 #define PENSTOCK_PATHS(Id)                                            \
   PENSTOCK_WALKS(Id, relax_edges<Id, std::int32_t>)                   \
@@ -14,4 +14,4 @@ namespace penstock::apps {
 PENSTOCK_PATHS(std::int32_t)
 PENSTOCK_PATHS(std::int64_t)
 
-}  // namespace penstock::apps
+}  // namespace penstock::analytics

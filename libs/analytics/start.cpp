@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace penstock::apps {
+namespace penstock::analytics {
 
 template <class Id>
 Id* sort_numbers([[maybe_unused]] executor& on, Id* from, [[maybe_unused]] Id* other, u64 count, [[maybe_unused]] u64 limit,
@@ -32,4 +32,4 @@ u64 sort_unique(executor& on, Id* from, Id* other, u64 count, u64 limit, buffer<
 PENSTOCK_OF_ID(std::int32_t)
 PENSTOCK_OF_ID(std::int64_t)
 
-}  // namespace penstock::apps
+}  // namespace penstock::analytics

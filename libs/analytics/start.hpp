@@ -3,7 +3,7 @@
 
 #include "libs/analytics/edge_lists.hpp"
 
-namespace penstock::apps {
+namespace penstock::analytics {
 
 #if defined(PENSTOCK_HAS_CUDA)
 inline constexpr bool has_kernels = true;
@@ -47,4 +47,4 @@ void sort_on_gpu(executor& on, Id const* from, Id* sorted, u64 count, u64 limit,
 template <class Id>
 u64 unique_on_gpu(executor& on, Id const* sorted, Id* unique, u64 count, buffer<u8>& scratch, u64* left);
 
-}  // namespace penstock::apps
+}  // namespace penstock::analytics

@@ -7,7 +7,7 @@
 #include <charconv>
 #include <string_view>
 
-namespace penstock::apps {
+namespace penstock::analytics {
 namespace {
 
 constexpr std::array<char const*, 9> names{"auto",      "thread", "merged",   "merged_aligned", "transposed",
@@ -64,4 +64,4 @@ walk_options parse_strategy(std::string const& text) {
   }
 }
 
-}  // namespace penstock::apps
+}  // namespace penstock::analytics

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace penstock::apps {
+namespace penstock::analytics {
 
 /// libs/analytics/edge_walks.hpp and docs/GRAPHS.md say what each does.
 enum class strategy : u8 { automatic, thread, merged, merged_aligned, transposed, coarsened, tiled, frontier, tiled_frontier };
@@ -23,4 +23,4 @@ walk_options parse_strategy(std::string const& text);
 
 char const* name_of(strategy how);
 
-}  // namespace penstock::apps
+}  // namespace penstock::analytics

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <type_traits>
 
-namespace penstock::apps {
+namespace penstock::analytics {
 namespace {
 
 /// What a thread takes at once: enough that starting threads is little of it.
@@ -40,7 +40,7 @@ u64 find_first(array_view<T> const& values, unsigned threads, Is const& is) {
 
 template <class Id>
 subgraph_copies<Id>::subgraph_copies(executor& on, graph::graph_folder const& graph, graph_options const& options,
-                                     placed_array const& edges, placed_array const* weights)
+                                     media::placed_array const& edges, media::placed_array const* weights)
     : on_(on), graph_(graph), threads_(graph::worker_count(options.threads)), placed_edges_(edges), placed_weights_(weights) {
   if (options.strategy != "auto") {
     throw_bad_input("walk", "strategy '" + options.strategy + "'",
@@ -142,4 +142,4 @@ u64 subgraph_copies<Id>::find_bad_edge() const {
 template class subgraph_copies<std::int32_t>;
 template class subgraph_copies<std::int64_t>;
 
-}  // namespace penstock::apps
+}  // namespace penstock::analytics

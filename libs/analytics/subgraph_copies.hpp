@@ -3,12 +3,13 @@
 #pragma once
 
 #include "libs/analytics/edge_lists.hpp"
+#include "libs/analytics/graph_options.hpp"
 #include "libs/media/placed_array.hpp"
 
 #include <optional>
 #include <vector>
 
-namespace penstock::apps {
+namespace penstock::analytics {
 
 /// A visitor for lists that were put side by side: list k is that of vertex chosen[k].
 template <class Id, class Visitor>
@@ -46,8 +47,8 @@ class subgraph_copies {
  public:
   /// Parts of as many bytes as the cache of other placements has. Edges and weights (nullptr: none) outlive this, and are read
   /// in place. Throws bad_input for a strategy: there is one way to walk copies.
-  subgraph_copies(executor& on, graph::graph_folder const& graph, graph_options const& options, placed_array const& edges,
-                  placed_array const* weights);
+  subgraph_copies(executor& on, graph::graph_folder const& graph, graph_options const& options,
+                  media::placed_array const& edges, media::placed_array const* weights);
 
   struct part {
     u64 const* offsets = nullptr;  ///< [lists + 1] into the part, where kernels run
@@ -79,8 +80,8 @@ class subgraph_copies {
   executor& on_;
   graph::graph_folder const& graph_;
   unsigned threads_;
-  placed_array const& placed_edges_;
-  placed_array const* placed_weights_;
+  media::placed_array const& placed_edges_;
+  media::placed_array const* placed_weights_;
   u64 capacity_;  ///< edges, and lists, of a part
   buffer<Id> edges_, staged_edges_;
   buffer<u32> weights_, staged_weights_;
@@ -96,4 +97,4 @@ class subgraph_copies {
 extern template class subgraph_copies<std::int32_t>;
 extern template class subgraph_copies<std::int64_t>;
 
-}  // namespace penstock::apps
+}  // namespace penstock::analytics

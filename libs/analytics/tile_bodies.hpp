@@ -3,7 +3,7 @@
 
 #include "libs/analytics/edge_lists.hpp"
 
-namespace penstock::apps {
+namespace penstock::analytics {
 
 /// The table of first vertices (BaM dissertation 6.3.5): a vertex knows the tiles that begin in its list, and no other one
 /// does.
@@ -133,4 +133,4 @@ struct count_list_edges {
   }
 };
 
-}  // namespace penstock::apps
+}  // namespace penstock::analytics

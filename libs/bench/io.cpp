@@ -4,6 +4,7 @@
 #include "libs/bench/io_kernels.hpp"
 #include "libs/bench/io_plan.hpp"
 #include "libs/media/modelled.hpp"
+#include "libs/media/names.hpp"
 #include "penstock/controller/model_server.hpp"
 #include "penstock/core/clock.hpp"
 #include "penstock/runtime/block_device.hpp"
@@ -16,7 +17,7 @@ namespace {
 [[noreturn]] void refuse(std::string const& problem) { throw_bad_input("measure", "commands", problem); }
 
 io_options checked(io_options options) {
-  check_block(options.block_bytes);
+  media::check_block(options.block_bytes);
   if (options.drives == 0 || options.drives > most_drives) {
     refuse(std::to_string(options.drives) + " drives: choose 1 to " + std::to_string(most_drives));
   }
@@ -28,8 +29,8 @@ io_options checked(io_options options) {
   if (!is_power_of_two(options.drive_mib) || options.drive_mib > 1 << 20) {
     refuse("drives of " + std::to_string(options.drive_mib) + " MiB: choose a power of two up to 1 TiB");
   }
-  place_of(options.media);
-  place_of(options.rings);
+  media::parse_place(options.media);
+  media::parse_place(options.rings);
   drive_preset(options.preset);
   link_preset(options.link);
   return options;
@@ -51,10 +52,10 @@ class bench {
                 {.units = options.server_sms, .device = options.server_device, .link_bytes_per_s = link_preset(options.link)}),
         wrong_(on.memory(), memory_kind::local, 1) {
     job_.threads = options.threads;
-    job_.units = client_units(on, server_, options.sms);
+    job_.units = media::client_units(on, server_, options.sms);
     const u64 threads = threads_of(on, job_);
-    check_memory(on, place_of(options.media), u64{options.drives} * (options.drive_mib << 20));
-    check_memory(on, memory_kind::local, threads * options.in_flight * options.block_bytes);
+    media::check_memory(on, media::parse_place(options.media), u64{options.drives} * (options.drive_mib << 20));
+    media::check_memory(on, memory_kind::local, threads * options.in_flight * options.block_bytes);
     io_.drives = options.drives;
     io_.block_words = options.block_bytes / 8;
     io_.blocks = (options.drive_mib << 20) / options.block_bytes;
@@ -105,12 +106,12 @@ class bench {
   bool cuda() const { return on_.kind() == executor_kind::cuda; }
 
   void add_drive(u32 d) {
-    media_.emplace_back(server_.memory(), place_of(options_.media), options_.drive_mib << 17);
+    media_.emplace_back(server_.memory(), media::parse_place(options_.media), options_.drive_mib << 17);
     std::vector<u64> words(media_.back().size());
     for (u64 w = 0; w < words.size(); ++w) words[w] = block_word(d, w / io_.block_words, w % io_.block_words, io_.block_words);
     media_.back().write(words);
     drives_.push_back(&server_.add_drive({.timing = drive_preset(options_.preset), .faults = {}}));
-    near_host_.push_back(std::make_unique<host_reaching>(*drives_.back()));
+    near_host_.push_back(std::make_unique<media::host_reaching>(*drives_.back()));
     const u32 space = drives_.back()->add_namespace(media_.back().data(), media_.back().bytes(), options_.block_bytes);
     const u32 queues = options_.queues / options_.drives + (d < options_.queues % options_.drives ? 1 : 0);
     block_device_options device;
@@ -119,7 +120,7 @@ class bench {
     device.first_ticket = options_.first_ticket - options_.first_ticket % std::max(1u, options_.queue_depth);
     device.timeout_ns = 10 * one_second_ns;
     device.transfer_bytes = options_.block_bytes;
-    device.rings = place_of(options_.rings);
+    device.rings = media::parse_place(options_.rings);
     controller& owner = device.rings == memory_kind::local ? static_cast<controller&>(*drives_.back()) : *near_host_.back();
     devices_.push_back(std::make_unique<block_device>(on_, owner, space, device));
     io_.devices[d] = devices_.back()->view();
@@ -292,7 +293,7 @@ class bench {
   model_server server_;
   std::vector<buffer<u64>> media_;
   std::vector<model_drive*> drives_;
-  std::vector<std::unique_ptr<host_reaching>> near_host_;
+  std::vector<std::unique_ptr<media::host_reaching>> near_host_;
   buffer<u64> wrong_, data_;
   buffer<block_request> requests_;
   std::vector<std::unique_ptr<block_device>> devices_;  ///< after what their commands may touch

@@ -3,6 +3,7 @@
 #include "libs/bench/bare_queues.hpp"
 #include "libs/bench/latency_kernels.hpp"
 #include "libs/media/modelled.hpp"
+#include "libs/media/names.hpp"
 #include "penstock/runtime/block_device.hpp"
 
 #include <algorithm>
@@ -25,14 +26,14 @@ void check(latency_options const& options) {
   }
   if (options.repeats == 0 || options.samples == 0) refuse("0 repeats or samples: ask for 1 or more");
   if (options.lanes == 0 || options.lanes > 32) refuse(std::to_string(options.lanes) + " lanes: choose 1 to 32");
-  for (const u32 bytes : options.lines) check_block(bytes);
+  for (const u32 bytes : options.lines) media::check_block(bytes);
 }
 
 /// A line for each sample, and for those of the first run, which is not counted.
 u64 data_bytes(executor const& on, latency_options const& options, u64 line_bytes) {
   const u64 bytes = std::max<u64>(1 << 16, std::bit_ceil((u64{options.repeats} + 1) * options.samples * line_bytes));
   // What is made on the host, and on the CPU executor the media and the cache besides.
-  check_memory(on, memory_kind::shared, on.kind() == executor_kind::cpu ? 4 * bytes : 2 * bytes);
+  media::check_memory(on, memory_kind::shared, on.kind() == executor_kind::cpu ? 4 * bytes : 2 * bytes);
   return bytes;
 }
 
@@ -101,14 +102,14 @@ class bench {
       owner_ = software_.get();
       return;
     }
-    media_ = {on_.memory(), place_of(options_.media), words.size()};
+    media_ = {on_.memory(), media::parse_place(options_.media), words.size()};
     media_.write(words);
     server_ = std::make_unique<model_server>(on_, model_server_options{.units = options_.server_sms});
     model_drive& drive = server_->add_drive({.timing = drive_preset(options_.preset), .faults = {}});
     namespace_ = drive.add_namespace(media_.data(), media_.bytes(), block);
     owner_ = &drive;
-    if (place_of(options_.rings) == memory_kind::local) return;
-    near_host_ = std::make_unique<host_reaching>(drive);
+    if (media::parse_place(options_.rings) == memory_kind::local) return;
+    near_host_ = std::make_unique<media::host_reaching>(drive);
     owner_ = near_host_.get();
   }
 
@@ -230,7 +231,7 @@ class bench {
   timed_samples first_, whole_, raw_, bare_;
   std::unique_ptr<model_server> server_;
   std::unique_ptr<software_controller> software_;
-  std::unique_ptr<host_reaching> near_host_;
+  std::unique_ptr<media::host_reaching> near_host_;
   controller* owner_ = nullptr;
   u32 namespace_ = 0;
   std::unique_ptr<line_cache> cache_;

@@ -4,6 +4,7 @@
 #include "libs/bench/io_plan.hpp"
 #include "libs/bench/timing.hpp"
 #include "libs/media/modelled.hpp"
+#include "libs/media/names.hpp"
 #include "penstock/core/clock.hpp"
 
 #include <algorithm>
@@ -20,7 +21,7 @@ constexpr char const* all_kinds[] = {"read", "write", "read-latency", "write-lat
 model_bench_options checked(model_bench_options options, executor const& on) {
   const bool cuda = on.kind() == executor_kind::cuda;
   if (options.repeats == 0 || options.samples == 0) refuse("0 repeats or samples: ask for 1 or more");
-  for (const u32 bytes : options.blocks) check_block(bytes);
+  for (const u32 bytes : options.blocks) media::check_block(bytes);
   const bool curve = !options.depths.empty();
   // A curve is the drive's, not that of a queue and its warps: so many queues that theirs is not met.
   if (options.queues.empty() && curve) options.queues = {cuda ? 16u : 1u};
@@ -55,7 +56,7 @@ model_bench_options checked(model_bench_options options, executor const& on) {
     refuse("a drive of " + std::to_string(options.drive_mib) + " MiB: choose a power of two");
   }
   if (options.drive_mib > 1 << 20) refuse("a drive of " + std::to_string(options.drive_mib) + " MiB: choose 1 TiB or less");
-  check_memory(on, place_of(options.media), options.drive_mib << 20);
+  media::check_memory(on, media::parse_place(options.media), options.drive_mib << 20);
   return options;
 }
 
@@ -73,17 +74,17 @@ class bench {
       : on_(on), options_(options), media_(media), setting_(s),
         server_(on, {.units = s.server_sms, .servers_per_queue = s.servers}),
         drive_(server_.add_drive({.timing = drive_preset(options.preset), .faults = {}})), samples_(on, options.samples) {
-    units_ = client_units(on, server_, options.sms);
+    units_ = media::client_units(on, server_, options.sms);
     bare_options queues;
     queues.namespace_id = drive_.add_namespace(media.data(), media.bytes(), s.block_bytes);
     queues.block_bytes = s.block_bytes;
     queues.queues = s.queues;
     queues.entries = options.queue_depth;
     queues.commands = options.batch * most_batches_in_flight;
-    queues.rings = place_of(options.rings);
+    queues.rings = media::parse_place(options.rings);
     queues.data = memory_kind::local;
     queues.poll_in_place = !cuda() && server_.units() == 0;
-    check_memory(on, queues.data, bare_queues::bytes(queues));
+    media::check_memory(on, queues.data, bare_queues::bytes(queues));
     bare_.emplace(on, drive_, queues, options.batch, media.bytes() / s.block_bytes, units_);
     if (cuda()) prepare_bare_cuda(on, {bare_->data}, {bare_->data, samples_.view()});
     server_.start();
@@ -309,7 +310,7 @@ void measure(executor& on, model_bench_options const& options, buffer<u64>& medi
 std::vector<measurement> run_model_benchmark(model_bench_options const& asked) {
   const auto on = open_executor(asked.executor, 0, built_with_kernels);
   const model_bench_options options = checked(asked, *on);
-  buffer<u64> media(on->memory(), place_of(options.media), options.drive_mib << 17);
+  buffer<u64> media(on->memory(), media::parse_place(options.media), options.drive_mib << 17);
   std::vector<u64> words(media.size());
   for (u64 w = 0; w < words.size(); ++w) words[w] = value_at(w);
   media.write(words);

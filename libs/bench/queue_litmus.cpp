@@ -2,6 +2,7 @@
 
 #include "libs/bench/queue_litmus_kernels.hpp"
 #include "libs/media/modelled.hpp"
+#include "libs/media/names.hpp"
 #include "penstock/core/clock.hpp"
 #include "penstock/host/error.hpp"
 #include "penstock/runtime/queue_pair.hpp"
@@ -72,8 +73,8 @@ class bench {
     make_queues();
     results_ = {on.memory(), memory_kind::local, threads};
     seen_ = {on.memory(), memory_kind::local, threads};
-    to_controller_ = {on.memory(), place_of(options.data), message_words * threads};
-    to_submitter_ = {on.memory(), place_of(options.data), message_words * threads};
+    to_controller_ = {on.memory(), media::parse_place(options.data), message_words * threads};
+    to_submitter_ = {on.memory(), media::parse_place(options.data), message_words * threads};
     data_.queues = views_.data();
     data_.rings = rings_.data();
     data_.positions = positions_.data();
@@ -144,7 +145,7 @@ class bench {
     queue_options queue;
     queue.depth = options_.queue_depth;
     queue.timeout_ns = message_timeout_ns;
-    queue.rings = place_of(options_.rings);
+    queue.rings = media::parse_place(options_.rings);
     queue.rings_on_host = cuda() && queue.rings == memory_kind::shared;
     queue.poll_in_place = false;
     std::vector<queue_pair_view<sink>> views;
@@ -216,8 +217,8 @@ queue_litmus_options checked(executor const& on, queue_litmus_options options) {
     refuse(std::to_string(options.queues) + " queues with a controller and " + std::to_string(options.sharers) +
            " submitters each: at most " + std::to_string(most) + " groups run at once, and all of these wait for each other");
   }
-  place_of(options.rings);
-  place_of(options.data);
+  media::parse_place(options.rings);
+  media::parse_place(options.data);
   return options;
 }
 

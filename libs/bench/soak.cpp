@@ -2,6 +2,7 @@
 
 #include "libs/bench/soak_accounts.hpp"
 #include "libs/bench/write_figures.hpp"
+#include "libs/media/names.hpp"
 #include "penstock/host/error.hpp"
 
 #include <algorithm>
@@ -289,7 +290,7 @@ class bench {
     m.params = {{"executor", cuda() ? "cuda" : "cpu"},
                 {"threads", std::to_string(options_.threads)},
                 {"line", std::to_string(options_.line_bytes)},
-                {"directory", cache_->directory() == directory_kind::direct ? "direct" : "set"},
+                {"directory", media::name_of(cache_->directory())},
                 {"errors_ppm", std::to_string(options_.error_ppm)},
                 {"delays_ppm", std::to_string(options_.delay_ppm)},
                 {"drops_ppm", std::to_string(options_.drop_ppm)},

@@ -5,9 +5,9 @@
 #include "libs/bench/pattern.hpp"
 #include "penstock/controller/model_server.hpp"
 #include "penstock/controller/software_controller.hpp"
+#include "penstock/host/progress.hpp"
 #include "penstock/runtime/line_cache.hpp"
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -20,9 +20,6 @@ inline constexpr bool built_with_kernels = true;
 #else
 inline constexpr bool built_with_kernels = false;
 #endif
-
-/// (what, done, total), on the calling thread; may throw to stop.
-using progress_fn = std::function<void(std::string const&, u64, u64)>;
 
 /// "random", "linear", "strided" or "coarsened". Throws penstock::error (bad_input) for another word.
 line_order order_of(std::string const& name);

@@ -9,6 +9,7 @@
 #include "libs/bench/queue_litmus.hpp"
 #include "libs/bench/soak.hpp"
 #include "libs/bench/write.hpp"
+#include "libs/media/names.hpp"
 #include "penstock/host/error.hpp"
 
 #include <algorithm>
@@ -63,10 +64,7 @@ std::vector<u32> numbers(option_texts const& given, std::string const& key, std:
 directory_kind directory(option_texts const& given, directory_kind otherwise) {
   const std::string name = text(given, "directory", "");
   if (name.empty()) return otherwise;
-  if (name == "auto") return directory_kind::automatic;
-  if (name == "direct") return directory_kind::direct;
-  if (name == "set") return directory_kind::set_associative;
-  refuse("directory " + name, "there is none of this name: choose auto, direct or set");
+  return media::parse_directory(name);
 }
 
 ablations without(option_texts const& given) {

@@ -16,6 +16,7 @@
 #include "libs/bench/write_media.hpp"
 #include "libs/graph/parallel.hpp"
 #include "libs/media/modelled.hpp"
+#include "libs/media/names.hpp"
 #include "penstock/core/clock.hpp"
 #include "penstock/host/error.hpp"
 
@@ -40,7 +41,7 @@ constexpr u64 usual_command = 65536;
 
 write_options checked(write_options options, executor const& on) {
   const bool cuda = on.kind() == executor_kind::cuda;
-  check_block(options.line_bytes);
+  media::check_block(options.line_bytes);
   if (options.controller != "model" && options.controller != "software") {
     refuse("controller " + options.controller + ": choose model or software");
   }
@@ -229,7 +230,7 @@ class bench {
                 {"cache_bytes", std::to_string(options_.cache_bytes)},
                 {"most_dirty_percent", std::to_string(options_.most_dirty_percent)},
                 {"command_bytes", std::to_string(cache_->view().writes.run_lines * line)},
-                {"directory", cache_->directory() == directory_kind::direct ? "direct" : "set"},
+                {"directory", media::name_of(cache_->directory())},
                 {"slots", std::to_string(cache_->view().writes.slots_count)},
                 {"queues", std::to_string(options_.queues)},
                 {"queue_depth", std::to_string(options_.queue_depth)}};

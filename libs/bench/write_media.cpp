@@ -3,6 +3,7 @@
 #include "libs/graph/file.hpp"
 #include "libs/graph/parallel.hpp"
 #include "libs/media/modelled.hpp"
+#include "libs/media/names.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -21,9 +22,9 @@ void stamp(std::span<u64> words, u64 first) {
 write_media::write_media(executor& on, write_options const& options) : on_(on), half_(options.bytes) {
   const u32 line = static_cast<u32>(options.line_bytes);
   if (options.controller == "model") {
-    check_memory(on, place_of(options.media), 2 * half_);
+    media::check_memory(on, media::parse_place(options.media), 2 * half_);
     server_ = std::make_unique<model_server>(on, model_server_options{.units = options.server_sms});
-    model_words_ = {server_->memory(), place_of(options.media), half_ / 4};
+    model_words_ = {server_->memory(), media::parse_place(options.media), half_ / 4};
     model_drive& drive = server_->add_drive({.timing = drive_preset(options.preset), .faults = {}});
     owner_ = &drive;
     fill();
@@ -33,7 +34,7 @@ write_media::write_media(executor& on, write_options const& options) : on_(on), 
   software_ = std::make_unique<software_controller>(software_options_for(on, io_engine::automatic, options.controller_threads));
   owner_ = software_.get();
   if (options.file.empty()) {
-    check_memory(on, memory_kind::shared, 2 * half_);
+    media::check_memory(on, memory_kind::shared, 2 * half_);
     words_.resize(half_ / 4);
     fill();
     namespace_ = software_->add_namespace(std::as_writable_bytes(std::span(words_)), line);
@@ -76,7 +77,7 @@ void write_media::fill() {
 bool write_media::polled() const { return on_.kind() == executor_kind::cpu && (server_ == nullptr || server_->units() == 0); }
 
 u32 write_media::units(u32 asked) const {
-  if (server_ != nullptr) return client_units(on_, *server_, asked);
+  if (server_ != nullptr) return media::client_units(on_, *server_, asked);
   return on_.kind() == executor_kind::cpu || asked != 0 ? asked : on_.units();
 }
 

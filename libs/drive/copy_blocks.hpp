@@ -5,15 +5,12 @@
 // All of them look now and then whether the machine asks for the drive back; then they end what is under way and throw.
 #pragma once
 
+#include "penstock/host/progress.hpp"
 #include "penstock/pcie/pci_function.hpp"
 
-#include <functional>
 #include <string>
 
 namespace penstock::drive {
-
-/// What is being done, and how much of how many bytes. It may throw, to stop the work.
-using progress_fn = std::function<void(std::string const& what, u64 done, u64 total)>;
 
 struct block_range {
   u32 namespace_id = 1;

@@ -10,12 +10,12 @@
 namespace penstock::graph {
 
 /// Gets (done, total) with done <= total; total is the same in every call of one job.
-using progress_fn = std::function<void(u64 done, u64 total)>;
+using done_fn = std::function<void(u64 done, u64 total)>;
 
 /// Maps the phases of one job on one scale. Only for the thread that runs the job.
 class progress_meter {
  public:
-  explicit progress_meter(progress_fn fn = {}) : fn_(std::move(fn)) {}
+  explicit progress_meter(done_fn fn = {}) : fn_(std::move(fn)) {}
 
   /// The next reports cover the part [from, to) of the job, in per mille.
   void phase(u64 from, u64 to);
@@ -23,7 +23,7 @@ class progress_meter {
   void report(u64 done, u64 of);
 
  private:
-  progress_fn fn_;
+  done_fn fn_;
   u64 from_ = 0;
   u64 to_ = 1000;
   std::chrono::steady_clock::time_point last_{};

@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <filesystem>
 
-namespace penstock::regular {
+namespace penstock::media {
 namespace {
 
 constexpr number_type types[] = {{'i', 4}, {'i', 8}, {'u', 4}, {'u', 8}, {'f', 4}, {'f', 8}};
@@ -87,4 +87,4 @@ new_array_file::~new_array_file() {
   if (!kept_) std::remove(made_.path.c_str());
 }
 
-}  // namespace penstock::regular
+}  // namespace penstock::media

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace penstock::regular {
+namespace penstock::media {
 
 /// A kind of number, by NumPy's name for it.
 struct number_type {
@@ -54,4 +54,4 @@ class new_array_file {
   bool kept_ = false;
 };
 
-}  // namespace penstock::regular
+}  // namespace penstock::media

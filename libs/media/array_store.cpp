@@ -1,13 +1,13 @@
 #include "libs/media/array_store.hpp"
 
 #include "libs/graph/file.hpp"
-#include "libs/media/modelled.hpp"
+#include "libs/media/names.hpp"
 #include "penstock/host/error.hpp"
 
 #include <algorithm>
 #include <utility>
 
-namespace penstock::regular {
+namespace penstock::media {
 namespace {
 
 constexpr u64 copy_bytes = 4 << 20;  // that the host moves at once
@@ -17,8 +17,8 @@ constexpr u32 cache_queues_of_cuda = 32;
 
 }  // namespace
 
-array_store::array_store(executor& on, media_options const& options, std::vector<stored_file> arrays,
-                         bench::progress_fn const& progress)
+array_store::array_store(executor& on, array_store_options const& options, std::vector<stored_file> arrays,
+                         progress_fn const& progress)
     : on_(on), options_(options), arrays_(std::move(arrays)) {
   if (options.media == "file") {
     if (options.drives != 1) throw_bad_input("open", "files", "they lie on one drive: name a modelled drive as media");
@@ -37,7 +37,7 @@ array_store::array_store(executor& on, media_options const& options, std::vector
   add_devices();
 }
 
-void array_store::add_modelled(bench::progress_fn const& progress) {
+void array_store::add_modelled(progress_fn const& progress) {
   const drive_timing timing = drive_preset(options_.media);
   if (options_.drives == 0 || options_.drives > volume_members_limit) {
     throw_bad_input("model", std::to_string(options_.drives) + " drives",
@@ -54,7 +54,7 @@ void array_store::add_modelled(bench::progress_fn const& progress) {
     media_.emplace_back();
     spaces_.emplace_back();
     for (model_drive* drive : drives) {
-      media_[k].emplace_back(server_->memory(), bench::place_of(options_.place),
+      media_[k].emplace_back(server_->memory(), parse_place(options_.place),
                              (replicated() ? stripes : ceil_div(stripes, options_.drives)) * options_.stripe_bytes);
       spaces_[k].push_back(drive->add_namespace(media_[k].back().data(), media_[k].back().bytes()));
     }
@@ -153,7 +153,7 @@ void array_store::each_stripe(u32 array, u64 offset, u64 bytes, Move const& move
   }
 }
 
-void array_store::load(u32 array, bench::progress_fn const& progress) {
+void array_store::load(u32 array, progress_fn const& progress) {
   array_file const& from = arrays_[array].file;
   const graph::file file = graph::file::open(from.path);
   std::vector<std::byte> part;
@@ -199,4 +199,4 @@ void array_store::save(u32 array) const {
   }
 }
 
-}  // namespace penstock::regular
+}  // namespace penstock::media

@@ -2,11 +2,11 @@
 // they are striped over.
 #pragma once
 
-#include "libs/bench/stamped_store.hpp"
 #include "libs/media/array_file.hpp"
-#include "libs/regular/tiles.hpp"
+#include "libs/media/tile_array.hpp"
 #include "penstock/controller/model_server.hpp"
 #include "penstock/controller/software_controller.hpp"
+#include "penstock/host/progress.hpp"
 #include "penstock/runtime/block_device.hpp"
 #include "penstock/runtime/line_cache.hpp"
 
@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
-namespace penstock::regular {
+namespace penstock::media {
 
-struct media_options {
+struct array_store_options {
   std::string media = "file";  ///< or the preset of a modelled drive
   u32 drives = 1;              ///< modelled
   std::string place = "hbm";   ///< modelled: where their bytes lie: hbm or host
@@ -39,7 +39,7 @@ struct stored_file {
 class array_store {
  public:
   /// Throws penstock::error for media that cannot be, and for files that cannot be opened so.
-  array_store(executor& on, media_options const& options, std::vector<stored_file> arrays, bench::progress_fn const& progress);
+  array_store(executor& on, array_store_options const& options, std::vector<stored_file> arrays, progress_fn const& progress);
 
   bool modelled() const { return server_ != nullptr; }
   /// "mapping, io_uring", "model server".
@@ -77,12 +77,12 @@ class array_store {
   /// Calls move(address on the media, offset, bytes) for the stripes of a range of an array, of all its replicas.
   template <class Move>
   void each_stripe(u32 array, u64 offset, u64 bytes, Move const& move) const;
-  void load(u32 array, bench::progress_fn const& progress);
-  void add_modelled(bench::progress_fn const& progress);
+  void load(u32 array, progress_fn const& progress);
+  void add_modelled(progress_fn const& progress);
   void add_devices();
 
   executor& on_;
-  media_options options_;
+  array_store_options options_;
   std::vector<stored_file> arrays_;
   std::unique_ptr<software_controller> files_;
   std::unique_ptr<model_server> server_;
@@ -93,4 +93,4 @@ class array_store {
   buffer<block_device_view> views_;  ///< [array * drives]
 };
 
-}  // namespace penstock::regular
+}  // namespace penstock::media

@@ -8,7 +8,7 @@
 
 #include <span>
 
-namespace penstock::apps {
+namespace penstock::media {
 namespace {
 
 void check(cudaError_t failed, char const* what) {
@@ -50,4 +50,4 @@ void managed_array::move_to_host() {
   check(cudaMemAdvise(data_, bytes_, cudaMemAdviseSetReadMostly, gpu), "advise on managed memory");
 }
 
-}  // namespace penstock::apps
+}  // namespace penstock::media

@@ -6,7 +6,7 @@
 
 #include <memory>
 
-namespace penstock::apps {
+namespace penstock::media {
 
 class managed_array {
  public:
@@ -27,4 +27,4 @@ class managed_array {
   void* data_ = nullptr;
 };
 
-}  // namespace penstock::apps
+}  // namespace penstock::media

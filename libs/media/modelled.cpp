@@ -5,13 +5,7 @@
 
 #include <unistd.h>
 
-namespace penstock::bench {
-
-memory_kind place_of(std::string const& name) {
-  if (name == "hbm") return memory_kind::local;
-  if (name == "host") return memory_kind::shared;
-  throw_bad_input("measure", "place " + name, "there is no such place: choose hbm or host");
-}
+namespace penstock::media {
 
 void check_block(u64 bytes) {
   if (is_power_of_two(bytes) && bytes >= 512 && bytes <= 65536) return;
@@ -37,4 +31,4 @@ u32 client_units(executor const& on, model_server const& server, u32 asked) {
                   "the GPU has " + std::to_string(on.units()) + ": ask for at most " + std::to_string(left));
 }
 
-}  // namespace penstock::bench
+}  // namespace penstock::media

@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace penstock::bench {
+namespace penstock::media {
 
 /// A controller as one that reaches host memory only: its rings lie there, and what it moves goes through bounce buffers there.
 class host_reaching final : public controller {
@@ -28,9 +28,6 @@ class host_reaching final : public controller {
   controller& inner_;
 };
 
-/// "hbm" or "host". Throws penstock::error (bad_input) for another word.
-memory_kind place_of(std::string const& name);
-
 /// Throws bad_input unless a command may move so many bytes: a power of two, 512 to 65536.
 void check_block(u64 bytes);
 
@@ -41,4 +38,4 @@ void check_memory(executor const& on, memory_kind kind, u64 bytes);
 /// are.
 u32 client_units(executor const& on, model_server const& server, u32 asked);
 
-}  // namespace penstock::bench
+}  // namespace penstock::media

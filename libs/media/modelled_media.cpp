@@ -1,25 +1,15 @@
 #include "libs/media/modelled_media.hpp"
 
-#include "libs/media/placed_array.hpp"
+#include "libs/media/names.hpp"
 #include "penstock/host/error.hpp"
 
-namespace penstock::apps {
+namespace penstock::media {
 
-namespace {
-
-volume_layout parse_layout(std::string const& name) {
-  if (name == "striped") return volume_layout::striped;
-  if (name == "replicated") return volume_layout::replicated;
-  throw_bad_input("model", "drives", "layout '" + name + "': there is no such layout; choose striped or replicated");
-}
-
-}  // namespace
-
-modelled_media::modelled_media(executor& on, std::vector<graph::array_place const*> const& arrays, graph_options const& options)
+modelled_media::modelled_media(executor& on, std::vector<graph::array_place const*> const& arrays, media_options const& options)
     : on_(on), drives_(options.drives) {
-  std::vector<regular::stored_file> files;
+  std::vector<stored_file> files;
   for (graph::array_place const* each : arrays) {
-    regular::array_file file;
+    array_file file;
     file.path = each->path;
     file.type = {each->kind, each->item_bytes};
     file.shape = {each->count};
@@ -28,17 +18,17 @@ modelled_media::modelled_media(executor& on, std::vector<graph::array_place cons
     files.push_back({file, false});
     counts_.push_back(each->count);
   }
-  regular::media_options media;
+  array_store_options media;
   media.media = options.media;
   media.drives = options.drives;
   media.place = options.media_place;
   media.layout = parse_layout(options.layout);
   media.server_units = options.server_units;
   media.cache_queues = options.queues;
-  store_ = std::make_unique<regular::array_store>(on, media, files, options.progress);
+  store_ = std::make_unique<array_store>(on, media, files, options.progress);
   cache_ = std::make_unique<line_cache>(on, store_->datasets(), cache_options_of(options, options.cache_bytes));
 }
 
 u32 modelled_media::units_left() const { return on_.kind() == executor_kind::cuda ? store_->units_left() : 0; }
 
-}  // namespace penstock::apps
+}  // namespace penstock::media

@@ -1,17 +1,17 @@
 // The arrays of a graph on modelled drives, behind one cache.
 #pragma once
 
-#include "libs/analytics/graph_options.hpp"
 #include "libs/graph/graph_folder.hpp"
 #include "libs/media/array_store.hpp"
+#include "libs/media/media_options.hpp"
 #include "libs/media/shared_media.hpp"
 
-namespace penstock::apps {
+namespace penstock::media {
 
 class modelled_media final : public shared_media {
  public:
   /// Copies the arrays to the drives, as the layout has it. Throws penstock::error for drives that cannot be.
-  modelled_media(executor& on, std::vector<graph::array_place const*> const& arrays, graph_options const& options);
+  modelled_media(executor& on, std::vector<graph::array_place const*> const& arrays, media_options const& options);
 
   line_cache& cache() override { return *cache_; }
   u64 origin(u32 array) const override { return store_->origin(array); }
@@ -27,8 +27,8 @@ class modelled_media final : public shared_media {
   executor& on_;
   u32 drives_;
   std::vector<u64> counts_;
-  std::unique_ptr<regular::array_store> store_;
+  std::unique_ptr<array_store> store_;
   std::unique_ptr<line_cache> cache_;
 };
 
-}  // namespace penstock::apps
+}  // namespace penstock::media

@@ -1,26 +1,22 @@
 // An array of a graph, in its file, wherever the user wants it to be read from.
 #pragma once
 
-#include "libs/analytics/graph_options.hpp"
 #include "libs/graph/graph_folder.hpp"
 #include "libs/media/managed_array.hpp"
+#include "libs/media/media_options.hpp"
 #include "libs/media/shared_media.hpp"
 #include "penstock/rows/row_array.hpp"
 #include "penstock/runtime/stored_array.hpp"
 
 #include <utility>
 
-namespace penstock::apps {
-
-cache_options cache_options_of(graph_options const& options, u64 bytes);
-/// Throws bad_input for an engine that there is not.
-io_engine engine_of(graph_options const& options);
+namespace penstock::media {
 
 class placed_array {
  public:
   /// Throws penstock::error for options that cannot be, a placement that the executor does not have, a file that cannot be
   /// read.
-  placed_array(executor& on, graph::array_place const& place, graph_options const& options, u64 cache_bytes);
+  placed_array(executor& on, graph::array_place const& place, media_options const& options, u64 cache_bytes);
 
   /// One of those behind one cache, which outlives this.
   placed_array(shared_media& media, u32 array) : elements_(0), media_(&media), dataset_(array) {}
@@ -68,7 +64,7 @@ class placed_array {
   }
 
  private:
-  void open_on_drive(graph_drive const& drive, graph::array_place const& place, cache_options const& with);
+  void open_on_drive(drive_place const& drive, graph::array_place const& place, cache_options const& with);
 
   u64 elements_;
   shared_media* media_ = nullptr;
@@ -82,4 +78,4 @@ class placed_array {
   std::shared_ptr<managed_array> managed_;  ///< shared: where there is no CUDA, nobody knows how to end it
 };
 
-}  // namespace penstock::apps
+}  // namespace penstock::media

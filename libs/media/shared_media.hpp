@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace penstock::apps {
+namespace penstock::media {
 
 class shared_media {
  public:
@@ -33,4 +33,4 @@ class shared_media {
   virtual void stop() {}
 };
 
-}  // namespace penstock::apps
+}  // namespace penstock::media

@@ -1,14 +1,13 @@
 #include "libs/media/volume_media.hpp"
 
-#include "libs/analytics/graph_choices.hpp"
-#include "libs/media/placed_array.hpp"
+#include "libs/media/names.hpp"
 #include "libs/volume/drive_member.hpp"
 
 #include "penstock/host/error.hpp"
 
 #include <algorithm>
 
-namespace penstock::apps {
+namespace penstock::media {
 namespace {
 
 std::shared_ptr<volumes::volume_file const> file_of(graph::array_place const& place) {
@@ -42,7 +41,7 @@ u32 queues_beside_members(executor const& on, volumes::volume const& all, u32 wa
 
 }  // namespace
 
-std::unique_ptr<executor> open_executor_for(graph::graph_folder const& graph, graph_options const& options, bool has_kernels) {
+std::unique_ptr<executor> open_executor_for(graph::graph_folder const& graph, media_options const& options, bool has_kernels) {
   const auto file = file_of(graph.edges_place());
   const auto drive = file ? drive_of(file->from().all, graph.path()) : nullptr;
   if (drive == nullptr) return open_executor(options.executor, cpu_threads(options), has_kernels);
@@ -52,7 +51,7 @@ std::unique_ptr<executor> open_executor_for(graph::graph_folder const& graph, gr
   return open_cpu_executor(drive->function->memory(), cpu_threads(options));
 }
 
-volume_spec volume_media::members(executor& on, volumes::volume const& all, graph_options const& options) {
+volume_spec volume_media::members(executor& on, volumes::volume const& all, media_options const& options) {
   volume_spec where{all.shape().layout, {}, all.shape().stripe_bytes};
   for (u32 m = 0; m < all.members(); ++m) {
     const volumes::namespace_place place = all.place_of(m);
@@ -61,7 +60,7 @@ volume_spec volume_media::members(executor& on, volumes::volume const& all, grap
       continue;
     }
     if (files_ == nullptr) {
-      files_ = std::make_unique<software_controller>(software_options_for(on, engine_of(options), options.threads));
+      files_ = std::make_unique<software_controller>(software_options_for(on, parse_engine(options.engine), options.threads));
     }
     file_namespace space;
     space.path = place.path;
@@ -71,7 +70,7 @@ volume_spec volume_media::members(executor& on, volumes::volume const& all, grap
   return where;
 }
 
-volume_media::volume_media(executor& on, std::vector<graph::array_place const*> const& arrays, graph_options const& options)
+volume_media::volume_media(executor& on, std::vector<graph::array_place const*> const& arrays, media_options const& options)
     : file_(file_of(*arrays.front())) {
   const volume_spec where = members(on, file_->from().all, options);
   std::vector<dataset_spec> datasets;
@@ -90,4 +89,4 @@ std::string volume_media::engine() const {
   return files_ ? files_->engine() : file_->from().all.place_of(0).drive->controller.engine();
 }
 
-}  // namespace penstock::apps
+}  // namespace penstock::media

@@ -1,8 +1,8 @@
 // The arrays of a graph on a volume, read where they lie.
 #pragma once
 
-#include "libs/analytics/graph_options.hpp"
 #include "libs/graph/graph_folder.hpp"
+#include "libs/media/media_options.hpp"
 #include "libs/media/shared_media.hpp"
 #include "libs/volume/volume_graph.hpp"
 #include "penstock/controller/software_controller.hpp"
@@ -11,17 +11,17 @@
 #include <memory>
 #include <vector>
 
-namespace penstock::apps {
+namespace penstock::media {
 
 /// The executor for a graph, which reaches the drives of its volume if it is on some. Throws bad_input where it cannot: a GPU,
 /// or several drives.
-std::unique_ptr<executor> open_executor_for(graph::graph_folder const& graph, graph_options const& options, bool has_kernels);
+std::unique_ptr<executor> open_executor_for(graph::graph_folder const& graph, media_options const& options, bool has_kernels);
 
 class volume_media final : public shared_media {
  public:
   /// REQUIRES: all arrays are of one volume; the executor is of open_executor_for. Throws penstock::error for options that
   /// cannot be.
-  volume_media(executor& on, std::vector<graph::array_place const*> const& arrays, graph_options const& options);
+  volume_media(executor& on, std::vector<graph::array_place const*> const& arrays, media_options const& options);
 
   line_cache& cache() override { return *cache_; }
   u64 origin(u32 array) const override { return origins_[array]; }
@@ -29,7 +29,7 @@ class volume_media final : public shared_media {
   std::string engine() const override;
 
  private:
-  volume_spec members(executor& on, volumes::volume const& all, graph_options const& options);
+  volume_spec members(executor& on, volumes::volume const& all, media_options const& options);
 
   std::shared_ptr<volumes::volume_file const> file_;  ///< keeps the volume
   std::unique_ptr<software_controller> files_;
@@ -37,4 +37,4 @@ class volume_media final : public shared_media {
   std::unique_ptr<line_cache> cache_;
 };
 
-}  // namespace penstock::apps
+}  // namespace penstock::media

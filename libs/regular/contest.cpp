@@ -1,5 +1,6 @@
 #include "libs/regular/contest.hpp"
 
+#include "libs/media/names.hpp"
 #include "libs/regular/kernels.hpp"
 #include "penstock/core/clock.hpp"
 #include "penstock/host/error.hpp"
@@ -34,20 +35,6 @@ double ratio(double a, double b) { return b == 0 ? 0 : a / b; }
 
 [[noreturn]] void refuse(std::string const& problem) { throw_bad_input("measure", "arrays", problem); }
 
-directory_kind parse_directory(std::string const& name) {
-  if (name == "auto") return directory_kind::automatic;
-  if (name == "direct") return directory_kind::direct;
-  if (name == "set") return directory_kind::set_associative;
-  refuse("directory " + name + ": there is no such directory; choose auto, direct or set");
-}
-
-io_engine parse_engine(std::string const& name) {
-  if (name == "auto") return io_engine::automatic;
-  if (name == "io_uring") return io_engine::io_uring;
-  if (name == "pread") return io_engine::pread;
-  refuse("engine " + name + ": there is no such engine; choose auto, io_uring or pread");
-}
-
 }  // namespace
 
 double task::ideal_seconds() const { return std::max(ratio(bytes_read, read_rate), ratio(bytes_written, write_rate)); }
@@ -57,7 +44,7 @@ double task::most_of_ideal() const {
   return ratio(ideal_seconds(), ratio(bytes_read, read_rate) + ratio(bytes_written, write_rate));
 }
 
-void take_turns(std::vector<contestant*> const& all, u32 repeats, bench::progress_fn const& progress) {
+void take_turns(std::vector<contestant*> const& all, u32 repeats, progress_fn const& progress) {
   std::vector<traffic> before(all.size());
   for (u32 k = 0; k <= repeats; ++k) {
     for (std::size_t c = 0; c < all.size(); ++c) {
@@ -172,12 +159,12 @@ std::unique_ptr<executor> open_executor_for(regular_options const& options) {
   return open_executor(options.executor, options.threads, has_kernels);
 }
 
-media_options media_of(regular_options const& options) {
-  media_options media;
+media::array_store_options media_of(regular_options const& options) {
+  media::array_store_options media;
   media.media = options.media;
   media.drives = options.drives;
   media.place = options.place;
-  media.engine = parse_engine(options.engine);
+  media.engine = media::parse_engine(options.engine);
   media.direct = options.direct;
   media.controller_threads = options.threads;
   media.server_units = options.server_sms;
@@ -190,12 +177,12 @@ cache_options cache_of(executor const& on, regular_options const& options, u64 d
   cache_options cache;
   cache.bytes = options.cache_bytes != 0 ? options.cache_bytes : std::max(least, data_bytes / 8);
   cache.line_bytes = options.line_bytes;
-  cache.directory = parse_directory(options.directory);
+  cache.directory = media::parse_directory(options.directory);
   cache.write_back.most_dirty = most_dirty;
   return cache;
 }
 
-std::map<std::string, std::string> params_of(executor const& on, regular_options const& options, number_type type,
+std::map<std::string, std::string> params_of(executor const& on, regular_options const& options, media::number_type type,
                                              u64 data_bytes, cache_options const& cache, std::string const& engine) {
   return {{"executor", on.kind() == executor_kind::cuda ? "cuda" : "cpu"},
           {"media", options.media},
@@ -224,9 +211,9 @@ void tile_bench::check(std::string const& operation, std::string const& object) 
   throw_status(operation, object, unpack_status(worst));
 }
 
-u64 tile_workers(array_store const& store) { return 4 * u64{store.units_left()}; }
+u64 tile_workers(media::array_store const& store) { return 4 * u64{store.units_left()}; }
 
-u64 cache_workers(executor const& on, array_store const& store, line_cache const& cache) {
+u64 cache_workers(executor const& on, media::array_store const& store, line_cache const& cache) {
   const bool cuda = on.kind() == executor_kind::cuda;
   cache.check_pins(cuda ? cuda_block_threads / group_width : on.units(), pins_per_group);
   if (!cuda) return tile_workers(store);

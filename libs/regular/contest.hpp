@@ -3,6 +3,7 @@
 
 #include "libs/media/array_store.hpp"
 #include "libs/regular/regular.hpp"
+#include "libs/regular/tiles.hpp"
 #include "penstock/executor/launch.hpp"
 
 #include <functional>
@@ -47,7 +48,7 @@ struct task {
 };
 
 /// Times each of them `repeats` times, one after the other; a run before the first is checked and not counted.
-void take_turns(std::vector<contestant*> const& all, u32 repeats, bench::progress_fn const& progress);
+void take_turns(std::vector<contestant*> const& all, u32 repeats, progress_fn const& progress);
 
 /// Shortest time of some runs.
 double shortest(u32 runs, std::function<void()> const& run);
@@ -56,7 +57,7 @@ double shortest(u32 runs, std::function<void()> const& run);
 class scoreboard {
  public:
   /// REQUIRES: all of them outlive it.
-  scoreboard(executor& on, regular_options const& options, array_store& store, task const& what,
+  scoreboard(executor& on, regular_options const& options, media::array_store& store, task const& what,
              std::map<std::string, std::string> params)
       : on_(on), options_(options), store_(store), task_(what), params_(std::move(params)) {}
 
@@ -72,7 +73,7 @@ class scoreboard {
 
   executor& on_;
   regular_options const& options_;
-  array_store& store_;
+  media::array_store& store_;
   task const& task_;
   std::map<std::string, std::string> params_;
   contestant tiles_;
@@ -84,9 +85,9 @@ void check_options(regular_options const& options);
 /// Ways through the cache that are asked for, in order.
 std::vector<std::string> cached_ways(regular_options const& options);
 std::unique_ptr<executor> open_executor_for(regular_options const& options);
-media_options media_of(regular_options const& options);
+media::array_store_options media_of(regular_options const& options);
 cache_options cache_of(executor const& on, regular_options const& options, u64 data_bytes);
-std::map<std::string, std::string> params_of(executor const& on, regular_options const& options, number_type type,
+std::map<std::string, std::string> params_of(executor const& on, regular_options const& options, media::number_type type,
                                              u64 data_bytes, cache_options const& cache, std::string const& engine);
 
 /// The workers of an executor that go by tiles, and what they share.
@@ -109,9 +110,9 @@ class tile_bench {
 };
 
 /// Workers of an executor that go by tiles.
-u64 tile_workers(array_store const& store);
+u64 tile_workers(media::array_store const& store);
 /// Workers that go through a cache: as many as run at once, and as their pins leave room for.
-u64 cache_workers(executor const& on, array_store const& store, line_cache const& cache);
+u64 cache_workers(executor const& on, media::array_store const& store, line_cache const& cache);
 u32 tiles_in_flight(executor const& on, regular_options const& options);
 /// Tiles over arrays of elements of a size: as large as a command lets them be where each array has its own alignment.
 pieces cut_tiles(u64 elements, u32 item_bytes, u64 tile_bytes, std::vector<u64> const& origins);

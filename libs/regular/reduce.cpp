@@ -17,8 +17,8 @@ constexpr u64 most_copies = 512;
 struct job {
   executor& on;
   regular_options const& options;
-  array_file const& file;
-  array_store& store;
+  media::array_file const& file;
+  media::array_store& store;
   std::vector<reference_sum> const& expected;  ///< one, or one for each column
   bool columns;
 };
@@ -261,7 +261,7 @@ void measure_any(job const& what, reduce_result& result) {
   }
 }
 
-u64 columns_of(array_file const& file) {
+u64 columns_of(media::array_file const& file) {
   auto const refuse = [&](std::string const& problem) { throw_bad_input("average the columns of", file.path, problem); };
   if (file.raw) refuse("a file without a header has no shape: save it with numpy.save");
   if (file.shape.size() != 2) {
@@ -275,7 +275,7 @@ u64 columns_of(array_file const& file) {
   return file.shape[1];
 }
 
-void check_range(array_file const& file, std::vector<reference_sum> const& sums) {
+void check_range(media::array_file const& file, std::vector<reference_sum> const& sums) {
   for (u64 c = 0; c < sums.size(); ++c) {
     const bool fits = file.type.kind == 'u' ? sums[c].number < 0x1p64L : sums[c].number >= -0x1p63L && sums[c].number < 0x1p63L;
     if (file.type.kind == 'f' || fits) continue;
@@ -288,10 +288,10 @@ void check_range(array_file const& file, std::vector<reference_sum> const& sums)
 
 reduce_result run_reduce(std::string const& path, bool columns, regular_options const& options) {
   check_options(options);
-  const array_file file = describe_array(path, options.raw);
+  const media::array_file file = media::describe_array(path, options.raw);
   const u64 width = columns ? columns_of(file) : 1;
   const auto on = open_executor_for(options);
-  array_store store(*on, media_of(options), {{file}}, options.progress);
+  media::array_store store(*on, media_of(options), {{file}}, options.progress);
   const auto expected = reference_sums(file, width, options.progress);
   if (columns) check_range(file, expected);
   reduce_result result;

@@ -13,7 +13,7 @@ namespace {
 constexpr u64 piece_elements = 1 << 19;
 
 template <class T>
-std::vector<reference_sum> add_up(array_file const& file, u64 columns, bench::progress_fn const& progress) {
+std::vector<reference_sum> add_up(media::array_file const& file, u64 columns, progress_fn const& progress) {
   std::vector<reference_sum> sums(columns);
   const graph::file from = graph::file::open(file.path);
   std::vector<T> part;
@@ -40,8 +40,8 @@ bool is_nan(T value) {
 }
 
 template <class T>
-std::string compare(array_file const& file_a, array_file const& file_b,
-                    std::function<void(u64, std::span<std::byte>)> const& read, bench::progress_fn const& progress) {
+std::string compare(media::array_file const& file_a, media::array_file const& file_b,
+                    std::function<void(u64, std::span<std::byte>)> const& read, progress_fn const& progress) {
   const graph::file from_a = graph::file::open(file_a.path), from_b = graph::file::open(file_b.path);
   std::vector<T> a, b, c;
   for (u64 done = 0; done < file_a.elements; done += a.size()) {
@@ -61,7 +61,7 @@ std::string compare(array_file const& file_a, array_file const& file_b,
 
 }  // namespace
 
-std::vector<reference_sum> reference_sums(array_file const& file, u64 columns, bench::progress_fn const& progress) {
+std::vector<reference_sum> reference_sums(media::array_file const& file, u64 columns, progress_fn const& progress) {
   const bool wide = file.type.bytes == 8;
   switch (file.type.kind) {
     case 'f': return wide ? add_up<double>(file, columns, progress) : add_up<float>(file, columns, progress);
@@ -70,8 +70,8 @@ std::vector<reference_sum> reference_sums(array_file const& file, u64 columns, b
   }
 }
 
-std::string compare_added(array_file const& a, array_file const& b, std::function<void(u64, std::span<std::byte>)> const& read,
-                          bench::progress_fn const& progress) {
+std::string compare_added(media::array_file const& a, media::array_file const& b,
+                          std::function<void(u64, std::span<std::byte>)> const& read, progress_fn const& progress) {
   const bool wide = a.type.bytes == 8;
   if (a.type.kind == 'f') return wide ? compare<double>(a, b, read, progress) : compare<float>(a, b, read, progress);
   // Signed or not: the bits are the same.

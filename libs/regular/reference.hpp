@@ -19,14 +19,14 @@ struct reference_sum {
 };
 
 /// Sums of the columns of an array of so many; of one column: of all elements.
-std::vector<reference_sum> reference_sums(array_file const& file, u64 columns, bench::progress_fn const& progress);
+std::vector<reference_sum> reference_sums(media::array_file const& file, u64 columns, progress_fn const& progress);
 
 /// Empty, or how a sum differs from the reference; `tolerance`: of the sum of the magnitudes.
 std::string compare_sum(reference_sum const& expected, u64 found);
 std::string compare_sum(reference_sum const& expected, double found, double tolerance);
 
 /// Compares c, as `read` gives it (byte of its data, where to), with a + b. Empty, or which element differs.
-std::string compare_added(array_file const& a, array_file const& b, std::function<void(u64, std::span<std::byte>)> const& read,
-                          bench::progress_fn const& progress);
+std::string compare_added(media::array_file const& a, media::array_file const& b,
+                          std::function<void(u64, std::span<std::byte>)> const& read, progress_fn const& progress);
 
 }  // namespace penstock::regular

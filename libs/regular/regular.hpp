@@ -27,7 +27,7 @@ struct regular_options {
   u32 threads = 0;         ///< CPU executor: its threads; CUDA: those of the software controller. 0: all cores
   u32 server_sms = 0;      ///< modelled drives; 0: a third; CPU: threads, 0: served by who waits
   u32 repeats = 3;
-  bench::progress_fn progress;
+  progress_fn progress;
 };
 
 struct reduce_result {

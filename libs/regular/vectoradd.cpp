@@ -18,10 +18,10 @@ constexpr u32 rooms_of_a_tile = 3;  // a, b, c
 struct add_job {
   executor& on;
   regular_options const& options;
-  array_file const& a;
-  array_file const& b;
-  array_file const& c;
-  array_store& store;
+  media::array_file const& a;
+  media::array_file const& b;
+  media::array_file const& c;
+  media::array_store& store;
 };
 
 template <class T>
@@ -191,7 +191,7 @@ std::vector<bench::measurement> measure_any(add_job const& what) {
   return wide ? add_contest<std::uint64_t>(what).measure() : add_contest<std::uint32_t>(what).measure();
 }
 
-std::string shape_of(array_file const& file) {
+std::string shape_of(media::array_file const& file) {
   std::string text;
   for (u64 const extent : file.shape) text += std::to_string(extent) + ", ";
   if (file.shape.size() > 1) text.resize(text.size() - 2);
@@ -199,7 +199,7 @@ std::string shape_of(array_file const& file) {
   return "(" + text + ")";
 }
 
-void check_alike(array_file const& a, array_file const& b) {
+void check_alike(media::array_file const& a, media::array_file const& b) {
   if (a.shape == b.shape && a.type == b.type) return;
   throw_bad_input("add", a.path + " and " + b.path,
                   "they hold " + a.type.name() + " of shape " + shape_of(a) + " and " + b.type.name() + " of shape " +
@@ -217,14 +217,14 @@ void check_other(std::string const& input, std::string const& out) {
 vectoradd_result run_vectoradd(std::string const& a, std::string const& b, std::string const& out, bool replace,
                                regular_options const& options) {
   check_options(options);
-  const array_file file_a = describe_array(a, options.raw), file_b = describe_array(b, options.raw);
+  const media::array_file file_a = media::describe_array(a, options.raw), file_b = media::describe_array(b, options.raw);
   check_alike(file_a, file_b);
   check_other(a, out);
   check_other(b, out);
   const auto on = open_executor_for(options);
-  new_array_file made(out, file_a, replace);
-  array_file const& file_c = made.made();
-  array_store store(*on, media_of(options), {{file_a}, {file_b}, {file_c, true}}, options.progress);
+  media::new_array_file made(out, file_a, replace);
+  media::array_file const& file_c = made.made();
+  media::array_store store(*on, media_of(options), {{file_a}, {file_b}, {file_c, true}}, options.progress);
   vectoradd_result result;
   result.type = file_a.type.name();
   result.shape = file_a.shape;

@@ -15,16 +15,13 @@
 
 #include "libs/volume/contents.hpp"
 #include "libs/volume/member.hpp"
+#include "penstock/host/progress.hpp"
 
 #include <array>
-#include <functional>
 #include <string>
 #include <vector>
 
 namespace penstock::volumes {
-
-/// What is being done, and how much of how many bytes. It may throw, to stop the work.
-using progress_fn = std::function<void(std::string const& what, u64 done, u64 total)>;
 
 class volume {
  public:

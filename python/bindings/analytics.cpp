@@ -8,7 +8,7 @@
 
 #include <memory>
 
-namespace penstock::apps {
+namespace penstock::analytics {
 namespace {
 
 namespace nb = nanobind;
@@ -207,4 +207,4 @@ void bind_analytics(nb::module_& m) {
   m.def("sssp", &sssp, "options"_a, "source"_a, "delta"_a, "parents"_a, "progress"_a.none());
 }
 
-}  // namespace penstock::apps
+}  // namespace penstock::analytics

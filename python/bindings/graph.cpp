@@ -24,7 +24,7 @@ template <class T>
 using array_1d = nb::ndarray<T const, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 /// Calls `callback(done, total)` if there is one and lets Python handle signals; a Python exception stops the work.
-progress_fn progress_of(nb::object const& callback) {
+done_fn progress_of(nb::object const& callback) {
   return [callback = callback.ptr()](u64 done, u64 total) {
     nb::gil_scoped_acquire const gil;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();

@@ -14,7 +14,7 @@ namespace nb = nanobind;
 namespace penstock {
 void bind_rows(nb::module_& m);
 }
-namespace penstock::apps {
+namespace penstock::analytics {
 void bind_analytics(nb::module_& m);
 }
 namespace penstock::bench {
@@ -79,7 +79,7 @@ NB_MODULE(_native, m) {
     const bool usable = penstock::cuda_usable(&reason);
     return std::make_tuple(usable, reason);
   });
-  penstock::apps::bind_analytics(m);
+  penstock::analytics::bind_analytics(m);
   penstock::graph::bind_graph(m);
   penstock::bench::bind_bench(m);
   penstock::regular::bind_regular(m);

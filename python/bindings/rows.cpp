@@ -1,5 +1,6 @@
 // Arrays for Python: classes of penstock._native that penstock.array wraps. Addresses are numbers; Python keeps what lies there
 // alive.
+#include "libs/media/names.hpp"
 #include "penstock/host/error.hpp"
 #include "penstock/host/npy.hpp"
 #include "penstock/rows/row_array.hpp"
@@ -26,14 +27,6 @@ constexpr bool has_kernels = true;  // in the library
 constexpr bool has_kernels = false;
 #endif
 
-placement placement_named(std::string const& name) {
-  if (name == "hbm") return placement::hbm;
-  if (name == "host") return placement::host;
-  if (name == "host-cached") return placement::host_cached;
-  if (name == "storage") return placement::storage;
-  throw_bad_input("open", "an array", "there is no placement " + name + ": choose auto, hbm, host, host-cached or storage");
-}
-
 gather_order order_named(std::string const& name) {
   if (name == "auto") return gather_order::automatic;
   if (name == "as-asked") return gather_order::as_asked;
@@ -50,20 +43,6 @@ number_kind kind_named(std::string const& dtype) {
   if (dtype == "float32") return number_kind::float32;
   if (dtype == "float64") return number_kind::float64;
   throw_bad_input("add to", "rows of " + dtype, "only 4- and 8-byte numbers can be added: store whole rows instead");
-}
-
-directory_kind directory_named(std::string const& name) {
-  if (name == "auto") return directory_kind::automatic;
-  if (name == "direct") return directory_kind::direct;
-  if (name == "set") return directory_kind::set_associative;
-  throw_bad_input("create", "a cache", "there is no directory " + name + ": choose auto, direct or set");
-}
-
-io_engine engine_named(std::string const& name) {
-  if (name == "auto") return io_engine::automatic;
-  if (name == "io_uring") return io_engine::io_uring;
-  if (name == "pread") return io_engine::pread;
-  throw_bad_input("open", "an array", "there is no engine " + name + ": choose auto, io_uring or pread");
 }
 
 /// An executor that Python arrays share.
@@ -96,12 +75,12 @@ struct row_buffer {
 
 row_array_options options_of(nb::dict const& given) {
   row_array_options options;
-  options.where = placement_named(nb::cast<std::string>(given["placement"]));
+  options.where = media::parse_placement(nb::cast<std::string>(given["placement"]));
   options.writable = nb::cast<bool>(given["writable"]);
   options.cache.bytes = nb::cast<u64>(given["cache"]);
   options.cache.line_bytes = nb::cast<u64>(given["line"]);
-  options.cache.directory = directory_named(nb::cast<std::string>(given["directory"]));
-  options.engine = engine_named(nb::cast<std::string>(given["engine"]));
+  options.cache.directory = media::parse_directory(nb::cast<std::string>(given["directory"]));
+  options.engine = media::parse_engine(nb::cast<std::string>(given["engine"]));
   options.direct = nb::cast<bool>(given["direct"]);
   options.controller_threads = nb::cast<u32>(given["threads"]);
   return options;

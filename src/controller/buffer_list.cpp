@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 namespace {
 
 constexpr u64 longest_registration = u64{1} << 30;  // io_uring's limit for one buffer
@@ -24,4 +24,4 @@ std::vector<known_buffer> buffer_list::copy() const {
   return buffers_;
 }
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

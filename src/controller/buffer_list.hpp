@@ -6,7 +6,7 @@
 #include <mutex>
 #include <vector>
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 
 struct known_buffer {
   u64 number = 0;  ///< never used twice, so that new memory at an old address is told apart
@@ -34,4 +34,4 @@ class buffer_list {
   std::atomic<u64> version_{0};
 };
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 namespace {
 
 using nvme::code::invalid_field;
@@ -149,4 +149,4 @@ void check_rings(queue_rings const& rings, controller_limits const& limits) {
   }
 }
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

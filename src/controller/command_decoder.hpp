@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 
 struct namespace_shape {
   u64 bytes = 0;  ///< the last block may be incomplete
@@ -45,4 +45,4 @@ void check_shape(std::string const& object, u64 bytes, u32 block_bytes, u64 tran
 /// Throws bad_input unless the rings are complete and within the limits.
 void check_rings(queue_rings const& rings, controller_limits const& limits);
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

@@ -2,7 +2,7 @@
 
 #include "penstock/host/error.hpp"
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 namespace {
 
 [[noreturn]] void refuse_plan(std::string const& problem) { throw_bad_input("start", "modelled controller", problem); }
@@ -16,4 +16,4 @@ void check_fault_plan(fault_plan const& plan) {
   if (plan.error > 0 && plan.error_codes.empty()) refuse_plan("errors without error_codes: name one or more");
 }
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

@@ -3,7 +3,7 @@
 
 #include "penstock/controller/model_controller.hpp"
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 
 /// splitmix64: a counter and a bijective mix, so that neighbouring seeds have nothing in common.
 class random_draws {
@@ -77,4 +77,4 @@ PENSTOCK_FN inline fault_draw draw_faults(fault_shares const& plan, u16 queue, u
   return result;
 }
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

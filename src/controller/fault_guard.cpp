@@ -10,7 +10,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 
 /// One of a list that only grows, so that the handler can walk it whatever others do: a range that nobody needs any more is
 /// empty, and the next one who needs one has it.
@@ -132,4 +132,4 @@ watched_mapping::~watched_mapping() {
 
 bool watched_mapping::was_cut() const { return range_->cut.load(std::memory_order_relaxed); }
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

@@ -4,7 +4,7 @@
 
 #include "penstock/core/config.hpp"
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 
 /// Installs the handler, once per process. Bus errors that are not ours go on to the handler that was there before.
 void install_fault_guard();
@@ -29,4 +29,4 @@ class watched_mapping {
   struct watched_range* range_;
 };
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

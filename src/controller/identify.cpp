@@ -89,17 +89,17 @@ namespace_report examine_namespace(controller& owner, u32 namespace_id) {
   if (version >= version_1_3) {
     found.command_set = from.ask_if_there<nvme::namespace_descriptors>(what::namespace_descriptors, namespace_id).csi();
   }
-  found.problem = far_side::problem_of_command_set(found.command_set);
+  found.problem = controllers::problem_of_command_set(found.command_set);
   if (!found.problem.empty()) return found;
   found.structure = from.ask<nvme::identify_namespace>(what::name_space, namespace_id);
   // One that is not there is all zeros (base specification, "Identify Namespace data structure").
   if (found.structure.blocks == 0) {
     throw_status("identify", name_of(owner, namespace_id), {status_domain::nvme, nvme::code::invalid_namespace});
   }
-  found.problem = far_side::problem_of_format(found.structure, owner.limits().transfer_bytes);
+  found.problem = controllers::problem_of_format(found.structure, owner.limits().transfer_bytes);
   if (!found.problem.empty() || version < version_2_0) return found;
   found.problem =
-      far_side::problem_of_state(from.ask_if_there<nvme::independent_namespace>(what::independent_namespace, namespace_id));
+      controllers::problem_of_state(from.ask_if_there<nvme::independent_namespace>(what::independent_namespace, namespace_id));
   return found;
 }
 

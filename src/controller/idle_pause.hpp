@@ -6,7 +6,7 @@
 #include <chrono>
 #include <thread>
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 
 // Hot at first, since the next command or the end of a drive's read is a fraction of a
 // millisecond away, and cheap in the end. Few yields: on a machine with more threads than cores each costs a whole time slice,
@@ -32,4 +32,4 @@ class idle_pause {
   u32 yields_ = 0;
 };
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

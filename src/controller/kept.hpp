@@ -6,7 +6,7 @@
 #include <mutex>
 #include <vector>
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 
 /// Thread-safe.
 inline void keep_for_ever(std::shared_ptr<void> what) {
@@ -16,4 +16,4 @@ inline void keep_for_ever(std::shared_ptr<void> what) {
   all->push_back(std::move(what));
 }
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

@@ -7,7 +7,7 @@
 namespace penstock {
 namespace {
 
-using namespace far_side;
+using namespace controllers;
 
 [[noreturn]] void refuse_options(std::string const& problem) { throw_bad_input("start", "modelled controller", problem); }
 

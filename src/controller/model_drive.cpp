@@ -10,7 +10,7 @@
 
 namespace penstock {
 
-using namespace far_side;
+using namespace controllers;
 
 namespace {
 

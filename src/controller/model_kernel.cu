@@ -14,7 +14,7 @@
 #include <string>
 #include <thread>
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 namespace {
 
 // 128 registers a thread, for 16 loads of 16 bytes on their way in each.
@@ -122,4 +122,4 @@ std::unique_ptr<model_runner> make_kernel_runner(resident_place& place, model_se
   return std::make_unique<kernel_runner>(place, options);
 }
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 namespace {
 
 constexpr u32 commands_per_pass = 64;
@@ -151,4 +151,4 @@ u16 model_queue::move_data(decoded_command const& request, nvme::submission_entr
   return nvme::code::success;
 }
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

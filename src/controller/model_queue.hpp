@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 
 /// What the queues of a modelled controller share. Fixed once a queue is attached, but for the atomics and the schedule.
 struct model_media {
@@ -66,4 +66,4 @@ class model_queue final : public served_queue {
   pieces scratch_;
 };
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

@@ -9,7 +9,7 @@
 #include <system_error>
 #include <vector>
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 namespace {
 
 class thread_runner final : public model_runner {
@@ -68,4 +68,4 @@ std::unique_ptr<model_runner> make_kernel_runner(resident_place&, model_server_o
 }
 #endif
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

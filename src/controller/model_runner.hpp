@@ -12,7 +12,7 @@ namespace penstock {
 class resident_place;
 }
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 
 class model_runner {
  public:
@@ -33,4 +33,4 @@ std::unique_ptr<model_runner> make_thread_runner(model_server_options const& opt
 /// The place outlives the runner.
 std::unique_ptr<model_runner> make_kernel_runner(resident_place& place, model_server_options const& options);
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 
 model_schedule::model_schedule(model_options const& options)
     : service_time_ns_(options.service_time_ns), interval_ns_(options.iops_limit > 0 ? 1e9 / options.iops_limit : 0),
@@ -29,4 +29,4 @@ u64 model_schedule::admit(u64 now_ns) {
   return done;
 }
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

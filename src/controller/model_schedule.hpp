@@ -9,7 +9,7 @@
 #include <queue>
 #include <vector>
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 
 /// Thread-safe.
 class model_schedule {
@@ -28,4 +28,4 @@ class model_schedule {
   std::priority_queue<u64, std::vector<u64>, std::greater<>> free_at_;  ///< one of each unit
 };
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

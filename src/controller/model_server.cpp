@@ -12,7 +12,7 @@
 
 namespace penstock {
 
-using namespace far_side;
+using namespace controllers;
 
 namespace {
 

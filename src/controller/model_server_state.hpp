@@ -20,10 +20,10 @@ struct model_server::state {
   bool served_by_polls() const { return runner->units() == 0; }
 
   /// A queue record for `fields`; the list of waiting commands is made here.
-  u32 take_slot(far_side::queue_fields fields);
+  u32 take_slot(controllers::queue_fields fields);
   /// Nothing touches the queue's memory afterwards. Its counts. Throws world (ETIMEDOUT).
-  far_side::served_counts give_back_slot(u32 slot);
-  far_side::served_counts counts_of(far_side::served_counts const* address) const;
+  controllers::served_counts give_back_slot(u32 slot);
+  controllers::served_counts counts_of(controllers::served_counts const* address) const;
   u64 word_of(u64 const* address) const;
 
   void start();
@@ -36,40 +36,40 @@ struct model_server::state {
   std::mutex mutex;  ///< guards the slots
   struct slot {
     bool used = false;
-    buffer<far_side::waiting_command> waiting;
+    buffer<controllers::waiting_command> waiting;
   };
   std::vector<slot> slots;
-  buffer<far_side::queue_record> queues;
-  buffer<far_side::server_shared> shared;
-  buffer<far_side::server_control> control;
-  far_side::server_view view;
+  buffer<controllers::queue_record> queues;
+  buffer<controllers::server_shared> shared;
+  buffer<controllers::server_control> control;
+  controllers::server_view view;
   std::vector<std::unique_ptr<model_drive>> drives;
-  std::unique_ptr<far_side::model_runner> runner;  ///< last: gone before its memory
+  std::unique_ptr<controllers::model_runner> runner;  ///< last: gone before its memory
   std::atomic<bool> running{false};
 
  private:
-  void set_active(u32 slot, far_side::queue_fields const* fields);
+  void set_active(u32 slot, controllers::queue_fields const* fields);
 };
 
 struct model_drive::state {
   state(model_server::state& server_, model_drive_options const& options_);
 
-  far_side::served_counts sum() const;
-  far_side::served_counts told();
+  controllers::served_counts sum() const;
+  controllers::served_counts told();
 
   model_server::state& server;
   model_drive_options options;
   controller_limits limits;
-  far_side::drive_record record;
+  controllers::drive_record record;
   model_controller admin;
   std::mutex mutex;  ///< guards what follows
   bool published = false;
-  far_side::served_counts retired;  ///< of queues that were given back
-  far_side::served_counts last_told;
+  controllers::served_counts retired;  ///< of queues that were given back
+  controllers::served_counts last_told;
   u64 last_most_in_flight = 0;
   std::vector<std::atomic<u32>> slot_of;  ///< by queue identifier: record and one, or 0
-  buffer<far_side::drive_record> served;
-  buffer<far_side::unit_slot> units;
+  buffer<controllers::drive_record> served;
+  buffer<controllers::unit_slot> units;
 };
 
 }  // namespace penstock

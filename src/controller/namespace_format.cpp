@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 namespace {
 
 constexpr u32 least_block_shift = 9, most_block_shift = 20;
@@ -97,4 +97,4 @@ std::string problem_of_state(nvme::independent_namespace const& space) {
   return "it is not ready (NSTAT): wait, and look at the drive's health (penstock nvme smart) if it stays so";
 }
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

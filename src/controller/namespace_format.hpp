@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 
 /// Each: empty, or what is wrong and what to do about it, as the end of a sentence about the namespace.
 
@@ -18,4 +18,4 @@ std::string problem_of_format(nvme::identify_namespace const& space, u64 transfe
 /// Zeros: the controller does not report it.
 std::string problem_of_state(nvme::independent_namespace const& space);
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 namespace {
 
 constexpr u64 chunk_pages = 64;
@@ -140,4 +140,4 @@ bool page_cache_map::store(u64 offset, u64 bytes, pieces const& from, void const
       &call);
 }
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 
 /// Thread-safe.
 class page_cache_map {
@@ -63,4 +63,4 @@ class page_cache_map {
 /// Milliseconds of a clock that is cheap to read and a few of them late. Never 0.
 u32 coarse_now_ms();
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 
 namespace {
 
@@ -83,4 +83,4 @@ void cut_pieces(pieces const& from, u64 skip, u64 bytes, pieces& result) {
   for_each_piece(from, skip, bytes, [&](std::byte* address, u64 part) { result.push_back({address, part}); });
 }
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

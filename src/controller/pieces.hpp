@@ -7,7 +7,7 @@
 
 #include <sys/uio.h>
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 
 using pieces = std::vector<iovec>;
 
@@ -45,4 +45,4 @@ void zero_pieces(pieces const& to, u64 begin, u64 end);
 /// `bytes` of `from` after the first `skip` ones, as pieces of their own.
 void cut_pieces(pieces const& from, u64 skip, u64 bytes, pieces& result);
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

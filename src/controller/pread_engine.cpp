@@ -8,7 +8,7 @@
 
 #include <unistd.h>
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 namespace {
 
 constexpr int most_pieces = 1024;  // IOV_MAX of Linux
@@ -118,4 +118,4 @@ bool pread_engine::quiesce(u64 deadline_ns) {
   return in_flight_ == 0;
 }
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

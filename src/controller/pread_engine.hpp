@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 
 class pread_engine;
 
@@ -72,4 +72,4 @@ class pread_engine final : public transfer_engine {
   std::atomic<bool> given_up_{false};
 };
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

@@ -5,7 +5,7 @@
 #include "penstock/core/atomic.hpp"
 #include "penstock/nvme/prp.hpp"
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 
 /// A piece of a command's buffer: contiguous, within one page.
 struct prp_piece {
@@ -65,4 +65,4 @@ class prp_cursor {
   bool listed_ = false;
 };
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

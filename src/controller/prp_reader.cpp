@@ -2,7 +2,7 @@
 
 #include "prp_cursor.hpp"
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 
 u16 read_prps(nvme::submission_entry const& command, u64 bytes, pieces& result) {
   result.clear();
@@ -19,4 +19,4 @@ u16 read_prps(nvme::submission_entry const& command, u64 bytes, pieces& result) 
   return nvme::code::success;
 }
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

@@ -13,7 +13,7 @@
 
 #include <sys/prctl.h>
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 namespace {
 
 // Longer than any drive takes to answer or to give up; a system call that is older is stuck for good.
@@ -140,4 +140,4 @@ void queue_table::close() noexcept {
   }
 }
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

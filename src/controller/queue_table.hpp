@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 
 /// One attached queue. Whoever serves it holds its turn; turns are tried, never waited for (but by detach, with a deadline).
 class served_queue {
@@ -86,4 +86,4 @@ class queue_table {
   std::atomic<bool> stop_{false};
 };
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

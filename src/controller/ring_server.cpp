@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 
 ring_server::ring_server(queue_rings const& rings, ring_mischief mischief) : rings_(rings), mischief_(mischief) {}
 
@@ -80,4 +80,4 @@ bool ring_server::drain() {
   return posted;
 }
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

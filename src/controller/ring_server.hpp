@@ -8,7 +8,7 @@
 
 #include <deque>
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 
 /// What the modelled controller does to its host on purpose.
 struct ring_mischief {
@@ -64,4 +64,4 @@ class ring_server {
   static constexpr u32 no_value = 0xffffffffu;
 };
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

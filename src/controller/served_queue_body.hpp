@@ -12,7 +12,7 @@
 
 #include "penstock/core/clock.hpp"
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 
 PENSTOCK_FN inline void add_count(u64& counter, u64 n) {
   if (n != 0) device_ref<u64>(counter).fetch_add(n, relaxed);
@@ -370,4 +370,4 @@ PENSTOCK_FN void serve_until_told(G const& g, server_view const& view, u32 self,
   }
 }
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

@@ -13,7 +13,7 @@
 #include "penstock/controller/drive_model.hpp"
 #include "penstock/core/atomic.hpp"
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 
 /// Time inside of the body: eighths of a nanosecond of the executor's clock, so that the cost of a small transfer on a fast
 /// link (20 ns) is right to 1 %, and a clock that counts from 1970 fits until 2043.
@@ -178,4 +178,4 @@ struct server_view {
   bool queues_come_and_go = false;  ///< while it runs: memory of a queue may be touched under its lock only
 };
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

@@ -9,7 +9,7 @@
 #include "penstock/core/memory_access.hpp"
 #include "penstock/group/thread_group.hpp"
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 
 struct taken_batch {
   u32 count = 0;   ///< commands
@@ -175,4 +175,4 @@ PENSTOCK_FN void post_completions(G const& g, queue_facts const& facts, queue_re
   publish_word(entry.outcome, nvme::make_outcome(id, 1 - static_cast<u32>(lap & 1), status), facts.within_gpu);
 }
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

@@ -14,7 +14,7 @@
 #include "penstock/core/backoff.hpp"
 #include "penstock/group/thread_group.hpp"
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 
 /// Sum of the values of all members of a lower rank; `total` of all. Collective; ranks are 0 to size - 1.
 template <thread_group G>
@@ -120,4 +120,4 @@ PENSTOCK_FN inline void learn_lead(drive_record& drive, u64 service, u64 lead, u
   word.store(static_cast<u64>(known + (right - known * served) / static_cast<long long>(lead_memory)), relaxed);
 }
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

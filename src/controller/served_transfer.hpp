@@ -9,7 +9,7 @@
 #include "penstock/group/thread_group.hpp"
 #include "penstock/nvme/command.hpp"
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 
 struct served_transfer {
   u16 status = nvme::code::success;
@@ -160,4 +160,4 @@ PENSTOCK_FN void move_batch(G const& g, served_transfer const& mine) {
   }
 }
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

@@ -14,7 +14,7 @@
 namespace penstock {
 namespace {
 
-using namespace far_side;
+using namespace controllers;
 
 constexpr u64 largest_transfer = u64{1} << 20;
 

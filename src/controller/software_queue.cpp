@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 namespace {
 
 // A pass ends after so many commands: completions of the engine must not wait behind a deep ring.
@@ -248,4 +248,4 @@ void software_queue::deliver(transfer const& work) const {
   }
 }
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 
 /// What the queues of a controller share. Fixed once a queue is attached.
 struct software_media {
@@ -75,4 +75,4 @@ class software_queue final : public served_queue {
   u32 now_ms_ = 0;
 };
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 namespace {
 
 constexpr char const* operation = "open namespace";
@@ -159,4 +159,4 @@ storage_namespace::~storage_namespace() {
   if (tail_file_ >= 0) close(tail_file_);
 }
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

@@ -9,7 +9,7 @@
 
 #include <memory>
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 
 /// Owns its file descriptors and its mapping. Its size is fixed when it is opened; bytes past the end of the file read as zeros
 /// and are not written, as with a shared mapping: a file never grows by being used.
@@ -60,4 +60,4 @@ class storage_namespace {
   std::unique_ptr<page_cache_map> map_;
 };
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

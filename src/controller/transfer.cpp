@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <new>
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 
 transfer::~transfer() { std::free(bounce); }
 
@@ -16,4 +16,4 @@ void transfer::reserve_bounce(u64 needed) {
   bounce_bytes = needed;
 }
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

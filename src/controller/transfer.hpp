@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 
 struct transfer {
   action what = action::read;
@@ -59,4 +59,4 @@ class transfer_engine {
 /// The files of a controller in the order of transfer::file: two to a namespace, -1 where there is none.
 inline u32 file_index(u32 space, bool tail) { return space * 2 + (tail ? 1 : 0); }
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

@@ -12,7 +12,7 @@
 #include <liburing.h>
 #endif
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 
 #ifdef PENSTOCK_HAS_LIBURING
 namespace {
@@ -264,7 +264,7 @@ std::unique_ptr<transfer_engine> create_uring_engine(uring_request const&, int& 
 
 #endif
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers
 
 namespace penstock {
 

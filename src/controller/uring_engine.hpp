@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-namespace penstock::far_side {
+namespace penstock::controllers {
 
 struct uring_request {
   std::vector<int> files;
@@ -20,4 +20,4 @@ struct uring_request {
 /// nullptr and an errno where the kernel refuses (ENOSYS: Penstock was built without liburing).
 std::unique_ptr<transfer_engine> create_uring_engine(uring_request const& request, int& error);
 
-}  // namespace penstock::far_side
+}  // namespace penstock::controllers

@@ -58,9 +58,9 @@ void admin_stand_in::answer(admin_answer const& with) {
   busy_ = false;
   u16 code = wire_status(with.outcome);
   if (code == nvme::code::success) {
-    far_side::pieces target;
-    code = far_side::read_prps(command_, nvme::page_bytes, target);
-    if (code == nvme::code::success) far_side::copy_to_pieces(target, page_.data(), nvme::page_bytes, nvme::page_bytes);
+    controllers::pieces target;
+    code = controllers::read_prps(command_, nvme::page_bytes, target);
+    if (code == nvme::code::success) controllers::copy_to_pieces(target, page_.data(), nvme::page_bytes, nvme::page_bytes);
   }
   ring_.complete(command_.command_id, code, with.result);
 }

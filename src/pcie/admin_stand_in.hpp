@@ -9,7 +9,7 @@
 
 namespace penstock::pcie {
 
-class admin_stand_in final : public far_side::served_queue {
+class admin_stand_in final : public controllers::served_queue {
  public:
   admin_stand_in(queue_rings const& rings, pci_function& function, admin_queue& admin, lives& life)
       : ring_(rings), function_(function), admin_(admin), lives_(life),
@@ -23,7 +23,7 @@ class admin_stand_in final : public far_side::served_queue {
   bool take();
   void answer(admin_answer const& with);
 
-  far_side::ring_server ring_;
+  controllers::ring_server ring_;
   pci_function& function_;
   admin_queue& admin_;
   lives& lives_;

@@ -26,7 +26,7 @@ mapped_registers::mapped_registers(int file, u64 offset, u64 bytes, std::string 
     throw_os_error("map the registers of", owner, errno, "see that its memory space is on and that this user may");
   }
   address_ = static_cast<std::byte*>(mapped);
-  far_side::install_fault_guard();
+  controllers::install_fault_guard();
 }
 
 mapped_registers::~mapped_registers() { munmap(address_, bytes_); }
@@ -37,7 +37,7 @@ u32 mapped_registers::read(u64 offset) {
     auto& mine = *static_cast<access*>(argument);
     mine.value = system_ref<u32>(*mine.at).load(acquire);
   };
-  return far_side::run_guarded(address_, bytes_, load, &one) ? one.value : nvme::all_ones;
+  return controllers::run_guarded(address_, bytes_, load, &one) ? one.value : nvme::all_ones;
 }
 
 /// Release: what was stored to memory before, the device sees before this.
@@ -47,7 +47,7 @@ void mapped_registers::write(u64 offset, u32 value) {
     auto const& mine = *static_cast<access*>(argument);
     system_ref<u32>(*mine.at).store(mine.value, release);
   };
-  far_side::run_guarded(address_, bytes_, store, &one);  // what is written to a function that is gone is lost
+  controllers::run_guarded(address_, bytes_, store, &one);  // what is written to a function that is gone is lost
 }
 
 bool mapped_registers::write(u64 offset, void const* from, u64 bytes) {
@@ -60,7 +60,7 @@ bool mapped_registers::write(u64 offset, void const* from, u64 bytes) {
     auto const& mine = *static_cast<words*>(argument);
     for (u64 k = 0; k < mine.count; ++k) system_ref<u32>(mine.to[k]).store(mine.from[k], relaxed);
   };
-  return far_side::run_guarded(address_, bytes_, store, &all);
+  return controllers::run_guarded(address_, bytes_, store, &all);
 }
 
 }  // namespace penstock::pcie

@@ -93,8 +93,8 @@ struct pcie_controller::state {
   lives life;
   bool stopped = true;  ///< disabled, or never got up
   u64 resets = 0, aborts = 0, aborted = 0;
-  std::map<u16, u64> hurry;     ///< queues that are taken back soon, and how long that may take
-  far_side::queue_table table;  ///< last: its threads use all of the above
+  std::map<u16, u64> hurry;        ///< queues that are taken back soon, and how long that may take
+  controllers::queue_table table;  ///< last: its threads use all of the above
 };
 
 u32 pcie_controller::state::ask(std::string const& operation, nvme::submission_entry const& command) {
@@ -332,7 +332,7 @@ pcie_controller::pcie_controller(pci_function& function, pcie_options const& opt
       state_->stop();
       state_->own_memory.turn_off(function, state_->registers.capabilities());
     } catch (error const&) {
-      far_side::keep_for_ever(std::move(state_));
+      controllers::keep_for_ever(std::move(state_));
     }
     throw;
   }
@@ -346,12 +346,12 @@ pcie_controller::~pcie_controller() {
     state_->stop();
     state_->own_memory.turn_off(state_->function, state_->registers.capabilities());
   } catch (error const&) {
-    far_side::keep_for_ever(std::move(state_));  // for the device may still write its rings
+    controllers::keep_for_ever(std::move(state_));  // for the device may still write its rings
   }
 }
 
 void pcie_controller::attach(queue_rings const& rings) {
-  far_side::check_rings(rings, limits());
+  controllers::check_rings(rings, limits());
   state_->check_wanted();
   if (rings.id == 0) {
     const std::lock_guard mine(state_->turn);

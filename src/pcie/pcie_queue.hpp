@@ -14,7 +14,7 @@
 
 namespace penstock::pcie {
 
-class pcie_queue final : public far_side::served_queue {
+class pcie_queue final : public controllers::served_queue {
  public:
   /// What lies elsewhere than the host has it: doorbells that the controller reads in memory, a submission ring in its own.
   struct places {

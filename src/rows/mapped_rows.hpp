@@ -33,7 +33,7 @@ class file_mapping {
  private:
   void* base_;
   u64 bytes_;
-  std::optional<far_side::watched_mapping> watch_;
+  std::optional<controllers::watched_mapping> watch_;
 };
 
 /// Of a file that has `bytes` bytes, and an array in it that ends at byte `end`.

@@ -327,7 +327,7 @@ struct row_array::state : std::enable_shared_from_this<row_array::state> {
   rows::report_pool reports;
   buffer<std::byte> copy;
   std::optional<rows::mapped_rows> file;
-  std::optional<far_side::watched_mapping> watched;  ///< memory of the caller's
+  std::optional<controllers::watched_mapping> watched;  ///< memory of the caller's
   std::optional<registered_host> registration;
   std::optional<software_controller> controller;
   std::string stored_path;  ///< storage: of the file

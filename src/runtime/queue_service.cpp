@@ -49,7 +49,7 @@ class service_threads final : public service_runner {
 
  private:
   void serve(u32 self) {
-    far_side::idle_pause idle;
+    controllers::idle_pause idle;
     serve_cache_queues(lone_thread{}, *view_.cache, *view_.control, *view_.shared, self, options_.units,
                        options_.idle_timeout_ns, idle);
     running_.fetch_sub(1);

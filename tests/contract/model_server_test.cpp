@@ -370,9 +370,9 @@ TEST(model_server, a_link_carries_packets_as_it_was_measured) {
     double data_gb_per_s;
   } const figures[] = {{"gen4x16", 512, 45.8e6 * 512e-9}, {"gen4x16", 4096, 24}, {"gen5x16", 512, 51}, {"gen5x16", 4096, 51}};
   for (auto const& each : figures) {
-    const double ticks_per_mib = 0x1p20 * 1e9 * far_side::ticks_per_ns / link_preset(each.link);
-    const u64 ticks = far_side::link_cost(each.bytes, static_cast<u64>(ticks_per_mib));
-    const double found = static_cast<double>(each.bytes * far_side::ticks_per_ns) / static_cast<double>(ticks);
+    const double ticks_per_mib = 0x1p20 * 1e9 * controllers::ticks_per_ns / link_preset(each.link);
+    const u64 ticks = controllers::link_cost(each.bytes, static_cast<u64>(ticks_per_mib));
+    const double found = static_cast<double>(each.bytes * controllers::ticks_per_ns) / static_cast<double>(ticks);
     EXPECT_NEAR(found, each.data_gb_per_s, 0.04 * each.data_gb_per_s) << each.link << ", " << each.bytes;
   }
 }

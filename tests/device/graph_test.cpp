@@ -44,23 +44,23 @@ TEST(distances, lower_each_other) {
       weights[e] = static_cast<std::int32_t>(apart * apart * 3 + random_word(seed, round, static_cast<u32>(e)) % 8);
     }
     std::vector<u64> distances(vertices, ~0ull), expected(vertices, ~0ull);
-    std::vector<u32> places(vertices, apps::place_of(apps::waits::taken));
+    std::vector<u32> places(vertices, analytics::place_of(analytics::waits::taken));
     distances[0] = expected[0] = 0;
-    places[0] = apps::place_of(apps::waits::near);
+    places[0] = analytics::place_of(analytics::waits::near);
     u32 step = 0;
     frontier[0] = 0;
     std::fill(words.begin(), words.end(), 0);
     for (u64 size = 1; size != 0; size = words[3]) {
       words[3] = 0;
-      const apps::edge_lists<std::int32_t> lists{{ends.data(), edges}, offsets.data(), words.data(), words.data() + 6,
-                                                 words.data() + 1,     vertices,       vertices};
-      const apps::path_data<std::int32_t, u64> data{
+      const analytics::edge_lists<std::int32_t> lists{{ends.data(), edges}, offsets.data(), words.data(), words.data() + 6,
+                                                      words.data() + 1,     vertices,       vertices};
+      const analytics::path_data<std::int32_t, u64> data{
           distances.data(), places.data(), frontier.data(), {next.data(), words.data() + 3}, {pile.data(), words.data() + 4},
           words.data() + 5};
-      apps::take_frontier<std::int32_t, u64>{data, size, ++step}(lone_thread{}, grid_range{0, 1, 1});
-      const apps::relax_edges<std::int32_t, std::int32_t> visitor{{weights.data(), edges}, data, ~0ull, step, vertices};
-      apps::vertex_walk<std::int32_t, apps::relax_edges<std::int32_t, std::int32_t>> body{lists, visitor, frontier.data(),
-                                                                                          size};
+      analytics::take_frontier<std::int32_t, u64>{data, size, ++step}(lone_thread{}, grid_range{0, 1, 1});
+      const analytics::relax_edges<std::int32_t, std::int32_t> visitor{{weights.data(), edges}, data, ~0ull, step, vertices};
+      analytics::vertex_walk<std::int32_t, analytics::relax_edges<std::int32_t, std::int32_t>> body{lists, visitor,
+                                                                                                    frontier.data(), size};
       run_threads(threads, [&](u32 i) { body(lone_thread{}, grid_range{i, body.items(), threads}); });
       std::swap(frontier, next);
     }

@@ -62,7 +62,7 @@ struct small_graph {
     for (u64 k = 0; k < 8; ++k) words.data()[k] = 0;
   }
 
-  apps::edge_lists<std::int32_t> lists() const {
+  analytics::edge_lists<std::int32_t> lists() const {
     const array_view<std::int32_t> to = lines ? lines->array<std::int32_t>(0, 0, edges) : array_view(ends.data(), edges);
     return {to, offsets.data(), words.data(), words.data() + 7, words.data() + 1, vertices, vertices};
   }
@@ -98,18 +98,19 @@ template <class Visitor, class Start>
 void walk_all(small_graph const& graph, Visitor const& visitor, u32 way, Start const& start) {
   constexpr u64 n = small_graph::vertices;
   if (way >= 5) {
-    apps::tile_walk<std::int32_t, Visitor> body{graph.lists(), visitor};
+    analytics::tile_walk<std::int32_t, Visitor> body{graph.lists(), visitor};
     body.count = graph.tiles;
     body.edges = graph.edges;
     body.tile_shift = graph.tile_shift;
     if (way == 5) {
-      start(ceil_div(n, apps::vertices_at_once),
-            apps::list_first_vertices<std::int32_t>{graph.offsets.data(), graph.first_vertices.data(), n, body.tile_shift});
+      start(
+          ceil_div(n, analytics::vertices_at_once),
+          analytics::list_first_vertices<std::int32_t>{graph.offsets.data(), graph.first_vertices.data(), n, body.tile_shift});
       body.first_vertices = graph.first_vertices.data();
     }
     return start(body.items(), body);
   }
-  apps::vertex_walk<std::int32_t, Visitor> body{graph.lists(), visitor};
+  analytics::vertex_walk<std::int32_t, Visitor> body{graph.lists(), visitor};
   body.count = n;
   body.aligned = way != 1;
   if (way == 2) {
@@ -118,7 +119,7 @@ void walk_all(small_graph const& graph, Visitor const& visitor, u32 way, Start c
     body.count = body.pivot * body.stride;
   }
   if (way == 3) body.run_vertices = 8;
-  if (way == 4) body.in_flight = apps::most_in_flight;
+  if (way == 4) body.in_flight = analytics::most_in_flight;
   start(body.items(), body);
 }
 
@@ -139,15 +140,15 @@ struct listed_tiles {
     counts.data()[0] = 0;
     counts.data()[1] = 3;  // counted on from list to list
   }
-  apps::touched_tiles<std::int32_t> touched(small_graph const& graph, u32 side) const {
+  analytics::touched_tiles<std::int32_t> touched(small_graph const& graph, u32 side) const {
     return {graph.offsets.data(),
             seen.data() + 2 * side,
             {tiles.data() + side * graph.tiles, counts.data() + side, taken(side)},
             graph.tile_shift};
   }
   /// What a walk is to list, in one of the ways.
-  apps::touched_tiles<std::int32_t> next(small_graph const& graph, u32 way) const {
-    return way == ways_to_walk_a_list - 1 ? touched(graph, now ^ 1u) : apps::touched_tiles<std::int32_t>{};
+  analytics::touched_tiles<std::int32_t> next(small_graph const& graph, u32 way) const {
+    return way == ways_to_walk_a_list - 1 ? touched(graph, now ^ 1u) : analytics::touched_tiles<std::int32_t>{};
   }
   u64 taken(u32 side) const { return side == 1 ? 3 : 0; }
   bool is_empty() const { return counts.data()[now] == taken(now); }
@@ -163,11 +164,11 @@ void walk_list(check_report& report, small_graph const& graph, listed_tiles& lis
                std::int32_t const* chosen, u64 count, u32 way, Start const& start) {
   if (way == 3) return walk_all(graph, visitor, 5, start);
   if (way == 2 || way == 4) {
-    const apps::touched_tiles<std::int32_t> touched = listed.touched(graph, listed.now);
+    const analytics::touched_tiles<std::int32_t> touched = listed.touched(graph, listed.now);
     if (listed.is_empty()) {
-      start(ceil_div(count, apps::vertices_at_once), apps::list_tiles<std::int32_t>{touched, chosen, count});
+      start(ceil_div(count, analytics::vertices_at_once), analytics::list_tiles<std::int32_t>{touched, chosen, count});
     }
-    apps::tile_walk<std::int32_t, Visitor> body{graph.lists(), visitor};
+    analytics::tile_walk<std::int32_t, Visitor> body{graph.lists(), visitor};
     body.chosen = touched.tiles;
     body.seen = touched.seen;
     body.count = graph.tiles;
@@ -179,11 +180,11 @@ void walk_list(check_report& report, small_graph const& graph, listed_tiles& lis
     if (way == 4) listed.now ^= 1u;
     return;
   }
-  apps::vertex_walk<std::int32_t, Visitor> body{graph.lists(), visitor};
+  analytics::vertex_walk<std::int32_t, Visitor> body{graph.lists(), visitor};
   body.chosen = chosen;
   body.count = count;
   body.run_vertices = way == 0 ? 1 : 5;
-  body.in_flight = way == 0 ? 1 : apps::most_in_flight;
+  body.in_flight = way == 0 ? 1 : analytics::most_in_flight;
   start(body.items(), body);
 }
 
@@ -193,13 +194,13 @@ void check_components(executor& on, edges_at where, check_report& report, u64 se
   small_graph const graph(on, seed, where);
   constexpr u64 n = small_graph::vertices;
   const buffer<std::int32_t> parents(memory, memory_kind::shared, n);
-  const apps::forest<std::int32_t> trees{parents.data()};
+  const analytics::forest<std::int32_t> trees{parents.data()};
   for (u32 way = 0; way <= ways_to_walk; ++way) {
     if (is_left_out(brief, way)) continue;
     graph.words.data()[0] = graph.words.data()[2] = 0;
-    start(ceil_div(n, apps::vertices_at_once), apps::plant_trees<std::int32_t>{trees, n});
+    start(ceil_div(n, analytics::vertices_at_once), analytics::plant_trees<std::int32_t>{trees, n});
     if (way == ways_to_walk) {
-      start(ceil_div(n, apps::vertices_at_once), apps::merge_neighbours<std::int32_t>{graph.lists(), trees});
+      start(ceil_div(n, analytics::vertices_at_once), analytics::merge_neighbours<std::int32_t>{graph.lists(), trees});
       u64 first = 0;
       for (u64 v = 0; v < n; ++v) first += std::min<u64>(2, graph.offsets.data()[v + 1] - graph.offsets.data()[v]);
       PENSTOCK_CHECK_EQ(report, first, graph.words.data()[0]);
@@ -209,8 +210,8 @@ void check_components(executor& on, edges_at where, check_report& report, u64 se
       });
       graph.words.data()[0] = 0;
     }
-    walk_all(graph, apps::merge_trees<std::int32_t>{trees}, way % ways_to_walk, start);
-    start(ceil_div(n, apps::vertices_at_once), apps::flatten_trees<std::int32_t>{trees, graph.words.data() + 2, n});
+    walk_all(graph, analytics::merge_trees<std::int32_t>{trees}, way % ways_to_walk, start);
+    start(ceil_div(n, analytics::vertices_at_once), analytics::flatten_trees<std::int32_t>{trees, graph.words.data() + 2, n});
     std::vector<u64> labels(n);
     for (u64 v = 0; v < n; ++v) labels[v] = v;
     for (bool changed = true; changed;) {
@@ -248,7 +249,7 @@ void check_paths(executor& on, edges_at where, check_report& report, u64 seed, b
     u32 round = 0;
     for (u64 v = 0; v < n; ++v) {
       distances.data()[v] = v == 7 ? 0 : farthest;
-      places.data()[v] = apps::place_of(v == 7 ? apps::waits::near : apps::waits::taken);
+      places.data()[v] = analytics::place_of(v == 7 ? analytics::waits::near : analytics::waits::taken);
     }
     frontier.data()[0] = 7;
     words[3] = words[4] = 0;
@@ -256,15 +257,16 @@ void check_paths(executor& on, edges_at where, check_report& report, u64 seed, b
     u64 size = 1, threshold = delta;
     while (size != 0 || words[4] != 0) {
       const auto data = [&](u32 side) {
-        const auto touched = k / 3 == 4 ? listed.touched(graph, side) : apps::touched_tiles<std::int32_t>{};
-        return apps::path_data<std::int32_t, u64>{distances.data(),         places.data(),
-                                                  frontier.data(),          {{next.data(), words + 3}, touched},
-                                                  {pile.data(), words + 4}, words + 5};
+        const auto touched = k / 3 == 4 ? listed.touched(graph, side) : analytics::touched_tiles<std::int32_t>{};
+        return analytics::path_data<std::int32_t, u64>{distances.data(),         places.data(),
+                                                       frontier.data(),          {{next.data(), words + 3}, touched},
+                                                       {pile.data(), words + 4}, words + 5};
       };
       if (size != 0) {
         const array_view<std::int32_t> weights = graph.weight_view();
-        start(ceil_div(size, apps::vertices_at_once), apps::take_frontier<std::int32_t, u64>{data(0), size, ++round});
-        const apps::relax_edges<std::int32_t, std::int32_t, true> relax{weights, data(listed.now ^ 1u), threshold, round, n};
+        start(ceil_div(size, analytics::vertices_at_once), analytics::take_frontier<std::int32_t, u64>{data(0), size, ++round});
+        const analytics::relax_edges<std::int32_t, std::int32_t, true> relax{weights, data(listed.now ^ 1u), threshold, round,
+                                                                             n};
         walk_list(report, graph, listed, relax, frontier.data(), size, k / 3, start);
       } else {
         threshold += delta;
@@ -272,8 +274,8 @@ void check_paths(executor& on, edges_at where, check_report& report, u64 seed, b
         const u64 waiting = words[4];
         words[4] = 0;
         least.data()[0] = farthest;
-        start(ceil_div(waiting, apps::vertices_at_once),
-              apps::read_pile<std::int32_t, u64>{data(listed.now), old_pile.data(), waiting, threshold, least.data()});
+        start(ceil_div(waiting, analytics::vertices_at_once),
+              analytics::read_pile<std::int32_t, u64>{data(listed.now), old_pile.data(), waiting, threshold, least.data()});
         PENSTOCK_CHECK(report, words[4] == 0 || least.data()[0] >= threshold);
       }
       size = words[3];
@@ -322,14 +324,15 @@ void check_links(executor& on, edges_at where, check_report& report, u64 seed, b
     for (u64 v = 0; v < n; ++v) before.data()[v] = v == 7 ? 7 : -1;
     const auto links = [&](bool level) {
       words[6] = 0;
-      return apps::link_paths<std::int32_t, std::int32_t>{
+      return analytics::link_paths<std::int32_t, std::int32_t>{
           graph.weight_view(), at, before.data(), {linked.data(), words + 6, 0}, level};
     };
     walk_all(graph, links(false), way, start);
     PENSTOCK_CHECK_EQ(report, u64{0}, words[6]);
     do walk_all(graph, links(true), way, start);
     while (words[6] != 0);
-    start(ceil_div(n, apps::vertices_at_once), apps::count_unlinked<std::int32_t, u64>{at, before.data(), words + 6, n});
+    start(ceil_div(n, analytics::vertices_at_once),
+          analytics::count_unlinked<std::int32_t, u64>{at, before.data(), words + 6, n});
     PENSTOCK_CHECK_EQ(report, u64{0}, words[6]);
     std::vector<bool> has_edge(n, false);
     graph.for_each_edge([&](u64 v, u64 to, u64 e) {
@@ -358,14 +361,14 @@ void check_ranks(executor& on, edges_at where, check_report& report, u64 seed, b
   memory_resource& memory = on.memory();
   small_graph const graph(on, seed, where);
   constexpr u64 n = small_graph::vertices;
-  apps::weights_if<Weighted> weights{};
-  if constexpr (Weighted) weights = {apps::as_words(graph.weight_view()), false};
+  analytics::weights_if<Weighted> weights{};
+  if constexpr (Weighted) weights = {analytics::as_words(graph.weight_view()), false};
   const buffer<double> strength(memory, memory_kind::shared, n), own(memory, memory_kind::shared, n);
   std::vector<double> leaving(n, 0);
   graph.for_each_edge([&](u64 v, u64, u64 e) { leaving[v] += counts<Weighted>(graph, e); });
   const buffer<double> rank(memory, memory_kind::shared, n), share(memory, memory_kind::shared, n),
       sum(memory, memory_kind::shared, n), words(memory, memory_kind::shared, 2);
-  const apps::rank_data<double> data{rank.data(), share.data(), sum.data(), words.data(), words.data() + 1};
+  const analytics::rank_data<double> data{rank.data(), share.data(), sum.data(), words.data(), words.data() + 1};
   for (u32 way = 0; way < 2 * ways_to_walk; ++way) {
     if (is_left_out(brief, way)) continue;
     const bool push = way % 2 == 1;
@@ -377,17 +380,17 @@ void check_ranks(executor& on, edges_at where, check_report& report, u64 seed, b
     words.data()[0] = words.data()[1] = 0;
     double const* parts = nullptr;
     if constexpr (Weighted) {  // of 1 each, what is pulled is the weights that leave
-      apps::rank_data<double> ones = data;
+      analytics::rank_data<double> ones = data;
       ones.sum = strength.data();
-      walk_all(graph, apps::pull_ranks<double, true>{ones, weights}, way / 2, start);
+      walk_all(graph, analytics::pull_ranks<double, true>{ones, weights}, way / 2, start);
       for (u64 v = 0; v < n; ++v) PENSTOCK_CHECK(report, strength.data()[v] == leaving[v]);
       parts = strength.data();
     }
-    start(ceil_div(n, apps::vertices_at_once), apps::share_ranks<double>{data, graph.offsets.data(), n, 0.5, parts});
+    start(ceil_div(n, analytics::vertices_at_once), analytics::share_ranks<double>{data, graph.offsets.data(), n, 0.5, parts});
     if (push) {
-      walk_all(graph, apps::push_ranks<double, Weighted>{data, weights}, way / 2, start);
+      walk_all(graph, analytics::push_ranks<double, Weighted>{data, weights}, way / 2, start);
     } else {
-      walk_all(graph, apps::pull_ranks<double, Weighted>{data, weights}, way / 2, start);
+      walk_all(graph, analytics::pull_ranks<double, Weighted>{data, weights}, way / 2, start);
     }
     std::vector<double> expected(n, 0), shares(n, 0);
     double lost = 0, change = 0;
@@ -403,14 +406,14 @@ void check_ranks(executor& on, edges_at where, check_report& report, u64 seed, b
     };
     near(lost, words.data()[0]);
     for (u64 v = 0; v < n; ++v) near(expected[v], sum.data()[v]);
-    apps::take_ranks<double> take{data, n, 2};
+    analytics::take_ranks<double> take{data, n, 2};
     for (u64 v = 0; v < n; ++v) own.data()[v] = static_cast<double>(v % 3);
     if (Weighted) {
       take.teleport = take.dangling = own.data();
       take.teleported = 0.25;
       take.lost = lost;
     }
-    start(ceil_div(n, apps::vertices_at_once), take);
+    start(ceil_div(n, analytics::vertices_at_once), take);
     for (u64 v = 0; v < n; ++v) {
       if (Weighted) expected[v] += (0.25 + lost) * own.data()[v];
       near(2 + expected[v], rank.data()[v]);
@@ -445,14 +448,14 @@ void check_levels(executor& on, edges_at where, check_report& report, u64 seed, 
     u64 size = 1;
     for (std::int32_t level = 0; size != 0; ++level) {
       const bool lists = level % 2 == 0;
-      const apps::bfs_data<std::int32_t> data{
+      const analytics::bfs_data<std::int32_t> data{
           parents.data(), depths.data(), {{next.data(), words + 3}, listed.next(graph, way)}, level, lists};
       if (pull) {
-        walk_all(graph, apps::bfs_pull<std::int32_t>{data}, 3, start);
+        walk_all(graph, analytics::bfs_pull<std::int32_t>{data}, 3, start);
       } else {
-        walk_list(report, graph, listed, apps::bfs_push<std::int32_t, true>{data}, frontier.data(), size, way, start);
+        walk_list(report, graph, listed, analytics::bfs_push<std::int32_t, true>{data}, frontier.data(), size, way, start);
       }
-      if (!lists) start(ceil_div(n, apps::vertices_at_once), apps::list_level<std::int32_t>{data, n});
+      if (!lists) start(ceil_div(n, analytics::vertices_at_once), analytics::list_level<std::int32_t>{data, n});
       size = words[3];
       words[3] = 0;
       PENSTOCK_CHECK(report, size <= n);

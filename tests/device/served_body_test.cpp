@@ -13,7 +13,7 @@
 namespace penstock::test {
 namespace {
 
-using namespace far_side;
+using namespace controllers;
 using test_support::data_buffer;
 using test_support::host_queue;
 

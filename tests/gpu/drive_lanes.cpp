@@ -170,7 +170,7 @@ class lanes_on_drive {
   }
 
   void search() {
-    apps::bfs_options search;
+    analytics::bfs_options search;
     search.graph = graph_.path();
     search.drive = {on_, &drive_, graph_space, edges_begin};
     search.cache_bytes = std::max<u64>(mebibyte / 8, edge_bytes() / 4);
@@ -179,7 +179,7 @@ class lanes_on_drive {
     search.verify = true;
     for (u64 k = 0; k < options_.number("sources"); ++k) {
       search.trials = static_cast<u32>(k + 1);
-      const apps::bfs_result found = run_bfs(search);
+      const analytics::bfs_result found = run_bfs(search);
       require(found.violation.empty(), "the search from vertex " + std::to_string(found.source) + ": " + found.violation);
       require(found.fills != 0 && found.evictions != 0, "the cache held all edges: nothing was proven of the drive");
       require(found.errors == 0, "the cache met errors");

@@ -17,7 +17,7 @@
 #include <set>
 #include <utility>
 
-namespace penstock::apps {
+namespace penstock::analytics {
 namespace {
 
 class analytics : public testing::Test {
@@ -181,8 +181,7 @@ TEST_F(analytics, drives_may_each_have_all_of_the_graph) {
   auto wrong = options<bfs_options>("storage");
   wrong.media = "p5800x";
   wrong.layout = "raid6";
-  EXPECT_EQ(said([&] { run_bfs(wrong); }),
-            "model drives: layout 'raid6': there is no such layout; choose striped or replicated");
+  EXPECT_EQ(said([&] { run_bfs(wrong); }), "open layout raid6: there is no such layout: choose striped or replicated");
 }
 
 TEST_F(analytics, directed_graphs_go_by_incoming_edges_where_they_are_there) {
@@ -393,4 +392,4 @@ TEST_F(analytics, a_loop_of_no_length_is_no_way) {
 }
 
 }  // namespace
-}  // namespace penstock::apps
+}  // namespace penstock::analytics

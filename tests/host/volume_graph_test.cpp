@@ -28,8 +28,8 @@ class volume_graphs : public volume_files {
     return {path, name};
   }
 
-  static apps::bfs_options options_of(std::string const& graph) {
-    apps::bfs_options options;
+  static analytics::bfs_options options_of(std::string const& graph) {
+    analytics::bfs_options options;
     options.graph = graph;
     options.executor = "cpu";
     options.threads = 2;
@@ -42,7 +42,7 @@ class volume_graphs : public volume_files {
 
 TEST_F(volume_graphs, are_searched_in_place_with_the_same_result) {
   const auto [path, name] = put({volume_layout::striped, 3, 16384});
-  const auto found = apps::run_bfs(options_of(name)), expected = apps::run_bfs(options_of(path));
+  const auto found = analytics::run_bfs(options_of(name)), expected = analytics::run_bfs(options_of(path));
   EXPECT_EQ(found.verified, true) << found.violation;
   EXPECT_EQ(found.reached, expected.reached);
   EXPECT_EQ(found.levels, expected.levels);
@@ -53,11 +53,11 @@ TEST_F(volume_graphs, are_searched_in_place_with_the_same_result) {
 
 TEST_F(volume_graphs, have_weights) {
   const auto [path, name] = put({volume_layout::replicated, 2, 65536});
-  apps::paths_options options;
-  static_cast<apps::graph_options&>(options) = options_of(name);
+  analytics::paths_options options;
+  static_cast<analytics::graph_options&>(options) = options_of(name);
   options.source = 3;
   options.cache_bytes = 128 << 10;
-  const auto found = apps::run_shortest_paths(options);
+  const auto found = analytics::run_shortest_paths(options);
   EXPECT_EQ(found.verified, true) << found.violation;
 }
 
@@ -82,12 +82,12 @@ TEST_F(volume_graphs, are_refused_in_one_sentence) {
     put_file(folder_ / "in", "x");
     import_entry(to, "data", folder_ / "in");
   }
-  const auto told = [&](std::string const& graph, std::function<void(apps::bfs_options&)> const& change) {
+  const auto told = [&](std::string const& graph, std::function<void(analytics::bfs_options&)> const& change) {
     auto options = options_of(graph);
     change(options);
-    return refusal_of(error_kind::bad_input, [&] { apps::run_bfs(options); });
+    return refusal_of(error_kind::bad_input, [&] { analytics::run_bfs(options); });
   };
-  const auto as_it_is = [](apps::bfs_options&) {};
+  const auto as_it_is = [](analytics::bfs_options&) {};
   EXPECT_NE(told(name, [](auto& o) { o.placement = "host"; }).find("choose placement storage, or export it"),
             std::string::npos);
   EXPECT_NE(told(name, [](auto& o) { o.media = "p5800x"; }).find("choose placement storage, or export it"), std::string::npos);

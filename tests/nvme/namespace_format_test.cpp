@@ -26,7 +26,7 @@ struct raw_namespace {
     bytes[128 + 4 * index + 2] = shift;
   }
   nvme::identify_namespace structure() const { return std::bit_cast<nvme::identify_namespace>(*this); }
-  std::string problem(u64 most = transfer) const { return far_side::problem_of_format(structure(), most); }
+  std::string problem(u64 most = transfer) const { return controllers::problem_of_format(structure(), most); }
 };
 static_assert(sizeof(raw_namespace) == sizeof(nvme::identify_namespace));
 
@@ -128,8 +128,8 @@ TEST(namespace_format, the_command_set_is_found_among_the_descriptors) {
   std::memset(nonsense.bytes, 0xff, sizeof nonsense.bytes);
   EXPECT_EQ(nonsense.csi(), 0);
   for (const u8 csi : std::initializer_list<u8>{1, 2, 3, 4, 5, 0x30})
-    EXPECT_NE(far_side::problem_of_command_set(csi), "") << int{csi};
-  EXPECT_EQ(far_side::problem_of_command_set(0), "");
+    EXPECT_NE(controllers::problem_of_command_set(csi), "") << int{csi};
+  EXPECT_EQ(controllers::problem_of_command_set(0), "");
 }
 
 /// The same through a driver: what each way to open a namespace asks.

@@ -33,7 +33,7 @@ class late_controller final : public controller {
   void attach(queue_rings const& rings) override {
     if (rings.id == 0) return admin_.attach(rings);
     const std::lock_guard lock(mutex_);
-    queues_[rings.id] = std::make_unique<far_side::ring_server>(rings);
+    queues_[rings.id] = std::make_unique<controllers::ring_server>(rings);
   }
   void detach(u16 queue) override {
     if (queue == 0) return admin_.detach(queue);
@@ -68,14 +68,14 @@ class late_controller final : public controller {
 
  private:
   struct late_data {
-    far_side::pieces to;
+    controllers::pieces to;
     std::byte const* from;
     u64 bytes;
   };
 
-  void serve(far_side::ring_server& ring, nvme::submission_entry const& command) {
+  void serve(controllers::ring_server& ring, nvme::submission_entry const& command) {
     ++fetched;
-    for (late_data const& each : pending_) far_side::copy_to_pieces(each.to, each.from, each.bytes, each.bytes);
+    for (late_data const& each : pending_) controllers::copy_to_pieces(each.to, each.from, each.bytes, each.bytes);
     pending_.clear();
     u16 outcome = nvme::code::success;
     if (command.opcode != static_cast<u8>(nvme::opcode::flush)) outcome = move(command);
@@ -85,11 +85,11 @@ class late_controller final : public controller {
   u16 move(nvme::submission_entry const& command) {
     const u64 bytes = ((command.dword12 & 0xffffu) + 1) * u64{block_bytes};
     std::byte* const at = media_.data() + (static_cast<u64>(command.dword11) << 32 | command.dword10) * block_bytes;
-    far_side::pieces data;
-    const u16 outcome = far_side::read_prps(command, bytes, data);
+    controllers::pieces data;
+    const u16 outcome = controllers::read_prps(command, bytes, data);
     if (outcome != nvme::code::success) return outcome;
     if (command.opcode == static_cast<u8>(nvme::opcode::write)) {
-      far_side::copy_from_pieces(at, data, bytes);
+      controllers::copy_from_pieces(at, data, bytes);
     } else {
       pending_.push_back({data, at, bytes});
     }
@@ -99,7 +99,7 @@ class late_controller final : public controller {
   std::span<std::byte> media_;
   model_controller admin_;
   std::mutex mutex_;  ///< guards all below
-  std::map<u16, std::unique_ptr<far_side::ring_server>> queues_;
+  std::map<u16, std::unique_ptr<controllers::ring_server>> queues_;
   std::vector<late_data> pending_;
 };
 

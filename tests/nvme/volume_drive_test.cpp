@@ -181,11 +181,11 @@ TEST_F(volume_drives, a_graph_on_two_namespaces_of_a_drive_is_read_where_it_lies
   }
   const auto all = std::make_shared<shared_volume>(volume::open(open_both(access::read)));
   const auto found = open_volume_graph(all, "social", "on a drive"), expected = graph::graph_folder::open(path);
-  apps::graph_options options;
+  media::media_options options;
   options.threads = 2;
   options.cache_bytes = 64 << 10;
-  const auto on = apps::open_executor_for(found, options, false);
-  apps::volume_media media(*on, {&found.edges_place()}, options);
+  const auto on = media::open_executor_for(found, options, false);
+  media::volume_media media(*on, {&found.edges_place()}, options);
   const array_view<std::int32_t> edges = media.view<std::int32_t>(0);
   graph::edge_reader<std::int32_t> from_drive(found), from_file(expected);
   const auto wanted = from_file.read(0, expected.edges(), false), again = from_drive.read(0, found.edges(), false);
@@ -195,7 +195,7 @@ TEST_F(volume_drives, a_graph_on_two_namespaces_of_a_drive_is_read_where_it_lies
   media.cache().check_faults();
   options.executor = "cuda";
   EXPECT_NE(
-      refusal_of(error_kind::bad_input, [&] { apps::open_executor_for(found, options, true); }).find("choose executor cpu"),
+      refusal_of(error_kind::bad_input, [&] { media::open_executor_for(found, options, true); }).find("choose executor cpu"),
       std::string::npos);
 }
 
@@ -219,17 +219,17 @@ TEST_F(volume_drives, a_cache_takes_the_queues_that_members_leave) {
     }
     const auto all = std::make_shared<shared_volume>(volume::open(open_both(access::read)));
     const auto found = open_volume_graph(all, "social", "social");
-    apps::graph_options options;
+    media::media_options options;
     options.threads = 4;  // as many as there are queues, or more
     options.cache_bytes = 64 << 10;
-    const auto on = apps::open_executor_for(found, options, false);
+    const auto on = media::open_executor_for(found, options, false);
     if (queues == 2) {
-      EXPECT_NE(refusal_of(error_kind::bad_input, [&] { apps::volume_media(*on, {&found.edges_place()}, options); })
+      EXPECT_NE(refusal_of(error_kind::bad_input, [&] { media::volume_media(*on, {&found.edges_place()}, options); })
                     .find("its drive has 2 queues, and the members of the volume take them all: export it"),
                 std::string::npos);
       continue;
     }
-    apps::volume_media media(*on, {&found.edges_place()}, options);
+    media::volume_media media(*on, {&found.edges_place()}, options);
     EXPECT_EQ(media.cache().queues().size(), queues - 2);
     const array_view<std::int32_t> edges = media.view<std::int32_t>(0);
     graph::edge_reader<std::int32_t> from_drive(found);

@@ -152,7 +152,7 @@ void modelled_function::start() {
     status = fatal;
     return;
   }
-  admin_ = std::make_unique<far_side::ring_server>(
+  admin_ = std::make_unique<controllers::ring_server>(
       queue_rings{0, (entries & 0xfffu) + 1, (entries >> 16 & 0xfffu) + 1, reinterpret_cast<nvme::submission_entry*>(sq),
                   reinterpret_cast<nvme::completion_entry*>(cq), &doorbells_[0], &doorbells_[1]});
   status = ready;
@@ -227,7 +227,7 @@ void modelled_function::answer(nvme::submission_entry const& command) {
 }
 
 std::pair<u16, u32> modelled_function::execute(nvme::submission_entry const& command, driver_step step) {
-  using namespace far_side;
+  using namespace controllers;
   switch (step) {
     case driver_step::ask_for_queues: return {nvme::code::success, (options_.grants - 1) << 16 | (options_.grants - 1)};
     case driver_step::create_completion_queue:
@@ -282,7 +282,7 @@ u16 modelled_function::identify(nvme::submission_entry const& command) {
     }
     return nvme::code::success;
   }
-  const u16 status = far_side::answer_identify(command, shapes_, limits, "Modelled function");
+  const u16 status = controllers::answer_identify(command, shapes_, limits, "Modelled function");
   if (what == nvme::identify_structure::name_space && status == nvme::code::success && options_.format) {
     options_.format(*static_cast<nvme::identify_namespace*>(page));
   }

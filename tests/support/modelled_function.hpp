@@ -131,12 +131,12 @@ class modelled_function final : public pci_function {
   std::vector<std::byte> memory_;
   pcie::dma_arena arena_;
   model_controller engine_;
-  std::vector<far_side::namespace_shape> shapes_;
+  std::vector<controllers::namespace_shape> shapes_;
 
   mutable std::recursive_mutex mutex_;  ///< guards all below
   std::array<u32, 16> registers_{};     ///< 0x00 to 0x3c
   alignas(64) std::array<u32, 1024> doorbells_{};
-  std::unique_ptr<far_side::ring_server> admin_;
+  std::unique_ptr<controllers::ring_server> admin_;
   std::map<u16, completion_ring> completion_queues_;
   std::map<u16, u32> submission_queues_;  ///< entries
   std::vector<u16> event_requests_;
