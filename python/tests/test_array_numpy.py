@@ -240,3 +240,26 @@ def test_what_is_handed_out_is_of_a_whole_file(
         for ask in [*asked, array.tensor] if torch else asked:
             with pytest.raises(penstock.Error, match="it has 4097 bytes"):
                 ask()
+
+
+@pytest.mark.parametrize("writable", [False, True])
+def test_an_array_in_the_form_of_a_tensor_gives_numpy_what_stores_reach(
+    tmp_path: Path, writable: bool
+) -> None:
+    pytest.importorskip("torch", reason="torch is not installed")
+    from penstock.arrays.array_tensor import ArrayTensor
+
+    path = saved(tmp_path, np.ones((ROWS, WIDTH), np.float32))
+    with opened(path, writable=writable) as array:
+        tensor = ArrayTensor(array)
+        views = [tensor.numpy(), tensor.numpy(force=True), tensor.detach().cpu().numpy(), np.asarray(tensor)]
+        for number, view in enumerate(views):
+            np.testing.assert_array_equal(view, np.asarray(array))
+            assert view.flags.writeable == writable
+            if writable:
+                view[number] = 9
+            else:
+                with pytest.raises(ValueError, match="read-only"):
+                    view[number] = 9
+        assert float(array[:].sum()) == ROWS * WIDTH + (len(views) * 8 * WIDTH if writable else 0)
+    assert float(np.load(path).sum()) == ROWS * WIDTH + (len(views) * 8 * WIDTH if writable else 0)
