@@ -141,6 +141,7 @@ WHOLE: dict[str, Callable[[Any], Any]] = {
     "beside": lambda a: torch.ones(ROWS, WIDTH, device=a.torch_device) + a,
     "turned": lambda a: torch.ones(3, ROWS, device=a.torch_device) @ a,
     "numpy": lambda a: torch.tensor(float(a.numpy()[3, 2]) + float(np.array(a)[5, 1])),
+    "functions of NumPy": lambda a: torch.from_numpy(np.add(np.concatenate([a, a]), 1)),
 }
 
 

@@ -422,7 +422,7 @@ class Array(Whole, Borrower):
 
         Errors: ValueError for an array behind a cache, one over read-only memory, for torch knows no such
         tensors, or one whose numbers are not aligned to their size, which kernels cannot take (on the CPU
-        they can).
+        they can); penstock.Error for a file that is shorter than the array.
         """
         import torch
 
@@ -453,9 +453,11 @@ class Array(Whole, Borrower):
 
     def numpy(self) -> Any:
         """The whole array as a NumPy array over its memory, without a copy; read-only if this array is.
-        ValueError unless it lies in host memory. Of a file that is cut short it has zeros there:
-        `check_file`, and the next call of this array, raise."""
+        ValueError unless it lies in host memory; penstock.Error for a file that is shorter than the array. Of
+        a file that is cut short later it has zeros there: `check_file`, and the next call of this array,
+        raise."""
         native = self._open()
+        native.check_file()
         if not native.host_address and self.nbytes:
             raise ValueError(f"{self!r}: its bytes are not in host memory: take rows of it")
         # torch.from_numpy takes no heed of what is read-only: stores by way of it end in pages of their own
@@ -475,6 +477,7 @@ class Array(Whole, Borrower):
         return View(self, native.storable_address, writable)
 
     def _check_in_memory(self, native: _native.RowArray) -> None:
+        native.check_file()
         if not native.kernel_address and self.nbytes:
             raise ValueError(f"{self!r}: its bytes are behind a cache: choose placement hbm or host")
 

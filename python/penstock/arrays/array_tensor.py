@@ -34,7 +34,8 @@ _NEW = ("new", "new_empty", "new_zeros", "new_ones", "new_full", "new_tensor", "
 
 class ArrayTensor(torch.Tensor):
     """A tensor without memory of its own: it has an array's shape, dtype and device, and what is taken of it
-    by an index is read from there. A function that takes all of it gets `Array.tensor()`.
+    by an index is read from there. A function that takes all of it gets `Array.tensor()`, and `numpy()` gives
+    `Array.numpy()`, read-only if the array is.
 
     Errors: ValueError where a function takes all of an array behind a cache.
     """
@@ -73,8 +74,10 @@ class ArrayTensor(torch.Tensor):
             if name in _ABOUT:
                 base: Any = super()
                 return base.__torch_function__(func, types, args, keywords)
-            if name in _ITSELF or (name == "to" and _stays(mine, args[1:], keywords)):
+            if name in _ITSELF or (name in ("to", "cpu") and _stays(mine, name, args[1:], keywords)):
                 return mine
+            if name == "numpy" and _has_numpy(mine.array):
+                return mine.array.numpy()
             if name in _NEW:
                 like = torch.empty(0, dtype=mine.dtype, device=mine.device)
                 return func(like, *args[1:], **keywords)
@@ -103,11 +106,18 @@ def _arrays_of(given: Any) -> Any:
     return given
 
 
-def _stays(mine: ArrayTensor, args: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
-    """Whether `to` asks for the type and the device that it has."""
+def _stays(mine: ArrayTensor, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
+    """Whether `to` or `cpu` asks for the type and the device that it has."""
     like = torch.empty(0, dtype=mine.dtype, device=mine.device)
-    moved = like.to(*args, **keywords)
+    moved = getattr(like, name)(*args, **keywords)
     return moved.dtype == like.dtype and moved.device == like.device
+
+
+def _has_numpy(array: Array) -> bool:
+    """Whether NumPy can have the memory of the array, which it does not store into where the array does not.
+    A tensor, torch's way to NumPy, cannot be read-only: it has pages of its own for what is stored into it,
+    and the file and the array would not change."""
+    return array.placement == "host" and not array.on_gpu and array.dtype.numpy.name == array.dtype.name
 
 
 def _give_tensors_to_pyg() -> None:

@@ -190,6 +190,7 @@ def _(offsets: Tensor, count: int, last_is_end: bool, what: str) -> Tensor:
 leave_untraced(
     Array,
     *("_take", "_gather", "__getitems__", "gather_async", "_asked", "prefetch", "check_replays", "tensor"),
-    *("numpy", "__array__", "scatter", "__setitem__", "flush", "stats", "close", "__repr__"),
+    *("numpy", "__array__", "__array_function__", "__array_wrap__", "check_file", "scatter", "__setitem__"),
+    *("flush", "stats", "close", "__repr__"),
 )
 leave_untraced(GatherHandle, "wait", "order_before")

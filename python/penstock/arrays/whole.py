@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from penstock.arrays.libraries import is_torch
+from penstock.arrays.numpy_functions import TakenByNumPy
 from penstock.sizes import format_bytes
 
 if TYPE_CHECKING:
@@ -82,11 +83,9 @@ def _unary(sign: str, operation: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return of
 
 
-class Whole:
+class Whole(TakenByNumPy):
     """What Python and NumPy do with all of an array. Its operators give new tensors, as those of `tensor()`;
     without torch NumPy arrays. `==` tells, as for any object, whether two are the same."""
-
-    __array_priority__ = 1000  # as a tensor's: NumPy leaves operators to it
 
     __add__, __radd__, __iadd__ = _binary("+", operator.add)
     __sub__, __rsub__, __isub__ = _binary("-", operator.sub)
@@ -114,7 +113,8 @@ class Whole:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         """All of it, for NumPy: its memory where that is the host's, else a copy, read in parts.
 
-        Errors: MemoryError where there is no room for one; TypeError for a type that NumPy does not have.
+        Errors: MemoryError where there is no room for one; TypeError for a type that NumPy does not have;
+        penstock.Error for a file that is shorter than the array.
         """
         array = cast("Array", self)
         if array.dtype.numpy.name != array.dtype.name:
