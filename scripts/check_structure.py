@@ -23,6 +23,7 @@ else:
 import cpp_text
 import header_check
 import named_tests
+import python_imports
 
 ROOT = Path(__file__).resolve().parent.parent
 CPP = (".hpp", ".cuh", ".cpp", ".cu")
@@ -138,6 +139,34 @@ def check_words(path: str, code: list[str], rules: Rules) -> Iterator[Problem]:
                 yield Problem(path, number, f"{word['name']} ({found.group(0)}): {word['remedy']}")
 
 
+def row_of(module: str, rows: list[list[str]]) -> tuple[int, str] | None:
+    """Row and name of the part of the package that a module is in; row -1: in none. None: the package."""
+    parts = module.split(".")
+    if len(parts) < 2:
+        return None
+    return next((i for i, row in enumerate(rows) if parts[1] in row), -1), parts[1]
+
+
+def check_python(root: Path, rules: Rules) -> Iterator[Problem]:
+    """The order of the package's parts, and that no modules import each other in a circle."""
+    found = python_imports.imports(root / "python", "penstock")
+    for each in found:
+        name = str(each.path.relative_to(root))
+        lower, higher = (row_of(module, rules["layers"]["python"]) for module in (each.target, each.module))
+        if lower is None or higher is None or lower[1] == higher[1]:
+            continue
+        if -1 in (lower[0], higher[0]):
+            missing = lower if lower[0] == -1 else higher
+            yield Problem(name, each.line, f"penstock.{missing[1]} is in no layer of layers.toml")
+        elif lower[0] >= higher[0]:
+            yield Problem(
+                name, each.line, f"penstock.{higher[1]} may not import {each.target}, which is no lower layer"
+            )
+    if modules := python_imports.circle(found):
+        path = next(str(each.path.relative_to(root)) for each in found if each.module == modules[0])
+        yield Problem(path, 1, f"a circle of imports: {' <- '.join(modules)}")
+
+
 def check_lines(path: str, text: str, rules: Rules) -> Iterator[Problem]:
     limits = rules["limits"]
     lines = text.splitlines()
@@ -180,6 +209,7 @@ def check_file(path: Path, root: Path, rules: Rules) -> Iterator[Problem]:
 
 def check_tree(root: Path, rules: Rules) -> list[Problem]:
     found = [p for path in source_files(root) for p in check_file(path, root, rules)]
+    found += check_python(root, rules)
     found += [Problem(str(named_tests.TABLE), line, message) for line, message in named_tests.problems(root)]
     return sorted(found)
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import penstock
 from broken_inputs import MAKERS, check_sentence, damaged
-from penstock.arrays import libraries
+from penstock.arrays import foreign
 
 MAX_FILE = 64 << 20  # of copies: headers may say that there are terabytes of zeros
 
@@ -34,7 +34,7 @@ def answer(path: Path, options: dict[str, Any]) -> str:
 
 
 def main(name: str, seed: int, count: int, folder: Path) -> None:
-    libraries.has_torch = lambda: False
+    foreign.has_torch = lambda: False
     resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_FILE, MAX_FILE))
     path, options = MAKERS[name][1](folder)
     assert answer(path, options) == "read"

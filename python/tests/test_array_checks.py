@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
-from penstock.arrays import libraries
+from penstock.arrays import foreign
 
 
 @pytest.fixture(params=["numpy", "torch"])
@@ -22,7 +22,7 @@ def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     if request.param == "torch":
         pytest.importorskip("torch", reason="torch is not installed")
     else:
-        monkeypatch.setattr(libraries, "has_torch", lambda: False)
+        monkeypatch.setattr(foreign, "has_torch", lambda: False)
     return str(request.param)
 
 
@@ -51,7 +51,7 @@ def of_library(library: str, given: np.ndarray[Any, Any]) -> Any:
 
 
 def test_a_read_only_result_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(libraries, "has_torch", lambda: False)
+    monkeypatch.setattr(foreign, "has_torch", lambda: False)
     out = np.zeros((2, 7), np.float32)
     out.flags.writeable = False
     with opened(tmp_path, table()) as array:

@@ -17,13 +17,13 @@ import numpy as np
 import penstock
 import pytest
 from broken_inputs import check_sentence, numbers
-from penstock.arrays import libraries
+from penstock.arrays import foreign
 from penstock.arrays.converted import cache_dir
 
 
 @pytest.fixture(autouse=True)
 def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    monkeypatch.setattr(libraries, "has_torch", lambda: False)
+    monkeypatch.setattr(foreign, "has_torch", lambda: False)
     monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache" / "arrays"
 
@@ -204,8 +204,8 @@ def test_the_cache_lies_where_others_do(monkeypatch: pytest.MonkeyPatch) -> None
 
 PROGRAM = """
 import sys, numpy, penstock
-from penstock.arrays import libraries
-libraries.has_torch = lambda: False
+from penstock.arrays import foreign
+foreign.has_torch = lambda: False
 calls = []
 sys.stdin.readline()
 with penstock.open(sys.argv[1], device="cpu", progress=lambda *how: calls.append(how)) as array:

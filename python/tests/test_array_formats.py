@@ -13,7 +13,7 @@ import numpy as np
 import penstock
 import pytest
 from broken_inputs import MAKERS, arrow, numbers
-from penstock.arrays import libraries
+from penstock.arrays import foreign
 from penstock.arrays.dtypes import DTYPES, dtype_named
 
 IN_PLACE = ["npy", "npz", "raw", "safetensors", "index", "arrow", "stream", "hdf5", "zarr", "zarr-2"]
@@ -22,7 +22,7 @@ FIXED = ["npz"]  # in place, but with check sums
 
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    monkeypatch.setattr(libraries, "has_torch", lambda: False)
+    monkeypatch.setattr(foreign, "has_torch", lambda: False)
     monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path_factory.mktemp("cache")))
 
 

@@ -123,8 +123,8 @@ def test_direct_writers_have_whole_pages(tmp_path: Path) -> None:
 
 FORKED = """
 import os, penstock, sys
-from penstock.arrays import libraries
-libraries.has_torch = lambda: False  # it takes seconds to import
+from penstock.arrays import foreign
+foreign.has_torch = lambda: False  # it takes seconds to import
 def opened():
     return penstock.open(sys.argv[1], placement="host", device="cpu", writable=True)
 array = opened()

@@ -12,7 +12,7 @@ import numpy as np
 import penstock
 import pytest
 from penstock import _native
-from penstock.arrays import exports, libraries
+from penstock.arrays import exports, foreign
 from penstock.arrays.dtypes import DTYPES
 
 CONTENT = (np.arange(7000) % 251).reshape(1000, 7).astype(np.float32)
@@ -104,7 +104,7 @@ def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     if request.param == "torch":
         pytest.importorskip("torch", reason="torch is not installed")
     else:
-        monkeypatch.setattr(libraries, "has_torch", lambda: False)
+        monkeypatch.setattr(foreign, "has_torch", lambda: False)
     return str(request.param)
 
 

@@ -13,7 +13,7 @@ import penstock
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from penstock.arrays import libraries
+from penstock.arrays import foreign
 from places import small_cache
 
 ROWS, WIDTH = 40, 6
@@ -227,7 +227,7 @@ def test_what_is_handed_out_is_of_a_whole_file(
     if torch:
         pytest.importorskip("torch", reason="torch is not installed")
     else:
-        monkeypatch.setattr(libraries, "has_torch", lambda: False)
+        monkeypatch.setattr(foreign, "has_torch", lambda: False)
     path = saved(tmp_path, np.ones((4096, WIDTH), np.float32))
     with opened(path) as array:
         os.truncate(path, 4097)  # zeros follow up to the page's end, which no fault reports

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
-from penstock.arrays import libraries, whole
+from penstock.arrays import foreign, whole
 from places import DEVICES, small_cache
 
 
@@ -95,7 +95,7 @@ def test_operators_on_bits(tmp_path: Path, device: str, name: str) -> None:
 def test_without_torch_operators_give_numpy_arrays(
     tmp_path: Path, content: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(libraries, "has_torch", lambda: False)
+    monkeypatch.setattr(foreign, "has_torch", lambda: False)
     with penstock.open(saved(tmp_path, content), placement="host", device="cpu") as array:
         assert type(array * 2) is np.ndarray
         np.testing.assert_array_equal(array * 2, content * 2)

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
-from penstock.arrays import from_reference, libraries
+from penstock.arrays import foreign, from_reference
 
 
 @pytest.fixture(autouse=True)
 def without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(libraries, "has_torch", lambda: False)
+    monkeypatch.setattr(foreign, "has_torch", lambda: False)
 
 
 def opened(path: Path, **options: Any) -> penstock.Array:

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from leaks import check_leaves_nothing
 from penstock import _native
-from penstock.arrays import libraries
+from penstock.arrays import foreign, libraries
 from penstock.arrays.dtypes import DTYPES
 from places import small_cache
 
@@ -30,7 +30,7 @@ def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     if request.param == "torch":
         pytest.importorskip("torch", reason="torch is not installed")
     else:
-        monkeypatch.setattr(libraries, "has_torch", lambda: False)
+        monkeypatch.setattr(foreign, "has_torch", lambda: False)
     return str(request.param)
 
 
@@ -433,7 +433,7 @@ def test_a_file_that_shrinks_is_an_error(tmp_path: Path, placement: str) -> None
 
 @on_the_cpu
 def test_bad_calls_leave_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(libraries, "has_torch", lambda: False)
+    monkeypatch.setattr(foreign, "has_torch", lambda: False)
     path = saved(tmp_path, table())
     with opened(path) as array:
         check_leaves_nothing(

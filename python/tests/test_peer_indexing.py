@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
-from penstock.arrays import libraries
+from penstock.arrays import foreign
 from places import small_cache
 
 DEEP = os.environ.get("PENSTOCK_DEEP", "") not in ("", "0")
@@ -25,7 +25,7 @@ def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     if request.param == "torch":
         pytest.importorskip("torch", reason="torch is not installed")
     else:
-        monkeypatch.setattr(libraries, "has_torch", lambda: False)
+        monkeypatch.setattr(foreign, "has_torch", lambda: False)
     return str(request.param)
 
 

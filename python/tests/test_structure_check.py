@@ -58,6 +58,27 @@ CORE = {HEADER + "core/units.hpp": "#pragma once\n"}
             "file/a.hpp:1",
             "two folders",
         ),
+        (
+            {
+                "python/penstock/sizes.py": "def f():\n    from penstock import cli\n",
+                "python/penstock/cli/__init__.py": "",
+            },
+            "sizes.py:2",
+            "no lower layer",
+        ),
+        (
+            {"python/penstock/odd.py": "from . import sizes\n", "python/penstock/sizes.py": ""},
+            "odd.py:1",
+            "penstock.odd is in no layer",
+        ),
+        (
+            {
+                "python/penstock/nn/a.py": "from penstock.nn import b\n",
+                "python/penstock/nn/b.py": "def f():\n    import penstock.nn.a\n",
+            },
+            ".py:1",
+            "a circle of imports",
+        ),
         ({"src/a.cpp": "#include <penstock/core/units.hpp>\n", **CORE}, "src/a.cpp:1", "with quotes"),
         ({"src/a.cpp": '#include "gone.hpp"\n'}, "src/a.cpp:1", 'no "gone.hpp"'),
         ({HEADER + "queue/a.hpp": "\n#if defined(__CUDACC__)\n#endif\n"}, "queue/a.hpp:2", "target switch"),
@@ -95,6 +116,10 @@ def test_a_planted_violation_is_found(tmp_path: Path, files: dict[str, str], whe
         {HEADER + "group/warp.hpp": "int f() { return __activemask(); }\n"},
         {HEADER + "queue/a.hpp": "// no volatile, and no __CUDACC__ here\n/* __activemask */\n"},
         {HEADER + "core/a.hpp": 'void f() { asm volatile("nop"); }\n'},
+        {
+            "python/penstock/nn/a.py": "from penstock.nn import b\n",
+            "python/penstock/nn/b.py": "if TYPE_CHECKING:\n    from penstock.nn.a import c\n",
+        },
         {"src/a.cpp": long_function(80)},
         {"src/a.cpp": "// TO" + "DO(#12): later\n"},
         {"src/a.cpp": 'char const* text = "volatile";\n'},

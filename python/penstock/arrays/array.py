@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.arrays.adding import add_by_copies
+from penstock.arrays.base import ArrayBase
 from penstock.arrays.borrower import Borrower
 from penstock.arrays.exports import CUDA, HOST_DEVICE, View, export_from_gpu, export_from_host
+from penstock.arrays.foreign import PAST_ALL_ROWS, is_torch
 from penstock.arrays.gathers import GatherHandle
 from penstock.arrays.keys import check_apart, checked_out, checked_sms
-from penstock.arrays.libraries import PAST_ALL_ROWS, is_torch, library_for
+from penstock.arrays.libraries import library_for
 from penstock.arrays.selection import select
 from penstock.arrays.size import Size
 from penstock.arrays.values import cast_values, values_for
@@ -60,7 +62,7 @@ def _close_all() -> None:
         array._executor = None
 
 
-class Array(Whole, Borrower):
+class Array(Whole, Borrower, ArrayBase):
     """Made by `penstock.open`, `penstock.from_tensor` and `penstock.empty`.
 
     shape: of the whole array; a row is `array[k]`, of shape `shape[1:]`. dtype: its name. placement: where
@@ -680,9 +682,7 @@ class Array(Whole, Borrower):
     def __reduce__(self) -> tuple[Callable[..., Array], tuple[dict[str, Any], str, bool]]:
         """By reference: path and placement, never the bytes. Loading reads the file's header again, and
         refuses another shape, type or place. ValueError for memory, which has no path."""
-        from penstock.arrays.opening import unpickled
-
-        return unpickled, (self._opened.reference(), self._opened.device, self._opened.writable)
+        return self._opened.reduced()
 
     # Inside
 

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from penstock.arrays import functions
-from penstock.arrays.array import Array
+from penstock.arrays.base import is_array
 from penstock.arrays.untraced import when_loaded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from penstock.arrays.array import Array
 
 # What a tensor is asked about itself, and answers without its elements.
 _ABOUT = {
@@ -128,7 +130,7 @@ def _give_tensors_to_pyg() -> None:
     stored: Callable[..., None] = BaseStorage.__setitem__
 
     def store(self: Any, key: str, value: Any) -> None:
-        stored(self, key, ArrayTensor(value) if isinstance(value, Array) else value)
+        stored(self, key, ArrayTensor(value) if is_array(value) else value)
 
     BaseStorage.__setitem__ = store
 

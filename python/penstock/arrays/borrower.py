@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.arrays.libraries import address_of
+from penstock.arrays.foreign import address_of
 from penstock.errors import Error
 
 if TYPE_CHECKING:

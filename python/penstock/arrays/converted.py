@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock.arrays.formats import npy_header
 from penstock.arrays.formats.place import Layout
 from penstock.arrays.messages import line_of, shown_path, system_error
 from penstock.sizes import format_bytes
@@ -78,11 +79,9 @@ def kept_or_planned(conversion: Conversion) -> Layout:
 
 def kept(conversion: Conversion) -> Layout | None:
     """Where the copy lies, None unless it has been made."""
-    from penstock.arrays.formats import npy
-
     target = conversion.target
     try:
-        found = npy.find(str(target))
+        found = npy_header.find(str(target))
     except (OSError, ValueError):
         return None  # damaged: it can be made again
     same = found.dtype.name == conversion.dtype.numpy.name and found.shape[1:] == conversion.row_shape

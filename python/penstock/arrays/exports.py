@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock.arrays import foreign
 from penstock.arrays.dtypes import dlpack_type
 
 if TYPE_CHECKING:
@@ -49,9 +50,7 @@ def export_from_gpu(array: Array, options: dict[str, Any]) -> Any:
     """The same of an array on a GPU. Torch, where it is, knows which of its streams have work there; without
     it nothing is under way once a call of this array has returned. Only another's read-only memory is marked,
     as View has it. BufferError also for numbers that are not aligned to their size."""
-    from penstock.arrays import libraries
-
-    if libraries.has_torch():
+    if foreign.has_torch():
         return array.tensor().__dlpack__(**options)
     _refuse_unmarked(array, _takes_marks(options))
     mapped = array.mapped()

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from penstock.arrays.array import Array
 from penstock.arrays.bags import bags_of
+from penstock.arrays.base import is_array
 from penstock.arrays.tracing import is_symbol
 from penstock.arrays.whole import in_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from penstock.arrays.array import Array
 
 
 def checked_padding(padding_idx: int | None, rows: int) -> int | None:
@@ -44,7 +46,7 @@ def _rows_of(array: Array, rows: Tensor) -> Tensor:
 
 
 def _index_select(input: Any, dim: int, index: Tensor, *, out: Tensor | None = None) -> Any:
-    if not isinstance(input, Array):
+    if not is_array(input):
         return NotImplemented
     if dim not in (0, -input.ndim):
         raise ValueError(f"index_select: dimension {dim} of {input!r}: rows are taken along dimension 0")
@@ -69,7 +71,7 @@ def _embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Any:
-    if not isinstance(weight, Array):
+    if not is_array(weight):
         return NotImplemented
     _refuse_renorm("embedding", max_norm)
     checked_padding(padding_idx, len(weight))
@@ -80,7 +82,7 @@ def _aten_embedding(
     weight: Any, indices: Any, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False
 ) -> Any:
     """torch.embedding, which has its arguments the other way round."""
-    return _rows_of(weight, indices) if isinstance(weight, Array) else NotImplemented
+    return _rows_of(weight, indices) if is_array(weight) else NotImplemented
 
 
 def _embedding_bag(
@@ -96,7 +98,7 @@ def _embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> Any:
-    if not isinstance(weight, Array):
+    if not is_array(weight):
         return NotImplemented
     _refuse_renorm("embedding_bag", max_norm)
     padding = checked_padding(padding_idx, len(weight))
@@ -119,7 +121,7 @@ def _embedding_bag(
 
 
 def _aten_embedding_bag(weight: Any, *arguments: Any, **keywords: Any) -> Any:
-    if not isinstance(weight, Array):
+    if not is_array(weight):
         return NotImplemented
     raise TypeError("torch.embedding_bag: give the array to torch.nn.functional.embedding_bag")
 
@@ -138,7 +140,7 @@ _BUILTINS = {**_FUNCTIONS, "embedding": _aten_embedding, "embedding_bag": _aten_
 
 def _tensors_of(name: str, given: Any, taken: list[Array]) -> Any:
     """What was given, with tensors in the place of arrays, which are added to `taken`."""
-    if isinstance(given, Array):
+    if is_array(given):
         taken.append(given)
         return in_place(given, f"torch.{name}").tensor()
     if type(given) in (list, tuple):
@@ -148,7 +150,7 @@ def _tensors_of(name: str, given: Any, taken: list[Array]) -> Any:
 
 def _refuse_stores(name: str, written: Any) -> None:
     """Into memory that the system keeps from being stored into, a fault of which ends the program."""
-    if isinstance(written, Array) and not written.writable:
+    if is_array(written) and not written.writable:
         raise ValueError(f"torch.{name} stores into {written!r}, which was opened read-only: give a tensor")
     if type(written) in (list, tuple):
         for one in written:

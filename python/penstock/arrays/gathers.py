@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.arrays.libraries import handle_of
+from penstock.arrays.foreign import handle_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

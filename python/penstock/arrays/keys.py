@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from penstock.arrays.libraries import dense, is_torch
+from penstock.arrays.foreign import dense, is_torch
 from penstock.arrays.memory import takes_stores
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.arrays.dtypes import DType, dtype_named
-from penstock.arrays.formats import arrow, hdf5, npy, raw, safetensors, zarr
+from penstock.arrays.formats import arrow, hdf5, npy_header, npz, raw, safetensors, zarr
 from penstock.arrays.formats.kinds import kind_of
 from penstock.arrays.formats.place import Layout, check_shape, checked_sizes
 from penstock.arrays.messages import naming, shown, shown_path, system_error
@@ -30,8 +30,8 @@ __all__ = [
 ]
 
 _READERS: dict[str, Callable[[str, str | None], Layout]] = {
-    "npy": npy.find,
-    "npz": npy.find_npz,
+    "npy": npy_header.find,
+    "npz": npz.find,
     "safetensors": safetensors.find,
     "sharded": safetensors.find_sharded,
     "arrow": arrow.find,

@@ -4,15 +4,23 @@ take through `__cuda_array_interface__`."""
 from __future__ import annotations
 
 import functools
-import importlib.util
 import math
-import sys
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from penstock.arrays import foreign
 from penstock.arrays.exports import CUDA, share
+from penstock.arrays.foreign import (
+    PAST_ALL_ROWS,
+    as_rows,
+    checked_numbers,
+    dense,
+    handle_of,
+    host_values,
+    is_torch,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,93 +90,6 @@ class Library(Protocol):
         ...
 
 
-PAST_ALL_ROWS = 2**63 - 1  # stands for every row number above: all are out of range
-
-
-def has_torch() -> bool:
-    return importlib.util.find_spec("torch") is not None
-
-
-def is_torch(given: Any) -> bool:
-    """Whether torch made it: a tensor, of whatever class, or one of its types."""
-    if type(given).__module__.partition(".")[0] == "torch":
-        return True
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(given, getattr(torch, "Tensor", ()))
-
-
-def address_of(memory: Any) -> int:
-    """Of a tensor's or a NumPy array's first element."""
-    if is_torch(memory):
-        return int(memory.data_ptr())
-    return int(memory.ctypes.data)
-
-
-def dense(tensor: Any, what: str) -> Any:
-    """The same tensor. TypeError for one that has no elements in memory: sparse, quantised, nested, meta."""
-    kinds = [str(tensor.layout).removeprefix("torch.")] * (str(tensor.layout) != "torch.strided")
-    kinds += ["quantised"] * tensor.is_quantized + ["nested"] * tensor.is_nested
-    kinds += [tensor.device.type] * (tensor.device.type not in ("cpu", "cuda"))
-    if kinds:
-        raise TypeError(f"{what} is a {kinds[0]} tensor: give a dense one on the CPU or the GPU")
-    if type(tensor).__name__ != "FakeTensor" and tensor.numel() != 0 and tensor.data_ptr() == 0:
-        raise ValueError(
-            f"{what} is a tensor whose storage was resized to nothing: give one that has elements"
-        )
-    return tensor
-
-
-def handle_of(stream: Any) -> int:
-    """Of a torch.cuda.Stream, or a cudaStream_t as a number."""
-    return int(getattr(stream, "cuda_stream", stream))
-
-
-def finish_tensor(tensor: Any) -> None:
-    """Waits until a CUDA tensor has been computed."""
-    import torch
-
-    torch.cuda.current_stream(tensor.device).synchronize()
-
-
-def checked_numbers(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Row numbers as int32 or int64, from any integers. IndexError for what is none."""
-    if rows.size == 0 and rows.dtype.kind == "f":  # numpy.asarray([])
-        return rows.astype(np.int64)
-    if rows.dtype.kind not in "iu":
-        raise IndexError(f"rows of type {rows.dtype}: give integers, booleans or a slice")
-    wanted = np.dtype(np.int32) if rows.dtype == np.int32 else np.dtype(np.int64)
-    if rows.dtype == np.uint64:
-        rows = np.minimum(rows, np.uint64(PAST_ALL_ROWS))  # not negative ones, which count from the end
-    return np.ascontiguousarray(rows, dtype=wanted)
-
-
-def _as_array(given: Any, what: str, error: type[Exception]) -> np.ndarray[Any, Any]:
-    """As numpy.asarray, whose sentences know nothing of what the array is for."""
-    try:
-        return np.asarray(given)
-    except (ValueError, TypeError, RuntimeError) as problem:
-        reason = str(problem).partition(". ")[0].splitlines()[0]
-        raise error(
-            f"{what} of type {type(given).__name__}: {reason}: give an array or a list of numbers"
-        ) from None
-
-
-def as_rows(given: Any) -> np.ndarray[Any, Any]:
-    return _as_array(given, "rows", IndexError)
-
-
-def as_values(given: Any) -> np.ndarray[Any, Any]:
-    return _as_array(given, "values", ValueError)
-
-
-def _host_values(given: Any) -> np.ndarray[Any, Any]:
-    """In this machine's byte order, contiguous, and free to be written to."""
-    values = as_values(given)
-    if values.dtype.kind not in "biufc":
-        raise TypeError(f"values of type {values.dtype.name}: give numbers")
-    return np.require(values, values.dtype.newbyteorder("="), ["C", "W"])
-
-
 def _checked_values(shape: tuple[int, ...], found: tuple[int, ...], dtype: DType, has: str) -> None:
     if found != shape:
         raise ValueError(f"values of shape {found}: the rows take {shape}")
@@ -232,7 +153,7 @@ class NumpyLibrary(_Untraced):
         return int(rows.itemsize)
 
     def values(self, given: Any, shape: tuple[int, ...], dtype: DType) -> Any:
-        values = _host_values(given)
+        values = host_values(given)
         _checked_values(shape, values.shape, dtype, values.dtype.name)
         return values
 
@@ -316,7 +237,7 @@ class DeviceLibrary(_Untraced):
         if isinstance(given, DeviceArray):
             _checked_values(shape, given.shape, dtype, given.dtype.name)
             return given
-        host = _host_values(given)
+        host = host_values(given)
         _checked_values(shape, host.shape, dtype, host.dtype.name)
         return self._on_device(host, dtype)
 
@@ -420,7 +341,7 @@ class TorchLibrary:
         return int(rows.itemsize)
 
     def values(self, given: Any, shape: tuple[int, ...], dtype: DType) -> Any:
-        values = given if is_torch(given) else self._torch.from_numpy(_host_values(given))
+        values = given if is_torch(given) else self._torch.from_numpy(host_values(given))
         self._tracing.check_has_numbers(values, "values for an array")
         dense(values, "the value")
         _checked_values(shape, tuple(values.shape), dtype, str(values.dtype).removeprefix("torch."))
@@ -463,6 +384,6 @@ def _torch_library(gpu: int) -> TorchLibrary:
 
 def library_for(executor: _native.Executor) -> Library:
     """Torch's where it is installed, and has CUDA if the executor does."""
-    if has_torch() and (not executor.cuda or _torch_has_cuda()):
+    if foreign.has_torch() and (not executor.cuda or _torch_has_cuda()):
         return _torch_library(executor.gpu)
     return DeviceLibrary(executor) if executor.cuda else NumpyLibrary()

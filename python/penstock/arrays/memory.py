@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.arrays.libraries import address_of, is_torch
+from penstock.arrays.foreign import address_of, is_torch
 
 
 def owner_of(memory: Any) -> Any:

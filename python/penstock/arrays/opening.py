@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock.arrays import foreign
 from penstock.arrays.array import Array
 from penstock.arrays.borrower import follow_moved
 from penstock.arrays.converted import laid, notice
 from penstock.arrays.dtypes import DType, dtype_named
+from penstock.arrays.foreign import dense, finish_tensor, is_torch
 from penstock.arrays.layout import (
     Layout,
     check_layout,
@@ -27,14 +29,13 @@ from penstock.arrays.layout import (
     find_layout,
     path_text,
 )
-from penstock.arrays.libraries import dense, finish_tensor, has_torch, is_torch
 from penstock.arrays.memory import BorrowedMemory, takes_stores
 from penstock.arrays.messages import naming, shown, shown_path, system_error
 from penstock.effects import effects, refuse_without_effect
 from penstock.sizes import LIMIT, format_bytes, parse_size, whole_number
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from penstock import _native
     from penstock.callbacks import Progress
@@ -90,7 +91,7 @@ def _chosen_device(asked: str) -> str:
 
     if asked == "auto" and not _native.cuda_usable()[0]:
         return "cpu"
-    if asked not in ("auto", "cuda") or not has_torch():
+    if asked not in ("auto", "cuda") or not foreign.has_torch():
         return asked
     import torch
 
@@ -163,6 +164,10 @@ class Opened:
         self.check_portable()
         plain = {name: getattr(self, name) for name in _REFERENCE}
         return plain | {"dtype": self.dtype.name, "stored": None if self.stored is None else self.stored.name}
+
+    def reduced(self) -> tuple[Callable[..., Array], tuple[dict[str, Any], str, bool]]:
+        """As `__reduce__`. ValueError for memory."""
+        return unpickled, (self.reference(), self.device, self.writable)
 
     def check_portable(self) -> None:
         if self.path is None:

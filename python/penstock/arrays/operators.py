@@ -3,21 +3,23 @@ to the interpreter. Loaded where torch is."""
 
 from __future__ import annotations
 
+import functools
 import itertools
 import weakref
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import torch
 from torch import Tensor
 
 from penstock.arrays import array_tensor as array_tensor
-from penstock.arrays.array import Array
 from penstock.arrays.bags import safe_offsets
 from penstock.arrays.gathers import GatherHandle
 from penstock.arrays.untraced import leave_untraced
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable
+
+    from penstock.arrays.array import Array
 
 
 class Trained(Protocol):
@@ -45,7 +47,35 @@ def _name(kind: str, array: Array) -> str:
     return f"{kind}-{next(_NUMBERS)}-{array.dtype.name}-{shape}-{array.torch_device}"
 
 
+@functools.cache
+def _leave_methods_untraced(kind: Any) -> None:
+    leave_untraced(
+        kind,
+        *(
+            "_take",
+            "_gather",
+            "__getitems__",
+            "gather_async",
+            "_asked",
+            "prefetch",
+            "check_replays",
+            "tensor",
+        ),
+        *(
+            "numpy",
+            "__array__",
+            "__array_function__",
+            "__array_wrap__",
+            "check_file",
+            "scatter",
+            "__setitem__",
+        ),
+        *("flush", "stats", "close", "__repr__"),
+    )
+
+
 def name_array(array: Array) -> str:
+    _leave_methods_untraced(cast("Hashable", type(array)))
     name = _name("array", array)
     _ARRAYS[name] = array
     return name
@@ -187,10 +217,4 @@ def _(offsets: Tensor, count: int, last_is_end: bool, what: str) -> Tensor:
 
 
 # What a compiler cannot look into.
-leave_untraced(
-    Array,
-    *("_take", "_gather", "__getitems__", "gather_async", "_asked", "prefetch", "check_replays", "tensor"),
-    *("numpy", "__array__", "__array_function__", "__array_wrap__", "check_file", "scatter", "__setitem__"),
-    *("flush", "stats", "close", "__repr__"),
-)
 leave_untraced(GatherHandle, "wait", "order_before")

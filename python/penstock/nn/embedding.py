@@ -13,8 +13,8 @@ from torch.autograd.function import once_differentiable
 from penstock.arrays import Array, from_reference
 from penstock.arrays import operators as ops
 from penstock.arrays.bags import checked_rows
+from penstock.arrays.foreign import dense
 from penstock.arrays.functions import checked_padding
-from penstock.arrays.libraries import dense
 from penstock.arrays.tracing import is_symbol, traces
 from penstock.arrays.untraced import leave_untraced
 from penstock.nn import table_files

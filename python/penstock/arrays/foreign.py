@@ -1,0 +1,95 @@
+"""Objects of other libraries, as arrays take them: tensors, NumPy arrays, streams."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from typing import Any
+
+import numpy as np
+
+PAST_ALL_ROWS = 2**63 - 1  # stands for every row number above: all are out of range
+
+
+def has_torch() -> bool:
+    return importlib.util.find_spec("torch") is not None
+
+
+def is_torch(given: Any) -> bool:
+    """Whether torch made it: a tensor, of whatever class, or one of its types."""
+    if type(given).__module__.partition(".")[0] == "torch":
+        return True
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(given, getattr(torch, "Tensor", ()))
+
+
+def address_of(memory: Any) -> int:
+    """Of a tensor's or a NumPy array's first element."""
+    if is_torch(memory):
+        return int(memory.data_ptr())
+    return int(memory.ctypes.data)
+
+
+def dense(tensor: Any, what: str) -> Any:
+    """The same tensor. TypeError for one that has no elements in memory: sparse, quantised, nested, meta."""
+    kinds = [str(tensor.layout).removeprefix("torch.")] * (str(tensor.layout) != "torch.strided")
+    kinds += ["quantised"] * tensor.is_quantized + ["nested"] * tensor.is_nested
+    kinds += [tensor.device.type] * (tensor.device.type not in ("cpu", "cuda"))
+    if kinds:
+        raise TypeError(f"{what} is a {kinds[0]} tensor: give a dense one on the CPU or the GPU")
+    if type(tensor).__name__ != "FakeTensor" and tensor.numel() != 0 and tensor.data_ptr() == 0:
+        raise ValueError(
+            f"{what} is a tensor whose storage was resized to nothing: give one that has elements"
+        )
+    return tensor
+
+
+def handle_of(stream: Any) -> int:
+    """Of a torch.cuda.Stream, or a cudaStream_t as a number."""
+    return int(getattr(stream, "cuda_stream", stream))
+
+
+def finish_tensor(tensor: Any) -> None:
+    """Waits until a CUDA tensor has been computed."""
+    import torch
+
+    torch.cuda.current_stream(tensor.device).synchronize()
+
+
+def checked_numbers(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Row numbers as int32 or int64, from any integers. IndexError for what is none."""
+    if rows.size == 0 and rows.dtype.kind == "f":  # numpy.asarray([])
+        return rows.astype(np.int64)
+    if rows.dtype.kind not in "iu":
+        raise IndexError(f"rows of type {rows.dtype}: give integers, booleans or a slice")
+    wanted = np.dtype(np.int32) if rows.dtype == np.int32 else np.dtype(np.int64)
+    if rows.dtype == np.uint64:
+        rows = np.minimum(rows, np.uint64(PAST_ALL_ROWS))  # not negative ones, which count from the end
+    return np.ascontiguousarray(rows, dtype=wanted)
+
+
+def _as_array(given: Any, what: str, error: type[Exception]) -> np.ndarray[Any, Any]:
+    """As numpy.asarray, whose sentences know nothing of what the array is for."""
+    try:
+        return np.asarray(given)
+    except (ValueError, TypeError, RuntimeError) as problem:
+        reason = str(problem).partition(". ")[0].splitlines()[0]
+        raise error(
+            f"{what} of type {type(given).__name__}: {reason}: give an array or a list of numbers"
+        ) from None
+
+
+def as_rows(given: Any) -> np.ndarray[Any, Any]:
+    return _as_array(given, "rows", IndexError)
+
+
+def as_values(given: Any) -> np.ndarray[Any, Any]:
+    return _as_array(given, "values", ValueError)
+
+
+def host_values(given: Any) -> np.ndarray[Any, Any]:
+    """In this machine's byte order, contiguous, and free to be written to."""
+    values = as_values(given)
+    if values.dtype.kind not in "biufc":
+        raise TypeError(f"values of type {values.dtype.name}: give numbers")
+    return np.require(values, values.dtype.newbyteorder("="), ["C", "W"])

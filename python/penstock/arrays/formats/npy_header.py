@@ -1,0 +1,66 @@
+"""NumPy's .npy files."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from penstock.arrays.dtypes import DTYPES, DType
+from penstock.arrays.formats.place import Layout, checked, checked_sizes
+from penstock.arrays.messages import line_of, shown, shown_path
+
+_VERSIONS = ((1, 0), (2, 0), (3, 0))
+_MAX_HEADER = 10_000  # NumPy reads no longer one, for it is parsed as Python
+
+
+def find(path: str, name: str | None = None) -> Layout:
+    del name
+    with Path(path).open("rb") as file:
+        shape, element = read_header(file, f"open {shown_path(path)}")
+        return checked(Layout(path, shape, element, file.tell(), stored=element))
+
+
+def read_header(file: IO[bytes], where: str) -> tuple[tuple[int, ...], DType]:
+    """Leaves the file at the first element."""
+    head = file.read(8)
+    if len(head) < 8 or not head.startswith(np.lib.format.MAGIC_PREFIX):
+        raise ValueError(f"{where}: it is no .npy file: write it with numpy.save")
+    version = (head[6], head[7])
+    if version not in _VERSIONS:
+        raise ValueError(
+            f"{where}: it is of version {version[0]}.{version[1]} of .npy, and NumPy writes 1.0 to 3.0: "
+            "write it with numpy.save"
+        )
+    size = file.read(2 if version == (1, 0) else 4)
+    length = int.from_bytes(size, "little")
+    if length > _MAX_HEADER:
+        raise ValueError(
+            f"{where}: its header has {length} bytes, and NumPy reads {_MAX_HEADER} at most: save it as one "
+            "of the plain types"
+        )
+    file.seek(-len(size), 1)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of headers by Python 2, and of what the parser finds odd
+            shape, fortran, kind = read(file)
+    except Exception as problem:  # a header is Python text: anything may be wrong with it
+        raise ValueError(
+            f"{where}: it is no .npy file that NumPy would read: {line_of(problem)}: write it with numpy.save"
+        ) from None
+    return checked_sizes(where, shape), _element(kind, fortran and len(shape) > 1, where)
+
+
+def _element(kind: np.dtype[Any], fortran: bool, where: str) -> DType:
+    if fortran:
+        raise ValueError(f"{where}: its array is in Fortran order: save numpy.ascontiguousarray of it")
+    if kind.byteorder == ">" or kind.hasobject or kind.fields or kind.name not in DTYPES:
+        name = kind.name if kind.isnative else kind.str
+        raise ValueError(
+            f"{where}: elements of dtype {shown(name)}: save it as one of the plain little-endian types, "
+            "such as float32"
+        )
+    return DTYPES[kind.name]
