@@ -1,14 +1,31 @@
 # Sets PENSTOCK_HAS_CUDA. CUDA's runtime is linked statically: a wheel asks for nothing but the driver, and only when used.
+#
+# AUTO compiles kernels, which takes minutes, where they can run: for the GPU that is here.
 
 set(PENSTOCK_HAS_CUDA OFF)
-if(NOT PENSTOCK_CUDA STREQUAL "OFF")
+set(build_cuda ${PENSTOCK_CUDA})
+if(PENSTOCK_CUDA STREQUAL "AUTO" AND NOT EXISTS /dev/nvidiactl)
+  message(STATUS "no GPU here: CPU executor only; PENSTOCK_CUDA=ON compiles kernels for GPUs elsewhere")
+  set(build_cuda OFF)
+endif()
+if(NOT build_cuda STREQUAL "OFF")
   # Before the language is looked for: a compiler may refuse CMake's own choice of an architecture.
   if(NOT CMAKE_CUDA_ARCHITECTURES)
-    set(CMAKE_CUDA_ARCHITECTURES 80 90 100 CACHE STRING "CUDA architectures" FORCE)
+    if(PENSTOCK_CUDA STREQUAL "AUTO")
+      set(CMAKE_CUDA_ARCHITECTURES native CACHE STRING "CUDA architectures" FORCE)
+    else()
+      set(CMAKE_CUDA_ARCHITECTURES 80 90 100 CACHE STRING "CUDA architectures" FORCE)
+    endif()
   endif()
+  foreach(architecture IN LISTS CMAKE_CUDA_ARCHITECTURES)
+    if(architecture MATCHES "^([0-9]+)" AND CMAKE_MATCH_1 LESS 80)
+      message(FATAL_ERROR "CUDA architecture ${architecture}: kernels wait and share memory as GPUs do from compute capability "
+                          "8.0 on: give -DCMAKE_CUDA_ARCHITECTURES=80 or higher")
+    endif()
+  endforeach()
   set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
 
-  if(PENSTOCK_CUDA STREQUAL "ON")
+  if(build_cuda STREQUAL "ON")
     enable_language(CUDA)
   else()
     include(CheckLanguage)
