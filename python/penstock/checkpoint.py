@@ -3,7 +3,8 @@ numbers that they had.
 
 A checkpoint is a folder, `checkpoint-00000007`, in a folder of checkpoints: `state.pt`, written by
 torch.save; a .npy file for each table that is trained, and for what an optimizer keeps of each of its
-elements; and `manifest.json`, which says what is what. It is made under another name, put on the device for
+elements; and `manifest.json`, which says what is what, and how many bytes each file has and their CRC-32, by
+which `load` notices what was damaged. It is made under another name, put on the device for
 good, and named last: whenever the process ends, the newest one that has its name is whole.
 
 A copy of a table shares its extents with the table where the file system can (XFS, Btrfs); elsewhere it takes
@@ -20,9 +21,10 @@ import pickle
 import re
 import shutil
 import uuid
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,9 +33,11 @@ from torch import nn
 
 from penstock.arrays import Array
 from penstock.arrays.layout import find_layout
+from penstock.errors import Error
+from penstock.nn.checksums import Checksum
 from penstock.nn.embedding import Embedding
 from penstock.nn.generations import Mark, generation_of, is_mark, sync_folder
-from penstock.nn.snapshots import copy_table, restore_range
+from penstock.nn.snapshots import checksum_of, copy_table, restore_range
 from penstock.optim.moments import ElementOptimizer
 from penstock.optim.optimizer import Optimizer
 
@@ -43,7 +47,16 @@ if TYPE_CHECKING:
 __all__ = ["load", "numbers", "save"]
 
 _NAME = re.compile(r"checkpoint-(\d{8,})")
-_VERSION = 1
+_STATE = "state.pt"
+_VERSION = 2
+
+
+@dataclass(frozen=True)
+class _Written:
+    """What a manifest says of the bytes of a file."""
+
+    nbytes: int
+    crc32: int | None  # None: they were not read when they were saved
 
 
 @dataclass(frozen=True)
@@ -57,6 +70,13 @@ class _Saved:
     shape: tuple[int, ...]
     dtype: str
     generation: Mark | None
+    written: _Written = _Written(0, None)  # not yet
+
+
+@dataclass(frozen=True)
+class _Manifest:
+    state: _Written
+    parts: list[_Saved]
 
 
 # Where checkpoints are
@@ -178,10 +198,10 @@ def _parts_of(tables: dict[str, Array], optimizers: dict[str, Any]) -> list[tupl
     return found
 
 
-def _linked(part: _Saved, before: tuple[Path, list[_Saved]] | None, path: Path) -> bool:
-    """Whether the checkpoint before has the same numbers, and shares them by a link."""
+def _linked(part: _Saved, before: tuple[Path, list[_Saved]] | None, path: Path) -> _Written | None:
+    """What is known of the bytes if the checkpoint before has the same numbers, and shares them by a link."""
     if before is None or part.generation is None:
-        return False
+        return None
     folder, parts = before
     same = [
         other
@@ -191,12 +211,34 @@ def _linked(part: _Saved, before: tuple[Path, list[_Saved]] | None, path: Path) 
         and (other.shape, other.dtype) == (part.shape, part.dtype)
     ]
     if not same:
-        return False
+        return None
     try:
         os.link(folder / same[0].file, path)
     except OSError:  # a file system without links, or with as many as it can have
-        return False
-    return True
+        return None
+    return same[0].written
+
+
+def _write_table(
+    part: _Saved,
+    array: Array,
+    path: Path,
+    before: tuple[Path, list[_Saved]] | None,
+    copied: _Copied,
+    *,
+    sums: bool,
+) -> _Saved:
+    """Returns what the manifest is to say of it."""
+    known = _linked(part, before, path)
+    if known is not None and (known.crc32 is not None or not sums):
+        copied(array.nbytes)
+        return replace(part, written=known)
+    if known is not None:
+        return replace(part, written=_Written(known.nbytes, checksum_of(path, copied)))
+    checksum = Checksum() if sums else None
+    copy_table(array, path, copied, checksum)
+    crc32 = None if checksum is None else checksum.value
+    return replace(part, written=_Written(path.stat().st_size, crc32))
 
 
 def _write_draft(
@@ -205,27 +247,32 @@ def _write_draft(
     parts: list[tuple[_Saved, Array]],
     before: tuple[Path, list[_Saved]] | None,
     progress: Progress | None,
+    *,
+    sums: bool,
 ) -> None:
     draft.mkdir()
     copied = _Copied("copy", sum(array.nbytes for _, array in parts), progress)
-    for part, array in parts:
-        if _linked(part, before, draft / part.file):
-            copied(array.nbytes)
-        else:
-            copy_table(array, draft / part.file, copied)
-    with (draft / "state.pt").open("wb") as file:
+    saved = [_write_table(part, each, draft / part.file, before, copied, sums=sums) for part, each in parts]
+    with (draft / _STATE).open("wb") as file:
         try:
             torch.save(state, file)
         except (pickle.PicklingError, AttributeError):  # as of a function that has no name
             raise _unloadable(draft) from None
         file.flush()
         os.fsync(file.fileno())
-    _check_loads(draft / "state.pt")
+    _check_loads(draft / _STATE)
+    written = _Written((draft / _STATE).stat().st_size, checksum_of(draft / _STATE))
+    content = {"version": _VERSION, "state": asdict(written), "parts": [asdict(part) for part in saved]}
     with (draft / "manifest.json").open("w") as file:
-        json.dump({"version": _VERSION, "parts": [asdict(part) for part, _ in parts]}, file, indent=1)
+        json.dump({**content, "crc32": _checksum_of_json(content)}, file, indent=1)
         file.flush()
         os.fsync(file.fileno())
     sync_folder(draft)
+
+
+def _checksum_of_json(content: dict[str, Any]) -> int:
+    """Of all that it says, however it is written."""
+    return zlib.crc32(json.dumps(content, sort_keys=True).encode())
 
 
 def _check_loads(path: Path) -> None:
@@ -250,7 +297,7 @@ def _newest(folder: Path) -> tuple[Path, list[_Saved]] | None:
         return None
     path = _path_of(folder, there[-1])
     try:
-        return path, _manifest(path)
+        return path, _manifest(path).parts
     except (OSError, ValueError):
         return None
 
@@ -288,6 +335,7 @@ def save(
     optimizers: Any = (),
     extra: Any = None,
     keep: int | None = 3,
+    checksums: bool = True,
     progress: Progress | None = None,
 ) -> Path:
     """Saves a model, its optimizers and its tables as the next checkpoint of a folder.
@@ -302,6 +350,8 @@ def save(
             and anything else with `state_dict` and `load_state_dict`, such as schedulers.
         extra: what `load` gives back, of types that `torch.load(weights_only=True)` takes: a step, say.
         keep: how many checkpoints stay, the newest; None: all. While one is saved there is one more.
+        checksums: of the copies of tables, for `load` to compare. Without them a copy that shares its extents
+            with the table is not read, and takes no time; damage to it is not noticed.
         progress: called with "copy", the bytes of tables that are copied and how many there are.
 
     Returns:
@@ -332,7 +382,7 @@ def save(
         there = numbers(where)
         draft = where / f".draft-{uuid.uuid4().hex}"
         try:
-            _write_draft(draft, state, parts, _newest(where), progress)
+            _write_draft(draft, state, parts, _newest(where), progress, sums=checksums)
         except BaseException:
             shutil.rmtree(draft, ignore_errors=True)
             raise
@@ -346,29 +396,65 @@ def save(
 # Loading
 
 
-def _manifest(checkpoint: Path) -> list[_Saved]:
+def _manifest(checkpoint: Path) -> _Manifest:
     path = checkpoint / "manifest.json"
     try:
         content = json.loads(path.read_bytes())
-        parts = [_Saved(**{**part, "shape": tuple(part["shape"])}) for part in content["parts"]]
-        known = content["version"] == _VERSION and all(_is_sound(part) for part in parts)
+        known = content.pop("crc32") == _checksum_of_json(content) and content["version"] == _VERSION
+        parts = [_part(one) for one in content["parts"]] if known else []
+        manifest = _Manifest(_Written(**content["state"]), parts)
     except FileNotFoundError:
-        raise FileNotFoundError(
-            f"open {path}: it is missing, and the checkpoint is not whole: load another, by its number"
-        ) from None
-    except (ValueError, TypeError, KeyError):
+        raise _missing(checkpoint, path.name) from None
+    except (ValueError, TypeError, KeyError, AttributeError):
         known = False
-    if not known:
+    if not known or not all(_is_sound(part) for part in manifest.parts):
         raise ValueError(
-            f"open {path}: it is no manifest of this version of Penstock: load another checkpoint, by its "
-            "number"
+            f"load {path}: it is no manifest of this version of Penstock, or was damaged: load another "
+            "checkpoint, by its number"
         )
-    return parts
+    return manifest
+
+
+def _part(given: dict[str, Any]) -> _Saved:
+    known = {"shape": tuple(given["shape"]), "written": _Written(**given["written"])}
+    return _Saved(**{**given, **known})
+
+
+def _missing(checkpoint: Path, name: str) -> FileNotFoundError:
+    return FileNotFoundError(
+        f"load {checkpoint / name}: it is missing, and the checkpoint is not whole: load another, by its "
+        "number"
+    )
 
 
 def _is_sound(part: _Saved) -> bool:
     plain = re.fullmatch(r"\d+\.npy", part.file) is not None
     return plain and (part.generation is None or is_mark(part.generation))
+
+
+def _check_whole(checkpoint: Path, name: str, written: _Written, seen: _Copied | None = None) -> None:
+    """ValueError for a file that has not the bytes that were saved."""
+    path = checkpoint / name
+    remedy = "a disk or a copy has damaged it: load another checkpoint, by its number"
+    try:
+        size = path.stat().st_size
+        if size != written.nbytes:
+            raise ValueError(f"load {path}: it has {size} bytes, and {written.nbytes} were saved: {remedy}")
+        if written.crc32 is None:
+            return
+        found = checksum_of(path, seen)
+    except FileNotFoundError:
+        raise _missing(checkpoint, name) from None
+    except OSError as problem:
+        raise Error(
+            f"load {path}: {os.strerror(problem.errno or 0)}: load another checkpoint, by its number",
+            problem.errno or 0,
+        ) from None
+    if found != written.crc32:
+        raise ValueError(
+            f"load {path}: its bytes have the CRC-32 {found:08x}, and those that were saved "
+            f"{written.crc32:08x}: {remedy}"
+        )
 
 
 def _chosen(folder: Path, number: int | None) -> Path:
@@ -445,39 +531,41 @@ def _check_tables(checkpoint: Path, parts: list[_Saved], tables: dict[str, Array
                 f"{array.dtype} "
                 f"{array.shape}: copy {checkpoint / part.file} to a new path, and make the module over that"
             )
-        layout = find_layout(checkpoint / part.file)
-        if layout.shape != part.shape:
-            raise ValueError(
-                f"load {checkpoint}: {part.file} has shape {layout.shape}: it was changed: load another"
-            )
+
+
+def _is_unchanged(own: list[_Saved], array: Array, named: dict[str, Any]) -> bool:
+    """Whether a table, and what is kept of it, has the numbers of the checkpoint."""
+    generation = generation_of(array)
+    mark = next(part.generation for part in own if part.kept is None)
+    there = all(_target_of(part, array, named)[0].exists() for part in own if part.kept is not None)
+    if generation is None or mark is None or not there or generation.read() != mark:
+        return False
+    array.flush()
+    return generation.read() == mark  # nothing has been stored since
+
+
+def _check_parts(checkpoint: Path, parts: list[_Saved], progress: Progress | None) -> None:
+    """Before anything is changed: what is restored is read twice."""
+    summed = [part.written.nbytes for part in parts if part.written.crc32 is not None]
+    seen = _Copied("check", sum(summed), progress)
+    for part in parts:
+        _check_whole(checkpoint, part.file, part.written, seen)
 
 
 def _restore(
-    checkpoint: Path, parts: list[_Saved], tables: dict[str, Array], named: dict[str, Any], copied: _Copied
+    checkpoint: Path, own: list[_Saved], array: Array, named: dict[str, Any], copied: _Copied
 ) -> None:
-    """Gives each table, and what is kept of it, the numbers of the checkpoint. Until all of a table's are
-    there, its generation is none that was saved: a load that is killed is made again."""
-    for name, array in tables.items():
-        own = [part for part in parts if part.table == name]
-        _remove_younger(own, array, named)
-        generation = generation_of(array)
-        mark = next(part.generation for part in own if part.kept is None)
-        kept = {part.file: _target_of(part, array, named) for part in own if part.kept is not None}
-        there = all(path.exists() for path, _ in kept.values())
-        if generation is not None and mark is not None and generation.read() == mark and there:
-            array.flush()
-            if generation.read() == mark:  # nothing has been stored since
-                for _ in own:
-                    copied(array.nbytes)
-                continue
-        if generation is not None:
-            generation.settle({"number": 0 if mark is None else mark["number"], "id": uuid.uuid4().hex})
-        for part in own:
-            _restore_file(
-                checkpoint / part.file, *kept.get(part.file, (Path(str(array.path)), array)), copied
-            )
-        if generation is not None and mark is not None:
-            generation.settle(mark)
+    """Gives a table, and what is kept of it, the numbers of the checkpoint. Until all of them are there, its
+    generation is none that was saved: a load that is killed is made again."""
+    generation = generation_of(array)
+    mark = next(part.generation for part in own if part.kept is None)
+    kept = {part.file: _target_of(part, array, named) for part in own if part.kept is not None}
+    if generation is not None:
+        generation.settle({"number": 0 if mark is None else mark["number"], "id": uuid.uuid4().hex})
+    for part in own:
+        _restore_file(checkpoint / part.file, *kept.get(part.file, (Path(str(array.path)), array)), copied)
+    if generation is not None and mark is not None:
+        generation.settle(mark)
 
 
 def _remove_younger(own: list[_Saved], table: Array, named: dict[str, Any]) -> None:
@@ -520,6 +608,8 @@ def _restore_file(snapshot: Path, path: Path, opened: Array | None, copied: _Cop
         return
     begin, offset, rows = find_layout(snapshot).offset, opened.opened.offset, len(opened)
 
+    copied(begin)
+
     def copy() -> int:
         restore_range(snapshot, begin, path, offset, opened.nbytes, copied)
         return rows
@@ -538,27 +628,31 @@ def load(
     """Restores a model, its optimizers and its tables from a checkpoint of a folder: the tables have the
     numbers that they had when it was saved, wherever their files lie by now.
 
-    A table that has not changed since is not copied. A load that is killed is made again: until it is over,
+    A table that has not changed since is not copied. All that is copied is compared with its checksum before
+    anything is changed. A load that is killed is made again: until it is over,
     the tables are of no generation that a state is loaded for.
 
     Args:
         folder: where `save` has put checkpoints.
         model, optimizers: as they were given to `save`; tables are open to be written, at any path.
         number: of the checkpoint; None: the newest.
-        progress: called with "restore", the bytes of tables that are restored and how many there are.
+        progress: called with "check", the bytes of tables that were compared and how many there are, and then
+            with "restore" and those that are restored.
 
     Returns:
         `extra`, as it was given to `save`.
 
     Raises:
-        FileNotFoundError: there is no checkpoint, or none of that number.
-        ValueError: a checkpoint of another model, of other optimizers or of tables of another shape or type;
-            nothing is changed then.
+        FileNotFoundError: there is no checkpoint, or none of that number, or a file of it is missing.
+        ValueError: a checkpoint of another model, of other optimizers or of tables of another shape or type,
+            or a damaged one; nothing is changed then.
     """
     where, model, named = Path(os.fsdecode(folder)), _checked_model(model), _named(optimizers)
     checkpoint = _chosen(where, number)
-    parts = _manifest(checkpoint)
-    state = torch.load(checkpoint / "state.pt", weights_only=True, map_location="cpu")
+    manifest = _manifest(checkpoint)
+    parts = manifest.parts
+    _check_whole(checkpoint, _STATE, manifest.state)
+    state = torch.load(checkpoint / _STATE, weights_only=True, map_location="cpu")
     tables = _tables_of(model)
     _check_known(tables, named)
     _check_fits(checkpoint, state, model, named)
@@ -566,8 +660,16 @@ def load(
     for part in parts:
         if part.kept is not None:
             _target_of(part, tables[part.table], named)
-    total = sum((checkpoint / part.file).stat().st_size for part in parts)
-    _restore(checkpoint, parts, tables, named, _Copied("restore", total, progress))
+    own = {name: [part for part in parts if part.table == name] for name in tables}
+    changed = {name: not _is_unchanged(own[name], array, named) for name, array in tables.items()}
+    _check_parts(checkpoint, [part for part in parts if changed[part.table]], progress)
+    copied = _Copied("restore", sum(part.written.nbytes for part in parts), progress)
+    for name, array in tables.items():
+        _remove_younger(own[name], array, named)
+        if changed[name]:
+            _restore(checkpoint, own[name], array, named, copied)
+        else:
+            copied(sum(part.written.nbytes for part in own[name]))
     for module in model.modules():
         if isinstance(module, Embedding):
             module._drawn = False  # its numbers are those of the checkpoint now

@@ -3,11 +3,14 @@ one of torch ends that was never interrupted."""
 
 from __future__ import annotations
 
+import json
+import os
 import random
 import signal
 import subprocess
 import sys
 import time
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,12 +18,15 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
+from broken_inputs import check_sentence
 from places import DEVICES, check_same
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 import penstock.checkpoint  # noqa: E402
 import penstock.nn  # noqa: E402
 import penstock.optim  # noqa: E402
+from penstock.nn.checksums import Checksum  # noqa: E402
+from penstock.nn.snapshots import checksum_of, copy_table  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks:UserWarning")  # of torch's own tables
 
@@ -150,7 +156,12 @@ def test_copies_are_plain_arrays_and_progress_counts_them(tmp_path: Path) -> Non
     run.train(range(2, 3))
     seen.clear()
     penstock.checkpoint.load(tmp_path / "saved", **run.all, progress=lambda *given: seen.append(given))
-    assert seen[-1][0] == "restore"
+    total = sum((made / name).stat().st_size for name in ("0.npy", "1.npy"))
+    assert list(dict.fromkeys(one for one in seen if one[1] == total)) == [
+        ("check", total, total),
+        ("restore", total, total),
+    ]
+    assert {one[2] for one in seen} == {total}
     run.close()
 
 
@@ -203,6 +214,132 @@ def test_what_does_not_fit_changes_nothing(tmp_path: Path) -> None:
     assert penstock.checkpoint.load(saved, **run.all) is None
     for one in (run, wide):
         one.close()
+
+
+def files_of(checkpoint: Path) -> list[Path]:
+    return sorted(checkpoint.iterdir())
+
+
+def test_checksums_are_those_of_zlib(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    run.train(range(2))
+    made = penstock.checkpoint.save(tmp_path / "saved", **run.all)
+    manifest = json.loads((made / "manifest.json").read_text())
+    saved = {part["file"]: part["written"] for part in manifest["parts"]} | {"state.pt": manifest["state"]}
+    for name, written in saved.items():
+        content = (made / name).read_bytes()
+        assert written == {"nbytes": len(content), "crc32": zlib.crc32(content)}
+    run.close()
+
+
+@pytest.mark.parametrize("holes", [0, 1, 7, 4096, 1 << 20, (1 << 33) + 5])
+def test_zeros_are_added_without_being_made(holes: int) -> None:
+    zeros, taken = zlib.crc32(b"head"), 0
+    while taken < holes and holes < 1 << 30:
+        taken, zeros = taken + 1, zlib.crc32(b"\0", zeros)
+    checksum = Checksum()
+    checksum.add(b"head")
+    for part in (holes // 3, holes - holes // 3):
+        checksum.add_zeros(part)
+    if holes < 1 << 30:
+        assert checksum.value == zeros
+    else:
+        assert checksum.value == crc_of_zeros(zlib.crc32(b"head"), holes)
+
+
+def crc_of_zeros(crc: int, count: int) -> int:
+    """By the linearity of the register in its 32 bits: a table of what 2**k zero bytes make of each."""
+
+    def one(register: int) -> int:
+        return zlib.crc32(b"\0", register ^ 0xFFFFFFFF) ^ 0xFFFFFFFF
+
+    register, columns = crc ^ 0xFFFFFFFF, [one(1 << bit) for bit in range(32)]
+
+    def apply(columns: list[int], register: int) -> int:
+        made = 0
+        for bit, column in enumerate(columns):
+            made ^= column if register >> bit & 1 else 0
+        return made
+
+    while count:
+        register = apply(columns, register) if count & 1 else register
+        columns, count = [apply(columns, column) for column in columns], count >> 1
+    return register ^ 0xFFFFFFFF
+
+
+def test_a_table_with_holes_has_the_checksum_of_its_bytes(tmp_path: Path) -> None:
+    """Which are read of the table, of what another format has behind a head, and of the copy."""
+    content = np.zeros((4096, 256), np.float32)
+    content[[7, 900, 4000]] = 1.5
+    how: dict[str, Any] = {"placement": "host", "writable": True, "device": "cpu"}
+    for name, offset in [("t.npy", None), ("t.bin", 5000)]:
+        path = tmp_path / name
+        if offset is None:
+            penstock.empty(path, content.shape, "float32", device="cpu").close()
+            array = penstock.open(path, **how)
+        else:
+            path.touch()
+            os.truncate(path, offset + content.nbytes)
+            array = penstock.open(path, dtype="float32", shape=content.shape, offset=offset, **how)
+        array[[7, 900, 4000]] = 1.5
+        array.flush()
+        copy, checksum, seen = tmp_path / f"{name}.copy", Checksum(), list[int]()
+        copy_table(array, copy, seen.append, checksum)
+        array.close()
+        np.testing.assert_array_equal(np.load(copy), content)
+        assert checksum.value == zlib.crc32(copy.read_bytes()) == checksum_of(copy)
+        assert copy.stat().st_blocks * 512 < content.nbytes // 2, "holes stay holes"
+        assert sum(seen) >= content.nbytes
+
+
+def test_a_damaged_file_is_named_and_nothing_is_changed(tmp_path: Path) -> None:
+    run, saved = Run(tmp_path, "SparseAdam"), tmp_path / "saved"
+    run.train(range(2))
+    made = penstock.checkpoint.save(saved, **run.all, extra=2)
+    run.train(range(2, 4))
+    before, draw = run.numbers(), random.Random(5)
+    for path in files_of(made):
+        content = path.read_bytes()
+        places = [0, len(content) - 1, *(draw.randrange(len(content)) for _ in range(8))]
+        damaged = [
+            content[:k] + bytes([content[k] ^ 1 << draw.randrange(8)]) + content[k + 1 :] for k in places
+        ]
+        if path.suffix == ".json":
+            damaged = [content.replace(b"1", b"2", 1), content[:-9], b"[]", b"\0" * len(content)]
+        for bad in [*damaged, content[:-1], content + b"\0", b""]:
+            path.write_bytes(bad)
+            with pytest.raises(ValueError, match=r"load another checkpoint, by its number$") as caught:
+                penstock.checkpoint.load(saved, **run.all)
+            check_sentence(caught.value, str(path), "load")
+            assert same(run.numbers(), before)
+        path.unlink()
+        with pytest.raises(
+            FileNotFoundError, match=r"it is missing, and the checkpoint is not whole"
+        ) as lost:
+            penstock.checkpoint.load(saved, **run.all)
+        check_sentence(lost.value, str(path), "load")
+        path.write_bytes(content)
+    assert same(run.numbers(), before)
+    assert penstock.checkpoint.load(saved, **run.all) == 2
+    run.close()
+
+
+def test_a_link_keeps_the_checksum_of_what_it_shares(tmp_path: Path) -> None:
+    run, saved = Run(tmp_path), tmp_path / "saved"
+    run.train(range(2))
+    made = [penstock.checkpoint.save(saved, **run.all, checksums=k != 0) for k in range(3)]
+    assert (made[0] / "0.npy").samefile(made[2] / "0.npy")
+    sums = [json.loads((one / "manifest.json").read_text())["parts"][0]["written"]["crc32"] for one in made]
+    assert sums == [None, *[zlib.crc32((made[0] / "0.npy").read_bytes())] * 2]
+    run.train(range(2, 3))
+    content = bytearray((made[0] / "0.npy").read_bytes())
+    content[-1] ^= 1
+    (made[0] / "0.npy").write_bytes(content)
+    with pytest.raises(ValueError, match="its bytes have the CRC-32"):
+        penstock.checkpoint.load(saved, **run.all)
+    penstock.checkpoint.load(saved, **run.all, number=0)  # without checksums damage is not noticed
+    assert run.numbers()[0].numpy().tobytes() == content[-ROWS * WIDTH * 4 :]
+    run.close()
 
 
 def test_a_folder_has_one_process_that_saves(tmp_path: Path) -> None:
@@ -367,7 +504,7 @@ def in_child(work):
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 def one_more_step():
-    for name in ("fsync", "rename", "replace", "link", "unlink", "copy_file_range"):
+    for name in ("fsync", "rename", "replace", "link", "unlink", "copy_file_range", "pwrite"):
         setattr(os, name, killing(getattr(os, name)))
     run = here.Run(folder, kind)
     first = penstock.checkpoint.load(folder / "saved", **run.all)

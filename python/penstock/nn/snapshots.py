@@ -11,23 +11,29 @@ from pathlib import Path
 
 from penstock import _native
 from penstock.arrays import Array
+from penstock.nn.checksums import Checksum
 from penstock.nn.generations import sync_folder
 from penstock.sizes import format_bytes
 
 _FICLONE = 0x40049409  # linux/fs.h
 _BYTES_AT_ONCE = 64 << 20
+_BYTES_READ = 256 << 10  # at once, into memory: they stay in the processor's cache until they are written
 _NO_COPY_RANGE = (errno.EXDEV, errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.ETXTBSY)
 
 Copied = Callable[[int], None]  # called with the bytes that were copied since it was last called
 
 
-def copy_table(array: Array, path: Path, copied: Copied | None = None) -> None:
+def copy_table(
+    array: Array, path: Path, copied: Copied | None = None, checksum: Checksum | None = None
+) -> None:
     """A .npy file of a table's numbers, on the device for good when this returns.
 
     Args:
         array: in a file, flushed.
         path: a name that is free; nothing is left there of a copy that could not be finished.
         copied: as `Copied`.
+        checksum: to which the file's bytes are added as they are copied; those of a copy that shares its
+            extents are read for it.
 
     Raises:
         FileExistsError: the name is taken. OSError: no room, in bytes; or what the system refuses.
@@ -40,16 +46,31 @@ def copy_table(array: Array, path: Path, copied: Copied | None = None) -> None:
                 head, begin = b"", opened.offset
                 if _clones(source.fileno(), target.fileno()):
                     target.truncate(begin + array.nbytes)
-                    _report(copied, begin + array.nbytes)
+                    if checksum is None:
+                        _report(copied, begin + array.nbytes)
+                    else:
+                        _read_range(source.fileno(), 0, begin + array.nbytes, checksum, copied)
                 else:
                     _check_room(array.nbytes, path)
-                    _copy_range(source.fileno(), 0, target.fileno(), 0, begin + array.nbytes, copied)
+                    _copy_range(
+                        source.fileno(), 0, target.fileno(), 0, begin + array.nbytes, copied, checksum
+                    )
             else:
                 head = _native.npy_header(opened.dtype.npy_kind, opened.dtype.itemsize, list(array.shape))
                 _check_room(array.nbytes, path)
                 target.write(head)
                 target.flush()
-                _copy_range(source.fileno(), opened.offset, target.fileno(), len(head), array.nbytes, copied)
+                if checksum is not None:
+                    checksum.add(head)
+                _copy_range(
+                    source.fileno(),
+                    opened.offset,
+                    target.fileno(),
+                    len(head),
+                    array.nbytes,
+                    copied,
+                    checksum,
+                )
             os.fsync(target.fileno())
         except BaseException:
             path.unlink()
@@ -74,6 +95,14 @@ def restore_range(
         _clear_range(source.fileno(), begin, target.fileno(), offset, nbytes)
         _copy_range(source.fileno(), begin, target.fileno(), offset, nbytes, copied)
         os.fsync(target.fileno())
+
+
+def checksum_of(path: Path, seen: Copied | None = None) -> int:
+    """Of a file's bytes. seen: called as `Copied`, with bytes that were read."""
+    checksum = Checksum()
+    with path.open("rb") as file:
+        _read_range(file.fileno(), 0, os.fstat(file.fileno()).st_size, checksum, seen)
+    return checksum.value
 
 
 def _clones(source: int, target: int) -> bool:
@@ -130,21 +159,73 @@ def _clear_range(source: int, begin: int, target: int, offset: int, nbytes: int)
 
 
 def _copy_range(
-    source: int, begin: int, target: int, offset: int, nbytes: int, copied: Copied | None
+    source: int,
+    begin: int,
+    target: int,
+    offset: int,
+    nbytes: int,
+    copied: Copied | None,
+    checksum: Checksum | None = None,
 ) -> None:
-    end = begin + nbytes
-    done = begin
-    for first, last in _extents(source, begin, end):
-        _report(copied, first - done)
-        at = first
-        while at < last:
-            count = _copy_some(source, at, target, offset + at - begin, min(_BYTES_AT_ONCE, last - at))
-            at += count
-            _report(copied, count)
-        done = last
-    _report(copied, end - done)
+    def copy(at: int, most: int) -> int:
+        where = offset + at - begin
+        if checksum is None:
+            return _copy_some(source, at, target, where, min(_BYTES_AT_ONCE, most))
+        part = _read_some(source, at, most)
+        count = os.pwrite(target, part, where)
+        checksum.add(part[:count])
+        return count
+
+    _for_range(source, begin, nbytes, copy, copied, checksum)
     if os.fstat(target).st_size < offset + nbytes:
         os.ftruncate(target, offset + nbytes)
+
+
+def _read_range(file: int, begin: int, nbytes: int, checksum: Checksum, seen: Copied | None) -> None:
+    def read(at: int, most: int) -> int:
+        part = _read_some(file, at, most)
+        checksum.add(part)
+        return len(part)
+
+    _for_range(file, begin, nbytes, read, seen, checksum)
+
+
+def _for_range(
+    file: int,
+    begin: int,
+    nbytes: int,
+    take: Callable[[int, int], int],
+    taken: Copied | None,
+    checksum: Checksum | None,
+) -> None:
+    """Takes what is not in a hole, part by part in order, and reports what has been gone over.
+
+    take: called with the place of a part and the most that it may have; returns how many bytes it took.
+    """
+
+    def skip(count: int) -> None:
+        if checksum is not None:
+            checksum.add_zeros(count)
+        _report(taken, count)
+
+    end = begin + nbytes
+    done = begin
+    for first, last in _extents(file, begin, end):
+        skip(first - done)
+        at = first
+        while at < last:
+            count = take(at, last - at)
+            at += count
+            _report(taken, count)
+        done = last
+    skip(end - done)
+
+
+def _read_some(file: int, begin: int, most: int) -> bytes:
+    part = os.pread(file, min(most, _BYTES_READ), begin)
+    if not part:
+        raise OSError(errno.EIO, "copy a table: its file has become shorter meanwhile: open it again")
+    return part
 
 
 def _copy_some(source: int, begin: int, target: int, offset: int, nbytes: int) -> int:
@@ -155,8 +236,5 @@ def _copy_some(source: int, begin: int, target: int, offset: int, nbytes: int) -
             raise
         count = 0
     if count == 0:  # some file systems say so where they cannot
-        part = os.pread(source, min(nbytes, 1 << 20), begin)
-        if not part:
-            raise OSError(errno.EIO, "copy a table: its file has become shorter meanwhile: open it again")
-        count = os.pwrite(target, part, offset)
+        count = os.pwrite(target, _read_some(source, begin, nbytes), offset)
     return count
