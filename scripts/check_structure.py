@@ -91,12 +91,16 @@ def check_one_include(path: str, target: str, rules: Rules) -> str | None:
     area, target_area = path.split("/")[0], target.split("/")[0]
     if area == "include" and target_area != "include":
         return f"a public header includes {target}, which is not public"
-    if area != target_area:
-        allowed = rules["areas"].get(area, [])
-        if target_area in allowed:
-            return None
-        return f"{area}/ may include only {', '.join(allowed)}, not {target}"
+    if area != target_area and target_area not in rules["areas"].get(area, []):
+        return f"{area}/ may include only {', '.join(rules['areas'].get(area, []))}, not {target}"
     layer, target_layer = layer_of(path, rules), layer_of(target, rules)
+    if (area, target_area) == ("src", "include"):
+        # What a header declares, the folder of the same name has the body of.
+        layer = layer_of(f"include/penstock/{path.removeprefix('src/')}", rules)
+        if layer and layer[0] == -1:
+            return None
+    elif area != target_area:
+        return None
     if layer is None or target_layer is None:
         return None
     if -1 in (layer[0], target_layer[0]):

@@ -2,11 +2,11 @@
 
 #include "libs/drive/host_file.hpp"
 
-#include "penstock/controller/identify.hpp"
 #include "penstock/group/lone_thread.hpp"
 #include "penstock/host/error.hpp"
 #include "penstock/pcie/pcie_controller.hpp"
 #include "penstock/runtime/block_device.hpp"
+#include "penstock/runtime/identify.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,7 +1,7 @@
 #include "libs/drive/drive_facts.hpp"
 
-#include "penstock/controller/identify.hpp"
 #include "penstock/pcie/pcie_controller.hpp"
+#include "penstock/runtime/identify.hpp"
 
 #include <algorithm>
 #include <cstring>

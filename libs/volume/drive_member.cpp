@@ -2,10 +2,10 @@
 
 #include "libs/volume/format.hpp"
 
-#include "penstock/controller/identify.hpp"
 #include "penstock/group/lone_thread.hpp"
 #include "penstock/host/error.hpp"
 #include "penstock/runtime/block_device.hpp"
+#include "penstock/runtime/identify.hpp"
 
 #include <algorithm>
 

@@ -79,6 +79,11 @@ CORE = {HEADER + "core/units.hpp": "#pragma once\n"}
             ".py:1",
             "a circle of imports",
         ),
+        (
+            {"src/host/a.cpp": '#include "penstock/rows/b.hpp"\n', HEADER + "rows/b.hpp": ""},
+            "src/host/a.cpp:1",
+            "higher",
+        ),
         ({"src/a.cpp": "#include <penstock/core/units.hpp>\n", **CORE}, "src/a.cpp:1", "with quotes"),
         ({"src/a.cpp": '#include "gone.hpp"\n'}, "src/a.cpp:1", 'no "gone.hpp"'),
         ({HEADER + "queue/a.hpp": "\n#if defined(__CUDACC__)\n#endif\n"}, "queue/a.hpp:2", "target switch"),

@@ -1,7 +1,7 @@
 #include "penstock/runtime/block_device.hpp"
 
-#include "penstock/controller/identify.hpp"
 #include "penstock/host/error.hpp"
+#include "penstock/runtime/identify.hpp"
 
 #include <algorithm>
 

@@ -1,8 +1,8 @@
 #include "penstock/runtime/line_cache.hpp"
 
 #include "cache_room.hpp"
-#include "penstock/controller/identify.hpp"
 #include "penstock/host/error.hpp"
+#include "penstock/runtime/identify.hpp"
 
 #include <algorithm>
 #include <cstdint>

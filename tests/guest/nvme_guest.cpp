@@ -1,12 +1,12 @@
 // What only a kernel can show of the driver: run by a Linux guest with QEMU's drives (scripts/nvme_guest), it takes them from
 // the kernel, drives them through the IOMMU (or, where there is none, through huge pages), and gives them back. One line per
 // check; ends with 0 if all of them hold.
-#include "penstock/controller/identify.hpp"
 #include "penstock/group/lone_thread.hpp"
 #include "penstock/host/error.hpp"
 #include "penstock/pcie/pci_device.hpp"
 #include "penstock/pcie/pcie_controller.hpp"
 #include "penstock/runtime/block_device.hpp"
+#include "penstock/runtime/identify.hpp"
 #include "penstock/runtime/line_cache.hpp"
 #include "src/host/owned_file.hpp"
 #include "src/pcie/dma_arena.hpp"

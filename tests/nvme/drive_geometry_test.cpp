@@ -11,7 +11,7 @@
 #include "libs/volume/drive_member.hpp"
 #include "libs/volume/import.hpp"
 #include "libs/volume/verify.hpp"
-#include "penstock/controller/identify.hpp"
+#include "penstock/runtime/identify.hpp"
 #include "penstock/runtime/line_cache.hpp"
 
 namespace penstock::test_support {

@@ -2,7 +2,7 @@
 // the machine asks for the device.
 #include "driver_bed.hpp"
 
-#include "penstock/controller/identify.hpp"
+#include "penstock/runtime/identify.hpp"
 
 namespace penstock::test_support {
 namespace {

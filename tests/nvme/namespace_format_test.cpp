@@ -2,8 +2,8 @@
 // specification has them (byte offsets of base 2.1 and of the NVM command set specification 1.1).
 #include "driver_bed.hpp"
 
-#include "penstock/controller/identify.hpp"
 #include "penstock/runtime/block_device.hpp"
+#include "penstock/runtime/identify.hpp"
 
 #include "src/controller/namespace_format.hpp"
 

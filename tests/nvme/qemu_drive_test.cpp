@@ -2,8 +2,8 @@
 // not.
 #include "qemu_bed.hpp"
 
-#include "penstock/controller/identify.hpp"
 #include "penstock/host/error.hpp"
+#include "penstock/runtime/identify.hpp"
 #include "penstock/runtime/line_cache.hpp"
 
 #include <csignal>

@@ -3,8 +3,8 @@
 
 #include "penstock/array/writable_view.hpp"
 #include "penstock/controller/controller.hpp"
-#include "penstock/controller/identify.hpp"
 #include "penstock/executor/executor.hpp"
+#include "penstock/runtime/identify.hpp"
 #include "penstock/runtime/queue_reset.hpp"
 #include "penstock/write_back/flush.hpp"
 

@@ -1,6 +1,6 @@
-#include "penstock/controller/identify.hpp"
+#include "penstock/runtime/identify.hpp"
 
-#include "namespace_format.hpp"
+#include "../controller/namespace_format.hpp"
 
 #include "penstock/executor/memory.hpp"
 #include "penstock/group/lone_thread.hpp"
