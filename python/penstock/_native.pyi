@@ -200,7 +200,7 @@ def pagerank(
 def sssp(options: _GraphOptions, source: int, delta: float, progress: _Progress | None) -> _SsspResult: ...
 def bench_topics() -> list[_Topic]: ...
 
-# Each measurement as its JSON line has it; `found` is told each as it comes.
+# Each measurement as its JSON line has it; `found` is called with each as it comes.
 def bench_run(
     topic: str,
     options: dict[str, str],

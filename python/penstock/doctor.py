@@ -281,10 +281,10 @@ def probe_gpu_drives(machine: Machine) -> Row:
         drives = machine.nvme_drives(machine.root)
     except ImportError as problem:
         return Row(what, "limited", f"no compiled part: {problem}", gives, REINSTALL)
-    told = [gpu_tier(machine, drive) for drive in drives]
-    found = "\n".join(f"{d['address']}: {t.what}" for d, t in zip(drives, told, strict=True))
-    state = min((t.state for t in told), key=STATES.index)
-    return Row(what, state, found, gives, "; ".join(dict.fromkeys(t.remedy for t in told if t.remedy)))
+    reached = [gpu_tier(machine, drive) for drive in drives]
+    found = "\n".join(f"{d['address']}: {t.what}" for d, t in zip(drives, reached, strict=True))
+    state = min((t.state for t in reached), key=STATES.index)
+    return Row(what, state, found, gives, "; ".join(dict.fromkeys(t.remedy for t in reached if t.remedy)))
 
 
 def gpu_tier(machine: Machine, drive: dict[str, Any]) -> Tier:
@@ -396,7 +396,7 @@ def _run(what: str, probe: Probe, machine: Machine) -> Row:
     try:
         return probe(machine)
     except Exception as problem:  # a doctor that dies of one symptom is of no use
-        return Row(what, "limited", f"could not be told: {type(problem).__name__}: {problem}", "")
+        return Row(what, "limited", f"could not be determined: {type(problem).__name__}: {problem}", "")
 
 
 def _version(text: str) -> tuple[int, ...]:

@@ -140,7 +140,7 @@ def native_io_uring() -> tuple[bool, str]:
 
 
 def native_nvme_drives(root: Path) -> list[dict[str, Any]]:
-    """The NVMe drives, as the compiled part tells of them. Raises ImportError where there is none."""
+    """The NVMe drives, as the compiled module lists them. Raises ImportError where there is none."""
     from penstock import _native
 
     return list(_native.nvme_list(str(root / "sys"), str(root / "proc")))

@@ -69,7 +69,7 @@ def test_a_probe_that_fails_becomes_a_row(tmp_path: Path) -> None:
         raise RuntimeError("out of order")
 
     found = row(make_machine(tmp_path, io_uring=broken), "io_uring")
-    assert (found.state, found.found) == ("limited", "could not be told: RuntimeError: out of order")
+    assert (found.state, found.found) == ("limited", "could not be determined: RuntimeError: out of order")
 
 
 @pytest.mark.parametrize(

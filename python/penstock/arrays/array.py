@@ -258,14 +258,14 @@ class Array(Whole, Borrower, ArrayBase):
         sorts first, "as-asked" does not, "copy-engine" makes a transfer of the copy engines for each row
         (wide rows in memory; no multiprocessor is taken), "auto" chooses. from_end: negative numbers count
         from the end; without it they are out of range, as torch.nn has it. wait: until they are there.
-        Without it a GPU fills the result in the order of the stream, and what was wrong is told by
+        Without it a GPU fills the result in the order of the stream, and what was wrong is raised by
         `check_calls`, or by a later call.
 
         A CUDA graph may capture all of these but "copy-engine": nothing is waited for, each replay reads
         `rows` anew, rows out of range are left as they were, and `check_replays` raises for them. The
         graph keeps what the calls read until it is destroyed, also after `close`.
 
-        Errors: IndexError names the position of the first index out of range; penstock.Error tells what
+        Errors: IndexError names the position of the first index out of range; penstock.Error names what
         could not be read. Source of the sorted order and of aligned loads: the zero-copy dissertation, 3.2
         and 3.3.
         """
@@ -344,7 +344,7 @@ class Array(Whole, Borrower, ArrayBase):
 
         wait: until all are asked for; on a GPU until they are there. Without it a GPU brings them in on a
         few multiprocessors beside what comes next, on a stream of Penstock's own unless one is given, and an
-        index out of range is told by the next prefetch.
+        index out of range is raised by the next prefetch.
 
         Errors: IndexError as `gather`.
         """
@@ -364,14 +364,14 @@ class Array(Whole, Borrower, ArrayBase):
             self._ahead = numbers, call
 
     def _settle(self) -> None:
-        """Waits for the last prefetch, and tells what was wrong with it."""
+        """Wait for the last prefetch, and raise what was wrong with it."""
         ahead, self._ahead = self._ahead, None
         if ahead is not None:
             self._finish("prefetch from", *ahead)
 
     def check_calls(self) -> None:
-        """Waits for the gathers and scatters that were made with `wait=False`, and tells what was wrong with
-        the first of them that went wrong. A call that waits tells it, too, and so do `flush` and `close`;
+        """Wait for the gathers and scatters that were made with `wait=False`, and raise what was wrong with
+        the first of them that failed. A call that waits raises it, too, and so do `flush` and `close`;
         a few of these calls may be under way, and one more waits for the oldest.
 
         Errors: IndexError and penstock.Error as those calls.
@@ -389,8 +389,8 @@ class Array(Whole, Borrower, ArrayBase):
             self._finish(what, numbers, call)
 
     def _leave(self, what: str, numbers: Any, call: _native.RowCall, memory: Any, stream: Any) -> None:
-        """The outcome of a call is told later. memory: that it reads or fills, kept where somebody else might
-        have it before."""
+        """Leave the outcome of a call to be raised later. memory: that it reads or fills, kept where another
+        owner might have it before."""
         if not self._cuda:  # it is over
             self._finish(what, numbers, call)
             return
@@ -399,11 +399,11 @@ class Array(Whole, Borrower, ArrayBase):
         self._tell_left(_MOST_LEFT)
 
     def check_replays(self, *, stream: Any = None) -> None:
-        """Tells what replays of CUDA graphs have met that captured calls of this array. Waits for the stream
+        """Raise what replays of CUDA graphs have met that captured calls of this array. Waits for the stream
         that they went to, the current one of torch unless one is given.
 
         Errors: IndexError names the lowest position out of range in any of those calls since this was last
-        asked; penstock.Error tells what could not be read; ValueError while the stream is being captured.
+        asked; penstock.Error names what could not be read; ValueError while the stream is being captured.
         """
         native = self._open()
         with self._library.on(stream) as handle:
@@ -498,11 +498,11 @@ class Array(Whole, Borrower, ArrayBase):
 
     def __dlpack__(self, **options: Any) -> Any:
         """For `from_dlpack` of NumPy, torch and others: the memory of placements hbm and host. On the CPU it
-        is marked read-only if the array is. Where that cannot be told, or is not heeded, stores stay out of
+        is marked read-only if the array is. Where that cannot be marked, or is not heeded, stores stay out of
         the file, as those into `tensor()` do. (On a GPU there must be none.)
 
-        Errors: ValueError as `tensor`; BufferError for another's memory that is read-only, where whoever
-        takes it knows no such memory, and for what DLPack cannot tell of.
+        Errors: ValueError as `tensor`; BufferError for another's memory that is read-only, where the
+        consumer knows no such memory, and for what DLPack cannot describe.
         """
         return export_from_gpu(self, options) if self._cuda else export_from_host(self, options)
 

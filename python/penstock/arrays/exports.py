@@ -75,4 +75,4 @@ def _takes_marks(options: dict[str, Any]) -> bool:
 
 def _refuse_unmarked(array: Array, marks: bool) -> None:
     if array.over_read_only_memory and not marks:
-        raise BufferError(f"{array!r}: its memory is read-only, which only DLPack 1.0 tells: take rows of it")
+        raise BufferError(f"{array!r}: its memory is read-only, which only DLPack 1.0 marks: take rows of it")

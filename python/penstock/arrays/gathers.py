@@ -21,12 +21,12 @@ class GatherHandle:
 
     def wait(self) -> Any:
         """Waits, and gives the rows. IndexError names the first position that is out of range; penstock.Error
-        tells what could not be read."""
+        names what could not be read."""
         self._array._finish("gather from", self._rows, self._call)
         return self._result
 
     def order_before(self, stream: Any) -> Any:
-        """Lets a CUDA stream wait for the rows, and not this thread. Gives them; what went wrong is told by
+        """Make a CUDA stream wait for the rows, and not this thread. Return them; what failed is raised by
         `wait` alone."""
         self._call.order_before(handle_of(stream))
         return self._result

@@ -162,7 +162,7 @@ class NumpyLibrary(_Untraced):
 
 
 class DeviceArray:
-    """A result in GPU memory, for whoever takes `__cuda_array_interface__` or DLPack (CuPy, Numba, JAX)."""
+    """A result in GPU memory, for consumers of `__cuda_array_interface__` or DLPack (CuPy, Numba, JAX)."""
 
     def __init__(self, executor: _native.Executor, shape: tuple[int, ...], dtype: DType) -> None:
         from penstock import _native

@@ -183,7 +183,7 @@ _REFERENCE = (
 
 
 def from_reference(reference: dict[str, Any], *, device: Any, writable: bool) -> Array:
-    """The array that `Opened.reference` told of.
+    """The array that `Opened.reference` describes.
 
     Errors: ValueError for what refers to none, or to a file that holds another array now: its header is read
     again, and its shape, its type and the place of its first byte are what the reference says.
@@ -205,7 +205,7 @@ def from_reference(reference: dict[str, Any], *, device: Any, writable: bool) ->
 
 
 def _stored_as(path: str, dtype: DType) -> DType | None:
-    """What a header calls the elements that a reference does not tell it of."""
+    """What a header calls the elements that a reference does not have."""
     if Path(path).suffix.lower() != ".npy":
         return None if Path(path).suffix.lower() not in _NAMED else dtype
     return dtype_named(dtype.numpy)
@@ -251,7 +251,7 @@ class Plan:
 
     def __str__(self) -> str:
         lines = [f"{self.dtype} {self.shape}, placement {self.placement}, on {self.device}"]
-        told = [
+        parts = [
             ("in GPU memory", self.hbm_bytes),
             ("in host memory", self.host_bytes),
             ("left on storage", self.storage_bytes),
@@ -259,7 +259,7 @@ class Plan:
             ("rings and buffers", self.transit_bytes),
             ("page tables of the GPU", self.mapping_bytes),
         ]
-        return "\n".join(lines + [f"  {what:<24} {format_bytes(count)}" for what, count in told if count])
+        return "\n".join(lines + [f"  {what:<24} {format_bytes(count)}" for what, count in parts if count])
 
 
 def _physical_memory() -> int:

@@ -41,7 +41,7 @@ _TABLES: weakref.WeakValueDictionary[str, Trained] = weakref.WeakValueDictionary
 
 def _name(kind: str, array: Array) -> str:
     """What operators know an array or a table by. A word: a compiler takes numbers for sizes, which vary. It
-    tells what the operator gives: compiled graphs are kept on disk by their text, for other processes,
+    says what the operator returns: compiled graphs are kept on disk by their text, for other processes,
     too, which count from one again."""
     shape = "x".join(map(str, array.shape))
     return f"{kind}-{next(_NUMBERS)}-{array.dtype.name}-{shape}-{array.torch_device}"

@@ -85,7 +85,7 @@ def _unary(sign: str, operation: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 class Whole(TakenByNumPy):
     """What Python and NumPy do with all of an array. Its operators give new tensors, as those of `tensor()`;
-    without torch NumPy arrays. `==` tells, as for any object, whether two are the same."""
+    without torch NumPy arrays. `==` compares, as for any object, whether two are the same."""
 
     __add__, __radd__, __iadd__ = _binary("+", operator.add)
     __sub__, __rsub__, __isub__ = _binary("-", operator.sub)
@@ -148,5 +148,5 @@ def _read_all(array: Array) -> np.ndarray[Any, Any]:
 
 def _free_memory() -> int:
     """In bytes, with what the system would give back of its page cache."""
-    told = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
-    return int(told["MemAvailable"].split()[0]) * 1024
+    values = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+    return int(values["MemAvailable"].split()[0]) * 1024

@@ -78,7 +78,7 @@ class Measurement:
 
     @property
     def ran_on(self) -> str:
-        """The machine as a reader knows it; empty where the line does not tell."""
+        """The machine as a reader knows it; empty where the line does not say."""
         names = [self.machine.get(name) or "" for name in ("name", "device")]
         return ", ".join(n for n in names if n) or self.machine.get("cpu") or ""
 

@@ -32,10 +32,10 @@ def run(
     """Measure a topic; the order is the topic's.
 
     options: those of the topic, as text or as what str() makes text of; the rest has the topic's defaults.
-    found: told each measurement as it comes.
+    found: called with each measurement as it comes.
     Raises ValueError for a topic, an option or a value that there is not, penstock.Error when the machine
     refuses or something was read wrong.
     """
     texts = {name: str(value) for name, value in (options or {}).items()}
-    tell = None if found is None else lambda line: found(Measurement.of(line))
-    return [Measurement.of(line) for line in load_native().bench_run(topic, texts, progress, tell)]
+    report = None if found is None else lambda line: found(Measurement.of(line))
+    return [Measurement.of(line) for line in load_native().bench_run(topic, texts, progress, report)]

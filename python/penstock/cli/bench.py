@@ -100,7 +100,7 @@ def common_options() -> list[click.Parameter]:
 def measure_topic(
     topic: Topic, options: dict[str, str], as_json: bool, results_file: Path | None, image: Path | None
 ) -> None:
-    # A run may take minutes: what would lose its results is told before it.
+    # A run may take minutes: what would lose its results is refused before it.
     if image is not None:
         plot.need_matplotlib()
     if results_file is not None:

@@ -30,7 +30,7 @@ def dashed(option: str) -> str:
 
 
 def results_table(measurements: list[Measurement]) -> Table:
-    """A row each. Columns that would tell nothing are left out."""
+    """A row each. Empty columns are left out."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("id", overflow="fold", style="bold")
     columns = [
@@ -45,12 +45,12 @@ def results_table(measurements: list[Measurement]) -> Table:
         ("registers", lambda m: _count(m.registers)),
         ("local bytes", lambda m: _count(m.local_bytes)),
     ]
-    cells = [[tell(m) for m in measurements] for _, tell in columns]
-    told = [(name, texts) for (name, _), texts in zip(columns, cells, strict=True) if any(texts)]
-    for name, _ in told:
+    cells = [[text_of(m) for m in measurements] for _, text_of in columns]
+    shown = [(name, texts) for (name, _), texts in zip(columns, cells, strict=True) if any(texts)]
+    for name, _ in shown:
         table.add_column(name, justify="left" if name == "baseline" else "right", overflow="fold")
     for position, m in enumerate(measurements):
-        table.add_row(escape(m.id), *(escape(texts[position]) for _, texts in told))
+        table.add_row(escape(m.id), *(escape(texts[position]) for _, texts in shown))
     return table
 
 

@@ -42,7 +42,7 @@ def convert_command(graph: str, folder: Path, as_json: bool, **options: Any) -> 
 
     with progress_bar() as progress:
         made = convert(graph, folder, progress=preparing(progress), **options)
-    tell(made, as_json)
+    print_graph(made, as_json)
 
 
 @graph_group.command("info", short_help="How large a graph is, and what is in it.")
@@ -57,7 +57,7 @@ def info_command(graph: str, as_json: bool, **options: Any) -> None:
 
     with progress_bar() as progress:
         found = resolve(graph, progress=preparing(progress), **options)
-    tell(found, as_json)
+    print_graph(found, as_json)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,7 +105,7 @@ def facts_of(graph: GraphFolder) -> GraphFacts:
     )
 
 
-def tell(graph: GraphFolder, as_json: bool) -> None:
+def print_graph(graph: GraphFolder, as_json: bool) -> None:
     facts = facts_of(graph)
     if as_json:
         print_json(dataclasses.asdict(facts))

@@ -164,7 +164,7 @@ RUN_OPTIONS = (
         type=int,
         default=1,
         show_default=True,
-        help="Runs over the open graph, each from the next source; told is the last.",
+        help="Runs over the open graph, each from the next source; the last one is reported.",
     ),
     click.option("--verify", is_flag=True, help="Check the result by GAP's rules, with all cores."),
     click.option(

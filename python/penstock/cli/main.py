@@ -224,7 +224,7 @@ def run(
     output: Path | None,
     **options: Any,
 ) -> None:
-    """An algorithm by name, and what is told of it."""
+    """Run an algorithm by name, and print its result."""
     function = algorithm_named(algorithm)
     if breakdown:
         if image is not None or output is not None:

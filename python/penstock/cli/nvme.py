@@ -46,10 +46,10 @@ def nvme_group() -> None:
     """
 
 
-@nvme_group.command("list", short_help="Which drives there are, and who has them.")
+@nvme_group.command("list", short_help="Which drives there are, and which driver has each.")
 @as_json_option
 def list_command(as_json: bool) -> None:
-    """Shows the NVMe drives of this machine, who has them and how they are attached."""
+    """Show the NVMe drives of this machine, the driver that has each and how it is attached."""
     drives = list_drives()
     if as_json:
         click.echo(json.dumps([drive.as_dict() for drive in drives]))
@@ -116,11 +116,11 @@ def identify_command(address: str, as_json: bool) -> None:
 @as_json_option
 def smart_command(address: str, as_json: bool) -> None:
     """Opens a drive and shows its health: temperature, wear, errors."""
-    told = load_native().nvme_smart(_found(address))
+    facts = load_native().nvme_smart(_found(address))
     if as_json:
-        click.echo(json.dumps(told))
+        click.echo(json.dumps(facts))
         return
-    _show(nvme_report.health_table(told))
+    _show(nvme_report.health_table(facts))
 
 
 @nvme_group.command("read", short_help="Blocks into a file.")
@@ -197,7 +197,7 @@ def zero_command(address: str, namespace: int, start: int, blocks: int, yes_over
 @blocks_option
 @overwrite_option
 def discard_command(address: str, namespace: int, start: int, blocks: int, yes_overwrite: bool) -> None:
-    """Tells the drive that what blocks hold is wanted no more (deallocates them, as TRIM does).
+    """Deallocate blocks whose content is wanted no more (as TRIM does).
 
     What they read as, until they are written again, is the drive's choice: zeros, or what was there.
     """
@@ -223,15 +223,15 @@ def _tell(verb: str, done: dict[str, Any]) -> None:
     )
 
 
-def _do(verb: str, drives: list[Any], told: list[str], yes: bool, step: Callable[[Any], str]) -> None:
-    _ask(verb, told, yes, "--yes")
+def _do(verb: str, drives: list[Any], facts: list[str], yes: bool, step: Callable[[Any], str]) -> None:
+    _ask(verb, facts, yes, "--yes")
     for drive in drives:
         click.echo(step(drive))
 
 
-def _ask(verb: str, told: list[str], yes: bool, flag: str) -> None:
+def _ask(verb: str, facts: list[str], yes: bool, flag: str) -> None:
     """Says what will be done, and goes on when somebody agrees."""
-    for line in told:
+    for line in facts:
         click.echo(line, err=True)
     if yes:
         return

@@ -36,10 +36,10 @@ def _cells(drive: Drive) -> list[str]:
     return [
         drive.address,
         f"{drive.vendor:04x}:{drive.device:04x}",
-        "\n".join(word for word in (drive.model, drive.serial) if word) or "not told",
+        "\n".join(word for word in (drive.model, drive.serial) if word) or "unknown",
         drive.driver or "none",
         others or "no IOMMU",
-        short_link(drive.link).replace(" of ", "\nof ") or "not told",
+        short_link(drive.link).replace(" of ", "\nof ") or "unknown",
         "" if drive.numa_node < 0 else str(drive.numa_node),
         "\n".join([", ".join(drive.block_devices), *uses]).strip() or "none",
     ]
@@ -47,41 +47,43 @@ def _cells(drive: Drive) -> list[str]:
 
 def notes(drives: list[Drive]) -> list[str]:
     """What one should know about them."""
-    told = [
+    facts = [
         f"{drive.address}: its link is slower than it could be ({short_link(drive.link)}): try another slot,"
         " and look for lanes that are shared"
         for drive in drives
         if drive.slow_link
     ]
     if any(not drive.iommu_group for drive in drives):
-        told.append(
+        facts.append(
             "no IOMMU: a drive that Penstock drives here reaches all of the machine's memory, and needs root"
         )
-    return told
+    return facts
 
 
-def facts_table(told: dict[str, Any]) -> Table:
-    table = _pairs(f"{told['model']} at {told['address']}")
-    atomic = f"{told['atomic_write_blocks']:,} blocks, {told['atomic_power_fail_blocks']:,} when power fails"
-    limit = told["transfer_bytes"]
-    pages = format_bytes(told["least_page_bytes"])
-    if told["most_page_bytes"] != told["least_page_bytes"]:
-        pages += f" to {format_bytes(told['most_page_bytes'])}"
+def facts_table(facts: dict[str, Any]) -> Table:
+    table = _pairs(f"{facts['model']} at {facts['address']}")
+    atomic = (
+        f"{facts['atomic_write_blocks']:,} blocks, {facts['atomic_power_fail_blocks']:,} when power fails"
+    )
+    limit = facts["transfer_bytes"]
+    pages = format_bytes(facts["least_page_bytes"])
+    if facts["most_page_bytes"] != facts["least_page_bytes"]:
+        pages += f" to {format_bytes(facts['most_page_bytes'])}"
     for name, value in (
-        ("serial", told["serial"]),
-        ("firmware", told["firmware"]),
-        ("NVMe version", told["version"]),
-        ("PCI vendor", f"{told['vendor']:04x}"),
-        ("entries of a queue", f"{told['queue_entries']:,} at most"),
-        ("I/O queue pairs", f"{told['queues_granted']:,} granted, {told['queues_asked']:,} asked for"),
-        ("ready within", f"{told['timeout_ms'] / 1000:g} s"),
-        ("doorbell stride", format_bytes(told["doorbell_stride"])),
+        ("serial", facts["serial"]),
+        ("firmware", facts["firmware"]),
+        ("NVMe version", facts["version"]),
+        ("PCI vendor", f"{facts['vendor']:04x}"),
+        ("entries of a queue", f"{facts['queue_entries']:,} at most"),
+        ("I/O queue pairs", f"{facts['queues_granted']:,} granted, {facts['queues_asked']:,} asked for"),
+        ("ready within", f"{facts['timeout_ms'] / 1000:g} s"),
+        ("doorbell stride", format_bytes(facts["doorbell_stride"])),
         ("memory pages", pages),
         ("largest transfer", "no limit" if limit is None else format_bytes(limit)),
         ("written as a whole", atomic),
         (
             "volatile write cache",
-            "yes: what is not flushed is lost with the power" if told["volatile_write_cache"] else "no",
+            "yes: what is not flushed is lost with the power" if facts["volatile_write_cache"] else "no",
         ),
     ):
         table.add_row(name, escape(value))
@@ -111,28 +113,28 @@ def problems(namespaces: list[dict[str, Any]]) -> list[str]:
     return [f"namespace {each['id']}: {each['problem']}" for each in namespaces if each["problem"]]
 
 
-def _format(told: dict[str, Any]) -> str:
-    metadata = f" + {told['metadata_bytes']} of metadata" if told["metadata_bytes"] else ""
-    return f"{told['block_bytes']}{metadata}{'*' if told['in_use'] else ''}"
+def _format(facts: dict[str, Any]) -> str:
+    metadata = f" + {facts['metadata_bytes']} of metadata" if facts["metadata_bytes"] else ""
+    return f"{facts['block_bytes']}{metadata}{'*' if facts['in_use'] else ''}"
 
 
-def health_table(told: dict[str, Any]) -> Table:
-    table = _pairs(f"Health of {told['address']}")
-    warnings = told["warnings"]
+def health_table(facts: dict[str, Any]) -> Table:
+    table = _pairs(f"Health of {facts['address']}")
+    warnings = facts["warnings"]
     table.add_row("critical warnings", f"[red]{escape('; '.join(warnings))}[/]" if warnings else "none")
-    spare = f"{told['available_spare_percent']} % (it warns below {told['spare_threshold_percent']} %)"
+    spare = f"{facts['available_spare_percent']} % (it warns below {facts['spare_threshold_percent']} %)"
     for name, value in (
-        ("temperature", f"{told['temperature_celsius']} C"),
+        ("temperature", f"{facts['temperature_celsius']} C"),
         ("spare capacity", spare),
-        ("used of its life", f"{told['percentage_used']} %"),
-        ("data read", _amount(told["bytes_read"])),
-        ("data written", _amount(told["bytes_written"])),
-        ("host commands", f"{told['host_reads']:,} reads, {told['host_writes']:,} writes"),
-        ("busy", f"{told['busy_minutes']:,} minutes"),
-        ("powered on", f"{told['power_on_hours']:,} hours, {told['power_cycles']:,} times"),
-        ("unsafe shutdowns", f"{told['unsafe_shutdowns']:,}"),
-        ("media errors", f"{told['media_errors']:,}"),
-        ("error log", f"{told['error_log_entries']:,} entries"),
+        ("used of its life", f"{facts['percentage_used']} %"),
+        ("data read", _amount(facts["bytes_read"])),
+        ("data written", _amount(facts["bytes_written"])),
+        ("host commands", f"{facts['host_reads']:,} reads, {facts['host_writes']:,} writes"),
+        ("busy", f"{facts['busy_minutes']:,} minutes"),
+        ("powered on", f"{facts['power_on_hours']:,} hours, {facts['power_cycles']:,} times"),
+        ("unsafe shutdowns", f"{facts['unsafe_shutdowns']:,}"),
+        ("media errors", f"{facts['media_errors']:,}"),
+        ("error log", f"{facts['error_log_entries']:,} entries"),
     ):
         table.add_row(name, value)
     return table

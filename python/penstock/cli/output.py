@@ -35,7 +35,7 @@ class Output(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
 
 def cannot_be_written(path: Path) -> str:
-    """Why a file of that name cannot be made, told before the work; empty where it can."""
+    """Why a file of that name cannot be made, said before the work; empty where it can."""
     if path.is_dir():
         return f"'{path}': it is a folder: name a file"
     folder = next(parent for parent in path.absolute().parents if parent.exists())

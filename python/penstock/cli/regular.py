@@ -25,13 +25,13 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 SHOWN_MEANS = 6
 
 
-def _choice(name: str, choices: Sequence[str], default: str, told: str = "") -> Decorator:
+def _choice(name: str, choices: Sequence[str], default: str, about: str = "") -> Decorator:
     kind = click.Choice(list(choices))
-    return click.option(name, type=kind, default=default, show_default=True, help=told or None)
+    return click.option(name, type=kind, default=default, show_default=True, help=about or None)
 
 
-def _number(name: str, default: int, told: str) -> Decorator:
-    return click.option(name, type=int, default=default, show_default=default != 0, help=told)
+def _number(name: str, default: int, about: str) -> Decorator:
+    return click.option(name, type=int, default=default, show_default=default != 0, help=about)
 
 
 OPTIONS: tuple[Decorator, ...] = (
@@ -102,7 +102,7 @@ def reduce_command(
     penstock reduce a.npy --media p5800x --drives 4 from modelled drives
     """
     if results_file is not None:
-        append_lines([], results_file)  # what would lose the results is told before the run
+        append_lines([], results_file)  # what would lose the results is refused before the run
     with progress_bar() as progress:
         if generate is not None:
             matrix = width if columns else None

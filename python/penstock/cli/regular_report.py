@@ -54,7 +54,7 @@ def notes(measurements: list[Measurement]) -> list[str]:
     facts = first.params
     drives = "" if facts["media"] == "file" else f" {facts['drives']} modelled {facts['media']},"
     cache, data = int(facts["cache_bytes"]), int(facts["bytes"])
-    told = [
+    said = [
         f"executor {facts['executor']} ({first.machine.get('device', '')}), engine {facts['engine']},{drives}"
         f" cache {format_bytes(cache)} in lines of {format_bytes(int(facts['line_bytes']))}",
         f"ideal: the larger of reading at {_rate(first, 'peak_read_gb_per_s')}"
@@ -72,12 +72,12 @@ def notes(measurements: list[Measurement]) -> list[str]:
     ]
     most = first.details.get("most_of_ideal", 1) or 1
     if most < 1:
-        told.append(
+        said.append(
             f"these drives read and write at one rate: {number(most)} of the ideal is the most they give"
         )
     if len(measurements) > 1 and cache >= data:
-        told.append("the cache holds all of the data: from the second run on nothing has to move")
-    return told
+        said.append("the cache holds all of the data: from the second run on nothing has to move")
+    return said
 
 
 def _measured(media: str) -> bool:

@@ -55,11 +55,14 @@ def create_command(
     """Makes an empty volume on the members, in the order that they are named."""
     native, names = load_native(), list(members)
     chosen = layout or ("single" if len(names) == 1 else "striped")
-    known = [told for told in native.volume_probe(names) if not told["blank"]]
+    known = [probed for probed in native.volume_probe(names) if not probed["blank"]]
     # Those that hold something known are refused by what makes the volume, whatever is answered.
-    if known and not yes_overwrite and not any(told["holds"] for told in known):
+    if known and not yes_overwrite and not any(probed["holds"] for probed in known):
         _ask(
-            [f"{told['name']}: {format_bytes(told['bytes'])}, not empty, are overwritten." for told in known]
+            [
+                f"{probed['name']}: {format_bytes(probed['bytes'])}, not empty, are overwritten."
+                for probed in known
+            ]
         )
     facts = native.volume_create(names, chosen, stripe, size or 0, bool(known), yes_overwrite)
     if as_json:
@@ -133,7 +136,7 @@ def info_command(members: tuple[str, ...], as_json: bool) -> None:
 @members_argument
 @as_json_option
 def verify_command(members: tuple[str, ...], as_json: bool) -> None:
-    """Reads every chunk on every member and tells which are not what was written. Exit status 1: some are."""
+    """Read every chunk on every member and list what differs from what was written. Exit status 1: some."""
     with progress_bar() as progress:
         verdict = load_native().volume_verify(list(members), progress)
     if as_json:

@@ -18,20 +18,20 @@ def entries_of(facts: Any) -> list[dict[str, Any]]:
     """What was imported, by name: a graph's files together."""
     entries: dict[str, dict[str, Any]] = {}
     for file in facts["files"]:
-        told = entries.setdefault(
+        item = entries.setdefault(
             file["entry"],
             {"name": file["entry"], "kind": "file", "dtype": None, "shape": None, "bytes": 0, "files": []},
         )
-        told["bytes"] += file["bytes"]
+        item["bytes"] += file["bytes"]
         dtype = None if file["dtype"] is None else np.dtype(file["dtype"]).name
         if file["of_graph"]:
-            told["kind"] = "graph"
+            item["kind"] = "graph"
             part = {"name": file["name"].split("/", 1)[1], "bytes": file["bytes"]}
-            told["files"].append({**part, "dtype": dtype, "shape": file["shape"]})
+            item["files"].append({**part, "dtype": dtype, "shape": file["shape"]})
         elif dtype is not None:
-            told.update(kind="array", dtype=dtype, shape=file["shape"])
-    for told in entries.values():
-        told["files"].sort(key=lambda part: part["name"])
+            item.update(kind="array", dtype=dtype, shape=file["shape"])
+    for item in entries.values():
+        item["files"].sort(key=lambda part: part["name"])
     return [entries[name] for name in sorted(entries)]
 
 
@@ -39,16 +39,16 @@ def entries_table(entries: list[dict[str, Any]]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("name", "kind", "what", "size"):
         table.add_column(name, justify="right" if name == "size" else "left", overflow="fold")
-    for told in entries:
-        table.add_row(escape(told["name"]), told["kind"], _what(told), format_bytes(told["bytes"]))
+    for item in entries:
+        table.add_row(escape(item["name"]), item["kind"], _what(item), format_bytes(item["bytes"]))
     return table
 
 
-def _what(told: dict[str, Any]) -> str:
-    if told["kind"] == "array":
-        return f"{told['dtype']} {tuple(told['shape'])}"
-    lengths = {part["name"]: part["shape"] for part in told["files"]}
-    if told["kind"] == "graph" and "offsets.npy" in lengths and "edges.npy" in lengths:
+def _what(item: dict[str, Any]) -> str:
+    if item["kind"] == "array":
+        return f"{item['dtype']} {tuple(item['shape'])}"
+    lengths = {part["name"]: part["shape"] for part in item["files"]}
+    if item["kind"] == "graph" and "offsets.npy" in lengths and "edges.npy" in lengths:
         weights = ", weights" if "weights.npy" in lengths else ""
         return f"{lengths['offsets.npy'][0] - 1:,} vertices, {lengths['edges.npy'][0]:,} edges{weights}"
     return ""

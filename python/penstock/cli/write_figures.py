@@ -38,18 +38,18 @@ def write_figures_table(measurements: Iterable[Measurement], name: Callable[[Mea
 
 
 def _figures(m: Measurement) -> list[str]:
-    def told(key: str) -> float | None:
+    def detail(key: str) -> float | None:
         return m.details.get(key)
 
     return [
-        _percent(told("evicting_share")),
-        _percent(told("frame_wait_share")),
-        _of_reserve(told("least_clean_frames"), told("reserved_frames")),
-        format_bytes(int(told("bytes_changed") or 0)),
-        format_bytes(int(told("bytes_written") or 0)),
-        number(told("write_amplification")),
-        number(told("commands_per_line")),
-        number(told("drive_writes_per_day")),
+        _percent(detail("evicting_share")),
+        _percent(detail("frame_wait_share")),
+        _of_reserve(detail("least_clean_frames"), detail("reserved_frames")),
+        format_bytes(int(detail("bytes_changed") or 0)),
+        format_bytes(int(detail("bytes_written") or 0)),
+        number(detail("write_amplification")),
+        number(detail("commands_per_line")),
+        number(detail("drive_writes_per_day")),
     ]
 
 

@@ -36,7 +36,7 @@ def bfs(
     Options, of all algorithms (keywords):
     placement: where edges and weights lie. "storage": behind a cache; "host": their files mapped and read in
         place, which a GPU does over its link; "pinned": the same, once they are copied to pinned memory;
-        "host-cached": behind a cache, into which whoever misses a line of the mapped file copies it; "hbm":
+        "host-cached": behind a cache, into which the missing group copies a line of the mapped file; "hbm":
         copied to the GPU. Two more are baselines: "managed", moved there by the driver, page by page, anew
         in each trial, and "subgraph", where CPU threads put each round's lists together to be copied there.
     strategy: how groups of threads share out edges: "thread", "merged", "merged_aligned", "transposed(128)",
@@ -57,10 +57,10 @@ def bfs(
         over them or each has all of it ("replicated"), whether their bytes lie in "hbm" or "host", and the
         SMs that serve them (0: a third).
     threads: of the CPU executor, or those that put lists together; 0 takes as many as there are cores.
-    trials: how often, once the graph is open, each time from the next source where none is given; what is
-        told is of the last one, and the seconds of each. Later ones find in the cache what earlier ones left.
+    trials: how often, once the graph is open, each time from the next source where none is given; the result
+        is the last one's, with the seconds of each. Later ones find in the cache what earlier ones left.
     sources: which vertices sources are drawn from: "gap" and "emogi", those that have edges; "bam", those
-        with more than two. level_traffic: tells what each round moved, which takes a little time.
+        with more than two. level_traffic: reports what each round moved, which takes a little time.
     verify: checks the last result by GAP's rules. cache_dir: where converted graphs are kept.
     incoming: of a directed graph, makes the lists of incoming edges too, once, in its folder. Where they are
         there, ranks are pulled, and "auto" searches from below if lists are read in place.

@@ -76,7 +76,7 @@ READERS: dict[str, Callable[[IO[bytes]], Any]] = {
 }
 PIECE = 1 << 20
 SHARE = 300
-"""Of 1000 steps of the whole work, those that unpacking is told as."""
+"""Of 1000 steps of the whole work, those that unpacking is reported as."""
 
 
 def _reader(path: Path, file: IO[bytes]) -> Any:
@@ -96,7 +96,7 @@ def opened(path: str) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def unpacked(path: Path, folder: Path, progress: Progress | None) -> Iterator[tuple[str, Progress | None]]:
-    """The path of the unpacked file in `folder`, while this lasts, and what tells the progress of the rest.
+    """The path of the unpacked file in `folder`, while this lasts, and what reports the progress of the rest.
 
     path: a file whose name ends in one of READERS.
     Raises ValueError when it is damaged, penstock.Error when `folder` cannot hold what is in it.

@@ -1,4 +1,4 @@
-"""The drives of this machine as the kernel tells of them."""
+"""The drives of this machine as the kernel lists them."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def full_address(text: str) -> str:
 def list_drives(at: Places | None = None) -> list[Drive]:
     """By address. Raises penstock.Error where there is no compiled part."""
     places = at or Places()
-    return [_drive(told, places) for told in load_native().nvme_list(places.sysfs, places.proc)]
+    return [_drive(facts, places) for facts in load_native().nvme_list(places.sysfs, places.proc)]
 
 
 def find_drive(address: str, at: Places | None = None) -> Drive:
@@ -80,6 +80,6 @@ def find_drive(address: str, at: Places | None = None) -> Drive:
     return _drive(load_native().nvme_find(full_address(address), places.sysfs, places.proc), places)
 
 
-def _drive(told: dict[str, Any], places: Places) -> Drive:
-    model, serial = name_of(Path(places.sysfs), told["address"])
-    return Drive(model=model, serial=serial, **told)
+def _drive(facts: dict[str, Any], places: Places) -> Drive:
+    model, serial = name_of(Path(places.sysfs), facts["address"])
+    return Drive(model=model, serial=serial, **facts)

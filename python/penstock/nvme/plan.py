@@ -1,4 +1,4 @@
-"""What binding and unbinding will do, told before it is done, and what stands in their way."""
+"""What binding and unbinding will do, shown before it is done, and what stands in their way."""
 
 from __future__ import annotations
 

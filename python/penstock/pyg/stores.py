@@ -261,7 +261,7 @@ class GraphStore(_GraphStore):
 
 
 def _edge_key(attr: EdgeAttr) -> Any:
-    """An edge type has one edge index of a layout, whatever else is told of it."""
+    """An edge type has one edge index of a layout, whatever else is given of it."""
     return (attr.edge_type, attr.layout)
 
 

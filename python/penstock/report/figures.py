@@ -9,7 +9,7 @@ from penstock.bench.measurement import Measurement
 
 
 def varying_params(measurements: Iterable[Measurement]) -> list[str]:
-    """Parameters that tell measurements of one id apart."""
+    """Parameters in which measurements of one id differ."""
     varying: dict[str, None] = {}
     ordered = sorted(measurements, key=lambda m: m.id)
     for _, group in groupby(ordered, key=lambda m: m.id):

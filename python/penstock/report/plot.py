@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ENDINGS = (".png", ".svg", ".pdf")
-# Okabe and Ito's, which people with any colour vision tell apart.
+# Okabe and Ito's, which people with any colour vision distinguish.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 BASELINE, INK, GRID = "#B8BCC2", "#333333", "#E4E6E9"
@@ -243,9 +243,9 @@ def tick(axis: str, value: float) -> str:
 
 def caption(measurements: Iterable[Measurement]) -> str:
     """The machine, commit and date, where all measurements share them."""
-    told: list[Any] = []
+    texts: list[Any] = []
     for name in ("ran_on", "commit", "date"):
         values = {getattr(m, name) for m in measurements}
         if len(values) == 1 and values != {"unknown"}:
-            told += values
-    return "  ·  ".join(text for text in told if text)
+            texts += values
+    return "  ·  ".join(text for text in texts if text)

@@ -97,7 +97,7 @@ def _lines(same_id: list[Measurement], axis: str, others: list[str], name_of_all
 
 
 def _follows(name: str, axis: str, same_id: list[Measurement]) -> bool:
-    """Whether the axis's value says the other's, so that it tells no lines apart."""
+    """Whether the axis's value says the other's, so that it distinguishes no lines."""
     pairs = {(m.params.get(axis), m.params.get(name)) for m in same_id}
     return len(pairs) == len({x for x, _ in pairs})
 
