@@ -19,7 +19,9 @@ from places import small_cache
 
 CONTENT = (np.arange(7000) % 251).reshape(1000, 7).astype(np.float32)
 WRITERS = ["host", "host-cached", "storage"]
-ONE_WRITER = "this process has it open to be written already: close that array first, and drop views of its memory"
+ONE_WRITER = (
+    "this process has it open to be written already: close that array first, and drop views of its memory"
+)
 OTHER_PROCESS = "another process has it open to be written: end that one, or open it read-only"
 
 
