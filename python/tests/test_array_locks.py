@@ -19,7 +19,10 @@ from places import small_cache
 
 CONTENT = (np.arange(7000) % 251).reshape(1000, 7).astype(np.float32)
 WRITERS = ["host", "host-cached", "storage"]
-ONE_WRITER = "somebody else has it open for writing: end that, or open it read-only"
+ONE_WRITER = (
+    "this process has it open to be written already: close that array first, and drop views of its memory"
+)
+OTHER_PROCESS = "another process has it open to be written: end that one, or open it read-only"
 
 
 @pytest.fixture
@@ -57,7 +60,7 @@ def test_another_process_is_refused(file: Path) -> None:
     with opened(file, writable=True):
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == 1
-        assert ONE_WRITER in done.stderr
+        assert OTHER_PROCESS in done.stderr
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -142,7 +145,7 @@ assert os.read(told, 100) == b"done"
 try:
     opened()
 except penstock.Error as problem:
-    assert "somebody else has it open" in str(problem)
+    assert "this process has it open to be written already" in str(problem)
 else:
     raise AssertionError("the child has given the lock back")
 array[2] = 3

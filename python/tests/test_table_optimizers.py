@@ -346,3 +346,28 @@ def test_tables_of_sixteen_bits_take_small_gradients(device: str) -> None:
     moved = (before - weights_of(table).float())[3]
     near = 2**-10  # half of what tells apart two numbers of 16 bits, from 2 to 4
     torch.testing.assert_close(moved, torch.tensor([0.0, 0.25, 0.25, 0.25, -0.25]), rtol=0, atol=near)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_adam_of_sixteen_bits_is_nearer_to_the_exact_one_than_torchs(device: str, dtype: Any) -> None:
+    """The exact one is torch's of the same table and gradients in float64. Torch's moments have 16 bits for a
+    table of 16, in which eps may be zero, and gradients that are near it give infinity."""
+    ours = in_memory(device, dtype)
+    plain, exact = twin_of(ours), twin_of(ours).double()
+    rule: dict[str, Any] = {"lr": 0.1, "eps": 1e-4 if dtype == torch.float16 else 1e-8}
+    optimizers = [penstock.optim.SparseAdam(ours, **rule)]
+    optimizers += [torch.optim.SparseAdam(one.parameters(), **rule) for one in (plain, exact)]
+    for k in range(30):
+        slopes = torch.randn(30, WIDTH, generator=torch.Generator().manual_seed(k)).to(dtype).double()
+        for table, optimizer in zip((ours, plain, exact), optimizers, strict=True):
+            optimizer.zero_grad()
+            taken = table(batch(k)).double()
+            (taken * slopes.to(taken.device)).sum().backward()
+            optimizer.step()
+    errors = [
+        (found.double() - exact.weight.detach()).abs().mean()
+        for found in (weights_of(ours), plain.weight.detach())
+    ]
+    assert 0 < errors[0] < errors[1]
+    (state,) = optimizers[0].state_dict()["tables"]
+    assert {state[name].dtype for name in ("exp_avg", "exp_avg_sq")} == {torch.float32}

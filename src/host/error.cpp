@@ -1,7 +1,9 @@
 #include "penstock/host/error.hpp"
 
 #include "penstock/core/nvme_status.hpp"
+#include "penstock/core/retry_policy.hpp"
 
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 
@@ -43,9 +45,13 @@ void throw_os_error(std::string const& operation, std::string const& object, int
   throw error(error_kind::world, operation + " " + object + ": " + std::strerror(code) + ": " + remedy, code);
 }
 
+int errno_of(status s) {
+  if (s.domain == status_domain::os) return s.code;
+  return classify(s) == error_class::space ? ENOSPC : EIO;
+}
+
 void throw_status(std::string const& operation, std::string const& object, status s) {
-  throw error(error_kind::world, operation + " " + object + ": " + describe(s),
-              s.domain == status_domain::os ? s.code : 5 /* EIO */);
+  throw error(error_kind::world, operation + " " + object + ": " + describe(s), errno_of(s));
 }
 
 }  // namespace penstock

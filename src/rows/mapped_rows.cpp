@@ -8,9 +8,29 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 namespace penstock::rows {
+namespace {
+
+struct room {
+  u64 needed = 0;  ///< bytes that the file has no blocks for yet
+  u64 free = 0;    ///< bytes of its file system, for this user
+};
+
+/// Zeros for what the system does not say.
+room room_for(std::string const& path, u64 end) {
+  constexpr u64 block = 512;  // of st_blocks
+  struct stat about{};
+  struct statvfs system{};
+  if (::stat(path.c_str(), &about) != 0 || ::statvfs(path.c_str(), &system) != 0) return {};
+  const u64 there = static_cast<u64>(about.st_blocks) * block;
+  return {end - std::min(there, end), u64{system.f_bavail} * system.f_frsize};
+}
+
+}  // namespace
 
 file_mapping::file_mapping(std::string const& path, int file, u64 begin, u64 bytes, stores how) : bytes_(bytes) {
   const int access = PROT_READ | (how == stores::refused ? 0 : PROT_WRITE);
@@ -28,7 +48,8 @@ file_mapping::~file_mapping() {
 }
 
 mapped_rows::mapped_rows(std::string const& path, u64 offset, u64 bytes, bool writable)
-    : path_(path), file_(::open(path.c_str(), (writable ? O_RDWR : O_RDONLY) | O_NONBLOCK | O_CLOEXEC)), end_(offset + bytes) {
+    : path_(path), file_(::open(path.c_str(), (writable ? O_RDWR : O_RDONLY) | O_NONBLOCK | O_CLOEXEC)), end_(offset + bytes),
+      writable_(writable) {
   if (!file_.valid()) throw_os_error("open", path, errno, "check the path and its permissions");
   check();
   if (writable) lock_ = write_lock("open", path, file_.get(), {offset, bytes});
@@ -75,12 +96,24 @@ error too_short(std::string const& path, u64 bytes, u64 end) {
                EIO);
 }
 
+error no_room(std::string const& path, u64 end, char const* remedy) {
+  const room found = room_for(path, end);
+  const char* const first = found.needed > found.free ? "make room" : "raise the limit of file sizes or the quota";
+  return error(error_kind::world,
+               "store into " + path + ": there is no room: it takes up to " + std::to_string(found.needed) +
+                   " bytes more, and its file system has " + std::to_string(found.free) + " free: " + first + ", and " + remedy,
+               ENOSPC);
+}
+
 void mapped_rows::check() const {
   const off_t size = ::lseek(file_.get(), 0, SEEK_END);
   if (size < 0) throw_os_error("open", path_, errno, "give a regular file or a block device");
   const bool cut = was_cut();
   if (static_cast<u64>(size) >= end_ && !cut) return;
   if (static_cast<u64>(size) < end_) throw too_short(path_, static_cast<u64>(size), end_);
+  // A store into a hole for which there is no block faults as one beyond the end does.
+  const room found = writable_ ? room_for(path_, end_) : room{};
+  if (found.needed > found.free) throw no_room(path_, end_, "open it again, without what was stored last");
   throw error(error_kind::world,
               "read " + path_ + ": it was cut short while it was read: write the file anew and open it again", EIO);
 }

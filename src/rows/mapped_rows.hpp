@@ -39,6 +39,9 @@ class file_mapping {
 /// Of a file that has `bytes` bytes, and an array in it that ends at byte `end`.
 error too_short(std::string const& path, u64 bytes, u64 end);
 
+/// Of a file in which an array ends at byte `end`, and that the file system refused to give blocks for what was stored.
+error no_room(std::string const& path, u64 end, char const* remedy);
+
 class mapped_rows {
  public:
   /// Throws penstock::error with path, reason, remedy: no such file, no permission, fewer bytes than asked for, another writer
@@ -71,6 +74,7 @@ class mapped_rows {
   owned_file file_;
   write_lock lock_;  ///< of the rows
   u64 end_;
+  bool writable_;
   u64 begin_ = 0;  ///< of what is mapped
   u64 lead_ = 0;   ///< bytes of the first page before the rows
   std::optional<file_mapping> shared_;

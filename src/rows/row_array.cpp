@@ -234,6 +234,15 @@ struct row_array::state : std::enable_shared_from_this<row_array::state> {
     }
   }
 
+  void flush_cache() {
+    try {
+      cache->flush();
+    } catch (error const& problem) {
+      if (problem.code() != ENOSPC || stored_path.empty()) throw;
+      throw rows::no_room(stored_path, stored_end, "flush again: what is not written back stays in the cache");
+    }
+  }
+
   /// Threads of the CPU that read a mapped file have read zeros where it was cut short.
   void check_file() const {
     if (file && file->was_cut()) file->check();
@@ -367,9 +376,13 @@ row_call::~row_call() = default;
 
 namespace {
 
-/// The position that a report tells of. Throws for a row that could not be read or stored.
-std::optional<u64> told_by(row_report const& report, char const* operation) {
-  if (report.failure != 0) throw_status(operation, "rows of an array", unpack_status(report.failure));
+/// The position that a report tells of. Throws for a row that could not be read or stored. file: empty for memory.
+std::optional<u64> told_by(row_report const& report, char const* operation, std::string const& file, u64 end) {
+  if (report.failure != 0) {
+    const status failure = unpack_status(report.failure);
+    if (errno_of(failure) == ENOSPC && !file.empty()) throw rows::no_room(file, end, "store again");
+    throw_status(operation, "rows of an array", failure);
+  }
   return report.first_bad == ~0ull ? std::nullopt : std::optional<u64>(report.first_bad);
 }
 
@@ -384,7 +397,7 @@ std::optional<u64> row_call::wait() {
   }
   owner.check_faults();
   owner.check_file();
-  return told_by(*state_->report, state_->operation);
+  return told_by(*state_->report, state_->operation, owner.stored_path, owner.stored_end);
 }
 
 void row_call::order_before(void* stream) {
@@ -446,7 +459,7 @@ std::optional<u64> row_array::check_replays(void* stream) {
   }
   state_->device->finish(stream);
   state_->check_faults();
-  return told_by(state_->reports.collect(), "replay a call on");
+  return told_by(state_->reports.collect(), "replay a call on", state_->stored_path, state_->stored_end);
 }
 
 std::vector<row_call> gather_all(std::span<row_gather const> gathers, row_call_options const& how) {
@@ -534,7 +547,7 @@ bool row_array::adds_in_place(number_kind kind) const {
 void row_array::flush() {
   state_->check_file();
   if (state_->device != nullptr) state_->device->finish_beside();
-  if (state_->cache != nullptr && state_->options.writable) state_->cache->flush();
+  if (state_->cache != nullptr && state_->options.writable) state_->flush_cache();
   if (state_->file && state_->options.writable) state_->file->sync();
 }
 

@@ -117,7 +117,7 @@ void line_cache::flush(u32 dataset, u64 offset, u64 bytes) {
               "write " + specs_[dataset].name + bytes_from(first, std::min(end, datasets_[dataset].bytes) - 1) + ": " +
                   describe(why) + ": " + std::to_string(report.failed_lines) +
                   " lines stay in the cache; remove the cause and flush again",
-              why.domain == status_domain::os ? why.code : 5 /* EIO */);
+              errno_of(why));
 }
 
 void line_cache::flush() {

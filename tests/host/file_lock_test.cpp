@@ -69,8 +69,40 @@ TEST_F(file_lock_test, says_that_there_is_another_writer) {
     FAIL() << "two writers";
   } catch (error const& e) {
     EXPECT_NE(std::string(e.what()).find(path_), std::string::npos) << e.what();
-    EXPECT_NE(std::string(e.what()).find("somebody else has it open for writing"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("another process has it open to be written"), std::string::npos) << e.what();
   }
+}
+
+/// What taking the lock throws, without waiting for it; nothing if it is taken.
+std::string refusal_of(std::string const& path, int file, file_range const& range) {
+  try {
+    const write_lock taken("open", path, file, range);
+    return {};
+  } catch (error const& e) {
+    return e.what();
+  }
+}
+
+TEST_F(file_lock_test, says_that_this_process_is_the_other_writer) {
+  const std::string mine = "this process has it open to be written already: close that array first";
+  write_lock own = lock({100, 50});
+  EXPECT_NE(refusal_of(path_, second_, {149, 1}).find(mine), std::string::npos);
+  EXPECT_NE(refusal_of(path_, second_, {0, 0}).find(mine), std::string::npos) << "all of it";
+  EXPECT_EQ(refusal_of(path_, second_, {0, 100}), "");
+  EXPECT_EQ(refusal_of(path_, second_, {150, 0}), "");
+  write_lock moved = std::move(own);
+  EXPECT_NE(refusal_of(path_, second_, {100, 1}).find(mine), std::string::npos);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const int again = opened(O_RDWR);
+    _exit(refusal_of(path_, again, {100, 1}).find("another process") != std::string::npos ? 0 : 1);
+  }
+  int how = 0;
+  ASSERT_EQ(waitpid(child, &how, 0), child);
+  EXPECT_EQ(how, 0) << "the lock is its parent's";
+  moved.release();
+  EXPECT_EQ(refusal_of(path_, second_, {100, 1}), "");
 }
 
 TEST_F(file_lock_test, lets_readers_lock_side_by_side) {

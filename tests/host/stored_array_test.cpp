@@ -115,7 +115,7 @@ TEST_F(stored_array_test, writes_in_place_through_a_cache_smaller_than_it) {
       if (direct) continue;  // a file system without direct I/O
       FAIL() << e.what();
     }
-    EXPECT_NE(std::string::npos, refusal(path, options).find("somebody else has it open for writing")) << "one writer";
+    EXPECT_NE(std::string::npos, refusal(path, options).find("this process has it open to be written already")) << "one writer";
     launch<1>(*on_, values_.size(), double_all{array->writable<std::int32_t>()});
     array->cache().check_faults();
     array->flush();

@@ -36,6 +36,9 @@ class error : public std::runtime_error {
 /// A status in words: "NVMe status 0x281 (unrecovered read error)", "Input/output error", "no answer before the deadline".
 std::string describe(status s);
 
+/// What stands for a status as `error::code()`: the kernel's own errno, ENOSPC where there is no room, else EIO.
+int errno_of(status s);
+
 /// The same exception for a status that an access ended with.
 [[noreturn]] void throw_status(std::string const& operation, std::string const& object, status s);
 

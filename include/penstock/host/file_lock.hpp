@@ -26,8 +26,9 @@ int try_lock(int file, lock_kind kind, file_range const& range);
 class write_lock {
  public:
   write_lock() = default;  ///< of nothing
-  /// Waits up to a second, for the kernel keeps the locks of a killed process that had an io_uring for a moment. Throws
-  /// penstock::error (world) with the path. REQUIRES: `file` is closed after this is gone.
+  /// Waits up to a second, for the kernel keeps the locks of a killed process that had an io_uring for a moment, but not for
+  /// another of this process. Throws penstock::error (world) with the path, and which of the two has the lock. REQUIRES: `file`
+  /// is closed after this is gone.
   write_lock(char const* operation, std::string const& path, int file, file_range const& range);
   write_lock(write_lock&& other) noexcept;
   write_lock& operator=(write_lock&& other) noexcept;

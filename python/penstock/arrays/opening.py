@@ -7,6 +7,7 @@ import errno
 import functools
 import math
 import os
+import shutil
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -59,6 +60,11 @@ _EFFECTS = (
 _MOST_CACHE = 1 << 30
 _LEAST_CACHE = 16 << 20
 _MAX_HEADER = 1 << 16  # of a .npy file, with room to spare
+_NO_ROOM = {
+    errno.ENOSPC: "make room, or choose another folder",
+    errno.EDQUOT: "this user's quota has no room: raise it, or choose another folder",
+    errno.EFBIG: "no file may be as large: raise the limit (ulimit -f), or choose another file system",
+}
 
 
 @functools.cache
@@ -486,6 +492,24 @@ def _create(path: str) -> None:
         ) from None
 
 
+def _write_zeros(path: Path, header: bytes, nbytes: int) -> None:
+    """A header, and a hole behind it. penstock.Error where there is no room for them."""
+    try:
+        with path.open("r+b") as file:
+            file.write(header)
+            file.truncate(len(header) + nbytes)
+    except OSError as problem:
+        code = problem.errno or 0
+        if code not in _NO_ROOM:
+            raise
+        free = format_bytes(shutil.disk_usage(path.parent).free)
+        raise system_error(
+            f"it takes {format_bytes(len(header) + nbytes)}, and its file system has {free} free: "
+            f"{_NO_ROOM[code]}",
+            code,
+        ) from None
+
+
 def empty(
     path: str | os.PathLike[str],
     shape: Sequence[int] | int,
@@ -528,9 +552,7 @@ def empty(
         how: dict[str, Any] = {"placement": placement, "device": device, "cache": cache, "line": line}
         _create(where)
         try:
-            with Path(where).open("r+b") as file:
-                file.write(header)
-                file.truncate(len(header) + nbytes)
+            _write_zeros(Path(where), header, nbytes)
             return open_array(where, writable=True, dtype=element, **how)
         except BaseException:
             Path(where).unlink()  # it would be taken for an array of zeros that were stored

@@ -166,9 +166,12 @@ class SparseAdam(_Adam):
     other rows stay as they are, and the bias of both is corrected by the number of steps in which the table
     had a gradient.
 
-    Both moments are as many numbers as the table, float32 where it has 16 bits, in files beside it:
-    NAME.exp_avg.npy and NAME.exp_avg_sq.npy. They are made by the first step, belong to a checkpoint, and are
-    never begun anew, as the sums of `Adagrad`.
+    A table of float32 or float64 has the same bits as with torch's, on the CPU. The moments of one of 16 bits
+    are float32, where torch's have 16 bits: it is nearer to the exact values.
+
+    Both moments are as many numbers as the table, in files beside it: NAME.exp_avg.npy and
+    NAME.exp_avg_sq.npy. They are made by the first step, belong to a checkpoint, and are never begun anew, as
+    the sums of `Adagrad`.
 
     Args:
         tables: as for `Optimizer`.
