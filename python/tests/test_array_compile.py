@@ -81,7 +81,7 @@ LEFT_OUT: dict[str, Callable[[Any, Any], Any]] = {
     "each": lambda a, rows: sum(row for row in a),
     "batch": lambda a, rows: torch.stack(a.__getitems__([3, 5])),
     "list to gather": lambda a, rows: a.gather([3, 5]),
-    "out": lambda a, rows: a.gather(rows, out=torch.empty(2, 3, WIDTH, device=a.torch_device)),
+    "out": lambda a, rows: a.gather(rows, out=torch.empty(2, 3, WIDTH, device=a.device)),
     "order": lambda a, rows: a.gather(rows, order="as-asked"),
     "gather_async": lambda a, rows: a.gather_async(rows).wait(),
     "gather_all": lambda a, rows: torch.cat(penstock.gather_all([(a, rows), (a, [3])])[:1]),
@@ -104,7 +104,7 @@ def test_whatever_is_not_in_the_graph_breaks_it(tmp_path: Path, device: str, nam
 
     def work(rows: Any) -> Any:
         before = (rows * 2).sum()
-        return call(array, rows) + before.to(array.torch_device)
+        return call(array, rows) + before.to(array.device)
 
     compiled = torch.compile(work, backend="aot_eager")
     assert torch.equal(compiled(rows), work(rows))
@@ -138,8 +138,8 @@ WHOLE: dict[str, Callable[[Any], Any]] = {
     "tensor": lambda a: a.tensor() + 1,
     "function": lambda a: torch.relu(a),
     "operator": lambda a: 2 - a * a,
-    "beside": lambda a: torch.ones(ROWS, WIDTH, device=a.torch_device) + a,
-    "turned": lambda a: torch.ones(3, ROWS, device=a.torch_device) @ a,
+    "beside": lambda a: torch.ones(ROWS, WIDTH, device=a.device) + a,
+    "turned": lambda a: torch.ones(3, ROWS, device=a.device) @ a,
     "numpy": lambda a: torch.tensor(float(a.numpy()[3, 2]) + float(np.array(a)[5, 1])),
     "functions of NumPy": lambda a: torch.from_numpy(np.add(np.concatenate([a, a]), 1)),
 }

@@ -50,7 +50,7 @@ def test_operators_are_those_of_tensors(array: Any, content: Any, name: str) -> 
     torch = pytest.importorskip("torch", reason="torch is not installed")
     do, own = getattr(operator, name), torch.from_numpy(content)
     other = torch.rand(50, 4) + 0.5
-    there = other.to(array.torch_device)
+    there = other.to(array.device)
     for taken, expected in [
         (do(array, 2), do(own, 2)),
         (do(2, array), do(2, own)),
@@ -67,7 +67,7 @@ def test_operators_are_those_of_tensors(array: Any, content: Any, name: str) -> 
 def test_operators_without_a_number(array: Any, content: Any) -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")
     own, factor = torch.from_numpy(content), torch.rand(4, 3)
-    there = factor.to(array.torch_device)
+    there = factor.to(array.device)
     torch.testing.assert_close((array @ there).cpu(), own @ factor)
     torch.testing.assert_close((there.T @ array.tensor().T).cpu(), factor.T @ own.T)
     torch.testing.assert_close(
@@ -142,7 +142,7 @@ def test_what_lies_behind_a_cache_says_what_to_do(cached: Any) -> None:
 
 def test_functions_of_torch_take_what_lies_in_memory(array: Any, content: Any) -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")
-    own, where = torch.from_numpy(content), array.torch_device
+    own, where = torch.from_numpy(content), array.device
     torch.testing.assert_close(torch.sum(array).cpu(), own.sum())
     torch.testing.assert_close(torch.sum(input=array, dim=0).cpu(), own.sum(0))
     assert torch.equal(torch.cat([array, array]).cpu(), torch.cat([own, own]))
@@ -177,7 +177,7 @@ def test_nothing_is_stored_into_what_is_read_only(tmp_path: Path, content: Any, 
                 call()
     np.testing.assert_array_equal(np.load(tmp_path / "array.npy"), content)
     table = penstock.from_tensor(np.zeros((50, 4), np.float32), "host", device=device)
-    torch.add(ones.to(table.torch_device), 1, out=table)
+    torch.add(ones.to(table.device), 1, out=table)
     assert float(table[7][0]) == 2
 
 

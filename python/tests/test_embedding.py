@@ -155,7 +155,7 @@ def test_a_step_tells_of_rows_out_of_range_before_it_changes_a_table(table: Any)
 
 def test_functions_are_transformed_with_tables_inside(table: Any) -> None:
     ours = penstock.nn.Embedding.from_pretrained(table, freeze=True)
-    scale, rows = torch.ones(WIDTH, device=table.torch_device), torch.tensor([1, 4])
+    scale, rows = torch.ones(WIDTH, device=table.device), torch.tensor([1, 4])
     gradient = torch.func.grad(lambda by: (ours(rows) * by).sum())(scale)
     check_same(gradient, weights_of(table)[rows].sum(0), table.on_gpu)
 

@@ -340,7 +340,7 @@ def test_tables_of_sixteen_bits_take_small_gradients(device: str) -> None:
     table = in_memory(device, torch.float16)
     before = weights_of(table).float()
     optimizer = penstock.optim.Adagrad(table, lr=0.25)
-    weights = torch.tensor([0.0, 1e-4, 1e-6, 1.0, -1e-4], device=table.array.torch_device)
+    weights = torch.tensor([0.0, 1e-4, 1e-6, 1.0, -1e-4], device=table.array.device)
     (table(torch.tensor([3])) * weights).sum().backward()
     optimizer.step()
     moved = (before - weights_of(table).float())[3]

@@ -108,9 +108,7 @@ NEGATIVE: dict[str, Any] = {
     "embedding_bag": lambda a, i: F.embedding_bag(i, a),
     "padded": lambda a, i: F.embedding_bag(i, a, padding_idx=5),
     "index_select": lambda a, i: torch.index_select(a, 0, i[1]),
-    "index_select out": lambda a, i: torch.index_select(
-        a, 0, i[1], out=torch.empty(3, 7, device=a.torch_device)
-    ),
+    "index_select out": lambda a, i: torch.index_select(a, 0, i[1], out=torch.empty(3, 7, device=a.device)),
     "gather": lambda a, i: a.gather(i, from_end=False),
 }
 
@@ -144,10 +142,10 @@ def test_torch_embedding_has_its_weight_first(array: Any, content: Any) -> None:
 
 def test_index_select_fills_a_tensor(array: Any, content: Any) -> None:
     rows = torch.tensor(ROWS[0])
-    out = torch.empty(3, 7, device=array.torch_device)
+    out = torch.empty(3, 7, device=array.device)
     assert torch.index_select(array, 0, rows, out=out) is out
     assert torch.equal(out.cpu(), content[rows])
-    empty = torch.empty(0, device=array.torch_device)
+    empty = torch.empty(0, device=array.device)
     torch.index_select(array, 0, rows, out=empty)
     assert torch.equal(empty.cpu(), content[rows])
     with pytest.raises(ValueError, match=r"out of float32 \(2, 7\): the rows are float32 \(3, 7\)"):
@@ -315,3 +313,13 @@ def test_any_operator_takes_the_unified_tensor(tmp_path: Path, content: Any, dev
         taken = OPERATORS[name](unified, TAKE_ROWS.to(unified.device))
         torch.testing.assert_close(taken.cpu(), OPERATORS[name](content, TAKE_ROWS))
     assert len(OPERATORS) >= 30
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_device_is_that_of_its_results(tmp_path: Path, device: str) -> None:
+    np.save(tmp_path / "a.npy", np.zeros((3, 7), np.float32))
+    with penstock.open(tmp_path / "a.npy", device=device) as array:
+        assert isinstance(array.device, torch.device)
+        assert array.device == array[[0]].device
+        assert torch.empty(1, device=array.device).device == array.device
+        assert isinstance(array.device_name, str)

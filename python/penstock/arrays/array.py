@@ -124,19 +124,17 @@ class Array(Whole, Borrower, ArrayBase):
         return self._cuda
 
     @property
-    def torch_device(self) -> Any:
-        """The torch.device of its results. Needs torch."""
-        import torch
-
-        return torch.device("cuda", self._executor.gpu) if self._cuda else torch.device("cpu")
+    def device(self) -> Any:
+        """Where its results lie: a torch.device where results are tensors, else "cpu" or "cuda:0"."""
+        return self._library.device
 
     @property
     def nbytes(self) -> int:
         return math.prod(self.shape) * self.dtype.itemsize
 
     @property
-    def device(self) -> str:
-        """Where its kernels run, for people."""
+    def device_name(self) -> str:
+        """The CPU or GPU that its kernels run on, in words."""
         return str(self._executor.device)
 
     @property
@@ -434,7 +432,7 @@ class Array(Whole, Borrower, ArrayBase):
                 f"{self!r}: its numbers are not aligned to their size, as torch needs them: take rows of it"
             )
         if self._cuda:
-            whole = torch.as_tensor(self.mapped(), device=self.torch_device)
+            whole = torch.as_tensor(self.mapped(), device=self.device)
         elif self.over_read_only_memory:
             raise ValueError(
                 f"{self!r}: its memory is read-only, and no tensor is: take rows of it, or numpy()"

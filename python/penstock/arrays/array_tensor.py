@@ -48,9 +48,7 @@ class ArrayTensor(torch.Tensor):
     def __new__(cls: type[ArrayTensor], array: Array) -> ArrayTensor:
         base: Any = torch.Tensor
         kind = getattr(torch, array.dtype.name)
-        made: ArrayTensor = base._make_wrapper_subclass(
-            cls, array.shape, dtype=kind, device=array.torch_device
-        )
+        made: ArrayTensor = base._make_wrapper_subclass(cls, array.shape, dtype=kind, device=array.device)
         made.array = array
         return made
 

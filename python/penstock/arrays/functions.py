@@ -115,7 +115,7 @@ def _embedding_bag(
         include_last_offset,
         padding,
         kind=getattr(torch, weight.dtype.name),
-        device=weight.torch_device,
+        device=weight.device,
         what=f"embedding_bag of {weight.path or 'an array in memory'}",
     )
 

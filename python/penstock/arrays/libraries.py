@@ -36,6 +36,7 @@ class Library(Protocol):
     `stream` is the CUDA stream that calls go to, 0 for the legacy default stream or without a GPU.
     """
 
+    device: Any  # where results lie: a torch.device, or its name as the array API has it
     iterates: bool  # whether results give their rows in turn
     # Whether memory that is given back is another's only after what the stream has to do.
     reuses_in_order: bool
@@ -101,6 +102,7 @@ class _Untraced:
     """Of libraries that compile nothing."""
 
     iterates = True
+    device: Any
     reuses_in_order = False
 
     def name_of(self, array: Array) -> str:
@@ -133,6 +135,8 @@ class _Untraced:
 
 class NumpyLibrary(_Untraced):
     """Results in plain memory, for the CPU executor."""
+
+    device = "cpu"
 
     def empty(self, shape: tuple[int, ...], dtype: DType) -> Any:
         return np.empty(shape, dtype.numpy)
@@ -205,6 +209,7 @@ class DeviceLibrary(_Untraced):
 
     def __init__(self, executor: _native.Executor) -> None:
         self._executor = executor
+        self.device = f"cuda:{executor.gpu}"
 
     def empty(self, shape: tuple[int, ...], dtype: DType) -> Any:
         return DeviceArray(self._executor, shape, dtype)
@@ -258,7 +263,7 @@ class TorchLibrary:
 
         self._torch, self._tracing = torch, tracing
         self._gpu, self._cuda = gpu, gpu >= 0
-        self._device = torch.device("cuda", gpu) if self._cuda else torch.device("cpu")
+        self.device = torch.device("cuda", gpu) if self._cuda else torch.device("cpu")
 
     def name_of(self, array: Array) -> str:
         from penstock.arrays import operators
@@ -278,9 +283,9 @@ class TorchLibrary:
         if isinstance(rows, slice):
             begin, stop, step = rows.indices(count or 0)
             stop = max(begin, stop) if step > 0 else min(begin, stop)
-            rows = self._torch.arange(begin, stop, step, device=self._device)
+            rows = self._torch.arange(begin, stop, step, device=self.device)
         elif isinstance(rows, int):
-            rows = self._torch.full((), rows, device=self._device)
+            rows = self._torch.full((), rows, device=self.device)
         elif count is not None and not symbol and rows.dtype == self._torch.bool:
             if tuple(rows.shape) != (count,):
                 raise IndexError(f"a mask of shape {tuple(rows.shape)}: the array has {count} rows")
@@ -291,7 +296,7 @@ class TorchLibrary:
         return self.new(shape, self.kind_of(dtype))
 
     def new(self, shape: tuple[int, ...], kind: Any) -> Any:
-        return self._torch.empty(shape, dtype=kind, device=self._device)
+        return self._torch.empty(shape, dtype=kind, device=self.device)
 
     def kind_of(self, dtype: DType) -> Any:
         return getattr(self._torch, dtype.name)
@@ -301,7 +306,7 @@ class TorchLibrary:
         return (
             type(rows) is torch.Tensor
             and rows.dtype is torch.int64
-            and rows.device == self._device
+            and rows.device == self.device
             and rows.is_contiguous()
             and not self._tracing.sees_operators_alone()
         )
@@ -332,7 +337,7 @@ class TorchLibrary:
             rows = rows.to(torch.int64)
             if unsigned:
                 rows = rows.masked_fill(rows < 0, PAST_ALL_ROWS)  # they were 2**63 and more
-        return rows.to(self._device).contiguous()
+        return rows.to(self.device).contiguous()
 
     def item(self, rows: Any, position: int) -> int:
         return int(rows.reshape(-1)[position])
@@ -345,7 +350,7 @@ class TorchLibrary:
         self._tracing.check_has_numbers(values, "values for an array")
         dense(values, "the value")
         _checked_values(shape, tuple(values.shape), dtype, str(values.dtype).removeprefix("torch."))
-        return values.detach().to(self._device).contiguous()
+        return values.detach().to(self.device).contiguous()
 
     def on(self, stream: Any) -> AbstractContextManager[int]:
         if not self._cuda:
@@ -360,8 +365,8 @@ class TorchLibrary:
 
     def _ordered_after_current(self, stream: int) -> Any:
         cuda = self._torch.cuda
-        other = cuda.ExternalStream(stream, device=self._device)
-        other.wait_stream(cuda.current_stream(self._device))
+        other = cuda.ExternalStream(stream, device=self.device)
+        other.wait_stream(cuda.current_stream(self.device))
         return other
 
     @contextmanager

@@ -44,7 +44,7 @@ def _name(kind: str, array: Array) -> str:
     says what the operator returns: compiled graphs are kept on disk by their text, for other processes,
     too, which count from one again."""
     shape = "x".join(map(str, array.shape))
-    return f"{kind}-{next(_NUMBERS)}-{array.dtype.name}-{shape}-{array.torch_device}"
+    return f"{kind}-{next(_NUMBERS)}-{array.dtype.name}-{shape}-{array.device}"
 
 
 @functools.cache
@@ -96,7 +96,7 @@ def _named(kept: weakref.WeakValueDictionary[str, _Kept], name: str) -> _Kept:
 
 def _fake_rows(array: Array, rows: Tensor) -> Tensor:
     kind = getattr(torch, array.dtype.name)
-    return torch.empty((*rows.shape, *array.row_shape), dtype=kind, device=array.torch_device)
+    return torch.empty((*rows.shape, *array.row_shape), dtype=kind, device=array.device)
 
 
 # Schemas are written out: torch 2.4 cannot read annotations that are not evaluated.

@@ -74,7 +74,7 @@ class EmbeddingBag(Embedding):
             self.include_last_offset,
             self.padding_idx,
             kind=getattr(torch, self._array.dtype.name),
-            device=self._array.torch_device,
+            device=self._array.device,
             what=self._what,
             later=self._checks.append if reported_later else None,
         )

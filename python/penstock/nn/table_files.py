@@ -116,7 +116,7 @@ def make_table(
     try:
         with _named_as(draft, path), empty(draft, shape, dtype, **how) as made:
             at_once = max(1, _BYTES_AT_ONCE // (shape[1] * made.dtype.itemsize))
-            where, kind = made.torch_device, getattr(torch, made.dtype.name)
+            where, kind = made.device, getattr(torch, made.dtype.name)
             for first in range(0, shape[0], at_once):
                 count = min(at_once, shape[0] - first)
                 rows = torch.arange(first, first + count, device=where)
@@ -218,7 +218,7 @@ def read_table(array: Array) -> Tensor:
         )
     whole = torch.empty(array.shape, dtype=getattr(torch, array.dtype.name))
     for first, count in _parts(array, len(array)):
-        rows = torch.arange(first, first + count, device=array.torch_device)
+        rows = torch.arange(first, first + count, device=array.device)
         whole[first : first + count] = array.gather(rows).cpu()
     return whole
 
@@ -227,8 +227,8 @@ def store_table(array: Array, values: Tensor) -> None:
     """Stores rows of the table's shape in all of it, and flushes."""
     kind = getattr(torch, array.dtype.name)
     for first, count in _parts(array, len(array)):
-        rows = torch.arange(first, first + count, device=array.torch_device)
-        array.scatter(rows, values[first : first + count].detach().to(array.torch_device, kind))
+        rows = torch.arange(first, first + count, device=array.device)
+        array.scatter(rows, values[first : first + count].detach().to(array.device, kind))
     if array.path is not None:
         array.flush()
 

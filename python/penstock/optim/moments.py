@@ -238,7 +238,7 @@ class RowNumbers:
 
     def of(self, number: int, array: Array) -> Tensor:
         """A tensor of shape (rows,) on the table's device, which optimizers change in place."""
-        kind, rows, where = getattr(torch, kept_kind(array)), len(array), array.torch_device
+        kind, rows, where = getattr(torch, kept_kind(array)), len(array), array.device
         found = self._of.get(number)
         if found is None:
             found = self._of[number] = torch.zeros(rows, dtype=kind, device=where)
@@ -252,4 +252,4 @@ class RowNumbers:
         return checked_kept(array, state.get(name), name, array.shape[:1], kept_kind(array))
 
     def take(self, number: int, array: Array, read: Tensor) -> None:
-        self._of[number] = read.to(array.torch_device, copy=True)
+        self._of[number] = read.to(array.device, copy=True)

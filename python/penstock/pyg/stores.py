@@ -92,7 +92,7 @@ class FeatureStore(_FeatureStore):
             if _is_whole(index):
                 taken[k] = _whole(array)
             else:
-                of_device.setdefault(array.torch_device, []).append(k)
+                of_device.setdefault(array.device, []).append(k)
         for places in of_device.values():
             rows = gather_all([(wanted[k][0], _numbers(wanted[k][1], wanted[k][0])) for k in places])
             taken.update(zip(places, rows, strict=True))
