@@ -186,7 +186,7 @@ def main() -> None:
     parser.add_argument("--media-place", default="hbm")
     parser.add_argument("--layout", default="striped")
     parser.add_argument("--server-sms", type=int, default=0)
-    parser.add_argument("--without", default="nothing")
+    parser.add_argument("--ablate", default="nothing")
     parser.add_argument("--queues", type=int, default=0)
     parser.add_argument("--queue-depth", type=int, default=256)
     parser.add_argument("--note", default="", help="added to each id")
@@ -221,7 +221,7 @@ def main() -> None:
                     how |= {"media": options.media, "drives": options.drives, "queues": options.queues}
                     how |= {"queue_depth": options.queue_depth, "media_place": options.media_place}
                     how |= {"layout": options.layout}
-                    how |= {"without": options.without}
+                    how |= {"ablate": options.ablate}
                     how |= {"server_sms": options.server_sms}
                 line = measure(name, graph, options, placement=placement, strategy=strategy, **how)
                 line |= {

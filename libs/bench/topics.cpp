@@ -69,9 +69,9 @@ directory_kind directory(option_texts const& given, directory_kind otherwise) {
 
 ablations without(option_texts const& given) {
   ablations none;
-  for (auto const& name : words(given, "without")) {
+  for (auto const& name : words(given, "ablate")) {
     if (name != "cache" && name != "coalescing" && name != "validation") {
-      refuse("without " + name, "there is none of this name: choose of cache, coalescing, validation");
+      refuse("ablate " + name, "there is none of this name: choose of cache, coalescing, validation");
     }
     none.cache |= name == "cache";
     none.coalescing |= name == "coalescing";
@@ -240,7 +240,7 @@ topic hit_topic() {
            {"step", "of the patterns and orders strided and coarsened"},
            {"l2", "off, or window: the directory is kept in L2 (CUDA; a CPU takes no such wish)"},
            {"sms", "multiprocessors to use"},
-           {"without", "of coalescing, validation: hits without them"},
+           {"ablate", "features of the cache to disable: coalescing, validation"},
            {"repeats", "of each measurement"}},
           run_hit};
 }
@@ -303,7 +303,7 @@ topic miss_topic() {
            {"step", "of the patterns and orders strided and coarsened"},
            {"width", "lanes that walk along a line: 32, 16 or 8"},
            {"ahead-kib", "asked for ahead of reads along lines; 0: nothing"},
-           {"without", "of cache, coalescing, validation: misses without them"},
+           {"ablate", "features of the cache to disable: cache, coalescing, validation"},
            {"repeats", "of each measurement"}},
           run_miss};
 }
@@ -469,7 +469,7 @@ topic write_topic() {
            {"media", "of the modelled drive: hbm or host"},
            {"preset", "of the modelled drive: none, p5800x, pm1735, 980pro, gen5; NAME-duplex"},
            {"file", "that the software controller serves, made anew and removed; without it: host memory"},
-           {"direct", "yes: the file past the page cache; no"},
+           {"direct", "yes: O_DIRECT, bypassing the page cache; no"},
            {"mib", "of data, a power of two"},
            {"cache-mib", "of the cache"},
            {"line", "bytes of a line"},

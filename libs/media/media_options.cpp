@@ -9,16 +9,16 @@
 namespace penstock::media {
 namespace {
 
-constexpr char const* without_read_ahead = "read-ahead";
+constexpr char const* ablate_read_ahead = "read-ahead";
 
-ablations parse_without(std::string const& name) {
+ablations parse_ablate(std::string const& name) {
   ablations without;
   if (name == "cache") without.cache = true;
   if (name == "coalescing") without.coalescing = true;
   if (name == "validation") without.validation = true;
   const bool some = without.cache || without.coalescing || without.validation;
-  if (some || name == without_read_ahead || name == "nothing") return without;
-  throw_bad_input("open", "a graph", "without '" + name + "': choose cache, coalescing, validation or read-ahead");
+  if (some || name == ablate_read_ahead || name == "nothing") return without;
+  throw_bad_input("open", "a graph", "ablate '" + name + "': choose cache, coalescing, validation or read-ahead");
 }
 
 }  // namespace
@@ -30,8 +30,8 @@ cache_options cache_options_of(media_options const& options, u64 bytes) {
   cache.directory = parse_directory(options.directory);
   cache.queues = options.queues;
   cache.queue_depth = options.queue_depth;
-  cache.without = parse_without(options.without);
-  if (options.without == without_read_ahead) cache.read_ahead_bytes = 0;
+  cache.without = parse_ablate(options.ablate);
+  if (options.ablate == ablate_read_ahead) cache.read_ahead_bytes = 0;
   return cache;
 }
 

@@ -30,7 +30,7 @@ struct media_options {
   std::string executor = "auto";   ///< auto, cpu, cuda
   std::string engine = "auto";     ///< of the software controller: auto, io_uring, pread
   /// Ablation: disables one feature of the cache, one of cache, coalescing, validation, read-ahead.
-  std::string without = "nothing";
+  std::string ablate = "nothing";
   bool direct = false;  ///< bypasses the page cache (O_DIRECT)
   u32 threads = 0;      ///< CPU executor: its threads; CUDA: the controller's. 0: all cores
   u32 queues = 0;       ///< queue pairs of a controller; 0: one per CPU thread, 32 on CUDA

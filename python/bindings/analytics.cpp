@@ -27,7 +27,7 @@ Options options_of(nb::dict const& given, nb::object const& progress) {
   take("directory", options.directory);
   take("executor", options.executor);
   take("engine", options.engine);
-  take("without", options.without);
+  take("ablate", options.ablate);
   take("direct", options.direct);
   take("threads", options.threads);
   take("queues", options.queues);

@@ -110,8 +110,8 @@ struct rows_at {
   u64 stream = 0;
   u32 sms = 0;
 
-  rows_at(u64 address, u64 count, u32 item_bytes, u64 to, u32 units, bool from_end, row_part const& part = {})
-      : rows{reinterpret_cast<void const*>(address), count, item_bytes, from_end, {}, part}, stream(to), sms(units) {}
+  rows_at(u64 address, u64 count, u32 item_bytes, u64 to, u32 units, bool negative_indices, row_part const& part = {})
+      : rows{reinterpret_cast<void const*>(address), count, item_bytes, negative_indices, {}, part}, stream(to), sms(units) {}
 
   /// loops: step and count, the outermost first.
   static rows_at grid(u64 first, std::vector<std::pair<std::int64_t, u64>> const& loops, u64 pitch, u64 bytes, u64 to,
@@ -211,12 +211,13 @@ nb::class_<row_array> bind_calls(nb::module_& m) {
       .def(
           "gather_now",
           [](row_array& a, u64 address, u64 count, u32 item_bytes, u64 stream, u32 sms, u64 out, std::string const& order,
-             bool from_end) {
+             bool negative_indices) {
             const row_call_options how{reinterpret_cast<void*>(stream), sms, order_named(order)};
-            const row_list rows{reinterpret_cast<void const*>(address), count, item_bytes, from_end};
+            const row_list rows{reinterpret_cast<void const*>(address), count, item_bytes, negative_indices};
             return a.gather_now(rows, reinterpret_cast<void*>(out), how);
           },
-          "address"_a, "count"_a, "item_bytes"_a, "stream"_a, "sms"_a, "out"_a, "order"_a, "from_end"_a = true, released())
+          "address"_a, "count"_a, "item_bytes"_a, "stream"_a, "sms"_a, "out"_a, "order"_a, "negative_indices"_a = true,
+          released())
       .def(
           "gather_rows",
           [](row_array& a, rows_at const& rows, u64 out, std::string const& order) {
@@ -305,7 +306,8 @@ void bind_rows(nb::module_& m) {
     c.order_before(reinterpret_cast<void*>(stream));
   });
   nb::class_<rows_at>(m, "RowsAt")
-      .def(nb::init<u64, u64, u32, u64, u32, bool>(), "address"_a, "count"_a, "item_bytes"_a, "stream"_a, "sms"_a, "from_end"_a)
+      .def(nb::init<u64, u64, u32, u64, u32, bool>(), "address"_a, "count"_a, "item_bytes"_a, "stream"_a, "sms"_a,
+           "negative_indices"_a)
       .def_static(
           "parts",
           [](u64 address, u64 count, u32 item_bytes, u64 stream, u32 sms, u64 pitch, u64 offset, u64 bytes) {

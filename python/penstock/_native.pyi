@@ -17,7 +17,7 @@ class _GraphOptions(TypedDict):
     directory: str
     executor: str
     engine: str
-    without: str
+    ablate: str
     direct: bool
     threads: int
     queues: int
@@ -322,7 +322,7 @@ class RowsAt:
     """Row numbers by their address, or those of a grid, and what is taken of each row."""
 
     def __init__(
-        self, address: int, count: int, item_bytes: int, stream: int, sms: int, from_end: bool
+        self, address: int, count: int, item_bytes: int, stream: int, sms: int, negative_indices: bool
     ) -> None: ...
     @staticmethod
     def parts(
@@ -368,7 +368,7 @@ class RowArray:
         sms: int,
         out: int,
         order: str,
-        from_end: bool = True,
+        negative_indices: bool = True,
     ) -> int | None: ...
     def gather_rows(self, rows: RowsAt, out: int, order: str) -> int | None:
         """As `gather`, and waits: the lowest position out of range."""

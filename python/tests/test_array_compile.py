@@ -45,7 +45,7 @@ TRACED: dict[str, Callable[[Any, Any], Any]] = {
     "tensor": lambda a, rows: a[rows],
     "32 bits": lambda a, rows: a[rows.int()],
     "gather": lambda a, rows: a.gather(rows),
-    "as it is": lambda a, rows: a.gather(rows, from_end=False),
+    "as it is": lambda a, rows: a.gather(rows, negative_indices=False),
     "F.embedding": lambda a, rows: F.embedding(rows, a, padding_idx=3),
     "torch.embedding": lambda a, rows: torch.embedding(a, rows),
     "F.embedding_bag": lambda a, rows: F.embedding_bag(rows, a),

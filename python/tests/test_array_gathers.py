@@ -87,7 +87,7 @@ def test_calls_that_nobody_waits_for_tell_later(tmp_path: Path, device: str, pla
     for k in range(20):  # more than may be under way
         taken = array.gather([k, 99], wait=False)
         np.testing.assert_array_equal(host(taken), content[[k, 99]])
-    tellers: list[Callable[[], Any]] = [array.check_calls, array.flush, lambda: array[[1]]]
+    tellers: list[Callable[[], Any]] = [array.check_errors, array.flush, lambda: array[[1]]]
     for tell in tellers:
         with pytest.raises(IndexError, match=r"gather from .*index 100 at position 1 is out of range"):
             (array.gather([5, 100], wait=False), tell())
@@ -96,7 +96,7 @@ def test_calls_that_nobody_waits_for_tell_later(tmp_path: Path, device: str, pla
         [array.gather([-101], wait=False) for _ in range(9)]
     for _ in range(9):  # each tells of itself
         with contextlib.suppress(IndexError):
-            array.check_calls()
+            array.check_errors()
     if writable:
         for _ in range(9):
             array.scatter([3, 4], content[[3, 4]] * 2, wait=False)

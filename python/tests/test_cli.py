@@ -58,7 +58,7 @@ def test_options_reach_the_compiled_part(native: fakes.FakeNative) -> None:
         "verify": True,
         "placement": "storage",
         "strategy": "tiled(64)",
-        "without": "nothing",
+        "ablate": "nothing",
         "queues": 0,
         "media": "file",
         "drives": 1,

@@ -293,7 +293,7 @@ def test_output_of_each_algorithm(place: Path, capsys: pytest.CaptureFixture[str
         ("--server-sms 3", "server_sms 3: it is of modelled drives"),
         ("--placement host --direct", "direct: it is of storage"),
         ("--placement host --queues 2", "queues 2: it is of storage"),
-        ("--placement host --without cache", "without cache: it is of a cache"),
+        ("--placement host --ablate cache", "ablate cache: it is of a cache"),
         ("--media p5800x --direct", "direct: it is of files, and the drives are modelled"),
         (
             "--media p5800x --layout replicated",
@@ -305,7 +305,7 @@ def test_output_of_each_algorithm(place: Path, capsys: pytest.CaptureFixture[str
         ("--placement host --directory set", "directory set: it is of a cache"),
         ("--placement host --queue-depth 8", "queue_depth 8: it is of storage"),
         ("--placement host-cached --engine pread", "engine pread: it is of storage"),
-        ("--placement host-cached --without read-ahead", "without read-ahead: nothing is read ahead"),
+        ("--placement host-cached --ablate read-ahead", "ablate read-ahead: nothing is read ahead"),
         ("--sources bam --source 1", "sources bam: none is drawn beside source 1: leave one out"),
         ("--undirected --incoming --placement host", "incoming: undirected edges lie both ways already"),
         ("--incoming --placement host", "incoming: the graph is undirected"),

@@ -109,7 +109,7 @@ NEGATIVE: dict[str, Any] = {
     "padded": lambda a, i: F.embedding_bag(i, a, padding_idx=5),
     "index_select": lambda a, i: torch.index_select(a, 0, i[1]),
     "index_select out": lambda a, i: torch.index_select(a, 0, i[1], out=torch.empty(3, 7, device=a.device)),
-    "gather": lambda a, i: a.gather(i, from_end=False),
+    "gather": lambda a, i: a.gather(i, negative_indices=False),
 }
 
 

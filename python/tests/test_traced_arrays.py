@@ -34,7 +34,7 @@ def array(tmp_path: Path) -> Any:
 TAKES: dict[str, Callable[[Any, Any], Any]] = {
     "a[rows]": lambda a, rows: a[rows] * 1,
     "32 bits": lambda a, rows: a[rows.int()] * 1,
-    "gather": lambda a, rows: a.gather(rows, from_end=False) * 1,
+    "gather": lambda a, rows: a.gather(rows, negative_indices=False) * 1,
     "index_select": lambda a, rows: torch.index_select(a, 0, rows) * 1,
     "F.embedding": lambda a, rows: F.embedding(rows, a) * 1,
     "torch.embedding": lambda a, rows: torch.embedding(a, rows) * 1,

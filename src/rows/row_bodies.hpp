@@ -23,7 +23,7 @@ struct row_numbers {
     if (list.grid.levels != 0) return in_grid(k);
     const long long asked =
         list.item_bytes == 4 ? static_cast<int const*>(list.data)[k] : static_cast<long long const*>(list.data)[k];
-    const bool back = asked < 0 && list.from_end;
+    const bool back = asked < 0 && list.negative_indices;
     const u64 row = static_cast<u64>(asked) + (back ? rows : 0);
     if (row < rows) return row;
     lower_to(report->first_bad, k);

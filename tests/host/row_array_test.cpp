@@ -126,7 +126,7 @@ TEST_P(row_arrays, refuse_negative_indices_of_a_list_that_does_not_count_from_th
   const std::vector<std::int32_t> short_rows{3, 9, -1};
   std::vector<u8> out(rows.size() * 8, 0xee);
   row_list list = list_of(rows), short_list = list_of(short_rows);
-  list.from_end = short_list.from_end = false;
+  list.negative_indices = short_list.negative_indices = false;
   EXPECT_EQ(array->gather_now(list, out.data()), std::optional<u64>(1));
   EXPECT_TRUE(holds(out, 0, 3, 8) && holds(out, 2, 9, 8));
   EXPECT_EQ(out[1 * 8], 0xee) << "a row that is not there was stored";

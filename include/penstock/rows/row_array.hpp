@@ -78,7 +78,7 @@ struct row_list {
   void const* data = nullptr;
   u64 count = 0;
   u32 item_bytes = 8;
-  bool from_end = true;  ///< negative ones count from the end; otherwise they are out of range
+  bool negative_indices = true;  ///< negative ones count from the end; otherwise they are out of range
   row_grid grid{};
   row_part part{};
 

@@ -244,7 +244,7 @@ class Array(Whole, Borrower, ArrayBase):
         stream: Any = None,
         sms: int = 0,
         order: str = "auto",
-        from_end: bool = True,
+        negative_indices: bool = True,
         wait: bool = True,
     ) -> Any:
         """The rows with these numbers, in this order; repeats are read once where that is faster.
@@ -254,10 +254,10 @@ class Array(Whole, Borrower, ArrayBase):
         stream (or its handle) to run on; the current one of torch otherwise. sms: at most so many
         multiprocessors; 0: as many as pay (six saturate a PCIe Gen5 link, all for HBM). order: "by-address"
         sorts first, "as-asked" does not, "copy-engine" makes a transfer of the copy engines for each row
-        (wide rows in memory; no multiprocessor is taken), "auto" chooses. from_end: negative numbers count
-        from the end; without it they are out of range, as torch.nn has it. wait: until they are there.
+        (wide rows in memory; no multiprocessor is taken), "auto" chooses. negative_indices: negative numbers
+        count from the end; without it they are out of range, as torch.nn has it. wait: until they are there.
         Without it a GPU fills the result in the order of the stream, and what was wrong is raised by
-        `check_calls`, or by a later call.
+        `check_errors`, or by a later call.
 
         A CUDA graph may capture all of these but "copy-engine": nothing is waited for, each replay reads
         `rows` anew, rows out of range are left as they were, and `check_replays` raises for them. The
@@ -272,8 +272,8 @@ class Array(Whole, Borrower, ArrayBase):
             return self[rows]
         plain = out is None and stream is None and sms == 0 and order == "auto" and wait
         if plain and library.traces(rows):
-            return library.traced_gather(rows, self._name, None, from_end)
-        return self._gather(rows, out, stream, sms, order, from_end=from_end, wait=wait)
+            return library.traced_gather(rows, self._name, None, negative_indices)
+        return self._gather(rows, out, stream, sms, order, negative_indices=negative_indices, wait=wait)
 
     def _gather(
         self,
@@ -283,7 +283,7 @@ class Array(Whole, Borrower, ArrayBase):
         sms: int,
         order: str,
         *,
-        from_end: bool = True,
+        negative_indices: bool = True,
         wait: bool = True,
     ) -> Any:
         native, library = self._open(), self._library
@@ -296,11 +296,11 @@ class Array(Whole, Borrower, ArrayBase):
                 result = self._result(out, (*numbers.shape, *self.row_shape), numbers)
         to = library.address(result)
         if not wait:
-            call = native.gather(self._at(numbers, handle, sms, from_end), to, order)
+            call = native.gather(self._at(numbers, handle, sms, negative_indices), to, order)
             self._leave("gather from", numbers, call, result, stream)
             return result
         at, count, size = library.address(numbers), math.prod(numbers.shape), library.item_bytes(numbers)
-        bad = native.gather_now(at, count, size, handle, checked_sms(sms), to, order, from_end)
+        bad = native.gather_now(at, count, size, handle, checked_sms(sms), to, order, negative_indices)
         self._check("gather from", numbers, bad)
         self._tell_left()
         return result
@@ -367,7 +367,7 @@ class Array(Whole, Borrower, ArrayBase):
         if ahead is not None:
             self._finish("prefetch from", *ahead)
 
-    def check_calls(self) -> None:
+    def check_errors(self) -> None:
         """Wait for the gathers and scatters that were made with `wait=False`, and raise what was wrong with
         the first of them that failed. A call that waits raises it, too, and so do `flush` and `close`;
         a few of these calls may be under way, and one more waits for the oldest.
@@ -716,12 +716,14 @@ class Array(Whole, Borrower, ArrayBase):
             )
         return dataclasses.replace(self._opened, writable=False)
 
-    def _at(self, numbers: Any, stream: int, sms: int, from_end: bool = True) -> _native.RowsAt:
+    def _at(self, numbers: Any, stream: int, sms: int, negative_indices: bool = True) -> _native.RowsAt:
         from penstock import _native
 
         library = self._library
         at, count = library.address(numbers), math.prod(numbers.shape)
-        return _native.RowsAt(at, count, library.item_bytes(numbers), stream, checked_sms(sms), from_end)
+        return _native.RowsAt(
+            at, count, library.item_bytes(numbers), stream, checked_sms(sms), negative_indices
+        )
 
     def _result(self, out: Any, shape: tuple[int, ...], numbers: Any) -> Any:
         library = self._library

@@ -41,7 +41,7 @@ def _refuse_renorm(name: str, max_norm: float | None) -> None:
 
 
 def _rows_of(array: Array, rows: Tensor) -> Tensor:
-    taken: Tensor = array.gather(rows, from_end=False)
+    taken: Tensor = array.gather(rows, negative_indices=False)
     return taken
 
 
@@ -59,7 +59,7 @@ def _index_select(input: Any, dim: int, index: Tensor, *, out: Tensor | None = N
         return _rows_of(input, rows)
     if out.numel() == 0:  # as torch makes room in them
         out.resize_(rows.numel(), *input.row_shape)
-    return input.gather(rows, out=out, from_end=False)
+    return input.gather(rows, out=out, negative_indices=False)
 
 
 def _embedding(

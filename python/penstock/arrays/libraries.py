@@ -76,7 +76,7 @@ class Library(Protocol):
         """ValueError where a tracer records, which sees no native call."""
         ...
 
-    def traced_gather(self, rows: Any, name: str, count: int | None, from_end: bool = True) -> Any:
+    def traced_gather(self, rows: Any, name: str, count: int | None, negative_indices: bool = True) -> Any:
         """Rows, a slice or one row of the array of that name by an operator; by a mask, too, where `count`
         gives its length."""
         ...
@@ -129,7 +129,7 @@ class _Untraced:
     def traces(self, rows: Any) -> bool:
         return False
 
-    def traced_gather(self, rows: Any, name: str, count: int | None, from_end: bool = True) -> Any:
+    def traced_gather(self, rows: Any, name: str, count: int | None, negative_indices: bool = True) -> Any:
         raise NotImplementedError
 
 
@@ -278,7 +278,7 @@ class TorchLibrary:
     def check_not_recorded(self, what: str) -> None:
         self._tracing.check_not_recorded(what)
 
-    def traced_gather(self, rows: Any, name: str, count: int | None, from_end: bool = True) -> Any:
+    def traced_gather(self, rows: Any, name: str, count: int | None, negative_indices: bool = True) -> Any:
         symbol = self._tracing.is_symbol(rows)  # of which nothing is known
         if isinstance(rows, slice):
             begin, stop, step = rows.indices(count or 0)
@@ -290,7 +290,7 @@ class TorchLibrary:
             if tuple(rows.shape) != (count,):
                 raise IndexError(f"a mask of shape {tuple(rows.shape)}: the array has {count} rows")
             rows = rows.nonzero().reshape(-1)
-        return self._torch.ops.penstock.gather(rows, name, from_end)
+        return self._torch.ops.penstock.gather(rows, name, negative_indices)
 
     def empty(self, shape: tuple[int, ...], dtype: DType) -> Any:
         return self.new(shape, self.kind_of(dtype))

@@ -101,11 +101,13 @@ def _fake_rows(array: Array, rows: Tensor) -> Tensor:
 
 # Schemas are written out: torch 2.4 cannot read annotations that are not evaluated.
 @torch.library.custom_op(
-    "penstock::gather", mutates_args=(), schema="(Tensor rows, str array, bool from_end=True) -> Tensor"
+    "penstock::gather",
+    mutates_args=(),
+    schema="(Tensor rows, str array, bool negative_indices=True) -> Tensor",
 )
-def gather(rows: Tensor, array: str, from_end: bool = True) -> Tensor:
+def gather(rows: Tensor, array: str, negative_indices: bool = True) -> Tensor:
     """The rows of an array; see Array.gather."""
-    taken: Tensor = _named(_ARRAYS, array).gather(rows, from_end=from_end)
+    taken: Tensor = _named(_ARRAYS, array).gather(rows, negative_indices=negative_indices)
     return taken
 
 
@@ -116,16 +118,16 @@ def _register_vmap(operator: Any, rule: Callable[..., Any]) -> None:
 
 
 def _gather_of_many(
-    info: Any, in_dims: tuple[Any, ...], rows: Tensor, array: str, from_end: bool = True
+    info: Any, in_dims: tuple[Any, ...], rows: Tensor, array: str, negative_indices: bool = True
 ) -> Any:
-    return gather(rows, array, from_end), in_dims[0]
+    return gather(rows, array, negative_indices), in_dims[0]
 
 
 _register_vmap(gather, _gather_of_many)
 
 
 @gather.register_fake
-def _(rows: Tensor, array: str, from_end: bool = True) -> Tensor:
+def _(rows: Tensor, array: str, negative_indices: bool = True) -> Tensor:
     return _fake_rows(_named(_ARRAYS, array), rows)
 
 
@@ -136,7 +138,7 @@ def embedding(anchor: Tensor, rows: Tensor, table: str) -> Tensor:
     """The rows of a table that is trained. anchor: one number, which is not looked at; that it needs a
     gradient makes autograd come back to the table. (Of none a compiler would leave out the way back.)
     Negative rows are out of range, as torch.nn has it."""
-    taken: Tensor = _named(_TABLES, table).array.gather(rows, from_end=False)
+    taken: Tensor = _named(_TABLES, table).array.gather(rows, negative_indices=False)
     return taken
 
 

@@ -14,6 +14,7 @@ from penstock.cli.bench import Image
 from penstock.cli.output import Output
 from penstock.cli.size_option import Size
 from penstock.graph.options import (
+    ABLATIONS,
     DIRECTORIES,
     ENGINES,
     EXECUTORS,
@@ -21,7 +22,6 @@ from penstock.graph.options import (
     MEDIA_PLACES,
     PLACEMENTS,
     SOURCES,
-    WITHOUT,
 )
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -120,13 +120,13 @@ PLACEMENT_OPTIONS = (
 )
 STORAGE_OPTIONS = (
     click.option(
-        "--without",
-        type=choice(WITHOUT),
+        "--ablate",
+        type=choice(ABLATIONS),
         default="nothing",
         show_default=True,
-        help="Do without this part of the cache, to see what it is worth.",
+        help="Disable one feature of the cache, to measure what it is worth.",
     ),
-    click.option("--direct", is_flag=True, help="Read past the page cache."),
+    click.option("--direct", is_flag=True, help="Bypass the page cache (O_DIRECT)."),
     click.option("--threads", type=int, default=0, help="Of the CPU.  [default: one per core]"),
     click.option(
         "--queues", type=int, default=0, help="Queue pairs of storage.  [default: 32; CPU: one per thread]"

@@ -141,7 +141,7 @@ def vectoradd_command(
 
     \b
     penstock vectoradd a.npy b.npy c.npy --generate 512MiB   make a.npy and b.npy first
-    penstock vectoradd a.npy b.npy c.npy --direct --replace  past the page cache
+    penstock vectoradd a.npy b.npy c.npy --direct --replace  bypassing the page cache
     """
     if results_file is not None:
         append_lines([], results_file)

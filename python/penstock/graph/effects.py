@@ -61,10 +61,10 @@ OF_OPTIONS: tuple[Effect, ...] = (
         "it is of files, and the drives are modelled: leave it out",
     ),
     *effects({"direct": False, "engine": "auto", "queues": 0, "queue_depth": 256}, _on_storage, OF_STORAGE),
-    Effect("without", _cached, OF_CACHES, "nothing"),
+    Effect("ablate", _cached, OF_CACHES, "nothing"),
     Effect(
-        "without",
-        lambda s: s["without"] != "read-ahead" or _on_storage(s),
+        "ablate",
+        lambda s: s["ablate"] != "read-ahead" or _on_storage(s),
         "nothing is read ahead at placement {placement}: leave it out",
         "nothing",
     ),

@@ -14,7 +14,7 @@ Engine = Literal["auto", "io_uring", "pread"]
 Directory = Literal["auto", "direct", "set"]
 Placement = Literal["storage", "host", "pinned", "host-cached", "hbm", "managed", "subgraph"]
 Layout = Literal["striped", "replicated"]
-Without = Literal["nothing", "cache", "coalescing", "validation", "read-ahead"]
+Ablation = Literal["nothing", "cache", "coalescing", "validation", "read-ahead"]
 Sources = Literal["gap", "emogi", "bam"]
 MediaPlace = Literal["hbm", "host"]
 EXECUTORS: tuple[Executor, ...] = ("auto", "cpu", "cuda")
@@ -29,7 +29,7 @@ PLACEMENTS: tuple[Placement, ...] = (
     "subgraph",
 )
 LAYOUTS: tuple[Layout, ...] = ("striped", "replicated")
-WITHOUT: tuple[Without, ...] = ("nothing", "cache", "coalescing", "validation", "read-ahead")
+ABLATIONS: tuple[Ablation, ...] = ("nothing", "cache", "coalescing", "validation", "read-ahead")
 SOURCES: tuple[Sources, ...] = ("gap", "emogi", "bam")
 MEDIA_PLACES: tuple[MediaPlace, ...] = ("hbm", "host")
 DIRECTORIES: tuple[Directory, ...] = ("auto", "direct", "set")
@@ -48,7 +48,7 @@ class GraphOptions(TypedDict, total=False):
     directory: Directory
     executor: Executor
     engine: Engine
-    without: Without
+    ablate: Ablation
     direct: bool
     threads: SupportsIndex
     queues: SupportsIndex
@@ -83,7 +83,7 @@ def parse_options(
     directory: Directory = "auto",
     executor: Executor = "auto",
     engine: Engine = "auto",
-    without: Without = "nothing",
+    ablate: Ablation = "nothing",
     direct: bool = False,
     threads: SupportsIndex = 0,
     queues: SupportsIndex = 0,
@@ -112,7 +112,7 @@ def parse_options(
     for name, switch in (switches | {"undirected": undirected}).items():
         if not isinstance(switch, bool):
             raise TypeError(f"{name} {switch!r}: give True or False")
-    check_choice(without, WITHOUT, "part to do without")
+    check_choice(ablate, ABLATIONS, "feature to ablate")
     check_choice(sources, SOURCES, "rule for sources")
     check_choice(media_place, MEDIA_PLACES, "media_place")
     check_choice(layout, LAYOUTS, "layout")
@@ -128,7 +128,7 @@ def parse_options(
         "directory": directory,
         "executor": executor,
         "engine": engine,
-        "without": without,
+        "ablate": ablate,
         "direct": direct,
         "threads": checked_count("threads", threads, 0),
         "queues": checked_count("queues", queues, 0),

@@ -48,10 +48,9 @@ def bfs(
     directory: how the cache finds a line; direct costs 8 bytes for each line of the edges, set 64 for each
         seven lines of the cache. auto takes direct while that is little beside the cache.
     executor: "cpu", "cuda", or "auto". engine: of the controller's threads; "auto", "io_uring", "pread".
-    without: of the cache, to see what it is worth: "cache", "coalescing", "validation" or
-        "read-ahead".
-    direct: past the page cache. queues, queue_depth: queue pairs of a controller (0: 32 for a GPU, one for
-        each CPU thread), and the entries of each.
+    ablate: disables one feature of the cache: "cache", "coalescing", "validation" or "read-ahead".
+    direct: bypass the page cache (O_DIRECT). queues, queue_depth: queue pairs of a controller (0: 32 for a
+        GPU, one for each CPU thread), and the entries of each.
     media, drives, layout, media_place, server_sms: instead of "file" the preset of a drive that is modelled
         ("p5800x", "pm1735", "980pro", "gen5"), how many of them there are, whether the graph is "striped"
         over them or each has all of it ("replicated"), whether their bytes lie in "hbm" or "host", and the

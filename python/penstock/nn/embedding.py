@@ -35,7 +35,7 @@ class _Rows(torch.autograd.Function):
     def forward(ctx: Any, anchor: Tensor, rows: Tensor, table: Embedding) -> Tensor:
         ctx.table = table
         ctx.save_for_backward(anchor, rows)
-        taken: Tensor = table.array.gather(rows, from_end=False, wait=False)
+        taken: Tensor = table.array.gather(rows, negative_indices=False, wait=False)
         return taken
 
     @staticmethod
@@ -140,7 +140,7 @@ class Embedding(nn.Module):
     def _rows(self, rows: Tensor) -> Tensor:
         taken: Tensor
         if not (self._anchor.requires_grad and torch.is_grad_enabled()):
-            taken = self._array.gather(rows, from_end=False)
+            taken = self._array.gather(rows, negative_indices=False)
         elif traces(rows):
             self._check_recorder()
             taken = ops.embedding(self._anchor, rows, self._name)
@@ -199,10 +199,10 @@ class Embedding(nn.Module):
         scaled = [(rows, values * by.to(values.device, values.dtype)) for rows, values in self._kept]
         self._kept[:] = scaled
 
-    def check_calls(self) -> None:
+    def check_errors(self) -> None:
         """Waits for the forward passes, and raises what was wrong with their rows and offsets: what was
         gathered wrong gives no gradient."""
-        self._array.check_calls()
+        self._array.check_errors()
         while self._checks:
             self._checks.pop(0)()
 
@@ -211,7 +211,7 @@ class Embedding(nn.Module):
         (n, embedding_dim); None before a backward pass."""
         if not self._kept:
             return None
-        self.check_calls()
+        self.check_errors()
         rows, values = joined([(rows.to(values.device, torch.int64), values) for rows, values in self._kept])
         if self.padding_idx is not None:
             kept = rows != self.padding_idx

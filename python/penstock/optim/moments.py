@@ -85,7 +85,7 @@ class ElementOptimizer(Optimizer):
             array = _numbered(
                 table.array, from_reference(opened.reference(), device=opened.device, writable=True)
             )
-        array.check_calls()
+        array.check_errors()
         more = len(table.array) - len(array)
         if more > 0:
             start, shape = self._start(table, name), array.row_shape

@@ -41,10 +41,10 @@ class Table:
     def has_gradient(self) -> bool:
         return any(module.has_gradient for module in self.modules)
 
-    def check_calls(self) -> None:
+    def check_errors(self) -> None:
         """As that of a module; of all modules."""
         for module in self.modules:
-            module.check_calls()
+            module.check_errors()
 
     def parts(self) -> tuple[Tensor, Tensor]:
         """As those of a module that has a gradient; of all modules."""
@@ -134,7 +134,7 @@ class Optimizer(torch.optim.Optimizer, ABC):
     def _change_tables(self) -> None:
         trained = [(number, table) for number, table in enumerate(self._tables) if table.has_gradient]
         for number, table in trained:  # what cannot begin is raised before anything is changed
-            table.check_calls()
+            table.check_errors()
             self._begin(number, table)
         for number, table in trained:
             self._counted(number)
