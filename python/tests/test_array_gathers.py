@@ -18,9 +18,11 @@ def device(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def opened(path: Path, content: np.ndarray[Any, Any], placement: str, device: str) -> penstock.Array:
+def opened(
+    path: Path, content: np.ndarray[Any, Any], placement: str, device: str, **options: Any
+) -> penstock.Array:
     np.save(path, content)
-    return penstock.open(path, placement=placement, device=device, **small_cache(placement))
+    return penstock.open(path, placement=placement, device=device, **small_cache(placement), **options)
 
 
 def host(taken: Any) -> np.ndarray[Any, Any]:
@@ -113,3 +115,34 @@ def test_calls_that_nobody_waits_for_tell_later(tmp_path: Path, device: str, pla
     array.close()
     if writable:
         assert not np.load(tmp_path / "rows.npy")[6].any(), "rows in range are stored all the same"
+
+
+class Stream:
+    """What torch's look like, to those who ask for a handle."""
+
+    cuda_stream = 0
+
+
+@pytest.mark.parametrize("placement", ["host", "storage"])
+def test_hints_for_a_gpu_change_nothing_on_the_cpu(tmp_path: Path, placement: str) -> None:
+    content = np.arange(700, dtype=np.int32).reshape(100, 7)
+    hints: list[dict[str, Any]] = [{"stream": Stream()}, {"stream": 0}, {"stream": 7, "sms": 2}, {"sms": 132}]
+    orders = [{"order": order} for order in ("auto", "as-asked", "by-address")]
+    with opened(tmp_path / "rows.npy", content, placement, "cpu", writable=True) as array:
+        for hint in [*hints, *orders]:
+            np.testing.assert_array_equal(host(array.gather([99, 0, 99], **hint)), content[[99, 0, 99]])
+            np.testing.assert_array_equal(host(array.gather_async([5], **hint).wait()), content[[5]])
+        for number, hint in enumerate(hints):
+            array.scatter([number], content[[number + 50]], **hint)
+            np.testing.assert_array_equal(host(array[number]), content[number + 50])
+        for stream in ("x", object(), 0.5):
+            calls: list[Any] = [
+                lambda given: array.gather([1], stream=given),
+                lambda given: array.gather_async([1], stream=given),
+                lambda given: array.prefetch([1], stream=given),
+                lambda given: array.scatter([1], content[[1]], stream=given),
+                lambda given: penstock.gather_all([(array, [1])], stream=given),
+            ]
+            for call in calls:
+                with pytest.raises(TypeError, match=r"stream .*: give a torch.cuda.Stream, or the handle of"):
+                    call(stream)

@@ -259,6 +259,9 @@ class Array(Whole, Borrower, ArrayBase):
         Without it a GPU fills the result in the order of the stream, and what was wrong is raised by
         `check_errors`, or by a later call.
 
+        `stream`, `sms` and `order` say how a GPU goes about it, and change no result: the CPU executor takes
+        and ignores them, so that one program runs on both, but refuses "copy-engine", which names hardware.
+
         A CUDA graph may capture all of these but "copy-engine": nothing is waited for, each replay reads
         `rows` anew, rows out of range are left as they were, and `check_replays` raises for them. The
         graph keeps what the calls read until it is destroyed, also after `close`.

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import operator
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
+
+from penstock.arrays.messages import shown
 
 PAST_ALL_ROWS = 2**63 - 1  # stands for every row number above: all are out of range
 
@@ -45,8 +49,21 @@ def dense(tensor: Any, what: str) -> Any:
 
 
 def handle_of(stream: Any) -> int:
-    """Of a torch.cuda.Stream, or a cudaStream_t as a number."""
-    return int(getattr(stream, "cuda_stream", stream))
+    """Of a torch.cuda.Stream, or a cudaStream_t as a number. TypeError for what is neither."""
+    try:
+        return operator.index(getattr(stream, "cuda_stream", stream))
+    except TypeError:
+        raise TypeError(
+            f"stream {shown(stream)}: give a torch.cuda.Stream, or the handle of a CUDA stream as a number"
+        ) from None
+
+
+def no_stream(stream: Any) -> AbstractContextManager[int]:
+    """Of calls of the CPU executor, which have none: what programs for both kinds of executors give is
+    checked, and has no effect."""
+    if stream is not None:
+        handle_of(stream)
+    return nullcontext(0)
 
 
 def finish_tensor(tensor: Any) -> None:

@@ -20,6 +20,7 @@ from penstock.arrays.foreign import (
     handle_of,
     host_values,
     is_torch,
+    no_stream,
 )
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ class NumpyLibrary(_Untraced):
         return values
 
     def on(self, stream: Any) -> AbstractContextManager[int]:
-        return nullcontext(0)
+        return no_stream(stream)
 
 
 class DeviceArray:
@@ -354,7 +355,7 @@ class TorchLibrary:
 
     def on(self, stream: Any) -> AbstractContextManager[int]:
         if not self._cuda:
-            return nullcontext(0)
+            return no_stream(stream)
         now = self.current_stream()
         if stream is None or handle_of(stream) == now:
             return nullcontext(now)

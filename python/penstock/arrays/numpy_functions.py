@@ -13,8 +13,17 @@ if TYPE_CHECKING:
 
     from penstock.arrays.array import Array
 
-# The parameter that a function stores into, where that is not `out`.
-_DESTINATIONS = {np.copyto: "dst", np.put: "a", np.place: "arr", np.putmask: "a", np.fill_diagonal: "a"}
+# Name and position of the parameter that a function stores into, where its signature does not have it as
+# `out`: those of NumPy 1 that are written in C have none.
+_DESTINATIONS: dict[Callable[..., Any], tuple[str, int | None]] = {
+    np.copyto: ("dst", 0),
+    np.put: ("a", 0),
+    np.place: ("arr", 0),
+    np.putmask: ("a", 0),
+    np.fill_diagonal: ("a", 0),
+    np.concatenate: ("out", 2),
+    np.dot: ("out", 2),
+}
 # What needs no elements; and what stores by `array[...] = values`, as a user would.
 _TAKE_ARRAYS = {np.shape, np.ndim, np.size, np.put_along_axis}
 
@@ -84,14 +93,15 @@ def _as_numpy(given: Any, taken: list[TakenByNumPy]) -> Any:
 
 @functools.cache
 def _destination_of(function: Callable[..., Any]) -> tuple[str, int | None]:
-    """The name of the parameter that a function stores into, and its position if it has one."""
-    name = _DESTINATIONS.get(function, "out")
+    """The name of the parameter that a function stores into, and its position if it may be given by that."""
+    if function in _DESTINATIONS:
+        return _DESTINATIONS[function]
     try:
         known = inspect.signature(function).parameters
-    except ValueError:  # some of NumPy 1, which are written in C
-        return name, None
-    by_position = name in known and known[name].kind != inspect.Parameter.KEYWORD_ONLY
-    return name, list(known).index(name) if by_position else None
+    except ValueError:
+        return "out", None
+    by_position = "out" in known and known["out"].kind != inspect.Parameter.KEYWORD_ONLY
+    return "out", list(known).index("out") if by_position else None
 
 
 def _refuse_stores(function: Callable[..., Any], args: Any, keywords: dict[str, Any]) -> None:
