@@ -112,7 +112,8 @@ TEST(file_lock, one_writer_has_a_file_and_readers_do_not_mind) {
       FAIL() << "two writers of one file";
     } catch (error const& refused) {
       EXPECT_EQ(refused.code(), EWOULDBLOCK);
-      EXPECT_NE(std::string(refused.what()).find("open for writing"), std::string::npos) << refused.what();
+      EXPECT_NE(std::string(refused.what()).find("this process has it open to be written already"), std::string::npos)
+          << refused.what();
     }
   }
   software_controller third;
