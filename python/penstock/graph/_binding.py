@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from penstock.native import load_native
 
-Progress = Callable[[int, int], object]
+StepProgress = Callable[[int, int], object]
 """Gets (done, total) with 0 <= done <= total a few times a second; what it raises stops the work."""
 
 Array = NDArray[Any]
@@ -49,35 +49,39 @@ class Native(Protocol):
     def graph_generate(
         self, target: str, spec: str, *, seed: int, weighted: bool, threads: int, memory: int = 0, of: str =
         "",
-        progress: Progress | None,
+        progress: StepProgress | None,
     ) -> None: ...  # fmt: skip
 
     def graph_convert(
         self, target: str, input: str, *, format: str, name: str = "", undirected: bool = False,
         simple: bool = False, columns: Sequence[str] = (), separator: str = "", header: bool = False,
         first_id: int = 0, renumber: str = "sparse", threads: int, memory: int = 0, of: str = "", progress:
-        Progress | None,
+        StepProgress | None,
     ) -> str: ...  # fmt: skip
 
     def graph_build(
         self, target: str, *, vertices: int, from_: Array, to: Array, weights: Array | None,
         names: Sequence[str], directed: bool, symmetrise: bool, unique: bool, simple: bool, source: str,
-        reading: str = "", threads: int, memory: int = 0, of: str = "", progress: Progress | None,
+        reading: str = "", threads: int, memory: int = 0, of: str = "", progress: StepProgress | None,
     ) -> None: ...  # fmt: skip
 
     def graph_names(self, path: str) -> bytes: ...
 
     def graph_open(
-        self, path: str, *, validate_edges: bool, threads: int = 0, progress: Progress | None = None
+        self, path: str, *, validate_edges: bool, threads: int = 0, progress: StepProgress | None = None
     ) -> FolderFacts: ...
 
     def graph_write_incoming(
-        self, path: str, *, threads: int, memory: int, progress: Progress | None
+        self, path: str, *, threads: int, memory: int, progress: StepProgress | None
     ) -> None: ...
 
-    def graph_bfs_depths(self, path: str, source: int, progress: Progress | None) -> NDArray[np.int32]: ...
+    def graph_bfs_depths(
+        self, path: str, source: int, progress: StepProgress | None
+    ) -> NDArray[np.int32]: ...
 
-    def graph_verify_bfs(self, path: str, source: int, parents: Array, progress: Progress | None) -> str: ...
+    def graph_verify_bfs(
+        self, path: str, source: int, parents: Array, progress: StepProgress | None
+    ) -> str: ...
 
 
 native = cast(Native, load_native())

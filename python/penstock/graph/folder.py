@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from penstock.checks import checked_count, checked_integer
 from penstock.sizes import parse_size
 
-from ._binding import Array, ArrayPlace, FolderFacts, Progress, native
+from ._binding import Array, ArrayPlace, FolderFacts, StepProgress, native
 from .weights import of_numbers, weights_of
 
 VOLUME = "volume:"  # begins what graphs on volumes are called
@@ -148,7 +148,7 @@ class GraphFolder:
         *,
         threads: int | None = None,
         memory: int | str | None = None,
-        progress: Progress | None = None,
+        progress: StepProgress | None = None,
     ) -> GraphFolder:
         """The lists of incoming edges, without weights, as a graph of its own in the folder `incoming`.
 
@@ -163,14 +163,14 @@ class GraphFolder:
         )
         return replace(open_folder(self.path / "incoming"), labels=self.labels, keeper=self.keeper)
 
-    def bfs_depths(self, source: int, *, progress: Progress | None = None) -> NDArray[np.int32]:
+    def bfs_depths(self, source: int, *, progress: StepProgress | None = None) -> NDArray[np.int32]:
         """Depths by a serial search from `source`: int32, shape (vertices,), -1 where there is no path.
 
         Raises ValueError when `source` is no vertex or an edge leads out of the graph.
         """
         return native.graph_bfs_depths(str(self.path), self._checked(source), progress)
 
-    def verify_bfs(self, source: int, parents: ArrayLike, *, progress: Progress | None = None) -> str:
+    def verify_bfs(self, source: int, parents: ArrayLike, *, progress: StepProgress | None = None) -> str:
         """Check a search's answer by GAP's rules.
 
         parents: int32 or int64, shape (vertices,); negative where the search did not arrive.
@@ -210,7 +210,7 @@ def _from_facts(facts: FolderFacts) -> GraphFolder:
 
 
 def open_folder(
-    path: str | os.PathLike[str], *, validate_edges: bool = False, progress: Progress | None = None
+    path: str | os.PathLike[str], *, validate_edges: bool = False, progress: StepProgress | None = None
 ) -> GraphFolder:
     """Open a graph folder and check it; with `validate_edges`, read all edges, too: each must be a vertex,
     and in an undirected graph go both ways.
@@ -239,7 +239,7 @@ def write_folder(
     source: str = "arrays",
     threads: int | None = None,
     memory: int | str | None = None,
-    progress: Progress | None = None,
+    progress: StepProgress | None = None,
 ) -> GraphFolder:
     """Make the graph folder `path`, all at once or not at all, from a list of edges.
 
@@ -319,7 +319,7 @@ def build_folder(
     source: str,
     threads: int,
     memory: int,
-    progress: Progress | None,
+    progress: StepProgress | None,
     reading: str = "",
     of: str = "",
 ) -> None:

@@ -18,7 +18,7 @@ from penstock.checks import checked_count
 from penstock.errors import Error
 
 from . import debian, kinds, memory, sparse, tables, text_tables
-from ._binding import Progress, native
+from ._binding import StepProgress, native
 from .folder import VOLUME, GraphFolder, build_folder, memory_limit, open_folder
 from .kinds import FORMATS, GENERATORS, NATIVE, REMEDY, TABLES, Input
 from .notices import announce
@@ -35,14 +35,14 @@ class _Making:
 
     threads: int
     memory: int
-    progress: Progress | None
+    progress: StepProgress | None
     undirected: bool
     simple: bool
     reading: Reading
     of: str = ""
     """What errors say is converted, where the folder is the cache's."""
 
-    def limits(self, progress: Progress | None) -> _Limits:
+    def limits(self, progress: StepProgress | None) -> _Limits:
         return _Limits(threads=self.threads, memory=self.memory, of=self.of, progress=progress)
 
     @property
@@ -57,7 +57,7 @@ class _Limits(TypedDict):
     threads: int
     memory: int
     of: str
-    progress: Progress | None
+    progress: StepProgress | None
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def resolve(
     spec: GraphLike,
     *,
     cache_dir: str | os.PathLike[str] | None = None,
-    progress: Progress | None = None,
+    progress: StepProgress | None = None,
     threads: int | None = None,
     weighted: bool = False,
     undirected: bool = False,
@@ -154,7 +154,7 @@ def convert(
     spec: GraphLike,
     folder: str | os.PathLike[str],
     *,
-    progress: Progress | None = None,
+    progress: StepProgress | None = None,
     threads: int | None = None,
     weighted: bool = False,
     undirected: bool = False,
@@ -211,7 +211,7 @@ def _called(spec: GraphLike) -> str:
 def _making(
     threads: int | None,
     memory: int | str | None,
-    progress: Progress | None,
+    progress: StepProgress | None,
     undirected: bool,
     simple: bool,
     reading: Reading,
@@ -354,7 +354,7 @@ def _from_files(called: str, given: Input, making: _Making) -> _Plan:
 
 
 def _convert(
-    target: str, file: str, kind: str, name: str, making: _Making, progress: Progress | None
+    target: str, file: str, kind: str, name: str, making: _Making, progress: StepProgress | None
 ) -> None:
     reading = making.reading
     renumber = "sparse" if reading.renumber is None else "always" if reading.renumber else "never"

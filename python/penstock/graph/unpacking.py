@@ -17,7 +17,7 @@ from typing import IO, Any, cast
 
 from penstock.errors import Error
 
-from ._binding import Progress
+from ._binding import StepProgress
 
 
 class _Zstandard(io.RawIOBase):
@@ -95,7 +95,9 @@ def opened(path: str) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def unpacked(path: Path, folder: Path, progress: Progress | None) -> Iterator[tuple[str, Progress | None]]:
+def unpacked(
+    path: Path, folder: Path, progress: StepProgress | None
+) -> Iterator[tuple[str, StepProgress | None]]:
     """The path of the unpacked file in `folder`, while this lasts, and what reports the progress of the rest.
 
     path: a file whose name ends in one of READERS.
@@ -116,7 +118,7 @@ def unpacked(path: Path, folder: Path, progress: Progress | None) -> Iterator[tu
         raise Error(sentence, code) from error
 
 
-def _copy(path: Path, source: Any, file: IO[bytes], to: IO[bytes], progress: Progress | None) -> None:
+def _copy(path: Path, source: Any, file: IO[bytes], to: IO[bytes], progress: StepProgress | None) -> None:
     size = max(os.fstat(file.fileno()).st_size, 1)
     while True:
         try:
@@ -131,7 +133,7 @@ def _copy(path: Path, source: Any, file: IO[bytes], to: IO[bytes], progress: Pro
             progress(min(SHARE * file.tell() // size, SHARE), 1000)
 
 
-def _rest_of(progress: Progress | None) -> Progress | None:
+def _rest_of(progress: StepProgress | None) -> StepProgress | None:
     if progress is None:
         return None
     return lambda done, total: progress(SHARE + (1000 - SHARE) * done // max(total, 1), 1000)
