@@ -80,7 +80,7 @@ def test_read_only_memory_is_no_tensor(file: Path) -> None:
         with pytest.raises(ValueError, match="its memory is read-only, and no tensor is: take rows of it"):
             array.tensor()
         assert not array.numpy().flags.writeable
-        with pytest.raises(BufferError, match=r"which only DLPack 1\.0 tells"):
+        with pytest.raises(BufferError, match=r"which only DLPack 1\.0 marks"):
             array.__dlpack__()
 
 

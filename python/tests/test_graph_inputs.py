@@ -457,7 +457,7 @@ def test_what_python_gives_is_checked_in_a_sentence(place: Path) -> None:
         (lambda: wrong("w", 1, [], [], names=["\udc80"]), ValueError, "is no UTF-8"),
         (lambda: wrong("w", 2, [0], [1], weights=[2**40]), ValueError, "do not fit int32"),
         (lambda: search("g", verify="yes"), TypeError, "verify 'yes': give True or False"),
-        (lambda: search("g", bogus=3), TypeError, "bogus: there is no such option; there are cache"),
+        (lambda: search("g", bogus=3), TypeError, "bogus: there is no such option; there are ablate, cache"),
         (lambda: search(b"g"), TypeError, "bytes are no path here"),
         (lambda: search("g", source="a"), ValueError, "several vertices have this name"),
         (lambda: search(folder, format="el"), ValueError, "it is no file, so it has no format"),
