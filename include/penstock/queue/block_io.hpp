@@ -70,7 +70,7 @@ PENSTOCK_FN inline u32 queue_of(block_device_view const& device, block_request c
 
 /// Sends one command for each lane that wants one: `count` blocks from `start` on, to or from `address` (aligned to 4, in
 /// memory that the controller reaches); a flush has neither, and what zeroes or deallocates has no address. Collective. Returns
-/// when all are with the controller; what was refused is told by wait_blocks.
+/// when all are with the controller; wait_blocks reports what was refused.
 template <thread_group G>
 PENSTOCK_COLD void submit_blocks(G g, block_device_view const& device, nvme::opcode op, bool want, block_request& mine,
                                  lba start, u32 count, u64 address) {
@@ -157,7 +157,7 @@ PENSTOCK_FN status zero_blocks(G const& g, block_device_view const& device, bool
   return wait_blocks(g, device, want, mine);
 }
 
-/// Tells the device that what blocks hold is wanted no more: what they read as afterwards is its choice, until they are
+/// Notifies the device that what blocks hold is wanted no more: what they read as afterwards is its choice, until they are
 /// written. Likewise (most_discard_blocks). Collective.
 template <thread_group G>
 PENSTOCK_FN status discard_blocks(G const& g, block_device_view const& device, bool want, block_request& mine, lba start,
