@@ -3,8 +3,8 @@
 //   63      48 47                                      5    4     3       2      1  0
 //   [ pins 16 ][ version, 43 - P bits ][ place, P bits ][ ref ][dirty][writing][state]
 //
-// Pins are on top, so that a lost count cannot reach the identity. All transitions are read-modify-writes, because anyone may
-// add a pin and take it back at any moment.
+// Pins are on top, so that a lost count cannot reach the identity. All transitions are read-modify-writes, because any thread
+// may add a pin and take it back at any moment.
 #pragma once
 
 #include "penstock/core/bits.hpp"

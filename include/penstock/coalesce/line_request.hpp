@@ -145,7 +145,7 @@ class line_request {
     return cache_.unpin_written(entry_) && cache_.writes.note_dirty();
   }
 
-  // One round: the watching lanes look again, all that was claimed is submitted before anyone waits, fills are looked at.
+  // One round: the watching lanes look again, all that was claimed is submitted before any lane waits, fills are looked at.
   PENSTOCK_FN void advance() {
     bool claimed = unsent_;
     victim_search search;
@@ -275,7 +275,7 @@ class line_request {
     return phase_ == phase::failed ? report_failed | pack(error_) : 0;
   }
 
-  // Moves the queues and sleeps, until there is news of a fill or something to try again. At the deadline everyone looks once
+  // Moves the queues and sleeps, until there is news of a fill or something to try again. At the deadline every lane looks once
   // more (the caller's next round) and then gives up (W7).
   //
   // Most of the time of a kernel that misses is spent here, so the round is short, and its loads are relaxed: an acquire would
@@ -418,7 +418,7 @@ PENSTOCK_FN status read_line(G const& g, Cache const& cache, u32 dataset, bool w
     if (g.rank() == leader) begun = fill_alone(cache, cache.datasets[dataset], line, at, size(g));
     const u64 frame = g.shfl(begun.frame, leader);
     if (frame != 0) {
-      g.sync();  // the leader's acquire is everyone's
+      g.sync();  // the leader's acquire is every member's
       if (want) use(frame);
       g.sync();
       if (g.rank() == leader) cache.unpin(begun.entry);

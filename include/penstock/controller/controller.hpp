@@ -24,7 +24,7 @@ struct queue_rings {
   u32* cq_doorbell = nullptr;  ///< head, likewise
 };
 
-/// Registers of the device that kernels store to by themselves; none: the words of the rings.
+/// Registers of the device that kernels store to directly; none: the words of the rings.
 struct queue_registers {
   u32* submission = nullptr;
   u32* completion = nullptr;

@@ -11,7 +11,7 @@
 //   launch<32>(*on, items, body);
 //   server.stop();
 //
-// CUDA: between start and stop no kernel may be loaded and no memory be allocated, registered or freed, by anyone in the
+// CUDA: between start and stop no kernel may be loaded and no memory be allocated, registered or freed, by any thread of the
 // process: such calls wait for the resident kernel (PROTOCOLS.md §4). attach is refused meanwhile; detach stops the server.
 #pragma once
 

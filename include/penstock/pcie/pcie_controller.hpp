@@ -24,7 +24,7 @@ struct pcie_options {
   u32 threads = 0;                               ///< that forward doorbells; 0: the polling thread does
   bool submission_in_controller = false;         ///< submission rings in the controller's memory, where it has some for them
   bool shadow_doorbells = false;                 ///< in memory, where the controller takes them: for drives of virtual machines
-  std::byte* registers_for_kernels = nullptr;    ///< BAR 0 as kernels see it (drive_path.hpp), which then ring by themselves
+  std::byte* registers_for_kernels = nullptr;    ///< BAR 0 as kernels see it (drive_path.hpp), which then ring directly
   bool reaches_local = false;                    ///< the drive reaches the executor's local memory (likewise)
   u64 admin_timeout_ns = 5 * one_second_ns;      ///< of one admin command
   u64 shutdown_timeout_ns = 10 * one_second_ns;  ///< for the drive to write out what it caches, at the end

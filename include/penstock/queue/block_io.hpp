@@ -166,9 +166,9 @@ PENSTOCK_FN status discard_blocks(G const& g, block_device_view const& device, b
   return wait_blocks(g, device, want, mine);
 }
 
-/// Returns when all that was written to the namespace before is on the device for good: writes that had ended, by anyone, when
-/// this was called (docs/DURABILITY.md says what each controller does). One lane's flush serves all. Collective. This lane's
-/// status; after a failure nothing is known of what was written since the last flush that succeeded.
+/// Returns when all that was written to the namespace before is on the device for good: writes that had ended, of any
+/// submitter, when this was called (docs/DURABILITY.md says what each controller does). One lane's flush serves all.
+/// Collective. This lane's status; after a failure nothing is known of what was written since the last flush that succeeded.
 template <thread_group G>
 PENSTOCK_FN status flush_blocks(G const& g, block_device_view const& device, bool want, block_request& mine) {
   submit_blocks(g, device, nvme::opcode::flush, want, mine, lba{0}, 0, 0);

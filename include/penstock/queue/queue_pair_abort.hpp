@@ -18,7 +18,7 @@ PENSTOCK_FN bool queue_pair_view<Sink>::take_harvest_lock(G const& g, u64 patien
   backoff wait(patience_ns);
   for (bool in_time = true;; in_time = from_leader(g, wait.pause()) != 0) {
     const bool got = from_leader(g, is_leader(g) && device_ref<u32>(state->harvest_lock).exchange(1, acquire) == 0) != 0;
-    g.sync();  // what the last holder wrote is everyone's
+    g.sync();  // what the last holder wrote is every member's
     if (got || !in_time) return got;
   }
 }

@@ -213,7 +213,7 @@ PENSTOCK_FN u64 queue_pair_view<Sink>::expire(G const& g, u64 head) const {
     head = harvest_batches(g, head);
     // A command that was not rung waits behind the guard: only a ring that stands still for good ends its wait.
     const u64 rung = from_leader(g, device_ref<u64>(state->rung).load(acquire));
-    g.sync();  // its ringers' deadlines are everyone's to read
+    g.sync();  // its ringers' deadlines are every member's to read
     bool waits = false;
     for (u32 slot = index_in(g); slot < depth; slot += size(g)) {
       if (!overdue(slot, now)) continue;
@@ -326,7 +326,7 @@ PENSTOCK_FN bool queue_pair_view<Sink>::drain(G const& g, u32 slot) const {
           device_ref<u64>(words[slot]).compare_exchange_strong(word, word + 1, acquire, relaxed);
   }
   if (from_leader(g, got) == 0) return false;
-  g.sync();  // the leader's acquire is everyone's
+  g.sync();  // the leader's acquire is every member's
   order_claim_before_bytes();
   context const& c = contexts[slot];
   copy_bounce_to_frame(c.address, bounces[slot], c.bytes, index_in(g), size(g));

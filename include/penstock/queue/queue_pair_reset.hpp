@@ -31,7 +31,7 @@ PENSTOCK_FN bool queue_pair_view<Sink>::quiesce(G const& g, u64 patience_ns) con
   backoff wait(patience_ns);
   for (bool in_time = true;; in_time = from_leader(g, wait.pause()) != 0) {
     const bool quiet = from_leader(g, is_leader(g) && try_quiesce()) != 0;
-    g.sync();  // what the leader has acquired is everyone's
+    g.sync();  // what the leader has acquired is every member's
     if (quiet || !in_time) return quiet;
   }
 }

@@ -92,7 +92,7 @@ PENSTOCK_COLD status pass_barrier(G g, queue_pair_view<result_sink> const* queue
   backoff wait(4 * queue.timeout_ns);
   for (bool in_time = true, last_look = false;;) {
     if (from_leader(g, is_leader(g) && device_ref<u64>(barrier.passed).load(acquire) >= needed) != 0) {
-      g.sync();  // the leader's acquire is everyone's
+      g.sync();  // the leader's acquire is every member's
       return {};
     }
     if (last_look) return make_status(failure::deadline);
