@@ -85,15 +85,15 @@ struct line_reader {
     return kind == array_kind::direct ? find_direct<Order>(address, at) : find_in_set<Order>(address, at);
   }
 
-  /// The entry to pin for the line of an address. Of `direct` it follows from the address, and who looked at it first would
-  /// make two trips to memory of one: a pin on what is no such line is taken back, as any passer-by's (PROTOCOLS.md §2,
+  /// The entry to pin for the line of an address. Of `direct` it follows from the address, and a look before the pin would make
+  /// two trips to memory of one: a pin on what is no such line is taken back, as any passer-by's (PROTOCOLS.md §2,
   /// "Transitions").
   PENSTOCK_FORCE_INLINE bool find_entry(u64 address, hit_line& at) const {
     if (kind != array_kind::direct) return find_in_set<read_order::data>(address, at);
     at.entry = entry_of(address);
     return hit_word != never;
   }
-  /// Whether who has added a pin to that entry, and saw it as `old`, holds the line; if so, `at` has its frame.
+  /// Whether a thread that added a pin to that entry, and saw it as `old`, holds the line; if so, `at` has its frame.
   PENSTOCK_FORCE_INLINE bool is_pinned(u64 old, hit_line& at) const {
     return kind == array_kind::direct ? take(old, at) : entry::same(old, at.word);
   }

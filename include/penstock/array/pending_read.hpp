@@ -1,9 +1,9 @@
 // An element that was asked for and is taken later: between `read_async` and `wait` a thread goes on computing.
 //
-// A token holds neither pin nor claim. What was not there when it was asked is brought in by a fill that belongs to nobody;
-// `wait` is a read like any other, which joins that fill, finds the line, or, if the line has come and gone, asks for it again
-// with a pin. So a token that is dropped leaves nothing behind, tokens count in no budget of pins (PROTOCOLS.md, W4), and
-// `wait` makes the progress that a read makes.
+// A token holds neither pin nor claim. What was not there when it was asked is brought in by a fill without an owner; `wait` is
+// a read like any other, which joins that fill, finds the line, or, if the line has come and gone, asks for it again with a
+// pin. So a token that is dropped leaves nothing behind, tokens count in no budget of pins (PROTOCOLS.md, W4), and `wait` makes
+// the progress that a read makes.
 #pragma once
 
 #include "penstock/array/line_reader.hpp"
@@ -17,7 +17,7 @@ class pending_read {
   static_assert(sizeof(T) == piece_bytes<T>, "an element must lie on one line");
 
  public:
-  /// Whether the value is here already: it was a hit, or nobody wanted it.
+  /// Whether the value is here already: it was a hit, or no lane wanted it.
   PENSTOCK_FN bool here() const { return here_; }
 
   /// The element. The first call waits for it, and moves the queues meanwhile; later ones give the same value.

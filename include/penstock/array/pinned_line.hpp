@@ -24,7 +24,7 @@ PENSTOCK_FN held_line pin_at_once(G const& g, line_reader const& reader, line_id
     }
   }
   held.frame = from_leader(g, held.frame);
-  g.sync();  // the leader's acquire is everyone's; in the order `data` each lane's loads follow from the frame
+  g.sync();  // the leader's acquire is every member's; in the order `data` each lane's loads follow from the frame
   return held;
 }
 

@@ -53,7 +53,7 @@ PENSTOCK_FN piece16 read_piece_of(G const& g, Cache const& cache, u32 dataset, b
   dataset_view const& data = cache.datasets[dataset];
   piece16 piece{};
   bool todo = want;
-  // A line that nobody has is not looked at twice. Without a branch, so that the fields for this come in one trip.
+  // A line that is in no frame is not looked at twice. Without a branch, so that the fields for this come in one trip.
   found_line seen = cache.directory.glance(want ? line : line_id{0});
   if (!want) seen = {};
   if (cache.validates && any(g.ballot(seen.state() != line_state::empty))) {
@@ -71,7 +71,7 @@ PENSTOCK_FN piece16 read_piece_of(G const& g, Cache const& cache, u32 dataset, b
         if (todo) at = cache.directory.find(line);
         if (!todo) piece = read;
       }
-      // A line that nobody has asked for yet is asked for before anything is waited for.
+      // A line without a fill in flight is requested before the group waits for anything.
       if (any(g.ballot(todo && !fills)) || !any(g.ballot(fills))) break;
       if (!watch.wait(fills, at)) break;
     }

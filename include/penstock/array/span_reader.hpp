@@ -1,8 +1,8 @@
 // Runs of bytes, read by a whole group in pieces of 16: rows, lists, whole lines.
 //
-// One look at the directory serves many lines: lane k finds line k of the run, and hands its frame to whoever reads there. The
-// argument of the validated read, across lanes (PROTOCOLS.md §2): all lanes have read and fenced before the lane that found a
-// line looks at its entry again; only then is what was read used.
+// One look at the directory serves many lines: lane k finds line k of the run, and hands its frame to the lanes that read
+// there. The argument of the validated read, across lanes (PROTOCOLS.md §2): all lanes have read and fenced before the lane
+// that found a line looks at its entry again; only then is what was read used.
 #pragma once
 
 #include "penstock/array/line_reader.hpp"

@@ -1,7 +1,7 @@
 // `writable_view<T>`: an array that kernels read and write, wherever its bytes live. Made by `line_cache::writable`.
 //
 // What is written is seen by every later read through the cache, and is in storage when `line_cache::flush` has returned. An
-// element of up to 8 bytes is old or new to whoever reads it meanwhile, never a mix. Elements beside it keep their bytes.
+// element of up to 8 bytes is old or new to a concurrent reader, never a mix. Elements beside it keep their bytes.
 #pragma once
 
 #include "penstock/array/pinned_line.hpp"
@@ -34,7 +34,7 @@ class writable_view : public array_view<T> {
     if (!outcome.ok()) latch(outcome, i);
   }
 
-  /// The same, telling each lane its status.
+  /// The same, and returns each lane its status.
   template <thread_group G>
   PENSTOCK_FN status try_write(G const& g, bool want, u64 i, T v) const {
     if (this->is_resident()) {
@@ -95,7 +95,7 @@ class writable_view : public array_view<T> {
   /// group. Pins of what lies in frames are taken and given back by all lanes together, so many short spans take little longer
   /// than one. Spans may share lines; an element that lies in two spans is that of either. Collective.
   /// Cost:   three atomics for each line of each span, those of the lanes side by side.
-  /// Errors: each lane is told the first failure of its span, whose other lines are written. failure::out_of_range beyond the
+  /// Errors: each lane gets the first failure of its span, whose other lines are written. failure::out_of_range beyond the
   ///         dataset: then nothing of that span is, and others are.
   /// REQUIRES: `elements` is the same in all lanes; make does not access the cache: it is called with a pin per lane held.
   template <thread_group G, class Make>

@@ -149,7 +149,7 @@ PENSTOCK_FN held_line pin_hits(G const& g, Cache const& cache, bool want, line_i
     }
   }
   held.frame = g.shfl(held.frame, lowest(peers));
-  g.sync();  // the leaders' acquires are everyone's
+  g.sync();  // the leaders' acquires are every member's
   return held;
 }
 

@@ -28,7 +28,7 @@ PENSTOCK_FN u64 take_fresh_frame(Cache const& cache, u32 part) {
   device_ref<u64> next(*cache.next_fresh);
   if (part == cache.frames) return next.fetch_add(1, relaxed);
   u64 fresh = next.load(relaxed);
-  // Exactly: one that is taken beyond the part would be lost to all. Who fails has seen another succeed.
+  // Exactly: one that is taken beyond the part would be lost to all. A thread that fails has seen another succeed.
   while (fresh < part && !next.compare_exchange_weak(fresh, fresh + 1, relaxed, relaxed)) {}
   return fresh;
 }
@@ -73,7 +73,7 @@ PENSTOCK_FN access_step place_claimed(Cache const& cache, dataset_view const& da
                                       u64 pins, victim_search& search) {
   const u32 frame = take_frame(cache, data, part, search);
   if (frame == cache.frames) {
-    // No victim, no claim (W3, W4): those who joined meanwhile see an empty line and start over.
+    // No victim, no claim (W3, W4): the threads that joined meanwhile see an empty line and retry.
     device_ref<u64>(*at.entry).fetch_sub(1 + pins * entry::one_pin, release);
     return access_step::no_frame;
   }

@@ -2,7 +2,7 @@
 //
 // `direct`: one entry per line of the datasets, which names the frame. `set_associative`: one entry per frame, seven to a set;
 // it names the line by a tag, and which frame it stands for follows from where it lies. Which of the two a cache has is chosen
-// at run time, and nobody above needs to know: one uniform branch, on a field that lies in a kernel's constant memory.
+// at run time, and no caller needs to know: one uniform branch, on a field that lies in a kernel's constant memory.
 #pragma once
 
 #include "penstock/cache/entry.hpp"

@@ -3,8 +3,8 @@
 //   63      48 47                                      5    4     3       2      1  0
 //   [ pins 16 ][ version, 43 - P bits ][ place, P bits ][ ref ][dirty][writing][state]
 //
-// Pins are on top, so that a lost count cannot reach the identity. All transitions are read-modify-writes, because anyone may
-// add a pin and take it back at any moment.
+// Pins are on top, so that a lost count cannot reach the identity. All transitions are read-modify-writes, because any thread
+// may add a pin and take it back at any moment.
 #pragma once
 
 #include "penstock/core/bits.hpp"
@@ -33,7 +33,7 @@ inline constexpr u64 identity_mask = ((1ull << identity_bits) - 1) << identity_s
 /// From filling: published, or failed; added with release.
 inline constexpr u64 publish = 1;
 inline constexpr u64 fail = 2;
-/// From valid: what the frame holds is forgotten, and asked for anew by whoever wants it next.
+/// From valid: the frame's bytes are dropped, and the next access reads the line anew.
 inline constexpr u64 forget = 1;
 
 PENSTOCK_FN constexpr line_state state(u64 e) { return static_cast<line_state>(e & 3u); }
@@ -41,11 +41,11 @@ PENSTOCK_FN constexpr u64 pins(u64 e) { return e >> pin_shift; }
 PENSTOCK_FN constexpr bool same(u64 a, u64 b) { return ((a ^ b) & same_mask) == 0; }
 PENSTOCK_FN constexpr bool dirty(u64 e) { return (e & dirty_bit) != 0; }
 PENSTOCK_FN constexpr bool writing(u64 e) { return (e & writing_bit) != 0; }
-/// Its bytes are to be written, and nobody is at it.
+/// Its bytes are to be written, and no write is under way.
 PENSTOCK_FN constexpr bool waits_for_write(u64 e) {
   return (e & (dirty_bit | writing_bit | 3u)) == (dirty_bit | static_cast<u64>(line_state::valid));
 }
-/// Nobody holds it, nothing is to be written: it may be claimed or evicted.
+/// No thread holds it, nothing is to be written: it may be claimed or evicted.
 PENSTOCK_FN constexpr bool at_rest(u64 e) { return pins(e) == 0 && (e & (dirty_bit | writing_bit)) == 0; }
 
 }  // namespace entry

@@ -3,7 +3,7 @@
 // in coalesce/.
 //
 // Invariants. 1: a line is in at most one frame (`direct`: its one entry names it; `set_associative`: set_claim.hpp says why).
-// 2: a frame's bytes change only while its line is `filling` or under a pin of somebody who then makes it dirty. 3: a pinned
+// 2: a frame's bytes change only while its line is `filling` or under a pin of a thread that then makes it dirty. 3: a pinned
 // frame is never evicted: eviction and claim compare-and-swap an entry without pins. 5: the version changes with each claim, so
 // a validated read that straddles a refill sees another identity.
 #pragma once
@@ -22,7 +22,7 @@ enum class fault_access : u32 { read, write };
 
 /// First failure that an access without room for a status met; the host looks at the next synchronize. In memory that both
 /// reach, so that a look is a load of the host's: after each call it would else be a copy, and the wait for it. Kernels only
-/// store here (PROTOCOLS.md, W8): who may is settled by a word of their own memory.
+/// store here (PROTOCOLS.md, W8): a word of their own memory settles which one may.
 struct fault_slot {
   u32 failure = 0;  ///< packed status, stored last and with release, partner: check_faults; 0: none so far
   u32 dataset = 0;  ///< index in the cache
@@ -42,7 +42,7 @@ struct alignas(128) basic_line_cache_view {
   u64 prp_lists = 0;                ///< address of the frames' PRP lists, `prp_list_stride` each; 0 where none is needed
   dataset_view* datasets = nullptr;
   queue_pair* queues = nullptr;
-  u64* next_fresh = nullptr;  ///< the first frame that nobody had so far; `frames` or more: there is none
+  u64* next_fresh = nullptr;  ///< the first frame that no line has had so far; `frames` or more: there is none
   u32* serving = nullptr;     ///< 1 while a queue_service moves the queues
   u32 frames = 0;
   u32 line_shift = 0;
@@ -62,7 +62,7 @@ struct alignas(128) basic_line_cache_view {
   retry_policy retry;
   write_back_view writes;
   fault_slot* fault = nullptr;
-  u32* fault_taken = nullptr;  ///< 1 from a fault on until the host has told it
+  u32* fault_taken = nullptr;  ///< 1 from a fault on until the host has reported it
 
   PENSTOCK_FN u64 line_bytes() const { return 1ull << line_shift; }
   PENSTOCK_FN u64 frame_address(u64 const* entry, u64 word) const {
@@ -111,8 +111,8 @@ struct alignas(128) basic_line_cache_view {
   /// Gives back a pin after reads. Release: a load still on its way must not read the next tenant.
   PENSTOCK_FN void unpin(u64* entry) const { add_release(*entry, 0 - entry::one_pin); }
 
-  /// Gives back a pin after stores. Dirty first and with release, so that whoever claims the line for a write has what was
-  /// stored; the pin after it, so that nobody evicts the line between. Tells whether the line was clean.
+  /// Gives back a pin after stores. Dirty first and with release, so that a thread that claims the line for a write has what
+  /// was stored; the pin after it, so that no thread evicts the line between. Returns whether the line was clean.
   PENSTOCK_FN bool unpin_written(u64* entry) const {
     const u64 old = device_ref<u64>(*entry).fetch_or(entry::dirty_bit, release);
     device_ref<u64>(*entry).fetch_sub(entry::one_pin, relaxed);
@@ -121,7 +121,7 @@ struct alignas(128) basic_line_cache_view {
 
   /// A line that this thread has claimed with one pin, and stored whole: it is valid and dirty, and the pin is given back.
   PENSTOCK_FN void publish_written(u64* entry) const {
-    // Whoever saw another line here may set the referenced bit at any moment: it is never added.
+    // A thread that saw another line here may set the referenced bit at any moment: it is never added.
     device_ref<u64>(*entry).fetch_or(entry::referenced_bit, relaxed);
     count_dirty(device_ref<u64>(*entry).fetch_add(entry::publish + entry::dirty_bit - entry::one_pin, release));
   }
@@ -171,7 +171,7 @@ struct alignas(128) basic_line_cache_view {
     f.target = {claimed.entry, &records[frame], in_flight};
   }
 
-  /// A claim whose command could not be submitted: told to all who wait, as a failed fill is.
+  /// A claim whose command could not be submitted: all waiters see its failure, as that of a failed fill.
   PENSTOCK_FN void fail_claim(u64* entry, status why, u32* in_flight) const {
     line_sink::finish({entry, &record_of(entry, device_ref<u64>(*entry).load(relaxed)), in_flight}, why);
   }
@@ -239,14 +239,15 @@ struct alignas(128) basic_line_cache_view {
   }
 
   /// Claims a line's own entry: an empty one of `direct`, or a failed one, which keeps its frame. The asker's pin goes in with
-  /// the claim, so that the fill serves who asked for it however small the cache is.
+  /// the claim, so that the fill serves its requester however small the cache is.
   PENSTOCK_FN access_step claim(dataset_view const& data, line_id line, found_line& at, u64 pins, victim_search& search) const {
     const u64 e = at.word;
     const u32 part = data.part < frames ? data.part : frames;
     if (!entry::at_rest(e)) return access_step::again;
     u64 expected = e;
     at.word = directory.layout.claimed(e, pins);
-    // What a claim tells is told by whoever stores the bytes: on a GPU behind a fence, or to a controller behind a doorbell.
+    // What a claim announces is published with the store of the bytes: on a GPU behind a fence, or to a controller behind a
+    // doorbell.
     if (entry::state(e) == line_state::empty) {
       // All that its frame's last tenants left is acquired with the frame.
       const bool won = device_ref<u64>(*at.entry).compare_exchange_strong(expected, at.word, relaxed, relaxed);

@@ -1,5 +1,5 @@
-// What a completion means to the cache: the fill of a line is over, and whoever waits for its entry sees it; or a write-back
-// is, and whoever comes by retires its slot (write_back.hpp).
+// What a completion means to the cache: the fill of a line is over, and the waiters on its entry see it; or a write-back is,
+// and a passing thread retires its slot (write_back.hpp).
 #pragma once
 
 #include "penstock/cache/entry.hpp"
@@ -14,7 +14,7 @@ struct line_sink {
   struct target {
     u64* entry;  ///< of the line that is brought in
     frame_record* record;
-    u32* prefetches_in_flight;    ///< null for a fill that somebody waits for
+    u32* prefetches_in_flight;    ///< null for a fill that has a waiter
     write_slot* write = nullptr;  ///< not null: a write-back, and the rest is not used
   };
 

@@ -16,7 +16,7 @@ PENSTOCK_FN void move_some_queues(G const& g, Cache const& cache, u64 from, u32 
   const u32 look = index_in(g);
   const u32 mine = static_cast<u32>((from + look) % queues);
   auto const& queue = cache.queues[mine];
-  // What has landed and nobody waits for is drained by progress alone, and a look does not tell.
+  // Only progress drains what has landed without a waiter, and a look does not show it.
   const bool drains = look == 0 && queue.bounces != nullptr;
   auto todo = g.ballot(look < queues && (drains || queue.stirs()));
   for (u32 moved = 0; any(todo) && moved < most; ++moved) {

@@ -23,9 +23,9 @@ struct victim_order {
   static constexpr u32 turn = 8;  ///< ranks of one kind of line: more than a set has ways
   static constexpr u32 never = 7 * turn;
 
-  /// The least of a set is taken: an empty one, else a streamed one, else the first from the hand on that nobody has used since
-  /// the hand went by, else the first that can be had; then those that are kept, likewise. All who have seen the same agree,
-  /// so a herd on one line claims one way, not seven.
+  /// The least of a set is taken: an empty one, else a streamed one, else the first from the hand on that is unused since the
+  /// hand went by, else the first that can be had; then those that are kept, likewise. All threads that have seen the same
+  /// agree, so a herd on one line claims one way, not seven.
   PENSTOCK_FN u32 rank(u32 way, u64 e) const {
     if (way >= ways || !entry::at_rest(e) || entry::state(e) == line_state::filling) return never;
     if (entry::state(e) == line_state::empty) return from_hand(way);
@@ -81,7 +81,7 @@ PENSTOCK_FN u32 advice_in_set(Cache const& cache, u64 const* set) {
 }
 
 /// Claims a way for a line that is in none, with `pins` pins: `claimed`, `no_frame`, or `again`. `at` is then the claim, or
-/// what somebody else has claimed for the line meanwhile, or without an entry.
+/// what another thread has claimed for the line meanwhile, or without an entry.
 template <class Cache>
 PENSTOCK_COLD access_step claim_in_set(Cache const& cache, dataset_view const& data, line_id line, u64 pins, found_line& at) {
   constexpr u32 attempts = 8;  // as many as a set has winners before all its ways are taken
@@ -105,7 +105,7 @@ PENSTOCK_COLD access_step claim_in_set(Cache const& cache, dataset_view const& d
     if (!device_ref<u64>(word).compare_exchange_strong(expected, claim, acquire, relaxed)) continue;
     if (entry::state(e) != line_state::empty && cache.looks_up) data.counters.add(counter::evictions, 1);
     if (!device_ref<u64>(set[0]).compare_exchange_strong(header, set_header::committed(header, way), acq_rel, relaxed)) {
-      // Those who joined meanwhile see an empty line and start over.
+      // The threads that joined meanwhile see an empty line and retry.
       device_ref<u64>(word).fetch_sub(1 + pins * entry::one_pin, release);
       continue;
     }

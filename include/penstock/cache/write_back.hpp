@@ -3,7 +3,7 @@
 // A lane claims a run of dirty lines that follow each other (`dirty` -> `writing`), its group copies their bytes into the
 // buffer of a write slot, beside those of other lanes, and the lane sends one Write of it. So neighbours make one command
 // however small they are, what a command carries does not change while it is under way, and a line may be stored into
-// meanwhile: that makes it dirty again. When the command is over, whoever comes by retires the slot: `writing` goes, and after
+// meanwhile: that makes it dirty again. When the command is over, a passing thread retires the slot: `writing` goes, and after
 // a failure `dirty` comes back.
 //
 // Invariants. 4: bytes that were stored are on the controller before their frame is reused, because eviction refuses what is
@@ -20,7 +20,7 @@ enum class write_phase : u32 {
   free,
   held,      ///< a lane builds its run, or retires it
   sent,      ///< commands are under way
-  answered,  ///< all are over: to be retired by whoever comes by
+  answered,  ///< all are over: the next passing thread retires them
 };
 
 /// One run on its way. Trivially copyable; in local memory.
@@ -28,7 +28,7 @@ struct write_slot {
   u32 phase = 0;    ///< write_phase; set to `answered` with release, partner: the exchange that takes it
   u32 outcome = 0;  ///< packed status of the first of its commands that failed
   u32 pending = 0;  ///< commands that a controller may still be at
-  u32 lost = 0;     ///< of those: given up, told to their waiters, and kept until nothing can read the buffer
+  u32 lost = 0;     ///< of those: given up, reported to their waiters, and kept until nothing can read the buffer
   u32 first = 0;    ///< of its lines, in its row of `entries`
   u32 lines = 0;
 
@@ -88,7 +88,7 @@ struct write_back_view {
   u64 buffers = 0;      ///< address of the slots' buffers, `run_lines` lines each
   u64 lists = 0;        ///< address of their PRP lists, `prp_list_stride` each
   u64 ns_per_line = 0;  ///< of the cleaner; 0: as fast as it can
-  u64 most_dirty = 0;   ///< lines; who makes one more dirty than that cleans first
+  u64 most_dirty = 0;   ///< lines; a thread that makes one more dirty than that cleans first
   u64 clean_from = 0;   ///< the cleaner of a queue_service works while more lines than this are dirty
   u64 clean_to = 0;     ///< clean_beside works while more are: less than most_dirty by what is stored between two calls
   u32 slots_count = 0;

@@ -13,7 +13,7 @@ enum class bring_step : u32 {
 };
 
 /// A step towards the lines of a group's lanes that want one, no longer than until `until_ns` (as now_ns). A wish, as
-/// prefetch_line: it waits for no frame, holds no pin, and tells of no failure. Collective.
+/// prefetch_line: it waits for no frame, holds no pin, and reports no failure. Collective.
 template <thread_group G, class Cache>
 PENSTOCK_COLD void bring_lines(G g, Cache const& cache, u32 dataset, bool want, line_id line, bring_step step, u64 until_ns) {
   constexpr u32 most_moved = 4;

@@ -18,9 +18,9 @@ PENSTOCK_FN inline piece16 load_end(u64 memory, u32 bytes) {
 
 /// Copies the lines that the lanes of a group have claimed, all lanes together, one line after the other. Collective.
 ///
-/// Who reads a frame's new bytes while it still has the old line must find the claim when it looks at the entry again: the
-/// claim happens before the group's first sync, and each lane's fence hands that on (core/atomic.hpp). All bytes happen before
-/// the second sync, and so before the fence and the addition that publish the line.
+/// A thread that reads a frame's new bytes while it still has the old line must find the claim when it looks at the entry
+/// again: the claim happens before the group's first sync, and each lane's fence hands that on (core/atomic.hpp). All bytes
+/// happen before the second sync, and so before the fence and the addition that publish the line.
 template <thread_group G, class Fill>
 PENSTOCK_FN void copy_fills(G const& g, bool claimed, Fill const& fill) {
   g.sync();

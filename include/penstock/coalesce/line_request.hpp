@@ -19,7 +19,7 @@ PENSTOCK_FN auto peers_of(G const& g, Cache const& cache, bool want, line_id lin
   return g.match_any(!cache.coalesces ? g.rank() : want ? value(line) : ~0ull);
 }
 
-/// Counts the searches of a group's lanes, who made them at once. Collective.
+/// Counts the searches of a group's lanes, which made them at once. Collective.
 template <thread_group G>
 PENSTOCK_FN void count_search(G const& g, dataset_view const& data, victim_search const& mine) {
   const auto searched = g.ballot(mine.made);
@@ -63,8 +63,8 @@ class line_request {
     phase_ = phase::filling;
   }
 
-  /// Calls use(frame address) once in each lane, under a pin; it tells whether it has stored something. Collective. This lane's
-  /// status.
+  /// Calls use(frame address) once in each lane, under a pin; it returns whether it has stored something. Collective. This
+  /// lane's status.
   template <class Use>
   PENSTOCK_FN status access(Use const& use) {
     status outcome{};
@@ -73,7 +73,7 @@ class line_request {
     for (;;) {
       advance();
       const u64 report = g_.shfl(make_report(), lowest(peers_));
-      g_.sync();  // the leaders' acquires are their peers', who read the frame
+      g_.sync();  // the leaders' acquires are their peers', which read the frame
       if (todo_ && report != 0) {
         if ((report & report_failed) != 0) {
           outcome = unpack_status(static_cast<u32>(report));
@@ -116,7 +116,7 @@ class line_request {
       wait();
     }
     frame = g_.shfl(phase_ == phase::pinned ? frame_address() : 0, lowest(peers_));
-    g_.sync();  // the leaders' acquires are their peers', who read the frame
+    g_.sync();  // the leaders' acquires are their peers', which read the frame
     return {};
   }
 
@@ -145,7 +145,7 @@ class line_request {
     return cache_.unpin_written(entry_) && cache_.writes.note_dirty();
   }
 
-  // One round: who looks looks again, all that was claimed is submitted before anyone waits, fills are looked at.
+  // One round: the watching lanes look again, all that was claimed is submitted before any lane waits, fills are looked at.
   PENSTOCK_FN void advance() {
     bool claimed = unsent_;
     victim_search search;
@@ -220,7 +220,7 @@ class line_request {
         if (How == line_use::overwrite) break;  // what could not be read is not needed
         if (!try_again(cache_.record_of(entry_, e).load_failure())) return;
         break;
-      case line_state::empty: break;  // undone: whoever claimed it found no frame
+      case line_state::empty: break;  // undone: the claimant found no frame
     }
     cache_.unpin(entry_);
     phase_ = phase::looking;
@@ -275,7 +275,7 @@ class line_request {
     return phase_ == phase::failed ? report_failed | pack(error_) : 0;
   }
 
-  // Moves the queues and sleeps, until there is news of a fill or something to try again. At the deadline everyone looks once
+  // Moves the queues and sleeps, until there is news of a fill or something to try again. At the deadline every lane looks once
   // more (the caller's next round) and then gives up (W7).
   //
   // Most of the time of a kernel that misses is spent here, so the round is short, and its loads are relaxed: an acquire would
@@ -305,7 +305,7 @@ class line_request {
     last_look_ = true;
   }
 
-  // Why a line could not be had in time. A failed line that is still held (its frame is in quarantine) tells its own status.
+  // Why a line could not be had in time. A failed line that is still held (its frame is in quarantine) reports its own status.
   PENSTOCK_FN status why_not() const {
     if (pins_exhausted_) return make_status(failure::pin_limit);
     const found_line at = cache_.directory.find(line_);
@@ -316,9 +316,9 @@ class line_request {
     return why.ok() ? make_status(failure::no_frame) : why;
   }
 
-  // Who waits for a line moves the queue that has its command (E12: it may be anybody's), and now and then another one, whose
-  // fills hold frames; who waits for a frame, some after others of all. Who has joined somebody else's fill leaves its queue to
-  // those, most of the time: many warps that look at one ring keep its owners from it.
+  // A waiter for a line moves the queue that has its command (E12: it may be any group's), and now and then another one, whose
+  // fills hold frames; a waiter for a frame, some after others of all. A lane that has joined another group's fill leaves its
+  // queue to that group, most of the time: many warps that look at one ring keep its owners from it.
   PENSTOCK_FN void help() {
     const auto waiting = g_.ballot(phase_ == phase::filling);
     const auto own = g_.ballot(phase_ == phase::filling && claimed_);
@@ -390,7 +390,7 @@ PENSTOCK_FN status submit_fills(G const& g, Cache const& cache, dataset_view con
   return outcome;
 }
 
-/// Calls use(frame address) once in each lane that wants a line, under a pin, and tells how that went. `begun`: by the lane
+/// Calls use(frame address) once in each lane that wants a line, under a pin, and returns how that went. `begun`: by the lane
 /// that leads. Collective.
 template <thread_group G, class Cache, class Use>
 PENSTOCK_COLD status read_lines(G g, Cache const& cache, u32 dataset, bool want, line_id line, lone_fill begun,
@@ -404,8 +404,8 @@ PENSTOCK_COLD status read_lines(G g, Cache const& cache, u32 dataset, bool want,
   return request.access(read);
 }
 
-/// The same. `at`: what the directory said of this lane's line a moment ago. Where all lanes want one line that nobody has, one
-/// of them brings it in, and most of the time there is nothing left to do but to read it. Collective.
+/// The same. `at`: what the directory said of this lane's line a moment ago. Where all lanes want one line that is in no frame,
+/// one of them brings it in, and most of the time there is nothing left to do but to read it. Collective.
 template <thread_group G, class Cache, class Use>
 PENSTOCK_FN status read_line(G const& g, Cache const& cache, u32 dataset, bool want, line_id line, found_line at,
                              Use const& use) {
@@ -418,7 +418,7 @@ PENSTOCK_FN status read_line(G const& g, Cache const& cache, u32 dataset, bool w
     if (g.rank() == leader) begun = fill_alone(cache, cache.datasets[dataset], line, at, size(g));
     const u64 frame = g.shfl(begun.frame, leader);
     if (frame != 0) {
-      g.sync();  // the leader's acquire is everyone's
+      g.sync();  // the leader's acquire is every member's
       if (want) use(frame);
       g.sync();
       if (g.rank() == leader) cache.unpin(begun.entry);
@@ -428,7 +428,7 @@ PENSTOCK_FN status read_line(G const& g, Cache const& cache, u32 dataset, bool w
   return read_lines(g, cache, dataset, want, line, begun, use);
 }
 
-/// The same for lanes that store: use(frame address) tells whether it did. Collective; returns before anything of it is in
+/// The same for lanes that store: use(frame address) returns whether it did. Collective; returns before anything of it is in
 /// storage.
 template <thread_group G, class Cache, class Use>
 PENSTOCK_COLD status write_line(G g, Cache const& cache, u32 dataset, bool want, line_id line, Use const& use) {
@@ -439,8 +439,8 @@ PENSTOCK_COLD status write_line(G g, Cache const& cache, u32 dataset, bool want,
 
 /// Why a line is brought in ahead of its use.
 enum class fill_purpose : u32 {
-  guess,  ///< a prefetch: of no more worth than a line that nobody has used
-  asked,  ///< somebody comes back for it: it counts as used, so that it is still there
+  guess,  ///< a prefetch: of no more worth than an unused line
+  asked,  ///< its requester comes back for it: it counts as used, so that it is still there
 };
 
 /// Asks for lines ahead of their use. Never waits for a frame and holds no pin; a line that is there, on its way or without a
@@ -449,7 +449,7 @@ enum class fill_purpose : u32 {
 template <thread_group G, class Cache>
 PENSTOCK_COLD bool prefetch_line(G g, Cache const& cache, u32 dataset, bool want, line_id line, fill_purpose purpose) {
   dataset_view const& data = cache.datasets[dataset];
-  if (data.memory != 0) return false;  // who copies it then would wait for it now
+  if (data.memory != 0) return false;  // its later copier would wait for it now
   const auto peers = peers_of(g, cache, want, line);
   u32& in_flight = cache.prefetches_in_flight[executor_ordinal() & (cache.prefetch_shards - 1)];
   bool claimed = false, beyond = false;

@@ -18,9 +18,9 @@ struct lone_fill {
   bool sent = false;     ///< its command is on its way
 };
 
-/// Claims a line that is in no frame and brings it in. Nothing is held if the line is somebody's, there is no frame, or the
-/// dataset is none that commands go out for. Stops where it would have to wait for others: before its command is sent or after
-/// it. `at`: what the directory said of the line a moment ago. `width`: of the group that waits meanwhile.
+/// Claims a line that is in no frame and brings it in. Nothing is held if another thread has the line, there is no frame, or
+/// the dataset is none that commands go out for. Stops where it would have to wait for others: before its command is sent or
+/// after it. `at`: what the directory said of the line a moment ago. `width`: of the group that waits meanwhile.
 template <class Cache>
 PENSTOCK_COLD lone_fill fill_alone(Cache const& cache, dataset_view const& data, line_id line, found_line at, u32 width) {
   using queue_pair = typename Cache::queue_pair;
@@ -41,13 +41,13 @@ PENSTOCK_COLD lone_fill fill_alone(Cache const& cache, dataset_view const& data,
     mine.entry = at.entry;
     mine.sent = here.try_send(fill.command, fill.target, command);
   }
-  // While the controller works, what nobody waits for.
+  // While the controller works, what has no waiter.
   data.counters.add(counter::misses, 1);
   if (search.made) data.counters.add(counter::search_ns, search.ns * width);
   if (!mine.sent) return mine;
   data.counters.add(counter::fills, 1);
   data.counters.add(counter::bytes_moved, cache.line_bytes());
-  // Where a service moves the queues, nobody else does.
+  // Where a service moves the queues, no other thread does.
   if (device_ref<u32>(*cache.serving).load(relaxed) != 0) return mine;
   const queue_pair here = queue;
   u64 head = 0;
@@ -55,7 +55,7 @@ PENSTOCK_COLD lone_fill fill_alone(Cache const& cache, dataset_view const& data,
     call_on_host(here.poll, here.poll_target, here.id);
     const u64 e = device_ref<u64>(*at.entry).load(seen_before_fence);
     if (entry::state(e) == line_state::valid) {
-      order_after_seeing();  // somebody else has published it
+      order_after_seeing();  // another thread has published it
       break;
     }
     if (entry::state(e) != line_state::filling) return mine;

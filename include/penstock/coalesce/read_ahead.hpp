@@ -1,15 +1,15 @@
-// Reading ahead of readers that go from line to line. Nobody says that they do, and nothing is kept of it: the directory tells.
+// Reading ahead of readers that go from line to line. No caller declares it, no state of it is kept: the directory shows it.
 //
-// Lines are in blocks of 32. Who took the slow way to the first line of a block (it had to wait, or was the first to use a line
-// that was brought in ahead) looks, when it has its line, whether all of the block before have come or are coming. If so, it
-// goes on to look at blocks in the window of `reads_ahead` lines behind its own, and asks for the nearest two of which the
-// first line is missing. So
+// Lines are in blocks of 32. A group that took the slow way to the first line of a block (it had to wait, or was the first to
+// use a line that was brought in ahead) looks, when it has its line, whether all of the block before have come or are coming.
+// If so, it goes on to look at blocks in the window of `reads_ahead` lines behind its own, and asks for the nearest two of
+// which the first line is missing. So
 //
 // - many groups that read along together fill the window together, whichever of them is first; those that are ahead of the
 //   others ask for nothing, for the block before has gaps yet, and those that are behind close what is open beyond them;
 // - the window stays full while they go on: one block is begun, two may be asked for;
-// - who comes to a block takes the slow way to its first line, which alone is brought in as one that nobody has used;
-//   the others count as used, so that they are hits and still there when the readers are;
+// - a group that comes to a block takes the slow way to its first line, which alone is brought in as unused; the others count
+//   as used, so that they are hits and still there when the readers are;
 // - readers that jump about ask for none: a cache that holds nine tenths of the data holds 32 neighbours of a line one time in
 //   29, and then few of those that would be asked for are missing.
 //
@@ -35,7 +35,7 @@ PENSTOCK_FN bool starts_ahead(Cache const& cache, line_id line) {
 template <thread_group G, class Cache>
 PENSTOCK_COLD void read_ahead(G g, Cache const& cache, u32 dataset, bool starts, line_id line) {
   dataset_view const& data = cache.datasets[dataset];
-  // Memory is copied from by who waits for it; what has failed gives up no line for what it would not get.
+  // The waiter itself copies from memory; what has failed gives up no line for what it would not get.
   if (data.memory != 0 || (data.health != nullptr && !data.health->failed().ok())) return;
   const u64 end = data.first_line + data.lines;
   const auto is_empty = [&](u64 at) { return cache.directory.glance(line_id{at}).state() == line_state::empty; };
@@ -45,7 +45,7 @@ PENSTOCK_COLD void read_ahead(G g, Cache const& cache, u32 dataset, bool starts,
   bool gap = false;
   for (u32 k = index_in(g); k < ahead_block; k += size(g)) gap |= is_empty(from - ahead_block + k);
   if (any(g.ballot(gap))) return;
-  // Half of what may be in flight ahead of need is left to those who know what they will need.
+  // Half of what may be in flight ahead of need is left to callers that know what they will need.
   u32& in_flight = cache.prefetches_in_flight[executor_ordinal() & (cache.prefetch_shards - 1)];
   if (from_leader(g, is_leader(g) ? device_ref<u32>(in_flight).load(relaxed) : 0) > cache.prefetch_limit / 2) return;
   const u32 blocks = cache.reads_ahead / ahead_block, looks = blocks < 32 ? blocks : 32;

@@ -1,5 +1,5 @@
-// The other end of the queues. Device code speaks NVMe and cannot tell which controller answers: host threads that serve files
-// (software_controller.hpp), or memory that behaves like a drive (model_controller.hpp).
+// The other end of the queues. Device code speaks NVMe and cannot distinguish which controller answers: host threads that serve
+// files (software_controller.hpp), or memory that behaves like a drive (model_controller.hpp).
 //
 // All addresses that a controller sees (rings, doorbells, PRPs) are virtual addresses of this process.
 #pragma once
@@ -24,7 +24,7 @@ struct queue_rings {
   u32* cq_doorbell = nullptr;  ///< head, likewise
 };
 
-/// Registers of the device that kernels store to by themselves; none: the words of the rings.
+/// Registers of the device that kernels store to directly; none: the words of the rings.
 struct queue_registers {
   u32* submission = nullptr;
   u32* completion = nullptr;
@@ -69,7 +69,7 @@ class controller {
   /// thread; if another one polls the same queue already, or the controller has threads of its own, it returns at once.
   virtual void poll(u16 queue) = 0;
 
-  /// Tells of memory that commands will point into, so that an engine may register it. `memory` outlives the queues that use
+  /// Announces memory that commands will point into, so that an engine may register it. `memory` outlives the queues that use
   /// it.
   virtual void add_buffer(void* memory, u64 bytes) = 0;
 

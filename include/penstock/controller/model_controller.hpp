@@ -1,5 +1,5 @@
 // Memory that answers like a drive: a service time, a parallelism, an IOPS limit, and a seeded plan of faults. It carries the
-// fault tests, and measurement where no drive is at hand. This one runs on CPU threads (or inside whoever polls).
+// fault tests, and measurement where no drive is at hand. This one runs on CPU threads (or inside the polling thread).
 #pragma once
 
 #include "penstock/controller/controller.hpp"

@@ -1,6 +1,6 @@
 // Modelled drives that are served where kernels run: on the CUDA executor by a resident kernel that has some SMs to itself, on
-// the CPU executor by threads, or by whoever polls. Each drive is a controller; all drives of a server share its SMs and, if it
-// is limited, one link.
+// the CPU executor by threads, or by the polling thread. Each drive is a controller; all drives of a server share its SMs and,
+// if it is limited, one link.
 //
 //   model_server server(*on, {.units = 40});
 //   model_drive& drive = server.add_drive({.timing = drive_preset("p5800x")});
@@ -11,7 +11,7 @@
 //   launch<32>(*on, items, body);
 //   server.stop();
 //
-// CUDA: between start and stop no kernel may be loaded and no memory be allocated, registered or freed, by anyone in the
+// CUDA: between start and stop no kernel may be loaded and no memory be allocated, registered or freed, by any thread of the
 // process: such calls wait for the resident kernel (PROTOCOLS.md §4). attach is refused meanwhile; detach stops the server.
 #pragma once
 
@@ -87,8 +87,8 @@ class model_drive final : public controller {
 
 class model_server {
  public:
-  /// Throws penstock::error (bad_input) when the GPU has not that many SMs and one more for those who ask: an executor with
-  /// limits keeps its share, and other servers theirs, whether they run or not.
+  /// Throws penstock::error (bad_input) when the GPU has not that many SMs and one more for the threads that submit: an
+  /// executor with limits keeps its share, and other servers theirs, whether they run or not.
   model_server(executor& on, model_server_options const& options);
   ~model_server();
   model_server(model_server const&) = delete;
@@ -111,7 +111,7 @@ class model_server {
   /// CUDA: SMs that it takes of those that the executor counts as its own: none on another GPU, or beside an executor with
   /// limits.
   u32 units_taken() const;
-  /// Next to those who serve: for media.
+  /// Beside the serving threads: for media.
   memory_resource& memory();
 
  private:

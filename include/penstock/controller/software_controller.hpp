@@ -2,7 +2,7 @@
 //
 // Each queue has a server of its own (ring state, an io_uring instance or a share of the pread pool), so queues share no lock.
 // A Read whose bytes are in the page cache is copied from a mapping; any other is handed to io_uring (or to the pool) and the
-// ring goes on. Served by `threads` threads, queue q by thread q mod threads, or with threads = 0 inside whoever polls.
+// ring goes on. Served by `threads` threads, queue q by thread q mod threads, or with threads = 0 inside the polling thread.
 #pragma once
 
 #include "penstock/controller/controller.hpp"
@@ -27,11 +27,11 @@ struct software_options {
   u32 max_queues = 1024;
   u32 max_queue_entries = 4096;
   bool copy_resident = true;  ///< false: never copy from a mapping, every transfer is a system call; so it is for a file that
-                              ///< this user neither owns nor may write: the kernel does not tell what of it is in memory
+                              ///< this user neither owns nor may write: the kernel does not report what of it is in memory
 };
 
 /// For the kernels of an executor, on the machine's cores. CUDA: `threads` threads serve, 0: as many as leave two cores to the
-/// caller and to the driver. CPU: none, who waits lets it work.
+/// caller and to the driver. CPU: none, waiters poll it.
 software_options software_options_for(executor const& on, io_engine engine, u32 threads);
 
 /// Of a controller with these options.
@@ -39,7 +39,7 @@ controller_limits limits_of(software_options const& options);
 
 struct file_namespace {
   std::string path;       ///< regular file or block device
-  bool direct = false;    ///< O_DIRECT: past the page cache
+  bool direct = false;    ///< bypasses the page cache (O_DIRECT)
   bool writable = false;  ///< one writer at a time has these bytes, in whatever process: a second is refused after 1 s
   u32 block_bytes = 512;  ///< logical block size, a power of two, 512 or more
   /// Where block 0 begins: what lies before it in the file (a header) is not of the namespace. Direct I/O needs a multiple of

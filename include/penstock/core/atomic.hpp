@@ -54,7 +54,8 @@ PENSTOCK_FN inline void raise_to(u64& word, u64 least) {
 #endif
 }
 
-/// Tells what was written before. `within_gpu`: all who look are threads of this GPU; a fence of its own scope is much cheaper.
+/// Publishes what was written before. `within_gpu`: all readers are this GPU's threads; a fence of its own scope is much
+/// cheaper.
 PENSTOCK_FN inline void publish_word(u32& word, u32 value, [[maybe_unused]] bool within_gpu) {
 #if PENSTOCK_ON_DEVICE
   if (within_gpu) return device_ref<u32>(word).store(value, release);
@@ -85,8 +86,8 @@ __device__ inline void fence_release_system() { PENSTOCK_FENCE("release", "sys")
 #undef PENSTOCK_FENCE
 #endif
 
-/// The order of loads and exchanges that are followed by `order_after_seeing`: on a GPU one fence serves several, whoever
-/// stored what they saw. On a CPU each of them is an acquire by itself.
+/// The order of loads and exchanges that are followed by `order_after_seeing`: on a GPU one fence serves several, whichever
+/// threads stored what they saw. On a CPU each of them is an acquire by itself.
 #if PENSTOCK_ON_DEVICE
 inline constexpr auto seen_before_fence = relaxed;
 #else

@@ -13,7 +13,7 @@ enum class counter : u32 {
   misses,          ///< claims of a line by a request that then asks for its fill: misses + prefetches = fills
   joins,           ///< line requests that waited for another's fill
   fills,           ///< commands sent to bring a line in, prefetches included
-  prefetches,      ///< fills that nobody waited for when they were asked
+  prefetches,      ///< fills that had no waiter when they were requested
   evictions,       ///< lines of any dataset that gave up their frame to one of this
   retries,         ///< validated reads that had to look again
   refills,         ///< fills that were asked for once more, after a failure
@@ -29,7 +29,7 @@ enum class counter : u32 {
   bytes_written,   ///< sent to storage
   frame_waits,     ///< line requests that found no frame at once: all that they could have were dirty, on their way, or held
   search_ns,       ///< thread time in which a victim was searched for and taken. Of all threads of a group: it waits as one
-  clean_ns,        ///< thread time of those who made a line too many dirty and wrote others
+  clean_ns,        ///< thread time of threads that made a line too many dirty and wrote others
   frame_wait_ns,   ///< thread time in which a group waited for a frame, and wrote lines to get one
   count_
 };

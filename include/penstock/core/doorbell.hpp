@@ -1,20 +1,20 @@
-// The store that tells a controller of something new: a word of memory that somebody forwards, or a register of the device.
+// The store that notifies a controller of something new: a word of memory that a thread forwards, or a register of the device.
 #pragma once
 
 #include "penstock/core/memory_access.hpp"
 
 namespace penstock {
 
-/// Who looks at a doorbell.
+/// What reads a doorbell.
 enum class doorbell_kind : u8 {
   memory,           ///< a controller anywhere, in memory
   local_memory,     ///< threads of this GPU alone: a fence of its own scope is much cheaper
   device_register,  ///< a device: its register, mapped for this kernel
 };
 
-/// Whoever sees `value` there finds in memory what this thread stored or acquired before (`Order`: of a word). A GPU's store to
-/// a register is an `mmio` one (PTX ISA, "st": performed once, not joined with others, in program order); the fence before it
-/// puts whatever it stands for behind the memory's point of coherence, where the device reads.
+/// An observer of `value` there finds in memory what this thread stored or acquired before (`Order`: of a word). A GPU's store
+/// to a register is an `mmio` one (PTX ISA, "st": performed once, not joined with others, in program order); the fence before
+/// it puts whatever it stands for behind the memory's point of coherence, where the device reads.
 template <auto Order = release>
 PENSTOCK_FN void ring_doorbell(u32& doorbell, u32 value, [[maybe_unused]] doorbell_kind kind) {
 #if PENSTOCK_ON_DEVICE
@@ -38,7 +38,7 @@ PENSTOCK_FN inline void ring_doorbell_after_fence(u32& doorbell, u32 value, door
 /// Of a word in memory that follows from the lock's own order, at whatever scope both holders are in: stores to one word are
 /// seen in the order in which they happen. A register is no such word: there the store must have left this GPU.
 ///
-/// tell() is called behind the fence of the release, for what else is to be told then (add_after_fence).
+/// tell() is called behind the fence of the release, for what else is to be published then (add_after_fence).
 template <class Tell>
 PENSTOCK_FN void unlock_doorbell(u32& lock, doorbell_kind kind, Tell const& tell) {
   if (kind == doorbell_kind::device_register) {

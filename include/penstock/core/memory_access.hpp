@@ -255,7 +255,7 @@ PENSTOCK_FN inline void add_relaxed(u64& word, u64 n) {
 #endif
 }
 
-/// Stands before stores and additions that tell of what this thread has done and acquired: on a GPU one fence serves several.
+/// Stands before stores and additions that publish what this thread has done and acquired: on a GPU one fence serves several.
 /// On a CPU each of them is a release by itself.
 PENSTOCK_FN inline void order_before_telling() {
 #if PENSTOCK_ON_DEVICE

@@ -6,8 +6,8 @@
 
 namespace penstock {
 
-/// From whoever wrote an entry and its data to the controller (the first three), and from the controller to whoever waits for
-/// its completion. A sink may bring other orders (`order`), for a litmus test that asks what is lost without these.
+/// From the writer of an entry and its data to the controller (the first three), and from the controller to the waiter for its
+/// completion. A sink may bring other orders (`order`), for a litmus test that asks what is lost without these.
 struct sound_queue_order {
   static constexpr auto published = release;   ///< 6: the slot word
   static constexpr auto rung = release;        ///< 15
@@ -16,7 +16,7 @@ struct sound_queue_order {
   static constexpr auto completion = acquire;  ///< 21: the last word of a completion
   static constexpr auto taken = acquire;       ///< 27
   static constexpr auto finished = release;    ///< the result word of a raw command
-  static constexpr auto result = acquire;      ///< the same, by whoever waits
+  static constexpr auto result = acquire;      ///< the same, by the waiter
 };
 
 template <class Sink>

@@ -1,6 +1,6 @@
 // What stands behind the aliases, the clock and the back-off in a program that decides itself which thread goes on: a test's
-// scheduler (tests/support/scheduler.hpp), told before each atomic operation and in each wait. Only where PENSTOCK_SCHEDULED is
-// defined, which such a test does before it includes anything; everywhere else nothing of this is compiled.
+// scheduler (tests/support/scheduler.hpp), called before each atomic operation and in each wait. Only where PENSTOCK_SCHEDULED
+// is defined, which such a test does before it includes anything; everywhere else nothing of this is compiled.
 #pragma once
 
 #include "penstock/core/config.hpp"
@@ -11,14 +11,14 @@ namespace penstock::scheduled {
 
 /// Another thread may go on here. Outside of a scheduled run all three do what they must, and no more.
 void yield_point();
-/// This thread waits for others, who go first.
+/// This thread waits for others, which go first.
 void pause();
 /// Time that goes on by what is done, so that a deadline passes at the same step of every run.
 u64 now_ns();
 
-/// As std::atomic_ref, with a yield point before each operation; and after each that may tell others something, for what its
-/// thread then does with plain loads and stores. Sequentially consistent in effect, whatever order is named: one thread runs at
-/// a time.
+/// As std::atomic_ref, with a yield point before each operation; and after each that may publish something to others, for what
+/// its thread then does with plain loads and stores. Sequentially consistent in effect, whatever order is named: one thread
+/// runs at a time.
 template <class T>
 class atomic_ref {
  public:

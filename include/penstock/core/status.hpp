@@ -24,8 +24,8 @@ enum class failure : u16 {
 };
 
 struct status {
-  /// A bit of `code`: whoever answered said that the same would fail again. (NVMe's CRD, how long to wait, is no answer to us:
-  /// it is reserved unless the host turns advanced retry on.)
+  /// A bit of `code`: the controller that answered reported that the same would fail again. (NVMe's CRD, how long to wait, is
+  /// no answer to us: it is reserved unless the host turns advanced retry on.)
   static constexpr u16 vain = 0x8000;
 
   status_domain domain = status_domain::ok;

@@ -69,7 +69,7 @@ void launch_on([[maybe_unused]] void* stream, executor& on, u64 items, Body cons
                [[maybe_unused]] launch_limits limits = {}) {
   if (items == 0) return;
   if (on.kind() == executor_kind::cpu) {
-    // Pieces small enough that one long one delays nobody, large enough that what a body keeps between items pays.
+    // Pieces small enough that one long one delays no thread, large enough that what a body keeps between items pays.
     const u64 piece = std::clamp<u64>(items / (16 * on.units()), 1, 64);
     on.run(items, piece, [&](u64 first, u64 last) { body(lone_thread{}, grid_range{first, last, 1}); });
     return;
@@ -99,7 +99,8 @@ void launch(executor& on, u64 items, Body const& body, launch_limits limits = {}
 }
 
 /// Loads the kernel of `body` and makes the GPU reserve what it needs, without calling the body. A first launch waits for all
-/// kernels that run; before a resident one starts, whoever will launch beside it prepares (PROTOCOLS.md §4). CPU: nothing.
+/// kernels that run; before a resident one starts, the caller that will launch beside it prepares (PROTOCOLS.md §4). CPU:
+/// nothing.
 template <u32 Width, u32 Blocks = cuda_blocks_per_unit, class Body>
 void prepare_launch([[maybe_unused]] executor& on, [[maybe_unused]] Body const& body) {
 #if defined(__CUDACC__)

@@ -13,7 +13,7 @@ namespace penstock {
 
 enum class memory_kind { local, shared };
 
-/// Who maps memory that is not the host's for a device. Thread-safe.
+/// Maps memory that is not the host's for a device. Thread-safe.
 class peer_mapper {
  public:
   virtual ~peer_mapper() = default;

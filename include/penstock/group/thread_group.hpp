@@ -66,7 +66,7 @@ PENSTOCK_FN bool is_leader(G const& g) {
   return g.rank() == lowest(g.members());
 }
 
-/// The leader's value, for everyone. Collective.
+/// The leader's value, for all members. Collective.
 template <thread_group G>
 PENSTOCK_FN u64 from_leader(G const& g, u64 v) {
   return g.shfl(v, lowest(g.members()));

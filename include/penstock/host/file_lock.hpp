@@ -1,4 +1,4 @@
-// Locks on the bytes of a file, between processes and between those who open it twice in one. Advisory: they keep out who asks.
+// Locks on the bytes of a file, between processes and between two opens in one. Advisory: they keep out an opener that asks.
 #pragma once
 
 #include "penstock/core/config.hpp"
@@ -17,7 +17,7 @@ struct file_range {
   u64 bytes = 0;
 };
 
-/// Takes a lock of the open file description (fcntl, F_OFD_SETLK), or says why not: an errno, EAGAIN where somebody else has
+/// Takes a lock of the open file description (fcntl, F_OFD_SETLK), or says why not: an errno, EAGAIN where another owner has
 /// one in its way; 0 if it was taken. It goes with the last descriptor. REQUIRES: open to read (shared) or write (exclusive).
 int try_lock(int file, lock_kind kind, file_range const& range);
 

@@ -18,7 +18,7 @@ inline constexpr u8 firmware_slots = 0x03;
 inline constexpr u8 changed_namespaces = 0x04;
 }  // namespace log_page
 
-/// Of which events a controller may be asked to tell (feature 0Bh). Errors, which have no bit, are always told.
+/// The events that a controller may be asked to report (feature 0Bh). Errors, which have no bit, are always reported.
 namespace event_mask {
 inline constexpr u32 health = 0x1f;  ///< the health log's critical warnings
 inline constexpr u32 namespaces = 1u << 8;
@@ -129,14 +129,14 @@ constexpr submission_entry attach_namespace(bool attach, u32 namespace_id, u64 a
   return command;
 }
 
-/// What the controller had to tell: dword 0 of the answer to an Asynchronous Event Request.
+/// What the controller had to report: dword 0 of the answer to an Asynchronous Event Request.
 struct asynchronous_event {
   u32 word = 0;
 
   constexpr u8 type() const { return word & 7u; }
   constexpr bool is(event_type wanted) const { return type() == static_cast<u8>(wanted); }
   constexpr u8 information() const { return static_cast<u8>(word >> 8); }
-  /// Reading this log page clears it, so that the next one of its type is told.
+  /// Reading this log page clears it, so that the next one of its type is reported.
   constexpr u8 page() const { return static_cast<u8>(word >> 16); }
 };
 

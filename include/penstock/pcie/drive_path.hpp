@@ -1,4 +1,5 @@
-// How the threads of an executor and a drive come together: which memory both reach, and who tells the drive of new commands.
+// How the threads of an executor and a drive come together: which memory both reach, and what notifies the drive of new
+// commands.
 //
 //   auto function = open_pci_function("0000:01:00.0");
 //   drive_path path(*function, "cuda");
@@ -9,7 +10,7 @@
 //   peer_memory  rings and frames in the GPU's memory, which is mapped for the drive (dma-buf); doorbells as below.
 //   registers    rings and bounce buffers in host memory that both reach; kernels store to the drive's doorbells themselves.
 //   forwarded    the same memory; kernels store to words of it, and a thread of the controller's forwards them.
-//   polled       threads of a CPU: who waits for a command forwards what there is.
+//   polled       threads of a CPU: the waiter for a command forwards what there is.
 #pragma once
 
 #include "penstock/executor/executor.hpp"

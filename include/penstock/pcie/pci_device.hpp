@@ -1,4 +1,4 @@
-// The NVMe drives of this machine, as PCI devices: which there are, who drives them, and how this process gets hold of one.
+// The NVMe drives of this machine, as PCI devices: which there are, their drivers, and how this process gets hold of one.
 #pragma once
 
 #include "penstock/pcie/pci_function.hpp"

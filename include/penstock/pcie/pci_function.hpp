@@ -1,5 +1,5 @@
-// A PCI Express function that is an NVMe controller, as its driver sees it: registers, and memory that the device reaches. Who
-// gets to them (VFIO, sysfs, an emulator's socket) is behind this.
+// A PCI Express function that is an NVMe controller, as its driver sees it: registers, and memory that the device reaches. The
+// way to them (VFIO, sysfs, an emulator's socket) is behind this.
 #pragma once
 
 #include "penstock/executor/memory.hpp"

@@ -1,7 +1,7 @@
 // An NVMe drive, brought up and driven by this process (BaM, section 4.1): no kernel driver between the queues and the device.
 //
 // Commands go from the threads that submit them into rings that the device reads, and completions come back the same way; the
-// doorbells are registers, and are forwarded from memory by whoever polls, or by `threads` of its own.
+// doorbells are registers, and are forwarded from memory by the polling thread, or by `threads` of its own.
 //
 // A controller that answers no more, or wrongly, is reset: all its queues die with it, and each comes back when its host
 // detaches and attaches it again (queue_pair::reset).
@@ -21,10 +21,10 @@ namespace penstock {
 struct pcie_options {
   u32 queues = 64;                               ///< I/O queue pairs to ask the controller for; it may grant fewer
   u32 queue_entries = 0;                         ///< most entries of one ring; 0: as many as the controller takes
-  u32 threads = 0;                               ///< that forward doorbells; 0: whoever polls
+  u32 threads = 0;                               ///< that forward doorbells; 0: the polling thread does
   bool submission_in_controller = false;         ///< submission rings in the controller's memory, where it has some for them
   bool shadow_doorbells = false;                 ///< in memory, where the controller takes them: for drives of virtual machines
-  std::byte* registers_for_kernels = nullptr;    ///< BAR 0 as kernels see it (drive_path.hpp), who then ring by themselves
+  std::byte* registers_for_kernels = nullptr;    ///< BAR 0 as kernels see it (drive_path.hpp), which then ring directly
   bool reaches_local = false;                    ///< the drive reaches the executor's local memory (likewise)
   u64 admin_timeout_ns = 5 * one_second_ns;      ///< of one admin command
   u64 shutdown_timeout_ns = 10 * one_second_ns;  ///< for the drive to write out what it caches, at the end
@@ -38,7 +38,7 @@ struct pcie_facts {
   nvme::identify_controller controller;
   std::vector<u32> namespaces;  ///< active ones, ascending
   u32 granted_queues = 0;
-  bool shadow_doorbells = false;  ///< it was told of some, and reads them
+  bool shadow_doorbells = false;  ///< it has been given some, and reads them
   u64 controller_memory = 0;      ///< bytes of its own, for submission rings; 0: none, or not asked for
 };
 
@@ -57,7 +57,7 @@ struct pcie_counts {
 class pcie_controller final : public controller {
  public:
   /// Brings the controller up, whatever state it is in. Throws penstock::error (world) that says which step it refused, or did
-  /// not answer in CAP.TO; the function is then disabled again, if that can be. REQUIRES: the function outlives it, and nobody
+  /// not answer in CAP.TO; the function is then disabled again, if that can be. REQUIRES: the function outlives it, and nothing
   /// else drives it.
   explicit pcie_controller(pci_function& function, pcie_options const& options = {});
   /// Detaches what is attached, and shuts the controller down in order.
@@ -89,7 +89,7 @@ class pcie_controller final : public controller {
   /// The health log. Throws penstock::error (world).
   nvme::health_log health();
 
-  /// The next event that the controller has told of, if any. Its log page has been read, so that the controller tells of the
+  /// The next event that the controller has reported, if any. Its log page has been read, so that the controller reports the
   /// next one of its kind, or refused; after a notice that namespaces have changed, facts().namespaces are those there are now.
   /// Throws penstock::error (world) where the controller does not answer; the event is then still the next.
   std::optional<nvme::asynchronous_event> take_event();

@@ -70,7 +70,7 @@ PENSTOCK_FN inline u32 queue_of(block_device_view const& device, block_request c
 
 /// Sends one command for each lane that wants one: `count` blocks from `start` on, to or from `address` (aligned to 4, in
 /// memory that the controller reaches); a flush has neither, and what zeroes or deallocates has no address. Collective. Returns
-/// when all are with the controller; what was refused is told by wait_blocks.
+/// when all are with the controller; wait_blocks reports what was refused.
 template <thread_group G>
 PENSTOCK_COLD void submit_blocks(G g, block_device_view const& device, nvme::opcode op, bool want, block_request& mine,
                                  lba start, u32 count, u64 address) {
@@ -157,7 +157,7 @@ PENSTOCK_FN status zero_blocks(G const& g, block_device_view const& device, bool
   return wait_blocks(g, device, want, mine);
 }
 
-/// Tells the device that what blocks hold is wanted no more: what they read as afterwards is its choice, until they are
+/// Notifies the device that what blocks hold is wanted no more: what they read as afterwards is its choice, until they are
 /// written. Likewise (most_discard_blocks). Collective.
 template <thread_group G>
 PENSTOCK_FN status discard_blocks(G const& g, block_device_view const& device, bool want, block_request& mine, lba start,
@@ -166,9 +166,9 @@ PENSTOCK_FN status discard_blocks(G const& g, block_device_view const& device, b
   return wait_blocks(g, device, want, mine);
 }
 
-/// Returns when all that was written to the namespace before is on the device for good: writes that had ended, by anyone, when
-/// this was called (docs/DURABILITY.md says what each controller does). One lane's flush serves all. Collective. This lane's
-/// status; after a failure nothing is known of what was written since the last flush that succeeded.
+/// Returns when all that was written to the namespace before is on the device for good: writes that had ended, of any
+/// submitter, when this was called (docs/DURABILITY.md says what each controller does). One lane's flush serves all.
+/// Collective. This lane's status; after a failure nothing is known of what was written since the last flush that succeeded.
 template <thread_group G>
 PENSTOCK_FN status flush_blocks(G const& g, block_device_view const& device, bool want, block_request& mine) {
   submit_blocks(g, device, nvme::opcode::flush, want, mine, lba{0}, 0, 0);

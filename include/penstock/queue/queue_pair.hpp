@@ -1,6 +1,6 @@
 // The queue pair: one algorithm for every controller (PROTOCOLS.md §3). Groups of threads take tickets, write commands into the
-// slots that their tickets name and publish them; whoever gets the ring lock rings the doorbell for everybody; whoever gets the
-// harvest lock finishes everybody's completions. Nobody waits for a lock.
+// slots that their tickets name and publish them; the holder of the ring lock rings the doorbell for all groups; the holder of
+// the harvest lock finishes the completions of all groups. No thread waits for a lock.
 //
 // A slot's word is 4 * ticket + phase; all positions are 64-bit counts, taken modulo the ring's size only to index it. The
 // `Sink` says what a completion means to the layer above (see `completion_sink`).
@@ -38,7 +38,7 @@ concept completion_sink = std::is_trivially_copyable_v<typename S::target> &&
                             /// The command is over. REQUIRES: order_before_telling() by this thread.
                             S::finish(target, outcome);
                             /// The command is given up, but the controller may still write its buffer (b: the target itself,
-                            /// not a bounce buffer): what is told to waiters, and kept until `resolve`. REQUIRES: likewise.
+                            /// not a bounce buffer): what is reported to waiters, and kept until `resolve`. REQUIRES: likewise.
                             S::abandon(target, outcome, b);
                             /// A late completion proved that the abandoned command is over.
                             S::resolve(target, b);
@@ -57,7 +57,7 @@ struct queue_state {
   alignas(128) u64 ticket = 0;     ///< next to give; fetch_add by submitters
   u64 settled = 0;                 ///< tickets whose commands are published or withdrawn, of all time: submitters add with
                                    ///< release, partner: `try_quiesce`
-  alignas(128) u64 rung = 0;       ///< tickets told to the controller; written under ring_lock, before the doorbell
+  alignas(128) u64 rung = 0;       ///< tickets announced to the controller; written under ring_lock, before the doorbell
   u32 ring_lock = 0;               ///< 0 or 1
   alignas(128) u64 cq_head = 0;    ///< completions read; written under harvest_lock
   u64 next_expiry_ns = 0;          ///< when deadlines are looked at next; under harvest_lock
@@ -171,13 +171,13 @@ class alignas(16) queue_pair_view {
     u32 identifier = 0;
   };
 
-  /// Submits one command, for one thread, if nothing stands before it (all tickets are rung, its slot is free, nobody is
+  /// Submits one command, for one thread, if nothing stands before it (all tickets are rung, its slot is free, no thread is
   /// ringing) and rings and data are near. False: nothing was done. Never waits.
   PENSTOCK_FN bool try_send(transfer const& t, target const& to, sent_command& mine) const;
 
   /// What one thread found at the head of the completion ring.
   enum class taken : u32 {
-    none,   ///< nothing new, or somebody is at it
+    none,   ///< nothing new, or another thread is at it
     own,    ///< its command's, good: finished, and what it brought is this thread's to read
     other,  ///< another one, finished
     crowd,  ///< more than one, or something else to do: progress
@@ -217,18 +217,18 @@ class alignas(16) queue_pair_view {
   // The steps of a reset, in this order (queue_pair_reset.hpp; the host-side queue_pair::reset takes them). Collective; one
   // group at a time. Other groups may submit, wait and drain meanwhile.
 
-  /// No ticket is given any more, and whoever waits for a slot withdraws.
+  /// No ticket is given any more, and a waiter for a slot withdraws.
   template <thread_group G>
   PENSTOCK_FN void close(G const& g) const;
   /// Waits until all tickets are settled, and takes both locks. False, with neither, if that does not come true in time.
   template <thread_group G>
   PENSTOCK_FN bool quiesce(G const& g, u64 patience_ns) const;
-  /// Ends every command with failure::resetting (with its data, where that has landed), and every quarantine. False if someone
-  /// else copies a landed buffer for longer than that; may then be called again. REQUIRES: quiesced, and the controller writes
-  /// nothing any more.
+  /// Ends every command with failure::resetting (with its data, where that has landed), and every quarantine. False if another
+  /// thread copies a landed buffer for longer than that; may then be called again. REQUIRES: quiesced, and the controller
+  /// writes nothing any more.
   template <thread_group G>
   PENSTOCK_FN bool answer_all(G const& g, u64 patience_ns) const;
-  /// All as on the first day, but for tickets and counters, which go on. REQUIRES: answered.
+  /// Reinitialises all but tickets and counters, which go on. REQUIRES: answered.
   template <thread_group G>
   PENSTOCK_FN void start_over(G const& g) const;
   /// Gives tickets again, and the locks back. REQUIRES: started over, and a controller that serves the rings.
@@ -264,13 +264,13 @@ class alignas(16) queue_pair_view {
 
   /// What there may be to do, as one member saw it without a lock: a hint, loaded in two trips to memory.
   struct glance {
-    bool ring = false;     ///< what is to be rung next is published, and nobody is at it
-    bool harvest = false;  ///< a completion is there, or an expiry due, or none can know without the lock; and nobody is at it
+    bool ring = false;     ///< what is to be rung next is published, and no thread is at it
+    bool harvest = false;  ///< a completion is there, or an expiry due, or unknown without the lock; and no thread is at it
     u64 next_expiry_ns = 0;
   };
   PENSTOCK_FN glance look() const;
 
-  /// What who got the harvest lock finds.
+  /// What the holder of the harvest lock finds.
   enum class harvest_reason : u32 { none, usual, some_are_stuck, failed };
 
   /// What a group has to settle once all of its tickets are rung.
@@ -336,17 +336,18 @@ class alignas(16) queue_pair_view {
     return device_ref<u64>(words[slot_of(ticket)]).load(relaxed) >= make_word(ticket + depth, slot_phase::free);
   }
   PENSTOCK_FN bool failed() const { return (device_ref<u32>(state->stopped).load(relaxed) & queue_state::given_up) != 0; }
-  /// What the leader sees, for everyone: other members need not see the failure yet.
+  /// What the leader sees, for all members: other members need not see the failure yet.
   template <thread_group G>
   PENSTOCK_FN status failure_for_all(G const& g) const {
     const u32 why = is_leader(g) && failed() ? pack(failure_status()) : 0;
     return unpack_status(static_cast<u32>(from_leader(g, why)));
   }
-  /// Why who holds a ticket withdraws; ok: it does not. The usual answer costs one load.
+  /// Why the holder of a ticket withdraws; ok: it does not. The usual answer costs one load.
   PENSTOCK_FN status why_stopped() const {
     if (device_ref<u32>(state->stopped).load(relaxed) == 0) return {};
     // The word may be as old as the life before this ticket's, and a ticket withdrawn for that would be a hole in the ring for
-    // good. A reset stores the ticket after it has cleared the word, so whoever has seen such a ticket with acquire sees that.
+    // good. A reset stores the ticket after it has cleared the word, so a thread that has seen such a ticket with acquire sees
+    // that.
     (void)device_ref<u64>(state->ticket).load(acquire);
     const u32 now = device_ref<u32>(state->stopped).load(acquire);
     if ((now & queue_state::closing) != 0) return make_status(failure::resetting);

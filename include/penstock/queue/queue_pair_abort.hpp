@@ -2,7 +2,7 @@
 // neighbours in the queue nothing, and where all end the queue is whole again. Included by queue_pair.hpp; PROTOCOLS.md has the
 // steps. The host sends the commands (queue_pair::abort_late).
 //
-// Invariant. An identifier that is being aborted belongs to no command that anyone waits for: it was given up, and comes alive
+// Invariant. An identifier that is being aborted belongs to no command that has a waiter: it was given up, and comes alive
 // again only when the slot's next command is given up as well, which fails the controller while `asked` stands. An abort that
 // comes late therefore ends nothing else, and the controller's answer to it proves nothing: the quarantine ends with the
 // command's own completion (30), as ever.
@@ -18,7 +18,7 @@ PENSTOCK_FN bool queue_pair_view<Sink>::take_harvest_lock(G const& g, u64 patien
   backoff wait(patience_ns);
   for (bool in_time = true;; in_time = from_leader(g, wait.pause()) != 0) {
     const bool got = from_leader(g, is_leader(g) && device_ref<u32>(state->harvest_lock).exchange(1, acquire) == 0) != 0;
-    g.sync();  // what the last holder wrote is everyone's
+    g.sync();  // what the last holder wrote is every member's
     if (got || !in_time) return got;
   }
 }

@@ -99,8 +99,8 @@ PENSTOCK_FN typename queue_pair_view<Sink>::taken queue_pair_view<Sink>::take_ne
   const bool own = nvme::command_id(outcome) == mine.identifier && word == mine.word && nvme::completion_status(outcome).ok();
   if (same && !stuck) {
     if (own) {
-      // Its context is in this thread's registers, and under this lock its word is nobody else's to change. How far the
-      // controller has fetched is asked where something is stuck, and told by the next completion.
+      // Its context is in this thread's registers, and under this lock no other thread changes its word. How far the controller
+      // has fetched is asked where something is stuck, and the next completion reports it.
       order_before_telling();
       Sink::finish(mine.to, {});
       store_after_fence(words[mine.slot], next_free(word));
@@ -147,7 +147,7 @@ PENSTOCK_FN void queue_pair_view<Sink>::complete(u32 outcome, u64 rung) const {
   const target to = c.to;
   if constexpr (order::finished == release) order_before_telling();
   Sink::finish(to, outcome_status);
-  // Partner: 4. May be seen before the end of the command is: whoever takes the slot asks nothing of its last command.
+  // Partner: 4. May be seen before the end of the command is: the thread that takes the slot asks nothing of its last command.
   store_after_fence(slot_word, next_free(published));
 }
 
@@ -177,8 +177,8 @@ PENSTOCK_FN bool queue_pair_view<Sink>::overdue(u32 slot, u64 now) const {
   return phase_of(load_word(slot)) == slot_phase::published && device_ref<u64>(contexts[slot].deadline_ns).load(relaxed) <= now;
 }
 
-/// The command that holds the ring at its guard was given up and not fetched, as far as anyone knows, and nothing is in flight
-/// that could tell better.
+/// The command that holds the ring at its guard was given up and not fetched, as far as is known, and nothing is in flight that
+/// could show otherwise.
 template <completion_sink Sink>
 PENSTOCK_FN bool queue_pair_view<Sink>::stands_still() const {
   const u64 rung = device_ref<u64>(state->rung).load(relaxed);
@@ -213,7 +213,7 @@ PENSTOCK_FN u64 queue_pair_view<Sink>::expire(G const& g, u64 head) const {
     head = harvest_batches(g, head);
     // A command that was not rung waits behind the guard: only a ring that stands still for good ends its wait.
     const u64 rung = from_leader(g, device_ref<u64>(state->rung).load(acquire));
-    g.sync();  // its ringers' deadlines are everyone's to read
+    g.sync();  // its ringers' deadlines are every member's to read
     bool waits = false;
     for (u32 slot = index_in(g); slot < depth; slot += size(g)) {
       if (!overdue(slot, now)) continue;
@@ -236,13 +236,14 @@ PENSTOCK_FN u64 queue_pair_view<Sink>::expire(G const& g, u64 head) const {
   return head;
 }
 
-/// Gives a command up: its waiters hear of the time-out, its identifier changes, and what the controller may still write is
-/// kept away from everyone until the late completion. The position stays taken until the controller has fetched it.
+/// Gives a command up: its waiters see the time-out, its identifier changes, and what the controller may still write is kept
+/// away from all threads until the late completion. The position stays taken until the controller has fetched it.
 template <completion_sink Sink>
 PENSTOCK_FN void queue_pair_view<Sink>::abandon(u32 slot) const {
   u64 word = load_word(slot);
   quarantine& q = quarantines[slot];
-  // A second stray of one slot could not be told from the first, and an abort of the first would end what has its identifier.
+  // A second stray of one slot could not be distinguished from the first, and an abort of the first would end what has its
+  // identifier.
   if (device_ref<u32>(q.held).load(relaxed) != 0 || q.asked != 0) {
     give_up();
     return;
@@ -291,7 +292,7 @@ PENSTOCK_FN void queue_pair_view<Sink>::free_passed(G const& g) const {
   }
 }
 
-/// The controller broke the protocol or does not move: nothing more is given to it, and everyone is told.
+/// The controller broke the protocol or does not move: nothing more is given to it, and every user of the queue sees it.
 template <completion_sink Sink>
 PENSTOCK_FN void queue_pair_view<Sink>::give_up() const {
   device_ref<u32>(state->failure).store(pack(make_status(failure::controller_failed)), relaxed);
@@ -325,7 +326,7 @@ PENSTOCK_FN bool queue_pair_view<Sink>::drain(G const& g, u32 slot) const {
           device_ref<u64>(words[slot]).compare_exchange_strong(word, word + 1, acquire, relaxed);
   }
   if (from_leader(g, got) == 0) return false;
-  g.sync();  // the leader's acquire is everyone's
+  g.sync();  // the leader's acquire is every member's
   order_claim_before_bytes();
   context const& c = contexts[slot];
   copy_bounce_to_frame(c.address, bounces[slot], c.bytes, index_in(g), size(g));
@@ -339,7 +340,7 @@ PENSTOCK_FN bool queue_pair_view<Sink>::drain(G const& g, u32 slot) const {
   return true;
 }
 
-/// A landed line that nobody waits for is drained by whoever comes by: first the one that blocks the ring, else one at random.
+/// A passing group drains a landed line that has no waiter: first the one that blocks the ring, else one at random.
 template <completion_sink Sink>
 template <thread_group G>
 PENSTOCK_FN void queue_pair_view<Sink>::drain_one(G const& g) const {

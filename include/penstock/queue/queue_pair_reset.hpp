@@ -1,10 +1,10 @@
 // Reset: how a queue pair comes back whose controller was given up, or holds something in quarantine. Included by
 // queue_pair.hpp; the steps are PROTOCOLS.md's.
 //
-// Invariants. Between `close` and `reopen` no ticket is given. After `quiesce` nobody holds a ticket, rings or harvests; only
-// who copies a landed buffer may still be at it, which `answer_all` waits for. Tickets go on from the next multiple of the
-// depth, so a slot's word never has a value again that it had before: whoever slept through a reset finds its compare-and-swap
-// refused.
+// Invariants. Between `close` and `reopen` no ticket is given. After `quiesce` no thread holds a ticket, rings or harvests;
+// only the copier of a landed buffer may still be at it, which `answer_all` waits for. Tickets go on from the next multiple of
+// the depth, so a slot's word never has a value again that it had before: a thread that slept through a reset finds its
+// compare-and-swap refused.
 #pragma once
 
 #include "penstock/queue/queue_pair.hpp"
@@ -24,14 +24,14 @@ PENSTOCK_FN void queue_pair_view<Sink>::close(G const& g) const {
   g.sync();
 }
 
-// (2) and the locks of (3). Those who hold one have no more than a ring to walk through.
+// (2) and the locks of (3). The holder of one has no more than a ring to walk through.
 template <completion_sink Sink>
 template <thread_group G>
 PENSTOCK_FN bool queue_pair_view<Sink>::quiesce(G const& g, u64 patience_ns) const {
   backoff wait(patience_ns);
   for (bool in_time = true;; in_time = from_leader(g, wait.pause()) != 0) {
     const bool quiet = from_leader(g, is_leader(g) && try_quiesce()) != 0;
-    g.sync();  // what the leader has acquired is everyone's
+    g.sync();  // what the leader has acquired is every member's
     if (quiet || !in_time) return quiet;
   }
 }

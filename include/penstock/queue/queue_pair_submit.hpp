@@ -20,7 +20,7 @@ PENSTOCK_COLD status queue_pair_view<Sink>::submit(G g, bool want, transfer cons
       return {};
     }
   }
-  // All on their way together. Who has a ticket of a queue that is given up, or closed, withdraws.
+  // All on their way together. A lane with a ticket of a queue that is given up, or closed, withdraws.
   u64 rung_at_first = 0, base = 0;
   if (is_leader(g)) {
     const u32 stopped = device_ref<u32>(state->stopped).load(relaxed);
@@ -63,8 +63,8 @@ PENSTOCK_COLD status queue_pair_view<Sink>::submit(G g, bool want, transfer cons
     if (!patience.pause(rung())) give_up();
   }
 
-  // 8: leave nothing unrung, for a group that stops to look could leave a command that nobody rings. Most likely nothing stands
-  // between: the lock is tried without a look, and what it rings is all.
+  // 8: leave nothing unrung, for a group that stops to look could leave a command that no thread rings. Most likely nothing
+  // stands between: the lock is tried without a look, and what it rings is all.
   const ticket_range own{base + commands, withdrawn == 0 ? commands : 0};
   u64 now_at = try_ring(g, {.ring = true}, own);
   while (now_at < own.end && from_leader(g, rung() < own.end && why_stopped().ok()) != 0) {
@@ -76,9 +76,10 @@ PENSTOCK_COLD status queue_pair_view<Sink>::submit(G g, bool want, transfer cons
   return outcome;
 }
 
-// 1-17 at once. Under the ring lock nobody rings, and while nobody takes the ticket its slot stays free; so who has it then can
-// publish it and ring it without a look at what it has published. Before it has the ticket it has done nothing but take the
-// lock: the ticket is had by a compare-and-swap, which a queue that is closed meanwhile, or given a ticket, makes fail.
+// 1-17 at once. Under the ring lock no other thread rings, and while no thread takes the ticket its slot stays free; so the
+// thread that has it then can publish it and ring it without a look at what it has published. Before it has the ticket it has
+// done nothing but take the lock: the ticket is had by a compare-and-swap, which a queue that is closed meanwhile, or given a
+// ticket, makes fail.
 template <completion_sink Sink>
 PENSTOCK_FN bool queue_pair_view<Sink>::try_send(transfer const& t, target const& to, sent_command& mine) const {
   // Not where a ring is a trip over the link away, nor where bytes would be copied under the lock.
@@ -91,7 +92,7 @@ PENSTOCK_FN bool queue_pair_view<Sink>::try_send(transfer const& t, target const
   const u32 stopped = device_ref<u32>(state->stopped).load(relaxed);
   if (given != ticket || ringing != 0 || stopped != 0) return false;
   const u32 slot = slot_of(ticket);
-  // A slot that is free for a ticket is so until somebody has the ticket, and what is done stays so: both may be seen before
+  // A slot that is free for a ticket is so until a thread has the ticket, and what is done stays so: both may be seen before
   // the lock is had.
   const u64 guard = ticket - in_flight_limit;
   const u64 own_word = device_ref<u64>(words[slot]).load(seen_before_fence);
@@ -123,7 +124,7 @@ PENSTOCK_FN bool queue_pair_view<Sink>::try_send(transfer const& t, target const
 template <completion_sink Sink>
 template <thread_group G>
 PENSTOCK_FN void queue_pair_view<Sink>::settle(G const& g, u32 commands, u32 withdrawn) const {
-  g.sync();  // what any lane has published is told with it
+  g.sync();  // what any lane has published is reported with it
   if (!is_leader(g)) return;
   if (withdrawn != 0) device_ref<u64>(state->withdrawn).fetch_add(withdrawn, relaxed);
   add_release(state->settled, commands);  // partner: try_quiesce
@@ -158,7 +159,7 @@ PENSTOCK_FN void queue_pair_view<Sink>::publish(u64 ticket, u32 slot, u32 identi
 template <completion_sink Sink>
 template <thread_group G>
 PENSTOCK_FN u64 queue_pair_view<Sink>::try_ring(G const& g, glance const& seen, ticket_range const& own) const {
-  // 9-10: someone has published what is to be rung next, and the lock is free.
+  // 9-10: a thread has published what is to be rung next, and the lock is free.
   u64 position = 0;
   bool got = false;
   if (is_leader(g)) {
@@ -197,8 +198,8 @@ PENSTOCK_FN u64 queue_pair_view<Sink>::try_ring(G const& g, glance const& seen, 
   g.sync();
   if (is_leader(g)) {
     if (position != start) {
-      // Before the doorbell: 26 compares with it. Release where a deadline moved: who expires a ticket that is rung sees when
-      // that was.
+      // Before the doorbell: 26 compares with it. Release where a deadline moved: a thread that expires a ticket that is rung
+      // sees when that was.
       if (any_late) device_ref<u64>(state->rung).store(position, order::rung);
       if (!any_late) device_ref<u64>(state->rung).store(position, relaxed);
       ring_doorbell<order::doorbell>(*sq_doorbell, slot_of(position), doorbells);

@@ -1,11 +1,11 @@
 // A read barrier (BaM, section 4.4): where a device writes data and completions to a GPU's memory, the GPU's threads may see a
 // completion before the data that came before it, unless a PCIe read of that memory stands between. The device reads it when it
 // fetches a command: so when a second command, that was submitted after the first one's completion was seen, has completed, the
-// first one's data are there. One such command serves all who wait meanwhile.
+// first one's data are there. One such command serves all that wait meanwhile.
 //
-// Barriers have numbers. Who has seen its completion needs one that begins after that: it adds nothing to `begun`, which puts
-// it in the order of the additions, and any barrier that adds to it later has its completion before its own submission. Who has
-// the lock begins one; the others look at `passed`, and move the queues meanwhile.
+// Barriers have numbers. A thread that has seen its completion needs one that begins after that: it adds nothing to `begun`,
+// which puts it in the order of the additions, and any barrier that adds to it later has its completion before its own
+// submission. The holder of the lock begins one; the others look at `passed`, and move the queues meanwhile.
 #pragma once
 
 #include "penstock/core/backoff.hpp"
@@ -13,25 +13,25 @@
 
 namespace penstock {
 
-/// In local memory; shared by all who read through one block device.
+/// In local memory; shared by all threads that read through one block device.
 struct read_barrier {
   static constexpr u32 left = 2;
 
-  alignas(128) u64 begun = 0;  ///< barriers; added to with acq_rel, by nothing by those who need one
+  alignas(128) u64 begun = 0;  ///< barriers; added to with acq_rel; a thread that needs one adds 0
   u64 passed = 0;              ///< the last that is over; stored with release under the lock
-  u32 lock = 0;                ///< `left`: whoever had it went without a result (try_lock)
+  u32 lock = 0;                ///< `left`: its holder went without a result (try_lock)
   u32 result = 0;              ///< of the command; see result_sink
   u32 slot = 0;
   alignas(128) nvme::submission_entry command{};  ///< a Read of one block
-  u64 address = 0;                                ///< of the memory that it writes: nobody looks there
+  u64 address = 0;                                ///< of the memory that it writes: never read
   u64 prp_list = 0;
   u32 bytes = 0;
 };
 
 namespace barrier_io {
 
-/// For one lane. A command without any result may still get one, at the latest when its queue is reset: until then its word is
-/// nobody else's. Whether it has come is looked at once more under the lock, for others may have had that meanwhile.
+/// For one lane. A command without any result may still get one, at the latest when its queue is reset: until then its word has
+/// no other use. Whether it has come is looked at once more under the lock, for others may have had that meanwhile.
 PENSTOCK_FN inline bool try_lock(read_barrier& barrier) {
   const device_ref<u32> lock(barrier.lock), result(barrier.result);
   u32 seen = 0;
@@ -92,7 +92,7 @@ PENSTOCK_COLD status pass_barrier(G g, queue_pair_view<result_sink> const* queue
   backoff wait(4 * queue.timeout_ns);
   for (bool in_time = true, last_look = false;;) {
     if (from_leader(g, is_leader(g) && device_ref<u64>(barrier.passed).load(acquire) >= needed) != 0) {
-      g.sync();  // the leader's acquire is everyone's
+      g.sync();  // the leader's acquire is every member's
       return {};
     }
     if (last_look) return make_status(failure::deadline);

@@ -17,14 +17,14 @@ struct basic_result_sink {
 
   struct target {
     u32* result;  ///< 0 until the command is over
-    u32* slot;    ///< where the command is told to be; null if nobody asks
+    u32* slot;    ///< gets the slot of the command; null if the caller needs none
   };
 
   PENSTOCK_FN static void placed(target const& to, u16, u16 slot) {
     if (to.slot != nullptr) device_ref<u32>(*to.slot).store(slot, relaxed);
   }
   PENSTOCK_FN static void finish(target const& to, status outcome) {
-    // Partner: whoever waits, with acquire.
+    // Partner: the waiter, with acquire.
     if constexpr (Order::finished == release) {
       store_after_fence(*to.result, arrived | pack(outcome));
     } else {

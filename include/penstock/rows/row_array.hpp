@@ -19,7 +19,7 @@ namespace penstock {
 enum class placement {
   hbm,   ///< a copy next to the kernels
   host,  ///< read in place, over the link: memory of the caller's, or a file seen through the page cache
-  /// The same behind a cache in HBM; whoever misses a line of what is only read copies it from there himself.
+  /// The same behind a cache in HBM; the group that misses a line of what is only read copies it from there itself.
   host_cached,
   storage,  ///< a file behind a cache
 };
@@ -45,11 +45,11 @@ struct row_array_options {
   /// table with this share than with half, and the rest is clean enough for its misses.
   cache_options cache{.write_back = {.most_dirty = 0.75}};
   io_engine engine = io_engine::automatic;
-  bool direct = false;         ///< storage: past the page cache
+  bool direct = false;         ///< storage: bypasses the page cache (O_DIRECT)
   u32 controller_threads = 0;  ///< 0: as software_options_for
 };
 
-/// Told how many bytes of a copy are done, and of how many. What it throws ends the copy.
+/// Called with how many bytes of a copy are done, and of how many. What it throws ends the copy.
 using row_progress = std::function<void(u64 done, u64 total)>;
 
 /// Row numbers at regular distances, without a list: those of nested loops, `first` + the sum of index * step over the levels.
@@ -122,7 +122,7 @@ class row_call {
   /// done. Throws penstock::error for a row that could not be read or stored. Of a call that was captured into a graph
   /// nothing: see row_array::check_replays.
   std::optional<u64> wait();
-  /// CUDA: lets a stream wait, and not this thread. What went wrong is told by a later `wait`.
+  /// CUDA: lets a stream wait, and not this thread. A later `wait` reports what went wrong.
   void order_before(void* stream);
 
  private:
@@ -131,7 +131,7 @@ class row_call {
   std::unique_ptr<state> state_;
 };
 
-/// What an array of some placement takes, told before anything is allocated.
+/// What an array of some placement takes, computed before anything is allocated.
 struct row_array_plan {
   u64 hbm_bytes = 0;       ///< next to the kernels: copy, or frames
   u64 host_bytes = 0;      ///< pinned, in place
@@ -149,7 +149,7 @@ struct row_array_plan {
 class row_array {
  public:
   /// Throws penstock::error: a file that is missing, too short or not readable, memory that cannot be pinned (with the bytes
-  /// and `ulimit -l`), a placement that this executor does not have. `watch`: told every 64 MiB of what placement hbm copies;
+  /// and `ulimit -l`), a placement that this executor does not have. `watch`: called every 64 MiB of what placement hbm copies;
   /// what it throws is thrown here, and nothing is left.
   row_array(executor& on, row_shape const& shape, row_source const& source, row_array_options const& options,
             row_progress const& watch = {});
@@ -167,8 +167,8 @@ class row_array {
   /// waits for nothing, and reports nothing. Every replay reads the list anew. The graph keeps what the array lies in until
   /// it, and every executable of it, is destroyed: a replay may come after the array.
   std::optional<u64> gather_now(row_list const& rows, void* out, row_call_options const& how = {});
-  /// Waits for the stream, and tells what replays of captured calls have met since this was last asked: the lowest position
-  /// out of range in any of their lists. Throws as row_call::wait; bad_input while the stream is captured.
+  /// Waits for the stream, and returns what replays of captured calls have met since the last call: the lowest position out of
+  /// range in any of their lists. Throws as row_call::wait; bad_input while the stream is captured.
   std::optional<u64> check_replays(void* stream = nullptr);
   /// Asks for the rows' lines ahead of need, and waits for some wherever it has asked for as many as may be on their way;
   /// nothing for what has no cache. CUDA: the call is over when the lines are there, or a second later.
@@ -199,7 +199,7 @@ class row_array {
   u64 bytes_requested() const;
   /// Address of row 0 for the host's eyes, or null where the host has none.
   void* host_address() const;
-  /// The same for those who may store there although a file was opened to be read: it never changes, nor does this array.
+  /// The same for callers that may store there although a file was opened to be read: it never changes, nor does this array.
   /// Throws penstock::error (world). Thread-safe.
   void* storable_address() const;
   /// Address of row 0 for kernels, or null behind a cache.

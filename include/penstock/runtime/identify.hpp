@@ -35,7 +35,7 @@ struct clear_limits {
   u32 discard_blocks = 0;  ///< Dataset Management, deallocate: of its one range
 };
 
-/// From ONCS, and from the limits that controllers tell since NVMe 1.4 (CNS 06h). Throws likewise.
+/// From ONCS, and from the limits that controllers report since NVMe 1.4 (CNS 06h). Throws likewise.
 clear_limits identify_clear_limits(controller& owner, u32 block_bytes);
 
 /// Identify Controller (CNS 01h); likewise.

@@ -23,7 +23,7 @@ enum class directory_kind : u32 {
 
 /// What a cache does without, to measure what it is worth.
 struct ablations {
-  bool cache = false;  ///< every access is a command of its own, into a frame that nobody else finds (in sets, whatever was
+  bool cache = false;  ///< every access is a command of its own, into a frame that no other access finds (in sets, whatever was
                        ///< asked); nothing is brought in ahead of need
   bool coalescing = false;  ///< lanes of a group that want the same line go each alone, not through one of them
   bool validation = false;  ///< a pin for every access
@@ -31,8 +31,8 @@ struct ablations {
 
 /// When dirty lines go to storage.
 struct write_back_options {
-  /// Share of the frames that may be dirty. Who makes one more so sends others first: the rest is clean, so that who misses
-  /// takes a frame without waiting for a write.
+  /// Share of the frames that may be dirty. A thread that makes one more so sends others first: the rest is clean, so that a
+  /// miss takes a frame without waiting for a write.
   double most_dirty = 0.5;
   double clean_from = 0.25;   ///< share from which on a queue_service writes lines back in the background
   u64 bytes_per_second = 0;   ///< most that a queue_service writes; 0: no limit
@@ -75,8 +75,8 @@ struct dataset_spec {
   u64 bytes = 0;
   volume_spec volume;
   bool writable = false;  ///< its namespaces must be, too
-  /// Instead of a volume: memory that kernels reach, which whoever misses copies from by himself. Aligned to 16; the caller
-  /// keeps it alive. For datasets that are only read.
+  /// Instead of a volume: memory that kernels reach, which the group that misses copies from by itself. Aligned to 16; the
+  /// caller keeps it alive. For datasets that are only read.
   void const* memory = nullptr;
 };
 
@@ -92,7 +92,7 @@ struct cache_stats {
   double write_amplification() const {
     return bytes_changed == 0 ? 0 : static_cast<double>(bytes_written) / static_cast<double>(bytes_changed);
   }
-  /// Thread time that went into making room: victims, and writes of those who needed a frame or made a line too many dirty.
+  /// Thread time that went into making room: victims, and writes of threads that needed a frame or made a line too many dirty.
   u64 evicting_ns() const { return search_ns + clean_ns + frame_wait_ns; }
 };
 
@@ -104,8 +104,8 @@ class line_cache {
  public:
   /// Throws penstock::error (bad_input) with one sentence for options that cannot be.
   line_cache(executor& on, std::vector<dataset_spec> const& datasets, cache_options const& options);
-  /// Flushes what was written since the last flush. What cannot be is lost, and said on standard error: who wants to do
-  /// something about it calls `flush` first.
+  /// Flushes what was written since the last flush. What cannot be is lost, and reported on standard error: a caller that wants
+  /// to handle it calls `flush` first.
   ~line_cache();
 
   /// Elements of T of a dataset, element 0 at byte `origin`. Throws penstock::error (bad_input) when they don't fit.
@@ -129,10 +129,10 @@ class line_cache {
   /// The same for `bytes` bytes at `offset` of a dataset: of the lines that they lie on.
   void flush(u32 dataset, u64 offset, u64 bytes);
 
-  /// Writes dirty lines back beside whatever runs next, down to seven eighths of `write_back.most_dirty`, so that who stores
-  /// need not; for 10 ms at most, and in 512 warps of a GPU, an eighth of what an H200 has room for. CUDA: returns when that is
-  /// on `stream`, a cudaStream_t: one that follows the stores, and ends before a flush, a discard and the cache's end. CPU:
-  /// returns when it is over. Nothing for a cache that is only read.
+  /// Writes dirty lines back beside whatever runs next, down to seven eighths of `write_back.most_dirty`, so that storing
+  /// threads need not; for 10 ms at most, and in 512 warps of a GPU, an eighth of what an H200 has room for. CUDA: returns when
+  /// that is on `stream`, a cudaStream_t: one that follows the stores, and ends before a flush, a discard and the cache's end.
+  /// CPU: returns when it is over. Nothing for a cache that is only read.
   void clean_beside(void* stream);
 
   /// Forgets what the cache holds of the lines that these bytes lie on, written or not: they read as what lies in storage.
@@ -148,8 +148,8 @@ class line_cache {
   void check_pins(u64 groups, u64 pins_per_group) const;
 
   /// Throws what a read or a write without room for a status met first since the last call; nothing if all went well. A load
-  /// of the host's, unless there is something to tell: for what a kernel has met, wait for that kernel first; another may run.
-  /// Thread-safe: of several callers one tells a fault, whichever's kernel met it.
+  /// of the host's, unless there is something to report: for what a kernel has met, wait for that kernel first; another may
+  /// run. Thread-safe: of several callers one throws a fault, whichever's kernel met it.
   void check_faults();
 
   /// How this dataset's lines give way to others, from now on; also those that are in frames already. A preference: where a
@@ -162,17 +162,17 @@ class line_cache {
   void limit_share(u32 dataset, double share);
 
   /// Resets queue pairs (see queue_pair::reset for what that takes): the cache serves again once their controllers do. Fills in
-  /// flight there fail with failure::resetting, and whoever waits is told; a failed line is asked for anew at its next access,
+  /// flight there fail with failure::resetting, and their waiters see that; a failed line is asked for anew at its next access,
   /// and frames in quarantine are free; lines whose writes were in flight are dirty again. Datasets that were taken for failed
   /// are asked again. Throws penstock::error (world) when a queue cannot be reset; those before it are back.
   recovery recover(recover_scope which = recover_scope::broken);
 
   cache_stats stats(u32 dataset) const;
   /// The fewest frames so far that no line had that was dirty or being written: what was left of the reserve that
-  /// `write_back.most_dirty` keeps for those who miss. Looked at whenever a line becomes dirty; a line that is stored into
-  /// while it is written counts twice, so there may have been more.
+  /// `write_back.most_dirty` keeps for misses. Looked at whenever a line becomes dirty; a line that is stored into while it is
+  /// written counts twice, so there may have been more.
   u64 least_clean_frames() const;
-  /// REQUIRES: nobody moves the queues meanwhile: no kernel, no queue_service.
+  /// REQUIRES: nothing moves the queues meanwhile: no kernel, no queue_service.
   std::vector<queue_counts> queues() const;
   /// Never `automatic`: what was chosen.
   directory_kind directory() const;
@@ -229,7 +229,7 @@ class line_cache {
   buffer<u8> write_buffers_;
   buffer<u64> write_lists_;
   buffer<flush_report> flush_report_;
-  buffer<write_slot> device_flush_;  ///< apart: it may be told of an earlier Flush while the host reads or resets the report
+  buffer<write_slot> device_flush_;  ///< apart: an earlier Flush may report to it while the host reads or resets the report
   u64 flushed_writes_ = 0;           ///< that were counted before the last flush
   buffer<counter_shard> counters_;
   buffer<dataset_health> health_;

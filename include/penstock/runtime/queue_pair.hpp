@@ -1,4 +1,4 @@
-// The host's side of a queue pair: owns its memory, tells the controller of it, and takes it back.
+// The host's side of a queue pair: owns its memory, announces it to the controller, and takes it back.
 #pragma once
 
 #include "penstock/controller/controller.hpp"
@@ -40,7 +40,7 @@ struct queue_counts {
   u64 commands = 0;  ///< published
   u64 doorbells = 0;
   u64 completions = 0;
-  u64 errors = 0;  ///< of them: told of one, strays included
+  u64 errors = 0;  ///< of them: with an error status, strays included
   u64 strays = 0;
   u64 expired = 0;
   u64 failed = 0;  ///< ended when the controller was given up
@@ -77,7 +77,7 @@ class queue_pair {
   bool close() noexcept {
     try {
       detach();
-    } catch (error const&) {}  // told by `leaked_`
+    } catch (error const&) {}  // `leaked_` reports it
     return !leaked_;
   }
 
@@ -113,7 +113,7 @@ class queue_pair {
   /// for all of their waits end when the queue closes. CUDA: no kernel may, but those whose waits end by their deadlines, for
   /// the steps wait for them (no resident queue_service).
   ///
-  /// Waits for submitters, for lock holders, and for those who copy landed data: at most `timeout_ns` for each; then for the
+  /// Waits for submitters, for lock holders, and for threads that copy landed data: at most `timeout_ns` for each; then for the
   /// controller. Throws penstock::error (world) when one of them does not come to rest; submissions then go on to be answered
   /// with failure::resetting. After a controller that does not let go memory is leaked as in `close`, else another reset may be
   /// tried.
@@ -186,8 +186,8 @@ class queue_pair {
   }
 
  private:
-  // A controller's poll must not meet its attach and detach: whoever has `polled_` keeps all others out. Two polls of one queue
-  // do no more than one.
+  // A controller's poll must not meet its attach and detach: the holder of `polled_` keeps all others out. Two polls of one
+  // queue do no more than one.
   static void poll_controller(void* self, u16 id) {
     auto& pair = *static_cast<queue_pair*>(self);
     if (!pair.try_take_poll()) return;
@@ -206,7 +206,7 @@ class queue_pair {
     return report;
   }
 
-  // (3) Nobody polls from here until it is attached again. REQUIRES: both locks are ours.
+  // (3) No thread polls from here until it is attached again. REQUIRES: both locks are ours.
   template <class Run>
   void stop_controller(Run const& run, u64 timeout_ns) {
     backoff wait(timeout_ns);

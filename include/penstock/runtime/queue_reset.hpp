@@ -13,7 +13,7 @@ namespace penstock {
 
 enum class recover_scope : u32 {
   broken,  ///< queues whose controller was given up, or that hold something in quarantine
-  all,     ///< for a controller that is known to have died, before the deadlines tell
+  all,     ///< for a controller that is known to have died, before the deadlines show it
 };
 
 /// What a recovery did.

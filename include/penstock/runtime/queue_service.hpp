@@ -1,4 +1,4 @@
-// Who completes a cache's commands, chosen at run time: whoever waits (inline, the default), or a queue_service: on the CUDA
+// What completes a cache's commands, chosen at run time: the waiter (inline, the default), or a queue_service: on the CUDA
 // executor a resident kernel with some SMs to itself, on the CPU executor threads.
 //
 //   queue_service service(*on, cache, {.units = 2});
@@ -27,7 +27,8 @@ struct queue_service_options {
 /// Not copyable. The executor and the cache outlive it.
 class queue_service {
  public:
-  /// Throws penstock::error (bad_input) for no units, or when the GPU has not that many SMs and one more for those who ask.
+  /// Throws penstock::error (bad_input) for no units, or when the GPU has not that many SMs and one more for the threads that
+  /// submit.
   queue_service(executor& on, line_cache& cache, queue_service_options const& options = {});
   ~queue_service();
   queue_service(queue_service const&) = delete;

@@ -9,7 +9,7 @@ namespace penstock {
 
 enum class reset_step : u32 { look, name_late, await_late, close, quiesce, answer, start_over, reopen, unlock, fail };
 
-/// What a step tells the host; in local memory.
+/// What a step reports to the host; in local memory.
 struct reset_report {
   u64 good = 0;
   u64 answered = 0;  ///< commands, by this reset so far

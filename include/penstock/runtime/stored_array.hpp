@@ -21,7 +21,7 @@ struct raw_layout {
 struct stored_array_options {
   cache_options cache;
   io_engine engine = io_engine::automatic;
-  bool direct = false;              ///< past the page cache
+  bool direct = false;              ///< bypasses the page cache (O_DIRECT)
   u32 controller_threads = 0;       ///< CUDA: threads that serve the file, 0 for all cores but two; CPU: always in place
   std::optional<raw_layout> raw{};  ///< none: the file is .npy
   bool writable = false;            ///< one writer at a time has the file, in whatever process: a second is refused

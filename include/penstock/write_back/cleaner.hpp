@@ -1,7 +1,8 @@
 // The cleaner: sends dirty lines to storage ahead of need (cache/write_back.hpp says how a run of them goes).
 //
-// It has no thread of its own. Who makes more lines dirty than may be, who finds no frame, the servers of a queue_service and
-// `flush` each take steps of it; a step sends a run for each lane of its group at most, and never waits for a frame.
+// It has no thread of its own. Threads that make more lines dirty than may be, threads that find no frame, the servers of a
+// queue_service and `flush` each take steps of it; a step sends a run for each lane of its group at most, and never waits for a
+// frame.
 #pragma once
 
 #include "penstock/cache/line_cache_view.hpp"
@@ -21,12 +22,12 @@ enum class clean_step : u32 {
 
 /// Which lines may be written.
 enum class clean_which : u32 {
-  unpinned,  ///< not those that somebody may be storing into: they would be dirty again at once
+  unpinned,  ///< not those that a thread may be storing into: they would be dirty again at once
   all,
 };
 
-/// Sends a command of a slot for each lane that wants one, those of a queue together. Collective. What is refused is told by
-/// the slot, as any failure is.
+/// Sends a command of a slot for each lane that wants one, those of a queue together. Collective. The slot reports what is
+/// refused, as it does any failure.
 template <thread_group G, class Cache>
 PENSTOCK_FN void submit_for(G const& g, Cache const& cache, bool want, volume_member const& member, transfer const& t,
                             write_slot& slot) {
@@ -213,7 +214,7 @@ template <thread_group G, class Cache>
 PENSTOCK_FN void retire_taken(G const& g, Cache const& cache, bool got, u32 number) {
   constexpr u32 short_run = 4;
   if (!any(g.ballot(got))) return;
-  g.sync();  // each lane's acquire is everyone's
+  g.sync();  // each lane's acquire is every member's
   const bool alone = got && cache.writes.slots[number].lines <= short_run;
   if (alone) retire_run(lone_thread(), cache, number);
   for (auto left = g.ballot(got && !alone); any(left);) {
@@ -223,7 +224,7 @@ PENSTOCK_FN void retire_taken(G const& g, Cache const& cache, bool got, u32 numb
   }
 }
 
-/// Slots that one look goes over, at most: there may be thousands, and whoever looks again begins behind the last look.
+/// Slots that one look goes over, at most: there may be thousands, and the next look begins behind the last one.
 inline constexpr u32 most_slots_looked_at = 128;
 
 /// Retires runs that are over. Collective.
@@ -270,7 +271,7 @@ PENSTOCK_FN u32 take_slots(G const& g, Cache const& cache, bool want) {
     const bool served = want && found == slots && turn < count(got);
     const u32 theirs = static_cast<u32>(g.shfl(mine, served ? nth(got, turn) : g.rank()));
     if (served) found = theirs;
-    if (any(got)) g.sync();  // each lane's acquire is everyone's
+    if (any(got)) g.sync();  // each lane's acquire is every member's
   }
   return found;
 }
@@ -298,7 +299,7 @@ PENSTOCK_COLD cleaned clean_lines(G g, Cache const& cache, bool want, u32 datase
     const bool busy = any(g.ballot(leads)) && !any(g.ballot(has));
     return {busy ? clean_step::busy : clean_step::nothing, 0, false};
   }
-  g.sync();  // what each has claimed, and whose stores it has acquired, is everyone's
+  g.sync();  // what each has claimed, and whose stores it has acquired, is every member's
   copy_runs(g, cache, run);
   g.sync();  // all bytes are there before anything is submitted
   if (claimed) run.start();
@@ -316,7 +317,7 @@ PENSTOCK_COLD cleaned clean_lines(G g, Cache const& cache, bool want, u32 datase
 inline constexpr u32 most_frames_looked_at = 256;
 
 /// Sends runs around the next dirty lines that the hand comes to, which goes round the frames: `most`, or fewer where it takes
-/// too long to find them. A look is bounded: who finds nothing may ask again. Collective.
+/// too long to find them. A look is bounded: a group that finds nothing may ask again. Collective.
 template <thread_group G, class Cache>
 PENSTOCK_COLD cleaned clean_next(G g, Cache const& cache, u32 most) {
   const u32 looks = cache.frames < most_frames_looked_at ? cache.frames : most_frames_looked_at;

@@ -62,7 +62,7 @@ PENSTOCK_FN inline void tell(flush_report& report, u64 line, status why) {
   raise_to(report.last_failed, line);
 }
 
-/// Sends what is dirty of a line per lane, whoever pins it. False: it took too long. Collective.
+/// Sends what is dirty of a line per lane, whichever thread pins it. False: it took too long. Collective.
 template <thread_group G, class Cache>
 PENSTOCK_FN bool send_dirty(G const& g, Cache const& cache, line_range const& range, bool mine, u64 line, backoff& wait) {
   for (;;) {
@@ -78,7 +78,8 @@ PENSTOCK_FN bool send_dirty(G const& g, Cache const& cache, line_range const& ra
   }
 }
 
-/// Waits until no write of the lanes' lines is under way. False: it took too long, or nobody will tell any more. Collective.
+/// Waits until no write of the lanes' lines is under way. False: it took too long, or no completion will report any more.
+/// Collective.
 template <thread_group G, class Cache>
 PENSTOCK_FN bool await_written(G const& g, Cache const& cache, bool mine, u64 line, backoff& wait) {
   for (bool hope = true;;) {
@@ -128,7 +129,7 @@ PENSTOCK_FN void flush_lines(G const& g, Cache const& cache, line_range const& r
 
 /// Sends a Flush to each member of a dataset's volume and waits for all: what was written before is on the device for good.
 /// Collective, one group alone. `slot`: of the Flush commands, of all calls: what an earlier one has sent may still be under
-/// way, and whoever moves the queues tells the slot of it. The first failure is in the report.
+/// way, and the thread that moves the queues reports it to the slot. The first failure is in the report.
 template <thread_group G, class Cache>
 PENSTOCK_FN void flush_device(G const& g, Cache const& cache, u32 dataset, flush_report& report, write_slot& slot) {
   dataset_view const& data = cache.datasets[dataset];
@@ -156,7 +157,7 @@ PENSTOCK_FN void flush_device(G const& g, Cache const& cache, u32 dataset, flush
   }
 }
 
-/// Makes a line one that is asked for anew; its frame stays with it, and may be taken. False: somebody holds it, or a command
+/// Makes a line one that is asked for anew; its frame stays with it, and may be taken. False: a thread holds it, or a command
 /// is under way.
 template <class Cache>
 PENSTOCK_FN bool forget_line(Cache const& cache, line_id line) {
@@ -172,7 +173,7 @@ PENSTOCK_FN bool forget_line(Cache const& cache, line_id line) {
 }
 
 /// Forgets what the cache holds of the lines of items first to last, written or not: the next read has what lies in storage.
-/// Waits for those who hold a line, and for writes that are under way. Collective.
+/// Waits for the holders of a line, and for writes that are under way. Collective.
 template <thread_group G, class Cache>
 PENSTOCK_FN void discard_lines(G const& g, Cache const& cache, line_range const& range, flush_report& report, u64 first,
                                u64 last) {

@@ -1,8 +1,8 @@
-// Completion by service: a few resident groups move all queues of a cache, and who waits for a line only looks at it. Without a
-// service, whoever waits does both (inline). They are the background cleaner, too: they write dirty lines back ahead of need.
+// Completion by service: a few resident groups move all queues of a cache, and a waiter for a line only looks at it. Without a
+// service, the waiter does both (inline). They are the background cleaner, too: they write dirty lines back ahead of need.
 //
-// While nobody serves, `serving` is 0 and all wait inline; so a service that leaves takes nothing with it. A waiter's last look
-// moves the queue in either mode (W7).
+// While no group serves, `serving` is 0 and all wait inline; so a service that leaves takes nothing with it. A waiter's last
+// look moves the queue in either mode (W7).
 #pragma once
 
 #include "penstock/write_back/cleaner.hpp"
@@ -13,17 +13,17 @@ namespace penstock {
 struct service_control {
   u32 stop = 0;     ///< the host wants it to leave
   u32 running = 0;  ///< 1 from its first round on
-  u32 left = 0;     ///< 1 once it has left, told or idle
+  u32 left = 0;     ///< 1 once it has left, stopped or idle
 };
 
 /// Words between the servers.
 struct service_shared {
-  u32 leaving = 0;       ///< server 0 has been told
+  u32 leaving = 0;       ///< 1: all are to leave
   u64 last_work_ns = 0;  ///< when any of them moved something, to a millisecond
 };
 
-/// What server `self` of `servers` does until it is told to leave or, where `idle_ns` is not 0, has had nothing to do for so
-/// long: a kernel that nobody stops costs the whole machine. Collective.
+/// What server `self` of `servers` does until it is stopped or, where `idle_ns` is not 0, has had nothing to do for so long: a
+/// kernel that is never stopped costs the whole machine. Collective.
 template <thread_group G, class Cache, class Idle>
 PENSTOCK_FN void serve_cache_queues(G const& g, Cache const& cache, service_control& control, service_shared& shared, u32 self,
                                     u32 servers, u64 idle_ns, Idle& idle) {
@@ -38,7 +38,7 @@ PENSTOCK_FN void serve_cache_queues(G const& g, Cache const& cache, service_cont
     bool moved = false;
     for (u32 q = self; q < cache.queues_count; q += servers) {
       auto const& queue = cache.queues[q];
-      // Landed lines that nobody waits for are drained by progress alone.
+      // Only progress drains landed lines without a waiter.
       if (queue.bounces != nullptr || queue.stirs(g)) moved |= queue.progress(g);
     }
     moved |= clean_in_background(g, cache);
