@@ -61,7 +61,7 @@ _MODULES = {
 
 def __dir__() -> list[str]:
     modules = [name for name, needed in _MODULES.items() if importlib.util.find_spec(needed) is not None]
-    return sorted({*globals(), *_LAZY, *modules})
+    return sorted({*__all__, *_LAZY, *modules})
 
 
 def __getattr__(name: str) -> Any:

@@ -52,7 +52,7 @@ _LAZY["Graph"] = ("folder", "GraphFolder")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)
 
 
 def __getattr__(name: str) -> Any:
