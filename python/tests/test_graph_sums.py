@@ -330,7 +330,7 @@ def test_weights_left_out_are_mentioned(tmp_path: Path, capsys: pytest.CaptureFi
     arguments = ["--personalize", "b=c", "--personalize", "d=3", "--output", str(tmp_path / "r.npy")]
     assert penstock.cli.main.main(["pagerank", *common, "--dangling", "--dtype", "float64", *arguments]) == 0
     expected = graphs.pagerank(
-        tmp_path / "g", personalization={"b=c": 1, "d": 3}, dangling=True, dtype="float64"
+        tmp_path / "g", personalization={"b=c": 1, "d": 3}, dangling=True, dtype="float64", executor="cpu"
     )
     np.testing.assert_array_equal(np.load(tmp_path / "r.npy"), np.asarray(expected.ranks))
 

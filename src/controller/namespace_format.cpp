@@ -1,7 +1,10 @@
 #include "namespace_format.hpp"
 
+#include "penstock/nvme/prp.hpp"
+
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace penstock::controllers {
 namespace {
@@ -18,17 +21,19 @@ std::string name_of_command_set(u8 csi) {
   }
 }
 
-/// The first format without metadata, of blocks as large if there is one; of at most `most` bytes.
+/// The first format without metadata, of blocks as large if there is one; of at most `most` bytes. One of blocks larger than a
+/// page, which volumes refuse, only where there is no other.
 std::string remedy(nvme::identify_namespace const& space, u64 most) {
   const u32 shift = space.formats[space.format_index()].block_shift;
-  const auto fits = [&](u32 k, bool as_large) {
+  const auto fits = [&](u32 k, u64 limit, bool as_large) {
     nvme::lba_format const& each = space.formats[k];
     return each.metadata_bytes == 0 && each.block_shift >= least_block_shift && each.block_shift <= most_block_shift &&
-           u64{1} << each.block_shift <= most && (!as_large || each.block_shift == shift);
+           u64{1} << each.block_shift <= limit && (!as_large || each.block_shift == shift);
   };
-  for (const bool as_large : {true, false}) {
+  const u64 page = std::min(most, u64{nvme::page_bytes});
+  for (const auto& [limit, as_large] : {std::pair{page, true}, {page, false}, {most, true}, {most, false}}) {
     for (u32 k = 0; k < space.formats_count(); ++k) {
-      if (fits(k, as_large)) return "format it (nvme format --lbaf=" + std::to_string(k) + "), which erases it, or use another";
+      if (fits(k, limit, as_large)) return "format it (nvme format --lbaf=" + std::to_string(k) + "), which erases it, or use another";
     }
   }
   return "it has no format that would do: use another namespace";

@@ -7,13 +7,16 @@
 #include "pcie_queue.hpp"
 
 #include "penstock/core/backoff.hpp"
+#include "penstock/core/retry_policy.hpp"
 #include "penstock/host/error.hpp"
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <thread>
 
 namespace penstock {
 namespace {
@@ -98,7 +101,11 @@ struct pcie_controller::state {
 };
 
 u32 pcie_controller::state::ask(std::string const& operation, nvme::submission_entry const& command) {
-  const admin_answer answer = admin.run(command);
+  admin_answer answer = admin.run(command);
+  for (u32 attempts = 1; admin_retries.retries(answer.outcome, attempts); ++attempts) {
+    std::this_thread::sleep_for(std::chrono::nanoseconds(admin_retries.wait_ns(attempts)));
+    answer = admin.run(command);
+  }
   if (!answer.outcome.ok()) throw_status(operation, object(), answer.outcome);
   return answer.result;
 }
@@ -172,6 +179,7 @@ void pcie_controller::state::look_at_controller() {
   const u32 shift = found.max_transfer;
   limits.transfer_bytes = shift == 0 || shift > 20 ? most_transfer : std::min(most_transfer, least_page << shift);
   const u32 entries = std::min(facts.capabilities.queue_entries(), most_queue_entries);
+  limits.ready_without_media = facts.capabilities.ready_without_media();
   limits.queue_entries = options.queue_entries == 0 ? entries : std::min(entries, options.queue_entries);
 }
 

@@ -2,6 +2,7 @@
 
 #include "../controller/namespace_format.hpp"
 
+#include "penstock/core/retry_policy.hpp"
 #include "penstock/executor/memory.hpp"
 #include "penstock/group/lone_thread.hpp"
 #include "penstock/host/error.hpp"
@@ -9,6 +10,8 @@
 #include "penstock/runtime/queue_pair.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 namespace penstock {
 namespace {
@@ -26,6 +29,15 @@ class identifier {
 
   template <class Structure>
   status try_ask(nvme::identify_structure what, u32 namespace_id, Structure& answer) {
+    for (u32 attempts = 1;; ++attempts) {
+      const status outcome = ask_once(what, namespace_id, answer);
+      if (outcome.ok() || !admin_retries.retries(outcome, attempts)) return outcome;
+      std::this_thread::sleep_for(std::chrono::nanoseconds(admin_retries.wait_ns(attempts)));
+    }
+  }
+
+  template <class Structure>
+  status ask_once(nvme::identify_structure what, u32 namespace_id, Structure& answer) {
     static_assert(sizeof answer == nvme::page_bytes);
     u32 result = 0;
     transfer command;
@@ -97,7 +109,7 @@ namespace_report examine_namespace(controller& owner, u32 namespace_id) {
     throw_status("identify", name_of(owner, namespace_id), {status_domain::nvme, nvme::code::invalid_namespace});
   }
   found.problem = controllers::problem_of_format(found.structure, owner.limits().transfer_bytes);
-  if (!found.problem.empty() || version < version_2_0) return found;
+  if (!found.problem.empty() || version < version_2_0 || !owner.limits().ready_without_media) return found;
   found.problem =
       controllers::problem_of_state(from.ask_if_there<nvme::independent_namespace>(what::independent_namespace, namespace_id));
   return found;

@@ -2,6 +2,8 @@
 // trouble is over the drive serves again. The function is a referee, too: the driver must not do wrong whatever was done to it.
 #include "driver_bed.hpp"
 
+#include "penstock/core/retry_policy.hpp"
+
 #include <cstdio>
 
 namespace penstock::test_support {
@@ -147,15 +149,15 @@ TEST_F(driver_test, what_cannot_be_is_refused_when_it_is_opened) {
 }
 
 TEST_F(driver_test, one_that_is_refused_and_does_not_stop_keeps_the_rings_that_it_was_told_of) {
-  make();
+  make({.refusal = nvme::code::invalid_field});
   function_->plan(driver_step::list_namespaces, trouble::refuse, 1);
   function_->never_stops = function_->reset_does_not_help = true;
-  EXPECT_NE(refusal([&] { open(); }).find("0x006"), std::string::npos);
+  EXPECT_NE(refusal([&] { open(); }).find("0x002"), std::string::npos);
   leaks_ = true;
 }
 
 TEST_F(driver_test, a_queue_that_is_half_made_and_not_deleted_has_its_controller_stopped) {
-  make();
+  make({.refusal = nvme::code::invalid_field});
   open();
   function_->plan(driver_step::create_submission_queue, trouble::refuse, 1);
   function_->plan(driver_step::delete_completion_queue, trouble::refuse, 1);
@@ -203,8 +205,9 @@ TEST_F(driver_test, every_status_of_an_admin_command_is_told) {
                          0x082, 0x100, 0x101, 0x102, 0x103, 0x105, 0x108, 0x109, 0x10c, 0x281}) {
     make({.refusal = static_cast<u16>(code)});
     open();
-    function_->plan(driver_step::create_submission_queue, trouble::refuse, 1);
-    function_->plan(driver_step::read_log, trouble::refuse, 1);
+    const bool again = admin_retries.helps({status_domain::nvme, static_cast<u16>(code)});
+    function_->plan(driver_step::create_submission_queue, trouble::refuse, again ? admin_retries.attempts : 1);
+    function_->plan(driver_step::read_log, trouble::refuse, again ? admin_retries.attempts : 1);
     char words[16];
     std::snprintf(words, sizeof words, "0x%03x", code);
     EXPECT_NE(refusal([&] { host_queue(*drive_, 1, 8, 8); }).find(words), std::string::npos) << words;
@@ -213,6 +216,16 @@ TEST_F(driver_test, every_status_of_an_admin_command_is_told) {
     EXPECT_EQ(drive_->counts().resets, 0u) << "a refusal breaks nothing";
     TearDown();
   }
+}
+
+TEST_F(driver_test, an_admin_command_that_may_succeed_later_is_made_again) {
+  make({.refusal = 0x082});
+  open();
+  for (const driver_step step : {driver_step::create_submission_queue, driver_step::read_log, driver_step::other})
+    function_->plan(step, trouble::refuse, admin_retries.attempts - 1);
+  drive_->health();
+  expect_it_serves();
+  EXPECT_EQ(drive_->counts().resets, 0u);
 }
 
 TEST_F(driver_test, memory_that_cannot_be_had_is_told) {

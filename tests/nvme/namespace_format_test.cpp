@@ -68,6 +68,17 @@ TEST(namespace_format, the_upper_bits_of_the_index_count_where_there_are_more_th
   EXPECT_EQ(space.problem(), "");
 }
 
+TEST(namespace_format, blocks_larger_than_a_page_are_named_where_there_are_no_others) {
+  raw_namespace space;
+  space.bytes[25] = 2;
+  space.lba_format(0, 13, 8);
+  space.lba_format(1, 13);
+  space.lba_format(2, 9);
+  EXPECT_TRUE(has(space.problem(), "--lbaf=2)")) << "volumes take no blocks of 8 KiB: " << space.problem();
+  space.lba_format(2, 9, 8);
+  EXPECT_TRUE(has(space.problem(), "--lbaf=1)")) << space.problem();
+}
+
 TEST(namespace_format, an_index_that_no_format_has_is_refused) {
   raw_namespace space;
   space.bytes[26] = 3;
@@ -158,7 +169,11 @@ TEST_F(namespace_report_test, other_command_sets_are_refused_by_name) {
 }
 
 TEST_F(namespace_report_test, one_that_is_not_ready_is_refused) {
-  EXPECT_TRUE(has(refusal_of_namespace({.version = 0x20000, .namespace_state = 0}), "it is not ready (NSTAT)"));
+  const u64 ready_without_media = modelled_function_options{}.capabilities | 1ull << 60;
+  EXPECT_TRUE(has(refusal_of_namespace({.capabilities = ready_without_media, .version = 0x20000, .namespace_state = 0}),
+                  "it is not ready (NSTAT)"));
+  EXPECT_EQ(refusal_of_namespace({.version = 0x20000, .namespace_state = 0}), "")
+      << "NRDY says nothing where the controller waits for its media (CAP.CRMS)";
   EXPECT_EQ(refusal_of_namespace({.version = 0x10400, .namespace_state = 0}), "") << "which does not say";
 }
 

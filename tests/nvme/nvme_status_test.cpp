@@ -20,6 +20,7 @@ const std::map<u16, std::string> worth_another_try = {
     {0x006, "reported as an asynchronous event as well"},
     {0x007, "ended by an Abort"},
     {0x008, "ended by the deletion of its queue"},
+    {0x01d, "prohibited while a sanitize operation is in progress, and no longer"},
     {0x021, "the host should retry; DNR is always 0"},
     {0x022, "likely to succeed when retried; persistent after four"},
     {0x024, "DNR says whether it may succeed later"},

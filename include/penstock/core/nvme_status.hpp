@@ -3,7 +3,7 @@
 // Specific", "- Media and Data Integrity Errors" and "- Path Related"; NVM and zoned namespace command set specifications.
 //
 // `transient` are those whose definition says that the command may succeed when it is submitted again to the same controller
-// (0x021, 0x022, 0x024, 0x082, 0x084, 0x300, 0x303), and those that end a command for a reason outside of it (0x004 to 0x008, a
+// (0x01d, 0x021, 0x022, 0x024, 0x082, 0x084, 0x300, 0x303), and those that end a command for a reason outside of it (0x004 to 0x008, a
 // path that failed: 0x360, 0x370, 0x371). A command that ended with any other status ends so again, until the drive or the
 // command is changed. What is not in the table (reserved, vendor specific) is permanent. A completion's
 // Do Not Retry bit (status::vain) stands above all of this.
@@ -50,7 +50,7 @@ inline constexpr nvme_status nvme_statuses[] = {
     {0x01a, error_class::permanent, "invalid keep alive timeout"},
     {0x01b, error_class::permanent, "aborted: its reservation was preempted"},
     {0x01c, error_class::permanent, "sanitize failed"},
-    {0x01d, error_class::permanent, "sanitize in progress"},
+    {0x01d, error_class::transient, "sanitize in progress"},
     {0x01e, error_class::permanent, "invalid SGL data block granularity"},
     {0x01f, error_class::permanent, "command not supported for a queue in the controller memory buffer"},
     {0x020, error_class::permanent, "namespace is write protected"},

@@ -48,4 +48,7 @@ struct retry_policy {
   PENSTOCK_FN u64 wait_ns(u32 attempts_made) const { return first_wait_ns << (attempts_made - 1); }
 };
 
+/// Of admin commands, which have no other wait: 10, 20 and 40 ms.
+inline constexpr retry_policy admin_retries{.attempts = 4, .first_wait_ns = 10 * one_millisecond_ns};
+
 }  // namespace penstock

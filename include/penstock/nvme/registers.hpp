@@ -38,6 +38,8 @@ struct capabilities {
   constexpr u32 least_page_shift() const { return 12 + static_cast<u32>(word >> 48 & 0xf); }   ///< MPSMIN
   constexpr u32 most_page_shift() const { return 12 + static_cast<u32>(word >> 52 & 0xf); }    ///< MPSMAX
 
+  /// CRMS.CRIMS: the controller may be ready before its media are. Only then does NSTAT.NRDY mean anything.
+  constexpr bool ready_without_media() const { return (word >> 60 & 1) != 0; }
   constexpr bool controller_memory() const { return (word >> 57 & 1) != 0; }  ///< CMBS: CMBMSC is there
 
   /// Where a queue's doorbell is; `completion`: that of its completion queue.
