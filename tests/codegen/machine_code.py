@@ -105,9 +105,7 @@ class Instruction:
         # What makes an acquire of the load before it, and stands at the end of a fence.
         if parts[0] == "CCTL" and "IVALL" in parts:
             return "invalidate"
-        # CUDA's own helpers let lanes meet that have parted.
-        calls = parts[0] in ("CALL", "JCAL") and not self.is_jump and "__cuda_sm" not in self.operands
-        return "call" if calls else ""
+        return "call" if parts[0] in ("CALL", "JCAL") and not self.is_jump else ""
 
     @property
     def is_jump(self) -> bool:
@@ -136,12 +134,12 @@ class Function:
     def meets_before_it_calls(self) -> bool:
         """Whether the group of the last call is made of all lanes that came here, whatever each has met with.
 
-        The lanes' mask (a vote of all that are active) is taken behind a meeting (BSYNC), with no branch between,
-        and the next vote follows with none but for lanes that have parted all the same.
+        The lanes' mask (a vote of all that are active) is taken behind a meeting (BSYNC), with no branch
+        between, and the next vote follows with none but for lanes that have parted all the same.
         """
         code = self.instructions
         calls = [k for k, each in enumerate(code) if each.kind == "call"]
-        is_mask = [each.mnemonic == "VOTE.ANY" and each.operands.endswith("PT, PT") for each in code]
+        is_mask = [each.mnemonic == "VOTE.ANY" and each.operands.rstrip().endswith("PT, PT") for each in code]
         masks = [k for k in range(calls[-1]) if is_mask[k]] if calls else []
         if not masks:
             return False

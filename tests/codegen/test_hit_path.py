@@ -49,13 +49,13 @@ def test_an_array_read_validates_inline_without_read_modify_write(functions: Fun
     assert kernel.count("call") == 1
 
 
-def test_a_token_costs_on_a_hit_what_a_read_costs(functions: Functions) -> None:
+def test_a_token_costs_on_a_hit_what_a_read_costs(functions: Functions, arch: str) -> None:
     kernel = functions["read_async"]
     assert kernel.has_path(VALIDATED)
     assert kernel.has_path(VALIDATED_IN_A_SET)
     assert kernel.count("rmw") == 0
-    # To ask, and to wait.
-    assert kernel.count("call") == 2
+    # To ask, and to wait; before sm_90 lanes that have parted vote by a call, too.
+    assert kernel.count("call") == 2 + (arch == "sm_80")
 
 
 @pytest.mark.parametrize("name", ["read_view", "read_view_u32", "read_async"])

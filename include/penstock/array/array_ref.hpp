@@ -30,7 +30,7 @@ class array_ref {
     if (view_.is_resident()) return view_.resident()[i];
     piece read{};
     const bool hit = try_read(i, read);
-    return std::bit_cast<T>(view_.reader().complete(this_group(), hit, view_.address_of(i), read));
+    return std::bit_cast<T>(view_.reader().complete(this_group(), true, hit, view_.address_of(i), read));
   }
 
   /// The same for all lanes of a group together, each with an element of its own or none (then T{}). Where lanes part ways
@@ -51,8 +51,8 @@ class array_ref {
   template <class Piece, thread_group G>
   PENSTOCK_FORCE_INLINE Piece read_piece(G const& g, bool want, u64 i) {
     Piece read{};
-    const bool has = !want || try_read(i, read);
-    return view_.reader().complete(g, has, view_.address_of(i), read);
+    const bool hit = want && try_read(i, read);
+    return view_.reader().complete(g, want, hit, view_.address_of(i), read);
   }
 
   template <class Piece>

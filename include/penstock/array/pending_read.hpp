@@ -51,7 +51,10 @@ class pending_read {
   }
   template <thread_group G>
   PENSTOCK_FORCE_INLINE T finish(G const& g) {
-    take(reader_->complete(g, here_, address_, value_));
+    // A token that is taken already is not read again: its line may hold something else by now.
+    const bool want = !here_;
+    const piece late = reader_->complete(g, want, here_, address_, value_);
+    if (want) take(late);
     return std::bit_cast<T>(value_);
   }
   PENSTOCK_FN void take(piece read) {

@@ -27,11 +27,12 @@ PENSTOCK_FN bool help_command(G const& g, Cache const& cache, u64 command, bool 
   if (command >> 16 >= cache.queues_count) return false;  // all that it serves lies in memory
   auto const& queue = cache.queues[command >> 16];
   const u32 slot = static_cast<u32>(command & 0xffffu);
-  if (queue.bounces != nullptr && queue.drain(g, slot)) return false;
-  if (served) return true;
-  if (!queue.stirs(g)) return from_leader(g, is_leader(g) && queue.is_harvested()) != 0;
+  const bool bounces = queue.bounces != nullptr;
+  if (bounces && queue.drain(g, slot)) return false;
+  if (served || from_leader(g, is_leader(g) && queue.is_harvested()) != 0) return true;
+  if (!bounces && !queue.stirs(g)) return false;
   queue.progress(g);
-  if (queue.bounces != nullptr) queue.drain(g, slot);  // it may have landed just now, and there may be no other round (W7)
+  if (bounces) queue.drain(g, slot);  // it may have landed just now, and there may be no other round (W7)
   return false;
 }
 

@@ -335,11 +335,13 @@ class line_request {
   PENSTOCK_FN void wait_for_news() {
     const bool tries_again = any(g_.ballot(phase_ == phase::looking));
     const bool only_queued = !tries_again && !any(g_.ballot(phase_ == phase::filling));
+    const bool several = count(g_.ballot(phase_ == phase::filling && claimed_)) > 1;
     bool in_time = true, news = false;
     if (only_queued && !last_look_) news = in_time = wait_for_turn();
     while (in_time && !news) {
-      drain_landed();
-      if (--looks_until_help_ == 0) looks_until_help_ = help() ? rounds_for_helped : 1;
+      const bool helps = --looks_until_help_ == 0;  // and copies what has landed for one of its lanes
+      if (!helps || several) drain_landed();
+      if (helps) looks_until_help_ = help() ? rounds_for_helped : 1;
       const bool mine = (phase_ == phase::filling && is_over()) || (phase_ == phase::queued && is_admitted());
       news = tries_again || any(g_.ballot(mine));
       if (!news || tries_again) in_time = from_leader(g_, wait_.pause()) != 0;
