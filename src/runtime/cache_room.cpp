@@ -1,11 +1,12 @@
 #include "cache_room.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace penstock {
 namespace {
 
-constexpr u32 cuda_queues = 32;
+constexpr u32 least_cuda_depth = 64;
 constexpr u32 commands_per_thread = 8;
 // A command keeps its slot from the claim of its lines until somebody has retired it: some 70 us on a GPU beside a drive that
 // takes 10. What that needs to keep several drives busy is thousands of small commands, or hundreds of large ones.
@@ -16,9 +17,14 @@ constexpr u64 most_cuda_run = 32;    // lines: more of them are worth less than 
 
 }  // namespace
 
-u32 queues_for(executor const& on, cache_options const& options) {
-  if (options.queues != 0) return options.queues;
-  return on.kind() == executor_kind::cuda ? cuda_queues : on.units();
+ring_choice rings_for(executor const& on, cache_options const& options, u32 most_queues) {
+  if (options.queues != 0) return {options.queues, options.queue_depth};
+  const u32 queues = std::min(on.units(), std::max(1u, most_queues));
+  if (on.kind() != executor_kind::cuda) return {queues, options.queue_depth};
+  // No more is in flight than there are frames, and each entry of a ring may have a bounce buffer.
+  const u64 frames = std::max<u64>(1, options.bytes / options.line_bytes / queues);
+  const u64 enough = std::max<u64>(least_cuda_depth, std::bit_ceil(frames));
+  return {queues, static_cast<u32>(std::min<u64>(options.queue_depth, enough))};
 }
 
 queue_options queue_options_for(executor const& on, cache_options const& cache, controller_limits const& limits) {
@@ -53,11 +59,13 @@ u64 write_room::bytes() const {
   return slots * sizeof(write_slot) + entries() * sizeof(u64*) + buffer_bytes() + list_words() * sizeof(u64);
 }
 
-u64 transit_bytes_for(executor const& on, cache_options const& options, controller_limits const& limits, bool writable) {
+u64 transit_bytes_for(executor const& on, cache_options options, controller_limits const& limits, bool writable) {
+  const ring_choice rings = rings_for(on, options, limits.queues);
+  options.queue_depth = rings.depth;
   const u64 queue = queue_pair<line_sink>::metadata_bytes_for(queue_options_for(on, options, limits));
   const u64 frames = options.bytes / options.line_bytes;
   const u64 writes = writable ? write_room_for(on, options, frames, limits.transfer_bytes).bytes() : 0;
-  return queues_for(on, options) * queue + writes;
+  return rings.queues * queue + writes;
 }
 
 }  // namespace penstock

@@ -5,8 +5,12 @@
 
 namespace penstock {
 
-/// Of the queue pairs with one controller.
-u32 queues_for(executor const& on, cache_options const& options);
+/// The queue pairs with one controller, which has at most `most_queues`. Where the options leave their number open: one per CPU
+/// thread, or multiprocessor, whose warps share it.
+struct ring_choice {
+  u32 queues = 0, depth = 0;
+};
+ring_choice rings_for(executor const& on, cache_options const& options, u32 most_queues);
 queue_options queue_options_for(executor const& on, cache_options const& options, controller_limits const& limits);
 
 /// Of the write side.

@@ -16,6 +16,8 @@ constexpr u64 least_line = 512;
 constexpr u64 most_line = 65536;
 constexpr u32 counter_shards = 64;
 constexpr u32 prefetch_shards = 16;
+constexpr u64 admission_stride = 16;         // words: its two are in lines of L2 of their own
+constexpr u64 most_threads_per_unit = 2048;  // of a multiprocessor; the CPU executor's have fewer
 /// Below this many version bits a CPU thread may sleep through a whole turn of them (PROTOCOLS.md §2, "Wrap").
 constexpr u32 least_version_bits_cpu = 20;
 /// A tag must lie in the low half of an entry, and the version needs what is left (PROTOCOLS.md §2, "The entry").
@@ -127,12 +129,13 @@ line_cache::line_cache(executor& on, std::vector<dataset_spec> const& datasets, 
   view_.patience_ns = 2 * options.timeout_ns;
   view_.retry = options.retry;
   const auto members = look_at_members(datasets);  // before a queue is made: what cannot be used gets none
-  options_.queues = queues_for(on, options_);
+  u32 most_queues = ~0u;
   for (auto const& spec : datasets) {
-    for (auto const& member : spec.volume.members) {
-      if (options.queues == 0) options_.queues = std::min(options_.queues, std::max(1u, member.owner->limits().queues));
-    }
+    for (auto const& member : spec.volume.members) most_queues = std::min(most_queues, member.owner->limits().queues);
   }
+  const ring_choice rings = rings_for(on, options_, most_queues);
+  options_.queues = rings.queues;
+  options_.queue_depth = rings.depth;
   make_directory();
   make_frames();
   add_queues(datasets);
@@ -271,6 +274,11 @@ void line_cache::add_queues(std::vector<dataset_spec> const& datasets) {
   const u64 ring = queues_.empty() ? 0 : queues_.front()->view().in_flight_limit;
   const u64 ring_share = table.size() * ring / 2 / users;
   if (view_.looks_up) view_.prefetch_limit = static_cast<u32>(std::min<u64>(ring_share, view_.frames / 4 / users));
+  // Half of them are claimed by waiting threads at a time: beside the quarter, a victim is found in a few steps.
+  if (const u64 most = std::max<u64>(1, view_.frames / 2); most < most_threads_per_unit * on_.units()) {
+    admission_ = {on_.memory(), memory_kind::local, 2 * admission_stride};
+    view_.admission = {admission_.data(), admission_.data() + admission_stride, static_cast<u32>(most)};
+  }
   const u64 ahead = std::min<u64>(options_.read_ahead_bytes / options_.line_bytes, view_.frames / 8);
   if (view_.looks_up) view_.reads_ahead = static_cast<u32>(ahead / ahead_block * ahead_block);
 }

@@ -69,6 +69,15 @@ extern "C" __global__ void planted_atomic(array_view<u64> a, u64 const* index, u
   out[i] = a[index[i]];
 }
 
+// Lanes with a hit go on alone.
+extern "C" __global__ void planted_parting(line_reader r, u64 const* address, u64* out) {
+  const u64 at = address[threadIdx.x];
+  hit_line hit;
+  u64 v = 0;
+  if (!r.find(at, hit) || !r.try_read(hit, r.within(at), v)) v = r.read_slowly<u64>(this_group(), true, at);
+  out[threadIdx.x] = v;
+}
+
 __device__ u64 const* frame_of_first_line(line_reader const& r, hit_line& at) {
   if (!r.find(0, at)) __trap();
   return reinterpret_cast<u64 const*>(at.frame);

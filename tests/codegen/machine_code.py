@@ -131,6 +131,27 @@ class Function:
         assert self.instructions, f"{name}: no instructions"
         self._position = {i.address: n for n, i in enumerate(self.instructions)}
 
+    def meets_before_it_calls(self) -> bool:
+        """Whether the group of the last call is made of all lanes that came here, whatever each has met with.
+
+        The lanes' mask (a vote of all that are active) is taken behind a meeting (BSYNC), with no branch
+        between, and the next vote follows with none but for lanes that have parted all the same.
+        """
+        code = self.instructions
+        calls = [k for k, each in enumerate(code) if each.kind == "call"]
+        is_mask = [each.mnemonic == "VOTE.ANY" and each.operands.rstrip().endswith("PT, PT") for each in code]
+        masks = [k for k in range(calls[-1]) if is_mask[k]] if calls else []
+        if not masks:
+            return False
+        before = next((k for k in range(masks[-1], -1, -1) if code[k].mnemonic == "BSYNC"), None)
+        vote = next(
+            (k for k in range(masks[-1] + 1, calls[-1]) if code[k].mnemonic.startswith("VOTE")), calls[-1]
+        )
+        if before is None or vote == calls[-1]:
+            return False
+        between = [each for each in code[before:vote] if each.is_jump and each.mnemonic != "BRA.DIV"]
+        return not between
+
     def count(self, kind: str) -> int:
         return sum(i.kind == kind for i in self.instructions)
 

@@ -19,6 +19,7 @@ struct cache_case {
   bool pins = false;
   bool ahead = false;
   u32 hot = 0;
+  u32 warps = 64;
 };
 
 void run_cached_reads(check_report& report, cache_case test, directory_kind directory) {
@@ -43,7 +44,7 @@ void run_cached_reads(check_report& report, cache_case test, directory_kind dire
   body.hot = test.hot;
   body.pins = test.pins;
   body.ahead = test.ahead;
-  run_warps_on_device(body, report, warps);
+  run_warps_on_device(body, report, scaled_warps(test.warps));
   fixture.cache().check_faults();
   const cache_stats stats = fixture.cache().stats(0);
   PENSTOCK_CHECK_EQ(report, stats.misses + stats.prefetches, stats.fills);
@@ -61,6 +62,8 @@ PENSTOCK_CUDA_TEST(cache_prefetched) {
 PENSTOCK_CUDA_TEST(cache_pinned_lines) {
   run_cached_reads(report, {{.frames = 8192, .line_bytes = 4096, .media_bytes = 1 << 26, .queues = 8}, 4, true});
 }
+/// A hundred thousand threads and 64 frames: half of them are filled at a time, in order of arrival, and every thread ends.
+PENSTOCK_CUDA_TEST(cache_crowded) { run_cached_reads(report, {{.frames = 64, .depth = 64}, 1, false, false, 0, 3200}); }
 PENSTOCK_CUDA_TEST(cache_hot_lines) { run_cached_reads(report, {{.frames = 8, .queues = 4}, 8, false, false, 16}); }
 
 /// A cache over a modelled drive that answers in any order.

@@ -80,7 +80,7 @@ TEST_P(cache_limits_test, who_waits_for_a_frame_gets_the_first_that_is_let_go) {
     while (!held.load()) std::this_thread::yield();
     u64* entry = nullptr;
     victim_search search;
-    const access_step step = view().look(view().datasets[0], line_id{all}, false, entry, search);
+    const access_step step = view().look(view().datasets[0], line_id{all}, false, true, entry, search);
     PENSTOCK_CHECK(report, step == access_step::no_frame);
     asked.store(true);
     PENSTOCK_CHECK_EQ(report, status{}, read(all));

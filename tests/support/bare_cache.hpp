@@ -60,7 +60,7 @@ class bare_cache {
 
   access_step look(u64 line, bool wide, u64*& entry) const {
     victim_search search;
-    return view_.look(data_, line_id{line}, wide, entry, search);
+    return view_.look(data_, line_id{line}, wide, true, entry, search);
   }
   access_step look(u64 line, bool wide = false) const {
     u64* entry = nullptr;

@@ -116,6 +116,9 @@ class cache_fixture {
       held += entry::state(e) != line_state::empty;
     }
     PENSTOCK_CHECK_EQ(report, found, held);
+    if (fill_admission const& turns = cache_->view().admission; turns.applies()) {
+      PENSTOCK_CHECK_EQ(report, device_ref<u64>(*turns.next).load(relaxed), device_ref<u64>(*turns.done).load(relaxed));
+    }
     const cache_stats stats = cache_->stats(0);
     PENSTOCK_CHECK_EQ(report, stats.fills * shape_.line_bytes, stats.bytes_moved);
     PENSTOCK_CHECK_EQ(report, stats.misses + stats.prefetches, stats.fills);

@@ -29,8 +29,8 @@ class array_ref {
   PENSTOCK_FORCE_INLINE T operator[](u64 i) {
     if (view_.is_resident()) return view_.resident()[i];
     piece read{};
-    if (!try_read(i, read)) read = view_.reader().template read_slowly<piece>(this_group(), true, view_.address_of(i));
-    return std::bit_cast<T>(read);
+    const bool hit = try_read(i, read);
+    return std::bit_cast<T>(view_.reader().complete(this_group(), true, hit, view_.address_of(i), read));
   }
 
   /// The same for all lanes of a group together, each with an element of its own or none (then T{}). Where lanes part ways
@@ -51,12 +51,8 @@ class array_ref {
   template <class Piece, thread_group G>
   PENSTOCK_FORCE_INLINE Piece read_piece(G const& g, bool want, u64 i) {
     Piece read{};
-    const bool missed = want && !try_read(i, read);
-    if (any(g.ballot(missed))) {
-      const Piece late = view_.reader().template read_slowly<Piece>(g, missed, view_.address_of(i));
-      if (missed) read = late;
-    }
-    return read;
+    const bool hit = want && try_read(i, read);
+    return view_.reader().complete(g, want, hit, view_.address_of(i), read);
   }
 
   template <class Piece>

@@ -63,14 +63,10 @@ class array_view {
     status outcome{};
     for (u64 k = 0; k < parts && outcome.ok(); ++k) {
       const u64 address = address_of(i) + k * sizeof(part);
-      hit_line at;
-      if (reader_.find(address, at) && reader_.try_read(at, reader_.within(address), all.of[k])) continue;
-      // The lanes that have missed here together. Of those that come here at all a group must not be made: between this and
-      // the first of what it does together they part and meet as the hits have it, and a GPU was seen to mix up what such a
-      // group exchanged (a frame's address with a vote), one run of the device tests in ten.
-      const read_piece late = try_read_slowly(this_group(), *reader_.cache, reader_.dataset, true, address, sizeof(part));
-      all.of[k] = first_bytes<part>(late.bytes);
-      outcome = late.error;
+      // After the hits, as `complete` says. Of a group made before them, whose lanes part and meet as the hits have it, a GPU
+      // was seen to mix up what it exchanged (a frame's address with a vote), one run of the device tests in ten.
+      const bool missed = !try_part(address, all.of[k]);
+      outcome = try_late(this_group(), missed, address, all.of[k]);
     }
     if (outcome.ok()) out = std::bit_cast<T>(all);
     return outcome;
@@ -88,14 +84,9 @@ class array_view {
     in_parts all{};
     for (u64 k = 0; k < parts; ++k) {
       const u64 address = address_of(i) + k * sizeof(part);
-      hit_line at;
-      const bool wanted = inside && outcome.ok();
-      const bool missed = wanted && !(reader_.find(address, at) && reader_.try_read(at, reader_.within(address), all.of[k]));
-      if (!any(g.ballot(missed))) continue;
-      const read_piece late = try_read_slowly(g, *reader_.cache, reader_.dataset, missed, address, sizeof(part));
-      if (!missed) continue;
-      all.of[k] = first_bytes<part>(late.bytes);
-      outcome = late.error;
+      const bool missed = inside && outcome.ok() && !try_part(address, all.of[k]);
+      const status late = try_late(g, missed, address, all.of[k]);
+      if (missed) outcome = late;
     }
     if (inside && outcome.ok()) out = std::bit_cast<T>(all);
     return outcome;
@@ -144,7 +135,9 @@ class array_view {
   /// Errors: `wait` has them. REQUIRES: i < size(); elements of 1, 2, 4, 8 or 16 bytes; the view outlives the token.
   PENSTOCK_FORCE_INLINE pending_read<T> read_async(u64 i) const {
     pending_read<T> token(reader_, address_of(i));
-    if (!try_at_once(token, i)) ask(this_group(), true, i);
+    const bool missed = !try_at_once(token, i);
+    const auto g = this_group();  // after the hits: line_reader::complete
+    if (any(g.ballot(missed))) ask(g, missed, i);
     return token;
   }
 
@@ -191,6 +184,21 @@ class array_view {
   template <thread_group G>
   PENSTOCK_FN void ask(G const& g, bool want, u64 i) const {
     prefetch_line(g, *reader_.cache, reader_.dataset, want, reader_.line_of(address_of(i)), fill_purpose::asked);
+  }
+
+  PENSTOCK_FORCE_INLINE bool try_part(u64 address, part& piece) const {
+    hit_line at;
+    return reader_.find(address, at) && reader_.try_read(at, reader_.within(address), piece);
+  }
+
+  /// Of the lanes that have missed; collective.
+  template <thread_group G>
+  PENSTOCK_FN status try_late(G const& g, bool missed, u64 address, part& piece) const {
+    if (!any(g.ballot(missed))) return {};
+    const read_piece late = try_read_slowly(g, *reader_.cache, reader_.dataset, missed, address, sizeof(part));
+    if (!missed) return {};
+    piece = first_bytes<part>(late.bytes);
+    return late.error;
   }
 
   static constexpr u64 per_piece = 16 / sizeof(T);  // elements of a span

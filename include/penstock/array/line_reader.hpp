@@ -119,8 +119,21 @@ struct line_reader {
   PENSTOCK_FORCE_INLINE Piece read(u64 address) const {
     hit_line at;
     Piece piece{};
-    if (find<Order>(address, at) && try_read<Order>(at, within(address), piece)) return piece;
-    return read_slowly<Piece>(this_group(), true, address);
+    const bool hit = find<Order>(address, at) && try_read<Order>(at, within(address), piece);
+    return complete(this_group(), true, hit, address, piece);
+  }
+
+  /// `piece`, where all lanes of the group that want one have it; else all of them read theirs once more, by the slow path.
+  /// Collective.
+  ///
+  /// A warp stays together: lanes with a hit that went on alone would not meet the others again, and each part of the warp
+  /// would miss by itself from then on. So a group of the lanes that are here (`this_group`) is made where this is called,
+  /// after the hits, and nothing parts it before its last collective. The slow path brings it back together; a sync behind
+  /// the call would not be safe (PROTOCOLS.md, "Lanes of a warp"). What a hit has read is read again so that a kernel keeps
+  /// nothing of it across the call.
+  template <class Piece, thread_group G>
+  PENSTOCK_FORCE_INLINE Piece complete(G const& g, bool want, bool has, u64 address, Piece piece) const {
+    return any_of(g, want && !has) ? read_slowly<Piece>(g, want, address) : piece;
   }
 
   /// Everything but an undisturbed hit. Collective; lanes that want nothing help the others.

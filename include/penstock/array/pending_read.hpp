@@ -23,20 +23,16 @@ class pending_read {
   /// The element. The first call waits for it, and moves the queues meanwhile; later ones give the same value.
   /// Errors: as array_view::operator[].
   PENSTOCK_FORCE_INLINE T wait() {
-    if (!here_) take(reader_->template read<piece>(address_));
-    return std::bit_cast<T>(value_);
+    look_again();
+    return finish(this_group());
   }
 
   /// The same for all lanes of a group together, each with a token of its own: where lanes part ways before they wait, this
   /// keeps the whole group at work on a miss. Lanes that wanted nothing get T{}. Collective.
   template <thread_group G>
   PENSTOCK_FN T wait(G const& g) {
-    if (!here_ && try_now()) here_ = true;
-    if (any(g.ballot(!here_))) {
-      const piece late = reader_->template read_slowly<piece>(g, !here_, address_);
-      if (!here_) take(late);
-    }
-    return std::bit_cast<T>(value_);
+    look_again();
+    return finish(g);
   }
 
  private:
@@ -49,6 +45,17 @@ class pending_read {
   PENSTOCK_FORCE_INLINE bool try_now() {
     hit_line at;
     return reader_->find(address_, at) && reader_->try_read(at, reader_->within(address_), value_);
+  }
+  PENSTOCK_FORCE_INLINE void look_again() {
+    if (!here_) here_ = try_now();
+  }
+  template <thread_group G>
+  PENSTOCK_FORCE_INLINE T finish(G const& g) {
+    // A token that is taken already is not read again: its line may hold something else by now.
+    const bool want = !here_;
+    const piece late = reader_->complete(g, want, here_, address_, value_);
+    if (want) take(late);
+    return std::bit_cast<T>(value_);
   }
   PENSTOCK_FN void take(piece read) {
     value_ = read;

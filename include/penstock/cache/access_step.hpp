@@ -10,6 +10,7 @@ enum class access_step : u32 {
   pinned,     ///< valid, and this thread holds a pin
   filling,    ///< a fill is in flight, and this thread holds a pin
   claimed,    ///< this thread claimed it and owns a frame for it: submit its fill
+  queue,      ///< in no frame, and the caller may not claim one yet (fill_admission.hpp): nothing is held
   again,      ///< lost a race, or others must leave first
   no_frame,   ///< no victim: nothing is held
   pin_limit,  ///< as many pins as the entry counts: nothing is held

@@ -10,6 +10,7 @@
 
 #include "penstock/cache/clock_policy.hpp"
 #include "penstock/cache/direct_claim.hpp"
+#include "penstock/cache/fill_admission.hpp"
 #include "penstock/cache/line_sink.hpp"
 #include "penstock/cache/set_claim.hpp"
 #include "penstock/core/retry_policy.hpp"
@@ -60,6 +61,7 @@ struct alignas(128) basic_line_cache_view {
   u32 spare_kept = 0;                   ///< those, and kept lines that it then passes by; 0 while nothing is advised
   Policy policy;
   retry_policy retry;
+  fill_admission admission;
   write_back_view writes;
   fault_slot* fault = nullptr;
   u32* fault_taken = nullptr;  ///< 1 from a fault on until the host has reported it
@@ -77,10 +79,12 @@ struct alignas(128) basic_line_cache_view {
   }
 
   /// Takes a pin on a valid or filling line, or claims an empty or failed one; `entry` is then the one that holds pin or claim.
-  /// `wide`: the caller is a whole warp's leader.
-  PENSTOCK_FN access_step look(dataset_view const& data, line_id line, bool wide, u64*& entry, victim_search& search) const {
+  /// `wide`: the caller is a whole warp's leader. `claims`: it may take a frame for the line.
+  PENSTOCK_FN access_step look(dataset_view const& data, line_id line, bool wide, bool claims, u64*& entry,
+                               victim_search& search) const {
     found_line at = looks_up ? directory.find(line) : found_line{};
     access_step step = access_step::again;
+    if (!claims && (at.entry == nullptr || at.state() == line_state::empty)) return access_step::queue;
     if (at.entry == nullptr) step = search.time([&] { return claim_in_set(*this, data, line, 1, at); });
     entry = at.entry;
     if (step != access_step::again || at.entry == nullptr) return step;

@@ -18,19 +18,30 @@ PENSTOCK_FN bool is_served(G const& g, Cache const& cache) {
 }
 
 /// Copies what has landed for a fill's command, `queue pair << 16 | slot` (a hint), and moves its queue unless that is
-/// `served`. Collective.
+/// `served`. True if another thread does that. Collective.
+///
+/// Where many wait for one queue, one of them moves it and the others only look: all of them at it would take a
+/// multiprocessor's time from that one.
 template <thread_group G, class Cache>
-PENSTOCK_FN void help_command(G const& g, Cache const& cache, u64 command, bool served) {
-  if (command >> 16 >= cache.queues_count) return;  // all that it serves lies in memory
+PENSTOCK_FN bool help_command(G const& g, Cache const& cache, u64 command, bool served) {
+  if (command >> 16 >= cache.queues_count) return false;  // all that it serves lies in memory
   auto const& queue = cache.queues[command >> 16];
-  if (queue.bounces == nullptr) {
-    if (!served && queue.stirs(g)) queue.progress(g);
-    return;
-  }
   const u32 slot = static_cast<u32>(command & 0xffffu);
-  if (queue.drain(g, slot) || served) return;
+  const bool bounces = queue.bounces != nullptr;
+  if (bounces && queue.drain(g, slot)) return false;
+  if (served || from_leader(g, is_leader(g) && queue.is_harvested()) != 0) return true;
+  if (!bounces && !queue.stirs(g)) return false;
   queue.progress(g);
-  queue.drain(g, slot);  // it may have landed just now, and there may be no other round (W7)
+  if (bounces) queue.drain(g, slot);  // it may have landed just now, and there may be no other round (W7)
+  return false;
+}
+
+/// The word of a command's slot, `queue pair << 16 | slot`, where its bytes land in a bounce buffer; else null.
+template <class Cache>
+PENSTOCK_FN u64* landing_of(Cache const& cache, u64 command) {
+  if (command >> 16 >= cache.queues_count) return nullptr;
+  auto const& queue = cache.queues[command >> 16];
+  return queue.bounces == nullptr ? nullptr : queue.words + (command & 0xffffu);
 }
 
 /// One group's wait. Lives for one call.

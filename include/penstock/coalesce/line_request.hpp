@@ -48,19 +48,24 @@ class line_request {
   }
 
   /// Where all lanes want one line, one of them goes for it; what is left of that is the group's. Collective. REQUIRES: called
-  /// first.
-  PENSTOCK_FN void start_alone() {
+  /// first. `queues`: as fill_alone.
+  PENSTOCK_FN void start_alone(bool queues) {
     if (How == line_use::overwrite || count(g_.ballot(leads_)) != 1) return;
-    if (leads_) go_on_from(fill_alone(cache_, data_, line_, cache_.directory.glance(line_), size(g_)));
+    if (leads_) go_on_from(fill_alone(cache_, data_, line_, cache_.directory.glance(line_), size(g_), queues));
   }
 
   /// Takes over what fill_alone has begun, in the lane that leads. REQUIRES: called first.
   PENSTOCK_FN void go_on_from(lone_fill const& begun) {
+    if (begun.queued) {
+      ticket_ = begun.ticket;
+      has_ticket_ = true;
+    }
     if (begun.entry == nullptr) return;
     entry_ = begun.entry;
     claimed_ = looked_ = true;
     unsent_ = !begun.sent;
     phase_ = phase::filling;
+    if (begun.sent) landing_ = landing_of(cache_, command());
   }
 
   /// Calls use(frame address) once in each lane, under a pin; it returns whether it has stored something. Collective. This
@@ -70,6 +75,8 @@ class line_request {
     status outcome{};
     bool stored = false;
     [[maybe_unused]] bool overfull = false;
+    queues_ = cache_.admission.applies();
+    if (has_ticket_ && phase_ == phase::looking) phase_ = phase::queued;
     for (;;) {
       advance();
       const u64 report = g_.shfl(make_report(), lowest(peers_));
@@ -89,6 +96,7 @@ class line_request {
         overfull |= leave_written(g_.ballot(stored));
       }
       if (phase_ == phase::pinned) phase_ = phase::over;
+      if (queues_) give_tickets_back();
       if (!any(g_.ballot(todo_))) break;
       wait();
     }
@@ -100,10 +108,10 @@ class line_request {
   }
 
   /// Pins every lane's line at once; one pin per distinct line, held by the lowest of its lanes. Collective; one status for
-  /// all: either every line is pinned or none. `frame` is this lane's frame address. REQUIRES: to overwrite, all lanes name the
-  /// same line.
+  /// all: either every line is pinned or none. `frame` is this lane's frame address. No lane waits for its turn to claim: pins
+  /// of those that have had theirs would be held meanwhile (W4). REQUIRES: to overwrite, all lanes name the same line.
   PENSTOCK_FN status pin(u64& frame) {
-    start_alone();
+    start_alone(false);
     for (;;) {
       advance();
       const auto failures = g_.ballot(phase_ == phase::failed);
@@ -130,9 +138,9 @@ class line_request {
 
  private:
   using mask = decltype(std::declval<G const&>().members());
-  enum class phase : u32 { looking, filling, pinned, failed, over };
+  enum class phase : u32 { looking, queued, filling, pinned, failed, over };
   static constexpr u64 report_failed = 1ull << 63;
-  static constexpr u32 rounds_for_others = 8, rounds_for_joined = 4, most_others_moved = 4;
+  static constexpr u32 rounds_for_others = 8, rounds_for_joined = 4, rounds_for_helped = 4, most_others_moved = 4;
 
   // Gives a line back that some of its peers have stored into; true if it was clean, and too many are dirty now.
   PENSTOCK_FN bool leave_written(mask stored) {
@@ -150,8 +158,17 @@ class line_request {
     bool claimed = unsent_;
     victim_search search;
     unsent_ = short_of_frames_ = false;
-    if (phase_ == phase::looking && !rests() && !is_refused()) {
-      claimed = take(cache_.look(data_, line_, size(g_) >= 32 && cache_.coalesces, entry_, search));
+    if (phase_ == phase::queued && is_admitted()) phase_ = phase::looking;
+    bool looks = phase_ == phase::looking && !rests() && !is_refused();
+    for (;;) {
+      access_step step = access_step::again;
+      if (looks) {
+        const bool claims = !queues_ || has_ticket_ || last_look_;
+        step = cache_.look(data_, line_, size(g_) >= 32 && cache_.coalesces, claims, entry_, search);
+        claimed |= take(step);
+      }
+      if (!queues_ || !any(g_.ballot(step == access_step::queue))) break;
+      looks = queue_up(step == access_step::queue);
     }
     count_search(g_, data_, search);
     if (short_of_frames_ && is_stuck(cache_, data_, line_)) {
@@ -192,9 +209,35 @@ class line_request {
         pins_exhausted_ = false;
         break;
       case pin_limit: pins_exhausted_ = true; break;
+      case queue:
       case again: break;
     }
     return false;
+  }
+
+  // A ticket for each lane that wants to claim a frame; whether it may at once. Collective.
+  PENSTOCK_FN bool queue_up(bool wants) {
+    const auto asking = g_.ballot(wants);
+    const u32 first = lowest(asking);
+    const u64 tickets = g_.shfl(g_.rank() == first ? cache_.admission.take(count(asking)) : 0, first);
+    if (!wants) return false;
+    ticket_ = tickets + count_below(asking, g_.rank());
+    has_ticket_ = true;
+    if (is_admitted()) return true;
+    phase_ = phase::queued;
+    if (!waited_for_frame_) data_.counters.add(counter::frame_waits, 1);
+    waited_for_frame_ = true;
+    return false;
+  }
+
+  // At the deadline it tries without its turn.
+  PENSTOCK_FN bool is_admitted() const { return last_look_ || cache_.admission.admits(ticket_); }
+
+  PENSTOCK_FN void give_tickets_back() {
+    const bool ends = has_ticket_ && (phase_ == phase::over || phase_ == phase::failed);
+    const auto ended = g_.ballot(ends);
+    if (any(ended) && g_.rank() == lowest(ended)) cache_.admission.give_back(count(ended));
+    if (ends) has_ticket_ = false;
   }
 
   PENSTOCK_FN void submit(bool claimed) {
@@ -204,6 +247,7 @@ class line_request {
     if (claimed) cache_.place(fill, {entry_, device_ref<u64>(*entry_).load(relaxed)}, nullptr);
     const status outcome = submit_fills(g_, cache_, data_, claimed, fill);
     if (claimed && !outcome.ok()) cache_.fail_claim(entry_, outcome, nullptr);
+    if (claimed && outcome.ok() && fill.memory == 0) landing_ = landing_of(cache_, fill.target.record->load_command());
   }
 
   PENSTOCK_FN bool is_over() const { return entry::state(device_ref<u64>(*entry_).load(relaxed)) != line_state::filling; }
@@ -281,7 +325,7 @@ class line_request {
   // Most of the time of a kernel that misses is spent here, so the round is short, and its loads are relaxed: an acquire would
   // empty the L1 cache for the whole SM.
   PENSTOCK_FN void wait() {
-    const u64 short_since = any(g_.ballot(short_of_frames_)) ? now_ns() : 0;
+    const u64 short_since = any(g_.ballot(short_of_frames_ || phase_ == phase::queued)) ? now_ns() : 0;
     wait_for_news();
     if (short_since != 0 && is_leader(g_)) {
       data_.counters.add(counter::frame_wait_ns, (now_ns() - short_since) * size(g_));
@@ -290,10 +334,16 @@ class line_request {
 
   PENSTOCK_FN void wait_for_news() {
     const bool tries_again = any(g_.ballot(phase_ == phase::looking));
+    const bool only_queued = !tries_again && !any(g_.ballot(phase_ == phase::filling));
+    const bool several = count(g_.ballot(phase_ == phase::filling && claimed_)) > 1;
     bool in_time = true, news = false;
+    if (only_queued && !last_look_) news = in_time = wait_for_turn();
     while (in_time && !news) {
-      help();
-      news = tries_again || any(g_.ballot(phase_ == phase::filling && is_over()));
+      const bool helps = --looks_until_help_ == 0;  // and copies what has landed for one of its lanes
+      if (!helps || several) drain_landed();
+      if (helps) looks_until_help_ = help() ? rounds_for_helped : 1;
+      const bool mine = (phase_ == phase::filling && is_over()) || (phase_ == phase::queued && is_admitted());
+      news = tries_again || any(g_.ballot(mine));
       if (!news || tries_again) in_time = from_leader(g_, wait_.pause()) != 0;
     }
     if (in_time) return;
@@ -303,6 +353,40 @@ class line_request {
       if (phase_ == phase::looking) fail(why_not());
     }
     last_look_ = true;
+    looks_until_help_ = 1;
+  }
+
+  // All that is left waits for its turn, which the fills before it bring: these have waiters of their own, and a
+  // multiprocessor's time is theirs. So the sleep is as long as the way is far, and only now and then a queue is moved (W5).
+  // False: the time is up.
+  PENSTOCK_FN bool wait_for_turn() {
+    constexpr u64 shortest_ns = 64, longest_ns = 32768, turn_ns = 16;
+    const u32 first = lowest(g_.ballot(phase_ == phase::queued));
+    for (u32 round = 1;; ++round) {
+      if (any(g_.ballot(phase_ == phase::queued && is_admitted()))) return true;
+      if (from_leader(g_, now_ns() >= wait_.deadline_ns()) != 0) return false;
+      const u64 far = g_.shfl(shortest_ns + cache_.admission.turns_before(ticket_) * turn_ns, first);
+      let_others_run(far < longest_ns ? far : longest_ns);
+      if (round % rounds_for_others == 0 && !is_served(g_, cache_)) move_others(round / rounds_for_others);
+    }
+  }
+
+  PENSTOCK_FN void move_others(u32 round) {
+    move_some_queues(g_, cache_, from_leader(g_, executor_ordinal() + u64{round} * size(g_)), most_others_moved);
+  }
+
+  // What has landed in the bounce buffers of the group's own commands.
+  PENSTOCK_FN void drain_landed() {
+    const bool lands = phase_ == phase::filling && claimed_ && landing_ != nullptr && Cache::queue_pair::is_landed(*landing_);
+    auto landed = g_.ballot(lands);
+    if (!any(landed)) return;
+    const u64 own = lands ? command() : 0;
+    while (any(landed)) {
+      const u32 lane = lowest(landed);
+      const u64 next = g_.shfl(own, lane);
+      if (next >> 16 < cache_.queues_count) cache_.queues[next >> 16].drain(g_, static_cast<u32>(next & 0xffffu));
+      landed = without(landed, g_.ballot(g_.rank() == lane));
+    }
   }
 
   // Why a line could not be had in time. A failed line that is still held (its frame is in quarantine) reports its own status.
@@ -316,10 +400,15 @@ class line_request {
     return why.ok() ? make_status(failure::no_frame) : why;
   }
 
+  PENSTOCK_FN u64 command() const {
+    return phase_ == phase::filling ? cache_.record_of(entry_, device_ref<u64>(*entry_).load(relaxed)).load_command() : 0;
+  }
+
   // A waiter for a line moves the queue that has its command (E12: it may be any group's), and now and then another one, whose
   // fills hold frames; a waiter for a frame, some after others of all. A lane that has joined another group's fill leaves its
-  // queue to that group, most of the time: many warps that look at one ring keep its owners from it.
-  PENSTOCK_FN void help() {
+  // queue to that group, most of the time: many warps that look at one ring keep its owners from it. True if another thread
+  // does what there is to do.
+  PENSTOCK_FN bool help() {
     const auto waiting = g_.ballot(phase_ == phase::filling);
     const auto own = g_.ballot(phase_ == phase::filling && claimed_);
     const u32 round = round_++;
@@ -332,30 +421,29 @@ class line_request {
       if (runs != 0) clean_next(g_, cache_, runs);
     }
     if (!any(waiting) || elsewhere) {
-      if (served) return;
-      const u64 next = executor_ordinal() + u64{round / (any(waiting) ? rounds_for_others : 1)} * size(g_);
-      return move_some_queues(g_, cache_, from_leader(g_, next), most_others_moved);
+      if (!served) move_others(round / (any(waiting) ? rounds_for_others : 1));
+      return false;
     }
-    if (!any(own) && round % rounds_for_joined != rounds_for_joined - 1 && !last_look_) return;
-    u64 command = 0;
-    if (phase_ == phase::filling) command = cache_.record_of(entry_, device_ref<u64>(*entry_).load(relaxed)).load_command();
-    command = g_.shfl(command, lowest(any(own) ? own : waiting));
-    help_command(g_, cache_, command, served);
+    if (!any(own) && round % rounds_for_joined != rounds_for_joined - 1 && !last_look_) return false;
+    return help_command(g_, cache_, g_.shfl(command(), lowest(any(own) ? own : waiting)), served) && !last_look_;
   }
 
   G const& g_;
   Cache const& cache_;
   dataset_view const& data_;
   line_id line_;
-  u64* entry_ = nullptr;  ///< the one that holds this lane's pin or claim, once it has one
+  u64* entry_ = nullptr;    ///< the one that holds this lane's pin or claim, once it has one
+  u64* landing_ = nullptr;  ///< the word of the slot of the fill that this lane has sent, where it lands in a bounce buffer
   backoff wait_;
   mask peers_;
   phase phase_ = phase::over;
   status error_{};
   u64 hits_ = 0;
   u32 round_ = 0;
+  u32 looks_until_help_ = 1;
   u32 attempts_ = 0;        ///< that have failed
   u64 rests_until_ns_ = 0;  ///< before the next; 0: none has failed
+  u64 ticket_ = 0;
   bool todo_;
   bool leads_ = false;
   bool owned_ = false;    ///< has claimed a line that is stored whole
@@ -363,6 +451,8 @@ class line_request {
   bool unsent_ = false;   ///< and has yet to be submitted
   bool looked_ = false;   ///< has found, missed or joined it already: what it finds later is no hit
   bool short_of_frames_ = false;
+  bool queues_ = false;  ///< its lanes claim in turn
+  bool has_ticket_ = false;
   bool waited_for_frame_ = false;  ///< and is counted
   bool pins_exhausted_ = false;
   bool last_look_ = false;
@@ -415,13 +505,16 @@ PENSTOCK_FN status read_line(G const& g, Cache const& cache, u32 dataset, bool w
   const bool others = any(g.ballot(want && value(line) != leaders_line));
   lone_fill begun;
   if (!others && (cache.coalesces || count(wanting) == 1)) {
-    if (g.rank() == leader) begun = fill_alone(cache, cache.datasets[dataset], line, at, size(g));
+    if (g.rank() == leader) begun = fill_alone(cache, cache.datasets[dataset], line, at, size(g), true);
     const u64 frame = g.shfl(begun.frame, leader);
     if (frame != 0) {
       g.sync();  // the leader's acquire is every member's
       if (want) use(frame);
       g.sync();
-      if (g.rank() == leader) cache.unpin(begun.entry);
+      if (g.rank() == leader) {
+        cache.unpin(begun.entry);
+        if (begun.queued) cache.admission.give_back(1);
+      }
       return {};
     }
   }
@@ -433,7 +526,7 @@ PENSTOCK_FN status read_line(G const& g, Cache const& cache, u32 dataset, bool w
 template <thread_group G, class Cache, class Use>
 PENSTOCK_COLD status write_line(G g, Cache const& cache, u32 dataset, bool want, line_id line, Use const& use) {
   line_request<G, Cache, line_use::write> request(g, cache, dataset, want, line);
-  request.start_alone();
+  request.start_alone(true);
   return request.access(use);
 }
 

@@ -16,13 +16,17 @@ struct lone_fill {
   u64* entry = nullptr;  ///< claimed, with a pin of this thread; null: nothing is held
   u64 frame = 0;         ///< its address, once the line is valid and this thread has acquired it
   bool sent = false;     ///< its command is on its way
+  bool queued = false;   ///< has a ticket, which is given back when the access is over
+  u64 ticket = 0;
 };
 
 /// Claims a line that is in no frame and brings it in. Nothing is held if another thread has the line, there is no frame, or
 /// the dataset is none that commands go out for. Stops where it would have to wait for others: before its command is sent or
-/// after it. `at`: what the directory said of the line a moment ago. `width`: of the group that waits meanwhile.
+/// after it, or for its turn. `at`: what the directory said of the line a moment ago. `width`: of the group that waits
+/// meanwhile. `queues`: it claims in its turn (fill_admission.hpp).
 template <class Cache>
-PENSTOCK_COLD lone_fill fill_alone(Cache const& cache, dataset_view const& data, line_id line, found_line at, u32 width) {
+PENSTOCK_COLD lone_fill fill_alone(Cache const& cache, dataset_view const& data, line_id line, found_line at, u32 width,
+                                   bool queues) {
   using queue_pair = typename Cache::queue_pair;
   constexpr u64 most_alone_ns = one_millisecond_ns / 8;
   typename Cache::fill fill = cache.make_fill(data, line);
@@ -31,12 +35,17 @@ PENSTOCK_COLD lone_fill fill_alone(Cache const& cache, dataset_view const& data,
   typename queue_pair::sent_command command;
   victim_search search;
   lone_fill mine;
+  if (queues && cache.admission.applies()) {
+    mine.ticket = cache.admission.take(1);
+    mine.queued = true;
+    if (!cache.admission.admits(mine.ticket)) return mine;
+  }
   {
     // A line that is not to be asked for is given a state that is not claimed: a branch would be a trip to memory of its own.
     const bool refused = !cache.looks_up || (data.health != nullptr && data.health->is_troubled());
     const queue_pair here = queue;  // what try_send needs of it, once
     at.word |= refused ? static_cast<u64>(line_state::failed) : 0;
-    if ((at.entry == nullptr && refused) || cache.claim_empty(data, line, 1, at, search) != access_step::claimed) return {};
+    if ((at.entry == nullptr && refused) || cache.claim_empty(data, line, 1, at, search) != access_step::claimed) return mine;
     cache.place(fill, at, nullptr);
     mine.entry = at.entry;
     mine.sent = here.try_send(fill.command, fill.target, command);

@@ -27,10 +27,11 @@ enum class counter : u32 {
   write_errors,    ///< of those commands' runs: ended with a status
   bytes_changed,   ///< stored by the program
   bytes_written,   ///< sent to storage
-  frame_waits,     ///< line requests that found no frame at once: all that they could have were dirty, on their way, or held
-  search_ns,       ///< thread time in which a victim was searched for and taken. Of all threads of a group: it waits as one
-  clean_ns,        ///< thread time of threads that made a line too many dirty and wrote others
-  frame_wait_ns,   ///< thread time in which a group waited for a frame, and wrote lines to get one
+  frame_waits,    ///< line requests that found no frame at once: all that they could have were dirty, on their way, or held; or
+                  ///< as many as may be were being claimed
+  search_ns,      ///< thread time in which a victim was searched for and taken. Of all threads of a group: it waits as one
+  clean_ns,       ///< thread time of threads that made a line too many dirty and wrote others
+  frame_wait_ns,  ///< thread time in which a group waited for a frame, and wrote lines to get one
   count_
 };
 

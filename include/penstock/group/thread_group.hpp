@@ -66,6 +66,12 @@ PENSTOCK_FN bool is_leader(G const& g) {
   return g.rank() == lowest(g.members());
 }
 
+/// Whether p holds for a member. Collective.
+template <thread_group G>
+PENSTOCK_FN bool any_of(G const& g, bool p) {
+  return any(g.ballot(p));
+}
+
 /// The leader's value, for all members. Collective.
 template <thread_group G>
 PENSTOCK_FN u64 from_leader(G const& g, u64 v) {

@@ -65,6 +65,11 @@ class warp {
 };
 static_assert(thread_group<warp>);
 
+/// As for other groups, in fewer instructions.
+PENSTOCK_FN inline bool any_of([[maybe_unused]] warp const& g, [[maybe_unused]] bool p) {
+  PENSTOCK_WARP(__any_sync(g.members(), p) != 0);
+}
+
 #undef PENSTOCK_WARP
 #endif
 

@@ -200,13 +200,16 @@ class alignas(16) queue_pair_view {
     return from_leader(g, is_leader(g) && stirs()) != 0;
   }
 
+  /// Whether another thread is at the completions; a hint.
+  PENSTOCK_FN bool is_harvested() const { return device_ref<u32>(state->harvest_lock).load(relaxed) != 0; }
+
   /// Copies a landed slot's bounce buffer to its target and finishes it; false if the slot is not landed or another group
   /// has it. Collective, same slot for all.
   template <thread_group G>
   PENSTOCK_FN bool drain(G const& g, u32 slot) const;
 
-  /// The slot's target if the slot holds a landed command, for a waiter that wants to drain its own line.
-  PENSTOCK_FN bool landed(u32 slot) const { return phase_of(load_word(slot)) == slot_phase::landed; }
+  /// Whether a slot's word is that of a landed command; a hint, for a waiter that wants to drain its own line.
+  PENSTOCK_FN static bool is_landed(u64& word) { return phase_of(device_ref<u64>(word).load(relaxed)) == slot_phase::landed; }
 
   /// Why the controller was given up; ok while it works.
   PENSTOCK_FN status failure_status() const {

@@ -348,7 +348,7 @@ PENSTOCK_FN void queue_pair_view<Sink>::drain_one(G const& g) const {
   if (is_leader(g)) {
     const u64 rung = device_ref<u64>(state->rung).load(relaxed);
     slot = rung >= in_flight_limit ? slot_of(rung - in_flight_limit) : 0;
-    if (!landed(static_cast<u32>(slot))) slot = static_cast<u32>(now_ns() / 32) % depth;
+    if (!is_landed(words[slot])) slot = static_cast<u32>(now_ns() / 32) % depth;
   }
   drain(g, static_cast<u32>(from_leader(g, slot)));
 }

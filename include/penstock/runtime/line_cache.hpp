@@ -44,8 +44,8 @@ struct write_back_options {
 struct cache_options {
   u64 bytes = 64ull << 20;  ///< of frames; rounded down to whole lines, or to whole sets of seven
   u64 line_bytes = 4096;    ///< a power of two, 512 to 65536
-  u32 queues = 0;           ///< queue pairs per controller; 0: one per CPU thread, 32 on CUDA, or as many as it has
-  u32 queue_depth = 256;
+  u32 queues = 0;           ///< queue pairs per controller; 0: one per CPU thread or multiprocessor, or as many as it has
+  u32 queue_depth = 256;    ///< entries of a ring; CUDA, where `queues` is 0: at most, as the frames need them
   u64 timeout_ns = 30 * one_second_ns;  ///< of one command; an access waits at most twice this
   directory_kind directory = directory_kind::automatic;
   /// CUDA: the directory's entries stay in L2 by an access-policy window of the executor's stream, of which there is one: the
@@ -220,6 +220,7 @@ class line_cache {
   buffer<u64> lists_;
   buffer<u64> positions_;  ///< clock hand, next fresh frame
   buffer<u32> in_flight_;
+  buffer<u64> admission_;
   buffer<fault_slot> fault_;
   buffer<u32> fault_taken_;
   buffer<u32> serving_;
@@ -240,6 +241,6 @@ class line_cache {
 };
 
 /// `transit_bytes` of a cache over datasets of one controller with these limits, before it is made. `writable`: one of them is.
-u64 transit_bytes_for(executor const& on, cache_options const& options, controller_limits const& limits, bool writable);
+u64 transit_bytes_for(executor const& on, cache_options options, controller_limits const& limits, bool writable);
 
 }  // namespace penstock

@@ -129,7 +129,7 @@ STORAGE_OPTIONS = (
     click.option("--direct", is_flag=True, help="Bypass the page cache (O_DIRECT)."),
     click.option("--threads", type=int, default=0, help="Of the CPU.  [default: one per core]"),
     click.option(
-        "--queues", type=int, default=0, help="Queue pairs of storage.  [default: 32; CPU: one per thread]"
+        "--queues", type=int, default=0, help="Queue pairs of storage.  [default: one per thread or SM]"
     ),
     click.option("--queue-depth", type=int, default=256, show_default=True, help="Entries of each."),
     click.option(

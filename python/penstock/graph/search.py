@@ -49,8 +49,8 @@ def bfs(
         seven lines of the cache. auto takes direct while that is little beside the cache.
     executor: "cpu", "cuda", or "auto". engine: of the controller's threads; "auto", "io_uring", "pread".
     ablate: disables one feature of the cache: "cache", "coalescing", "validation" or "read-ahead".
-    direct: bypass the page cache (O_DIRECT). queues, queue_depth: queue pairs of a controller (0: 32 for a
-        GPU, one for each CPU thread), and the entries of each.
+    direct: bypass the page cache (O_DIRECT). queues, queue_depth: queue pairs of a controller (0: one for
+        each CPU thread or multiprocessor), and the entries of each (of a GPU's, where queues is 0: at most).
     media, drives, layout, media_place, server_sms: instead of "file" the preset of a drive that is modelled
         ("p5800x", "pm1735", "980pro", "gen5"), how many of them there are, whether the graph is "striped"
         over them or each has all of it ("replicated"), whether their bytes lie in "hbm" or "host", and the
