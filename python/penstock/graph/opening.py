@@ -26,7 +26,10 @@ from .reading import ALL, OF_TABLES, Columns, Reading, checked_reading
 from .unpacking import unpacked
 
 FORMAT = 2
-"""Part of every cache key: raised when conversion changes, so that old folders are made again."""
+"""Part of the cache key of a generated graph: raised when generation changes, so that old folders are made
+again."""
+FORMAT_OF_FILES = 3
+"""The same of what is converted."""
 
 
 @dataclass(frozen=True)
@@ -401,7 +404,7 @@ def _key(paths: Iterable[Path], kind: str, reading: Reading) -> str:
 
     Raises penstock.Error when one cannot be looked at.
     """
-    digest = hashlib.sha256(f"format {FORMAT} {kind} {reading.key}".encode())
+    digest = hashlib.sha256(f"format {FORMAT_OF_FILES} {kind} {reading.key}".encode())
     for path in paths:
         try:
             about = path.stat()
