@@ -228,7 +228,10 @@ def test_ids_of_lists_are_renumbered_as_numpy_does(tmp_path: Path) -> None:
 
 def test_conversions_print_what_they_took_as_what(capsys: pytest.CaptureFixture[str]) -> None:
     Path("a.csv").write_text("w,dst,src,day\n0.5,8,7,1\n")
-    line = "penstock: read a.csv: 1 row: source 'src', target 'dst', weight 'w' (float32); left out: 'day'\n"
+    line = (
+        "penstock: read a.csv: 1 row: source 'src', target 'dst', weight 'w' (float32); left out: 'day'; "
+        "ids renumbered, and kept as names\n"
+    )
     assert cli.main(["sssp", "a.csv", "--source", "7", "--json"]) == 0
     printed = capsys.readouterr()
     assert (printed.err, json.loads(printed.out)["reached"]) == (line, 2)
@@ -251,7 +254,9 @@ def test_python_logs_it_and_keeps_it(caplog: pytest.LogCaptureFixture) -> None:
     Path("a.csv").write_text("src,dst\n7,8\n")
     with caplog.at_level(logging.INFO, "penstock"):
         found = bfs("a.csv", source="7")
-    assert caplog.messages == ["read a.csv: 1 row: source 'src', target 'dst', no weight"]
+    assert caplog.messages == [
+        "read a.csv: 1 row: source 'src', target 'dst', no weight; ids renumbered, and kept as names"
+    ]
     assert found.folder.reading == caplog.messages[0].partition(": ")[2]
     assert json.loads((found.folder.path / "graph.json").read_text())["reading"] == found.folder.reading
     with caplog.at_level(logging.INFO, "penstock"):

@@ -178,6 +178,37 @@ def test_dataframes_are_graphs_from_pandas_and_back_by_name() -> None:
         refusal(bad, "read DataFrame: ", part)
 
 
+@pytest.mark.parametrize("form", ["frame", "csv", "el", "parquet", "converted", "edge_index"])
+def test_integer_ids_are_integers_by_name(form: str) -> None:
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    nx = pytest.importorskip("networkx", reason="NetworkX is not installed")
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    frame = pd.DataFrame({"src": [10, 50000, 7, 9], "dst": [50000, 7, 10, 10]})
+    frame.to_csv("a.csv", index=False)
+    frame.to_csv("a.el", index=False, header=False, sep=" ")
+    frame.to_parquet("a.parquet")
+    spec: Any = {"frame": frame, "edge_index": frame.to_numpy().T}.get(form, f"a.{form}")
+    if form == "converted":
+        spec = convert(convert("a.csv", "g"), "h")
+    found = bfs(spec, source="10", renumber=True) if form == "edge_index" else bfs(spec, source="10")
+    graph = nx.from_pandas_edgelist(frame, "src", "dst", create_using=nx.DiGraph)
+    expected = {10: 10} | dict(nx.bfs_predecessors(graph, 10))
+    assert found.by_name() == {node: expected.get(node) for node in graph}
+    column = frame["src"].map(found.by_name())
+    assert column.tolist()[:3] == [expected[node] for node in (10, 50000, 7)]
+    folder = found.folder
+    assert (folder.names, list(found.names)) == (["7", "9", "10", "50000"], [7, 9, 10, 50000])
+    assert folder.vertex(10) == folder.vertex("10") == 2
+    assert folder.names_of([3, -1]) == [50000, None]
+
+
+def test_ids_that_are_text_stay_text() -> None:
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    frame = pd.DataFrame({"src": ["1", "10"], "dst": ["10", "2"]})
+    assert bfs(frame, source="1").by_name() == {"1": "1", "10": "1", "2": "10"}
+
+
 @pytest.mark.parametrize("library", ["pyarrow", "polars", "interchange"])
 def test_so_is_what_gives_its_columns_to_arrow(library: str) -> None:
     pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")

@@ -41,7 +41,9 @@ def test_a_folder_of_parts_is_one_table() -> None:
     graph = resolve("edges")
     assert edges_of(graph) == expected
     assert (graph.source, graph.called) == ("edges", "edges")
-    assert graph.reading == "4 rows: source 'src', target 'dst', weight 'w' (float32)"
+    assert graph.reading == (
+        "4 rows: source 'src', target 'dst', weight 'w' (float32); ids renumbered, and kept as names"
+    )
     refusal("edges/**/part-*.parquet", "read edges/other/part-0.parquet: ", columns="src,dst")
     before = graph.path
     put("edges/part-2.parquet", src=[3], dst=[1], w=[1])

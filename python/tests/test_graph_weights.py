@@ -177,6 +177,8 @@ def saved(kind: str, matrix: Any) -> Any:
     if kind == "mtx":
         field = {"b": "pattern", "i": "integer", "f": "real"}[matrix.dtype.kind]
         scipy.io.mmwrite("b.mtx", matrix, field=field, symmetry="general")
+        if not matrix.nnz:  # SciPy writes real, whatever is asked for
+            Path("b.mtx").write_text(Path("b.mtx").read_text().replace(" real ", f" {field} "))
     elif kind == "npz":
         sp.save_npz("b.npz", matrix)
     else:

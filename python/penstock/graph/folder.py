@@ -15,6 +15,7 @@ from penstock.checks import checked_count, checked_integer
 from penstock.sizes import parse_size
 
 from ._binding import Array, ArrayPlace, FolderFacts, StepProgress, native
+from .ids import RENUMBERED
 from .weights import of_numbers, weights_of
 
 VOLUME = "volume:"  # begins what graphs on volumes are called
@@ -78,6 +79,18 @@ class GraphFolder:
             raise ValueError(f"open {self.names_path or self.path}: {counts}: convert the graph again")
         return names
 
+    @cached_property
+    def ids(self) -> Sequence[Hashable] | None:
+        """What the vertices are called where the graph comes from: nodes of NetworkX; integers where ids were
+        integers; else names, or None. Raises as `names`."""
+        names = self.labels or self.names
+        if self.labels or names is None or RENUMBERED not in self.reading.split("; "):
+            return names
+        try:
+            return [int(name) for name in names]  # type: ignore[call-overload]
+        except ValueError:  # other names were written since
+            return names
+
     @property
     def place_of_names(self) -> str:
         """Where to look names up, in words: their file, where the user knows of it."""
@@ -86,14 +99,16 @@ class GraphFolder:
 
     @cached_property
     def _numbers(self) -> dict[Hashable, int]:
-        """Of names, or of labels, the vertices; -1 for what several vertices are called."""
+        """Of names and ids, or of labels, the vertices; -1 for what several vertices are called."""
         numbers: dict[Hashable, int] = {}
         for vertex, name in enumerate(self.labels or self.names or ()):
             numbers[name] = -1 if name in numbers else vertex
+        if self.labels is None and self.ids is not self.names:
+            numbers |= {each: vertex for vertex, each in enumerate(self.ids or ())}
         return numbers
 
     def vertex(self, name: Hashable) -> int:
-        """The vertex of a name (of a node, where the graph is one of NetworkX).
+        """The vertex of a name, also of an integer id (of a node, where the graph is one of NetworkX).
 
         Raises KeyError for a name that no vertex has, ValueError for one that several have.
         """
@@ -112,12 +127,12 @@ class GraphFolder:
             ) from None
 
     def names_of(self, vertices: ArrayLike) -> list[Hashable]:
-        """Names of vertices, such as parents or labels of components; None for numbers below 0. Numbers where
-        vertices have no names.
+        """Of `ids` those of vertices, such as parents or labels of components; None for numbers below 0.
+        Numbers where vertices have no names.
 
         vertices: integers, shape (n,).
         """
-        names = self.labels or self.names
+        names = self.ids
         numbers = np.asarray(vertices).tolist()
         return [None if v < 0 else v if names is None else names[v] for v in numbers]
 

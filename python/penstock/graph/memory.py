@@ -135,7 +135,7 @@ def _from_edge_index(given: Any, called: str, reading: Reading) -> CoordinateGra
     weight = "no weight" if values is None else f"weight ({values.dtype})"
     return CoordinateGraph(
         vertices, found.from_, found.to, values, directed=True, names=found.names,
-        reading=f"{len(found.from_)} edges: source row 0, target row 1, {weight}",
+        reading=f"{len(found.from_)} edges: source row 0, target row 1, {weight}{found.remark}",
     )  # fmt: skip
 
 

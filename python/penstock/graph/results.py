@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, SupportsIndex
 
@@ -107,13 +107,13 @@ class GraphCost:
     """The GraphFolder that it ran over."""
 
     @property
-    def names(self) -> list[str] | None:
-        """Of the vertices, in order, or None; of a graph of NetworkX its nodes."""
-        return None if self.folder is None else self.folder.labels or self.folder.names
+    def names(self) -> Sequence[Hashable] | None:
+        """Of the vertices, in order, or None; integers where ids were, of a graph of NetworkX its nodes."""
+        return None if self.folder is None else self.folder.ids
 
     def by_name(self) -> dict[Hashable, Any]:
-        """What was found for each vertex, by its name (its number, where vertices have no names). Parents and
-        labels of components are names, too; None where there is none.
+        """What was found for each vertex, by its name (its number, where vertices have no names); an integer
+        where ids were integers. Parents and labels of components are names, too; None where there is none.
 
         `pandas.Series(result.by_name())` is a column with names as its index. Raises ValueError where several
         vertices have one name.

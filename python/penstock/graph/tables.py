@@ -158,7 +158,7 @@ def numbered(called: str, ids: Ids, batches: Batches, chosen: Chosen, how: Numbe
         if "\n" in name or "\r" in name:
             raise ValueError(f"read {called}: id {name!r} has a line break in it: remove it")
     values = weights.joined(called, parts) if parts else None
-    reading = chosen.reading(len(found.from_), None if values is None else str(values.dtype))
+    reading = chosen.reading(len(found.from_), None if values is None else str(values.dtype)) + found.remark
     return CoordinateGraph(
         found.vertices, found.from_, found.to, values, directed=True, names=found.names, reading=reading
     )
