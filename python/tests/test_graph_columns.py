@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
 import logging
 from pathlib import Path
@@ -201,6 +203,20 @@ def test_lists_of_edges_have_columns_too() -> None:
     refusal("a.el", "'1,2' is no vertex number")
     Path("a.el").write_text("src dst\n1 2\n")
     refusal("a.el", "line 1: 'src' is no vertex number", "titles of columns need header")
+
+
+def test_a_header_of_a_list_says_which_column_is_which() -> None:
+    text = "# made by hand\n\nweight src dst\n5 0 1\n6 1 2\n"
+    frame = pd.read_csv(io.StringIO(text), sep=" ", comment="#")
+    expected = list(zip(frame["src"], frame["dst"], frame["weight"], strict=True))
+    for name in ("a.wel", "a.el"):
+        assert edges_in(text, name, header=True) == expected
+    assert edges_in(gzip.compress(text.encode()), "a.wel.gz", header=True) == expected
+    assert edges_in(text.replace(" ", ";"), "b.wel", header=True, delimiter=";") == expected
+    assert edges_in(text, "a.el", header=True, columns="src,weight") == [(0, 5), (1, 6)]
+    assert edges_in("one two\n0 1\n", "c.el", header=True) == [(0, 1)]  # by place
+    Path("d.el").write_text("src dst timestamp\n0 1 7\n")
+    refusal("d.el", "read d.el: 3 columns (src, dst, timestamp): give source", header=True)
 
 
 @pytest.mark.parametrize("name", ["a.el", "a.csv"])

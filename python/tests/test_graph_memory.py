@@ -292,3 +292,34 @@ def test_penstock_bfs_takes_them(place: Path) -> None:
     assert (found.graph, found.as_dict()["graph"]) == ("edge_index", "edge_index")
     with pytest.raises(ValueError, match="search edge_index: source 60: the vertices are 0 to"):
         penstock.bfs(ENDS, source=60)
+
+
+def test_data_without_edges_and_ids_beyond_numbers_are_one_sentence() -> None:
+    data = type("Data", (), {"edge_index": None, "num_nodes": 3})()
+    refusal(data, "read Data.edge_index: it is None: give the edges", kind=TypeError)
+    wide = np.array([[2**41], [5]])
+    refusal(wide, f"id {2**41}: it is no number of a vertex: give renumber=True")
+    assert edges_of(resolve(wide, renumber=True)) == [(str(2**41), "5")]
+
+
+@pytest.mark.filterwarnings("error")
+def test_weights_of_float16_are_those_of_numpy() -> None:
+    values = np.array([0.1, 65504, 6e-8, 2048], np.float16)
+    found = resolve((np.arange(4), np.arange(1, 5), values)).weight_array()
+    assert found is not None
+    assert found.tolist() == values.astype(np.float32).tolist()
+
+
+def test_errors_call_a_graph_in_memory_what_the_user_does() -> None:
+    for name in ("personalization", "dangling", "nstart"):
+        for values in ([1, 2], {0: "x"}, {70: 1}, {0: -1}):
+            given: Any = {name: values}
+            with pytest.raises((ValueError, TypeError), match=f"^rank edge_index: {name} "):
+                pagerank(ENDS, **given)
+    found = sssp((*ENDS, WEIGHTS), source=int(ENDS[0, 0]), parents=True)
+    with pytest.raises(ValueError, match=r"^search edge_index: target 99: the vertices are"):
+        found.path_to(99)
+    with pytest.raises(ValueError, match=r"^bfs edge_index: source 99 is no vertex"):
+        resolve(ENDS).bfs_depths(99)
+    ranks = pagerank(ENDS, iterations=1, tolerance=1e-9)
+    assert ranks.shortcoming().startswith("rank edge_index: not converged")

@@ -288,7 +288,7 @@ def print_result(result: GraphCost) -> None:
 def check_verdict(result: GraphCost) -> None:
     if result.verified is False:
         violation = result.violation or "the result differs from the reference"
-        click.echo(f"penstock: verify {result.path}: {violation}", err=True)
+        click.echo(f"penstock: verify {result.graph}: {violation}", err=True)
         sys.exit(WRONG_RESULT)
     if shortcoming := result.shortcoming():
         click.echo(f"penstock: {shortcoming}", err=True)

@@ -140,7 +140,7 @@ def values_of(folder: GraphFolder, name: str, given: VertexValues | None) -> Arr
     """
     if given is None:
         return None
-    subject = f"rank {folder.path}: {name}"
+    subject = f"rank {folder.shown}: {name}"
     if isinstance(given, Mapping):
         values = np.zeros(folder.vertices)
         for key in given:

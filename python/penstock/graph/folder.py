@@ -55,6 +55,11 @@ class GraphFolder:
     keeper: object = field(default=None, compare=False, repr=False)
 
     @property
+    def shown(self) -> str:
+        """What sentences call the graph."""
+        return self.called or str(self.path)
+
+    @property
     def on_volume(self) -> bool:
         """Its arrays are no files then."""
         return str(self.path).startswith(VOLUME)
@@ -114,7 +119,7 @@ class GraphFolder:
         """
         found = self._numbers[name]
         if found < 0:
-            raise ValueError(f"search {self.called or self.path}: '{name}': several vertices have this name")
+            raise ValueError(f"search {self.shown}: '{name}': several vertices have this name")
         return found
 
     def node_number(self, node: Hashable) -> int:
@@ -122,9 +127,7 @@ class GraphFolder:
         try:
             return self.vertex(node)
         except (KeyError, TypeError):
-            raise ValueError(
-                f"search {self.called or self.path}: source {node!r}: it is no node of the graph"
-            ) from None
+            raise ValueError(f"search {self.shown}: source {node!r}: it is no node of the graph") from None
 
     def names_of(self, vertices: ArrayLike) -> list[Hashable]:
         """Of `ids` those of vertices, such as parents or labels of components; None for numbers below 0.
@@ -154,7 +157,7 @@ class GraphFolder:
 
     def _map(self, name: str) -> Array:
         if self.on_volume:
-            raise ValueError(f"map {name} of {self.path}: the graph lies on a volume: export it")
+            raise ValueError(f"map {name} of {self.shown}: the graph lies on a volume: export it")
         array: Array = np.load(self.path / name, mmap_mode="r", allow_pickle=False)
         return array
 
@@ -195,7 +198,7 @@ class GraphFolder:
         start, parents = self._checked(source), np.asarray(parents)
         if parents.ndim != 1 or parents.dtype not in (np.dtype(np.int32), np.dtype(np.int64)):
             raise ValueError(
-                f"verify {self.path}: parents of dtype {parents.dtype}, shape {parents.shape}: "
+                f"verify {self.shown}: parents of dtype {parents.dtype}, shape {parents.shape}: "
                 "give one dimension of int32 or int64"
             )
         return native.graph_verify_bfs(str(self.path), start, np.ascontiguousarray(parents), progress)
@@ -204,7 +207,7 @@ class GraphFolder:
         start = checked_integer("source", source)
         if not 0 <= start < self.vertices:
             raise ValueError(
-                f"bfs {self.path}: source {start} is no vertex: the graph has {self.vertices}, from 0"
+                f"bfs {self.shown}: source {start} is no vertex: the graph has {self.vertices}, from 0"
             )
         return start
 

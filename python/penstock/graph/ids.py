@@ -88,7 +88,7 @@ class IntegerIds:
         plain = how.gaps or (count > 0 and int(distinct[0]) == first and span == count)
         if plain and span > MOST_VERTICES:
             raise ValueError(
-                f"read {called}: id {distinct[-1]}: it is no number of a vertex: leave renumber=False out"
+                f"read {called}: id {distinct[-1]}: it is no number of a vertex: give renumber=True"
             )
         vertices = span if plain else count
         shift = distinct.dtype.type(first)

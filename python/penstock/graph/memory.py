@@ -116,6 +116,8 @@ def _from_edge_index(given: Any, called: str, reading: Reading) -> CoordinateGra
     if hasattr(given, "edge_index"):
         count, weights = given.num_nodes, getattr(given, "edge_weight", None)
         given = given.edge_index
+        if given is None:
+            raise TypeError(f"read {called}: it is None: give the edges as a tensor of shape (2, edges)")
     elif isinstance(given, (tuple, list)) and len(given) == 3:
         given, weights = given[:2], given[2]
     ends = _ends(given, called)

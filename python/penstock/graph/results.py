@@ -244,8 +244,8 @@ class PagerankResult(GraphCost):
         if self.converged or self.tolerance == 0:
             return ""
         return (
-            f"rank {self.path}: not converged: the last of {self.iterations} iterations changed the ranks by "
-            f"{self.change:.3g}, the tolerance is {self.tolerance:g}: allow more iterations"
+            f"rank {self.graph}: not converged: the last of {self.iterations} iterations changed the ranks "
+            f"by {self.change:.3g}, the tolerance is {self.tolerance:g}: allow more iterations"
         )
 
 
@@ -296,13 +296,13 @@ class SsspResult(GraphCost):
         """
         goal = checked_integer("target", target)
         if self.predecessors is None:
-            raise ValueError(f"search {self.path}: paths were not asked for: search with parents=True")
+            raise ValueError(f"search {self.graph}: paths were not asked for: search with parents=True")
         if not 0 <= goal < self.vertices:
-            raise ValueError(f"search {self.path}: target {goal}: the vertices are 0 to {self.vertices - 1}")
+            raise ValueError(f"search {self.graph}: target {goal}: the vertices are 0 to {self.vertices - 1}")
         path = path_back(np.asarray(self.predecessors), goal)
         if not path:
             raise ValueError(
-                f"search {self.path}: target {goal}: no path from vertex {self.source}: choose another one"
+                f"search {self.graph}: target {goal}: no path from vertex {self.source}: choose another one"
             )
         return path
 
