@@ -122,7 +122,7 @@ def source_number(job: GraphJob, source: Hashable) -> int:
     """As the compiled part takes it. Raises ValueError for what is no vertex."""
     if source is None:
         return RANDOM_SOURCE
-    return vertex_numbers(job.folder, [source], f"search {job.folder.shown}: source")[0]
+    return vertex_numbers(job.folder, [source], f"search {job.folder.path}: source")[0]
 
 
 def vertex_numbers(folder: GraphFolder, vertices: Iterable[Any], subject: str) -> list[int]:
