@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
 import logging
 from pathlib import Path
@@ -203,6 +205,20 @@ def test_lists_of_edges_have_columns_too() -> None:
     refusal("a.el", "line 1: 'src' is no vertex number", "titles of columns need header")
 
 
+def test_a_header_of_a_list_says_which_column_is_which() -> None:
+    text = "# made by hand\n\nweight src dst\n5 0 1\n6 1 2\n"
+    frame = pd.read_csv(io.StringIO(text), sep=" ", comment="#")
+    expected = list(zip(frame["src"], frame["dst"], frame["weight"], strict=True))
+    for name in ("a.wel", "a.el"):
+        assert edges_in(text, name, header=True) == expected
+    assert edges_in(gzip.compress(text.encode()), "a.wel.gz", header=True) == expected
+    assert edges_in(text.replace(" ", ";"), "b.wel", header=True, delimiter=";") == expected
+    assert edges_in(text, "a.el", header=True, columns="src,weight") == [(0, 5), (1, 6)]
+    assert edges_in("one two\n0 1\n", "c.el", header=True) == [(0, 1)]  # by place
+    Path("d.el").write_text("src dst timestamp\n0 1 7\n")
+    refusal("d.el", "read d.el: 3 columns (src, dst, timestamp): give source", header=True)
+
+
 @pytest.mark.parametrize("name", ["a.el", "a.csv"])
 def test_wide_gaps_between_ids_take_no_room(name: str) -> None:
     comma = "," if name == "a.csv" else " "
@@ -228,7 +244,10 @@ def test_ids_of_lists_are_renumbered_as_numpy_does(tmp_path: Path) -> None:
 
 def test_conversions_print_what_they_took_as_what(capsys: pytest.CaptureFixture[str]) -> None:
     Path("a.csv").write_text("w,dst,src,day\n0.5,8,7,1\n")
-    line = "penstock: read a.csv: 1 row: source 'src', target 'dst', weight 'w' (float32); left out: 'day'\n"
+    line = (
+        "penstock: read a.csv: 1 row: source 'src', target 'dst', weight 'w' (float32); left out: 'day'; "
+        "ids renumbered, and kept as names\n"
+    )
     assert cli.main(["sssp", "a.csv", "--source", "7", "--json"]) == 0
     printed = capsys.readouterr()
     assert (printed.err, json.loads(printed.out)["reached"]) == (line, 2)
@@ -251,7 +270,9 @@ def test_python_logs_it_and_keeps_it(caplog: pytest.LogCaptureFixture) -> None:
     Path("a.csv").write_text("src,dst\n7,8\n")
     with caplog.at_level(logging.INFO, "penstock"):
         found = bfs("a.csv", source="7")
-    assert caplog.messages == ["read a.csv: 1 row: source 'src', target 'dst', no weight"]
+    assert caplog.messages == [
+        "read a.csv: 1 row: source 'src', target 'dst', no weight; ids renumbered, and kept as names"
+    ]
     assert found.folder.reading == caplog.messages[0].partition(": ")[2]
     assert json.loads((found.folder.path / "graph.json").read_text())["reading"] == found.folder.reading
     with caplog.at_level(logging.INFO, "penstock"):

@@ -178,6 +178,37 @@ def test_dataframes_are_graphs_from_pandas_and_back_by_name() -> None:
         refusal(bad, "read DataFrame: ", part)
 
 
+@pytest.mark.parametrize("form", ["frame", "csv", "el", "parquet", "converted", "edge_index"])
+def test_integer_ids_are_integers_by_name(form: str) -> None:
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    nx = pytest.importorskip("networkx", reason="NetworkX is not installed")
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    frame = pd.DataFrame({"src": [10, 50000, 7, 9], "dst": [50000, 7, 10, 10]})
+    frame.to_csv("a.csv", index=False)
+    frame.to_csv("a.el", index=False, header=False, sep=" ")
+    frame.to_parquet("a.parquet")
+    spec: Any = {"frame": frame, "edge_index": frame.to_numpy().T}.get(form, f"a.{form}")
+    if form == "converted":
+        spec = convert(convert("a.csv", "g"), "h")
+    found = bfs(spec, source="10", renumber=True) if form == "edge_index" else bfs(spec, source="10")
+    graph = nx.from_pandas_edgelist(frame, "src", "dst", create_using=nx.DiGraph)
+    expected = {10: 10} | dict(nx.bfs_predecessors(graph, 10))
+    assert found.by_name() == {node: expected.get(node) for node in graph}
+    column = frame["src"].map(found.by_name())
+    assert column.tolist()[:3] == [expected[node] for node in (10, 50000, 7)]
+    folder = found.folder
+    assert (folder.names, list(found.names)) == (["7", "9", "10", "50000"], [7, 9, 10, 50000])
+    assert folder.vertex(10) == folder.vertex("10") == 2
+    assert folder.names_of([3, -1]) == [50000, None]
+
+
+def test_ids_that_are_text_stay_text() -> None:
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    frame = pd.DataFrame({"src": ["1", "10"], "dst": ["10", "2"]})
+    assert bfs(frame, source="1").by_name() == {"1": "1", "10": "1", "2": "10"}
+
+
 @pytest.mark.parametrize("library", ["pyarrow", "polars", "interchange"])
 def test_so_is_what_gives_its_columns_to_arrow(library: str) -> None:
     pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -261,3 +292,34 @@ def test_penstock_bfs_takes_them(place: Path) -> None:
     assert (found.graph, found.as_dict()["graph"]) == ("edge_index", "edge_index")
     with pytest.raises(ValueError, match="search edge_index: source 60: the vertices are 0 to"):
         penstock.bfs(ENDS, source=60)
+
+
+def test_data_without_edges_and_ids_beyond_numbers_are_one_sentence() -> None:
+    data = type("Data", (), {"edge_index": None, "num_nodes": 3})()
+    refusal(data, "read Data.edge_index: it is None: give the edges", kind=TypeError)
+    wide = np.array([[2**41], [5]])
+    refusal(wide, f"id {2**41}: it is no number of a vertex: give renumber=True")
+    assert edges_of(resolve(wide, renumber=True)) == [(str(2**41), "5")]
+
+
+@pytest.mark.filterwarnings("error")
+def test_weights_of_float16_are_those_of_numpy() -> None:
+    values = np.array([0.1, 65504, 6e-8, 2048], np.float16)
+    found = resolve((np.arange(4), np.arange(1, 5), values)).weight_array()
+    assert found is not None
+    assert found.tolist() == values.astype(np.float32).tolist()
+
+
+def test_errors_call_a_graph_in_memory_what_the_user_does() -> None:
+    for name in ("personalization", "dangling", "nstart"):
+        for values in ([1, 2], {0: "x"}, {70: 1}, {0: -1}):
+            given: Any = {name: values}
+            with pytest.raises((ValueError, TypeError), match=f"^rank edge_index: {name} "):
+                pagerank(ENDS, **given)
+    found = sssp((*ENDS, WEIGHTS), source=int(ENDS[0, 0]), parents=True)
+    with pytest.raises(ValueError, match=r"^search edge_index: target 99: the vertices are"):
+        found.path_to(99)
+    with pytest.raises(ValueError, match=r"^bfs edge_index: source 99 is no vertex"):
+        resolve(ENDS).bfs_depths(99)
+    ranks = pagerank(ENDS, iterations=1, tolerance=1e-9)
+    assert ranks.shortcoming().startswith("rank edge_index: not converged")

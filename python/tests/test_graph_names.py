@@ -76,6 +76,32 @@ def test_errors_name_what_the_user_named() -> None:
         assert "cache" not in str(caught.value)
 
 
+def test_a_bad_weight_is_named_by_file_and_ends() -> None:
+    pytest.importorskip("pyarrow")
+    Path("neg.csv").write_text("src,dst,w\nann,bob,3\nbob,eve,-1\n")
+    with pytest.raises(ValueError, match=r"^search neg\.csv: the weight of edge 1, bob -> eve, is -1: give"):
+        sssp("neg.csv", source="ann")
+    Path("neg.wel").write_text("0 1 3\n1 2 -1\n")
+    with pytest.raises(ValueError, match=r"^search neg\.wel: the weight of edge 1, 1 -> 2, is -1: give"):
+        sssp("neg.wel", source=0)
+    write_folder("g", 2, [0], [1], weights=[-1])
+    with pytest.raises(ValueError, match=r"^search g/weights\.npy: the weight of edge 0, 0 -> 1, is -1"):
+        sssp("g", source=0)
+
+
+def test_the_command_names_what_the_user_named(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("e.el").write_text("0 1\n1 2\n2 0\n0 2\n")
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["pagerank", "e.el", "--iterations", "1", "--json"])
+    assert ended.value.code == cli.NOT_CONVERGED
+    assert "penstock: rank e.el: not converged" in capsys.readouterr().err
+    for arguments in (["graph", "convert", "e.el", ""], ["bfs", "e.el", "--cache-dir", ""]):
+        assert cli.main(arguments) == cli.REFUSED
+        assert capsys.readouterr().err.endswith(": '': it has no name: name a folder\n")
+    with pytest.raises(ValueError, match=r"^cache_dir '': it has no name: name a folder"):
+        resolve("e.el", cache_dir="")
+
+
 def test_what_is_missing_or_forbidden_is_what_python_calls_so() -> None:
     for path in ("no.el", "no.csv", "no", "no/graph.json", "a\nb.csv", "a\0.el"):
         with pytest.raises(FileNotFoundError) as caught:

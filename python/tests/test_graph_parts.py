@@ -41,7 +41,9 @@ def test_a_folder_of_parts_is_one_table() -> None:
     graph = resolve("edges")
     assert edges_of(graph) == expected
     assert (graph.source, graph.called) == ("edges", "edges")
-    assert graph.reading == "4 rows: source 'src', target 'dst', weight 'w' (float32)"
+    assert graph.reading == (
+        "4 rows: source 'src', target 'dst', weight 'w' (float32); ids renumbered, and kept as names"
+    )
     refusal("edges/**/part-*.parquet", "read edges/other/part-0.parquet: ", columns="src,dst")
     before = graph.path
     put("edges/part-2.parquet", src=[3], dst=[1], w=[1])
@@ -57,7 +59,7 @@ def test_a_pattern_names_parts() -> None:
     assert edges_of(resolve("a-[0].parquet")) == [("x", "y")]
     put("c[1].parquet", src=[1], dst=[2])
     assert edges_of(resolve("c[1].parquet")) == [("1", "2")]
-    refusal("?-0.parquet", "one end is an integer, the other a string")
+    refusal("?-0.parquet", "read b-0.parquet: column 'src' of type int64, and of type string in a-0.parquet")
     with pytest.raises(
         FileNotFoundError, match=r"open x-\*\.parquet: no file has a name like that"
     ) as caught:
@@ -139,3 +141,30 @@ def test_without_zstandard_there_is_a_sentence(monkeypatch: pytest.MonkeyPatch) 
     for module in ("zstandard", "compression.zstd"):
         monkeypatch.setitem(sys.modules, module, None)
     refusal("a.el.zst", "read a.el.zst: it is packed by Zstandard: pip install zstandard")
+
+
+@pytest.mark.parametrize("packer", ["bz2", "xz"])
+@pytest.mark.parametrize("kind", ["el", "csv"])
+def test_streams_follow_each_other_and_none_is_dropped(kind: str, packer: str) -> None:
+    pytest.importorskip("pyarrow")
+    pack: Callable[[bytes], bytes] = {"bz2": bz2.compress, "xz": lzma.compress}[packer]
+    head, space = ("src,dst\n", ",") if kind == "csv" else ("", " ")
+    first = pack(f"{head}0{space}1\n".encode())
+    second = pack(f"1{space}2\n".encode() * 3)
+    path = Path(f"a.{kind}.{packer}")
+    for between in (b"", bytes(8)):
+        path.write_bytes(first + between + second + between)
+        assert edges_of(resolve(path)) == [(0, 1), (1, 2), (1, 2), (1, 2)]
+    for damaged in (b"\7" + second[1:], second[:-9], second[:20] + b"\7\7" + second[22:], b"more"):
+        path.write_bytes(first + damaged)
+        refusal(path, f"read {path}: ", "damaged" if kind == "el" else "Arrow cannot read it")
+
+
+def test_parts_with_other_types_of_ids_are_named_with_both() -> None:
+    put("edges/part-0.parquet", src=[1, 2], dst=[2, 3])
+    put("edges/part-1.parquet", src=["1"], dst=["2"])
+    refusal(
+        "edges",
+        "read edges/part-1.parquet: column 'src' of type string, and of type int64 in edges/part-0.parquet: "
+        "write all parts",
+    )

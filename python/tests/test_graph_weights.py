@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse as sp
+import scipy.sparse.csgraph
 from graph_edges import edges_of, refusal
-from penstock.graph import resolve, write_folder
+from penstock.graph import pagerank, resolve, sssp, write_folder
 
 
 @pytest.fixture(autouse=True)
@@ -149,3 +150,37 @@ def test_a_matrix_that_ends_in_a_carriage_return_is_read() -> None:
         b"%%MatrixMarket matrix coordinate real general\r\n2 2 2\r\n1 2 4.0\r\n2 1 -6.0\r"
     )
     assert edges_of(resolve("a.mtx")) == [(0, 1, 4.0), (1, 0, -6.0)]
+
+
+@pytest.mark.parametrize("kind", ["mtx", "npz", "scipy"])
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+def test_weights_of_a_matrix_may_all_be_1(kind: str, dtype: Any) -> None:
+    matrix = sp.csr_array(([1, 1, 1], ([0, 1, 2], [1, 2, 0])), shape=(4, 4), dtype=dtype)
+    found = sssp(saved(kind, matrix), source=1)
+    expected = scipy.sparse.csgraph.dijkstra(matrix, indices=1)
+    distances = np.asarray(found.distances, np.float64)
+    assert np.where(distances < 0, np.inf, distances).tolist() == expected.tolist()
+    assert pagerank(saved(kind, matrix)).weights == "left out"
+
+
+@pytest.mark.parametrize("kind", ["mtx", "npz", "scipy"])
+def test_a_matrix_without_entries_has_weights_and_one_of_bool_has_none(kind: str) -> None:
+    for dtype, expected in ((np.int32, np.int32), (np.float64, np.float32)):
+        weights = resolve(saved(kind, sp.coo_array((3, 3), dtype=dtype))).weight_array()
+        assert weights is not None
+        assert (weights.dtype, weights.shape) == (expected, (0,))
+    plain = sp.coo_array(([True, True], ([0, 1], [1, 2])), shape=(3, 3))
+    assert edges_of(resolve(saved(kind, plain))) == [(0, 1), (1, 2)]
+
+
+def saved(kind: str, matrix: Any) -> Any:
+    if kind == "mtx":
+        field = {"b": "pattern", "i": "integer", "f": "real"}[matrix.dtype.kind]
+        scipy.io.mmwrite("b.mtx", matrix, field=field, symmetry="general")
+        if not matrix.nnz:  # SciPy writes real, whatever is asked for
+            Path("b.mtx").write_text(Path("b.mtx").read_text().replace(" real ", f" {field} "))
+    elif kind == "npz":
+        sp.save_npz("b.npz", matrix)
+    else:
+        return matrix
+    return f"b.{kind}"

@@ -11,6 +11,7 @@ from rich.console import Console
 from penstock.bench.measurement import Measurement, append_lines, json_line, newest, read_lines
 from penstock.bench.topics import Topic, run, topics
 from penstock.cli import bench_report
+from penstock.cli.inputs import refuse_inputs
 from penstock.cli.progress_bar import progress_bar
 from penstock.cli.write_figures import tells_of_writes, write_figures_table
 from penstock.report import plot
@@ -100,6 +101,8 @@ def common_options() -> list[click.Parameter]:
 def measure_topic(
     topic: Topic, options: dict[str, str], as_json: bool, results_file: Path | None, image: Path | None
 ) -> None:
+    for option, path in (("--output", results_file), ("--plot", image)):
+        refuse_inputs(option, path, options.values())
     # A run may take minutes: what would lose its results is refused before it.
     if image is not None:
         plot.need_matplotlib()
@@ -141,6 +144,7 @@ def plot_command(results: tuple[Path, ...], image: Path, only: str) -> None:
 
     Where one was taken again, the newest counts: the last line of the last file.
     """
+    refuse_inputs("plot", image, results)
     plot.need_matplotlib()
     measured = newest(m for file in results for m in read_lines(file) if only in m.id)
     if not measured:

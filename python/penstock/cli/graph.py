@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from penstock.callbacks import preparing
-from penstock.cli.graph_options import cache_dir_option, input_options, print_json
+from penstock.cli.graph_options import Folder, cache_dir_option, input_options, print_json
 from penstock.cli.progress_bar import progress_bar
 from penstock.native import load_native
 from penstock.sizes import format_bytes
@@ -29,7 +29,7 @@ def graph_group() -> None:
 
 @graph_group.command("convert", short_help="Make a graph folder of a file, a generator or another folder.")
 @click.argument("graph")
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", type=Folder(path_type=Path))
 @input_options
 @click.option("--simple", is_flag=True, help="Drop loops, and of equal edges all but the lightest.")
 @click.option("--weighted", is_flag=True, help="Draw weights, too, of a generated graph.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,10 +28,19 @@ from penstock.graph.options import (
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
+class Folder(click.Path):
+    """A folder to make or to use; nothing is no name of one, where Path takes it for the current folder."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not os.fspath(value):
+            self.fail("'': it has no name: name a folder", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 def cache_dir_option(command: Command) -> Command:
     return click.option(
         "--cache-dir",
-        type=click.Path(file_okay=False, path_type=Path),
+        type=Folder(file_okay=False, path_type=Path),
         default=None,
         metavar="DIR",
         help="Where converted graphs are kept.  [default: PENSTOCK_CACHE, or ~/.cache/penstock/graphs]",

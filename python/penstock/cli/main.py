@@ -33,6 +33,7 @@ from penstock.cli.graph_options import (
     source_option,
     sources_option,
 )
+from penstock.cli.inputs import refuse_files_of
 from penstock.cli.nvme import nvme_group
 from penstock.cli.output import cannot_be_written, write_result
 from penstock.cli.progress_bar import progress_bar
@@ -130,9 +131,12 @@ def personalization_of(values: tuple[str, ...]) -> dict[str, float] | None:
     for value in values:
         vertex, equals, number = value.rpartition("=")
         try:
-            found[vertex if equals else value] = float(number) if equals else 1.0
+            name, share = (vertex, float(number)) if equals else (value, 1.0)
         except ValueError:
-            found[value] = 1.0
+            name, share = value, 1.0
+        if name in found:
+            raise ValueError(f"--personalize {value}: vertex {name} is given twice: give each vertex once")
+        found[name] = share
     return found or None
 
 
@@ -230,6 +234,8 @@ def run(
         if image is not None or output is not None:
             raise ValueError("--plot and --output are of one run, and --breakdown has three: leave it out")
         return tell_breakdown(function, graph, as_json, **options)
+    for option, path in (("--output", output), ("--plot", image)):
+        refuse_files_of(option, path, graph, options["format"])
     if image is not None:
         need_matplotlib()
         if problem := cannot_be_written(image):
@@ -282,14 +288,14 @@ def print_result(result: GraphCost) -> None:
 def check_verdict(result: GraphCost) -> None:
     if result.verified is False:
         violation = result.violation or "the result differs from the reference"
-        click.echo(f"penstock: verify {result.path}: {violation}", err=True)
+        click.echo(f"penstock: verify {result.graph}: {violation}", err=True)
         sys.exit(WRONG_RESULT)
     if shortcoming := result.shortcoming():
         click.echo(f"penstock: {shortcoming}", err=True)
         sys.exit(NOT_CONVERGED)
 
 
-class _EndedError(Exception):
+class _EndedError(BaseException):
     """A signal that asks the process to end; raised so that nothing half-made is left."""
 
     def __init__(self, number: int) -> None:

@@ -13,8 +13,8 @@ import click
 import numpy as np
 import numpy.typing as npt
 
-from penstock.errors import Error
 from penstock.graph.results import PER_VERTEX, GraphCost
+from penstock.report.whole_files import written_whole
 
 SUFFIXES = (".npy", ".csv")
 OF_VERTICES = ("parents", "labels", "predecessors")
@@ -53,18 +53,18 @@ def write_result(result: GraphCost, path: Path) -> None:
     All at once: what was there stays until all is written. Raises penstock.Error where it cannot be.
     """
     columns = columns_of(result)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with beside.open("wb") as file:
-            np.save(file, _as_array(columns)) if path.suffix == ".npy" else _write_csv(file, result, columns)
-        beside.replace(path)
-    except OSError as error:
-        code = error.errno or 0
-        sentence = f"write {path}: {os.strerror(code)}: make room, or choose another folder"
-        raise Error(sentence, code) from error
-    finally:
-        beside.unlink(missing_ok=True)
+    with written_whole("write", path) as beside, beside.open("wb") as file:
+        if path.suffix == ".npy":
+            _write_npy(file, _as_array(columns))
+        else:
+            _write_csv(file, result, columns)
+
+
+def _write_npy(file: IO[bytes], array: npt.NDArray[Any]) -> None:
+    """As numpy.save, whose error of a full disk has neither a reason nor a number."""
+    np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
+    for begin in range(0, len(array), PIECE):
+        file.write(np.ascontiguousarray(array[begin : begin + PIECE]).tobytes())
 
 
 def columns_of(result: GraphCost) -> dict[str, npt.NDArray[Any]]:

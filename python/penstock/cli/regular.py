@@ -13,6 +13,7 @@ from rich.console import Console
 from penstock.bench.measurement import Measurement, append_lines
 from penstock.cli import regular_report
 from penstock.cli.bench import RESULTS, WIDE
+from penstock.cli.inputs import refuse_inputs
 from penstock.cli.progress_bar import progress_bar
 from penstock.cli.size_option import Size
 from penstock.cli.write_figures import tells_of_writes, write_figures_table
@@ -101,6 +102,7 @@ def reduce_command(
     penstock reduce a.npy --columns --cache 64MiB   means of columns
     penstock reduce a.npy --media p5800x --drives 4 from modelled drives
     """
+    refuse_inputs("--output", results_file, [file])
     if results_file is not None:
         append_lines([], results_file)  # what would lose the results is refused before the run
     with progress_bar() as progress:
@@ -143,6 +145,7 @@ def vectoradd_command(
     penstock vectoradd a.npy b.npy c.npy --generate 512MiB   make a.npy and b.npy first
     penstock vectoradd a.npy b.npy c.npy --direct --replace  bypassing the page cache
     """
+    refuse_inputs("--output", results_file, [a, b, out])
     if results_file is not None:
         append_lines([], results_file)
     with progress_bar() as progress:

@@ -140,15 +140,19 @@ def values_of(folder: GraphFolder, name: str, given: VertexValues | None) -> Arr
     """
     if given is None:
         return None
-    subject = f"rank {folder.path}: {name}"
+    subject = f"rank {folder.shown}: {name}"
     if isinstance(given, Mapping):
         values = np.zeros(folder.vertices)
         for key in given:
             if not isinstance(key, str):
                 checked_integer(f"{subject} of vertex", key)
-        values[vertex_numbers(folder, given.keys(), f"{subject} of vertex")] = _numbers(
-            subject, list(given.values())
-        )
+        numbers = vertex_numbers(folder, given.keys(), f"{subject} of vertex")
+        seen: set[int] = set()
+        for key, number in zip(given, numbers, strict=True):
+            if number in seen:
+                raise ValueError(f"{subject} of vertex {key}: it is given twice: give each vertex once")
+            seen.add(number)
+        values[numbers] = _numbers(subject, list(given.values()))
         return values
     values = _numbers(subject, given)
     if values.shape != (folder.vertices,):

@@ -15,6 +15,7 @@ from penstock.checks import checked_count, checked_integer
 from penstock.sizes import parse_size
 
 from ._binding import Array, ArrayPlace, FolderFacts, StepProgress, native
+from .ids import RENUMBERED
 from .weights import of_numbers, weights_of
 
 VOLUME = "volume:"  # begins what graphs on volumes are called
@@ -54,6 +55,11 @@ class GraphFolder:
     keeper: object = field(default=None, compare=False, repr=False)
 
     @property
+    def shown(self) -> str:
+        """What sentences call the graph."""
+        return self.called or str(self.path)
+
+    @property
     def on_volume(self) -> bool:
         """Its arrays are no files then."""
         return str(self.path).startswith(VOLUME)
@@ -78,6 +84,18 @@ class GraphFolder:
             raise ValueError(f"open {self.names_path or self.path}: {counts}: convert the graph again")
         return names
 
+    @cached_property
+    def ids(self) -> Sequence[Hashable] | None:
+        """What the vertices are called where the graph comes from: nodes of NetworkX; integers where ids were
+        integers; else names, or None. Raises as `names`."""
+        names = self.labels or self.names
+        if self.labels or names is None or RENUMBERED not in self.reading.split("; "):
+            return names
+        try:
+            return [int(name) for name in names]  # type: ignore[call-overload]
+        except ValueError:  # other names were written since
+            return names
+
     @property
     def place_of_names(self) -> str:
         """Where to look names up, in words: their file, where the user knows of it."""
@@ -86,20 +104,22 @@ class GraphFolder:
 
     @cached_property
     def _numbers(self) -> dict[Hashable, int]:
-        """Of names, or of labels, the vertices; -1 for what several vertices are called."""
+        """Of names and ids, or of labels, the vertices; -1 for what several vertices are called."""
         numbers: dict[Hashable, int] = {}
         for vertex, name in enumerate(self.labels or self.names or ()):
             numbers[name] = -1 if name in numbers else vertex
+        if self.labels is None and self.ids is not self.names:
+            numbers |= {each: vertex for vertex, each in enumerate(self.ids or ())}
         return numbers
 
     def vertex(self, name: Hashable) -> int:
-        """The vertex of a name (of a node, where the graph is one of NetworkX).
+        """The vertex of a name, also of an integer id (of a node, where the graph is one of NetworkX).
 
         Raises KeyError for a name that no vertex has, ValueError for one that several have.
         """
         found = self._numbers[name]
         if found < 0:
-            raise ValueError(f"search {self.called or self.path}: '{name}': several vertices have this name")
+            raise ValueError(f"search {self.shown}: '{name}': several vertices have this name")
         return found
 
     def node_number(self, node: Hashable) -> int:
@@ -107,17 +127,15 @@ class GraphFolder:
         try:
             return self.vertex(node)
         except (KeyError, TypeError):
-            raise ValueError(
-                f"search {self.called or self.path}: source {node!r}: it is no node of the graph"
-            ) from None
+            raise ValueError(f"search {self.shown}: source {node!r}: it is no node of the graph") from None
 
     def names_of(self, vertices: ArrayLike) -> list[Hashable]:
-        """Names of vertices, such as parents or labels of components; None for numbers below 0. Numbers where
-        vertices have no names.
+        """Of `ids` those of vertices, such as parents or labels of components; None for numbers below 0.
+        Numbers where vertices have no names.
 
         vertices: integers, shape (n,).
         """
-        names = self.labels or self.names
+        names = self.ids
         numbers = np.asarray(vertices).tolist()
         return [None if v < 0 else v if names is None else names[v] for v in numbers]
 
@@ -139,7 +157,7 @@ class GraphFolder:
 
     def _map(self, name: str) -> Array:
         if self.on_volume:
-            raise ValueError(f"map {name} of {self.path}: the graph lies on a volume: export it")
+            raise ValueError(f"map {name} of {self.shown}: the graph lies on a volume: export it")
         array: Array = np.load(self.path / name, mmap_mode="r", allow_pickle=False)
         return array
 
@@ -180,7 +198,7 @@ class GraphFolder:
         start, parents = self._checked(source), np.asarray(parents)
         if parents.ndim != 1 or parents.dtype not in (np.dtype(np.int32), np.dtype(np.int64)):
             raise ValueError(
-                f"verify {self.path}: parents of dtype {parents.dtype}, shape {parents.shape}: "
+                f"verify {self.shown}: parents of dtype {parents.dtype}, shape {parents.shape}: "
                 "give one dimension of int32 or int64"
             )
         return native.graph_verify_bfs(str(self.path), start, np.ascontiguousarray(parents), progress)
@@ -189,7 +207,7 @@ class GraphFolder:
         start = checked_integer("source", source)
         if not 0 <= start < self.vertices:
             raise ValueError(
-                f"bfs {self.path}: source {start} is no vertex: the graph has {self.vertices}, from 0"
+                f"bfs {self.shown}: source {start} is no vertex: the graph has {self.vertices}, from 0"
             )
         return start
 

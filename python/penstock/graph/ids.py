@@ -14,6 +14,8 @@ import numpy as np
 from ._binding import Array
 
 MOST_VERTICES = 2**40
+RENUMBERED = "ids renumbered, and kept as names"
+"""In GraphFolder.reading where names are integers; libs/graph/text_edge_list.cpp has it, too."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,13 @@ class Numbered:
     to: Array
     vertices: int
     names: list[str] | None
+    integers: bool = False
+    """Whether the names are."""
+
+    @property
+    def remark(self) -> str:
+        """For the end of a reading."""
+        return f"; {RENUMBERED}" if self.integers and self.names is not None else ""
 
 
 class Ids(Protocol):
@@ -79,14 +88,15 @@ class IntegerIds:
         plain = how.gaps or (count > 0 and int(distinct[0]) == first and span == count)
         if plain and span > MOST_VERTICES:
             raise ValueError(
-                f"read {called}: id {distinct[-1]}: it is no number of a vertex: leave renumber=False out"
+                f"read {called}: id {distinct[-1]}: it is no number of a vertex: give renumber=True"
             )
         vertices = span if plain else count
         shift = distinct.dtype.type(first)
         from_, to = _joined(
             self.batches, vertices, lambda ends: ends - shift if plain else np.searchsorted(distinct, ends)
         )
-        return Numbered(from_, to, vertices, None if plain else [str(each) for each in distinct.tolist()])
+        names = None if plain else [str(each) for each in distinct.tolist()]
+        return Numbered(from_, to, vertices, names, integers=True)
 
 
 class StringIds:

@@ -116,6 +116,8 @@ def _from_edge_index(given: Any, called: str, reading: Reading) -> CoordinateGra
     if hasattr(given, "edge_index"):
         count, weights = given.num_nodes, getattr(given, "edge_weight", None)
         given = given.edge_index
+        if given is None:
+            raise TypeError(f"read {called}: it is None: give the edges as a tensor of shape (2, edges)")
     elif isinstance(given, (tuple, list)) and len(given) == 3:
         given, weights = given[:2], given[2]
     ends = _ends(given, called)
@@ -135,7 +137,7 @@ def _from_edge_index(given: Any, called: str, reading: Reading) -> CoordinateGra
     weight = "no weight" if values is None else f"weight ({values.dtype})"
     return CoordinateGraph(
         vertices, found.from_, found.to, values, directed=True, names=found.names,
-        reading=f"{len(found.from_)} edges: source row 0, target row 1, {weight}",
+        reading=f"{len(found.from_)} edges: source row 0, target row 1, {weight}{found.remark}",
     )  # fmt: skip
 
 

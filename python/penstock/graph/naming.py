@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -11,6 +12,8 @@ from penstock.errors import Error
 
 if TYPE_CHECKING:
     from penstock.graph.folder import GraphFolder
+
+_EDGE = re.compile(r"(?<=, )(\d+) -> (\d+)(?=, is )")
 
 
 @contextmanager
@@ -21,8 +24,17 @@ def called_by_its_name(graph: GraphFolder) -> Iterator[None]:
         yield
     except (ValueError, Error) as error:
         if graph.called and graph.called != path and path in str(error):
-            error.args = (str(error).replace(path, graph.called), *error.args[1:])
+            error.args = (_renamed(str(error), graph, path), *error.args[1:])
         raise
+
+
+def _renamed(sentence: str, graph: GraphFolder, path: str) -> str:
+    """Without the files of a folder in the cache; edges by the names of their ends."""
+    if f"{path}/weights.npy" in sentence and graph.has_names:
+        with suppress(ValueError, Error):  # what cannot be read stays a number
+            ids = graph.ids or ()
+            sentence = _EDGE.sub(lambda ends: f"{ids[int(ends[1])]} -> {ids[int(ends[2])]}", sentence)
+    return sentence.replace(f"{path}/weights.npy", path).replace(path, graph.called)
 
 
 class _NamedCalls:

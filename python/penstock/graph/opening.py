@@ -26,7 +26,10 @@ from .reading import ALL, OF_TABLES, Columns, Reading, checked_reading
 from .unpacking import unpacked
 
 FORMAT = 2
-"""Part of every cache key: raised when conversion changes, so that old folders are made again."""
+"""Part of the cache key of a generated graph: raised when generation changes, so that old folders are made
+again."""
+FORMAT_OF_FILES = 3
+"""The same of what is converted."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +150,13 @@ def resolve(
                 f"of it (penstock graph convert), or leave undirected and simple out"
             )
         return found
-    return _cached(Path(cache_dir) if cache_dir is not None else default_cache_dir(), found)
+    return _cached(_cache(cache_dir), found)
+
+
+def _cache(given: str | os.PathLike[str] | None) -> Path:
+    if given is not None and not os.fspath(given):
+        raise ValueError("cache_dir '': it has no name: name a folder, or leave it out")
+    return default_cache_dir() if given is None else Path(given)
 
 
 def convert(
@@ -344,13 +353,25 @@ def _from_files(called: str, given: Input, making: _Making) -> _Plan:
             _write(target, _read(called, given, making.reading), making, called)
         elif given.packed:
             sparse.check_readable(str(files[0]))
+            named = _with_columns(making, kind, called, files[0])
             with unpacked(files[0], Path(target).absolute().parent, making.progress) as (plain, progress):
-                _convert(target, plain, kind, name, making, progress)
+                _convert(target, plain, kind, name, named, progress)
         else:
-            _convert(target, name if family else str(files[0]), kind, name, making, making.progress)
+            named = _with_columns(making, kind, called, files[0])
+            _convert(target, name if family else str(files[0]), kind, name, named, making.progress)
 
     stem = re.sub(r"[^A-Za-z0-9._-]", "_", Path(name).name or "parts")[:100].lstrip(".")
     return _Plan(called, f"{stem}{making.suffix}-{_key(files, kind, making.reading)}", make)
+
+
+def _with_columns(making: _Making, kind: str, called: str, file: Path) -> _Making:
+    """With the columns that the header of a list of edges names, where the user names none."""
+    reading = making.reading
+    if kind not in ("el", "wel") or not reading.header or reading.columns:
+        return making
+    sparse.check_readable(str(file))
+    places = text_tables.places_by_header(called, str(file), reading.delimiter)
+    return dataclasses.replace(making, reading=dataclasses.replace(reading, columns=tuple(places)))
 
 
 def _convert(
@@ -401,7 +422,7 @@ def _key(paths: Iterable[Path], kind: str, reading: Reading) -> str:
 
     Raises penstock.Error when one cannot be looked at.
     """
-    digest = hashlib.sha256(f"format {FORMAT} {kind} {reading.key}".encode())
+    digest = hashlib.sha256(f"format {FORMAT_OF_FILES} {kind} {reading.key}".encode())
     for path in paths:
         try:
             about = path.stat()

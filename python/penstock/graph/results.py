@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, SupportsIndex
 
@@ -107,13 +107,13 @@ class GraphCost:
     """The GraphFolder that it ran over."""
 
     @property
-    def names(self) -> list[str] | None:
-        """Of the vertices, in order, or None; of a graph of NetworkX its nodes."""
-        return None if self.folder is None else self.folder.labels or self.folder.names
+    def names(self) -> Sequence[Hashable] | None:
+        """Of the vertices, in order, or None; integers where ids were, of a graph of NetworkX its nodes."""
+        return None if self.folder is None else self.folder.ids
 
     def by_name(self) -> dict[Hashable, Any]:
-        """What was found for each vertex, by its name (its number, where vertices have no names). Parents and
-        labels of components are names, too; None where there is none.
+        """What was found for each vertex, by its name (its number, where vertices have no names); an integer
+        where ids were integers. Parents and labels of components are names, too; None where there is none.
 
         `pandas.Series(result.by_name())` is a column with names as its index. Raises ValueError where several
         vertices have one name.
@@ -244,8 +244,8 @@ class PagerankResult(GraphCost):
         if self.converged or self.tolerance == 0:
             return ""
         return (
-            f"rank {self.path}: not converged: the last of {self.iterations} iterations changed the ranks by "
-            f"{self.change:.3g}, the tolerance is {self.tolerance:g}: allow more iterations"
+            f"rank {self.graph}: not converged: the last of {self.iterations} iterations changed the ranks "
+            f"by {self.change:.3g}, the tolerance is {self.tolerance:g}: allow more iterations"
         )
 
 
@@ -296,13 +296,13 @@ class SsspResult(GraphCost):
         """
         goal = checked_integer("target", target)
         if self.predecessors is None:
-            raise ValueError(f"search {self.path}: paths were not asked for: search with parents=True")
+            raise ValueError(f"search {self.graph}: paths were not asked for: search with parents=True")
         if not 0 <= goal < self.vertices:
-            raise ValueError(f"search {self.path}: target {goal}: the vertices are 0 to {self.vertices - 1}")
+            raise ValueError(f"search {self.graph}: target {goal}: the vertices are 0 to {self.vertices - 1}")
         path = path_back(np.asarray(self.predecessors), goal)
         if not path:
             raise ValueError(
-                f"search {self.path}: target {goal}: no path from vertex {self.source}: choose another one"
+                f"search {self.graph}: target {goal}: no path from vertex {self.source}: choose another one"
             )
         return path
 

@@ -81,7 +81,7 @@ def _lines(path: str, *, check: bool) -> Iterator[IO[bytes]]:
 
 
 def read_npz(path: str) -> CoordinateGraph:
-    """Read an archive of scipy.sparse.save_npz; stored values that are all 1, or bool, are no weights.
+    """Read an archive of scipy.sparse.save_npz, as from_matrix().
 
     Raises ValueError when it holds no sparse matrix, one that is not square or complex, or is malformed.
     """
@@ -106,14 +106,15 @@ def read_npz(path: str) -> CoordinateGraph:
 
 
 def from_matrix(called: str, matrix: Any) -> CoordinateGraph:
-    """A sparse matrix or array of SciPy: each stored entry is an edge; values that are all 1, or bool, are no
-    weights. Raises ValueError when it is not square, or its values are no weights."""
+    """A sparse matrix or array of SciPy: each stored entry is an edge, whose value is its weight, also where
+    all are 1 or there are none; of bool the values are no weights.
+
+    Raises ValueError when it is not square, or its values are no weights."""
     if matrix.ndim != 2:
         raise ValueError(f"read {called}: an array of {matrix.ndim} dimensions is no graph: give a matrix")
     _check_square(called, *matrix.shape)
     coo = matrix.tocoo()
-    plain = coo.data.dtype == np.bool_ or bool(np.all(coo.data == 1))
-    return _from_coo(called, coo, None if plain else coo.data, directed=True)
+    return _from_coo(called, coo, None if coo.data.dtype == np.bool_ else coo.data, directed=True)
 
 
 def _is_archive(path: str) -> bool:

@@ -41,6 +41,7 @@ def read_parquet(called: str, paths: Sequence[str], reading: Reading) -> Coordin
         parts.append((path, chosen, schema))
         if chosen.names != parts[0][1].names:
             raise _other_columns(path, chosen, parts[0][0])
+    _check_same_ids(pa, parts)
     ids = _id_type(called, [schema.field(i) for _, chosen, schema in parts for i in chosen.places[:2]])
 
     def batches() -> Iterator[list[Any]]:
@@ -113,6 +114,23 @@ def _indexes(schema: Any) -> set[str]:
     return {each for each in said if isinstance(each, str)} if isinstance(said, list) else set()
 
 
+def _check_same_ids(pa: Any, parts: Sequence[tuple[str, Chosen, Any]]) -> None:
+    """Raises ValueError, with a part and a type of each kind, where some have integers and others strings."""
+    first, chosen, schema = parts[0]
+    known = schema.field(chosen.source)
+    for path, chosen, schema in parts[1:]:
+        field = schema.field(chosen.source)
+        if pa.types.is_integer(_plain(pa, field.type)) != pa.types.is_integer(_plain(pa, known.type)):
+            raise ValueError(
+                f"read {path}: column '{field.name}' of type {field.type}, and of type {known.type} in "
+                f"{first}: write all parts with ids of one type"
+            )
+
+
+def _plain(pa: Any, kind: Any) -> Any:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
 def _other_columns(path: str, chosen: Chosen, first: str) -> ValueError:
     return ValueError(
         f"read {path}: its columns {', '.join(chosen.names)} are not those of {first}: "
@@ -158,7 +176,7 @@ def numbered(called: str, ids: Ids, batches: Batches, chosen: Chosen, how: Numbe
         if "\n" in name or "\r" in name:
             raise ValueError(f"read {called}: id {name!r} has a line break in it: remove it")
     values = weights.joined(called, parts) if parts else None
-    reading = chosen.reading(len(found.from_), None if values is None else str(values.dtype))
+    reading = chosen.reading(len(found.from_), None if values is None else str(values.dtype)) + found.remark
     return CoordinateGraph(
         found.vertices, found.from_, found.to, values, directed=True, names=found.names, reading=reading
     )
@@ -174,7 +192,7 @@ def _id_type(called: str, fields: Sequence[Any]) -> Any:
     pa = arrow("pyarrow", called)
     kinds = []
     for field in fields:
-        kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        kind = _plain(pa, field.type)
         if not pa.types.is_integer(kind) and str(kind) not in ("string", "large_string", "string_view"):
             problem = f"column '{field.name}' of type {kind} cannot be ids"
             raise ValueError(f"read {called}: {problem}: convert it to integers or strings")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import importlib
 import io
+import lzma
+import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,6 +76,18 @@ def read_text(called: str, paths: Sequence[str], delimiter: str, reading: Readin
             if reading.header is None and first.header is None:
                 return _with_remark(graph, "; without a header")
             return graph
+
+
+def places_by_header(called: str, path: str, delimiter: str | None) -> list[int]:
+    """Of a list of edges with a header the places of source, target and perhaps weight; none where its names
+    do not say which are the ends. Raises ValueError as choose()."""
+    first = ""
+    with suppress(EOFError, OSError, zlib.error, lzma.LZMAError), opened(path) as file:  # is refused later
+        while not first and (line := file.readline(SAMPLE)):
+            first = line.decode("utf-8-sig", errors="replace").strip()
+            first = "" if first.startswith(("#", "%")) else first
+    names = [name.strip() for name in (first.split(delimiter) if delimiter else first.split())]
+    return choose(called, names, len(names), ()).places if _names_ends(names) else []
 
 
 def _with_remark(graph: CoordinateGraph, remark: str) -> CoordinateGraph:
@@ -230,9 +244,9 @@ def _text_batches(part: _Part, chosen: Chosen, delimiter: str) -> Iterator[tuple
 
 @contextmanager
 def _stream(pa: Any, path: str) -> Iterator[Any]:
-    """The file, unpacked: by Arrow, which is faster, where it can."""
+    """The file, unpacked: by Arrow, which is faster, where it can and sees each damage."""
     suffix = Path(path).suffix.lower()
-    packer = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}.get(suffix)
+    packer = {".gz": "gzip", ".zst": "zstd"}.get(suffix)
     if packer is None and suffix in READERS:
         with opened(path) as file:
             yield pa.PythonFile(file, mode="r")

@@ -55,6 +55,49 @@ class _Zstandard(io.RawIOBase):
         return size
 
 
+class _Streams(io.RawIOBase):
+    """What streams of bzip2 or xz pack, one after another; zeros may follow each of them.
+
+    Raises EOFError where the last one is cut off, OSError where one is damaged; BZ2File and LZMAFile take a
+    damaged stream behind another for the end."""
+
+    def __init__(self, file: IO[bytes], new_stream: Callable[[], Any]) -> None:
+        self.file = file
+        self.new_stream = new_stream
+        self.stream = new_stream()
+        self.packed = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, to: Any) -> int:
+        while True:
+            if self.stream.eof and not self.next_stream():
+                return 0
+            if self.stream.needs_input and not self.packed:
+                self.packed = self.file.read(PIECE)
+                if not self.packed:
+                    raise EOFError("it ends in the middle of a stream")
+            try:
+                found = self.stream.decompress(self.packed, len(to))
+            except (lzma.LZMAError, OSError, ValueError) as error:
+                raise OSError(str(error)) from error
+            self.packed = b""
+            if found:
+                to[: len(found)] = found
+                return len(found)
+
+    def next_stream(self) -> bool:
+        packed = self.stream.unused_data.lstrip(b"\0")
+        while not packed:
+            packed = self.file.read(PIECE)
+            if not packed:
+                return False
+            packed = packed.lstrip(b"\0")
+        self.stream, self.packed = self.new_stream(), packed
+        return True
+
+
 def _zstandard() -> Callable[[], Any]:
     """Makes what unpacks one frame."""
     try:
@@ -70,8 +113,8 @@ def _zstandard() -> Callable[[], Any]:
 
 READERS: dict[str, Callable[[IO[bytes]], Any]] = {
     ".gz": lambda file: gzip.GzipFile(fileobj=file),
-    ".bz2": bz2.BZ2File,
-    ".xz": lzma.LZMAFile,
+    ".bz2": lambda file: io.BufferedReader(_Streams(file, bz2.BZ2Decompressor), PIECE),
+    ".xz": lambda file: io.BufferedReader(_Streams(file, lzma.LZMADecompressor), PIECE),
     ".zst": lambda file: io.BufferedReader(_Zstandard(file), PIECE),
 }
 PIECE = 1 << 20

@@ -81,6 +81,10 @@ def _as_float32(called: str, values: Array) -> Array:
 
 
 def _float32(called: str, values: Array) -> Array:
+    if values.dtype.itemsize < 4:
+        values = values.astype(
+            np.float32
+        )  # exactly; float16 overflows where it is compared with a large number
     narrow = np.empty(values.shape, np.float32)
     for begin in range(0, len(values), PIECE):
         wide, part = values[begin : begin + PIECE], narrow[begin : begin + PIECE]

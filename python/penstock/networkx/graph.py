@@ -150,7 +150,7 @@ def open_graph(graph: str | os.PathLike[str] | PenstockGraph, **options: Any) ->
             name.
     """
     folder = resolve(graph, **options)
-    names = folder.names
+    names = folder.ids
     if names is not None and len(set(names)) != len(names):
         raise ValueError(f"open {folder.path}: vertices share names: give each its own for NetworkX")
     weight = None if folder.weights_place is None else "weight"

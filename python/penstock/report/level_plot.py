@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.graph.results import GraphCost
-from penstock.report.plot import COLOURS, GRID, STYLE, check_image, need_matplotlib
+from penstock.report.plot import COLOURS, GRID, STYLE, check_image, need_matplotlib, save
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -15,15 +15,14 @@ if TYPE_CHECKING:
 def draw_levels(result: GraphCost, path: Path) -> None:
     """Writes the plot to `path`, whose ending says the format.
 
-    Raises ValueError for an ending that is none, Error without matplotlib.
+    Raises ValueError for an ending that is none, Error without matplotlib and where it cannot be written.
     """
     check_image(path)
     need_matplotlib()
     import matplotlib as mpl
 
-    path.parent.mkdir(parents=True, exist_ok=True)
     with mpl.rc_context(STYLE):
-        figure_of(result).savefig(path, dpi=160, facecolor="white")
+        save(figure_of(result), path)
 
 
 def figure_of(result: GraphCost) -> Figure:

@@ -11,6 +11,7 @@ from penstock.bench.measurement import Measurement
 from penstock.errors import Error
 from penstock.report.figures import number
 from penstock.report.series import Bar, Series, arrange
+from penstock.report.whole_files import written_whole
 from penstock.sizes import format_bytes
 
 if TYPE_CHECKING:
@@ -60,15 +61,20 @@ def need_matplotlib() -> None:
 def draw(measurements: list[Measurement], path: Path) -> None:
     """Writes the plot to `path`, whose ending says the format.
 
-    Raises ValueError for an ending that is none, Error without matplotlib.
+    Raises ValueError for an ending that is none, Error without matplotlib and where it cannot be written.
     """
     check_image(path)
     need_matplotlib()
     import matplotlib as mpl
 
-    path.parent.mkdir(parents=True, exist_ok=True)
     with mpl.rc_context(STYLE):
-        figure_of(measurements).savefig(path, dpi=160, facecolor="white")
+        save(figure_of(measurements), path)
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Writes the image, whole or not at all. Raises Error whatever matplotlib raises."""
+    with written_whole("plot", path, Exception) as beside:
+        figure.savefig(beside, dpi=160, facecolor="white")
 
 
 def figure_of(measurements: list[Measurement]) -> Figure:

@@ -1,0 +1,67 @@
+"""Files that a command reads, which it must not write: --output and --plot that name one are refused."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+OF_FOLDERS = ("graph.json", "offsets.npy", "edges.npy", "weights.npy", "names.txt")
+INCOMING = "incoming"
+
+
+def refuse_inputs(option: str, path: Path | None, inputs: Iterable[str | os.PathLike[str]]) -> None:
+    """Raises ValueError where `path` is one of `inputs`, also by a link. None is no path."""
+    if path is not None and (found := next((each for each in inputs if _same(path, each)), None)):
+        raise ValueError(f"{option} {path}: it is the input {os.fspath(found)}: name another file")
+
+
+def refuse_files_of(option: str, path: Path | None, graph: str, format: str | None) -> None:
+    """Raises ValueError where `path` is a file that `graph`, as the user calls it, is read from."""
+    if path is not None and (
+        found := next((each for each in files_of(graph, format) if _same(path, each)), None)
+    ):
+        what = "it is the input" if str(found) == graph else f"it is {found.name} of the input {graph}"
+        raise ValueError(f"{option} {path}: {what}: name another file")
+
+
+def files_of(graph: str, format: str | None) -> list[Path]:
+    """The file; those of a graph folder, whether they exist or not; parts of a table; members of a volume."""
+    # Here and not above: penstock.graph needs the compiled part.
+    from penstock.graph.folder import VOLUME
+    from penstock.graph.kinds import input_of, parts_in
+
+    if graph.startswith(VOLUME):
+        return [Path(member) for member in graph.partition("@")[2].split(",")]
+    path = Path(graph)
+    try:
+        if path.is_dir():
+            parts = None if os.path.lexists(path / "graph.json") else parts_in(path, format)
+            return _of_folder(path) if parts is None else list(parts.files)
+        return list(input_of(path, format).files)
+    except (ValueError, OSError):
+        return [path]  # the command refuses it
+
+
+def _of_folder(path: Path) -> list[Path]:
+    names = [*OF_FOLDERS, _names_file(path / "graph.json")]
+    return [folder / name for folder in (path, path / INCOMING) for name in names]
+
+
+def _names_file(description: Path) -> str:
+    try:
+        return str(json.loads(description.read_text())["names"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return "names.txt"
+
+
+def _same(path: Path, other: str | os.PathLike[str]) -> bool:
+    try:
+        return os.path.samefile(path, other)  # noqa: PTH121, a Path has no such function of two names
+    except (OSError, ValueError):
+        pass
+    try:
+        return path.resolve() == Path(other).resolve()
+    except (OSError, ValueError, RuntimeError):
+        return False
