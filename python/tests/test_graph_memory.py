@@ -197,7 +197,7 @@ def test_integer_ids_are_integers_by_name(form: str) -> None:
     column = frame["src"].map(found.by_name())
     assert column.tolist()[:3] == [expected[node] for node in (10, 50000, 7)]
     folder = found.folder
-    assert (folder.names, list(found.names)) == (["7", "9", "10", "50000"], [7, 9, 10, 50000])
+    assert (folder.names, list(found.names or ())) == (["7", "9", "10", "50000"], [7, 9, 10, 50000])
     assert folder.vertex(10) == folder.vertex("10") == 2
     assert folder.names_of([3, -1]) == [50000, None]
 

@@ -147,7 +147,8 @@ def test_without_zstandard_there_is_a_sentence(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("kind", ["el", "csv"])
 def test_streams_follow_each_other_and_none_is_dropped(kind: str, packer: str) -> None:
     pytest.importorskip("pyarrow")
-    pack: Callable[[bytes], bytes] = {"bz2": bz2.compress, "xz": lzma.compress}[packer]
+    packers: dict[str, Callable[[bytes], bytes]] = {"bz2": bz2.compress, "xz": lzma.compress}
+    pack = packers[packer]
     head, space = ("src,dst\n", ",") if kind == "csv" else ("", " ")
     first = pack(f"{head}0{space}1\n".encode())
     second = pack(f"1{space}2\n".encode() * 3)

@@ -17,12 +17,13 @@ def written_whole(operation: str, path: Path, *others: type[Exception]) -> Itera
     Raises penstock.Error, which begins with `operation` and `path`, for OSError and `others` from the block;
     what was there stays then, and nothing else is left.
     """
+    failures: tuple[type[Exception], ...] = (OSError, *others)
     beside = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield beside
         beside.replace(path)
-    except (OSError, *others) as error:
+    except failures as error:
         code, reason = _cause(error)
         remedy = "make room, or choose another folder" if code else "choose another kind of file"
         raise Error(f"{operation} {path}: {reason}: {remedy}", code) from error
