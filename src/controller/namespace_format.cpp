@@ -33,7 +33,8 @@ std::string remedy(nvme::identify_namespace const& space, u64 most) {
   const u64 page = std::min(most, u64{nvme::page_bytes});
   for (const auto& [limit, as_large] : {std::pair{page, true}, {page, false}, {most, true}, {most, false}}) {
     for (u32 k = 0; k < space.formats_count(); ++k) {
-      if (fits(k, limit, as_large)) return "format it (nvme format --lbaf=" + std::to_string(k) + "), which erases it, or use another";
+      if (fits(k, limit, as_large))
+        return "format it (nvme format --lbaf=" + std::to_string(k) + "), which erases it, or use another";
     }
   }
   return "it has no format that would do: use another namespace";

@@ -3,10 +3,10 @@
 // Specific", "- Media and Data Integrity Errors" and "- Path Related"; NVM and zoned namespace command set specifications.
 //
 // `transient` are those whose definition says that the command may succeed when it is submitted again to the same controller
-// (0x01d, 0x021, 0x022, 0x024, 0x082, 0x084, 0x300, 0x303), and those that end a command for a reason outside of it (0x004 to 0x008, a
-// path that failed: 0x360, 0x370, 0x371). A command that ended with any other status ends so again, until the drive or the
-// command is changed. What is not in the table (reserved, vendor specific) is permanent. A completion's
-// Do Not Retry bit (status::vain) stands above all of this.
+// (0x01d, 0x021, 0x022, 0x024, 0x082, 0x084, 0x300, 0x303), and those that end a command for a reason outside of it (0x004 to
+// 0x008, a path that failed: 0x360, 0x370, 0x371). A command that ended with any other status ends so again, until the drive or
+// the command is changed. What is not in the table (reserved, vendor specific) is permanent. A completion's Do Not Retry bit
+// (status::vain) stands above all of this.
 #pragma once
 
 #include "penstock/core/error_class.hpp"
