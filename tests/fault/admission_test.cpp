@@ -67,10 +67,10 @@ TEST_P(admission_test, lanes_of_one_group_wait_for_their_turn_and_hold_nothing) 
   check_report report;
   std::vector<lane_assignment> lanes;
   for (u32 group = 0; group < 2; ++group) {
-    for (u32 lane = 0; lane < 16; ++lane) lanes.push_back({group, lane, 0xffff});
+    for (u32 lane = 0; lane < 8; ++lane) lanes.push_back({group, lane, 0xff});
   }
   run_lanes(lanes, [&](emulated_warp const& g, lane_assignment const& a) {
-    for (u64 round = 0; round < 4; ++round) {
+    for (u64 round = 0; round < 2; ++round) {
       const u64 line = (a.warp * 50 + a.lane * 3 + round) % 100;
       u64 word = 0;
       const status outcome = read_line(g, view(), 0, true, line_id{line}, find(line),

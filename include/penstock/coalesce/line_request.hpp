@@ -158,12 +158,12 @@ class line_request {
     bool claimed = unsent_;
     victim_search search;
     unsent_ = short_of_frames_ = false;
-    if (phase_ == phase::queued && is_admitted()) phase_ = phase::looking;
+    if (phase_ == phase::queued && (is_admitted() || is_there())) phase_ = phase::looking;
     bool looks = phase_ == phase::looking && !rests() && !is_refused();
     for (;;) {
       access_step step = access_step::again;
       if (looks) {
-        const bool claims = !queues_ || has_ticket_ || last_look_;
+        const bool claims = !queues_ || (has_ticket_ && is_admitted()) || last_look_;
         step = cache_.look(data_, line_, size(g_) >= 32 && cache_.coalesces, claims, entry_, search);
         claimed |= take(step);
       }
@@ -215,14 +215,18 @@ class line_request {
     return false;
   }
 
-  // A ticket for each lane that wants to claim a frame; whether it may at once. Collective.
+  // A ticket for each lane that wants to claim a frame and has none yet; whether it may claim at once. Collective.
   PENSTOCK_FN bool queue_up(bool wants) {
-    const auto asking = g_.ballot(wants);
-    const u32 first = lowest(asking);
-    const u64 tickets = g_.shfl(g_.rank() == first ? cache_.admission.take(count(asking)) : 0, first);
+    const auto asking = g_.ballot(wants && !has_ticket_);
+    if (any(asking)) {
+      const u32 first = lowest(asking);
+      const u64 tickets = g_.shfl(g_.rank() == first ? cache_.admission.take(count(asking)) : 0, first);
+      if (wants && !has_ticket_) {
+        ticket_ = tickets + count_below(asking, g_.rank());
+        has_ticket_ = true;
+      }
+    }
     if (!wants) return false;
-    ticket_ = tickets + count_below(asking, g_.rank());
-    has_ticket_ = true;
     if (is_admitted()) return true;
     phase_ = phase::queued;
     if (!waited_for_frame_) data_.counters.add(counter::frame_waits, 1);
@@ -232,6 +236,9 @@ class line_request {
 
   // At the deadline it tries without its turn.
   PENSTOCK_FN bool is_admitted() const { return last_look_ || cache_.admission.admits(ticket_); }
+
+  // Another thread's turn may have brought the line of one that waits for its own.
+  PENSTOCK_FN bool is_there() const { return cache_.looks_up && cache_.directory.glance(line_).state() != line_state::empty; }
 
   PENSTOCK_FN void give_tickets_back() {
     const bool ends = has_ticket_ && (phase_ == phase::over || phase_ == phase::failed);
@@ -342,7 +349,7 @@ class line_request {
       const bool helps = --looks_until_help_ == 0;  // and copies what has landed for one of its lanes
       if (!helps || several) drain_landed();
       if (helps) looks_until_help_ = help() ? rounds_for_helped : 1;
-      const bool mine = (phase_ == phase::filling && is_over()) || (phase_ == phase::queued && is_admitted());
+      const bool mine = phase_ == phase::filling ? is_over() : phase_ == phase::queued && (is_admitted() || is_there());
       news = tries_again || any(g_.ballot(mine));
       if (!news || tries_again) in_time = from_leader(g_, wait_.pause()) != 0;
     }
@@ -363,7 +370,7 @@ class line_request {
     constexpr u64 shortest_ns = 64, longest_ns = 32768, turn_ns = 16;
     const u32 first = lowest(g_.ballot(phase_ == phase::queued));
     for (u32 round = 1;; ++round) {
-      if (any(g_.ballot(phase_ == phase::queued && is_admitted()))) return true;
+      if (any(g_.ballot(phase_ == phase::queued && (is_admitted() || is_there())))) return true;
       if (from_leader(g_, now_ns() >= wait_.deadline_ns()) != 0) return false;
       const u64 far = g_.shfl(shortest_ns + cache_.admission.turns_before(ticket_) * turn_ns, first);
       let_others_run(far < longest_ns ? far : longest_ns);

@@ -35,7 +35,8 @@ PENSTOCK_COLD lone_fill fill_alone(Cache const& cache, dataset_view const& data,
   typename queue_pair::sent_command command;
   victim_search search;
   lone_fill mine;
-  if (queues && cache.admission.applies()) {
+  const bool absent = at.entry == nullptr || at.state() == line_state::empty;
+  if (queues && absent && cache.admission.applies()) {
     mine.ticket = cache.admission.take(1);
     mine.queued = true;
     if (!cache.admission.admits(mine.ticket)) return mine;
