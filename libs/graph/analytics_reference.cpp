@@ -37,7 +37,7 @@ void sweep(graph_folder const& graph, progress_meter& meter, Visit const& visit)
 }
 
 template <class Visit>
-void for_each_edge(graph_folder const& graph, progress_meter& meter, Visit const& visit) {
+void sweep_all(graph_folder const& graph, progress_meter& meter, Visit const& visit) {
   graph.edges_place().item_bytes == 4 ? sweep<std::int32_t>(graph, meter, visit) : sweep<std::int64_t>(graph, meter, visit);
 }
 
@@ -51,7 +51,7 @@ template <class Id, class Weight, class Sum>
 std::vector<Sum> dijkstra(graph_folder const& graph, u64 source, Sum none, progress_meter& meter) {
   auto const offsets = graph.offsets();
   std::vector<u64> ends(graph.edges());
-  for_each_edge(graph, meter, [&](u64, u64 position, u64 to) { ends[position] = to; });
+  sweep_all(graph, meter, [&](u64, u64 position, u64 to) { ends[position] = to; });
   edge_reader<Weight> reader(*graph.weights_place());
   auto const weights = reader.read(0, graph.edges(), false);
   std::vector<Sum> distances(graph.vertices(), none);
@@ -100,7 +100,7 @@ std::string wrong_predecessor(graph_folder const& graph, u64 source, std::vector
   edge_reader<Weight> weights(*graph.weights_place());
   std::vector<char> right(n, 0);
   right[source] = predecessors[source] == static_cast<std::int64_t>(source);
-  for_each_edge(graph, meter, [&](u64 v, u64 position, u64 to) {
+  sweep_all(graph, meter, [&](u64 v, u64 position, u64 to) {
     if (to == source || predecessors[to] != static_cast<std::int64_t>(v) || no_path(distances[v])) return;
     const auto length = static_cast<Distance>(weights.read(position, position + 1, true)[0]);
     if (distances[v] + length == distances[to]) right[to] = 1;
@@ -129,7 +129,7 @@ std::string verify_components(graph_folder const& graph, std::vector<std::int64_
     while (parent[v] != v) v = parent[v] = parent[parent[v]];
     return v;
   };
-  for_each_edge(graph, meter, [&](u64 v, u64, u64 to) {
+  sweep_all(graph, meter, [&](u64 v, u64, u64 to) {
     if (wrong.empty() && labels[v] != labels[to])
       wrong = label_of(v, labels[v]) + ", and its neighbour " + std::to_string(to) + " has " + std::to_string(labels[to]);
     const u64 a = root(v), b = root(to);
@@ -149,7 +149,7 @@ std::string verify_pagerank(graph_folder const& graph, std::vector<double> const
     if (!(ranks[v] >= 0)) return "vertex " + std::to_string(v) + " has rank " + std::to_string(ranks[v]);
   }
   const double change = rank_change(graph, ranks, rules, meter);
-  if (std::isinf(change)) for_each_edge(graph, meter, [](u64, u64, u64) {});  // tells of an edge that leads nowhere
+  if (std::isinf(change)) sweep_all(graph, meter, [](u64, u64, u64) {});  // tells of an edge that leads nowhere
   if (change <= rules.limit + rules.rounding) return {};
   return "one more iteration changes the ranks by " + number_text(change) + ", more than " + number_text(rules.limit);
 }

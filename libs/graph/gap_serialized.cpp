@@ -8,7 +8,7 @@
 namespace penstock::graph {
 namespace {
 
-constexpr u64 header_bytes = 17;
+constexpr u64 head_bytes = 17;
 constexpr u64 most_vertices = (u64{1} << 31) - 1;  // ids are int32
 constexpr u64 most_edges = u64{1} << 48;           // keeps sizes in bytes far from overflow
 
@@ -18,7 +18,7 @@ void check_size(byte_input const& input, csr_layout const& layout, u64 edge_byte
   if (layout.vertices > most_vertices || layout.edges > most_edges)
     throw_bad_input("read", input.name(), counts + ", more than the format holds: this is no GAP graph");
   u64 const one = (layout.vertices + 1) * 8 + layout.edges * edge_bytes;
-  u64 const expected = header_bytes + (layout.directed ? 2 : 1) * one;
+  u64 const expected = head_bytes + (layout.directed ? 2 : 1) * one;
   if (expected != input.size())
     throw_bad_input("read", input.name(),
                     counts + ", which take " + std::to_string(expected) + " bytes, the file has " +
@@ -28,11 +28,11 @@ void check_size(byte_input const& input, csr_layout const& layout, u64 edge_byte
 }  // namespace
 
 csr_layout gap_serialized::read_header(byte_input input, bool weighted) {
-  if (input.size() < header_bytes)
+  if (input.size() < head_bytes)
     throw_bad_input(
         "read", input.name(),
         "truncated: a GAP graph starts with 17 bytes, the file has " + std::to_string(input.size()) + ": get the file again");
-  std::array<std::byte, header_bytes> header;
+  std::array<std::byte, head_bytes> header;
   input.read(0, header);
   if (header[0] > std::byte{1})
     throw_bad_input("read", input.name(),
@@ -44,8 +44,8 @@ csr_layout gap_serialized::read_header(byte_input input, bool weighted) {
   std::memcpy(&layout.vertices, header.data() + 9, 8);
   u64 const edge_bytes = weighted ? 8 : 4;
   check_size(input, layout, edge_bytes);
-  u64 const targets_begin = header_bytes + (layout.vertices + 1) * 8;
-  layout.offsets = {0, header_bytes, 8, item_type::uint64};
+  u64 const targets_begin = head_bytes + (layout.vertices + 1) * 8;
+  layout.offsets = {0, head_bytes, 8, item_type::uint64};
   layout.targets = {0, targets_begin, edge_bytes, item_type::int32};
   if (weighted)
     layout.weights = weight_type::int32, layout.weight_values = {0, targets_begin + 4, edge_bytes, item_type::uint32};

@@ -14,8 +14,8 @@ namespace {
 
 /// A vertex with many neighbours has a long line; its list must fit into memory anyway.
 constexpr u64 longest_list = u64{1} << 40;
-constexpr u64 most_vertices = u64{1} << 40;
-constexpr u64 most_edges = u64{1} << 48;
+constexpr u64 most_listed_vertices = u64{1} << 40;
+constexpr u64 most_listed_edges = u64{1} << 48;
 constexpr u64 most_vertex_weights = 1024;
 
 bool is_comment(char const* at, char const* end) { return line_fields(at, end).front() == '%'; }
@@ -52,7 +52,7 @@ void metis_graph::parse_header(block_lines const& lines, char const* at, char co
     if (!good) blocks_.fail(lines, at, problem);
   };
   check(fields.take(vertices_) && fields.take(edges_), "the header is no 'VERTICES EDGES [FORMAT [WEIGHTS]]'");
-  check((vertices_ != 0 || edges_ == 0) && vertices_ <= most_vertices && edges_ <= most_edges,
+  check((vertices_ != 0 || edges_ == 0) && vertices_ <= most_listed_vertices && edges_ <= most_listed_edges,
         "a graph of " + std::to_string(vertices_) + " vertices and " + std::to_string(edges_) + " edges cannot be");
   std::string const quoted = fields.quoted();
   std::string_view const format = fields.empty() ? "0" : fields.take_word();

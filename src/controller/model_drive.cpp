@@ -14,26 +14,26 @@ using namespace controllers;
 
 namespace {
 
-constexpr u64 largest_transfer = u64{64} << 20;  // the bytes of a batch of 32 fit 32 bits
+constexpr u64 largest_drive_transfer = u64{64} << 20;  // the bytes of a batch of 32 fit 32 bits
 
-[[noreturn]] void refuse_options(std::string const& problem) { throw_bad_input("add", "a modelled drive", problem); }
+[[noreturn]] void refuse_drive(std::string const& problem) { throw_bad_input("add", "a modelled drive", problem); }
 
 void check_options(model_drive_options const& options) {
   if (options.max_queues == 0 || options.max_queues > 0xffff || options.max_queue_entries < 2 ||
       options.max_queue_entries > 0x10000) {
-    refuse_options("its limits allow no queue: ask for 1 to 65535 queues of 2 to 65536 entries");
+    refuse_drive("its limits allow no queue: ask for 1 to 65535 queues of 2 to 65536 entries");
   }
-  if (options.transfer_bytes < 4096 || options.transfer_bytes > largest_transfer) {
-    refuse_options("transfer_bytes " + std::to_string(options.transfer_bytes) + ": ask for 4096 to " +
-                   std::to_string(largest_transfer));
+  if (options.transfer_bytes < 4096 || options.transfer_bytes > largest_drive_transfer) {
+    refuse_drive("transfer_bytes " + std::to_string(options.transfer_bytes) + ": ask for 4096 to " +
+                 std::to_string(largest_drive_transfer));
   }
   drive_timing const& timing = options.timing;
   for (const double iops : {timing.read_iops_512, timing.read_iops_4k, timing.write_iops_512, timing.write_iops_4k}) {
-    if (!(iops >= 0)) refuse_options("a limit of " + std::to_string(iops) + " commands/s: ask for 0 (none) or more");
+    if (!(iops >= 0)) refuse_drive("a limit of " + std::to_string(iops) + " commands/s: ask for 0 (none) or more");
   }
   check_fault_plan(options.faults);
   if (options.faults.error_codes.size() > most_error_codes) {
-    refuse_options("more than " + std::to_string(most_error_codes) + " error codes: name fewer");
+    refuse_drive("more than " + std::to_string(most_error_codes) + " error codes: name fewer");
   }
 }
 
@@ -114,7 +114,7 @@ model_drive::~model_drive() = default;
 
 model_drive& model_server::add_drive(model_drive_options const& options) {
   check_options(options);
-  if (running()) refuse_options("the server runs: add drives before");
+  if (running()) refuse_drive("the server runs: add drives before");
   auto made = std::make_unique<model_drive::state>(*state_, options);
   state_->drives.push_back(std::unique_ptr<model_drive>(new model_drive(std::move(made))));
   return *state_->drives.back();

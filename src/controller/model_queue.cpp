@@ -9,7 +9,7 @@
 namespace penstock::controllers {
 namespace {
 
-constexpr u32 commands_per_pass = 64;
+constexpr u32 most_per_pass = 64;
 constexpr u64 most_in_flight = 0x8000;  // the other half of the identifiers is for those that are not in flight
 constexpr u64 shuffle_number = ~u64{0};
 
@@ -63,7 +63,7 @@ bool model_queue::abort(u16 command_id) {
 bool model_queue::fetch_commands() {
   nvme::submission_entry command;
   u32 fetched = 0;
-  while (fetched < commands_per_pass && events_.size() + due_.size() < most_in_flight && !ring_.congested() &&
+  while (fetched < most_per_pass && events_.size() + due_.size() < most_in_flight && !ring_.congested() &&
          ring_.fetch(command)) {
     schedule(command);
     ++fetched;

@@ -28,7 +28,7 @@ bool mincore_tells_the_truth(int file) {
   return faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0;
 }
 
-u64 chunk_count(u64 bytes, u64 page_bytes) { return ceil_div(bytes, page_bytes * chunk_pages); }
+u64 chunk_count(u64 bytes, u64 page) { return ceil_div(bytes, page * chunk_pages); }
 
 u64 page_mask(u64 first, u64 count) { return (count == 64 ? ~u64{0} : (u64{1} << count) - 1) << first; }
 

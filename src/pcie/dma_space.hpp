@@ -11,6 +11,9 @@
 
 namespace penstock::pcie {
 
+/// Memory for a device is mapped in whole pages of this many bytes.
+constexpr u64 dma_page = 4096;
+
 /// Thread-safe.
 class dma_space {
  public:

@@ -3,6 +3,7 @@
 #include "../host/owned_file.hpp"
 #include "bar_windows.hpp"
 #include "dma_arena.hpp"
+#include "dma_space.hpp"
 #include "mapped_registers.hpp"
 
 #include "penstock/core/bits.hpp"
@@ -21,7 +22,7 @@
 namespace penstock::pcie {
 namespace {
 
-constexpr u64 page = 4096, huge = u64{2} << 20;
+constexpr u64 huge = u64{2} << 20;
 constexpr off_t command_register = 4;
 
 [[noreturn]] void fail(std::string const& address, int code, std::string const& remedy) {
@@ -31,10 +32,10 @@ constexpr off_t command_register = 4;
 /// Physical address of what lies at `address` (Documentation/admin-guide/mm/pagemap.rst); 0 without the right to know it.
 u64 physical(owned_file const& pagemap, void const* address) {
   u64 word = 0;
-  const u64 number = reinterpret_cast<u64>(address) / page;
+  const u64 number = reinterpret_cast<u64>(address) / dma_page;
   if (pread(pagemap.get(), &word, sizeof word, static_cast<off_t>(number * sizeof word)) != sizeof word) return 0;
   const bool present = word >> 63 != 0;
-  return present ? (word & ((u64{1} << 55) - 1)) * page : 0;
+  return present ? (word & ((u64{1} << 55) - 1)) * dma_page : 0;
 }
 
 /// Huge pages, each mapped at its physical address: a page of a file may be mapped wherever one likes.

@@ -1,3 +1,4 @@
+#include "device_calls.hpp"
 #include "dma_space.hpp"
 #include "iommufd_abi.hpp"
 
@@ -13,15 +14,6 @@ namespace penstock::pcie {
 namespace {
 
 namespace fs = std::filesystem;
-
-[[noreturn]] void fail(pci_device const& device, int code, std::string const& remedy) {
-  throw_os_error("open", "PCI device " + device.address, code, remedy);
-}
-
-template <class Question>
-bool ask(owned_file const& of, unsigned long what, Question& question) {
-  return ioctl(of.get(), what, &question) == 0;
-}
 
 /// "vfio0", by which the device's own file is known; empty where there is none.
 std::string file_name_of(pci_device const& device) {
@@ -44,7 +36,7 @@ class iommufd_space final : public dma_space {
       ranges.ioas_id = id_;
       ranges.num_iovas = static_cast<u32>(found.size());
       ranges.allowed_iovas = reinterpret_cast<u64>(found.data());
-      if (ask(file_, iommufd::ask_ranges, ranges)) break;
+      if (ask(file_, iommufd::ask_ranges, &ranges)) break;
       if (errno != EMSGSIZE) return {};
       found.resize(ranges.num_iovas);  // so many there are
     }
@@ -60,7 +52,7 @@ class iommufd_space final : public dma_space {
     map.ioas_id = id_;
     map.user_va = map.iova = reinterpret_cast<u64>(address);
     map.length = bytes;
-    return ask(file_, iommufd::map_memory, map);
+    return ask(file_, iommufd::map_memory, &map);
   }
 
   void unmap(void* address, u64 bytes) noexcept override {
@@ -69,7 +61,7 @@ class iommufd_space final : public dma_space {
     unmap.ioas_id = id_;
     unmap.iova = reinterpret_cast<u64>(address);
     unmap.length = bytes;
-    ask(file_, iommufd::unmap_memory, unmap);
+    ask(file_, iommufd::unmap_memory, &unmap);
   }
 
   /// The kernel takes few makers' memory, if any.
@@ -81,7 +73,7 @@ class iommufd_space final : public dma_space {
     map.fd = dma_buf;
     map.length = bytes;
     map.iova = reinterpret_cast<u64>(address);
-    if (ask(file_, iommufd::map_file, map)) return;
+    if (ask(file_, iommufd::map_file, &map)) return;
     throw_os_error("map", std::to_string(bytes) + " bytes of a GPU's memory for PCI device " + address_, errno,
                    "this kernel's iommufd does not take it: load the module penstock_p2p (docs/NVME.md, \"Data straight to a "
                    "GPU\")");
@@ -105,23 +97,25 @@ std::unique_ptr<vfio_device> open_in_iommufd(pci_device const& device) {
   owned_file file(open(("/dev/vfio/devices/" + name).c_str(), O_RDWR | O_CLOEXEC));
   if (!space.valid() || !file.valid()) {
     if (access("/dev/vfio/vfio", F_OK) == 0) return nullptr;
-    fail(device, errno, "let this user read and write /dev/iommu and /dev/vfio/devices/" + name + " (chown, or a udev rule)");
+    fail_device(device, errno,
+                "let this user read and write /dev/iommu and /dev/vfio/devices/" + name + " (chown, or a udev rule)");
   }
   iommufd::bind_device bind = {};
   bind.argsz = sizeof bind;
   bind.iommufd = space.get();
-  if (!ask(file, iommufd::bind_to, bind)) {
-    fail(device, errno,
-         errno == EPERM ? "the IOMMU does not remap interrupts: turn that on in the firmware"
-                        : "another process drives it, or a device of its IOMMU group: end that one first");
+  if (!ask(file, iommufd::bind_to, &bind)) {
+    fail_device(device, errno,
+                errno == EPERM ? "the IOMMU does not remap interrupts: turn that on in the firmware"
+                               : "another process drives it, or a device of its IOMMU group: end that one first");
   }
   iommufd::ioas_alloc fresh = {};
   fresh.size = sizeof fresh;
-  if (!ask(space, iommufd::alloc_space, fresh)) fail(device, errno, "iommufd has no address space for it");
+  if (!ask(space, iommufd::alloc_space, &fresh)) fail_device(device, errno, "iommufd has no address space for it");
   iommufd::attach_device attach = {};
   attach.argsz = sizeof attach;
   attach.pt_id = fresh.out_ioas_id;
-  if (!ask(file, iommufd::attach_to, attach)) fail(device, errno, "its IOMMU cannot be used: the kernel's log says why");
+  if (!ask(file, iommufd::attach_to, &attach))
+    fail_device(device, errno, "its IOMMU cannot be used: the kernel's log says why");
   auto opened = std::make_unique<vfio_device>();
   opened->file = std::move(file);
   opened->space = std::make_unique<iommufd_space>(std::move(space), fresh.out_ioas_id, device.address);

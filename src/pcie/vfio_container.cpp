@@ -1,3 +1,4 @@
+#include "device_calls.hpp"
 #include "dma_space.hpp"
 
 #include "../../kernel/penstock_p2p.h"
@@ -18,25 +19,12 @@
 namespace penstock::pcie {
 namespace {
 
-[[noreturn]] void refuse(pci_device const& device, std::string const& problem) {
-  throw_bad_input("open", "PCI device " + device.address, problem);
-}
-
-[[noreturn]] void fail(pci_device const& device, int code, std::string const& remedy) {
-  throw_os_error("open", "PCI device " + device.address, code, remedy);
-}
-
-template <class Argument>
-bool ask(owned_file const& of, unsigned long what, Argument argument) {
-  return ioctl(of.get(), what, argument) == 0;
-}
-
 owned_file open_container(pci_device const& device) {
   owned_file container(open("/dev/vfio/vfio", O_RDWR | O_CLOEXEC));
-  if (!container.valid()) fail(device, errno, "/dev/vfio/vfio: modprobe vfio-pci, and let this user read and write it");
+  if (!container.valid()) fail_device(device, errno, "/dev/vfio/vfio: modprobe vfio-pci, and let this user read and write it");
   if (ioctl(container.get(), VFIO_GET_API_VERSION) != VFIO_API_VERSION ||
       ioctl(container.get(), VFIO_CHECK_EXTENSION, VFIO_TYPE1v2_IOMMU) == 0) {
-    refuse(device, "this kernel's VFIO has no type 1 IOMMU of version 2: use a newer kernel");
+    refuse_device(device, "this kernel's VFIO has no type 1 IOMMU of version 2: use a newer kernel");
   }
   return container;
 }
@@ -45,25 +33,26 @@ owned_file open_group(pci_device const& device, owned_file const& container) {
   const std::string path = "/dev/vfio/" + device.iommu_group;
   owned_file group(open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!group.valid()) {
-    fail(device, errno,
-         errno == EBUSY ? "another process drives it: end that one first"
-                        : path + ": let this user read and write it (chown, or a udev rule)");
+    fail_device(device, errno,
+                errno == EBUSY ? "another process drives it: end that one first"
+                               : path + ": let this user read and write it (chown, or a udev rule)");
   }
   vfio_group_status status = {};
   status.argsz = sizeof status;
-  if (!ask(group, VFIO_GROUP_GET_STATUS, &status)) fail(device, errno, "its IOMMU group does not answer");
+  if (!ask(group, VFIO_GROUP_GET_STATUS, &status)) fail_device(device, errno, "its IOMMU group does not answer");
   if ((status.flags & VFIO_GROUP_FLAGS_VIABLE) == 0) {
     std::string others;
     for (std::string const& each : device.group_others) others += (others.empty() ? "" : ", ") + each;
-    refuse(device, "its IOMMU group has devices that other drivers hold (" + others + "): give all of them to vfio-pci");
+    refuse_device(device, "its IOMMU group has devices that other drivers hold (" + others + "): give all of them to vfio-pci");
   }
   const int handle = container.get();
-  if (!ask(group, VFIO_GROUP_SET_CONTAINER, &handle)) fail(device, errno, "its IOMMU group takes no container");
+  if (!ask(group, VFIO_GROUP_SET_CONTAINER, &handle)) fail_device(device, errno, "its IOMMU group takes no container");
   if (!ask(container, VFIO_SET_IOMMU, static_cast<unsigned long>(VFIO_TYPE1v2_IOMMU))) {
-    fail(device, errno,
-         errno == EPERM ? "the IOMMU does not remap interrupts: turn that on in the firmware, or accept what it means with "
-                          "vfio_iommu_type1.allow_unsafe_interrupts=1"
-                        : "its IOMMU cannot be used");
+    fail_device(device, errno,
+                errno == EPERM
+                    ? "the IOMMU does not remap interrupts: turn that on in the firmware, or accept what it means with "
+                      "vfio_iommu_type1.allow_unsafe_interrupts=1"
+                    : "its IOMMU cannot be used");
   }
   return group;
 }
@@ -185,7 +174,7 @@ vfio_device open_in_container(pci_device const& device) {
   owned_file container = open_container(device);
   owned_file group = open_group(device, container);
   owned_file file(ioctl(group.get(), VFIO_GROUP_GET_DEVICE_FD, device.address.c_str()));
-  if (!file.valid()) fail(device, errno, "vfio-pci does not give it away");
+  if (!file.valid()) fail_device(device, errno, "vfio-pci does not give it away");
   const int handle = file.get();
   return {std::move(file), std::make_unique<container_space>(std::move(container), std::move(group), handle, device.address)};
 }

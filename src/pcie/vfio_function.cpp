@@ -3,6 +3,7 @@
 #include "../../kernel/penstock_p2p.h"
 #include "../host/owned_file.hpp"
 #include "bar_windows.hpp"
+#include "device_calls.hpp"
 #include "dma_space.hpp"
 #include "mapped_registers.hpp"
 
@@ -28,17 +29,8 @@
 namespace penstock::pcie {
 namespace {
 
-constexpr u64 page = 4096;
 /// Where memory goes that an IOMMU of few address bits must reach: nothing of a program of ours lies there.
 constexpr u64 low_window = u64{1} << 36;
-
-[[noreturn]] void refuse(pci_device const& device, std::string const& problem) {
-  throw_bad_input("open", "PCI device " + device.address, problem);
-}
-
-[[noreturn]] void fail(pci_device const& device, int code, std::string const& remedy) {
-  throw_os_error("open", "PCI device " + device.address, code, remedy);
-}
 
 /// Whether [address, address + bytes) lies in one of the ranges: their lengths by where they begin.
 bool within(std::map<u64, u64> const& ranges, void const* address, u64 bytes) {
@@ -49,11 +41,6 @@ bool within(std::map<u64, u64> const& ranges, void const* address, u64 bytes) {
   return first - begin <= length && bytes <= length - (first - begin);
 }
 
-template <class Argument>
-int ask(owned_file const& of, unsigned long what, Argument argument) {
-  return ioctl(of.get(), what, argument);
-}
-
 /// What is allocated is mapped for the device, at the addresses that it has here, and nothing else is.
 class vfio_memory final : public memory_resource {
  public:
@@ -61,7 +48,7 @@ class vfio_memory final : public memory_resource {
       : space_(space), owner_(std::move(owner)), ranges_(space.usable()), next_low_(low_window) {}
 
   void* allocate(memory_kind, u64 bytes) override {
-    const u64 length = round_up(bytes == 0 ? 1 : bytes, page);
+    const u64 length = round_up(bytes == 0 ? 1 : bytes, dma_page);
     const std::lock_guard lock(mutex_);
     void* address = find_place(length);
     if (!space_.map(address, length)) {
@@ -106,7 +93,7 @@ class vfio_memory final : public memory_resource {
     if (address == MAP_FAILED) refuse(length, errno, "ask for a smaller cache, or free memory");
     if (usable(address, length)) return address;
     munmap(address, length);
-    for (u32 attempt = 0; attempt < most_attempts; ++attempt, next_low_ += round_up(length, page)) {
+    for (u32 attempt = 0; attempt < most_attempts; ++attempt, next_low_ += round_up(length, dma_page)) {
       void* const wanted = reinterpret_cast<void*>(next_low_);
       if (!usable(wanted, length)) continue;
       address = mmap(wanted, length, protection, flags | MAP_FIXED_NOREPLACE, -1, 0);
@@ -134,7 +121,8 @@ class vfio_memory final : public memory_resource {
 
 /// Where both ways are open, the older one with the module for GPUs, and the newer one without it.
 vfio_device open_device(pci_device const& device) {
-  if (access(PENSTOCK_P2P_DEVICE, R_OK | W_OK) == 0 && access(("/dev/vfio/" + device.iommu_group).c_str(), R_OK | W_OK) == 0)
+  if (::access(PENSTOCK_P2P_DEVICE, R_OK | W_OK) == 0 &&
+      ::access(("/dev/vfio/" + device.iommu_group).c_str(), R_OK | W_OK) == 0)
     return open_in_container(device);
   if (auto opened = open_in_iommufd(device)) return std::move(*opened);
   return open_in_container(device);
@@ -147,9 +135,9 @@ class vfio_function final : public pci_function {
     vfio_region_info bar = {};
     bar.argsz = sizeof bar;
     bar.index = VFIO_PCI_BAR0_REGION_INDEX;
-    if (ask(vfio_.file, VFIO_DEVICE_GET_REGION_INFO, &bar) != 0) fail(device, errno, "its registers are not told");
+    if (!ask(vfio_.file, VFIO_DEVICE_GET_REGION_INFO, &bar)) fail_device(device, errno, "its registers are not told");
     if ((bar.flags & VFIO_REGION_INFO_FLAG_MMAP) == 0)
-      refuse(device, "its registers cannot be mapped: its BAR 0 shares a page");
+      refuse_device(device, "its registers cannot be mapped: its BAR 0 shares a page");
     turn_on(device);
     listen_for_requests();
     registers_ = std::make_unique<mapped_registers>(vfio_.file.get(), bar.offset, bar.size, "PCI device " + device.address);
@@ -201,7 +189,7 @@ class vfio_function final : public pci_function {
     vfio_region_info region = {};
     region.argsz = sizeof region;
     region.index = VFIO_PCI_BAR0_REGION_INDEX + bar;
-    if (bar > 5 || ask(vfio_.file, VFIO_DEVICE_GET_REGION_INFO, &region) != 0) return nullptr;
+    if (bar > 5 || !ask(vfio_.file, VFIO_DEVICE_GET_REGION_INFO, &region)) return nullptr;
     if (region.size == 0 || (region.flags & VFIO_REGION_INFO_FLAG_MMAP) == 0) return nullptr;
     return std::make_unique<mapped_registers>(vfio_.file.get(), region.offset, region.size, "PCI device " + address_);
   }
@@ -225,13 +213,15 @@ class vfio_function final : public pci_function {
     vfio_region_info config = {};
     config.argsz = sizeof config;
     config.index = VFIO_PCI_CONFIG_REGION_INDEX;
-    constexpr off_t command_register = 4;
+    constexpr off_t at_command = 4;
     u16 command = 0;
-    if (ask(vfio_.file, VFIO_DEVICE_GET_REGION_INFO, &config) != 0) fail(device, errno, "its configuration is not told");
-    const off_t at = static_cast<off_t>(config.offset) + command_register;
-    if (pread(vfio_.file.get(), &command, sizeof command, at) != sizeof command) fail(device, errno, "it cannot be turned on");
+    if (!ask(vfio_.file, VFIO_DEVICE_GET_REGION_INFO, &config)) fail_device(device, errno, "its configuration is not told");
+    const off_t at = static_cast<off_t>(config.offset) + at_command;
+    if (pread(vfio_.file.get(), &command, sizeof command, at) != sizeof command)
+      fail_device(device, errno, "it cannot be turned on");
     command |= 1u << 1 | 1u << 2;
-    if (pwrite(vfio_.file.get(), &command, sizeof command, at) != sizeof command) fail(device, errno, "it cannot be turned on");
+    if (pwrite(vfio_.file.get(), &command, sizeof command, at) != sizeof command)
+      fail_device(device, errno, "it cannot be turned on");
   }
 
   std::string address_;
