@@ -169,7 +169,7 @@ struct read_pile {
 };
 
 /// When the distances are final: an edge whose length is the difference of its ends' distances is the last of a shortest path.
-/// What it leads to gets the vertex that it leaves for a predecessor, once, by compare-and-swap from "none".
+/// What it leads to gets the vertex that it leaves for a predecessor, by compare-and-swap.
 ///
 /// First edges whose ends differ in distance are looked at: chains of such predecessors get nearer with each step, so they end
 /// at the source. What has none then is reached by edges alone that add nothing (weights of 0, or lost in a double's last bit).
@@ -219,10 +219,16 @@ struct link_paths {
     return here + static_cast<distance>(length) == there && (here == there) == level;
   }
 
+  /// Whether `to` had no predecessor before. Of the first kind the smallest one stays, so that a search has the same paths each
+  /// time; of the second kind the first one: a later one may have been linked by way of `to`.
   PENSTOCK_FN bool link(u64 v, u64 to) const {
-    Id unset = -1;
-    return !is_linked(to) &&
-           device_ref<Id>(predecessors[to]).compare_exchange_strong(unset, static_cast<Id>(v), relaxed, relaxed);
+    const device_ref<Id> predecessor(predecessors[to]);
+    const Id mine = static_cast<Id>(v);
+    Id seen = predecessor.load(relaxed);
+    while (seen == -1 || (!level && mine < seen)) {
+      if (predecessor.compare_exchange_strong(seen, mine, relaxed, relaxed)) return seen == -1;
+    }
+    return false;
   }
 };
 

@@ -78,6 +78,8 @@ class flat_object {
     return found->second == "true";
   }
   std::string string_or_empty(std::string const& key) const {
+    if (auto const word = words_.find(key); word != words_.end() && word->second != "null")
+      fail("\"" + key + "\" is " + word->second + ", no text in quotation marks");
     auto const found = strings_.find(key);
     return found == strings_.end() ? std::string() : found->second;
   }

@@ -37,12 +37,16 @@ constexpr char of_networkx[] =
 /// Offsets of as many vertices cost nothing, gaps or not.
 constexpr u64 wide_range = 1024;
 constexpr u64 longest_line = u64{1} << 20;
-/// More vertices than any machine has memory for; keeps id + 1 and all sizes far from overflow.
-constexpr u64 highest_id = (u64{1} << 40) - 1;
+/// Of a vertex whose number its id is: more than any machine has memory for, and all sizes stay far from overflow.
+constexpr u64 highest_number = (u64{1} << 40) - 1;
+/// Of a vertex that gets a number: as for integers in tables.
+constexpr u64 highest_id = (u64{1} << 63) - 1;
 
 template <class Rules>
 std::string id_range(Rules const& rules) {
-  std::string const last = rules.last_id == highest_id ? "2^40 - 1" : std::to_string(rules.last_id);
+  std::string last = std::to_string(rules.last_id);
+  if (rules.last_id == highest_number) last = "2^40 - 1 (renumber takes larger ones)";
+  if (rules.last_id == highest_id) last = "2^63 - 1";
   return "from " + std::to_string(rules.first_id) + " to " + last;
 }
 
@@ -173,7 +177,7 @@ std::string parse_header(line_fields fields, u64& vertices, u64& arcs, bool& edg
   std::string_view const kind = fields.take_word();
   edges = kind == "edge" || kind == "col";
   bool const numbers = fields.take(vertices) && fields.take(arcs) && fields.empty() && (vertices != 0 || arcs == 0) &&
-                       vertices <= highest_id + 1;
+                       vertices <= highest_number + 1;
   if (numbers && !edges && kind != "sp")
     return "p " + kind_shown +
            " is of another problem: graphs are 'p sp' (arcs 'a u v w'), 'p edge' or 'p col' (edges 'e u v')";
@@ -201,7 +205,7 @@ struct text_edge_list::findings {
 text_edge_list::text_edge_list(byte_input input, text_dialect dialect, unsigned threads, progress_meter& meter, u64 block_bytes,
                                text_layout const& layout)
     : blocks_(std::move(input), block_bytes, longest_line), dialect_(dialect), separator_(layout.separator),
-      first_id_(layout.first_id), last_id_(highest_id) {
+      first_id_(layout.first_id), last_id_(layout.renumber == renumbering::never ? highest_number : highest_id) {
   bool const gr = dialect == text_dialect::gr;
   if (gr || layout.header) find_header(layout);
   find_columns(layout);
@@ -216,7 +220,7 @@ text_edge_list::text_edge_list(byte_input input, text_dialect dialect, unsigned 
   }
   if (all.edges == 0) throw_bad_input("read", blocks_.name(), "has no edges: write one 'u v' per line");
   vertices_ = all.highest + 1;
-  bool const sparse = vertices_ > wide_range && vertices_ / 8 > edges_;
+  bool const sparse = vertices_ > wide_range && (vertices_ / 8 > edges_ || vertices_ - 1 > highest_number);
   if (layout.renumber == renumbering::always || (layout.renumber == renumbering::sparse && sparse)) number_ids(threads, meter);
 }
 

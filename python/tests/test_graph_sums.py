@@ -92,6 +92,26 @@ def assert_shortest_path_tree(found: Any, theirs: Any, expected: dict[int, float
     assert expected[found.farthest_path[-1]] == found.farthest
 
 
+def test_of_several_predecessors_the_smallest_is_taken(tmp_path: Path, how: dict[str, Any]) -> None:
+    """So that two runs give the same paths; whichever thread came first had its way."""
+    rng = np.random.default_rng(7)
+    vertices, edges = 60, 900
+    sources, targets = rng.integers(0, vertices, (2, edges))
+    lengths = rng.integers(1, 4, edges).astype(np.int32)
+    order = np.argsort(sources, kind="stable")
+    sources, targets, lengths = sources[order], targets[order], lengths[order]
+    graph = graphs.write_folder(tmp_path / "ties", vertices, sources, targets, weights=lengths)
+    for strategy in STRATEGIES:
+        found = graphs.sssp(graph, source=0, parents=True, strategy=strategy, **how)
+        distances = np.asarray(found.distances)
+        last = (distances[sources] >= 0) & (distances[sources] + lengths == distances[targets])
+        expected = np.full(vertices, vertices)
+        np.minimum.at(expected, targets[last], sources[last])
+        expected[expected == vertices] = -1
+        expected[0] = 0
+        assert np.asarray(found.predecessors).tolist() == expected.tolist(), strategy
+
+
 def chain(folder: Path, weights: Any) -> Any:
     n = len(weights)
     return graphs.write_folder(folder, n + 2, np.arange(n), np.arange(1, n + 1), weights=weights)

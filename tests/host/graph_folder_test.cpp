@@ -191,6 +191,7 @@ TEST_F(opened_graph, refuses_a_damaged_description) {
            {"{\"format\": 1, \"vertices\": 5, \"edges\": 4, \"directed\": true, \"names\": \"../x\"}", "same folder"},
            {"{\"format\": 1, \"vertices\": 18446744073709551615, \"edges\": 4, \"directed\": true}", "impossible number"},
            {"{\"format\": 1, \"vertices\": 5, \"edges\": 4, \"directed\": true, \"names\": \"n\"}", "is missing"},
+           {"{\"format\": 1, \"vertices\": 5, \"edges\": 4, \"directed\": true, \"names\": 5}", "\"names\" is 5, no text"},
        }) {
     put_file(file("graph.json"), text);
     EXPECT_TRUE(has(said(), part)) << said();

@@ -177,6 +177,10 @@ TEST(text_edge_list, numbers_ids_with_wide_gaps_and_keeps_them_as_names) {
   EXPECT_EQ(always.names(), (std::vector<std::string>{"1", "3", "15"}));
   EXPECT_TRUE(read_text("0 1\n2 1\n", false, 64, 1, {.renumber = renumbering::always}).names().empty());
   EXPECT_EQ(read_text("0 99\n", false, 64, 1, {.renumber = renumbering::never}).vertices(), 100u);
+  // Hashes and addresses are ids, too, also as many as would be dense of small ones.
+  std::string hashes;
+  for (int k = 0; k < 2000; ++k) hashes += "9223372036854775807 1152921504606846976\n";
+  EXPECT_EQ(read_text(hashes).names(), (std::vector<std::string>{"1152921504606846976", "9223372036854775807"}));
 }
 
 TEST(text_edge_list, does_not_depend_on_blocks_or_threads) {
@@ -202,12 +206,14 @@ TEST(text_edge_list, names_the_line_and_what_is_wrong_with_it) {
     return complaint([&] { read_text(text, weighted, block); });
   };
   EXPECT_EQ(said("0 1\n1 2\n# c\n2 x\n"),
-            "read x.el: line 4: 'x' is no vertex number from 0 to 2^40 - 1 (titles of columns need header, names of vertices "
+            "read x.el: line 4: 'x' is no vertex number from 0 to 2^63 - 1 (titles of columns need header, names of vertices "
             "a .csv file): correct the line");
   EXPECT_TRUE(has(said("0 1\n-1 2\n"), "line 2: '-1' is no vertex number"));
   EXPECT_TRUE(has(said("0 1\n\n5\n"), "line 3: two vertex numbers are needed"));
   EXPECT_TRUE(has(said("0 99999999999999999999\n"), "line 1: '99999999999999999999' is no vertex number"));
-  EXPECT_TRUE(has(said("0 1099511627776\n"), "line 1"));
+  EXPECT_TRUE(has(said("0 9223372036854775808\n"), "line 1: '9223372036854775808' is no vertex number from 0 to 2^63 - 1"));
+  EXPECT_TRUE(has(complaint([] { read_text("0 1099511627776\n", false, 4, 1, {.renumber = renumbering::never}); }),
+                  "line 1: '1099511627776' is no vertex number from 0 to 2^40 - 1 (renumber takes larger ones)"));
   EXPECT_TRUE(has(said("0 1 2\n"), "line 1: '2' after the last field: a line has two fields; with weights, three"));
   EXPECT_TRUE(has(said("0 1\n", true), "line 1: a third field"));
   EXPECT_TRUE(has(said("0 1 nan\n", true), "line 1: 'nan' is no int32 or float32 weight"));

@@ -268,8 +268,8 @@ class SsspResult(GraphCost):
     """int64 sums of int32 weights, -1 where there is no path; float64 sums of float32 weights, infinity
     there."""
     predecessors: Any = field(metadata=PER_VERTEX, repr=False, compare=False)
-    """int64: of each vertex the one before it on a shortest path; the source's is itself, -1 where there is
-    no path. None unless `parents` was given."""
+    """int64: of each vertex the one before it on a shortest path, the smallest of several where no weight is
+    0; the source's is itself, -1 where there is no path. None unless `parents` was given."""
 
     def found(self) -> list[tuple[str, str]]:
         rows = [
