@@ -8,28 +8,21 @@
 
 namespace penstock::controllers {
 
-// Hot at first, since the next command or the end of a drive's read is a fraction of a
-// millisecond away, and cheap in the end. Few yields: on a machine with more threads than cores each costs a whole time slice,
-// a sleep does not.
+// Hot at first, since the next command or the end of a drive's read is a fraction of a millisecond away, and cheap in the end.
+// No yields: on a machine with more threads than cores each costs a whole time slice, and a sleep does not.
 class idle_pause {
  public:
   void reset() { idle_since_ns_ = 0; }
 
   void wait() {
-    if (idle_since_ns_ == 0) {
-      idle_since_ns_ = now_ns();
-      yields_ = 0;
-    }
+    if (idle_since_ns_ == 0) idle_since_ns_ = now_ns();
     if (now_ns() - idle_since_ns_ < spin_ns) return;
-    if (yields_++ < most_yields) return std::this_thread::yield();
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
 
  private:
   static constexpr u64 spin_ns = 200 * one_microsecond_ns;
-  static constexpr u32 most_yields = 8;
   u64 idle_since_ns_ = 0;
-  u32 yields_ = 0;
 };
 
 }  // namespace penstock::controllers

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <sched.h>
+#include <sys/prctl.h>
 
 namespace penstock {
 namespace {
@@ -26,8 +27,9 @@ u32 usable_cores() {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
-// The caller of `run` is one of the threads; the others sleep between runs. A run is a generation: workers wake when it changes
-// and report when they find no more pieces.
+// The caller of `run` is one of the threads; the others sleep between runs. A run is a generation. It is open until the caller
+// finds no more pieces, and then waits for the workers that have joined it: one that is woken too late, as beside other
+// processes, is not waited for.
 class cpu_executor final : public executor {
  public:
   cpu_executor(u32 threads, memory_resource& memory) : memory_(memory), threads_(threads == 0 ? usable_cores() : threads) {
@@ -66,14 +68,15 @@ class cpu_executor final : public executor {
       chunk_ = chunk;
       next_.store(0, std::memory_order_relaxed);
       failure_ = nullptr;
-      busy_ = static_cast<u32>(workers_.size());
+      open_ = true;
       ++generation_;
     }
-    wake_.notify_all();
+    if (items > chunk) wake_.notify_all();
     const u32 own_ordinal = std::exchange(thread_ordinal(), 0);
     take_pieces();
     thread_ordinal() = own_ordinal;
     std::unique_lock lock(mutex_);
+    open_ = false;
     idle_.wait(lock, [this] { return busy_ == 0; });
     work_ = nullptr;
     if (failure_) std::rethrow_exception(failure_);
@@ -90,12 +93,14 @@ class cpu_executor final : public executor {
   }
 
   void serve() {
+    prctl(PR_SET_TIMERSLACK, 1000UL);  // else a sleep of 4 us takes 60
     u64 seen = 0;
     std::unique_lock lock(mutex_);
     for (;;) {
-      wake_.wait(lock, [&] { return stopping_ || generation_ != seen; });
+      wake_.wait(lock, [&] { return stopping_ || (open_ && generation_ != seen); });
       if (stopping_) return;
       seen = generation_;
+      ++busy_;
       lock.unlock();
       take_pieces();
       lock.lock();
@@ -127,7 +132,8 @@ class cpu_executor final : public executor {
   u64 chunk_ = 1;
   std::atomic<u64> next_{0};
   u64 generation_ = 0;
-  u32 busy_ = 0;
+  u32 busy_ = 0;       // workers that have joined the run
+  bool open_ = false;  // whether workers may
   std::exception_ptr failure_;
   bool stopping_ = false;
   std::vector<std::thread> workers_;

@@ -1,14 +1,19 @@
 // What an executor may take of the machine.
 #include "penstock/controller/model_controller.hpp"
+#include "penstock/core/backoff.hpp"
 #include "penstock/executor/launch.hpp"
 #include "penstock/host/error.hpp"
 #include "penstock/runtime/line_cache.hpp"
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <thread>
+
+#include <sys/resource.h>
 
 namespace penstock::test {
 namespace {
@@ -31,6 +36,51 @@ TEST(executor, a_bounded_one_runs_on_so_many_threads_whatever_the_grid) {
     seen.insert(std::this_thread::get_id());
   });
   EXPECT_EQ(seen.size(), 1u);
+}
+
+// A run does not wait for a worker that has not begun, so one that wakes up late must find no run.
+TEST(executor, a_run_is_over_for_workers_that_wake_up_late) {
+  const auto on = open_executor("cpu", 4);
+  std::atomic<u64> done = 0;
+  for (u64 k = 1; k <= 20'000; ++k) {
+    auto open = std::make_unique<std::atomic<bool>>(true);
+    const u64 items = k % 7;
+    on->run(items, 1, [&, mine = open.get()](u64 first, u64 last) {
+      if (!mine->load()) std::abort();
+      done.fetch_add(last - first);
+    });
+    ASSERT_EQ(done.exchange(0), items);
+    open->store(false);
+  }
+}
+
+TEST(executor, each_piece_is_done_once_while_others_run) {
+  const auto on = open_executor("cpu", 3);
+  std::atomic<u64> done = 0;
+  std::vector<std::thread> callers;
+  for (u64 c = 0; c < 3; ++c) {
+    callers.emplace_back([&] {
+      for (u64 k = 0; k < 500; ++k) on->run(100, 3, [&](u64 first, u64 last) { done.fetch_add(last - first); });
+    });
+  }
+  for (auto& caller : callers) caller.join();
+  EXPECT_EQ(done.load(), 3u * 500 * 100);
+}
+
+// A yield beside other processes costs a time slice. getrusage counts a sleep as a voluntary switch, a yield only where another
+// thread takes the core.
+TEST(backoff, spins_first_and_then_sleeps) {
+  const auto switches = [] {
+    rusage used = {};
+    getrusage(RUSAGE_THREAD, &used);
+    return used.ru_nvcsw;
+  };
+  backoff wait(one_second_ns * 60);
+  const auto before = switches();
+  for (int k = 0; k < 4; ++k) wait.pause();
+  EXPECT_EQ(switches(), before);
+  for (int k = 0; k < 100; ++k) wait.pause();
+  EXPECT_GE(switches(), before + 90);
 }
 
 TEST(executor, limits_change_nothing_about_names) {

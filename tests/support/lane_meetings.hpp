@@ -17,6 +17,7 @@
 #include <array>
 #include <bit>
 #include <memory>
+#include <thread>
 
 namespace penstock::test {
 
@@ -38,6 +39,17 @@ inline constexpr u64 meeting_timeout_ns = 20 * one_second_ns;
 // Clang's and GCC's, which inline what is marked always_inline into it whatever its own attributes are.
 #define PENSTOCK_UNSEEN_BY_TSAN __attribute__((no_sanitize("thread")))
 #define PENSTOCK_PART_OF_CALLER __attribute__((always_inline)) inline
+
+/// What a lane waits for comes once its peers have run, and they share its core: it yields, where other waits sleep. Under a
+/// scheduler it waits as all do. False once the time is up.
+PENSTOCK_PART_OF_CALLER bool give_way([[maybe_unused]] backoff& patience) {
+#if defined(PENSTOCK_SCHEDULED)
+  return patience.pause();
+#else
+  std::this_thread::yield();
+  return now_ns() < patience.deadline_ns();
+#endif
+}
 
 /// Shared by all lanes of one emulated warp or block. Each lane is used by one thread only.
 ///
@@ -138,7 +150,7 @@ PENSTOCK_PART_OF_CALLER lane_meetings::roll_call lane_meetings::meet(u32 lane, u
   for (bool in_time = true;;) {
     if (failure_.failed()) throw lane_aborted();
     if (!in_time || (roll.here | roll.elsewhere) == peers) tell(lane, peers, mine.kind, roll);
-    in_time = patience.pause();
+    in_time = give_way(patience);
     look(lane, peers, mine, roll);
     if (roll.here == peers) return roll;
   }

@@ -373,7 +373,7 @@ class line_request {
       if (any(g_.ballot(phase_ == phase::queued && (is_admitted() || is_there())))) return true;
       if (from_leader(g_, now_ns() >= wait_.deadline_ns()) != 0) return false;
       const u64 far = g_.shfl(shortest_ns + cache_.admission.turns_before(ticket_) * turn_ns, first);
-      let_others_run(far < longest_ns ? far : longest_ns);
+      let_others_run(far < longest_ns ? far : longest_ns, round);
       if (round % rounds_for_others == 0 && !is_served(g_, cache_)) move_others(round / rounds_for_others);
     }
   }

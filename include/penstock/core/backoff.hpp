@@ -7,28 +7,47 @@
 #if defined(PENSTOCK_SCHEDULED)
 #include "penstock/core/scheduled.hpp"
 #elif !PENSTOCK_ON_DEVICE
+#include <chrono>
 #include <thread>
 #endif
 
 namespace penstock {
 
-/// Lets others run for about so long: sleeps (GPU) or yields (CPU).
+/// A CPU thread sleeps for so long or longer, and spins for less: a sleep costs some microseconds.
+inline constexpr u64 worth_a_sleep_ns = 4096;
+
+/// Lets others run for about so long. A CPU thread never yields: beside other processes, that costs it a time slice of
+/// milliseconds where what it waits for takes microseconds. After a sleep it runs again at once.
 PENSTOCK_FN inline void let_others_run([[maybe_unused]] u64 ns) {
 #if PENSTOCK_ON_DEVICE
   __nanosleep(static_cast<u32>(ns));
 #elif defined(PENSTOCK_SCHEDULED)
   scheduled::pause();
 #else
-  std::this_thread::yield();
+  if (ns >= worth_a_sleep_ns) return std::this_thread::sleep_for(std::chrono::nanoseconds(ns));
+  const u64 until_ns = now_ns() + ns;
+  do {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
 #endif
+  } while (now_ns() < until_ns);
+#endif
+}
+
+/// The same between two looks of a wait of unknown length: a CPU thread sleeps from some round on.
+PENSTOCK_FN inline void let_others_run(u64 ns, [[maybe_unused]] u32 round) {
+#if !PENSTOCK_ON_DEVICE
+  constexpr u32 rounds_of_spinning = 32;
+  if (round > rounds_of_spinning && ns < worth_a_sleep_ns) ns = worth_a_sleep_ns;
+#endif
+  let_others_run(ns);
 }
 
 class backoff {
  public:
   PENSTOCK_FN explicit backoff(u64 timeout_ns) : deadline_ns_(now_ns() + timeout_ns) {}
 
-  /// Sleeps (GPU) or yields (CPU). False once the deadline has passed; the caller then looks once more and gives up
-  /// (PROTOCOLS.md, W7).
+  /// False once the deadline has passed; the caller then looks once more and gives up (PROTOCOLS.md, W7).
   PENSTOCK_FN bool pause() {
     const bool in_time = now_ns() < deadline_ns_;
     let_others_run(sleep_ns_);
@@ -54,11 +73,13 @@ class brief_wait {
   /// False once the time is up.
   PENSTOCK_FN bool pause() const {
     const u64 waited = now_ns() - begun_ns_;
-    let_others_run(waited / 64);
+    let_others_run(waited / part_);
     return waited < timeout_ns_;
   }
 
  private:
+  static constexpr u64 part_ = PENSTOCK_ON_DEVICE ? 64 : 8;
+
   u64 begun_ns_;
   u64 timeout_ns_;
 };
