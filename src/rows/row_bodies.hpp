@@ -203,10 +203,15 @@ struct gather_cached {
   u64 row_units;
   Unit* out;
   u64 pitch_units = row_units;
+  u32 rows_ahead = 0;  ///< that a lone thread has asked for when it reads a row, and at most twice as many
 
   template <thread_group G>
   PENSTOCK_FN void operator()(G const& g, grid_range range) const {
+    u64 asked = range.first;
     for (u64 item = range.first; item < range.last; item += range.step) {
+      if constexpr (std::is_same_v<G, lone_thread>) {
+        if (rows_ahead != 0 && asked <= item + rows_ahead * range.step) asked = ask(g, asked, range);
+      }
       u64 position = 0;
       const u64 row = rows.take(item, position);
       if (row != row_numbers::none) read(g, row * pitch_units, position);
@@ -217,6 +222,19 @@ struct gather_cached {
   PENSTOCK_FN void read(G const& g, u64 first, u64 position) const {
     Unit* const to = out + position * row_units;
     source.read_span(g, first, row_units, [&](u64 i, Unit v) { to[i - first] = v; });
+  }
+
+ private:
+  /// Requests the lines of `rows_ahead` rows, from item `first` on. Returns the item after them.
+  template <thread_group G>
+  PENSTOCK_FN u64 ask(G const& g, u64 first, grid_range range) const {
+    u64 item = first;
+    for (u32 k = 0; k < rows_ahead && item < range.last; ++k, item += range.step) {
+      u64 position = 0;
+      const u64 row = rows.take(item, position);
+      if (row != row_numbers::none) source.ask_span(g, row * pitch_units, row_units);
+    }
+    return item < range.last ? item : ~0ull;
   }
 };
 

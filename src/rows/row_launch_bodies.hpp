@@ -85,14 +85,22 @@ u32 rows_of_a_warp(executor const& on, row_launch const& how, u64 count) {
   return static_cast<u32>(std::clamp<u64>(ceil_div(count, units * warps_per_unit), 1, 32));
 }
 
+/// Rows whose lines a CPU thread requests ahead of those that it reads: a part of the frames for each thread.
+u32 rows_ahead(executor const& on, row_place const& from) {
+  constexpr u64 most = 32, parts = 8;
+  const u64 lines = ceil_div(from.row_bytes, from.reader.line_bytes) + 1;
+  return static_cast<u32>(std::min(most, from.reader.cache->frames / (parts * on.units() * lines)));
+}
+
 template <class Rows>
 void gather_rows(executor& on, row_launch const& how, row_place const& from, u64 count, Rows const& rows, void* out) {
   const u64 alignment = common_alignment(from, out);
   if (from.address == 0) {
     return with_unit(alignment, [&](auto unit) {
       using piece = typename decltype(unit)::type;
-      const gather_cached<piece, Rows> body{cached<piece>(from), rows, from.row_bytes / sizeof(piece), static_cast<piece*>(out),
-                                            from.pitch / sizeof(piece)};
+      gather_cached<piece, Rows> body{cached<piece>(from), rows, from.row_bytes / sizeof(piece), static_cast<piece*>(out),
+                                      from.pitch / sizeof(piece)};
+      if (on.kind() == executor_kind::cpu) body.rows_ahead = rows_ahead(on, from);
       if (on.kind() == executor_kind::cpu || body.row_units > 32) return start<32>(on, how, count, body);
       const u32 each = rows_of_a_warp(on, how, count);
       start<32>(on, how, ceil_div(count, each), gather_cached_short<piece, Rows>{body, each});
