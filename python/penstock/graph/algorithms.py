@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from penstock.callbacks import Progress
 from penstock.checks import checked_count, checked_integer, checked_number
-from penstock.graph.options import GraphOptions
+from penstock.graph.options import GraphOptions, show_options
 from penstock.graph.results import (
     Array,
     ComponentsResult,
@@ -33,6 +33,7 @@ VertexValues: TypeAlias = "Mapping[Any, float] | ArrayLike"
 """Numbers for vertices: a dict from numbers or names of vertices, or an array of shape (vertices,)."""
 
 
+@show_options
 def cc(
     graph: GraphLike,
     *,
@@ -59,6 +60,7 @@ def cc(
     return ComponentsResult(**job.facts, **with_tensors(found, "labels"))
 
 
+@show_options
 def pagerank(
     graph: GraphLike,
     *,
@@ -171,6 +173,7 @@ def _numbers(subject: str, given: Any) -> Array:
     raise TypeError(f"{subject} {given!r:.60}: give a dict of vertices and numbers, or an array of numbers")
 
 
+@show_options
 def sssp(
     graph: GraphLike,
     *,

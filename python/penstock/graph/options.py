@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Sequence
-from typing import Any, Literal, SupportsIndex, TypedDict
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, SupportsIndex, TypedDict, TypeVar
 
 from penstock.checks import check_choice, checked_count
 from penstock.sizes import parse_size
@@ -148,3 +149,22 @@ def parse_options(
         "memory": None if memory is None else parse_size(memory, "memory"),
         "cache_dir": cache_dir,
     }
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def show_options(function: Function) -> Function:
+    """Puts GraphOptions with their defaults where the signature has `**options`, for help() and editors."""
+    signature = inspect.signature(function)
+    own = [each for each in signature.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
+    shared = list(inspect.signature(parse_options).parameters.values())
+    columns = inspect.Parameter("columns", inspect.Parameter.KEYWORD_ONLY, default=None)
+    reading = [
+        columns.replace(name=name, annotation=GraphOptions.__annotations__[name].__forward_arg__)
+        for name in READING
+    ]
+    names = {each.name for each in own}
+    parameters = [*own, *(each for each in (*shared, *reading) if each.name not in names)]
+    function.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return function

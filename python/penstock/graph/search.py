@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from penstock.callbacks import Progress
+from penstock.graph.options import show_options
 from penstock.graph.results import BfsResult, with_tensors
 from penstock.graph.run import GraphLike, check_source, prepare, source_number
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from penstock.graph.options import GraphOptions
 
 
+@show_options
 def bfs(
     graph: GraphLike,
     *,

@@ -1,0 +1,32 @@
+"""What help() and editors show of the algorithms."""
+
+from __future__ import annotations
+
+import inspect
+import pydoc
+from typing import Any
+
+import pytest
+
+pytest.importorskip("numpy")
+from penstock.graph import algorithms, options, search
+
+ALGORITHMS = (search.bfs, algorithms.sssp, algorithms.cc, algorithms.pagerank)
+
+
+@pytest.mark.parametrize("function", ALGORITHMS, ids=lambda each: each.__name__)
+def test_signatures_show_each_option_with_its_default(function: Any) -> None:
+    shown = inspect.signature(function).parameters
+    assert not any(each.kind is inspect.Parameter.VAR_KEYWORD for each in shown.values())
+    taken = inspect.signature(options.parse_options).parameters
+    assert {*taken, *options.READING} == set(options.GraphOptions.__annotations__)
+    for name in options.GraphOptions.__annotations__:
+        expected = None if name in options.READING else taken[name].default
+        assert shown[name].default == expected, name
+    assert "queue_depth: 'SupportsIndex' = 256" in pydoc.plaintext.document(function)
+
+
+@pytest.mark.parametrize("function", ALGORITHMS, ids=lambda each: each.__name__)
+def test_options_that_do_not_exist_are_refused(function: Any) -> None:
+    with pytest.raises(TypeError, match="cach"):
+        function("kron:4", cach="1MiB")
