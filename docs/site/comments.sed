@@ -9,5 +9,6 @@
 s| += \{\..*\};|;|
 s|([a-z_])\{\..*\};|\1;|
 # What a contract names begins a paragraph of its own, also within a line.
-s|^( *///) (.*[.;]) REQUIRES: +(.)|\1 \2\n\1 @par REQUIRES\n\1 \u\3|
-s/^( *\/\/\/) (Cost|Errors|Collective|REQUIRES|CUDA|CPU): +(.)/\1 @par \2\n\1 \u\3/
+s|^( *///) (.*[.;]) REQUIRES: +(.)|\1 \2\n\1 @par REQUIRES\n\1 \3|
+s/^( *\/\/\/) (Cost|Errors|Collective|CUDA|CPU): +(.)/\1 @par \2\n\1 \u\3/
+s|^( */// )REQUIRES: +|\1@par REQUIRES\n\1|

@@ -1,4 +1,4 @@
-"""Sphinx: the site of the documentation. scripts/docs calls it; the sources are the Markdown files of the tree."""
+"""The site of the documentation, built by scripts/docs from the Markdown files of the tree."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if has_doxygen:
 else:
     exclude_patterns.append("docs/site/cpp/*")
 
-# MyST. Links to headings work as GitHub has them; links to files of the tree that are no page become downloads.
+# MyST. Anchors of headings are GitHub's; links to files of the tree that are no page become downloads.
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4
 highlight_language = "text"
@@ -45,7 +45,8 @@ autodoc_mock_imports = ["penstock._native"] + [
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_default_options = {"members": True}
-autodoc_type_aliases = {name: name for name in ("ArrayLike", "GraphLike", "Progress", "StepProgress", "VertexValues")}
+aliases = ("ArrayLike", "GraphLike", "Progress", "StepProgress", "VertexValues")
+autodoc_type_aliases = {name: name for name in aliases}
 python_maximum_signature_line_length = 88
 
 # C++. What the annotation macros are to a compiler, they are not to a reader.
@@ -59,8 +60,8 @@ html_static_path = ["static"]
 html_css_files = ["site.css"]
 pygments_style, pygments_dark_style = "friendly", "github-dark"
 
-# Broken references are warnings, except to what this site does not have: types of other projects and of Penstock's private
-# modules in signatures, and C++ names of headers that are not listed.
+# Broken references are warnings, except to what this site does not have: types of other projects and of
+# Penstock's private modules in signatures, and C++ names of headers that are not listed.
 nitpicky = True
 PRIVATE = r"penstock\.(arrays\.(exports|size)|graph\.(_binding|results))\..*"
 nitpick_ignore_regex = [("py:class", rf"(?!penstock\b).*|{PRIVATE}"), ("cpp:identifier", ".*")]

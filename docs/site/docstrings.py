@@ -1,4 +1,4 @@
-"""Docstrings as reStructuredText: Google's sections, paragraphs of `name: text`, and `code` in single backticks."""
+"""Docstrings as reStructuredText: Google's sections, paragraphs of `name: text`, `code` in backticks."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ SECTION = re.compile(r"[A-Z][a-z]+:$")
 OUTCOME = re.compile(r"(Returns|Errors|Raises):?\s+(?=\S)")
 CODE = re.compile(r"(?<![`:\w])`([^`]+)`(?!`)")
 OURS = re.compile(r"penstock\.(?!py$)[\w.]+")
+PAGE = re.compile(r"\b(docs/[\w/]+)\.md\b")
 STAR = re.compile(r"(?<=[\w-])\*(?![*\w])")
 GRAPHS = re.compile(r"penstock\.(bfs|cc|pagerank|sssp)")
 
@@ -88,7 +89,7 @@ def joined(parts: list[list[str]]) -> list[str]:
 
 
 def linked(text: str) -> str:
-    """Single backticks: a link to what is Penstock's, else a literal. A star within a word is no emphasis."""
+    """What is Penstock's, and pages, as links; other code as literals; a star within a word is no emphasis."""
 
     def link(found: re.Match[str]) -> str:
         code = found[1]
@@ -96,7 +97,8 @@ def linked(text: str) -> str:
             return f":py:obj:`{code} <penstock.graph.{code.rpartition('.')[2]}>`"
         return f":py:obj:`{code}`" if OURS.fullmatch(code) else f"``{code}``"
 
-    return CODE.sub(link, STAR.sub(r"\*", text))
+    text = PAGE.sub(r":doc:`\g<0> </\1>`", STAR.sub(r"\*", text))
+    return CODE.sub(link, text)
 
 
 def process(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:

@@ -1,5 +1,7 @@
 """Measurements of Penstock beside a baseline from the same run: what `penstock bench` and `penstock plot` do.
 
+Measure one topic:
+
     for m in penstock.bench.run("hit", {"executor": "cpu", "mib": "16"}):
         print(m.id, m.value, m.unit, m.ratio)
 """
