@@ -10,6 +10,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "python"), str(Path(__file__).parent)]
 
+tags: Any  # Sphinx's
+
 import docstrings  # noqa: E402
 import penstock  # noqa: E402
 

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import re
 from typing import Any
 
 from sphinx.ext.napoleon import Config, GoogleDocstring
+from sphinx.util.inspect import signature, stringify_signature
 
 SECTION = re.compile(r"[A-Z][a-z]+:$")
 OUTCOME = re.compile(r"(Returns|Errors|Raises):?\s+(?=\S)")
 CODE = re.compile(r"(?<![`:\w])`([^`]+)`(?!`)")
 OURS = re.compile(r"penstock\.(?!py$)[\w.]+")
-PAGE = re.compile(r"\b(docs/[\w/]+)\.md\b")
+RAISES = re.compile(r"(?<=[.;]) (?:Raises|Errors:) ")
+ALIAS = re.compile(r"TypeAliasForwardRef\('(\w+)'\)")
+PAGE = re.compile(r"(?<![`/\w])(docs/[\w/]+)\.md\b")
 STAR = re.compile(r"(?<=[\w-])\*(?![*\w])")
 GRAPHS = re.compile(r"penstock\.(bfs|cc|pagerank|sssp)")
 
+RETURNED = ("penstock.Array", "penstock.GatherHandle")
 GOOGLE = Config(
     napoleon_use_param=False, napoleon_use_rtype=False, napoleon_custom_sections=[("Raises", "params_style")]
 )
@@ -71,7 +76,11 @@ def rewritten(paragraph: list[str], names: set[str]) -> list[str]:
     if len(paragraph) > 1 and paragraph[0].endswith(":") and described(f"{paragraph[1]} ", names):
         return [paragraph[0], "", *rewritten(paragraph[1:], names)]
     items = described(text, names)
-    return ["Args:", *(f"    {item}" for item in items)] if items else paragraph
+    if not items:
+        return paragraph
+    items[-1], *raised = RAISES.split(items[-1], maxsplit=1)
+    outcome_lines = ["", f":Raises: {raised[0]}"] if raised else []
+    return ["Args:", *(f"    {item}" for item in items), *outcome_lines]
 
 
 def joined(parts: list[list[str]]) -> list[str]:
@@ -89,7 +98,7 @@ def joined(parts: list[list[str]]) -> list[str]:
 
 
 def linked(text: str) -> str:
-    """What is Penstock's, and pages, as links; other code as literals; a star within a word is no emphasis."""
+    """Penstock's names and pages as links, other code as literals; a star within a word is no emphasis."""
 
     def link(found: re.Match[str]) -> str:
         code = found[1]
@@ -97,8 +106,7 @@ def linked(text: str) -> str:
             return f":py:obj:`{code} <penstock.graph.{code.rpartition('.')[2]}>`"
         return f":py:obj:`{code}`" if OURS.fullmatch(code) else f"``{code}``"
 
-    text = PAGE.sub(r":doc:`\g<0> </\1>`", STAR.sub(r"\*", text))
-    return CODE.sub(link, text)
+    return PAGE.sub(r":doc:`\g<0> </\1>`", CODE.sub(link, STAR.sub(r"\*", text)))
 
 
 def process(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
@@ -110,5 +118,19 @@ def process(app: Any, what: str, name: str, thing: Any, options: Any, lines: lis
     lines[:] = linked("\n".join(lines)).split("\n")
 
 
+def shown_signature(
+    app: Any, what: str, name: str, thing: Any, options: Any, given: str | None, returns: str | None
+) -> tuple[str | None, str | None]:
+    """None of what functions return; of a class over one of torch's, which is mocked, that of its `__init__`."""
+    if what == "class" and (dataclasses.is_dataclass(thing) or name in RETURNED):
+        return "", None
+    if what == "class" and given == "(*args: Any, **kwargs: Any)":
+        given = stringify_signature(
+            signature(thing.__init__, bound_method=True), show_return_annotation=False
+        )
+    return given and ALIAS.sub(r"\1", given), returns and ALIAS.sub(r"\1", returns)
+
+
 def setup(app: Any) -> None:
     app.connect("autodoc-process-docstring", process)
+    app.connect("autodoc-process-signature", shown_signature)
