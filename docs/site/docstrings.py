@@ -121,7 +121,7 @@ def process(app: Any, what: str, name: str, thing: Any, options: Any, lines: lis
 def shown_signature(
     app: Any, what: str, name: str, thing: Any, options: Any, given: str | None, returns: str | None
 ) -> tuple[str | None, str | None]:
-    """None of what functions return; of a class over one of torch's, which is mocked, that of its `__init__`."""
+    """None of what functions return; of a class over a mocked one that of its `__init__`."""
     if what == "class" and (dataclasses.is_dataclass(thing) or name in RETURNED):
         return "", None
     if what == "class" and given == "(*args: Any, **kwargs: Any)":
