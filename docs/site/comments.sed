@@ -1,6 +1,8 @@
-# Headers as doxygen reads them. The comment that one opens with describes the file.
+# Headers as doxygen reads them. The comment that one opens with describes the file; what it indents is code.
 1 i\
 /// @file
+1,/^#pragma once/ s|^//(  .*)|///    \1|
+t
 1,/^#pragma once/ s|^// ?|/// |
 # All is in this namespace: the pages say it once.
 /^namespace penstock \{$/d
