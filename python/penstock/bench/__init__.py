@@ -1,7 +1,9 @@
 """Measurements of Penstock beside a baseline from the same run: what `penstock bench` and `penstock plot` do.
 
-for m in penstock.bench.run("hit", {"executor": "cpu", "mib": "16"}):
-    print(m.id, m.value, m.unit, m.ratio)
+Measure one topic:
+
+    for m in penstock.bench.run("hit", {"executor": "cpu", "mib": "16"}):
+        print(m.id, m.value, m.unit, m.ratio)
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 What `penstock reduce` and `penstock vectoradd` do:
 
-result = penstock.regular.reduce("a.npy", cache="64MiB")
-for m in result.measurements:
-    print(m.params["access"], m.value, m.unit, m.ratio)
+    result = penstock.regular.reduce("a.npy", cache="64MiB")
+    for m in result.measurements:
+        print(m.params["access"], m.value, m.unit, m.ratio)
 """
 
 from __future__ import annotations
