@@ -17,7 +17,7 @@
 #include <array>
 #include <bit>
 #include <memory>
-#include <thread>
+#include <utility>
 
 namespace penstock::test {
 
@@ -40,16 +40,13 @@ inline constexpr u64 meeting_timeout_ns = 20 * one_second_ns;
 #define PENSTOCK_UNSEEN_BY_TSAN __attribute__((no_sanitize("thread")))
 #define PENSTOCK_PART_OF_CALLER __attribute__((always_inline)) inline
 
-/// What a lane waits for comes once its peers have run, and they share its core: it yields, where other waits sleep. Under a
-/// scheduler it waits as all do. False once the time is up.
-PENSTOCK_PART_OF_CALLER bool give_way([[maybe_unused]] backoff& patience) {
-#if defined(PENSTOCK_SCHEDULED)
-  return patience.pause();
-#else
-  std::this_thread::yield();
-  return now_ns() < patience.deadline_ns();
-#endif
-}
+struct yields_meanwhile {
+  yields_meanwhile() : before_(std::exchange(waits_by_yielding(), true)) {}
+  ~yields_meanwhile() { waits_by_yielding() = before_; }
+
+ private:
+  bool before_;
+};
 
 /// Shared by all lanes of one emulated warp or block. Each lane is used by one thread only.
 ///
@@ -80,6 +77,7 @@ class lane_meetings {
   /// Everything that one lane does. After it the lane takes part in nothing: who still waits for it is told at once.
   template <class Body>
   void run_lane(u32 lane, Body const& body) {
+    const yields_meanwhile because_peers_share_its_core;
     try {
       body();
     } catch (lane_aborted const&) {
@@ -150,7 +148,7 @@ PENSTOCK_PART_OF_CALLER lane_meetings::roll_call lane_meetings::meet(u32 lane, u
   for (bool in_time = true;;) {
     if (failure_.failed()) throw lane_aborted();
     if (!in_time || (roll.here | roll.elsewhere) == peers) tell(lane, peers, mine.kind, roll);
-    in_time = give_way(patience);
+    in_time = patience.pause();
     look(lane, peers, mine, roll);
     if (roll.here == peers) return roll;
   }

@@ -16,14 +16,22 @@ namespace penstock {
 /// A CPU thread sleeps for so long or longer, and spins for less: a sleep costs some microseconds.
 inline constexpr u64 worth_a_sleep_ns = 4096;
 
-/// Lets others run for about so long. A CPU thread never yields: beside other processes, that costs it a time slice of
-/// milliseconds where what it waits for takes microseconds. After a sleep it runs again at once.
+/// Whether this CPU thread yields where others spin or sleep: for threads by the dozen on one core that wait for each other, as
+/// the lanes of an emulated warp.
+inline bool& waits_by_yielding() {
+  thread_local bool yields = false;
+  return yields;
+}
+
+/// Lets others run for about so long. A CPU thread does not yield by itself: beside other processes, that costs it a time slice
+/// of milliseconds where what it waits for takes microseconds.
 PENSTOCK_FN inline void let_others_run([[maybe_unused]] u64 ns) {
 #if PENSTOCK_ON_DEVICE
   __nanosleep(static_cast<u32>(ns));
 #elif defined(PENSTOCK_SCHEDULED)
   scheduled::pause();
 #else
+  if (waits_by_yielding()) return std::this_thread::yield();
   if (ns >= worth_a_sleep_ns) return std::this_thread::sleep_for(std::chrono::nanoseconds(ns));
   const u64 until_ns = now_ns() + ns;
   do {
