@@ -23,7 +23,8 @@ def test_signatures_show_each_option_with_its_default(function: Any) -> None:
     for name in options.GraphOptions.__annotations__:
         expected = None if name in options.READING else taken[name].default
         assert shown[name].default == expected, name
-    assert "queue_depth: 'SupportsIndex' = 256" in pydoc.plaintext.document(function)
+    shown_by_help = pydoc.render_doc(function, renderer=pydoc.plaintext)  # type: ignore[attr-defined]
+    assert "queue_depth: 'SupportsIndex' = 256" in shown_by_help
 
 
 @pytest.mark.parametrize("function", ALGORITHMS, ids=lambda each: each.__name__)
