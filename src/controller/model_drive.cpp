@@ -186,6 +186,8 @@ void model_drive::poll(u16 queue) {
   if (slot == 0) return;
   fine_clock clock(1, 0);
   serve_queue(lone_thread{}, s.server.view, s.server.queues.data()[slot - 1], clock);
+  // Lateness is the waiter's here, which slept between two polls: a lead learnt from it would end the next commands too early.
+  device_ref<u64>(s.served.data()->lead).store(0, relaxed);
 }
 
 bool model_drive::looks_within(void const* rings) const { return state_->server.runner->is_local(rings); }
