@@ -269,7 +269,7 @@ TEST(model_server, keeps_its_service_time_on_the_average) {
   for (const u64 depth : {1, 4, 16}) {
     // Of some rounds, for the machine may have other things to do in any of them.
     double nearest = 1;
-    for (u32 round = 0; round < 20 && nearest > 0.1; ++round) {
+    for (u32 round = 0; round < 200 && nearest > 0.1; ++round) {
       const u64 before = bed.drive().traffic().residence_ns;
       time_reads(queue, 512, 50 * depth, depth);
       const double mean_ns = static_cast<double>(bed.drive().traffic().residence_ns - before) / static_cast<double>(50 * depth);
