@@ -149,7 +149,7 @@ std::string verify_pagerank(graph_folder const& graph, std::vector<double> const
     if (!(ranks[v] >= 0)) return "vertex " + std::to_string(v) + " has rank " + std::to_string(ranks[v]);
   }
   const double change = rank_change(graph, ranks, rules, meter);
-  if (std::isinf(change)) sweep_all(graph, meter, [](u64, u64, u64) {});  // tells of an edge that leads nowhere
+  if (std::isinf(change)) sweep_all(graph, meter, [](u64, u64, u64) {});  // throws for an edge that leads nowhere
   if (change <= rules.limit + rules.rounding) return {};
   return "one more iteration changes the ranks by " + number_text(change) + ", more than " + number_text(rules.limit);
 }

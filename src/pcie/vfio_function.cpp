@@ -135,7 +135,8 @@ class vfio_function final : public pci_function {
     vfio_region_info bar = {};
     bar.argsz = sizeof bar;
     bar.index = VFIO_PCI_BAR0_REGION_INDEX;
-    if (!ask(vfio_.file, VFIO_DEVICE_GET_REGION_INFO, &bar)) fail_device(device, errno, "its registers are not told");
+    if (!ask(vfio_.file, VFIO_DEVICE_GET_REGION_INFO, &bar))
+      fail_device(device, errno, "the kernel does not describe its registers");
     if ((bar.flags & VFIO_REGION_INFO_FLAG_MMAP) == 0)
       refuse_device(device, "its registers cannot be mapped: its BAR 0 shares a page");
     turn_on(device);
@@ -215,7 +216,8 @@ class vfio_function final : public pci_function {
     config.index = VFIO_PCI_CONFIG_REGION_INDEX;
     constexpr off_t at_command = 4;
     u16 command = 0;
-    if (!ask(vfio_.file, VFIO_DEVICE_GET_REGION_INFO, &config)) fail_device(device, errno, "its configuration is not told");
+    if (!ask(vfio_.file, VFIO_DEVICE_GET_REGION_INFO, &config))
+      fail_device(device, errno, "the kernel does not describe its configuration");
     const off_t at = static_cast<off_t>(config.offset) + at_command;
     if (pread(vfio_.file.get(), &command, sizeof command, at) != sizeof command)
       fail_device(device, errno, "it cannot be turned on");
