@@ -5,6 +5,8 @@ if command -v ccache >/dev/null; then
   export CMAKE_CXX_COMPILER_LAUNCHER=ccache CMAKE_CUDA_COMPILER_LAUNCHER=ccache
   # What one clone has compiled, another finds.
   export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
+  # Units with precompiled headers, too.
+  export CCACHE_SLOPPINESS=pch_defines,time_macros
 fi
 
 # GoogleTest is needed; liburing is what most of the tests of io_uring are about, QEMU what those of the NVMe driver talk to.

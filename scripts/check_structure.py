@@ -23,6 +23,7 @@ else:
 import cpp_text
 import header_check
 import named_tests
+import parts
 import python_imports
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -218,14 +219,14 @@ def check_tree(root: Path, rules: Rules) -> list[Problem]:
     return sorted(found)
 
 
-def check_headers(root: Path, rules: Rules, jobs: int) -> list[Problem]:
-    """Every header compiles on its own."""
+def check_headers(root: Path, rules: Rules, jobs: int, part: tuple[int, int] = (1, 1)) -> list[Problem]:
+    """Every header of this part compiles on its own."""
     headers = [
         p
         for p in source_files(root)
         if p.suffix in (".hpp", ".cuh") and stands_in(str(p.relative_to(root)), rules["headers"]["in"])
     ]
-    failures = header_check.compile_alone(root, headers, rules["headers"], jobs)
+    failures = header_check.compile_alone(root, parts.take(headers, part), rules["headers"], jobs)
     return [
         Problem(str(f.header.relative_to(root)), 1, f"does not compile alone: {f.message}") for f in failures
     ]
@@ -235,11 +236,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Checks the tree against scripts/layers.toml.")
     parser.add_argument("--no-headers", action="store_true", help="do not compile the headers")
     parser.add_argument("-j", "--jobs", type=int, default=header_check.default_jobs())
+    parts.add_argument(parser)
     arguments = parser.parse_args()
     rules = read_rules(ROOT / "scripts/layers.toml")
     problems = check_tree(ROOT, rules)
     if not arguments.no_headers:
-        problems += check_headers(ROOT, rules, arguments.jobs)
+        problems += check_headers(ROOT, rules, arguments.jobs, arguments.part)
     for problem in problems:
         print(problem)
     print(f"structure: {len(source_files(ROOT))} files, {len(problems)} problems")

@@ -20,8 +20,8 @@ tests/mutants/*.toml list them, one table a mutant:
 
 The edit is made in a copy, so the sources stay clean. Only the test sources, and those library sources that
 see the edit and that the test links, are compiled again, as one unit, because headers are most of the work;
-the rest comes from the preset's build folder. A mutant survives when its filter still passes, or when the
-filter fails without the mutant, too.
+the rest comes from the preset's build folder. Sources that CMake has compiled as one stay one. A mutant
+survives when its filter still passes, or when the filter fails without the mutant, too.
 """
 
 from __future__ import annotations
@@ -263,10 +263,21 @@ class Builder:
         return overlay.parent / "test"
 
     def changed_sources(self, mutant: Mutant, linked: str) -> list[Path]:
-        """Library sources that are or include what the mutant edits, if the test links their objects."""
+        """All sources of each object that the test links and that the edit changes."""
         edited = (self.root / mutant.file).resolve()
-        changed = [p for p, included in self.includes.items() if edited in {i.resolve() for i in included}]
-        return sorted(p for p in changed if f"){p.name}.o" in linked)
+        united = self.united(mutant.preset)
+        changed: set[Path] = set()
+        for path, included in self.includes.items():
+            name, sources = united.get(path, (path.name, [path]))
+            if edited in {i.resolve() for i in included} and f"){name}.o" in linked:
+                changed.update(sources)
+        return sorted(changed)
+
+    def united(self, preset: str) -> dict[Path, tuple[str, list[Path]]]:
+        """Of each source that CMake compiles with others: the name of the unit and all sources in it."""
+        units = (self.root / f"build-{preset}").glob("CMakeFiles/*.dir/Unity/unity_*.cxx")
+        found = {unit: [Path(name) for name in INCLUDE.findall(unit.read_text())] for unit in units}
+        return {source: (unit.name, sources) for unit, sources in found.items() for source in sources}
 
     def link(self, mutant: Mutant, sources: list[Path], folder: Path, overlay: Path | None) -> str:
         compiled = self.compile(sources, folder, mutant.preset, overlay)
@@ -398,6 +409,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=f"Builds and runs the mutants of {LISTS}/*.toml.")
     parser.add_argument("ids", nargs="*", help="only these: Q8b, or Q8 for all of that hazard")
     parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--built", action="store_true", help="only those of presets that have a build folder")
     parts.add_argument(parser)
     arguments = parser.parse_args()
     try:
@@ -405,6 +417,8 @@ def main() -> int:
         check_list(mutants, ROOT)
         if arguments.ids:
             mutants = [m for m in mutants if {m.id, m.id.rstrip(ascii_lowercase)} & set(arguments.ids)]
+        if arguments.built:
+            mutants = [m for m in mutants if (ROOT / f"build-{m.preset}").is_dir()]
         mutants = parts.take(mutants, arguments.part)
         if not mutants:
             print("no mutants")
