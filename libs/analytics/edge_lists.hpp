@@ -46,6 +46,7 @@ struct beside_of<Visitor, G, true> {
 ///   bool wants(u64 v) const: whether the edges of v are to be looked at;
 ///   static constexpr bool wants_all, stops: all are; a vertex may be done before its list is (then `wants` turns false);
 ///   static constexpr bool reads_beside: it reads another array at the positions of edges, too;
+///   static constexpr bool in_place, or none: no cache is before the edges that it is for;
 ///   template <thread_group G> struct visit: made once for each group, from the visitor and the group; it has
 ///     void edge(G const&, bool mine, u64 v, u64 position, u64 to): collective, each lane with an edge from v to `to` of its
 ///     own, or none; and void finish(G const&), collective: there are no more.

@@ -79,13 +79,13 @@ struct vertex_walk {
         ask(g, asked, end, per_line);
         asked += lines_ahead * per_line;
       }
-      if (in_flight == most_in_flight && first + width < end) {
-        step<most_in_flight>(g, reader, v, first, begin, end);
-        first += most_in_flight * width;
-      } else {
+      const bool several = in_flight == most_in_flight && first + width < end;
+      if constexpr (std::same_as<G, lone_thread>) {  // for which in_flight is 1
         step<1>(g, reader, v, first, begin, end);
-        first += width;
+      } else {
+        several ? step<most_in_flight>(g, reader, v, first, begin, end) : step<1>(g, reader, v, first, begin, end);
       }
+      first += several ? most_in_flight * width : width;
       if constexpr (Visitor::stops) {
         if (!wanted(g, v)) return;
       }
@@ -230,10 +230,26 @@ struct tile_walk {
 
   template <thread_group G, class Reader>
   PENSTOCK_FN void walk(G const& g, Reader& reader, tile const& t) const {
-    if (lists.edges.is_resident()) {
-      walk_in_place(g, reader, t);
+    if constexpr (!requires { Visitor::in_place; }) {
+      if (!lists.edges.is_resident()) return walk_behind_cache(g, reader, t);
+    }
+    if constexpr (std::same_as<G, lone_thread>) {
+      walk_alone(reader, t);
     } else {
-      walk_behind_cache(g, reader, t);
+      walk_in_place(g, reader, t);
+    }
+  }
+
+  // By vertices: nobody else reads some of a list.
+  template <class Reader>
+  PENSTOCK_FN void walk_alone(Reader& reader, tile const& t) const {
+    for (u64 v = t.first; v <= t.last; ++v) {
+      if (!has_edges_in(t, v)) continue;
+      if constexpr (!Visitor::wants_all) {
+        if (!visitor.wants(v)) continue;
+      }
+      const u64 begin = lists.offsets[v], end = lists.offsets[v + 1];
+      reader.read_alone(v, begin < t.begin ? t.begin : begin, end < t.end ? end : t.end);
     }
   }
 

@@ -19,6 +19,7 @@ struct visitor_of_copies {
   u64 first = 0;
 
   static constexpr bool wants_all = Visitor::wants_all, stops = Visitor::stops, reads_beside = Visitor::reads_beside;
+  static constexpr bool in_place = true;
   PENSTOCK_FN bool wants(u64 k) const { return visitor.wants(vertex(k)); }
   PENSTOCK_FN u64 vertex(u64 k) const { return chosen == nullptr ? first + k : static_cast<u64>(chosen[k]); }
 

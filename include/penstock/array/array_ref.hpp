@@ -194,6 +194,10 @@ class runs_of {
       } else {
         late = std::bit_cast<elements>(from_.template read_piece<piece>(g, left != 0, at));
       }
+      if constexpr (std::same_as<G, lone_thread>) {  // whose array is in memory anyway
+        for (u32 j = 0; j < step && j < left; ++j) to_[n / Count][n % Count + j] = late.of[j];
+        continue;
+      }
       PENSTOCK_UNROLL
       for (u32 other = 0; other < Runs * Count; ++other) {
         PENSTOCK_UNROLL

@@ -61,6 +61,15 @@ inline void check_launch() {
 }
 #endif
 
+/// Runs `body` over `items` items in the CPU executor's threads. Returns when all are done. Apart from launch_on, whose Width
+/// and Blocks are a GPU's: a body is compiled once for all of them.
+template <class Body>
+void run_lone_threads(executor& on, u64 items, Body const& body) {
+  // Pieces small enough that one long one delays no thread, large enough that what a body keeps between items pays.
+  const u64 piece = std::clamp<u64>(items / (16 * on.units()), 1, 64);
+  on.run(items, piece, [&](u64 first, u64 last) { body(lone_thread{}, grid_range{first, last, 1}); });
+}
+
 /// Runs `body` over `items` items, in groups of `Width` lanes on CUDA (a power of two up to 32) and in lone threads on the CPU.
 /// `Blocks`: of 256 threads, that fit a multiprocessor at once; the kernel gets 256 / Blocks registers a thread.
 /// CUDA: on a stream (a cudaStream_t) of the caller's, and returns when the kernel is on it. CPU: when all items are done.
@@ -68,12 +77,7 @@ template <u32 Width, u32 Blocks = cuda_blocks_per_unit, class Body>
 void launch_on([[maybe_unused]] void* stream, executor& on, u64 items, Body const& body,
                [[maybe_unused]] launch_limits limits = {}) {
   if (items == 0) return;
-  if (on.kind() == executor_kind::cpu) {
-    // Pieces small enough that one long one delays no thread, large enough that what a body keeps between items pays.
-    const u64 piece = std::clamp<u64>(items / (16 * on.units()), 1, 64);
-    on.run(items, piece, [&](u64 first, u64 last) { body(lone_thread{}, grid_range{first, last, 1}); });
-    return;
-  }
+  if (on.kind() == executor_kind::cpu) return run_lone_threads(on, items, body);
 #if defined(__CUDACC__)
   const gpu_scope here(on.gpu());
   constexpr u64 groups_per_block = cuda_block_threads / Width;
