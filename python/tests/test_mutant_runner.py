@@ -58,6 +58,10 @@ def test_a_list_that_fits_the_sources_is_accepted(tmp_path: Path) -> None:
     run_mutants.check_list(mutants, tmp_path)
 
 
+def test_the_lists_of_the_tree_fit_its_sources() -> None:
+    run_mutants.check_list(run_mutants.read_lists(run_mutants.ROOT), run_mutants.ROOT)
+
+
 def test_every_list_is_read(tmp_path: Path) -> None:
     mutants = plant(tmp_path, "x + 1", ENTRY, ENTRY.replace('"A"', '"B"'))
     assert [m.id for m in mutants] == ["A", "B"]
