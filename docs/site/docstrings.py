@@ -28,7 +28,9 @@ GOOGLE = Config(
 
 def names_of(thing: Any) -> set[str]:
     """What a docstring may describe: parameters, the options of graph algorithms, properties of a class."""
-    names = {name for name in vars(thing) if not name.startswith("_")} if inspect.isclass(thing) else set()
+    bases = inspect.getmro(thing) if inspect.isclass(thing) else ()
+    ours = [base for base in bases if OURS.match(base.__module__)]
+    names = {name for base in ours for name in vars(base) if not name.startswith("_")}
     try:
         parameters = inspect.signature(thing).parameters
     except (TypeError, ValueError):

@@ -359,9 +359,9 @@ def test_long_slices_are_stored_whole(tmp_path: Path, library: str, where: str) 
 def test_values_that_repeat_are_not_all_made(
     tmp_path: Path, library: str, placement: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from penstock.arrays import array as arrays
+    from penstock.arrays import row_stores
 
-    monkeypatch.setattr(arrays, "_STORED_BYTES", 1000)
+    monkeypatch.setattr(row_stores, "_STORED_BYTES", 1000)
     content = numbers((500, 6))
     with placed(tmp_path, content, placement, writable=True) as array:
         for key, values in (

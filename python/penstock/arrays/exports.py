@@ -10,7 +10,7 @@ from penstock.arrays import foreign
 from penstock.arrays.dtypes import dlpack_type
 
 if TYPE_CHECKING:
-    from penstock.arrays.array import Array
+    from penstock.arrays.memory_views import MemoryViews
 
 HOST_DEVICE = (1, 0)  # DLPack's kDLCPU
 CUDA = 2  # kDLCUDA
@@ -20,7 +20,7 @@ NUMPY_MARKS = tuple(int(n) for n in np.__version__.split(".")[:2]) >= (2, 1)  # 
 class View:
     """The array's bytes for those who take an array interface. Keeps the array alive."""
 
-    def __init__(self, array: Array, address: int, writable: bool) -> None:
+    def __init__(self, array: MemoryViews, address: int, writable: bool) -> None:
         self._array, self._native = array, array._open()  # the memory stays when the array is closed
         facts = {"shape": array.shape, "typestr": array.dtype.numpy.str, "version": 3, "strides": None}
         facts["data"] = (address if array.nbytes else 0, not writable)
@@ -30,7 +30,7 @@ class View:
         self.__array_interface__ = facts
 
 
-def export_from_host(array: Array, options: dict[str, Any]) -> Any:
+def export_from_host(array: MemoryViews, options: dict[str, Any]) -> Any:
     """A DLPack capsule of an array on the CPU executor. options: what the consumer gave to `__dlpack__`.
 
     One that is read-only says so where the consumer asks for a capsule that can (`max_version`, DLPack 1.0).
@@ -46,7 +46,7 @@ def export_from_host(array: Array, options: dict[str, Any]) -> Any:
     return share(shared, address, array, HOST_DEVICE, read_only=read_only).__dlpack__(**options)
 
 
-def export_from_gpu(array: Array, options: dict[str, Any]) -> Any:
+def export_from_gpu(array: MemoryViews, options: dict[str, Any]) -> Any:
     """The same of an array on a GPU. Torch, where it is, knows which of its streams have work there; without
     it nothing is under way once a call of this array has returned. Only another's read-only memory is marked,
     as View has it. BufferError also for numbers that are not aligned to their size."""
@@ -73,6 +73,6 @@ def _takes_marks(options: dict[str, Any]) -> bool:
     return (options.get("max_version") or (0, 0)) >= (1, 0)
 
 
-def _refuse_unmarked(array: Array, marks: bool) -> None:
+def _refuse_unmarked(array: MemoryViews, marks: bool) -> None:
     if array.over_read_only_memory and not marks:
         raise BufferError(f"{array!r}: its memory is read-only, which only DLPack 1.0 marks: take rows of it")

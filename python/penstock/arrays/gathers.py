@@ -11,12 +11,13 @@ if TYPE_CHECKING:
 
     from penstock import _native
     from penstock.arrays.array import Array
+    from penstock.arrays.calls import Calls
 
 
 class GatherHandle:
     """A gather under way. The result is complete once `wait` has returned."""
 
-    def __init__(self, array: Array, rows: Any, result: Any, call: _native.RowCall) -> None:
+    def __init__(self, array: Calls, rows: Any, result: Any, call: _native.RowCall) -> None:
         self._array, self._rows, self._result, self._call = array, rows, result, call
 
     def wait(self) -> Any:

@@ -13,7 +13,7 @@ from penstock.arrays.foreign import checked_numbers, is_torch
 from penstock.arrays.libraries import DeviceArray
 
 if TYPE_CHECKING:
-    from penstock.arrays.array import Array
+    from penstock.arrays.state import ArrayState
 
 _MAX_LOOPS = 4  # of a native grid
 
@@ -38,7 +38,7 @@ class Selection(NamedTuple):
 class _Walk:
     """A key, item by item."""
 
-    array: Array
+    array: ArrayState
     what: str  # is done
     first: int = 0  # element
     axes: list[tuple[int, int]] = field(
@@ -84,7 +84,7 @@ class _Walk:
         return math.prod(self.array.shape[self.dimension + 1 :])
 
 
-def select(key: Any, array: Array, what: str = "gather from") -> Selection:
+def select(key: Any, array: ArrayState, what: str = "gather from") -> Selection:
     """What `array[key]` takes. what: is done with it, for errors.
 
     Errors: IndexError for what is no index, one out of range, too many of them, or arrays that do not go
@@ -106,7 +106,7 @@ def select(key: Any, array: Array, what: str = "gather from") -> Selection:
 # What a key consists of
 
 
-def _expanded(key: Any, array: Array) -> list[Any]:
+def _expanded(key: Any, array: ArrayState) -> list[Any]:
     """Integers, slices and arrays for all dimensions, None for new ones; an Ellipsis left stands for none."""
     items = [_classified(item, array) for item in (key if isinstance(key, tuple) else (key,))]
     used = sum(
@@ -127,7 +127,7 @@ def _expanded(key: Any, array: Array) -> list[Any]:
     return items[: ellipses[0]] + (missing or [Ellipsis]) + items[ellipses[0] + 1 :]
 
 
-def _classified(item: Any, array: Array) -> Any:
+def _classified(item: Any, array: ArrayState) -> Any:
     if item is None or item is Ellipsis or isinstance(item, slice):
         return item
     if not isinstance(item, (bool, np.bool_)):
@@ -142,7 +142,7 @@ def _classified(item: Any, array: Array) -> Any:
     return given if _is_mask(given) else _integers(given, array)
 
 
-def _within(key: slice, size: int, array: Array) -> range:
+def _within(key: slice, size: int, array: ArrayState) -> range:
     try:
         return range(size)[key]
     except (TypeError, ValueError) as problem:
@@ -167,14 +167,14 @@ def _whole_number(item: Any) -> int | None:
         return None
 
 
-def _host_array(item: Any, array: Array) -> np.ndarray[Any, Any]:
+def _host_array(item: Any, array: ArrayState) -> np.ndarray[Any, Any]:
     try:
         return np.asarray(item)
     except ValueError:
         raise IndexError(f"{array!r}: an index of lists of several lengths: give integers") from None
 
 
-def _integers(given: Any, array: Array) -> Any:
+def _integers(given: Any, array: ArrayState) -> Any:
     """Of 4 or 8 bytes: a tensor where results are tensors, else a NumPy array."""
     try:
         if is_torch(array._kind):
@@ -184,7 +184,7 @@ def _integers(given: Any, array: Array) -> Any:
         raise IndexError(f"{array!r}: {problem}") from None
 
 
-def _places_in_mask(mask: Any, first: int, array: Array) -> list[Any]:
+def _places_in_mask(mask: Any, first: int, array: ArrayState) -> list[Any]:
     """For each of its dimensions, which begin with dimension `first`, an array of integers."""
     there = array.shape[first : first + len(mask.shape)]
     if tuple(mask.shape) != there:
@@ -198,7 +198,7 @@ def _places_in_mask(mask: Any, first: int, array: Array) -> list[Any]:
 # Where it lies
 
 
-def _rows(rows: range, array: Array) -> Selection:
+def _rows(rows: range, array: ArrayState) -> Selection:
     row_bytes = math.prod(array.row_shape) * array.dtype.itemsize
     loops = ((rows.step if len(rows) > 1 else 1, len(rows)),)
     return Selection((len(rows), *array.row_shape), row_bytes, row_bytes, first=rows.start, loops=loops)
