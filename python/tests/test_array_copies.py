@@ -10,7 +10,7 @@ import numpy as np
 import penstock
 import pytest
 from penstock import _native
-from penstock.arrays.opening import executor_for
+from penstock.arrays.devices import executor_for
 from places import DEVICES
 
 needs_a_gpu = pytest.mark.skipif(not _native.cuda_usable()[0], reason="there is no GPU to copy to")

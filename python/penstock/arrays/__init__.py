@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from penstock.arrays.array import Array
+from penstock.arrays.creating import empty
 from penstock.arrays.gathers import GatherHandle, gather_all
-from penstock.arrays.opening import Plan, empty, from_reference, from_tensor, open_array, plan
+from penstock.arrays.opening import from_reference, from_tensor, open_array
+from penstock.arrays.planning import Plan, plan
 
 __all__ = [
     "Array",

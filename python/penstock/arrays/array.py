@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.arrays.libraries import library_for
 from penstock.arrays.memory_views import MemoryViews
+from penstock.arrays.references import referred
 from penstock.arrays.row_reads import RowReads
 from penstock.arrays.row_stores import RowStores
 from penstock.arrays.whole import Whole
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from penstock import _native
-    from penstock.arrays.opening import Opened
+    from penstock.arrays.spec import Opened
     from penstock.callbacks import Progress
 
 _OPEN: weakref.WeakSet[Array] = weakref.WeakSet()
@@ -139,4 +140,12 @@ class Array(Whole, RowReads, RowStores, MemoryViews):
     def __reduce__(self) -> tuple[Callable[..., Array], tuple[dict[str, Any], str, bool]]:
         """By reference: path and placement, never the bytes. Loading reads the file's header again, and
         refuses another shape, type or place. ValueError for memory, which has no path."""
-        return self._opened.reduced()
+        return unpickled, (self._opened.reference(), self._opened.device, self._opened.writable)
+
+
+def unpickled(reference: dict[str, Any], device: str, writable: bool) -> Array:
+    """What pickles of arrays call: its name and its arguments stay."""
+    return Array(referred(reference, device=device, writable=writable))
+
+
+unpickled.__module__ = "penstock.arrays.opening"  # where pickles look for it

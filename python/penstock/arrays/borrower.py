@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from penstock._native import RowArray, RowCall
     from penstock.arrays.memory import BorrowedMemory
-    from penstock.arrays.opening import Opened
+    from penstock.arrays.spec import Opened
 
 _BORROWERS: weakref.WeakSet[Borrower] = weakref.WeakSet()
 

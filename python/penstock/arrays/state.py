@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from penstock._native import RowArray
     from penstock.arrays.dtypes import DType
     from penstock.arrays.libraries import Library
-    from penstock.arrays.opening import Opened
+    from penstock.arrays.spec import Opened
 
 
 class ArrayState(Borrower, ArrayBase):

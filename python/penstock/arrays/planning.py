@@ -1,0 +1,88 @@
+"""What arrays will take, counted before anything is allocated."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.arrays.layout import find_layout, path_text
+from penstock.arrays.messages import naming
+from penstock.arrays.placement import described
+from penstock.sizes import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an array will take, in bytes. transit: rings, and buffers that data on their way pass through; for
+    a GPU nearly all of it pinned host memory. mapping: page tables of the GPU for what it reads in place, an
+    estimate."""
+
+    placement: str
+    device: str
+    shape: tuple[int, ...]
+    dtype: str
+    hbm_bytes: int
+    host_bytes: int
+    storage_bytes: int
+    metadata_bytes: int
+    transit_bytes: int
+    mapping_bytes: int
+
+    def __str__(self) -> str:
+        lines = [f"{self.dtype} {self.shape}, placement {self.placement}, on {self.device}"]
+        parts = [
+            ("in GPU memory", self.hbm_bytes),
+            ("in host memory", self.host_bytes),
+            ("left on storage", self.storage_bytes),
+            ("directory and records", self.metadata_bytes),
+            ("rings and buffers", self.transit_bytes),
+            ("page tables of the GPU", self.mapping_bytes),
+        ]
+        return "\n".join(lines + [f"  {what:<24} {format_bytes(count)}" for what, count in parts if count])
+
+
+def plan(
+    path: str | os.PathLike[str],
+    *,
+    placement: str = "auto",
+    device: Any = "auto",
+    cache: int | str | None = None,
+    line: int | str = 4096,
+    writable: bool = False,
+    directory: str = "auto",
+    engine: str = "auto",
+    direct: bool = False,
+    threads: int = 0,
+    dtype: Any = None,
+    shape: Sequence[int] | None = None,
+    offset: int | None = None,
+    name: str | None = None,
+) -> Plan:
+    """Count what `open` with the same arguments will put where, before anything is allocated or converted.
+
+    Args:
+        path: and all others, as for `open`.
+
+    Returns:
+        The placement and device that `open` would choose, and bytes by where they lie.
+
+    Raises:
+        ValueError, TypeError, OSError: those of `open` that can be known without opening.
+    """
+    from penstock import _native
+
+    where = path_text(path)
+    with naming("open", where, str(Path(where).absolute())):
+        found = find_layout(where, dtype=dtype, shape=shape, offset=offset, name=name)
+        opened = described(
+            found, placement, device, cache, line, writable, directory, engine, direct, threads
+        )
+        counts = _native.plan_rows(
+            opened.executor, opened.shape[0], opened.row_bytes, str(opened.path), opened.native_options()
+        )
+        return Plan(opened.placement, opened.executor.device, opened.shape, opened.dtype.name, **counts)

@@ -1,0 +1,98 @@
+"""All that it takes to open an array, and what refers to it in states and pickles."""
+
+from __future__ import annotations
+
+import math
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from penstock.arrays.devices import executor_for
+from penstock.arrays.dtypes import DType
+from penstock.arrays.memory import BorrowedMemory
+from penstock.arrays.messages import naming
+
+if TYPE_CHECKING:
+    from penstock import _native
+    from penstock.callbacks import Progress
+
+PLACEMENTS = ("auto", "hbm", "host", "host-cached", "storage")
+CACHED = ("auto", "host-cached", "storage")
+REFERENCE = (
+    "path", "shape", "offset", "placement", "cache", "line", "directory", "engine", "direct", "threads",
+    "name",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Opened:
+    """All that it takes to open an array again."""
+
+    path: str | None
+    shape: tuple[int, ...]
+    dtype: DType
+    offset: int
+    placement: str
+    device: str
+    writable: bool
+    cache: int
+    line: int
+    directory: str
+    engine: str
+    direct: bool
+    threads: int
+    name: str | None = None  # of the tensor or column, where the file has names
+    stored: DType | None = None  # what the header calls the elements; None: there is none
+    data: str | None = None  # the file that the bytes are in, where that is another: a shard, a chunk, a copy
+    notes: tuple[str, ...] = field(default=(), compare=False)  # what was done to open it: conversions
+    memory: BorrowedMemory | None = field(default=None, compare=False)
+
+    @property
+    def executor(self) -> _native.Executor:
+        return executor_for(self.device)
+
+    @property
+    def row_bytes(self) -> int:
+        return math.prod(self.shape[1:]) * self.dtype.itemsize
+
+    def placing(self) -> dict[str, Any]:
+        """Options of `open` and `empty` that put another array where this one is."""
+        cached = ("cache", "line") if self.placement in CACHED else ()
+        return {name: getattr(self, name) for name in ("placement", "device", *cached)}
+
+    def native_options(self) -> dict[str, Any]:
+        names = ("placement", "writable", "cache", "line", "directory", "engine", "direct", "threads")
+        return {name: getattr(self, name) for name in names}
+
+    def make(self, executor: _native.Executor, progress: Progress | None = None) -> _native.RowArray:
+        from penstock import _native
+
+        borrowed = self.memory
+        data = self.data or self.path or ""
+        about = (
+            nullcontext(progress) if self.path is None else naming("open", self.path, data, progress=progress)
+        )
+        with about as seen:
+            return _native.RowArray(
+                executor,
+                self.shape[0],
+                self.row_bytes,
+                data,
+                self.offset,
+                0 if borrowed is None else borrowed.address,
+                None if borrowed is None or self.placement == "hbm" else borrowed.memory,  # which is a copy
+                self.native_options(),
+                seen,
+            )
+
+    def reference(self) -> dict[str, Any]:
+        """What finds the array again, of plain types, never its bytes. ValueError for memory."""
+        self.check_portable()
+        plain = {name: getattr(self, name) for name in REFERENCE}
+        return plain | {"dtype": self.dtype.name, "stored": None if self.stored is None else self.stored.name}
+
+    def check_portable(self) -> None:
+        if self.path is None:
+            raise ValueError(
+                "an array in memory cannot be pickled by reference: save it to a file and open that"
+            )
