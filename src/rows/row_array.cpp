@@ -1,22 +1,15 @@
+// Calls on an array of rows.
 #include "penstock/rows/row_array.hpp"
 
-#include "../controller/fault_guard.hpp"
-#include "mapped_rows.hpp"
 #include "penstock/core/bits.hpp"
 #include "penstock/host/error.hpp"
-#include "report_pool.hpp"
-#include "row_job.hpp"
-#include "watched_copy.hpp"
+#include "row_array_state.hpp"
 
-#include <algorithm>
-#include <atomic>
-#include <bit>
 #include <cerrno>
 #include <utility>
 #include <vector>
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 namespace penstock {
 namespace {
@@ -36,317 +29,107 @@ constexpr u64 least_expected_bytes = 4ull << 20;
 // From here on copy engines are faster, by 4 to 6 % (docs/ARRAYS.md).
 constexpr u64 least_copied_row = 1ull << 20;
 
-// Rings between a GPU and threads of the host, where nothing else is asked for. As many for each thread, or some have more to
-// do than others; and as deep as what lands in them allows: of short lines thousands must be under way (docs/MISS_PATH.md).
-constexpr u32 rings_per_thread = 2, least_ring = 256, most_ring = 1024;
-constexpr u64 most_in_rings = 32ull << 20;
-
-constexpr u64 small_page = 4096, page_table_entry = 8;
-constexpr u64 direct_block = 4096;  // of any device
-
-std::string name_of(row_source const& source) { return source.path.empty() ? "an array in memory" : source.path; }
-
-/// Host memory that is registered for as long as this lives.
-class registered_host {
- public:
-  registered_host(memory_resource& memory, void* address, u64 bytes, bool writable)
-      : memory_(memory), address_(address), bytes_(bytes), ours_(memory.register_host(address, bytes, writable)) {}
-  registered_host(registered_host const&) = delete;
-  registered_host& operator=(registered_host const&) = delete;
-  ~registered_host() {
-    if (ours_) memory_.unregister_host(address_, bytes_);
-  }
-
- private:
-  memory_resource& memory_;
-  void* address_;
-  u64 bytes_;
-  bool ours_;
-};
-
 u64 bytes_of(number_kind kind) {
   return kind == number_kind::int64 || kind == number_kind::uint64 || kind == number_kind::float64 ? 8 : 4;
 }
 
-void check_placement(executor const& on, row_source const& source, row_array_options const& options) {
-  const bool cuda = on.kind() == executor_kind::cuda, written_file = options.writable && !source.path.empty();
-  if (options.where == placement::hbm && !cuda) {
-    throw_bad_input("place", "an array", "there is no GPU for placement hbm: choose host or storage");
-  }
-  if (options.where == placement::hbm && written_file) {
-    throw_bad_input("open", source.path, "placement hbm is a copy, and stores would not reach the file: choose storage");
-  }
-  if (options.where == placement::host && cuda && written_file) {
-    throw_bad_input("open", source.path, "a GPU cannot store into a mapped file: choose placement storage");
-  }
-  if (options.where == placement::storage && source.path.empty()) {
-    throw_bad_input("place", "an array in memory", "only a file lies on storage: choose host or hbm");
-  }
-}
-
-void choose_rings(cache_options& cache, software_options const& served) {
-  if (served.threads == 0 || cache.queues != 0) return;
-  cache.queues = std::min(served.max_queues, rings_per_thread * served.threads);
-  const u64 entries = most_in_rings / (u64{cache.queues} * cache.line_bytes);
-  cache.queue_depth = std::clamp(static_cast<u32>(std::bit_floor(entries)), least_ring, most_ring);
-}
-
-/// Of host memory behind a cache: whoever misses a line copies it, without a command.
-bool copies_lines(row_array_options const& options, std::uintptr_t begins) { return !options.writable && begins % 16 == 0; }
-
-u64 transit_bytes_of(executor const& on, row_array_options const& options) {
-  const software_options served = software_options_for(on, options.engine, options.controller_threads);
-  cache_options cache = options.cache;
-  choose_rings(cache, served);
-  return transit_bytes_for(on, cache, limits_of(served), options.writable);
-}
-
-void check_shape(row_shape const& shape, std::string const& name) {
-  if (shape.row_bytes == 0) throw_bad_input("open", name, "rows of 0 bytes: give it at least one element a row");
-  if (shape.rows > (u64{1} << 62) / shape.row_bytes) throw_bad_input("open", name, "it has more bytes than an address");
-}
-
 }  // namespace
 
-struct row_array::state : std::enable_shared_from_this<row_array::state> {
-  state(executor& executor, row_shape const& asked, row_source const& source, row_array_options const& with,
-        row_progress const& watch)
-      : memory_owner(source.owner), on(executor), shape(asked), options(with), device(rows::make_row_device(executor)),
-        reports(executor.memory()) {
-    check_placement(on, source, options);
-    check_shape(shape, name_of(source));
-    place.rows = shape.rows;
-    place.row_bytes = place.pitch = shape.row_bytes;
-    place.bytes = shape.bytes();
-    if (shape.rows == 0) return;
-    switch (options.where) {
-      case placement::hbm: copy_to_hbm(source, watch); break;
-      case placement::storage: open_storage(source); break;
-      default: open_host(source);
+void row_array::state::check_faults() {
+  if (cache == nullptr) return;
+  try {
+    cache->check_faults();
+  } catch (error const&) {
+    struct stat about{};
+    const bool known = !stored_path.empty() && ::stat(stored_path.c_str(), &about) == 0 && S_ISREG(about.st_mode);
+    if (!known || static_cast<u64>(about.st_size) >= stored_end) throw;
+    throw rows::too_short(stored_path, static_cast<u64>(about.st_size), stored_end);
+  }
+}
+
+void row_array::state::flush_cache() {
+  try {
+    cache->flush();
+  } catch (error const& problem) {
+    if (problem.code() != ENOSPC || stored_path.empty()) throw;
+    throw rows::no_room(stored_path, stored_end, "flush again: what is not written back stays in the cache");
+  }
+}
+
+void row_array::state::check_file() const {
+  if (file && file->was_cut()) file->check();
+  if (watched && watched->was_cut()) {
+    throw error(error_kind::world,
+                "read an array in memory: the file that its memory maps was cut short: write the file "
+                "anew and open it again",
+                EIO);
+  }
+}
+
+bool row_array::state::sorts(row_list const& list, rows::row_place const& from, gather_order order) const {
+  if (list.grid.levels != 0) return false;  // in order as they are
+  if (device == nullptr || order == gather_order::as_asked || order == gather_order::copy_engine) return false;
+  if (from.rows >= 0xffffffffu) return false;
+  if (order == gather_order::by_address) return true;
+  if (list.count < least_sorted_rows) return false;
+  if (cache != nullptr) return from.row_bytes < options.cache.line_bytes;
+  return options.where == placement::host && from.row_bytes <= most_sorted_row && shape.bytes() >= least_sorted_bytes;
+}
+
+row_call row_array::state::gather(row_list const& list, void* out, row_call_options const& how, bool marked) {
+  if (how.order == gather_order::copy_engine) check_copies(how);
+  // To learn the list it waits for the stream, which nobody expects of a call that does not wait.
+  const rows::row_place from = place.seen_by(list, "gather");
+  const bool copies = how.order == gather_order::copy_engine || (!marked && copies_by_itself(from, how));
+  if (device == nullptr) expect_on_cpu(list, from, out);
+  requested.fetch_add(list.count * from.row_bytes, std::memory_order_relaxed);
+  const auto launch = [&](rows::row_launch const& asked) {
+    if (is_one_copy(list, from, how)) {
+      return device->copy(out, address_in(from, list), list.count * from.row_bytes, how.stream);
     }
-  }
+    if (copies) return device->copied_gather(asked, from, out);
+    if (sorts(list, from, how.order)) return device->sorted_gather(on, asked, from, out);
+    rows::launch_gather(on, asked, from, out);
+  };
+  return call("gather", list, how, launch, marked);
+}
 
-  /// What is written back beside other work uses the cache until it is over.
-  ~state() {
-    try {
-      if (device != nullptr) device->finish_beside();
-    } catch (error const&) {}
-  }
+void row_array::state::note_stored(u64 count, u64 row_bytes, void* stream) {
+  if (device == nullptr || cache == nullptr || device->is_captured(stream)) return;
+  const u64 lines_stored = count * ceil_div(row_bytes, options.cache.line_bytes);
+  const u64 often = cache->view().writes.most_dirty / 32;
+  if (stored_since_cleaning.fetch_add(lines_stored, std::memory_order_relaxed) + lines_stored < often) return;
+  stored_since_cleaning.store(0, std::memory_order_relaxed);
+  cache->clean_beside(device->beside(stream));
+}
 
-  void copy_to_hbm(row_source const& source, row_progress const& watch) {
-    copy = {on.memory(), memory_kind::local, round_up(shape.bytes(), 16)};
-    auto const* from = static_cast<std::byte const*>(source.memory);
-    std::optional<rows::mapped_rows> mapped;
-    if (!source.path.empty()) {
-      mapped.emplace(source.path, source.offset, shape.bytes(), false);
-      mapped->expect_all();
-      from = reinterpret_cast<std::byte const*>(mapped->data());
-    } else if (source.memory != nullptr) {
-      watch_memory(source.memory);
-    }
-    if (from != nullptr) rows::watched_copy(on.memory(), copy.data(), from, shape.bytes(), watch);
-    if (mapped && mapped->was_cut()) mapped->check();
-    check_file();
-    watched.reset();
-    memory_owner.reset();
-    place.address = reinterpret_cast<u64>(copy.data());
-  }
+bool row_array::state::copies_by_itself(rows::row_place const& from, row_call_options const& how) const {
+  return device != nullptr && how.order == gather_order::automatic && options.where == placement::host &&
+         from.row_bytes >= least_copied_row && !device->is_captured(how.stream);
+}
 
-  void open_storage(row_source const& source) {
-    start_controller();
-    // Lines begin where rows do: those of 512 bytes behind a header of 128 would lie in two each.
-    const u64 first = options.direct && source.offset % direct_block != 0 ? 0 : source.offset;
-    file_namespace rows_in_file{.path = source.path, .direct = options.direct, .writable = options.writable};
-    rows_in_file.first_byte = first;
-    rows_in_file.bytes = source.offset - first + shape.bytes();
-    const u32 space = controller->add_namespace(rows_in_file);
-    stored_path = source.path;
-    stored_end = source.offset + shape.bytes();
-    make_cache(name_of(source), source.offset - first + shape.bytes(), space, source.offset - first);
-  }
+void row_array::state::expect_on_cpu(row_list const& list, rows::row_place const& from, void* out) const {
+  const u64 bytes = list.count * from.row_bytes;
+  if (bytes < least_expected_bytes) return;
+  rows::expect_stores(out, bytes);
+  if (file && from.address != 0 && rows::is_run(list, from)) file->expect(address_in(from, list), bytes);
+}
 
-  void open_host(row_source const& source) {
-    void* memory = source.memory;
-    if (!source.path.empty()) {
-      file.emplace(source.path, source.offset, shape.bytes(), options.writable);
-      memory = file->data();
-    }
-    if (memory == nullptr) throw_bad_input("place", "an array", "it has neither a file nor memory");
-    if (!file) watch_memory(memory);
-    if (options.where == placement::host_cached && copies_lines(options, reinterpret_cast<std::uintptr_t>(memory))) {
-      registration.emplace(on.memory(), file ? file->base() : memory, file ? file->mapped_bytes() : shape.bytes(), false);
-      dataset_spec rows{name_of(source), shape.bytes(), {}, false, memory};
-      cache = std::make_unique<line_cache>(on, std::vector<dataset_spec>{rows}, options.cache);
-      return take_cache(0);
-    }
-    if (options.where == placement::host_cached) {
-      start_controller();
-      memory_space = controller->add_namespace(std::span(static_cast<std::byte*>(memory), shape.bytes()));
-      return make_cache(name_of(source), shape.bytes(), memory_space, 0);
-    }
-    registration.emplace(on.memory(), file ? file->base() : memory, file ? file->mapped_bytes() : shape.bytes(),
-                         options.writable);
-    place.address = reinterpret_cast<u64>(memory);
-  }
+bool row_array::state::is_one_copy(row_list const& list, rows::row_place const& at, row_call_options const& how) const {
+  return device != nullptr && at.address != 0 && rows::is_run(list, at) && !device->is_captured(how.stream);
+}
 
-  void start_controller() {
-    const software_options served = software_options_for(on, options.engine, options.controller_threads);
-    choose_rings(options.cache, served);
-    controller.emplace(served);
-  }
+void* row_array::state::address_in(rows::row_place const& at, row_list const& list) {
+  return reinterpret_cast<void*>(at.address + list.grid.first * at.pitch);
+}
 
-  void make_cache(std::string const& name, u64 bytes, u32 space, u64 origin) {
-    const volume_spec volume{volume_layout::single, {{&*controller, space}}};
-    const dataset_spec rows{name, bytes, volume, options.writable};
-    cache = std::make_unique<line_cache>(on, std::vector<dataset_spec>{rows}, options.cache);
-    take_cache(origin);
+void row_array::state::check_copies(row_call_options const& how) const {
+  if (device == nullptr) throw_bad_input("gather", "rows by copy engines", "the CPU executor has none: choose another order");
+  if (cache != nullptr) throw_bad_input("gather", "rows by copy engines", "they lie behind a cache: choose another order");
+  if (device->is_captured(how.stream)) {
+    throw_bad_input("gather", "rows by copy engines", "a graph cannot wait for their numbers: choose another order");
   }
-
-  void take_cache(u64 origin) {
-    place.reader = cache->array<u8>(0, origin, shape.bytes()).reader();
-    place.origin = origin;
-  }
-
-  /// A caller's memory may be a mapped file, which others cut short.
-  void watch_memory(void* memory) {
-    const u64 page = static_cast<u64>(::sysconf(_SC_PAGESIZE)), begin = reinterpret_cast<u64>(memory);
-    const u64 first = begin / page * page;
-    watched.emplace(reinterpret_cast<void*>(first), round_up(begin + shape.bytes() - first, page), options.writable);
-  }
-
-  void move_memory(void* to) {
-    if (memory_space == 0) throw_bad_input("move", "the memory of an array", "it is not behind a cache: open it anew");
-    if (device != nullptr) device->finish_beside();
-    controller->move_memory(memory_space, static_cast<std::byte*>(to));
-    watch_memory(to);
-  }
-
-  /// Throws what the cache has met: of a file that is shorter by now that, and not the status of a read beyond its end.
-  void check_faults() {
-    if (cache == nullptr) return;
-    try {
-      cache->check_faults();
-    } catch (error const&) {
-      struct stat about{};
-      const bool known = !stored_path.empty() && ::stat(stored_path.c_str(), &about) == 0 && S_ISREG(about.st_mode);
-      if (!known || static_cast<u64>(about.st_size) >= stored_end) throw;
-      throw rows::too_short(stored_path, static_cast<u64>(about.st_size), stored_end);
-    }
-  }
-
-  void flush_cache() {
-    try {
-      cache->flush();
-    } catch (error const& problem) {
-      if (problem.code() != ENOSPC || stored_path.empty()) throw;
-      throw rows::no_room(stored_path, stored_end, "flush again: what is not written back stays in the cache");
-    }
-  }
-
-  /// Threads of the CPU that read a mapped file have read zeros where it was cut short.
-  void check_file() const {
-    if (file && file->was_cut()) file->check();
-    if (watched && watched->was_cut()) {
-      throw error(error_kind::world,
-                  "read an array in memory: the file that its memory maps was cut short: write the file "
-                  "anew and open it again",
-                  EIO);
-    }
-  }
-
-  bool sorts(row_list const& list, rows::row_place const& from, gather_order order) const {
-    if (list.grid.levels != 0) return false;  // in order as they are
-    if (device == nullptr || order == gather_order::as_asked || order == gather_order::copy_engine) return false;
-    if (from.rows >= 0xffffffffu) return false;
-    if (order == gather_order::by_address) return true;
-    if (list.count < least_sorted_rows) return false;
-    if (cache != nullptr) return from.row_bytes < options.cache.line_bytes;
-    return options.where == placement::host && from.row_bytes <= most_sorted_row && shape.bytes() >= least_sorted_bytes;
-  }
-
-  /// `marked`: the call can be waited for; else whoever asks waits for the stream.
-  template <class Launch>
-  row_call call(char const* operation, row_list const& list, row_call_options const& how, Launch const& launch,
-                bool marked = true);
-  row_call gather(row_list const& list, void* out, row_call_options const& how, bool marked) {
-    if (how.order == gather_order::copy_engine) check_copies(how);
-    // To learn the list it waits for the stream, which nobody expects of a call that does not wait.
-    const rows::row_place from = place.seen_by(list, "gather");
-    const bool copies = how.order == gather_order::copy_engine || (!marked && copies_by_itself(from, how));
-    if (device == nullptr) expect_on_cpu(list, from, out);
-    requested.fetch_add(list.count * from.row_bytes, std::memory_order_relaxed);
-    const auto launch = [&](rows::row_launch const& asked) {
-      if (is_one_copy(list, from, how)) {
-        return device->copy(out, address_in(from, list), list.count * from.row_bytes, how.stream);
-      }
-      if (copies) return device->copied_gather(asked, from, out);
-      if (sorts(list, from, how.order)) return device->sorted_gather(on, asked, from, out);
-      rows::launch_gather(on, asked, from, out);
-    };
-    return call("gather", list, how, launch, marked);
-  }
-
-  /// After stores into `count` rows on a stream. CUDA: once so many were made that writers would soon clean before they go on,
-  /// lines are written back beside what comes next.
-  void note_stored(u64 count, u64 row_bytes, void* stream) {
-    if (device == nullptr || cache == nullptr || device->is_captured(stream)) return;
-    const u64 lines_stored = count * ceil_div(row_bytes, options.cache.line_bytes);
-    const u64 often = cache->view().writes.most_dirty / 32;
-    if (stored_since_cleaning.fetch_add(lines_stored, std::memory_order_relaxed) + lines_stored < often) return;
-    stored_since_cleaning.store(0, std::memory_order_relaxed);
-    cache->clean_beside(device->beside(stream));
-  }
-
-  bool copies_by_itself(rows::row_place const& from, row_call_options const& how) const {
-    return device != nullptr && how.order == gather_order::automatic && options.where == placement::host &&
-           from.row_bytes >= least_copied_row && !device->is_captured(how.stream);
-  }
-
-  /// Of much that threads of the CPU copy: large pages to store it in, and of a run in a mapped file the pages that are not in
-  /// memory yet.
-  void expect_on_cpu(row_list const& list, rows::row_place const& from, void* out) const {
-    const u64 bytes = list.count * from.row_bytes;
-    if (bytes < least_expected_bytes) return;
-    rows::expect_stores(out, bytes);
-    if (file && from.address != 0 && rows::is_run(list, from)) file->expect(address_in(from, list), bytes);
-  }
-
-  /// CUDA: rows side by side in memory.
-  bool is_one_copy(row_list const& list, rows::row_place const& at, row_call_options const& how) const {
-    return device != nullptr && at.address != 0 && rows::is_run(list, at) && !device->is_captured(how.stream);
-  }
-  static void* address_in(rows::row_place const& at, row_list const& list) {
-    return reinterpret_cast<void*>(at.address + list.grid.first * at.pitch);
-  }
-
-  void check_copies(row_call_options const& how) const {
-    if (device == nullptr) throw_bad_input("gather", "rows by copy engines", "the CPU executor has none: choose another order");
-    if (cache != nullptr) throw_bad_input("gather", "rows by copy engines", "they lie behind a cache: choose another order");
-    if (device->is_captured(how.stream)) {
-      throw_bad_input("gather", "rows by copy engines", "a graph cannot wait for their numbers: choose another order");
-    }
-  }
-
-  std::shared_ptr<void> memory_owner;  ///< first: lines are written back to that memory until all below is gone
-  executor& on;
-  const pid_t process = ::getpid();
-  row_shape shape;
-  row_array_options options;
-  std::unique_ptr<rows::row_device> device;
-  rows::report_pool reports;
-  buffer<std::byte> copy;
-  std::optional<rows::mapped_rows> file;
-  std::optional<controllers::watched_mapping> watched;  ///< memory of the caller's
-  std::optional<registered_host> registration;
-  std::optional<software_controller> controller;
-  std::string stored_path;  ///< storage: of the file
-  u64 stored_end = 0;       ///< where the rows end in it
-  u32 memory_space = 0;     ///< of the controller, over memory of the caller's; 0: there is none
-  std::unique_ptr<line_cache> cache;
-  rows::row_place place;
-  std::atomic<u64> stored_since_cleaning{0};  ///< lines, about
-  std::atomic<u64> requested{0};              ///< bytes, by gathers
-};
+}
 
 struct row_call::state {
   row_array::state* owner = nullptr;
@@ -580,29 +363,5 @@ void* row_array::storable_address() const {
 }
 
 void* row_array::kernel_address() const { return reinterpret_cast<void*>(state_->place.address); }
-
-row_array_plan plan_rows(executor const& on, row_shape const& shape, row_source const& source,
-                         row_array_options const& options) {
-  check_placement(on, source, options);
-  check_shape(shape, name_of(source));
-  if (options.where == placement::storage || options.where == placement::host_cached) check_cache(options.cache);
-  row_array_plan plan;
-  const bool cuda = on.kind() == executor_kind::cuda;
-  const u64 bytes = shape.bytes();
-  if (options.where == placement::hbm) plan.hbm_bytes = bytes;
-  if (options.where == placement::host || options.where == placement::host_cached) plan.host_bytes = bytes;
-  if (options.where == placement::host && cuda) plan.mapping_bytes = ceil_div(bytes, small_page) * page_table_entry;
-  if (options.where == placement::storage) plan.storage_bytes = bytes;
-  if (options.where == placement::storage || options.where == placement::host_cached) {
-    (cuda ? plan.hbm_bytes : plan.host_bytes) += options.cache.bytes;
-    const u64 frames = options.cache.bytes / options.cache.line_bytes, lines = ceil_div(bytes, options.cache.line_bytes);
-    const u64 directory = options.cache.directory == directory_kind::set_associative ? frames * 64 / 7 : lines * sizeof(u64);
-    plan.metadata_bytes = directory + frames * sizeof(frame_record);
-    const auto begins = reinterpret_cast<std::uintptr_t>(source.memory) + source.offset;
-    const bool by_command = options.where == placement::storage || !copies_lines(options, begins);
-    if (by_command) plan.transit_bytes = transit_bytes_of(on, options);
-  }
-  return plan;
-}
 
 }  // namespace penstock

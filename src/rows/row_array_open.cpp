@@ -1,0 +1,198 @@
+// Opening of an array of rows: what lies where, and what that takes.
+#include "penstock/core/bits.hpp"
+#include "penstock/host/error.hpp"
+#include "row_array_state.hpp"
+#include "watched_copy.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <vector>
+
+namespace penstock {
+namespace {
+
+// Rings between a GPU and threads of the host, where nothing else is asked for. As many for each thread, or some have more to
+// do than others; and as deep as what lands in them allows: of short lines thousands must be under way (docs/MISS_PATH.md).
+constexpr u32 rings_per_thread = 2, least_ring = 256, most_ring = 1024;
+constexpr u64 most_in_rings = 32ull << 20;
+
+constexpr u64 small_page = 4096, page_table_entry = 8;
+constexpr u64 direct_block = 4096;  // of any device
+
+std::string name_of(row_source const& source) { return source.path.empty() ? "an array in memory" : source.path; }
+
+void check_placement(executor const& on, row_source const& source, row_array_options const& options) {
+  const bool cuda = on.kind() == executor_kind::cuda, written_file = options.writable && !source.path.empty();
+  if (options.where == placement::hbm && !cuda) {
+    throw_bad_input("place", "an array", "there is no GPU for placement hbm: choose host or storage");
+  }
+  if (options.where == placement::hbm && written_file) {
+    throw_bad_input("open", source.path, "placement hbm is a copy, and stores would not reach the file: choose storage");
+  }
+  if (options.where == placement::host && cuda && written_file) {
+    throw_bad_input("open", source.path, "a GPU cannot store into a mapped file: choose placement storage");
+  }
+  if (options.where == placement::storage && source.path.empty()) {
+    throw_bad_input("place", "an array in memory", "only a file lies on storage: choose host or hbm");
+  }
+}
+
+void choose_rings(cache_options& cache, software_options const& served) {
+  if (served.threads == 0 || cache.queues != 0) return;
+  cache.queues = std::min(served.max_queues, rings_per_thread * served.threads);
+  const u64 entries = most_in_rings / (u64{cache.queues} * cache.line_bytes);
+  cache.queue_depth = std::clamp(static_cast<u32>(std::bit_floor(entries)), least_ring, most_ring);
+}
+
+/// Of host memory behind a cache: whoever misses a line copies it, without a command.
+bool copies_lines(row_array_options const& options, std::uintptr_t begins) { return !options.writable && begins % 16 == 0; }
+
+u64 transit_bytes_of(executor const& on, row_array_options const& options) {
+  const software_options served = software_options_for(on, options.engine, options.controller_threads);
+  cache_options cache = options.cache;
+  choose_rings(cache, served);
+  return transit_bytes_for(on, cache, limits_of(served), options.writable);
+}
+
+void check_shape(row_shape const& shape, std::string const& name) {
+  if (shape.row_bytes == 0) throw_bad_input("open", name, "rows of 0 bytes: give it at least one element a row");
+  if (shape.rows > (u64{1} << 62) / shape.row_bytes) throw_bad_input("open", name, "it has more bytes than an address");
+}
+
+}  // namespace
+
+row_array::state::state(executor& executor, row_shape const& asked, row_source const& source, row_array_options const& with,
+                        row_progress const& watch)
+    : memory_owner(source.owner), on(executor), shape(asked), options(with), device(rows::make_row_device(executor)),
+      reports(executor.memory()) {
+  check_placement(on, source, options);
+  check_shape(shape, name_of(source));
+  place.rows = shape.rows;
+  place.row_bytes = place.pitch = shape.row_bytes;
+  place.bytes = shape.bytes();
+  if (shape.rows == 0) return;
+  switch (options.where) {
+    case placement::hbm: copy_to_hbm(source, watch); break;
+    case placement::storage: open_storage(source); break;
+    default: open_host(source);
+  }
+}
+
+row_array::state::~state() {
+  try {
+    if (device != nullptr) device->finish_beside();
+  } catch (error const&) {}
+}
+
+void row_array::state::copy_to_hbm(row_source const& source, row_progress const& watch) {
+  copy = {on.memory(), memory_kind::local, round_up(shape.bytes(), 16)};
+  auto const* from = static_cast<std::byte const*>(source.memory);
+  std::optional<rows::mapped_rows> mapped;
+  if (!source.path.empty()) {
+    mapped.emplace(source.path, source.offset, shape.bytes(), false);
+    mapped->expect_all();
+    from = reinterpret_cast<std::byte const*>(mapped->data());
+  } else if (source.memory != nullptr) {
+    watch_memory(source.memory);
+  }
+  if (from != nullptr) rows::watched_copy(on.memory(), copy.data(), from, shape.bytes(), watch);
+  if (mapped && mapped->was_cut()) mapped->check();
+  check_file();
+  watched.reset();
+  memory_owner.reset();
+  place.address = reinterpret_cast<u64>(copy.data());
+}
+
+void row_array::state::open_storage(row_source const& source) {
+  start_controller();
+  // Lines begin where rows do: those of 512 bytes behind a header of 128 would lie in two each.
+  const u64 first = options.direct && source.offset % direct_block != 0 ? 0 : source.offset;
+  file_namespace rows_in_file{.path = source.path, .direct = options.direct, .writable = options.writable};
+  rows_in_file.first_byte = first;
+  rows_in_file.bytes = source.offset - first + shape.bytes();
+  const u32 space = controller->add_namespace(rows_in_file);
+  stored_path = source.path;
+  stored_end = source.offset + shape.bytes();
+  make_cache(name_of(source), source.offset - first + shape.bytes(), space, source.offset - first);
+}
+
+void row_array::state::open_host(row_source const& source) {
+  void* memory = source.memory;
+  if (!source.path.empty()) {
+    file.emplace(source.path, source.offset, shape.bytes(), options.writable);
+    memory = file->data();
+  }
+  if (memory == nullptr) throw_bad_input("place", "an array", "it has neither a file nor memory");
+  if (!file) watch_memory(memory);
+  if (options.where == placement::host_cached && copies_lines(options, reinterpret_cast<std::uintptr_t>(memory))) {
+    registration.emplace(on.memory(), file ? file->base() : memory, file ? file->mapped_bytes() : shape.bytes(), false);
+    dataset_spec rows{name_of(source), shape.bytes(), {}, false, memory};
+    cache = std::make_unique<line_cache>(on, std::vector<dataset_spec>{rows}, options.cache);
+    return take_cache(0);
+  }
+  if (options.where == placement::host_cached) {
+    start_controller();
+    memory_space = controller->add_namespace(std::span(static_cast<std::byte*>(memory), shape.bytes()));
+    return make_cache(name_of(source), shape.bytes(), memory_space, 0);
+  }
+  registration.emplace(on.memory(), file ? file->base() : memory, file ? file->mapped_bytes() : shape.bytes(),
+                       options.writable);
+  place.address = reinterpret_cast<u64>(memory);
+}
+
+void row_array::state::start_controller() {
+  const software_options served = software_options_for(on, options.engine, options.controller_threads);
+  choose_rings(options.cache, served);
+  controller.emplace(served);
+}
+
+void row_array::state::make_cache(std::string const& name, u64 bytes, u32 space, u64 origin) {
+  const volume_spec volume{volume_layout::single, {{&*controller, space}}};
+  const dataset_spec rows{name, bytes, volume, options.writable};
+  cache = std::make_unique<line_cache>(on, std::vector<dataset_spec>{rows}, options.cache);
+  take_cache(origin);
+}
+
+void row_array::state::take_cache(u64 origin) {
+  place.reader = cache->array<u8>(0, origin, shape.bytes()).reader();
+  place.origin = origin;
+}
+
+void row_array::state::watch_memory(void* memory) {
+  const u64 page = static_cast<u64>(::sysconf(_SC_PAGESIZE)), begin = reinterpret_cast<u64>(memory);
+  const u64 first = begin / page * page;
+  watched.emplace(reinterpret_cast<void*>(first), round_up(begin + shape.bytes() - first, page), options.writable);
+}
+
+void row_array::state::move_memory(void* to) {
+  if (memory_space == 0) throw_bad_input("move", "the memory of an array", "it is not behind a cache: open it anew");
+  if (device != nullptr) device->finish_beside();
+  controller->move_memory(memory_space, static_cast<std::byte*>(to));
+  watch_memory(to);
+}
+
+row_array_plan plan_rows(executor const& on, row_shape const& shape, row_source const& source,
+                         row_array_options const& options) {
+  check_placement(on, source, options);
+  check_shape(shape, name_of(source));
+  if (options.where == placement::storage || options.where == placement::host_cached) check_cache(options.cache);
+  row_array_plan plan;
+  const bool cuda = on.kind() == executor_kind::cuda;
+  const u64 bytes = shape.bytes();
+  if (options.where == placement::hbm) plan.hbm_bytes = bytes;
+  if (options.where == placement::host || options.where == placement::host_cached) plan.host_bytes = bytes;
+  if (options.where == placement::host && cuda) plan.mapping_bytes = ceil_div(bytes, small_page) * page_table_entry;
+  if (options.where == placement::storage) plan.storage_bytes = bytes;
+  if (options.where == placement::storage || options.where == placement::host_cached) {
+    (cuda ? plan.hbm_bytes : plan.host_bytes) += options.cache.bytes;
+    const u64 frames = options.cache.bytes / options.cache.line_bytes, lines = ceil_div(bytes, options.cache.line_bytes);
+    const u64 directory = options.cache.directory == directory_kind::set_associative ? frames * 64 / 7 : lines * sizeof(u64);
+    plan.metadata_bytes = directory + frames * sizeof(frame_record);
+    const auto begins = reinterpret_cast<std::uintptr_t>(source.memory) + source.offset;
+    const bool by_command = options.where == placement::storage || !copies_lines(options, begins);
+    if (by_command) plan.transit_bytes = transit_bytes_of(on, options);
+  }
+  return plan;
+}
+
+}  // namespace penstock
