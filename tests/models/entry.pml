@@ -1,6 +1,6 @@
 /* The entry of the `direct` directory: claim, join, undo, publish, evict, pin and unpin, with passers-by at any moment
- * (cache/line_cache_view.hpp, coalesce/line_request.hpp, cache/line_sink.hpp). Sequentially consistent memory and lone threads;
- * orders and versions are validated_read_relacy.cpp's.
+ * (cache/line_cache_view.hpp, coalesce/line_request.hpp and line_request_wait.hpp, cache/line_sink.hpp). Sequentially consistent
+ * memory and lone threads; orders and versions are validated_read_relacy.cpp's.
  *
  * A word is split into pins, state and place; what the code does in one read-modify-write is one d_step. Left out are
  * referenced, dirty and writing, and the version: under pins and compare-and-swap an entry that is as it was may be claimed or

@@ -6,6 +6,7 @@
 // kernel takes their registers.
 #pragma once
 
+#include "penstock/coalesce/line_access.hpp"
 #include "penstock/coalesce/read_ahead.hpp"
 #include "penstock/core/memory_access.hpp"
 #include "penstock/group/lone_thread.hpp"

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "penstock/array/read_slowly.hpp"
-#include "penstock/coalesce/line_request.hpp"
+#include "penstock/coalesce/line_access.hpp"
 
 namespace penstock {
 

@@ -1,7 +1,9 @@
 // Bringing lines in ahead of their use, all of them: a prefetch that beyond its limit waits, and does not leave lines out.
 #pragma once
 
-#include "penstock/coalesce/line_request.hpp"
+#include "penstock/cache/move_queues.hpp"
+#include "penstock/coalesce/fill_watch.hpp"
+#include "penstock/coalesce/prefetch_line.hpp"
 #include "penstock/group/warp.hpp"
 
 namespace penstock {

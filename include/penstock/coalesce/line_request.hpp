@@ -5,28 +5,13 @@
 // as its peers have read; a `pin` of several lines is all or nothing. W5: every round of waiting moves the queues.
 #pragma once
 
-#include "penstock/cache/move_queues.hpp"
-#include "penstock/coalesce/copied_fill.hpp"
 #include "penstock/coalesce/fill_watch.hpp"
 #include "penstock/coalesce/lone_fill.hpp"
+#include "penstock/coalesce/submit_fills.hpp"
+#include "penstock/core/backoff.hpp"
 #include "penstock/write_back/cleaner.hpp"
 
 namespace penstock {
-
-/// The lanes that want this lane's line, the lowest of which acts for all. Collective.
-template <thread_group G, class Cache>
-PENSTOCK_FN auto peers_of(G const& g, Cache const& cache, bool want, line_id line) {
-  return g.match_any(!cache.coalesces ? g.rank() : want ? value(line) : ~0ull);
-}
-
-/// Counts the searches of a group's lanes, which made them at once. Collective.
-template <thread_group G>
-PENSTOCK_FN void count_search(G const& g, dataset_view const& data, victim_search const& mine) {
-  const auto searched = g.ballot(mine.made);
-  if (!any(searched)) return;
-  const u64 ns = g.shfl(mine.ns, lowest(searched));
-  if (is_leader(g)) data.counters.add(counter::search_ns, ns * size(g));
-}
 
 /// What a group does with the lines that it asks for.
 enum class line_use : u32 {
@@ -326,113 +311,17 @@ class line_request {
     return phase_ == phase::failed ? report_failed | pack(error_) : 0;
   }
 
-  // Moves the queues and sleeps, until there is news of a fill or something to try again. At the deadline every lane looks once
-  // more (the caller's next round) and then gives up (W7).
-  //
-  // Most of the time of a kernel that misses is spent here, so the round is short, and its loads are relaxed: an acquire would
-  // empty the L1 cache for the whole SM.
-  PENSTOCK_FN void wait() {
-    const u64 short_since = any(g_.ballot(short_of_frames_ || phase_ == phase::queued)) ? now_ns() : 0;
-    wait_for_news();
-    if (short_since != 0 && is_leader(g_)) {
-      data_.counters.add(counter::frame_wait_ns, (now_ns() - short_since) * size(g_));
-    }
-  }
-
-  PENSTOCK_FN void wait_for_news() {
-    const bool tries_again = any(g_.ballot(phase_ == phase::looking));
-    const bool only_queued = !tries_again && !any(g_.ballot(phase_ == phase::filling));
-    const bool several = count(g_.ballot(phase_ == phase::filling && claimed_)) > 1;
-    bool in_time = true, news = false;
-    if (only_queued && !last_look_) news = in_time = wait_for_turn();
-    while (in_time && !news) {
-      const bool helps = --looks_until_help_ == 0;  // and copies what has landed for one of its lanes
-      if (!helps || several) drain_landed();
-      if (helps) looks_until_help_ = help() ? rounds_for_helped : 1;
-      const bool mine = phase_ == phase::filling ? is_over() : phase_ == phase::queued && (is_admitted() || is_there());
-      news = tries_again || any(g_.ballot(mine));
-      if (!news || tries_again) in_time = from_leader(g_, wait_.pause()) != 0;
-    }
-    if (in_time) return;
-    if (last_look_) {
-      if (phase_ == phase::filling) check_fill();
-      if (phase_ == phase::filling) fail(make_status(failure::deadline));
-      if (phase_ == phase::looking) fail(why_not());
-    }
-    last_look_ = true;
-    looks_until_help_ = 1;
-  }
-
-  // All that is left waits for its turn, which the fills before it bring: these have waiters of their own, and a
-  // multiprocessor's time is theirs. So the sleep is as long as the way is far, and only now and then a queue is moved (W5).
-  // False: the time is up.
-  PENSTOCK_FN bool wait_for_turn() {
-    constexpr u64 shortest_ns = 64, longest_ns = 32768, turn_ns = 16;
-    const u32 first = lowest(g_.ballot(phase_ == phase::queued));
-    for (u32 round = 1;; ++round) {
-      if (any(g_.ballot(phase_ == phase::queued && (is_admitted() || is_there())))) return true;
-      if (from_leader(g_, now_ns() >= wait_.deadline_ns()) != 0) return false;
-      const u64 far = g_.shfl(shortest_ns + cache_.admission.turns_before(ticket_) * turn_ns, first);
-      let_others_run(far < longest_ns ? far : longest_ns, round);
-      if (round % rounds_for_others == 0 && !is_served(g_, cache_)) move_others(round / rounds_for_others);
-    }
-  }
-
-  PENSTOCK_FN void move_others(u32 round) {
-    move_some_queues(g_, cache_, from_leader(g_, executor_ordinal() + u64{round} * size(g_)), most_others_moved);
-  }
-
-  // What has landed in the bounce buffers of the group's own commands.
-  PENSTOCK_FN void drain_landed() {
-    const bool lands = phase_ == phase::filling && claimed_ && landing_ != nullptr && Cache::queue_pair::is_landed(*landing_);
-    auto landed = g_.ballot(lands);
-    if (!any(landed)) return;
-    const u64 own = lands ? command() : 0;
-    while (any(landed)) {
-      const u32 lane = lowest(landed);
-      const u64 next = g_.shfl(own, lane);
-      if (next >> 16 < cache_.queues_count) cache_.queues[next >> 16].drain(g_, static_cast<u32>(next & 0xffffu));
-      landed = without(landed, g_.ballot(g_.rank() == lane));
-    }
-  }
-
-  // Why a line could not be had in time. A failed line that is still held (its frame is in quarantine) reports its own status.
-  PENSTOCK_FN status why_not() const {
-    if (pins_exhausted_) return make_status(failure::pin_limit);
-    const found_line at = cache_.directory.find(line_);
-    status why{};
-    if (at.state() == line_state::failed) why = cache_.record_of(at.entry, at.word).load_failure();
-    // Frames that cannot be written stay where they are.
-    if (why.ok() && cache_.writes.slots_count != 0 && cache_.writes.fails()) why = cache_.writes.verdict();
-    return why.ok() ? make_status(failure::no_frame) : why;
-  }
+  // How it waits: line_request_wait.hpp defines these, and whoever makes a request includes it.
+  PENSTOCK_FN void wait();
+  PENSTOCK_FN void wait_for_news();
+  PENSTOCK_FN bool wait_for_turn();
+  PENSTOCK_FN void move_others(u32 round);
+  PENSTOCK_FN void drain_landed();
+  PENSTOCK_FN status why_not() const;
+  PENSTOCK_FN bool help();
 
   PENSTOCK_FN u64 command() const {
     return phase_ == phase::filling ? cache_.record_of(entry_, device_ref<u64>(*entry_).load(relaxed)).load_command() : 0;
-  }
-
-  // A waiter for a line moves the queue that has its command (E12: it may be any group's), and now and then another one, whose
-  // fills hold frames; a waiter for a frame, some after others of all. A lane that has joined another group's fill leaves its
-  // queue to that group, most of the time: many warps that look at one ring keep its owners from it. True if another thread
-  // does what there is to do.
-  PENSTOCK_FN bool help() {
-    const auto waiting = g_.ballot(phase_ == phase::filling);
-    const auto own = g_.ballot(phase_ == phase::filling && claimed_);
-    const u32 round = round_++;
-    const bool served = !last_look_ && is_served(g_, cache_);
-    const bool elsewhere = round % rounds_for_others == rounds_for_others - 1 && !last_look_;
-    if (cache_.writes.slots_count != 0) {
-      // Perhaps all that could be had are dirty: a run for each lane that is short of a frame.
-      const u32 runs = count(g_.ballot(short_of_frames_));
-      if (runs != 0) retire_runs(g_, cache_);
-      if (runs != 0) clean_next(g_, cache_, runs);
-    }
-    if (!any(waiting) || elsewhere) {
-      if (!served) move_others(round / (any(waiting) ? rounds_for_others : 1));
-      return false;
-    }
-    if (!any(own) && round % rounds_for_joined != rounds_for_joined - 1 && !last_look_) return false;
-    return help_command(g_, cache_, g_.shfl(command(), lowest(any(own) ? own : waiting)), served) && !last_look_;
   }
 
   G const& g_;
@@ -464,116 +353,5 @@ class line_request {
   bool pins_exhausted_ = false;
   bool last_look_ = false;
 };
-
-/// Submits the fills of the lanes that claimed, queue by queue; those from memory are over when it returns. Collective. This
-/// lane's status.
-template <thread_group G, class Cache>
-PENSTOCK_FN status submit_fills(G const& g, Cache const& cache, dataset_view const& data, bool claimed,
-                                typename Cache::fill const& fill) {
-  status outcome{};
-  if (data.memory != 0) copy_fills(g, claimed, fill);
-  auto todo = g.ballot(claimed && data.memory == 0);
-  while (any(todo)) {
-    const u64 queue = g.shfl(fill.queue, lowest(todo));
-    const bool mine = claimed && fill.queue == queue;
-    const status s = cache.queues[queue].submit(g, mine, fill.command, fill.target);
-    if (mine) outcome = s;
-    todo = without(todo, g.ballot(mine));
-  }
-  if (claimed && outcome.ok()) {
-    data.counters.add(counter::fills, 1);
-    data.counters.add(counter::bytes_moved, cache.line_bytes());
-  }
-  return outcome;
-}
-
-/// Calls use(frame address) once in each lane that wants a line, under a pin, and returns how that went. `begun`: by the lane
-/// that leads. Collective.
-template <thread_group G, class Cache, class Use>
-PENSTOCK_COLD status read_lines(G g, Cache const& cache, u32 dataset, bool want, line_id line, lone_fill begun,
-                                Use const& use) {
-  const auto read = [&](u64 frame) {
-    use(frame);
-    return false;
-  };
-  line_request<G, Cache> request(g, cache, dataset, want, line);
-  request.go_on_from(begun);
-  return request.access(read);
-}
-
-/// The same. `at`: what the directory said of this lane's line a moment ago. Where all lanes want one line that is in no frame,
-/// one of them brings it in, and most of the time there is nothing left to do but to read it. Collective.
-template <thread_group G, class Cache, class Use>
-PENSTOCK_FN status read_line(G const& g, Cache const& cache, u32 dataset, bool want, line_id line, found_line at,
-                             Use const& use) {
-  const auto wanting = g.ballot(want);
-  const u32 leader = lowest(wanting);
-  const u64 leaders_line = g.shfl(value(line), leader);
-  const bool others = any(g.ballot(want && value(line) != leaders_line));
-  lone_fill begun;
-  if (!others && (cache.coalesces || count(wanting) == 1)) {
-    if (g.rank() == leader) begun = fill_alone(cache, cache.datasets[dataset], line, at, size(g), true);
-    const u64 frame = g.shfl(begun.frame, leader);
-    if (frame != 0) {
-      g.sync();  // the leader's acquire is every member's
-      if (want) use(frame);
-      g.sync();
-      if (g.rank() == leader) {
-        cache.unpin(begun.entry);
-        if (begun.queued) cache.admission.give_back(1);
-      }
-      return {};
-    }
-  }
-  return read_lines(g, cache, dataset, want, line, begun, use);
-}
-
-/// The same for lanes that store: use(frame address) returns whether it did. Collective; returns before anything of it is in
-/// storage.
-template <thread_group G, class Cache, class Use>
-PENSTOCK_COLD status write_line(G g, Cache const& cache, u32 dataset, bool want, line_id line, Use const& use) {
-  line_request<G, Cache, line_use::write> request(g, cache, dataset, want, line);
-  request.start_alone(true);
-  return request.access(use);
-}
-
-/// Why a line is brought in ahead of its use.
-enum class fill_purpose : u32 {
-  guess,  ///< a prefetch: of no more worth than an unused line
-  asked,  ///< its requester comes back for it: it counts as used, so that it is still there
-};
-
-/// Asks for lines ahead of their use. Never waits for a frame and holds no pin; a line that is there, on its way or without a
-/// free frame is left alone, and so is everything beyond the limit of what may be in flight ahead of need: for a lane whose
-/// line was left for that, it is true. Collective: one line per lane that wants one.
-template <thread_group G, class Cache>
-PENSTOCK_COLD bool prefetch_line(G g, Cache const& cache, u32 dataset, bool want, line_id line, fill_purpose purpose) {
-  dataset_view const& data = cache.datasets[dataset];
-  if (data.memory != 0) return false;  // its later copier would wait for it now
-  const auto peers = peers_of(g, cache, want, line);
-  u32& in_flight = cache.prefetches_in_flight[executor_ordinal() & (cache.prefetch_shards - 1)];
-  bool claimed = false, beyond = false;
-  victim_search search;
-  const bool leads = want && lowest(peers) == g.rank();
-  found_line at = leads ? cache.directory.glance(line) : found_line{};
-  if (leads && purpose == fill_purpose::asked && at.state() == line_state::valid) cache.reference(at);
-  if (leads && at.state() == line_state::empty) {
-    beyond = device_ref<u32>(in_flight).fetch_add(1, relaxed) >= cache.prefetch_limit;
-    if (!beyond) claimed = cache.claim_empty(data, line, 0, at, search) == access_step::claimed;
-    if (!claimed) device_ref<u32>(in_flight).fetch_sub(1, relaxed);
-  }
-  count_search(g, data, search);
-  if (!any(g.ballot(claimed))) return beyond;
-  typename Cache::fill fill{};
-  if (claimed) {
-    if (purpose == fill_purpose::asked) device_ref<u64>(*at.entry).fetch_or(entry::referenced_bit, relaxed);
-    fill = cache.make_fill(data, line);
-    cache.place(fill, at, &in_flight);
-  }
-  const status outcome = submit_fills(g, cache, data, claimed, fill);
-  if (claimed) data.counters.add(counter::prefetches, 1);
-  if (claimed && !outcome.ok()) cache.fail_claim(at.entry, outcome, &in_flight);
-  return beyond;
-}
 
 }  // namespace penstock

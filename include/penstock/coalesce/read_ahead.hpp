@@ -17,7 +17,7 @@
 // next block.
 #pragma once
 
-#include "penstock/coalesce/line_request.hpp"
+#include "penstock/coalesce/prefetch_line.hpp"
 
 namespace penstock {
 
