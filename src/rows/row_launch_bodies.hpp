@@ -1,8 +1,9 @@
 // The launches of row_job.hpp. Included once: by row_launch.cu, or without CUDA by row_launch.cpp.
 #pragma once
 
+#include "gather_bodies.hpp"
 #include "penstock/host/error.hpp"
-#include "row_bodies.hpp"
+#include "scatter_bodies.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -4,7 +4,8 @@
 #include "penstock/controller/software_controller.hpp"
 #include "penstock/executor/memory.hpp"
 #include "penstock/runtime/line_cache.hpp"
-#include "src/rows/row_bodies.hpp"
+#include "src/rows/gather_bodies.hpp"
+#include "src/rows/scatter_bodies.hpp"
 #include "support/check.hpp"
 
 #include <cstring>

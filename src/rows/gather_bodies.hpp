@@ -1,117 +1,19 @@
-// Kernels over rows: gather, scatter, prefetch, and what comes before them.
+// Kernels that read rows: gather, and prefetch into the cache.
 #pragma once
 
 #include "penstock/array/row_copy.hpp"
 #include "penstock/array/row_reader.hpp"
-#include "penstock/array/writable_view.hpp"
 #include "penstock/coalesce/bring_lines.hpp"
 #include "penstock/executor/launch.hpp"
-#include "row_job.hpp"
+#include "row_numbers.hpp"
+#include "unit_run.hpp"
 
 namespace penstock::rows {
-
-/// A row of the array for an index of the caller's, negative ones from the end on if the list says so; `none` for what lies
-/// outside.
-struct row_numbers {
-  row_list list;
-  u64 rows = 0;
-  row_report* report = nullptr;
-
-  static constexpr u64 none = ~0ull;
-
-  PENSTOCK_FN u64 at(u64 k) const {
-    if (list.grid.levels != 0) return in_grid(k);
-    const long long asked =
-        list.item_bytes == 4 ? static_cast<int const*>(list.data)[k] : static_cast<long long const*>(list.data)[k];
-    const bool back = asked < 0 && list.negative_indices;
-    const u64 row = static_cast<u64>(asked) + (back ? rows : 0);
-    if (row < rows) return row;
-    lower_to(report->first_bad, k);
-    return none;
-  }
-
- private:
-  PENSTOCK_FN u64 in_grid(u64 k) const {
-    row_grid const& grid = list.grid;
-    u64 row = grid.first;
-    for (u32 l = grid.levels - 1; l != 0; --l) {
-      row += k % grid.level[l].count * static_cast<u64>(grid.level[l].step);
-      k /= grid.level[l].count;
-    }
-    return row + k * static_cast<u64>(grid.level[0].step);
-  }
-};
-
-/// Keys and positions to sort by: a row's number and where its copy goes, from position `first` on. Rows outside come last.
-struct list_rows {
-  row_numbers numbers;
-  u64 first, count;
-  u32* keys;
-  u32* positions;
-
-  template <thread_group G>
-  PENSTOCK_FN void operator()(G const& g, grid_range range) const {
-    for (u64 item = range.first; item < range.last; item += range.step) {
-      for (u64 k = item * items_per_group + index_in(g); k < (item + 1) * items_per_group && k < count; k += size(g)) {
-        const u64 row = numbers.at(first + k);
-        keys[k] = static_cast<u32>(row != row_numbers::none ? row : numbers.rows);
-        positions[k] = static_cast<u32>(k);
-      }
-    }
-  }
-
-  static constexpr u64 items_per_group = 32;
-};
 
 /// Rows that a group copies at once: which, and where their copies go. `none`: nothing goes there.
 struct few_rows {
   static constexpr u32 most = short_rows_at_once;
   u64 row[most], position[most];
-};
-
-/// A row, and how often the list names it from `first` on without another between.
-struct row_run {
-  u64 row;
-  u64 first;
-  u32 copies;
-};
-
-/// Rows in the order in which they were asked for.
-struct rows_as_asked {
-  row_numbers numbers;
-
-  /// One of the list, and the position where it goes.
-  PENSTOCK_FN u64 take(u64 k, u64& position) const {
-    position = k;
-    return k < numbers.list.count ? numbers.at(k) : row_numbers::none;
-  }
-  PENSTOCK_FN row_run take_run(u64 k) const { return {numbers.at(k), k, 1}; }
-  PENSTOCK_FN u64 position(u64 k) const { return k; }
-};
-
-/// Rows in the order of their numbers.
-struct rows_by_number {
-  u32 const* keys;
-  u32 const* positions;
-  u64 count, rows;
-
-  static constexpr u32 most_copies = 32;
-
-  PENSTOCK_FN u64 take(u64 k, u64& position) const {
-    const bool there = k < count;
-    const u64 row = there ? keys[k] : rows;
-    position = there ? positions[k] : 0;
-    return row < rows ? row : row_numbers::none;
-  }
-  /// Of those that are named more than once, every `most_copies` has a run; the others have none.
-  PENSTOCK_FN row_run take_run(u64 k) const {
-    const u32 row = keys[k];
-    if (row >= rows || (k % most_copies != 0 && keys[k - 1] == row)) return {row_numbers::none, k, 0};
-    u32 copies = 1;
-    while ((k + copies) % most_copies != 0 && k + copies < count && keys[k + copies] == row) ++copies;
-    return {row, k, copies};
-  }
-  PENSTOCK_FN u64 position(u64 k) const { return positions[k]; }
 };
 
 /// Groups that run side by side, and so should read what lies side by side.
@@ -298,27 +200,6 @@ struct gather_cached_short {
   }
 };
 
-/// A run of units behind a cache, in blocks that begin where lines do: of each the lines are asked for together.
-template <class Unit>
-struct unit_run {
-  array_view<Unit> source;
-  u64 units;
-  u64 line_units;
-  u64 lead;  ///< units of the first line before the run
-
-  static constexpr u64 lines_each = 32;
-
-  PENSTOCK_FN u64 blocks() const { return (lead + units + block_units() - 1) / block_units(); }
-  PENSTOCK_FN u64 begin(u64 block) const { return block == 0 ? 0 : block * block_units() - lead; }
-  PENSTOCK_FN u64 end(u64 block) const {
-    const u64 next = (block + 1) * block_units() - lead;
-    return next < units ? next : units;
-  }
-
- private:
-  PENSTOCK_FN u64 block_units() const { return lines_each * line_units; }
-};
-
 template <class Unit>
 struct gather_run_cached {
   unit_run<Unit> run;
@@ -342,25 +223,6 @@ struct gather_run_cached {
     constexpr u64 blocks_ahead = 2;
     for (u64 k = block; k <= block + blocks_ahead && k < run.blocks(); ++k) {
       run.source.ask_span(g, run.begin(k), run.end(k) - run.begin(k));
-    }
-  }
-};
-
-/// Stores a run behind a cache; lines that it covers are not read.
-template <class Unit>
-struct scatter_run_cached {
-  unit_run<Unit> run;
-  writable_view<Unit> target;
-  Unit const* values;
-  row_report* report;
-
-  template <thread_group G>
-  PENSTOCK_FN void operator()(G const& g, grid_range range) const {
-    for (u64 block = range.first; block < range.last; block += range.step) {
-      const u64 begin = run.begin(block);
-      Unit const* const from = values;
-      const status outcome = target.write_span(g, begin, run.end(block) - begin, [from](u64 i) { return from[i]; });
-      if (!outcome.ok()) device_ref<u32>(report->failure).store(pack(outcome), relaxed);
     }
   }
 };
@@ -394,82 +256,6 @@ struct prefetch_rows {
     for (; any(g.ballot(wanted && line <= last)); ++line) {
       bring_lines(g, *reader.cache, reader.dataset, wanted && line <= last, line_id{line}, step, until_ns);
     }
-  }
-};
-
-template <class Unit>
-struct scatter_resident {
-  row_numbers numbers;
-  u64 target, row_bytes, values;
-  u64 pitch = row_bytes;
-
-  template <thread_group G>
-  PENSTOCK_FN void operator()(G const& g, grid_range range) const {
-    for (u64 k = range.first; k < range.last; k += range.step) {
-      const u64 row = numbers.at(k);
-      if (row == row_numbers::none) continue;
-      const u64 to = target + row * pitch;
-      copy_row<Unit>(g, values + k * row_bytes, row_bytes, 1, [to](u32) { return to; });
-    }
-  }
-};
-
-/// Rows to change, of which each lane has one: their numbers, and their lines, are looked up side by side.
-struct rows_at_once {
-  u64 first;  ///< in the list, of the group's lane 0
-  u64 step;   ///< to that of the next lane
-  u64 row;    ///< of this lane
-
-  PENSTOCK_FN bool wanted() const { return row != row_numbers::none; }
-  /// In the list, of the lane with index k.
-  PENSTOCK_FN u64 position(u32 k) const { return first + k * step; }
-};
-
-/// Calls change(rows_at_once) for the rows of a group's part of a list, and tells the report of what failed.
-template <thread_group G, class Change>
-PENSTOCK_FN void change_rows(G const& g, grid_range range, row_numbers const& numbers, Change const& change) {
-  for (u64 first = range.first; first < range.last; first += size(g) * range.step) {
-    const u64 mine = first + index_in(g) * range.step;
-    const u64 row = mine < range.last ? numbers.at(mine) : row_numbers::none;
-    const status outcome = change(rows_at_once{first, range.step, row});
-    if (!outcome.ok()) device_ref<u32>(numbers.report->failure).store(pack(outcome), relaxed);
-  }
-}
-
-template <class Unit>
-struct scatter_cached {
-  writable_view<Unit> target;
-  row_numbers numbers;
-  u64 row_units;
-  Unit const* values;
-  u64 pitch_units = row_units;
-
-  template <thread_group G>
-  PENSTOCK_FN void operator()(G const& g, grid_range range) const {
-    change_rows(g, range, numbers, [&](rows_at_once const& rows) {
-      const u64 first = rows.wanted() ? rows.row * pitch_units : 0;
-      return target.write_spans(g, rows.wanted(), first, row_units,
-                                [&](u32 k, u64 j) { return values[rows.position(k) * row_units + j]; });
-    });
-  }
-};
-
-/// Adds values to elements of T, wherever they lie.
-template <class T>
-struct add_rows {
-  writable_view<T> target;
-  row_numbers numbers;
-  u64 row_elements;
-  T const* values;
-  u64 pitch_elements = row_elements;
-
-  template <thread_group G>
-  PENSTOCK_FN void operator()(G const& g, grid_range range) const {
-    change_rows(g, range, numbers, [&](rows_at_once const& rows) {
-      const u64 first = rows.wanted() ? rows.row * pitch_elements : 0;
-      return target.add_spans(g, rows.wanted(), first, row_elements,
-                              [&](u32 k, u64 j) { return values[rows.position(k) * row_elements + j]; });
-    });
   }
 };
 
