@@ -15,8 +15,6 @@ namespace penstock::graph {
 
 class line_fields;
 
-enum class text_dialect : u8 { el, wel, gr };
-
 class text_edge_list final : public edge_source {
  public:
   /// How much of the whole work looking at all lines once is, in per mille; numbering ids takes as much again.

@@ -9,6 +9,9 @@
 
 namespace penstock::graph {
 
+/// What a line may be: text_edge_list.hpp describes them.
+enum class text_dialect : u8 { el, wel, gr };
+
 /// sparse: ids are numbered anew, in ascending order, where the range that they span has more than 1024 numbers, and more than
 /// eight for each edge; always: wherever the range has gaps; never: a vertex is its id less the first one.
 enum class renumbering : u8 { sparse, always, never };
