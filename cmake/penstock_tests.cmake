@@ -77,7 +77,8 @@ endif()
 
 # Lanes on QEMU's drive: one program, for CPU threads, and for CUDA's where nvcc is. It carries its own half of the support.
 function(penstock_add_lanes target source)
-  add_executable(${target} ${source} ${tests_folder}/support/qemu_machine.cpp ${tests_folder}/support/qemu_program.cpp)
+  add_executable(${target} ${source} ${tests_folder}/support/qemu_function.cpp ${tests_folder}/support/qemu_machine.cpp
+                           ${tests_folder}/support/qemu_program.cpp)
   target_include_directories(${target} PRIVATE ${tests_folder} ${PROJECT_SOURCE_DIR})
   target_link_libraries(${target} PRIVATE penstock_libs)
   penstock_warnings(${target})
