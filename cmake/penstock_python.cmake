@@ -1,6 +1,7 @@
 # The Python module penstock._native.
 
-find_package(Python 3.10 REQUIRED COMPONENTS Interpreter Development.Module)
+# From 3.12 on, a wheel is for all later versions: scikit-build-core asks for the stable ABI then.
+find_package(Python 3.10 REQUIRED COMPONENTS Interpreter Development.Module ${SKBUILD_SABI_COMPONENT})
 if(NOT SKBUILD)
   execute_process(COMMAND ${Python_EXECUTABLE} -m nanobind --cmake_dir OUTPUT_STRIP_TRAILING_WHITESPACE
                   OUTPUT_VARIABLE nanobind_DIR)
@@ -9,7 +10,7 @@ find_package(nanobind CONFIG REQUIRED)
 
 file(GLOB binding_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/python/bindings/*.cpp)
 if(binding_sources)
-  nanobind_add_module(_native NB_STATIC ${binding_sources})
+  nanobind_add_module(_native STABLE_ABI NB_STATIC ${binding_sources})
   target_link_libraries(_native PRIVATE penstock_libs)
   target_include_directories(_native SYSTEM PRIVATE ${NB_DIR}/include)  # its warnings are not ours
   target_compile_definitions(_native PRIVATE PENSTOCK_VERSION="${PROJECT_VERSION}")

@@ -20,6 +20,7 @@ DOCS = Path(__file__).parents[2] / "docs"
         ("tasks/FEATURES.md", "torch_geometric"),
         ("tasks/EMBEDDINGS.md", "torch"),
         ("tasks/LOADER.md", "torch"),
+        ("tasks/PYG_LOADERS.md", "torch_geometric"),
     ],
 )
 def test_examples_do_what_they_say(
