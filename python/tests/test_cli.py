@@ -223,6 +223,38 @@ def test_help_and_version(arguments: list[str], capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out
 
 
+def test_help_lists_each_option_once_under_a_heading(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["pagerank", "--help"]) == 0
+    text = capsys.readouterr().out.partition("\nOptions:")[2]
+    headings = re.findall(r"^(\w.*):$", text, re.M)
+    assert len(headings) == len(set(headings)) == 4
+    for option in cli.penstock.commands["pagerank"].params:
+        if isinstance(option, click.Option):
+            assert len(re.findall(rf"^  {option.opts[0]}(?![\w-])", text, re.M)) == 1, option.opts
+    own, after = text.split("How a file is read:")
+    assert "--damping" in own
+    assert "--columns" in after.split("Where edges lie")[0]
+
+
+def test_help_lists_each_command_under_a_heading(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--help"]) == 0
+    text = capsys.readouterr().out
+    for name in cli.penstock.commands:
+        assert len(re.findall(rf"^  {name} ", text, re.M)) == 1, name
+    assert text.index("\n  bfs ") < text.index("Drives:") < text.index("\n  nvme ")
+
+
+def test_completion_offers_options_and_their_values() -> None:
+    from click.shell_completion import BashComplete
+
+    def completions(words: list[str], begun: str) -> list[str]:
+        complete = BashComplete(cli.penstock, {}, "penstock", "_PENSTOCK_COMPLETE")
+        return [item.value for item in complete.get_completions(words, begun)]
+
+    assert completions(["bfs"], "--plac") == ["--placement"]
+    assert completions(["bfs", "--placement"], "st") == ["storage"]
+
+
 def test_no_command_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([]) == cli.REFUSED
     out, err = capsys.readouterr()

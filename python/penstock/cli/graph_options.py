@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from penstock.cli.bench import Image
+from penstock.cli.help_groups import group_of
 from penstock.cli.output import Output
 from penstock.cli.size_option import Size
 from penstock.graph.options import (
@@ -49,8 +50,8 @@ def cache_dir_option(command: Command) -> Command:
 
 choice = click.Choice
 
-# What the graph is; where the edges lie and who walks them; what storage is; what is done with a run.
-INPUT_OPTIONS = (
+input_options = group_of(
+    "How a file is read",
     click.option("--undirected", is_flag=True, help="Files: take each edge both ways, equal ones once."),
     click.option(
         "--format",
@@ -85,7 +86,8 @@ INPUT_OPTIONS = (
     ),
     click.option("--memory", type=Size(), default=None, help="Files: what converting may take."),
 )
-PLACEMENT_OPTIONS = (
+_placement_options = group_of(
+    "Where edges lie, and whose threads walk them",
     click.option(
         "--placement",
         type=choice(PLACEMENTS),
@@ -127,8 +129,6 @@ PLACEMENT_OPTIONS = (
         show_default=True,
         help="How files are read.",
     ),
-)
-STORAGE_OPTIONS = (
     click.option(
         "--ablate",
         type=choice(ABLATIONS),
@@ -138,6 +138,9 @@ STORAGE_OPTIONS = (
     ),
     click.option("--direct", is_flag=True, help="Bypass the page cache (O_DIRECT)."),
     click.option("--threads", type=int, default=0, help="Of the CPU.  [default: one per core]"),
+)
+_storage_options = group_of(
+    "Queues, and drives that are modelled",
     click.option(
         "--queues", type=int, default=0, help="Queue pairs of storage.  [default: one per thread or SM]"
     ),
@@ -168,7 +171,8 @@ STORAGE_OPTIONS = (
         "--server-sms", type=int, default=0, help="SMs that serve modelled drives.  [default: a third]"
     ),
 )
-RUN_OPTIONS = (
+_run_options = group_of(
+    "Runs, and what is done with the result",
     click.option(
         "--trials",
         type=int,
@@ -198,15 +202,8 @@ RUN_OPTIONS = (
 
 def graph_options(command: Command) -> Command:
     """What all algorithms over graphs take."""
-    for option in reversed((*INPUT_OPTIONS, *PLACEMENT_OPTIONS, *STORAGE_OPTIONS, *RUN_OPTIONS)):
-        command = option(command)
-    return command
-
-
-def input_options(command: Command) -> Command:
-    """What is said of a graph that is to be found or made."""
-    for option in reversed(INPUT_OPTIONS):
-        command = option(command)
+    for options in (_run_options, _storage_options, _placement_options, input_options):
+        command = options(command)
     return command
 
 

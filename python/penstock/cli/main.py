@@ -33,6 +33,7 @@ from penstock.cli.graph_options import (
     source_option,
     sources_option,
 )
+from penstock.cli.help_groups import GroupedProgram
 from penstock.cli.inputs import refuse_files_of
 from penstock.cli.nvme import nvme_group
 from penstock.cli.output import cannot_be_written, write_result
@@ -57,7 +58,16 @@ def print_version(context: click.Context, _: click.Parameter, wanted: bool) -> N
         context.exit()
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(
+    cls=GroupedProgram,
+    headings={
+        "Graphs": ("bfs", "sssp", "cc", "pagerank", "graph"),
+        "Drives": ("nvme", "volume"),
+        "Measurements": ("bench", "plot", "reduce", "vectoradd"),
+        "This machine": ("doctor", "demo", "version"),
+    },
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
 @click.option(
     "--version",
     is_flag=True,
@@ -233,7 +243,7 @@ def run(
     if breakdown:
         if image is not None or output is not None:
             raise ValueError("--plot and --output are of one run, and --breakdown has three: leave it out")
-        return tell_breakdown(function, graph, as_json, **options)
+        return print_breakdown(function, graph, as_json, **options)
     for option, path in (("--output", output), ("--plot", image)):
         refuse_files_of(option, path, graph, options["format"])
     if image is not None:
@@ -266,7 +276,7 @@ def algorithm_named(name: str) -> Callable[..., GraphCost]:
     return function
 
 
-def tell_breakdown(function: Callable[..., GraphCost], graph: str, as_json: bool, **options: Any) -> None:
+def print_breakdown(function: Callable[..., GraphCost], graph: str, as_json: bool, **options: Any) -> None:
     from penstock.graph import breakdown
 
     if options.pop("placement") != "storage" or options.pop("trials") != 1:
