@@ -17,38 +17,39 @@ template <class Id>
 class level_search {
  public:
   explicit level_search(graph_run<Id>& run)
-      : run_(run), n_(run.vertices()), parents_(run.template filled<Id>(n_, -1)),
-        depths_(run.template filled<std::int32_t>(n_, -1)), frontier_(run.template filled<Id>(n_, 0)),
-        next_(run.template filled<Id>(n_, 0)), may_pull_(run.is_automatic() && run.reads_single_edges() && run.has_incoming()),
-        edges_left_(run.graph().edges()) {}
+      : run_(run), n_(run.graph.vertices()), parents_(run.account.template filled<Id>(n_, -1)),
+        depths_(run.account.template filled<std::int32_t>(n_, -1)), frontier_(run.account.template filled<Id>(n_, 0)),
+        next_(run.account.template filled<Id>(n_, 0)),
+        may_pull_(run.walks.is_automatic() && run.graph.reads_single_edges() && run.graph.has_incoming()),
+        edges_left_(run.graph.folder().edges()) {}
 
   void search(u64 source, bfs_result& result) {
     result.source = source;
     result.reached = 0;
-    run_.write(parents_.data() + source, static_cast<Id>(source));
-    run_.write(depths_.data() + source, std::int32_t{0});
-    run_.write(frontier_.data(), static_cast<Id>(source));
+    run_.graph.write(parents_.data() + source, static_cast<Id>(source));
+    run_.graph.write(depths_.data() + source, std::int32_t{0});
+    run_.graph.write(frontier_.data(), static_cast<Id>(source));
     for (u64 size = 1, before = 0; size != 0;) {
       result.reached += size;
-      run_.begin_round(result, "level", size, result.reached, n_);
+      run_.account.begin_round(result, "level", size, result.reached, n_);
       choose_direction(size, before);
       const vertex_list<Id> which{frontier_.data(), size};
-      const bfs_data<Id> data{parents_.data(), depths_.data(), run_.found_list(next_, which),
+      const bfs_data<Id> data{parents_.data(), depths_.data(), run_.walks.found_list(next_, which),
                               static_cast<std::int32_t>(result.level_sizes.size() - 1),
-                              run_.is_cpu() || (!pulls_ && size < n_ / few)};
+                              run_.graph.is_cpu() || (!pulls_ && size < n_ / few)};
       if (pulls_) {
-        run_.walk_narrow(bfs_pull<Id>{data});
+        run_.walks.walk_narrow(bfs_pull<Id>{data});
       } else {
-        run_.walk_frontier(bfs_push<Id>{data}, bfs_push<Id, true>{data}, which);
+        run_.walks.walk_frontier(bfs_push<Id>{data}, bfs_push<Id, true>{data}, which);
       }
       if (!data.lists) {
-        run_.over_vertices(list_level<Id>{data, n_});
-        run_.read_counts();
+        run_.walks.over_vertices(list_level<Id>{data, n_});
+        run_.walks.read_counts();
       }
       before = size;
-      size = run_.take_found();
+      size = run_.walks.take_found();
       std::swap(frontier_, next_);
-      run_.end_round(result, pulls_ ? "pull" : nullptr);
+      run_.account.end_round(result, pulls_ ? "pull" : nullptr);
     }
     result.levels = result.level_sizes.size();
   }
@@ -65,11 +66,11 @@ class level_search {
     // A frontier that is small has few edges, or is a hub or two.
     // A round from below looks at all vertices, so a short frontier is never worth it, however few edges are left.
     const u64 least = std::max(edges_left_ / alpha, n_ / beta);
-    if (size * run_.longest_list() <= least) {
+    if (size * run_.graph.longest_list() <= least) {
       edges_left_ -= std::min(size, edges_left_);
       return;
     }
-    const u64 edges = run_.edges_of({frontier_.data(), size});
+    const u64 edges = run_.walks.edges_of({frontier_.data(), size});
     pulls_ = edges > least;
     edges_left_ -= std::min(edges, edges_left_);
   }
@@ -90,9 +91,9 @@ bfs_result run_bfs(bfs_options const& options) {
     using vertex = decltype(id);
     check_memory(options, graph, on, 3 * sizeof(vertex) + sizeof(std::int32_t));
     graph_run<vertex> run(options, graph, on);
-    if (run.is_automatic() && run.is_resident() && graph.directed() && graph::has_incoming(graph) &&
+    if (run.walks.is_automatic() && run.graph.is_resident() && graph.directed() && graph::has_incoming(graph) &&
         has_room_for_incoming(options, graph, on)) {
-      run.open_incoming();
+      run.graph.open_incoming();
     }
     result.load_seconds = seconds_since(begun);
     std::vector<vertex> found(graph.vertices());
@@ -100,16 +101,16 @@ bfs_result run_bfs(bfs_options const& options) {
       const u64 source = choose_source(graph, options.source, options.sources, trial);
       result.trial_sources.push_back(source);
       level_search<vertex> job(run);
-      run.prepare_walks(bfs_push<vertex>{});
-      run.prepare_touched(bfs_push<vertex, true>{});
-      run.prepare_narrow(bfs_pull<vertex>{});
-      run.prepare(list_level<vertex>{});
-      run.trial(result, [&] { job.search(source, result); });
+      run.walks.prepare_walks(bfs_push<vertex>{});
+      run.walks.prepare_touched(bfs_push<vertex, true>{});
+      run.walks.prepare_narrow(bfs_pull<vertex>{});
+      run.walks.prepare(list_level<vertex>{});
+      run.account.trial(result, [&] { job.search(source, result); });
       if (trial + 1 == options.trials) job.parents().read(found);
     }
     result.parents.assign(found.begin(), found.end());
     verify_result(options, graph, result, [&] {
-      auto meter = run.meter("verify");
+      auto meter = run.account.meter("verify");
       return graph::verify_bfs(graph, result.source, std::span<vertex const>(found), meter);
     });
   });

@@ -13,7 +13,7 @@ constexpr u64 samples = 1024;
 /// The parent that most of some vertices have. `drawn`: [samples].
 template <class Id>
 Id most_frequent(graph_run<Id>& run, forest<Id> const& trees, buffer<Id>& drawn) {
-  run.over(samples, sample_parents<Id>{trees, drawn.data(), samples, run.vertices()});
+  run.walks.over(samples, sample_parents<Id>{trees, drawn.data(), samples, run.graph.vertices()});
   std::vector<Id> all(samples);
   drawn.read(all);
   std::sort(all.begin(), all.end());
@@ -30,31 +30,31 @@ Id most_frequent(graph_run<Id>& run, forest<Id> const& trees, buffer<Id>& drawn)
 
 template <class Id>
 void find_components(graph_run<Id>& run, bool last, components_result& result) {
-  const u64 n = run.vertices();
-  buffer<Id> parents = run.template filled<Id>(n, 0);
-  buffer<u64> components = run.template filled<u64>(1, 0);
-  buffer<Id> drawn(run.on().memory(), memory_kind::local, samples);
+  const u64 n = run.graph.vertices();
+  buffer<Id> parents = run.account.template filled<Id>(n, 0);
+  buffer<u64> components = run.account.template filled<u64>(1, 0);
+  buffer<Id> drawn(run.graph.on().memory(), memory_kind::local, samples);
   const forest<Id> trees{parents.data()};
-  run.prepare_walks(merge_trees<Id>{});
-  run.prepare(plant_trees<Id>{}, flatten_trees<Id>{}, merge_neighbours<Id>{}, sample_parents<Id>{});
-  run.trial(result, [&] {
-    run.over_vertices(plant_trees<Id>{trees, n});
-    merge_trees<Id> merge{trees, !run.graph().directed()};
-    if (run.is_automatic() && run.reads_single_edges() && merge.both_ways) {
-      run.begin_round(result, "neighbours", n, 0, 2);
-      run.over_edges_of_vertices(merge_neighbours<Id>{run.lists(), trees});
-      run.end_round(result, "neighbours");
-      run.over_vertices(flatten_trees<Id>{trees, components.data(), n});
-      run.write(components.data(), u64{0});
+  run.walks.prepare_walks(merge_trees<Id>{});
+  run.walks.prepare(plant_trees<Id>{}, flatten_trees<Id>{}, merge_neighbours<Id>{}, sample_parents<Id>{});
+  run.account.trial(result, [&] {
+    run.walks.over_vertices(plant_trees<Id>{trees, n});
+    merge_trees<Id> merge{trees, !run.graph.folder().directed()};
+    if (run.walks.is_automatic() && run.graph.reads_single_edges() && merge.both_ways) {
+      run.account.begin_round(result, "neighbours", n, 0, 2);
+      run.walks.over_edges_of_vertices(merge_neighbours<Id>{run.walks.lists(), trees});
+      run.account.end_round(result, "neighbours");
+      run.walks.over_vertices(flatten_trees<Id>{trees, components.data(), n});
+      run.graph.write(components.data(), u64{0});
       merge.settled = most_frequent(run, trees, drawn);
     }
-    run.begin_round(result, "edges", n, result.level_sizes.size(), result.level_sizes.size() + 1);
-    run.walk(merge);
-    run.end_round(result);
-    run.over_vertices(flatten_trees<Id>{trees, components.data(), n});
+    run.account.begin_round(result, "edges", n, result.level_sizes.size(), result.level_sizes.size() + 1);
+    run.walks.walk(merge);
+    run.account.end_round(result);
+    run.walks.over_vertices(flatten_trees<Id>{trees, components.data(), n});
   });
   if (!last) return;
-  result.components = run.read(components.data());
+  result.components = run.graph.read(components.data());
   std::vector<Id> found(n);
   parents.read(found);
   result.labels.assign(found.begin(), found.end());
@@ -74,7 +74,7 @@ components_result run_components(graph_options const& options) {
                                              find_components(run, trial == options.trials, result);
                                            }
                                            verify_result(options, graph, result, [&] {
-                                             auto meter = run.meter("verify");
+                                             auto meter = run.account.meter("verify");
                                              return graph::verify_components(graph, result.labels, meter);
                                            });
                                          });

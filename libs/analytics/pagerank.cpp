@@ -53,10 +53,11 @@ template <class Real, class Id, bool Weighted>
 class rank_iteration {
  public:
   rank_iteration(graph_run<Id>& run, u64 const* offsets, bool pulls, pagerank_options const& options, distributions const& by)
-      : run_(run), offsets_(offsets), pulls_(pulls), options_(options), n_(run.vertices()), each_(1 / static_cast<double>(n_)),
-        ranks_(run.template filled<Real>(n_, static_cast<Real>(each_))), shares_(run.template filled<Real>(n_, 0)),
-        sums_(run.template filled<Real>(n_, 0)), words_(run.template filled<double>(2, 0)),
-        strengths_(Weighted ? run.template filled<double>(n_, 0) : buffer<double>()), teleport_(copy_of(by.teleport)),
+      : run_(run), offsets_(offsets), pulls_(pulls), options_(options), n_(run.graph.vertices()),
+        each_(1 / static_cast<double>(n_)), ranks_(run.account.template filled<Real>(n_, static_cast<Real>(each_))),
+        shares_(run.account.template filled<Real>(n_, 0)), sums_(run.account.template filled<Real>(n_, 0)),
+        words_(run.account.template filled<double>(2, 0)),
+        strengths_(Weighted ? run.account.template filled<double>(n_, 0) : buffer<double>()), teleport_(copy_of(by.teleport)),
         dangling_goes_(options.dangling ? copy_of(by.dangling_goes) : buffer<double>()) {
     if (!by.start.empty()) ranks_.write(std::vector<Real>(by.start.begin(), by.start.end()));
   }
@@ -64,15 +65,15 @@ class rank_iteration {
   void iterate(pagerank_result& result) {
     result.iterations = 0;
     result.converged = false;
-    pulls_ ? run_.prepare_walks(pull()) : run_.prepare_walks(push());
-    if constexpr (Weighted) run_.prepare_walks(pull_ranks<double, true>{{}, weights()});
-    run_.prepare(share_ranks<Real>{}, take_ranks<Real>{});
-    run_.trial(result, [&] {
+    pulls_ ? run_.walks.prepare_walks(pull()) : run_.walks.prepare_walks(push());
+    if constexpr (Weighted) run_.walks.prepare_walks(pull_ranks<double, true>{{}, weights()});
+    run_.walks.prepare(share_ranks<Real>{}, take_ranks<Real>{});
+    run_.account.trial(result, [&] {
       if constexpr (Weighted) add_up_weights();
       while (result.iterations < options_.iterations && !result.converged) {
-        run_.begin_round(result, "iteration", n_, result.iterations, options_.iterations);
+        run_.account.begin_round(result, "iteration", n_, result.iterations, options_.iterations);
         step(result);
-        run_.end_round(result);
+        run_.account.end_round(result);
       }
     });
   }
@@ -86,15 +87,15 @@ class rank_iteration {
  private:
   buffer<double> copy_of(std::vector<double> const& values) {
     if (values.empty()) return {};
-    buffer<double> made = run_.template filled<double>(n_, 0);
+    buffer<double> made = run_.account.template filled<double>(n_, 0);
     made.write(values);
     return made;
   }
 
   weights_if<Weighted> weights() const {
     if constexpr (Weighted) {
-      if (run_.graph().weights_place()->kind == 'f') return {as_words(run_.template weights<float>()), true};
-      return {as_words(run_.template weights<std::int32_t>()), false};
+      if (run_.graph.folder().weights_place()->kind == 'f') return {as_words(run_.graph.template weights<float>()), true};
+      return {as_words(run_.graph.template weights<std::int32_t>()), false};
     } else {
       return {};
     }
@@ -105,30 +106,30 @@ class rank_iteration {
 
   /// The weights that leave a vertex are what it would pull, if each of its neighbours had 1 to share.
   void add_up_weights() {
-    buffer<double> ones(run_.on().memory(), memory_kind::local, n_);
+    buffer<double> ones(run_.graph.on().memory(), memory_kind::local, n_);
     ones.write(std::vector<double>(n_, 1));
     strengths_.write(std::vector<double>(n_, 0));
     rank_data<double> sums;
     sums.share = ones.data();
     sums.sum = strengths_.data();
-    run_.walk(pull_ranks<double, true>{sums, weights()});
-    run_.on().synchronize();
+    run_.walks.walk(pull_ranks<double, true>{sums, weights()});
+    run_.graph.on().synchronize();
   }
 
   void step(pagerank_result& result) {
-    run_.write(words_.data(), 0.0);
-    run_.write(words_.data() + 1, 0.0);
-    run_.over_vertices(share_ranks<Real>{data(), offsets_, n_, options_.damping, strengths_.data()});
-    pulls_ ? run_.walk(pull()) : run_.walk(push());
-    const double kept = 1 - options_.damping, lost = options_.dangling ? run_.read(words_.data()) : 0;
+    run_.graph.write(words_.data(), 0.0);
+    run_.graph.write(words_.data() + 1, 0.0);
+    run_.walks.over_vertices(share_ranks<Real>{data(), offsets_, n_, options_.damping, strengths_.data()});
+    pulls_ ? run_.walks.walk(pull()) : run_.walks.walk(push());
+    const double kept = 1 - options_.damping, lost = options_.dangling ? run_.graph.read(words_.data()) : 0;
     take_ranks<Real> take{data(), n_};
     take.teleport = teleport_.data();
     take.dangling = dangling_goes_.data() != nullptr ? dangling_goes_.data() : teleport_.data();
     if (take.teleport != nullptr) take.teleported = kept;
     if (take.dangling != nullptr) take.lost = lost;
     take.base = ((take.teleport == nullptr ? kept : 0) + (take.dangling == nullptr ? lost : 0)) * each_;
-    run_.over_vertices(take);
-    result.change = run_.read(words_.data() + 1);
+    run_.walks.over_vertices(take);
+    result.change = run_.graph.read(words_.data() + 1);
     result.converged = result.change < options_.tolerance;
     ++result.iterations;
   }
@@ -195,26 +196,26 @@ std::string check_ranks(graph::graph_folder const& graph, pagerank_options const
 
 pagerank_result run_pagerank(pagerank_options const& options) {
   check_options(options);
-  auto ranked =
-      run_on_graph<pagerank_result>(options, [&](auto const& graph, executor& on, auto id, u64 begun, pagerank_result& result) {
-        const distributions by(options, graph);
-        if (options.weighted) {
-          weights_of(graph);
-          graph::progress_meter meter = progress_of(options, "check weights");
-          graph::check_weights(graph, "rank", meter);
-        }
-        // Lists of incoming edges have no weights.
-        std::optional<graph::graph_folder> incoming;
-        if (graph.directed() && !options.weighted && graph::has_incoming(graph)) incoming = graph::open_incoming(graph);
-        check_memory(options, graph, on, bytes_of_a_vertex(options, incoming.has_value()), options.weighted);
-        graph_run<decltype(id)> run(options, incoming ? *incoming : graph, on, options.weighted);
-        buffer<u64> degrees(on.memory(), memory_kind::local, incoming && !run.is_cpu() ? graph.vertices() + 1 : 0);
-        if (degrees.size() != 0) degrees.write(graph.offsets());
-        u64 const* const offsets = !incoming ? run.lists().offsets : run.is_cpu() ? graph.offsets().data() : degrees.data();
-        result.load_seconds = seconds_since(begun);
-        rank_as_asked(run, offsets, incoming || !graph.directed(), options, by, result);
-        verify_result(options, graph, result, [&] { return check_ranks(graph, options, by, result, run.meter("verify")); });
-      });
+  auto ranked = run_on_graph<pagerank_result>(options, [&](auto const& graph, executor& on, auto id, u64 begun,
+                                                           pagerank_result& result) {
+    const distributions by(options, graph);
+    if (options.weighted) {
+      weights_of(graph);
+      graph::progress_meter meter = progress_of(options, "check weights");
+      graph::check_weights(graph, "rank", meter);
+    }
+    // Lists of incoming edges have no weights.
+    std::optional<graph::graph_folder> incoming;
+    if (graph.directed() && !options.weighted && graph::has_incoming(graph)) incoming = graph::open_incoming(graph);
+    check_memory(options, graph, on, bytes_of_a_vertex(options, incoming.has_value()), options.weighted);
+    graph_run<decltype(id)> run(options, incoming ? *incoming : graph, on, options.weighted);
+    buffer<u64> degrees(on.memory(), memory_kind::local, incoming && !run.graph.is_cpu() ? graph.vertices() + 1 : 0);
+    if (degrees.size() != 0) degrees.write(graph.offsets());
+    u64 const* const offsets = !incoming ? run.graph.offsets() : run.graph.is_cpu() ? graph.offsets().data() : degrees.data();
+    result.load_seconds = seconds_since(begun);
+    rank_as_asked(run, offsets, incoming || !graph.directed(), options, by, result);
+    verify_result(options, graph, result, [&] { return check_ranks(graph, options, by, result, run.account.meter("verify")); });
+  });
   if (ranked.iterations != 0) return ranked;
   ranked.converged = true;  // there is no vertex
   if (options.wide) ranked.ranks = std::vector<double>();

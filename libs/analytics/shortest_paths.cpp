@@ -52,51 +52,56 @@ class path_search {
   using distance = distance_of<Weight>;
 
   path_search(graph_run<Id>& run, double delta)
-      : run_(run), n_(run.vertices()), delta_(static_cast<distance>(delta)),
-        distances_(run.template filled<distance>(n_, no_path<distance>)),
-        places_(run.template filled<u32>(n_, place_of(waits::taken))), frontier_(run.template filled<Id>(n_, 0)),
-        next_(run.template filled<Id>(n_, 0)), pile_(run.template filled<Id>(n_, 0)), old_pile_(run.template filled<Id>(n_, 0)),
-        pile_count_(run.template filled<u64>(1, 0)), least_(run.template filled<distance>(1, no_path<distance>)) {}
+      : run_(run), n_(run.graph.vertices()), delta_(static_cast<distance>(delta)),
+        distances_(run.account.template filled<distance>(n_, no_path<distance>)),
+        places_(run.account.template filled<u32>(n_, place_of(waits::taken))),
+        frontier_(run.account.template filled<Id>(n_, 0)), next_(run.account.template filled<Id>(n_, 0)),
+        pile_(run.account.template filled<Id>(n_, 0)), old_pile_(run.account.template filled<Id>(n_, 0)),
+        pile_count_(run.account.template filled<u64>(1, 0)),
+        least_(run.account.template filled<distance>(1, no_path<distance>)) {}
 
   void search(u64 source, paths_result& result) {
     threshold_ = delta_;
-    run_.write(distances_.data() + source, distance{0});
-    run_.write(places_.data() + source, place_of(waits::near));
-    run_.write(frontier_.data(), static_cast<Id>(source));
+    run_.graph.write(distances_.data() + source, distance{0});
+    run_.graph.write(places_.data() + source, place_of(waits::near));
+    run_.graph.write(frontier_.data(), static_cast<Id>(source));
     u64 size = 1, done = 0;
     while (size != 0) {
       done += size;
-      run_.begin_round(result, "round", size, std::min(done, n_), n_);
+      run_.account.begin_round(result, "round", size, std::min(done, n_), n_);
       const vertex_list<Id> which{frontier_.data(), size};
       const path_data<Id, distance> data = shared(which);
       const u32 round = static_cast<u32>(result.level_sizes.size());
-      run_.over(size, take_frontier<Id, distance>{data, size, round});
-      const array_view<Weight> weights = run_.template weights<Weight>();
-      run_.walk_frontier(relax_edges<Id, Weight>{weights, data, threshold_, round, n_},
-                         relax_edges<Id, Weight, true>{weights, data, threshold_, round, n_}, which);
+      run_.walks.over(size, take_frontier<Id, distance>{data, size, round});
+      const array_view<Weight> weights = run_.graph.template weights<Weight>();
+      run_.walks.walk_frontier(relax_edges<Id, Weight>{weights, data, threshold_, round, n_},
+                               relax_edges<Id, Weight, true>{weights, data, threshold_, round, n_}, which);
       check_weights();
       size = take_next();
       if (size == 0) size = raise_threshold();
-      run_.end_round(result);
+      run_.account.end_round(result);
     }
   }
 
   /// Once the search is over, in the memory of its lists.
   void link(u64 source, paths_result& result) {
     pile_.write(std::vector<Id>(n_, Id{-1}));
-    run_.write(pile_.data() + source, static_cast<Id>(source));
+    run_.graph.write(pile_.data() + source, static_cast<Id>(source));
     const auto walk = [&](bool level, vertex_list<Id> which) {
-      run_.begin_round(result, "predecessors", which.vertices != nullptr ? which.count : n_, n_, n_);
-      run_.write(pile_count_.data(), u64{0});
-      const link_paths<Id, Weight> links{
-          run_.template weights<Weight>(), distances_.data(), pile_.data(), {old_pile_.data(), pile_count_.data(), 0}, level};
-      run_.walk_frontier(links, links, which);
-      run_.end_round(result);
-      return level ? run_.read(pile_count_.data()) : 0;
+      run_.account.begin_round(result, "predecessors", which.vertices != nullptr ? which.count : n_, n_, n_);
+      run_.graph.write(pile_count_.data(), u64{0});
+      const link_paths<Id, Weight> links{run_.graph.template weights<Weight>(),
+                                         distances_.data(),
+                                         pile_.data(),
+                                         {old_pile_.data(), pile_count_.data(), 0},
+                                         level};
+      run_.walks.walk_frontier(links, links, which);
+      run_.account.end_round(result);
+      return level ? run_.graph.read(pile_count_.data()) : 0;
     };
     walk(false, {});
-    run_.over_vertices(count_unlinked<Id, distance>{distances_.data(), pile_.data(), pile_count_.data(), n_});
-    if (run_.read(pile_count_.data()) == 0) return;
+    run_.walks.over_vertices(count_unlinked<Id, distance>{distances_.data(), pile_.data(), pile_count_.data(), n_});
+    if (run_.graph.read(pile_count_.data()) == 0) return;
     for (u64 size = walk(true, {}); size != 0;) {
       std::swap(old_pile_, next_);
       size = walk(true, {next_.data(), size});
@@ -119,13 +124,13 @@ class path_search {
     return {distances_.data(),
             places_.data(),
             frontier_.data(),
-            run_.found_list(next_, which),
+            run_.walks.found_list(next_, which),
             {pile_.data(), pile_count_.data(), 0},
-            run_.bad_weight_word()};
+            run_.walks.bad_weight_word()};
   }
 
   u64 take_next() {
-    const u64 size = run_.take_found();
+    const u64 size = run_.walks.take_found();
     std::swap(frontier_, next_);
     return size;
   }
@@ -135,15 +140,15 @@ class path_search {
   u64 raise_threshold() {
     threshold_ += delta_;
     for (;;) {
-      const u64 waiting = run_.read(pile_count_.data());
+      const u64 waiting = run_.graph.read(pile_count_.data());
       if (waiting == 0) return 0;
       std::swap(pile_, old_pile_);
-      run_.write(pile_count_.data(), u64{0});
-      run_.write(least_.data(), no_path<distance>);
-      run_.over(waiting, read_pile<Id, distance>{shared(), old_pile_.data(), waiting, threshold_, least_.data()});
-      run_.read_counts();
+      run_.graph.write(pile_count_.data(), u64{0});
+      run_.graph.write(least_.data(), no_path<distance>);
+      run_.walks.over(waiting, read_pile<Id, distance>{shared(), old_pile_.data(), waiting, threshold_, least_.data()});
+      run_.walks.read_counts();
       if (const u64 size = take_next(); size != 0) return size;
-      threshold_ = beyond(run_.read(least_.data()));
+      threshold_ = beyond(run_.graph.read(least_.data()));
     }
   }
 
@@ -154,8 +159,8 @@ class path_search {
   }
 
   void check_weights() {
-    if (!run_.met_bad_weight()) return;
-    throw_bad_input("search", run_.graph().weights_place()->path,
+    if (!run_.walks.met_bad_weight()) return;
+    throw_bad_input("search", run_.graph.folder().weights_place()->path,
                     "a weight became negative, or no number, while paths were searched: search again");
   }
 
@@ -171,20 +176,20 @@ class path_search {
 
 template <class Weight, class Id>
 void find_paths(graph_run<Id>& run, paths_options const& options, paths_result& result) {
-  result.delta = chosen_delta<Weight>(run.graph(), options.delta);
+  result.delta = chosen_delta<Weight>(run.graph.folder(), options.delta);
   std::vector<distance_of<Weight>> found;
   for (u32 trial = 0; trial < options.trials; ++trial) {
-    result.source = choose_source(run.graph(), options.source, options.sources, trial);
+    result.source = choose_source(run.graph.folder(), options.source, options.sources, trial);
     result.trial_sources.push_back(result.source);
     path_search<Id, Weight> job(run, result.delta);
-    run.prepare_walks(relax_edges<Id, Weight>{run.template weights<Weight>(), {}});
-    run.prepare_touched(relax_edges<Id, Weight, true>{run.template weights<Weight>(), {}});
-    run.prepare(take_frontier<Id, distance_of<Weight>>{}, read_pile<Id, distance_of<Weight>>{});
+    run.walks.prepare_walks(relax_edges<Id, Weight>{run.graph.template weights<Weight>(), {}});
+    run.walks.prepare_touched(relax_edges<Id, Weight, true>{run.graph.template weights<Weight>(), {}});
+    run.walks.prepare(take_frontier<Id, distance_of<Weight>>{}, read_pile<Id, distance_of<Weight>>{});
     if (options.parents) {
-      run.prepare_walks(link_paths<Id, Weight>{run.template weights<Weight>()});
-      run.prepare(count_unlinked<Id, distance_of<Weight>>{});
+      run.walks.prepare_walks(link_paths<Id, Weight>{run.graph.template weights<Weight>()});
+      run.walks.prepare(count_unlinked<Id, distance_of<Weight>>{});
     }
-    run.trial(result, [&] {
+    run.account.trial(result, [&] {
       job.search(result.source, result);
       if (options.parents) job.link(result.source, result);
     });
@@ -223,7 +228,7 @@ paths_result run_shortest_paths(paths_options const& options) {
     graph.weights_place()->kind == 'f' ? find_paths<float>(run, options, result)
                                        : find_paths<std::int32_t>(run, options, result);
     verify_result(options, graph, result, [&] {
-      auto meter = run.meter("verify");
+      auto meter = run.account.meter("verify");
       return std::visit(
           [&](auto const& all) {
             std::string wrong = graph::verify_distances(graph, result.source, all, meter);
