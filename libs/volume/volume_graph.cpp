@@ -51,9 +51,11 @@ graph::graph_folder open_graph(std::string const& name) {
   if (!name.starts_with(prefix)) return graph::graph_folder::open(name);
   const u64 begin = std::string(prefix).size(), at = name.find('@', begin);
   if (at == std::string::npos) refuse(name, "no members are named: write volume:NAME@MEMBER,MEMBER");
+  if (at == begin) refuse(name, "the graph has no name: write volume:NAME@MEMBER,MEMBER");
   std::vector<std::string> members;
   for (u64 from = at + 1; from <= name.size();) {
     const u64 end = std::min(name.find(',', from), name.size());
+    if (end == from) refuse(name, "a member has no name: write volume:NAME@MEMBER,MEMBER");
     members.push_back(name.substr(from, end - from));
     from = end + 1;
   }

@@ -93,6 +93,10 @@ TEST_F(volume_graphs, are_refused_in_one_sentence) {
   EXPECT_NE(told(name, [](auto& o) { o.media = "p5800x"; }).find("choose placement storage, or export it"), std::string::npos);
   EXPECT_NE(told(name, [](auto& o) { o.line_bytes = 32768; }).find("stripes of 16384 bytes"), std::string::npos);
   EXPECT_EQ(told("volume:social", as_it_is), "open volume:social: no members are named: write volume:NAME@MEMBER,MEMBER");
+  EXPECT_EQ(told("volume:social@", as_it_is), "open volume:social@: a member has no name: write volume:NAME@MEMBER,MEMBER");
+  EXPECT_EQ(told("volume:x@,a", as_it_is), "open volume:x@,a: a member has no name: write volume:NAME@MEMBER,MEMBER");
+  EXPECT_EQ(told("volume:x@a,", as_it_is), "open volume:x@a,: a member has no name: write volume:NAME@MEMBER,MEMBER");
+  EXPECT_EQ(told("volume:@a", as_it_is), "open volume:@a: the graph has no name: write volume:NAME@MEMBER,MEMBER");
   EXPECT_NE(told("volume:data@" + name.substr(name.find('@') + 1), as_it_is).find("data is no graph"), std::string::npos);
   EXPECT_NE(told("volume:social@" + names(2)[0], as_it_is).find("these are missing: 1"), std::string::npos);
 }
