@@ -65,9 +65,9 @@ std::vector<contest> all_contests(u64 line_bytes) {
   return all;
 }
 
-class bench {
+class hit_bench {
  public:
-  bench(executor& on, hit_options const& options, u64 bytes)
+  hit_bench(executor& on, hit_options const& options, u64 bytes)
       : on_(on), options_(options), store_(on, store_of(options, bytes), options.progress),
         frame_of_line_(on.memory(), memory_kind::local, bytes / options.line_bytes),
         wrong_(on.memory(), memory_kind::local, 1) {
@@ -196,7 +196,7 @@ std::vector<measurement> run_hit_benchmark(hit_options const& options) {
   if (options.without.cache) throw_bad_input("measure", "hits", "without a cache there are none: measure misses");
   const auto on = open_executor(options.executor, executor_limits{options.sm_share}, built_with_kernels);
   const u64 bytes = options.bytes != 0 ? options.bytes : on->kind() == executor_kind::cuda ? 8ull << 30 : 256ull << 20;
-  bench run(*on, options, bytes);
+  hit_bench run(*on, options, bytes);
   measurement_list found(options.found);
   auto contests = all_contests(options.line_bytes);
   // What pins by hand looks for a line that may be read without a pin.

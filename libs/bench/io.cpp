@@ -14,20 +14,20 @@
 namespace penstock::bench {
 namespace {
 
-[[noreturn]] void refuse(std::string const& problem) { throw_bad_input("measure", "commands", problem); }
+[[noreturn]] void refuse_commands(std::string const& problem) { throw_bad_input("measure", "commands", problem); }
 
 io_options checked(io_options options) {
   media::check_block(options.block_bytes);
   if (options.drives == 0 || options.drives > most_drives) {
-    refuse(std::to_string(options.drives) + " drives: choose 1 to " + std::to_string(most_drives));
+    refuse_commands(std::to_string(options.drives) + " drives: choose 1 to " + std::to_string(most_drives));
   }
-  if (options.in_flight == 0) refuse("0 commands of a thread in flight: ask for 1 or more");
-  if (options.queues < options.drives) refuse(std::to_string(options.queues) + " queues: each drive needs one");
-  if (options.write_percent > 100) refuse(std::to_string(options.write_percent) + " % writes: choose 0 to 100");
-  if (options.repeats == 0) refuse("0 repeats: ask for 1 or more");
+  if (options.in_flight == 0) refuse_commands("0 commands of a thread in flight: ask for 1 or more");
+  if (options.queues < options.drives) refuse_commands(std::to_string(options.queues) + " queues: each drive needs one");
+  if (options.write_percent > 100) refuse_commands(std::to_string(options.write_percent) + " % writes: choose 0 to 100");
+  if (options.repeats == 0) refuse_commands("0 repeats: ask for 1 or more");
   if (options.drive_mib == 0) options.drive_mib = options.drives > 4 ? 256 : 1024;
   if (!is_power_of_two(options.drive_mib) || options.drive_mib > 1 << 20) {
-    refuse("drives of " + std::to_string(options.drive_mib) + " MiB: choose a power of two up to 1 TiB");
+    refuse_commands("drives of " + std::to_string(options.drive_mib) + " MiB: choose a power of two up to 1 TiB");
   }
   media::parse_place(options.media);
   media::parse_place(options.rings);
@@ -43,10 +43,10 @@ bool same_bench(io_options const& a, io_options const& b) {
          a.drive_mib == b.drive_mib && u64{a.queues} * b.drives == u64{b.queues} * a.drives;
 }
 
-class bench {
+class io_bench {
  public:
   /// For steps of up to the drives and the threads of `options`.
-  bench(executor& on, io_options const& options)
+  io_bench(executor& on, io_options const& options)
       : on_(on), options_(options),
         server_(on,
                 {.units = options.server_sms, .device = options.server_device, .link_bytes_per_s = link_preset(options.link)}),
@@ -318,7 +318,7 @@ std::vector<measurement> run_io_benchmark(io_options const& asked) {
       most.in_flight = std::max(most.in_flight, o.in_flight);
       if (o.threads == 0 || (most.threads != 0 && o.threads > most.threads)) most.threads = o.threads;
     }
-    bench run(*on, most);
+    io_bench run(*on, most);
     for (; first != last; ++first) {
       if (asked.progress) asked.progress("steps", static_cast<u64>(first - steps.begin()), steps.size());
       found.add(run.measure(*first));

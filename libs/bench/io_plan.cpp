@@ -7,7 +7,7 @@
 namespace penstock::bench {
 namespace {
 
-[[noreturn]] void refuse(std::string const& problem) { throw_bad_input("plan", "commands", problem); }
+[[noreturn]] void refuse_plan(std::string const& problem) { throw_bad_input("plan", "commands", problem); }
 
 // A value of the option that a sweep goes over, where options have it.
 struct sweep_kind {
@@ -41,7 +41,7 @@ std::vector<io_step> sweep_steps(io_options const& options) {
     }
     return steps;
   }
-  refuse("there is no sweep over " + options.sweep + ": choose one of " + sweep_names());
+  refuse_plan("there is no sweep over " + options.sweep + ": choose one of " + sweep_names());
 }
 
 constexpr u64 many_threads = 65536;
@@ -154,10 +154,11 @@ std::vector<io_step> procedure_steps(io_options const& options) {
              (only.block_bytes != 0 && s.options.block_bytes != only.block_bytes) ||
              (!only.preset.empty() && s.options.preset != only.preset);
     });
-    if (steps.empty()) refuse("procedure " + options.procedure + " has no step with these drives, threads, block or preset");
+    if (steps.empty())
+      refuse_plan("procedure " + options.procedure + " has no step with these drives, threads, block or preset");
     return steps;
   }
-  refuse("there is no procedure " + options.procedure + ": choose one of " + procedure_names());
+  refuse_plan("there is no procedure " + options.procedure + ": choose one of " + procedure_names());
 }
 
 template <class Kinds>
@@ -180,7 +181,7 @@ double cost_ns(double iops_512, double iops_4k, u64 bytes) {
 }  // namespace
 
 std::vector<io_step> plan_of(io_options const& options) {
-  if (!options.procedure.empty() && !options.sweep.empty()) refuse("a sweep and a procedure at once: ask for one of them");
+  if (!options.procedure.empty() && !options.sweep.empty()) refuse_plan("a sweep and a procedure at once: ask for one of them");
   if (!options.procedure.empty()) return procedure_steps(options);
   if (!options.sweep.empty()) return sweep_steps(options);
   return {{options, "", 0, "", false}};

@@ -15,17 +15,17 @@
 namespace penstock::bench {
 namespace {
 
-[[noreturn]] void refuse(std::string const& problem) { throw_bad_input("measure", "latencies", problem); }
+[[noreturn]] void refuse_latency(std::string const& problem) { throw_bad_input("measure", "latencies", problem); }
 
 // Identifiers of queues, each of which is used alone. The cache's is 1.
 constexpr u32 block_queue = 2, bare_queue = 3;
 
 void check(latency_options const& options) {
   if (options.controller != "model" && options.controller != "software") {
-    refuse("controller " + options.controller + ": choose model or software");
+    refuse_latency("controller " + options.controller + ": choose model or software");
   }
-  if (options.repeats == 0 || options.samples == 0) refuse("0 repeats or samples: ask for 1 or more");
-  if (options.lanes == 0 || options.lanes > 32) refuse(std::to_string(options.lanes) + " lanes: choose 1 to 32");
+  if (options.repeats == 0 || options.samples == 0) refuse_latency("0 repeats or samples: ask for 1 or more");
+  if (options.lanes == 0 || options.lanes > 32) refuse_latency(std::to_string(options.lanes) + " lanes: choose 1 to 32");
   for (const u32 bytes : options.lines) media::check_block(bytes);
 }
 
@@ -38,9 +38,9 @@ u64 data_bytes(executor const& on, latency_options const& options, u64 line_byte
 }
 
 /// One size of a line, with all that lies under it.
-class bench {
+class latency_bench {
  public:
-  bench(executor& on, latency_options const& options, u64 line_bytes)
+  latency_bench(executor& on, latency_options const& options, u64 line_bytes)
       : on_(on), options_(options), line_bytes_(line_bytes), bytes_(data_bytes(on, options, line_bytes)),
         wrong_(on.memory(), memory_kind::local, 1), first_(on, options.samples), whole_(on, options.samples),
         raw_(on, options.samples), bare_(on, options.samples) {
@@ -57,9 +57,9 @@ class bench {
     if (server_) server_->start();
     measurement first, whole, raw;
     for (u32 k = 0; k <= options_.repeats; ++k) {
-      const kernel_facts bare = time(&bench::run_bare);
-      const kernel_facts raw_facts = time(&bench::run_raw);
-      const kernel_facts miss = time(&bench::run_misses);
+      const kernel_facts bare = time(&latency_bench::run_bare);
+      const kernel_facts raw_facts = time(&latency_bench::run_raw);
+      const kernel_facts miss = time(&latency_bench::run_misses);
       first.registers = whole.registers = miss.registers;
       raw.registers = raw_facts.registers;
       first.details["bare_registers"] = bare.registers;
@@ -161,7 +161,7 @@ class bench {
     commands_.wrong = wrong_.data();
   }
 
-  kernel_facts time(kernel_facts (bench::*run)()) {
+  kernel_facts time(kernel_facts (latency_bench::*run)()) {
     const kernel_facts facts = (this->*run)();
     cache_->check_faults();
     u64 wrong = 0;
@@ -250,7 +250,7 @@ std::vector<measurement> run_latency_benchmark(latency_options const& options) {
   measurement_list found(options.found);
   for (u64 k = 0; k < options.lines.size(); ++k) {
     if (options.progress) options.progress("lines of " + std::to_string(options.lines[k]) + " bytes", k, options.lines.size());
-    bench(*on, options, options.lines[k]).measure(found);
+    latency_bench(*on, options, options.lines[k]).measure(found);
   }
   return found.take();
 }

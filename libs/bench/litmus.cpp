@@ -17,7 +17,7 @@ namespace {
 
 constexpr u32 most_neighbours = 4;
 
-[[noreturn]] void refuse(std::string const& problem) { throw_bad_input("run", "the litmus test", problem); }
+[[noreturn]] void refuse_litmus(std::string const& problem) { throw_bad_input("run", "the litmus test", problem); }
 
 template <read_order Order>
 kernel_facts race(executor& on, race_refills<Order> const& body, u64 groups) {
@@ -28,9 +28,9 @@ kernel_facts race(executor& on, race_refills<Order> const& body, u64 groups) {
   return {};
 }
 
-class bench {
+class litmus_bench {
  public:
-  bench(executor& on, litmus_options const& options)
+  litmus_bench(executor& on, litmus_options const& options)
       : on_(on), groups_(options.groups != 0 ? options.groups
                          : cuda()            ? on.units() * cuda_blocks_per_unit * 8
                                              : std::max(2u, on.units())),
@@ -42,8 +42,8 @@ class bench {
         frames_(on.memory(), memory_kind::local, u64{groups_} * litmus_line_bytes),
         counts_(on.memory(), memory_kind::local, 1) {
     if (cuda() && groups_ > on.units() * cuda_blocks_per_unit * 8) {
-      refuse(std::to_string(groups_) + " warps: at most " + std::to_string(on.units() * cuda_blocks_per_unit * 8) +
-             " run at once, and those that wait race with nobody");
+      refuse_litmus(std::to_string(groups_) + " warps: at most " + std::to_string(on.units() * cuda_blocks_per_unit * 8) +
+                    " run at once, and those that wait race with nobody");
     }
     reader_.entries = entries_.data();
     reader_.frames_base = reinterpret_cast<u64>(frames_.data());
@@ -119,15 +119,16 @@ std::vector<measurement> run_litmus_benchmark(litmus_options const& options) {
   const std::vector<std::string> all = {"sound", "address", "data"};
   std::vector<std::string> const& orders = options.orders.empty() ? all : options.orders;
   for (auto const& name : orders) {
-    if (std::find(all.begin(), all.end(), name) == all.end()) refuse("no order " + name + ": choose of sound, address, data");
+    if (std::find(all.begin(), all.end(), name) == all.end())
+      refuse_litmus("no order " + name + ": choose of sound, address, data");
   }
-  if (options.groups == 1) refuse("1 group races with nobody: ask for 2 or more");
-  if (options.repeats == 0) refuse("0 repeats: ask for 1 or more");
+  if (options.groups == 1) refuse_litmus("1 group races with nobody: ask for 2 or more");
+  if (options.repeats == 0) refuse_litmus("0 repeats: ask for 1 or more");
   const auto on = open_executor(options.executor, 0, built_with_kernels);
   measurement_list found(options.found);
   for (u64 k = 0; k < orders.size(); ++k) {
     if (options.progress) options.progress(orders[k], k, orders.size());
-    bench run(*on, options);
+    litmus_bench run(*on, options);
     if (orders[k] == "sound") found.add(run.measure<read_order::sound>("sound", options.repeats));
     if (orders[k] == "address") found.add(run.measure<read_order::address>("address", options.repeats));
     if (orders[k] == "data") found.add(run.measure<read_order::data>("data", options.repeats));

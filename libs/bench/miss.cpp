@@ -10,32 +10,33 @@
 namespace penstock::bench {
 namespace {
 
-[[noreturn]] void refuse(std::string const& problem) { throw_bad_input("measure", "misses", problem); }
+[[noreturn]] void refuse_misses(std::string const& problem) { throw_bad_input("measure", "misses", problem); }
 
-struct contest {
+struct miss_contest {
   char const* pattern;
   hit_shape shape;
   pattern_kind elements = pattern_kind::linear;
   bool unless_told = true;  ///< belongs to those that are measured when none is named
 };
-constexpr contest contests[] = {{"line", hit_shape::walk},
-                                {"linear", hit_shape::elements},
-                                {"touch", hit_shape::touch},
-                                {"strided", hit_shape::elements, pattern_kind::strided, false},
-                                {"random", hit_shape::elements, pattern_kind::random, false},
-                                {"lines", hit_shape::elements, pattern_kind::lines, false},
-                                {"coarsened", hit_shape::elements, pattern_kind::coarsened, false}};
+constexpr miss_contest miss_contests[] = {{"line", hit_shape::walk},
+                                          {"linear", hit_shape::elements},
+                                          {"touch", hit_shape::touch},
+                                          {"strided", hit_shape::elements, pattern_kind::strided, false},
+                                          {"random", hit_shape::elements, pattern_kind::random, false},
+                                          {"lines", hit_shape::elements, pattern_kind::lines, false},
+                                          {"coarsened", hit_shape::elements, pattern_kind::coarsened, false}};
 
 store_options store_of(executor& on, miss_options const& options) {
   if (options.controller != "model" && options.controller != "software") {
-    refuse("controller " + options.controller + ": choose model or software");
+    refuse_misses("controller " + options.controller + ": choose model or software");
   }
-  if (options.media != "hbm" && options.media != "host") refuse("media " + options.media + ": choose hbm or host");
+  if (options.media != "hbm" && options.media != "host") refuse_misses("media " + options.media + ": choose hbm or host");
   const bool cuda = on.kind() == executor_kind::cuda;
   store_options store;
   store.bytes = options.bytes != 0 ? options.bytes : cuda ? 4ull << 30 : 64ull << 20;
   store.cache_bytes = options.cache_bytes != 0 ? options.cache_bytes : store.bytes / 16;
-  if (store.cache_bytes >= store.bytes) refuse("a cache that holds all of the data leaves nothing to miss: ask for less");
+  if (store.cache_bytes >= store.bytes)
+    refuse_misses("a cache that holds all of the data leaves nothing to miss: ask for less");
   store.line_bytes = options.line_bytes;
   store.directory = options.directory;
   store.threads = options.controller_threads;
@@ -51,9 +52,9 @@ store_options store_of(executor& on, miss_options const& options) {
   return store;
 }
 
-class bench {
+class miss_bench {
  public:
-  bench(executor& on, miss_options const& options)
+  miss_bench(executor& on, miss_options const& options)
       : on_(on), options_(options), store_(on, store_of(on, options), options.progress),
         wrong_(on.memory(), memory_kind::local, 1) {
     if (options.service_sms != 0) {
@@ -63,8 +64,8 @@ class bench {
     if (service_) taken += service_->units_taken();
     units_ = !cuda() ? 0 : options.sms != 0 ? options.sms : on.units() - taken;
     if (cuda() && units_ + taken > on.units()) {
-      refuse(std::to_string(units_) + " SMs that ask and " + std::to_string(taken) + " that serve: the GPU has " +
-             std::to_string(on.units()));
+      refuse_misses(std::to_string(units_) + " SMs that ask and " + std::to_string(taken) + " that serve: the GPU has " +
+                    std::to_string(on.units()));
     }
     data_.stored = store_.array();
     data_.wrong = wrong_.data();
@@ -100,23 +101,23 @@ class bench {
  private:
   bool cuda() const { return on_.kind() == executor_kind::cuda; }
 
-  std::vector<contest> chosen() const {
-    std::vector<contest> all;
+  std::vector<miss_contest> chosen() const {
+    std::vector<miss_contest> all;
     for (auto const& name : options_.patterns) {
-      auto const* known =
-          std::find_if(std::begin(contests), std::end(contests), [&](contest const& c) { return name == c.pattern; });
-      if (known == std::end(contests)) {
-        refuse("there is no pattern " + name + ": choose of line, linear, touch, strided, random, lines, coarsened");
+      auto const* known = std::find_if(std::begin(miss_contests), std::end(miss_contests),
+                                       [&](miss_contest const& c) { return name == c.pattern; });
+      if (known == std::end(miss_contests)) {
+        refuse_misses("there is no pattern " + name + ": choose of line, linear, touch, strided, random, lines, coarsened");
       }
       all.push_back(*known);
     }
     if (!all.empty()) return all;
-    std::copy_if(std::begin(contests), std::end(contests), std::back_inserter(all),
-                 [](contest const& c) { return c.unless_told; });
+    std::copy_if(std::begin(miss_contests), std::end(miss_contests), std::back_inserter(all),
+                 [](miss_contest const& c) { return c.unless_told; });
     return all;
   }
 
-  hit_job job(contest const& c, access_kind access) const {
+  hit_job job(miss_contest const& c, access_kind access) const {
     hit_job job;
     job.shape = c.shape;
     job.access = access;
@@ -129,7 +130,7 @@ class bench {
 
   /// How many threads ask at once. A group that walks waits for one line at a time, or each lane for one of its own, and all
   /// that are waited for take no more than half of the frames (PROTOCOLS.md, W4).
-  u64 threads_of(contest const& c) const {
+  u64 threads_of(miss_contest const& c) const {
     const bool in_line = c.shape == hit_shape::elements && c.elements == pattern_kind::linear;
     const u64 lanes = options_.without.cache ? 1 : c.shape == hit_shape::walk ? options_.width : in_line ? 32 : 1;
     const u64 most = std::max<u64>(32, store_.cache().view().frames / 2 * lanes / 32 * 32);
@@ -139,7 +140,7 @@ class bench {
     return threads;
   }
 
-  kernel_facts run(contest const& c, access_kind access) {
+  kernel_facts run(miss_contest const& c, access_kind access) {
     const u64 start = now_ns();
     const kernel_facts facts = cuda() ? run_hit_cuda(on_, job(c, access), data_) : run_hit_cpu(on_, job(c, access), data_);
     last_ns_ = now_ns() - start;
@@ -166,7 +167,7 @@ class bench {
     m.baseline = "zero-copy reads of whole lines";
   }
 
-  void measure(contest const& c, measurement& m) {
+  void measure(miss_contest const& c, measurement& m) {
     run(c, access_kind::view);
     const cache_stats before = store_.cache().stats(0);
     kernel_facts facts;
@@ -228,13 +229,13 @@ class bench {
 }  // namespace
 
 std::vector<measurement> run_miss_benchmark(miss_options const& options) {
-  if (options.repeats == 0) refuse("0 repeats: ask for 1 or more");
-  if (!is_power_of_two(options.step)) refuse("step " + std::to_string(options.step) + ": choose a power of two");
+  if (options.repeats == 0) refuse_misses("0 repeats: ask for 1 or more");
+  if (!is_power_of_two(options.step)) refuse_misses("step " + std::to_string(options.step) + ": choose a power of two");
   if (options.width != 8 && options.width != 16 && options.width != 32) {
-    refuse(std::to_string(options.width) + " lanes to a line: choose 32, 16 or 8");
+    refuse_misses(std::to_string(options.width) + " lanes to a line: choose 32, 16 or 8");
   }
   const auto on = open_executor(options.executor, executor_limits{options.sm_share}, built_with_kernels);
-  bench run(*on, options);
+  miss_bench run(*on, options);
   return run.measure();
 }
 

@@ -14,48 +14,49 @@
 namespace penstock::bench {
 namespace {
 
-[[noreturn]] void refuse(std::string const& problem) { throw_bad_input("measure", "a modelled drive", problem); }
+[[noreturn]] void refuse_model(std::string const& problem) { throw_bad_input("measure", "a modelled drive", problem); }
 
 constexpr char const* all_kinds[] = {"read", "write", "read-latency", "write-latency"};
 
 model_bench_options checked(model_bench_options options, executor const& on) {
   const bool cuda = on.kind() == executor_kind::cuda;
-  if (options.repeats == 0 || options.samples == 0) refuse("0 repeats or samples: ask for 1 or more");
+  if (options.repeats == 0 || options.samples == 0) refuse_model("0 repeats or samples: ask for 1 or more");
   for (const u32 bytes : options.blocks) media::check_block(bytes);
   const bool curve = !options.depths.empty();
   // A curve is the drive's, not that of a queue and its warps: so many queues that theirs is not met.
   if (options.queues.empty() && curve) options.queues = {cuda ? 16u : 1u};
   if (options.queues.empty()) options.queues = cuda ? std::vector<u32>{1, 128} : std::vector<u32>{1, 4};
   if (!is_power_of_two(options.queue_depth) || options.queue_depth < 8) {
-    refuse("rings of " + std::to_string(options.queue_depth) + " entries: choose a power of two from 8 on");
+    refuse_model("rings of " + std::to_string(options.queue_depth) + " entries: choose a power of two from 8 on");
   }
   const u32 most_batch = most_batch_of(options.queue_depth);
   if (options.batch == 0) options.batch = usual_batch(on, options.queue_depth);
   if (!is_power_of_two(options.batch) || options.batch > most_batch) {
-    refuse("batches of " + std::to_string(options.batch) + ": choose a power of two up to " + std::to_string(most_batch));
+    refuse_model("batches of " + std::to_string(options.batch) + ": choose a power of two up to " + std::to_string(most_batch));
   }
   for (auto const& kind : options.kinds) {
     if (std::find(std::begin(all_kinds), std::end(all_kinds), kind) == std::end(all_kinds)) {
-      refuse("there is no " + kind + ": choose of read, write, read-latency, write-latency");
+      refuse_model("there is no " + kind + ": choose of read, write, read-latency, write-latency");
     }
   }
   if (options.kinds.empty()) options.kinds.assign(std::begin(all_kinds), std::end(all_kinds));
-  if (curve && options.preset == "none") refuse("a curve over depths of a drive that takes no time: name a preset");
+  if (curve && options.preset == "none") refuse_model("a curve over depths of a drive that takes no time: name a preset");
   for (const u32 queues : options.queues) {
     if (curve && !is_power_of_two(queues)) {
-      refuse("a curve over depths by " + std::to_string(queues) + " queues: choose a power of two");
+      refuse_model("a curve over depths by " + std::to_string(queues) + " queues: choose a power of two");
     }
     const u64 most_depth = u64{queues} * most_batches_in_flight * options.batch;
     for (const u32 depth : options.depths) {
       if (is_power_of_two(depth) && depth <= most_depth) continue;
-      refuse("depth " + std::to_string(depth) + ": choose powers of two up to " + std::to_string(most_depth) +
-             ", what so many queues keep in flight in such batches");
+      refuse_model("depth " + std::to_string(depth) + ": choose powers of two up to " + std::to_string(most_depth) +
+                   ", what so many queues keep in flight in such batches");
     }
   }
   if (!is_power_of_two(options.drive_mib)) {
-    refuse("a drive of " + std::to_string(options.drive_mib) + " MiB: choose a power of two");
+    refuse_model("a drive of " + std::to_string(options.drive_mib) + " MiB: choose a power of two");
   }
-  if (options.drive_mib > 1 << 20) refuse("a drive of " + std::to_string(options.drive_mib) + " MiB: choose 1 TiB or less");
+  if (options.drive_mib > 1 << 20)
+    refuse_model("a drive of " + std::to_string(options.drive_mib) + " MiB: choose 1 TiB or less");
   media::check_memory(on, media::parse_place(options.media), options.drive_mib << 20);
   return options;
 }
@@ -68,9 +69,9 @@ struct setting {
   u32 queues = 1;
 };
 
-class bench {
+class model_bench {
  public:
-  bench(executor& on, model_bench_options const& options, buffer<u64>& media, setting const& s)
+  model_bench(executor& on, model_bench_options const& options, buffer<u64>& media, setting const& s)
       : on_(on), options_(options), media_(media), setting_(s),
         server_(on, {.units = s.server_sms, .servers_per_queue = s.servers}),
         drive_(server_.add_drive({.timing = drive_preset(options.preset), .faults = {}})), samples_(on, options.samples) {
@@ -289,7 +290,7 @@ class bench {
 
 /// Every setting once; latencies with the first number of queues only, for they use one.
 void measure(executor& on, model_bench_options const& options, buffer<u64>& media, setting const& s, measurement_list& found) {
-  bench run(on, options, media, s);
+  model_bench run(on, options, media, s);
   for (const u32 depth : options.depths) {
     for (auto const& kind : options.kinds) {
       if (options.progress) options.progress("depth " + std::to_string(depth), 0, 1);

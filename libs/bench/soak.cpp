@@ -28,7 +28,7 @@ constexpr u32 threads_of_queue = 1;  // where kernels run elsewhere
 constexpr u64 lates_of_timeout = 5;
 constexpr u64 grace_ns = 60 * one_second_ns;  // past the deadline, for waits that are under way
 
-[[noreturn]] void refuse(std::string const& problem) { throw_bad_input("run", "the soak", problem); }
+[[noreturn]] void refuse_soak(std::string const& problem) { throw_bad_input("run", "the soak", problem); }
 [[noreturn]] void fail(std::string const& what) { throw error(error_kind::world, "run the soak: " + what); }
 
 double share_of(u32 ppm) { return ppm / 1e6; }
@@ -119,16 +119,16 @@ soak_options completed(soak_options options, executor const& on) {
   if (options.cache_bytes == 0) options.cache_bytes = options.bytes / 16;
   if (options.phase == 0) options.phase = cuda ? 10'000'000 : 25'000;
   if (options.seconds == 0) options.seconds = 60 + options.operations / 50'000;
-  if (options.threads % width != 0) refuse(std::to_string(options.threads) + " threads: ask for whole warps of 32");
+  if (options.threads % width != 0) refuse_soak(std::to_string(options.threads) + " threads: ask for whole warps of 32");
   const u64 half = options.bytes / 2;
   if (!is_power_of_two(options.bytes) || half / 8 < options.threads || half / options.line_bytes < options.threads / width) {
-    refuse(std::to_string(options.bytes) + " bytes for " + std::to_string(options.threads) +
-           " threads: ask for a power of two, with two lines or more for each group");
+    refuse_soak(std::to_string(options.bytes) + " bytes for " + std::to_string(options.threads) +
+                " threads: ask for a power of two, with two lines or more for each group");
   }
-  if (options.cache_bytes >= half) refuse("a cache of half the data and more brings nothing in: ask for less");
-  if (options.operations == 0 || options.timeout_ms == 0) refuse("0 operations or a timeout of 0 ms: ask for 1 or more");
+  if (options.cache_bytes >= half) refuse_soak("a cache of half the data and more brings nothing in: ask for less");
+  if (options.operations == 0 || options.timeout_ms == 0) refuse_soak("0 operations or a timeout of 0 ms: ask for 1 or more");
   for (const u32 ppm : {options.cold_ppm, options.error_ppm, options.delay_ppm, options.drop_ppm, options.late_ppm}) {
-    if (ppm > 1'000'000) refuse(std::to_string(ppm) + " of a million: at most all");
+    if (ppm > 1'000'000) refuse_soak(std::to_string(ppm) + " of a million: at most all");
   }
   return options;
 }
@@ -152,9 +152,9 @@ model_options drive_of(soak_options const& options, bool cuda) {
   return drive;
 }
 
-class bench {
+class soak_bench {
  public:
-  bench(executor& on, soak_options const& options)
+  soak_bench(executor& on, soak_options const& options)
       : on_(on), options_(options), media_(options.bytes / sizeof(u64)),
         drive_(drive_of(options, cuda()), std::as_writable_bytes(std::span(media_))),
         counts_(on.memory(), memory_kind::local, 1) {
@@ -355,7 +355,7 @@ std::vector<measurement> run_soak_benchmark(soak_options const& options) {
   const u32 cpu_threads = options.threads != 0 ? options.threads : 8;
   const auto on = open_executor(options.executor, cpu_threads, built_with_kernels);
   measurement_list found(options.found);
-  bench run(*on, completed(options, *on));
+  soak_bench run(*on, completed(options, *on));
   found.add(run.run());
   return found.take();
 }

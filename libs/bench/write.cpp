@@ -27,7 +27,7 @@
 namespace penstock::bench {
 namespace {
 
-[[noreturn]] void refuse(std::string const& problem) { throw_bad_input("measure", "writes", problem); }
+[[noreturn]] void refuse_writes(std::string const& problem) { throw_bad_input("measure", "writes", problem); }
 
 struct pattern_of {
   char const* name;
@@ -43,34 +43,35 @@ write_options checked(write_options options, executor const& on) {
   const bool cuda = on.kind() == executor_kind::cuda;
   media::check_block(options.line_bytes);
   if (options.controller != "model" && options.controller != "software") {
-    refuse("controller " + options.controller + ": choose model or software");
+    refuse_writes("controller " + options.controller + ": choose model or software");
   }
-  if (!options.file.empty() && options.controller != "software") refuse("a file behind a modelled drive: ask for software");
+  if (!options.file.empty() && options.controller != "software")
+    refuse_writes("a file behind a modelled drive: ask for software");
   if (options.bytes == 0) options.bytes = cuda ? 4ull << 30 : 64ull << 20;
   if (!is_power_of_two(options.bytes) || options.bytes >> 35 != 0 || options.bytes < 16 * options.line_bytes) {
-    refuse(std::to_string(options.bytes) + " bytes of data: choose a power of two from 16 lines to 16 GiB");
+    refuse_writes(std::to_string(options.bytes) + " bytes of data: choose a power of two from 16 lines to 16 GiB");
   }
   if (options.cache_bytes == 0) options.cache_bytes = options.bytes / 16;
-  if (options.cache_bytes >= options.bytes) refuse("a cache that holds all of the data: ask for less");
+  if (options.cache_bytes >= options.bytes) refuse_writes("a cache that holds all of the data: ask for less");
   if (options.most_dirty_percent == 0 || options.most_dirty_percent > 100) {
-    refuse(std::to_string(options.most_dirty_percent) + " percent of the frames dirty: choose 1 to 100");
+    refuse_writes(std::to_string(options.most_dirty_percent) + " percent of the frames dirty: choose 1 to 100");
   }
-  if (options.repeats == 0) refuse("0 repeats: ask for 1 or more");
+  if (options.repeats == 0) refuse_writes("0 repeats: ask for 1 or more");
   const u64 all = options.bytes / sizeof(u64);
   if (options.elements == 0) options.elements = std::max<u64>(1, all / 64);
-  if (options.elements > all) refuse(std::to_string(options.elements) + " elements: there are " + std::to_string(all));
+  if (options.elements > all) refuse_writes(std::to_string(options.elements) + " elements: there are " + std::to_string(all));
   if (options.queues == 0) options.queues = cuda ? usual_cuda_queues : on.units();
   for (auto const& name : options.patterns) {
     const bool known = std::any_of(std::begin(patterns), std::end(patterns), [&](auto const& p) { return name == p.name; });
-    if (!known) refuse("there is no pattern " + name + ": choose of random4k, random8, sequential8");
+    if (!known) refuse_writes("there is no pattern " + name + ": choose of random4k, random8, sequential8");
   }
   return options;
 }
 
 /// One pattern: a cache of its own, in turns with the bare client.
-class bench {
+class write_bench {
  public:
-  bench(executor& on, write_options const& options, write_media& media, pattern_of const& what)
+  write_bench(executor& on, write_options const& options, write_media& media, pattern_of const& what)
       : on_(on), options_(options), media_(media), what_(what), problem_(on.memory(), memory_kind::local, 1),
         units_(media.units(options.sms)) {
     const u64 bytes = options.bytes;
@@ -262,7 +263,7 @@ std::vector<measurement> run_write_benchmark(write_options const& asked) {
     const bool wanted = std::find(options.patterns.begin(), options.patterns.end(), each.name) != options.patterns.end();
     if (!wanted && !options.patterns.empty()) continue;
     write_media media(*on, options);  // as it was before
-    bench run(*on, options, media, each);
+    write_bench run(*on, options, media, each);
     found.add(run.measure());
   }
   return found.take();
