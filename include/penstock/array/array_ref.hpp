@@ -196,13 +196,13 @@ class runs_of {
       }
       if constexpr (std::same_as<G, lone_thread>) {  // whose array is in memory anyway
         for (u32 j = 0; j < step && j < left; ++j) to_[n / Count][n % Count + j] = late.of[j];
-        continue;
-      }
-      PENSTOCK_UNROLL
-      for (u32 other = 0; other < Runs * Count; ++other) {
+      } else {
         PENSTOCK_UNROLL
-        for (u32 j = 0; j < per_piece; ++j) {
-          if (other == n + j && j < step && j < left) to_[other / Count][other % Count] = late.of[j];
+        for (u32 other = 0; other < Runs * Count; ++other) {
+          PENSTOCK_UNROLL
+          for (u32 j = 0; j < per_piece; ++j) {
+            if (other == n + j && j < step && j < left) to_[other / Count][other % Count] = late.of[j];
+          }
         }
       }
     }
