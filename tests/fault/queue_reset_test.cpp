@@ -2,6 +2,7 @@
 #include "penstock/controller/model_controller.hpp"
 #include "penstock/host/error.hpp"
 #include "queue_fault_bed.hpp"
+#include "queue_reset_support.hpp"
 #include "step_controller.hpp"
 #include "support/run_threads.hpp"
 
@@ -15,45 +16,6 @@ namespace {
 
 constexpr u64 soon = 5 * one_millisecond_ns;
 constexpr u64 never = 30 * one_second_ns;
-
-void serve_reads(step_controller& c) {
-  while (auto const* command = c.fetch()) {
-    u64* words = reinterpret_cast<u64*>(command->prp1);
-    const u64 first = value(nvme::starting_lba(*command)) * block_words;
-    for (u32 w = 0; w < block_words; ++w) device_ref<u64>(words[w]).store(stamp(first + w), release);
-    c.post(command->command_id);
-  }
-}
-
-void fetch_all(step_controller& c) {
-  while (c.fetch() != nullptr) {}
-}
-
-/// Each command published is in one of four counts.
-void expect_all_counted(fault_bed const& bed) {
-  const queue_counts c = bed.counts();
-  EXPECT_EQ(c.commands, c.completions - c.strays + c.expired + c.failed + c.reset);
-}
-
-/// Commands first to first + count - 1 are served, and their data is right: some laps of any ring of a few entries.
-void expect_served(fault_bed& bed, u32 first, u32 count) {
-  for (u32 k = first; k < first + count; ++k) {
-    ASSERT_EQ(bed.run(k, k), status{}) << k;
-    ASSERT_TRUE(bed.data_right(k)) << k;
-  }
-  expect_all_counted(bed);
-}
-
-std::string refused(fault_bed& bed, u64 timeout_ns, int code) {
-  try {
-    bed.reset(timeout_ns);
-  } catch (error const& why) {
-    EXPECT_EQ(why.kind(), error_kind::world);
-    EXPECT_EQ(why.code(), code);
-    return why.what();
-  }
-  return "";
-}
 
 TEST(queue_reset, an_idle_queue_is_as_new) {
   step_controller owner(serve_reads);
