@@ -1,5 +1,3 @@
-#include "libs/bench/io_plan.hpp"
-#include "libs/bench/pattern.hpp"
 #include "libs/bench/timing.hpp"
 #include "libs/bench/topics.hpp"
 #include "penstock/host/error.hpp"
@@ -117,35 +115,6 @@ TEST(bench_model, over_depths_obeys_littles_law_as_the_drive_counts) {
   EXPECT_NE(refusal("model", with(tiny_model, {{"depths", "1"}})).find("name a preset"), std::string::npos);
   EXPECT_NE(refusal("model", with(curve, {{"depths", "3"}})).find("depth 3"), std::string::npos);
   EXPECT_NE(refusal("model", with(curve, {{"queues", "3"}})).find("by 3 queues: choose a power of two"), std::string::npos);
-}
-
-TEST(bench_io, limits_are_those_of_drives_units_link_and_threads) {
-  bench::io_options drives;
-  EXPECT_EQ(bench::drive_limit(drives, 1000, 1000), 0);  // no preset: nothing limits it
-  drives.preset = "p5800x";
-  constexpr u64 many = 1 << 30;
-  EXPECT_NEAR(bench::drive_limit(drives, 1e6, many), 5.1e6, 1e3);
-  EXPECT_NEAR(bench::drive_limit(drives, 10, many), 1e6, 1e3);        // Little's law: 10 in 10 us
-  EXPECT_NEAR(bench::drive_limit(drives, 100, 51), 51 / 20e-6, 1e3);  // the first is done after 10 us, the last 10 us later
-  drives.block_bytes = 8192;
-  EXPECT_NEAR(bench::drive_limit(drives, 1e6, many), 0.75e6, 1e3);
-  drives.block_bytes = 512;
-  drives.write_percent = 100;
-  EXPECT_NEAR(bench::drive_limit(drives, 1e6, many), 1.03e6, 1e3);
-  drives.write_percent = 0;
-  drives.drives = 10;
-  EXPECT_NEAR(bench::drive_limit(drives, 1e6, many), 51e6, 1e5);
-  drives.link = "gen4x16";
-  EXPECT_NEAR(bench::drive_limit(drives, 1e6, many), 26.9e9 / 600, 1e5);  // two packets and a completion
-}
-
-TEST(bench_timing, percentiles_are_values_that_were_measured) {
-  EXPECT_EQ(bench::percentile({}, 0.5), 0);
-  EXPECT_EQ(bench::percentile({3, 1, 2}, 0), 1);
-  EXPECT_EQ(bench::percentile({3, 1, 2}, 1), 3);
-  std::vector<double> hundred(100);
-  for (std::size_t k = 0; k < 100; ++k) hundred[k] = static_cast<double>(k + 1);
-  EXPECT_EQ(bench::percentile(hundred, 0.99), 99);
 }
 
 const option_texts tiny_io = {{"mib", "1"}, {"commands", "500"}, {"queues", "4"}};
@@ -394,18 +363,6 @@ TEST(bench_io, tickets_pass_32_bits) {
   ASSERT_EQ(all.size(), 1);
   EXPECT_EQ(all[0].id, "fault.wrap");
   EXPECT_GT(all[0].details.at("first_ticket") + all[0].details.at("tickets_used"), 0x1p32);
-}
-
-TEST(bench_pattern, every_order_of_lines_visits_each_once) {
-  for (const auto order :
-       {bench::line_order::random, bench::line_order::linear, bench::line_order::strided, bench::line_order::coarsened}) {
-    for (const u64 step : {1, 4, 1024}) {
-      const bench::pattern p{.elements = 0, .line_elements = 0, .step = step, .lines = order};
-      std::vector<bool> seen(256);
-      for (u64 k = 0; k < seen.size(); ++k) seen[p.sequence(seen.size()).at(k)] = true;
-      EXPECT_EQ(std::count(seen.begin(), seen.end(), true), 256);
-    }
-  }
 }
 
 TEST(bench_topics, tells_each_measurement_as_it_comes) {
