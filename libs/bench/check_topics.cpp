@@ -1,4 +1,5 @@
-// Topics that check correctness and measure no speed: memory orders, and a drive that fails.
+// Topics that look for what is wrong: memory orders, a drive that fails, configurations that are slow.
+#include "libs/bench/cliffs.hpp"
 #include "libs/bench/litmus.hpp"
 #include "libs/bench/option_values.hpp"
 #include "libs/bench/queue_litmus.hpp"
@@ -74,6 +75,19 @@ std::vector<measurement> run_soak(option_texts const& given, progress_fn const& 
   return run_soak_benchmark(options);
 }
 
+std::vector<measurement> run_cliffs(option_texts const& given, progress_fn const& progress, found_fn const& found) {
+  cliffs_options options;
+  options.executor = text(given, "executor", options.executor);
+  options.configs = number(given, "configs", options.configs);
+  options.seed = number(given, "seed", options.seed);
+  options.bytes = number(given, "mib", 0) << 20;
+  options.shown = number(given, "worst", options.shown);
+  options.folder = text(given, "folder", options.folder);
+  options.progress = progress;
+  options.found = found;
+  return run_cliffs_benchmark(options);
+}
+
 }  // namespace
 
 topic litmus_topic() {
@@ -117,6 +131,18 @@ topic soak_topic() {
        {"timeout-ms", "of a command"},
        {"seconds", "that it may take"}},
       run_soak};
+}
+
+topic cliffs_topic() {
+  return {"cliffs",
+          "random configurations of pattern, access, source, line, cache and threads, each beside what bounds it, worst first",
+          {{"executor", "auto, cpu or cuda"},
+           {"configs", "how many are drawn; 40"},
+           {"seed", "of the first; one that a result names is repeated by configs=1"},
+           {"mib", "of data, a power of two; 64, on a GPU 1024"},
+           {"worst", "how many are shown; 20"},
+           {"folder", "for a file of the data; TMPDIR or /tmp"}},
+          run_cliffs};
 }
 
 }  // namespace penstock::bench

@@ -18,5 +18,6 @@ topic model_topic();
 // check_topics.cpp
 topic litmus_topic();
 topic soak_topic();
+topic cliffs_topic();
 
 }  // namespace penstock::bench

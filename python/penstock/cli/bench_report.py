@@ -44,6 +44,9 @@ def results_table(measurements: list[Measurement]) -> Table:
         ("warps", lambda m: _count(m.warps)),
         ("registers", lambda m: _count(m.registers)),
         ("local bytes", lambda m: _count(m.local_bytes)),
+        ("accesses/s", lambda m: _detail(m, "rate", "{:,.0f}")),
+        ("fills / LRU's", lambda m: _detail(m, "fills_over_lru", "{:.2f}")),
+        ("of the time", _shares),
     ]
     cells = [[text_of(m) for m in measurements] for _, text_of in columns]
     shown = [(name, texts) for (name, _), texts in zip(columns, cells, strict=True) if any(texts)]
@@ -80,6 +83,20 @@ def _directory(m: Measurement) -> str:
 
 def with_unit(value: float | None, unit: str) -> str:
     return "" if value is None else f"{number(value)} {unit}"
+
+
+def _detail(m: Measurement, name: str, form: str) -> str:
+    value = m.details.get(name)
+    return "" if value is None else form.format(value)
+
+
+def _shares(m: Measurement) -> str:
+    """What a run's time went into, largest first: details that are called share_WHAT."""
+    shares = {
+        name.removeprefix("share_"): v for name, v in m.details.items() if name.startswith("share_") and v
+    }
+    ordered = sorted(shares.items(), key=lambda item: -item[1])
+    return ", ".join(f"{name.replace('_', ' ')} {share:.0%}" for name, share in ordered if share >= 0.01)
 
 
 def _count(value: int) -> str:
