@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from penstock.graph.algorithms import cc, pagerank, sssp
+    from penstock.graph.cache import default_cache_dir
     from penstock.graph.cost_breakdown import Breakdown, breakdown
     from penstock.graph.folder import GraphFolder, open_folder, write_folder
     from penstock.graph.folder import GraphFolder as Graph
-    from penstock.graph.opening import convert, default_cache_dir, resolve
+    from penstock.graph.opening import convert, resolve
     from penstock.graph.results import BfsResult, ComponentsResult, PagerankResult, SsspResult
     from penstock.graph.search import bfs
 
@@ -41,9 +42,10 @@ __all__ = [
 # would hide that.
 _MODULES = {
     "algorithms": ("cc", "pagerank", "sssp"),
+    "cache": ("default_cache_dir",),
     "cost_breakdown": ("Breakdown", "breakdown"),
     "folder": ("GraphFolder", "open_folder", "write_folder"),
-    "opening": ("convert", "default_cache_dir", "resolve"),
+    "opening": ("convert", "resolve"),
     "results": ("BfsResult", "ComponentsResult", "PagerankResult", "SsspResult"),
     "search": ("bfs",),
 }

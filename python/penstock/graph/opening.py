@@ -4,83 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import errno
-import hashlib
 import os
-import re
-import shutil
-import warnings
-from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 from penstock.checks import checked_count
 from penstock.errors import Error
 
-from . import debian, kinds, memory, sparse, tables, text_tables
+from . import kinds, memory
 from ._binding import StepProgress, native
-from .folder import VOLUME, GraphFolder, build_folder, memory_limit, open_folder
-from .kinds import FORMATS, GENERATORS, NATIVE, REMEDY, TABLES, Input
+from .cache import cache_folder, opened_or_made
+from .folder import VOLUME, GraphFolder, memory_limit, open_folder
+from .kinds import FORMATS, GENERATORS, REMEDY, TABLES
+from .making import Making, Plan, write_graph
 from .notices import announce
-from .reading import ALL, OF_TABLES, Columns, Reading, checked_reading
-from .unpacking import unpacked
-
-FORMAT = 2
-"""Part of the cache key of a generated graph: raised when generation changes, so that old folders are made
-again."""
-FORMAT_OF_FILES = 3
-"""The same of what is converted."""
-
-
-@dataclass(frozen=True)
-class _Making:
-    """How a folder is made."""
-
-    threads: int
-    memory: int
-    progress: StepProgress | None
-    undirected: bool
-    simple: bool
-    reading: Reading
-    of: str = ""
-    """What errors say is converted, where the folder is the cache's."""
-
-    def limits(self, progress: StepProgress | None) -> _Limits:
-        return _Limits(threads=self.threads, memory=self.memory, of=self.of, progress=progress)
-
-    @property
-    def suffix(self) -> str:
-        """Of a name in the cache: what is not as it is without options."""
-        return f"{'-undirected' if self.undirected else ''}{'-simple' if self.simple else ''}"
-
-
-class _Limits(TypedDict):
-    """What all functions of the compiled part take."""
-
-    threads: int
-    memory: int
-    of: str
-    progress: StepProgress | None
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """How a folder is made of what a user named, and what it is called in the cache. Of a graph in memory,
-    name is
-    empty: its folder goes with it."""
-
-    called: str
-    name: str
-    make: Callable[[str], object]
-    labels: tuple[Hashable, ...] | None = None
-
-
-def default_cache_dir() -> Path:
-    """$PENSTOCK_CACHE if it is set, else ~/.cache/penstock/graphs ($XDG_CACHE_HOME is respected)."""
-    if chosen := os.environ.get("PENSTOCK_CACHE"):
-        return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "penstock" / "graphs"
-
+from .plans import plan_debian, plan_files, plan_generated
+from .reading import Columns, Reading, checked_reading
 
 GraphLike = Any
 """What resolve() takes: text or a path; a GraphFolder; or a graph in memory."""
@@ -150,13 +89,7 @@ def resolve(
                 f"of it (penstock graph convert), or leave undirected and simple out"
             )
         return found
-    return _cached(_cache(cache_dir), found)
-
-
-def _cache(given: str | os.PathLike[str] | None) -> Path:
-    if given is not None and not os.fspath(given):
-        raise ValueError("cache_dir '': it has no name: name a folder, or leave it out")
-    return default_cache_dir() if given is None else Path(given)
+    return opened_or_made(cache_folder(cache_dir), found)
 
 
 def convert(
@@ -224,14 +157,14 @@ def _making(
     undirected: bool,
     simple: bool,
     reading: Reading,
-) -> _Making:
+) -> Making:
     count = 0 if threads is None else checked_count("threads", threads, 0)
-    return _Making(count, memory_limit(memory), progress, undirected, simple, reading)
+    return Making(count, memory_limit(memory), progress, undirected, simple, reading)
 
 
 def _found_or_planned(
-    spec: GraphLike, making: _Making, weighted: bool, format: str | None
-) -> GraphFolder | _Plan:
+    spec: GraphLike, making: Making, weighted: bool, format: str | None
+) -> GraphFolder | Plan:
     if isinstance(spec, GraphFolder):
         _check_no_file(making.reading, str(spec.path), format)
         return spec
@@ -249,9 +182,9 @@ def _found_or_planned(
     if generated or packages or text.startswith(VOLUME):
         _check_no_file(making.reading, text, format)
     if generated:
-        return _generated(text, making, weighted)
+        return plan_generated(text, making, weighted)
     if packages:
-        return _debian(text, making)
+        return plan_debian(text, making)
     if text.startswith(VOLUME):
         return dataclasses.replace(open_folder(text), called=text)
     if not text:
@@ -261,7 +194,9 @@ def _found_or_planned(
         inside = path.is_dir()
     except OSError as error:  # a name that is too long, a folder that may not be looked into
         raise Error(f"open {text}: {error.strerror}: check the path", error.errno or 0) from error
-    return _of_folder(path, making, format) if inside else _converted(path, making, format)
+    if inside:
+        return _of_folder(path, making, format)
+    return plan_files(str(path), kinds.input_of(path, format), making)
 
 
 def _check_no_file(reading: Reading, called: str, format: str | None) -> None:
@@ -270,7 +205,7 @@ def _check_no_file(reading: Reading, called: str, format: str | None) -> None:
     reading.allow(called, (), "what is no file")
 
 
-def _in_memory(given: Any, making: _Making, format: str | None) -> _Plan:
+def _in_memory(given: Any, making: Making, format: str | None) -> Plan:
     called = memory.name_of(given)
     if called is None:
         raise TypeError(
@@ -280,15 +215,15 @@ def _in_memory(given: Any, making: _Making, format: str | None) -> _Plan:
     if format is not None:
         raise ValueError(f"open {called}: it is no file, so it has no format: leave format out")
     graph, labels = memory.graph_of(given, called, making.reading)
-    return _Plan(called, "", lambda target: _write(target, graph, making, called), labels)
+    return Plan(called, "", lambda target: write_graph(target, graph, making, called), labels)
 
 
-def _of_folder(path: Path, making: _Making, format: str | None) -> GraphFolder | _Plan:
+def _of_folder(path: Path, making: Making, format: str | None) -> GraphFolder | Plan:
     """A graph folder, or one with parts of a table."""
     if not os.path.lexists(path / "graph.json") and (format is None or format in TABLES):
         parts = kinds.parts_in(path, format)
         if parts is not None:
-            return _from_files(str(path), parts, making)
+            return plan_files(str(path), parts, making)
     _check_no_file(making.reading, str(path), format)
     return dataclasses.replace(_opened(path), called=str(path))
 
@@ -314,152 +249,3 @@ def _opened(path: Path) -> GraphFolder:
 def _no_folder(name: str) -> Error:
     sentence = f"open {name}: no graph folder (there is no graph.json in it): {REMEDY}"
     return Error(sentence, errno.ENOENT)
-
-
-def _generated(text: str, making: _Making, weighted: bool) -> _Plan:
-    name = native.graph_normalise_generator(text)
-
-    def make(target: str) -> None:
-        native.graph_generate(target, name, seed=1, weighted=weighted, **making.limits(making.progress))
-
-    return _Plan(text, f"{name.replace(':', '-')}{'-weighted' if weighted else ''}-v{FORMAT}", make)
-
-
-def _debian(text: str, making: _Making) -> _Plan:
-    lists = debian.package_lists()
-    fields = debian.ALL if text == "debian" else debian.STRONG
-
-    def make(target: str) -> None:
-        graph, names = debian.read_debian(lists, fields)
-        source = f"{', '.join(fields)} in {', '.join(path.name for path in lists)}"
-        _write(target, dataclasses.replace(graph, names=names), making, source)
-
-    return _Plan(text, f"{text.replace(':', '-')}{making.suffix}-{_key(lists, text, making.reading)}", make)
-
-
-def _converted(path: Path, making: _Making, format: str | None) -> _Plan:
-    return _from_files(str(path), kinds.input_of(path, format), making)
-
-
-def _from_files(called: str, given: Input, making: _Making) -> _Plan:
-    kind, files = given.kind, given.files
-    family = kind == "bel"
-    names = ALL if kind in ("el", "wel", "csv", "tsv") else OF_TABLES if kind == "parquet" else ()
-    making.reading.allow(called, names, f".{kind} files")
-    name = str(files[0].with_suffix("")) if family else called
-
-    def make(target: str) -> None:
-        if kind not in NATIVE:
-            _write(target, _read(called, given, making.reading), making, called)
-        elif given.packed:
-            sparse.check_readable(str(files[0]))
-            named = _with_columns(making, kind, called, files[0])
-            with unpacked(files[0], Path(target).absolute().parent, making.progress) as (plain, progress):
-                _convert(target, plain, kind, name, named, progress)
-        else:
-            named = _with_columns(making, kind, called, files[0])
-            _convert(target, name if family else str(files[0]), kind, name, named, making.progress)
-
-    stem = re.sub(r"[^A-Za-z0-9._-]", "_", Path(name).name or "parts")[:100].lstrip(".")
-    return _Plan(called, f"{stem}{making.suffix}-{_key(files, kind, making.reading)}", make)
-
-
-def _with_columns(making: _Making, kind: str, called: str, file: Path) -> _Making:
-    """With the columns that the header of a list of edges names, where the user names none."""
-    reading = making.reading
-    if kind not in ("el", "wel") or not reading.header or reading.columns:
-        return making
-    sparse.check_readable(str(file))
-    places = text_tables.places_by_header(called, str(file), reading.delimiter)
-    return dataclasses.replace(making, reading=dataclasses.replace(reading, columns=tuple(places)))
-
-
-def _convert(
-    target: str, file: str, kind: str, name: str, making: _Making, progress: StepProgress | None
-) -> None:
-    reading = making.reading
-    renumber = "sparse" if reading.renumber is None else "always" if reading.renumber else "never"
-    remark = native.graph_convert(
-        target, file, format=kind, name=name, undirected=making.undirected, simple=making.simple,
-        columns=[str(column) for column in reading.columns], separator=reading.delimiter or "",
-        header=bool(reading.header), first_id=reading.first_id or 0, renumber=renumber,
-        **making.limits(progress),
-    )  # fmt: skip
-    if remark:
-        warnings.warn(remark, stacklevel=2)
-
-
-def _read(called: str, given: Input, reading: Reading) -> sparse.CoordinateGraph:
-    paths = [str(file) for file in given.files]
-    if given.kind == "parquet":
-        return tables.read_parquet(called, paths, reading)
-    if given.kind in TABLES:
-        delimiter = reading.delimiter or ("\t" if given.kind == "tsv" else ",")
-        return text_tables.read_text(called, paths, delimiter, reading)
-    return sparse.read_npz(paths[0]) if given.kind == "npz" else sparse.read_mtx(paths[0])
-
-
-def _write(target: str, graph: sparse.CoordinateGraph, making: _Making, source: str) -> None:
-    build_folder(
-        target,
-        graph.vertices,
-        graph.from_,
-        graph.to,
-        weights=graph.weights,
-        names=graph.names,
-        directed=graph.directed and not making.undirected,
-        symmetrise=making.undirected or graph.symmetrise,
-        unique=making.undirected,
-        simple=making.simple,
-        source=source,
-        reading=graph.reading,
-        **making.limits(making.progress),
-    )
-
-
-def _key(paths: Iterable[Path], kind: str, reading: Reading) -> str:
-    """Changes when one of the files does, and with what they are taken for and how they are read.
-
-    Raises penstock.Error when one cannot be looked at.
-    """
-    digest = hashlib.sha256(f"format {FORMAT_OF_FILES} {kind} {reading.key}".encode())
-    for path in paths:
-        try:
-            about = path.stat()
-        except OSError as error:
-            code = error.errno or 0
-            sentence = f"open {path}: {os.strerror(code)}: check the path and its permissions"
-            raise Error(sentence, code) from error
-        # What copies keep of times, they do not keep of these.
-        state = f"\0{about.st_size}\0{about.st_mtime_ns}\0{about.st_ctime_ns}\0{about.st_ino}\0"
-        digest.update(os.fsencode(path.resolve()) + state.encode())
-    return digest.hexdigest()[:16]
-
-
-def _cached(cache: Path, plan: _Plan) -> GraphFolder:
-    """Open what is kept, or make it.
-
-    What is there but damaged is ours to replace: the cache holds nothing that cannot be made again.
-    """
-    if not plan.name:
-        place, keeper = memory.keep_in(cache, plan.make)
-        made = dataclasses.replace(open_folder(place), called=plan.called, labels=plan.labels, keeper=keeper)
-        announce(plan.called, made)
-        return made
-    kept = cache / plan.name
-    if kept.is_dir():
-        try:
-            return dataclasses.replace(open_folder(kept), called=plan.called)
-        except (ValueError, Error) as error:
-            if isinstance(error, Error) and error.errno != errno.ENOENT:
-                raise
-            shutil.rmtree(kept, ignore_errors=True)
-    try:
-        plan.make(str(kept))
-    except ValueError:
-        # Another process may have made it between our look and our start.
-        if not kept.is_dir():
-            raise
-    made = dataclasses.replace(open_folder(kept), called=plan.called)
-    announce(plan.called, made)
-    return made
