@@ -30,7 +30,6 @@ import argparse
 import concurrent.futures
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -40,58 +39,16 @@ from pathlib import Path
 from string import ascii_lowercase
 
 import parts
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from mutant_builder import Builder
+from mutant_list import LISTS, Mutant, MutantError, check_list, read_lists
 
 ROOT = Path(__file__).resolve().parent.parent
-LISTS = "tests/mutants"
 TIMEOUT_S = 60
 # Of a mutant that may hang: at least so long, and so many times what its test takes without it.
 HANG_S = 10
 HANG_TIMES = 10
 # A check of generated code compiles first.
 PYTEST_TIMEOUT_S = 300
-# As in CMakePresets.json, but -O0: a mutant is compiled once and run once.
-PRESET_FLAGS = {
-    "cpu": [],
-    "cpu-asan": ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
-    "cpu-tsan": ["-fsanitize=thread", "-DPENSTOCK_TSAN"],
-}
-# A test that stops behind every instruction takes the square of their number; it is optimized.
-STEPPING = Path("tests/support/single_step.hpp")
-FOLDERS = ("include", "src", "libs")
-# Compiled once for all units. None of the project's: those are what mutants edit.
-COMMON_HEADERS = (
-    *("algorithm", "atomic", "chrono", "deque", "filesystem", "fstream", "functional", "map", "memory"),
-    *("mutex", "optional", "random", "set", "span", "string", "thread", "vector", "gtest/gtest.h"),
-)
-INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
-
-
-class MutantError(Exception):
-    """The list, or the build without a mutant, is wrong."""
-
-
-@dataclass(frozen=True)
-class Mutant:
-    id: str
-    what: str
-    file: str
-    find: str
-    replace: str
-    folder: str = ""
-    sources: tuple[str, ...] = ()
-    filter: str = ""
-    hang: bool = False
-    preset: str = "cpu"
-    pytest: str = ""
-
-    @property
-    def stems(self) -> str:
-        return "-".join(Path(s).stem for s in self.sources)
 
 
 @dataclass
@@ -118,212 +75,6 @@ class Run:
     @property
     def passed(self) -> bool:
         return self.status == 0 and self.tests > 0
-
-
-def read_list(path: Path) -> list[Mutant]:
-    with path.open("rb") as file:
-        tables = tomllib.load(file).get("mutant", [])
-    mutants = []
-    for table in tables:
-        entry = {**table, "sources": tuple(table.get("sources", ()))}
-        try:
-            mutant = Mutant(**entry)
-        except TypeError as problem:
-            raise MutantError(f"{path}: mutant {table.get('id', '?')}: {problem}") from None
-        if not mutant.filter or not (mutant.pytest or (mutant.folder and mutant.sources)):
-            raise MutantError(
-                f"{path}: mutant {mutant.id}: give folder, sources and filter, or pytest and filter"
-            )
-        if mutant.pytest and not mutant.file.startswith("include/"):
-            raise MutantError(f"{path}: mutant {mutant.id}: a check with pytest sees edits of include only")
-        if mutant.preset not in PRESET_FLAGS:
-            raise MutantError(f"{path}: mutant {mutant.id}: no preset '{mutant.preset}'")
-        mutants.append(mutant)
-    return mutants
-
-
-def read_lists(root: Path) -> list[Mutant]:
-    return [m for path in sorted((root / LISTS).glob("*.toml")) for m in read_list(path)]
-
-
-def edited_text(mutant: Mutant, root: Path) -> str:
-    """The file with the edit in it."""
-    path = root / mutant.file
-    if not path.is_file() or mutant.file.split("/")[0] not in FOLDERS:
-        raise MutantError(f"mutant {mutant.id}: there is no {mutant.file} under {', '.join(FOLDERS)}")
-    text = path.read_text()
-    found = text.count(mutant.find)
-    if not mutant.find or found != 1:
-        raise MutantError(
-            f"mutant {mutant.id}: its text to find occurs {found} times in {mutant.file}, not once"
-        )
-    if mutant.find == mutant.replace:
-        raise MutantError(f"mutant {mutant.id}: the edit changes nothing")
-    return text.replace(mutant.find, mutant.replace)
-
-
-def included_files(path: Path, root: Path) -> set[Path]:
-    """The project's files that one file includes, however far down, and itself."""
-    seen: set[Path] = set()
-    todo = [path]
-    while todo:
-        current = todo.pop()
-        if current in seen:
-            continue
-        seen.add(current)
-        for name in INCLUDE.findall(current.read_text()):
-            for base in (root / "include", root, root / "tests", current.parent):
-                if (base / name).is_file():
-                    todo.append((base / name).resolve())
-                    break
-    return seen
-
-
-def check_list(mutants: list[Mutant], root: Path) -> None:
-    """Every edit can be made, and every test is there."""
-    seen: set[str] = set()
-    for mutant in mutants:
-        if mutant.id in seen:
-            raise MutantError(f"mutant {mutant.id} is listed twice")
-        seen.add(mutant.id)
-        edited_text(mutant, root)
-        for source in mutant.sources:
-            if not (root / source).is_file():
-                raise MutantError(f"mutant {mutant.id}: there is no {source}")
-
-
-class Builder:
-    """Compiles and links test programs beside the CMake build folders."""
-
-    def __init__(self, root: Path, jobs: int) -> None:
-        self.root = root
-        self.jobs = jobs
-        self.folder = root / "build-mutants"
-        self.folder.mkdir(exist_ok=True)
-        compiler = os.environ.get("CXX", "g++")
-        ccache = shutil.which("ccache")
-        self.compiler = [ccache, compiler] if ccache else [compiler]
-        # Without this, ccache leaves units with precompiled headers to the compiler.
-        os.environ.setdefault("CCACHE_SLOPPINESS", "pch_defines,time_macros")
-        self.includes = {
-            p: included_files(p, root)
-            for folder in ("src", "libs", "tests/support")
-            for p in (root / folder).rglob("*.cpp")
-        }
-
-    def prepare(self, preset: str) -> None:
-        """Builds the preset's libraries, without a mutant, and the common headers."""
-        command(["cmake", "--preset", preset], self.root)
-        jobs = ["-j", str(self.jobs)]
-        command(["cmake", "--build", f"build-{preset}", *jobs, "--target", "penstock_libraries"], self.root)
-        header = self.common_headers(preset)
-        header.parent.mkdir(exist_ok=True)
-        header.write_text("".join(f"#include <{name}>\n" for name in COMMON_HEADERS))
-        arguments = ["-x", "c++-header", str(header), "-o", f"{header}.gch"]
-        command([*self.compiler, *self.flags(preset), *arguments], self.root)
-
-    def common_headers(self, preset: str) -> Path:
-        return self.folder / f"{preset}-headers" / "common.hpp"
-
-    def overlay(self, mutant: Mutant) -> Path:
-        """A copy of the folder (include, src or libs) that the mutant edits, with the edit in it.
-
-        Of the whole folder, because a quoted include is looked for beside the including file first.
-        """
-        overlay = self.folder / f"{mutant.preset}-{mutant.id}" / "overlay"
-        top = mutant.file.split("/")[0]
-        shutil.rmtree(overlay, ignore_errors=True)
-        shutil.copytree(self.root / top, overlay / top)  # keeps the times, on which ccache relies
-        (overlay / mutant.file).write_text(edited_text(mutant, self.root))
-        return overlay
-
-    def clean_folder(self, mutant: Mutant) -> Path:
-        return self.folder / f"{mutant.preset}-clean-{mutant.stems}"
-
-    def clean_program(self, mutant: Mutant) -> Path:
-        """The executable of the mutant's test, without it; notes which library objects it links."""
-        folder = self.clean_folder(mutant)
-        folder.mkdir(exist_ok=True)
-        linked = self.link(mutant, [(self.root / s) for s in mutant.sources], folder, None)
-        (folder / "linked").write_text(linked)
-        return folder / "test"
-
-    def mutant_program(self, mutant: Mutant) -> Path:
-        """Objects of the library that see the edit come from its copy and stand in for the library's."""
-        overlay = self.overlay(mutant)
-        linked = (self.clean_folder(mutant) / "linked").read_text()
-        sources = [self.root / s for s in mutant.sources] + self.changed_sources(mutant, linked)
-        placed = [overlay / s.relative_to(self.root) for s in sources]
-        self.link(
-            mutant,
-            [p if p.is_file() else s for p, s in zip(placed, sources, strict=True)],
-            overlay.parent,
-            overlay,
-        )
-        return overlay.parent / "test"
-
-    def changed_sources(self, mutant: Mutant, linked: str) -> list[Path]:
-        """All sources of each object that the test links and that the edit changes."""
-        edited = (self.root / mutant.file).resolve()
-        united = self.united(mutant.preset)
-        changed: set[Path] = set()
-        for path, included in self.includes.items():
-            name, sources = united.get(path, (path.name, [path]))
-            if edited in {i.resolve() for i in included} and f"){name}.o" in linked:
-                changed.update(sources)
-        return sorted(changed)
-
-    def united(self, preset: str) -> dict[Path, tuple[str, list[Path]]]:
-        """Of each source that CMake compiles with others: the name of the unit and all sources in it."""
-        units = (self.root / f"build-{preset}").glob("CMakeFiles/*.dir/Unity/unity_*.cxx")
-        found = {unit: [Path(name) for name in INCLUDE.findall(unit.read_text())] for unit in units}
-        return {source: (unit.name, sources) for unit, sources in found.items() for source in sources}
-
-    def link(self, mutant: Mutant, sources: list[Path], folder: Path, overlay: Path | None) -> str:
-        compiled = self.compile(sources, folder, mutant.preset, overlay)
-        # Traced twice, the linker names the members of archives, too.
-        flags = [*PRESET_FLAGS[mutant.preset], "-Wl,-t,-t", "-o", str(folder / "test")]
-        return command(
-            [*self.compiler[-1:], *flags, str(compiled), *self.libraries(mutant.preset)], self.root
-        )
-
-    def compile(self, sources: list[Path], folder: Path, preset: str, overlay: Path | None) -> Path:
-        unit = folder / "unit.cpp"
-        unit.write_text("".join(f'#include "{source}"\n' for source in sources))
-        roots = [self.root] if overlay is None else [overlay, self.root]
-        paths = [f"-I{root / p}" for p in ("include", ".", "tests") for root in roots]
-        first = ["-include", str(self.common_headers(preset))]
-        if self.root / STEPPING in set().union(*(included_files(source, self.root) for source in sources)):
-            first.append("-O1")
-        compiled = unit.with_suffix(".o")
-        command(
-            [*self.compiler, *self.flags(preset), *first, *paths, "-c", str(unit), "-o", str(compiled)],
-            self.root,
-        )
-        return compiled
-
-    def flags(self, preset: str) -> list[str]:
-        liburing = ["-DPENSTOCK_HAS_LIBURING=1"] if self.liburing(preset) else []
-        return ["-std=c++20", "-O0", "-w", "-fpch-preprocess", *PRESET_FLAGS[preset], *liburing]
-
-    def liburing(self, preset: str) -> list[str]:
-        """The library that CMake has chosen, from its cache."""
-        cache = (self.root / f"build-{preset}/build.ninja").read_text()
-        found = re.search(r"\S*liburing\.(?:a|so)\b", cache)
-        return [found.group(0)] if found else []
-
-    def libraries(self, preset: str) -> list[str]:
-        build = self.root / f"build-{preset}"
-        names = ("penstock_test_support", "penstock_libs", "penstock")
-        ours = [str(p) for n in names if (p := build / f"lib{n}.a").is_file()]
-        return [*ours, "-lgtest_main", "-lgtest", *self.liburing(preset), "-lpthread"]
-
-
-def command(arguments: list[str], folder: Path) -> str:
-    done = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise MutantError(f"{' '.join(arguments)}:\n{(done.stdout + done.stderr)[-4000:]}")
-    return done.stdout
 
 
 def run_program(

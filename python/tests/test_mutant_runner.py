@@ -7,9 +7,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import mutant_builder
+import mutant_list
 import pytest
 import run_mutants
-from run_mutants import Mutant, MutantError, Run
+from mutant_builder import Builder
+from mutant_list import Mutant, MutantError
+from run_mutants import Run
 
 ENTRY = """
 id = "A"
@@ -49,17 +53,17 @@ def plant(root: Path, text: str = "x + 1", *entries: str) -> list[Mutant]:
     for name, content in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(content)
-    return run_mutants.read_lists(root)
+    return mutant_list.read_lists(root)
 
 
 def test_a_list_that_fits_the_sources_is_accepted(tmp_path: Path) -> None:
     mutants = plant(tmp_path)
     assert mutants == [MUTANT]
-    run_mutants.check_list(mutants, tmp_path)
+    mutant_list.check_list(mutants, tmp_path)
 
 
 def test_the_lists_of_the_tree_fit_its_sources() -> None:
-    run_mutants.check_list(run_mutants.read_lists(run_mutants.ROOT), run_mutants.ROOT)
+    mutant_list.check_list(mutant_list.read_lists(run_mutants.ROOT), run_mutants.ROOT)
 
 
 def test_every_list_is_read(tmp_path: Path) -> None:
@@ -89,12 +93,12 @@ def test_a_list_that_does_not_fit_is_refused(
     tmp_path: Path, text: str, entries: tuple[str, ...], part: str
 ) -> None:
     with pytest.raises(MutantError, match=part):
-        run_mutants.check_list(plant(tmp_path, text, *entries), tmp_path)
+        mutant_list.check_list(plant(tmp_path, text, *entries), tmp_path)
 
 
 def test_the_edit_is_made_in_a_copy(tmp_path: Path) -> None:
     plant(tmp_path)
-    overlay = run_mutants.Builder(tmp_path, 1).overlay(MUTANT)
+    overlay = Builder(tmp_path, 1).overlay(MUTANT)
     assert (overlay / MUTANT.file).read_text() == "x + 0"
     assert (overlay / "include/penstock/core/b.hpp").is_file()
     assert (tmp_path / MUTANT.file).read_text() == "x + 1"
@@ -102,7 +106,7 @@ def test_the_edit_is_made_in_a_copy(tmp_path: Path) -> None:
 
 def test_sources_that_see_the_edit_and_are_linked_are_compiled_with_it(tmp_path: Path) -> None:
     plant(tmp_path)
-    builder = run_mutants.Builder(tmp_path, 1)
+    builder = Builder(tmp_path, 1)
     linked = "(libpenstock.a)c.cpp.o\n(libpenstock.a)d.cpp.o\n(libpenstock.a)g.cpp.o\n"
     assert builder.changed_sources(MUTANT, linked) == [tmp_path / "src/c.cpp"]
     assert builder.changed_sources(MUTANT, "") == []
@@ -115,7 +119,7 @@ def test_sources_that_were_compiled_as_one_are_compiled_as_one_with_the_edit(tmp
     unit = tmp_path / "build-cpu/CMakeFiles/penstock.dir/Unity/unity_e_cxx.cxx"
     unit.parent.mkdir(parents=True)
     unit.write_text("".join(f'#include "{tmp_path / name}"\n' for name in ("src/c.cpp", "src/d.cpp")))
-    builder = run_mutants.Builder(tmp_path, 1)
+    builder = Builder(tmp_path, 1)
     united = [tmp_path / "src/c.cpp", tmp_path / "src/d.cpp"]
     assert builder.changed_sources(MUTANT, "(libpenstock.a)unity_e_cxx.cxx.o\n") == united
     assert builder.changed_sources(MUTANT, "(libpenstock.a)c.cpp.o\n") == []
@@ -134,7 +138,7 @@ def test_a_check_with_pytest_finds_the_include_tree(
         return PASSES
 
     monkeypatch.setattr(run_mutants, "run_program", note)
-    builder = run_mutants.Builder(tmp_path, 1)
+    builder = Builder(tmp_path, 1)
     run_mutants.run_tests(builder, Mutant(**{**vars(MUTANT), "pytest": "t.py"}), PASSES if mutated else None)
     assert seen == ["x + 0" if mutated else "x + 1"]
 
@@ -153,7 +157,7 @@ def test_what_may_hang_is_waited_for_as_its_test_takes(
 ) -> None:
     limits: list[float] = []
 
-    monkeypatch.setattr(run_mutants.Builder, "mutant_program", lambda self, mutant: Path("test"))
+    monkeypatch.setattr(Builder, "mutant_program", lambda self, mutant: Path("test"))
 
     def note(arguments: list[str], environment: dict[str, str] | None, timeout_s: float) -> Run:
         limits.append(timeout_s)
@@ -161,7 +165,7 @@ def test_what_may_hang_is_waited_for_as_its_test_takes(
 
     monkeypatch.setattr(run_mutants, "run_program", note)
     mutant = Mutant(**{**vars(MUTANT), "hang": hang})
-    run_mutants.run_tests(run_mutants.Builder(tmp_path, 1), mutant, clean)
+    run_mutants.run_tests(Builder(tmp_path, 1), mutant, clean)
     assert limits == [limit]
 
 
@@ -171,8 +175,8 @@ def test_one_unit_has_the_test_and_what_sees_the_edit(
     plant(tmp_path)
     (tmp_path / "build-cpu").mkdir()
     (tmp_path / "build-cpu/build.ninja").touch()
-    monkeypatch.setattr(run_mutants, "command", lambda arguments, folder: "(libpenstock.a)c.cpp.o")
-    builder = run_mutants.Builder(tmp_path, 1)
+    monkeypatch.setattr(mutant_builder, "command", lambda arguments, folder: "(libpenstock.a)c.cpp.o")
+    builder = Builder(tmp_path, 1)
     builder.clean_program(MUTANT)
     program = builder.mutant_program(MUTANT)
     includes = [f'#include "{tmp_path / name}"\n' for name in ("tests/host/a_test.cpp", "src/c.cpp")]
