@@ -79,12 +79,12 @@ struct vertex_walk {
         ask(g, asked, end, per_line);
         asked += lines_ahead * per_line;
       }
-      const bool several = in_flight == most_in_flight && first + width < end;
-      if constexpr (std::same_as<G, lone_thread>) {  // for which in_flight is 1
-        step<1>(g, reader, v, first, begin, end);
-      } else {
-        several ? step<most_in_flight>(g, reader, v, first, begin, end) : step<1>(g, reader, v, first, begin, end);
+      // A lone thread waits for one miss at a time, whatever is asked for.
+      const bool several = !std::same_as<G, lone_thread> && in_flight == most_in_flight && first + width < end;
+      if constexpr (!std::same_as<G, lone_thread>) {
+        if (several) step<most_in_flight>(g, reader, v, first, begin, end);
       }
+      if (!several) step<1>(g, reader, v, first, begin, end);
       first += several ? most_in_flight * width : width;
       if constexpr (Visitor::stops) {
         if (!wanted(g, v)) return;
