@@ -29,9 +29,22 @@ u64 line_of(cliff_config const& c, u64 j) {
   switch (c.pattern) {
     case cliff_pattern::in_order: return j % lines;
     case cliff_pattern::permuted: return j * 2654435761ull % lines;  // prime to a power of two
-    case cliff_pattern::zipf: return mix(h) % (lines >> (h % 16) | 1);
+    case cliff_pattern::zipf: return mix(h) % std::max<u64>(1, lines >> (h % 16));
     case cliff_pattern::hot: return h % 10 != 0 ? mix(h) % 16 * (lines / 16) : mix(h) % lines;
     default: return mix(h) % lines;
+  }
+}
+
+/// About what an access moves where little stays in the cache.
+u64 bytes_of_an_access(cliff_config const& c) {
+  if (c.takes_lines()) return c.line_bytes;
+  switch (c.pattern) {
+    case cliff_pattern::linear: return 8;
+    case cliff_pattern::strided: return std::min<u64>(37 * 8, c.line_bytes);
+    case cliff_pattern::lists: return 8 + c.line_bytes / mean_list;
+    case cliff_pattern::zipf:
+    case cliff_pattern::hot: return c.line_bytes / 4;
+    default: return c.line_bytes;
   }
 }
 
@@ -78,7 +91,7 @@ cliff_config draw_config(u64 seed, u64 data_bytes, u64 most_streams, u32 lanes) 
   c.line_bytes = one_of(draw, {512, 4096, 16384, 65536});
   const u64 parts = one_of(draw, {128, 32, 16, 8, 4, 2, 1});
   c.cache_bytes = std::max(2 * data_bytes / parts, 64 * c.line_bytes);  // a cache has room for what groups pin
-  const u64 all = std::min(most_streams * (lanes == 1 ? 1024 : 16), most_bytes / c.line_bytes);
+  const u64 all = std::min(most_streams * (lanes == 1 ? 1024 : 16), most_bytes / bytes_of_an_access(c));
   c.streams = std::min({one_of(draw, {u64{32}, u64{1024}, most_streams / 8, most_streams}), most_streams, all});
   c.per_stream = std::max<u64>(1, all / c.streams);
   return c;

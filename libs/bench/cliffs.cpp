@@ -23,6 +23,9 @@ namespace {
 
 [[noreturn]] void refuse_cliffs(std::string const& problem) { throw_bad_input("measure", "cliffs", problem); }
 
+/// Bytes that a calibration reads.
+constexpr u64 most_calibrated = 1ull << 28;
+
 /// The data of all configurations: element i is value_at(i), in a file and in memory.
 class cliff_data {
  public:
@@ -121,7 +124,8 @@ struct cliff_rates {
   double next_seconds = 0;   ///< the same where they follow each other
   double lone_seconds = 0;   ///< where one stream asks
   double write_seconds = 0;  ///< to write one back
-  std::map<cliff_access, double> hit_seconds{};
+  /// Of an access of a kind, to elements that are near each other, or far apart.
+  std::map<std::pair<cliff_access, bool>, double> hit_seconds{};
 };
 
 class cliffs_bench {
@@ -202,8 +206,9 @@ class cliffs_bench {
     if (found != right) fail(c, "the sum of what was read is wrong");
   }
   [[noreturn]] static void fail(cliff_config const& c, std::string const& what) {
-    throw error(error_kind::world, "measure cliffs: configuration " + std::to_string(c.seed) + ": " + what +
-                                       ": repeat it with configs=1 and this seed");
+    std::string all;
+    for (auto const& [name, value] : describe(c)) all.append(" ").append(name).append("=").append(value);
+    throw error(error_kind::world, "measure cliffs: " + what + ": repeat it with configs=1 and its seed:" + all);
   }
 
   /// Lines far apart, each once, through a cache that holds all.
@@ -213,9 +218,13 @@ class cliffs_bench {
     c.access = access;
     c.directory = directory_kind::direct;
     c.cache_bytes = 2 * c.data_bytes;
-    c.streams = std::min({most_streams(), c.lines(), (u64{1} << 28) / c.line_bytes});
-    c.per_stream = std::max<u64>(1, std::min(c.lines(), (u64{1} << 28) / c.line_bytes) / c.streams);
+    c.streams = std::min({most_streams(), c.lines(), most_calibrated / c.line_bytes});
+    c.per_stream = std::max<u64>(1, std::min(c.lines(), most_calibrated / c.line_bytes) / c.streams);
     return c;
+  }
+  /// Whether most accesses find their bytes in a processor's own caches.
+  static bool is_near(cliff_config const& c) {
+    return c.is_sequential() || c.pattern == cliff_pattern::hot || c.pattern == cliff_pattern::zipf;
   }
   double seconds_each(cliff_config const& c, u32 passes = 1) {
     const cliff_run done = run(c, elements_of(c), passes);
@@ -227,24 +236,30 @@ class cliffs_bench {
     if (rates.fill_seconds == 0) {
       const cliff_config apart = whole(c, cliff_pattern::permuted, cliff_access::index);
       rates.fill_seconds = seconds_each(apart);
-      rates.next_seconds = std::min(rates.fill_seconds, seconds_each(whole(c, cliff_pattern::in_order, cliff_access::span)));
+      cliff_config linear = whole(c, cliff_pattern::linear, cliff_access::index);
+      linear.per_stream = std::max<u64>(1, std::min(c.data_bytes, most_calibrated) / sizeof(u64) / linear.streams);
+      rates.next_seconds = std::min({rates.fill_seconds, seconds_each(whole(c, cliff_pattern::in_order, cliff_access::span)),
+                                     seconds_each(linear) * static_cast<double>(c.line_elements())});
       cliff_config lone = apart;
       lone.streams = 1;
       lone.per_stream = std::min<u64>(c.lines(), 256);
       rates.lone_seconds = seconds_each(lone);
     }
-    if (!rates.hit_seconds.contains(c.access)) {
-      cliff_config warm = whole(c, cliff_pattern::permuted, c.access);
+    if (!rates.hit_seconds.contains({c.access, is_near(c)})) {
+      const cliff_config warm = whole(c, is_near(c) ? cliff_pattern::linear : cliff_pattern::permuted, c.access);
+      double& hit_seconds = rates.hit_seconds[{c.access, is_near(c)}];
       if (c.access != cliff_access::add) {
-        rates.hit_seconds[c.access] = seconds_each(warm, 2);
+        hit_seconds = seconds_each(warm, 2);
       } else {
         const std::vector<u32> elements = elements_of(warm);
         const cliff_run done = run(warm, elements, 2);
         std::vector<u32> twice = elements;
         twice.insert(twice.end(), elements.begin(), elements.end());
         if (!data_.take_back(c.source, twice)) fail(warm, "additions were lost");
-        rates.hit_seconds[c.access] = (done.seconds - done.flush_seconds) / static_cast<double>(warm.accesses());
-        rates.write_seconds = done.flush_seconds / static_cast<double>(std::max<u64>(1, done.stats.write_backs));
+        hit_seconds = (done.seconds - done.flush_seconds) / static_cast<double>(warm.accesses());
+        // A cache that writes while threads work takes less than one that flushes all; no less than to bring the line.
+        const double flushed = done.flush_seconds / static_cast<double>(std::max<u64>(1, done.stats.write_backs));
+        rates.write_seconds = std::min({flushed, rates.fill_seconds, rates.write_seconds == 0 ? flushed : rates.write_seconds});
       }
     }
     return rates;
@@ -261,7 +276,7 @@ class cliffs_bench {
     // Streams that are fewer than a CPU's threads leave some of them idle.
     const double idle = is_cpu() ? std::max(1.0, static_cast<double>(on_.units()) / static_cast<double>(c.streams)) : 1;
     const double fill_seconds = fills * (c.is_sequential() ? rates.next_seconds : rates.fill_seconds) * idle;
-    const double hit_seconds = (is_cpu() ? accesses - fills : accesses) * rates.hit_seconds.at(c.access) * idle;
+    const double hit_seconds = (is_cpu() ? accesses - fills : accesses) * rates.hit_seconds.at({c.access, is_near(c)}) * idle;
     const double write_seconds = static_cast<double>(lru.write_backs) * rates.write_seconds;
     // One after the other on a CPU's threads; at the same time on a GPU, where a stream waits for its own fills.
     const double lone = fills / static_cast<double>(c.streams) * rates.lone_seconds;

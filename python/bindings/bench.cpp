@@ -23,8 +23,8 @@ nb::list list_topics() {
   return all;
 }
 
-/// Each measurement as what its JSON line holds, so that Python and the program without Python tell the same; `found` gets it
-/// as soon as it is there.
+/// Results as what their JSON lines hold, as the program without Python writes them; `found` gets each measurement as soon as
+/// it is there.
 nb::list run(std::string const& name, option_texts const& options, nb::object const& progress, nb::object const& found) {
   // Also where nobody watches: Ctrl-C stops a topic between two reports of progress.
   const progress_fn report = [&](std::string const& what, u64 done, u64 total) {
@@ -33,14 +33,20 @@ nb::list run(std::string const& name, option_texts const& options, nb::object co
     if (!progress.is_none()) progress(what, done, total);
   };
   const nb::object parse = nb::module_::import_("json").attr("loads");
+  found_fn keep;
+  if (!found.is_none()) {
+    keep = [&](measurement const& m) {
+      nb::gil_scoped_acquire const gil;
+      found(parse(to_json(m)));
+    };
+  }
+  std::vector<measurement> results;
+  {
+    nb::gil_scoped_release const released;
+    results = run_topic(name, options, report, keep);
+  }
   nb::list all;
-  const found_fn keep = [&](measurement const& m) {
-    nb::gil_scoped_acquire const gil;
-    all.append(parse(to_json(m)));
-    if (!found.is_none()) found(all[all.size() - 1]);
-  };
-  nb::gil_scoped_release const released;
-  run_topic(name, options, report, keep);
+  for (measurement const& m : results) all.append(parse(to_json(m)));
   return all;
 }
 

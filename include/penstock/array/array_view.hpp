@@ -247,6 +247,12 @@ class array_view {
         const u64 on_line = (reader_.line_bytes - reader_.within(begin)) / 16, left = elements / per_piece;
         const u32 wanted = static_cast<u32>(on_line < left ? on_line : left);
         if (before == 0) used = u64{read_on_one_line<Order>(g, reader_, begin, wanted, use_piece)} * per_piece;
+        // One piece brings a line that is missing; the others are hits then.
+        hit_line at{};
+        if (used == 0 && !reader_.template find<Order>(floor, at)) {
+          use_edge(0, reader_.template read_slowly<piece16>(g, true, floor));
+          used = per_piece - before;
+        }
       }
       if (used == 0) {
         const bool whole = before == 0 && elements % per_piece == 0;
