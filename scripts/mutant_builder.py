@@ -108,21 +108,10 @@ class Builder:
         return overlay.parent / "test"
 
     def changed_sources(self, mutant: Mutant, linked: str) -> list[Path]:
-        """All sources of each object that the test links and that the edit changes."""
+        """Library sources that are or include what the mutant edits, if the test links their objects."""
         edited = (self.root / mutant.file).resolve()
-        united = self.united(mutant.preset)
-        changed: set[Path] = set()
-        for path, included in self.includes.items():
-            name, sources = united.get(path, (path.name, [path]))
-            if edited in {i.resolve() for i in included} and f"){name}.o" in linked:
-                changed.update(sources)
-        return sorted(changed)
-
-    def united(self, preset: str) -> dict[Path, tuple[str, list[Path]]]:
-        """Of each source that CMake compiles with others: the name of the unit and all sources in it."""
-        units = (self.root / f"build-{preset}").glob("CMakeFiles/*.dir/Unity/unity_*.cxx")
-        found = {unit: [Path(name) for name in INCLUDE.findall(unit.read_text())] for unit in units}
-        return {source: (unit.name, sources) for unit, sources in found.items() for source in sources}
+        changed = [p for p, included in self.includes.items() if edited in {i.resolve() for i in included}]
+        return sorted(p for p in changed if f"){p.name}.o" in linked)
 
     def link(self, mutant: Mutant, sources: list[Path], folder: Path, overlay: Path | None) -> str:
         compiled = self.compile(sources, folder, mutant.preset, overlay)

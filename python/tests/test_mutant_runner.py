@@ -114,17 +114,6 @@ def test_sources_that_see_the_edit_and_are_linked_are_compiled_with_it(tmp_path:
     assert builder.changed_sources(header_of_src, linked) == [tmp_path / "src/e/g.cpp"]
 
 
-def test_sources_that_were_compiled_as_one_are_compiled_as_one_with_the_edit(tmp_path: Path) -> None:
-    plant(tmp_path)
-    unit = tmp_path / "build-cpu/CMakeFiles/penstock.dir/Unity/unity_e_cxx.cxx"
-    unit.parent.mkdir(parents=True)
-    unit.write_text("".join(f'#include "{tmp_path / name}"\n' for name in ("src/c.cpp", "src/d.cpp")))
-    builder = Builder(tmp_path, 1)
-    united = [tmp_path / "src/c.cpp", tmp_path / "src/d.cpp"]
-    assert builder.changed_sources(MUTANT, "(libpenstock.a)unity_e_cxx.cxx.o\n") == united
-    assert builder.changed_sources(MUTANT, "(libpenstock.a)c.cpp.o\n") == []
-
-
 @pytest.mark.parametrize("mutated", [False, True])
 def test_a_check_with_pytest_finds_the_include_tree(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mutated: bool
