@@ -20,8 +20,8 @@ tests/mutants/*.toml list them, one table a mutant:
 
 The edit is made in a copy, so the sources stay clean. Only the test sources, and those library sources that
 see the edit and that the test links, are compiled again, as one unit, because headers are most of the work;
-the rest comes from the preset's build folder. A mutant
-survives when its filter still passes, or when the filter fails without the mutant, too.
+the rest comes from the preset's build folder. A mutant survives when its filter still passes, or when the
+filter fails without the mutant, too.
 """
 
 from __future__ import annotations
