@@ -37,7 +37,7 @@ class run_account {
   /// `how`: what it was, if it was no walk.
   void end_round(graph_cost& cost, char const* how = nullptr);
 
-  /// A trial is what is timed and counted: what `cost` tells is of the last one, but for trial_seconds.
+  /// A trial is what is timed and counted: `cost` is of the last one, but for trial_seconds.
   template <class Job>
   void trial(graph_cost& cost, Job const& job) {
     begin_trial(cost);

@@ -171,7 +171,7 @@ struct tile_walk {
     }
   }
 
-  // Neighbouring vertices of a tile, one for each lane, and whether they are wanted: the lanes tell each other where lists end.
+  // Neighbouring vertices of a tile, one for each lane, and whether they are wanted: the lanes exchange where lists end.
   // Offsets are trips to memory that depend on each other, and each validated read empties the L1 cache that shortens them
   // where edges are read in place. Collective.
   template <thread_group G>

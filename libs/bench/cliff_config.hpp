@@ -13,7 +13,7 @@ namespace penstock::bench {
 /// Which elements are accessed, number `j` of all accesses in the order of a grid:
 ///   linear    element j                          strided   element j * 37
 ///   in_order  one element of line j              permuted  one of a line, each line once in a turn, far apart
-///   uniform   any                                zipf      any of few lines mostly: half of all lines a quarter as often
+///   uniform   any                                zipf      any of few lines mostly: of the first 2^-k, k drawn below 16
 ///   hot       16 lines, and a tenth elsewhere    lists     runs of some 40 that follow each other, from anywhere on
 enum class cliff_pattern : u32 { linear, strided, in_order, permuted, uniform, zipf, hot, lists };
 /// `a[i]`; an array_ref; read_async with four on their way; whole lines by read_span; whole lines pinned; fetch_add and a

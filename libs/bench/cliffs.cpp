@@ -71,7 +71,10 @@ class cliff_data {
     std::ofstream file(path_, std::ios::binary | std::ios::trunc);
     file.write(reinterpret_cast<char const*>(values.data()), static_cast<std::streamsize>(values.bytes()));
     file.close();
-    if (!file) throw error(error_kind::world, "write " + path_ + ": no room for the data: name another folder");
+    if (file) return;
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+    throw error(error_kind::world, "write " + path_ + ": no room for the data: name another folder");
   }
 
   std::string path_;

@@ -17,7 +17,7 @@ struct cliffs_options {
   u64 shown = 20;        ///< of the worst, that are results
   std::string folder{};  ///< for a file of the data; empty: TMPDIR, or /tmp
   progress_fn progress;
-  found_fn found;  ///< told every configuration, as it is measured
+  found_fn found;  ///< called with every configuration, as it is measured
 };
 
 /// Results: `cliffs.worst`, `.p10` and `.median` of all rates over their bounds, then the worst configurations, worst first. Of

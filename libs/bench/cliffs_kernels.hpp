@@ -71,7 +71,7 @@ struct cliff_body {
       job.a.read_span(g, first, job.line_elements, [&](u64, u64 value) { sum += value; });
     } else {
       const auto line = pin(g, job.a, first);
-      if (!line.error().ok()) return 0;  // the sum tells
+      if (!line.error().ok()) return 0;  // then the sum is wrong
       line.read_pieces(0, job.line_elements / 2, [&](u32, piece16 piece) {
         const auto pair = std::bit_cast<two>(piece);
         sum += pair.low + pair.high;

@@ -311,7 +311,7 @@ class line_request {
     return phase_ == phase::failed ? report_failed | pack(error_) : 0;
   }
 
-  // How it waits: line_request_wait.hpp defines these, and whoever makes a request includes it.
+  // How it waits: line_request_wait.hpp defines these, and code that makes a request includes it.
   PENSTOCK_FN void wait();
   PENSTOCK_FN void wait_for_news();
   PENSTOCK_FN bool wait_for_turn();
