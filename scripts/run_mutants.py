@@ -43,7 +43,7 @@ from mutant_builder import Builder
 from mutant_list import LISTS, Mutant, MutantError, check_list, read_lists
 
 ROOT = Path(__file__).resolve().parent.parent
-TIMEOUT_S = 60
+TIMEOUT_S = 240
 # Of a mutant that may hang: at least so long, and so many times what its test takes without it.
 HANG_S = 10
 HANG_TIMES = 10
