@@ -114,6 +114,51 @@ TEST_P(cache_limits_test, a_group_that_waits_for_frames_holds_none) {
   expect_at_rest();
 }
 
+// A search that goes by every frame in use would keep the lanes beside it from lines that are there.
+TEST_P(cache_limits_test, a_lane_that_finds_no_frame_keeps_no_other_from_its_line) {
+  if (!direct()) GTEST_SKIP() << "a search in a set looks at seven frames";
+  constexpr u64 frames = 120;
+  make({.frames = frames});
+  auto lines = hold(words_, 0, frames);
+  const u64 before = device_ref<u64>(*view().policy.hand).load(relaxed);
+  u64 looked = 0;
+  check_report report;
+  run_lanes({{0, 0, 0b11}, {0, 1, 0b11}}, [&](emulated_warp const& g, lane_assignment const& a) {
+    const u64 line = a.lane == 0 ? 5 : frames + 1;
+    u64 word = 0;
+    const status outcome = read_line(g, view(), 0, true, line_id{line}, find(line), [&](u64 frame) {
+      word = load_piece(reinterpret_cast<u64 const*>(frame));
+      if (a.lane != 0) return;
+      looked = device_ref<u64>(*view().policy.hand).load(relaxed) - before;
+      lines.pop_front();
+    });
+    PENSTOCK_CHECK_EQ(report, status{}, outcome);
+    PENSTOCK_CHECK_EQ(report, stamp(line * line_words), word);
+  });
+  expect_clean(report);
+  EXPECT_LE(looked, victim_search::brief + 1);
+  lines.clear();
+  expect_at_rest();
+}
+
+// At its deadline it looks at all of them.
+TEST_P(cache_limits_test, the_last_search_finds_the_only_frame_that_can_be_had) {
+  if (!direct()) GTEST_SKIP() << "a search in a set looks at seven frames";
+  constexpr u64 frames = 120;
+  make({.frames = frames});
+  auto lines = hold(words_, 0, frames);
+  lines.pop_back();
+  line_cache_view hurried = view();
+  hurried.patience_ns = 0;
+  u64 word = 0;
+  const status outcome = read_line(lone_thread(), hurried, 0, true, line_id{frames}, find(frames),
+                                   [&](u64 frame) { word = load_piece(reinterpret_cast<u64 const*>(frame)); });
+  EXPECT_EQ(status{}, outcome);
+  EXPECT_EQ(stamp(frames * line_words), word);
+  lines.clear();
+  expect_at_rest();
+}
+
 TEST_P(cache_limits_test, a_line_takes_no_more_pins_than_can_be_counted) {
   make({.frames = 4, .timeout_ns = 5 * one_millisecond_ns});
   EXPECT_EQ(status{}, read(1));

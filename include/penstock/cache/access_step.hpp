@@ -16,9 +16,14 @@ enum class access_step : u32 {
   pin_limit,  ///< as many pins as the entry counts: nothing is held
 };
 
-/// How long a claim searched for a frame and took it. Of one thread, in registers: a hit leaves it alone.
+/// How a claim searches for a frame, and how long it took. Of one thread, in registers: a hit leaves it alone.
 struct victim_search {
+  /// After so many frames in use a group goes on with what it has: a longer search would keep it from reading the lines that
+  /// have come for it, and from giving back the frames that others search for.
+  static constexpr u32 brief = 64;
+
   u64 ns = 0;
+  u32 most_in_use = ~0u;  ///< gives up after so many frames that are pinned or in flight
   bool made = false;
 
   /// Calls find() and adds what it took.

@@ -9,17 +9,27 @@
 
 namespace penstock {
 
+/// What came of an attempt to take a frame.
+enum class eviction : u32 {
+  taken,
+  spared,     ///< by the policy, for this time
+  unwritten,  ///< dirty, or being written
+  in_use,     ///< pinned or in flight, or another thread was faster
+};
+
 /// Takes a frame from the line that its record names, if that line is at rest and the policy does not spare it.
 template <class Cache>
-PENSTOCK_FN bool evict(Cache const& cache, u32 frame, u64 owner) {
+PENSTOCK_FN eviction evict(Cache const& cache, u32 frame, u64 owner) {
   u64& word = cache.directory.entries[frame_record::line_of(owner)];
   u64 e = device_ref<u64>(word).load(acquire);
   const line_state now = entry::state(e);
   const bool holds_it = (now == line_state::valid || now == line_state::failed) && cache.directory.layout.place(e) == frame;
-  if (!holds_it || !entry::at_rest(e)) return false;
+  if (!holds_it || entry::pins(e) != 0) return eviction::in_use;
+  if (!entry::at_rest(e)) return eviction::unwritten;
   // What is streamed has no second turn.
-  if (cache.advised(owner) != advice::stream && cache.policy.spares(word, e)) return false;
-  return device_ref<u64>(word).compare_exchange_strong(e, cache.directory.layout.evicted(e), acquire, relaxed);
+  if (cache.advised(owner) != advice::stream && cache.policy.spares(word, e)) return eviction::spared;
+  const bool won = device_ref<u64>(word).compare_exchange_strong(e, cache.directory.layout.evicted(e), acquire, relaxed);
+  return won ? eviction::taken : eviction::in_use;
 }
 
 /// A frame below `part` that no line had so far; `part` or more if there is none.
@@ -33,13 +43,13 @@ PENSTOCK_FN u64 take_fresh_frame(Cache const& cache, u32 part) {
   return fresh;
 }
 
-/// A frame below `part` that some line gave up; `cache.frames` if all are pinned or in flight. Where lines are advised, a
-/// search first looks for those that are streamed, then for any that are not kept, then for any: it passes by a bounded number
-/// of better ones, and in its second half by none.
+/// A frame below `part` that some line gave up; `cache.frames` if all are in use, or so many as the search goes by. Where lines
+/// are advised, a search first looks for those that are streamed, then for any that are not kept, then for any: it passes by a
+/// bounded number of better ones, and in its second half by none.
 template <class Cache>
-PENSTOCK_FN u32 take_victim(Cache const& cache, dataset_view const& data, u32 part) {
+PENSTOCK_FN u32 take_victim(Cache const& cache, dataset_view const& data, u32 part, u32 most_in_use) {
   const u64 choosy = cache.spare_kept == 0 ? 0 : cache.policy.search_limit();
-  u32 passed = 0;
+  u32 passed = 0, in_use = 0;
   for (u64 looked = 0; looked < choosy + cache.policy.search_limit(); ++looked) {
     const u32 candidate = cache.policy.candidate();
     const u32 frame = candidate < part ? candidate : candidate % part;
@@ -52,9 +62,12 @@ PENSTOCK_FN u32 take_victim(Cache const& cache, dataset_view const& data, u32 pa
       ++passed;
       continue;
     }
-    if (!evict(cache, frame, owner)) continue;
-    data.counters.add(counter::evictions, 1);
-    return frame;
+    const eviction came = evict(cache, frame, owner);
+    if (came == eviction::taken) {
+      data.counters.add(counter::evictions, 1);
+      return frame;
+    }
+    if (came == eviction::in_use && ++in_use > most_in_use) break;
   }
   return cache.frames;
 }
@@ -64,7 +77,7 @@ template <class Cache>
 PENSTOCK_FN u32 take_frame(Cache const& cache, dataset_view const& data, u32 part, victim_search& search) {
   const u64 fresh = take_fresh_frame(cache, part);
   if (fresh < part) return static_cast<u32>(fresh);
-  return search.time([&] { return take_victim(cache, data, part); });
+  return search.time([&] { return take_victim(cache, data, part, search.most_in_use); });
 }
 
 /// Gives a line that this thread has just claimed with `pins` pins its frame, below `part`: `claimed`, or `no_frame`.

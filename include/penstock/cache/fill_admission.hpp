@@ -7,7 +7,9 @@
 // (they then try without it).
 // - Progress: all tickets below the lowest that is out have been given back, so `done` is at least its number, and it is
 //   admitted. It holds nothing while it waits (PROTOCOLS.md, W4).
-// - Bound: at most `most` tickets claim at a time; one more for each that ended at its deadline before its turn.
+// - Bound: at most `most` tickets claim at a time; one more for each that was given back before its turn, at its deadline or
+//   because another turn had brought its line. A search that finds frames in use is short (victim_search), so that these do no
+//   more harm than a second look.
 // Both words are a throttle and order nothing: what they let through goes by the entry's own protocol.
 #pragma once
 

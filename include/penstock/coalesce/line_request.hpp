@@ -142,6 +142,7 @@ class line_request {
   PENSTOCK_FN void advance() {
     bool claimed = unsent_;
     victim_search search;
+    if (!last_look_) search.most_in_use = victim_search::brief;
     unsent_ = short_of_frames_ = false;
     if (phase_ == phase::queued && (is_admitted() || is_there())) phase_ = phase::looking;
     bool looks = phase_ == phase::looking && !rests() && !is_refused();

@@ -34,6 +34,7 @@ PENSTOCK_COLD lone_fill fill_alone(Cache const& cache, dataset_view const& data,
   queue_pair const& queue = cache.queues[fill.queue];
   typename queue_pair::sent_command command;
   victim_search search;
+  search.most_in_use = victim_search::brief;
   lone_fill mine;
   const bool absent = at.entry == nullptr || at.state() == line_state::empty;
   if (queues && absent && cache.admission.applies()) {
