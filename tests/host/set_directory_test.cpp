@@ -63,6 +63,38 @@ TEST(set_map, lines_spread_over_the_sets) {
   }
 }
 
+/// How many of `count` lines, each `stride`th of `lines` from `first` on, lack room in a cache that is a quarter larger.
+u64 without_room(u64 lines, u64 first, u64 count, u64 stride) {
+  const u32 sets = std::max<u32>(1, static_cast<u32>(count + count / 4) / set_ways);
+  const set_map map = set_map::of(lines, sets);
+  std::vector<u32> load(sets);
+  u64 more = 0;
+  for (u64 k = 0; k < count; ++k) more += ++load[map.set_of(map.mix(first + k * stride))] > set_ways ? 1 : 0;
+  return more;
+}
+
+constexpr u64 many_lines[] = {5000, 262145, 300001, 2097153, 3000000, 16777217};
+
+TEST(set_map, lines_that_follow_each_other_find_room) {
+  for (const u64 lines : many_lines) {
+    for (const auto [first, count] : {std::pair<u64, u64>{0, std::min<u64>(lines, 1 << 21)},
+                                      {lines / 3, lines / 7},
+                                      {lines / 2, lines / 40},
+                                      {lines - lines / 9, lines / 9}}) {
+      EXPECT_LE(without_room(lines, first, count, 1), count / 1000) << count << " of " << lines << " lines from " << first;
+    }
+  }
+}
+
+TEST(set_map, lines_that_are_a_power_of_two_apart_find_room) {
+  for (const u64 lines : many_lines) {
+    for (const u64 stride : {2u, 4u, 16u, 64u, 256u, 1024u}) {
+      const u64 count = lines / stride;
+      EXPECT_LE(without_room(lines, 0, count, stride), count / 40 + 1) << "each " << stride << "th of " << lines;
+    }
+  }
+}
+
 TEST(set_header, counts_commits_below_the_hand) {
   u64 h = 0;
   for (u32 k = 0; k < 20; ++k) {

@@ -3,6 +3,11 @@
 // `mix` is a bijection on L bits, so lines differ as their mixed numbers x do. A set has a run of consecutive x, no longer than
 // 2^P; within it the low P bits of x, the tag, name the line exactly. The number of sets need not be a power of two.
 //
+// Lines that follow each other, as many as a cache has room for, come to the sets as evenly as can be: their x are multiples of
+// m modulo 2^L, and where all partial quotients of m / 2^L are small, so is the discrepancy of any run of multiples
+// (Niederreiter 1992, theorem 3.4; the golden ratio, cut to L bits, has large ones). At 80 % of the frames all find room; of
+// lines chosen at random, 5.5 % do not (seven ways), as by any hash.
+//
 // Every hit does this, and hits are bound by the instructions they issue: all is 32-bit arithmetic. Of a line number of more
 // than 32 bits the upper ones are mixed into the lower and then put below them, so that sets go by bits that all lines mix.
 #pragma once
@@ -14,14 +19,35 @@ namespace penstock {
 
 /// Trivially copyable; `sets` is 0 in a cache that has no sets.
 struct set_map {
-  u32 multiplier = 1;        ///< odd, about 2^32 / 1.618: lines that follow each other land far apart
+  u32 multiplier = 1;        ///< m, odd
   u32 upper_multiplier = 0;  ///< of a line number's bits beyond the lower
   u32 lower_mask = 0;        ///< of the lower bits: all of L, at most 32
   u32 lower_bits = 0;
   u32 upper_bits = 0;  ///< the rest of L
-  u32 fold_shift = 1;  ///< half of the lower bits
   u32 top_shift = 0;   ///< brings the lower bits to the top of 32
   u32 sets = 0;
+
+  /// Of the odd numbers near 2^bits / 1.618, one whose quotients are small, and as small as can be for lines that are 2 to 1024
+  /// apart.
+  static constexpr u32 spreading_multiplier(u32 bits) {
+    constexpr u64 candidates = 1024, small = 3;
+    constexpr u32 most_stride_bits = 10, least_bits = 5;
+    const u64 all = 1ull << bits, golden = (all * 0x9e3779b9ull >> 32) | 1;
+    u64 best = golden, least = ~0ull;
+    for (u64 k = 0; k < candidates && golden + k < all; ++k) {
+      const u64 m = golden + (k % 2 == 0 ? k : 0 - k - 1);  // below and above in turn, all of them odd
+      if (m > all || largest_quotient(m, all) > small) continue;
+      u64 worst = 0;
+      for (u32 stride = 1; stride <= most_stride_bits && bits >= stride + least_bits; ++stride) {
+        const u64 quotient = largest_quotient(m % (all >> stride), all >> stride);
+        worst = quotient > worst ? quotient : worst;
+      }
+      if (worst >= least) continue;
+      best = m;
+      least = worst;
+    }
+    return static_cast<u32>(best);
+  }
 
   /// The map of `lines` lines, 1 to 2^40, to `sets` sets.
   static constexpr set_map of(u64 lines, u32 sets) {
@@ -30,9 +56,8 @@ struct set_map {
     map.lower_bits = bits < 32 ? bits : 32;
     map.upper_bits = bits - map.lower_bits;
     map.lower_mask = static_cast<u32>((1ull << map.lower_bits) - 1);
-    map.multiplier = bits == 0 ? 1 : 0x9e3779b9u >> (32 - map.lower_bits) | 1;
+    map.multiplier = spreading_multiplier(map.lower_bits);
     map.upper_multiplier = map.upper_bits == 0 ? 0 : 0x85ebca6bu;
-    map.fold_shift = (map.lower_bits + 1) / 2;
     map.top_shift = bits == 0 ? 0 : 32 - map.lower_bits;
     map.sets = sets;
     return map;
@@ -41,10 +66,7 @@ struct set_map {
   /// Bits that a tag needs, from the longest run that a set has.
   constexpr u32 tag_bits() const { return ceil_log2(ceil_div(1ull << lower_bits, sets) << upper_bits); }
 
-  PENSTOCK_FN u32 mix_lower(u32 lower, u32 upper) const {
-    const u32 x = (lower * multiplier + upper * upper_multiplier) & lower_mask;
-    return x ^ x >> fold_shift;
-  }
+  PENSTOCK_FN u32 mix_lower(u32 lower, u32 upper) const { return (lower * multiplier + upper * upper_multiplier) & lower_mask; }
   PENSTOCK_FN u32 upper_of(u64 line) const { return upper_bits == 0 ? 0 : static_cast<u32>(line >> 32); }
   PENSTOCK_FN u32 set_of_lower(u32 mixed) const { return static_cast<u32>(static_cast<u64>(mixed << top_shift) * sets >> 32); }
   /// The low 32 bits of x, which is more than a tag has.
@@ -56,6 +78,19 @@ struct set_map {
   }
   /// REQUIRES: x was mixed.
   PENSTOCK_FN u64 set_of(u64 x) const { return set_of_lower(static_cast<u32>(x >> upper_bits)); }
+
+ private:
+  /// Of the continued fraction of m / of, which is below 1.
+  static constexpr u64 largest_quotient(u64 m, u64 of) {
+    u64 largest = 0;
+    for (u64 rest = of % m, last = m; rest != 0;) {
+      const u64 quotient = last / rest, next = last % rest;
+      largest = quotient > largest ? quotient : largest;
+      last = rest;
+      rest = next;
+    }
+    return largest;
+  }
 };
 
 }  // namespace penstock
