@@ -9,8 +9,9 @@ namespace {
 constexpr u32 least_cuda_depth = 64;
 constexpr u32 commands_per_thread = 8;
 // A command keeps its slot from the claim of its lines until somebody has retired it: some 70 us on a GPU beside a drive that
-// takes 10. What that needs to keep several drives busy is thousands of small commands, or hundreds of large ones.
-constexpr u64 least_cuda_buffers = u64{4} << 20, most_cuda_buffers = u64{64} << 20;
+// takes 10. What that needs to keep several drives busy is thousands of small commands, or hundreds of large ones. Lines that
+// are stored into here and there take a slot each: 130,000 adds to lines of 4 KiB took 130 ms with 64 slots, and 19 with 512.
+constexpr u64 least_cuda_buffers = u64{32} << 20, most_cuda_buffers = u64{64} << 20;
 constexpr u64 least_cuda_commands = 64, most_cuda_commands = 4096;
 constexpr u64 most_command = 65536;  // what a PRP list of prp_list_stride bytes holds
 constexpr u64 most_cuda_run = 32;    // lines: more of them are worth less than more commands
@@ -45,7 +46,7 @@ write_room write_room_for(executor const& on, cache_options const& options, u64 
   const u64 command = std::min({options.write_back.command_bytes, most_command, transfer_bytes});
   const u64 run = std::max<u64>(1, std::min(command / line, cuda ? most_cuda_run : command));
   const u64 buffers = std::clamp(frames * line / 16, least_cuda_buffers, most_cuda_buffers);
-  const u64 for_cuda = std::clamp(buffers / (run * line), least_cuda_commands, most_cuda_commands);
+  const u64 for_cuda = std::clamp(std::min(buffers / (run * line), frames / 4), least_cuda_commands, most_cuda_commands);
   write_room room;
   room.run_lines = static_cast<u32>(run);
   room.run_bytes = run * line;

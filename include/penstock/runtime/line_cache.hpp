@@ -38,7 +38,7 @@ struct write_back_options {
   u64 bytes_per_second = 0;   ///< most that a queue_service writes; 0: no limit
   u64 command_bytes = 65536;  ///< most of one command, which carries lines that follow each other; at most 64 KiB, on CUDA
                               ///< 32 lines
-  u32 commands = 0;           ///< most under way; 0: 8 per CPU thread, on CUDA a sixteenth of the cache but 4 to 64 MiB
+  u32 commands = 0;           ///< most under way; 0: 8 per CPU thread, on CUDA a sixteenth of the cache but 32 to 64 MiB
 };
 
 struct cache_options {
