@@ -28,9 +28,10 @@ class array_ref {
   /// As array_view's.
   PENSTOCK_FORCE_INLINE T operator[](u64 i) {
     if (view_.is_resident()) return view_.resident()[i];
+    const bool parted = view_.reader().is_parted();
     piece read{};
     const bool hit = try_read(i, read);
-    return std::bit_cast<T>(view_.reader().complete(this_group(), true, hit, view_.address_of(i), read));
+    return std::bit_cast<T>(view_.reader().complete_here(parted, hit, view_.address_of(i), read));
   }
 
   /// The same for all lanes of a group together, each with an element of its own or none (then T{}). Where lanes part ways

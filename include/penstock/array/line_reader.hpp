@@ -117,10 +117,11 @@ struct line_reader {
   /// Errors: Piece{}; the first one is latched in the cache's fault slot.
   template <class Piece, read_order Order = read_order::sound>
   PENSTOCK_FORCE_INLINE Piece read(u64 address) const {
+    const bool parted = is_parted();
     hit_line at;
     Piece piece{};
     const bool hit = find<Order>(address, at) && try_read<Order>(at, within(address), piece);
-    return complete(this_group(), true, hit, address, piece);
+    return complete_here(parted, hit, address, piece);
   }
 
   /// `piece`, where all lanes of the group that want one have it; else all of them read theirs once more, by the slow path.
@@ -136,6 +137,30 @@ struct line_reader {
     return any_of(g, want && !has) ? read_slowly<Piece>(g, want, address) : piece;
   }
 
+  /// Whether others of this warp are in the slow path of this dataset, or wait for these lanes to come: asked before a read of
+  /// the lanes that are here, for no branch may stand behind its hits. A hint; a whole warp has no others.
+  PENSTOCK_FORCE_INLINE bool is_parted() const {
+#if PENSTOCK_ON_DEVICE
+    const u32 here = this_group().members();
+    return here != 0xffffffffu && this_meeting().has_others(here, meets_at());
+#else
+    return false;
+#endif
+  }
+
+  /// As `complete` of the lanes that are here, all of which want theirs. Those that are parted from others of their warp meet
+  /// them again (group/lane_meeting.hpp).
+  template <class Piece>
+  PENSTOCK_FORCE_INLINE Piece complete_here(bool parted, bool has, u64 address, Piece piece) const {
+    const auto g = this_group();
+#if PENSTOCK_ON_DEVICE
+    if (!any_of(g, !has || parted)) return piece;
+    return first_bytes<Piece>(read_together(g, &this_meeting(), meets_at(), *cache, dataset, address, sizeof(Piece)));
+#else
+    return complete(g, true, has && !parted, address, piece);
+#endif
+  }
+
   /// Everything but an undisturbed hit. Collective; lanes that want nothing help the others.
   template <class Piece, thread_group G>
   PENSTOCK_FN Piece read_slowly(G const& g, bool want, u64 address) const {
@@ -143,6 +168,9 @@ struct line_reader {
   }
 
  private:
+  /// What lanes meet at: the dataset.
+  PENSTOCK_FN u32 meets_at() const { return static_cast<u32>(reinterpret_cast<u64>(cache) >> 7) ^ dataset << 24 ^ 1u; }
+
   PENSTOCK_FORCE_INLINE u64* entry_of(u64 address) const {
     const u64 offset = static_cast<u64>(static_cast<u32>(address >> line_shift)) * entry_bytes;
     return reinterpret_cast<u64*>(reinterpret_cast<u64>(entries) + offset);

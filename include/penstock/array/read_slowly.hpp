@@ -9,6 +9,7 @@
 #include "penstock/coalesce/line_access.hpp"
 #include "penstock/coalesce/read_ahead.hpp"
 #include "penstock/core/memory_access.hpp"
+#include "penstock/group/lane_meeting.hpp"
 #include "penstock/group/lone_thread.hpp"
 #include "penstock/group/warp.hpp"
 
@@ -101,6 +102,39 @@ PENSTOCK_COLD piece16 read_slowly(G g, Cache const& cache, u32 dataset, bool wan
   return piece;
 }
 
+#if PENSTOCK_ON_DEVICE
+/// This warp's.
+__device__ inline lane_meeting& this_meeting() {
+  __shared__ lane_meeting meetings[32];
+  u32 x;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(x));  // where it is asked for: a loop has no register for it
+  return meetings[(x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) / 32];
+}
+#endif
+
+#if defined(__CUDACC__)
+/// The same for the lanes that are here and those of their warp that come while they are. `at`: what those read, a hash.
+template <class Cache>
+PENSTOCK_COLD piece16 read_together(warp g, lane_meeting* meeting, u32 at, Cache const& cache, u32 dataset, u64 address,
+                                    u32 bytes) {
+#if PENSTOCK_ON_DEVICE
+  if (g.members() == 0xffffffffu) return read_slowly(g, cache, dataset, true, address, bytes);
+  u64 grid;
+  asm("mov.u64 %0, %%gridid;" : "=l"(grid));
+  const u64 block = blockIdx.x + u64{gridDim.x} * (blockIdx.y + u64{gridDim.y} * blockIdx.z);
+  const u32 self = 1u << g.rank();
+  const u32 all = meeting->arrive((grid << 32 ^ block) * 0x9e3779b97f4a7c15ull, self, at, [](u32 lanes) { __syncwarp(lanes); });
+  const u32 mine = __match_any_sync(all, reinterpret_cast<unsigned long long>(&cache)) & __match_any_sync(all, dataset);
+  meeting->enter(self);
+  const piece16 piece = read_slowly(warp::met(mine), cache, dataset, true, address, bytes);
+  meeting->leave(self);
+  return piece;
+#else
+  return {};
+#endif
+}
+#endif
+
 /// The same, with each lane's status instead of a latched one. Collective.
 template <thread_group G, class Cache>
 PENSTOCK_COLD read_piece try_read_slowly(G g, Cache const& cache, u32 dataset, bool want, u64 address, u32 bytes) {
@@ -131,6 +165,7 @@ PENSTOCK_COLD held_line pin_slowly(G g, Cache const& cache, u32 dataset, line_id
 
 #if PENSTOCK_SEPARATE_DEVICE_CODE
 extern template PENSTOCK_FN piece16 read_slowly(warp, line_cache_view const&, u32, bool, u64, u32);
+extern template PENSTOCK_FN piece16 read_together(warp, lane_meeting*, u32, line_cache_view const&, u32, u64, u32);
 extern template PENSTOCK_FN read_piece try_read_slowly(warp, line_cache_view const&, u32, bool, u64, u32);
 extern template PENSTOCK_FN held_line pin_slowly(warp, line_cache_view const&, u32, line_id);
 extern template PENSTOCK_FN bool prefetch_line(warp, line_cache_view const&, u32, bool, line_id, fill_purpose);

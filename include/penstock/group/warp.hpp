@@ -35,6 +35,9 @@ class warp {
   /// The lanes that run together at this very point. Only for the API edge: lanes that left earlier are not waited for.
   PENSTOCK_FN static warp active() { PENSTOCK_WARP(warp(__activemask())); }
 
+  /// Lanes that a `lane_meeting` has brought together.
+  PENSTOCK_FN static warp met(u32 lanes) { return warp(lanes); }
+
   PENSTOCK_FN u32 rank() const { return lane(); }
   PENSTOCK_FN lane_mask members() const { return mask_; }
   PENSTOCK_FN lane_mask match_any(u64 v) const { PENSTOCK_WARP(__match_any_sync(mask_, static_cast<unsigned long long>(v))); }
