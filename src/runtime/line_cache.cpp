@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <numeric>
+#include <random>
 
 namespace penstock {
 namespace {
@@ -28,6 +29,14 @@ constexpr u64 direct_always = 1ull << 20;
 /// kept takes about one frame in so many from them, and no search gets much longer.
 constexpr u32 passed_by = 32;
 
+u64 process_number() {
+  static const u64 number = [] {
+    std::random_device random;
+    return u64{random()} << 32 | random();
+  }();
+  return number;
+}
+
 [[noreturn]] void refuse(std::string const& problem) { throw_bad_input("create", "a cache", problem); }
 
 }  // namespace
@@ -45,6 +54,7 @@ line_cache::line_cache(executor& on, std::vector<dataset_spec> const& datasets, 
   view_.validates = long_versions && !options.without.validation && !options.without.cache;
   view_.coalesces = !options.without.coalescing && !options.without.cache;
   view_.looks_up = !options.without.cache;
+  view_.process = process_number();
   view_.patience_ns = 2 * options.timeout_ns;
   view_.retry = options.retry;
   const auto members = look_at_members(datasets);  // before a queue is made: what cannot be used gets none

@@ -44,7 +44,7 @@ class mask_sync {
 
 // As a warp finds them whose block has the shared memory of another.
 lane_meeting left_by_others() {
-  return {.gate = 0xfedcba9876543210ull, .inside = 0x0f0f0f0fu, .of = 3, .owner = 77, .unused = 0};
+  return {.owner = warp_number, .check = 77, .gate = 0xfedcba9876543210ull, .inside = 0x0f0f0f0fu, .of = 3};
 }
 
 void expect_nobody(lane_meeting const& meeting) {
@@ -121,6 +121,12 @@ TEST(lane_meeting, nobody_waits_for_what_does_not_come) {
   const u64 begun = now_ns();
   EXPECT_EQ(4u, meeting.arrive(warp_number, 4, 6, no_sync, {.round_ns = 0, .longest_ns = one_millisecond_ns}));
   EXPECT_GE(now_ns() - begun, one_millisecond_ns) << "lane 0 is still inside, at what the last set came for";
+  meeting.enter(4);
+  meeting.leave(4);
+  const u64 again = now_ns();
+  const lane_meeting::patience endless{.round_ns = 20 * one_second_ns, .longest_ns = 20 * one_second_ns};
+  EXPECT_EQ(4u, meeting.arrive(warp_number, 4, 6, no_sync, endless)) << "it has waited in vain before";
+  EXPECT_LT(now_ns() - again, 10 * one_second_ns);
   meeting.enter(4);
   meeting.leave(4);
   meeting.leave(1);

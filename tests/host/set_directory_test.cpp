@@ -76,13 +76,19 @@ u64 without_room(u64 lines, u64 first, u64 count, u64 stride) {
 constexpr u64 many_lines[] = {5000, 262145, 300001, 2097153, 3000000, 16777217};
 
 TEST(set_map, lines_that_follow_each_other_find_room) {
+  const auto expect_room = [](u64 lines, u64 first, u64 count) {
+    EXPECT_LE(without_room(lines, first, count, 1), count / 1000) << count << " of " << lines << " lines from " << first;
+  };
   for (const u64 lines : many_lines) {
-    for (const auto [first, count] : {std::pair<u64, u64>{0, std::min<u64>(lines, 1 << 21)},
-                                      {lines / 3, lines / 7},
-                                      {lines / 2, lines / 40},
-                                      {lines - lines / 9, lines / 9}}) {
-      EXPECT_LE(without_room(lines, first, count, 1), count / 1000) << count << " of " << lines << " lines from " << first;
-    }
+    expect_room(lines, 0, std::min<u64>(lines, 1 << 21));
+    expect_room(lines, lines / 3, lines / 7);
+    expect_room(lines, lines / 2, lines / 40);
+    expect_room(lines, lines - lines / 9, lines / 9);
+  }
+  // A cache's share of very many.
+  for (u32 bits = 25; bits <= 34; ++bits) {
+    expect_room((1ull << bits) - 99, 1ull << (bits - 1), 1 << 20);
+    expect_room((1ull << bits) - 99, 12345, 300001);
   }
 }
 

@@ -123,7 +123,8 @@ PENSTOCK_COLD piece16 read_together(warp g, lane_meeting* meeting, u32 at, Cache
   asm("mov.u64 %0, %%gridid;" : "=l"(grid));
   const u64 block = blockIdx.x + u64{gridDim.x} * (blockIdx.y + u64{gridDim.y} * blockIdx.z);
   const u32 self = 1u << g.rank();
-  const u32 all = meeting->arrive((grid << 32 ^ block) * 0x9e3779b97f4a7c15ull, self, at, [](u32 lanes) { __syncwarp(lanes); });
+  const u64 number = (grid << 32 ^ block) * 0x9e3779b97f4a7c15ull ^ cache.process;
+  const u32 all = meeting->arrive(number, self, at, [](u32 lanes) { __syncwarp(lanes); });
   const u32 mine = __match_any_sync(all, reinterpret_cast<unsigned long long>(&cache)) & __match_any_sync(all, dataset);
   meeting->enter(self);
   const piece16 piece = read_slowly(warp::met(mine), cache, dataset, true, address, bytes);

@@ -67,7 +67,10 @@ PENSTOCK_FN u32 take_victim(Cache const& cache, dataset_view const& data, u32 pa
       data.counters.add(counter::evictions, 1);
       return frame;
     }
-    if (came == eviction::in_use && ++in_use > most_in_use) break;
+    if (came != eviction::in_use || ++in_use <= most_in_use) continue;
+    if (looked >= choosy || passed == 0) break;
+    looked = choosy;  // what it has passed by may be had
+    in_use = 0;
   }
   return cache.frames;
 }

@@ -65,6 +65,7 @@ struct alignas(128) basic_line_cache_view {
   write_back_view writes;
   fault_slot* fault = nullptr;
   u32* fault_taken = nullptr;  ///< 1 from a fault on until the host has reported it
+  u64 process = 0;             ///< a random number of this process (group/lane_meeting.hpp)
 
   PENSTOCK_FN u64 line_bytes() const { return 1ull << line_shift; }
   PENSTOCK_FN u64 frame_address(u64 const* entry, u64 word) const {

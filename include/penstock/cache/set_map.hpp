@@ -30,11 +30,11 @@ struct set_map {
   /// Of the odd numbers near 2^bits / 1.618, one whose quotients are small, and as small as can be for lines that are 2 to 1024
   /// apart.
   static constexpr u32 spreading_multiplier(u32 bits) {
-    constexpr u64 candidates = 1024, small = 3;
+    constexpr u64 candidates = 1024, most_candidates = 4096, small = 3;
     constexpr u32 most_stride_bits = 10, least_bits = 5;
     const u64 all = 1ull << bits, golden = (all * 0x9e3779b9ull >> 32) | 1;
     u64 best = golden, least = ~0ull;
-    for (u64 k = 0; k < candidates && golden + k < all; ++k) {
+    for (u64 k = 0; k < (least == ~0ull ? most_candidates : candidates) && golden + k < all; ++k) {
       const u64 m = golden + (k % 2 == 0 ? k : 0 - k - 1);  // below and above in turn, all of them odd
       if (m > all || largest_quotient(m, all) > small) continue;
       u64 worst = 0;
@@ -82,7 +82,7 @@ struct set_map {
  private:
   /// Of the continued fraction of m / of, which is below 1.
   static constexpr u64 largest_quotient(u64 m, u64 of) {
-    u64 largest = 0;
+    u64 largest = of / m;
     for (u64 rest = of % m, last = m; rest != 0;) {
       const u64 quotient = last / rest, next = last % rest;
       largest = quotient > largest ? quotient : largest;

@@ -25,6 +25,8 @@ template <thread_group G, class Fill>
 PENSTOCK_FN void copy_fills(G const& g, bool claimed, Fill const& fill) {
   g.sync();
   order_claim_before_bytes();
+  // Few threads copy through L1, which may have what lay there before the last kernel of another GPU, or the host, stored.
+  if (size(g) < whole_requests_width) order_after_seeing();
   for (auto todo = g.ballot(claimed); any(todo);) {
     const u32 lane = lowest(todo);
     const u64 frame = g.shfl(fill.command.address, lane), memory = g.shfl(fill.memory, lane);

@@ -23,6 +23,7 @@ PENSTOCK_COLD bool prefetch_line(G g, Cache const& cache, u32 dataset, bool want
   u32& in_flight = cache.prefetches_in_flight[executor_ordinal() & (cache.prefetch_shards - 1)];
   bool claimed = false, beyond = false;
   victim_search search;
+  search.most_in_use = victim_search::brief;
   const bool leads = want && lowest(peers) == g.rank();
   found_line at = leads ? cache.directory.glance(line) : found_line{};
   if (leads && purpose == fill_purpose::asked && at.state() == line_state::valid) cache.reference(at);

@@ -360,6 +360,9 @@ __device__ inline void copy_pieces_to_frame(u64 frame, u64 bounce, u32 pieces, u
 }
 #endif
 
+/// So many threads that load 16 bytes each make whole requests to the host.
+inline constexpr u32 whole_requests_width = 8;
+
 /// Copies a bounce buffer (shared with a controller) into a frame. Collective in effect: member `index` of `width` copies its
 /// share of 16-byte pieces. REQUIRES: bytes a multiple of 16, both addresses aligned to 16; what wrote the buffer happened
 /// before, by an acquire of this thread or of a member that it has met since.
@@ -369,8 +372,7 @@ __device__ inline void copy_pieces_to_frame(u64 frame, u64 bounce, u32 pieces, u
 PENSTOCK_FN inline void copy_bounce_to_frame(u64 frame, u64 bounce, u32 bytes, u32 index, u32 width) {
   const u32 pieces = bytes / 16;
 #if PENSTOCK_ON_DEVICE
-  constexpr u32 few = 8;
-  if (width < few) return copy_pieces_to_frame<true>(frame, bounce, pieces, index, width);
+  if (width < whole_requests_width) return copy_pieces_to_frame<true>(frame, bounce, pieces, index, width);
   copy_pieces_to_frame<false>(frame, bounce, pieces, index, width);
 #else
   u64* to = reinterpret_cast<u64*>(frame);

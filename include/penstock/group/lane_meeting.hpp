@@ -1,9 +1,9 @@
 // Where lanes of a warp meet again that a slow path has parted.
 //
 // While some lanes of a warp are in the slow path, others wait where the compiler has put a meeting (BSYNC) behind the loop or
-// the branch that they have left. Each YIELD and each sleep of the former lets the latter go (docs/MISS_PATH.md), a warp becomes
-// many groups, and each of these then misses by itself. So lanes that come to an access while others of their warp are inside
-// one, or wait here, wait here, too, until those have come round, and go on together. A whole warp has no others.
+// the branch that they have left. Each YIELD and each sleep of the former lets the latter go (docs/MISS_PATH.md), a warp
+// becomes many groups, and each of these then misses by itself. So lanes that come to an access while others of their warp are
+// inside one, or wait here, wait here, too, until those have come round, and go on together. A whole warp has no others.
 //
 // Invariants. The set that arrives changes only when it opens, which it does only while it is empty, and as its lanes leave it;
 // a lane leaves it behind the sync of all of them. So all lanes of a set read the same set, and sync with one mask. Progress: a
@@ -17,13 +17,22 @@
 
 namespace penstock {
 
-/// Of one warp, in memory that all of it reach. Whatever the words hold before the warp comes here for the first time.
+/// Of one warp, in memory that all of it reach, its block's. Whatever the words hold before the warp comes here for the first
+/// time. Those that say whose they are come first: memory is used from its beginning on.
 struct alignas(16) lane_meeting {
+  u64 owner;   ///< the number of the warp whose words these are
+  u64 check;   ///< ~owner
   u64 gate;    ///< lanes that wait << 32 | lanes that arrive: may go on
   u32 inside;  ///< lanes that have gone on and not left yet
-  u32 of;      ///< what those are at, a hash: a hint
-  u64 owner;   ///< the warp whose words these are
-  u64 unused;
+  u32 of;      ///< what those are at, a hash; of lanes that have been waited for in vain, its complement: a hint
+
+#if defined(__CUDACC__)
+  template <class T>
+  using block_ref = cuda::atomic_ref<T, cuda::thread_scope_block>;
+#else
+  template <class T>
+  using block_ref = device_ref<T>;
+#endif
 
   /// How long a lane waits for others.
   struct patience {
@@ -37,7 +46,7 @@ struct alignas(16) lane_meeting {
     u32 arriving, waiting, in, what;
     asm volatile("ld.volatile.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(arriving), "=r"(waiting), "=r"(in), "=r"(what)
-                 : "r"(static_cast<u32>(__cvta_generic_to_shared(this)))
+                 : "r"(static_cast<u32>(__cvta_generic_to_shared(&gate)))
                  : "memory");
     return ((arriving | waiting | in) & ~mine) != 0 && what == at;
 #else
@@ -50,7 +59,7 @@ struct alignas(16) lane_meeting {
   template <class Sync>
   PENSTOCK_FN u32 arrive(u64 warp, u32 self, u32 at, Sync const& sync, patience most = {}) {
     if (!take_over(warp)) return self;
-    device_ref<u64> all(gate);
+    block_ref<u64> all(gate);
     all.fetch_or(u64{self} << 32, relaxed);
     const u64 begun = now_ns();
     u64 quiet_since = 0;
@@ -60,14 +69,18 @@ struct alignas(16) lane_meeting {
       u64 seen = all.load(relaxed);
       together = static_cast<u32>(seen);
       if ((together & self) != 0) break;
-      const bool near = device_ref<u32>(inside).load(relaxed) != 0 && device_ref<u32>(of).load(relaxed) == at;
+      const bool any_inside = block_ref<u32>(inside).load(relaxed) != 0;
+      const u32 what = block_ref<u32>(of).load(relaxed);
+      const bool near = any_inside && what == at;
       const u64 now = now_ns();
       quiet_since = near ? 0 : quiet_since == 0 ? now : quiet_since;
       waited = waited || near;
-      const bool opens = now - begun > most.longest_ns || (!near && (!waited || now - quiet_since > most.round_ns));
+      const bool in_vain = now - begun > most.longest_ns;
+      const bool opens = in_vain || (!near && (!waited || now - quiet_since > most.round_ns));
       if (together == 0 && opens && all.compare_exchange_strong(seen, seen >> 32, relaxed, relaxed)) {
         together = static_cast<u32>(seen >> 32);
-        device_ref<u32>(of).store(at, relaxed);
+        // Lanes that hold what those inside wait for would else wait at each of their reads.
+        block_ref<u32>(of).store(any_inside && (in_vain || what == ~at) ? ~at : at, relaxed);
         break;
       }
       let_others_run(nap_ns);
@@ -77,26 +90,27 @@ struct alignas(16) lane_meeting {
   }
   /// Behind the last that is done with the set that `arrive` gave.
   PENSTOCK_FN void enter(u32 self) {
-    device_ref<u32>(inside).fetch_or(self, relaxed);
-    device_ref<u64>(gate).fetch_and(~u64{self}, relaxed);
+    block_ref<u32>(inside).fetch_or(self, relaxed);
+    block_ref<u64>(gate).fetch_and(~u64{self}, relaxed);
   }
-  PENSTOCK_FN void leave(u32 self) { device_ref<u32>(inside).fetch_and(~self, relaxed); }
+  PENSTOCK_FN void leave(u32 self) { block_ref<u32>(inside).fetch_and(~self, relaxed); }
 
  private:
   static constexpr u32 nap_ns = 256;
 
-  // The words may hold anything before their warp has come here for the first time. False: it takes too long.
+  // False: it takes too long.
   PENSTOCK_FN bool take_over(u64 warp) {
-    const u64 taking = ~warp;
-    device_ref<u64> whose(owner);
+    block_ref<u64> whose(owner), checked(check);
     PENSTOCK_UNROLL_BY(1)
     for (u32 round = 0; round < 1024; ++round) {
       u64 seen = whose.load(acquire);
-      if (seen == warp) return true;
+      const u64 taking = warp + 1;
+      if (seen == warp && checked.load(relaxed) == ~warp) return true;
       if (seen != taking && whose.compare_exchange_strong(seen, taking, relaxed, relaxed)) {
-        device_ref<u64>(gate).store(0, relaxed);
-        device_ref<u32>(inside).store(0, relaxed);
-        device_ref<u32>(of).store(0, relaxed);
+        block_ref<u64>(gate).store(0, relaxed);
+        block_ref<u32>(inside).store(0, relaxed);
+        block_ref<u32>(of).store(0, relaxed);
+        checked.store(~warp, release);
         whose.store(warp, release);
         return true;
       }
