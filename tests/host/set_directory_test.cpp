@@ -96,7 +96,7 @@ TEST(set_map, lines_that_are_a_power_of_two_apart_find_room) {
   for (const u64 lines : many_lines) {
     for (const u64 stride : {2u, 4u, 16u, 64u, 256u, 1024u}) {
       const u64 count = lines / stride;
-      EXPECT_LE(without_room(lines, 0, count, stride), count / 40 + 1) << "each " << stride << "th of " << lines;
+      EXPECT_LE(without_room(lines, 0, count, stride), count / 20 + 1) << "each " << stride << "th of " << lines;
     }
   }
 }
