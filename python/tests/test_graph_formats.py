@@ -347,6 +347,22 @@ BAD_TEXT: dict[str, tuple[str, bytes, str]] = {
     "an empty field": ("a.csv", b"a,b\n0,1\n1,\n", "row 2: nothing in column 'b'"),
     "an empty weight": ("a.csv", b"a,b,c\n0,1,1\n1,0,2\n1,1,\n", "row 3: nothing in column 'c'"),
     "fractions": ("a.csv", b"a,b\n1.5,2\n3,4\n", "id '1.5' is neither an integer of 64 bits nor a name"),
+    "an id with a plus": ("a.csv", b"src,dst\n+1,2\n3,4\n", "id '+1' is neither an integer of 64 bits nor"),
+    "an id of 65 bits": (
+        "a.csv",
+        b"src,dst\n3,36893488147419103232\n",
+        "id '36893488147419103232' is neither",
+    ),
+    "a weight of 64 bits": (
+        "a.csv",
+        b"a,b,w\n0,1,9223372036854775853\n1,2,1\n",
+        "weight 9223372036854775853 does not fit int32",
+    ),
+    "a long integer beside fractions": (
+        "a.csv",
+        b"a,b,w\n0,1,0.5\n1,2,-18446744073709551617\n",
+        "weight -18446744073709551617 does not fit int32",
+    ),
     "no number": ("a.csv", b"a,b,w\n0,1,1\n0,1,heavy\n", "row 2: 'heavy' is no weight"),
     "a large weight": ("a.csv", b"a,b,w\n0,1,3000000000\n", "do not fit int32"),
     "a weight that is no number": ("a.csv", b"a,b,w\n0,1,nan\n", "no finite float32"),

@@ -18,9 +18,12 @@ from .reading import Reading
 from .sparse import CoordinateGraph, check_readable
 from .tables import Rows, arrow, ids_of, numbered, unreadable
 from .unpacking import READERS, opened
+from .weights import of_numbers
 
 SAMPLE = 1 << 16
 """Bytes from the beginning of a file that are looked at to know whether it begins with a header."""
+LONG_INTEGER = r"^[+-]?[0-9]{16,}$"
+"""What a float may not hold."""
 OTHER_DELIMITERS = {";": ";", "\t": "tab", "|": "|", " ": "space", ",": ","}
 
 
@@ -267,11 +270,21 @@ def _parse(path: str, index: int, first_row: int, column: Any, kind: Any) -> Any
     ):
         row = hexadecimal.index(True).as_py()  # 0x5, which Arrow reads as 5
         raise _MisfitError(path, index, first_row + row, trimmed[row].as_py())
+    if kind == importlib.import_module("pyarrow").float64():
+        _check_long_integers(path, trimmed.filter(compute.match_substring_regex(trimmed, LONG_INTEGER)))
     try:
         return trimmed.cast(kind)
     except ValueError:
         row = next(i for i in range(len(trimmed)) if not _casts(trimmed.slice(i, 1), kind))
         raise _MisfitError(path, index, first_row + row, trimmed[row].as_py()) from None
+
+
+def _check_long_integers(path: str, fields: Any) -> None:
+    """As integers of a type would be refused: Arrow reads them as the nearest float."""
+    for field in fields:
+        number = int(field.as_py())
+        if int(float(number)) != number:
+            of_numbers(path, [number])
 
 
 def _casts(field: Any, kind: Any) -> bool:
@@ -285,10 +298,14 @@ def _casts(field: Any, kind: Any) -> bool:
 def _check_no_fractions(called: str, names: list[str]) -> None:
     """Ids that are all numbers, but not all integers, are a mistake more often than names."""
     if all(_is_number(name) for name in names):
-        odd = next((name for name in names if not name.strip().lstrip("+-").isdigit()), names[-1])
+        odd = next((name for name in names if not _is_id(name.strip())), names[-1])
         raise ValueError(
             f"read {called}: id {odd!r} is neither an integer of 64 bits nor a name: change the ids"
         )
+
+
+def _is_id(text: str) -> bool:
+    return text.lstrip("-").isdigit() and -(2**63) <= int(text) < 2**64
 
 
 def _is_number(text: str) -> bool:
