@@ -377,6 +377,26 @@ def test_a_file_that_shrinks_is_an_error(tmp_path: Path, placement: str) -> None
             array[[4000]]
 
 
+@pytest.mark.parametrize("placement", ["host", "storage"])
+@pytest.mark.parametrize("dirty_before", [False, True])
+def test_stores_into_a_file_that_shrinks_are_errors(
+    tmp_path: Path, placement: str, dirty_before: bool
+) -> None:
+    """What lies between its end and a store would else become zeros."""
+    path = saved(tmp_path, table(4096, 64))
+    row = np.ones(64, np.float32)
+    with (  # noqa: PT012, some say it at the end
+        pytest.raises(penstock.Error, match=r"it has 4096 bytes, and the array goes up to byte"),
+        opened(path, placement=placement, writable=True) as array,
+    ):
+        if dirty_before:
+            array[4000] = row
+        with path.open("r+b") as file:
+            file.truncate(4096)
+        if not dirty_before:
+            array[4000] = row
+
+
 @on_the_cpu
 def test_bad_calls_leave_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(foreign, "has_torch", lambda: False)

@@ -40,14 +40,20 @@ void row_array::state::check_faults() {
   try {
     cache->check_faults();
   } catch (error const&) {
-    struct stat about{};
-    const bool known = !stored_path.empty() && ::stat(stored_path.c_str(), &about) == 0 && S_ISREG(about.st_mode);
-    if (!known || static_cast<u64>(about.st_size) >= stored_end) throw;
-    throw rows::too_short(stored_path, static_cast<u64>(about.st_size), stored_end);
+    check_stored();
+    throw;
   }
 }
 
+void row_array::state::check_stored() const {
+  struct stat about{};
+  const bool known = !stored_path.empty() && ::stat(stored_path.c_str(), &about) == 0 && S_ISREG(about.st_mode);
+  if (!known || static_cast<u64>(about.st_size) >= stored_end) return;
+  throw rows::too_short(stored_path, static_cast<u64>(about.st_size), stored_end);
+}
+
 void row_array::state::flush_cache() {
+  check_stored();  // a write behind the end would put zeros where rows were
   try {
     cache->flush();
   } catch (error const& problem) {
@@ -180,6 +186,7 @@ std::optional<u64> row_call::wait() {
   }
   owner.check_faults();
   owner.check_file();
+  if (state_->report->failure != 0) owner.check_stored();
   return told_by(*state_->report, state_->operation, owner.stored_path, owner.stored_end);
 }
 
@@ -197,6 +204,7 @@ row_call row_array::state::call(char const* operation, row_list const& list, row
     throw_bad_input(operation, "rows", "their numbers have no memory: give others");
   }
   if (file) file->check();
+  if (options.writable) check_stored();
   auto made = std::make_unique<row_call::state>();
   made->report = reports.take();
   made->owner = this;
@@ -336,6 +344,7 @@ void row_array::flush() {
 
 void row_array::check_file() const {
   if (state_->file) state_->file->check();
+  state_->check_stored();
   state_->check_file();
 }
 

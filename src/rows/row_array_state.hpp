@@ -35,6 +35,8 @@ struct row_array::state : std::enable_shared_from_this<row_array::state> {
 
   /// Throws what the cache has met: of a file that is shorter by now that, and not the status of a read beyond its end.
   void check_faults();
+  /// Throws for a file behind a cache that is shorter by now than the rows that lie in it.
+  void check_stored() const;
   void flush_cache();
   /// Threads of the CPU that read a mapped file have read zeros where it was cut short.
   void check_file() const;
