@@ -139,26 +139,15 @@ struct line_reader {
 
   /// Whether others of this warp are in the slow path of this dataset, or wait for these lanes to come: asked before a read of
   /// the lanes that are here, for no branch may stand behind its hits. A hint; a whole warp has no others.
-  PENSTOCK_FORCE_INLINE bool is_parted() const {
-#if PENSTOCK_ON_DEVICE
-    const u32 here = this_group().members();
-    return here != 0xffffffffu && this_meeting().has_others(here, meets_at());
-#else
-    return false;
-#endif
-  }
+  PENSTOCK_FORCE_INLINE bool is_parted() const { return lanes_are_parted(meets_at()); }
 
   /// As `complete` of the lanes that are here, all of which want theirs. Those that are parted from others of their warp meet
   /// them again (group/lane_meeting.hpp).
   template <class Piece>
   PENSTOCK_FORCE_INLINE Piece complete_here(bool parted, bool has, u64 address, Piece piece) const {
     const auto g = this_group();
-#if PENSTOCK_ON_DEVICE
     if (!any_of(g, !has || parted)) return piece;
-    return first_bytes<Piece>(read_together(g, &this_meeting(), meets_at(), *cache, dataset, address, sizeof(Piece)));
-#else
-    return complete(g, true, has && !parted, address, piece);
-#endif
+    return first_bytes<Piece>(read_together(g, this_meeting(), meets_at(), *cache, dataset, address, sizeof(Piece)));
   }
 
   /// Everything but an undisturbed hit. Collective; lanes that want nothing help the others.

@@ -102,39 +102,14 @@ PENSTOCK_COLD piece16 read_slowly(G g, Cache const& cache, u32 dataset, bool wan
   return piece;
 }
 
-#if PENSTOCK_ON_DEVICE
-/// This warp's.
-__device__ inline lane_meeting& this_meeting() {
-  __shared__ lane_meeting meetings[32];
-  u32 x;
-  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(x));  // where it is asked for: a loop has no register for it
-  return meetings[(x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) / 32];
-}
-#endif
-
-#if defined(__CUDACC__)
-/// The same for the lanes that are here and those of their warp that come while they are. `at`: what those read, a hash.
-template <class Cache>
-PENSTOCK_COLD piece16 read_together(warp g, lane_meeting* meeting, u32 at, Cache const& cache, u32 dataset, u64 address,
+/// The same for the lanes that are here, all of which want one, and those of their warp that come while they are. `at`: what
+/// they read, a hash.
+template <thread_group G, class Cache>
+PENSTOCK_COLD piece16 read_together(G g, lane_meeting* meeting, u32 at, Cache const& cache, u32 dataset, u64 address,
                                     u32 bytes) {
-#if PENSTOCK_ON_DEVICE
-  if (g.members() == 0xffffffffu) return read_slowly(g, cache, dataset, true, address, bytes);
-  u64 grid;
-  asm("mov.u64 %0, %%gridid;" : "=l"(grid));
-  const u64 block = blockIdx.x + u64{gridDim.x} * (blockIdx.y + u64{gridDim.y} * blockIdx.z);
-  const u32 self = 1u << g.rank();
-  const u64 number = (grid << 32 ^ block) * 0x9e3779b97f4a7c15ull ^ cache.process;
-  const u32 all = meeting->arrive(number, self, at, [](u32 lanes) { __syncwarp(lanes); });
-  const u32 mine = __match_any_sync(all, reinterpret_cast<unsigned long long>(&cache)) & __match_any_sync(all, dataset);
-  meeting->enter(self);
-  const piece16 piece = read_slowly(warp::met(mine), cache, dataset, true, address, bytes);
-  meeting->leave(self);
-  return piece;
-#else
-  return {};
-#endif
+  return with_others(g, meeting, cache.process, at, reinterpret_cast<u64>(&cache), dataset,
+                     [&](auto const& all) { return read_slowly(all, cache, dataset, true, address, bytes); });
 }
-#endif
 
 /// The same, with each lane's status instead of a latched one. Collective.
 template <thread_group G, class Cache>

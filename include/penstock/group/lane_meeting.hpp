@@ -13,7 +13,8 @@
 
 #include "penstock/core/atomic.hpp"
 #include "penstock/core/backoff.hpp"
-#include "penstock/group/thread_group.hpp"
+#include "penstock/group/lone_thread.hpp"
+#include "penstock/group/warp.hpp"
 
 namespace penstock {
 
@@ -119,5 +120,58 @@ struct alignas(16) lane_meeting {
     return false;
   }
 };
+
+/// This warp's; null where a thread has no lanes beside it.
+PENSTOCK_FN inline lane_meeting* this_meeting() {
+#if PENSTOCK_ON_DEVICE
+  __shared__ lane_meeting meetings[32];
+  u32 x;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(x));  // where it is asked for: a loop has no register for it
+  return &meetings[(x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) / 32];
+#else
+  return nullptr;
+#endif
+}
+
+/// Whether the lanes that are here are parted from others of their warp that are at the same. A hint.
+PENSTOCK_FORCE_INLINE bool lanes_are_parted([[maybe_unused]] u32 at) {
+#if PENSTOCK_ON_DEVICE
+  const u32 here = warp::active().members();
+  return here != 0xffffffffu && this_meeting()->has_others(here, at);
+#else
+  return false;
+#endif
+}
+
+/// Calls use(group) for the lanes of a group and those of their warp that they meet, of which the group then has those that are
+/// at the same: `what` and `part` are equal. `process`: a random number of it.
+template <class Use>
+PENSTOCK_FN auto with_others(lone_thread const& g, lane_meeting*, u64 /*process*/, u32 /*at*/, u64 /*what*/, u32 /*part*/,
+                             Use const& use) {
+  return use(g);
+}
+
+#if defined(__CUDACC__)
+template <class Use>
+PENSTOCK_FN auto with_others(warp const& g, [[maybe_unused]] lane_meeting* meeting, [[maybe_unused]] u64 process,
+                             [[maybe_unused]] u32 at, [[maybe_unused]] u64 what, [[maybe_unused]] u32 part, Use const& use) {
+#if PENSTOCK_ON_DEVICE
+  if (g.members() == 0xffffffffu) return use(g);
+  u64 grid;
+  asm("mov.u64 %0, %%gridid;" : "=l"(grid));
+  const u64 block = blockIdx.x + u64{gridDim.x} * (blockIdx.y + u64{gridDim.y} * blockIdx.z);
+  const u64 number = (grid << 32 ^ block) * 0x9e3779b97f4a7c15ull ^ process;
+  const u32 self = 1u << g.rank();
+  const u32 all = meeting->arrive(number, self, at, [](u32 lanes) { __syncwarp(lanes); });
+  const u32 mine = __match_any_sync(all, static_cast<unsigned long long>(what)) & __match_any_sync(all, part);
+  meeting->enter(self);
+  const auto result = use(warp::met(mine));
+  meeting->leave(self);
+  return result;
+#else
+  return use(g);
+#endif
+}
+#endif
 
 }  // namespace penstock
