@@ -1,8 +1,10 @@
 // What runs out: frames, pins, patience. Whoever asks is told in time, or served in the end, however little there is.
 #include "support/faulty_cache.hpp"
 
+#include <chrono>
 #include <deque>
 #include <set>
+#include <thread>
 
 namespace penstock::test {
 namespace {
@@ -154,6 +156,34 @@ TEST_P(cache_limits_test, the_last_search_goes_by_all_frames) {
             read_line(lone_thread(), hurried, 0, true, line_id{frames}, find(frames), [](u64) {}));
   EXPECT_GE(device_ref<u64>(*view().policy.hand).load(relaxed) - before, 2 * frames);
   lines.clear();
+  expect_at_rest();
+}
+
+// Its fill under way, a line has the pin of the group that asked for it: who looked for a frame then would take it before that
+// group has read it.
+TEST_P(cache_limits_test, a_group_keeps_its_pins_until_it_has_read) {
+  make({.frames = 8});
+  controller_.hold_all();
+  check_report report;
+  run_lanes({{0, 0, 0b011}, {0, 1, 0b011}, {0, 2, 0b100}}, [&](emulated_warp const& g, lane_assignment const& a) {
+    if (a.lane == 2) {
+      PENSTOCK_CHECK(report, wait_until([&] {
+                       return state_of(0) == line_state::filling && state_of(1) == line_state::filling;
+                     }));
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      for (const u64 line : {0, 1}) PENSTOCK_CHECK_EQ(report, 1u, entry::pins(entry_at(line)));
+      controller_.serve_all();
+      return;
+    }
+    u64 word = 0;
+    const status outcome = read_line(g, view(), 0, true, line_id{a.lane}, find(a.lane), [&](u64 frame) {
+      word = load_piece(reinterpret_cast<u64 const*>(frame));
+      PENSTOCK_CHECK_EQ(report, 1u, entry::pins(entry_at(a.lane)));
+    });
+    PENSTOCK_CHECK_EQ(report, status{}, outcome);
+    PENSTOCK_CHECK_EQ(report, stamp(a.lane * line_words), word);
+  });
+  expect_clean(report);
   expect_at_rest();
 }
 
