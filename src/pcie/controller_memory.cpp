@@ -22,12 +22,12 @@ bool controller_memory::turn_on(pci_function& function, nvme::capabilities const
   taken_.clear();
   if (!capabilities.controller_memory()) return false;
   // Its size and place read as 0 until they are asked for.
-  control(function, nvme::controller_memory::tell);
+  control(function, nvme::controller_memory::capabilities);
   const nvme::controller_memory_size size{function.read(nvme::at::controller_memory_size)};
   const nvme::controller_memory_place place{function.read(nvme::at::controller_memory_place)};
   if (size.bytes() == 0 || !size.takes_submission_queues()) return false;
   const u64 begin = place.offset_units() * size.unit();
-  control(function, base | nvme::controller_memory::tell | nvme::controller_memory::enable);
+  control(function, base | nvme::controller_memory::capabilities | nvme::controller_memory::enable);
   const bool placed = (function.read(nvme::at::controller_memory_status) & nvme::controller_memory::bad_address) == 0;
   constexpr u64 zero = 0;
   // Both ends: a controller may tell of more than its BAR shows.

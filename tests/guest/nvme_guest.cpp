@@ -277,7 +277,7 @@ void give_back_when_asked(std::string const& address) {
     gone = true;
   });
   for (u32 k = 0; k < 2000 && !drive->removal_requested(); ++k) usleep(10'000);
-  check(drive->removal_requested(), "the kernel asks for it, and that is told");
+  check(drive->removal_requested(), "the kernel asks for it, and is reported");
   const auto on = open_cpu_executor(function->memory(), 1);
   check(says(refusal([&] { block_device(*on, *drive, 1, {.queues = 1, .queue_depth = 16}); }), "asks for the device back"),
         "no queue is attached any more");

@@ -235,7 +235,7 @@ TEST(controller_memory, is_given_out_in_pages) {
     void write(u64 offset, u32 value) override {
       EXPECT_FALSE(enabled_ && offset == nvme::at::controller_memory_control + 4) << "moved while it is on";
       if (offset != nvme::at::controller_memory_control) return;
-      told_ = (value & nvme::controller_memory::tell) != 0;
+      told_ = (value & nvme::controller_memory::capabilities) != 0;
       enabled_ = (value & nvme::controller_memory::enable) != 0;
     }
     bool write_memory(u32 bar, u64 offset, void const*, u64 bytes) override {

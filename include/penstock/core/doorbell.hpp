@@ -38,9 +38,9 @@ PENSTOCK_FN inline void ring_doorbell_after_fence(u32& doorbell, u32 value, door
 /// Of a word in memory that follows from the lock's own order, at whatever scope both holders are in: stores to one word are
 /// seen in the order in which they happen. A register is no such word: there the store must have left this GPU.
 ///
-/// tell() is called behind the fence of the release, for what else is to be published then (add_after_fence).
-template <class Tell>
-PENSTOCK_FN void unlock_doorbell(u32& lock, doorbell_kind kind, Tell const& tell) {
+/// publish() is called behind the fence of the release, for what else is to be published then (add_after_fence).
+template <class Publish>
+PENSTOCK_FN void unlock_doorbell(u32& lock, doorbell_kind kind, Publish const& publish) {
   if (kind == doorbell_kind::device_register) {
     system_ref<u32>(lock).store(0, release);
     order_before_telling();
@@ -48,7 +48,7 @@ PENSTOCK_FN void unlock_doorbell(u32& lock, doorbell_kind kind, Tell const& tell
     order_before_telling();
     store_after_fence(lock, 0u);
   }
-  tell();
+  publish();
 }
 PENSTOCK_FN inline void unlock_doorbell(u32& lock, doorbell_kind kind) {
   unlock_doorbell(lock, kind, [] {});

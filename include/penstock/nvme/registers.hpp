@@ -59,9 +59,9 @@ inline constexpr u32 ours = 6u << 16 | 4u << 20;
 
 /// CMBMSC; 63:12 is where the controller has its memory. And CMBSTS.
 namespace controller_memory {
-inline constexpr u64 tell = 1;         ///< CRE: CMBLOC and CMBSZ are reported
-inline constexpr u64 enable = 2;       ///< CMSE
-inline constexpr u32 bad_address = 1;  ///< CBAI
+inline constexpr u64 capabilities = 1;  ///< CRE: CMBLOC and CMBSZ are reported
+inline constexpr u64 enable = 2;        ///< CMSE
+inline constexpr u32 bad_address = 1;   ///< CBAI
 }  // namespace controller_memory
 
 /// CMBLOC.

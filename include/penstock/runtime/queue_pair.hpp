@@ -98,11 +98,12 @@ class queue_pair {
     backoff patience(abort_patience_ns);
     const auto left = [&] { return patience.deadline_ns() - std::min(patience.deadline_ns(), now_ns()); };
     const reset_report named = take(run, reset_step::name_late, left());
-    bool told = false;
-    for (u32 k = 0; k < named.late && left() >= least_abort_ns; ++k) told |= controller_.abort(view_.id, named.ids[k], left());
+    bool aborted = false;
+    for (u32 k = 0; k < named.late && left() >= least_abort_ns; ++k)
+      aborted |= controller_.abort(view_.id, named.ids[k], left());
     if (named.late == 0 || controller_.failed()) return 0;
     // Where nothing was aborted, what was late may have come by itself: one look.
-    return take(run, reset_step::await_late, told ? left() : 0).late;
+    return take(run, reset_step::await_late, aborted ? left() : 0).late;
   }
 
   /// Brings the queue back to life, whatever its controller did: stops the controller's work on this queue, answers every

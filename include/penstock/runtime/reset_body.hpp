@@ -38,7 +38,7 @@ struct reset_body {
 
  private:
   template <thread_group G>
-  PENSTOCK_FN bool tell(G const& g, u32 late) const {
+  PENSTOCK_FN bool note_late(G const& g, u32 late) const {
     if (is_leader(g)) report->late = late;
     return late != 0;
   }
@@ -47,8 +47,8 @@ struct reset_body {
   PENSTOCK_FN bool take(G const& g) const {
     switch (step) {
       case reset_step::look: return queue.is_broken(g);
-      case reset_step::name_late: return tell(g, queue.name_late(g, timeout_ns, report->ids, reset_report::most_ids));
-      case reset_step::await_late: return tell(g, queue.await_late(g, timeout_ns));
+      case reset_step::name_late: return note_late(g, queue.name_late(g, timeout_ns, report->ids, reset_report::most_ids));
+      case reset_step::await_late: return note_late(g, queue.await_late(g, timeout_ns));
       case reset_step::close: queue.close(g); break;
       case reset_step::quiesce: return queue.quiesce(g, timeout_ns);
       case reset_step::answer: return queue.answer_all(g, timeout_ns);

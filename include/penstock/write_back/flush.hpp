@@ -54,7 +54,7 @@ PENSTOCK_FN status lost_writes(G const& g, Cache const& cache) {
   return unpack_status(lost);
 }
 
-PENSTOCK_FN inline void tell(flush_report& report, u64 line, status why) {
+PENSTOCK_FN inline void note_failure(flush_report& report, u64 line, status why) {
   u32 none = 0;
   device_ref<u32>(report.failure).compare_exchange_strong(none, pack(why), relaxed, relaxed);
   device_ref<u64>(report.failed_lines).fetch_add(1, relaxed);
@@ -123,7 +123,8 @@ PENSTOCK_FN void flush_lines(G const& g, Cache const& cache, line_range const& r
     if (!over && entry::writing(seen.word)) why = given_up;
     const bool late = (!over && entry::writing(seen.word)) || (!in_time && entry::dirty(seen.word));
     if (late && why.ok()) why = make_status(failure::deadline);
-    if (late || ((entry::dirty(seen.word) || entry::writing(seen.word)) && !why.ok())) flushing::tell(report, line, why);
+    if (late || ((entry::dirty(seen.word) || entry::writing(seen.word)) && !why.ok()))
+      flushing::note_failure(report, line, why);
   }
 }
 
@@ -186,7 +187,7 @@ PENSTOCK_FN void discard_lines(G const& g, Cache const& cache, line_range const&
       if (todo) todo = !forget_line(cache, line_id{line});
       if (!any(g.ballot(todo))) break;
       if (!in_time) {
-        if (todo) flushing::tell(report, line, make_status(failure::deadline));
+        if (todo) flushing::note_failure(report, line, make_status(failure::deadline));
         break;
       }
       help_writes(g, cache);

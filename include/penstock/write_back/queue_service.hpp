@@ -52,10 +52,10 @@ PENSTOCK_FN void serve_cache_queues(G const& g, Cache const& cache, service_cont
     if (self != 0 || now - last_look < look_every_ns) continue;
     last_look = now;
     // Server 0 speaks for all: the word of the host may be a trip over the link away.
-    const bool told = is_leader(g) && system_ref<u32>(control.stop).load(relaxed) != 0;
+    const bool stopped = is_leader(g) && system_ref<u32>(control.stop).load(relaxed) != 0;
     const u64 worked = device_ref<u64>(shared.last_work_ns).load(relaxed);
     const bool bored = idle_ns != 0 && now > worked && now - worked > idle_ns;
-    if (from_leader(g, told || bored) == 0) continue;
+    if (from_leader(g, stopped || bored) == 0) continue;
     if (is_leader(g)) {
       device_ref<u32>(*cache.serving).store(0, relaxed);
       device_ref<u32>(shared.leaving).store(1, relaxed);
