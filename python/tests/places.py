@@ -7,6 +7,7 @@ from typing import Any
 from penstock import _native
 
 DEVICES = ["cpu", "cuda"] if _native.cuda_usable()[0] else ["cpu"]
+PLACEMENTS = ["host", "host-cached", "storage"]  # for files and memory, on every device
 
 
 def small_cache(placement: str, line: int = 512) -> dict[str, Any]:

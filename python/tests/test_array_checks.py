@@ -14,20 +14,8 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
+from arrays_here import table
 from penstock.arrays import foreign
-
-
-@pytest.fixture(params=["numpy", "torch"])
-def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    if request.param == "torch":
-        pytest.importorskip("torch", reason="torch is not installed")
-    else:
-        monkeypatch.setattr(foreign, "has_torch", lambda: False)
-    return str(request.param)
-
-
-def table(rows: int = 100, width: int = 7, dtype: str = "float32") -> np.ndarray[Any, Any]:
-    return (np.arange(rows * width) % 251).reshape(rows, width).astype(dtype)
 
 
 def opened(folder: Path, content: np.ndarray[Any, Any], **options: Any) -> penstock.Array:

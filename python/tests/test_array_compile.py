@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
-from places import DEVICES, small_cache
+from places import small_cache
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 import penstock.nn  # noqa: E402
@@ -24,11 +24,6 @@ pytestmark = pytest.mark.filterwarnings(
 )  # torch's compilers have words of their own for each machine
 
 ROWS, WIDTH = 60, 4
-
-
-@pytest.fixture(params=DEVICES)
-def device(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
 
 
 @pytest.fixture(autouse=True)

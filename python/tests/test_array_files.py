@@ -10,16 +10,13 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
+from arrays_here import table
 from penstock.arrays.dtypes import dtype_named
 from penstock.arrays.layout import find_layout
 
 
 def opened(path: Path, **options: Any) -> penstock.Array:
     return penstock.open(path, placement="host", device="cpu", **options)
-
-
-def table(rows: int = 100, width: int = 7, dtype: str = "float32") -> np.ndarray[Any, Any]:
-    return (np.arange(rows * width) % 251).reshape(rows, width).astype(dtype)
 
 
 def _safetensors(path: Path, tensors: dict[str, tuple[str, np.ndarray[Any, Any]]]) -> Path:

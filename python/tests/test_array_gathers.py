@@ -10,12 +10,8 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
+from arrays_here import host
 from places import DEVICES, small_cache
-
-
-@pytest.fixture(params=DEVICES)
-def device(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
 
 
 def opened(
@@ -23,10 +19,6 @@ def opened(
 ) -> penstock.Array:
     np.save(path, content)
     return penstock.open(path, placement=placement, device=device, **small_cache(placement), **options)
-
-
-def host(taken: Any) -> np.ndarray[Any, Any]:
-    return np.asarray(taken.cpu() if hasattr(taken, "cpu") else taken)
 
 
 def test_several_arrays_are_gathered_from_at_once(tmp_path: Path, device: str) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import penstock
 import pytest
 from penstock import _native
-from penstock.arrays import exports, foreign
+from penstock.arrays import exports
 from penstock.arrays.dtypes import DTYPES
 
 CONTENT = (np.arange(7000) % 251).reshape(1000, 7).astype(np.float32)
@@ -97,15 +97,6 @@ def test_a_tensor_of_a_file_that_is_cut_short_is_zeros_and_the_next_call_says_so
         assert float(tensor[2000, 0]) == 0
         with pytest.raises(penstock.Error, match="it has 4096 bytes"):
             array[[0]]
-
-
-@pytest.fixture(params=["numpy", "torch"])
-def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    if request.param == "torch":
-        pytest.importorskip("torch", reason="torch is not installed")
-    else:
-        monkeypatch.setattr(foreign, "has_torch", lambda: False)
-    return str(request.param)
 
 
 def test_numpy_takes_arrays_by_dlpack(file: Path, library: str) -> None:

@@ -10,12 +10,7 @@ import numpy as np
 import penstock
 import pytest
 from penstock.arrays import foreign, whole
-from places import DEVICES, small_cache
-
-
-@pytest.fixture(params=DEVICES)
-def device(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+from places import small_cache
 
 
 @pytest.fixture

@@ -6,61 +6,15 @@ import multiprocessing
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import penstock
 import pytest
-from penstock import _native
-from penstock.arrays import libraries
-from places import small_cache
+from arrays_here import Here, host, on_the_cpu, opened, saved, table
 
-PLACEMENTS = ["host", "host-cached", "storage"]
-
-
-@pytest.fixture(params=PLACEMENTS)
-def placement(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-# On the GPU too, where there is one.
-DEVICES = ["cpu", "cuda"] if _native.cuda_usable()[0] else ["cpu"]
-on_the_cpu = pytest.mark.parametrize("device", ["cpu"], indirect=True)
-
-
-@pytest.fixture(params=DEVICES, autouse=True)
-def device(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Where the kernels of a test run."""
-    Here.device = request.param
-    yield request.param
-    Here.device = "cpu"
-
-
-class Here:
-    device = "cpu"
-
-
-def host(taken: Any) -> np.ndarray[Any, Any]:
-    """A result in host memory."""
-    if hasattr(taken, "cpu"):
-        return np.asarray(taken.cpu())
-    return taken.numpy() if isinstance(taken, libraries.DeviceArray) else np.asarray(taken)
-
-
-def saved(folder: Path, content: np.ndarray[Any, Any]) -> Path:
-    path = folder / "array.npy"
-    np.save(path, content)
-    return path
-
-
-def opened(path: Path, placement: str = "host", **options: Any) -> penstock.Array:
-    return penstock.open(path, placement=placement, device=Here.device, **small_cache(placement), **options)
-
-
-def table(rows: int = 100, width: int = 7, dtype: str = "float32") -> np.ndarray[Any, Any]:
-    return (np.arange(rows * width) % 251).reshape(rows, width).astype(dtype)
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def test_pickled_by_reference(tmp_path: Path, placement: str) -> None:

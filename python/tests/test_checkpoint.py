@@ -16,7 +16,7 @@ import numpy as np
 import penstock
 import pytest
 from broken_inputs import check_sentence
-from places import DEVICES, check_same
+from places import check_same
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 import penstock.checkpoint  # noqa: E402
@@ -29,11 +29,6 @@ from penstock.nn.snapshots import checksum_of, copy_table  # noqa: E402
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks:UserWarning")  # of torch's own tables
 
 KINDS = ["SGD", "Adagrad", "RowWiseAdagrad", "SparseAdam", "RowWiseAdam"]
-
-
-@pytest.fixture(params=DEVICES)
-def device(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
 
 
 @pytest.fixture

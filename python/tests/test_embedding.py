@@ -9,36 +9,14 @@ import numpy as np
 import penstock
 import pytest
 from leaks import check_leaves_nothing
-from places import DEVICES, check_same
+from places import check_same
+from trained_tables import ROWS, WIDTH, batch, weights_of
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 import penstock.nn  # noqa: E402
 import penstock.optim  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks:UserWarning")  # of torch's own tables
-
-ROWS, WIDTH = 200, 12
-
-
-@pytest.fixture(params=DEVICES)
-def device(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-@pytest.fixture(params=["storage", "memory"])
-def table(request: pytest.FixtureRequest, tmp_path: Path, device: str) -> Any:
-    """A writable array of random numbers, in a file behind a small cache or in host memory."""
-    content = np.random.default_rng(5).standard_normal((ROWS, WIDTH)).astype(np.float32)
-    if request.param == "memory":
-        return penstock.from_tensor(content, "host", device=device)
-    np.save(tmp_path / "table.npy", content)
-    return penstock.open(
-        tmp_path / "table.npy", placement="storage", writable=True, device=device, cache="1MiB"
-    )
-
-
-def weights_of(array: Any) -> Any:
-    return array.gather(torch.arange(len(array))).cpu()
 
 
 def twins(table: Any, padding: int | None = None) -> tuple[Any, Any]:
@@ -49,11 +27,6 @@ def twins(table: Any, padding: int | None = None) -> tuple[Any, Any]:
 
 def dense_gradient(table: Any) -> Any:
     return table.gradient().to_dense().cpu()
-
-
-def batch(seed: int, shape: tuple[int, ...] = (16, 5)) -> Any:
-    drawn = torch.rand(shape, generator=torch.Generator().manual_seed(seed))
-    return (drawn**3 * ROWS).long()  # few rows often
 
 
 @pytest.mark.parametrize("padding", [None, 0, -3])

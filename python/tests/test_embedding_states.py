@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
-from places import DEVICES
+from trained_tables import ROWS, WIDTH, batch, weights_of
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 import penstock.nn  # noqa: E402
@@ -18,34 +18,6 @@ import penstock.optim  # noqa: E402
 from penstock.nn.table_files import make_table  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks:UserWarning")  # of torch's own tables
-
-ROWS, WIDTH = 200, 12
-
-
-@pytest.fixture(params=DEVICES)
-def device(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-@pytest.fixture(params=["storage", "memory"])
-def table(request: pytest.FixtureRequest, tmp_path: Path, device: str) -> Any:
-    """A writable array of random numbers, in a file behind a small cache or in host memory."""
-    content = np.random.default_rng(5).standard_normal((ROWS, WIDTH)).astype(np.float32)
-    if request.param == "memory":
-        return penstock.from_tensor(content, "host", device=device)
-    np.save(tmp_path / "table.npy", content)
-    return penstock.open(
-        tmp_path / "table.npy", placement="storage", writable=True, device=device, cache="1MiB"
-    )
-
-
-def weights_of(array: Any) -> Any:
-    return array.gather(torch.arange(len(array))).cpu()
-
-
-def batch(seed: int, shape: tuple[int, ...] = (16, 5)) -> Any:
-    drawn = torch.rand(shape, generator=torch.Generator().manual_seed(seed))
-    return (drawn**3 * ROWS).long()  # few rows often
 
 
 def model_of(path: Path, device: str) -> Any:

@@ -12,19 +12,9 @@ import numpy as np
 import penstock
 import pytest
 from indexed_arrays import PLACEMENTS, host, numbers, placed
-from penstock.arrays import foreign
 
 DEEP = os.environ.get("PENSTOCK_DEEP", "") not in ("", "0")
 SHAPES = [(60,), (13, 7), (6, 5, 9), (5, 3, 4, 6), (3, 2, 3, 2, 3, 2)]
-
-
-@pytest.fixture(params=["numpy", "torch"])
-def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    if request.param == "torch":
-        pytest.importorskip("torch", reason="torch is not installed")
-    else:
-        monkeypatch.setattr(foreign, "has_torch", lambda: False)
-    return str(request.param)
 
 
 @pytest.fixture(params=PLACEMENTS)

@@ -29,12 +29,6 @@ from torch_geometric.utils import select  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 NODES, EDGES = 40, 160
-PLACEMENTS = ["host", "host-cached", "storage"]
-
-
-@pytest.fixture(params=PLACEMENTS)
-def placement(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
 
 
 def content(*shape: int, seed: int = 1) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 import penstock
 import pytest
 from leaks import check_leaves_nothing
-from places import DEVICES, small_cache
+from places import small_cache
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("torch_geometric", reason="torch_geometric is not installed")
@@ -19,12 +19,6 @@ from torch_geometric.data import Data, EdgeAttr, HeteroData, TensorAttr  # noqa:
 from torch_geometric.data.feature_store import AttrView, _FieldStatus  # noqa: E402
 from torch_geometric.loader import NeighborLoader  # noqa: E402
 from torch_geometric.sampler import NeighborSampler, SamplerOutput  # noqa: E402
-
-
-@pytest.fixture(params=DEVICES)
-def device(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
 
 FEATURES = torch.tensor([[0.0, 0, 0], [1, 1, 1], [2, 2, 2]])
 INDEX = torch.tensor([0, 1, 2])
@@ -186,6 +180,27 @@ def test_edges_are_put_taken_and_removed(layout: str) -> None:
         _ = store[EdgeAttr(("a", "to", "b"), layout)]
     with pytest.raises(ValueError, match="a pair"):
         store[EdgeAttr(("a", "to", "b"), layout)] = torch.stack([row, col, row])
+
+
+@pytest.mark.parametrize("layout", ["csc", "csr"])
+def test_pointers_that_are_none_of_their_edges_are_refused(layout: str) -> None:
+    """A sampler would read beyond the end of the edges."""
+    store, (row, _, pointers) = GraphStore(), graph()
+    wrong = {
+        "its pointers do not go from 0 to": [pointers + 1, pointers[:-1], pointers.clone()[:0]],
+        "its pointers decrease": [torch.cat([pointers[:5], pointers[3:4], pointers[6:]])],
+    }
+    for sentence, drawn in wrong.items():
+        for given in drawn:
+            with pytest.raises(ValueError, match=f"put {layout} edges of .*{sentence}"):
+                store[EdgeAttr(("a", "to", "b"), layout)] = (row, given) if layout == "csc" else (given, row)
+    with pytest.raises(ValueError, match="61 pointers for 59 nodes: give one more than nodes"):
+        store[EdgeAttr(("a", "to", "b"), layout, size=(59, 59))] = (
+            (row, pointers) if layout == "csc" else (pointers, row)
+        )
+    with pytest.raises(ValueError, match=r"put coo edges of .*: \d+ sources and 3 targets"):
+        store[EdgeAttr(("a", "to", "b"), "coo")] = (row, row[:3])
+    assert store.get_all_edge_attrs() == []
 
 
 def test_edges_are_converted_between_layouts() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
-from places import DEVICES, small_cache
+from places import small_cache
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("torch_geometric", reason="torch_geometric is not installed")
@@ -27,11 +27,6 @@ WRITES, REVERSE, CITES = (
     ("paper", "cites", "paper"),
 )
 LAYOUTS = ["coo", "csc", "csr", "mixed"]
-
-
-@pytest.fixture(params=DEVICES)
-def device(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
 
 
 def features() -> dict[tuple[Any, str], Any]:

@@ -15,11 +15,6 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 F = torch.nn.functional
 
 
-@pytest.fixture(params=DEVICES)
-def device(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 @pytest.fixture
 def content() -> Any:
     return torch.randn(100, 7, generator=torch.Generator().manual_seed(1))

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
-from places import DEVICES, check_same, small_cache
+from places import check_same, small_cache
+from trained_tables import weights_of
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 import penstock.nn  # noqa: E402
@@ -21,11 +22,6 @@ WHERE = ["host", "storage", "direct", "memory"]
 KINDS = ["SGD", "Adagrad", "RowWiseAdagrad"]
 # Bytes of a row: 12, 20, 40 and 14, of numbers of 4, 4, 8 and 2.
 TABLES = [("float32", 3), ("float32", 5), ("float64", 5), ("bfloat16", 7)]
-
-
-@pytest.fixture(params=DEVICES)
-def device(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
 
 
 @pytest.fixture
@@ -75,10 +71,6 @@ def train(table: Any, optimizer: Any) -> None:
         optimizer.zero_grad()
         (table(batch(k)).double() - 1).square().mean().backward()
         optimizer.step()
-
-
-def weights_of(array: Any) -> Any:
-    return array.gather(torch.arange(len(array))).cpu()
 
 
 @pytest.mark.usefixtures("deterministic")

@@ -17,7 +17,7 @@ bool run_guarded(void const* begin, u64 bytes, void (*body)(void*), void* argume
 /// says so: whoever read has to ask. Costs nothing until then.
 class watched_mapping {
  public:
-  /// REQUIRES: whole pages, mapped for as long as this lives.
+  /// Of a page that is cut short all of it becomes zeros. REQUIRES: mapped for as long as this lives.
   watched_mapping(void const* begin, u64 bytes, bool writable);
   watched_mapping(watched_mapping const&) = delete;
   watched_mapping& operator=(watched_mapping const&) = delete;

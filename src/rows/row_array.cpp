@@ -35,6 +35,29 @@ u64 bytes_of(number_kind kind) {
 
 }  // namespace
 
+namespace rows {
+
+/// Memory of the caller's while threads of the CPU use it: it may be a mapped file, which others cut short.
+class watched_argument {
+ public:
+  watched_argument(bool on_cpu, argument const& what) : name_(what.name) {
+    if (on_cpu && what.bytes != 0) watch_.emplace(what.memory, what.bytes, true);
+  }
+  /// Throws penstock::error (world) if it was cut short: zeros were read there, or what was stored is lost.
+  void check(char const* operation) const {
+    if (!watch_ || !watch_->was_cut()) return;
+    throw error(error_kind::world,
+                std::string(operation) + " rows: the memory of " + name_ + " maps a file that was cut short: write that file anew",
+                EIO);
+  }
+
+ private:
+  char const* name_;
+  std::optional<controllers::watched_mapping> watch_;
+};
+
+}  // namespace rows
+
 void row_array::state::check_faults() {
   if (cache == nullptr) return;
   try {
@@ -97,7 +120,7 @@ row_call row_array::state::gather(row_list const& list, void* out, row_call_opti
     if (sorts(list, from, how.order)) return device->sorted_gather(on, asked, from, out);
     rows::launch_gather(on, asked, from, out);
   };
-  return call("gather", list, how, launch, marked);
+  return call("gather", list, {"the result", out, list.count * from.row_bytes}, how, launch, marked);
 }
 
 void row_array::state::note_stored(u64 count, u64 row_bytes, void* stream) {
@@ -195,8 +218,8 @@ void row_call::order_before(void* stream) {
 }
 
 template <class Launch>
-row_call row_array::state::call(char const* operation, row_list const& list, row_call_options const& how, Launch const& launch,
-                                bool marked) {
+row_call row_array::state::call(char const* operation, row_list const& list, rows::argument const& memory,
+                                row_call_options const& how, Launch const& launch, bool marked) {
   if (list.item_bytes != 4 && list.item_bytes != 8) {
     throw_bad_input(operation, "rows", std::to_string(list.item_bytes) + "-byte indices: give int32 or int64");
   }
@@ -211,7 +234,14 @@ row_call row_array::state::call(char const* operation, row_list const& list, row
   made->operation = operation;
   const u32 units = how.units != 0 || options.where != placement::host ? how.units : host_units;
   made->keeps_report = true;  // a launch that fails may have kernels on the stream already
-  if (list.count != 0) launch(rows::row_launch{list, made->report, how.stream, units});
+  if (list.count != 0) {
+    const u64 listed = list.grid.levels == 0 ? list.count * list.item_bytes : 0;
+    const rows::watched_argument numbers(device == nullptr, {"the row numbers", list.data, listed});
+    const rows::watched_argument other(device == nullptr, memory);
+    launch(rows::row_launch{list, made->report, how.stream, units});
+    numbers.check(operation);
+    other.check(operation);
+  }
   made->keeps_report = made->captured = device != nullptr && device->is_captured(how.stream);
   if (made->captured) {
     reports.keep(made->report);
@@ -284,7 +314,7 @@ std::vector<row_call> gather_all(std::span<row_gather const> gathers, row_call_o
       joined.push_back({asked.list, asked.report, from.place, each.out});
     };
     from.requested.fetch_add(each.rows.count * from.shape.row_bytes, std::memory_order_relaxed);
-    calls.push_back(from.call("gather", each.rows, how, join, false));
+    calls.push_back(from.call("gather", each.rows, {}, how, join, false));
     if (each.rows.count == 0) continue;
     row_call::state& call = *calls.back().state_;
     call.keeps_report = true;  // until its kernel is on the stream and marked
@@ -298,14 +328,15 @@ std::vector<row_call> gather_all(std::span<row_gather const> gathers, row_call_o
 row_call row_array::prefetch(row_list const& list, row_call_options const& how) {
   const bool awaits = state_->device != nullptr;  // a CPU has no one else to go on meanwhile
   const rows::row_place from = state_->place.seen_by(list, "prefetch");
-  return state_->call("prefetch", list, how,
+  return state_->call("prefetch", list, {}, how,
                       [&](rows::row_launch const& launch) { rows::launch_prefetch(state_->on, launch, from, awaits); });
 }
 
 row_call row_array::scatter(row_list const& list, void const* values, row_call_options const& how) {
   if (!state_->options.writable) throw_bad_input("scatter", "rows", "the array was opened read-only: open it as writable");
   const rows::row_place to = state_->place.seen_by(list, "scatter");
-  row_call call = state_->call("scatter", list, how, [&](rows::row_launch const& launch) {
+  const rows::argument stored{"the values", values, list.count * to.row_bytes};
+  row_call call = state_->call("scatter", list, stored, how, [&](rows::row_launch const& launch) {
     if (state_->is_one_copy(list, to, how)) {
       return state_->device->copy(state_->address_in(to, list), values, list.count * to.row_bytes, how.stream);
     }
@@ -324,7 +355,8 @@ row_call row_array::add(row_list const& list, number_kind kind, void const* valu
   if (!adds_in_place(kind) || list.part.offset % bytes_of(kind) != 0) {
     throw_bad_input("add to", "rows", "its numbers are not aligned to their size: copy the array to a file of its own");
   }
-  row_call call = state_->call("add to", list, how,
+  const rows::argument added{"the values", values, list.count * to.row_bytes};
+  row_call call = state_->call("add to", list, added, how,
                                [&](rows::row_launch const& launch) { rows::launch_add(state_->on, launch, to, kind, values); });
   state_->note_stored(list.count, to.row_bytes, how.stream);
   return call;

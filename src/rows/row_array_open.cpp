@@ -82,6 +82,15 @@ row_array::state::~state() {
   try {
     if (device != nullptr) device->finish_beside();
   } catch (error const&) {}
+  if (cache == nullptr || !options.writable || !cache->has_unflushed()) return;
+  try {
+    check_stored();
+  } catch (error const& lost) {  // the cache would write behind the end of the file: zeros where rows were
+    std::fprintf(stderr, "penstock: the array is closed and what was stored since its last flush is lost: %s\n", lost.what());
+    try {
+      cache->discard(0, 0, cache->view().datasets[0].bytes);
+    } catch (error const&) {}
+  }
 }
 
 void row_array::state::copy_to_hbm(row_source const& source, row_progress const& watch) {

@@ -17,6 +17,17 @@
 
 namespace penstock {
 
+namespace rows {
+
+/// Memory of the caller's that a call reads or fills beside the row numbers.
+struct argument {
+  char const* name = "";
+  void const* memory = nullptr;
+  u64 bytes = 0;
+};
+
+}  // namespace rows
+
 struct row_array::state : std::enable_shared_from_this<row_array::state> {
   state(executor& executor, row_shape const& asked, row_source const& source, row_array_options const& with,
         row_progress const& watch);
@@ -45,8 +56,8 @@ struct row_array::state : std::enable_shared_from_this<row_array::state> {
 
   /// `marked`: the call can be waited for; else whoever asks waits for the stream.
   template <class Launch>
-  row_call call(char const* operation, row_list const& list, row_call_options const& how, Launch const& launch,
-                bool marked = true);
+  row_call call(char const* operation, row_list const& list, rows::argument const& memory, row_call_options const& how,
+                Launch const& launch, bool marked = true);
   row_call gather(row_list const& list, void* out, row_call_options const& how, bool marked);
 
   /// After stores into `count` rows on a stream. CUDA: once so many were made that writers would soon clean before they go on,

@@ -79,7 +79,7 @@ line_cache::line_cache(executor& on, std::vector<dataset_spec> const& datasets, 
 
 line_cache::~line_cache() {
   try {
-    if (writes_so_far() != flushed_writes_) flush();
+    if (has_unflushed()) flush();
   } catch (error const& lost) {
     std::fprintf(stderr, "penstock: the cache is closed and this is lost: %s\n", lost.what());
   }

@@ -138,6 +138,8 @@ class line_cache {
   /// Forgets what the cache holds of the lines that these bytes lie on, written or not: they read as what lies in storage.
   /// Throws penstock::error (world) for lines that stay pinned. REQUIRES: as flush.
   void discard(u32 dataset, u64 offset, u64 bytes);
+  /// Whether something was stored since the last flush that did not fail.
+  bool has_unflushed() const { return writes_so_far() != flushed_writes_; }
 
   /// For code that works with lines. The pointers in it are the executor's.
   line_cache_view const& view() const { return view_; }

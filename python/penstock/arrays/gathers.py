@@ -18,18 +18,26 @@ class GatherHandle:
     """A gather under way. The result is complete once `wait` has returned."""
 
     def __init__(self, array: Calls, rows: Any, result: Any, call: _native.RowCall) -> None:
-        self._array, self._rows, self._result, self._call = array, rows, result, call
+        self._array, self._rows, self._result = array, rows, result
+        self._call: _native.RowCall | None = call
+        self._bad: int | None = None  # once it was waited for
 
     def wait(self) -> Any:
         """Waits, and gives the rows. IndexError names the first position that is out of range; penstock.Error
         names what could not be read."""
-        self._array._finish("gather from", self._rows, self._call)
+        call = self._call
+        if call is not None:
+            self._bad = call.wait()
+            self._call = None  # it keeps the array's file
+        self._array._check("gather from", self._rows, self._bad)
         return self._result
 
     def order_before(self, stream: Any) -> Any:
         """Make a CUDA stream wait for the rows, and not this thread. Return them; what failed is raised by
         `wait` alone."""
-        self._call.order_before(handle_of(stream))
+        handle, call = handle_of(stream), self._call
+        if call is not None:
+            call.order_before(handle)
         return self._result
 
 

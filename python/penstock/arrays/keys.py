@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from penstock.arrays.foreign import dense, is_torch
 from penstock.arrays.memory import takes_stores
 
@@ -28,7 +30,8 @@ def checked_out(out: Any, shape: tuple[int, ...], dtype: DType, library: Library
         name = str(out.dtype).removeprefix("torch.")  # NumPy's has a mark for the other byte order
         if tuple(out.shape) != shape or name not in (dtype.name, dtype.numpy.name):
             raise ValueError(f"out of {name} {tuple(out.shape)}: the rows are {dtype} {shape}")
-    if type(out) is not type(one_of_its_kind):
+    mapped = type(out) is np.memmap and type(one_of_its_kind) is np.ndarray
+    if type(out) is not type(one_of_its_kind) and not mapped:
         raise ValueError(f"out of type {type(out).__name__}: it must be what gather gives")
     flags = getattr(out, "flags", None)
     whole = out.is_contiguous() if is_torch(out) else flags is None or flags.c_contiguous

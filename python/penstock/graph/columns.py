@@ -230,7 +230,8 @@ def _check_unique(called: str, names: Sequence[str] | None, places: Sequence[int
         if names is not None and list(names).count(names[place]) > 1:
             raise ValueError(
                 f"read {called}: several columns are called '{names[place]}': "
-                "name the columns by their numbers from 0 (columns, --columns 0,1), or rename them"
+                "name the columns by their numbers from 0 (columns=(0, 1), on the command line "
+                "--columns 0,1), or rename them"
             )
 
 
@@ -244,8 +245,11 @@ def _unknown(called: str, names: Sequence[str] | None, count: int, why: str) -> 
     shown = f"{count} column{'' if count == 1 else 's'}" + (
         f" ({_listed(names)})" if names is not None else ""
     )
-    example = "0,1" if names is None else "SOURCE,TARGET[,WEIGHT]"
-    remedy = f"give source, target and perhaps a weight, in this order, or name them (--columns {example})"
+    here, there = ("(0, 1)", "0,1") if names is None else ("(source, target)", "SOURCE,TARGET[,WEIGHT]")
+    remedy = (
+        "give source, target and perhaps a weight, in this order, or name them "
+        f"(columns={here}, on the command line --columns {there})"
+    )
     return ValueError(f"read {called}: {shown}: {remedy}, for {why}")
 
 

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch_geometric.data import EdgeAttr, TensorAttr
 from torch_geometric.data import FeatureStore as _FeatureStore
 from torch_geometric.data import GraphStore as _GraphStore
+from torch_geometric.data.graph_store import EdgeLayout
 
 from penstock.arrays import Array, from_tensor, gather_all
 
@@ -246,6 +247,7 @@ class GraphStore(_GraphStore):
         pair = tuple(edge_index)
         if len(pair) != 2 or any(len(side.shape) != 1 for side in pair):
             raise ValueError("an edge index is a pair of tensors or arrays of one dimension")
+        _check_layout(edge_attr, *pair)
         self._edges[_edge_key(edge_attr)] = (dataclasses.replace(edge_attr), pair)
         return True
 
@@ -263,6 +265,25 @@ class GraphStore(_GraphStore):
 def _edge_key(attr: EdgeAttr) -> Any:
     """An edge type has one edge index of a layout, whatever else is given of it."""
     return (attr.edge_type, attr.layout)
+
+
+def _check_layout(attr: EdgeAttr, row: Any, column: Any) -> None:
+    """ValueError for two sides that are no graph together: samplers believe them, and read beyond their ends.
+    The node numbers themselves are not looked at."""
+    what = f"put {attr.layout.value} edges of {attr.edge_type!r}"
+    if attr.layout == EdgeLayout.COO:
+        if len(row) != len(column):
+            raise ValueError(f"{what}: {len(row)} sources and {len(column)} targets: give as many of both")
+        return
+    by_column = attr.layout == EdgeLayout.CSC
+    pointers, ends = (_side(column), row) if by_column else (_side(row), column)
+    nodes = None if attr.size is None else attr.size[1 if by_column else 0]
+    if nodes is not None and len(pointers) != nodes + 1:
+        raise ValueError(f"{what}: {len(pointers)} pointers for {nodes} nodes: give one more than nodes")
+    if len(pointers) == 0 or int(pointers[0]) != 0 or int(pointers[-1]) != len(ends):
+        raise ValueError(f"{what}: its pointers do not go from 0 to {len(ends)}, the number of its edges")
+    if bool((pointers[1:] < pointers[:-1]).any()):
+        raise ValueError(f"{what}: its pointers decrease: give the first edge of each node, in order")
 
 
 def _side(side: Any) -> Tensor:

@@ -1,0 +1,56 @@
+"""Fixtures that tests of several files take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import arrays_here
+import numpy as np
+import penstock
+import pytest
+from penstock.arrays import foreign
+from places import DEVICES, PLACEMENTS
+from trained_tables import ROWS, WIDTH
+
+
+@pytest.fixture(params=DEVICES)
+def device(request: pytest.FixtureRequest) -> str:
+    """Where the kernels of a test run."""
+    return str(request.param)
+
+
+@pytest.fixture(params=DEVICES)
+def here(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The same, for the arrays of `arrays_here`."""
+    arrays_here.Here.device = request.param
+    yield request.param
+    arrays_here.Here.device = "cpu"
+
+
+@pytest.fixture(params=PLACEMENTS)
+def placement(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(params=["numpy", "torch"])
+def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What results on the CPU are."""
+    if request.param == "torch":
+        pytest.importorskip("torch", reason="torch is not installed")
+    else:
+        monkeypatch.setattr(foreign, "has_torch", lambda: False)
+    return str(request.param)
+
+
+@pytest.fixture(params=["storage", "memory"])
+def table(request: pytest.FixtureRequest, tmp_path: Path, device: str) -> Any:
+    """A writable array of random numbers, in a file behind a small cache or in host memory."""
+    content = np.random.default_rng(5).standard_normal((ROWS, WIDTH)).astype(np.float32)
+    if request.param == "memory":
+        return penstock.from_tensor(content, "host", device=device)
+    np.save(tmp_path / "table.npy", content)
+    return penstock.open(
+        tmp_path / "table.npy", placement="storage", writable=True, device=device, cache="1MiB"
+    )
