@@ -22,8 +22,8 @@ Options options_of(nb::dict const& given, nb::object const& progress) {
   take("path", options.graph);
   take("placement", options.placement);
   take("strategy", options.strategy);
-  take("cache_bytes", options.cache_bytes);
-  take("line_bytes", options.line_bytes);
+  take("cache", options.cache_bytes);
+  take("line", options.line_bytes);
   take("directory", options.directory);
   take("executor", options.executor);
   take("engine", options.engine);

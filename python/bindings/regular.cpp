@@ -24,9 +24,9 @@ regular_options options_of(nb::dict const& given, nb::object const& progress) {
   take("raw", options.raw);
   take("access", options.access);
   take("directory", options.directory);
-  take("cache_bytes", options.cache_bytes);
-  take("line_bytes", options.line_bytes);
-  take("tile_bytes", options.tile_bytes);
+  take("cache", options.cache_bytes);
+  take("line", options.line_bytes);
+  take("tile", options.tile_bytes);
   take("in_flight", options.in_flight);
   take("threads", options.threads);
   take("server_sms", options.server_sms);

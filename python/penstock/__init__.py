@@ -17,10 +17,9 @@ if TYPE_CHECKING:
     from penstock import nn as nn
     from penstock import optim as optim
     from penstock import pyg as pyg
-    from penstock.arrays import Array, GatherHandle, Plan, empty, from_tensor, gather_all, open_array, plan
+    from penstock.arrays import Array, GatherHandle, Plan, empty, from_tensor, gather_all, plan
+    from penstock.arrays.opening import open as open
     from penstock.graph import BfsResult, bfs, cc, pagerank, sssp
-
-    open = open_array
 
 __version__ = "0.1.0"
 
@@ -47,7 +46,7 @@ _GRAPHS = ("BfsResult", "bfs", "cc", "pagerank", "sssp")
 _LAZY = (
     {name: ("penstock.arrays", name) for name in _ARRAYS}
     | {name: ("penstock.graph", name) for name in _GRAPHS}
-    | {"open": ("penstock.arrays", "open_array")}
+    | {"open": ("penstock.arrays.opening", "open")}
 )
 # Modules, and the package that each needs.
 _MODULES = {

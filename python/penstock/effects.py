@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.options import defaults_of
+
 Settings = Mapping[str, Any]
 
 
@@ -35,9 +37,12 @@ class Effect:
     """Its value where it is not given; a value equal to it is never refused."""
 
 
-def effects(options: Mapping[str, object], needs: Callable[[Settings], bool], why: str) -> tuple[Effect, ...]:
-    """The rows of several options, given with their defaults, that share a condition."""
-    return tuple(Effect(option, needs, why, default) for option, default in options.items())
+def effects(
+    options: type, names: tuple[str, ...], needs: Callable[[Settings], bool], why: str
+) -> tuple[Effect, ...]:
+    """The rows of options that share a condition; their defaults are those of a class of options."""
+    default = defaults_of(options)
+    return tuple(Effect(name, needs, why, default[name]) for name in names)
 
 
 def is_given(value: object, default: object) -> bool:

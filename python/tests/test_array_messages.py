@@ -222,7 +222,7 @@ def test_a_relative_path_stays_as_the_user_wrote_it(tmp_path: Path, monkeypatch:
     np.save("../a.npy", numbers())
     for path in ("../a.npy", "./../a.npy", str(tmp_path / "inner" / ".." / "a.npy")):
         refused(path, ValueError, "line size 700", placement="storage", line=700)
-        refused(path, ValueError, "engine steam: there is no such", placement="storage", engine="steam")
+        refused(path, ValueError, "engine 'steam': there is no such", placement="storage", engine="steam")
         with penstock.open(path, device="cpu", placement="host") as array:
             assert array.path == str(Path(path).absolute())
 

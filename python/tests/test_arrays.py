@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -10,67 +9,15 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
+from arrays_here import Here, host, on_the_cpu, opened, saved, table
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from leaks import check_leaves_nothing
-from penstock import _native
-from penstock.arrays import foreign, libraries
+from penstock.arrays import foreign
 from penstock.arrays.dtypes import DTYPES
-from places import small_cache
+from places import PLACEMENTS
 
-PLACEMENTS = ["host", "host-cached", "storage"]
-
-
-@pytest.fixture(params=["numpy", "torch"])
-def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    if request.param == "torch":
-        pytest.importorskip("torch", reason="torch is not installed")
-    else:
-        monkeypatch.setattr(foreign, "has_torch", lambda: False)
-    return str(request.param)
-
-
-@pytest.fixture(params=PLACEMENTS)
-def placement(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-# On the GPU too, where there is one.
-DEVICES = ["cpu", "cuda"] if _native.cuda_usable()[0] else ["cpu"]
-on_the_cpu = pytest.mark.parametrize("device", ["cpu"], indirect=True)
-
-
-@pytest.fixture(params=DEVICES, autouse=True)
-def device(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Where the kernels of a test run."""
-    Here.device = request.param
-    yield request.param
-    Here.device = "cpu"
-
-
-class Here:
-    device = "cpu"
-
-
-def host(taken: Any) -> np.ndarray[Any, Any]:
-    """A result in host memory."""
-    if hasattr(taken, "cpu"):
-        return np.asarray(taken.cpu())
-    return taken.numpy() if isinstance(taken, libraries.DeviceArray) else np.asarray(taken)
-
-
-def saved(folder: Path, content: np.ndarray[Any, Any]) -> Path:
-    path = folder / "array.npy"
-    np.save(path, content)
-    return path
-
-
-def opened(path: Path, placement: str = "host", **options: Any) -> penstock.Array:
-    return penstock.open(path, placement=placement, device=Here.device, **small_cache(placement), **options)
-
-
-def table(rows: int = 100, width: int = 7, dtype: str = "float32") -> np.ndarray[Any, Any]:
-    return (np.arange(rows * width) % 251).reshape(rows, width).astype(dtype)
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def test_rows_are_taken_as_numpy_takes_them(tmp_path: Path, placement: str, library: str) -> None:
@@ -171,6 +118,31 @@ def test_out_is_filled(tmp_path: Path, library: str) -> None:
         np.testing.assert_array_equal(np.asarray(out), content[[4, 5, 4]])
         handle = array.gather_async([1, 2])
         np.testing.assert_array_equal(host(handle.wait()), content[[1, 2]])
+        np.testing.assert_array_equal(host(handle.wait()), content[[1, 2]])
+        bad = array.gather_async([1, 100])
+        for _ in range(2):
+            with pytest.raises(IndexError, match="index 100 at position 1 is out of range"):
+                bad.wait()
+
+
+def test_a_gather_that_was_waited_for_keeps_no_file(tmp_path: Path) -> None:
+    path = saved(tmp_path, table())
+    with opened(path, "storage", writable=True) as array:
+        handle = array.gather_async([1, 2])
+        handle.wait()
+    with opened(path, "storage", writable=True) as array:
+        np.testing.assert_array_equal(host(array[[1, 2]]), host(handle.wait()))
+
+
+def test_options_that_there_are_not_and_those_without_effect_are_refused(tmp_path: Path) -> None:
+    path = saved(tmp_path, table())
+    for make in (penstock.open, penstock.plan):
+        with pytest.raises(TypeError, match=r"^open .*array\.npy: cash: there is no such option; there are "):
+            make(path, cash="1MiB")  # type: ignore[call-arg]
+    for line in (512, 4096, "4KiB"):
+        for make in (penstock.open, penstock.plan):
+            with pytest.raises(ValueError, match=f"line {line}: placement host has no cache: leave it out"):
+                make(path, placement="host", device=Here.device, line=line)
 
 
 def test_what_is_stored_is_in_the_file(tmp_path: Path, placement: str, library: str) -> None:
@@ -365,36 +337,6 @@ def test_the_plan_says_what_goes_where(tmp_path: Path) -> None:
         penstock.plan(path, placement="hbm", device=Here.device)
     with pytest.raises(ValueError, match="placement 'tape'"):
         penstock.plan(path, placement="tape", device=Here.device)
-
-
-@pytest.mark.parametrize("placement", ["host", "host-cached", "storage"])
-def test_a_file_that_shrinks_is_an_error(tmp_path: Path, placement: str) -> None:
-    path = saved(tmp_path, table(4096, 64))
-    with opened(path, placement=placement) as array:
-        with path.open("r+b") as file:
-            file.truncate(4096)
-        with pytest.raises(penstock.Error, match="it has 4096 bytes"):
-            array[[4000]]
-
-
-@pytest.mark.parametrize("placement", ["host", "storage"])
-@pytest.mark.parametrize("dirty_before", [False, True])
-def test_stores_into_a_file_that_shrinks_are_errors(
-    tmp_path: Path, placement: str, dirty_before: bool
-) -> None:
-    """What lies between its end and a store would else become zeros."""
-    path = saved(tmp_path, table(4096, 64))
-    row = np.ones(64, np.float32)
-    with (  # noqa: PT012, some say it at the end
-        pytest.raises(penstock.Error, match=r"it has 4096 bytes, and the array goes up to byte"),
-        opened(path, placement=placement, writable=True) as array,
-    ):
-        if dirty_before:
-            array[4000] = row
-        with path.open("r+b") as file:
-            file.truncate(4096)
-        if not dirty_before:
-            array[4000] = row
 
 
 @on_the_cpu

@@ -48,8 +48,8 @@ def test_options_reach_the_compiled_part(native: fakes.FakeNative) -> None:
     assert Path(asked.pop("path")).name == "tiny"
     assert asked == {
         "source": 1,
-        "cache_bytes": 1 << 20,
-        "line_bytes": 512,
+        "cache": 1 << 20,
+        "line": 512,
         "directory": "set",
         "executor": "cpu",
         "engine": "pread",
@@ -74,7 +74,7 @@ def test_options_reach_the_compiled_part(native: fakes.FakeNative) -> None:
 
 def test_defaults(native: fakes.FakeNative) -> None:
     assert cli.main(["bfs", "tiny"]) == 0
-    defaults = (native.asked["source"], native.asked["cache_bytes"], native.asked["line_bytes"])
+    defaults = (native.asked["source"], native.asked["cache"], native.asked["line"])
     assert defaults == (-1, 16 << 20, 4096)
     assert native.asked["directory"] == "auto"
 
@@ -349,7 +349,7 @@ def test_what_the_compiled_part_cannot_take_is_refused_before_it(
 def test_integers_of_numpy_are_numbers(native: fakes.FakeNative) -> None:
     numbers = {"source": np.int32(1), "threads": np.uint8(3), "queue_depth": np.int64(8)}
     penstock.bfs("tiny", cache=np.int64(1 << 20), line=np.uint32(512), **numbers)
-    asked = [native.asked[k] for k in ("source", "threads", "queue_depth", "cache_bytes", "line_bytes")]
+    asked = [native.asked[k] for k in ("source", "threads", "queue_depth", "cache", "line")]
     assert asked == [1, 3, 8, 1 << 20, 512]
     assert {type(number) for number in asked} == {int}
 

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import doctest
+from typing import Annotated, TypedDict
 
 import numpy as np
 import pytest
 from penstock import effects
 from penstock.effects import Effect, is_given, refuse_without_effect
 from penstock.effects import effects as rows
+from penstock.options import Option
+
+
+class Caching(TypedDict, total=False):
+    line: Annotated[str | None, Option()]
+    cache: Annotated[str, Option("16MiB")]
+
 
 CACHED = rows(
-    {"line": None, "cache": "16MiB"},
+    Caching,
+    ("line", "cache"),
     lambda s: s["placement"] == "storage",
     "placement {placement} has no cache: leave it out",
 )

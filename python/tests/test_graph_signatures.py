@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("numpy")
 from penstock.graph import algorithms, options, search
+from penstock.options import defaults_of
 
 ALGORITHMS = (search.bfs, algorithms.sssp, algorithms.cc, algorithms.pagerank)
 
@@ -18,13 +19,11 @@ ALGORITHMS = (search.bfs, algorithms.sssp, algorithms.cc, algorithms.pagerank)
 def test_signatures_show_each_option_with_its_default(function: Any) -> None:
     shown = inspect.signature(function).parameters
     assert not any(each.kind is inspect.Parameter.VAR_KEYWORD for each in shown.values())
-    taken = inspect.signature(options.parse_options).parameters
-    assert {*taken, *options.READING} == set(options.GraphOptions.__annotations__)
-    for name in options.GraphOptions.__annotations__:
-        expected = None if name in options.READING else taken[name].default
-        assert shown[name].default == expected, name
+    for name, default in defaults_of(options.GraphOptions).items():
+        assert shown[name].default == default, name
+    assert set(defaults_of(options.GraphOptions)) == set(options.GraphOptions.__annotations__)
     shown_by_help = pydoc.render_doc(function, renderer=pydoc.plaintext)  # type: ignore[attr-defined]
-    assert "queue_depth: 'SupportsIndex' = 256" in shown_by_help
+    assert "queue_depth: int = 256" in shown_by_help
 
 
 @pytest.mark.parametrize("function", ALGORITHMS, ids=lambda each: each.__name__)

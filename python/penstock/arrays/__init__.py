@@ -5,7 +5,8 @@ from __future__ import annotations
 from penstock.arrays.array import Array
 from penstock.arrays.creating import empty
 from penstock.arrays.gathers import GatherHandle, gather_all
-from penstock.arrays.opening import from_reference, from_tensor, open_array
+from penstock.arrays.opening import from_reference, from_tensor
+from penstock.arrays.opening import open as open_array
 from penstock.arrays.planning import Plan, plan
 
 __all__ = [

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.arrays.dtypes import dtype_named
 from penstock.arrays.layout import check_shape, checked_sizes, path_text
 from penstock.arrays.messages import naming, shown, shown_path, system_error
-from penstock.arrays.opening import open_array
+from penstock.arrays.opening import open as open_array
 from penstock.sizes import LIMIT, format_bytes
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def empty(
     placement: str = "storage",
     device: Any = "auto",
     cache: int | str | None = None,
-    line: int | str = 4096,
+    line: int | str | None = None,
 ) -> Array:
     """Make a .npy file of zeros, and open it to write. The file takes space as rows are stored.
 

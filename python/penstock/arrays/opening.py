@@ -15,41 +15,31 @@ from penstock.arrays.borrower import follow_moved
 from penstock.arrays.devices import device_name
 from penstock.arrays.dtypes import dtype_named
 from penstock.arrays.foreign import dense, finish_tensor, is_torch
-from penstock.arrays.layout import check_shape, find_layout, path_text
+from penstock.arrays.layout import check_shape, path_text
 from penstock.arrays.memory import BorrowedMemory, takes_stores
 from penstock.arrays.messages import naming
 from penstock.arrays.placement import EFFECTS, LEAST_CACHE, chosen_placement, data_of, described
 from penstock.arrays.references import referred
-from penstock.arrays.spec import Opened
+from penstock.arrays.spec import ArrayOptions, Opened
 from penstock.effects import refuse_without_effect
+from penstock.options import show_options
 from penstock.sizes import parse_size
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from typing_extensions import Unpack
 
     from penstock.callbacks import Progress
 
 # unpickled: pickles of arrays name it here.
-__all__ = ["from_reference", "from_tensor", "open_array", "unpickled"]
+__all__ = ["from_reference", "from_tensor", "open", "unpickled"]
 
 
-def open_array(
+@show_options(ArrayOptions)
+def open(
     path: str | os.PathLike[str],
     *,
-    placement: str = "auto",
-    device: Any = "auto",
-    cache: int | str | None = None,
-    line: int | str = 4096,
-    writable: bool = False,
-    directory: str = "auto",
-    engine: str = "auto",
-    direct: bool = False,
-    threads: int = 0,
-    dtype: Any = None,
-    shape: Sequence[int] | None = None,
-    offset: int | None = None,
-    name: str | None = None,
     progress: Progress | None = None,
+    **options: Unpack[ArrayOptions],
 ) -> Array:
     """Open an array in a file, in place where its format allows it (docs/ARRAYS.md has the formats).
 
@@ -63,7 +53,7 @@ def open_array(
             writable ones.
         device: "auto", "cpu", "cuda" (torch's current GPU) or "cuda:1", or a torch.device.
         cache: bytes, such as "4GiB"; a tenth of the array otherwise, 16 MiB to 1 GiB.
-        line: bytes that are moved at once, a power of two from 512 to 65536.
+        line: bytes that are moved at once, a power of two from 512 to 65536; 4096 otherwise.
         writable: stores go to the file (storage; on the CPU host, too).
         directory, engine, direct, threads: as for `penstock bfs`.
         dtype: of the elements of a raw file; elsewhere another type of the same size.
@@ -83,10 +73,7 @@ def open_array(
     """
     where = path_text(path)
     with naming("open", where, str(Path(where).absolute()), progress=progress) as seen:
-        found = find_layout(where, dtype=dtype, shape=shape, offset=offset, name=name)
-        opened = described(
-            found, placement, device, cache, line, writable, directory, engine, direct, threads
-        )
+        found, opened = described(where, options)
         return Array(replace(opened, **data_of(found, seen)), seen)
 
 

@@ -6,26 +6,26 @@ import os
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from penstock.arrays.converted import laid, notice
 from penstock.arrays.devices import device_name, executor_for
-from penstock.arrays.layout import Layout, check_permission, check_shape
-from penstock.arrays.messages import naming, shown, shown_path
-from penstock.arrays.spec import CACHED, PLACEMENTS, Opened
+from penstock.arrays.layout import Layout, check_permission, check_shape, find_layout
+from penstock.arrays.messages import naming, shown_path
+from penstock.arrays.spec import CACHED, PLACEMENTS, ArrayOptions, Opened
 from penstock.callbacks import Progress
 from penstock.effects import effects, refuse_without_effect
-from penstock.sizes import parse_size, whole_number
+from penstock.options import Choice, checked
 
 # "auto" may choose a placement that they have an effect in.
 EFFECTS = (
     *effects(
-        {"cache": None, "line": 4096, "directory": "auto"},
+        ArrayOptions,
+        ("cache", "line", "directory"),
         lambda given: given["placement"] in CACHED,
         "placement {placement} has no cache: leave it out",
     ),
     *effects(
-        {"direct": False, "engine": "auto", "threads": 0},
+        ArrayOptions,
+        ("direct", "engine", "threads"),
         lambda given: given["placement"] in ("auto", "storage"),
         "placement {placement} reads no file by commands: leave it out, or choose storage",
     ),
@@ -39,10 +39,7 @@ def _physical_memory() -> int:
 
 
 def chosen_placement(asked: str, device: str, nbytes: int, writable: bool, in_file: bool) -> str:
-    if not isinstance(asked, str):
-        raise TypeError(f"placement {shown(asked)}: choose one of {', '.join(PLACEMENTS)}")
-    if asked not in PLACEMENTS:
-        raise ValueError(f"placement {shown(asked)!r}: choose one of {', '.join(PLACEMENTS)}")
+    Choice(names=PLACEMENTS).check("placement", asked, str)
     if asked != "auto":
         return asked
     executor = executor_for(device)
@@ -51,16 +48,6 @@ def chosen_placement(asked: str, device: str, nbytes: int, writable: bool, in_fi
     if executor.cuda and nbytes <= executor.free_bytes // 2:
         return "hbm"
     return "host" if not in_file or nbytes <= _physical_memory() // 2 else "storage"
-
-
-def _check_types(names: dict[str, Any], flags: dict[str, Any]) -> None:
-    """TypeError for arguments that are no text, or neither True nor False."""
-    for what, given in names.items():
-        if not isinstance(given, str):
-            raise TypeError(f"{what} {shown(given)}: give a name, or leave it out")
-    for what, given in flags.items():
-        if not isinstance(given, (int, np.bool_)):
-            raise TypeError(f"{what} {shown(given)}: give True or False")
 
 
 def check_storable(found: Layout) -> None:
@@ -79,31 +66,22 @@ def data_of(found: Layout, progress: Progress | None = None) -> dict[str, Any]:
     return {"data": None if data is None else str(Path(data).absolute()), "notes": notes}
 
 
-def described(
-    found: Layout, placement: str, device: Any, cache: int | str | None, line: int | str,
-    writable: bool, directory: str, engine: str, direct: bool, threads: int,
-) -> Opened:  # fmt: skip
+def described(path: str, given: ArrayOptions) -> tuple[Layout, Opened]:
+    """The array that lies in a file, and how it is opened with these options. Errors: those of `open`."""
+    options = checked(ArrayOptions, given)
+    found = find_layout(path, **{name: options[name] for name in ("dtype", "shape", "offset", "name")})
     check_shape(f"open {shown_path(found.path)}", found.shape, found.dtype.itemsize)
-    _check_types({"directory": directory, "engine": engine}, {"writable": writable, "direct": direct})
+    writable = options["writable"]
     if writable:
         check_storable(found)
-    count = whole_number(threads)
-    if count is None:
-        raise TypeError(f"threads {shown(threads)}: give a number from 0, which chooses")
-    if not 0 <= count < 1 << 32:
-        raise ValueError(f"threads {shown(threads)}: give a number from 0, which chooses")
-    device = device_name(device)
-    chosen = chosen_placement(placement, device, found.nbytes, writable, in_file=True)
-    line_bytes = parse_size(line, "line")
-    given = {"placement": placement, "cache": cache, "line": line_bytes, "directory": directory}
-    given |= {"direct": direct, "engine": engine, "threads": count}
-    refuse_without_effect(EFFECTS, given)
+    device = device_name(options["device"])
+    chosen = chosen_placement(options["placement"], device, found.nbytes, writable, in_file=True)
+    refuse_without_effect(EFFECTS, {**options, "line": given.get("line")})
+    cache = options["cache"]
     if cache is None:
-        cache_bytes = min(_MOST_CACHE, max(LEAST_CACHE, found.nbytes // 10))
-    else:
-        cache_bytes = parse_size(cache, "cache")
-    return Opened(
+        cache = min(_MOST_CACHE, max(LEAST_CACHE, found.nbytes // 10))
+    return found, Opened(
         str(Path(found.path).absolute()), found.shape, found.dtype, found.offset, chosen, device,
-        bool(writable), cache_bytes, line_bytes, directory, engine, bool(direct), count, found.name,
-        found.stored,
+        writable, cache, options["line"], options["directory"], options["engine"], options["direct"],
+        options["threads"], found.name, found.stored,
     )  # fmt: skip

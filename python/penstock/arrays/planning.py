@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from penstock.arrays.layout import find_layout, path_text
+from penstock.arrays.layout import path_text
 from penstock.arrays.messages import naming
 from penstock.arrays.placement import described
+from penstock.arrays.spec import ArrayOptions
+from penstock.options import show_options
 from penstock.sizes import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from typing_extensions import Unpack
 
 
 @dataclass(frozen=True)
@@ -46,22 +48,10 @@ class Plan:
         return "\n".join(lines + [f"  {what:<24} {format_bytes(count)}" for what, count in parts if count])
 
 
+@show_options(ArrayOptions)
 def plan(
     path: str | os.PathLike[str],
-    *,
-    placement: str = "auto",
-    device: Any = "auto",
-    cache: int | str | None = None,
-    line: int | str = 4096,
-    writable: bool = False,
-    directory: str = "auto",
-    engine: str = "auto",
-    direct: bool = False,
-    threads: int = 0,
-    dtype: Any = None,
-    shape: Sequence[int] | None = None,
-    offset: int | None = None,
-    name: str | None = None,
+    **options: Unpack[ArrayOptions],
 ) -> Plan:
     """Count what `open` with the same arguments will put where, before anything is allocated or converted.
 
@@ -78,10 +68,7 @@ def plan(
 
     where = path_text(path)
     with naming("open", where, str(Path(where).absolute())):
-        found = find_layout(where, dtype=dtype, shape=shape, offset=offset, name=name)
-        opened = described(
-            found, placement, device, cache, line, writable, directory, engine, direct, threads
-        )
+        _, opened = described(where, options)
         counts = _native.plan_rows(
             opened.executor, opened.shape[0], opened.row_bytes, str(opened.path), opened.native_options()
         )

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from penstock.arrays.devices import executor_for
 from penstock.arrays.dtypes import DType
 from penstock.arrays.memory import BorrowedMemory
 from penstock.arrays.messages import naming
+from penstock.options import CacheOptions, Choice, Option, StorageOptions, Switch
 
 if TYPE_CHECKING:
     from penstock import _native
@@ -22,6 +24,18 @@ REFERENCE = (
     "path", "shape", "offset", "placement", "cache", "line", "directory", "engine", "direct", "threads",
     "name",
 )  # fmt: skip
+
+
+class ArrayOptions(CacheOptions, StorageOptions, total=False):
+    """What `penstock.open` and `penstock.plan` take."""
+
+    placement: Annotated[str, Choice("auto", names=PLACEMENTS)]
+    device: Annotated[Any, Option("auto")]
+    writable: Annotated[bool, Switch()]
+    dtype: Annotated[Any, Option()]
+    shape: Annotated[Sequence[int] | None, Option()]
+    offset: Annotated[int | None, Option()]
+    name: Annotated[str | None, Option()]
 
 
 @dataclass(frozen=True)

@@ -6,25 +6,17 @@ import json
 import math
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from penstock.cli.bench import Image
+from penstock.cli.declared_options import option_of
 from penstock.cli.help_groups import group_of
 from penstock.cli.output import Output
-from penstock.cli.size_option import Size
-from penstock.graph.options import (
-    ABLATIONS,
-    DIRECTORIES,
-    ENGINES,
-    EXECUTORS,
-    LAYOUTS,
-    MEDIA_PLACES,
-    PLACEMENTS,
-    SOURCES,
-)
+from penstock.graph.options import CACHE, GraphOptions
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -48,11 +40,11 @@ def cache_dir_option(command: Command) -> Command:
     )(command)
 
 
-choice = click.Choice
+_option = partial(option_of, GraphOptions)
 
 input_options = group_of(
     "How a file is read",
-    click.option("--undirected", is_flag=True, help="Files: take each edge both ways, equal ones once."),
+    _option("undirected", "Files: take each edge both ways, equal ones once."),
     click.option(
         "--format",
         metavar="NAME",
@@ -84,103 +76,46 @@ input_options = group_of(
         help="Text and tables: number ids anew, keep them as names.  "
         "[default: tables, and text with wide gaps]",
     ),
-    click.option("--memory", type=Size(), default=None, help="Files: what converting may take."),
+    _option("memory", "Files: what converting may take."),
 )
 _placement_options = group_of(
     "Where edges lie, and whose threads walk them",
-    click.option(
-        "--placement",
-        type=choice(PLACEMENTS),
-        default="storage",
-        show_default=True,
-        help="Where edges lie: behind a cache (storage, host-cached), in host memory and read in place "
-        "(host, pinned), or copied to the GPU (hbm). Baselines: managed (UVM), subgraph (Subway).",
+    _option(
+        "placement",
+        "Where edges lie: behind a cache (storage, host-cached), in host memory and read in place (host, "
+        "pinned), or copied to the GPU (hbm). Baselines: managed (UVM), subgraph (Subway).",
     ),
-    click.option(
-        "--strategy",
-        default="auto",
-        show_default=True,
-        metavar="NAME",
-        help="How threads share out edges: thread, merged, merged_aligned, transposed(STRIDE), "
-        "coarsened(N), tiled(EDGES), frontier, tiled_frontier(EDGES).",
+    _option(
+        "strategy",
+        "How threads share out edges: thread, merged, merged_aligned, transposed(STRIDE), coarsened(N), "
+        "tiled(EDGES), frontier, tiled_frontier(EDGES).",
     ),
-    click.option(
-        "--cache", type=Size(), default=None, help="Memory for edges behind a cache.  [default: 16MiB]"
+    _option("cache", f"Memory for edges behind a cache.  [default: {CACHE}]"),
+    _option("line", "How much a miss brings in."),
+    _option(
+        "directory",
+        "How the cache finds a line: an entry for each line of the edges, or for each of its own.",
     ),
-    click.option("--line", type=Size(), default=None, help="How much a miss brings in.  [default: 4KiB]"),
-    click.option(
-        "--directory",
-        type=choice(DIRECTORIES),
-        default="auto",
-        show_default=True,
-        help="How the cache finds a line: an entry for each line of the edges, or for each of its own.",
-    ),
-    click.option(
-        "--executor",
-        type=choice(EXECUTORS),
-        default="auto",
-        show_default=True,
-        help="Whose threads walk the edges; auto: a GPU's where there is one.",
-    ),
-    click.option(
-        "--engine",
-        type=choice(ENGINES),
-        default="auto",
-        show_default=True,
-        help="How files are read.",
-    ),
-    click.option(
-        "--ablate",
-        type=choice(ABLATIONS),
-        default="nothing",
-        show_default=True,
-        help="Disable one feature of the cache, to measure what it is worth.",
-    ),
-    click.option("--direct", is_flag=True, help="Bypass the page cache (O_DIRECT)."),
-    click.option("--threads", type=int, default=0, help="Of the CPU.  [default: one per core]"),
+    _option("executor", "Whose threads walk the edges; auto: a GPU's where there is one."),
+    _option("engine", "How files are read."),
+    _option("ablate", "Disable one feature of the cache, to measure what it is worth."),
+    _option("direct", "Bypass the page cache (O_DIRECT)."),
+    _option("threads", "Of the CPU.  [default: one per core]"),
 )
 _storage_options = group_of(
     "Queues, and drives that are modelled",
-    click.option(
-        "--queues", type=int, default=0, help="Queue pairs of storage.  [default: one per thread or SM]"
-    ),
-    click.option("--queue-depth", type=int, default=256, show_default=True, help="Entries of each."),
-    click.option(
-        "--media",
-        default="file",
-        show_default=True,
-        metavar="NAME",
-        help="Storage: the files, or drives that are modelled: p5800x, pm1735, 980pro, gen5.",
-    ),
-    click.option("--drives", type=int, default=1, show_default=True, help="How many modelled ones."),
-    click.option(
-        "--layout",
-        type=choice(LAYOUTS),
-        default="striped",
-        show_default=True,
-        help="Modelled drives have parts of the graph, or each has all of it.",
-    ),
-    click.option(
-        "--media-place",
-        type=choice(MEDIA_PLACES),
-        default="hbm",
-        show_default=True,
-        help="Where the bytes of modelled drives lie.",
-    ),
-    click.option(
-        "--server-sms", type=int, default=0, help="SMs that serve modelled drives.  [default: a third]"
-    ),
+    _option("queues", "Queue pairs of storage.  [default: one per thread or SM]"),
+    _option("queue_depth", "Entries of each."),
+    _option("media", "Storage: the files, or drives that are modelled: p5800x, pm1735, 980pro, gen5."),
+    _option("drives", "How many modelled ones."),
+    _option("layout", "Modelled drives have parts of the graph, or each has all of it."),
+    _option("media_place", "Where the bytes of modelled drives lie."),
+    _option("server_sms", "SMs that serve modelled drives.  [default: a third]"),
 )
 _run_options = group_of(
     "Runs, and what is done with the result",
-    click.option(
-        "--trials",
-        type=int,
-        default=1,
-        show_default=True,
-        help="Runs over the open graph, each from the next source; the last one is reported.",
-    ),
-    click.option("--verify", is_flag=True, help="Check the result by GAP's rules, with all cores."),
+    _option("trials", "Runs over the open graph, each from the next source; the last one is reported."),
+    _option("verify", "Check the result by GAP's rules, with all cores."),
     click.option(
         "--output",
         type=Output(),
@@ -207,17 +142,12 @@ def graph_options(command: Command) -> Command:
     return command
 
 
-incoming_option = click.option(
-    "--incoming",
-    is_flag=True,
-    help="Directed graphs: make lists of incoming edges too, and use them (bfs: where lists are in place).",
+incoming_option = _option(
+    "incoming",
+    "Directed graphs: make lists of incoming edges too, and use them (bfs: where lists are in place).",
 )
-sources_option = click.option(
-    "--sources",
-    type=choice(SOURCES),
-    default="gap",
-    show_default=True,
-    help="Sources are vertices that have edges (gap, emogi), or more than two (bam).",
+sources_option = _option(
+    "sources", "Sources are vertices that have edges (gap, emogi), or more than two (bam)."
 )
 source_option = click.option(
     "--source", default=None, metavar="V", help="Vertex to start from, by name or number.  [default: drawn]"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,27 +14,20 @@ from rich.console import Console
 from penstock.bench.measurement import Measurement, append_lines
 from penstock.cli import regular_report
 from penstock.cli.bench import RESULTS, WIDE
+from penstock.cli.declared_options import option_of
 from penstock.cli.inputs import refuse_inputs
 from penstock.cli.progress_bar import progress_bar
 from penstock.cli.size_option import Size
 from penstock.cli.write_figures import tells_of_writes, write_figures_table
-from penstock.graph.options import DIRECTORIES, ENGINES, EXECUTORS
 from penstock.regular.generate import DTYPES, WIDTH, generate_array
-from penstock.regular.run import ACCESS, MEDIA, PLACES, ReduceResult, reduce, vectoradd
+from penstock.regular.run import ACCESS, ReduceResult, RunOptions, reduce, vectoradd
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 SHOWN_MEANS = 6
 
 
-def _choice(name: str, choices: Sequence[str], default: str, about: str = "") -> Decorator:
-    kind = click.Choice(list(choices))
-    return click.option(name, type=kind, default=default, show_default=True, help=about or None)
-
-
-def _number(name: str, default: int, about: str) -> Decorator:
-    return click.option(name, type=int, default=default, show_default=default != 0, help=about)
-
+_option = partial(option_of, RunOptions)
 
 OPTIONS: tuple[Decorator, ...] = (
     click.option(
@@ -42,28 +36,30 @@ OPTIONS: tuple[Decorator, ...] = (
         multiple=True,
         help="Only this one beside tiles; repeatable.  [default: all]",
     ),
-    click.option(
-        "--cache", type=Size(), default=None, help="Memory for lines.  [default: an eighth of the data]"
-    ),
-    click.option("--line", type=Size(), default="4KiB", show_default=True, help="How much a miss brings in."),
-    _choice("--directory", DIRECTORIES, "auto"),
-    click.option(
-        "--tile", type=Size(), default="64KiB", show_default=True, help="An explicit tile, 64KiB at most."
-    ),
-    _number("--in-flight", 0, "Tiles of a worker.  [default: 8, on a GPU 4]"),
-    _choice("--media", MEDIA, "file", "The file, or the modelled drive that it is copied to first."),
-    _number("--drives", 1, "Modelled ones to stripe the data over."),
-    _choice("--place", PLACES, "hbm", "Where the bytes of modelled drives lie."),
-    _choice("--executor", EXECUTORS, "auto"),
-    _choice("--engine", ENGINES, "auto"),
-    click.option("--direct", is_flag=True, help="Past the page cache."),
-    _number("--threads", 0, "Of the CPU executor.  [default: one per core]"),
-    _number("--server-sms", 0, "SMs that serve modelled drives.  [default: a third]"),
-    _number("--repeats", 3, "Of each way of access."),
+    _option("cache", "Memory for lines.  [default: an eighth of the data]"),
+    _option("line", "How much a miss brings in."),
+    _option("directory"),
+    _option("tile", "An explicit tile, 64KiB at most."),
+    _option("in_flight", "Tiles of a worker.  [default: 8, on a GPU 4]"),
+    _option("media", "The file, or the modelled drive that it is copied to first."),
+    _option("drives", "Modelled ones to stripe the data over."),
+    _option("place", "Where the bytes of modelled drives lie."),
+    _option("executor"),
+    _option("engine"),
+    _option("direct", "Past the page cache."),
+    _option("threads", "Of the CPU executor.  [default: one per core]"),
+    _option("server_sms", "SMs that serve modelled drives.  [default: a third]"),
+    _option("repeats", "Of each way of access."),
     click.option(
         "--generate", type=Size(), default=None, metavar="SIZE", help="Make so much random data first."
     ),
-    _choice("--dtype", DTYPES, "float64", "Of generated data, and with --raw of what is in the file."),
+    click.option(
+        "--dtype",
+        type=click.Choice(DTYPES),
+        default="float64",
+        show_default=True,
+        help="Of generated data, and with --raw of what is in the file.",
+    ),
     click.option("--raw", is_flag=True, help="Elements without a header instead of .npy."),
     click.option("--json", "as_json", is_flag=True, help="JSON lines on stdout instead of a table."),
     click.option("--output", "results_file", type=RESULTS, metavar="FILE", help="Append JSON lines to it."),

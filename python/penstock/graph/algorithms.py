@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from penstock.callbacks import Progress
 from penstock.checks import checked_count, checked_integer, checked_number
-from penstock.graph.options import GraphOptions, show_options
+from penstock.graph.options import GraphOptions
 from penstock.graph.results import (
     Array,
     ComponentsResult,
@@ -21,6 +21,7 @@ from penstock.graph.results import (
     with_tensors,
 )
 from penstock.graph.run import GraphLike, check_source, prepare, source_number, vertex_numbers
+from penstock.options import show_options
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -33,7 +34,7 @@ VertexValues: TypeAlias = "Mapping[Any, float] | ArrayLike"
 """Numbers for vertices: a dict from numbers or names of vertices, or an array of shape (vertices,)."""
 
 
-@show_options
+@show_options(GraphOptions)
 def cc(
     graph: GraphLike,
     *,
@@ -60,7 +61,7 @@ def cc(
     return ComponentsResult(**job.facts, **with_tensors(found, "labels"))
 
 
-@show_options
+@show_options(GraphOptions)
 def pagerank(
     graph: GraphLike,
     *,
@@ -173,7 +174,7 @@ def _numbers(subject: str, given: Any) -> Array:
     raise TypeError(f"{subject} {given!r:.60}: give a dict of vertices and numbers, or an array of numbers")
 
 
-@show_options
+@show_options(GraphOptions)
 def sssp(
     graph: GraphLike,
     *,

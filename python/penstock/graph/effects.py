@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from penstock.effects import Effect, Settings, effects
+from functools import partial
+
+from penstock.effects import Effect, Settings
+from penstock.effects import effects as effects_of
+from penstock.graph.options import GraphOptions
 
 CACHED = ("storage", "host-cached")
 """Placements whose edges lie behind a cache."""
@@ -41,86 +45,77 @@ def _search_takes_incoming(settings: Settings) -> bool:
     return settings["algorithm"] != "bfs" or (in_place and settings["strategy"] == "auto")
 
 
+effects = partial(effects_of, GraphOptions)
+
 OF_OPTIONS: tuple[Effect, ...] = (
-    *effects({"drives": 1, "layout": "striped", "media_place": "hbm", "server_sms": 0}, _modelled, MODELLED),
-    Effect(
-        "layout",
+    *effects(("drives", "layout", "media_place", "server_sms"), _modelled, MODELLED),
+    *effects(
+        ("layout",),
         lambda s: s["media"] == "file" or s["drives"] != 1,
         "one drive has all of the graph either way: choose more drives, or leave it out",
-        "striped",
-    ),
-    Effect(
-        "media_place",
-        lambda s: bool(s["gpu"]),
-        "without a GPU the bytes of modelled drives lie in host memory anyway: leave it out",
-        "hbm",
     ),
     *effects(
-        {"direct": False, "engine": "auto"},
+        ("media_place",),
+        lambda s: bool(s["gpu"]),
+        "without a GPU the bytes of modelled drives lie in host memory anyway: leave it out",
+    ),
+    *effects(
+        ("direct", "engine"),
         lambda s: not _modelled(s),
         "it is of files, and the drives are modelled: leave it out",
     ),
-    *effects({"direct": False, "engine": "auto", "queues": 0, "queue_depth": 256}, _on_storage, OF_STORAGE),
-    Effect("ablate", _cached, OF_CACHES, "nothing"),
-    Effect(
-        "ablate",
+    *effects(("direct", "engine", "queues", "queue_depth"), _on_storage, OF_STORAGE),
+    *effects(("ablate",), _cached, OF_CACHES),
+    *effects(
+        ("ablate",),
         lambda s: s["ablate"] != "read-ahead" or _on_storage(s),
         "nothing is read ahead at placement {placement}: leave it out",
-        "nothing",
     ),
-    Effect("cache", lambda s: _cached(s) or s["placement"] == "subgraph", OF_CACHES),
-    *effects({"line": None, "directory": "auto"}, _cached, OF_CACHES),
-    Effect(
-        "threads", _cpu_threads_work, "no CPU thread works at placement {placement} on a GPU: leave it out", 0
+    *effects(("cache",), lambda s: _cached(s) or s["placement"] == "subgraph", OF_CACHES),
+    *effects(("line", "directory"), _cached, OF_CACHES),
+    *effects(
+        ("threads",), _cpu_threads_work, "no CPU thread works at placement {placement} on a GPU: leave it out"
     ),
-    Effect(
-        "sources", lambda s: s["algorithm"] in WITH_SOURCE, "{algorithm} has no source: leave it out", "gap"
+    *effects(
+        ("sources",), lambda s: s["algorithm"] in WITH_SOURCE, "{algorithm} has no source: leave it out"
     ),
-    Effect(
-        "sources", lambda s: s["source"] is None, "none is drawn beside source {source}: leave one out", "gap"
+    *effects(
+        ("sources",), lambda s: s["source"] is None, "none is drawn beside source {source}: leave one out"
     ),
-    Effect(
-        "level_traffic",
+    *effects(
+        ("level_traffic",),
         lambda s: bool(s["gpu"]) or _cached(s) or s["placement"] == "subgraph",
         "nothing moves where a CPU reads in place: leave it out",
-        False,
     ),
-    Effect(
-        "incoming",
+    *effects(
+        ("incoming",),
         lambda s: s["algorithm"] in ("bfs", "pagerank"),
         "{algorithm} does not use lists of incoming edges: leave it out",
-        False,
     ),
-    Effect(
-        "incoming",
-        lambda s: not s["undirected"],
-        "undirected edges lie both ways already: leave it out",
-        False,
+    *effects(
+        ("incoming",), lambda s: not s["undirected"], "undirected edges lie both ways already: leave it out"
     ),
-    Effect(
-        "incoming",
+    *effects(
+        ("incoming",),
         _search_takes_incoming,
         "a search uses incoming edges where lists are read in place (placement host, pinned, hbm), with "
         "strategy auto: choose these, or leave it out",
-        False,
     ),
-    Effect(
-        "incoming",
+    *effects(
+        ("incoming",),
         lambda s: not s["weighted"],
         "lists of incoming edges have no weights: leave it out, or leave weighted out",
-        False,
     ),
 )
 """Settings: all options, with `algorithm`, `source`, `weighted`, and `gpu`: whether the executor is a GPU."""
 
 OF_GRAPHS: tuple[Effect, ...] = (
-    Effect(
-        "incoming",
+    *effects(
+        ("incoming",),
         lambda s: bool(s["directed"]),
         "the graph is undirected: its lists are those of incoming edges, too: leave it out",
-        False,
     ),
-    Effect("undirected", lambda s: s["kind"] in READ, CONVERTED, False),
-    Effect("memory", lambda s: s["kind"] in (*READ, "generator"), CONVERTED),
+    *effects(("undirected",), lambda s: s["kind"] in READ, CONVERTED),
+    *effects(("memory",), lambda s: s["kind"] in (*READ, "generator"), CONVERTED),
 )
 """With facts of the graph besides: `directed`, and what `kind` of graph it is."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import errno
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.checks import checked_count
 from penstock.errors import Error
+from penstock.options import checked, show_options
 
 from . import kinds, memory
 from ._binding import StepProgress, native
@@ -18,29 +20,24 @@ from .folder import VOLUME, GraphFolder, memory_limit, open_folder
 from .kinds import FORMATS, GENERATORS, REMEDY, TABLES
 from .making import Making, Plan, write_graph
 from .notices import announce
+from .options import READING, ResolveOptions
 from .plans import plan_debian, plan_files, plan_generated
-from .reading import Columns, Reading, checked_reading
+from .reading import Reading, checked_reading
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 GraphLike = Any
 """What resolve() takes: text or a path; a GraphFolder; or a graph in memory."""
 
 
+@show_options(ResolveOptions)
 def resolve(
     spec: GraphLike,
     *,
     cache_dir: str | os.PathLike[str] | None = None,
     progress: StepProgress | None = None,
-    threads: int | None = None,
-    weighted: bool = False,
-    undirected: bool = False,
-    simple: bool = False,
-    format: str | None = None,
-    columns: Columns = None,
-    delimiter: str | None = None,
-    header: bool | None = None,
-    first_id: int | None = None,
-    renumber: bool | None = None,
-    memory: int | str | None = None,
+    **options: Unpack[ResolveOptions],
 ) -> GraphFolder:
     """Find or make the graph folder for `spec`.
 
@@ -79,11 +76,13 @@ def resolve(
     machine refuses (FileNotFoundError, PermissionError); one sentence each. What was taken as what is in the
     result's `reading`, and logged ("penstock.graph", INFO).
     """
-    reading = checked_reading(columns, delimiter, header, first_id, renumber)
-    making = _making(threads, memory, progress, undirected, simple, reading)
-    found = _found_or_planned(spec, dataclasses.replace(making, of=_called(spec)), weighted, format)
+    given = checked(ResolveOptions, options)
+    making = _making(given, progress)
+    found = _found_or_planned(
+        spec, dataclasses.replace(making, of=_called(spec)), given["weighted"], given["format"]
+    )
     if isinstance(found, GraphFolder):
-        if simple or (undirected and found.directed):
+        if making.simple or (making.undirected and found.directed):
             raise ValueError(
                 f"open {found.path}: a graph that is converted already is taken as it is: make another one "
                 f"of it (penstock graph convert), or leave undirected and simple out"
@@ -92,43 +91,34 @@ def resolve(
     return opened_or_made(cache_folder(cache_dir), found)
 
 
+@show_options(ResolveOptions)
 def convert(
     spec: GraphLike,
     folder: str | os.PathLike[str],
     *,
     progress: StepProgress | None = None,
-    threads: int | None = None,
-    weighted: bool = False,
-    undirected: bool = False,
-    simple: bool = False,
-    format: str | None = None,
-    columns: Columns = None,
-    delimiter: str | None = None,
-    header: bool | None = None,
-    first_id: int | None = None,
-    renumber: bool | None = None,
-    memory: int | str | None = None,
+    **options: Unpack[ResolveOptions],
 ) -> GraphFolder:
     """Make the graph folder `folder`, all at once or not at all, of what resolve() takes; also of another
     folder, whose names and weights it keeps. Parameters and errors: those of resolve(); ValueError also when
     `folder` exists.
     """
-    reading = checked_reading(columns, delimiter, header, first_id, renumber)
-    making = _making(threads, memory, progress, undirected, simple, reading)
+    given = checked(ResolveOptions, options)
+    making = _making(given, progress)
     called = _called(spec)
-    if weighted and not called.startswith(GENERATORS):
+    if given["weighted"] and not called.startswith(GENERATORS):
         raise ValueError(
             f"convert {called}: weights are drawn for generated graphs alone: leave weighted out"
         )
     target = os.fspath(folder)
     if not target:
         raise ValueError(f"convert {called}: there is no name for the folder: give one")
-    found = _found_or_planned(spec, making, weighted, format)
+    found = _found_or_planned(spec, making, given["weighted"], given["format"])
     if isinstance(found, GraphFolder):
         if found.on_volume:
             raise ValueError(f"convert {found.path}: it lies on a volume: export it (penstock volume export)")
         native.graph_convert(
-            target, str(found.path), format="folder", undirected=undirected, simple=simple,
+            target, str(found.path), format="folder", undirected=making.undirected, simple=making.simple,
             **making.limits(progress),
         )  # fmt: skip
     else:
@@ -150,16 +140,12 @@ def _called(spec: GraphLike) -> str:
     )
 
 
-def _making(
-    threads: int | None,
-    memory: int | str | None,
-    progress: StepProgress | None,
-    undirected: bool,
-    simple: bool,
-    reading: Reading,
-) -> Making:
-    count = 0 if threads is None else checked_count("threads", threads, 0)
-    return Making(count, memory_limit(memory), progress, undirected, simple, reading)
+def _making(given: Mapping[str, Any], progress: StepProgress | None) -> Making:
+    threads = 0 if given["threads"] is None else checked_count("threads", given["threads"], 0)
+    reading = checked_reading(*(given[name] for name in READING))
+    return Making(
+        threads, memory_limit(given["memory"]), progress, given["undirected"], given["simple"], reading
+    )
 
 
 def _found_or_planned(

@@ -16,8 +16,10 @@ from penstock.graph.kinds import GENERATORS
 from penstock.graph.memory import name_of
 from penstock.graph.naming import called_by_its_name, named_calls
 from penstock.graph.opening import resolve
-from penstock.graph.options import READING, Executor, GraphOptions, parse_options
+from penstock.graph.options import CACHE, MAKING, Executor, GraphOptions
 from penstock.native import load_native
+from penstock.options import checked
+from penstock.sizes import parse_size
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -48,19 +50,16 @@ def prepare(
     weighted: bool = False,
 ) -> GraphJob:
     """Checks the options of all algorithms, then finds or makes the graph."""
-    if unknown := given.keys() - GraphOptions.__annotations__.keys():
-        known = ", ".join(sorted(GraphOptions.__annotations__))
-        raise TypeError(f"{sorted(unknown)[0]}: there is no such option; there are {known}")
-    reading: dict[str, Any] = {name: value for name, value in given.items() if name in READING}
-    others: dict[str, Any] = {name: value for name, value in given.items() if name not in READING}
-    options = parse_options(**others)
+    options = checked(GraphOptions, given)
     native = load_native()
     subject = f"{algorithm} {graph_name(graph)}"
     shown = {name: given.get(name) for name in ("cache", "line", "memory")}
     settings: dict[str, Any] = {**options, **shown, "algorithm": algorithm, "source": source}
     settings |= {"weighted": weighted, "gpu": _on_gpu(options["executor"], native)}
     refuse_without_effect(OF_OPTIONS, settings, subject)
-    making = {name: options.pop(name) for name in ("cache_dir", "undirected", "format", "memory")} | reading
+    if options["cache"] is None:
+        options["cache"] = parse_size(CACHE)
+    making = {name: options.pop(name) for name in MAKING}
     incoming = options.pop("incoming")
     found = resolve(graph, weighted=weighted, progress=preparing(progress), **making)
     settings |= {"directed": found.directed, "kind": _kind(graph)}

@@ -6,17 +6,16 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from penstock.callbacks import Progress
-from penstock.graph.options import show_options
+from penstock.graph.options import GraphOptions
 from penstock.graph.results import BfsResult, with_tensors
 from penstock.graph.run import GraphLike, check_source, prepare, source_number
+from penstock.options import show_options
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from penstock.graph.options import GraphOptions
 
-
-@show_options
+@show_options(GraphOptions)
 def bfs(
     graph: GraphLike,
     *,

@@ -90,7 +90,7 @@ class Embedding(TableModule):
         placement: str = "storage",
         device: str = "auto",
         cache: int | str | None = None,
-        line: int | str = 4096,
+        line: int | str | None = None,
     ) -> None:
         super().__init__()
         what = f"{type(self).__name__} over {path if array is None else name_of(_checked_array(array))}"

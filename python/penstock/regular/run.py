@@ -5,18 +5,46 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Annotated, Any, Literal, SupportsIndex
 
 from penstock.bench.measurement import Measurement
 from penstock.callbacks import Progress
-from penstock.checks import MOST
+from penstock.graph.options import Executor
 from penstock.native import load_native
-from penstock.sizes import parse_size, whole_number
+from penstock.options import (
+    CacheOptions,
+    Choice,
+    Count,
+    Option,
+    Size,
+    StorageOptions,
+    Text,
+    checked,
+    show_options,
+)
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 ACCESS = ("tiled", "naive", "line")
 DRIVES = ("p5800x", "pm1735", "980pro", "gen5")
 MEDIA = ("file", *DRIVES, *(f"{drive}-duplex" for drive in DRIVES), "none")
-PLACES = ("hbm", "host")
+Place = Literal["hbm", "host"]
+
+
+class RunOptions(CacheOptions, StorageOptions, total=False):
+    """What `reduce` and `vectoradd` take."""
+
+    access: Annotated[Sequence[str], Option(ACCESS)]
+    tile: Annotated[SupportsIndex | str, Size(unless="64KiB")]
+    in_flight: Annotated[SupportsIndex, Count()]
+    media: Annotated[str, Choice("file", names=MEDIA)]
+    drives: Annotated[SupportsIndex, Count(1, least=1)]
+    place: Annotated[Place, Choice("hbm")]
+    executor: Annotated[Executor, Choice("auto")]
+    raw: Annotated[str, Text("")]
+    server_sms: Annotated[SupportsIndex, Count()]
+    repeats: Annotated[SupportsIndex, Count(3, least=1)]
 
 
 @dataclass(frozen=True)
@@ -45,23 +73,30 @@ class VectorAddResult:
     """tiled first; each verified."""
 
 
+@show_options(RunOptions)
 def reduce(
     path: str | os.PathLike[str],
     *,
     columns: bool = False,
     progress: Progress | None = None,
-    **options: Any,
+    **options: Unpack[RunOptions],
 ) -> ReduceResult:
     """Add up the elements of a file, or average the columns of a matrix, by a cache and by explicit tiles.
 
     path: .npy in C order; with raw="float64" elements without a header.
-    options: those of `run_options`.
+    access: of "naive" (a[i] by each thread), "line" (whole lines by groups); "tiled" is always measured.
+    cache: None takes an eighth of the data, and a MiB (GPUs: 128 MiB) at the least.
+    tile, in_flight: of the explicit tiles: bytes of one, and how many a worker has on their way.
+    media: "file", or the modelled drive that the data is copied to, on `drives` of them,
+        whose bytes lie in "hbm" (the CPU executor's own memory) or "host" memory (`place`).
+    raw: the dtype of elements without a header. repeats: of each way of access.
+    line, directory, executor, engine, direct, threads, server_sms: as for `penstock.bfs`.
     Integers wrap at 64 bits. Sums of floating point are made in double; the sum of all elements is within
     2^-38 of the sum of magnitudes, that of a column within (rows + 16) x 2^-52.
     Raises ValueError or TypeError for bad arguments and files, penstock.Error when the machine refuses or
     a result is wrong.
     """
-    answer = load_native().regular_reduce(os.fspath(path), columns, run_options(**options), progress)
+    answer = load_native().regular_reduce(os.fspath(path), columns, _checked(options), progress)
     return ReduceResult(
         path=os.fspath(path),
         dtype=answer["dtype"],
@@ -72,6 +107,7 @@ def reduce(
     )
 
 
+@show_options(RunOptions)
 def vectoradd(
     a: str | os.PathLike[str],
     b: str | os.PathLike[str],
@@ -79,16 +115,16 @@ def vectoradd(
     *,
     replace: bool = False,
     progress: Progress | None = None,
-    **options: Any,
+    **options: Unpack[RunOptions],
 ) -> VectorAddResult:
     """Write a + b, element by element, to a new file of the same dtype and shape.
 
     replace: where `out` exists, it is removed first; else it is refused.
-    options: those of `run_options`. Integers wrap.
+    Options as for `reduce`. Integers wrap.
     Raises like `reduce`; `out` is then not there.
     """
     answer = load_native().regular_vectoradd(
-        os.fspath(a), os.fspath(b), os.fspath(out), replace, run_options(**options), progress
+        os.fspath(a), os.fspath(b), os.fspath(out), replace, _checked(options), progress
     )
     return VectorAddResult(
         out=os.fspath(out),
@@ -98,63 +134,10 @@ def vectoradd(
     )
 
 
-def run_options(
-    *,
-    access: Sequence[str] = ACCESS,
-    cache: SupportsIndex | str | None = None,
-    line: SupportsIndex | str = "4KiB",
-    tile: SupportsIndex | str = "64KiB",
-    in_flight: SupportsIndex = 0,
-    media: str = "file",
-    drives: SupportsIndex = 1,
-    place: str = "hbm",
-    directory: str = "auto",
-    executor: str = "auto",
-    engine: str = "auto",
-    direct: bool = False,
-    raw: str = "",
-    threads: SupportsIndex = 0,
-    server_sms: SupportsIndex = 0,
-    repeats: SupportsIndex = 3,
-) -> dict[str, Any]:
-    """What the compiled part takes, of what a caller says.
-
-    access: of "naive" (a[i] by each thread), "line" (whole lines by groups); "tiled" is always measured.
-    cache: None takes an eighth of the data, and a MiB (GPUs: 128 MiB) at the least.
-    tile, in_flight: of the explicit tiles: bytes of one, and how many a worker has on their way.
-    media: "file", or the modelled drive that the data is copied to, on `drives` of them,
-        whose bytes lie in "hbm" (the CPU executor's own memory) or "host" memory.
-    """
-    return {
-        "access": list(access),
-        "cache_bytes": 0 if cache is None else _some(parse_size(cache, "cache"), "cache"),
-        "line_bytes": _some(parse_size(line, "line"), "line"),
-        "tile_bytes": _some(parse_size(tile, "tile"), "tile"),
-        "in_flight": _count("in_flight", in_flight, 0),
-        "media": media,
-        "drives": _count("drives", drives, 1),
-        "place": place,
-        "directory": directory,
-        "executor": executor,
-        "engine": engine,
-        "direct": bool(direct),
-        "raw": raw,
-        "threads": _count("threads", threads, 0),
-        "server_sms": _count("server_sms", server_sms, 0),
-        "repeats": _count("repeats", repeats, 1),
-    }
-
-
-def _some(size: int, name: str) -> int:
-    if size == 0:
-        raise ValueError(f"{name} 0: it must be more")
-    return size
-
-
-def _count(name: str, value: object, least: int) -> int:
-    count = whole_number(value)
-    if count is None:
-        raise TypeError(f"{name} {value!r}: it is no whole number: give an int")
-    if not least <= count <= MOST:
-        raise ValueError(f"{name} {count}: it must be from {least} to {MOST}")
-    return count
+def _checked(given: RunOptions) -> dict[str, Any]:
+    """What the compiled part takes; a cache of 0 bytes is one that it chooses."""
+    options = checked(RunOptions, given)
+    for name in ("cache", "line", "tile"):
+        if options[name] == 0:
+            raise ValueError(f"{name} 0: it must be more")
+    return {**options, "access": list(options["access"]), "cache": options["cache"] or 0}
