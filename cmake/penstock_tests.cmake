@@ -9,13 +9,9 @@ endif()
 set(tests_folder ${PROJECT_SOURCE_DIR}/tests)
 set(PENSTOCK_TEST_FOLDERS "schedule;host;contract;fault;nvme;device" CACHE STRING "Folders whose GoogleTest programs are built")
 
-# Compiling the tests takes longer than running them. Headers of others are read once for each program; tests are compiled for
-# less speed than the libraries that they link (-O2 takes three minutes for tests/device/array_test.cpp, -O1 one).
+# Compiling the tests takes longer than running them. Headers of others are read once; tests are compiled for less speed than
+# the libraries that they link (-O2 takes three minutes for tests/device/array_test.cpp, -O1 one).
 function(penstock_quick_compile target)
-  set(often_included algorithm atomic chrono deque filesystem fstream functional map memory mutex optional random set span
-                     string thread vector gtest/gtest.h)
-  list(TRANSFORM often_included REPLACE "(.+)" "<\\1>")
-  target_precompile_headers(${target} PRIVATE ${often_included})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(${target} PRIVATE -fpch-preprocess)  # or ccache leaves them to the compiler
   endif()
@@ -37,6 +33,16 @@ if(GTest_FOUND)
   target_include_directories(penstock_test_support ${support_scope} ${tests_folder})
   target_link_libraries(penstock_test_support ${support_scope} penstock_libs GTest::gtest)
   add_dependencies(penstock_libraries penstock_test_support)
+  # Executables take precompiled headers of a target that is compiled as they are.
+  file(WRITE ${PROJECT_BINARY_DIR}/test_headers.cpp "int main() {}\n")
+  add_executable(penstock_test_headers EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/test_headers.cpp)
+  target_link_libraries(penstock_test_headers PRIVATE penstock_test_support GTest::gtest_main)
+  penstock_warnings(penstock_test_headers)
+  penstock_quick_compile(penstock_test_headers)
+  set(often_included algorithm atomic chrono deque filesystem fstream functional map memory mutex optional random set span string
+                     thread vector gtest/gtest.h)
+  list(TRANSFORM often_included REPLACE "(.+)" "<\\1>")
+  target_precompile_headers(penstock_test_headers PRIVATE ${often_included})
 
   # Each in parts, so that no core waits for the last one; the longest last, which is how ctest is to start them: first.
   set(cost 0)
@@ -51,6 +57,7 @@ if(GTest_FOUND)
       target_link_libraries(${folder}_tests PRIVATE penstock_test_support GTest::gtest_main)
       penstock_warnings(${folder}_tests)
       penstock_quick_compile(${folder}_tests)
+      target_precompile_headers(${folder}_tests REUSE_FROM penstock_test_headers)
       set(parts 4)
       foreach(part RANGE 1 ${parts})
         math(EXPR index "${part} - 1")

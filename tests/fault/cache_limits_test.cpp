@@ -264,6 +264,18 @@ TEST_P(cache_limits_test, a_fill_on_a_queue_that_nobody_serves_is_found) {
   }
 }
 
+// A ring that stays full: the claim of the line that finds no place in it is over, and others ask for the line anew.
+TEST_P(cache_limits_test, a_claim_whose_command_finds_no_place_has_failed) {
+  make({.frames = 64, .queues = 1, .depth = 4, .timeout_ns = 20 * one_millisecond_ns});
+  controller_.hold_all();
+  for (u64 line = 0; line < 5; ++line) words_.prefetch(line * line_words);
+  EXPECT_EQ(line_state::filling, state_of(2));
+  EXPECT_EQ(line_state::failed, state_of(4));
+  controller_.serve_all();
+  for (u64 line = 0; line < 5; ++line) EXPECT_EQ(status{}, read(line));
+  expect_at_rest();
+}
+
 TEST_P(cache_limits_test, a_dead_controller_keeps_nobody_waiting) {
   for (const bool bounce : {false, true}) {
     make({.frames = 16, .queues = 2, .depth = 4, .bounce = bounce, .timeout_ns = 20 * one_millisecond_ns});

@@ -1,6 +1,7 @@
 // What a cache knows of one dataset that it serves.
 #pragma once
 
+#include "penstock/cache/fill_source.hpp"
 #include "penstock/core/counters.hpp"
 #include "penstock/core/status.hpp"
 #include "penstock/queue/volume.hpp"
@@ -48,6 +49,8 @@ struct alignas(128) dataset_view {
   u64 lines = 0;
   bool writable = false;
   advice advised = advice::normal;
+
+  PENSTOCK_FN fill_source source() const { return memory != 0 ? fill_source::memory : fill_source::commands; }
 };
 
 }  // namespace penstock

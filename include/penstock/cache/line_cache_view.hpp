@@ -136,7 +136,8 @@ struct alignas(128) basic_line_cache_view {
     if ((at.word & entry::referenced_bit) == 0) device_ref<u64>(*at.entry).fetch_or(entry::referenced_bit, relaxed);
   }
 
-  /// The Read command that fills a claimed line, and the queue pair it goes to; or the memory that it is copied from.
+  /// What fills a claimed line, by its dataset's source: a Read command and the queue pair it goes to, or the memory that so
+  /// many bytes are copied from. And the line's frame, from `place` on.
   struct fill {
     transfer command;
     line_sink::target target;
@@ -152,7 +153,7 @@ struct alignas(128) basic_line_cache_view {
     const u64 offset = (value(line) - data.first_line) << line_shift;
     fill f{};
     const u64 bytes = data.bytes - offset < line_bytes() ? data.bytes - offset : line_bytes();
-    if (data.memory != 0) {
+    if (data.source() == fill_source::memory) {
       f.memory = data.memory + offset;
       f.command.bytes = static_cast<u32>(bytes);
       return f;

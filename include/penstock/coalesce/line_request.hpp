@@ -7,7 +7,7 @@
 
 #include "penstock/coalesce/fill_watch.hpp"
 #include "penstock/coalesce/lone_fill.hpp"
-#include "penstock/coalesce/submit_fills.hpp"
+#include "penstock/coalesce/send_fills.hpp"
 #include "penstock/core/backoff.hpp"
 #include "penstock/write_back/cleaner.hpp"
 
@@ -235,12 +235,9 @@ class line_request {
 
   PENSTOCK_FN void submit(bool claimed) {
     if (!any(g_.ballot(claimed))) return;
-    typename Cache::fill fill{};
-    if (claimed) fill = cache_.make_fill(data_, line_);
-    if (claimed) cache_.place(fill, {entry_, device_ref<u64>(*entry_).load(relaxed)}, nullptr);
-    const status outcome = submit_fills(g_, cache_, data_, claimed, fill);
-    if (claimed && !outcome.ok()) cache_.fail_claim(entry_, outcome, nullptr);
-    if (claimed && outcome.ok() && fill.memory == 0) landing_ = landing_of(cache_, fill.target.record->load_command());
+    const found_line at = claimed ? found_line{entry_, device_ref<u64>(*entry_).load(relaxed)} : found_line{};
+    const u64 sent = send_fills(g_, cache_, data_, claimed, line_, at, nullptr);
+    if (claimed) landing_ = landing_of(cache_, sent);
   }
 
   PENSTOCK_FN bool is_over() const { return entry::state(device_ref<u64>(*entry_).load(relaxed)) != line_state::filling; }

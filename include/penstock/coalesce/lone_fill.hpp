@@ -30,7 +30,7 @@ PENSTOCK_COLD lone_fill fill_alone(Cache const& cache, dataset_view const& data,
   using queue_pair = typename Cache::queue_pair;
   constexpr u64 most_alone_ns = one_millisecond_ns / 8;
   typename Cache::fill fill = cache.make_fill(data, line);
-  if (fill.memory != 0) return {};
+  if (ends_when_sent(data.source())) return {};
   queue_pair const& queue = cache.queues[fill.queue];
   typename queue_pair::sent_command command;
   victim_search search;

@@ -1,7 +1,7 @@
 // Asking for lines ahead of their use, as many as may be in flight for that.
 #pragma once
 
-#include "penstock/coalesce/submit_fills.hpp"
+#include "penstock/coalesce/send_fills.hpp"
 #include "penstock/core/ordinal.hpp"
 
 namespace penstock {
@@ -18,7 +18,7 @@ enum class fill_purpose : u32 {
 template <thread_group G, class Cache>
 PENSTOCK_COLD bool prefetch_line(G g, Cache const& cache, u32 dataset, bool want, line_id line, fill_purpose purpose) {
   dataset_view const& data = cache.datasets[dataset];
-  if (data.memory != 0) return false;  // its later copier would wait for it now
+  if (ends_when_sent(data.source())) return false;
   const auto peers = peers_of(g, cache, want, line);
   u32& in_flight = cache.prefetches_in_flight[executor_ordinal() & (cache.prefetch_shards - 1)];
   bool claimed = false, beyond = false;
@@ -34,15 +34,9 @@ PENSTOCK_COLD bool prefetch_line(G g, Cache const& cache, u32 dataset, bool want
   }
   count_search(g, data, search);
   if (!any(g.ballot(claimed))) return beyond;
-  typename Cache::fill fill{};
-  if (claimed) {
-    if (purpose == fill_purpose::asked) device_ref<u64>(*at.entry).fetch_or(entry::referenced_bit, relaxed);
-    fill = cache.make_fill(data, line);
-    cache.place(fill, at, &in_flight);
-  }
-  const status outcome = submit_fills(g, cache, data, claimed, fill);
+  if (claimed && purpose == fill_purpose::asked) device_ref<u64>(*at.entry).fetch_or(entry::referenced_bit, relaxed);
+  send_fills(g, cache, data, claimed, line, at, &in_flight);
   if (claimed) data.counters.add(counter::prefetches, 1);
-  if (claimed && !outcome.ok()) cache.fail_claim(at.entry, outcome, &in_flight);
   return beyond;
 }
 

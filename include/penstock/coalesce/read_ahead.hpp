@@ -35,8 +35,8 @@ PENSTOCK_FN bool starts_ahead(Cache const& cache, line_id line) {
 template <thread_group G, class Cache>
 PENSTOCK_COLD void read_ahead(G g, Cache const& cache, u32 dataset, bool starts, line_id line) {
   dataset_view const& data = cache.datasets[dataset];
-  // The waiter itself copies from memory; what has failed gives up no line for what it would not get.
-  if (data.memory != 0 || (data.health != nullptr && !data.health->failed().ok())) return;
+  // What has failed gives up no line for what it would not get.
+  if (ends_when_sent(data.source()) || (data.health != nullptr && !data.health->failed().ok())) return;
   const u64 end = data.first_line + data.lines;
   const auto is_empty = [&](u64 at) { return cache.directory.glance(line_id{at}).state() == line_state::empty; };
   const auto found = g.ballot(starts && value(line) >= data.first_line + ahead_block);
