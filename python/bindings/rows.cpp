@@ -1,6 +1,7 @@
 // Arrays for Python: classes of penstock._native that penstock.array wraps. Addresses are numbers; Python keeps what lies there
 // alive.
 #include "libs/media/names.hpp"
+#include "penstock/host/watched_mapping.hpp"
 #include "penstock/host/error.hpp"
 #include "penstock/host/npy.hpp"
 #include "penstock/rows/row_array.hpp"
@@ -71,6 +72,19 @@ struct row_buffer {
   buffer<std::byte> memory;
 
   row_buffer(shared_executor& on, u64 bytes) : owner(&on), memory(on.on->memory(), memory_kind::local, bytes) {}
+};
+
+/// Memory of an argument while Python reads it.
+class watched_memory {
+ public:
+  watched_memory(u64 address, u64 bytes) {
+    watch_.emplace(reinterpret_cast<void*>(address), bytes, true, mapping_of::caller);
+  }
+  bool is_cut() const { return watch_ && watch_->is_cut(); }
+  void close() { watch_.reset(); }
+
+ private:
+  std::optional<watched_mapping> watch_;
 };
 
 row_array_options options_of(nb::dict const& given) {
@@ -302,6 +316,10 @@ void bind_rows(nb::module_& m) {
             b.owner->on->memory().read(reinterpret_cast<void*>(to), b.memory.data(), bytes);
           },
           released());
+  nb::class_<watched_memory>(m, "WatchedMemory")
+      .def(nb::init<u64, u64>(), "address"_a, "bytes"_a)
+      .def("is_cut", &watched_memory::is_cut)
+      .def("close", &watched_memory::close);
   nb::class_<row_call>(m, "RowCall").def("wait", &row_call::wait, released()).def("order_before", [](row_call& c, u64 stream) {
     c.order_before(reinterpret_cast<void*>(stream));
   });

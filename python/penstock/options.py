@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, SupportsIndex, TypedDict, TypeVar, get_args, get_type_hints
 
-from penstock.checks import check_choice, checked_count
+from penstock.checks import MOST, check_choice, checked_count
 from penstock.sizes import parse_size
 
 Engine = Literal["auto", "io_uring", "pread"]
@@ -98,9 +98,10 @@ class Count(Option):
 
     default: int = 0
     least: int = 0
+    most: int = MOST
 
     def check(self, name: str, value: Any, hint: Any) -> int:
-        return checked_count(name, value, self.least)
+        return checked_count(name, value, self.least, self.most)
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ class StorageOptions(TypedDict, total=False):
 
     engine: Annotated[Engine, Choice("auto")]
     direct: Annotated[bool, Switch()]
-    threads: Annotated[SupportsIndex, Count()]
+    threads: Annotated[SupportsIndex, Count(most=1024)]
 
 
 @functools.cache

@@ -235,3 +235,27 @@ def test_modules_are_there_when_they_are_asked_for() -> None:
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_arguments_of_other_types_are_one_sentence(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    with opened(tmp_path, table()) as array:
+        wrong: list[tuple[Any, type[Exception], str]] = [
+            (lambda: penstock.gather_all([(3, [1])]), TypeError, "gather_all: 3: give pairs of an array"),  # type: ignore[list-item]
+            (lambda: penstock.gather_all([(array,)]), TypeError, "gather_all: give pairs"),  # type: ignore[list-item]
+            (lambda: penstock.gather_all(None), TypeError, "gather_all: give pairs"),  # type: ignore[arg-type]
+            (lambda: array.gather([1], negative_indices="x"), TypeError, "negative_indices x: give True"),  # type: ignore[arg-type]
+            (lambda: array.gather([1], sms="a"), TypeError, "sms a: give how many"),  # type: ignore[arg-type]
+            (lambda: array.gather([1], sms=-1), ValueError, "sms -1: give how many"),
+            (
+                lambda: array.gather([1], out=torch.zeros(1, 7, requires_grad=True)),
+                ValueError,
+                r"out requires gradients, which a gather gives none: give out\.detach\(\)",
+            ),
+            (lambda: penstock.from_tensor(np.ma.masked_array([1, 2])), TypeError, "it is a MaskedArray"),
+        ]
+        for call, kind, sentence in wrong:
+            with pytest.raises(kind, match=sentence):
+                call()
+    with pytest.raises(ValueError, match="threads 1025: it must be 1024 or less"):
+        penstock.open(tmp_path / "array.npy", placement="storage", device="cpu", threads=1025)

@@ -323,3 +323,28 @@ def test_errors_call_a_graph_in_memory_what_the_user_does() -> None:
         resolve(ENDS).bfs_depths(99)
     ranks = pagerank(ENDS, iterations=1, tolerance=1e-9)
     assert ranks.shortcoming().startswith("rank edge_index: not converged")
+
+
+def test_a_matrix_with_wrong_indices_is_refused() -> None:
+    """SciPy's own conversions read beyond its arrays."""
+    for place, wrong in ((1, 10**6), (1, -5), (1, 50)):
+        matrix = sp.eye(2000, format="csr")
+        matrix.indptr[place] = wrong
+        with pytest.raises(ValueError, match=r"^read csr_matrix: .*: correct its indices$"):
+            penstock.cc(matrix, executor="cpu")
+    ends = sp.coo_matrix((np.ones(2), (np.array([0, 1]), np.array([1, 2]))), shape=(3, 3))
+    ends.row[1] = 77
+    with pytest.raises(ValueError, match=r"^read coo_matrix: an index is not from 0 to 2: correct its"):
+        penstock.cc(ends, executor="cpu")
+
+
+def test_few_edges_between_far_ids_are_asked_about() -> None:
+    far = np.array([[0, 2**31], [1, 2]])
+    with pytest.raises(ValueError, match="it has 2 edges, and vertices up to 2147483648: give renumber=True"):
+        penstock.sssp(far, source=0, executor="cpu")
+    assert penstock.cc(far, renumber=True, executor="cpu").components == 2
+
+
+def test_a_cache_folder_that_is_no_path_is_one_sentence() -> None:
+    with pytest.raises(TypeError, match="cache_dir 3: it is no path: name a folder, or leave it out"):
+        penstock.bfs("kron:4", cache_dir=3, executor="cpu")  # type: ignore[arg-type]

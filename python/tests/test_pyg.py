@@ -200,7 +200,38 @@ def test_pointers_that_are_none_of_their_edges_are_refused(layout: str) -> None:
         )
     with pytest.raises(ValueError, match=r"put coo edges of .*: \d+ sources and 3 targets"):
         store[EdgeAttr(("a", "to", "b"), "coo")] = (row, row[:3])
+    with pytest.raises(ValueError, match=r"put coo edges of .*: an edge index is a pair of tensors"):
+        store[EdgeAttr(("a", "to", "b"), "coo")] = ([0], [1])
     assert store.get_all_edge_attrs() == []
+
+
+@pytest.mark.parametrize(
+    ("layout", "pair", "size", "sentence"),
+    [
+        ("coo", ([0, 1], [1, 2]), (2, 2), "target 2: it is no node: give numbers from 0 to 1"),
+        ("coo", ([0, -1], [1, 2]), None, "source -1: it is no node: give numbers from 0 on"),
+        ("csr", ([0, 1, 2, 2], [1, 7]), (3, 3), "target 7: it is no node"),
+        ("csc", ([0, 9], [0, 1, 2, 2]), (3, 3), "source 9: it is no node"),
+        ("coo", ([0], [1]), (-3, 3), r"size \(-3, 3\): give the numbers of source and target nodes"),
+        ("coo", ([0.0], [1.0]), None, "numbers of type float32: give integers"),
+    ],
+)
+def test_edges_of_no_nodes_are_refused(layout: str, pair: Any, size: Any, sentence: str) -> None:
+    sides = tuple(torch.tensor(side) for side in pair)
+    with pytest.raises(ValueError, match=f"put {layout} edges of .*: {sentence}"):
+        GraphStore()[EdgeAttr(("a", "to", "b"), layout, size=size)] = sides
+
+
+def test_edges_that_are_not_sorted_as_said_are_refused() -> None:
+    attr = EdgeAttr(("a", "to", "b"), "coo", is_sorted=True, size=(3, 3))
+    with pytest.raises(ValueError, match="its targets decrease: leave is_sorted out"):
+        GraphStore()[attr] = torch.tensor([0, 1]), torch.tensor([2, 1])
+
+
+@pytest.mark.parametrize("given", [None, "x", [[1.0]], torch.eye(3).to_sparse()])
+def test_features_that_are_no_tensor_are_refused(given: Any) -> None:
+    with pytest.raises(TypeError, match=r"put features 'x' of 'paper': it is a .*: give a"):
+        FeatureStore(device="cpu")["paper", "x", None] = given
 
 
 def test_edges_are_converted_between_layouts() -> None:

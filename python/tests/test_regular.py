@@ -360,3 +360,9 @@ def test_a_run_that_is_stopped_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         regular.vectoradd(a, a, tmp_path / "c.npy", progress=stop, **SMALL)
     assert [path.name for path in tmp_path.iterdir()] == ["a.npy"]
+
+
+def test_more_than_there_is_room_for_is_not_begun(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"generate .*a\.npy: it takes .*, and .* are free: ask for less"):
+        regular.generate.generate_array(tmp_path / "a.npy", 1 << 50)
+    assert list(tmp_path.iterdir()) == []

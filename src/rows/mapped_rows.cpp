@@ -38,7 +38,7 @@ file_mapping::file_mapping(std::string const& path, int file, u64 begin, u64 byt
   const int kind = how == stores::kept ? MAP_PRIVATE | MAP_NORESERVE : MAP_SHARED;
   base_ = ::mmap(nullptr, bytes, access, kind, file, static_cast<off_t>(begin));
   if (base_ == MAP_FAILED) throw_os_error("map", path, errno, "choose placement storage");
-  watch_.emplace(base_, bytes, how != stores::refused);
+  watch_.emplace(base_, bytes, how != stores::refused, mapping_of::penstock);
   ::madvise(base_, bytes, MADV_RANDOM);  // a row must not bring its neighbours along
 }
 

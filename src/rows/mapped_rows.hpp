@@ -2,7 +2,7 @@
 // the file changing, for those who take memory and do not ask whether it may be written to.
 #pragma once
 
-#include "../controller/fault_guard.hpp"
+#include "penstock/host/watched_mapping.hpp"
 #include "../host/owned_file.hpp"
 #include "penstock/core/config.hpp"
 #include "penstock/host/error.hpp"
@@ -33,7 +33,7 @@ class file_mapping {
  private:
   void* base_;
   u64 bytes_;
-  std::optional<controllers::watched_mapping> watch_;
+  std::optional<watched_mapping> watch_;
 };
 
 /// Of a file that has `bytes` bytes, and an array in it that ends at byte `end`.

@@ -41,19 +41,25 @@ namespace rows {
 class watched_argument {
  public:
   watched_argument(bool on_cpu, argument const& what) : name_(what.name) {
-    if (on_cpu && what.bytes != 0) watch_.emplace(what.memory, what.bytes, true);
+    if (on_cpu && what.bytes != 0) watch_.emplace(what.memory, what.bytes, true, mapping_of::caller);
+  }
+  /// Throws as `check`, before anything is read or stored there.
+  void look(char const* operation) const {
+    if (watch_) static_cast<void>(watch_->is_cut());
+    check(operation);
   }
   /// Throws penstock::error (world) if it was cut short: zeros were read there, or what was stored is lost.
   void check(char const* operation) const {
     if (!watch_ || !watch_->was_cut()) return;
-    throw error(error_kind::world,
-                std::string(operation) + " rows: the memory of " + name_ + " maps a file that was cut short: write that file anew",
-                EIO);
+    throw error(
+        error_kind::world,
+        std::string(operation) + " rows: the memory of " + name_ + " maps a file that was cut short: write that file anew",
+        EIO);
   }
 
  private:
   char const* name_;
-  std::optional<controllers::watched_mapping> watch_;
+  std::optional<watched_mapping> watch_;
 };
 
 }  // namespace rows
@@ -238,6 +244,8 @@ row_call row_array::state::call(char const* operation, row_list const& list, row
     const u64 listed = list.grid.levels == 0 ? list.count * list.item_bytes : 0;
     const rows::watched_argument numbers(device == nullptr, {"the row numbers", list.data, listed});
     const rows::watched_argument other(device == nullptr, memory);
+    numbers.look(operation);
+    other.look(operation);
     launch(rows::row_launch{list, made->report, how.stream, units});
     numbers.check(operation);
     other.check(operation);
@@ -376,6 +384,7 @@ void row_array::flush() {
 
 void row_array::check_file() const {
   if (state_->file) state_->file->check();
+  if (state_->watched) static_cast<void>(state_->watched->is_cut());
   state_->check_stored();
   state_->check_file();
 }

@@ -170,7 +170,8 @@ void row_array::state::take_cache(u64 origin) {
 void row_array::state::watch_memory(void* memory) {
   const u64 page = static_cast<u64>(::sysconf(_SC_PAGESIZE)), begin = reinterpret_cast<u64>(memory);
   const u64 first = begin / page * page;
-  watched.emplace(reinterpret_cast<void*>(first), round_up(begin + shape.bytes() - first, page), options.writable);
+  watched.emplace(reinterpret_cast<void*>(first), round_up(begin + shape.bytes() - first, page), options.writable,
+                  mapping_of::caller);
 }
 
 void row_array::state::move_memory(void* to) {

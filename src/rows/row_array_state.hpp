@@ -1,7 +1,7 @@
 // What an array of rows owns, and the parts of its calls: row_array_open.cpp opens it, row_array.cpp calls.
 #pragma once
 
-#include "../controller/fault_guard.hpp"
+#include "penstock/host/watched_mapping.hpp"
 #include "mapped_rows.hpp"
 #include "penstock/rows/row_array.hpp"
 #include "registered_host.hpp"
@@ -85,7 +85,7 @@ struct row_array::state : std::enable_shared_from_this<row_array::state> {
   rows::report_pool reports;
   buffer<std::byte> copy;
   std::optional<rows::mapped_rows> file;
-  std::optional<controllers::watched_mapping> watched;  ///< memory of the caller's
+  std::optional<watched_mapping> watched;  ///< memory of the caller's
   std::optional<rows::registered_host> registration;
   std::optional<software_controller> controller;
   std::string stored_path;  ///< storage: of the file

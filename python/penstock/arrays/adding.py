@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.arrays.foreign import is_torch
+from penstock.arguments import is_torch
 
 if TYPE_CHECKING:
     from penstock.arrays.array import Array

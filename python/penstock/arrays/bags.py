@@ -7,13 +7,15 @@ own, and end the process.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from penstock.arrays.tracing import sees_operators_alone
+from penstock.arguments import reading
+from penstock.arrays.tracing import sees_operators_alone, traces
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -191,22 +193,23 @@ def bags_of(
         raise ValueError(f"{what}: mode {mode!r}: choose sum, mean or max")
     if not kind.is_floating_point:
         raise TypeError(f"{what}: the table holds {kind}: bags are of floating-point numbers")
-    if weights is not None:
-        weights = _checked_weights(weights, rows, mode, kind, what)
-        _check_device(weights, "per_sample_weights", device, what)
-    if rows.ndim == 2:
-        if offsets is not None:
-            raise ValueError(f"{what}: rows of two dimensions are bags of one size: leave out offsets")
-        if include_last_offset:
-            raise ValueError(
-                f"{what}: include_last_offset is for rows of one dimension with offsets: give those"
-            )
-        offsets = _even_offsets(rows).to(device)
-    elif rows.ndim != 1:
-        raise ValueError(f"{what}: rows of {rows.ndim} dimensions: give one or two")
-    else:
-        offsets = _checked_offsets(rows, offsets, include_last_offset, device, what, later)
-    return _reduced(gather_rows, rows, offsets, mode, weights, include_last_offset, padding)
+    with nullcontext() if traces(rows) else reading(what, rows, offsets, weights):
+        if weights is not None:
+            weights = _checked_weights(weights, rows, mode, kind, what)
+            _check_device(weights, "per_sample_weights", device, what)
+        if rows.ndim == 2:
+            if offsets is not None:
+                raise ValueError(f"{what}: rows of two dimensions are bags of one size: leave out offsets")
+            if include_last_offset:
+                raise ValueError(
+                    f"{what}: include_last_offset is for rows of one dimension with offsets: give those"
+                )
+            offsets = _even_offsets(rows).to(device)
+        elif rows.ndim != 1:
+            raise ValueError(f"{what}: rows of {rows.ndim} dimensions: give one or two")
+        else:
+            offsets = _checked_offsets(rows, offsets, include_last_offset, device, what, later)
+        return _reduced(gather_rows, rows, offsets, mode, weights, include_last_offset, padding)
 
 
 def _reduced(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import operator
-import sys
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 
+from penstock.arguments import is_torch
 from penstock.arrays.messages import shown
 
 PAST_ALL_ROWS = 2**63 - 1  # stands for every row number above: all are out of range
@@ -17,14 +17,6 @@ PAST_ALL_ROWS = 2**63 - 1  # stands for every row number above: all are out of r
 
 def has_torch() -> bool:
     return importlib.util.find_spec("torch") is not None
-
-
-def is_torch(given: Any) -> bool:
-    """Whether torch made it: a tensor, of whatever class, or one of its types."""
-    if type(given).__module__.partition(".")[0] == "torch":
-        return True
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(given, getattr(torch, "Tensor", ()))
 
 
 def address_of(memory: Any) -> int:
@@ -87,6 +79,8 @@ def checked_numbers(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def _as_array(given: Any, what: str, error: type[Exception]) -> np.ndarray[Any, Any]:
     """As numpy.asarray, whose sentences know nothing of what the array is for."""
+    if isinstance(given, np.ma.MaskedArray):
+        raise error(f"{what} of type MaskedArray: an array has no mask: give {what}.filled(...)")
     try:
         return np.asarray(given)
     except (ValueError, TypeError, RuntimeError) as problem:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.arrays.base import is_array
 from penstock.arrays.foreign import handle_of
+from penstock.arrays.messages import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,10 +48,16 @@ def gather_all(wanted: Sequence[tuple[Array, Any]], *, stream: Any = None) -> li
     gives. On a GPU those of arrays in memory share one kernel, but for the very many rows that are sorted
     first; all run on one stream, and are waited for together.
 
-    Errors: ValueError for arrays of different devices; else as `Array.gather`, of the first pair that is at
-    fault.
+    Errors: TypeError for what are no such pairs; ValueError for arrays of different devices; else as
+    `Array.gather`, of the first pair that is at fault.
     """
-    arrays = [array for array, _ in wanted]
+    try:
+        arrays = [array for array, _ in wanted]
+    except (TypeError, ValueError):
+        raise TypeError("gather_all: give pairs of an array and row numbers") from None
+    for array in arrays:
+        if not is_array(array):
+            raise TypeError(f"gather_all: {shown(array)}: give pairs of an array and row numbers")
     for array in arrays:
         array._open()
     if len({array._executor for array in arrays}) > 1:

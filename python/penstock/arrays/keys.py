@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.arrays.foreign import dense, is_torch
+from penstock.arguments import is_torch
+from penstock.arrays.foreign import dense
 from penstock.arrays.memory import takes_stores
+from penstock.arrays.messages import shown
+from penstock.sizes import whole_number
 
 if TYPE_CHECKING:
     from penstock.arrays.dtypes import DType
@@ -16,9 +19,12 @@ if TYPE_CHECKING:
 
 
 def checked_sms(sms: int) -> int:
-    if sms < 0:
-        raise ValueError(f"sms {sms}: give how many multiprocessors it may take, 0 for all")
-    return sms
+    count = whole_number(sms)
+    if count is None:
+        raise TypeError(f"sms {shown(sms)}: give how many multiprocessors it may take, 0 for all")
+    if not 0 <= count < 1 << 32:
+        raise ValueError(f"sms {shown(sms)}: give how many multiprocessors it may take, 0 for all")
+    return count
 
 
 def checked_out(out: Any, shape: tuple[int, ...], dtype: DType, library: Library) -> Any:
@@ -33,6 +39,8 @@ def checked_out(out: Any, shape: tuple[int, ...], dtype: DType, library: Library
     mapped = type(out) is np.memmap and type(one_of_its_kind) is np.ndarray
     if type(out) is not type(one_of_its_kind) and not mapped:
         raise ValueError(f"out of type {type(out).__name__}: it must be what gather gives")
+    if is_torch(out) and out.requires_grad:
+        raise ValueError("out requires gradients, which a gather gives none: give out.detach()")
     flags = getattr(out, "flags", None)
     whole = out.is_contiguous() if is_torch(out) else flags is None or flags.c_contiguous
     if not whole or library.nbytes(out) != math.prod(shape) * dtype.itemsize:

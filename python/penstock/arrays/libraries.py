@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from penstock.arguments import is_torch
 from penstock.arrays import foreign
 from penstock.arrays.exports import CUDA, share
 from penstock.arrays.foreign import (
@@ -19,7 +20,6 @@ from penstock.arrays.foreign import (
     dense,
     handle_of,
     host_values,
-    is_torch,
     no_stream,
 )
 

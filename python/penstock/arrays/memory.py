@@ -8,16 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from penstock.arrays.foreign import address_of, is_torch
-
-
-def owner_of(memory: Any) -> Any:
-    """The array or tensor whose allocation `memory` is a view of: a NumPy view keeps the address that it was
-    made with, while its owner may move."""
-    base = getattr(memory, "base", None)
-    while isinstance(base, np.ndarray) or is_torch(base):
-        memory, base = base, getattr(base, "base", None)
-    return memory
+from penstock.arguments import is_torch, owner_of
+from penstock.arrays.foreign import address_of
 
 
 class BorrowedMemory:

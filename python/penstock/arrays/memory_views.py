@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock.arguments import is_torch
 from penstock.arrays.exports import HOST_DEVICE, View, export_from_gpu, export_from_host
-from penstock.arrays.foreign import is_torch
 from penstock.arrays.state import ArrayState
 
 if TYPE_CHECKING:

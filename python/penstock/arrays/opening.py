@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock.arguments import is_torch
 from penstock.arrays.array import Array, unpickled
 from penstock.arrays.borrower import follow_moved
 from penstock.arrays.devices import device_name
 from penstock.arrays.dtypes import dtype_named
-from penstock.arrays.foreign import dense, finish_tensor, is_torch
+from penstock.arrays.foreign import dense, finish_tensor
 from penstock.arrays.layout import check_shape, path_text
 from penstock.arrays.memory import BorrowedMemory, takes_stores
 from penstock.arrays.messages import naming
@@ -93,6 +94,8 @@ def from_tensor(
     Errors: ValueError for one that is not contiguous, or has no dimensions.
     """
     device = device_name(device)
+    if isinstance(tensor, np.ma.MaskedArray):
+        raise TypeError("from_tensor: it is a MaskedArray, and an array has no mask: give tensor.filled(...)")
     memory: Any = dense(tensor, "from_tensor: it") if is_torch(tensor) else np.asarray(tensor)
     whole = memory.is_contiguous() if is_torch(memory) else memory.flags.c_contiguous
     if not whole:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from penstock.arguments import reading
 from penstock.arrays.calls import Calls, range_of
 from penstock.arrays.gathers import GatherHandle
 from penstock.arrays.keys import check_apart, checked_out, checked_sms
+from penstock.arrays.messages import shown
 from penstock.arrays.selection import select
 
 if TYPE_CHECKING:
@@ -43,8 +45,8 @@ class RowReads(Calls):
     def _take(self, key: Any) -> Any:
         native, library = self._open(), self._library
         library.check_not_recorded("a part of an array")
-        chosen = select(key, self)
-        with library.on(None) as handle:
+        with library.on(None) as handle, reading("gather from an array", key):
+            chosen = select(key, self)
             result = library.empty(chosen.shape, self.dtype)
             if 0 in chosen.shape:
                 return result
@@ -122,11 +124,13 @@ class RowReads(Calls):
         wait: bool = True,
     ) -> Any:
         native, library = self._open(), self._library
+        if not isinstance(negative_indices, bool):
+            raise TypeError(f"negative_indices {shown(negative_indices)}: give True or False")
         if stream is None and out is None and library.takes_at_once(rows):
             numbers, handle = rows, library.current_stream()
             result = library.new(rows.shape + self._row_shape, self._kind)
         else:
-            with library.on(stream) as handle:
+            with library.on(stream) as handle, reading("gather from an array", rows):
                 numbers = self._numbers(rows)
                 result = self._result(out, (*numbers.shape, *self.row_shape), numbers)
         to = library.address(result)
@@ -164,7 +168,7 @@ class RowReads(Calls):
     def _asked(self, rows: Any, stream: Any, out: Any = None, sms: int = 0) -> tuple[Any, Any, Any, Any]:
         """The native array, its view of the rows, the rows, and the result to fill."""
         native, library = self._open(), self._library
-        with library.on(stream) as handle:
+        with library.on(stream) as handle, reading("gather from an array", rows):
             numbers = self._numbers(rows)
             shape = (*numbers.shape, *self.row_shape)
             result = self._result(out, shape, numbers)
@@ -188,7 +192,7 @@ class RowReads(Calls):
             at, numbers = self._rows_at(rows, self._executor.stream, sms)
             self._library.order_after_current(self._executor.stream)
         else:
-            with self._library.on(stream) as handle:
+            with self._library.on(stream) as handle, reading("prefetch from an array", rows):
                 at, numbers = self._rows_at(rows, handle, sms)
         call = native.prefetch(at)
         if wait:

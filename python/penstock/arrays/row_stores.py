@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+from penstock.arguments import is_torch, reading
 from penstock.arrays.adding import add_by_copies
 from penstock.arrays.calls import Calls, range_of
-from penstock.arrays.foreign import is_torch
 from penstock.arrays.selection import select
 from penstock.arrays.values import cast_values, values_for
 
@@ -46,7 +46,7 @@ class RowStores(Calls):
             raise ValueError(f"reduce {reduce!r}: choose None or 'add'")
         self._check_writable()
         library = self._library
-        with library.on(stream) as handle:
+        with library.on(stream) as handle, reading("scatter to an array", rows, values):
             numbers = self._numbers(rows)
             if not hasattr(values, "dtype"):
                 values = cast_values(values, self.dtype)
@@ -76,8 +76,14 @@ class RowStores(Calls):
         Errors: IndexError as `array[key]`; TypeError for values of another kind, ValueError for those that do
         not fit; else as `scatter`.
         """
-        native, library = self._open(), self._library
+        native = self._open()
         self._check_writable()
+        with reading("scatter to an array", key, values):
+            self._store(key, values, native)
+        self._tell_left()
+
+    def _store(self, key: Any, values: Any, native: Any) -> None:
+        library = self._library
         values = cast_values(values, self.dtype)
         if isinstance(key, slice) and self._repeats_much(key, values):
             begin, stop, step = key.indices(len(self))
@@ -97,7 +103,6 @@ class RowStores(Calls):
                 self.before_store()
             at, numbers = self._at_selected(chosen, handle)
         self._finish("scatter to", numbers, native.scatter(at, library.address(stored)))
-        self._tell_left()
 
     def _repeats_much(self, key: slice, values: Any) -> bool:
         """Whether the same values go to each of so many rows that they should not all be made."""

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from penstock.arrays.foreign import checked_numbers, is_torch
+from penstock.arguments import is_torch
+from penstock.arrays.foreign import checked_numbers
 from penstock.arrays.libraries import DeviceArray
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.arrays.foreign import as_values, dense, is_torch
+from penstock.arguments import is_torch
+from penstock.arrays.foreign import as_values, dense
 from penstock.arrays.libraries import DeviceArray
 
 if TYPE_CHECKING:

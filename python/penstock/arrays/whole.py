@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from penstock.arrays.foreign import is_torch
+from penstock.arguments import is_torch
 from penstock.arrays.numpy_functions import TakenByNumPy
 from penstock.sizes import format_bytes
 

@@ -24,6 +24,8 @@ def default_cache_dir() -> Path:
 
 
 def cache_folder(given: str | os.PathLike[str] | None) -> Path:
+    if given is not None and not isinstance(given, (str, os.PathLike)):
+        raise TypeError(f"cache_dir {given!r}: it is no path: name a folder, or leave it out")
     if given is not None and not os.fspath(given):
         raise ValueError("cache_dir '': it has no name: name a folder, or leave it out")
     return default_cache_dir() if given is None else Path(given)

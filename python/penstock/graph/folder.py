@@ -235,7 +235,13 @@ def open_folder(
 
     Raises ValueError when something does not fit, penstock.Error when a file is missing or cannot be read.
     """
-    return _from_facts(native.graph_open(os.fspath(path), validate_edges=validate_edges, progress=progress))
+    try:
+        facts = native.graph_open(os.fspath(path), validate_edges=validate_edges, progress=progress)
+    except UnicodeDecodeError:
+        raise ValueError(
+            f"open {os.fspath(path)}: its graph.json is no UTF-8: convert the graph again"
+        ) from None
+    return _from_facts(facts)
 
 
 def memory_limit(memory: int | str | None) -> int:

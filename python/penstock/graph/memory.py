@@ -29,6 +29,7 @@ from .weights import of_numbers, weights_of
 
 PREFIX = "memory-"
 LOCK = "lock"
+_MOST_GAPS = 1 << 27  # vertices: 1 GiB of offsets
 
 
 def name_of(given: Any) -> str | None:
@@ -128,6 +129,12 @@ def _from_edge_index(given: Any, called: str, reading: Reading) -> CoordinateGra
     ids.add(*ends)
     found = ids.numbered(called, Numbering(reading.first_id or 0, gaps=not reading.renumber))
     vertices = found.vertices
+    sparse_ids = vertices > _MOST_GAPS and vertices > 64 * len(found.from_)
+    if sparse_ids and count is None and reading.renumber is None:
+        raise ValueError(
+            f"read {called}: it has {len(found.from_)} edges, and vertices up to {vertices - 1}: give "
+            "renumber=True to number those that there are, or False to take all up to there"
+        )
     if count is not None and found.names is None:
         if count < vertices:
             raise ValueError(

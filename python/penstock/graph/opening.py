@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from penstock.arguments import reading
 from penstock.checks import checked_count
 from penstock.errors import Error
 from penstock.options import checked, show_options
@@ -200,7 +201,8 @@ def _in_memory(given: Any, making: Making, format: str | None) -> Plan:
         )
     if format is not None:
         raise ValueError(f"open {called}: it is no file, so it has no format: leave format out")
-    graph, labels = memory.graph_of(given, called, making.reading)
+    with reading(f"open {called}", given):
+        graph, labels = memory.graph_of(given, called, making.reading)
     return Plan(called, "", lambda target: write_graph(target, graph, making, called), labels)
 
 

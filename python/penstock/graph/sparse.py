@@ -113,8 +113,24 @@ def from_matrix(called: str, matrix: Any) -> CoordinateGraph:
     if matrix.ndim != 2:
         raise ValueError(f"read {called}: an array of {matrix.ndim} dimensions is no graph: give a matrix")
     _check_square(called, *matrix.shape)
+    _check_indices(called, matrix)
     coo = matrix.tocoo()
     return _from_coo(called, coo, None if coo.data.dtype == np.bool_ else coo.data, directed=True)
+
+
+def _check_indices(called: str, matrix: Any) -> None:
+    """ValueError for indices outside of the matrix, which SciPy's conversions believe."""
+    try:
+        if hasattr(matrix, "check_format"):
+            matrix.check_format(full_check=True)
+        elif hasattr(matrix, "coords") or hasattr(matrix, "row"):
+            ends = matrix.coords if hasattr(matrix, "coords") else (matrix.row, matrix.col)
+            for end, size in zip(ends, matrix.shape, strict=True):
+                if len(end) != len(matrix.data) or (len(end) and not 0 <= end.min() <= end.max() < size):
+                    raise ValueError(f"an index is not from 0 to {size - 1}")
+    except ValueError as problem:
+        reason = str(problem).partition(". ")[0]
+        raise ValueError(f"read {called}: {reason}: correct its indices") from None
 
 
 def _is_archive(path: str) -> bool:

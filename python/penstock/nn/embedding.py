@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from penstock.arguments import reading
 from penstock.arrays import Array
 from penstock.arrays import operators as ops
 from penstock.arrays.bags import checked_rows
@@ -306,7 +307,8 @@ class Embedding(TableModule):
                 f"{what}: rows of shape {tuple(values.shape)}: give (n, {self.embedding_dim}), as the table "
                 "has"
             )
-        table_files.append_rows(self._array, len(values), lambda first, n, _: values[first : first + n])
+        with reading(what, values):
+            table_files.append_rows(self._array, len(values), lambda first, n, _: values[first : first + n])
 
     def _draw(self, count: int, kind: torch.dtype, where: torch.device) -> Tensor:
         return table_files.draw(count, self.embedding_dim, kind, where)

@@ -72,6 +72,10 @@ def _trained_in(given: nn.Module | Iterable[nn.Module]) -> list[Embedding]:
 
 
 def _groups_in(given: Any) -> list[dict[str, Any]]:
+    if not isinstance(given, (nn.Module, Tensor, Iterable)):
+        raise TypeError(
+            f"an optimizer of penstock.optim takes modules, not a {type(given).__name__}: give the model"
+        )
     several = [] if isinstance(given, (nn.Module, Tensor)) else list(given)
     return several if several and isinstance(several[0], dict) else [{"params": several or given}]
 

@@ -16,7 +16,9 @@ from torch_geometric.data import FeatureStore as _FeatureStore
 from torch_geometric.data import GraphStore as _GraphStore
 from torch_geometric.data.graph_store import EdgeLayout
 
+from penstock.arguments import reading
 from penstock.arrays import Array, from_tensor, gather_all
+from penstock.arrays.foreign import dense
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,13 +62,19 @@ class FeatureStore(_FeatureStore):
 
     def _put_tensor(self, tensor: Any, attr: TensorAttr) -> bool:
         _refuse_edges(attr, self._arrays)
-        key, placement_device = _key(attr), self._where
+        key = _key(attr)
         if isinstance(tensor, Array):
             if not _is_whole(attr.index):
                 raise ValueError(f"{tensor!r}: an array is put as a whole, with index None")
             self._arrays[key] = tensor
             return True
-        values = torch.as_tensor(tensor)
+        what = f"put features {attr.attr_name!r} of {attr.group_name!r}"
+        values = _as_tensor(tensor, what)
+        with reading(what, values, attr.index):
+            return self._put_values(values, attr, key)
+
+    def _put_values(self, values: Tensor, attr: TensorAttr, key: _Key) -> bool:
+        placement_device = self._where
         if not _is_whole(attr.index):
             index = _numbers(attr.index, self._arrays.get(key, values))
             if key in self._arrays:
@@ -185,6 +193,16 @@ def _arrays_of(given: dict[_Key, Any]) -> _Arrays:
     )
 
 
+def _as_tensor(given: Any, what: str) -> Tensor:
+    """TypeError for what is no tensor with elements in memory."""
+    if not isinstance(given, (Tensor, np.ndarray)):
+        raise TypeError(f"{what}: it is a {type(given).__name__}: give a tensor, a NumPy array or an Array")
+    try:
+        return dense(torch.as_tensor(given), f"{what}: it")
+    except TypeError as problem:
+        raise TypeError(f"{what}: {str(problem).partition('. ')[0]}: give numbers") from None
+
+
 def _key(attr: TensorAttr) -> _Key:
     return (attr.group_name, attr.attr_name)
 
@@ -244,10 +262,12 @@ class GraphStore(_GraphStore):
         self.__dict__["_edges"] = {}
 
     def _put_edge_index(self, edge_index: Any, edge_attr: EdgeAttr) -> bool:
+        what = f"put {edge_attr.layout.value} edges of {edge_attr.edge_type!r}"
         pair = tuple(edge_index)
-        if len(pair) != 2 or any(len(side.shape) != 1 for side in pair):
-            raise ValueError("an edge index is a pair of tensors or arrays of one dimension")
-        _check_layout(edge_attr, *pair)
+        if len(pair) != 2 or any(len(getattr(side, "shape", ())) != 1 for side in pair):
+            raise ValueError(f"{what}: an edge index is a pair of tensors or arrays of one dimension")
+        with reading(what, *pair):
+            _check_layout(what, edge_attr, *pair)
         self._edges[_edge_key(edge_attr)] = (dataclasses.replace(edge_attr), pair)
         return True
 
@@ -267,23 +287,48 @@ def _edge_key(attr: EdgeAttr) -> Any:
     return (attr.edge_type, attr.layout)
 
 
-def _check_layout(attr: EdgeAttr, row: Any, column: Any) -> None:
+def _check_layout(what: str, attr: EdgeAttr, row: Any, column: Any) -> None:
     """ValueError for two sides that are no graph together: samplers believe them, and read beyond their ends.
-    The node numbers themselves are not looked at."""
-    what = f"put {attr.layout.value} edges of {attr.edge_type!r}"
+    The numbers of arrays in files are not looked at, but for pointers."""
+    for side in (row, column):
+        kind = str(side.dtype).removeprefix("torch.")
+        if not kind.startswith(("int", "uint")):
+            raise ValueError(f"{what}: numbers of type {kind}: give integers")
+    nodes = (None, None) if attr.size is None else tuple(attr.size)
+    if any(count is not None and count < 0 for count in nodes):
+        raise ValueError(f"{what}: size {attr.size}: give the numbers of source and target nodes")
     if attr.layout == EdgeLayout.COO:
         if len(row) != len(column):
             raise ValueError(f"{what}: {len(row)} sources and {len(column)} targets: give as many of both")
+        _check_nodes(f"{what}: source", row, nodes[0])
+        _check_nodes(f"{what}: target", column, nodes[1])
+        if attr.is_sorted and not isinstance(column, Array) and _decreases(_side(column)):
+            raise ValueError(f"{what}: its targets decrease: leave is_sorted out, or sort by them")
         return
     by_column = attr.layout == EdgeLayout.CSC
     pointers, ends = (_side(column), row) if by_column else (_side(row), column)
-    nodes = None if attr.size is None else attr.size[1 if by_column else 0]
-    if nodes is not None and len(pointers) != nodes + 1:
-        raise ValueError(f"{what}: {len(pointers)} pointers for {nodes} nodes: give one more than nodes")
+    own, others = (nodes[1], nodes[0]) if by_column else nodes
+    if own is not None and len(pointers) != own + 1:
+        raise ValueError(f"{what}: {len(pointers)} pointers for {own} nodes: give one more than nodes")
     if len(pointers) == 0 or int(pointers[0]) != 0 or int(pointers[-1]) != len(ends):
         raise ValueError(f"{what}: its pointers do not go from 0 to {len(ends)}, the number of its edges")
-    if bool((pointers[1:] < pointers[:-1]).any()):
+    if _decreases(pointers):
         raise ValueError(f"{what}: its pointers decrease: give the first edge of each node, in order")
+    _check_nodes(f"{what}: {'source' if by_column else 'target'}", ends, others)
+
+
+def _check_nodes(what: str, numbers: Any, count: int | None) -> None:
+    if isinstance(numbers, Array) or len(numbers) == 0:
+        return
+    least, most = (int(n) for n in torch.aminmax(_side(numbers).to(torch.int64)))
+    if least < 0 or (count is not None and most >= count):
+        wrong = least if least < 0 else most
+        there = "from 0 on" if count is None else f"from 0 to {count - 1}"
+        raise ValueError(f"{what} {wrong}: it is no node: give numbers {there}")
+
+
+def _decreases(numbers: Tensor) -> bool:
+    return bool((numbers[1:] < numbers[:-1]).any())
 
 
 def _side(side: Any) -> Tensor:

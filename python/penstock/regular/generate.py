@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from penstock.callbacks import Progress
+from penstock.sizes import format_bytes
 
 DTYPES = ("float64", "float32", "int64", "int32", "uint64", "uint32")
 DATA_OFFSET = 4096  # of a header: lines of up to 4 KiB then start where lines of the file do
@@ -44,6 +46,13 @@ def generate_array(
             f"generate {target}: it exists: leave --generate out to use it, or name another file"
         )
     count = int(np.prod(shape, dtype=np.int64))
+    free = shutil.disk_usage(target.absolute().parent).free if target.absolute().parent.is_dir() else None
+    nbytes = count * kind.itemsize
+    if free is not None and nbytes > free:
+        raise ValueError(
+            f"generate {target}: it takes {format_bytes(nbytes)}, and {format_bytes(free)} are free: ask for "
+            "less, or name a file on another device"
+        )
     draft = target.with_name(f".{target.name}.{os.getpid()}")
     random = np.random.default_rng(seed)
     try:
