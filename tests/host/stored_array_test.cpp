@@ -86,25 +86,26 @@ TEST_F(stored_array_test, reads_raw_binary_with_a_layout) {
 
 struct sum_span {
   array_view<std::int32_t> a;
+  u64 begin;
   u64* sum;
 
   template <thread_group G>
   void operator()(G const& g, grid_range range) const {
     for (u64 k = range.first; k < range.last; k += range.step) {
-      a.read_span(g, k, a.size() - k, [&](u64, std::int32_t v) { *sum += static_cast<u64>(v); });
+      a.read_span(g, begin + k, a.size() - begin - k, [&](u64, std::int32_t v) { *sum += static_cast<u64>(v); });
     }
   }
 };
 
 // Each line is brought by the read of one piece; what is left of it are hits, which ask for nothing.
 TEST_F(stored_array_test, a_thread_brings_each_line_of_a_span_once) {
-  for (const u32 header_bytes : {128u, 192u}) {
+  for (const auto& [header_bytes, begin] : {std::pair{128u, 0u}, {192u, 0u}, {128u, 1u}, {192u, 3u}}) {
     stored_array_options options = small();
     options.cache.read_ahead_bytes = 0;
     stored_array array(*on_, write("a.npy", make_npy_header('i', 4, {5003}, header_bytes)), options);
     u64 sum = 0;
-    launch<1>(*on_, 1, sum_span{array.view<std::int32_t>(), &sum});
-    EXPECT_EQ(sum, std::accumulate(values_.begin(), values_.end(), u64{0}));
+    launch<1>(*on_, 1, sum_span{array.view<std::int32_t>(), begin, &sum});
+    EXPECT_EQ(sum, std::accumulate(values_.begin() + begin, values_.end(), u64{0}));
     const cache_stats stats = array.cache().stats(0);
     EXPECT_EQ(stats.fills, ceil_div(header_bytes + 5003 * 4, 512));
     EXPECT_EQ(stats.misses, stats.fills);

@@ -228,11 +228,11 @@ class array_view {
   // keeps little else meanwhile.
   template <read_order Order, thread_group G, class Use>
   PENSTOCK_FN void read_over_lines(G const& g, u64 first, u64 elements, Use const& use) const {
-    const bool windows = walks_windows(g, reader_);
+    [[maybe_unused]] const bool windows = !std::is_same_v<G, lone_thread> && walks_windows(g, reader_);
     for (;;) {
       const u64 begin = address_of(first), floor = begin & ~15ull;
       const u32 before = static_cast<u32>(begin - floor) / sizeof(T);  // elements of the first piece that are not wanted
-      const u64 pieces = (before + elements + per_piece - 1) / per_piece;
+      [[maybe_unused]] const u64 pieces = (before + elements + per_piece - 1) / per_piece;
       const auto use_piece = [&](u64 number, piece16 piece) { use_elements(first - before + number * per_piece, piece, use); };
       const auto use_edge = [&](u64 number, piece16 piece) {
         const auto use_wanted = [&](u64 i, T v) {
@@ -240,21 +240,19 @@ class array_view {
         };
         use_elements(first - before + number * per_piece, piece, use_wanted);
       };
-      if (!windows) return read_alone<Order>(g, reader_, floor, pieces, use_edge);
-      // One look serves no more than the one line, so nothing is gained by a window, which has fewer loads in flight.
       u64 used = 0;
       if constexpr (std::is_same_v<G, lone_thread>) {
+        // One look serves one line: nothing is gained by a window, which has fewer loads in flight. What is no whole batch is
+        // read piece by piece; the first of them brings a line that is missing, and the others are hits then.
         const u64 on_line = (reader_.line_bytes - reader_.within(begin)) / 16, left = elements / per_piece;
         const u32 wanted = static_cast<u32>(on_line < left ? on_line : left);
         if (before == 0) used = u64{read_on_one_line<Order>(g, reader_, begin, wanted, use_piece)} * per_piece;
-        // One piece brings a line that is missing; the others are hits then.
-        hit_line at{};
-        if (used == 0 && !reader_.template find<Order>(floor, at)) {
-          use_edge(0, reader_.template read_slowly<piece16>(g, true, floor));
+        if (used == 0) {
+          use_edge(0, reader_.template read<piece16, Order>(floor));
           used = per_piece - before;
         }
-      }
-      if (used == 0) {
+      } else {
+        if (!windows) return read_alone<Order>(g, reader_, floor, pieces, use_edge);
         const bool whole = before == 0 && elements % per_piece == 0;
         used = u64{read_window<Order>(g, reader_, floor, pieces, whole, use_piece, use_edge)} * per_piece - before;
       }
