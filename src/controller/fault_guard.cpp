@@ -7,7 +7,10 @@
 #include <atomic>
 #include <csetjmp>
 #include <csignal>
+#include <cstdio>
+#include <fstream>
 #include <mutex>
+#include <string>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -56,6 +59,10 @@ class part_lock {
   static inline std::atomic_flag taken_;
 };
 std::array<zeroed_part, 256> zeroed;  ///< under part_lock
+
+/// Of /dev/zero, mappings of which are anonymous memory that /proc/self/maps knows by name; -1: there is none.
+std::atomic<int> zero_device{-1};
+constexpr char zero_path[] = "/dev/zero";
 
 /// What is known of a faulting address from the ranges that have it.
 struct fault_place {
@@ -115,10 +122,10 @@ mapped_area area_of(u64 address) {
 }
 
 /// Puts zeros where a file has none any more. Not through mmap, which sanitizers take and a handler may not.
-bool put_zeros(u64 begin, u64 end, bool writable) {
+bool put_zeros(u64 begin, u64 end, bool writable, int device = -1) {
   const int access = PROT_READ | (writable ? PROT_WRITE : 0);
-  return syscall(SYS_mmap, begin, end - begin, access, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
-         static_cast<long>(begin);
+  const int kind = MAP_PRIVATE | MAP_FIXED | (device < 0 ? MAP_ANONYMOUS : 0);
+  return syscall(SYS_mmap, begin, end - begin, access, kind, device, 0) == static_cast<long>(begin);
 }
 
 /// A second mapping of a part of a caller's, to put back later; 0 if there can be none.
@@ -140,11 +147,25 @@ bool put_zeros_for_now(u64 address, fault_place const& place) {
   const u64 begin = address / page_bytes * page_bytes;
   const mapped_area area = area_of(address);
   const u64 end = std::min(area.end, ceil_div(place.end, page_bytes) * page_bytes);
-  const u64 kept = free_part != nullptr && end > begin ? kept_copy(area, begin, end) : 0;
+  const int device = zero_device.load(std::memory_order_relaxed);
+  const u64 kept = free_part != nullptr && device >= 0 && end > begin ? kept_copy(area, begin, end) : 0;
   if (kept == 0) return put_zeros(begin, begin + page_bytes, place.writable);
-  if (!put_zeros(begin, end, place.writable)) return false;
+  if (!put_zeros(begin, end, place.writable, device)) return false;
   *free_part = {begin, end, kept};
   return true;
+}
+
+/// Whether our zeros are still there: their owner may have given the memory back, and others have it.
+bool are_there(zeroed_part const& part) {
+  std::ifstream maps("/proc/self/maps");
+  u64 next = part.begin;
+  for (std::string line; next < part.end && std::getline(maps, line);) {
+    u64 begin = 0, end = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx", &begin, &end) != 2 || end <= next) continue;
+    if (begin > next || !line.ends_with(zero_path)) return false;
+    next = end;
+  }
+  return next >= part.end;
 }
 
 /// Puts back what is watched no more.
@@ -158,7 +179,11 @@ void put_back() {
     }
     if (needed) continue;
     const u64 bytes = part.end - part.begin;
-    syscall(SYS_mremap, part.kept, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, part.begin);
+    if (are_there(part)) {
+      syscall(SYS_mremap, part.kept, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, part.begin);
+    } else {
+      syscall(SYS_munmap, part.kept, bytes);
+    }
     part = {};
   }
 }
@@ -259,6 +284,9 @@ watched_mapping::watched_mapping(void const* begin, u64 bytes, bool writable, ma
     watched.store(range_, std::memory_order_release);
   }
   const u64 first = reinterpret_cast<u64>(begin);
+  if (owner == mapping_of::caller && zero_device.load(std::memory_order_relaxed) < 0) {
+    zero_device.store(::open(zero_path, O_RDWR | O_CLOEXEC), std::memory_order_relaxed);
+  }
   range_->cut.store(false, std::memory_order_relaxed);
   range_->writable.store(writable, std::memory_order_relaxed);
   range_->of_caller.store(owner == mapping_of::caller, std::memory_order_relaxed);

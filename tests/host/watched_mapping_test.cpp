@@ -113,6 +113,18 @@ TEST_P(watched_mappings, zeros_stay_until_the_last_watch_has_gone) {
   EXPECT_TRUE(ends(15));
 }
 
+TEST_P(watched_mappings, memory_that_is_others_by_now_is_left_alone) {
+  auto one = watch(0, pages);
+  cut(3);
+  EXPECT_EQ(0u, at(20));
+  munmap(memory_, pages * page);
+  void* const others = mmap(memory_, pages * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  ASSERT_EQ(static_cast<void*>(memory_), others);
+  memory_[20 * page + 7] = 77;
+  one.reset();
+  EXPECT_EQ(77u, at(20));
+}
+
 TEST_P(watched_mappings, stores_go_to_the_zeros) {
   auto one = watch(0, pages);
   cut(3);
