@@ -240,15 +240,17 @@ def test_modules_are_there_when_they_are_asked_for() -> None:
 def test_arguments_of_other_types_are_one_sentence(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")
     with opened(tmp_path, table()) as array:
+        gather_all: Any = penstock.gather_all
+        gather: Any = array.gather
         wrong: list[tuple[Any, type[Exception], str]] = [
-            (lambda: penstock.gather_all([(3, [1])]), TypeError, "gather_all: 3: give pairs of an array"),  # type: ignore[list-item]
-            (lambda: penstock.gather_all([(array,)]), TypeError, "gather_all: give pairs"),  # type: ignore[list-item]
-            (lambda: penstock.gather_all(None), TypeError, "gather_all: give pairs"),  # type: ignore[arg-type]
-            (lambda: array.gather([1], negative_indices="x"), TypeError, "negative_indices x: give True"),  # type: ignore[arg-type]
-            (lambda: array.gather([1], sms="a"), TypeError, "sms a: give how many"),  # type: ignore[arg-type]
-            (lambda: array.gather([1], sms=-1), ValueError, "sms -1: give how many"),
+            (lambda: gather_all([(3, [1])]), TypeError, "gather_all: 3: give pairs of an array"),
+            (lambda: gather_all([(array,)]), TypeError, "gather_all: give pairs"),
+            (lambda: gather_all(None), TypeError, "gather_all: give pairs"),
+            (lambda: gather([1], negative_indices="x"), TypeError, "negative_indices x: give True or False"),
+            (lambda: gather([1], sms="a"), TypeError, "sms a: give how many"),
+            (lambda: gather([1], sms=-1), ValueError, "sms -1: give how many"),
             (
-                lambda: array.gather([1], out=torch.zeros(1, 7, requires_grad=True)),
+                lambda: gather([1], out=torch.zeros(1, 7, requires_grad=True)),
                 ValueError,
                 r"out requires gradients, which a gather gives none: give out\.detach\(\)",
             ),

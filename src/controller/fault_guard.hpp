@@ -1,5 +1,5 @@
-// Reading a mapped file that someone truncates raises SIGBUS; here that becomes a false, or a mark (watched_mapping), instead of
-// the end of the process.
+// Reading a mapped file that someone truncates raises SIGBUS; here that becomes a false, or a mark (watched_mapping), instead
+// of the end of the process.
 #pragma once
 
 #include "penstock/host/watched_mapping.hpp"
