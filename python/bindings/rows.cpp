@@ -1,9 +1,9 @@
 // Arrays for Python: classes of penstock._native that penstock.array wraps. Addresses are numbers; Python keeps what lies there
 // alive.
 #include "libs/media/names.hpp"
-#include "penstock/host/watched_mapping.hpp"
 #include "penstock/host/error.hpp"
 #include "penstock/host/npy.hpp"
+#include "penstock/host/watched_mapping.hpp"
 #include "penstock/rows/row_array.hpp"
 
 #include <nanobind/nanobind.h>
@@ -77,9 +77,7 @@ struct row_buffer {
 /// Memory of an argument while Python reads it.
 class watched_memory {
  public:
-  watched_memory(u64 address, u64 bytes) {
-    watch_.emplace(reinterpret_cast<void*>(address), bytes, true, mapping_of::caller);
-  }
+  watched_memory(u64 address, u64 bytes) { watch_.emplace(reinterpret_cast<void*>(address), bytes, true, mapping_of::caller); }
   bool is_cut() const { return watch_ && watch_->is_cut(); }
   void close() { watch_.reset(); }
 
