@@ -2,11 +2,11 @@
 // the file changing, for those who take memory and do not ask whether it may be written to.
 #pragma once
 
-#include "penstock/host/watched_mapping.hpp"
 #include "../host/owned_file.hpp"
 #include "penstock/core/config.hpp"
 #include "penstock/host/error.hpp"
 #include "penstock/host/file_lock.hpp"
+#include "penstock/host/watched_mapping.hpp"
 
 #include <mutex>
 #include <optional>

@@ -1,8 +1,8 @@
 // What an array of rows owns, and the parts of its calls: row_array_open.cpp opens it, row_array.cpp calls.
 #pragma once
 
-#include "penstock/host/watched_mapping.hpp"
 #include "mapped_rows.hpp"
+#include "penstock/host/watched_mapping.hpp"
 #include "penstock/rows/row_array.hpp"
 #include "registered_host.hpp"
 #include "report_pool.hpp"
