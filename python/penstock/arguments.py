@@ -80,7 +80,7 @@ def _spans(argument: Any, depth: int = 0) -> Iterator[tuple[int, int]]:
         owner = owner_of(argument)
         if is_torch(owner):
             yield from _of_tensor(owner)
-        elif not owner.flags.owndata and owner.nbytes and owner.flags.c_contiguous:
+        elif not owner.flags.owndata and owner.nbytes and owner.flags.forc:
             yield owner.__array_interface__["data"][0], owner.nbytes
     elif depth < 2 and isinstance(argument, (tuple, list)):
         if len(argument) <= 8:  # a list of numbers has no memory of others

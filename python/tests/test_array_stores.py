@@ -8,16 +8,8 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
-from penstock.arrays import foreign
 
-
-@pytest.fixture(params=["numpy", "torch"], autouse=True)
-def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    if request.param == "torch":
-        pytest.importorskip("torch", reason="torch is not installed")
-    else:
-        monkeypatch.setattr(foreign, "has_torch", lambda: False)
-    return str(request.param)
+pytestmark = pytest.mark.usefixtures("library")
 
 
 def zeros(folder: Path, dtype: str) -> penstock.Array:

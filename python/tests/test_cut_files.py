@@ -184,7 +184,14 @@ def test_graphs_over_memory_look_at_it(tmp_path: Path) -> None:
     over = cut(tmp_path, ends)
     matrix = scipy.coo_matrix((np.ones(50_000), (ends[0], ends[1])), shape=(1000, 1000)).tocsr()
     matrix.indices = cut(tmp_path, matrix.indices, name="indices.npy")
-    for given in (over, (over[0], over[1]), (ends[0], ends[1], cut(tmp_path, ends[0], name="w.npy")), matrix):
+    columns = cut(tmp_path, np.asfortranarray(ends), name="fortran.npy")
+    for given in (
+        over,
+        columns,
+        (over[0], over[1]),
+        (ends[0], ends[1], cut(tmp_path, ends[0], name="w.npy")),
+        matrix,
+    ):
         for _ in range(2):
             with pytest.raises(penstock.Error, match=f"open .*: {CUT}"):
                 penstock.cc(given, executor="cpu")

@@ -13,6 +13,7 @@
 #include <string>
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
@@ -45,15 +46,19 @@ struct zeroed_part {
   u64 kept = 0;  ///< where; 0: this is free
 };
 
-/// The handler of any thread, and whoever takes a part back, one at a time. REQUIRES: who holds it touches no mapped file.
+/// The handlers of all threads, and the watch that gives a part back, one at a time. REQUIRES: its holder touches no mapped
+/// file.
 class part_lock {
  public:
-  part_lock() {
-    while (taken_.test_and_set(std::memory_order_acquire)) {}
-  }
+  part_lock() { take(); }
   part_lock(part_lock const&) = delete;
   part_lock& operator=(part_lock const&) = delete;
-  ~part_lock() { taken_.clear(std::memory_order_release); }
+  ~part_lock() { give_back(); }
+
+  static void take() {
+    while (taken_.test_and_set(std::memory_order_acquire)) {}
+  }
+  static void give_back() { taken_.clear(std::memory_order_release); }
 
  private:
   static inline std::atomic_flag taken_;
@@ -195,6 +200,16 @@ bool has_zeros(u64 begin, u64 end) {
                      [&](zeroed_part const& part) { return part.kept != 0 && part.begin < end && begin < part.end; });
 }
 
+// A process that is forked has the locks free: no other thread of its parent's is there to give them back.
+void before_fork() {
+  watching.lock();
+  part_lock::take();
+}
+void after_fork() {
+  part_lock::give_back();
+  watching.unlock();
+}
+
 struct guarded_range {
   sigjmp_buf jump;
   std::byte const* begin;
@@ -239,10 +254,9 @@ namespace controllers {
 
 void install_fault_guard() {
   static std::atomic<pid_t> installed_in{0};
-  static std::mutex installing;
   const pid_t here = ::getpid();
   if (installed_in.load(std::memory_order_acquire) == here) return;
-  const std::lock_guard lock(installing);
+  const std::lock_guard lock(watching);
   if (installed_in.load(std::memory_order_relaxed) == here) return;
   page_bytes = static_cast<u64>(sysconf(_SC_PAGESIZE));
   struct sigaction action = {}, before;
@@ -255,6 +269,7 @@ void install_fault_guard() {
     previous = before;
     sigaction(SIGBUS, &action, nullptr);
   }
+  if (installed_in.load(std::memory_order_relaxed) == 0) pthread_atfork(before_fork, after_fork, after_fork);
   installed_in.store(here, std::memory_order_release);
 }
 

@@ -7,6 +7,7 @@
 #include "registered_host.hpp"
 #include "report_pool.hpp"
 #include "row_job.hpp"
+#include "watched_argument.hpp"
 
 #include <atomic>
 #include <memory>
@@ -16,17 +17,6 @@
 #include <unistd.h>
 
 namespace penstock {
-
-namespace rows {
-
-/// Memory of the caller's that a call reads or fills beside the row numbers.
-struct argument {
-  char const* name = "";
-  void const* memory = nullptr;
-  u64 bytes = 0;
-};
-
-}  // namespace rows
 
 struct row_array::state : std::enable_shared_from_this<row_array::state> {
   state(executor& executor, row_shape const& asked, row_source const& source, row_array_options const& with,

@@ -159,8 +159,8 @@ TEST_P(cache_limits_test, the_last_search_goes_by_all_frames) {
   expect_at_rest();
 }
 
-// Its fill under way, a line has the pin of the group that asked for it: who looked for a frame then would take it before that
-// group has read it.
+// Its fill under way, a line has the pin of the group that asked for it: a search for a frame would take it before that group
+// has read it.
 TEST_P(cache_limits_test, a_group_keeps_its_pins_until_it_has_read) {
   make({.frames = 8});
   controller_.hold_all();

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <csignal>
 #include <memory>
 #include <thread>
@@ -170,6 +171,26 @@ TEST_P(watched_mappings, a_forked_process_with_another_handler_meets_it_too) {
   int status = 0;
   waitpid(child, &status, 0);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+TEST_P(watched_mappings, a_process_that_is_forked_beside_watches_has_the_locks_free) {
+  std::atomic<bool> over{false};
+  std::thread other([&] {
+    while (!over.load()) static_cast<void>(watch(0, pages));
+  });
+  for (u32 round = 0; round < 300; ++round) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(5);  // ends what waits for ever
+      static_cast<void>(watch(0, pages)->is_cut());
+      _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "round " << round;
+  }
+  over = true;
+  other.join();
 }
 
 }  // namespace

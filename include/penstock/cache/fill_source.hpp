@@ -7,7 +7,7 @@
 namespace penstock {
 
 enum class fill_source : u32 {
-  commands,  ///< of its volume: controllers store the bytes, and whoever sends a fill goes on
+  commands,  ///< of its volume: controllers store the bytes, and the sender of a fill goes on
   memory,    ///< that kernels reach: the group that misses copies them, all lanes together
 };
 

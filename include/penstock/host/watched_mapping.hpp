@@ -8,11 +8,11 @@ namespace penstock {
 /// Whose memory a mapping is.
 enum class mapping_of : u32 {
   penstock,  ///< it goes when nothing watches it any more
-  caller,    ///< who has it back as it was
+  caller,    ///< its owner has it back as it was
 };
 
 /// A mapping that any thread may read at any time. Where its file was cut short they read zeros for as long as this lives, and
-/// `was_cut` says so: whoever read has to ask. Costs nothing until then.
+/// `was_cut` says so: a reader asks it. Costs nothing until then.
 class watched_mapping {
  public:
   /// REQUIRES: mapped for as long as this lives.
