@@ -15,6 +15,7 @@ import numpy as np
 import penstock
 import pytest
 from arrays_here import opened, saved, table
+from places import DEVICES
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -48,18 +49,19 @@ def test_stores_into_a_file_that_shrinks_are_errors(
             array[4000] = row
 
 
-def test_closing_leaves_a_file_that_shrank_as_it_is(tmp_path: Path) -> None:
+@pytest.mark.parametrize("device", DEVICES)
+def test_closing_leaves_a_file_that_shrank_as_it_is(tmp_path: Path, device: str) -> None:
     """What lies in the cache is lost, and said to be."""
     path = saved(tmp_path, table(4096, 64))
     program = (
         "import os, sys, numpy, penstock\n"
-        "array = penstock.open(sys.argv[1], placement='storage', device='cpu', writable=True)\n"
+        "array = penstock.open(sys.argv[1], placement='storage', device=sys.argv[2], writable=True)\n"
         "array[4000] = numpy.ones(64, numpy.float32)\n"
         "os.truncate(sys.argv[1], 4096)\n"
         "del array\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True
+        [sys.executable, "-c", program, str(path), device], capture_output=True, text=True, check=True
     )
     assert path.stat().st_size == 4096
     assert "what was stored since its last flush is lost" in done.stderr

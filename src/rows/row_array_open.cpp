@@ -88,7 +88,7 @@ row_array::state::~state() {
   } catch (error const& lost) {  // the cache would write behind the end of the file: zeros where rows were
     std::fprintf(stderr, "penstock: the array is closed and what was stored since its last flush is lost: %s\n", lost.what());
     try {
-      cache->discard(0, 0, cache->view().datasets[0].bytes);
+      cache->discard(0, 0, place.origin + shape.bytes());
     } catch (error const&) {}
   }
 }
