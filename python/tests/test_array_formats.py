@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import pickle
 import shutil
 from pathlib import Path
@@ -380,3 +381,13 @@ def test_names_of_numpy_for_element_types(tmp_path: Path) -> None:
     for thing in (None, 32, object(), {"a": 1}, [("a", "f5")]):
         with pytest.raises(TypeError, match="give a name such as float32, or a dtype of NumPy or PyTorch"):
             dtype_named(thing)
+
+
+@pytest.mark.parametrize("which", ["zarr.json", "c/0/0"])
+def test_a_pipe_in_a_zarr_store_is_not_waited_for(tmp_path: Path, which: str) -> None:
+    zarr = pytest.importorskip("zarr", reason="zarr is not installed")
+    zarr.create_array(tmp_path / "a", data=numbers(), chunks=(70, 3), zarr_format=3)
+    (tmp_path / "a" / which).unlink()
+    os.mkfifo(tmp_path / "a" / which)
+    with pytest.raises((ValueError, OSError), match=r"not a regular file|open .*a"):
+        opened(tmp_path / "a")

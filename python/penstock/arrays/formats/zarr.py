@@ -68,6 +68,9 @@ def find(path: str, name: str | None) -> Layout:
         return checked(Layout(path, shape, element, 0, name, element, data=data))
     why = f"{what} is in several chunks" if about.plain else f"{what} is compressed or of another order"
     sources = tuple(str(file) for file in _files(at))
+    odd = next((file for file in sources if not Path(file).is_file()), None)
+    if odd is not None:
+        raise ValueError(f"{where}: {shown_path(odd)} is not a regular file: write {what} anew")
     return kept_or_planned(
         Conversion(
             path, name, why, sources, element, shape[1:], lambda: shape[0],
@@ -79,11 +82,13 @@ def find(path: str, name: str | None) -> Layout:
 def _is_array(folder: Path) -> bool:
     if (folder / _V2_ARRAY).is_file():
         return True
+    if not (folder / _V3).is_file():
+        return False
     try:
         return bool(json.loads((folder / _V3).read_bytes())["node_type"] == "array")
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         # What is no group is an array, and then refused.
-        return (folder / _V3).is_file() and b'"group"' not in (folder / _V3).read_bytes()
+        return b'"group"' not in (folder / _V3).read_bytes()
 
 
 def _arrays(folder: Path) -> list[str]:
