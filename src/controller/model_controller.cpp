@@ -28,6 +28,7 @@ struct model_controller::state {
   explicit state(model_options const& options)
       : media(std::make_shared<model_media>(options)), table(options.max_queues, options.threads) {
     media->limits = {options.max_queues, options.max_queue_entries, options.transfer_bytes};
+    media->limits.is_polled = options.threads == 0;
   }
 
   std::shared_ptr<model_media> media;

@@ -41,7 +41,9 @@ software_options software_options_for(executor const& on, io_engine engine, u32 
 }
 
 controller_limits limits_of(software_options const& options) {
-  return {options.max_queues, options.max_queue_entries, largest_transfer};
+  controller_limits limits{options.max_queues, options.max_queue_entries, largest_transfer};
+  limits.is_polled = options.threads == 0;
+  return limits;
 }
 
 struct software_controller::state {

@@ -22,6 +22,10 @@ void check_queue_options(queue_options const& options, controller_limits const& 
   if (options.first_ticket % options.depth != 0) {
     throw_bad_input("create", "a queue pair", "the first ticket must be a multiple of the depth");
   }
+  if (options.rings_on_host && !options.poll_in_place && limits.is_polled) {
+    throw_bad_input("create", "a queue pair",
+                    "the controller has no threads, and no thread of a GPU can poll it: give it some (software_options_for)");
+  }
   if (options.bounce_bytes > limits.transfer_bytes) {
     throw_bad_input("create", "a queue pair",
                     "transfers of " + std::to_string(options.bounce_bytes) + " bytes: the controller takes at most " +

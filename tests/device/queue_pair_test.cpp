@@ -103,6 +103,16 @@ TEST(queue_pair, groups_wider_than_a_warp) {
   }
 }
 
+// Else a kernel would wait for its deadlines, and get nothing.
+TEST(queue_pair, a_kernel_needs_a_controller_with_threads) {
+  const queue_options of_kernel{.rings_on_host = true, .poll_in_place = false};
+  EXPECT_THROW(check_queue_options(of_kernel, software_controller({.threads = 0}).limits()), error);
+  EXPECT_THROW(check_queue_options(of_kernel, model_controller(model_options{}).limits()), error);
+  EXPECT_NO_THROW(check_queue_options(of_kernel, software_controller({.threads = 1}).limits()));
+  const queue_options of_cpu{.poll_in_place = false};  // somebody polls it
+  EXPECT_NO_THROW(check_queue_options(of_cpu, software_controller({.threads = 0}).limits()));
+}
+
 TEST(queue_pair, software_controller_serves_memory) {
   stamped_media media(media_blocks * test_block);
   software_controller software;

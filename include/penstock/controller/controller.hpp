@@ -39,6 +39,7 @@ struct controller_limits {
   u64 transfer_bytes = 0;            ///< most bytes of one command
   bool reaches_local = false;        ///< rings and data may lie in the executor's local memory (HBM)
   bool rings_in_controller = false;  ///< submission rings may lie in its own memory, and nothing is fetched from the host's
+  bool is_polled = false;            ///< it has no threads: nothing is served but where `poll` is called
   bool ready_without_media = false;  ///< it may be ready before its media are (CAP.CRMS), and NSTAT.NRDY says which are
 };
 
