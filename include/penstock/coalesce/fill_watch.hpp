@@ -55,7 +55,8 @@ class fill_watch {
   /// Collective.
   PENSTOCK_FN bool wait(bool fills, found_line at) {
     const auto waiting = g_.ballot(fills);
-    for (bool over = false; !over;) {
+    drain_landed(fills, at);
+    for (bool over = any(g_.ballot(fills && is_over(at))); !over;) {
       if (++rounds_ % rounds_for_queue == 0) {
         u64 command = 0;
         if (fills) command = cache_.record_of(at.entry, at.word).load_command();
@@ -69,6 +70,18 @@ class fill_watch {
   }
 
  private:
+  // What was asked for ahead of need may have landed where nobody waits for it: to copy it is all that is left to do.
+  PENSTOCK_FN void drain_landed(bool fills, found_line at) {
+    const u64 own = fills ? cache_.record_of(at.entry, at.word).load_command() : 0;
+    u64* const landing = fills ? landing_of(cache_, own) : nullptr;
+    auto landed = g_.ballot(landing != nullptr && Cache::queue_pair::is_landed(*landing));
+    while (any(landed)) {
+      const u64 next = g_.shfl(own, lowest(landed));
+      cache_.queues[next >> 16].drain(g_, static_cast<u32>(next & 0xffffu));
+      landed = without(landed, g_.ballot(own == next));
+    }
+  }
+
   static constexpr u64 longest_ns = one_millisecond_ns;
   static constexpr u32 rounds_for_queue = 4;
 
