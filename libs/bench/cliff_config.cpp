@@ -7,6 +7,7 @@
 #include <list>
 #include <random>
 #include <unordered_map>
+#include <utility>
 
 namespace penstock::bench {
 namespace {
@@ -135,13 +136,16 @@ lru_counts simulate_lru(cliff_config const& c, std::vector<u32> const& elements,
   std::list<line> recent;
   std::unordered_map<u64, std::list<line>::iterator> place;
   lru_counts counts;
-  const auto access = [&](u64 element) {
-    const u64 number = element / c.line_elements();
+  std::vector<u64> stalled(c.groups(), ~0ull);  // when last
+  const auto access = [&](u64 step, u64 stream) {
+    const u64 number = elements[step * c.streams + stream] / c.line_elements();
     if (const auto at = place.find(number); at != place.end()) {
       recent.splice(recent.begin(), recent, at->second);
       return;
     }
     ++counts.fills;
+    const u64 when = step / (c.access == cliff_access::async ? asked_together : 1);
+    counts.stalls += std::exchange(stalled[stream / c.width()], when) != when ? 1 : 0;
     if (recent.size() == frames) {
       counts.write_backs += recent.back().changed ? 1 : 0;
       place.erase(recent.back().number);
@@ -152,7 +156,7 @@ lru_counts simulate_lru(cliff_config const& c, std::vector<u32> const& elements,
   };
   const u64 outer = c.lanes == 1 ? c.streams : c.per_stream, inner = c.lanes == 1 ? c.per_stream : c.streams;
   for (u64 a = 0; a < outer; ++a) {
-    for (u64 b = 0; b < inner; ++b) access(elements[c.lanes == 1 ? b * c.streams + a : a * c.streams + b]);
+    for (u64 b = 0; b < inner; ++b) c.lanes == 1 ? access(b, a) : access(a, b);
   }
   for (line const& left : recent) counts.write_backs += left.changed ? 1 : 0;
   return counts;

@@ -2,6 +2,7 @@
 // the same size would move for the same accesses.
 #pragma once
 
+#include "penstock/core/bits.hpp"
 #include "penstock/runtime/line_cache.hpp"
 
 #include <map>
@@ -22,6 +23,9 @@ enum class cliff_access : u32 { index, reference, async, span, pinned, add };
 /// A file in page cache; host memory through the software controller; host memory that a thread that misses copies itself.
 enum class cliff_source : u32 { file, memory, copied };
 
+/// Elements that a thread of read_async asks for before it waits.
+inline constexpr u64 asked_together = 4;
+
 struct cliff_config {
   cliff_pattern pattern = cliff_pattern::uniform;
   cliff_access access = cliff_access::index;
@@ -38,6 +42,9 @@ struct cliff_config {
   u64 accesses() const { return streams * per_stream; }
   u64 line_elements() const { return line_bytes / sizeof(u64); }
   u64 lines() const { return data_bytes / line_bytes; }
+  /// Streams that go side by side as a group.
+  u64 width() const { return takes_lines() ? 1 : lanes; }
+  u64 groups() const { return ceil_div(streams, width()); }
   bool takes_lines() const { return access == cliff_access::span || access == cliff_access::pinned; }
   /// Whether accesses follow each other, so that lines can be brought before they are asked for.
   bool is_sequential() const { return pattern <= cliff_pattern::in_order || pattern == cliff_pattern::lists; }
@@ -53,6 +60,7 @@ std::vector<u32> elements_of(cliff_config const& config);
 
 /// What an LRU cache moves: a stream after the other where they have one lane, else an access of each stream after the other.
 struct lru_counts {
+  u64 stalls = 0;  ///< times that a group has to wait: a step, or steps that are on their way together, with a fill or more
   u64 fills = 0, write_backs = 0;  ///< lines; write-backs with a flush at the end, where they are changed
 };
 /// `frames`: of the cache.

@@ -1,21 +1,13 @@
 #include "libs/bench/cliffs.hpp"
 
 #include "libs/bench/cliff_config.hpp"
+#include "libs/bench/cliff_data.hpp"
 #include "libs/bench/cliffs_kernels.hpp"
-#include "libs/bench/pattern.hpp"
-#include "penstock/controller/software_controller.hpp"
 #include "penstock/core/clock.hpp"
 #include "penstock/host/error.hpp"
-#include "penstock/runtime/stored_array.hpp"
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <memory>
-#include <numeric>
-#include <span>
-#include <tuple>
+#include <map>
 #include <utility>
 
 namespace penstock::bench {
@@ -26,93 +18,12 @@ namespace {
 /// Bytes that a calibration reads.
 constexpr u64 most_calibrated = 1ull << 28;
 
-/// The data of all configurations: element i is value_at(i), in a file and in memory.
-class cliff_data {
- public:
-  cliff_data(executor& on, cliffs_options const& options, u64 bytes)
-      : values(on.memory(), memory_kind::shared, bytes / sizeof(u64)) {
-    for (u64 i = 0; i < values.size(); ++i) values.data()[i] = value_at(i);
-    char const* const usual = std::getenv("TMPDIR");
-    const std::string folder = !options.folder.empty() ? options.folder : usual != nullptr ? usual : "/tmp";
-    path_ = folder + "/penstock-cliffs-" + std::to_string(now_ns());
-    write_file();
-  }
-  cliff_data(cliff_data const&) = delete;
-  ~cliff_data() {
-    std::error_code ignored;
-    std::filesystem::remove(path_, ignored);
-  }
+/// Bytes that one writes.
+constexpr u64 most_written = 1ull << 26;
 
-  std::string const& path() const { return path_; }
-  std::span<std::byte> bytes() const { return std::as_writable_bytes(std::span(values.data(), values.size())); }
-
-  /// Whether each element is larger by what was added to it; then all are as they were.
-  bool take_back(cliff_source source, std::vector<u32> const& added) {
-    std::vector<u32> times(values.size(), 0);
-    for (const u32 i : added) ++times[i];
-    std::vector<u64> found(values.data(), values.data() + values.size());
-    if (source == cliff_source::file) {
-      std::ifstream file(path_, std::ios::binary);
-      file.read(reinterpret_cast<char*>(found.data()), static_cast<std::streamsize>(found.size() * sizeof(u64)));
-    }
-    bool right = true;
-    for (u64 i = 0; i < found.size(); ++i) {
-      right = right && found[i] == value_at(i) + times[i];
-      values.data()[i] = value_at(i);
-    }
-    if (source == cliff_source::file) write_file();
-    return right;
-  }
-
-  buffer<u64> values;
-
- private:
-  void write_file() const {
-    std::ofstream file(path_, std::ios::binary | std::ios::trunc);
-    file.write(reinterpret_cast<char const*>(values.data()), static_cast<std::streamsize>(values.bytes()));
-    file.close();
-    if (file) return;
-    std::error_code ignored;
-    std::filesystem::remove(path_, ignored);
-    throw error(error_kind::world, "write " + path_ + ": no room for the data: name another folder");
-  }
-
-  std::string path_;
-};
-
-/// A cache over the data from one of the sources, with the options that users get where they ask for no others.
-class cliff_cache {
- public:
-  cliff_cache(executor& on, cliff_data const& data, cliff_config const& c) {
-    cache_options cache;
-    cache.bytes = c.cache_bytes;
-    cache.line_bytes = c.line_bytes;
-    cache.directory = c.directory;
-    const bool writable = c.access == cliff_access::add;
-    if (c.source == cliff_source::file) {
-      stored_array_options options;
-      options.cache = cache;
-      options.raw = raw_layout{.item_bytes = sizeof(u64), .offset = 0, .elements = data.values.size()};
-      options.writable = writable;
-      file_ = std::make_unique<stored_array>(on, data.path(), options);
-      return;
-    }
-    dataset_spec dataset{.name = "known values", .bytes = data.values.bytes(), .volume = {}, .writable = writable};
-    if (c.source == cliff_source::memory) {
-      controller_ = std::make_unique<software_controller>(software_options{});
-      dataset.volume = {volume_layout::single, {{controller_.get(), controller_->add_namespace(data.bytes())}}};
-    } else {
-      dataset.memory = data.values.data();
-    }
-    cache_ = std::make_unique<line_cache>(on, std::vector<dataset_spec>{dataset}, cache);
-  }
-
-  line_cache& get() const { return file_ ? file_->cache() : *cache_; }
-
- private:
-  std::unique_ptr<stored_array> file_;
-  std::unique_ptr<software_controller> controller_;
-  std::unique_ptr<line_cache> cache_;
+/// One that says which configuration it was.
+struct named_failure : error {
+  using error::error;
 };
 
 struct cliff_run {
@@ -125,22 +36,22 @@ struct cliff_run {
 struct cliff_rates {
   double fill_seconds = 0;   ///< a line, where lines are far apart and all streams ask
   double next_seconds = 0;   ///< the same where they follow each other
-  double lone_seconds = 0;   ///< where one stream asks
+  double lone_seconds = 0;   ///< where one group asks
   double write_seconds = 0;  ///< to write one back
   /// Of an access of a kind, to elements that are near each other, or far apart.
-  std::map<std::pair<cliff_access, bool>, double> hit_seconds{};
+  std::map<std::pair<cliff_access, bool>, double> hit_seconds{}, lone_hit_seconds{};
 };
 
 class cliffs_bench {
  public:
   cliffs_bench(executor& on, cliffs_options const& options, u64 bytes)
-      : on_(on), options_(options), bytes_(bytes), data_(on, options, bytes), sum_(on.memory(), memory_kind::local, 1) {}
+      : on_(on), options_(options), bytes_(bytes), data_(on, options.folder, bytes), sum_(on.memory(), memory_kind::local, 1) {}
 
   std::vector<measurement> measure() {
     std::vector<measurement> all;
     for (u64 k = 0; k < options_.configs; ++k) {
       if (options_.progress) options_.progress("configuration", k, options_.configs);
-      all.push_back(measure(draw_config(options_.seed + k, bytes_, most_streams(), lanes())));
+      all.push_back(measure_named(draw_config(options_.seed + k, bytes_, most_streams(), lanes())));
       if (options_.found) options_.found(all.back());
     }
     std::sort(all.begin(), all.end(), [](auto const& a, auto const& b) { return a.values[0] < b.values[0]; });
@@ -156,6 +67,11 @@ class cliffs_bench {
   u32 lanes() const { return is_cpu() ? 1 : 32; }
   /// Threads, or whole groups, that are worth having.
   u64 most_streams() const { return is_cpu() ? 4096 : on_.units() * 1024; }
+
+  /// Of the CPU, that serve.
+  u64 host_threads() const {
+    return is_cpu() ? on_.units() : std::max(1u, software_options_for(on_, io_engine::automatic, 0).threads);
+  }
 
   void run_kernel(cliff_config const& c, cliff_job const& job) {
     is_cpu() ? run_cliff_cpu(on_, c.access, job) : run_cliff_cuda(on_, c.access, job);
@@ -211,7 +127,7 @@ class cliffs_bench {
   [[noreturn]] static void fail(cliff_config const& c, std::string const& what) {
     std::string all;
     for (auto const& [name, value] : describe(c)) all.append(" ").append(name).append("=").append(value);
-    throw error(error_kind::world, "measure cliffs: " + what + ": repeat it with configs=1 and its seed:" + all);
+    throw named_failure(error_kind::world, "measure cliffs: " + what + ": repeat it with configs=1 and its seed:" + all);
   }
 
   /// Lines far apart, each once, through a cache that holds all.
@@ -243,16 +159,23 @@ class cliffs_bench {
       linear.per_stream = std::max<u64>(1, std::min(c.data_bytes, most_calibrated) / sizeof(u64) / linear.streams);
       rates.next_seconds = std::min({rates.fill_seconds, seconds_each(whole(c, cliff_pattern::in_order, cliff_access::span)),
                                      seconds_each(linear) * static_cast<double>(c.line_elements())});
-      cliff_config lone = apart;
-      lone.streams = 1;
-      lone.per_stream = std::min<u64>(c.lines(), 256);
-      rates.lone_seconds = seconds_each(lone);
+      cliff_config lone = apart, lone_lines = whole(c, cliff_pattern::permuted, cliff_access::span);
+      lone.streams = lone_lines.streams = 1;
+      lone.per_stream = lone_lines.per_stream = std::min<u64>(c.lines(), 256);
+      rates.lone_seconds = std::min(seconds_each(lone), seconds_each(lone_lines));
     }
     if (!rates.hit_seconds.contains({c.access, is_near(c)})) {
       const cliff_config warm = whole(c, is_near(c) ? cliff_pattern::linear : cliff_pattern::permuted, c.access);
       double& hit_seconds = rates.hit_seconds[{c.access, is_near(c)}];
+      double& lone_hit_seconds = rates.lone_hit_seconds[{c.access, is_near(c)}];
       if (c.access != cliff_access::add) {
         hit_seconds = seconds_each(warm, 2);
+        if (!is_cpu()) {
+          cliff_config lone = warm;
+          lone.streams = warm.width();
+          lone.per_stream = std::min<u64>(warm.lines(), 256);
+          lone_hit_seconds = seconds_each(lone, 2) * static_cast<double>(lone.width());
+        }
       } else {
         const std::vector<u32> elements = elements_of(warm);
         const cliff_run done = run(warm, elements, 2);
@@ -260,12 +183,27 @@ class cliffs_bench {
         twice.insert(twice.end(), elements.begin(), elements.end());
         if (!data_.take_back(c.source, twice)) fail(warm, "additions were lost");
         hit_seconds = (done.seconds - done.flush_seconds) / static_cast<double>(warm.accesses());
-        // A cache that writes while threads work takes less than one that flushes all; no less than to bring the line.
+        // A cache that writes while threads work takes less than one that flushes all; no less than to bring the line, or than
+        // the file system takes.
         const double flushed = done.flush_seconds / static_cast<double>(std::max<u64>(1, done.stats.write_backs));
-        rates.write_seconds = std::min({flushed, rates.fill_seconds, rates.write_seconds == 0 ? flushed : rates.write_seconds});
+        const bool to_file = c.source == cliff_source::file;
+        rates.write_seconds =
+            to_file ? data_.write_seconds(c.line_bytes, std::min(c.data_bytes, most_written) / c.line_bytes, host_threads())
+                    : std::min({flushed, rates.fill_seconds, rates.write_seconds == 0 ? flushed : rates.write_seconds});
       }
     }
     return rates;
+  }
+
+  /// Says of which configuration it was that something failed.
+  measurement measure_named(cliff_config const& c) {
+    try {
+      return measure(c);
+    } catch (named_failure const&) {
+      throw;
+    } catch (error const& problem) {
+      fail(c, problem.what());
+    }
   }
 
   measurement measure(cliff_config const& c) {
@@ -281,10 +219,11 @@ class cliffs_bench {
     const double fill_seconds = fills * (c.is_sequential() ? rates.next_seconds : rates.fill_seconds) * idle;
     const double hit_seconds = (is_cpu() ? accesses - fills : accesses) * rates.hit_seconds.at({c.access, is_near(c)}) * idle;
     const double write_seconds = static_cast<double>(lru.write_backs) * rates.write_seconds;
-    // One after the other on a CPU's threads; at the same time on a GPU, where a stream waits for its own fills.
-    const double lone = fills / static_cast<double>(c.streams) * rates.lone_seconds;
-    const double bound = is_cpu() ? fill_seconds + hit_seconds + write_seconds
-                                  : std::max({fill_seconds + write_seconds, hit_seconds, c.is_sequential() ? 0 : lone});
+    // One after the other on a CPU's threads; at the same time on a GPU, where a group waits for its own fills.
+    const double lone = static_cast<double>(lru.stalls) / static_cast<double>(c.groups()) * rates.lone_seconds +
+                        static_cast<double>(c.per_stream) * rates.lone_hit_seconds.at({c.access, is_near(c)});
+    const double bound =
+        is_cpu() ? fill_seconds + hit_seconds + write_seconds : std::max({fill_seconds + write_seconds, hit_seconds, lone});
     measurement m;
     m.id = "cliffs.config";
     m.params = describe(c);
@@ -303,6 +242,7 @@ class cliffs_bench {
                  {"joins", static_cast<double>(done.stats.joins)},
                  {"share_fills", fill_seconds / done.seconds},
                  {"share_hits", hit_seconds / done.seconds},
+                 {"share_lone", lone / done.seconds},
                  {"share_writes", write_seconds / done.seconds},
                  {"share_search", share(done.stats.search_ns)},
                  {"share_clean", share(done.stats.clean_ns)},

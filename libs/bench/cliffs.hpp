@@ -22,7 +22,8 @@ struct cliffs_options {
 
 /// Results: `cliffs.worst`, `.p10` and `.median` of all rates over their bounds, then the worst configurations, worst first. Of
 /// each: its rate over the rate that bounds it, where fills of an LRU cache of the same size come at the rate of fills that was
-/// measured for its source and lines, hits at the rate of such hits, and at most one fill is under way for each stream.
+/// measured for its source and lines, hits at the rate of such hits, and on a GPU a group goes on no sooner than its fills have
+/// come and its hits are read, one step after the other, as one group that is alone does.
 /// Throws penstock::error: bad_input for options that cannot be; world for a wrong sum.
 std::vector<measurement> run_cliffs_benchmark(cliffs_options const& options);
 

@@ -52,7 +52,7 @@ struct cliff_body {
       for (u64 k = 0; k < job.per_stream; ++k) sum += follow[element(stream, k)];
     } else if constexpr (Access == cliff_access::async) {
       u64 k = 0;
-      for (; k + 4 <= job.per_stream; k += 4) {
+      for (; k + asked_together <= job.per_stream; k += asked_together) {
         auto first = job.a.read_async(element(stream, k)), second = job.a.read_async(element(stream, k + 1));
         auto third = job.a.read_async(element(stream, k + 2)), fourth = job.a.read_async(element(stream, k + 3));
         sum += first.wait() + second.wait() + third.wait() + fourth.wait();

@@ -44,6 +44,12 @@ TEST(cliffs, threads_of_a_gpu_go_side_by_side_in_it) {
   EXPECT_EQ(simulate_lru(c, elements, 1).fills, 2u);
   c.lanes = 32;
   EXPECT_EQ(simulate_lru(c, elements, 1).fills, 4u);
+  EXPECT_EQ(simulate_lru(c, elements, 1).stalls, 2u) << "both wait at the same time, in each step";
+  EXPECT_EQ(simulate_lru(c, elements, 2).stalls, 1u);
+  c.access = cliff_access::async;
+  EXPECT_EQ(simulate_lru(c, elements, 1).stalls, 1u) << "both steps are on their way together";
+  c.access = cliff_access::span;
+  EXPECT_EQ(simulate_lru(c, elements, 1).stalls, 4u) << "each stream is a group";
 }
 
 TEST(cliffs, patterns_are_what_they_are_called) {
