@@ -128,6 +128,12 @@ TEST_P(write_test, changes_of_one_element_are_one_after_another) {
   run_everywhere(body, for_waiting_threads);
 }
 
+TEST_P(write_test, lanes_that_part_change_and_read) {
+  auto body = make<parted_lanes_body>();
+  body.names = true;
+  run_everywhere(body, for_waiting_threads);
+}
+
 TEST_P(write_test, runs_of_elements_are_written_whole) {
   auto body = make<written_spans_body>();
   body.longest = 5 * body.shape.line_bytes / 16;

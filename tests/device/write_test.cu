@@ -83,6 +83,21 @@ PENSTOCK_CUDA_TEST(write_sums) {
   });
 }
 
+PENSTOCK_CUDA_TEST(write_by_lanes_that_part) {
+  for_all_shapes([&](written_bytes& cached) {
+    run_warps_on_device(parted_lanes_body{cached.fixture->writable(), cached.times.data(), 4 * rounds}, report, warps);
+    cached.check(report, parted_lanes_body::expected);
+  });
+}
+
+PENSTOCK_CUDA_TEST(write_by_lanes_that_part_and_are_named) {
+  for_all_shapes([&](written_bytes& cached) {
+    const parted_lanes_body body{cached.fixture->writable(), cached.times.data(), 4 * rounds, true};
+    run_warps_on_device(body, report, warps);
+    cached.check(report, parted_lanes_body::expected);
+  });
+}
+
 PENSTOCK_CUDA_TEST(write_batches) {
   for_all_shapes([&](written_bytes& cached) {
     run_warps_on_device(written_batches_body{cached.fixture->writable(), cached.times.data(), rounds, 3000}, report, warps);

@@ -73,6 +73,44 @@ struct counted_elements_body {
   }
 };
 
+/// Threads that change, read and try elements as it comes to each, until one after the other has done all of its own: the lanes
+/// of a warp part, meet at one call or at different ones, and leave.
+struct parted_lanes_body {
+  writable_view<u64> words;
+  u32* added = nullptr;  ///< [words] how often
+  u32 rounds = 0;
+  bool names = false;  ///< some of them by a group of the lanes that are here, which parts at its hits
+
+  template <thread_group G>
+  PENSTOCK_FN void operator()(G const& g, test_context const& c) const {
+    const u64 own_rounds = random_word(c.seed(), 7000, c.thread) % (4 * u64{rounds}) + 1;
+    for (u64 round = 0; round < own_rounds; ++round) {
+      const u64 draw = random_word(c.seed(), 8000 + c.thread, round);
+      const u64 i = draw / 8 % words.size();
+      if (draw % 8 < 4) {
+        words.fetch_add(i, step(i));
+        device_ref<u32>(added[i]).fetch_add(1, relaxed);
+      } else if (draw % 8 < 6) {
+        PENSTOCK_CHECK(*c.report, is_sum(i, words[i]));
+      } else {
+        u64 found = 0;
+        const bool named = names && draw % 8 == 7;
+        const status outcome = named ? words.try_read(this_group(), true, i, found) : words.try_read(i, found);
+        PENSTOCK_CHECK_EQ(*c.report, status{}, outcome);
+        PENSTOCK_CHECK(*c.report, is_sum(i, found));
+      }
+    }
+    g.sync();
+  }
+
+  PENSTOCK_FN static u64 step(u64 i) { return 2 * i + 3; }  // so that an element of another place is found out
+  PENSTOCK_FN static bool is_sum(u64 i, u64 value) {
+    const u64 more = value - stamp(i);
+    return more % step(i) == 0 && more / step(i) < 1u << 24;
+  }
+  static u64 expected(u64 i, u64 times) { return stamp(i) + times * step(i); }
+};
+
 /// Each group writes runs of elements of its own part of the array, of any length from any element on, then reads them.
 struct written_spans_body {
   writable_view<u64> words;

@@ -63,10 +63,9 @@ class array_view {
     status outcome{};
     for (u64 k = 0; k < parts && outcome.ok(); ++k) {
       const u64 address = address_of(i) + k * sizeof(part);
-      // After the hits, as `complete` says. Of a group made before them, whose lanes part and meet as the hits have it, a GPU
-      // was seen to mix up what it exchanged (a frame's address with a vote), one run of the device tests in ten.
+      const bool parted = reader_.template is_parted<meeting_in::tries>();
       const bool missed = !try_part(address, all.of[k]);
-      outcome = try_late(this_group(), missed, address, all.of[k]);
+      outcome = try_late_here(parted, missed, address, all.of[k]);
     }
     if (outcome.ok()) out = std::bit_cast<T>(all);
     return outcome;
@@ -136,7 +135,7 @@ class array_view {
   PENSTOCK_FORCE_INLINE pending_read<T> read_async(u64 i) const {
     pending_read<T> token(reader_, address_of(i));
     const bool missed = !try_at_once(token, i);
-    const auto g = this_group();  // after the hits: line_reader::complete
+    const auto g = passing_group();  // after the hits: line_reader::complete
     if (any(g.ballot(missed))) ask(g, missed, i);
     return token;
   }
@@ -196,6 +195,19 @@ class array_view {
   PENSTOCK_FN status try_late(G const& g, bool missed, u64 address, part& piece) const {
     if (!any(g.ballot(missed))) return {};
     const read_piece late = try_read_slowly(g, *reader_.cache, reader_.dataset, missed, address, sizeof(part));
+    if (!missed) return {};
+    piece = first_bytes<part>(late.bytes);
+    return late.error;
+  }
+
+  /// Of the lanes that are here, and those of their warp that they are parted from: as line_reader::complete_here. The group is
+  /// made after the hits. Of one made before them, whose lanes part and meet as the hits have it, a GPU was seen to mix up what
+  /// it exchanged (a frame's address with a vote), one run of the device tests in ten.
+  PENSTOCK_FN status try_late_here(bool parted, bool missed, u64 address, part& piece) const {
+    const auto g = passing_group();
+    if (!any(g.ballot(missed || parted))) return {};
+    const read_piece late = try_read_together(g, this_meeting<meeting_in::tries>(), reader_.meets_at(), *reader_.cache,
+                                              reader_.dataset, missed, address, sizeof(part));
     if (!missed) return {};
     piece = first_bytes<part>(late.bytes);
     return late.error;

@@ -128,7 +128,7 @@ struct line_reader {
   /// Collective.
   ///
   /// A warp stays together: lanes with a hit that went on alone would not meet the others again, and each part of the warp
-  /// would miss by itself from then on. So a group of the lanes that are here (`this_group`) is made where this is called,
+  /// would miss by itself from then on. So a group of the lanes that are here (`passing_group`) is made where this is called,
   /// after the hits, and nothing parts it before its last collective. The slow path brings it back together; a sync behind
   /// the call would not be safe (PROTOCOLS.md, "Lanes of a warp"). What a hit has read is read again so that a kernel keeps
   /// nothing of it across the call.
@@ -139,15 +139,19 @@ struct line_reader {
 
   /// Whether others of this warp are in the slow path of this dataset, or wait for these lanes to come: asked before a read of
   /// the lanes that are here, for no branch may stand behind its hits. A hint; a whole warp has no others.
-  PENSTOCK_FORCE_INLINE bool is_parted() const { return lanes_are_parted(meets_at()); }
+  template <meeting_in Call = meeting_in::reads>
+  PENSTOCK_FORCE_INLINE bool is_parted() const {
+    return lanes_are_parted<Call>(meets_at());
+  }
 
   /// As `complete` of the lanes that are here, all of which want theirs. Those that are parted from others of their warp meet
   /// them again (group/lane_meeting.hpp).
   template <class Piece>
   PENSTOCK_FORCE_INLINE Piece complete_here(bool parted, bool has, u64 address, Piece piece) const {
-    const auto g = this_group();
+    const auto g = passing_group();
     if (!any_of(g, !has || parted)) return piece;
-    return first_bytes<Piece>(read_together(g, this_meeting(), meets_at(), *cache, dataset, address, sizeof(Piece)));
+    return first_bytes<Piece>(
+        read_together(g, this_meeting<meeting_in::reads>(), meets_at(), *cache, dataset, address, sizeof(Piece)));
   }
 
   /// Everything but an undisturbed hit. Collective; lanes that want nothing help the others.
@@ -156,10 +160,10 @@ struct line_reader {
     return first_bytes<Piece>(penstock::read_slowly(g, *cache, dataset, want, address, sizeof(Piece)));
   }
 
- private:
   /// What lanes meet at: the dataset.
   PENSTOCK_FN u32 meets_at() const { return static_cast<u32>(reinterpret_cast<u64>(cache) >> 7) ^ dataset << 24 ^ 1u; }
 
+ private:
   PENSTOCK_FORCE_INLINE u64* entry_of(u64 address) const {
     const u64 offset = static_cast<u64>(static_cast<u32>(address >> line_shift)) * entry_bytes;
     return reinterpret_cast<u64*>(reinterpret_cast<u64>(entries) + offset);

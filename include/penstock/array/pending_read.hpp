@@ -24,7 +24,7 @@ class pending_read {
   /// Errors: as array_view::operator[].
   PENSTOCK_FORCE_INLINE T wait() {
     look_again();
-    return finish(this_group());
+    return finish(passing_group());
   }
 
   /// The same for all lanes of a group together, each with a token of its own: where lanes part ways before they wait, this

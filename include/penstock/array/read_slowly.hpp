@@ -119,6 +119,14 @@ PENSTOCK_COLD read_piece try_read_slowly(G g, Cache const& cache, u32 dataset, b
   return read;
 }
 
+/// The same for the lanes that are here, as read_together.
+template <thread_group G, class Cache>
+PENSTOCK_COLD read_piece try_read_together(G g, lane_meeting* meeting, u32 at, Cache const& cache, u32 dataset, bool want,
+                                           u64 address, u32 bytes) {
+  return with_others(g, meeting, cache.process, at, reinterpret_cast<u64>(&cache), dataset,
+                     [&](auto const& all) { return try_read_slowly(all, cache, dataset, want, address, bytes); });
+}
+
 /// What a group holds of a line.
 struct held_line {
   u64* entry = nullptr;  ///< of the line, in the lane that holds the pin; null in others
@@ -143,6 +151,7 @@ PENSTOCK_COLD held_line pin_slowly(G g, Cache const& cache, u32 dataset, line_id
 extern template PENSTOCK_FN piece16 read_slowly(warp, line_cache_view const&, u32, bool, u64, u32);
 extern template PENSTOCK_FN piece16 read_together(warp, lane_meeting*, u32, line_cache_view const&, u32, u64, u32);
 extern template PENSTOCK_FN read_piece try_read_slowly(warp, line_cache_view const&, u32, bool, u64, u32);
+extern template PENSTOCK_FN read_piece try_read_together(warp, lane_meeting*, u32, line_cache_view const&, u32, bool, u64, u32);
 extern template PENSTOCK_FN held_line pin_slowly(warp, line_cache_view const&, u32, line_id);
 extern template PENSTOCK_FN bool prefetch_line(warp, line_cache_view const&, u32, bool, line_id, fill_purpose);
 #endif

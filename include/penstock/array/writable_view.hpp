@@ -25,60 +25,45 @@ class writable_view : public array_view<T> {
   /// Cost:   three atomics on the line's entry, shared by lanes that are on one line. Miss: one command, and waits for it.
   /// Errors: the first one is latched and thrown by the host at the next synchronize (line_cache::check_faults); nothing is
   ///         stored then. failure::out_of_range beyond the dataset.
-  PENSTOCK_FN void write(u64 i, T v) const { write(this_group(), true, i, v); }
+  PENSTOCK_FN void write(u64 i, T v) const { latch(store(lanes_here{}, true, i, v), i); }
 
   /// The same for one element per lane that wants to. Collective.
   template <thread_group G>
   PENSTOCK_FN void write(G const& g, bool want, u64 i, T v) const {
-    const status outcome = try_write(g, want, i, v);
-    if (!outcome.ok()) latch(outcome, i);
+    latch(store(g, want, i, v), i);
   }
 
   /// The same, and returns each lane its status.
   template <thread_group G>
   PENSTOCK_FN status try_write(G const& g, bool want, u64 i, T v) const {
-    if (this->is_resident()) {
-      if (want) memory_[i] = v;
-      return {};
-    }
-    return change(g, want, i, {element_op::store, sizeof(T), widened(v), 0}).error;
+    return store(g, want, i, v);
   }
 
   /// Adds to element i and gives what it was. Integers (modulo their size) and floating point of 4 or 8 bytes. Atomic against
   /// all others that change it through the cache; orders nothing else.
   /// Cost and errors: as `write`; T{} after an error.
-  PENSTOCK_FN T fetch_add(u64 i, T v) const { return fetch_add(this_group(), true, i, v); }
+  PENSTOCK_FN T fetch_add(u64 i, T v) const { return update(lanes_here{}, true, i, add_op, v); }
   template <thread_group G>
   PENSTOCK_FN T fetch_add(G const& g, bool want, u64 i, T v) const {
-    return update(g, want, i, std::is_floating_point_v<T> ? element_op::add_float : element_op::add, v);
+    return update(g, want, i, add_op, v);
   }
 
   /// Makes element i the lesser of itself and v, and gives what it was; likewise. A line whose element stays as it is stays
   /// clean.
-  PENSTOCK_FN T fetch_min(u64 i, T v) const { return fetch_min(this_group(), true, i, v); }
+  PENSTOCK_FN T fetch_min(u64 i, T v) const { return update(lanes_here{}, true, i, min_op, v); }
   template <thread_group G>
   PENSTOCK_FN T fetch_min(G const& g, bool want, u64 i, T v) const {
-    constexpr element_op op = std::is_floating_point_v<T> ? element_op::min_float
-                              : std::is_signed_v<T>       ? element_op::min_signed
-                                                          : element_op::min_unsigned;
-    return update(g, want, i, op, v);
+    return update(g, want, i, min_op, v);
   }
 
   /// Stores `desired` in element i if it is `expected`, by its bytes; if not, or after an error, false, and `expected` is what
   /// it is.
   PENSTOCK_FN bool compare_exchange(u64 i, T& expected, T desired) const {
-    return compare_exchange(this_group(), true, i, expected, desired);
+    return exchange(lanes_here{}, true, i, expected, desired);
   }
   template <thread_group G>
   PENSTOCK_FN bool compare_exchange(G const& g, bool want, u64 i, T& expected, T desired) const {
-    static_assert(sizeof(T) == 4 || sizeof(T) == 8);
-    const piece wanted = std::bit_cast<piece>(expected);
-    status outcome{};
-    const piece before =
-        apply(g, want, i, {element_op::compare_exchange, sizeof(T), widened(desired), static_cast<u64>(wanted)}, outcome);
-    const bool done = outcome.ok() && before == wanted;
-    if (want && !done) expected = std::bit_cast<T>(before);
-    return done;
+    return exchange(g, want, i, expected, desired);
   }
 
   /// Stores make(i) for `elements` elements from `first` on, each once, in some lane of the group. Lines that this covers whole
@@ -162,12 +147,46 @@ class writable_view : public array_view<T> {
     }
   }
 
+  /// In place of a group: the lanes that are here, all of which want to, and those of their warp that they meet.
+  struct lanes_here {};
+
+  static constexpr element_op add_op = std::is_floating_point_v<T> ? element_op::add_float : element_op::add;
+  static constexpr element_op min_op = std::is_floating_point_v<T> ? element_op::min_float
+                                       : std::is_signed_v<T>       ? element_op::min_signed
+                                                                   : element_op::min_unsigned;
+
   template <thread_group G>
   PENSTOCK_FN changed_element change(G const& g, bool want, u64 i, element_change const& change) const {
     return change_slowly(g, *this->reader().cache, this->reader().dataset, want, this->address_of(i), change);
   }
+  PENSTOCK_FN changed_element change(lanes_here, bool, u64 i, element_change const& change) const {
+    line_reader const& reader = this->reader();
+    return change_together(passing_group(), this_meeting<meeting_in::changes>(), reader.meets_at(), *reader.cache,
+                           reader.dataset, this->address_of(i), change);
+  }
 
-  template <thread_group G>
+  template <class G>
+  PENSTOCK_FN status store(G const& g, bool want, u64 i, T v) const {
+    if (this->is_resident()) {
+      if (want) memory_[i] = v;
+      return {};
+    }
+    return change(g, want, i, {element_op::store, sizeof(T), widened(v), 0}).error;
+  }
+
+  template <class G>
+  PENSTOCK_FN bool exchange(G const& g, bool want, u64 i, T& expected, T desired) const {
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8);
+    const piece wanted = std::bit_cast<piece>(expected);
+    status outcome{};
+    const piece before =
+        apply(g, want, i, {element_op::compare_exchange, sizeof(T), widened(desired), static_cast<u64>(wanted)}, outcome);
+    const bool done = outcome.ok() && before == wanted;
+    if (want && !done) expected = std::bit_cast<T>(before);
+    return done;
+  }
+
+  template <class G>
   PENSTOCK_FN piece apply(G const& g, bool want, u64 i, element_change const& c, status& outcome) const {
     if (this->is_resident()) {
       u64 before = 0;
@@ -176,11 +195,11 @@ class writable_view : public array_view<T> {
     }
     const changed_element changed = change(g, want, i, c);
     outcome = changed.error;
-    if (!outcome.ok()) latch(outcome, i);
+    latch(outcome, i);
     return static_cast<piece>(changed.before);
   }
 
-  template <thread_group G>
+  template <class G>
   PENSTOCK_FN T update(G const& g, bool want, u64 i, element_op op, T v) const {
     static_assert(std::is_arithmetic_v<T> && (sizeof(T) == 4 || sizeof(T) == 8), "a number of 4 or 8 bytes");
     status outcome{};
@@ -188,6 +207,7 @@ class writable_view : public array_view<T> {
   }
 
   PENSTOCK_FN void latch(status why, u64 i) const {
+    if (why.ok()) return;
     line_reader const& reader = this->reader();
     reader.cache->latch(why, fault_access::write, reader.dataset, this->address_of(i) - reader.base);
   }

@@ -120,6 +120,15 @@ PENSTOCK_COLD changed_element change_slowly(G g, Cache const& cache, u32 dataset
   return result;
 }
 
+/// The same for the lanes that are here, all of which want to, and those of their warp that come while they are. `at`: what
+/// they change, a hash.
+template <thread_group G, class Cache>
+PENSTOCK_COLD changed_element change_together(G g, lane_meeting* meeting, u32 at, Cache const& cache, u32 dataset, u64 address,
+                                              element_change change) {
+  return with_others(g, meeting, cache.process, at, reinterpret_cast<u64>(&cache), dataset,
+                     [&](auto const& all) { return change_slowly(all, cache, dataset, true, address, change); });
+}
+
 /// Pins the lines of a group to store into them, as pin_slowly. `whole`: all lanes name the same line and store all of it, so
 /// it is not brought in; between this and unpin_stored the group waits for nothing. Collective.
 template <thread_group G, class Cache>
@@ -175,6 +184,8 @@ PENSTOCK_COLD void unpin_stored(G g, Cache const& cache, u32 dataset, u64* entry
 
 #if PENSTOCK_SEPARATE_DEVICE_CODE
 extern template PENSTOCK_FN changed_element change_slowly(warp, line_cache_view const&, u32, bool, u64, element_change);
+extern template PENSTOCK_FN changed_element change_together(warp, lane_meeting*, u32, line_cache_view const&, u32, u64,
+                                                            element_change);
 extern template PENSTOCK_FN held_line pin_to_store(warp, line_cache_view const&, u32, line_id, bool);
 extern template PENSTOCK_FN void unpin_stored(warp, line_cache_view const&, u32, u64*, bool);
 #endif

@@ -121,8 +121,12 @@ struct alignas(16) lane_meeting {
   }
 };
 
+/// Which call lanes meet in. One meeting for each: lanes that go on together go through the same code.
+enum class meeting_in : u32 { reads, tries, changes };
+
 /// This warp's; null where a thread has no lanes beside it.
-PENSTOCK_FN inline lane_meeting* this_meeting() {
+template <meeting_in Call>
+PENSTOCK_FN lane_meeting* this_meeting() {
 #if PENSTOCK_ON_DEVICE
   __shared__ lane_meeting meetings[32];
   u32 x;
@@ -134,10 +138,11 @@ PENSTOCK_FN inline lane_meeting* this_meeting() {
 }
 
 /// Whether the lanes that are here are parted from others of their warp that are at the same. A hint.
+template <meeting_in Call>
 PENSTOCK_FORCE_INLINE bool lanes_are_parted([[maybe_unused]] u32 at) {
 #if PENSTOCK_ON_DEVICE
-  const u32 here = warp::active().members();
-  return here != 0xffffffffu && this_meeting()->has_others(here, at);
+  const u32 here = warp::passing().members();
+  return here != 0xffffffffu && this_meeting<Call>()->has_others(here, at);
 #else
   return false;
 #endif

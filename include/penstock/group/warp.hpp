@@ -32,8 +32,22 @@ class warp {
     }
   }
 
-  /// The lanes that run together at this very point. Only for the API edge: lanes that left earlier are not waited for.
-  PENSTOCK_FN static warp active() { PENSTOCK_WARP(warp(__activemask())); }
+  /// The lanes that run together at this very point. Lanes that left earlier are not waited for.
+  ///
+  /// Two such groups of one warp may come together later, by chance. nvcc takes what __activemask() gives for the same in all
+  /// lanes that are there then, and what votes on it give, too, so that one group got the other's (an illegal address, on
+  /// H100s). What comes out of a shuffle it takes for each lane's own.
+  PENSTOCK_FN static warp active() {
+#if PENSTOCK_ON_DEVICE
+    const u32 here = __activemask();
+    return warp(__shfl_sync(here, here, static_cast<int>(lane())));
+#else
+    __builtin_trap();
+#endif
+  }
+
+  /// The same for a vote at this point, and a call of a function that is not inlined behind it, and no more.
+  PENSTOCK_FN static warp passing() { PENSTOCK_WARP(warp(__activemask())); }
 
   /// Lanes that a `lane_meeting` has brought together.
   PENSTOCK_FN static warp met(u32 lanes) { return warp(lanes); }
