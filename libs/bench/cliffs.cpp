@@ -183,8 +183,8 @@ class cliffs_bench {
         twice.insert(twice.end(), elements.begin(), elements.end());
         if (!data_.take_back(c.source, twice)) fail(warm, "additions were lost");
         hit_seconds = (done.seconds - done.flush_seconds) / static_cast<double>(warm.accesses());
-        // A cache that writes while threads work takes less than one that flushes all; no less than to bring the line, or than
-        // the file system takes.
+        // To a file: what the file system takes. To memory a cache that writes while threads work takes less than one that
+        // flushes all, and no less than to bring the line.
         const double flushed = done.flush_seconds / static_cast<double>(std::max<u64>(1, done.stats.write_backs));
         const bool to_file = c.source == cliff_source::file;
         rates.write_seconds =

@@ -1,8 +1,9 @@
 // Waiting for a line that another group has requested, without a pin: the group only looks, and when the fill is over it reads
 // as from any line in a frame. A line that is evicted before the look is requested again, by the group that finds it empty.
 //
-// Where many groups want one line, this keeps all but the first from its entry and its queue: a wait is loads only, and now and
-// then a look at the queue, for a fill that was requested ahead has no other harvester.
+// Where many groups want one line, this keeps all but the first from its entry and its queue: a wait copies what has landed
+// already, and then is loads only, and now and then a look at the queue, for a fill that was requested ahead has no other
+// harvester.
 #pragma once
 
 #include "penstock/cache/line_cache_view.hpp"

@@ -35,8 +35,8 @@ class warp {
   /// The lanes that run together at this very point. Lanes that left earlier are not waited for.
   ///
   /// Two such groups of one warp may come together later, by chance. nvcc takes what __activemask() gives for the same in all
-  /// lanes that are there then, and what votes on it give, too, so that one group got the other's (an illegal address, on
-  /// H100s). What comes out of a shuffle it takes for each lane's own.
+  /// lanes that are there then, which is thought to be why kernels that named such groups ended with an illegal address on
+  /// H100s. What comes out of a shuffle it takes for each lane's own.
   PENSTOCK_FN static warp active() {
 #if PENSTOCK_ON_DEVICE
     const u32 here = __activemask();
