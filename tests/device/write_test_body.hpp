@@ -90,8 +90,13 @@ struct parted_lanes_body {
       if (draw % 8 < 4) {
         words.fetch_add(i, step(i));
         device_ref<u32>(added[i]).fetch_add(1, relaxed);
-      } else if (draw % 8 < 6) {
+      } else if (draw % 8 == 4) {
         PENSTOCK_CHECK(*c.report, is_sum(i, words[i]));
+      } else if (draw % 8 == 5) {
+        const u64 other = draw / 512 % words.size();
+        auto first = words.read_async(i), second = words.read_async(other);
+        PENSTOCK_CHECK(*c.report, is_sum(i, first.wait()));
+        PENSTOCK_CHECK(*c.report, is_sum(other, second.wait()));
       } else {
         u64 found = 0;
         const bool named = names && draw % 8 == 7;

@@ -31,7 +31,7 @@ class array_ref {
     const bool parted = view_.reader().is_parted();
     piece read{};
     const bool hit = try_read(i, read);
-    return std::bit_cast<T>(view_.reader().complete_here(parted, hit, view_.address_of(i), read));
+    return std::bit_cast<T>(view_.reader().complete_here(parted, true, hit, view_.address_of(i), read));
   }
 
   /// The same for all lanes of a group together, each with an element of its own or none (then T{}). Where lanes part ways

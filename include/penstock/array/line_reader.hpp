@@ -121,7 +121,7 @@ struct line_reader {
     hit_line at;
     Piece piece{};
     const bool hit = find<Order>(address, at) && try_read<Order>(at, within(address), piece);
-    return complete_here(parted, hit, address, piece);
+    return complete_here(parted, true, hit, address, piece);
   }
 
   /// `piece`, where all lanes of the group that want one have it; else all of them read theirs once more, by the slow path.
@@ -144,14 +144,15 @@ struct line_reader {
     return lanes_are_parted<Call>(meets_at());
   }
 
-  /// As `complete` of the lanes that are here, all of which want theirs. Those that are parted from others of their warp meet
-  /// them again (group/lane_meeting.hpp).
+  /// As `complete` of the lanes that are here. Those that are parted from others of their warp meet them again
+  /// (group/lane_meeting.hpp).
   template <class Piece>
-  PENSTOCK_FORCE_INLINE Piece complete_here(bool parted, bool has, u64 address, Piece piece) const {
+  PENSTOCK_FORCE_INLINE Piece complete_here(bool parted, bool want, bool has, u64 address, Piece piece) const {
     const auto g = passing_group();
-    if (!any_of(g, !has || parted)) return piece;
-    return first_bytes<Piece>(
-        read_together(g, this_meeting<meeting_in::reads>(), meets_at(), *cache, dataset, address, sizeof(Piece)));
+    if (!any_of(g, (want && !has) || parted)) return piece;
+    const piece16 late =
+        read_together(g, this_meeting<meeting_in::reads>(), meets_at(), *cache, dataset, want, address, sizeof(Piece));
+    return want ? first_bytes<Piece>(late) : piece;
   }
 
   /// Everything but an undisturbed hit. Collective; lanes that want nothing help the others.

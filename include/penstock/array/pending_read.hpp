@@ -23,8 +23,11 @@ class pending_read {
   /// The element. The first call waits for it, and moves the queues meanwhile; later ones give the same value.
   /// Errors: as array_view::operator[].
   PENSTOCK_FORCE_INLINE T wait() {
+    const bool parted = reader_->kind != array_kind::resident && reader_->is_parted();
     look_again();
-    return finish(passing_group());
+    const bool want = !here_;
+    keep(want, reader_->complete_here(parted, want, here_, address_, value_));
+    return std::bit_cast<T>(value_);
   }
 
   /// The same for all lanes of a group together, each with a token of its own: where lanes part ways before they wait, this
@@ -32,7 +35,9 @@ class pending_read {
   template <thread_group G>
   PENSTOCK_FN T wait(G const& g) {
     look_again();
-    return finish(g);
+    const bool want = !here_;
+    keep(want, reader_->complete(g, want, here_, address_, value_));
+    return std::bit_cast<T>(value_);
   }
 
  private:
@@ -49,13 +54,9 @@ class pending_read {
   PENSTOCK_FORCE_INLINE void look_again() {
     if (!here_) here_ = try_now();
   }
-  template <thread_group G>
-  PENSTOCK_FORCE_INLINE T finish(G const& g) {
-    // A token that is taken already is not read again: its line may hold something else by now.
-    const bool want = !here_;
-    const piece late = reader_->complete(g, want, here_, address_, value_);
+  // A token that is taken already is not read again: its line may hold something else by now.
+  PENSTOCK_FORCE_INLINE void keep(bool want, piece late) {
     if (want) take(late);
-    return std::bit_cast<T>(value_);
   }
   PENSTOCK_FN void take(piece read) {
     value_ = read;

@@ -102,13 +102,12 @@ PENSTOCK_COLD piece16 read_slowly(G g, Cache const& cache, u32 dataset, bool wan
   return piece;
 }
 
-/// The same for the lanes that are here, all of which want one, and those of their warp that come while they are. `at`: what
-/// they read, a hash.
+/// The same for the lanes that are here, and those of their warp that come while they are. `at`: what they read, a hash.
 template <thread_group G, class Cache>
-PENSTOCK_COLD piece16 read_together(G g, lane_meeting* meeting, u32 at, Cache const& cache, u32 dataset, u64 address,
+PENSTOCK_COLD piece16 read_together(G g, lane_meeting* meeting, u32 at, Cache const& cache, u32 dataset, bool want, u64 address,
                                     u32 bytes) {
   return with_others(g, meeting, cache.process, at, reinterpret_cast<u64>(&cache), dataset,
-                     [&](auto const& all) { return read_slowly(all, cache, dataset, true, address, bytes); });
+                     [&](auto const& all) { return read_slowly(all, cache, dataset, want, address, bytes); });
 }
 
 /// The same, with each lane's status instead of a latched one. Collective.
@@ -149,7 +148,7 @@ PENSTOCK_COLD held_line pin_slowly(G g, Cache const& cache, u32 dataset, line_id
 
 #if PENSTOCK_SEPARATE_DEVICE_CODE
 extern template PENSTOCK_FN piece16 read_slowly(warp, line_cache_view const&, u32, bool, u64, u32);
-extern template PENSTOCK_FN piece16 read_together(warp, lane_meeting*, u32, line_cache_view const&, u32, u64, u32);
+extern template PENSTOCK_FN piece16 read_together(warp, lane_meeting*, u32, line_cache_view const&, u32, bool, u64, u32);
 extern template PENSTOCK_FN read_piece try_read_slowly(warp, line_cache_view const&, u32, bool, u64, u32);
 extern template PENSTOCK_FN read_piece try_read_together(warp, lane_meeting*, u32, line_cache_view const&, u32, bool, u64, u32);
 extern template PENSTOCK_FN held_line pin_slowly(warp, line_cache_view const&, u32, line_id);
