@@ -32,6 +32,15 @@ def random_rows(count: int, rows: int, seed: int = 7) -> torch.Tensor:
     return torch.randint(0, rows, (count,), device="cuda", generator=generator)
 
 
+def zipf_rows(count: int, rows: int, exponent: float, seed: int = 7) -> torch.Tensor:
+    """Ranks by inversion of a bounded power law, spread over the table by a multiplication."""
+    generator = torch.Generator(device="cuda").manual_seed(seed)
+    uniform = torch.rand(count, device="cuda", dtype=torch.float64, generator=generator)
+    past = 1 - exponent
+    ranks = ((uniform * (float(rows + 1) ** past - 1) + 1) ** (1 / past)).to(torch.int64) - 1
+    return ranks.clamp_(0, rows - 1) * 2654435761 % rows
+
+
 def expected(rows: torch.Tensor, words: int) -> torch.Tensor:
     """Row k of the table holds k * words, k * words + 1, ... modulo 2^32, as int32."""
     base = rows.to(torch.int64)[:, None] * words + torch.arange(words, device="cuda")[None, :]
@@ -196,25 +205,36 @@ def bench_sms(bench: Bench, whole: torch.Tensor) -> None:
 
 
 def bench_grid(bench: Bench, whole: torch.Tensor) -> None:
-    """Never slower than torch over mapped memory: widths, numbers of rows, working sets."""
+    """Never slower than torch over mapped memory: working sets, widths (aligned and not), numbers of rows,
+    uniform and skewed."""
+    worst: list[tuple[float, str]] = []
     for working_set in (16 << 20, 256 << 20, 1 << 30, whole.nbytes):
-        for nbytes in (4, 20, 32, 128, 512, 4096, 65536):
+        for nbytes in (4, 20, 32, 128, 512, 1000, 4096, 65536):
             table = table_of(whole[: working_set // 4], nbytes // 4)
             with penstock.from_tensor(table, "host") as array:
                 unified = array.tensor()
                 for count in (1, 1000, 30_000, 1_000_000, 10_000_000):
-                    if count * nbytes > 4 << 30:
+                    if count * nbytes > 1 << 30:
                         continue
-                    rows = random_rows(count, len(array))
                     out = torch.empty((count, nbytes // 4), dtype=torch.int32, device="cuda")
-                    theirs = bench.seconds(
-                        lambda u=unified, r=rows, o=out: torch.index_select(u, 0, r, out=o), 3
-                    )
-                    by_them = out.clone()
-                    ours = bench.seconds(lambda a=array, r=rows, o=out: a.gather(r, out=o), 3)
-                    check(torch.equal(out, by_them), "gather.grid")
-                    name = f"gather.grid.{working_set >> 20}m.{nbytes}.{count}"
-                    bench.tell(name, out.nbytes, ours, "torch.index_select on mapped memory", theirs, {})
+                    for exponent in (0, 1.05, 1.2, 1.5):
+                        size = len(array)
+                        rows = zipf_rows(count, size, exponent) if exponent else random_rows(count, size)
+                        theirs = bench.seconds(
+                            lambda u=unified, r=rows, o=out: torch.index_select(u, 0, r, out=o), 5
+                        )
+                        by_them = out.clone()
+                        ours = bench.seconds(lambda a=array, r=rows, o=out: a.gather(r, out=o), 5)
+                        check(torch.equal(out, by_them), "gather.grid")
+                        which = f"zipf{exponent}" if exponent else "uniform"
+                        name = f"gather.grid.{working_set >> 20}m.{nbytes}.{count}.{which}"
+                        bench.tell(name, out.nbytes, ours, "torch.index_select on mapped memory", theirs, {})
+                        worst.append((statistics.median(theirs) / statistics.median(ours), name))
+    worst.sort()
+    below = sum(ratio < 0.95 for ratio, _ in worst)
+    print(f"gather.grid: {below} of {len(worst)} below 0.95 of torch.index_select; the slowest:")
+    for ratio, name in worst[:20]:
+        print(f"  {ratio:.2f}  {name}")
 
 
 def bench_small(bench: Bench, whole: torch.Tensor) -> None:

@@ -51,6 +51,39 @@ struct gather_short {
   }
 };
 
+/// Rows in memory of one unit each, which is a whole row: a lane to a row.
+template <class Unit, class Rows>
+struct gather_units {
+  Rows rows;
+  u64 source, pitch;
+  Unit* out;
+
+  static constexpr u64 items_per_group = 128;
+
+  template <thread_group G>
+  PENSTOCK_FN void operator()(G const& g, grid_range range) const {
+    constexpr u32 in_flight = 4;
+    for (u64 item = range.first; item < range.last; item += range.step) {
+      for (u64 k = item * items_per_group + index_in(g); k < (item + 1) * items_per_group; k += in_flight * size(g)) {
+        Unit held[in_flight]{};
+        u64 position[in_flight];
+        u32 wanted = 0;
+        PENSTOCK_UNROLL
+        for (u32 r = 0; r < in_flight; ++r) {
+          const u64 row = rows.take(k + r * size(g), position[r]);
+          if (row == row_numbers::none) continue;
+          wanted |= 1u << r;
+          held[r] = *reinterpret_cast<Unit const*>(source + row * pitch);
+        }
+        PENSTOCK_UNROLL
+        for (u32 r = 0; r < in_flight; ++r) {
+          if ((wanted >> r & 1) != 0) out[position[r]] = held[r];
+        }
+      }
+    }
+  }
+};
+
 /// Longer ones, a segment to a group.
 template <class Unit, class Rows>
 struct gather_long {
@@ -62,12 +95,12 @@ struct gather_long {
   template <thread_group G>
   PENSTOCK_FN void operator()(G const& g, grid_range range) const {
     for (u64 item = range.first; item < range.last; item += range.step) {
-      const row_run run = rows.take_run(item / segments);
-      if (run.row == row_numbers::none) continue;
-      const u64 begin = item % segments * segment_bytes;
-      const u64 left = row_bytes - begin;
-      copy_row<Unit>(g, source + run.row * pitch + begin, left < segment_bytes ? left : segment_bytes, run.copies,
-                     [&](u32 c) { return out + rows.position(run.first + c) * row_bytes + begin; });
+      u64 position = 0;
+      const u64 row = rows.take(item / segments, position);
+      if (row == row_numbers::none) continue;
+      const u64 begin = item % segments * segment_bytes, left = row_bytes - begin;
+      copy_row<Unit>(g, source + row * pitch + begin, out + position * row_bytes + begin,
+                     left < segment_bytes ? left : segment_bytes);
     }
   }
 };
@@ -91,8 +124,7 @@ struct gather_joined {
       part const& mine = parts[p];
       const u64 k = item - begin, row = mine.numbers.at(k);
       if (row == row_numbers::none) continue;
-      const u64 to = mine.out + k * mine.row_bytes;
-      copy_row<Unit>(g, mine.source + row * mine.row_bytes, mine.row_bytes, 1, [to](u32) { return to; });
+      copy_row<Unit>(g, mine.source + row * mine.row_bytes, mine.out + k * mine.row_bytes, mine.row_bytes);
     }
   }
 };

@@ -16,12 +16,15 @@ namespace {
 
 using rows::row_report;
 
-// So many SMs keep a PCIe Gen5 link busy; more of them spread what is asked for over more pages at once, and are slower.
+// So many SMs keep a PCIe Gen5 link busy; more of them spread what is asked for over more pages at once, and are slower. Of
+// rows so narrow that their numbers are as long, the SMs have the work.
 constexpr u32 host_units = 16;
+constexpr u64 most_narrow_row = 16;
 
 // Rows of host memory in the order that they were asked for in cost the GPU a look at a page table each, once there are more
-// pages than its TLB reaches; few rows, or wide ones, do not pay for a sort.
-constexpr u64 least_sorted_bytes = 256ull << 20, least_sorted_rows = 1 << 14, most_sorted_row = 16384;
+// pages than its TLB reaches, and the link one transfer for each copy. A sort takes some 50 us: few rows do not pay for it
+// unless they are long, nor do rows that are more than a few packets each.
+constexpr u64 least_sorted_rows = 1 << 16, least_sorted_long_rows = 1 << 14, least_long_row = 2048, most_sorted_row = 16384;
 
 // Less is over before the system would have answered.
 constexpr u64 least_expected_bytes = 4ull << 20;
@@ -77,9 +80,9 @@ bool row_array::state::sorts(row_list const& list, rows::row_place const& from, 
   if (device == nullptr || order == gather_order::as_asked || order == gather_order::copy_engine) return false;
   if (from.rows >= 0xffffffffu) return false;
   if (order == gather_order::by_address) return true;
-  if (list.count < least_sorted_rows) return false;
-  if (cache != nullptr) return from.row_bytes < options.cache.line_bytes;
-  return options.where == placement::host && from.row_bytes <= most_sorted_row && shape.bytes() >= least_sorted_bytes;
+  if (cache != nullptr) return list.count >= least_sorted_long_rows && from.row_bytes < options.cache.line_bytes;
+  if (options.where != placement::host || from.row_bytes > most_sorted_row) return false;
+  return list.count >= (from.row_bytes >= least_long_row ? least_sorted_long_rows : least_sorted_rows);
 }
 
 row_call row_array::state::gather(row_list const& list, void* out, row_call_options const& how, bool marked) {
@@ -209,7 +212,9 @@ row_call row_array::state::call(char const* operation, row_list const& list, row
   made->report = reports.take();
   made->owner = this;
   made->operation = operation;
-  const u32 units = how.units != 0 || options.where != placement::host ? how.units : host_units;
+  const u64 row_bytes = list.part.pitch != 0 ? list.part.bytes : shape.row_bytes;
+  const bool bound_by_link = options.where == placement::host && row_bytes > most_narrow_row;
+  const u32 units = how.units == 0 && bound_by_link ? host_units : how.units;
   made->keeps_report = true;  // a launch that fails may have kernels on the stream already
   if (list.count != 0) {
     const u64 listed = list.grid.levels == 0 ? list.count * list.item_bytes : 0;

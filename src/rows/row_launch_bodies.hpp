@@ -107,6 +107,14 @@ void gather_rows(executor& on, row_launch const& how, row_place const& from, u64
       start<32>(on, how, ceil_div(count, each), gather_cached_short<piece, Rows>{body, each});
     });
   }
+  if (from.row_bytes == alignment) {
+    return with_unit(alignment, [&](auto unit) {
+      using body = gather_units<typename decltype(unit)::type, Rows>;
+      start<32>(on, how, ceil_div(count, body::items_per_group),
+                body{rows, from.address, from.pitch, static_cast<typename decltype(unit)::type*>(out)},
+                body::items_per_group * alignment);
+    });
+  }
   with_edge(alignment, [&](auto unit) {
     using edge = typename decltype(unit)::type;
     const u64 pieces = pieces_of(from, alignment), to = reinterpret_cast<u64>(out);

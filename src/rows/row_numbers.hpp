@@ -39,7 +39,7 @@ struct row_numbers {
   }
 };
 
-/// Keys and positions to sort by: a row's number and where its copy goes, from position `first` on. Rows outside come last.
+/// Keys and positions to sort by: a row's number, or `rows` of one outside, and where its copy goes, from position `first` on.
 struct list_rows {
   row_numbers numbers;
   u64 first, count;
@@ -60,13 +60,6 @@ struct list_rows {
   static constexpr u64 items_per_group = 32;
 };
 
-/// A row, and how often the list names it from `first` on without another between.
-struct row_run {
-  u64 row;
-  u64 first;
-  u32 copies;
-};
-
 /// Rows in the order in which they were asked for.
 struct rows_as_asked {
   row_numbers numbers;
@@ -76,17 +69,14 @@ struct rows_as_asked {
     position = k;
     return k < numbers.list.count ? numbers.at(k) : row_numbers::none;
   }
-  PENSTOCK_FN row_run take_run(u64 k) const { return {numbers.at(k), k, 1}; }
-  PENSTOCK_FN u64 position(u64 k) const { return k; }
 };
 
-/// Rows in the order of their numbers.
+/// Rows about in the order of their numbers: those of a page, and the copies of one row, are neighbours. Each copy is read by
+/// itself, the later ones from a GPU's L2: of a row that half of a list names, one group would make all copies otherwise.
 struct rows_by_number {
   u32 const* keys;
   u32 const* positions;
   u64 count, rows;
-
-  static constexpr u32 most_copies = 32;
 
   PENSTOCK_FN u64 take(u64 k, u64& position) const {
     const bool there = k < count;
@@ -94,15 +84,6 @@ struct rows_by_number {
     position = there ? positions[k] : 0;
     return row < rows ? row : row_numbers::none;
   }
-  /// Of those that are named more than once, every `most_copies` has a run; the others have none.
-  PENSTOCK_FN row_run take_run(u64 k) const {
-    const u32 row = keys[k];
-    if (row >= rows || (k % most_copies != 0 && keys[k - 1] == row)) return {row_numbers::none, k, 0};
-    u32 copies = 1;
-    while ((k + copies) % most_copies != 0 && k + copies < count && keys[k + copies] == row) ++copies;
-    return {row, k, copies};
-  }
-  PENSTOCK_FN u64 position(u64 k) const { return positions[k]; }
 };
 
 }  // namespace penstock::rows

@@ -21,7 +21,7 @@ struct scatter_resident {
       const u64 row = numbers.at(k);
       if (row == row_numbers::none) continue;
       const u64 to = target + row * pitch;
-      copy_row<Unit>(g, values + k * row_bytes, row_bytes, 1, [to](u32) { return to; });
+      copy_row<Unit>(g, values + k * row_bytes, to, row_bytes);
     }
   }
 };

@@ -38,23 +38,22 @@ PENSTOCK_FN void store_within(u64 to, piece16 piece, u64 begin, u64 end) {
   }
 }
 
-/// Copies a row to `copies` places: target(c) is the address of copy c. Collective.
+/// Copies a row. Collective.
 /// Cost:   one load for 16 bytes, four shuffles of 8 where source and target differ in alignment.
-/// REQUIRES: a group of a power of two lanes without holes; source, targets and bytes multiples of sizeof(Unit). The aligned 16
+/// REQUIRES: a group of a power of two lanes without holes; source, target and bytes multiples of sizeof(Unit). The aligned 16
 ///           bytes that the row begins and ends in can be loaded; a lone thread loads the row only.
-template <class Unit, thread_group G, class Target>
-PENSTOCK_FN void copy_row(G const& g, u64 from, u64 bytes, u32 copies, Target const& target) {
+template <class Unit, thread_group G>
+PENSTOCK_FN void copy_row(G const& g, u64 from, u64 to, u64 bytes) {
   if constexpr (std::is_same_v<G, lone_thread>) {
-    for (u32 c = 0; c < copies; ++c) {
-      std::memcpy(reinterpret_cast<void*>(static_cast<u64>(target(c))), reinterpret_cast<void const*>(from), bytes);
-    }
+    std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void const*>(from), bytes);
     return;
   }
   const u32 width = size(g), lane = index_in(g);
   const u32 before = lowest(g.members()) + (lane + width - 1) % width;  // rank of the lane before, or of the last
-  const u64 batch = 16ull * width, end = from + bytes;
+  const u64 batch = 16ull * width, end = from + bytes, to_end = to + bytes;
+  const u32 shift = static_cast<u32>(to - from) & 15;
   piece16 carry{};  // lane 0: the last lane's of the batch before
-  // What a target's last piece needs of a row may lie up to 15 bytes before the piece that it is stored with.
+  // What the target's last piece needs of the row may lie up to 15 bytes before the piece that it is stored with.
   for (u64 base = from & ~(batch - 1); base < end + 15; base += row_pieces_in_flight * batch) {
     piece16 here[row_pieces_in_flight], previous[row_pieces_in_flight];
     PENSTOCK_UNROLL
@@ -68,18 +67,14 @@ PENSTOCK_FN void copy_row(G const& g, u64 from, u64 bytes, u32 copies, Target co
       previous[k] = lane == 0 ? carry : turned;
       carry = turned;
     }
-    for (u32 c = 0; c < copies; ++c) {
-      const u64 to = target(c), to_end = to + bytes;
-      const u32 shift = static_cast<u32>(to - from) & 15;
-      PENSTOCK_UNROLL
-      for (u32 k = 0; k < row_pieces_in_flight; ++k) {
-        const u64 piece = to + (base + k * batch + 16ull * lane - from) - shift;
-        const piece16 shifted = shift == 0 ? here[k] : bytes_across(previous[k], here[k], 16 - shift);
-        if (piece >= to && piece + 16 <= to_end) {
-          *reinterpret_cast<piece16*>(piece) = shifted;
-        } else if (piece + 16 > to && piece < to_end) {
-          store_within<Unit>(piece, shifted, to, to_end);
-        }
+    PENSTOCK_UNROLL
+    for (u32 k = 0; k < row_pieces_in_flight; ++k) {
+      const u64 piece = to + (base + k * batch + 16ull * lane - from) - shift;
+      const piece16 shifted = shift == 0 ? here[k] : bytes_across(previous[k], here[k], 16 - shift);
+      if (piece >= to && piece + 16 <= to_end) {
+        *reinterpret_cast<piece16*>(piece) = shifted;
+      } else if (piece + 16 > to && piece < to_end) {
+        store_within<Unit>(piece, shifted, to, to_end);
       }
     }
   }

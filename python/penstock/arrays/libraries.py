@@ -60,6 +60,10 @@ class Library(Protocol):
         """Whether these are rows as kernels take them: `torch.int64`, contiguous, on the device."""
         ...
 
+    def fills_at_once(self, out: Any, shape: Any, kind: Any) -> bool:
+        """Whether `out` takes the result, which no look at its memory has to say."""
+        ...
+
     def current_stream(self) -> int: ...
     def kind_of(self, dtype: DType) -> Any:
         """The library's own type of elements."""
@@ -110,6 +114,9 @@ class _Untraced:
         return ""
 
     def takes_at_once(self, rows: Any) -> bool:
+        return False
+
+    def fills_at_once(self, out: Any, shape: Any, kind: Any) -> bool:
         return False
 
     def kind_of(self, dtype: DType) -> Any:
@@ -310,6 +317,17 @@ class TorchLibrary:
             and rows.device == self.device
             and rows.is_contiguous()
             and not self._tracing.sees_operators_alone()
+        )
+
+    def fills_at_once(self, out: Any, shape: Any, kind: Any) -> bool:
+        return (
+            self._cuda
+            and type(out) is self._torch.Tensor
+            and out.dtype is kind
+            and out.shape == shape
+            and out.device == self.device
+            and out.is_contiguous()
+            and not out.requires_grad
         )
 
     def current_stream(self) -> int:

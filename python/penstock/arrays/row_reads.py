@@ -126,9 +126,10 @@ class RowReads(Calls):
         native, library = self._open(), self._library
         if not isinstance(negative_indices, bool):
             raise TypeError(f"negative_indices {shown(negative_indices)}: give True or False")
-        if stream is None and out is None and library.takes_at_once(rows):
+        shape = rows.shape + self._row_shape if stream is None and library.takes_at_once(rows) else None
+        if shape is not None and (out is None or library.fills_at_once(out, shape, self._kind)):
             numbers, handle = rows, library.current_stream()
-            result = library.new(rows.shape + self._row_shape, self._kind)
+            result = library.new(shape, self._kind) if out is None else self._apart(out, rows)
         else:
             with library.on(stream) as handle, reading("gather from an array", rows):
                 numbers = self._numbers(rows)
@@ -204,7 +205,10 @@ class RowReads(Calls):
         library = self._library
         if out is None:
             return library.empty(shape, self.dtype)
-        checked_out(out, shape, self.dtype, library)
+        return self._apart(checked_out(out, shape, self.dtype, library), numbers)
+
+    def _apart(self, out: Any, numbers: Any) -> Any:
+        library = self._library
         reads = {"the array": self._addresses(), "the row numbers": range_of(library, numbers)}
         check_apart(range_of(library, out), reads)
         return out
