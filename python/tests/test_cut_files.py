@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
-from arrays_here import opened, saved, table
+from arrays_here import Here, opened, saved, table
 from places import DEVICES
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -35,6 +35,8 @@ def test_stores_into_a_file_that_shrinks_are_errors(
     tmp_path: Path, placement: str, dirty_before: bool
 ) -> None:
     """What lies between its end and a store would else become zeros."""
+    if placement == "host" and Here.device != "cpu":
+        pytest.skip("a GPU does not store into a mapped file")
     path = saved(tmp_path, table(4096, 64))
     row = np.ones(64, np.float32)
     with (  # noqa: PT012, some say it at the end
