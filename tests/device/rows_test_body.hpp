@@ -94,6 +94,17 @@ void check_gathers(memory_resource& memory, check_report& report, u64 seed, Run 
         gather_long<u8, rows_as_asked>{{task.numbers()}, task.source(), row_bytes, task.out(), segments, 4096});
     task.check(report);
   }
+  const auto check_units = [&](auto unit) {
+    using piece = decltype(unit);
+    using body = gather_units<piece, rows_as_asked>;
+    const row_task task(memory, 50, sizeof(piece), 400, 8, seed + sizeof(piece));
+    run(lanes_32{}, ceil_div(task.count(), body::items_per_group),
+        body{{task.numbers()}, task.source(), sizeof(piece), reinterpret_cast<piece*>(task.out())});
+    task.check(report);
+  };
+  check_units(u8{});
+  check_units(u32{});
+  check_units(piece16{});
   gather_joined<u8> joined{};
   std::vector<row_task> tasks;
   u64 items = 0;
