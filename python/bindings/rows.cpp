@@ -274,6 +274,7 @@ void bind_array(nb::module_& m) {
           released(), "stream"_a)
       .def("flush", &row_array::flush, released())
       .def("check_file", &row_array::check_file, released())
+      .def("give_up_writing", &row_array::give_up_writing)
       .def(
           "move_memory", [](row_array& a, u64 to) { a.move_memory(reinterpret_cast<void*>(to)); }, released(), "to"_a)
       .def("stats",

@@ -52,6 +52,31 @@ def test_a_second_writer_is_refused_until_the_first_has_closed(file: Path, first
         assert float(again[3][0]) == 5
 
 
+@pytest.mark.parametrize("placement", WRITERS)
+def test_an_error_that_is_kept_keeps_no_lock(file: Path, placement: str) -> None:
+    """Its traceback has the frames of the call, and these the open file."""
+    array = opened(file, placement, writable=True)
+    with pytest.raises(IndexError) as kept:
+        array[5000] = 1
+    array[3] = 5
+    array.close()
+    with opened(file, placement, writable=True) as again:
+        assert float(again[3][0]) == 5
+    assert kept.traceback
+
+
+def test_a_view_keeps_the_lock_until_it_has_gone(file: Path) -> None:
+    array = opened(file, writable=True)
+    view = array.numpy()
+    array.close()
+    with pytest.raises(penstock.Error, match=f"open {file}: Resource temporarily unavailable: {ONE_WRITER}"):
+        opened(file, "storage", writable=True)
+    view[3] = 5
+    del view
+    with opened(file, "storage", writable=True) as again:
+        assert float(again[3][0]) == 5
+
+
 def test_another_process_is_refused(file: Path) -> None:
     program = (
         "import penstock, sys; penstock.open(sys.argv[1], placement='host', device='cpu', writable=True)"

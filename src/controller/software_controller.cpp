@@ -124,6 +124,10 @@ void software_controller::move_memory(u32 namespace_id, std::byte* to) {
   state_->media->spaces.at(namespace_id - 1)->move_memory(to);
 }
 
+void software_controller::give_up_writing() {
+  for (auto const& space : state_->media->spaces) space->give_up_writing();
+}
+
 void software_controller::attach(queue_rings const& rings) {
   check_rings(rings, state_->media->limits);
   state_->table.attach(

@@ -26,6 +26,8 @@ class storage_namespace {
   std::byte* memory() const { return memory_; }  ///< nullptr: a file
   /// The same bytes lie elsewhere now. REQUIRES: over memory; no command of it is under way.
   void move_memory(std::byte* to) { memory_ = to; }
+  /// Lets others write to its bytes. REQUIRES: no command writes from now on.
+  void give_up_writing() { lock_.release(); }
   page_cache_map* map() const { return map_.get(); }
   int file() const { return file_; }
   /// Of the namespace in its file.

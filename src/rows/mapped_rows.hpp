@@ -66,6 +66,8 @@ class mapped_rows {
   void check() const;
   /// The latter: what was read since may be zeros.
   bool was_cut() const;
+  /// Lets others write to the rows. REQUIRES: nobody stores into them from now on.
+  void give_up_writing() { lock_.release(); }
   /// msync of everything. Throws penstock::error (world).
   void sync() const;
 

@@ -367,6 +367,12 @@ void row_array::check_file() const {
 
 void row_array::move_memory(void* to) { state_->move_memory(to); }
 
+void row_array::give_up_writing() {
+  if (state_.use_count() != 1) return;
+  if (state_->file) state_->file->give_up_writing();
+  if (state_->controller) state_->controller->give_up_writing();
+}
+
 line_cache* row_array::cache() const { return state_->cache.get(); }
 u64 row_array::cached_origin() const { return state_->place.origin; }
 

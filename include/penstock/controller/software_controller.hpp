@@ -70,6 +70,8 @@ class software_controller final : public controller {
   u32 add_namespace(std::span<std::byte> memory, u32 block_bytes = 512);
   /// The memory of a namespace has moved: the same bytes lie at `to` from now on. REQUIRES: no command of it is under way.
   void move_memory(u32 namespace_id, std::byte* to);
+  /// Lets others write to the files of its namespaces. REQUIRES: no command writes from now on.
+  void give_up_writing();
 
   void attach(queue_rings const& rings) override;
   /// Throws penstock::error (world, ETIMEDOUT) if a system call has not come back after 30 s; the queue's memory must then be

@@ -185,6 +185,10 @@ class row_array {
   /// Throws bad_input unless it is written to through a cache: any other array over memory is opened anew.
   /// REQUIRES: no call is under way.
   void move_memory(void* to);
+
+  /// Lets others write to its file, while something still keeps this array; unless a CUDA graph does, whose replays may store.
+  /// REQUIRES: flushed; nothing is stored through it, or into its memory, from now on.
+  void give_up_writing();
   /// Whether numbers of this kind lie aligned to their size, as `add` needs them.
   bool adds_in_place(number_kind kind) const;
   /// As line_cache::flush; for a file that is mapped, msync.

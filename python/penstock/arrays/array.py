@@ -63,6 +63,7 @@ class Array(Whole, RowReads, RowStores, MemoryViews):
         self._ahead: tuple[Any, _native.RowCall] | None = None  # a prefetch that was not waited for
         self._left: deque[tuple[str, Any, _native.RowCall, Any]] = deque()  # other calls, and what they read
         self._name = self._library.name_of(self)
+        self._views = weakref.WeakSet()
         self.before_store = None
         self._row_shape, self._kind = opened.shape[1:], self._library.kind_of(opened.dtype)
         _OPEN.add(self)
@@ -109,6 +110,8 @@ class Array(Whole, RowReads, RowStores, MemoryViews):
             self._left.clear()
             if self._opened.writable:
                 native.flush()
+                if not self._views:  # whatever keeps it, such as the traceback of an error, stores nothing
+                    native.give_up_writing()
 
     def rewrite(self, change: Callable[[], int]) -> None:
         """Closes the file, lets `change` write to it from outside, and opens it again: the array stays the

@@ -22,6 +22,8 @@ class View:
 
     def __init__(self, array: MemoryViews, address: int, writable: bool) -> None:
         self._array, self._native = array, array._open()  # the memory stays when the array is closed
+        if writable:
+            array._views.add(self)
         facts = {"shape": array.shape, "typestr": array.dtype.numpy.str, "version": 3, "strides": None}
         facts["data"] = (address if array.nbytes else 0, not writable)
         if array.on_gpu:

@@ -118,6 +118,7 @@ def _named(problem: Exception, operation: str, path: str, also: tuple[str, ...])
         return system_error(f"{operation} {name}: {text}", code)
     for other in sorted(also, key=len, reverse=True):
         text = text.replace(other, name)
+    text = text.removeprefix(f"open namespace {name}: ")
     if not text.partition(" ")[2].startswith(f"{name}:"):
         text = f"{operation} {name}: {_in_one_line(text)}"
     if isinstance(problem, Error):

@@ -113,11 +113,11 @@ class RowStores(Calls):
     def _check_writable(self) -> None:
         if self.writable:
             return
-        remedy = (
-            "its memory is read-only: make the array over a copy of it"
-            if self.path is None
-            else "it was opened read-only: open it with writable=True"
-        )
+        remedy = "it was opened read-only: open it with writable=True"
+        if self._written_by_parent:
+            remedy = "this process was forked from the one that writes to it: store there"
+        elif self.path is None:
+            remedy = "its memory is read-only: make the array over a copy of it"
         raise ValueError(f"store into {self!r}: {remedy}")
 
     def _stored(self, values: Any, shape: tuple[int, ...]) -> Any:

@@ -14,8 +14,11 @@ from penstock.arrays.size import Size
 from penstock.sizes import format_bytes
 
 if TYPE_CHECKING:
+    import weakref
+
     from penstock._native import RowArray
     from penstock.arrays.dtypes import DType
+    from penstock.arrays.exports import View
     from penstock.arrays.libraries import Library
     from penstock.arrays.spec import Opened
 
@@ -28,6 +31,8 @@ class ArrayState(Borrower, ArrayBase):
     _name: str
     _row_shape: tuple[int, ...]
     _kind: Any
+    _written_by_parent = False  # it is a process that was forked
+    _views: weakref.WeakSet[View]  # by which its memory is stored into
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -129,7 +134,7 @@ class ArrayState(Borrower, ArrayBase):
                 "that: start workers with 'spawn', or open the array in the worker with device='cpu'"
             )
         if self._opened.path is not None and self._opened.writable:
-            self._opened = self._as_seen_by_a_reader()
+            self._opened, self._written_by_parent = self._as_seen_by_a_reader(), True
         self._executor = self._opened.executor
         self._native, self._ahead = self._opened.make(self._executor), None
         self._left.clear()
