@@ -89,6 +89,30 @@ def _spans(argument: Any, depth: int = 0) -> Iterator[tuple[int, int]]:
     elif depth < 2 and type(argument).__module__.partition(".")[0] in ("scipy", "torch_geometric"):
         for name in _PARTS:
             yield from _spans(getattr(argument, name, None), depth + 1)
+    elif depth < 2 and type(argument).__module__.partition(".")[0] in ("pandas", "polars", "pyarrow"):
+        for column in _columns_of(argument):
+            yield from _spans(column, depth + 1) if isinstance(column, np.ndarray) else _of_arrow(column)
+
+
+def _columns_of(frame: Any) -> Iterator[Any]:
+    """Columns of a DataFrame or a Table as they lie in memory: NumPy arrays, and Arrow's; no copies."""
+    if hasattr(frame, "get_columns"):  # polars; its strings would be copied
+        yield from (column.to_arrow() for column in frame.get_columns() if column.dtype.is_numeric())
+    elif hasattr(frame, "itercolumns"):
+        yield from frame.itercolumns()
+    elif hasattr(frame, "items"):
+        for _, column in frame.items():
+            if isinstance(column.dtype, np.dtype):
+                yield column.to_numpy(copy=False)
+            elif hasattr(column.array, "__arrow_array__"):
+                yield column.array.__arrow_array__()
+
+
+def _of_arrow(column: Any) -> Iterator[tuple[int, int]]:
+    for part in getattr(column, "chunks", (column,)):
+        for memory in part.buffers() if hasattr(part, "buffers") else ():
+            if memory is not None and memory.size:
+                yield memory.address, memory.size
 
 
 def _of_tensor(tensor: Any) -> Iterator[tuple[int, int]]:

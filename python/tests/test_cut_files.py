@@ -201,6 +201,31 @@ def test_graphs_over_memory_look_at_it(tmp_path: Path) -> None:
                 penstock.cc(given, executor="cpu")
 
 
+def test_ranks_folders_and_frames_over_memory_look_at_it(tmp_path: Path) -> None:
+    ends = np.random.default_rng(1).integers(0, 1000, (2, 50_000))
+    values = cut(tmp_path, np.ones(50_000), name="values.npy")
+    for name in ("nstart", "personalization", "dangling"):
+        with pytest.raises(penstock.Error, match=f"rank .*: {CUT}"):
+            penstock.pagerank(np.append(ends, [[0], [49_999]], 1), executor="cpu", **{name: values})
+    row = cut(tmp_path, ends[0], name="row.npy")
+    for given in ({"from_": row, "to": ends[1]}, {"from_": ends[0], "to": ends[1], "weights": values}):
+        with pytest.raises(penstock.Error, match=f"create .*: {CUT}"):
+            penstock.graph.write_folder(tmp_path / "graph", 1000, **given)
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    numbers = arrow.Array.from_buffers(arrow.int64(), len(row), [None, arrow.py_buffer(row)])
+    table = arrow.table({"src": ends[0], "dst": numbers})
+    frames = [pandas.DataFrame({"src": row, "dst": ends[1]}, copy=False), table]
+    frames.append(table.to_pandas(types_mapper=pandas.ArrowDtype))
+    with contextlib.suppress(ImportError):
+        import polars
+
+        frames.append(polars.from_arrow(table))
+    for frame in frames:
+        with pytest.raises(penstock.Error, match=f"open .*: {CUT}"):
+            penstock.cc(frame, executor="cpu")
+
+
 def test_modules_and_stores_look_at_it(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")
     import penstock.nn

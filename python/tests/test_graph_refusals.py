@@ -35,7 +35,7 @@ BAD_FILES: dict[str, tuple[str, bytes, str]] = {
     "no weight": ("a.wel", b"0 1\n", "line 1: a third field"),
     "too short": ("a.sg", b"\0" * 16, "truncated"),
     "wrong size": ("a.wsg", b"\0" * 18, "which take 25 bytes, the file has 18"),
-    "no magic": ("a.mtx", b"hello\n", "SciPy cannot read it"),
+    "no magic": ("a.mtx", b"hello\n", "SciPy cannot read it (Line 1: Not a Matrix Market file): write"),
     "not square": ("a.mtx", b"%%MatrixMarket matrix coordinate pattern general\n2 3 1\n1 1\n", "2 x 3"),
     "complex": (
         "a.mtx",

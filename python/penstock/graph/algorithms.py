@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from penstock.arguments import reading
 from penstock.callbacks import Progress
 from penstock.checks import checked_count, checked_integer, checked_number
 from penstock.graph.options import GraphOptions
@@ -115,20 +116,21 @@ def pagerank(
     kept, least = checked_number("damping", damping), checked_number("tolerance", tolerance)
     most = checked_count("iterations", iterations, 1)
     job = prepare("pagerank", graph, progress, options, weighted=weighted)
-    goes = None if isinstance(dangling, bool) else values_of(job.folder, "dangling", dangling)
-    found = job.native.pagerank(
-        job.options,
-        kept,
-        least,
-        most,
-        dangling is True or goes is not None,
-        dtype == "float64",
-        weighted,
-        values_of(job.folder, "personalization", personalization),
-        values_of(job.folder, "nstart", nstart),
-        goes,
-        progress,
-    )
+    with reading(f"rank {job.folder.shown}", personalization, nstart, dangling):
+        goes = None if isinstance(dangling, bool) else values_of(job.folder, "dangling", dangling)
+        found = job.native.pagerank(
+            job.options,
+            kept,
+            least,
+            most,
+            dangling is True or goes is not None,
+            dtype == "float64",
+            weighted,
+            values_of(job.folder, "personalization", personalization),
+            values_of(job.folder, "nstart", nstart),
+            goes,
+            progress,
+        )
     has_some = job.folder.weights_place is not None
     weights: Weights = "used" if weighted else "left out" if has_some else "none"
     return PagerankResult(**job.facts, **with_tensors(found, "ranks"), weights=weights, tolerance=least)

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from penstock.arguments import reading
 from penstock.checks import checked_count, checked_integer
 from penstock.sizes import parse_size
 
@@ -276,22 +277,23 @@ def write_folder(
     memory: limit of what is taken besides the arrays; see resolve().
     Raises ValueError when the arrays do not fit together, penstock.Error when the folder cannot be written.
     """
-    build_folder(
-        path,
-        checked_count("vertices", vertices, 0, most=2**40),
-        _ids(path, from_),
-        _ids(path, to),
-        weights=None if weights is None else _weights(path, weights),
-        names=None if names is None else _names(path, names),
-        directed=directed and not symmetrise,
-        symmetrise=symmetrise,
-        unique=False,
-        simple=simple,
-        source=source,
-        threads=0 if threads is None else checked_count("threads", threads, 0),
-        memory=memory_limit(memory),
-        progress=progress,
-    )
+    with reading(f"create {path}", from_, to, weights):
+        build_folder(
+            path,
+            checked_count("vertices", vertices, 0, most=2**40),
+            _ids(path, from_),
+            _ids(path, to),
+            weights=None if weights is None else _weights(path, weights),
+            names=None if names is None else _names(path, names),
+            directed=directed and not symmetrise,
+            symmetrise=symmetrise,
+            unique=False,
+            simple=simple,
+            source=source,
+            threads=0 if threads is None else checked_count("threads", threads, 0),
+            memory=memory_limit(memory),
+            progress=progress,
+        )
     return open_folder(path)
 
 

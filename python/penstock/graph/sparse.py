@@ -176,9 +176,8 @@ def check_readable(path: str) -> None:
 
 
 def _malformed(path: str, error: BaseException) -> ValueError:
-    return ValueError(
-        f"read {path}: SciPy cannot read it ({' '.join(str(error).split())}): write the file again"
-    )
+    reason = " ".join(str(error).split()).partition(". ")[0].rstrip(".")
+    return ValueError(f"read {path}: SciPy cannot read it ({reason}): write the file again")
 
 
 def _scipy(module: str, path: str) -> Any:

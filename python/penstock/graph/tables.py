@@ -236,7 +236,8 @@ class _sentences:  # noqa: N801, used as a function
 
 
 def unreadable(called: str, error: BaseException, remedy: str = "write the file again") -> ValueError:
-    return ValueError(f"read {called}: Arrow cannot read it ({' '.join(str(error).split())[:300]}): {remedy}")
+    reason = " ".join(str(error).split()).partition(". ")[0].rstrip(".")[:300]
+    return ValueError(f"read {called}: Arrow cannot read it ({reason}): {remedy}")
 
 
 def arrow(module: str, called: str) -> Any:

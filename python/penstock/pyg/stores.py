@@ -273,7 +273,10 @@ class GraphStore(_GraphStore):
 
     def _get_edge_index(self, edge_attr: EdgeAttr) -> Any:
         found = self._edges.get(_edge_key(edge_attr))
-        return None if found is None else tuple(_side(side) for side in found[1])
+        if found is None:
+            return None
+        with reading(f"get {edge_attr.layout.value} edges of {edge_attr.edge_type!r}", *found[1]):
+            return tuple(_side(side) for side in found[1])
 
     def _remove_edge_index(self, edge_attr: EdgeAttr) -> bool:
         return self._edges.pop(_edge_key(edge_attr), None) is not None
