@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -145,19 +146,40 @@ def _in_place(
     path: str, column: str, row: tuple[int, ...], element: DType, whole: Any, index: int
 ) -> Layout | None:
     """None where the bytes are not in the file as they are."""
-    batches = _streamed(whole, index)
-    first, second = next(batches, None), next(batches, None)
-    if first is None:
+    found = _first_two(whole, index)
+    if not found:
         return Layout(path, (0, *row), element, 0, column, element)
-    if second is not None:
+    first = found[0]
+    if first is None or len(found) > 1:
         return None
     values = _values(path, column, first.column(0))
     shape = (first.num_rows, *row)
     if math.prod(shape) == 0:
         return Layout(path, shape, element, 0, column, element)
     begin = values.buffers()[1].address + values.offset * element.itemsize - whole.address
-    found = Layout(path, shape, element, begin, column, element)
-    return checked(found) if 0 <= begin <= whole.size - found.nbytes else None
+    place = Layout(path, shape, element, begin, column, element)
+    return checked(place) if 0 <= begin <= whole.size - place.nbytes else None
+
+
+def _first_two(whole: Any, index: int) -> list[Any]:
+    """Record batches, or None in the place of one that is compressed."""
+    import pyarrow as pa
+
+    try:
+        return list(itertools.islice(_streamed(whole, index), 2))
+    except (pa.ArrowInvalid, OSError):
+        if not _is_file(whole):
+            raise
+    # What lies before the footer is no stream, as in files of polars. A reader of some columns would copy
+    # them, and one of all decompresses all.
+    (batch,) = _batches(whole, index)
+    reader = pa.ipc.open_file(whole)
+    numbers = [
+        kind for kind in reader.schema.types if pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    ]
+    if batch.num_rows * sum(kind.bit_width for kind in numbers) > 8 * whole.size:
+        return [None]
+    return [reader.get_batch(0).select([index])]
 
 
 def _parts(

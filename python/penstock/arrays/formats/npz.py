@@ -45,6 +45,8 @@ def find(path: str, name: str | None) -> Layout:
         if header + element.itemsize * math.prod(shape) > member.file_size:
             raise ValueError(f"{where}: array {shown(name)} is cut short: write it with numpy.savez")
         return checked(Layout(path, shape, element, begin, name, element, fixed=_ARCHIVE_CHECKED))
+    if not shape:
+        raise ValueError(f"{where}: array {shown(name)} has no dimensions: an array needs at least one")
     return kept_or_planned(
         Conversion(
             path, name, f"array {shown(name)} is compressed", (path,), element, shape[1:], lambda: shape[0],

@@ -63,6 +63,8 @@ def _header(path: str) -> tuple[int, dict[str, Any]]:
         text = file.read(length)
     try:
         header = json.loads(text)
+        if not isinstance(header, dict):
+            raise ValueError(f"{shown(header)} is no table of tensors")
         return length, {key: value for key, value in header.items() if key != "__metadata__"}
     except (ValueError, AttributeError, RecursionError) as problem:
         raise _malformed(path, line_of(problem)) from None

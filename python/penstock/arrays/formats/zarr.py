@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -18,6 +18,7 @@ from penstock.arrays.formats.place import Layout, checked, checked_sizes, chosen
 from penstock.arrays.messages import shown, shown_path
 
 _V3, _V2_ARRAY, _V2_GROUP = "zarr.json", ".zarray", ".zgroup"
+_BLOSC_HEAD = 16  # the last four bytes of which are its length
 _V2_KINDS = {"b": "bool", "i": "int", "u": "uint", "f": "float"}
 
 
@@ -30,6 +31,7 @@ class _About:
     dtype: str
     plain: bool  # little-endian numbers in C order, and no more
     first: str  # the file of its first chunk
+    blosc: bool  # each of its chunks is a Blosc frame
 
 
 def is_store(folder: str) -> bool:
@@ -66,7 +68,8 @@ def find(path: str, name: str | None) -> Layout:
     if about.plain and (0 in shape or (one and chunk.is_file())):
         data = str(chunk if 0 not in shape else at / (_V3 if (at / _V3).is_file() else _V2_ARRAY))
         return checked(Layout(path, shape, element, 0, name, element, data=data))
-    why = f"{what} is in several chunks" if about.plain else f"{what} is compressed or of another order"
+    several = "has a chunk that was not written" if one else "is in several chunks"
+    why = f"{what} {several}" if about.plain else f"{what} is compressed or of another order"
     sources = tuple(str(file) for file in _files(at))
     odd = next((file for file in sources if not Path(file).is_file()), None)
     if odd is not None:
@@ -125,7 +128,10 @@ def _read_v3(folder: Path) -> _About:
     separator = options.get("separator", "/" if default else ".")
     first = separator.join((["c"] if default else []) + ["0"] * len(shape))
     plain = plain and separator in ("/", ".") and keys["name"] in ("default", "v2")
-    return _About(shape, _numbers(grid["configuration"]["chunk_shape"]), shown_type(dtype), plain, first)
+    blosc = bool(codecs) and codecs[-1]["name"] == "blosc"
+    return _About(
+        shape, _numbers(grid["configuration"]["chunk_shape"]), shown_type(dtype), plain, first, blosc
+    )
 
 
 def shown_type(dtype: Any) -> str:
@@ -142,11 +148,30 @@ def _read_v2(folder: Path) -> _About:
     plain = plain and (dtype[0] != ">" or dtype[2:] == "1")
     separator = about.get("dimension_separator", ".")
     plain = plain and separator in ("/", ".")
-    return _About(shape, chunks, name, plain, separator.join(["0"] * len(shape)))
+    blosc = bool((about["compressor"] or {}).get("id") == "blosc")
+    return _About(shape, chunks, name, plain, separator.join(["0"] * len(shape)), blosc)
+
+
+def _check_blosc(where: str, files: Iterable[Path]) -> None:
+    """ValueError for a chunk that is shorter than its header has it: Blosc would decompress what lies behind
+    its end."""
+    for file in files:
+        if file.name in (_V3, _V2_ARRAY, _V2_GROUP, ".zattrs"):
+            continue
+        with file.open("rb") as chunk:
+            head = chunk.read(_BLOSC_HEAD)
+            size = os.fstat(chunk.fileno()).st_size
+        wanted = int.from_bytes(head[12:16], "little") if len(head) == _BLOSC_HEAD else _BLOSC_HEAD
+        if size < wanted:
+            raise ValueError(
+                f"{where}: chunk {shown_path(str(file))} is cut to {size} of {wanted} bytes: write it anew"
+            )
 
 
 def _parts(path: str, folder: Path, about: _About, element: DType) -> Iterator[np.ndarray[Any, Any]]:
     zarr = needed("zarr", path, "Zarr arrays in several or compressed chunks", "zarr")
+    if about.blosc:
+        _check_blosc(f"open {shown_path(path)}", _files(folder))
     array = zarr.open_array(str(folder), mode="r")
     fit = PART_BYTES // max(1, math.prod(about.shape[1:]) * element.itemsize)
     chunk = max(1, about.chunks[0])
