@@ -160,7 +160,10 @@ inline std::string parse_header(line_fields fields, u64& vertices, u64& arcs, bo
   if (numbers && !edges && kind != "sp")
     return "p " + kind_shown +
            " is of another problem: graphs are 'p sp' (arcs 'a u v w'), 'p edge' or 'p col' (edges 'e u v')";
-  return numbers ? std::string() : no_header;
+  if (numbers) return {};
+  return kind == "sp" || edges ? "p " + kind_shown + " has other numbers than those of vertices, at most " +
+                                     std::to_string(highest_number + 1) + ", and of arcs"
+                               : no_header;
 }
 
 }  // namespace penstock::graph

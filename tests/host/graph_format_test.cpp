@@ -88,8 +88,12 @@ TEST(dimacs, names_the_line_and_what_is_wrong_with_it) {
 TEST(dimacs, needs_a_p_line_that_is_right) {
   auto const said = [](std::string const& text, u64 block = 4) { return complaint([&] { read_gr(text, block); }); };
   EXPECT_TRUE(has(said("c\na 1 2 3\np sp 3 1\n"), "line 2: 'a' begins no line 'p sp VERTICES ARCS', which comes first"));
-  for (char const* header : {"p sp 3", "p sp 3 1 1", "p sp 0 1", "p sp 1099511627777 1", "p sp -1 1", "p 3 1"})
-    EXPECT_TRUE(has(said(std::string(header) + "\na 1 1 1\n"), "line 1: 'p' begins no line 'p sp")) << header;
+  EXPECT_TRUE(has(said("p 3 1\na 1 1 1\n"), "line 1: 'p' begins no line 'p sp"));
+  for (char const* header : {"p sp 3", "p sp 3 1 1", "p sp 0 1", "p sp 1099511627777 1", "p sp -1 1"}) {
+    EXPECT_TRUE(has(said(std::string(header) + "\na 1 1 1\n"),
+                    "line 1: p 'sp' has other numbers than those of vertices, at most 1099511627776, and of arcs"))
+        << header;
+  }
   EXPECT_TRUE(has(said("p max 3 1\n"), "line 1: p 'max' is of another problem: graphs are 'p sp'"));
   EXPECT_EQ(said("c\n"), "read x.gr: has no line 'p sp VERTICES ARCS': add it before the arcs");
   EXPECT_TRUE(has(said(""), "has no line 'p sp"));
