@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -138,3 +139,31 @@ def test_hints_for_a_gpu_change_nothing_on_the_cpu(tmp_path: Path, placement: st
             for call in calls:
                 with pytest.raises(TypeError, match=r"stream .*: give a torch.cuda.Stream, or the handle of"):
                     call(stream)
+
+
+def test_arrays_of_one_number_may_go_backwards() -> None:
+    """NumPy calls them contiguous, and torch refuses a negative stride."""
+    with penstock.from_tensor(np.zeros((10, 3), np.float32), device="cpu") as array:
+        for key in (np.array([5])[::-1], np.array([[5]])[::-1, ::-1], np.array([], np.int64)[::-1]):
+            shape = (*key.shape, 3)
+            for taken in (array[key], array.gather(key), array.gather_async(key).wait()):
+                assert host(taken).shape == shape
+            array.prefetch(key)
+            array[key] = np.ones(shape, np.float32)[::-1]
+        assert float(array[5][0]) == 1
+        read_only = np.array([5, 4])
+        read_only.flags.writeable = False
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert host(array[read_only]).shape == (2, 3)
+
+
+def test_indices_of_a_kind_that_is_none_are_refused() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    with penstock.from_tensor(torch.zeros(10, 3), device="cpu") as array:
+        with pytest.raises(IndexError, match="an index that is a nested tensor: give a dense one"):
+            array[torch.nested.nested_tensor([torch.tensor([1])], layout=torch.jagged)]
+        with pytest.raises(IndexError, match=r"rows of type .*bool: give integers, or array\[mask\] a mask"):
+            array.gather(torch.arange(10) < 3)
+        with pytest.raises(TypeError, match="wait x: give True or False"):
+            array.gather([1], wait="x")  # type: ignore[arg-type]

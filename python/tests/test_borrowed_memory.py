@@ -31,6 +31,20 @@ def over(memory: Any, placement: str = "host") -> penstock.Array:
     return penstock.from_tensor(memory, placement, device="cpu")
 
 
+def test_torch_resizes_nothing_that_numpy_has() -> None:
+    """As of its own `numpy()`: a resized storage lies elsewhere, and a view of it does not follow."""
+    tensor = table()
+    for view in (over(tensor).numpy(), np.asarray(over(tensor))):
+        alias = tensor.detach()
+        for resize in (alias.resize_, alias.untyped_storage().resize_):
+            with pytest.raises(RuntimeError, match="not resizable"):
+                resize(1 << 26)
+        view[-1, 0] = -7
+        assert int(tensor[-1, 0]) == -7
+    half = torch.ones(4, 3, dtype=torch.bfloat16)
+    assert over(half).numpy().shape == (4, 3)
+
+
 def share(tensor: Any) -> None:
     tensor.share_memory_()
 

@@ -70,11 +70,18 @@ def checked_numbers(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     if rows.size == 0 and rows.dtype.kind == "f":  # numpy.asarray([])
         return rows.astype(np.int64)
     if rows.dtype.kind not in "iu":
-        raise IndexError(f"rows of type {rows.dtype}: give integers, booleans or a slice")
+        raise IndexError(f"rows of type {rows.dtype}: give integers, or array[mask] a mask")
     wanted = np.dtype(np.int32) if rows.dtype == np.int32 else np.dtype(np.int64)
     if rows.dtype == np.uint64:
         rows = np.minimum(rows, np.uint64(PAST_ALL_ROWS))  # not negative ones, which count from the end
-    return np.ascontiguousarray(rows, dtype=wanted)
+    return packed(np.ascontiguousarray(rows, dtype=wanted))
+
+
+def packed(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Contiguous and writable, as torch takes arrays: it refuses a negative stride, which one element or none
+    may have in an array that NumPy calls contiguous."""
+    plain = array.flags.c_contiguous and array.flags.writeable and min(array.strides, default=0) >= 0
+    return array if plain else array.copy(order="C")
 
 
 def _as_array(given: Any, what: str, error: type[Exception]) -> np.ndarray[Any, Any]:
@@ -103,4 +110,4 @@ def host_values(given: Any) -> np.ndarray[Any, Any]:
     values = as_values(given)
     if values.dtype.kind not in "biufc":
         raise TypeError(f"values of type {values.dtype.name}: give numbers")
-    return np.require(values, values.dtype.newbyteorder("="), ["C", "W"])
+    return packed(np.asarray(values, values.dtype.newbyteorder("=")))

@@ -315,6 +315,7 @@ class TorchLibrary:
             type(rows) is torch.Tensor
             and rows.dtype is torch.int64
             and rows.device == self.device
+            and not rows.is_nested
             and rows.is_contiguous()
             and not self._tracing.sees_operators_alone()
         )
@@ -351,7 +352,7 @@ class TorchLibrary:
         if rows.dtype not in (torch.int32, torch.int64):
             whole = not (rows.is_floating_point() or rows.is_complex() or rows.dtype == torch.bool)
             if not whole and rows.numel() != 0:
-                raise IndexError(f"rows of type {rows.dtype}: give integers, booleans or a slice")
+                raise IndexError(f"rows of type {rows.dtype}: give integers, or array[mask] a mask")
             unsigned = rows.dtype == torch.uint64
             rows = rows.to(torch.int64)
             if unsigned:

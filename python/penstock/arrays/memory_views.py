@@ -65,9 +65,21 @@ class MemoryViews(ArrayState):
         native.check_file()
         if not native.host_address and self.nbytes:
             raise ValueError(f"{self!r}: its bytes are not in host memory: take rows of it")
+        if self._borrowed is not None and is_torch(self._borrowed.memory):
+            return self._numpy_of_tensor(self._borrowed.memory)
         # torch.from_numpy takes no heed of what is read-only: stores by way of it end in pages of their own
         address = native.host_address if self.writable else native.storable_address
         return np.asarray(View(self, address, self.writable))
+
+    def _numpy_of_tensor(self, tensor: Any) -> Any:
+        """By way of torch, which resizes no storage that it has given to NumPy."""
+        import torch
+
+        whole = (
+            tensor.detach().reshape(-1).view(torch.uint8).numpy().view(self.dtype.numpy).reshape(self.shape)
+        )
+        whole.flags.writeable = self.writable
+        return whole
 
     def mapped(self) -> View:
         """Its memory as kernels see it."""

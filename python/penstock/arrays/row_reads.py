@@ -126,6 +126,8 @@ class RowReads(Calls):
         native, library = self._open(), self._library
         if not isinstance(negative_indices, bool):
             raise TypeError(f"negative_indices {shown(negative_indices)}: give True or False")
+        if not isinstance(wait, bool):
+            raise TypeError(f"wait {shown(wait)}: give True or False")
         shape = rows.shape + self._row_shape if stream is None and library.takes_at_once(rows) else None
         if shape is not None and (out is None or library.fills_at_once(out, shape, self._kind)):
             numbers, handle = rows, library.current_stream()

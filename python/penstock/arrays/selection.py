@@ -136,8 +136,9 @@ def _classified(item: Any, array: ArrayState) -> Any:
         if number is not None:
             return number
     given: Any = item if is_torch(item) or isinstance(item, DeviceArray) else _host_array(item, array)
-    if is_torch(given) and "sparse" in str(given.layout):
-        raise IndexError(f"{array!r}: an index that is a sparse tensor: give a dense one")
+    if is_torch(given) and (given.is_nested or "sparse" in str(given.layout)):
+        kind = "nested" if given.is_nested else "sparse"
+        raise IndexError(f"{array!r}: an index that is a {kind} tensor: give a dense one")
     if len(given.shape) == 0 and _is_boolean(given):
         raise IndexError(f"{array!r}: one boolean selects no rows: give a mask of len(array) of them")
     return given if _is_mask(given) else _integers(given, array)

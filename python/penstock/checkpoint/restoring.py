@@ -16,6 +16,7 @@ from penstock.checkpoint.checks import check_fits, check_parts, check_tables, ch
 from penstock.checkpoint.contents import check_known, checked_model, optimizers_by_name, tables_of
 from penstock.checkpoint.manifest import STATE, Saved, numbers, path_of, read_manifest
 from penstock.checkpoint.progress import Copied
+from penstock.checks import checked_integer
 from penstock.nn.embedding import Embedding
 from penstock.nn.generations import generation_of, sync_folder
 from penstock.nn.snapshots import restore_range
@@ -143,6 +144,8 @@ def load(
             or a damaged one; nothing is changed then.
     """
     where, model, named = Path(os.fsdecode(folder)), checked_model(model), optimizers_by_name(optimizers)
+    if number is not None:
+        number = checked_integer(f"load checkpoint from {where}: number", number)
     checkpoint = _chosen(where, number)
     manifest = read_manifest(checkpoint)
     parts = manifest.parts

@@ -17,6 +17,7 @@ import torch
 from torch import nn
 
 from penstock.arrays import Array
+from penstock.arrays.messages import system_error
 from penstock.checkpoint.contents import check_known, checked_model, name_in, optimizers_by_name, tables_of
 from penstock.checkpoint.manifest import (
     STATE,
@@ -172,6 +173,11 @@ def _made(folder: Path) -> Path:
     except FileExistsError:
         raise NotADirectoryError(
             f"save a checkpoint in {folder}: there is a file of that name: name a folder"
+        ) from None
+    except OSError as problem:
+        code = problem.errno or 0
+        raise system_error(
+            f"save a checkpoint in {folder}: {os.strerror(code)}: name another folder", code
         ) from None
     return folder
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from penstock.checks import checked_number
 from penstock.nn.embedding import Embedding
 from penstock.nn.gradients import joined, summed
 
@@ -70,7 +71,7 @@ def clip_grad_norm_(
         RuntimeError: as torch, a norm that is not finite with `error_if_nonfinite`; nothing is scaled.
         IndexError: as `Embedding.gradient`.
     """
-    if not max_norm >= 0:
+    if not checked_number("clip_grad_norm_: max_norm", max_norm) >= 0:
         raise ValueError(f"clip_grad_norm_: max_norm {max_norm}: give a number from 0")
     norm_type = float(norm_type)  # also "inf", as torch
     parameters, tables = _members(modules)
