@@ -51,26 +51,6 @@ def test_forked_workers_read_too(tmp_path: Path, placement: str) -> None:
         assert worker.exitcode == 0
 
 
-def _store(array: penstock.Array, answers: Any) -> None:
-    try:
-        array[[3]] = np.zeros((1, *array.shape[1:]), np.float32)
-    except ValueError as problem:
-        answers.put(str(problem))
-
-
-@on_the_cpu
-def test_a_forked_process_stores_nothing(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("fork")
-    with opened(saved(tmp_path, table()), "host", writable=True) as array:
-        array[[0]]
-        answers: Any = context.Queue()
-        worker = context.Process(target=_store, args=(array, answers))
-        worker.start()
-        words = "this process was forked from the one that writes to it: store there"
-        assert answers.get(timeout=60).endswith(words)
-        worker.join(60)
-
-
 def test_another_process_reads_a_pickled_array(tmp_path: Path, placement: str) -> None:
     content = table()
     with opened(saved(tmp_path, content), placement) as array:
