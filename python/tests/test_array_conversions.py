@@ -264,3 +264,32 @@ def test_a_file_whose_data_end_early_is_no_copy(tmp_path: Path, cache: Path) -> 
         penstock.open(path, device="cpu")
     check_sentence(caught.value, str(path))
     assert not cache.exists()
+
+
+def test_arrow_files_of_polars(tmp_path: Path) -> None:
+    """Their metadata are of the form before Arrow 0.15, which only the file's reader takes."""
+    polars = pytest.importorskip("polars", reason="polars is not installed")
+    frame = polars.DataFrame({"a": np.arange(1000.0), "b": np.arange(1000)})
+    for compression, in_place in (("uncompressed", True), ("zstd", False)):
+        frame.write_ipc(tmp_path / "a.arrow", compression=compression)
+        with penstock.open(tmp_path / "a.arrow", placement="host", device="cpu", name="b") as array:
+            np.testing.assert_array_equal(np.asarray(array[:]), np.arange(1000))
+            assert bool(array.opened.notes) != in_place
+
+
+def test_chunks_of_blosc_that_were_cut_short_are_refused(tmp_path: Path) -> None:
+    """What Blosc finds behind the end of a chunk would be taken for numbers."""
+    zarr = pytest.importorskip("zarr", reason="zarr is not installed")
+    blosc = pytest.importorskip("numcodecs", reason="numcodecs is not installed").Blosc
+    store = zarr.create_array(
+        tmp_path / "a.zarr", shape=(900,), chunks=(300,), dtype="f8", zarr_format=2, compressors=blosc()
+    )
+    store[:] = np.arange(900.0)
+    with penstock.open(tmp_path / "a.zarr", placement="host", device="cpu") as array:
+        assert float(array[899]) == 899
+    for left in (17, 9):
+        os.truncate(tmp_path / "a.zarr" / "1", left)
+        with pytest.raises(
+            ValueError, match=rf"chunk .*a.zarr/1 is cut to {left} of \d+ bytes: write it anew"
+        ):
+            penstock.open(tmp_path / "a.zarr", placement="host", device="cpu")
