@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import errno
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
@@ -94,18 +94,24 @@ def _spans(argument: Any, depth: int = 0) -> Iterator[tuple[int, int]]:
             yield from _spans(column, depth + 1) if isinstance(column, np.ndarray) else _of_arrow(column)
 
 
-def _columns_of(frame: Any) -> Iterator[Any]:
-    """Columns of a DataFrame or a Table as they lie in memory: NumPy arrays, and Arrow's; no copies."""
-    if hasattr(frame, "get_columns"):  # polars; its strings would be copied
-        yield from (column.to_arrow() for column in frame.get_columns() if column.dtype.is_numeric())
-    elif hasattr(frame, "itercolumns"):
-        yield from frame.itercolumns()
-    elif hasattr(frame, "items"):
-        for _, column in frame.items():
-            if isinstance(column.dtype, np.dtype):
-                yield column.to_numpy(copy=False)
-            elif hasattr(column.array, "__arrow_array__"):
-                yield column.array.__arrow_array__()
+def _columns_of(given: Any) -> Iterator[Any]:
+    """Of a DataFrame, a Table or one column, as they lie in memory: NumPy arrays and Arrow's; no copies."""
+    columns: Iterable[Any] = (given,)
+    if hasattr(given, "get_columns"):
+        columns = given.get_columns()
+    elif hasattr(given, "itercolumns"):
+        columns = given.itercolumns()
+    elif hasattr(given, "items") and getattr(given, "ndim", 1) == 2:
+        columns = (column for _, column in given.items())
+    for column in columns:
+        if hasattr(column, "buffers") or hasattr(column, "chunks"):
+            yield column
+        elif hasattr(column, "to_arrow"):  # polars; its strings would be copied
+            yield from (column.to_arrow(),) if column.dtype.is_numeric() else ()
+        elif isinstance(getattr(column, "dtype", None), np.dtype):
+            yield column.to_numpy(copy=False)
+        elif hasattr(getattr(column, "array", None), "__arrow_array__"):
+            yield column.array.__arrow_array__()
 
 
 def _of_arrow(column: Any) -> Iterator[tuple[int, int]]:

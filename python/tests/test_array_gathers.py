@@ -167,3 +167,19 @@ def test_indices_of_a_kind_that_is_none_are_refused() -> None:
             array.gather(torch.arange(10) < 3)
         with pytest.raises(TypeError, match="wait x: give True or False"):
             array.gather([1], wait="x")  # type: ignore[arg-type]
+
+
+def test_columns_of_frames_are_indices() -> None:
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    polars = pytest.importorskip("polars", reason="polars is not installed")
+    keys = [pandas.Series([1, 2]), pandas.Index([1, 2]), pandas.Series([1, 2], dtype="int64[pyarrow]")]
+    keys += [polars.Series([1, 2]), arrow.array([1, 2]), arrow.chunked_array([[1], [2]])]
+    with penstock.from_tensor(np.arange(30.0).reshape(10, 3), device="cpu") as array:
+        for key in keys:
+            for taken in (array[key], array.gather(key)):
+                np.testing.assert_array_equal(host(taken), [[3, 4, 5], [6, 7, 8]])
+    ranks = penstock.pagerank(
+        np.array([[0, 1, 2], [1, 2, 0]]), nstart=pandas.Series([1.0, 1, 1]), executor="cpu"
+    )
+    assert ranks.converged

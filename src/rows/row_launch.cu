@@ -205,7 +205,7 @@ class cuda_row_device final : public row_device {
 
   static cudaError_t sort(void* scratch, std::size_t& bytes, cub::DoubleBuffer<u32>& keys, cub::DoubleBuffer<u32>& positions,
                           u64 count, u64 rows, cudaStream_t stream) {
-    // `rows` itself marks what lies outside. More bits than tell `count` rows apart bring few of them closer together, and each
+    // `rows` itself marks what lies outside. More bits than `count` rows differ in bring few of them closer together, and each
     // eight are a pass.
     const int all = std::bit_width(rows), used = std::min(all, static_cast<int>(round_up(std::bit_width(count), 8)));
     return cub::DeviceRadixSort::SortPairs(scratch, bytes, keys, positions, static_cast<std::int64_t>(count), all - used, all,
