@@ -95,6 +95,21 @@ PENSTOCK_FN inline T load_piece(T const* p) {
 #endif
 }
 
+/// 16 bytes of which others store some meanwhile, for a hint: it may be older than what this thread has seen. ptxas puts no
+/// YIELD into a loop of such loads, as it does into one of strong ones (PROTOCOLS.md §2, "Lanes that meet again").
+PENSTOCK_FN inline piece16 load_hint(piece16 const* p) {
+#if PENSTOCK_ON_DEVICE
+  piece16 r;
+  asm volatile("ld.weak.global.L1::no_allocate.v2.b64 {%0, %1}, [%2];"
+               : "=l"(r.low), "=l"(r.high)
+               : "l"(__cvta_generic_to_global(p))
+               : "memory");
+  return r;
+#else
+  return load_piece(p);
+#endif
+}
+
 /// 16 bytes of a line that a group reads whole: L2 gives them up first, and keeps what is looked at again and again, the
 /// entries above all.
 PENSTOCK_FN inline piece16 load_streamed(piece16 const* p) {
@@ -331,31 +346,66 @@ template <bool Cached>
 __device__ inline piece16 load_from_host(u64 address) {
   piece16 r;
   if constexpr (Cached) {
-    asm volatile("ld.weak.v2.b64 {%0, %1}, [%2];" : "=l"(r.low), "=l"(r.high) : "l"(address) : "memory");
+    asm volatile("ld.weak.global.v2.b64 {%0, %1}, [%2];" : "=l"(r.low), "=l"(r.high) : "l"(address) : "memory");
   } else {
-    asm volatile("ld.relaxed.sys.v2.b64 {%0, %1}, [%2];" : "=l"(r.low), "=l"(r.high) : "l"(address) : "memory");
+    asm volatile("ld.relaxed.sys.global.v2.b64 {%0, %1}, [%2];" : "=l"(r.low), "=l"(r.high) : "l"(address) : "memory");
   }
   return r;
 }
 
+__device__ inline void store_to_frame(u64 address, piece16 piece) {
+  asm volatile("st.relaxed.gpu.global.v2.b64 [%0], {%1, %2};" ::"l"(address), "l"(piece.low), "l"(piece.high) : "memory");
+}
+
+inline constexpr u32 loads_of_a_round = 4;
+
+/// Copies every `width`th piece of those from `index` on, of a short line: each round may be the only one.
 template <bool Cached>
-__device__ inline void copy_pieces_to_frame(u64 frame, u64 bounce, u32 pieces, u32 index, u32 width) {
-  constexpr u32 in_flight = 4;  // more would not fit the registers of a cold function
-  for (u32 first = index; first < pieces; first += in_flight * width) {
-    piece16 held[in_flight];
+__device__ inline void copy_short_to_frame(u64 frame, u64 bounce, u32 pieces, u32 index, u32 width) {
+  for (u32 first = index; first < pieces; first += loads_of_a_round * width) {
+    piece16 held[loads_of_a_round];
     PENSTOCK_UNROLL
-    for (u32 k = 0; k < in_flight; ++k) {
+    for (u32 k = 0; k < loads_of_a_round; ++k) {
       const u32 i = first + k * width;
       if (i < pieces) held[k] = load_from_host<Cached>(bounce + 16ull * i);
     }
     PENSTOCK_UNROLL
-    for (u32 k = 0; k < in_flight; ++k) {
+    for (u32 k = 0; k < loads_of_a_round; ++k) {
       const u32 i = first + k * width;
-      if (i < pieces) {
-        asm volatile("st.relaxed.gpu.v2.b64 [%0], {%1, %2};" ::"l"(frame + 16ull * i), "l"(held[k].low), "l"(held[k].high)
-                     : "memory");
-      }
+      if (i < pieces) store_to_frame(frame + 16ull * i, held[k]);
     }
+  }
+}
+
+// What copies longer lines is not inlined: beside what a cold function holds the loads of a round do not fit its registers, and
+// each is waited for to be spilled. In a function of their own four fit if their addresses differ by numbers that the compiler
+// knows.
+
+/// Copies every `Width`th piece, four a round.
+template <bool Cached, u32 Width>
+__device__ __noinline__ void copy_rounds_to_frame(u64 frame, u64 bounce, u32 rounds) {
+  constexpr u32 stride = 16 * Width;
+#pragma unroll 1
+  for (; rounds != 0; --rounds, bounce += loads_of_a_round * stride, frame += loads_of_a_round * stride) {
+    piece16 held[loads_of_a_round];
+    PENSTOCK_UNROLL
+    for (u32 k = 0; k < loads_of_a_round; ++k) held[k] = load_from_host<Cached>(bounce + k * stride);
+    PENSTOCK_UNROLL
+    for (u32 k = 0; k < loads_of_a_round; ++k) store_to_frame(frame + k * stride, held[k]);
+  }
+}
+
+/// Copies every `width`th piece of those from `index` on.
+template <bool Cached>
+__device__ __noinline__ void copy_pieces_to_frame(u64 frame, u64 bounce, u32 pieces, u32 index, u32 width) {
+#pragma unroll 1
+  for (u32 i = index; i < pieces; i += 2 * width) {
+    const bool two = i + width < pieces;
+    const piece16 first = load_from_host<Cached>(bounce + 16ull * i);
+    piece16 second;
+    if (two) second = load_from_host<Cached>(bounce + 16ull * (i + width));
+    store_to_frame(frame + 16ull * i, first);
+    if (two) store_to_frame(frame + 16ull * (i + width), second);
   }
 }
 #endif
@@ -372,8 +422,24 @@ inline constexpr u32 whole_requests_width = 8;
 PENSTOCK_FN inline void copy_bounce_to_frame(u64 frame, u64 bounce, u32 bytes, u32 index, u32 width) {
   const u32 pieces = bytes / 16;
 #if PENSTOCK_ON_DEVICE
-  if (width < whole_requests_width) return copy_pieces_to_frame<true>(frame, bounce, pieces, index, width);
-  copy_pieces_to_frame<false>(frame, bounce, pieces, index, width);
+  if (pieces < 32 * loads_of_a_round) {
+    if (width < whole_requests_width) return copy_short_to_frame<true>(frame, bounce, pieces, index, width);
+    return copy_short_to_frame<false>(frame, bounce, pieces, index, width);
+  }
+  u32 copied = 0;
+  if (width == 32) {
+    const u32 rounds = pieces / (32 * loads_of_a_round);
+    copied = rounds * 32 * loads_of_a_round;
+    copy_rounds_to_frame<false, 32>(frame + 16ull * index, bounce + 16ull * index, rounds);
+  } else if (width == 1) {
+    copied = pieces / loads_of_a_round * loads_of_a_round;
+    copy_rounds_to_frame<true, 1>(frame, bounce, pieces / loads_of_a_round);
+  }
+  frame += 16ull * copied;
+  bounce += 16ull * copied;
+  if (copied == pieces) return;
+  if (width < whole_requests_width) return copy_pieces_to_frame<true>(frame, bounce, pieces - copied, index, width);
+  copy_pieces_to_frame<false>(frame, bounce, pieces - copied, index, width);
 #else
   u64* to = reinterpret_cast<u64*>(frame);
   u64* from = reinterpret_cast<u64*>(bounce);
