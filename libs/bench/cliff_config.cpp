@@ -12,7 +12,8 @@
 namespace penstock::bench {
 namespace {
 
-constexpr char const* pattern_names[] = {"linear", "strided", "in order", "permuted", "uniform", "zipf", "hot", "lists"};
+constexpr char const* pattern_names[] = {"linear", "strided", "in order", "permuted", "uniform",
+                                         "zipf",   "hot",     "lists",    "resident"};
 constexpr char const* access_names[] = {"a[i]", "array_ref", "read_async", "read_span", "pin", "fetch_add"};
 constexpr char const* source_names[] = {"file", "memory", "copied"};
 constexpr u64 mean_list = 40;
@@ -32,6 +33,7 @@ u64 line_of(cliff_config const& c, u64 j) {
     case cliff_pattern::permuted: return j * 2654435761ull % lines;  // prime to a power of two
     case cliff_pattern::zipf: return mix(h) % std::max<u64>(1, lines >> (h % 16));
     case cliff_pattern::hot: return h % 10 != 0 ? mix(h) % 16 * (lines / 16) : mix(h) % lines;
+    case cliff_pattern::resident: return mix(h % c.resident_lines() + c.seed) % lines;
     default: return mix(h) % lines;
   }
 }
@@ -44,7 +46,8 @@ u64 bytes_of_an_access(cliff_config const& c) {
     case cliff_pattern::strided: return std::min<u64>(37 * 8, c.line_bytes);
     case cliff_pattern::lists: return 8 + c.line_bytes / mean_list;
     case cliff_pattern::zipf:
-    case cliff_pattern::hot: return c.line_bytes / 4;
+    case cliff_pattern::hot:
+    case cliff_pattern::resident: return c.line_bytes / 4;
     default: return c.line_bytes;
   }
 }
@@ -84,7 +87,7 @@ cliff_config draw_config(u64 seed, u64 data_bytes, u64 most_streams, u32 lanes) 
   c.seed = seed;
   c.data_bytes = data_bytes;
   c.lanes = lanes;
-  c.pattern = static_cast<cliff_pattern>(draw() % std::size(pattern_names));
+  c.pattern = static_cast<cliff_pattern>(draw() % (std::size(pattern_names) - 1));
   c.access = static_cast<cliff_access>(draw() % std::size(access_names));
   c.source = static_cast<cliff_source>(draw() % std::size(source_names));
   if (c.access == cliff_access::add && c.source == cliff_source::copied) c.source = cliff_source::file;
@@ -92,8 +95,11 @@ cliff_config draw_config(u64 seed, u64 data_bytes, u64 most_streams, u32 lanes) 
   c.line_bytes = one_of(draw, {512, 4096, 16384, 65536});
   const u64 parts = one_of(draw, {128, 32, 16, 8, 4, 2, 1});
   c.cache_bytes = std::max(2 * data_bytes / parts, 64 * c.line_bytes);  // a cache has room for what groups pin
+  const u64 streams = one_of(draw, {u64{32}, u64{1024}, most_streams / 8, most_streams});
+  // Drawn last: the other seeds are what they were without it.
+  if (draw() % std::size(pattern_names) == 0) c.pattern = cliff_pattern::resident;
   const u64 all = std::min(most_streams * (lanes == 1 ? 1024 : 16), most_bytes / bytes_of_an_access(c));
-  c.streams = std::min({one_of(draw, {u64{32}, u64{1024}, most_streams / 8, most_streams}), most_streams, all});
+  c.streams = std::min({streams, most_streams, all});
   c.per_stream = std::max<u64>(1, all / c.streams);
   return c;
 }

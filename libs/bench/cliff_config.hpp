@@ -5,6 +5,7 @@
 #include "penstock/core/bits.hpp"
 #include "penstock/runtime/line_cache.hpp"
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -16,7 +17,8 @@ namespace penstock::bench {
 ///   in_order  one element of line j              permuted  one of a line, each line once in a turn, far apart
 ///   uniform   any                                zipf      any of few lines mostly: of the first 2^-k, k drawn below 16
 ///   hot       16 lines, and a tenth elsewhere    lists     runs of some 40 that follow each other, from anywhere on
-enum class cliff_pattern : u32 { linear, strided, in_order, permuted, uniform, zipf, hot, lists };
+///   resident  any of lines drawn at random, four fifths as many as the cache holds
+enum class cliff_pattern : u32 { linear, strided, in_order, permuted, uniform, zipf, hot, lists, resident };
 /// `a[i]`; an array_ref; read_async with four on their way; whole lines by read_span; whole lines pinned; fetch_add and a
 /// flush.
 enum class cliff_access : u32 { index, reference, async, span, pinned, add };
@@ -42,6 +44,7 @@ struct cliff_config {
   u64 accesses() const { return streams * per_stream; }
   u64 line_elements() const { return line_bytes / sizeof(u64); }
   u64 lines() const { return data_bytes / line_bytes; }
+  u64 resident_lines() const { return std::max<u64>(1, std::min(lines(), cache_bytes / line_bytes) * 4 / 5); }
   /// Streams that go side by side as a group.
   u64 width() const { return takes_lines() ? 1 : lanes; }
   u64 groups() const { return ceil_div(streams, width()); }

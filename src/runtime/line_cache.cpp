@@ -19,8 +19,6 @@ constexpr u64 admission_stride = 16;         // words: its two are in lines of L
 constexpr u64 most_threads_per_unit = 2048;  // of a multiprocessor; the CPU executor's have fewer
 /// Below this many version bits a CPU thread may sleep through a whole turn of them (PROTOCOLS.md §2, "Wrap").
 constexpr u32 least_version_bits_cpu = 20;
-/// A tag must lie in the low half of an entry, and the version needs what is left (PROTOCOLS.md §2, "The entry").
-constexpr u32 most_tag_bits = 27;
 /// `automatic` takes `direct` while its entries are at most this share of the cache's bytes: beyond, they would take memory
 /// that is worth more as frames, and be too many for the GPU's L2, where a hit looks for them. Nobody misses the first MiB.
 constexpr u64 direct_share = 8;
@@ -116,12 +114,11 @@ void line_cache::choose_directory() {
   }
   view_.frames = sets * set_ways;
   view_.directory.map = set_map::of(std::max<u64>(1, lines_), sets);
-  const u32 tag_bits = view_.directory.map.tag_bits();
-  if (tag_bits > most_tag_bits) {
+  if (view_.directory.map.tag_bits() > set_map::most_place_bits) {
     refuse(std::to_string(lines_) + " lines in " + std::to_string(sets) +
            " sets: too many lines for a set to tell apart; make the cache or the lines larger");
   }
-  view_.directory.layout.place_bits = std::max(1u, tag_bits);
+  view_.directory.layout.place_bits = view_.directory.map.place_bits();
 }
 
 void line_cache::make_directory() {

@@ -73,6 +73,14 @@ TEST(cliffs, patterns_are_what_they_are_called) {
   std::set<u64> hot_lines;
   for (const u64 line : lines_of(hot)) hot_lines.insert(line);
   EXPECT_LT(hot_lines.size(), 130u);
+  cliff_config resident = small(cliff_pattern::resident, 1, 4000);
+  resident.data_bytes = 4096 * 512;
+  resident.cache_bytes = 100 * 512;
+  std::set<u64> resident_lines;
+  for (const u64 line : lines_of(resident)) resident_lines.insert(line);
+  EXPECT_LE(resident_lines.size(), 80u);
+  EXPECT_GE(resident_lines.size(), 75u) << "but for lines that are drawn twice";
+  EXPECT_GT(*resident_lines.rbegin() - *resident_lines.begin(), 2048u);
 }
 
 TEST(cliffs, a_seed_draws_one_configuration_and_the_seeds_draw_all_kinds) {
@@ -85,7 +93,7 @@ TEST(cliffs, a_seed_draws_one_configuration_and_the_seeds_draw_all_kinds) {
     sources.insert(one.at("source"));
     EXPECT_FALSE(one.at("access") == "fetch_add" && one.at("source") == "copied");
   }
-  EXPECT_EQ(patterns.size(), 8u);
+  EXPECT_EQ(patterns.size(), 9u);
   EXPECT_EQ(accesses.size(), 6u);
   EXPECT_EQ(sources.size(), 3u);
 }

@@ -101,20 +101,20 @@ TEST(set_map, lines_that_are_a_power_of_two_apart_find_room) {
   }
 }
 
-TEST(set_header, counts_commits_below_the_hand) {
+TEST(set_header, counts_commits_between_hand_and_distances) {
   u64 h = 0;
-  for (u32 k = 0; k < 20; ++k) {
-    h = set_header::committed(h, k % set_ways);
-    EXPECT_EQ(k + 1, h & set_header::claims_mask);
-    EXPECT_EQ((k + 1) % set_ways, set_header::hand(h));
+  for (u32 k = 0; k < 40; ++k) {
+    const u32 hand = (k + 1) % set_ways, away = 1u << (1 + k % 15);
+    h = set_header::committed(h, hand, away);
+    EXPECT_EQ(k + 1, set_header::claims(h));
+    EXPECT_EQ(hand, set_header::hand(h));
+    EXPECT_EQ(away, set_header::away(h));
   }
+  const u64 full = set_header::committed(set_header::claims_mask, 3, 0x8002);
+  EXPECT_EQ(0u, set_header::claims(full)) << "the count wraps, and changes nothing beside it";
+  EXPECT_EQ(3u, set_header::hand(full));
+  EXPECT_EQ(0x8002u, set_header::away(full));
 }
-
-struct bare_set : bare_cache<> {
-  explicit bare_set(u64 lines, u32 sets = 1) : bare_cache(set_ways * sets, lines, {}, sets) {}
-  u64& way(u32 w) const { return view().directory.entries[1 + w]; }
-  u32 way_of(u64 line) const { return static_cast<u32>(entry_of(line) - view().directory.entries) - 1; }
-};
 
 TEST(set_directory, finds_each_line_of_a_full_set_and_no_other) {
   bare_set cache(64);

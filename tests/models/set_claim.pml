@@ -1,12 +1,16 @@
-/* A claim in a set of the `set_associative` directory: scan, claim of a victim way, commit at the header, undo, join, publish,
- * unpin (cache/set_claim.hpp, cache/line_cache_view.hpp). Sequentially consistent memory and lone threads.
+/* A claim in the `set_associative` directory: scan, claim of a victim way, commit at the header of the line's home, undo, join,
+ * publish, unpin (cache/set_claim.hpp, cache/line_cache_view.hpp). Sequentially consistent memory and lone threads.
  *
- * A word is split into line, state and pins; what the code does in one read-modify-write is one d_step. The ways of a set are
- * looked at one after the other. Left out are the version (a compare-and-swap here may succeed where the code's fails), the
- * hand and the referenced bit (any way at rest may be the victim), dirty and writing.
+ * A word is split into line, state and pins; what the code does in one read-modify-write is one d_step. The ways are looked at
+ * one after the other. Left out are the version (a compare-and-swap here may succeed where the code's fails), the
+ * hand and the referenced bit (any way at rest may be the victim, at home first), dirty and writing.
  *
- * Two ways, which hold other lines at first; THREADS with ACCESSES reads of line 0 or 1 each. MUTANT 0: as in the code.
+ * Two ways, which hold other lines at first: of one set (SETS 1), or each a set (SETS 2), the second one at distance 1 from the
+ * home of lines 0 to 2 and the home of line 3. THREADS with ACCESSES reads each. MUTANT 0: as in the code.
  */
+#ifndef SETS
+#define SETS 1
+#endif
 #ifndef THREADS
 #define THREADS 3
 #endif
@@ -20,6 +24,8 @@
 #define HEADER_AFTER_SCAN (MUTANT == 2)   /* E7 */
 #define JOIN_WITHOUT_A_LOOK (MUTANT == 3) /* E6 */
 #define CLAIM_IGNORES_PINS (MUTANT == 4)  /* E5 */
+#define COMMIT_WHERE_THE_WAY_IS (MUTANT == 5) /* E7 */
+#define FORGETS_OTHERS_AWAY (MUTANT == 6)     /* E7 */
 
 #define WAYS 2
 #define EMPTY 0
@@ -27,11 +33,13 @@
 #define VALID 2
 #define FAILED 3
 #define NONE 255
+#define HOME(l) (SETS == 2 && l == 3)
+#define AWAY 1 /* of a header: a line of this home may be in the other set. The rest counts commits */
 
 byte line[WAYS], state[WAYS], pins[WAYS];
 bit committed[WAYS];  /* a ghost: what the way says is not to be undone */
 byte content[WAYS];   /* the line whose bytes the frame has; NONE while they are being written */
-byte header;
+byte header[2];
 byte running;
 
 #define HAS(w, l) (committed[w] && state[w] != EMPTY && line[w] == l)
@@ -41,23 +49,35 @@ inline unpin(w) {
   d_step { assert(pins[w] > 0); pins[w]-- }
 }
 
-/* One way after the other; the valid entry of the line first. */
+inline load(v) {
+  d_step { sl[v] = line[v]; ss[v] = state[v]; sp[v] = pins[v]; saw[v] = 1 }
+}
+
+/* One way after the other, of the other set only where the header names it; the valid entry of the line first. */
 inline scan() {
-  d_step { l0 = line[0]; s0 = state[0]; p0 = pins[0] }
-  d_step { l1 = line[1]; s1 = state[1]; p1 = pins[1] }
+  load(home);
+  if
+  :: SETS == 1 || (h & AWAY) -> load(1 - home)
+  :: else
+  fi;
   d_step {
+    away = (saw[1 - home] && ss[1 - home] != EMPTY && SETS == 2 && HOME(sl[1 - home]) == home) && !FORGETS_OTHERS_AWAY;
     if
-    :: l0 == l && s0 == VALID -> w = 0
+    :: saw[home] && sl[home] == l && ss[home] == VALID -> w = home
     :: else ->
        if
-       :: l1 == l && s1 == VALID -> w = 1
+       :: SETS == 2 && sl[home] == l && ss[home] != EMPTY -> w = home
        :: else ->
           if
-          :: l0 == l && s0 != EMPTY -> w = 0
+          :: saw[1 - home] && sl[1 - home] == l && ss[1 - home] == VALID -> w = 1 - home
           :: else ->
              if
-             :: l1 == l && s1 != EMPTY -> w = 1
-             :: else -> w = NONE
+             :: sl[home] == l && ss[home] != EMPTY -> w = home
+             :: else ->
+                if
+                :: saw[1 - home] && sl[1 - home] == l && ss[1 - home] != EMPTY -> w = 1 - home
+                :: else -> w = NONE
+                fi
              fi
           fi
        fi
@@ -65,13 +85,19 @@ inline scan() {
   }
 }
 
+inline forget_scan() {
+  d_step {
+    sl[0] = 0; sl[1] = 0; ss[0] = 0; ss[1] = 0; sp[0] = 0; sp[1] = 0; saw[0] = 0; saw[1] = 0; seen = 0; h = 0; away = 0
+  }
+}
+
 inline forget() {
-  d_step { h = 0; w = NONE; l0 = 0; l1 = 0; s0 = 0; s1 = 0; p0 = 0; p1 = 0; seen = 0; ok = 0 }
+  d_step { forget_scan(); w = NONE; ok = 0 }
 }
 
 proctype user() {
-  byte k, l, h, w, l0, l1, s0, s1, p0, p1, seen;
-  bit ok;
+  byte k, l, h, w, home, seen, sl[2], ss[2], sp[2];
+  bit ok, away, saw[2];
 
 next:
   skip;
@@ -83,12 +109,14 @@ next:
   if
   :: l = 0
   :: _pid > 2 || ACCESSES > 1 -> l = 1 /* of three threads two want the same line */
+  :: SETS == 2 && (_pid > 2 || ACCESSES > 1) -> l = 3
   fi;
+  home = HOME(l);
 
 look:
   skip;
   if
-  :: !HEADER_AFTER_SCAN -> h = header
+  :: !HEADER_AFTER_SCAN -> h = header[home]
   :: else
   fi;
   scan();
@@ -97,29 +125,28 @@ look:
   :: else
   fi;
   if
-  :: HEADER_AFTER_SCAN -> h = header
+  :: HEADER_AFTER_SCAN -> h = header[home]
   :: else
   fi;
   if
-  :: AT_REST(s0, p0) -> w = 0
-  :: AT_REST(s1, p1) -> w = 1
-  :: !AT_REST(s0, p0) && !AT_REST(s1, p1) -> /* no_frame: nothing is held; the deadline, or another look */
+  :: saw[1 - home] || AT_REST(ss[home], sp[home])
+  :: else -> load(1 - home)
+  fi;
+  if
+  :: AT_REST(ss[home], sp[home]) -> w = home
+  :: saw[1 - home] && AT_REST(ss[1 - home], sp[1 - home]) && (SETS == 1 || !AT_REST(ss[home], sp[home])) -> w = 1 - home
+  :: !AT_REST(ss[home], sp[home]) && !AT_REST(ss[1 - home], sp[1 - home]) -> /* no_frame: nothing is held; the deadline, or another look */
      if
-     :: goto next
+     :: forget(); goto next
      :: ((pins[0] == 0 && state[0] != FILLING) || (pins[1] == 0 && state[1] != FILLING)); forget(); goto look
      fi
   fi;
   d_step { /* the claim */
-    if
-    :: w == 0 && line[0] == l0 && state[0] == s0 && pins[0] == p0 -> ok = 1
-    :: w == 1 && line[1] == l1 && state[1] == s1 && pins[1] == p1 -> ok = 1
-    :: else -> ok = 0
-    fi;
+    ok = line[w] == sl[w] && state[w] == ss[w] && pins[w] == sp[w];
     if
     :: ok -> line[w] = l; state[w] = FILLING; pins[w] = 1; committed[w] = 0
     :: else
-    fi;
-    l0 = 0; l1 = 0; s0 = 0; s1 = 0; p0 = 0; p1 = 0
+    fi
   }
   if
   :: !ok -> forget(); goto look
@@ -127,11 +154,15 @@ look:
   fi;
   d_step { /* the commit */
     if
-    :: header == h || NO_COMMIT -> header++; committed[w] = 1; ok = 1
+    :: COMMIT_WHERE_THE_WAY_IS && w != home -> header[w] = header[w] + 2; header[home] = header[home] | AWAY; committed[w] = 1; ok = 1
+    :: !(COMMIT_WHERE_THE_WAY_IS && w != home) && (header[home] == h || NO_COMMIT) ->
+       header[home] = ((h >> 1) + 1) << 1 | (SETS == 2 && (away || w != home));
+       committed[w] = 1;
+       ok = 1
     :: else -> ok = 0
-    fi;
-    h = 0
+    fi
   }
+  forget_scan();
   if
   :: !ok -> /* undo */
      d_step { assert(state[w] == FILLING && pins[w] > 0); state[w] = EMPTY; pins[w]-- }
@@ -145,7 +176,8 @@ fill:
   /* Nobody has submitted before: a line is in one frame, and only its owner writes there. */
   assert(!HAS(1 - w, l));
   assert(state[w] == FILLING && line[w] == l);
-  d_step { content[w] = NONE; h = 0; ok = 0; l0 = 0; l1 = 0; s0 = 0; s1 = 0; p0 = 0; p1 = 0; seen = 0 }
+  assert(SETS == 1 || w == home || (header[home] & AWAY));
+  d_step { content[w] = NONE; ok = 0 }
   d_step { assert(state[w] == FILLING && line[w] == l && content[w] == NONE); content[w] = l }
   if
   :: state[w] = VALID
@@ -155,31 +187,27 @@ fill:
 
 found:
   skip;
-  d_step { seen = (w == 0 -> s0 : s1) }
+  seen = ss[w];
   if
   :: seen == FAILED -> /* its entry is claimed as it stands, and keeps its frame */
      d_step {
-       if
-       :: w == 0 && line[0] == l0 && state[0] == s0 && pins[0] == 0 -> ok = 1
-       :: w == 1 && line[1] == l1 && state[1] == s1 && pins[1] == 0 -> ok = 1
-       :: else -> ok = 0
-       fi;
+       ok = line[w] == sl[w] && state[w] == ss[w] && pins[w] == 0;
        if
        :: ok -> state[w] = FILLING; pins[w] = 1
        :: else
        fi
      }
      if
-     :: ok -> goto fill
+     :: ok -> forget_scan(); goto fill
      :: else -> (pins[w] == 0 || state[w] != FAILED || line[w] != l); forget(); goto look
      fi
   :: else
   fi;
   d_step { /* join, pin */
     ok = (state[w] == FILLING || state[w] == VALID) && (line[w] == l || JOIN_WITHOUT_A_LOOK);
-    pins[w]++;
-    h = 0; seen = 0; l0 = 0; l1 = 0; s0 = 0; s1 = 0; p0 = 0; p1 = 0
+    pins[w]++
   }
+  forget_scan();
   if
   :: !ok -> unpin(w); forget(); goto look
   :: else -> ok = 0
@@ -222,6 +250,8 @@ init {
   d_step {
     (running == 0);
     assert(pins[0] == 0 && pins[1] == 0);
-    assert(state[0] == EMPTY || state[1] == EMPTY || line[0] != line[1])
+    assert(state[0] == EMPTY || state[1] == EMPTY || line[0] != line[1]);
+    assert(SETS == 1 || state[1] == EMPTY || HOME(line[1]) == 1 || (header[0] & AWAY));
+    assert(SETS == 1 || state[0] == EMPTY || HOME(line[0]) == 0 || (header[1] & AWAY))
   }
 }

@@ -28,7 +28,7 @@ class bare_cache {
     view_.frames_base = reinterpret_cast<u64>(frame_words_.data());
     view_.datasets = &data_;
     view_.next_fresh = &next_fresh_;
-    view_.directory.layout.place_bits = std::max(1u, sets == 0 ? ceil_log2(frames) : view_.directory.map.tag_bits());
+    view_.directory.layout.place_bits = sets == 0 ? std::max(1u, ceil_log2(frames)) : view_.directory.map.place_bits();
     view_.frames = frames;
     view_.line_shift = ceil_log2(line_bytes);
     view_.validates = true;
@@ -47,12 +47,15 @@ class bare_cache {
   /// Frames that hold a line or are being filled with one.
   u32 frames_of(u64 line) const {
     u32 holders = 0;
-    const u64 x = view_.directory.map.mix(line);
-    u64* const set = view_.directory.set_of(x);
-    for (u32 w = 0; w < set_ways; ++w) {
-      set_snapshot one{};
-      one.way[w] = device_ref<u64>(set[1 + w]).load(acquire);
-      holders += view_.directory.find_in(set, one, x).entry != nullptr;
+    directory_view const& directory = view_.directory;
+    const u64 x = directory.map.mix(line);
+    for (u32 d = 0; d < directory.reach(); ++d) {
+      u64* const set = directory.set_after(directory.home_of(x), d);
+      for (u32 w = 0; w < set_ways; ++w) {
+        set_snapshot one{};
+        one.way[w] = device_ref<u64>(set[1 + w]).load(acquire);
+        holders += directory.find_in(set, one, x, d).entry != nullptr;
+      }
     }
     return holders;
   }
@@ -131,6 +134,16 @@ class bare_cache {
   std::vector<u64> frame_words_;
   u64 next_fresh_ = 0;
   counter_shard shard_;
+};
+
+/// Of sets alone.
+struct bare_set : bare_cache<> {
+  explicit bare_set(u64 lines, u32 sets = 1) : bare_cache(set_ways * sets, lines, {}, sets) {}
+  u64& word(u32 set, u32 w) const { return view().directory.entries[set * set_words + w]; }
+  u64& way(u32 w) const { return word(0, 1 + w); }
+  u32 way_of(u64 line) const { return static_cast<u32>(entry_of(line) - view().directory.entries) - 1; }
+  u32 home_of(u64 line) const { return static_cast<u32>(view().directory.map.set_of(view().directory.map.mix(line))); }
+  u32 set_with(u64 line) const { return static_cast<u32>((entry_of(line) - view().directory.entries) / set_words); }
 };
 
 }  // namespace penstock::test

@@ -113,7 +113,8 @@ struct line_reader {
   }
 
   /// The piece at `address`. REQUIRES: aligned to its size.
-  /// Cost:   hit: three loads, in a set seven. Miss: one command, and waits for it.
+  /// Cost:   hit: three loads, in a set seven, and four for each set away from home that is looked at. Miss: one command, and a
+  ///         wait for it.
   /// Errors: Piece{}; the first one is latched in the cache's fault slot.
   template <class Piece, read_order Order = read_order::sound>
   PENSTOCK_FORCE_INLINE Piece read(u64 address) const {
@@ -170,6 +171,10 @@ struct line_reader {
     return reinterpret_cast<u64*>(reinterpret_cast<u64>(entries) + offset);
   }
 
+  PENSTOCK_FORCE_INLINE u64 words_of_set(u32 set) const {
+    return reinterpret_cast<u64>(entries) + static_cast<u64>(set * set_words) * entry_bytes;
+  }
+
   // Of `direct`: the frame that a word names. False: it is not to be read without a pin.
   PENSTOCK_FORCE_INLINE bool take(u64 word, hit_line& at) const {
     at.word = word;
@@ -184,25 +189,26 @@ struct line_reader {
   }
 
   // The scan's loads are relaxed; the entry that it finds is loaded once more, and that is R1. In the cheaper orders the scan
-  // was: which entry and which frame follow from what it read. The ways beyond the first sector of the set are looked at only
-  // where those in it are others: what many hits are bound by is requests to L2 (docs/HIT_PATH.md).
+  // was: which entry and which frame follow from what it read. The ways beyond the first sector of a set are looked at only
+  // where those in it are others: what many hits are bound by is requests to L2 (docs/HIT_PATH.md). For the same reason other
+  // sets than the line's home are looked at only where the home's header, which has come with the ways, names them.
   template <read_order Order>
   PENSTOCK_FORCE_INLINE bool find_in_set(u64 address, hit_line& at) const {
     const u64 line = address >> line_shift;
     const u32 upper = map.upper_of(line);
     const u32 mixed = map.mix_lower(static_cast<u32>(line), upper);
-    const u32 set = map.set_of_lower(mixed);
-    const u64 words = reinterpret_cast<u64>(entries) + static_cast<u64>(set * set_words) * entry_bytes;
-    const u32 want = (map.tag_of_lower(mixed, upper) & place_mask) << entry::identity_shift | hit_word;
+    const u32 home = map.set_of_lower(mixed);
     const u32 mask = place_mask << entry::identity_shift | hit_mask;
-    auto const* const pieces = reinterpret_cast<piece16 const*>(words);
-    u32 way = no_way;
+    u32 want = (map.tag_of_lower(mixed, upper) << map.reach_bits & place_mask) << entry::identity_shift | hit_word;
+    u32 set = home, way = no_way;
     u64 seen = 0;
     const auto look_at = [&](u32 w, u64 word) {
       if (((static_cast<u32>(word) ^ want) & mask) != 0) return;
       way = w;
       seen = word;
     };
+    u64 words = words_of_set(home);
+    auto const* const pieces = reinterpret_cast<piece16 const*>(words);
     const piece16 a = load_piece(pieces), b = load_piece(pieces + 1);
     look_at(0, a.high);
     look_at(1, b.low);
@@ -213,6 +219,29 @@ struct line_reader {
       look_at(4, c.high);
       look_at(5, d.low);
       look_at(6, d.high);
+    }
+    // Most lines are at home, most homes have none away.
+    if (way == no_way && set_header::away(a.low) != 0) {
+      const u32 want_at_home = want;
+      u32 away = set_header::away(a.low);
+      do {
+        const u32 distance = lowest_bit(away);
+        away &= away - 1;
+        set = home + distance < map.sets ? home + distance : home + distance - map.sets;
+        want = want_at_home + (distance << entry::identity_shift);
+        words = words_of_set(set);
+        auto const* const beside = reinterpret_cast<piece16 const*>(words);
+        const piece16 p = load_hint(beside), q = load_hint(beside + 1);
+        look_at(0, p.high);
+        look_at(1, q.low);
+        look_at(2, q.high);
+        if (way != no_way) break;
+        const piece16 r = load_hint(beside + 2), s = load_hint(beside + 3);
+        look_at(3, r.low);
+        look_at(4, r.high);
+        look_at(5, s.low);
+        look_at(6, s.high);
+      } while (way == no_way && away != 0);
     }
     if (way == no_way || hit_word == never) return false;
     at.entry = reinterpret_cast<u64*>(words + static_cast<u64>(way + 1) * entry_bytes);

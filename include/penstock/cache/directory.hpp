@@ -1,8 +1,9 @@
 // The directory: finds the entry of a line. An entry says whether the line has a frame, and where that frame is.
 //
 // `direct`: one entry per line of the datasets, which names the frame. `set_associative`: one entry per frame, seven to a set;
-// it names the line by a tag, and which frame it stands for follows from where it lies. Which of the two a cache has is chosen
-// at run time, and no caller needs to know: one uniform branch, on a field that lies in a kernel's constant memory.
+// it names the line by a tag and how far it lies from its home, and which frame it stands for follows from where it lies. Which
+// of the two a cache has is chosen at run time, and no caller needs to know: one uniform branch, on a field that lies in a
+// kernel's constant memory.
 #pragma once
 
 #include "penstock/cache/entry.hpp"
@@ -36,13 +37,12 @@ struct directory_view {
       u64* const entry = entries + value(line);
       return {entry, load_entry<Order>(*entry)};
     }
-    const u64 x = map.mix(value(line));
-    u64* const set = set_of(x);
-    const found_line at = find_in(set, set_snapshot::of(set), x);
+    const found_line at = find_in_sets(map.mix(value(line)));
     if (at.entry == nullptr) return at;
     // The way may have changed hands since the scan.
     const u64 word = load_scanned_entry<Order>(*at.entry, at.word);
-    return names(word, x) ? found_line{at.entry, word} : found_line{};
+    const bool names_it = layout.same_place(word, at.word) && entry::state(word) != line_state::empty;
+    return names_it ? found_line{at.entry, word} : found_line{};
   }
 
   /// The same at a glance: what it says is a hint.
@@ -51,9 +51,7 @@ struct directory_view {
     const bool direct = is_direct();
     load_above();
     if (direct) return {entry, device_ref<u64>(*entry).load(relaxed)};
-    const u64 x = map.mix(value(line));
-    u64* const set = set_of(x);
-    return find_in(set, set_snapshot::of(set), x);
+    return find_in_sets(map.mix(value(line)));
   }
 
   /// Number of the frame that an entry names. REQUIRES: it was seen filling, valid or failed.
@@ -66,20 +64,36 @@ struct directory_view {
   /// Whether an entry that named `a`'s line names it now that it is `b`.
   PENSTOCK_FN bool same_line(u64 a, u64 b) const { return is_direct() || layout.same_place(a, b); }
 
-  /// Of `set_associative`, for claims. `x` is the line's mixed number.
-  PENSTOCK_FN u64* set_of(u64 x) const { return entries + set_words * map.set_of(x); }
-  PENSTOCK_FN found_line find_in(u64* set, set_snapshot const& seen, u64 x) const {
+  /// Of `set_associative`, for claims. `x` is the line's mixed number, a distance is in sets from its home.
+  PENSTOCK_FN u32 reach() const { return 1u << map.reach_bits; }
+  PENSTOCK_FN u64* home_of(u64 x) const { return entries + set_words * map.set_of(x); }
+  PENSTOCK_FN u64* set_after(u64* home, u32 distance) const {
+    const u64 words = u64{map.sets} * set_words, at = static_cast<u64>(home - entries) + distance * set_words;
+    return entries + (at < words ? at : at - words);
+  }
+  PENSTOCK_FN found_line find_in(u64* set, set_snapshot const& seen, u64 x, u32 distance) const {
     found_line at;
-    const u32 way = seen.find(low_tag(x), layout.low_place_mask(), at.word);
+    const u32 way =
+        seen.find(static_cast<u32>(place_of(x, distance)) << entry::identity_shift, layout.low_place_mask(), at.word);
     if (way != no_way) at.entry = set + 1 + way;
     return at;
   }
+  /// What an entry of the line has for a place.
+  PENSTOCK_FN u64 place_of(u64 x, u32 distance) const {
+    return (x << map.reach_bits & ((1ull << layout.place_bits) - 1)) | distance;
+  }
 
  private:
-  /// The tag where an entry has it, in its low half.
-  PENSTOCK_FN u32 low_tag(u64 x) const { return static_cast<u32>(x) << entry::identity_shift & layout.low_place_mask(); }
-  PENSTOCK_FN bool names(u64 word, u64 x) const {
-    return ((static_cast<u32>(word) ^ low_tag(x)) & layout.low_place_mask()) == 0 && entry::state(word) != line_state::empty;
+  PENSTOCK_FN found_line find_in_sets(u64 x) const {
+    u64* const home = home_of(x);
+    const set_snapshot seen = set_snapshot::of(home);
+    found_line at = find_in(home, seen, x, 0);
+    for (u32 away = set_header::away(seen.header); at.entry == nullptr && away != 0; away &= away - 1) {
+      const u32 distance = lowest_bit(away);
+      u64* const set = set_after(home, distance);
+      at = find_in(set, set_snapshot::of(set), x, distance);
+    }
+    return at;
   }
 };
 

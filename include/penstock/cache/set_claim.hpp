@@ -1,9 +1,12 @@
-// A claim in a `set_associative` directory: one compare-and-swap takes a way of the line's set from the line that has it. The
-// claim is committed at the set's header before anything is submitted.
+// A claim in a `set_associative` directory: one compare-and-swap takes a way of the line's home from the line that has it, or a
+// way near it that no line has had yet. The claim is committed at the home's header before anything is submitted.
 //
-// Why a line is in one frame. The header orders the commits of a set. A claim is committed only if no other was since the
-// header was loaded, which is before the ways were looked at. If another claim of the same line was committed earlier, it is
-// visible to that look (claim, then header, release; header, acquire, then look). If later, that commit fails.
+// Why a line is in one frame. The header orders the commits of all lines that are at home there. It names the sets that may
+// have one of them: a commit adds the set of its own claim, and takes out those in which it has seen none. A claim is committed
+// only if no other was since the header was loaded, which is before the ways of the sets that it names were looked at. If
+// another claim of the same line was committed earlier, it is visible to that look (claim, then header, release; header,
+// acquire, then look): its set was named by its commit, and by each one that came after it and saw it there. If later, that
+// commit fails. So, too, no set is taken out in which a claim is not committed yet: that commit fails.
 #pragma once
 
 #include "penstock/cache/access_step.hpp"
@@ -80,6 +83,43 @@ PENSTOCK_FN u32 advice_in_set(Cache const& cache, u64 const* set) {
   return advised;
 }
 
+/// Where a line finds a way: how many sets from home, which way, and its word as it was seen.
+struct found_way {
+  u32 distance = 0;
+  u32 way = no_way;
+  u64 word = 0;
+};
+
+/// The first empty way in the sets near a home. Of a dataset that has a part of the cache each set has a part, so its lines
+/// stay at home.
+template <class Cache>
+PENSTOCK_FN found_way empty_way_near(Cache const& cache, dataset_view const& data, u64* home) {
+  found_way found;
+  if (!cache.looks_up || data.part < set_ways) return found;
+  while (found.way == no_way && ++found.distance < cache.directory.reach()) {
+    const set_snapshot seen = set_snapshot::of(cache.directory.set_after(home, found.distance));
+    PENSTOCK_UNROLL
+    for (u32 w = 0; w < set_ways; ++w) {
+      if (entry::state(seen.way[w]) == line_state::empty && entry::at_rest(seen.way[w]))
+        found = {found.distance, w, seen.way[w]};
+    }
+  }
+  return found;
+}
+
+/// An empty way at home; while there are some that have had no line, an empty one near it; then the one that home gives away.
+/// A line that has a place stays in it, so in a cache that has room for all its lines each finds one.
+template <class Cache>
+PENSTOCK_FN found_way choose_way(Cache const& cache, dataset_view const& data, u64* home, set_snapshot const& seen,
+                                 victim_order const& order) {
+  found_way at_home;
+  at_home.way = order.victim(seen, at_home.word);
+  const bool is_free = at_home.way != no_way && entry::state(at_home.word) == line_state::empty;
+  if (is_free || device_ref<u64>(*cache.next_fresh).load(relaxed) >= cache.frames) return at_home;
+  const found_way away = empty_way_near(cache, data, home);
+  return away.way != no_way ? away : at_home;
+}
+
 /// Claims a way for a line that is in none, with `pins` pins: `claimed`, `no_frame`, or `again`. `at` is then the claim, or
 /// what another thread has claimed for the line meanwhile, or without an entry.
 template <class Cache>
@@ -88,29 +128,45 @@ PENSTOCK_COLD access_step claim_in_set(Cache const& cache, dataset_view const& d
   directory_view const& directory = cache.directory;
   const u64 x = directory.map.mix(value(line));
   // Without a look-up any set will do.
-  u64* const set = cache.looks_up ? directory.set_of(x) : directory.entries + set_words * (cache.policy.candidate() / set_ways);
+  u64* const home =
+      cache.looks_up ? directory.home_of(x) : directory.entries + set_words * (cache.policy.candidate() / set_ways);
   for (u32 attempt = 0; attempt < attempts; ++attempt) {
     // Before the look at the ways: a commit that this look may have missed makes ours fail.
-    u64 header = device_ref<u64>(set[0]).load(acquire);
-    const set_snapshot seen = set_snapshot::of(set);
-    at = cache.looks_up ? directory.find_in(set, seen, x) : found_line{};
+    u64 header = device_ref<u64>(home[0]).load(acquire);
+    const set_snapshot seen = set_snapshot::of(home);
+    at = cache.looks_up ? directory.find_in(home, seen, x, 0) : found_line{};
+    u32 away = 0;  // where lines of this home are now
+    for (u32 rest = set_header::away(header); at.entry == nullptr && rest != 0; rest &= rest - 1) {
+      const u32 distance = lowest_bit(rest);
+      u64* const set = directory.set_after(home, distance);
+      const set_snapshot beside = set_snapshot::of(set);
+      at = directory.find_in(set, beside, x, distance);
+      if (beside.has_from(distance, directory.reach() - 1)) away |= 1u << distance;
+    }
     if (at.entry != nullptr) return access_step::again;
-    const victim_order order{set_header::hand(header), data.part, advice_in_set(cache, set)};
-    u64 e = 0;
-    const u32 way = order.victim(seen, e);
-    if (way == no_way) return access_step::no_frame;
-    u64& word = set[1 + way];
-    const u64 claim = directory.layout.claimed(e, pins, x & ((1ull << directory.layout.place_bits) - 1));
+    const victim_order order{set_header::hand(header), data.part, advice_in_set(cache, home)};
+    const found_way chosen = choose_way(cache, data, home, seen, order);
+    if (chosen.way == no_way) return access_step::no_frame;
+    u64& word = directory.set_after(home, chosen.distance)[1 + chosen.way];
+    const u64 e = chosen.word, claim = directory.layout.claimed(e, pins, directory.place_of(x, chosen.distance));
     u64 expected = e;
     if (!device_ref<u64>(word).compare_exchange_strong(expected, claim, acquire, relaxed)) continue;
-    if (entry::state(e) != line_state::empty && cache.looks_up) data.counters.add(counter::evictions, 1);
-    if (!device_ref<u64>(set[0]).compare_exchange_strong(header, set_header::committed(header, way), acq_rel, relaxed)) {
+    const bool at_home = chosen.distance == 0, was_empty = entry::state(e) == line_state::empty;
+    if (!was_empty && cache.looks_up) data.counters.add(counter::evictions, 1);
+    const u64 next = set_header::committed(header, at_home ? (chosen.way + 1) % set_ways : set_header::hand(header),
+                                           at_home ? away : away | 1u << chosen.distance);
+    if (!device_ref<u64>(home[0]).compare_exchange_strong(header, next, acq_rel, relaxed)) {
       // The threads that joined meanwhile see an empty line and retry.
       device_ref<u64>(word).fetch_sub(1 + pins * entry::one_pin, release);
+      if (!was_empty) device_ref<u64>(*cache.next_fresh).fetch_sub(1, relaxed);
       continue;
     }
     at = {&word, claim};
-    order.take_turns(set, seen, way, e);
+    if (was_empty) {
+      device_ref<u64>(*cache.next_fresh).fetch_add(1, relaxed);
+    } else {
+      order.take_turns(home, seen, chosen.way, e);
+    }
     cache.records[directory.frame_of(&word, claim)].store_owner(data.index, value(line));
     return access_step::claimed;
   }

@@ -1,12 +1,14 @@
-// Where a line may be in a `set_associative` directory: in which set, and under which tag (PROTOCOLS.md §2, "Set and tag").
+// Where a line may be in a `set_associative` directory: which set is its home, how far from it the line may lie, and under
+// which tag (PROTOCOLS.md §2, "Set and tag").
 //
-// `mix` is a bijection on L bits, so lines differ as their mixed numbers x do. A set has a run of consecutive x, no longer than
-// 2^P; within it the low P bits of x, the tag, name the line exactly. The number of sets need not be a power of two.
+// `mix` is a bijection on L bits, so lines differ as their mixed numbers x do. A set is the home of a run of consecutive x, no
+// longer than 2^T; within it the low T bits of x, the tag, name the line exactly. The number of sets need not be a power of
+// two. A line that finds no room at home lies in one of the 2^R - 1 sets that follow; its entry says how far from home.
 //
 // Lines that follow each other, as many as a cache has room for, come to the sets as evenly as can be: their x are multiples of
 // m modulo 2^L, and where all partial quotients of m / 2^L are small, so is the discrepancy of any run of multiples
-// (Niederreiter 1992, theorem 3.4; the golden ratio, cut to L bits, has large ones). At 80 % of the frames all find room; of
-// lines chosen at random, 5.5 % do not (seven ways), as by any hash.
+// (Niederreiter 1992, theorem 3.4; the golden ratio, cut to L bits, has large ones). At 80 % of the frames all find room at
+// home; of lines chosen at random, 5.5 % do not (seven ways), as by any hash, and lie away.
 //
 // Every hit does this, and hits are bound by the instructions they issue: all is 32-bit arithmetic. Of a line number of more
 // than 32 bits the upper ones are mixed into the lower and then put below them, so that sets go by bits that all lines mix.
@@ -26,6 +28,12 @@ struct set_map {
   u32 upper_bits = 0;  ///< the rest of L
   u32 top_shift = 0;   ///< brings the lower bits to the top of 32
   u32 sets = 0;
+  u32 reach_bits = 0;  ///< R
+
+  static constexpr u32 most_reach_bits = 4;
+  /// Of tag and distance: they must lie in the low half of an entry, and the version needs what is left (PROTOCOLS.md §2, "The
+  /// entry"). Lines stay nearer home rather than that a version gets too short for reads without a pin on the CPU.
+  static constexpr u32 most_place_bits = 27, place_bits_of_long_versions = 23;
 
   /// Of the odd numbers near 2^bits / 1.618, one whose quotients are small, and as small as can be for lines that are 2 to 1024
   /// apart.
@@ -60,10 +68,14 @@ struct set_map {
     map.upper_multiplier = map.upper_bits == 0 ? 0 : 0x85ebca6bu;
     map.top_shift = bits == 0 ? 0 : 32 - map.lower_bits;
     map.sets = sets;
+    const u32 tag = map.tag_bits(), most = tag <= place_bits_of_long_versions ? place_bits_of_long_versions : most_place_bits;
+    const u32 spare = tag < most ? most - tag : 0;
+    while (map.reach_bits < most_reach_bits && map.reach_bits < spare && sets >> (map.reach_bits + 1) != 0) ++map.reach_bits;
     return map;
   }
 
-  /// Bits that a tag needs, from the longest run that a set has.
+  constexpr u32 place_bits() const { return tag_bits() + reach_bits == 0 ? 1 : tag_bits() + reach_bits; }
+  /// Bits that a tag needs (T), from the longest run that a set has.
   constexpr u32 tag_bits() const { return ceil_log2(ceil_div(1ull << lower_bits, sets) << upper_bits); }
 
   PENSTOCK_FN u32 mix_lower(u32 lower, u32 upper) const { return (lower * multiplier + upper * upper_multiplier) & lower_mask; }

@@ -119,7 +119,7 @@ template <class Cache>
 PENSTOCK_COLD bool is_stuck(Cache const& cache, dataset_view const& data, line_id line) {
   if (cache.writes.slots_count == 0 || !cache.writes.fails() || cache.retry.helps(cache.writes.verdict())) return false;
   if (!cache.directory.is_direct()) {
-    const set_snapshot seen = set_snapshot::of(cache.directory.set_of(cache.directory.map.mix(value(line))));
+    const set_snapshot seen = set_snapshot::of(cache.directory.home_of(cache.directory.map.mix(value(line))));
     bool stuck = true;
     for (u32 w = 0; w < set_ways && w < data.part; ++w) stuck = stuck && entry::waits_for_write(seen.way[w]);
     return stuck;
