@@ -100,8 +100,8 @@ PENSTOCK_FN found_way empty_way_near(Cache const& cache, dataset_view const& dat
     const set_snapshot seen = set_snapshot::of(cache.directory.set_after(home, found.distance));
     PENSTOCK_UNROLL
     for (u32 w = 0; w < set_ways; ++w) {
-      if (entry::state(seen.way[w]) == line_state::empty && entry::at_rest(seen.way[w]))
-        found = {found.distance, w, seen.way[w]};
+      const bool is_free = entry::state(seen.way[w]) == line_state::empty && entry::at_rest(seen.way[w]);
+      if (is_free) found = {found.distance, w, seen.way[w]};
     }
   }
   return found;
