@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from machine_code import HERE, ROOT, Resources, missing_for_cuda, nvcc, nvlink, resources_of
+from machine_code import HERE, ROOT, Resources, functions_of, missing_for_cuda, nvcc, nvlink, resources_of
 
 MISSING = missing_for_cuda()
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
@@ -68,3 +68,15 @@ def test_an_array_read_adds_no_more_registers_than_documented(linked: Kernels) -
 def test_only_cold_functions_have_a_stack(parts: tuple[Path, Path]) -> None:
     kernels = resources_of(parts[0])
     assert [kernels[f"{name}_view"].stack_bytes for name in KERNELS] == [0] * len(KERNELS)
+
+
+def test_nothing_is_spilled_between_the_loads_that_copy_a_line(parts: tuple[Path, Path]) -> None:
+    """What is spilled between them waits for the load before it: a round trip to the host for each."""
+    functions = functions_of(parts[1])
+    copies = {name: copy for name, copy in functions.items() if "copy_rounds_to_frame" in name}
+    assert len(copies) == 2, "of a warp, and of a lone thread"
+    for name, copy in copies.items():
+        order = [i.mnemonic.split(".")[0] for i in copy.instructions]
+        loads = [at for at, what in enumerate(order) if what == "LDG"]
+        assert len(loads) == 4, name
+        assert not {"STL", "STG"} & set(order[loads[0] : loads[-1]]), name
