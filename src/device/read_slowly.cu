@@ -5,6 +5,7 @@
 
 namespace penstock {
 
+template PENSTOCK_FN found_line find_in_sets(directory_view const&, u64);
 template PENSTOCK_FN piece16 read_slowly(warp, line_cache_view const&, u32, bool, u64, u32);
 template PENSTOCK_FN piece16 read_together(warp, lane_meeting*, u32, line_cache_view const&, u32, bool, u64, u32);
 template PENSTOCK_FN read_piece try_read_slowly(warp, line_cache_view const&, u32, bool, u64, u32);

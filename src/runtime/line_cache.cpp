@@ -20,8 +20,9 @@ constexpr u64 most_threads_per_unit = 2048;  // of a multiprocessor; the CPU exe
 /// Below this many version bits a CPU thread may sleep through a whole turn of them (PROTOCOLS.md §2, "Wrap").
 constexpr u32 least_version_bits_cpu = 20;
 /// `automatic` takes `direct` while its entries are at most this share of the cache's bytes: beyond, they would take memory
-/// that is worth more as frames, and be too many for the GPU's L2, where a hit looks for them. Nobody misses the first MiB.
-constexpr u64 direct_share = 8;
+/// that is worth more as frames, and be too many for the GPU's L2, where a hit looks for them. So a cache of an eighth of the
+/// data, which many take, has it for lines of 512 bytes, too, and a header more. Nobody misses the first MiB.
+constexpr u64 direct_share = 7;
 constexpr u64 direct_always = 1ull << 20;
 /// Better lines that a search passes by (cache/direct_claim.hpp): a stream that goes through a cache full of lines that are
 /// kept takes about one frame in so many from them, and no search gets much longer.

@@ -137,6 +137,27 @@ TEST(away_lines, take_no_way_that_another_line_has) {
   cache.hold_set(5, false);
 }
 
+// A look at fifteen sets is not for each claim of a cache that is full.
+TEST(away_lines, a_home_remembers_that_the_sets_near_it_are_full) {
+  roomy_sets cache(4096, 20);
+  const auto is_full = [&](u32 set) { return set_header::full(cache.word(set, 0)); };
+  const std::vector<u64> lines = cache.at_home_in(5, 16 * set_ways + 2);
+  for (u64 k = 0; k < 16 * set_ways; ++k) ASSERT_TRUE(cache.bring(lines[k]));
+  EXPECT_FALSE(is_full(5)) << "each has found a way";
+  EXPECT_EQ(0u, cache.count(counter::evictions));
+  cache.limit(2);
+  ASSERT_TRUE(cache.bring(lines[16 * set_ways]));
+  EXPECT_FALSE(is_full(5)) << "one that may not go away has not looked";
+  cache.limit(set_ways);
+  ASSERT_TRUE(cache.bring(lines[16 * set_ways + 1]));
+  EXPECT_TRUE(is_full(5));
+  EXPECT_EQ(2u, cache.count(counter::evictions));
+  for (u32 set = 0; set < 20; ++set) EXPECT_EQ(set == 5, is_full(set)) << set;
+  const u64 beside = cache.at_home_in(4, 1)[0];
+  ASSERT_TRUE(cache.bring(beside));
+  EXPECT_TRUE(is_full(5)) << "of its own claims alone";
+}
+
 // Parts of the cache are parts of each home.
 TEST(away_lines, lines_that_have_a_part_stay_at_home) {
   roomy_sets cache(4096, 20);
@@ -172,7 +193,7 @@ TEST(away_lines, claims_in_two_sets_leave_a_line_in_one_frame_and_in_sight) {
       for (u32 k = 0; k + 1 < set_ways; ++k) cache.use(lines[k]);
       const u64 first_line = lines[8], second_line = which == race::line_beside_it ? lines[9] : first_line;
       // One that was away has gone: its set is named still.
-      if (which == race::line_beside_it) cache.word(0, 0) = set_header::committed(cache.word(0, 0), 6, 1u << 1);
+      if (which == race::line_beside_it) cache.word(0, 0) = set_header::committed(cache.word(0, 0), 6, 1u << 1, false);
       u64& last_way = cache.word(0, set_ways);
       const auto take = [&](bool taken) {
         device_ref<u64>(last_way).fetch_add(taken ? entry::one_pin : 0 - entry::one_pin, relaxed);

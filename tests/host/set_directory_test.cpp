@@ -105,15 +105,17 @@ TEST(set_header, counts_commits_between_hand_and_distances) {
   u64 h = 0;
   for (u32 k = 0; k < 40; ++k) {
     const u32 hand = (k + 1) % set_ways, away = 1u << (1 + k % 15);
-    h = set_header::committed(h, hand, away);
+    h = set_header::committed(h, hand, away, k % 3 == 0);
     EXPECT_EQ(k + 1, set_header::claims(h));
     EXPECT_EQ(hand, set_header::hand(h));
     EXPECT_EQ(away, set_header::away(h));
+    EXPECT_EQ(k % 3 == 0, set_header::full(h));
   }
-  const u64 full = set_header::committed(set_header::claims_mask, 3, 0x8002);
-  EXPECT_EQ(0u, set_header::claims(full)) << "the count wraps, and changes nothing beside it";
-  EXPECT_EQ(3u, set_header::hand(full));
-  EXPECT_EQ(0x8002u, set_header::away(full));
+  const u64 last = set_header::committed(set_header::claims_mask, 3, 0x8002, false);
+  EXPECT_EQ(0u, set_header::claims(last)) << "the count wraps, and changes nothing beside it";
+  EXPECT_EQ(3u, set_header::hand(last));
+  EXPECT_EQ(0x8002u, set_header::away(last));
+  EXPECT_FALSE(set_header::full(last));
 }
 
 TEST(set_directory, finds_each_line_of_a_full_set_and_no_other) {

@@ -22,6 +22,9 @@ struct found_line {
   PENSTOCK_FN line_state state() const { return entry::state(word); }
 };
 
+template <class Directory>
+PENSTOCK_COLD found_line find_in_sets(Directory const& directory, u64 x);
+
 /// Trivially copyable; the host-side `line_cache` owns what it points at.
 struct directory_view {
   u64* entries = nullptr;  ///< `direct`: [lines of all datasets]; else [sets][header and seven entries], aligned to 64 bytes
@@ -37,7 +40,7 @@ struct directory_view {
       u64* const entry = entries + value(line);
       return {entry, load_entry<Order>(*entry)};
     }
-    const found_line at = find_in_sets(map.mix(value(line)));
+    const found_line at = find_in_sets(*this, map.mix(value(line)));
     if (at.entry == nullptr) return at;
     // The way may have changed hands since the scan.
     const u64 word = load_scanned_entry<Order>(*at.entry, at.word);
@@ -51,7 +54,7 @@ struct directory_view {
     const bool direct = is_direct();
     load_above();
     if (direct) return {entry, device_ref<u64>(*entry).load(relaxed)};
-    return find_in_sets(map.mix(value(line)));
+    return find_in_sets(*this, map.mix(value(line)));
   }
 
   /// Number of the frame that an entry names. REQUIRES: it was seen filling, valid or failed.
@@ -82,19 +85,25 @@ struct directory_view {
   PENSTOCK_FN u64 place_of(u64 x, u32 distance) const {
     return (x << map.reach_bits & ((1ull << layout.place_bits) - 1)) | distance;
   }
-
- private:
-  PENSTOCK_FN found_line find_in_sets(u64 x) const {
-    u64* const home = home_of(x);
-    const set_snapshot seen = set_snapshot::of(home);
-    found_line at = find_in(home, seen, x, 0);
-    for (u32 away = set_header::away(seen.header); at.entry == nullptr && away != 0; away &= away - 1) {
-      const u32 distance = lowest_bit(away);
-      u64* const set = set_after(home, distance);
-      at = find_in(set, set_snapshot::of(set), x, distance);
-    }
-    return at;
-  }
 };
+
+/// In the sets, by the line's mixed number: what the scan saw, a hint. Not inlined: the slow path looks lines up in many ways.
+/// A template, so that it is compiled once (src/device).
+template <class Directory>
+PENSTOCK_COLD found_line find_in_sets(Directory const& directory, u64 x) {
+  u64* const home = directory.home_of(x);
+  const set_snapshot seen = set_snapshot::of(home);
+  found_line at = directory.find_in(home, seen, x, 0);
+  for (u32 away = set_header::away(seen.header); at.entry == nullptr && away != 0; away &= away - 1) {
+    const u32 distance = lowest_bit(away);
+    u64* const set = directory.set_after(home, distance);
+    at = directory.find_in(set, set_snapshot::of(set), x, distance);
+  }
+  return at;
+}
+
+#if PENSTOCK_SEPARATE_DEVICE_CODE
+extern template PENSTOCK_FN found_line find_in_sets(directory_view const&, u64);
+#endif
 
 }  // namespace penstock

@@ -1,11 +1,12 @@
 // One set of a `set_associative` directory: 64 bytes, a header and the entries of seven frames.
 //
-//   header:  63  60 59              16 15      1  0
-//            [ hand ][ claims committed ][  away  ][0]
+//   header:  63  60 59              16 15      1   0
+//            [ hand ][ claims committed ][  away  ][full]
 //
 // A line has a home, and lies there or in one of the sets that follow, up to 15 away. Bit d of `away`: lines of this home may
-// lie in the d-th set after it. The header orders the claims of the lines at home here, wherever their ways are: one that was
-// made without a look at all of these sets as they are now is not committed, and undone (set_claim.hpp).
+// lie in the d-th set after it. `full`: a claim has found no empty way in any of them; one that has had a line hardly ever is
+// empty again. The header orders the claims of the lines at home here, wherever their ways are: one that was made without a
+// look at all of these sets as they are now is not committed, and undone (set_claim.hpp).
 #pragma once
 
 #include "penstock/cache/entry.hpp"
@@ -28,9 +29,12 @@ inline constexpr u64 claims_mask = (1ull << hand_shift) - (1ull << claims_shift)
 PENSTOCK_FN constexpr u32 hand(u64 h) { return static_cast<u32>(h >> hand_shift); }
 PENSTOCK_FN constexpr u32 away(u64 h) { return static_cast<u32>(h) & away_mask; }
 PENSTOCK_FN constexpr u64 claims(u64 h) { return (h & claims_mask) >> claims_shift; }
-/// One more claim; the hand stands at `hand`, and lines of this home may be away at the distances of `away`.
-PENSTOCK_FN constexpr u64 committed(u64 h, u32 hand, u32 away) {
-  return static_cast<u64>(hand) << hand_shift | (((h & claims_mask) + (1ull << claims_shift)) & claims_mask) | away;
+PENSTOCK_FN constexpr bool full(u64 h) { return (h & 1) != 0; }
+/// One more claim; the hand stands at `hand`, lines of this home may be away at the distances of `away`, and no more will go
+/// away if it is `full`.
+PENSTOCK_FN constexpr u64 committed(u64 h, u32 hand, u32 away, bool full) {
+  return static_cast<u64>(hand) << hand_shift | (((h & claims_mask) + (1ull << claims_shift)) & claims_mask) | away |
+         static_cast<u32>(full);
 }
 
 }  // namespace set_header

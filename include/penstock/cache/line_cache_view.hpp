@@ -43,7 +43,7 @@ struct alignas(128) basic_line_cache_view {
   u64 prp_lists = 0;                ///< address of the frames' PRP lists, `prp_list_stride` each; 0 where none is needed
   dataset_view* datasets = nullptr;
   queue_pair* queues = nullptr;
-  u64* next_fresh = nullptr;  ///< frames that have had a line, the first ones of `direct`; `frames` or more: there is no other
+  u64* next_fresh = nullptr;  ///< of `direct`: the first frame that no line has had so far; `frames` or more: there is none
   u32* serving = nullptr;     ///< 1 while a queue_service moves the queues
   u32 frames = 0;
   u32 line_shift = 0;

@@ -90,12 +90,10 @@ struct found_way {
   u64 word = 0;
 };
 
-/// The first empty way in the sets near a home. Of a dataset that has a part of the cache each set has a part, so its lines
-/// stay at home.
+/// The first empty way in the sets near a home.
 template <class Cache>
-PENSTOCK_FN found_way empty_way_near(Cache const& cache, dataset_view const& data, u64* home) {
+PENSTOCK_FN found_way empty_way_near(Cache const& cache, u64* home) {
   found_way found;
-  if (!cache.looks_up || data.part < set_ways) return found;
   while (found.way == no_way && ++found.distance < cache.directory.reach()) {
     const set_snapshot seen = set_snapshot::of(cache.directory.set_after(home, found.distance));
     PENSTOCK_UNROLL
@@ -107,17 +105,19 @@ PENSTOCK_FN found_way empty_way_near(Cache const& cache, dataset_view const& dat
   return found;
 }
 
-/// An empty way at home; while there are some that have had no line, an empty one near it; then the one that home gives away.
-/// A line that has a place stays in it, so in a cache that has room for all its lines each finds one.
+/// An empty way at home; an empty one near it, unless a claim has looked for one in vain (`full`: this one has, too); then the
+/// one that home gives away. A line that has a place stays in it, so in a cache that has room for all its lines each finds one.
+/// Of a dataset that has a part of the cache each set has a part, so its lines stay at home.
 template <class Cache>
 PENSTOCK_FN found_way choose_way(Cache const& cache, dataset_view const& data, u64* home, set_snapshot const& seen,
-                                 victim_order const& order) {
+                                 victim_order const& order, bool& full) {
   found_way at_home;
   at_home.way = order.victim(seen, at_home.word);
   const bool is_free = at_home.way != no_way && entry::state(at_home.word) == line_state::empty;
-  if (is_free || device_ref<u64>(*cache.next_fresh).load(relaxed) >= cache.frames) return at_home;
-  const found_way away = empty_way_near(cache, data, home);
-  return away.way != no_way ? away : at_home;
+  if (is_free || full || !cache.looks_up || data.part < set_ways) return at_home;
+  const found_way away = empty_way_near(cache, home);
+  full = away.way == no_way;
+  return full ? at_home : away;
 }
 
 /// Claims a way for a line that is in none, with `pins` pins: `claimed`, `no_frame`, or `again`. `at` is then the claim, or
@@ -145,7 +145,8 @@ PENSTOCK_COLD access_step claim_in_set(Cache const& cache, dataset_view const& d
     }
     if (at.entry != nullptr) return access_step::again;
     const victim_order order{set_header::hand(header), data.part, advice_in_set(cache, home)};
-    const found_way chosen = choose_way(cache, data, home, seen, order);
+    bool full = set_header::full(header);
+    const found_way chosen = choose_way(cache, data, home, seen, order, full);
     if (chosen.way == no_way) return access_step::no_frame;
     u64& word = directory.set_after(home, chosen.distance)[1 + chosen.way];
     const u64 e = chosen.word, claim = directory.layout.claimed(e, pins, directory.place_of(x, chosen.distance));
@@ -154,19 +155,14 @@ PENSTOCK_COLD access_step claim_in_set(Cache const& cache, dataset_view const& d
     const bool at_home = chosen.distance == 0, was_empty = entry::state(e) == line_state::empty;
     if (!was_empty && cache.looks_up) data.counters.add(counter::evictions, 1);
     const u64 next = set_header::committed(header, at_home ? (chosen.way + 1) % set_ways : set_header::hand(header),
-                                           at_home ? away : away | 1u << chosen.distance);
+                                           at_home ? away : away | 1u << chosen.distance, full);
     if (!device_ref<u64>(home[0]).compare_exchange_strong(header, next, acq_rel, relaxed)) {
       // The threads that joined meanwhile see an empty line and retry.
       device_ref<u64>(word).fetch_sub(1 + pins * entry::one_pin, release);
-      if (!was_empty) device_ref<u64>(*cache.next_fresh).fetch_sub(1, relaxed);
       continue;
     }
     at = {&word, claim};
-    if (was_empty) {
-      device_ref<u64>(*cache.next_fresh).fetch_add(1, relaxed);
-    } else {
-      order.take_turns(home, seen, chosen.way, e);
-    }
+    if (!was_empty) order.take_turns(home, seen, chosen.way, e);
     cache.records[directory.frame_of(&word, claim)].store_owner(data.index, value(line));
     return access_step::claimed;
   }

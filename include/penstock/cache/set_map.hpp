@@ -24,11 +24,11 @@ struct set_map {
   u32 multiplier = 1;        ///< m, odd
   u32 upper_multiplier = 0;  ///< of a line number's bits beyond the lower
   u32 lower_mask = 0;        ///< of the lower bits: all of L, at most 32
-  u32 lower_bits = 0;
-  u32 upper_bits = 0;  ///< the rest of L
-  u32 top_shift = 0;   ///< brings the lower bits to the top of 32
   u32 sets = 0;
-  u32 reach_bits = 0;  ///< R
+  u8 lower_bits = 0;
+  u8 upper_bits = 0;  ///< the rest of L
+  u8 top_shift = 0;   ///< brings the lower bits to the top of 32
+  u8 reach_bits = 0;  ///< R
 
   static constexpr u32 most_reach_bits = 4;
   /// Of tag and distance: they must lie in the low half of an entry, and the version needs what is left (PROTOCOLS.md §2, "The
@@ -61,12 +61,12 @@ struct set_map {
   static constexpr set_map of(u64 lines, u32 sets) {
     const u32 bits = ceil_log2(lines);
     set_map map;
-    map.lower_bits = bits < 32 ? bits : 32;
-    map.upper_bits = bits - map.lower_bits;
+    map.lower_bits = static_cast<u8>(bits < 32 ? bits : 32);
+    map.upper_bits = static_cast<u8>(bits - map.lower_bits);
     map.lower_mask = static_cast<u32>((1ull << map.lower_bits) - 1);
     map.multiplier = spreading_multiplier(map.lower_bits);
     map.upper_multiplier = map.upper_bits == 0 ? 0 : 0x85ebca6bu;
-    map.top_shift = bits == 0 ? 0 : 32 - map.lower_bits;
+    map.top_shift = static_cast<u8>(bits == 0 ? 0 : 32 - map.lower_bits);
     map.sets = sets;
     const u32 tag = map.tag_bits(), most = tag <= place_bits_of_long_versions ? place_bits_of_long_versions : most_place_bits;
     const u32 spare = tag < most ? most - tag : 0;

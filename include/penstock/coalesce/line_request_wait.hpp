@@ -85,15 +85,19 @@ PENSTOCK_FN inline void line_request<G, Cache, How>::drain_landed() {
 }
 
 // Why a line could not be had in time. A failed line that is still held (its frame is in quarantine) reports its own status.
+template <class Cache>
+PENSTOCK_COLD status why_no_frame(Cache const& cache, line_id line) {
+  const found_line at = cache.directory.find(line);
+  status why{};
+  if (at.state() == line_state::failed) why = cache.record_of(at.entry, at.word).load_failure();
+  // Frames that cannot be written stay where they are.
+  if (why.ok() && cache.writes.slots_count != 0 && cache.writes.fails()) why = cache.writes.verdict();
+  return why.ok() ? make_status(failure::no_frame) : why;
+}
+
 template <thread_group G, class Cache, line_use How>
 PENSTOCK_FN inline status line_request<G, Cache, How>::why_not() const {
-  if (pins_exhausted_) return make_status(failure::pin_limit);
-  const found_line at = cache_.directory.find(line_);
-  status why{};
-  if (at.state() == line_state::failed) why = cache_.record_of(at.entry, at.word).load_failure();
-  // Frames that cannot be written stay where they are.
-  if (why.ok() && cache_.writes.slots_count != 0 && cache_.writes.fails()) why = cache_.writes.verdict();
-  return why.ok() ? make_status(failure::no_frame) : why;
+  return pins_exhausted_ ? make_status(failure::pin_limit) : why_no_frame(cache_, line_);
 }
 
 // A waiter for a line moves the queue that has its command (E12: it may be any group's), and now and then another one, whose

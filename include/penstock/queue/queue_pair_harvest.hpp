@@ -2,6 +2,7 @@
 // line numbers are PROTOCOLS.md's.
 #pragma once
 
+#include "penstock/core/frame_copies.hpp"
 #include "penstock/queue/queue_pair.hpp"
 
 namespace penstock {

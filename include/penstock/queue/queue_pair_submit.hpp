@@ -1,6 +1,7 @@
 // Submission: the half of the queue pair that puts commands in. Included by queue_pair.hpp; line numbers are PROTOCOLS.md's.
 #pragma once
 
+#include "penstock/core/frame_copies.hpp"
 #include "penstock/queue/queue_pair.hpp"
 
 namespace penstock {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "penstock/cache/line_cache_view.hpp"
+#include "penstock/core/frame_copies.hpp"
 #include "penstock/group/thread_group.hpp"
 
 namespace penstock {
