@@ -25,10 +25,9 @@ struct set_map {
   u32 upper_multiplier = 0;  ///< of a line number's bits beyond the lower
   u32 lower_mask = 0;        ///< of the lower bits: all of L, at most 32
   u32 sets = 0;
-  u8 lower_bits = 0;
-  u8 upper_bits = 0;  ///< the rest of L
-  u8 top_shift = 0;   ///< brings the lower bits to the top of 32
-  u8 reach_bits = 0;  ///< R
+  u32 upper_bits = 0;  ///< the rest of L
+  u32 top_shift = 0;   ///< brings the lower bits to the top of 32
+  u32 reach_bits = 0;  ///< R
 
   static constexpr u32 most_reach_bits = 4;
   /// Of tag and distance: they must lie in the low half of an entry, and the version needs what is left (PROTOCOLS.md §2, "The
@@ -59,14 +58,13 @@ struct set_map {
 
   /// The map of `lines` lines, 1 to 2^40, to `sets` sets.
   static constexpr set_map of(u64 lines, u32 sets) {
-    const u32 bits = ceil_log2(lines);
+    const u32 bits = ceil_log2(lines), lower = bits < 32 ? bits : 32;
     set_map map;
-    map.lower_bits = static_cast<u8>(bits < 32 ? bits : 32);
-    map.upper_bits = static_cast<u8>(bits - map.lower_bits);
-    map.lower_mask = static_cast<u32>((1ull << map.lower_bits) - 1);
-    map.multiplier = spreading_multiplier(map.lower_bits);
+    map.upper_bits = bits - lower;
+    map.lower_mask = static_cast<u32>((1ull << lower) - 1);
+    map.multiplier = spreading_multiplier(lower);
     map.upper_multiplier = map.upper_bits == 0 ? 0 : 0x85ebca6bu;
-    map.top_shift = static_cast<u8>(bits == 0 ? 0 : 32 - map.lower_bits);
+    map.top_shift = bits == 0 ? 0 : 32 - lower;
     map.sets = sets;
     const u32 tag = map.tag_bits(), most = tag <= place_bits_of_long_versions ? place_bits_of_long_versions : most_place_bits;
     const u32 spare = tag < most ? most - tag : 0;
@@ -76,7 +74,7 @@ struct set_map {
 
   constexpr u32 place_bits() const { return tag_bits() + reach_bits == 0 ? 1 : tag_bits() + reach_bits; }
   /// Bits that a tag needs (T), from the longest run that a set has.
-  constexpr u32 tag_bits() const { return ceil_log2(ceil_div(1ull << lower_bits, sets) << upper_bits); }
+  constexpr u32 tag_bits() const { return ceil_log2(ceil_div(u64{lower_mask} + 1, sets) << upper_bits); }
 
   PENSTOCK_FN u32 mix_lower(u32 lower, u32 upper) const { return (lower * multiplier + upper * upper_multiplier) & lower_mask; }
   PENSTOCK_FN u32 upper_of(u64 line) const { return upper_bits == 0 ? 0 : static_cast<u32>(line >> 32); }
