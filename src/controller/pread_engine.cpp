@@ -77,7 +77,7 @@ pread_engine::pread_engine(std::shared_ptr<pread_pool> pool, std::vector<int> fi
     : pool_(std::move(pool)), files_(std::move(files)) {}
 
 void pread_engine::start(transfer& work) {
-  started_.push_back({&work, this, files_[work.file]});
+  started_.push_back({&work, this, work.descriptor >= 0 ? work.descriptor : files_[work.file]});
   ++in_flight_;
 }
 

@@ -120,6 +120,10 @@ u32 software_controller::add_namespace(std::span<std::byte> memory, u32 block_by
   return state_->add(storage_namespace::over_memory(memory, block_bytes, largest_transfer));
 }
 
+u32 software_controller::add_folder(file_folder const& folder) {
+  return state_->add(storage_namespace::over_folder(folder.space()));
+}
+
 void software_controller::move_memory(u32 namespace_id, std::byte* to) {
   state_->media->spaces.at(namespace_id - 1)->move_memory(to);
 }

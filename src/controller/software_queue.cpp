@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include <sys/uio.h>
+
 namespace penstock::controllers {
 namespace {
 
@@ -50,24 +52,33 @@ software_queue::software_queue(queue_rings const& rings, std::shared_ptr<softwar
   // More than commands are taken on with: a copy that fails is handed on, and others wait meanwhile.
   const u32 most_in_flight = engine_ == nullptr ? 0 : rings.sq_entries + most_waiting;
   for (u32 k = 0; k < most_in_flight; ++k) free_.push_back(transfers_.emplace_back(std::make_unique<transfer>()).get());
+  for (auto const& space : media_->spaces) {
+    if (space->files() != nullptr) pass_ = space->files()->add_queue();
+  }
 }
 
 bool software_queue::serve() {
   bool moved = ring_.congested() && ring_.drain();
   if (engine_ != nullptr) moved |= finish_ended();
-  nvme::submission_entry command;
   u32 fetched = 0;
+  if (pass_ != nullptr) pass_->begin();  // files of a folder that it finds stay open until its end
+  serve_pass(fetched);
+  if (pass_ != nullptr) pass_->end();
+  if (engine_ != nullptr && free_.size() != transfers_.size()) engine_->submit();
+  if (fetched != 0) count(counts_.commands, fetched);
+  const u64 refused = refused_before_ + ring_.refused_doorbells();
+  if (refused != counts_.refused_doorbells) count(counts_.refused_doorbells, refused - counts_.refused_doorbells);
+  return moved || fetched != 0;
+}
+
+void software_queue::serve_pass(u32& fetched) {
+  nvme::submission_entry command;
   while (fetched < commands_per_pass && !ring_.congested() && (engine_ == nullptr || free_.size() > waiting_count_) &&
          ring_.fetch(command)) {
     if (fetched++ == 0) now_ms_ = coarse_now_ms();
     start(command);
   }
   copy_waiting();
-  if (engine_ != nullptr && free_.size() != transfers_.size()) engine_->submit();
-  if (fetched != 0) count(counts_.commands, fetched);
-  const u64 refused = refused_before_ + ring_.refused_doorbells();
-  if (refused != counts_.refused_doorbells) count(counts_.refused_doorbells, refused - counts_.refused_doorbells);
-  return moved || fetched != 0;
 }
 
 bool software_queue::quiesce(u64 deadline_ns) {
@@ -87,38 +98,70 @@ void software_queue::start(nvme::submission_entry const& command) {
                             answer_identify(command, media_->shapes, media_->limits, "Penstock software controller"));
     case action::flush: break;
   }
-  if (media_->spaces[request.index]->memory() != nullptr) return ring_.complete(command.command_id, nvme::code::success);
-  hand_on(request, command.command_id, scratch_);
+  storage_namespace const& space = *media_->spaces[request.index];
+  // Of a folder each file is synced by a call of its own.
+  if (space.memory() != nullptr || space.files() != nullptr) return ring_.complete(command.command_id, nvme::code::success);
+  hand_on(space, request, command.command_id, scratch_);
 }
 
-void software_queue::start_data(decoded_command const& request, nvme::submission_entry const& command) {
+void software_queue::start_data(decoded_command const& asked, nvme::submission_entry const& command) {
+  decoded_command request = asked;
   if (const u16 status = read_prps(command, request.bytes, scratch_); status != nvme::code::success) {
     return ring_.complete(command.command_id, status);
   }
-  storage_namespace const& space = *media_->spaces[request.index];
+  storage_namespace const* found = media_->spaces[request.index].get();
+  if (found->files() != nullptr) {
+    found = found->files()->find(asked.offset, request.offset);
+    if (found == nullptr || (request.what == action::write && found->shape().read_only)) {
+      return ring_.complete(command.command_id, status_of(EBADF, request.what));
+    }
+  }
+  storage_namespace const& space = *found;
   if (request.what == action::write && space.memory() != nullptr) {
     count(counts_.copied);
     move_memory(request, space.shape(), space.memory() + request.offset, scratch_);
     return ring_.complete(command.command_id, nvme::code::success);
   }
-  if (copies(space, request)) return copy_later(request, command.command_id);
-  hand_on(request, command.command_id, scratch_);
+  if (copies(space, request)) return copy_later(space, request, command.command_id);
+  if (read_at_once(space, request)) {
+    count(counts_.copied);
+    return ring_.complete(command.command_id, nvme::code::success);
+  }
+  hand_on(space, request, command.command_id, scratch_);
+}
+
+// What is in the page cache, of a file that is not mapped or has grown since: one system call, and no wait.
+bool software_queue::read_at_once(storage_namespace const& space, decoded_command const& request) {
+  if (!space.grows() || request.what != action::read || always_bounce) return false;
+  u64 done = 0;
+  pieces rest;
+  while (done < request.bytes) {
+    cut_pieces(scratch_, done, request.bytes - done, rest);
+    constexpr u64 most_pieces = 1024;  // IOV_MAX of Linux
+    const long got = preadv2(space.file(), rest.data(), static_cast<int>(std::min<u64>(rest.size(), most_pieces)),
+                             static_cast<off_t>(request.offset + done), RWF_NOWAIT);
+    if (got < 0) return false;
+    if (got == 0) break;  // the end of the file
+    done += static_cast<u64>(got);
+  }
+  if (done != request.bytes) zero_pieces(scratch_, done, request.bytes);
+  return true;
 }
 
 bool software_queue::copies(storage_namespace const& space, decoded_command const& request) const {
   if (space.memory() != nullptr) return true;
   page_cache_map* map = space.map();
-  if (map == nullptr) return false;
+  if (map == nullptr || (space.grows() && request.offset + request.bytes > space.mapped_bytes())) return false;
   const u64 offset = space.first_byte() + request.offset;
   const u64 valid = space.valid_bytes(request.offset, request.bytes);
   return (request.what == action::read || map->takes_stores(offset, valid)) && map->resident(offset, valid, now_ms_);
 }
 
-void software_queue::copy_later(decoded_command const& request, u16 command_id) {
-  storage_namespace const& space = *media_->spaces[request.index];
+void software_queue::copy_later(storage_namespace const& space, decoded_command const& request, u16 command_id) {
   waiting_copy& last = waiting_[waiting_count_++];
   last.command_id = command_id;
   last.request = request;
+  last.space = &space;
   last.bytes = space.memory() != nullptr ? space.memory() + request.offset
                                          : space.map()->address_of(space.first_byte() + request.offset);
   last.data.swap(scratch_);
@@ -136,11 +179,11 @@ void software_queue::copy_waiting() {
       if (later.request.what == action::write) prefetch_pieces(later.data);
       next = later.bytes;
     }
-    if (copy_now(*media_->spaces[now.request.index], now.request, now.data, next)) {
+    if (copy_now(*now.space, now.request, now.data, next)) {
       count(counts_.copied);
       ring_.complete(now.command_id, nvme::code::success);
     } else {
-      hand_on(now.request, now.command_id, now.data);  // whose errno says what was in the way
+      hand_on(*now.space, now.request, now.command_id, now.data);  // whose errno says what was in the way
     }
   }
   waiting_count_ = 0;
@@ -158,9 +201,9 @@ bool software_queue::copy_now(storage_namespace const& space, decoded_command co
                                        : space.map()->copy(offset, valid, request.bytes, data, next);
 }
 
-void software_queue::hand_on(decoded_command const& request, u16 command_id, pieces& data) {
+void software_queue::hand_on(storage_namespace const& space, decoded_command const& request, u16 command_id, pieces& data) {
   count(counts_.handed_on);
-  storage_namespace const& space = *media_->spaces[request.index];
+  if (space.grows()) space.note_call();
   transfer& work = *free_.back();
   free_.pop_back();
   work.what = request.what;
@@ -173,6 +216,7 @@ void software_queue::hand_on(decoded_command const& request, u16 command_id, pie
   // Reads ask for whole blocks, as direct I/O must; the end of the file cuts them. Writes must not make the file longer.
   work.asked = request.what == action::write ? space.valid_bytes(request.offset, request.bytes) : request.bytes;
   work.file = file_index(request.index, false);
+  work.descriptor = space.grows() ? space.file() : -1;
   if (request.what != action::flush) {
     work.data.swap(data);
     work.through_bounce = always_bounce || (space.direct() && !aligned(work.data, space.memory_alignment()));
@@ -216,6 +260,10 @@ void software_queue::advance(transfer& work) {
   work.done += static_cast<u64>(work.result);
   const bool at_end = work.what == action::read && work.offset + work.done >= work.space->shape().bytes;
   if (work.done >= work.asked || at_end) return finish(work, nvme::code::success);
+  if (work.result == 0 && work.what == action::read && work.space->grows()) {
+    work.asked = work.done;  // zeros follow its end
+    return finish(work, nvme::code::success);
+  }
   if (work.result == 0) return finish(work, status_of(EIO, work.what));  // the file is shorter than it was
   start_call(work);
 }
@@ -231,16 +279,18 @@ void software_queue::retry_or_fail(transfer& work, int error) {
 void software_queue::finish(transfer& work, u16 status) {
   if (status == nvme::code::success && work.what != action::flush) {
     if (work.what == action::read) deliver(work);
-    if (page_cache_map* map = work.space->map(); map != nullptr) {
+    page_cache_map* const map = work.space->map();
+    if (map != nullptr && !(work.space->grows() && work.offset + work.bytes > work.space->mapped_bytes())) {
       map->note_moved(work.space->first_byte() + work.offset, work.space->valid_bytes(work.offset, work.bytes));
     }
   }
+  if (work.space->grows()) work.space->note_call_ended();
   free_.push_back(&work);
   ring_.complete(work.command_id, status);
 }
 
 void software_queue::deliver(transfer const& work) const {
-  const u64 valid = work.space->valid_bytes(work.offset, work.bytes);
+  const u64 valid = work.space->grows() ? work.asked : work.space->valid_bytes(work.offset, work.bytes);
   if (work.through_bounce) {
     copy_to_pieces(work.data, work.bounce, valid, work.bytes);
   } else if (valid != work.bytes) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "buffer_list.hpp"
+#include "file_space.hpp"
 #include "queue_table.hpp"
 #include "ring_server.hpp"
 #include "transfer.hpp"
@@ -43,19 +44,22 @@ class software_queue final : public served_queue {
   struct waiting_copy {
     u16 command_id = 0;
     decoded_command request;
+    storage_namespace const* space = nullptr;
     std::byte const* bytes = nullptr;
     pieces data;
   };
   static constexpr u32 most_waiting = 8;
 
   bool finish_ended();
+  void serve_pass(u32& fetched);
   bool copies(storage_namespace const& space, decoded_command const& request) const;
-  void copy_later(decoded_command const& request, u16 command_id);
+  void copy_later(storage_namespace const& space, decoded_command const& request, u16 command_id);
+  bool read_at_once(storage_namespace const& space, decoded_command const& request);
   void copy_waiting();
   bool copy_now(storage_namespace const& space, decoded_command const& request, pieces const& data, void const* next) const;
   void start(nvme::submission_entry const& command);
   void start_data(decoded_command const& request, nvme::submission_entry const& command);
-  void hand_on(decoded_command const& request, u16 command_id, pieces& data);
+  void hand_on(storage_namespace const& space, decoded_command const& request, u16 command_id, pieces& data);
   void start_call(transfer& work);
   void advance(transfer& work);
   void retry_or_fail(transfer& work, int error);
@@ -64,6 +68,7 @@ class software_queue final : public served_queue {
 
   ring_server ring_;
   std::shared_ptr<software_media const> media_;
+  std::shared_ptr<pass_counter> pass_;  ///< where a namespace is a folder
   std::vector<std::unique_ptr<transfer>> transfers_;
   std::vector<transfer*> free_;
   std::unique_ptr<transfer_engine> engine_;  ///< after the transfers, so that it goes first

@@ -1,5 +1,7 @@
 #include "storage_namespace.hpp"
 
+#include "file_space.hpp"
+
 #include "penstock/core/bits.hpp"
 #include "penstock/host/error.hpp"
 
@@ -16,6 +18,7 @@ namespace penstock::controllers {
 namespace {
 
 constexpr char const* operation = "open namespace";
+constexpr u32 file_block_bytes = 512;  // of the files of a folder
 
 [[noreturn]] void refuse_to_open(std::string const& path, int code) {
   switch (code) {
@@ -150,6 +153,26 @@ std::unique_ptr<storage_namespace> storage_namespace::over_memory(std::span<std:
   std::unique_ptr<storage_namespace> result(new storage_namespace);
   result->shape_ = {memory.size(), block_bytes, false};
   result->memory_ = memory.data();
+  return result;
+}
+
+std::unique_ptr<storage_namespace> storage_namespace::over_folder(std::shared_ptr<file_space> files) {
+  std::unique_ptr<storage_namespace> result(new storage_namespace);
+  result->shape_ = {files->bytes(), file_block_bytes, !files->writable()};
+  result->files_ = std::move(files);
+  return result;
+}
+
+std::unique_ptr<storage_namespace> storage_namespace::over_descriptor(int file, bool writable, u64 size, u64 bytes) {
+  constexpr u64 least_mapped = u64{1} << 20;  // to map a file costs more than to read one that is smaller
+  std::unique_ptr<storage_namespace> result(new storage_namespace);
+  result->shape_ = {bytes, file_block_bytes, !writable};
+  result->file_ = file;
+  result->grows_ = true;
+  if (size >= least_mapped) {
+    result->map_ = page_cache_map::create(file, size, false);
+    result->mapped_bytes_ = size;
+  }
   return result;
 }
 

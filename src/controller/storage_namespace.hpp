@@ -7,17 +7,25 @@
 #include "penstock/controller/software_controller.hpp"
 #include "penstock/host/file_lock.hpp"
 
+#include <atomic>
 #include <memory>
 
 namespace penstock::controllers {
 
+class file_space;
+
 /// Owns its file descriptors and its mapping. Its size is fixed when it is opened; bytes past the end of the file read as zeros
-/// and are not written, as with a shared mapping: a file never grows by being used.
+/// and are not written, as with a shared mapping: a file never grows by being used. One of a folder (`over_descriptor`) does,
+/// by what is written.
 class storage_namespace {
  public:
   /// Throws penstock::error as software_controller::add_namespace says.
   static std::unique_ptr<storage_namespace> open_file(file_namespace const& options, bool map, u64 transfer_bytes);
   static std::unique_ptr<storage_namespace> over_memory(std::span<std::byte> memory, u32 block_bytes, u64 transfer_bytes);
+  /// The files of a folder, each in a range of its own.
+  static std::unique_ptr<storage_namespace> over_folder(std::shared_ptr<file_space> files);
+  /// One of them, of `size` bytes, which takes over its descriptor: the first `bytes` bytes that it may ever have.
+  static std::unique_ptr<storage_namespace> over_descriptor(int file, bool writable, u64 size, u64 bytes);
   ~storage_namespace();
   storage_namespace(storage_namespace const&) = delete;
   storage_namespace& operator=(storage_namespace const&) = delete;
@@ -41,6 +49,15 @@ class storage_namespace {
   /// Direct transfers need addresses and lengths that are multiples of this; 1 where none is needed.
   u64 memory_alignment() const { return memory_alignment_; }
   bool direct() const { return direct_; }
+  file_space* files() const { return files_.get(); }  ///< nullptr: not of a folder
+  bool grows() const { return grows_; }
+  /// Of a file that grows: as many bytes as it had are mapped.
+  u64 mapped_bytes() const { return mapped_bytes_; }
+
+  /// System calls of a file that may be closed beside them.
+  void note_call() const { calls_.fetch_add(1, std::memory_order_relaxed); }
+  void note_call_ended() const { calls_.fetch_sub(1, std::memory_order_release); }
+  u32 calls_under_way() const { return calls_.load(std::memory_order_acquire); }
 
   /// How many of `bytes` at `offset` the file has.
   u64 valid_bytes(u64 offset, u64 bytes) const { return offset + bytes <= shape_.bytes ? bytes : shape_.bytes - offset; }
@@ -60,6 +77,10 @@ class storage_namespace {
   u64 memory_alignment_ = 1;
   u64 first_byte_ = 0;
   std::unique_ptr<page_cache_map> map_;
+  u64 mapped_bytes_ = 0;
+  std::shared_ptr<file_space> files_;
+  bool grows_ = false;
+  mutable std::atomic<u32> calls_{0};
 };
 
 }  // namespace penstock::controllers

@@ -16,13 +16,14 @@ struct transfer {
   u16 command_id = 0;
   bool through_bounce = false;
   storage_namespace const* space = nullptr;
-  u32 file = 0;    ///< index into the engine's files
-  u64 offset = 0;  ///< in the namespace
-  u64 bytes = 0;   ///< of the command
-  u64 asked = 0;   ///< of the file: a write leaves out what lies past the end
-  u64 done = 0;    ///< of `asked`
-  pieces data;     ///< the command's buffer
-  pieces rest;     ///< what the next system call moves
+  u32 file = 0;         ///< index into the engine's files
+  int descriptor = -1;  ///< >= 0: the file, which is not one of those
+  u64 offset = 0;       ///< in the namespace
+  u64 bytes = 0;        ///< of the command
+  u64 asked = 0;        ///< of the file: a write leaves out what lies past the end
+  u64 done = 0;         ///< of `asked`
+  pieces data;          ///< the command's buffer
+  pieces rest;          ///< what the next system call moves
   std::byte* bounce = nullptr;
   u64 bounce_bytes = 0;
   u64 give_up_ns = 0;  ///< 0, or until when EAGAIN and its like are tried again

@@ -193,7 +193,8 @@ class uring_engine final : public transfer_engine {
   }
 
   void prepare(io_uring_sqe& entry, transfer const& work) {
-    const int file = fixed_files_ ? static_cast<int>(work.file) : files_[work.file];
+    const bool fixed = fixed_files_ && work.descriptor < 0;
+    const int file = work.descriptor >= 0 ? work.descriptor : fixed ? static_cast<int>(work.file) : files_[work.file];
     const u64 position = work.space->first_byte() + work.offset + work.done;
     if (work.what == action::flush) {
       io_uring_prep_fsync(&entry, file, IORING_FSYNC_DATASYNC);
@@ -204,7 +205,7 @@ class uring_engine final : public transfer_engine {
       work.what == action::read ? io_uring_prep_readv(&entry, file, work.rest.data(), count, position)
                                 : io_uring_prep_writev(&entry, file, work.rest.data(), count, position);
     }
-    if (fixed_files_) io_uring_sqe_set_flags(&entry, IOSQE_FIXED_FILE);
+    if (fixed) io_uring_sqe_set_flags(&entry, IOSQE_FIXED_FILE);
   }
 
   void prepare_one_piece(io_uring_sqe& entry, transfer const& work, int file, u64 position) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "penstock/controller/controller.hpp"
+#include "penstock/controller/file_folder.hpp"
 #include "penstock/executor/executor.hpp"
 
 #include <memory>
@@ -68,6 +69,8 @@ class software_controller final : public controller {
 
   /// The same over memory, which the caller keeps alive.
   u32 add_namespace(std::span<std::byte> memory, u32 block_bytes = 512);
+  /// The same over all files of a folder, which are opened and closed by calls (file_folder.hpp).
+  u32 add_folder(file_folder const& folder);
   /// The memory of a namespace has moved: the same bytes lie at `to` from now on. REQUIRES: no command of it is under way.
   void move_memory(u32 namespace_id, std::byte* to);
   /// Lets others write to the files of its namespaces. REQUIRES: no command writes from now on.

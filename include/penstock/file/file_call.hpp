@@ -1,0 +1,71 @@
+// What a kernel asks the host to do with names and descriptors: one record a call, in memory that both reach. The thread fills
+// it, a command of the call's queue names it, the host answers in place and completes the command.
+//
+// Names are resolved by the host below the folder's root, and nothing outside of it is reached: not by "..", by an absolute
+// name, or by a symbolic link that leads there.
+#pragma once
+
+#include "penstock/core/config.hpp"
+
+#include <cerrno>
+
+namespace penstock {
+
+/// How a file is opened. A name in POSIX is beside each.
+namespace file_flag {
+inline constexpr u32 read = 1;
+inline constexpr u32 write = 2;
+inline constexpr u32 create = 4;      ///< O_CREAT
+inline constexpr u32 truncate = 8;    ///< O_TRUNC
+inline constexpr u32 append = 16;     ///< O_APPEND: `pwrite` ignores its offset
+inline constexpr u32 exclusive = 32;  ///< O_EXCL, with `create`
+inline constexpr u32 all = 63;
+}  // namespace file_flag
+
+/// Bytes of a name, its end included (PATH_MAX).
+inline constexpr u32 max_path_bytes = 4096;
+/// Bits of a word of a file's size that hold the size; those above hold the generation of its descriptor.
+inline constexpr u32 size_bits = 48;
+inline constexpr u64 size_mask = (1ull << size_bits) - 1;
+
+enum class file_op : u32 { open, close, sync, truncate, stat, unlink, rename, read_folder };
+
+/// One call. The thread stores all but `answer`, the host that.
+struct alignas(128) file_call {
+  struct request {
+    u32 op = 0;     ///< file_op
+    u32 flags = 0;  ///< of `open`
+    u32 slot = 0;   ///< of the descriptor
+    u32 generation = 0;
+    u64 number = 0;  ///< `close`, `sync`, `truncate`: the file's size; `read_folder`: the cursor
+    u32 path_bytes = 0;
+    u32 other_bytes = 0;  ///< `rename`: of the new name
+  };
+  struct answer {
+    u32 error = 0;  ///< an errno
+    u32 slot = 0;
+    u32 generation = 0;
+    u32 kind = 0;         ///< `stat`: st_mode
+    u64 first_byte = 0;   ///< `open`: of the file in the line space
+    u64 range_bytes = 0;  ///< as many may it have
+    u64 size = 0;         ///< of the file; `read_folder`: bytes of entries
+    u64 number = 0;       ///< `stat`: time of the last change in ns; `read_folder`: the next cursor
+  };
+  request asked;
+  alignas(64) answer given;
+  char path[max_path_bytes];
+  char other[max_path_bytes];  ///< `read_folder` answers with entries in both
+};
+static_assert(sizeof(file_call::request) == 32 && sizeof(file_call::answer) == 48);
+
+/// One name of a folder, as `read_folder` gives them one after the other; the next begins `bytes` later.
+struct folder_entry {
+  u64 inode = 0;
+  u16 bytes = 0;       ///< of this entry, a multiple of 8
+  u16 name_bytes = 0;  ///< without the zero behind it
+  u32 kind = 0;        ///< st_mode's file type bits; 0: the file system does not say
+  // the name follows
+};
+static_assert(sizeof(folder_entry) == 16);
+
+}  // namespace penstock

@@ -1,0 +1,444 @@
+#include "file_space.hpp"
+
+#include "penstock/core/atomic.hpp"
+#include "penstock/core/bits.hpp"
+#include "penstock/host/error.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace penstock::controllers {
+namespace {
+
+constexpr u64 growth_share = 4096;  // of the line space, that a file which may grow has at least
+
+/// Closes what it holds.
+class descriptor {
+ public:
+  explicit descriptor(int file = -1) : file_(file) {}
+  descriptor(descriptor const&) = delete;
+  descriptor& operator=(descriptor const&) = delete;
+  ~descriptor() {
+    if (file_ >= 0) ::close(file_);
+  }
+  int get() const { return file_; }
+  void take(int file) {
+    if (file_ >= 0) ::close(file_);
+    file_ = file;
+  }
+  int release() { return std::exchange(file_, -1); }
+
+ private:
+  int file_;
+};
+
+file_call::answer refuse(int error) {
+  file_call::answer answer;
+  answer.error = static_cast<u32>(error);
+  return answer;
+}
+
+u64 nanoseconds(timespec const& t) { return static_cast<u64>(t.tv_sec) * one_second_ns + static_cast<u64>(t.tv_nsec); }
+
+template <class T>
+T* map_table(u64 count) {
+  void* memory = mmap(nullptr, count * sizeof(T), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  return static_cast<T*>(memory);
+}
+
+/// For kernels without openat2: component by component, and no symbolic link is followed.
+int walk_below(int root, std::string const& path, int flags, u32 mode) {
+  if (path.empty()) return errno = ENOENT, -1;
+  if (path[0] == '/') return errno = EXDEV, -1;
+  descriptor at(dup(root));
+  for (u64 begin = 0;;) {
+    const u64 end = std::min(path.find('/', begin), path.size());
+    const std::string name = path.substr(begin, end - begin);
+    if (name == "..") return errno = EXDEV, -1;
+    const u64 next = std::min(path.find_first_not_of('/', end), path.size());
+    if (next == path.size()) return openat(at.get(), name.c_str(), flags | O_NOFOLLOW, mode);
+    const int folder = openat(at.get(), name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (folder < 0) return -1;
+    at.take(folder);
+    begin = next;
+  }
+}
+
+}  // namespace
+
+file_space::file_space(std::string const& root, bool writable, u64 bytes, u32 max_files)
+    : root_(root), writable_(writable), bytes_(bytes / granule_bytes * granule_bytes), granules_(bytes / granule_bytes) {
+  root_file_ = ::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (root_file_ < 0) {
+    throw_os_error("open folder", root, errno, errno == ENOTDIR ? "name the folder that it is in" : "check the path");
+  }
+  table_ = map_table<std::atomic<storage_namespace*>>(granules_);
+  begins_ = map_table<std::atomic<u64>>(granules_);
+  slots_.resize(max_files);
+  for (u32 s = max_files; s-- != 0;) free_slots_.push_back(s);
+}
+
+file_space::~file_space() {
+  munmap(static_cast<void*>(table_), granules_ * sizeof *table_);
+  munmap(static_cast<void*>(begins_), granules_ * sizeof *begins_);
+  ::close(root_file_);
+}
+
+storage_namespace* file_space::find(u64 offset, u64& within) const {
+  const u64 granule = offset / granule_bytes;
+  storage_namespace* const media = table_[granule].load(std::memory_order_seq_cst);
+  within = offset - begins_[granule].load(relaxed);
+  return media;
+}
+
+std::shared_ptr<pass_counter> file_space::add_queue() {
+  const std::lock_guard lock(mutex_);
+  return queues_.emplace_back(std::make_shared<pass_counter>());
+}
+
+void file_space::answer(file_call& call) {
+  const file_call::request asked = call.asked;
+  const auto text = [](char const* field, u32 bytes) { return std::string(field, std::min(bytes, max_path_bytes - 1)); };
+  const std::string path = text(call.path, asked.path_bytes);
+  outcome given;
+  // A name with a zero inside would be another one to the kernel.
+  const bool cut = path.find('\0') != std::string::npos;
+  switch (static_cast<file_op>(asked.op)) {
+    case file_op::open: given = cut ? refuse(EINVAL) : open(call, path); break;
+    case file_op::close: given = close(asked); break;
+    case file_op::sync: given = sync(asked); break;
+    case file_op::truncate: given = truncate(asked); break;
+    case file_op::stat: given = cut ? refuse(EINVAL) : stat(path); break;
+    case file_op::unlink: given = cut ? refuse(EINVAL) : unlink(path); break;
+    case file_op::rename: given = cut ? refuse(EINVAL) : rename(path, text(call.other, asked.other_bytes)); break;
+    case file_op::read_folder: given = cut ? refuse(EINVAL) : read_folder(path, asked.number, call); break;
+    default: given = refuse(ENOSYS); break;
+  }
+  call.given = given;
+}
+
+void file_space::finalize_sizes(std::span<u64 const> sizes) {
+  const std::lock_guard lock(mutex_);
+  for (u64 s = 0; s < slots_.size(); ++s) {
+    version* const v = slots_[s].owner;
+    if (v == nullptr || v->media->shape().read_only || sizes[s] >> size_bits != slots_[s].generation) continue;
+    v->size = sizes[s] & size_mask;
+    const int file = v->media->file();
+    struct stat about;
+    if (fstat(file, &about) != 0 ||
+        (static_cast<u64>(about.st_size) != v->size && ftruncate(file, static_cast<off_t>(v->size)) != 0) || fsync(file) != 0) {
+      throw_os_error("flush", "a file in " + root_, errno, "make room on its disk, then flush again");
+    }
+  }
+}
+
+u32 file_space::open_files() {
+  const std::lock_guard lock(mutex_);
+  return static_cast<u32>(slots_.size() - free_slots_.size());
+}
+
+u64 file_space::versions() {
+  const std::lock_guard lock(mutex_);
+  return versions_.size();
+}
+
+int file_space::open_below(std::string const& path, int flags, u32 mode) const {
+  open_how how{};
+  how.flags = static_cast<u64>(flags | O_CLOEXEC);
+  how.mode = (flags & O_CREAT) != 0 ? mode : 0;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+  for (u32 attempt = 0;; ++attempt) {
+    const long file = syscall(SYS_openat2, root_file_, path.c_str(), &how, sizeof how);
+    if (file >= 0) return static_cast<int>(file);
+    if (errno == ENOSYS || errno == EPERM) return walk_below(root_file_, path, flags | O_CLOEXEC, mode);
+    constexpr u32 attempts = 8;  // EAGAIN: something was renamed meanwhile, and the kernel cannot say where the name led
+    if (errno != EAGAIN || attempt == attempts) return -1;
+  }
+}
+
+int file_space::open_parent(std::string const& path, std::string& name) const {
+  const u64 end = path.find_last_not_of('/');
+  if (end == std::string::npos) return errno = path.empty() ? ENOENT : EXDEV, -1;
+  const u64 slash = path.rfind('/', end);
+  name = path.substr(slash == std::string::npos ? 0 : slash + 1, end - (slash == std::string::npos ? 0 : slash + 1) + 1);
+  if (name == "..") return errno = EXDEV, -1;
+  if (slash == std::string::npos) return dup(root_file_);
+  return open_below(path.substr(0, std::max<u64>(slash, 1)), O_PATH | O_DIRECTORY, 0);
+}
+
+file_space::stamp file_space::stamp_of(struct stat const& about) {
+  return {static_cast<u64>(about.st_size), nanoseconds(about.st_mtim), nanoseconds(about.st_ctim)};
+}
+
+file_space::outcome file_space::open(file_call const& call, std::string const& path) {
+  const u32 flags = call.asked.flags;
+  const bool writes = (flags & file_flag::write) != 0;
+  const u32 changes = file_flag::create | file_flag::truncate | file_flag::append;
+  if ((flags & ~file_flag::all) != 0 || (flags & (file_flag::read | file_flag::write)) == 0) return refuse(EINVAL);
+  if (!writes && (flags & changes) != 0) return refuse(EINVAL);
+  if ((flags & file_flag::exclusive) != 0 && (flags & file_flag::create) == 0) return refuse(EINVAL);
+  if (writes && !writable_) return refuse(EROFS);
+  // Lines are read before a part of them is stored into, so to write is to read, too. A pipe must not be waited for.
+  int how = (writes ? O_RDWR : O_RDONLY) | O_NONBLOCK | O_NOCTTY;
+  if ((flags & file_flag::create) != 0) how |= O_CREAT;
+  if ((flags & file_flag::exclusive) != 0) how |= O_EXCL;
+  descriptor file(open_below(path, how, 0666));
+  if (file.get() < 0) return refuse(errno);
+  struct stat about;
+  if (fstat(file.get(), &about) != 0) return refuse(errno);
+  if (S_ISDIR(about.st_mode)) return refuse(EISDIR);
+  if (!S_ISREG(about.st_mode)) return refuse(ENODEV);
+  if (fcntl(file.get(), F_SETFL, 0) != 0) return refuse(errno);  // else io_uring gives up where it would wait for the disk
+  return open_version(file.release(), flags, about);
+}
+
+file_space::outcome file_space::open_version(int opened, u32 flags, struct stat const& about) {
+  descriptor file(opened);
+  const bool writes = (flags & file_flag::write) != 0;
+  stamp now = stamp_of(about);
+  const std::lock_guard lock(mutex_);
+  close_retired();
+  std::unique_ptr<version>& entry = versions_[{about.st_dev, about.st_ino}];
+  const bool shared = entry != nullptr && entry->users != 0;
+  if (!shared && (flags & file_flag::truncate) != 0 && now.size != 0) {
+    if (ftruncate(file.get(), 0) != 0) return refuse(errno);
+    now = {};  // no version that was seen before
+  }
+  if (!shared && (entry == nullptr || entry->seen != now || now == stamp{} || (writes && !entry->can_write))) {
+    // What others have made of it since it was last open is another version.
+    auto fresh = std::make_unique<version>();
+    fresh->id = {about.st_dev, about.st_ino};
+    fresh->seen = now;
+    fresh->can_write = writes;
+    if (!take_range(*fresh, now.size, writes)) return refuse(ENOSPC);
+    entry = std::move(fresh);
+  }
+  version& v = *entry;
+  if (!shared) {
+    if (!take_slot(v)) return refuse(ENFILE);
+    v.size = now.size;
+    v.truncations = 0;
+  }
+  if (v.media == nullptr || (writes && v.media->shape().read_only)) {
+    publish(v, storage_namespace::over_descriptor(file.release(), writes, shared ? v.size : now.size, v.range_bytes));
+  }
+  if (writes) v.can_write = true;
+  ++v.users;
+  outcome answer;
+  answer.slot = v.slot;
+  answer.generation = slots_[v.slot].generation;
+  answer.first_byte = v.first_byte;
+  answer.range_bytes = v.range_bytes;
+  answer.size = v.size;
+  answer.kind = about.st_mode;
+  return answer;
+}
+
+bool file_space::take_range(version& v, u64 size, bool grows) {
+  u64 bytes = std::max(round_up(size, granule_bytes), granule_bytes);
+  if (grows) bytes = std::max({2 * bytes, bytes_ / growth_share / granule_bytes * granule_bytes, granule_bytes});
+  const u64 count = bytes / granule_bytes;
+  if (count > granules_ - next_granule_) return false;
+  v.first_byte = next_granule_ * granule_bytes;
+  v.range_bytes = bytes;
+  next_granule_ += count;
+  return true;
+}
+
+bool file_space::take_slot(version& v) {
+  while (!free_slots_.empty()) {
+    v.slot = free_slots_.back();
+    free_slots_.pop_back();
+    entry_slot& slot = slots_[v.slot];
+    constexpr u32 most_generations = 1u << (64 - size_bits);
+    if (slot.generation + 1 >= most_generations) continue;  // used up: a descriptor of its first user could not be told apart
+    slot.owner = &v;
+    return true;
+  }
+  return false;
+}
+
+// The old one goes when no pass that may have found it is under way.
+void file_space::publish(version& v, std::unique_ptr<storage_namespace> media) {
+  const u64 first = v.first_byte / granule_bytes, count = v.range_bytes / granule_bytes;
+  for (u64 k = first; k < first + count; ++k) {
+    begins_[k].store(v.first_byte, relaxed);
+    table_[k].store(media.get(), std::memory_order_seq_cst);
+  }
+  std::swap(v.media, media);
+  if (media == nullptr) return;
+  retired gone{std::move(media), {}};
+  for (auto const& queue : queues_) gone.passes.push_back(queue->passes.load(std::memory_order_seq_cst));
+  retired_.push_back(std::move(gone));
+}
+
+void file_space::close_retired() {
+  std::erase_if(retired_, [&](retired const& gone) {
+    for (u64 q = 0; q < gone.passes.size(); ++q) {
+      const u64 then = gone.passes[q];
+      if (then % 2 == 1 && queues_[q]->passes.load(std::memory_order_seq_cst) == then) return false;
+    }
+    return gone.media->calls_under_way() == 0;
+  });
+}
+
+file_space::version* file_space::find_open(file_call::request const& asked) {
+  if (asked.slot >= slots_.size()) return nullptr;
+  entry_slot const& slot = slots_[asked.slot];
+  return slot.generation == asked.generation ? slot.owner : nullptr;
+}
+
+// Several threads tell of sizes, in no order: the largest counts, but for what is said after a truncation.
+void file_space::note_size(version& v, file_call::request const& asked) {
+  const u32 truncations = asked.flags;
+  if (truncations < v.truncations) return;
+  v.size = truncations == v.truncations ? std::max(v.size, asked.number) : asked.number;
+  v.truncations = truncations;
+}
+
+file_space::outcome file_space::close(file_call::request const& asked) {
+  const std::lock_guard lock(mutex_);
+  close_retired();
+  version* const v = find_open(asked);
+  if (v == nullptr) return refuse(EBADF);
+  outcome answer;
+  const bool wrote = v->media != nullptr && !v->media->shape().read_only;
+  if (wrote) note_size(*v, asked);
+  if (--v->users != 0) {
+    answer.generation = asked.generation;
+    return answer;
+  }
+  // Whole lines were written: what follows the last byte goes. Nobody stores into it any more.
+  const int file = v->media->file();
+  struct stat about;
+  if (wrote && fstat(file, &about) == 0 && static_cast<u64>(about.st_size) != v->size &&
+      ftruncate(file, static_cast<off_t>(v->size)) != 0) {
+    answer.error = static_cast<u32>(errno);
+  }
+  if (fstat(file, &about) == 0) v->seen = stamp_of(about);
+  slots_[v->slot] = {slots_[v->slot].generation + 1, nullptr};
+  answer.slot = v->slot;
+  answer.generation = slots_[v->slot].generation;
+  free_slots_.push_back(v->slot);
+  publish(*v, nullptr);
+  return answer;
+}
+
+file_space::outcome file_space::sync(file_call::request const& asked) {
+  descriptor file;
+  {
+    const std::lock_guard lock(mutex_);
+    version* const v = find_open(asked);
+    if (v == nullptr || v->media == nullptr) return refuse(EBADF);
+    struct stat about;
+    if (!v->media->shape().read_only) {
+      note_size(*v, asked);
+      // It may be longer than that, and is cut when the last who may store into it closes it.
+      const bool shorter = fstat(v->media->file(), &about) == 0 && static_cast<u64>(about.st_size) < v->size;
+      if (shorter && ftruncate(v->media->file(), static_cast<off_t>(v->size)) != 0) return refuse(errno);
+    }
+    file.take(dup(v->media->file()));
+  }
+  return file.get() < 0 || fsync(file.get()) != 0 ? refuse(errno) : outcome{};
+}
+
+file_space::outcome file_space::truncate(file_call::request const& asked) {
+  const std::lock_guard lock(mutex_);
+  version* const v = find_open(asked);
+  if (v == nullptr || v->media == nullptr) return refuse(EBADF);
+  if (v->media->shape().read_only) return refuse(EBADF);
+  note_size(*v, asked);
+  if (ftruncate(v->media->file(), static_cast<off_t>(asked.number)) != 0) return refuse(errno);
+  return {};
+}
+
+file_space::outcome file_space::stat(std::string const& path) {
+  descriptor file(open_below(path, O_PATH, 0));
+  struct stat about;
+  if (file.get() < 0 || fstat(file.get(), &about) != 0) return refuse(errno);
+  outcome answer;
+  answer.size = static_cast<u64>(about.st_size);
+  answer.number = nanoseconds(about.st_mtim);
+  answer.kind = about.st_mode;
+  answer.slot = ~0u;
+  const std::lock_guard lock(mutex_);
+  const auto known = versions_.find({about.st_dev, about.st_ino});
+  if (known == versions_.end() || known->second->users == 0) return answer;
+  answer.slot = known->second->slot;
+  answer.generation = slots_[answer.slot].generation;
+  if (known->second->can_write) answer.size = known->second->size;
+  return answer;
+}
+
+file_space::outcome file_space::unlink(std::string const& path) {
+  if (!writable_) return refuse(EROFS);
+  std::string name;
+  descriptor parent(open_parent(path, name));
+  if (parent.get() < 0 || unlinkat(parent.get(), name.c_str(), 0) != 0) return refuse(errno);
+  return {};
+}
+
+file_space::outcome file_space::rename(std::string const& from, std::string const& to) {
+  if (!writable_) return refuse(EROFS);
+  if (to.find('\0') != std::string::npos) return refuse(EINVAL);
+  std::string old_name, new_name;
+  descriptor old_parent(open_parent(from, old_name));
+  if (old_parent.get() < 0) return refuse(errno);
+  descriptor new_parent(open_parent(to, new_name));
+  if (new_parent.get() < 0) return refuse(errno);
+  if (renameat(old_parent.get(), old_name.c_str(), new_parent.get(), new_name.c_str()) != 0) return refuse(errno);
+  return {};
+}
+
+file_space::outcome file_space::read_folder(std::string const& path, u64 cursor, file_call& call) {
+  struct linux_dirent64 {
+    u64 inode;
+    std::int64_t next;
+    u16 bytes;
+    u8 type;
+    char name[1];
+  };
+  descriptor folder(open_below(path.empty() ? "." : path, O_RDONLY | O_DIRECTORY, 0));
+  if (folder.get() < 0) return refuse(errno);
+  if (cursor != 0 && lseek(folder.get(), static_cast<off_t>(cursor), SEEK_SET) < 0) return refuse(errno);
+  constexpr u64 room = sizeof call.path + sizeof call.other;
+  alignas(8) char found[room];
+  const long bytes = syscall(SYS_getdents64, folder.get(), found, sizeof found);
+  if (bytes < 0) return refuse(errno);
+  outcome answer;
+  answer.number = cursor;
+  for (long at = 0; at < bytes;) {
+    auto const* const each = reinterpret_cast<linux_dirent64 const*>(found + at);
+    char const* const name = found + at + offsetof(linux_dirent64, name);
+    const u64 length = std::strlen(name);
+    const u64 needed = round_up(sizeof(folder_entry) + length + 1, 8);
+    if (answer.size + needed > room) break;
+    at += each->bytes;
+    answer.number = static_cast<u64>(each->next);
+    if (std::strcmp(name, ".") == 0 || std::strcmp(name, "..") == 0) continue;
+    folder_entry entry;
+    entry.inode = each->inode;
+    entry.bytes = static_cast<u16>(needed);
+    entry.name_bytes = static_cast<u16>(length);
+    entry.kind = static_cast<u32>(DTTOIF(each->type));
+    char* const to = call.path + answer.size;
+    std::memcpy(to, &entry, sizeof entry);
+    std::memcpy(to + sizeof entry, name, length + 1);
+    answer.size += needed;
+  }
+  answer.kind = bytes == 0 ? 0 : 1;  // 0: the end
+  return answer;
+}
+
+}  // namespace penstock::controllers

@@ -1,0 +1,136 @@
+// The files below one folder as one namespace: each version of a file that was opened has a range of its own in it, which no
+// other ever has. So what a cache holds of an older version is never taken for a newer one, and a descriptor that outlived its
+// file reads nothing else.
+//
+// Calls (open, close, stat, ...) come from any thread and take a lock; transfers find their file without one. A file that is
+// taken out of the table is closed when no pass of a queue that may have found it goes on, and no system call does.
+#pragma once
+
+#include "storage_namespace.hpp"
+
+#include "penstock/file/file_call.hpp"
+
+#include <atomic>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+struct stat;
+
+namespace penstock::controllers {
+
+/// Counts the passes of one queue: odd while it is in one.
+struct alignas(64) pass_counter {
+  std::atomic<u64> passes{0};
+
+  void begin() { passes.fetch_add(1, std::memory_order_seq_cst); }
+  void end() { passes.fetch_add(1, std::memory_order_release); }
+};
+
+/// Thread-safe.
+class file_space {
+ public:
+  static constexpr u64 granule_bytes = u64{1} << 20;
+
+  /// Throws penstock::error with path, reason, remedy where the folder can't be opened.
+  file_space(std::string const& root, bool writable, u64 bytes, u32 max_files);
+  ~file_space();
+  file_space(file_space const&) = delete;
+  file_space& operator=(file_space const&) = delete;
+
+  u64 bytes() const { return bytes_; }
+  bool writable() const { return writable_; }
+
+  /// The file that has the bytes from `offset` on, and where they lie in it. nullptr: none is open there. REQUIRES: inside of a
+  /// pass, and until its end.
+  storage_namespace* find(u64 offset, u64& within) const;
+  /// For a queue that calls `find`. Stays for good.
+  std::shared_ptr<pass_counter> add_queue();
+
+  /// Answers a call in place.
+  void answer(file_call& call);
+
+  /// See file_folder.
+  void finalize_sizes(std::span<u64 const> sizes);
+
+  /// Files that descriptors name now, and versions of files that have a range.
+  u32 open_files();
+  u64 versions();
+
+ private:
+  struct stamp {
+    u64 size = 0;
+    u64 changed_ns = 0;  ///< st_mtime
+    u64 status_ns = 0;   ///< st_ctime
+    bool operator==(stamp const&) const = default;
+  };
+  using identity = std::tuple<u64, u64>;  ///< device, inode
+
+  /// A version of a file, in the range that it has.
+  struct version {
+    identity id;
+    stamp seen;
+    u64 first_byte = 0;
+    u64 range_bytes = 0;
+    bool can_write = false;  ///< its descriptor can
+    u32 users = 0;           ///< opens without their close
+    u32 slot = 0;            ///< while it has users
+    u64 size = 0;            ///< that its users have said it has: the file may be longer, by what follows in its last line
+    u32 truncations = 0;     ///< that `size` is behind
+    std::unique_ptr<storage_namespace> media;  ///< while it has users
+  };
+  /// What no new pass finds.
+  struct retired {
+    std::unique_ptr<storage_namespace> media;
+    std::vector<u64> passes;  ///< of the queues, when it was taken out
+  };
+
+  struct entry_slot {
+    u32 generation = 1;
+    version* owner = nullptr;
+  };
+
+  using outcome = file_call::answer;
+  outcome open(file_call const& call, std::string const& path);
+  outcome open_version(int file, u32 flags, struct stat const& about);
+  outcome close(file_call::request const& asked);
+  outcome sync(file_call::request const& asked);
+  outcome truncate(file_call::request const& asked);
+  outcome stat(std::string const& path);
+  outcome unlink(std::string const& path);
+  outcome rename(std::string const& from, std::string const& to);
+  outcome read_folder(std::string const& path, u64 cursor, file_call& call);
+
+  int open_below(std::string const& path, int flags, u32 mode) const;
+  int open_parent(std::string const& path, std::string& name) const;
+  version* find_open(file_call::request const& asked);
+  bool take_range(version& v, u64 size, bool grows);
+  bool take_slot(version& v);
+  void publish(version& v, std::unique_ptr<storage_namespace> media);
+  void close_retired();
+  static void note_size(version& v, file_call::request const& asked);
+  static stamp stamp_of(struct stat const& about);
+
+  std::string root_;
+  int root_file_ = -1;
+  bool writable_;
+  u64 bytes_;
+  std::atomic<storage_namespace*>* table_ = nullptr;  ///< [granules], mapped: what is not used takes no memory
+  std::atomic<u64>* begins_ = nullptr;                ///< [granules] first byte of the range that has it
+  u64 granules_ = 0;
+
+  std::mutex mutex_;  ///< guards what follows
+  u64 next_granule_ = 0;
+  std::map<identity, std::unique_ptr<version>> versions_;
+  std::vector<entry_slot> slots_;
+  std::vector<u32> free_slots_;
+  std::vector<std::shared_ptr<pass_counter>> queues_;
+  std::list<retired> retired_;
+};
+
+}  // namespace penstock::controllers
