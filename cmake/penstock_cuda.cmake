@@ -55,7 +55,8 @@ set(PENSTOCK_COLD_REGISTERS 28 CACHE STRING "Register cap of the functions in sr
 function(penstock_cap_registers)
   file(GLOB device_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/device/*.cu)
   set_source_files_properties(${device_sources} PROPERTIES COMPILE_OPTIONS "-maxrregcount=${PENSTOCK_COLD_REGISTERS}")
-  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/device/block_io.cu PROPERTIES COMPILE_OPTIONS "-maxrregcount=64")
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/device/block_io.cu ${PROJECT_SOURCE_DIR}/src/device/files.cu
+                              PROPERTIES COMPILE_OPTIONS "-maxrregcount=64")
   # The resident kernel has a multiprocessor's registers for 512 threads, and so have the functions that it calls.
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/controller/model_kernel.cu
                               PROPERTIES COMPILE_OPTIONS "-maxrregcount=128")

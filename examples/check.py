@@ -69,6 +69,15 @@ def check(folder: Path, data: Path) -> None:
     np.save(data / "edges.npy", edges)
     assert np.array_equal(run(folder / "search", data, 7), depths(offsets, edges, 7))
 
+    texts = data / "texts"
+    texts.mkdir()
+    lines = []
+    for k, size in enumerate([0, 1, 4095, 4096, 4097, 70000, *rng.integers(0, 20000, 60)]):
+        text = rng.bytes(int(size)).replace(b"a", b"\n")
+        (texts / f"{k:03}").write_bytes(text)
+        lines.append(text.count(b"\n"))
+    assert np.array_equal(run(folder / "line_counts", texts), lines)
+
     content = rng.bytes(1234567)
     (data / "from").write_bytes(content)
     subprocess.run([folder / "copy_blocks", data / "from", data / "to"], check=True, timeout=120)

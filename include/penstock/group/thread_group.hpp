@@ -72,6 +72,19 @@ PENSTOCK_FN bool any_of(G const& g, bool p) {
   return any(g.ballot(p));
 }
 
+/// What each member has stored, every member sees afterwards: as `sync`, which must not stand behind a call that brings a group
+/// through waits of its own (PROTOCOLS.md, "Lanes of a warp"). Collective.
+template <thread_group G>
+PENSTOCK_FN void converge_after_call(G const& g) {
+#if PENSTOCK_ON_DEVICE
+  __threadfence_block();
+  (void)g.ballot(true);
+  __threadfence_block();
+#else
+  g.sync();
+#endif
+}
+
 /// The leader's value, for all members. Collective.
 template <thread_group G>
 PENSTOCK_FN u64 from_leader(G const& g, u64 v) {

@@ -1,0 +1,455 @@
+// The files of one folder for the threads of a kernel: names are resolved and files opened by the host, bytes come and go
+// through one cache for all of them. What is POSIX has its name and its meaning; where it has not, docs/FILES.md says so.
+//
+// All calls are collective: every thread of the group makes them, with the same arguments, and gets the same answer. A thread
+// alone passes lone_thread{}. Each ends in time, with an errno.
+//
+// Consistency (GPUfs, section 5.1: close to open). What is stored is seen by every group of the folder at once, and by others
+// when the file was closed, or synced, after it. What others stored is seen by an open after their close, unless the file was
+// open here then: descriptors of one file share its bytes.
+#pragma once
+
+#include "penstock/file/call_slot.hpp"
+#include "penstock/group/warp.hpp"
+
+namespace penstock {
+
+/// An open file. Trivially copyable; copies are the same descriptor, which one `close` ends.
+struct file_descriptor {
+  u64 first_byte = 0;   ///< of its range in the folder's line space, which no other version of any file has
+  u64 range_bytes = 0;  ///< as many may it have
+  u32 slot = 0;
+  u32 generation = 0;  ///< 0: none
+  u32 flags = 0;
+};
+
+struct open_result {
+  file_descriptor file;
+  u32 error = 0;  ///< an errno; 0: it is open
+
+  PENSTOCK_FN bool ok() const { return error == 0; }
+};
+
+/// A number, or why there is none.
+struct file_result {
+  u64 value = 0;
+  u32 error = 0;  ///< an errno; 0: none
+
+  PENSTOCK_FN bool ok() const { return error == 0; }
+};
+
+struct file_facts {
+  u64 size = 0;        ///< bytes
+  u64 changed_ns = 0;  ///< since 1970
+  u32 kind = 0;        ///< st_mode
+  u32 error = 0;
+
+  PENSTOCK_FN bool ok() const { return error == 0; }
+};
+
+/// Trivially copyable; the host-side `folder` owns what it points at.
+struct folder_view {
+  line_reader reader;  ///< of all files
+  call_slots calls;
+  u64* sizes = nullptr;        ///< [files] generation << size_bits | size, of descriptors
+  u32* truncations = nullptr;  ///< [files]
+  u64 space_bytes = 0;         ///< of the line space
+
+  /// Opens the file of a name below the folder, `path_bytes` bytes without a zero at their end. `flags`: of file_flag.
+  /// Errors: those of open(2); EXDEV where the name leads out of the folder; EROFS to write into a folder that was given to
+  ///         read; ENODEV for what is neither file nor folder; ENFILE where as many are open as may be; ENOSPC where the line
+  ///         space is used up; ETIMEDOUT.
+  template <thread_group G>
+  PENSTOCK_COLD open_result open(G g, char const* path, u32 path_bytes, u32 flags) const;
+
+  /// Ends a descriptor. What was stored through it is with the host then; on the device for good after `sync` only.
+  /// Errors: EBADF; EIO, ENOSPC for what could not be written: the descriptor is gone all the same. After ETIMEDOUT it may be.
+  template <thread_group G>
+  PENSTOCK_COLD u32 close(G g, file_descriptor const& file) const;
+
+  /// Up to `count` bytes from `offset` on, to memory of the group's threads. Returns how many: fewer at the end of the file.
+  /// Cost:   as array_view::read_span where lines are in frames; one command for each line that is in none.
+  /// Errors: EBADF for a descriptor that is closed or not to be read; EIO, ETIMEDOUT: what lies at `to` is undefined then.
+  template <thread_group G>
+  PENSTOCK_COLD file_result pread(G g, file_descriptor const& file, void* to, u64 count, u64 offset) const;
+
+  /// Stores `count` bytes at `offset`, or behind the last one (file_flag::append), from memory of the group's threads. Returns
+  /// how many. Lines that are covered whole are not read.
+  /// Errors: EBADF; EFBIG beyond what the file may have (`range_bytes`); EIO, ENOSPC, ETIMEDOUT: some may be stored then.
+  template <thread_group G>
+  PENSTOCK_COLD file_result pwrite(G g, file_descriptor const& file, void const* from, u64 count, u64 offset) const;
+
+  /// All that was stored before, by any group, is on the device for good when this returns 0 (fsync).
+  /// Errors: EBADF; EIO, ENOSPC, ETIMEDOUT for what could not be written.
+  template <thread_group G>
+  PENSTOCK_COLD u32 sync(G g, file_descriptor const& file) const;
+
+  /// Makes the file `size` bytes long: what follows them is gone, what it gets is zeros. Stores of others meanwhile are before
+  /// or after.
+  /// Errors: EBADF; EFBIG; those of ftruncate(2).
+  template <thread_group G>
+  PENSTOCK_COLD u32 truncate(G g, file_descriptor const& file, u64 size) const;
+
+  /// Bytes of an open file. Of one thread.
+  PENSTOCK_FN file_result size_of(file_descriptor const& file) const {
+    const u64 word = load_word(file);
+    return is_open(file, word) ? file_result{word & size_mask, 0} : file_result{0, EBADF};
+  }
+
+  /// What is known of a name. Errors: those of stat(2), EXDEV.
+  template <thread_group G>
+  PENSTOCK_COLD file_facts stat(G g, char const* path, u32 path_bytes) const;
+
+  /// Takes a name away; descriptors of the file stay. Errors: those of unlink(2), EXDEV, EROFS.
+  template <thread_group G>
+  PENSTOCK_COLD u32 unlink(G g, char const* path, u32 path_bytes) const;
+
+  /// Gives a file another name, at once; a file that had it loses it. Errors: those of rename(2), EXDEV, EROFS.
+  template <thread_group G>
+  PENSTOCK_COLD u32 rename(G g, char const* from, u32 from_bytes, char const* to, u32 to_bytes) const;
+
+  /// Bytes that read_folder may give at once.
+  static constexpr u64 max_entry_bytes = 2 * max_path_bytes;
+
+  /// The next names of a folder, as folder_entry one after the other, aligned to 8: to `to`, which has room for
+  /// max_entry_bytes. `cursor`: 0 at first, then as this leaves it. Returns bytes; 0 at the end.
+  /// Errors: those of open(2) and getdents(2).
+  template <thread_group G>
+  PENSTOCK_COLD file_result read_folder(G g, char const* path, u32 path_bytes, u64& cursor, void* to) const;
+
+ private:
+  PENSTOCK_FN static u64 word_of(u32 generation, u64 size) { return u64{generation} << size_bits | size; }
+
+  PENSTOCK_FN bool is_open(file_descriptor const& file, u64 word) const {
+    return file.generation != 0 && word >> size_bits == file.generation;
+  }
+  PENSTOCK_FN u64 load_word(file_descriptor const& file) const { return device_ref<u64>(sizes[file.slot]).load(acquire); }
+
+  /// False: the descriptor is closed. The same for all members, whatever others do to the word meanwhile.
+  template <thread_group G>
+  PENSTOCK_FN bool find_size(G const& g, file_descriptor const& file, u64& size) const {
+    const u64 word = from_leader(g, load_word(file));
+    size = word & size_mask;
+    return is_open(file, word);
+  }
+
+  // What follows changes a word by the leader's compare-and-swap, and all members go through the loop, as in
+  // call_slots::acquire.
+
+  template <thread_group G>
+  PENSTOCK_FN u64 load_size_word(G const& g, file_descriptor const& file) const {
+    return from_leader(g, device_ref<u64>(sizes[file.slot]).load(relaxed));
+  }
+  template <thread_group G>
+  PENSTOCK_FN bool change_size_word(G const& g, file_descriptor const& file, u64 seen, u64 size) const {
+    const u64 next = word_of(file.generation, size);
+    return from_leader(
+               g, is_leader(g) && device_ref<u64>(sizes[file.slot]).compare_exchange_strong(seen, next, acq_rel, relaxed)) != 0;
+  }
+
+  /// The size of an open file before.
+  template <thread_group G>
+  PENSTOCK_FN u64 set_size(G const& g, file_descriptor const& file, u64 size) const {
+    for (;;) {
+      const u64 seen = load_size_word(g, file);
+      if (seen >> size_bits != file.generation || change_size_word(g, file, seen, size)) return seen & size_mask;
+    }
+  }
+
+  /// Makes the file as long as `count` bytes at `begin` need, which `append` sets. An errno.
+  template <thread_group G>
+  PENSTOCK_FN u32 claim_bytes(G const& g, file_descriptor const& file, u64 count, u64& begin) const {
+    for (;;) {
+      const u64 seen = load_size_word(g, file), size = seen & size_mask;
+      if (seen >> size_bits != file.generation) return EBADF;
+      if ((file.flags & file_flag::append) != 0) begin = size;
+      if (begin > file.range_bytes || count > file.range_bytes - begin) return EFBIG;
+      if (begin + count <= size || change_size_word(g, file, seen, begin + count)) return 0;
+    }
+  }
+
+  template <thread_group G>
+  PENSTOCK_FN file_call::request request_of(G const& g, file_op op, file_descriptor const& file) const {
+    // The count first: a size that is older than it is not taken for one that followed the truncation.
+    const u32 cuts = static_cast<u32>(from_leader(g, device_ref<u32>(truncations[file.slot]).load(acquire)));
+    u64 size = 0;
+    find_size(g, file, size);
+    return {static_cast<u32>(op), cuts, file.slot, file.generation, size, 0, 0};
+  }
+
+  struct no_use {
+    PENSTOCK_FN void operator()(file_call const&, u64) const {}
+  };
+
+  template <thread_group G, class Use = no_use>
+  PENSTOCK_FN u32 call_with_name(G const& g, file_call::request const& asked, char const* path, char const* other,
+                                 file_call::answer& given, Use const& use = {}) const {
+    if (asked.path_bytes >= max_path_bytes || asked.other_bytes >= max_path_bytes) return ENAMETOOLONG;
+    const u32 slot = calls.acquire(g);
+    if (slot == call_slots::none) return ETIMEDOUT;
+    const bool over = calls.call(g, slot, asked, path, other, given);
+    if (over && given.error == 0) use(calls.records[slot], given.size);
+    if (over) calls.release(g, slot);
+    return given.error;
+  }
+
+  PENSTOCK_FN line_range lines_of(u64 begin, u64 end) const {
+    const u64 last =
+        end > begin ? value(reader.line_of(reader.base + end - 1)) + 1 : value(reader.line_of(reader.base + begin));
+    return {reader.dataset, value(reader.line_of(reader.base + begin)), last};
+  }
+
+  /// What was stored into a file goes to the host. An errno. Collective.
+  template <thread_group G>
+  PENSTOCK_FN u32 write_back(G const& g, u32 slot, file_descriptor const& file) const {
+    u64 size = 0;
+    find_size(g, file, size);
+    if (size == 0) return 0;
+    const line_range range = lines_of(file.first_byte, file.first_byte + size);
+    flush_report& report = calls.slots[slot].report;
+    flush_lines(g, *reader.cache, range, report, 0, flush_items(*reader.cache, range));
+    converge_after_call(g);
+    const status why = unpack_status(static_cast<u32>(from_leader(g, device_ref<u32>(report.failure).load(relaxed))));
+    return call_slots::error_of(why);
+  }
+
+  /// Forgets whole lines of a part of the line space, and zeros what is left of its first. An errno. Collective.
+  template <thread_group G>
+  PENSTOCK_FN u32 forget_bytes(G const& g, u32 slot, u64 begin, u64 end) const {
+    const u64 line = reader.line_bytes, whole = (begin + line - 1) / line * line;
+    flush_report& report = calls.slots[slot].report;
+    status outcome{};
+    if (whole < end) {
+      const line_range range = lines_of(whole, end);
+      discard_lines(g, *reader.cache, range, report, 0, flush_items(*reader.cache, range));
+      converge_after_call(g);
+      outcome = unpack_status(static_cast<u32>(from_leader(g, device_ref<u32>(report.failure).load(relaxed))));
+    }
+    if (whole > begin && outcome.ok()) {
+      outcome = writable_view<u8>(reader, 0, space_bytes).write_span(g, begin, whole - begin, [](u64) { return u8{0}; });
+    }
+    return call_slots::error_of(outcome);
+  }
+
+  template <thread_group G>
+  PENSTOCK_FN status read_bytes(G const& g, u64 begin, char* to, u64 count) const {
+    const array_view<piece16> pieces(reader, 0, space_bytes / 16);
+    const u64 end = begin + count, per_line = reader.line_bytes / 16;
+    const u64 last = (end + 15) / 16;
+    if (begin / reader.line_bytes != (end - 1) / reader.line_bytes) pieces.ask_span(g, begin / 16, last - begin / 16);
+    const auto take = [&](u64 number, piece16 piece) { store_out(piece, 16 * number, begin, end, to); };
+    status outcome{};
+    for (u64 at = begin / 16; at < last;) {
+      const u64 line_end = (at / per_line + 1) * per_line, stop = line_end < last ? line_end : last;
+      const u64 first = at;
+      at += read_on_one_line<read_order::sound>(g, reader, reader.base + 16 * at, static_cast<u32>(stop - at),
+                                                [&](u32 k, piece16 piece) { take(first + k, piece); });
+      for (; at < stop; at += penstock::size(g)) {
+        const u64 mine = at + index_in(g);
+        piece16 piece{};
+        const status here = pieces.try_read(g, mine < stop, mine, piece);
+        if (mine < stop && here.ok()) take(mine, piece);
+        if (outcome.ok()) outcome = here;
+      }
+      at = stop;
+      const auto failed = g.ballot(!outcome.ok());
+      if (any(failed)) return unpack_status(static_cast<u32>(g.shfl(pack(outcome), lowest(failed))));
+    }
+    converge_after_call(g);
+    return {};
+  }
+
+  template <thread_group G>
+  PENSTOCK_FN status write_bytes(G const& g, u64 begin, char const* from, u64 count) const {
+    const u64 end = begin + count;
+    const u64 ceiling = (begin + 15) / 16 * 16, floor = end / 16 * 16;
+    const u64 inner = ceiling < end ? ceiling : end, outer = floor > inner ? floor : inner;
+    const writable_view<u8> singles(reader, 0, space_bytes);
+    const auto single = [&](u64 i) { return static_cast<u8>(from[i - begin]); };
+    status outcome{};
+    if (begin < inner) outcome = singles.write_span(g, begin, inner - begin, single);
+    if (inner < outer && outcome.ok()) {
+      const writable_view<piece16> pieces(reader, 0, space_bytes / 16);
+      outcome =
+          pieces.write_span(g, inner / 16, (outer - inner) / 16, [&](u64 i) { return load_from(from + (16 * i - begin)); });
+    }
+    if (outer < end && outcome.ok()) outcome = singles.write_span(g, outer, end - outer, single);
+    return outcome;
+  }
+
+  /// The bytes of a piece at `at` that lie from `begin` to `end`, to where `begin` is at `to`.
+  PENSTOCK_FN static void store_out(piece16 piece, u64 at, u64 begin, u64 end, char* to) {
+    char* const here = to + (at - begin);  // before `to` where a part of the piece is
+    if (at >= begin && at + 16 <= end && reinterpret_cast<u64>(here) % 16 == 0) {
+      *reinterpret_cast<piece16*>(here) = piece;
+      return;
+    }
+    for (u32 k = 0; k < 16; ++k) {
+      const u64 word = k < 8 ? piece.low : piece.high;
+      if (at + k >= begin && at + k < end) here[k] = static_cast<char>(word >> 8 * (k % 8));
+    }
+  }
+
+  PENSTOCK_FN static piece16 load_from(char const* from) {
+    if (reinterpret_cast<u64>(from) % 16 == 0) return *reinterpret_cast<piece16 const*>(from);
+    piece16 piece{};
+    for (u32 k = 0; k < 8; ++k) {
+      piece.low |= static_cast<u64>(static_cast<u8>(from[k])) << 8 * k;
+      piece.high |= static_cast<u64>(static_cast<u8>(from[8 + k])) << 8 * k;
+    }
+    return piece;
+  }
+};
+
+template <thread_group G>
+PENSTOCK_COLD open_result folder_view::open(G g, char const* path, u32 path_bytes, u32 flags) const {
+  open_result result;
+  file_call::answer given;
+  result.error = call_with_name(g, {static_cast<u32>(file_op::open), flags, 0, 0, 0, path_bytes, 0}, path, nullptr, given);
+  if (!result.ok()) return result;
+  result.file = {given.first_byte, given.range_bytes, given.slot, given.generation, flags};
+  if (is_leader(g)) raise_to(sizes[given.slot], word_of(given.generation, given.size));
+  converge_after_call(g);
+  if ((flags & file_flag::truncate) != 0 && given.size != 0) {
+    result.error = truncate(g, result.file, 0);
+    if (!result.ok()) close(g, result.file);
+  }
+  return result;
+}
+
+template <thread_group G>
+PENSTOCK_COLD u32 folder_view::close(G g, file_descriptor const& file) const {
+  u64 size = 0;
+  if (!find_size(g, file, size)) return EBADF;
+  const u32 slot = calls.acquire(g);
+  if (slot == call_slots::none) return ETIMEDOUT;
+  const u32 lost = (file.flags & file_flag::write) != 0 ? write_back(g, slot, file) : 0;
+  file_call::answer given;
+  const bool over = calls.call(g, slot, request_of(g, file_op::close, file), nullptr, nullptr, given);
+  // The last one: whoever still has the descriptor sees that it is over.
+  if (given.error == 0 && given.generation != file.generation && is_leader(g)) {
+    raise_to(sizes[file.slot], word_of(given.generation, 0));
+  }
+  if (over) calls.release(g, slot);
+  return given.error != 0 ? given.error : lost;
+}
+
+template <thread_group G>
+PENSTOCK_COLD file_result folder_view::pread(G g, file_descriptor const& file, void* to, u64 count, u64 offset) const {
+  u64 size = 0;
+  if ((file.flags & file_flag::read) == 0 || !find_size(g, file, size)) return {0, EBADF};
+  if (offset >= size || count == 0) return {};
+  const u64 wanted = count < size - offset ? count : size - offset;
+  const status outcome = read_bytes(g, file.first_byte + offset, static_cast<char*>(to), wanted);
+  return outcome.ok() ? file_result{wanted, 0} : file_result{0, call_slots::error_of(outcome)};
+}
+
+template <thread_group G>
+PENSTOCK_COLD file_result folder_view::pwrite(G g, file_descriptor const& file, void const* from, u64 count, u64 offset) const {
+  u64 size = 0;
+  if ((file.flags & file_flag::write) == 0 || !find_size(g, file, size)) return {0, EBADF};
+  if (count == 0) return {};
+  // The size first: whoever cuts the file behind its size, the last one to close it, then knows of these bytes.
+  u64 begin = offset;
+  const u32 error = claim_bytes(g, file, count, begin);
+  if (error != 0) return {0, error};
+  const status outcome = write_bytes(g, file.first_byte + begin, static_cast<char const*>(from), count);
+  return outcome.ok() ? file_result{count, 0} : file_result{0, call_slots::error_of(outcome)};
+}
+
+template <thread_group G>
+PENSTOCK_COLD u32 folder_view::sync(G g, file_descriptor const& file) const {
+  u64 size = 0;
+  if (!find_size(g, file, size)) return EBADF;
+  const u32 slot = calls.acquire(g);
+  if (slot == call_slots::none) return ETIMEDOUT;
+  const u32 lost = write_back(g, slot, file);
+  file_call::answer given;
+  if (calls.call(g, slot, request_of(g, file_op::sync, file), nullptr, nullptr, given)) calls.release(g, slot);
+  return given.error != 0 ? given.error : lost;
+}
+
+template <thread_group G>
+PENSTOCK_COLD u32 folder_view::truncate(G g, file_descriptor const& file, u64 size) const {
+  u64 before = 0;
+  if ((file.flags & file_flag::write) == 0 || !find_size(g, file, before)) return EBADF;
+  if (size > file.range_bytes) return EFBIG;
+  const u32 slot = calls.acquire(g);
+  if (slot == call_slots::none) return ETIMEDOUT;
+  before = set_size(g, file, size);
+  if (is_leader(g)) device_ref<u32>(truncations[file.slot]).fetch_add(1, release);
+  u32 error = size < before ? forget_bytes(g, slot, file.first_byte + size, file.first_byte + before) : 0;
+  file_call::request asked = request_of(g, file_op::truncate, file);
+  asked.number = size;
+  file_call::answer given;
+  if (calls.call(g, slot, asked, nullptr, nullptr, given)) calls.release(g, slot);
+  return given.error != 0 ? given.error : error;
+}
+
+template <thread_group G>
+PENSTOCK_COLD file_facts folder_view::stat(G g, char const* path, u32 path_bytes) const {
+  file_call::answer given;
+  file_facts facts;
+  facts.error = call_with_name(g, {static_cast<u32>(file_op::stat), 0, 0, 0, 0, path_bytes, 0}, path, nullptr, given);
+  if (!facts.ok()) return facts;
+  facts.size = given.size;
+  facts.changed_ns = given.number;
+  facts.kind = given.kind;
+  u64 size = 0;
+  file_descriptor open;
+  open.slot = given.slot;
+  open.generation = given.generation;
+  // The host knows the size of an open file from opens, closes and truncations; stores have made it longer since. Its opener
+  // may not have told its word yet.
+  if (given.slot != ~0u && find_size(g, open, size) && size > facts.size) facts.size = size;
+  return facts;
+}
+
+template <thread_group G>
+PENSTOCK_COLD u32 folder_view::unlink(G g, char const* path, u32 path_bytes) const {
+  file_call::answer given;
+  return call_with_name(g, {static_cast<u32>(file_op::unlink), 0, 0, 0, 0, path_bytes, 0}, path, nullptr, given);
+}
+
+template <thread_group G>
+PENSTOCK_COLD u32 folder_view::rename(G g, char const* from, u32 from_bytes, char const* to, u32 to_bytes) const {
+  file_call::answer given;
+  return call_with_name(g, {static_cast<u32>(file_op::rename), 0, 0, 0, 0, from_bytes, to_bytes}, from, to, given);
+}
+
+template <thread_group G>
+PENSTOCK_COLD file_result folder_view::read_folder(G g, char const* path, u32 path_bytes, u64& cursor, void* to) const {
+  for (;;) {
+    file_call::answer given;
+    const file_call::request asked{static_cast<u32>(file_op::read_folder), 0, 0, 0, cursor, path_bytes, 0};
+    const auto take_entries = [&](file_call const& record, u64 bytes) {
+      converge_after_call(g);
+      for (u64 at = 8 * index_in(g); at < bytes; at += 8 * penstock::size(g)) {
+        *reinterpret_cast<u64*>(static_cast<char*>(to) + at) = call_slots::load_word(record.path + at);
+      }
+    };
+    const u32 error = call_with_name(g, asked, path, nullptr, given, take_entries);
+    if (error != 0) return {0, error};
+    cursor = given.number;
+    if (given.size != 0 || given.kind == 0) return {given.size, 0};  // else there were only "." and ".."
+  }
+}
+
+#if PENSTOCK_SEPARATE_DEVICE_CODE
+#define PENSTOCK_FILE_CALLS(G)                                                                                         \
+  extern template PENSTOCK_FN open_result folder_view::open(G, char const*, u32, u32) const;                           \
+  extern template PENSTOCK_FN u32 folder_view::close(G, file_descriptor const&) const;                                 \
+  extern template PENSTOCK_FN file_result folder_view::pread(G, file_descriptor const&, void*, u64, u64) const;        \
+  extern template PENSTOCK_FN file_result folder_view::pwrite(G, file_descriptor const&, void const*, u64, u64) const; \
+  extern template PENSTOCK_FN u32 folder_view::sync(G, file_descriptor const&) const;                                  \
+  extern template PENSTOCK_FN u32 folder_view::truncate(G, file_descriptor const&, u64) const;                         \
+  extern template PENSTOCK_FN file_facts folder_view::stat(G, char const*, u32) const;                                 \
+  extern template PENSTOCK_FN u32 folder_view::unlink(G, char const*, u32) const;                                      \
+  extern template PENSTOCK_FN u32 folder_view::rename(G, char const*, u32, char const*, u32) const;                    \
+  extern template PENSTOCK_FN file_result folder_view::read_folder(G, char const*, u32, u64&, void*) const
+PENSTOCK_FILE_CALLS(warp);
+PENSTOCK_FILE_CALLS(lone_thread);
+#undef PENSTOCK_FILE_CALLS
+#endif
+
+}  // namespace penstock

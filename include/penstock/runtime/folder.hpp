@@ -1,0 +1,60 @@
+// A folder of files for kernels (file/folder_view.hpp): owns its cache, controllers and queues.
+#pragma once
+
+#include "penstock/controller/software_controller.hpp"
+#include "penstock/file/folder_view.hpp"
+#include "penstock/runtime/line_cache.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace penstock {
+
+struct folder_options {
+  cache_options cache;  ///< of all files together; its directory is set-associative
+  io_engine engine = io_engine::automatic;
+  u32 controller_threads = 0;  ///< CUDA: threads that move bytes, 0 for all cores but two; CPU: in place
+  u32 call_threads = 0;        ///< CUDA: threads that answer calls, 0 for a quarter of the cores; CPU: in place
+  bool writable = false;
+  u32 max_files = 65536;  ///< open at once; the process's own limit (ulimit -n) may be lower
+  u32 max_calls = 256;    ///< under way at once; others wait for their turn
+};
+
+/// Not copyable; outlives its views, and no kernel runs when it goes: files that are still open are closed then.
+class folder {
+ public:
+  /// Throws penstock::error with path, reason and remedy: no such folder, options that cannot be.
+  folder(executor& on, std::string const& root, folder_options const& options = {});
+  ~folder();
+
+  folder_view const& view() const { return view_; }
+
+  /// Writes all that was stored back, and returns when it is on the device for good: the files have the sizes that kernels gave
+  /// them. Throws penstock::error (world) that says what could not be written. REQUIRES: no kernel runs.
+  void flush();
+
+  u32 open_files() const { return files_.open_files(); }
+  line_cache& cache() { return *cache_; }
+  line_cache const& cache() const { return *cache_; }
+
+ private:
+  void make_calls(folder_options const& options);
+  std::vector<u64> read_sizes() const;
+
+  executor& on_;
+  std::string root_;
+  file_folder files_;
+  software_controller data_;
+  call_controller calls_;
+  std::unique_ptr<line_cache> cache_;
+  buffer<call_slot> slots_;
+  buffer<file_call> records_;
+  buffer<u64> sizes_;
+  buffer<u32> truncations_;
+  std::vector<std::unique_ptr<queue_pair<result_sink>>> queues_;
+  buffer<queue_pair_view<result_sink>> table_;
+  folder_view view_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,169 @@
+// Files by lone threads and emulated warps.
+#include "device/folder_fixture.hpp"
+#include "support/run_everywhere.hpp"
+
+#include "penstock/executor/executor.hpp"
+
+#include <atomic>
+
+#include <sys/stat.h>
+
+namespace penstock::test {
+namespace {
+
+constexpr u32 most_groups = 256;
+
+folder_options small_folder(u64 line_bytes, io_engine engine) {
+  folder_options options;
+  options.cache.bytes = 1 << 20;
+  options.cache.line_bytes = line_bytes;
+  options.engine = engine;
+  options.max_calls = 5;  // fewer than ask
+  return options;
+}
+
+struct counted_log : shared_log_body {
+  folder_fixture* fixture;
+  std::shared_ptr<std::atomic<u32>> groups = std::make_shared<std::atomic<u32>>(0);
+
+  counted_log(folder_under_test const& b, folder_fixture* f) : shared_log_body{b}, fixture(f) {}
+  void prepare(run_shape shape) {
+    *groups = 0;
+    fixture->remove_log(shape);
+  }
+  template <thread_group G>
+  void operator()(G const& g, test_context const& c) const {
+    if (is_leader(g)) groups->fetch_add(1);
+    shared_log_body::operator()(g, c);
+  }
+  void verify(check_report& report, run_shape shape) const { fixture->check_log(report, shape, *groups); }
+};
+
+class folder_test : public testing::TestWithParam<std::tuple<u64, io_engine>> {
+ protected:
+  std::unique_ptr<executor> on = open_executor("cpu");
+  folder_fixture fixture{*on, most_groups, small_folder(std::get<0>(GetParam()), std::get<1>(GetParam()))};
+};
+
+TEST_P(folder_test, a_file_has_the_bytes_that_its_group_gave_it) {
+  own_file_body body{fixture.bed()};
+  run_everywhere(body, for_waiting_threads);
+  EXPECT_EQ(0u, fixture.files().open_files());
+}
+
+TEST_P(folder_test, appended_records_are_there_once_each) {
+  counted_log body(fixture.bed(), &fixture);
+  run_everywhere(body, for_waiting_threads);
+}
+
+TEST_P(folder_test, names_lead_nowhere_else) {
+  names_body body{fixture.bed()};
+  run_everywhere(body, for_waiting_threads);
+}
+
+INSTANTIATE_TEST_SUITE_P(, folder_test,
+                         testing::Combine(testing::Values(512, 4096), testing::Values(io_engine::automatic, io_engine::pread)));
+
+// A thread of the host calls as a kernel's would.
+struct lone_folder : testing::Test {
+  std::unique_ptr<executor> on = open_executor("cpu");
+  test_support::scratch_folder scratch;
+  lone_thread g;
+
+  folder open_root(bool writable, u32 files = 100) {
+    folder_options options = small_folder(512, io_engine::automatic);
+    options.writable = writable;
+    options.max_files = files;
+    return folder(*on, scratch.path(), options);
+  }
+  void write(std::string const& name, std::string const& text) const {
+    std::ofstream(scratch / name, std::ios::binary | std::ios::trunc) << text;
+  }
+  std::string read(folder_view const& files, file_descriptor const& file) const {
+    std::string text(files.size_of(file).value + 100, '?');
+    const file_result got = files.pread(g, file, text.data(), text.size(), 0);
+    EXPECT_EQ(0u, got.error);
+    return text.substr(0, got.value);
+  }
+  open_result open(folder_view const& files, std::string const& name, u32 flags = file_flag::read) const {
+    return files.open(g, name.data(), static_cast<u32>(name.size()), flags);
+  }
+  std::string read(folder_view const& files, std::string const& name) const {
+    const open_result opened = open(files, name);
+    EXPECT_EQ(0u, opened.error);
+    const std::string text = read(files, opened.file);
+    EXPECT_EQ(0u, files.close(g, opened.file));
+    return text;
+  }
+};
+
+TEST_F(lone_folder, an_open_sees_what_others_have_stored_before_it) {
+  folder root = open_root(false);
+  folder_view const& files = root.view();
+  const std::string first(5000, 'a'), second(5000, 'b'), third(40, 'c');
+  write("file", first);
+  EXPECT_EQ(first, read(files, "file"));
+  const u64 misses = root.cache().stats(0).misses;
+  EXPECT_EQ(first, read(files, "file"));
+  EXPECT_EQ(misses, root.cache().stats(0).misses) << "it has not changed";
+  write("file", second);
+  EXPECT_EQ(second, read(files, "file"));
+  write("other", third);
+  std::filesystem::rename(scratch / "other", scratch / "file");
+  EXPECT_EQ(third, read(files, "file"));
+  const open_result opened = open(files, "file");
+  std::filesystem::remove(scratch / "file");
+  EXPECT_EQ(third, read(files, opened.file)) << "a descriptor outlives the name";
+  EXPECT_EQ(u32{ENOENT}, open(files, "file").error);
+  EXPECT_EQ(0u, files.close(g, opened.file));
+}
+
+TEST_F(lone_folder, what_has_gone_from_an_open_file_reads_as_zeros) {
+  write("file", std::string(70000, 'a'));
+  folder root = open_root(false);
+  const open_result opened = open(root.view(), "file");
+  std::filesystem::resize_file(scratch / "file", 1000);
+  EXPECT_EQ(std::string(1000, 'a') + std::string(69000, '\0'), read(root.view(), opened.file));
+  EXPECT_EQ(0u, root.view().close(g, opened.file));
+}
+
+TEST_F(lone_folder, what_is_refused_leaves_the_rest_alone) {
+  write("file", "12345");
+  write("second", "");
+  folder root = open_root(false, 1);
+  folder_view const& files = root.view();
+  EXPECT_EQ(u32{EROFS}, open(files, "file", file_flag::write).error);
+  EXPECT_EQ(u32{EROFS}, files.unlink(g, "file", 4));
+  EXPECT_EQ(u32{EROFS}, files.rename(g, "file", 4, "x", 1));
+  const open_result opened = open(files, "file"), again = open(files, "file");
+  EXPECT_EQ(opened.file.slot, again.file.slot);
+  EXPECT_EQ(u32{ENFILE}, open(files, "second").error);
+  EXPECT_EQ(0u, files.close(g, again.file));
+  EXPECT_EQ("12345", read(files, opened.file)) << "opened twice, closed once";
+  EXPECT_EQ(0u, files.close(g, opened.file));
+  EXPECT_EQ("", read(files, "second"));
+  std::filesystem::create_directory(scratch / "folder");
+  ASSERT_EQ(0, mkfifo((scratch / "pipe").c_str(), 0600));
+  EXPECT_EQ(u32{EISDIR}, open(files, "folder").error);
+  EXPECT_EQ(u32{ENODEV}, open(files, "pipe").error);
+  const std::string cut("file\0x", 6);
+  EXPECT_EQ(u32{EINVAL}, open(files, cut).error);
+  EXPECT_THROW(folder(*on, scratch / "nothing"), error);
+  EXPECT_THROW(folder(*on, scratch / "file"), error);
+}
+
+TEST_F(lone_folder, files_that_are_open_at_its_end_have_their_sizes) {
+  {
+    folder root = open_root(true);
+    const open_result opened = open(root.view(), "file", file_flag::write | file_flag::create);
+    ASSERT_EQ(0u, opened.error);
+    EXPECT_EQ(5u, root.view().pwrite(g, opened.file, "hello", 5, 1000).value);
+    root.flush();
+    EXPECT_EQ(1005u, std::filesystem::file_size(scratch / "file"));
+    EXPECT_EQ(1u, root.view().pwrite(g, opened.file, "!", 1, 1005).value);
+  }
+  EXPECT_EQ(1006u, std::filesystem::file_size(scratch / "file"));
+}
+
+}  // namespace
+}  // namespace penstock::test

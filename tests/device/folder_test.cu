@@ -1,0 +1,48 @@
+// Files by warps and their parts, and by threads that have lost theirs.
+#include "device/folder_fixture.hpp"
+#include "support/run_on_device.cuh"
+
+namespace penstock::test {
+namespace {
+
+const u32 warps = scaled_warps(4);
+
+folder_options small_folder(u64 line_bytes) {
+  folder_options options;
+  options.cache.bytes = 4 << 20;
+  options.cache.line_bytes = line_bytes;
+  options.max_calls = 24;  // fewer than ask
+  return options;
+}
+
+template <class Body>
+void run_in_folder(check_report& report, u64 line_bytes) {
+  const auto on = open_executor("cuda");
+  folder_fixture fixture(*on, threads_of_warps(warps), small_folder(line_bytes));
+  run_warps_on_device(Body{fixture.bed()}, report, warps);
+  PENSTOCK_CHECK_EQ(report, 0u, fixture.files().open_files());
+}
+
+PENSTOCK_CUDA_TEST_BESIDE(folder_files_have_their_bytes) { run_in_folder<own_file_body>(report, 4096); }
+PENSTOCK_CUDA_TEST_BESIDE(folder_files_have_their_bytes_on_short_lines) { run_in_folder<own_file_body>(report, 512); }
+PENSTOCK_CUDA_TEST_BESIDE(folder_names_lead_nowhere_else) { run_in_folder<names_body>(report, 4096); }
+
+PENSTOCK_CUDA_TEST_BESIDE(folder_records_are_appended_once_each) {
+  const auto on = open_executor("cuda");
+  folder_fixture fixture(*on, threads_of_warps(warps), small_folder(4096));
+  const run_shape shape{threads_of_warps(warps), threads_of_warps(warps), cuda_test_seed()};
+  const auto check = [&](u32 groups) {
+    fixture.check_log(report, shape, groups);
+    fixture.remove_log(shape);
+  };
+  const shared_log_body body{fixture.bed()};
+  launch(launch_shape(warps / 4, 128), run_lone_kernel<shared_log_body>, body, &report, shape.seed);
+  check(shape.threads);
+  launch(launch_shape(warps / 4, 128), run_parts_kernel<shared_log_body, 32>, body, &report, shape.seed);
+  check(warps);
+  launch(launch_shape(warps / 4, 128), run_parts_kernel<shared_log_body, 8>, body, &report, shape.seed);
+  check(4 * warps);
+}
+
+}  // namespace
+}  // namespace penstock::test

@@ -1,0 +1,211 @@
+// What a folder promises any group: files of its own and files that all share, byte for byte and error for error.
+#pragma once
+
+#include "penstock/file/folder_view.hpp"
+#include "support/test_context.hpp"
+
+namespace penstock::test {
+
+/// Memory of each group, and what the folder holds before: "sub/deep/file" of 5 bytes, "many" with `many` files, "out", a link
+/// to the folder's parent.
+struct folder_under_test {
+  folder_view folder;
+  char* memory;  ///< [groups][2][room]
+  static constexpr u32 room = 16384, many = 300, records = 12, record_words = 3;
+
+  PENSTOCK_FN char* buffer(test_context const& c, u32 k) const { return memory + (u64{c.group} * 2 + k) * room; }
+};
+
+/// A name with a number in it.
+struct short_name {
+  char text[32] = {};
+  u32 bytes = 0;
+
+  PENSTOCK_FN short_name(char const* begin, u64 number) {
+    while (*begin != 0) text[bytes++] = *begin++;
+    for (u32 k = 0; k < 16; ++k) text[bytes++] = static_cast<char>('a' + (number >> 4 * k & 15));
+  }
+};
+PENSTOCK_FN inline u32 length(char const* text) {
+  u32 n = 0;
+  while (text[n] != 0) ++n;
+  return n;
+}
+
+PENSTOCK_FN inline char byte_of(u64 seed, u64 stream, u64 i) { return static_cast<char>(random_word(seed, stream, i) >> 7); }
+
+/// A file of each group: writes at any offset, holes, ends, truncations, and what comes after its close.
+struct own_file_body {
+  folder_under_test bed;
+
+  template <thread_group G>
+  PENSTOCK_FN void fill(G const& g, test_context const& c, u32 k, u64 stream, u32 count) const {
+    converge_after_call(g);
+    for (u32 i = index_in(g); i < count; i += size(g)) bed.buffer(c, k)[i] = byte_of(c.seed(), stream, i);
+    converge_after_call(g);
+  }
+
+  /// Reads [begin, end) of the file; `expected(i)` says what byte i is.
+  template <thread_group G, class Expected>
+  PENSTOCK_FN void check(G const& g, test_context const& c, file_descriptor const& file, u64 begin, u64 end, u32 skew,
+                         Expected const& expected) const {
+    char* const to = bed.buffer(c, 1) + skew;
+    const file_result got = bed.folder.pread(g, file, to, end - begin, begin);
+    PENSTOCK_CHECK_EQ(*c.report, 0u, got.error);
+    PENSTOCK_CHECK_EQ(*c.report, end - begin, got.value);
+    converge_after_call(g);
+    for (u64 i = begin + index_in(g); i < end; i += size(g)) {
+      if (!PENSTOCK_CHECK_EQ(*c.report, static_cast<u8>(expected(i)), static_cast<u8>(to[i - begin]))) break;
+    }
+    converge_after_call(g);
+  }
+
+  template <thread_group G>
+  PENSTOCK_FN void operator()(G const& g, test_context const& c) const {
+    folder_view const& folder = bed.folder;
+    const short_name name("own-", scatter(c.seed()) ^ c.group), other("was-", scatter(c.seed()) ^ c.group);
+    const u32 flags = file_flag::read | file_flag::write | file_flag::create;
+    const open_result opened = folder.open(g, name.text, name.bytes, flags | file_flag::exclusive);
+    PENSTOCK_CHECK_EQ(*c.report, 0u, opened.error);
+    if (!opened.ok()) return;
+    file_descriptor const& file = opened.file;
+    PENSTOCK_CHECK_EQ(*c.report, u32{EEXIST}, folder.open(g, name.text, name.bytes, flags | file_flag::exclusive).error);
+    PENSTOCK_CHECK_EQ(*c.report, 0u, folder.size_of(file).value);
+    PENSTOCK_CHECK_EQ(*c.report, 0u, folder.pread(g, file, bed.buffer(c, 1), 100, 0).value);
+
+    fill(g, c, 0, c.group, 5000);
+    const file_result written = folder.pwrite(g, file, bed.buffer(c, 0), 5000, 3);
+    PENSTOCK_CHECK_EQ(*c.report, 5000u, written.value);
+    PENSTOCK_CHECK_EQ(*c.report, 0u, written.error);
+    const auto at_first = [&](u64 i) { return i < 3 ? '\0' : byte_of(c.seed(), c.group, i - 3); };
+    PENSTOCK_CHECK_EQ(*c.report, 5003u, folder.size_of(file).value);
+    check(g, c, file, 0, 5003, 0, at_first);
+    check(g, c, file, 511, 4097, 5, at_first);
+    check(g, c, file, 4096, 4112, 0, at_first);
+    PENSTOCK_CHECK_EQ(*c.report, 3u, folder.pread(g, file, bed.buffer(c, 1), 100, 5000).value);
+    PENSTOCK_CHECK_EQ(*c.report, 0u, folder.pread(g, file, bed.buffer(c, 1), 100, 5003).value);
+
+    // A hole where bytes were, and whole lines behind it.
+    PENSTOCK_CHECK_EQ(*c.report, 0u, folder.truncate(g, file, 100));
+    PENSTOCK_CHECK_EQ(*c.report, 100u, folder.size_of(file).value);
+    fill(g, c, 0, ~u64{c.group}, 8192);
+    PENSTOCK_CHECK_EQ(*c.report, 8192u, folder.pwrite(g, file, bed.buffer(c, 0), 8192, 6144).value);
+    const auto at_last = [&](u64 i) {
+      return i < 100 ? at_first(i) : i < 6144 ? '\0' : byte_of(c.seed(), ~u64{c.group}, i - 6144);
+    };
+    check(g, c, file, 0, 14336, 0, at_last);
+    PENSTOCK_CHECK_EQ(*c.report, u32{EFBIG}, folder.pwrite(g, file, bed.buffer(c, 0), 1, file.range_bytes).error);
+    PENSTOCK_CHECK_EQ(*c.report, 0u, folder.sync(g, file));
+    PENSTOCK_CHECK_EQ(*c.report, 0u, folder.truncate(g, file, 14001));
+    PENSTOCK_CHECK_EQ(*c.report, 0u, folder.close(g, file));
+    PENSTOCK_CHECK_EQ(*c.report, u32{EBADF}, folder.pread(g, file, bed.buffer(c, 1), 1, 0).error);
+    PENSTOCK_CHECK_EQ(*c.report, u32{EBADF}, folder.close(g, file));
+
+    const file_facts facts = folder.stat(g, name.text, name.bytes);
+    PENSTOCK_CHECK_EQ(*c.report, 0u, facts.error);
+    PENSTOCK_CHECK_EQ(*c.report, 14001u, facts.size);
+    PENSTOCK_CHECK_EQ(*c.report, 0u, folder.rename(g, name.text, name.bytes, other.text, other.bytes));
+    PENSTOCK_CHECK_EQ(*c.report, u32{ENOENT}, folder.stat(g, name.text, name.bytes).error);
+    const open_result again = folder.open(g, other.text, other.bytes, file_flag::read);
+    PENSTOCK_CHECK_EQ(*c.report, 0u, again.error);
+    if (!again.ok()) return;
+    PENSTOCK_CHECK_EQ(*c.report, 14001u, folder.size_of(again.file).value);
+    check(g, c, again.file, 0, 14001, 0, at_last);
+    PENSTOCK_CHECK_EQ(*c.report, u32{EBADF}, folder.pwrite(g, again.file, bed.buffer(c, 0), 1, 0).error);
+    PENSTOCK_CHECK_EQ(*c.report, u32{EBADF}, folder.truncate(g, again.file, 0));
+    PENSTOCK_CHECK_EQ(*c.report, 0u, folder.unlink(g, other.text, other.bytes));
+    check(g, c, again.file, 13990, 14001, 1, at_last);
+    PENSTOCK_CHECK_EQ(*c.report, 0u, folder.close(g, again.file));
+    PENSTOCK_CHECK_EQ(*c.report, u32{ENOENT}, folder.open(g, other.text, other.bytes, file_flag::read).error);
+  }
+};
+
+/// All groups append records to one file and read those that are there; the host looks at the file (verify).
+struct shared_log_body {
+  folder_under_test bed;
+
+  template <thread_group G>
+  PENSTOCK_FN void operator()(G const& g, test_context const& c) const {
+    const short_name name("log-", c.seed());
+    const open_result opened =
+        bed.folder.open(g, name.text, name.bytes, file_flag::read | file_flag::write | file_flag::create | file_flag::append);
+    PENSTOCK_CHECK_EQ(*c.report, 0u, opened.error);
+    if (!opened.ok()) return;
+    constexpr u32 bytes = 8 * folder_under_test::record_words;
+    for (u32 k = 0; k < folder_under_test::records; ++k) {
+      auto* const record = reinterpret_cast<u64*>(bed.buffer(c, 0));
+      converge_after_call(g);
+      if (is_leader(g)) {
+        record[0] = c.group;
+        record[1] = k;
+        record[2] = random_word(c.seed(), c.group, k);
+      }
+      converge_after_call(g);
+      PENSTOCK_CHECK_EQ(*c.report, u64{bytes}, bed.folder.pwrite(g, opened.file, record, bytes, 0).value);
+      converge_after_call(g);
+    }
+    PENSTOCK_CHECK_EQ(*c.report, true, bed.folder.size_of(opened.file).value >= u64{bytes} * folder_under_test::records);
+    PENSTOCK_CHECK_EQ(*c.report, 0u, bed.folder.close(g, opened.file));
+  }
+};
+
+/// What is refused, and what is found.
+struct names_body {
+  folder_under_test bed;
+
+  template <thread_group G>
+  PENSTOCK_FN u32 open(G const& g, char const* path, u32 flags = file_flag::read) const {
+    const open_result opened = bed.folder.open(g, path, length(path), flags);
+    if (opened.ok()) bed.folder.close(g, opened.file);
+    return opened.error;
+  }
+
+  template <thread_group G>
+  PENSTOCK_FN void operator()(G const& g, test_context const& c) const {
+    folder_view const& folder = bed.folder;
+    PENSTOCK_CHECK_EQ(*c.report, 0u, open(g, "sub/deep/file"));
+    PENSTOCK_CHECK_EQ(*c.report, 0u, open(g, "sub/../sub/./deep//file"));
+    PENSTOCK_CHECK_EQ(*c.report, u32{EXDEV}, open(g, "../x"));
+    PENSTOCK_CHECK_EQ(*c.report, u32{EXDEV}, open(g, "sub/../../x"));
+    PENSTOCK_CHECK_EQ(*c.report, u32{EXDEV}, open(g, "/etc/passwd"));
+    PENSTOCK_CHECK_EQ(*c.report, u32{EXDEV}, open(g, "out/x"));
+    PENSTOCK_CHECK_EQ(*c.report, u32{ENOENT}, open(g, "nothing"));
+    PENSTOCK_CHECK_EQ(*c.report, u32{ENOENT}, open(g, ""));
+    PENSTOCK_CHECK_EQ(*c.report, u32{EISDIR}, open(g, "sub"));
+    PENSTOCK_CHECK_EQ(*c.report, u32{ENOTDIR}, open(g, "sub/deep/file/x"));
+    PENSTOCK_CHECK_EQ(*c.report, u32{EINVAL}, open(g, "sub/deep/file", 0));
+    PENSTOCK_CHECK_EQ(*c.report, u32{EINVAL}, open(g, "sub/deep/file", file_flag::read | file_flag::truncate));
+    PENSTOCK_CHECK_EQ(*c.report, u32{EXDEV}, folder.unlink(g, "../x", 4));
+    PENSTOCK_CHECK_EQ(*c.report, u32{EXDEV}, folder.rename(g, "sub/deep/file", 13, "../x", 4));
+    PENSTOCK_CHECK_EQ(*c.report, u32{ENOENT}, folder.unlink(g, "nothing", 7));
+    PENSTOCK_CHECK_EQ(*c.report, 5u, folder.stat(g, "sub/deep/file", 13).size);
+    char* const name = bed.buffer(c, 0);
+    converge_after_call(g);
+    for (u32 k = index_in(g); k < max_path_bytes; k += size(g)) name[k] = 'n';
+    converge_after_call(g);
+    PENSTOCK_CHECK_EQ(*c.report, u32{ENAMETOOLONG}, folder.open(g, name, max_path_bytes, file_flag::read).error);
+    PENSTOCK_CHECK_EQ(*c.report, u32{ENAMETOOLONG}, folder.open(g, name, max_path_bytes - 1, file_flag::read).error);
+
+    u64 cursor = 0, found = 0, sum = 0;
+    for (;;) {
+      const file_result got = folder.read_folder(g, "many", 4, cursor, bed.buffer(c, 1));
+      PENSTOCK_CHECK_EQ(*c.report, 0u, got.error);
+      if (got.value == 0 || got.error != 0) break;
+      converge_after_call(g);
+      for (u64 at = 0; at < got.value;) {
+        auto const& entry = *reinterpret_cast<folder_entry const*>(bed.buffer(c, 1) + at);
+        char const* const text = bed.buffer(c, 1) + at + sizeof entry;
+        u64 number = 0;
+        for (u32 k = 0; k < entry.name_bytes; ++k) number = 10 * number + static_cast<u64>(text[k] - '0');
+        sum += number;
+        ++found;
+        at += entry.bytes;
+      }
+      converge_after_call(g);
+    }
+    PENSTOCK_CHECK_EQ(*c.report, u64{folder_under_test::many}, found);
+    PENSTOCK_CHECK_EQ(*c.report, u64{folder_under_test::many} * (folder_under_test::many - 1) / 2, sum);
+  }
+};
+
+}  // namespace penstock::test
