@@ -65,7 +65,7 @@ struct call_controller::state {
   queue_table table;  ///< last: its threads use the others
 };
 
-call_controller::call_controller(file_folder folder, u32 threads) : state_(std::make_unique<state>(folder, threads)) {}
+call_controller::call_controller(file_folder const& folder, u32 threads) : state_(std::make_unique<state>(folder, threads)) {}
 
 call_controller::~call_controller() = default;
 

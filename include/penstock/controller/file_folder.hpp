@@ -44,7 +44,7 @@ class call_controller final : public controller {
   static constexpr u8 opcode = 0xc3;
 
   /// `threads` 0: calls are answered by the thread that polls.
-  call_controller(file_folder folder, u32 threads);
+  call_controller(file_folder const& folder, u32 threads);
   ~call_controller() override;
 
   void attach(queue_rings const& rings) override;
