@@ -54,8 +54,8 @@ CORE = {HEADER + "core/units.hpp": "#pragma once\n"}
             "higher",
         ),
         (
-            {HEADER + "file/a.hpp": '#include "penstock/array/b.hpp"\n', HEADER + "array/b.hpp": ""},
-            "file/a.hpp:1",
+            {"libs/graph/a.hpp": '#include "libs/drive/b.hpp"\n', "libs/drive/b.hpp": ""},
+            "libs/graph/a.hpp:1",
             "two folders",
         ),
         (
