@@ -86,7 +86,7 @@ file_space::file_space(std::string const& root, bool writable, u64 bytes, u32 ma
   table_ = map_table<std::atomic<storage_namespace*>>(granules_);
   begins_ = map_table<std::atomic<u64>>(granules_);
   slots_.resize(max_files);
-  for (u32 s = max_files; s-- != 0;) free_slots_.push_back(s);
+  for (u32 s = 0; s < max_files; ++s) free_slots_.push_back(s);
 }
 
 file_space::~file_space() {
@@ -145,7 +145,12 @@ void file_space::finalize_sizes(std::span<u64 const> sizes) {
 
 u32 file_space::open_files() {
   const std::lock_guard lock(mutex_);
-  return static_cast<u32>(slots_.size() - free_slots_.size());
+  return static_cast<u32>(slots_.size() - free_slots_.size() - used_up_);
+}
+
+bool file_space::has_free_slot() {
+  const std::lock_guard lock(mutex_);
+  return !free_slots_.empty();
 }
 
 u64 file_space::versions() {
@@ -191,47 +196,55 @@ file_space::outcome file_space::open(file_call const& call, std::string const& p
   if (writes && !writable_) return refuse(EROFS);
   // Lines are read before a part of them is stored into, so to write is to read, too. A pipe must not be waited for.
   int how = (writes ? O_RDWR : O_RDONLY) | O_NONBLOCK | O_NOCTTY;
-  if ((flags & file_flag::create) != 0) how |= O_CREAT;
-  if ((flags & file_flag::exclusive) != 0) how |= O_EXCL;
+  const bool creates = (flags & file_flag::create) != 0, has_room = has_free_slot();
+  if (creates && has_room) how |= O_CREAT;
+  if ((flags & file_flag::exclusive) != 0 && has_room) how |= O_EXCL;
   descriptor file(open_below(path, how, 0666));
-  if (file.get() < 0) return refuse(errno);
+  if (file.get() < 0) return refuse(creates && !has_room && errno == ENOENT ? ENFILE : errno);
+  if (!has_room && (flags & file_flag::exclusive) != 0) return refuse(EEXIST);
   struct stat about;
   if (fstat(file.get(), &about) != 0) return refuse(errno);
   if (S_ISDIR(about.st_mode)) return refuse(EISDIR);
   if (!S_ISREG(about.st_mode)) return refuse(ENODEV);
   if (fcntl(file.get(), F_SETFL, 0) != 0) return refuse(errno);  // else io_uring gives up where it would wait for the disk
-  return open_version(file.release(), flags, about);
+  return open_version(file.release(), flags);
 }
 
-file_space::outcome file_space::open_version(int opened, u32 flags, struct stat const& about) {
+file_space::outcome file_space::open_version(int opened, u32 flags) {
   descriptor file(opened);
-  const bool writes = (flags & file_flag::write) != 0;
-  stamp now = stamp_of(about);
+  const bool writes = (flags & file_flag::write) != 0, truncates = (flags & file_flag::truncate) != 0;
   const std::lock_guard lock(mutex_);
   close_retired();
+  // Behind the lock: the last close of this file may have cut it since it was opened here.
+  struct stat about;
+  if (fstat(file.get(), &about) != 0) return refuse(errno);
+  stamp now = stamp_of(about);
   std::unique_ptr<version>& entry = versions_[{about.st_dev, about.st_ino}];
   const bool shared = entry != nullptr && entry->users != 0;
-  if (!shared && (flags & file_flag::truncate) != 0 && now.size != 0) {
-    if (ftruncate(file.get(), 0) != 0) return refuse(errno);
-    now = {};  // no version that was seen before
-  }
-  if (!shared && (entry == nullptr || entry->seen != now || now == stamp{} || (writes && !entry->can_write))) {
-    // What others have made of it since it was last open is another version.
-    auto fresh = std::make_unique<version>();
-    fresh->id = {about.st_dev, about.st_ino};
-    fresh->seen = now;
-    fresh->can_write = writes;
-    if (!take_range(*fresh, now.size, writes)) return refuse(ENOSPC);
-    entry = std::move(fresh);
+  if (!shared) {
+    const bool cuts = truncates && now.size != 0;
+    const u64 size = cuts ? 0 : now.size;
+    // What others have made of it since it was last open is another version; so is one that has too little room to grow.
+    if (entry == nullptr || entry->seen != now || cuts || entry->range_bytes < range_for(size, writes)) {
+      auto fresh = std::make_unique<version>();
+      fresh->id = {about.st_dev, about.st_ino};
+      if (!take_range(*fresh, size, writes)) return refuse(ENOSPC);
+      entry = std::move(fresh);
+    }
+    if (!take_slot(*entry)) return refuse(ENFILE);
+    if (cuts && (ftruncate(file.get(), 0) != 0 || fstat(file.get(), &about) != 0)) {
+      const int error = errno;
+      give_slot_back(*entry);
+      return refuse(error);
+    }
+    entry->seen = stamp_of(about);
+    entry->size = size;
+    entry->truncations = 0;
+    entry->can_write = writes;
   }
   version& v = *entry;
-  if (!shared) {
-    if (!take_slot(v)) return refuse(ENFILE);
-    v.size = now.size;
-    v.truncations = 0;
-  }
   if (v.media == nullptr || (writes && v.media->shape().read_only)) {
-    publish(v, storage_namespace::over_descriptor(file.release(), writes, shared ? v.size : now.size, v.range_bytes));
+    publish(v, storage_namespace::over_descriptor(file.release(), writes, v.size, v.range_bytes));
   }
   if (writes) v.can_write = true;
   ++v.users;
@@ -245,10 +258,13 @@ file_space::outcome file_space::open_version(int opened, u32 flags, struct stat 
   return answer;
 }
 
+u64 file_space::range_for(u64 size, bool grows) const {
+  const u64 bytes = std::max(round_up(size, granule_bytes), granule_bytes);
+  return grows ? std::max(2 * bytes, bytes_ / growth_share / granule_bytes * granule_bytes) : bytes;
+}
+
 bool file_space::take_range(version& v, u64 size, bool grows) {
-  u64 bytes = std::max(round_up(size, granule_bytes), granule_bytes);
-  if (grows) bytes = std::max({2 * bytes, bytes_ / growth_share / granule_bytes * granule_bytes, granule_bytes});
-  const u64 count = bytes / granule_bytes;
+  const u64 bytes = range_for(size, grows), count = bytes / granule_bytes;
   if (count > granules_ - next_granule_) return false;
   v.first_byte = next_granule_ * granule_bytes;
   v.range_bytes = bytes;
@@ -258,15 +274,23 @@ bool file_space::take_range(version& v, u64 size, bool grows) {
 
 bool file_space::take_slot(version& v) {
   while (!free_slots_.empty()) {
-    v.slot = free_slots_.back();
-    free_slots_.pop_back();
+    v.slot = free_slots_.front();
+    free_slots_.pop_front();
     entry_slot& slot = slots_[v.slot];
-    constexpr u32 most_generations = 1u << (64 - size_bits);
-    if (slot.generation + 1 >= most_generations) continue;  // used up: a descriptor of its first user could not be told apart
+    constexpr u32 max_generations = 1u << (64 - size_bits);
+    if (slot.generation + 1 >= max_generations) {  // used up: a descriptor of its first user could not be told apart
+      ++used_up_;
+      continue;
+    }
     slot.owner = &v;
     return true;
   }
   return false;
+}
+
+void file_space::give_slot_back(version& v) {
+  slots_[v.slot] = {slots_[v.slot].generation + 1, nullptr};
+  free_slots_.push_back(v.slot);
 }
 
 // The old one goes when no pass that may have found it is under way.
@@ -326,11 +350,11 @@ file_space::outcome file_space::close(file_call::request const& asked) {
       ftruncate(file, static_cast<off_t>(v->size)) != 0) {
     answer.error = static_cast<u32>(errno);
   }
-  if (fstat(file, &about) == 0) v->seen = stamp_of(about);
-  slots_[v->slot] = {slots_[v->slot].generation + 1, nullptr};
+  // Of a file that was only read, what others have done meanwhile is a change since its open.
+  if (wrote && fstat(file, &about) == 0) v->seen = stamp_of(about);
   answer.slot = v->slot;
+  give_slot_back(*v);
   answer.generation = slots_[v->slot].generation;
-  free_slots_.push_back(v->slot);
   publish(*v, nullptr);
   return answer;
 }

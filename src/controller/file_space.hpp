@@ -11,6 +11,7 @@
 #include "penstock/file/file_call.hpp"
 
 #include <atomic>
+#include <deque>
 #include <list>
 #include <map>
 #include <memory>
@@ -97,7 +98,7 @@ class file_space {
 
   using outcome = file_call::answer;
   outcome open(file_call const& call, std::string const& path);
-  outcome open_version(int file, u32 flags, struct stat const& about);
+  outcome open_version(int file, u32 flags);
   outcome close(file_call::request const& asked);
   outcome sync(file_call::request const& asked);
   outcome truncate(file_call::request const& asked);
@@ -109,8 +110,11 @@ class file_space {
   int open_below(std::string const& path, int flags, u32 mode) const;
   int open_parent(std::string const& path, std::string& name) const;
   version* find_open(file_call::request const& asked);
+  u64 range_for(u64 size, bool grows) const;
   bool take_range(version& v, u64 size, bool grows);
+  bool has_free_slot();
   bool take_slot(version& v);
+  void give_slot_back(version& v);
   void publish(version& v, std::unique_ptr<storage_namespace> media);
   void close_retired();
   static void note_size(version& v, file_call::request const& asked);
@@ -128,7 +132,8 @@ class file_space {
   u64 next_granule_ = 0;
   std::map<identity, std::unique_ptr<version>> versions_;
   std::vector<entry_slot> slots_;
-  std::vector<u32> free_slots_;
+  std::deque<u32> free_slots_;  ///< in turn, so that none is used up long before the others
+  u64 used_up_ = 0;
   std::vector<std::shared_ptr<pass_counter>> queues_;
   std::list<retired> retired_;
 };

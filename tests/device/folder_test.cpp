@@ -152,6 +152,59 @@ TEST_F(lone_folder, what_is_refused_leaves_the_rest_alone) {
   EXPECT_THROW(folder(*on, scratch / "file"), error);
 }
 
+TEST_F(lone_folder, what_others_stored_while_it_was_open_is_seen_after_its_close) {
+  write("file", std::string(3000, 'a'));
+  folder root = open_root(false);
+  const open_result opened = open(root.view(), "file");
+  EXPECT_EQ(std::string(3000, 'a'), read(root.view(), opened.file));
+  write("file", std::string(3000, 'b'));
+  EXPECT_EQ(0u, root.view().close(g, opened.file));
+  EXPECT_EQ(std::string(3000, 'b'), read(root.view(), "file"));
+}
+
+TEST_F(lone_folder, an_open_that_is_refused_changes_nothing) {
+  write("file", "12345");
+  write("second", "content");
+  folder root = open_root(true, 1);
+  const open_result opened = open(root.view(), "file");
+  EXPECT_EQ(u32{ENFILE}, open(root.view(), "second", file_flag::write | file_flag::truncate).error);
+  EXPECT_EQ(7u, std::filesystem::file_size(scratch / "second"));
+  EXPECT_EQ(u32{ENFILE}, open(root.view(), "third", file_flag::write | file_flag::create).error);
+  EXPECT_FALSE(std::filesystem::exists(scratch / "third"));
+  EXPECT_EQ(0u, root.view().close(g, opened.file));
+}
+
+TEST_F(lone_folder, a_file_that_is_opened_again_has_room_to_grow) {
+  folder root = open_root(true);
+  std::filesystem::resize_file((write("file", ""), scratch / "file"), 200 << 20);
+  open_result opened = open(root.view(), "file", file_flag::write);
+  EXPECT_GE(opened.file.range_bytes, u64{400} << 20);
+  EXPECT_EQ(1u, root.view().pwrite(g, opened.file, "x", 1, opened.file.range_bytes - 1).value);
+  EXPECT_EQ(0u, root.view().close(g, opened.file));
+  const u64 size = std::filesystem::file_size(scratch / "file");
+  opened = open(root.view(), "file", file_flag::write);
+  EXPECT_GE(opened.file.range_bytes, 2 * size);
+  EXPECT_EQ(0u, root.view().close(g, opened.file));
+}
+
+TEST_F(lone_folder, closes_beside_opens_leave_each_file_its_size) {
+  constexpr u32 threads = 4, rounds = 40, bytes = 300;
+  folder root = open_root(true);
+  for (u32 k = 0; k < 10; ++k) {
+    const std::string name = "shared" + std::to_string(k);
+    run_threads(threads, [&](u32 thread) {
+      const std::string record(bytes, static_cast<char>('a' + thread));
+      for (u32 round = 0; round < rounds; ++round) {
+        const open_result opened = open(root.view(), name, file_flag::write | file_flag::create);
+        const u64 at = (u64{round} * threads + thread) * bytes;
+        EXPECT_EQ(u64{bytes}, root.view().pwrite(g, opened.file, record.data(), bytes, at).value);
+        EXPECT_EQ(0u, root.view().close(g, opened.file));
+      }
+    });
+    ASSERT_EQ(u64{threads} * rounds * bytes, std::filesystem::file_size(scratch / name));
+  }
+}
+
 TEST_F(lone_folder, files_that_are_open_at_its_end_have_their_sizes) {
   {
     folder root = open_root(true);

@@ -14,7 +14,7 @@
 
 namespace penstock {
 
-/// An open file. Trivially copyable; copies are the same descriptor, which one `close` ends.
+/// An open file. Trivially copyable. All opens of a file that is open get the same one, which is over with as many closes.
 struct file_descriptor {
   u64 first_byte = 0;   ///< of its range in the folder's line space, which no other version of any file has
   u64 range_bytes = 0;  ///< as many may it have
@@ -84,8 +84,8 @@ struct folder_view {
   template <thread_group G>
   PENSTOCK_COLD u32 sync(G g, file_descriptor const& file) const;
 
-  /// Makes the file `size` bytes long: what follows them is gone, what it gets is zeros. Stores of others meanwhile are before
-  /// or after.
+  /// Makes the file `size` bytes long: what follows them is gone, what it gets is zeros. Of what others store behind them
+  /// meanwhile a part may be gone, too.
   /// Errors: EBADF; EFBIG; those of ftruncate(2).
   template <thread_group G>
   PENSTOCK_COLD u32 truncate(G g, file_descriptor const& file, u64 size) const;
@@ -327,8 +327,12 @@ PENSTOCK_COLD u32 folder_view::close(G g, file_descriptor const& file) const {
   file_call::answer given;
   const bool over = calls.call(g, slot, request_of(g, file_op::close, file), nullptr, nullptr, given);
   // The last one: whoever still has the descriptor sees that it is over.
-  if (given.error == 0 && given.generation != file.generation && is_leader(g)) {
+  if (given.generation > file.generation && is_leader(g)) {
     raise_to(sizes[file.slot], word_of(given.generation, 0));
+  }
+  // Nobody could write it any more: it must not be in the way of what can be.
+  if (given.generation > file.generation && lost != 0) {
+    forget_bytes(g, slot, file.first_byte, file.first_byte + size);
   }
   if (over) calls.release(g, slot);
   return given.error != 0 ? given.error : lost;
