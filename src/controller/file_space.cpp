@@ -323,7 +323,7 @@ file_space::version* file_space::find_open(file_call::request const& asked) {
   return slot.generation == asked.generation ? slot.owner : nullptr;
 }
 
-// Several threads tell of sizes, in no order: the largest counts, but for what is said after a truncation.
+// Several threads report sizes, in no order: the largest counts, but for what is reported after a truncation.
 void file_space::note_size(version& v, file_call::request const& asked) {
   const u32 truncations = asked.flags;
   if (truncations < v.truncations) return;
@@ -368,7 +368,7 @@ file_space::outcome file_space::sync(file_call::request const& asked) {
     struct stat about;
     if (!v->media->shape().read_only) {
       note_size(*v, asked);
-      // It may be longer than that, and is cut when the last who may store into it closes it.
+      // It may be longer than that, and is cut when the last descriptor closes.
       const bool shorter = fstat(v->media->file(), &about) == 0 && static_cast<u64>(about.st_size) < v->size;
       if (shorter && ftruncate(v->media->file(), static_cast<off_t>(v->size)) != 0) return refuse(errno);
     }
@@ -398,7 +398,7 @@ file_space::outcome file_space::stat(std::string const& path) {
   answer.slot = ~0u;
   const std::lock_guard lock(mutex_);
   const auto known = versions_.find({about.st_dev, about.st_ino});
-  if (known == versions_.end() || known->second->users == 0) return answer;
+  if (known == versions_.end() || known->second == nullptr || known->second->users == 0) return answer;
   answer.slot = known->second->slot;
   answer.generation = slots_[answer.slot].generation;
   if (known->second->can_write) answer.size = known->second->size;

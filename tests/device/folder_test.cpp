@@ -174,6 +174,29 @@ TEST_F(lone_folder, an_open_that_is_refused_changes_nothing) {
   EXPECT_EQ(0u, root.view().close(g, opened.file));
 }
 
+TEST_F(lone_folder, an_open_truncates_what_others_have_stored_but_not_synced) {
+  folder root = open_root(true);
+  folder_view const& files = root.view();
+  const open_result first = open(files, "file", file_flag::write | file_flag::create);
+  EXPECT_EQ(5u, files.pwrite(g, first.file, "12345", 5, 2000).value);
+  const open_result second = open(files, "file", file_flag::write | file_flag::truncate);
+  EXPECT_EQ(0u, second.error);
+  EXPECT_EQ(0u, files.size_of(first.file).value);
+  EXPECT_EQ(0u, files.close(g, first.file));
+  EXPECT_EQ(0u, files.close(g, second.file));
+  EXPECT_EQ(0u, std::filesystem::file_size(scratch / "file"));
+}
+
+TEST_F(lone_folder, a_file_that_the_line_space_cannot_hold_is_refused) {
+  constexpr u64 bytes = u64{60} << 30;
+  write("file", "");
+  std::filesystem::resize_file(scratch / "file", bytes);
+  folder root = open_root(true);
+  EXPECT_EQ(u32{ENOSPC}, open(root.view(), "file", file_flag::write).error);
+  EXPECT_EQ(bytes, root.view().stat(g, "file", 4).size);
+  EXPECT_EQ(0u, root.open_files());
+}
+
 TEST_F(lone_folder, a_file_that_is_opened_again_has_room_to_grow) {
   folder root = open_root(true);
   std::filesystem::resize_file((write("file", ""), scratch / "file"), 200 << 20);

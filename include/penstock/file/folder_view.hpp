@@ -310,7 +310,8 @@ PENSTOCK_COLD open_result folder_view::open(G g, char const* path, u32 path_byte
   result.file = {given.first_byte, given.range_bytes, given.slot, given.generation, flags};
   if (is_leader(g)) raise_to(sizes[given.slot], word_of(given.generation, given.size));
   converge_after_call(g);
-  if ((flags & file_flag::truncate) != 0 && given.size != 0) {
+  u64 size = 0;  // of a file that is open already the word knows it better than the host
+  if ((flags & file_flag::truncate) != 0 && find_size(g, result.file, size) && size != 0) {
     result.error = truncate(g, result.file, 0);
     if (!result.ok()) close(g, result.file);
   }
@@ -326,7 +327,7 @@ PENSTOCK_COLD u32 folder_view::close(G g, file_descriptor const& file) const {
   const u32 lost = (file.flags & file_flag::write) != 0 ? write_back(g, slot, file) : 0;
   file_call::answer given;
   const bool over = calls.call(g, slot, request_of(g, file_op::close, file), nullptr, nullptr, given);
-  // The last one: whoever still has the descriptor sees that it is over.
+  // The last one: any group that still has the descriptor sees that it is over.
   if (given.generation > file.generation && is_leader(g)) {
     raise_to(sizes[file.slot], word_of(given.generation, 0));
   }
@@ -353,7 +354,7 @@ PENSTOCK_COLD file_result folder_view::pwrite(G g, file_descriptor const& file, 
   u64 size = 0;
   if ((file.flags & file_flag::write) == 0 || !find_size(g, file, size)) return {0, EBADF};
   if (count == 0) return {};
-  // The size first: whoever cuts the file behind its size, the last one to close it, then knows of these bytes.
+  // The size first: the last close cuts the file behind its size, and so counts these bytes.
   u64 begin = offset;
   const u32 error = claim_bytes(g, file, count, begin);
   if (error != 0) return {0, error};
@@ -404,7 +405,7 @@ PENSTOCK_COLD file_facts folder_view::stat(G g, char const* path, u32 path_bytes
   open.slot = given.slot;
   open.generation = given.generation;
   // The host knows the size of an open file from opens, closes and truncations; stores have made it longer since. Its opener
-  // may not have told its word yet.
+  // may not have raised its word yet.
   if (given.slot != ~0u && find_size(g, open, size) && size > facts.size) facts.size = size;
   return facts;
 }
