@@ -8,12 +8,9 @@
 #include "penstock/nvme/prp.hpp"
 
 namespace penstock {
-namespace {
+namespace controllers {
 
-using namespace controllers;
-
-constexpr u32 max_queues = 64, max_entries = 4096;
-
+// Not in an anonymous namespace: `state`, which has external linkage, has a member of this type.
 struct record_memory {
   u64 begin = 0, bytes = 0;
 
@@ -23,6 +20,10 @@ struct record_memory {
     return inside ? reinterpret_cast<file_call*>(address) : nullptr;
   }
 };
+
+namespace {
+
+constexpr u32 max_queues = 64, max_entries = 4096;
 
 class call_queue final : public served_queue {
  public:
@@ -56,6 +57,9 @@ class call_queue final : public served_queue {
 };
 
 }  // namespace
+}  // namespace controllers
+
+using namespace controllers;
 
 struct call_controller::state {
   state(file_folder const& folder, u32 threads) : files(folder.space()), table(max_queues, threads) {}
