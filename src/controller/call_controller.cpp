@@ -95,6 +95,8 @@ file_folder::file_folder(std::string const& root, bool writable, u64 bytes, u32 
 
 u32 file_folder::open_files() const { return space_->open_files(); }
 
+u64 file_folder::calls() const { return space_->calls(); }
+
 u64 file_folder::line_space_bytes() const { return space_->bytes(); }
 
 void file_folder::finalize_sizes(std::span<u64 const> sizes) const { space_->finalize_sizes(sizes); }

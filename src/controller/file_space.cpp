@@ -11,7 +11,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -21,26 +20,6 @@ namespace penstock::controllers {
 namespace {
 
 constexpr u64 growth_share = 4096;  // of the line space, that a file which may grow has at least
-
-/// Closes what it holds.
-class descriptor {
- public:
-  explicit descriptor(int file = -1) : file_(file) {}
-  descriptor(descriptor const&) = delete;
-  descriptor& operator=(descriptor const&) = delete;
-  ~descriptor() {
-    if (file_ >= 0) ::close(file_);
-  }
-  int get() const { return file_; }
-  void take(int file) {
-    if (file_ >= 0) ::close(file_);
-    file_ = file;
-  }
-  int release() { return std::exchange(file_, -1); }
-
- private:
-  int file_;
-};
 
 file_call::answer refuse(int error) {
   file_call::answer answer;
@@ -57,32 +36,11 @@ T* map_table(u64 count) {
   return static_cast<T*>(memory);
 }
 
-/// For kernels without openat2: component by component, and no symbolic link is followed.
-int walk_below(int root, std::string const& path, int flags, u32 mode) {
-  if (path.empty()) return errno = ENOENT, -1;
-  if (path[0] == '/') return errno = EXDEV, -1;
-  descriptor at(dup(root));
-  for (u64 begin = 0;;) {
-    const u64 end = std::min(path.find('/', begin), path.size());
-    const std::string name = path.substr(begin, end - begin);
-    if (name == "..") return errno = EXDEV, -1;
-    const u64 next = std::min(path.find_first_not_of('/', end), path.size());
-    if (next == path.size()) return openat(at.get(), name.c_str(), flags | O_NOFOLLOW, mode);
-    const int folder = openat(at.get(), name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (folder < 0) return -1;
-    at.take(folder);
-    begin = next;
-  }
-}
-
 }  // namespace
 
 file_space::file_space(std::string const& root, bool writable, u64 bytes, u32 max_files)
-    : root_(root), writable_(writable), bytes_(bytes / granule_bytes * granule_bytes), granules_(bytes / granule_bytes) {
-  root_file_ = ::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (root_file_ < 0) {
-    throw_os_error("open folder", root, errno, errno == ENOTDIR ? "name the folder that it is in" : "check the path");
-  }
+    : root_(root), names_(root), writable_(writable), bytes_(bytes / granule_bytes * granule_bytes),
+      granules_(bytes / granule_bytes) {
   table_ = map_table<std::atomic<storage_namespace*>>(granules_);
   begins_ = map_table<std::atomic<u64>>(granules_);
   slots_.resize(max_files);
@@ -92,7 +50,6 @@ file_space::file_space(std::string const& root, bool writable, u64 bytes, u32 ma
 file_space::~file_space() {
   munmap(static_cast<void*>(table_), granules_ * sizeof *table_);
   munmap(static_cast<void*>(begins_), granules_ * sizeof *begins_);
-  ::close(root_file_);
 }
 
 storage_namespace* file_space::find(u64 offset, u64& within) const {
@@ -126,6 +83,7 @@ void file_space::answer(file_call& call) {
     default: given = refuse(ENOSYS); break;
   }
   call.given = given;
+  calls_.fetch_add(1, std::memory_order_relaxed);
 }
 
 void file_space::finalize_sizes(std::span<u64 const> sizes) {
@@ -158,30 +116,6 @@ u64 file_space::versions() {
   return versions_.size();
 }
 
-int file_space::open_below(std::string const& path, int flags, u32 mode) const {
-  open_how how{};
-  how.flags = static_cast<u64>(flags | O_CLOEXEC);
-  how.mode = (flags & O_CREAT) != 0 ? mode : 0;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
-  for (u32 attempt = 0;; ++attempt) {
-    const long file = syscall(SYS_openat2, root_file_, path.c_str(), &how, sizeof how);
-    if (file >= 0) return static_cast<int>(file);
-    if (errno == ENOSYS || errno == EPERM) return walk_below(root_file_, path, flags | O_CLOEXEC, mode);
-    constexpr u32 attempts = 8;  // EAGAIN: something was renamed meanwhile, and the kernel cannot say where the name led
-    if (errno != EAGAIN || attempt == attempts) return -1;
-  }
-}
-
-int file_space::open_parent(std::string const& path, std::string& name) const {
-  const u64 end = path.find_last_not_of('/');
-  if (end == std::string::npos) return errno = path.empty() ? ENOENT : EXDEV, -1;
-  const u64 slash = path.rfind('/', end);
-  name = path.substr(slash == std::string::npos ? 0 : slash + 1, end - (slash == std::string::npos ? 0 : slash + 1) + 1);
-  if (name == "..") return errno = EXDEV, -1;
-  if (slash == std::string::npos) return dup(root_file_);
-  return open_below(path.substr(0, std::max<u64>(slash, 1)), O_PATH | O_DIRECTORY, 0);
-}
-
 file_space::stamp file_space::stamp_of(struct stat const& about) {
   return {static_cast<u64>(about.st_size), nanoseconds(about.st_mtim), nanoseconds(about.st_ctim)};
 }
@@ -189,17 +123,15 @@ file_space::stamp file_space::stamp_of(struct stat const& about) {
 file_space::outcome file_space::open(file_call const& call, std::string const& path) {
   const u32 flags = call.asked.flags;
   const bool writes = (flags & file_flag::write) != 0;
-  const u32 changes = file_flag::create | file_flag::truncate | file_flag::append;
-  if ((flags & ~file_flag::all) != 0 || (flags & (file_flag::read | file_flag::write)) == 0) return refuse(EINVAL);
-  if (!writes && (flags & changes) != 0) return refuse(EINVAL);
-  if ((flags & file_flag::exclusive) != 0 && (flags & file_flag::create) == 0) return refuse(EINVAL);
+  if (!are_open_flags_valid(flags)) return refuse(EINVAL);
   if (writes && !writable_) return refuse(EROFS);
   // Lines are read before a part of them is stored into, so to write is to read, too. A pipe must not be waited for.
   int how = (writes ? O_RDWR : O_RDONLY) | O_NONBLOCK | O_NOCTTY;
   const bool creates = (flags & file_flag::create) != 0, has_room = has_free_slot();
   if (creates && has_room) how |= O_CREAT;
   if ((flags & file_flag::exclusive) != 0 && has_room) how |= O_EXCL;
-  descriptor file(open_below(path, how, 0666));
+  const u64 renames = renames_.load();
+  owned_file file(names_.open(path, how, 0666));
   if (file.get() < 0) return refuse(creates && !has_room && errno == ENOENT ? ENFILE : errno);
   if (!has_room && (flags & file_flag::exclusive) != 0) return refuse(EEXIST);
   struct stat about;
@@ -207,11 +139,13 @@ file_space::outcome file_space::open(file_call const& call, std::string const& p
   if (S_ISDIR(about.st_mode)) return refuse(EISDIR);
   if (!S_ISREG(about.st_mode)) return refuse(ENODEV);
   if (fcntl(file.get(), F_SETFL, 0) != 0) return refuse(errno);  // else io_uring gives up where it would wait for the disk
-  return open_version(file.release(), flags);
+  outcome answer = open_version(file.release(), flags);
+  answer.number = renames;
+  return answer;
 }
 
 file_space::outcome file_space::open_version(int opened, u32 flags) {
-  descriptor file(opened);
+  owned_file file(opened);
   const bool writes = (flags & file_flag::write) != 0, truncates = (flags & file_flag::truncate) != 0;
   const std::lock_guard lock(mutex_);
   close_retired();
@@ -243,6 +177,7 @@ file_space::outcome file_space::open_version(int opened, u32 flags) {
     entry->can_write = writes;
   }
   version& v = *entry;
+  if (v.users == max_host_opens) return refuse(EMFILE);
   if (v.media == nullptr || (writes && v.media->shape().read_only)) {
     publish(v, storage_namespace::over_descriptor(file.release(), writes, v.size, v.range_bytes));
   }
@@ -335,11 +270,12 @@ file_space::outcome file_space::close(file_call::request const& asked) {
   const std::lock_guard lock(mutex_);
   close_retired();
   version* const v = find_open(asked);
-  if (v == nullptr) return refuse(EBADF);
+  if (v == nullptr || asked.opens == 0 || asked.opens > v->users) return refuse(EBADF);
   outcome answer;
   const bool wrote = v->media != nullptr && !v->media->shape().read_only;
   if (wrote) note_size(*v, asked);
-  if (--v->users != 0) {
+  v->users -= static_cast<u32>(asked.opens);
+  if (v->users != 0) {
     answer.generation = asked.generation;
     return answer;
   }
@@ -360,7 +296,7 @@ file_space::outcome file_space::close(file_call::request const& asked) {
 }
 
 file_space::outcome file_space::sync(file_call::request const& asked) {
-  descriptor file;
+  owned_file file;
   {
     const std::lock_guard lock(mutex_);
     version* const v = find_open(asked);
@@ -372,7 +308,7 @@ file_space::outcome file_space::sync(file_call::request const& asked) {
       const bool shorter = fstat(v->media->file(), &about) == 0 && static_cast<u64>(about.st_size) < v->size;
       if (shorter && ftruncate(v->media->file(), static_cast<off_t>(v->size)) != 0) return refuse(errno);
     }
-    file.take(dup(v->media->file()));
+    file = owned_file(dup(v->media->file()));
   }
   return file.get() < 0 || fsync(file.get()) != 0 ? refuse(errno) : outcome{};
 }
@@ -388,7 +324,7 @@ file_space::outcome file_space::truncate(file_call::request const& asked) {
 }
 
 file_space::outcome file_space::stat(std::string const& path) {
-  descriptor file(open_below(path, O_PATH, 0));
+  owned_file file(names_.open(path, O_PATH, 0));
   struct stat about;
   if (file.get() < 0 || fstat(file.get(), &about) != 0) return refuse(errno);
   outcome answer;
@@ -408,21 +344,27 @@ file_space::outcome file_space::stat(std::string const& path) {
 file_space::outcome file_space::unlink(std::string const& path) {
   if (!writable_) return refuse(EROFS);
   std::string name;
-  descriptor parent(open_parent(path, name));
+  const owned_file parent = names_.open_parent(path, name);
   if (parent.get() < 0 || unlinkat(parent.get(), name.c_str(), 0) != 0) return refuse(errno);
-  return {};
+  return note_rename();
 }
 
 file_space::outcome file_space::rename(std::string const& from, std::string const& to) {
   if (!writable_) return refuse(EROFS);
   if (to.find('\0') != std::string::npos) return refuse(EINVAL);
   std::string old_name, new_name;
-  descriptor old_parent(open_parent(from, old_name));
+  const owned_file old_parent = names_.open_parent(from, old_name);
   if (old_parent.get() < 0) return refuse(errno);
-  descriptor new_parent(open_parent(to, new_name));
+  const owned_file new_parent = names_.open_parent(to, new_name);
   if (new_parent.get() < 0) return refuse(errno);
   if (renameat(old_parent.get(), old_name.c_str(), new_parent.get(), new_name.c_str()) != 0) return refuse(errno);
-  return {};
+  return note_rename();
+}
+
+file_space::outcome file_space::note_rename() {
+  outcome answer;
+  answer.number = ++renames_;
+  return answer;
 }
 
 file_space::outcome file_space::read_folder(std::string const& path, u64 cursor, file_call& call) {
@@ -433,7 +375,7 @@ file_space::outcome file_space::read_folder(std::string const& path, u64 cursor,
     u8 type;
     char name[1];
   };
-  descriptor folder(open_below(path.empty() ? "." : path, O_RDONLY | O_DIRECTORY, 0));
+  owned_file folder(names_.open(path.empty() ? "." : path, O_RDONLY | O_DIRECTORY, 0));
   if (folder.get() < 0) return refuse(errno);
   if (cursor != 0 && lseek(folder.get(), static_cast<off_t>(cursor), SEEK_SET) < 0) return refuse(errno);
   constexpr u64 room = sizeof call.path + sizeof call.other;

@@ -6,6 +6,7 @@
 // taken out of the table is closed when no pass of a queue that may have found it goes on, and no system call does.
 #pragma once
 
+#include "folder_names.hpp"
 #include "storage_namespace.hpp"
 
 #include "penstock/file/file_call.hpp"
@@ -59,6 +60,8 @@ class file_space {
   /// See file_folder.
   void finalize_sizes(std::span<u64 const> sizes);
 
+  u64 calls() const { return calls_.load(std::memory_order_relaxed); }
+
   /// Files that descriptors name now, and versions of files that have a range.
   u32 open_files();
   u64 versions();
@@ -79,7 +82,7 @@ class file_space {
     u64 first_byte = 0;
     u64 range_bytes = 0;
     bool can_write = false;  ///< its descriptor can
-    u32 users = 0;           ///< opens without their close
+    u32 users = 0;           ///< opens that were answered, less those that closes gave back
     u32 slot = 0;            ///< while it has users
     u64 size = 0;            ///< that its users have said it has: the file may be longer, by what follows in its last line
     u32 truncations = 0;     ///< that `size` is behind
@@ -105,10 +108,9 @@ class file_space {
   outcome stat(std::string const& path);
   outcome unlink(std::string const& path);
   outcome rename(std::string const& from, std::string const& to);
+  outcome note_rename();
   outcome read_folder(std::string const& path, u64 cursor, file_call& call);
 
-  int open_below(std::string const& path, int flags, u32 mode) const;
-  int open_parent(std::string const& path, std::string& name) const;
   version* find_open(file_call::request const& asked);
   u64 range_for(u64 size, bool grows) const;
   bool take_range(version& v, u64 size, bool grows);
@@ -121,12 +123,14 @@ class file_space {
   static stamp stamp_of(struct stat const& about);
 
   std::string root_;
-  int root_file_ = -1;
+  folder_names names_;
   bool writable_;
   u64 bytes_;
   std::atomic<storage_namespace*>* table_ = nullptr;  ///< [granules], mapped: what is not used takes no memory
   std::atomic<u64>* begins_ = nullptr;                ///< [granules] first byte of the range that has it
   u64 granules_ = 0;
+  std::atomic<u64> calls_{0};    ///< that were answered
+  std::atomic<u64> renames_{0};  ///< names that calls have taken away
 
   std::mutex mutex_;  ///< guards what follows
   u64 next_granule_ = 0;

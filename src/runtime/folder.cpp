@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <random>
 #include <thread>
 
 namespace penstock {
@@ -41,6 +42,7 @@ folder::folder(executor& on, std::string const& root, folder_options const& opti
   const dataset_spec data{root, bytes, {volume_layout::single, {{&data_, space}}}, options.writable};
   cache_ = std::make_unique<line_cache>(on, std::vector{data}, cache);
   make_calls(options);
+  make_table(options.max_files);
   view_.reader = cache_->array<u8>(0, 0, bytes).reader();
   view_.space_bytes = bytes;
 }
@@ -51,8 +53,6 @@ void folder::make_calls(folder_options const& options) {
   const bool cuda = on_.kind() == executor_kind::cuda;
   slots_ = {memory, local, options.max_calls};
   records_ = {memory, shared, options.max_calls};
-  sizes_ = {memory, local, options.max_files};
-  truncations_ = {memory, local, options.max_files};
   calls_.add_buffer(records_.data(), records_.bytes());
   queue_options queue;
   queue.depth = std::clamp(std::bit_ceil(options.max_calls), 16u, 4096u);
@@ -73,8 +73,21 @@ void folder::make_calls(folder_options const& options) {
   view_.calls.queues_count = static_cast<u32>(table.size());
   view_.calls.timeout_ns = 2 * options.cache.timeout_ns;
   view_.calls.opcode = call_controller::opcode;
-  view_.sizes = sizes_.data();
-  view_.truncations = truncations_.data();
+}
+
+void folder::make_table(u32 max_files) {
+  memory_resource& memory = on_.memory();
+  open_file_table& table = view_.table;
+  table.buckets = static_cast<u32>(std::bit_ceil(ceil_div(2 * u64{max_files}, open_file_table::hints_per_bucket)));
+  open_files_ = {memory, memory_kind::local, max_files};
+  open_files_.write(std::vector<open_file>(max_files));
+  hints_ = {memory, memory_kind::local, u64{table.buckets} * open_file_table::hints_per_bucket};
+  renames_ = {memory, memory_kind::local, 1};
+  std::random_device random;
+  for (u64& key : table.hasher.key) key = u64{random()} << 32 | random();
+  table.files = open_files_.data();
+  table.hints = hints_.data();
+  table.renames = renames_.data();
 }
 
 folder::~folder() {
@@ -89,8 +102,10 @@ folder::~folder() {
 }
 
 std::vector<u64> folder::read_sizes() const {
-  std::vector<u64> sizes(sizes_.size());
-  sizes_.read(sizes);
+  std::vector<open_file> files(open_files_.size());
+  open_files_.read(files);
+  std::vector<u64> sizes;
+  for (open_file const& file : files) sizes.push_back(file.size);
   return sizes;
 }
 

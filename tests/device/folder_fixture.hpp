@@ -29,6 +29,12 @@ class folder_fixture {
   folder& files() { return *folder_; }
   std::string operator/(std::string const& name) const { return scratch_ / name; }
 
+  void remove_names() const {
+    for (u64 k = 0; k < shared_names_body::names; ++k) {
+      const short_name name("name-", k);
+      std::filesystem::remove(scratch_ / std::string(name.text, name.bytes));
+    }
+  }
   void remove_log(run_shape shape) const {
     const short_name name("log-", shape.seed);
     std::filesystem::remove(scratch_ / std::string(name.text, name.bytes));

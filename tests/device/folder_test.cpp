@@ -39,6 +39,14 @@ struct counted_log : shared_log_body {
   void verify(check_report& report, run_shape shape) const { fixture->check_log(report, shape, *groups); }
 };
 
+struct names_anew : shared_names_body {
+  folder_fixture* fixture;
+
+  names_anew(folder_under_test const& b, folder_fixture* f) : shared_names_body{b}, fixture(f) {}
+  void prepare(run_shape) { fixture->remove_names(); }
+  void verify(check_report& report, run_shape) const { PENSTOCK_CHECK_EQ(report, 0u, fixture->files().open_files()); }
+};
+
 class folder_test : public testing::TestWithParam<std::tuple<u64, io_engine>> {
  protected:
   std::unique_ptr<executor> on = open_executor("cpu");
@@ -58,6 +66,11 @@ TEST_P(folder_test, appended_records_are_there_once_each) {
 
 TEST_P(folder_test, names_lead_nowhere_else) {
   names_body body{fixture.bed()};
+  run_everywhere(body, for_waiting_threads);
+}
+
+TEST_P(folder_test, a_name_leads_to_the_file_that_got_it_last) {
+  names_anew body(fixture.bed(), &fixture);
   run_everywhere(body, for_waiting_threads);
 }
 
@@ -114,8 +127,9 @@ TEST_F(lone_folder, an_open_sees_what_others_have_stored_before_it) {
   const open_result opened = open(files, "file");
   std::filesystem::remove(scratch / "file");
   EXPECT_EQ(third, read(files, opened.file)) << "a descriptor outlives the name";
-  EXPECT_EQ(u32{ENOENT}, open(files, "file").error);
+  EXPECT_EQ(third, read(files, "file")) << "whose file it is as long as it is open here";
   EXPECT_EQ(0u, files.close(g, opened.file));
+  EXPECT_EQ(u32{ENOENT}, open(files, "file").error);
 }
 
 TEST_F(lone_folder, what_has_gone_from_an_open_file_reads_as_zeros) {
@@ -226,6 +240,54 @@ TEST_F(lone_folder, closes_beside_opens_leave_each_file_its_size) {
     });
     ASSERT_EQ(u64{threads} * rounds * bytes, std::filesystem::file_size(scratch / name));
   }
+}
+
+TEST_F(lone_folder, a_file_that_is_open_is_opened_without_the_host) {
+  write("file", "12345");
+  write("other", "67890");
+  folder root = open_root(true);
+  folder_view const& files = root.view();
+  const open_result first = open(files, "file");
+  const u64 calls = root.host_calls();
+  const open_result again = open(files, "file");
+  EXPECT_EQ(first.file.generation, again.file.generation);
+  EXPECT_EQ("12345", read(files, again.file));
+  EXPECT_EQ(0u, files.close(g, again.file));
+  EXPECT_EQ(calls, root.host_calls());
+  EXPECT_EQ(u32{EEXIST}, open(files, "file", file_flag::write | file_flag::create | file_flag::exclusive).error);
+  const open_result writer = open(files, "file", file_flag::read | file_flag::write);
+  EXPECT_EQ(calls + 2, root.host_calls()) << "the host has it open to read only";
+  const open_result second = open(files, "file", file_flag::write | file_flag::truncate);
+  EXPECT_EQ(calls + 3, root.host_calls()) << "a truncation is the host's";
+  EXPECT_EQ(5u, files.pwrite(g, second.file, "abcde", 5, 0).value);
+  EXPECT_EQ(0u, files.rename(g, "other", 5, "file", 4));
+  EXPECT_EQ("67890", read(files, "file"));
+  EXPECT_EQ("abcde", read(files, first.file));
+  for (auto const* each : {&first, &writer, &second}) EXPECT_EQ(0u, files.close(g, each->file));
+  EXPECT_EQ(u32{EBADF}, files.close(g, first.file));
+  EXPECT_EQ(0u, root.open_files());
+}
+
+TEST_F(lone_folder, what_was_stored_before_a_sync_is_with_the_host_after_it) {
+  constexpr u32 threads = 6, rounds = 60, bytes = 200;
+  folder root = open_root(true);
+  const open_result opened = open(root.view(), "file", file_flag::read | file_flag::write | file_flag::create);
+  ASSERT_EQ(0u, opened.error);
+  run_threads(threads, [&](u32 thread) {
+    std::ifstream host(scratch / "file", std::ios::binary);
+    std::string found(bytes, '?');
+    for (u32 round = 0; round < rounds; ++round) {
+      const u64 at = scatter(round) % 64 * threads * bytes + u64{thread} * bytes;
+      const std::string record(bytes, static_cast<char>('a' + (thread + round) % 26));
+      EXPECT_EQ(u64{bytes}, root.view().pwrite(g, opened.file, record.data(), bytes, at).value);
+      EXPECT_EQ(0u, root.view().sync(g, opened.file));
+      host.clear();
+      host.seekg(static_cast<std::streamoff>(at));
+      host.read(found.data(), bytes);
+      ASSERT_EQ(record, found) << "round " << round;
+    }
+  });
+  EXPECT_EQ(0u, root.view().close(g, opened.file));
 }
 
 TEST_F(lone_folder, files_that_are_open_at_its_end_have_their_sizes) {

@@ -149,6 +149,51 @@ struct shared_log_body {
   }
 };
 
+/// All groups open the same few names, read and close; each gives now and then a file of its own one of the names. A file says
+/// what it was called, and by which group and when it was made.
+struct shared_names_body {
+  folder_under_test bed;
+  static constexpr u32 names = 3, rounds = 6;
+
+  template <thread_group G>
+  PENSTOCK_FN bool replace(G const& g, test_context const& c, short_name const& name, u64 round) const {
+    const short_name made("made-", scatter(c.seed()) ^ c.group);
+    const open_result opened = bed.folder.open(g, made.text, made.bytes, file_flag::write | file_flag::create);
+    PENSTOCK_CHECK_EQ(*c.report, 0u, opened.error);
+    if (!opened.ok()) return false;
+    auto* const words = reinterpret_cast<u64*>(bed.buffer(c, 0));
+    converge_after_call(g);
+    if (is_leader(g)) {
+      words[0] = c.group;
+      words[1] = round;
+      words[2] = random_word(c.seed(), c.group, round);
+    }
+    converge_after_call(g);
+    PENSTOCK_CHECK_EQ(*c.report, u64{24}, bed.folder.pwrite(g, opened.file, words, 24, 0).value);
+    PENSTOCK_CHECK_EQ(*c.report, 0u, bed.folder.close(g, opened.file));
+    return PENSTOCK_CHECK_EQ(*c.report, 0u, bed.folder.rename(g, made.text, made.bytes, name.text, name.bytes));
+  }
+
+  template <thread_group G>
+  PENSTOCK_FN void operator()(G const& g, test_context const& c) const {
+    for (u64 round = 0; round < rounds; ++round) {
+      const u64 drawn = random_word(~c.seed(), c.group, round);
+      const short_name name("name-", drawn % names);
+      if (drawn / 64 % 4 == 0 && !replace(g, c, name, round)) return;
+      const u32 flags = file_flag::read | (drawn / 1024 % 2 == 0 ? file_flag::write : 0);
+      const open_result opened = bed.folder.open(g, name.text, name.bytes, flags);
+      if (opened.error == ENOENT) continue;
+      if (!PENSTOCK_CHECK_EQ(*c.report, 0u, opened.error)) return;
+      auto* const words = reinterpret_cast<u64*>(bed.buffer(c, 1));
+      PENSTOCK_CHECK_EQ(*c.report, u64{24}, bed.folder.pread(g, opened.file, words, 24, 0).value);
+      converge_after_call(g);
+      PENSTOCK_CHECK_EQ(*c.report, random_word(c.seed(), words[0], words[1]), words[2]);
+      converge_after_call(g);
+      PENSTOCK_CHECK_EQ(*c.report, 0u, bed.folder.close(g, opened.file));
+    }
+  }
+};
+
 /// What is refused, and what is found.
 struct names_body {
   folder_under_test bed;

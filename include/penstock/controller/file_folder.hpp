@@ -23,6 +23,8 @@ class file_folder {
 
   /// Files that descriptors name now.
   u32 open_files() const;
+  /// Calls that the host has answered so far.
+  u64 calls() const;
   /// Versions of files that have been opened so far, and have a range.
   u64 versions() const;
   /// As many are used: whole MiB of those that were asked for.

@@ -22,8 +22,18 @@ inline constexpr u32 exclusive = 32;  ///< O_EXCL, with `create`
 inline constexpr u32 all = 63;
 }  // namespace file_flag
 
+/// Whether flags go together (open(2): EINVAL).
+PENSTOCK_FN constexpr bool are_open_flags_valid(u32 flags) {
+  using namespace file_flag;
+  if ((flags & ~all) != 0 || (flags & (read | write)) == 0) return false;
+  if ((flags & write) == 0 && (flags & (create | truncate | append)) != 0) return false;
+  return (flags & exclusive) == 0 || (flags & create) != 0;
+}
+
 /// Bytes of a name, its end included (PATH_MAX).
 inline constexpr u32 max_path_bytes = 4096;
+/// Opens of one file that the host answers before a close gives some back (EMFILE).
+inline constexpr u32 max_host_opens = 1u << 22;
 /// Bits of a word of a file's size that hold the size; those above hold the generation of its descriptor.
 inline constexpr u32 size_bits = 48;
 inline constexpr u64 size_mask = (1ull << size_bits) - 1;
@@ -40,6 +50,7 @@ struct alignas(128) file_call {
     u64 number = 0;  ///< `close`, `sync`, `truncate`: the file's size; `read_folder`: the cursor
     u32 path_bytes = 0;
     u32 other_bytes = 0;  ///< `rename`: of the new name
+    u64 opens = 0;        ///< `close`: so many opens that the host has answered are over
   };
   struct answer {
     u32 error = 0;  ///< an errno
@@ -49,14 +60,16 @@ struct alignas(128) file_call {
     u64 first_byte = 0;   ///< `open`: of the file in the line space
     u64 range_bytes = 0;  ///< as many may it have
     u64 size = 0;         ///< of the file; `read_folder`: bytes of entries
-    u64 number = 0;       ///< `stat`: time of the last change in ns; `read_folder`: the next cursor
+    /// `stat`: time of the last change in ns. `read_folder`: the next cursor. `unlink`, `rename`: how many names the folder has
+    /// taken away; `open`: how many it had when it looked the name up.
+    u64 number = 0;
   };
   request asked;
   alignas(64) answer given;
   char path[max_path_bytes];
   char other[max_path_bytes];  ///< `read_folder` answers with entries in both
 };
-static_assert(sizeof(file_call::request) == 32 && sizeof(file_call::answer) == 48);
+static_assert(sizeof(file_call::request) == 40 && sizeof(file_call::answer) == 48);
 
 /// One name of a folder, as `read_folder` gives them one after the other; the next begins `bytes` later.
 struct folder_entry {

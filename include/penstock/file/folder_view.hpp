@@ -10,18 +10,12 @@
 #pragma once
 
 #include "penstock/file/call_slot.hpp"
+#include "penstock/file/dirty_parts.hpp"
+#include "penstock/file/file_bytes.hpp"
+#include "penstock/file/open_file.hpp"
 #include "penstock/group/warp.hpp"
 
 namespace penstock {
-
-/// An open file. Trivially copyable. All opens of a file that is open get the same one, which is over with as many closes.
-struct file_descriptor {
-  u64 first_byte = 0;   ///< of its range in the folder's line space, which no other version of any file has
-  u64 range_bytes = 0;  ///< as many may it have
-  u32 slot = 0;
-  u32 generation = 0;  ///< 0: none
-  u32 flags = 0;
-};
 
 struct open_result {
   file_descriptor file;
@@ -51,9 +45,8 @@ struct file_facts {
 struct folder_view {
   line_reader reader;  ///< of all files
   call_slots calls;
-  u64* sizes = nullptr;        ///< [files] generation << size_bits | size, of descriptors
-  u32* truncations = nullptr;  ///< [files]
-  u64 space_bytes = 0;         ///< of the line space
+  open_file_table table;
+  u64 space_bytes = 0;  ///< of the line space
 
   /// Opens the file of a name below the folder, `path_bytes` bytes without a zero at their end. `flags`: of file_flag.
   /// Errors: those of open(2); EXDEV where the name leads out of the folder; EROFS to write into a folder that was given to
@@ -123,7 +116,9 @@ struct folder_view {
   PENSTOCK_FN bool is_open(file_descriptor const& file, u64 word) const {
     return file.generation != 0 && word >> size_bits == file.generation;
   }
-  PENSTOCK_FN u64 load_word(file_descriptor const& file) const { return device_ref<u64>(sizes[file.slot]).load(acquire); }
+  PENSTOCK_FN u64 load_word(file_descriptor const& file) const {
+    return device_ref<u64>(table.files[file.slot].size).load(acquire);
+  }
 
   /// False: the descriptor is closed. The same for all members, whatever others do to the word meanwhile.
   template <thread_group G>
@@ -138,13 +133,14 @@ struct folder_view {
 
   template <thread_group G>
   PENSTOCK_FN u64 load_size_word(G const& g, file_descriptor const& file) const {
-    return from_leader(g, device_ref<u64>(sizes[file.slot]).load(relaxed));
+    return from_leader(g, device_ref<u64>(table.files[file.slot].size).load(relaxed));
   }
   template <thread_group G>
   PENSTOCK_FN bool change_size_word(G const& g, file_descriptor const& file, u64 seen, u64 size) const {
     const u64 next = word_of(file.generation, size);
     return from_leader(
-               g, is_leader(g) && device_ref<u64>(sizes[file.slot]).compare_exchange_strong(seen, next, acq_rel, relaxed)) != 0;
+               g, is_leader(g) &&
+                      device_ref<u64>(table.files[file.slot].size).compare_exchange_strong(seen, next, acq_rel, relaxed)) != 0;
   }
 
   /// The size of an open file before.
@@ -171,7 +167,7 @@ struct folder_view {
   template <thread_group G>
   PENSTOCK_FN file_call::request request_of(G const& g, file_op op, file_descriptor const& file) const {
     // The count first: a size that is older than it is not taken for one that followed the truncation.
-    const u32 cuts = static_cast<u32>(from_leader(g, device_ref<u32>(truncations[file.slot]).load(acquire)));
+    const u32 cuts = static_cast<u32>(from_leader(g, device_ref<u32>(table.files[file.slot].truncations).load(acquire)));
     u64 size = 0;
     find_size(g, file, size);
     return {static_cast<u32>(op), cuts, file.slot, file.generation, size, 0, 0};
@@ -193,21 +189,58 @@ struct folder_view {
     return given.error;
   }
 
+  /// Names that were known before are asked for again.
+  template <thread_group G>
+  PENSTOCK_FN u32 change_names(G const& g, file_call::request const& asked, char const* path, char const* other) const {
+    file_call::answer given;
+    const u32 error = call_with_name(g, asked, path, other, given);
+    if (error == 0 && is_leader(g)) table.forget_names(given.number);
+    converge_after_call(g);
+    return error;
+  }
+
   PENSTOCK_FN line_range lines_of(u64 begin, u64 end) const {
     const u64 last =
         end > begin ? value(reader.line_of(reader.base + end - 1)) + 1 : value(reader.line_of(reader.base + begin));
     return {reader.dataset, value(reader.line_of(reader.base + begin)), last};
   }
 
+  PENSTOCK_FN dirty_parts dirty_parts_of(file_descriptor const& file) const {
+    return dirty_parts(table.files[file.slot], file.range_bytes, reader.line_bytes);
+  }
+
   /// What was stored into a file goes to the host. An errno. Collective.
   template <thread_group G>
-  PENSTOCK_FN u32 write_back(G const& g, u32 slot, file_descriptor const& file) const {
-    u64 size = 0;
-    find_size(g, file, size);
-    if (size == 0) return 0;
-    const line_range range = lines_of(file.first_byte, file.first_byte + size);
+  PENSTOCK_FN u32 write_back(G const& g, file_descriptor const& file, u64 size) const {
+    const dirty_parts dirty = dirty_parts_of(file);
+    const u32 parts = static_cast<u32>(from_leader(g, is_leader(g) ? dirty.begin_flush() : 0));
+    if (parts == 0) return 0;
+    converge_after_call(g);  // what the leader has acquired is every member's
+    const u32 slot = calls.acquire(g);
+    u32 error = ETIMEDOUT, failed = parts;
+    if (slot != call_slots::none) {
+      error = flush_parts(g, slot, file, parts, dirty.part_bytes(), size);
+      failed = error != 0 ? parts : 0;
+      calls.release(g, slot);
+    }
+    if (is_leader(g)) dirty.end_flush(failed);
+    return error;
+  }
+
+  /// Flushes parts that follow each other together. Collective.
+  template <thread_group G>
+  PENSTOCK_FN u32 flush_parts(G const& g, u32 slot, file_descriptor const& file, u32 parts, u64 part_bytes, u64 size) const {
     flush_report& report = calls.slots[slot].report;
-    flush_lines(g, *reader.cache, range, report, 0, flush_items(*reader.cache, range));
+    for (u32 first = 0; first < dirty_parts::parts;) {
+      u32 last = first;
+      while (last < dirty_parts::parts && (parts >> last & 1) != 0) ++last;
+      const u64 begin = first * part_bytes, end = last * part_bytes < size ? last * part_bytes : size;
+      if (begin < end) {
+        const line_range range = lines_of(file.first_byte + begin, file.first_byte + end);
+        flush_lines(g, *reader.cache, range, report, 0, flush_items(*reader.cache, range));
+      }
+      first = last + 1;
+    }
     converge_after_call(g);
     const status why = unpack_status(static_cast<u32>(from_leader(g, device_ref<u32>(report.failure).load(relaxed))));
     return call_slots::error_of(why);
@@ -225,91 +258,75 @@ struct folder_view {
       converge_after_call(g);
       outcome = unpack_status(static_cast<u32>(from_leader(g, device_ref<u32>(report.failure).load(relaxed))));
     }
-    if (whole > begin && outcome.ok()) {
-      outcome = writable_view<u8>(reader, 0, space_bytes).write_span(g, begin, whole - begin, [](u64) { return u8{0}; });
-    }
+    if (whole > begin && outcome.ok()) outcome = file_bytes::clear(g, reader, space_bytes, begin, whole - begin);
     return call_slots::error_of(outcome);
   }
 
+  /// Gives the host back what the last user of a file owes. Without `debt.opens` nothing is done. `lost`: what was stored could
+  /// not be written, and is to be dropped if the host closes the file. An errno. Collective.
   template <thread_group G>
-  PENSTOCK_FN status read_bytes(G const& g, u64 begin, char* to, u64 count) const {
-    const array_view<piece16> pieces(reader, 0, space_bytes / 16);
-    const u64 end = begin + count, per_line = reader.line_bytes / 16;
-    const u64 last = (end + 15) / 16;
-    if (begin / reader.line_bytes != (end - 1) / reader.line_bytes) pieces.ask_span(g, begin / 16, last - begin / 16);
-    const auto take = [&](u64 number, piece16 piece) { store_out(piece, 16 * number, begin, end, to); };
-    status outcome{};
-    for (u64 at = begin / 16; at < last;) {
-      const u64 line_end = (at / per_line + 1) * per_line, stop = line_end < last ? line_end : last;
-      const u64 first = at;
-      at += read_on_one_line<read_order::sound>(g, reader, reader.base + 16 * at, static_cast<u32>(stop - at),
-                                                [&](u32 k, piece16 piece) { take(first + k, piece); });
-      for (; at < stop; at += penstock::size(g)) {
-        const u64 mine = at + index_in(g);
-        piece16 piece{};
-        const status here = pieces.try_read(g, mine < stop, mine, piece);
-        if (mine < stop && here.ok()) take(mine, piece);
-        if (outcome.ok()) outcome = here;
-      }
-      at = stop;
-      const auto failed = g.ballot(!outcome.ok());
-      if (any(failed)) return unpack_status(static_cast<u32>(g.shfl(pack(outcome), lowest(failed))));
+  PENSTOCK_FN u32 give_back(G const& g, file_descriptor file, host_debt const& debt, bool lost) const {
+    if (debt.opens == 0) return 0;
+    file.generation = debt.generation;
+    const u32 slot = calls.acquire(g);
+    if (slot == call_slots::none) {
+      if (is_leader(g)) table.owe_again(file.slot, debt);
+      return ETIMEDOUT;
     }
-    converge_after_call(g);
-    return {};
+    file_call::request asked = request_of(g, file_op::close, file);
+    asked.opens = debt.opens;
+    file_call::answer given;
+    const bool over = calls.call(g, slot, asked, nullptr, nullptr, given);
+    const bool closed = given.generation > file.generation;
+    if (closed && is_leader(g)) table.end_generation(file.slot, given.generation);
+    // Nobody could write it any more: it must not be in the way of what can be.
+    if (closed && lost) forget_bytes(g, slot, file.first_byte, file.first_byte + asked.number);
+    if (over) calls.release(g, slot);
+    return given.error;
   }
 
+  /// The leader's.
   template <thread_group G>
-  PENSTOCK_FN status write_bytes(G const& g, u64 begin, char const* from, u64 count) const {
-    const u64 end = begin + count;
-    const u64 ceiling = (begin + 15) / 16 * 16, floor = end / 16 * 16;
-    const u64 inner = ceiling < end ? ceiling : end, outer = floor > inner ? floor : inner;
-    const writable_view<u8> singles(reader, 0, space_bytes);
-    const auto single = [&](u64 i) { return static_cast<u8>(from[i - begin]); };
-    status outcome{};
-    if (begin < inner) outcome = singles.write_span(g, begin, inner - begin, single);
-    if (inner < outer && outcome.ok()) {
-      const writable_view<piece16> pieces(reader, 0, space_bytes / 16);
-      outcome =
-          pieces.write_span(g, inner / 16, (outer - inner) / 16, [&](u64 i) { return load_from(from + (16 * i - begin)); });
-    }
-    if (outer < end && outcome.ok()) outcome = singles.write_span(g, outer, end - outer, single);
-    return outcome;
+  PENSTOCK_FN static host_debt debt_of_all(G const& g, host_debt const& mine) {
+    const u64 word = from_leader(g, u64{mine.generation} << 32 | mine.opens);
+    return {static_cast<u32>(word >> 32), static_cast<u32>(word)};
   }
 
-  /// The bytes of a piece at `at` that lie from `begin` to `end`, to where `begin` is at `to`.
-  PENSTOCK_FN static void store_out(piece16 piece, u64 at, u64 begin, u64 end, char* to) {
-    char* const here = to + (at - begin);  // before `to` where a part of the piece is
-    if (at >= begin && at + 16 <= end && reinterpret_cast<u64>(here) % 16 == 0) {
-      *reinterpret_cast<piece16*>(here) = piece;
-      return;
+  /// A descriptor of a file that is open here under this name. `none`'s generation where the host must be asked. Collective.
+  template <thread_group G>
+  PENSTOCK_FN file_descriptor open_known(G const& g, char const* path, u32 path_bytes, u32 flags, name_hash& name) const {
+    file_descriptor file;
+    host_debt debt;
+    bool found = false;
+    if (is_leader(g)) {
+      name = table.hasher(path, path_bytes);
+      found = (flags & file_flag::exclusive) == 0 && table.add_user_by_name(name, flags, file, debt);
     }
-    for (u32 k = 0; k < 16; ++k) {
-      const u64 word = k < 8 ? piece.low : piece.high;
-      if (at + k >= begin && at + k < end) here[k] = static_cast<char>(word >> 8 * (k % 8));
-    }
-  }
-
-  PENSTOCK_FN static piece16 load_from(char const* from) {
-    if (reinterpret_cast<u64>(from) % 16 == 0) return *reinterpret_cast<piece16 const*>(from);
-    piece16 piece{};
-    for (u32 k = 0; k < 8; ++k) {
-      piece.low |= static_cast<u64>(static_cast<u8>(from[k])) << 8 * k;
-      piece.high |= static_cast<u64>(static_cast<u8>(from[8 + k])) << 8 * k;
-    }
-    return piece;
+    file.slot = static_cast<u32>(from_leader(g, file.slot));
+    give_back(g, file, debt_of_all(g, debt), false);
+    file.generation = static_cast<u32>(from_leader(g, found ? file.generation : 0));
+    file.first_byte = from_leader(g, file.first_byte);
+    file.range_bytes = from_leader(g, file.range_bytes);
+    file.flags = flags;
+    return file;
   }
 };
 
 template <thread_group G>
 PENSTOCK_COLD open_result folder_view::open(G g, char const* path, u32 path_bytes, u32 flags) const {
   open_result result;
-  file_call::answer given;
-  result.error = call_with_name(g, {static_cast<u32>(file_op::open), flags, 0, 0, 0, path_bytes, 0}, path, nullptr, given);
-  if (!result.ok()) return result;
-  result.file = {given.first_byte, given.range_bytes, given.slot, given.generation, flags};
-  if (is_leader(g)) raise_to(sizes[given.slot], word_of(given.generation, given.size));
-  converge_after_call(g);
+  if (path_bytes >= max_path_bytes) return {{}, ENAMETOOLONG};
+  if (!are_open_flags_valid(flags)) return {{}, EINVAL};
+  name_hash name{};
+  result.file = open_known(g, path, path_bytes, flags, name);
+  if (result.file.generation == 0) {
+    file_call::answer given;
+    result.error = call_with_name(g, {static_cast<u32>(file_op::open), flags, 0, 0, 0, path_bytes, 0}, path, nullptr, given);
+    if (!result.ok()) return {{}, result.error};
+    if (is_leader(g)) table.add_user(given, flags, name);
+    converge_after_call(g);
+    result.file = {given.first_byte, given.range_bytes, given.slot, given.generation, flags};
+  }
   u64 size = 0;  // of a file that is open already the word knows it better than the host
   if ((flags & file_flag::truncate) != 0 && find_size(g, result.file, size) && size != 0) {
     result.error = truncate(g, result.file, 0);
@@ -322,21 +339,12 @@ template <thread_group G>
 PENSTOCK_COLD u32 folder_view::close(G g, file_descriptor const& file) const {
   u64 size = 0;
   if (!find_size(g, file, size)) return EBADF;
-  const u32 slot = calls.acquire(g);
-  if (slot == call_slots::none) return ETIMEDOUT;
-  const u32 lost = (file.flags & file_flag::write) != 0 ? write_back(g, slot, file) : 0;
-  file_call::answer given;
-  const bool over = calls.call(g, slot, request_of(g, file_op::close, file), nullptr, nullptr, given);
-  // The last one: any group that still has the descriptor sees that it is over.
-  if (given.generation > file.generation && is_leader(g)) {
-    raise_to(sizes[file.slot], word_of(given.generation, 0));
-  }
-  // Nobody could write it any more: it must not be in the way of what can be.
-  if (given.generation > file.generation && lost != 0) {
-    forget_bytes(g, slot, file.first_byte, file.first_byte + size);
-  }
-  if (over) calls.release(g, slot);
-  return given.error != 0 ? given.error : lost;
+  const u32 lost = (file.flags & file_flag::write) != 0 ? write_back(g, file, size) : 0;
+  host_debt debt;
+  const bool had = from_leader(g, is_leader(g) && table.remove_user(file, debt)) != 0;
+  const u32 error = give_back(g, file, debt_of_all(g, debt), lost != 0);
+  if (!had) return EBADF;
+  return error != 0 ? error : lost;
 }
 
 template <thread_group G>
@@ -345,7 +353,7 @@ PENSTOCK_COLD file_result folder_view::pread(G g, file_descriptor const& file, v
   if ((file.flags & file_flag::read) == 0 || !find_size(g, file, size)) return {0, EBADF};
   if (offset >= size || count == 0) return {};
   const u64 wanted = count < size - offset ? count : size - offset;
-  const status outcome = read_bytes(g, file.first_byte + offset, static_cast<char*>(to), wanted);
+  const status outcome = file_bytes::read(g, reader, space_bytes, file.first_byte + offset, static_cast<char*>(to), wanted);
   return outcome.ok() ? file_result{wanted, 0} : file_result{0, call_slots::error_of(outcome)};
 }
 
@@ -358,7 +366,10 @@ PENSTOCK_COLD file_result folder_view::pwrite(G g, file_descriptor const& file, 
   u64 begin = offset;
   const u32 error = claim_bytes(g, file, count, begin);
   if (error != 0) return {0, error};
-  const status outcome = write_bytes(g, file.first_byte + begin, static_cast<char const*>(from), count);
+  const status outcome =
+      file_bytes::write(g, reader, space_bytes, file.first_byte + begin, static_cast<char const*>(from), count);
+  converge_after_call(g);  // every member's lines are dirty before a sync may look for them
+  if (is_leader(g)) dirty_parts_of(file).add(begin, count);
   return outcome.ok() ? file_result{count, 0} : file_result{0, call_slots::error_of(outcome)};
 }
 
@@ -366,9 +377,9 @@ template <thread_group G>
 PENSTOCK_COLD u32 folder_view::sync(G g, file_descriptor const& file) const {
   u64 size = 0;
   if (!find_size(g, file, size)) return EBADF;
+  const u32 lost = write_back(g, file, size);
   const u32 slot = calls.acquire(g);
   if (slot == call_slots::none) return ETIMEDOUT;
-  const u32 lost = write_back(g, slot, file);
   file_call::answer given;
   if (calls.call(g, slot, request_of(g, file_op::sync, file), nullptr, nullptr, given)) calls.release(g, slot);
   return given.error != 0 ? given.error : lost;
@@ -382,8 +393,12 @@ PENSTOCK_COLD u32 folder_view::truncate(G g, file_descriptor const& file, u64 si
   const u32 slot = calls.acquire(g);
   if (slot == call_slots::none) return ETIMEDOUT;
   before = set_size(g, file, size);
-  if (is_leader(g)) device_ref<u32>(truncations[file.slot]).fetch_add(1, release);
-  u32 error = size < before ? forget_bytes(g, slot, file.first_byte + size, file.first_byte + before) : 0;
+  if (is_leader(g)) device_ref<u32>(table.files[file.slot].truncations).fetch_add(1, release);
+  u32 error = 0;
+  if (size < before) {
+    error = forget_bytes(g, slot, file.first_byte + size, file.first_byte + before);
+    if (is_leader(g)) dirty_parts_of(file).add(size, before - size);  // of its first line the rest is zeros now
+  }
   file_call::request asked = request_of(g, file_op::truncate, file);
   asked.number = size;
   file_call::answer given;
@@ -412,14 +427,12 @@ PENSTOCK_COLD file_facts folder_view::stat(G g, char const* path, u32 path_bytes
 
 template <thread_group G>
 PENSTOCK_COLD u32 folder_view::unlink(G g, char const* path, u32 path_bytes) const {
-  file_call::answer given;
-  return call_with_name(g, {static_cast<u32>(file_op::unlink), 0, 0, 0, 0, path_bytes, 0}, path, nullptr, given);
+  return change_names(g, {static_cast<u32>(file_op::unlink), 0, 0, 0, 0, path_bytes, 0}, path, nullptr);
 }
 
 template <thread_group G>
 PENSTOCK_COLD u32 folder_view::rename(G g, char const* from, u32 from_bytes, char const* to, u32 to_bytes) const {
-  file_call::answer given;
-  return call_with_name(g, {static_cast<u32>(file_op::rename), 0, 0, 0, 0, from_bytes, to_bytes}, from, to, given);
+  return change_names(g, {static_cast<u32>(file_op::rename), 0, 0, 0, 0, from_bytes, to_bytes}, from, to);
 }
 
 template <thread_group G>

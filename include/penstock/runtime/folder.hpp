@@ -35,11 +35,14 @@ class folder {
   void flush();
 
   u32 open_files() const { return files_.open_files(); }
+  /// Calls that the host has answered so far: opens of files that were open here, and closes but the last, are not among them.
+  u64 host_calls() const { return files_.calls(); }
   line_cache& cache() { return *cache_; }
   line_cache const& cache() const { return *cache_; }
 
  private:
   void make_calls(folder_options const& options);
+  void make_table(u32 max_files);
   std::vector<u64> read_sizes() const;
 
   executor& on_;
@@ -50,8 +53,9 @@ class folder {
   std::unique_ptr<line_cache> cache_;
   buffer<call_slot> slots_;
   buffer<file_call> records_;
-  buffer<u64> sizes_;
-  buffer<u32> truncations_;
+  buffer<open_file> open_files_;
+  buffer<u32> hints_;
+  buffer<u64> renames_;
   std::vector<std::unique_ptr<queue_pair<result_sink>>> queues_;
   buffer<queue_pair_view<result_sink>> table_;
   folder_view view_;
