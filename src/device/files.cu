@@ -11,6 +11,8 @@ namespace penstock {
   template PENSTOCK_FN u32 folder_view::close(G, file_descriptor const&) const;                                 \
   template PENSTOCK_FN file_result folder_view::pread(G, file_descriptor const&, void*, u64, u64) const;        \
   template PENSTOCK_FN file_result folder_view::pwrite(G, file_descriptor const&, void const*, u64, u64) const; \
+  template PENSTOCK_FN mapped_bytes folder_view::map(G, file_descriptor const&, u64, u64, u32) const;           \
+  template PENSTOCK_FN u32 folder_view::unmap(G, file_descriptor const&, mapped_bytes const&) const;            \
   template PENSTOCK_FN u32 folder_view::sync(G, file_descriptor const&) const;                                  \
   template PENSTOCK_FN u32 folder_view::truncate(G, file_descriptor const&, u64) const;                         \
   template PENSTOCK_FN file_facts folder_view::stat(G, char const*, u32) const;                                 \

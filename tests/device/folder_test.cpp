@@ -74,6 +74,12 @@ TEST_P(folder_test, a_name_leads_to_the_file_that_got_it_last) {
   run_everywhere(body, for_waiting_threads);
 }
 
+TEST_P(folder_test, maps_are_the_bytes_of_the_file) {
+  mapped_records_body body{fixture.bed()};
+  run_everywhere(body, for_waiting_threads);
+  EXPECT_EQ(0u, fixture.files().open_files());
+}
+
 INSTANTIATE_TEST_SUITE_P(, folder_test,
                          testing::Combine(testing::Values(512, 4096), testing::Values(io_engine::automatic, io_engine::pread)));
 
@@ -83,8 +89,9 @@ struct lone_folder : testing::Test {
   test_support::scratch_folder scratch;
   lone_thread g;
 
-  folder open_root(bool writable, u32 files = 100) {
+  folder open_root(bool writable, u32 files = 100, u64 timeout_ns = folder_options().cache.timeout_ns) {
     folder_options options = small_folder(512, io_engine::automatic);
+    options.cache.timeout_ns = timeout_ns;
     options.writable = writable;
     options.max_files = files;
     return folder(*on, scratch.path(), options);
@@ -287,6 +294,45 @@ TEST_F(lone_folder, what_was_stored_before_a_sync_is_with_the_host_after_it) {
       ASSERT_EQ(record, found) << "round " << round;
     }
   });
+  EXPECT_EQ(0u, root.view().close(g, opened.file));
+}
+
+TEST_F(lone_folder, a_map_outlives_the_close_of_its_file) {
+  write("file", std::string(1000, 'a'));
+  folder root = open_root(true);
+  folder_view const& files = root.view();
+  const open_result opened = open(files, "file", file_flag::read | file_flag::write);
+  const mapped_bytes to_read = files.map(g, opened.file, 100, 1000, file_flag::read);
+  EXPECT_EQ(412u, to_read.count) << "to the end of its line";
+  const mapped_bytes mapped = files.map(g, opened.file, 600, 1000, file_flag::read | file_flag::write);
+  EXPECT_EQ(400u, mapped.count) << "to the end of the file";
+  EXPECT_EQ(u32{EBADF}, files.map(g, open(files, "file").file, 0, 1, file_flag::write).error);
+  EXPECT_EQ(0u, files.close(g, opened.file));
+  EXPECT_EQ(0u, files.close(g, opened.file));
+  EXPECT_EQ(1u, root.open_files());
+  mapped.bytes[399] = 'z';
+  EXPECT_EQ(0u, files.unmap(g, opened.file, mapped));
+  EXPECT_EQ(0u, root.open_files());
+  EXPECT_EQ(std::string(412, 'a'), std::string(to_read.bytes, to_read.count));
+  EXPECT_EQ(0u, files.unmap(g, opened.file, to_read));
+  EXPECT_EQ(std::string(999, 'a') + "z", read(files, "file"));
+  std::ifstream host(scratch / "file");
+  EXPECT_EQ(std::string(999, 'a') + "z", std::string((std::istreambuf_iterator<char>(host)), {}));
+  EXPECT_EQ(u32{EBADF}, files.map(g, opened.file, 0, 1, file_flag::read).error);
+}
+
+TEST_F(lone_folder, a_group_that_holds_all_frames_is_told_so) {
+  write("file", std::string(4 << 20, 'a'));
+  folder root = open_root(false, 100, 200'000'000);
+  const open_result opened = open(root.view(), "file");
+  std::vector<mapped_bytes> held;
+  for (u64 at = 0;; at += 512) {
+    held.push_back(root.view().map(g, opened.file, at, 512, file_flag::read));
+    if (!held.back().ok() || held.size() > 4000) break;
+  }
+  EXPECT_EQ(u32{ENOMEM}, held.back().error);
+  for (mapped_bytes const& each : held) EXPECT_EQ(0u, root.view().unmap(g, opened.file, each));
+  EXPECT_EQ(std::string(4 << 20, 'a'), read(root.view(), opened.file));
   EXPECT_EQ(0u, root.view().close(g, opened.file));
 }
 

@@ -29,6 +29,8 @@ PENSTOCK_CUDA_TEST_BESIDE(folder_names_lead_nowhere_else) { run_in_folder<names_
 
 PENSTOCK_CUDA_TEST_BESIDE(folder_names_lead_to_the_files_that_got_them_last) { run_in_folder<shared_names_body>(report, 512); }
 
+PENSTOCK_CUDA_TEST_BESIDE(folder_maps_are_the_bytes_of_the_file) { run_in_folder<mapped_records_body>(report, 512); }
+
 PENSTOCK_CUDA_TEST_BESIDE(folder_records_are_appended_once_each) {
   const auto on = open_executor("cuda");
   folder_fixture fixture(*on, threads_of_warps(warps), small_folder(4096));

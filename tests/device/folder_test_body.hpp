@@ -149,6 +149,58 @@ struct shared_log_body {
   }
 };
 
+/// A file that all groups map, each the records that are its own in turn and once others': what is stored is there, in the map
+/// of another and, after its unmap, for `pread`.
+struct mapped_records_body {
+  folder_under_test bed;
+  static constexpr u32 rounds = 5, record_bytes = 160;
+
+  template <thread_group G>
+  PENSTOCK_FN void operator()(G const& g, test_context const& c) const {
+    const short_name name("maps-", c.seed());
+    constexpr u32 flags = file_flag::read | file_flag::write;
+    const open_result opened = bed.folder.open(g, name.text, name.bytes, flags | file_flag::create);
+    if (!PENSTOCK_CHECK_EQ(*c.report, 0u, opened.error)) return;
+    file_descriptor const& file = opened.file;
+    const u64 own = u64{c.group} * rounds * record_bytes;
+    // The file gets its length by the last byte; others may have given it more.
+    PENSTOCK_CHECK_EQ(*c.report, 1u, bed.folder.pwrite(g, file, name.text, 1, own + rounds * record_bytes - 1).value);
+    for (u32 round = 0; round < rounds; ++round) {
+      const u64 begin = own + round * record_bytes;
+      for (u64 at = begin; at < begin + record_bytes;) {
+        const mapped_bytes here = bed.folder.map(g, file, at, begin + record_bytes - at, flags);
+        if (!PENSTOCK_CHECK_EQ(*c.report, 0u, here.error)) return;
+        if (!PENSTOCK_CHECK_EQ(*c.report, true, here.count != 0 && here.count <= begin + record_bytes - at)) return;
+        for (u64 k = index_in(g); k < here.count; k += size(g)) here.bytes[k] = byte_of(c.seed(), 7, at + k);
+        PENSTOCK_CHECK_EQ(*c.report, 0u, bed.folder.unmap(g, file, here));
+        at += here.count;
+      }
+      const mapped_bytes seen = bed.folder.map(g, file, begin, record_bytes, file_flag::read);
+      PENSTOCK_CHECK_EQ(*c.report, 0u, seen.error);
+      for (u64 k = index_in(g); k < seen.count; k += size(g)) {
+        PENSTOCK_CHECK_EQ(*c.report, static_cast<u8>(byte_of(c.seed(), 7, begin + k)), static_cast<u8>(seen.bytes[k]));
+      }
+      PENSTOCK_CHECK_EQ(*c.report, 0u, bed.folder.unmap(g, file, seen));
+    }
+    PENSTOCK_CHECK_EQ(*c.report, 0u, bed.folder.sync(g, file));
+    char* const to = bed.buffer(c, 1);
+    constexpr u32 all = rounds * record_bytes;
+    PENSTOCK_CHECK_EQ(*c.report, u64{all}, bed.folder.pread(g, file, to, all, own).value);
+    converge_after_call(g);
+    for (u64 k = index_in(g); k < all; k += size(g)) {
+      if (!PENSTOCK_CHECK_EQ(*c.report, static_cast<u8>(byte_of(c.seed(), 7, own + k)), static_cast<u8>(to[k]))) break;
+    }
+    PENSTOCK_CHECK_EQ(*c.report, u32{EINVAL}, bed.folder.map(g, file, 0, 1, file_flag::append).error);
+    PENSTOCK_CHECK_EQ(*c.report, 0u, bed.folder.map(g, file, file.range_bytes - 1, 1, file_flag::read).count);
+    // The map keeps the file open.
+    const mapped_bytes last = bed.folder.map(g, file, own, 1, flags);
+    PENSTOCK_CHECK_EQ(*c.report, 0u, bed.folder.close(g, file));
+    PENSTOCK_CHECK_EQ(*c.report, u64{1}, bed.folder.pread(g, file, to, 1, own).value);
+    if (is_leader(g)) last.bytes[0] = '!';
+    PENSTOCK_CHECK_EQ(*c.report, 0u, bed.folder.unmap(g, file, last));
+  }
+};
+
 /// All groups open the same few names, read and close; each gives now and then a file of its own one of the names. A file says
 /// what it was called, and by which group and when it was made.
 struct shared_names_body {

@@ -41,6 +41,18 @@ struct file_facts {
   PENSTOCK_FN bool ok() const { return error == 0; }
 };
 
+/// Bytes of a file that stay in place while a group holds them. Each thread of the group keeps what it got.
+struct mapped_bytes {
+  char* bytes = nullptr;  ///< in local memory: other memory than the file's, so pointers of two maps have nothing in common
+  u64 count = 0;          ///< as many may be used
+  u32 error = 0;          ///< an errno; 0: none
+  u32 flags = 0;
+  u64 offset = 0;
+  u64* entry = nullptr;  ///< in the thread that holds the line
+
+  PENSTOCK_FN bool ok() const { return error == 0; }
+};
+
 /// Trivially copyable; the host-side `folder` owns what it points at.
 struct folder_view {
   line_reader reader;  ///< of all files
@@ -71,6 +83,18 @@ struct folder_view {
   /// Errors: EBADF; EFBIG beyond what the file may have (`range_bytes`); EIO, ENOSPC, ETIMEDOUT: some may be stored then.
   template <thread_group G>
   PENSTOCK_COLD file_result pwrite(G g, file_descriptor const& file, void const* from, u64 count, u64 offset) const;
+
+  /// Holds the bytes from `offset` on in place, as many of `count` as lie in one line of the cache and in the file (none at its
+  /// end), to read or, with file_flag::write, also to store into: GPUfs's gmmap. All members get the same bytes, which outlive
+  /// a close. What is stored is seen by others at once; a sync writes it if it was unmapped before.
+  /// Errors: EBADF for a descriptor that is closed or not for `flags`; EINVAL; ENOMEM where all frames are held; EIO, ETIMEDOUT.
+  template <thread_group G>
+  PENSTOCK_COLD mapped_bytes map(G g, file_descriptor const& file, u64 offset, u64 count, u32 flags) const;
+
+  /// Lets go of them. A truncation of what is mapped waits for it; a file that is mapped to write stays open until it.
+  /// Errors: those of `close`, where it was the last that kept the file open.
+  template <thread_group G>
+  PENSTOCK_COLD u32 unmap(G g, file_descriptor const& file, mapped_bytes const& mapped) const;
 
   /// All that was stored before, by any group, is on the device for good when this returns 0 (fsync).
   /// Errors: EBADF; EIO, ENOSPC, ETIMEDOUT for what could not be written.
@@ -285,6 +309,28 @@ struct folder_view {
     return given.error;
   }
 
+  /// One user more, beside that of the descriptor. False: it is over.
+  template <thread_group G>
+  PENSTOCK_FN bool keep_open(G const& g, file_descriptor const& file) const {
+    host_debt debt;
+    const bool kept = from_leader(g, is_leader(g) && table.add_user_again(file, debt)) != 0;
+    give_back(g, file, debt_of_all(g, debt), false);
+    return kept;
+  }
+  /// The end of one. An errno.
+  template <thread_group G>
+  PENSTOCK_FN u32 end_use(G const& g, file_descriptor const& file) const {
+    host_debt debt;
+    if (is_leader(g)) table.remove_user(file, debt);
+    debt = debt_of_all(g, debt);
+    if (debt.opens == 0) return 0;
+    u64 size = 0;
+    find_size(g, file, size);
+    const u32 lost = write_back(g, file, size);
+    const u32 error = give_back(g, file, debt, lost != 0);
+    return error != 0 ? error : lost;
+  }
+
   /// The leader's.
   template <thread_group G>
   PENSTOCK_FN static host_debt debt_of_all(G const& g, host_debt const& mine) {
@@ -374,6 +420,46 @@ PENSTOCK_COLD file_result folder_view::pwrite(G g, file_descriptor const& file, 
 }
 
 template <thread_group G>
+PENSTOCK_COLD mapped_bytes folder_view::map(G g, file_descriptor const& file, u64 offset, u64 count, u32 flags) const {
+  mapped_bytes mapped;
+  constexpr u32 both = file_flag::read | file_flag::write;
+  if (flags == 0 || (flags & ~both) != 0) return {nullptr, 0, EINVAL};
+  u64 size = 0;
+  if ((file.flags & flags) != flags || !find_size(g, file, size)) return {nullptr, 0, EBADF};
+  if (offset >= size || count == 0) return mapped;
+  if ((flags & file_flag::write) != 0 && !keep_open(g, file)) return {nullptr, 0, EBADF};
+  const u64 at = file.first_byte + offset, within = at % reader.line_bytes;
+  const held_line held = pin_slowly(g, *reader.cache, reader.dataset, reader.line_of(reader.base + at));
+  converge_after_call(g);
+  if (!held.error.ok()) {
+    if ((flags & file_flag::write) != 0) end_use(g, file);
+    return {nullptr, 0, call_slots::error_of(held.error)};
+  }
+  if ((flags & file_flag::write) != 0) order_claim_before_bytes();
+  mapped.bytes = reinterpret_cast<char*>(held.frame + within);
+  const u64 in_file = count < size - offset ? count : size - offset, in_line = reader.line_bytes - within;
+  mapped.count = in_file < in_line ? in_file : in_line;
+  mapped.flags = flags;
+  mapped.offset = offset;
+  mapped.entry = held.entry;
+  return mapped;
+}
+
+template <thread_group G>
+PENSTOCK_COLD u32 folder_view::unmap(G g, file_descriptor const& file, mapped_bytes const& mapped) const {
+  if (mapped.bytes == nullptr) return 0;
+  converge_after_call(g);  // every member's loads and stores are done
+  if ((mapped.flags & file_flag::write) == 0) {
+    if (mapped.entry != nullptr) reader.cache->unpin(mapped.entry);
+    return 0;
+  }
+  unpin_stored(g, *reader.cache, reader.dataset, mapped.entry, false);
+  converge_after_call(g);
+  if (is_leader(g)) dirty_parts_of(file).add(mapped.offset, mapped.count);
+  return end_use(g, file);
+}
+
+template <thread_group G>
 PENSTOCK_COLD u32 folder_view::sync(G g, file_descriptor const& file) const {
   u64 size = 0;
   if (!find_size(g, file, size)) return EBADF;
@@ -459,6 +545,8 @@ PENSTOCK_COLD file_result folder_view::read_folder(G g, char const* path, u32 pa
   extern template PENSTOCK_FN u32 folder_view::close(G, file_descriptor const&) const;                                 \
   extern template PENSTOCK_FN file_result folder_view::pread(G, file_descriptor const&, void*, u64, u64) const;        \
   extern template PENSTOCK_FN file_result folder_view::pwrite(G, file_descriptor const&, void const*, u64, u64) const; \
+  extern template PENSTOCK_FN mapped_bytes folder_view::map(G, file_descriptor const&, u64, u64, u32) const;           \
+  extern template PENSTOCK_FN u32 folder_view::unmap(G, file_descriptor const&, mapped_bytes const&) const;            \
   extern template PENSTOCK_FN u32 folder_view::sync(G, file_descriptor const&) const;                                  \
   extern template PENSTOCK_FN u32 folder_view::truncate(G, file_descriptor const&, u64) const;                         \
   extern template PENSTOCK_FN file_facts folder_view::stat(G, char const*, u32) const;                                 \

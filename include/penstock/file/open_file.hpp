@@ -118,6 +118,16 @@ struct open_file_table {
     return {given.first_byte, given.range_bytes, given.slot, given.generation, flags};
   }
 
+  /// Adds a user to a file that is open. False: the descriptor is over. `debt`: see remove_user.
+  PENSTOCK_FN bool add_user_again(file_descriptor const& file, host_debt& debt) const {
+    open_file& entry = files[file.slot];
+    if (!user_word{device_ref<u64>(entry.users).load(relaxed)}.is_of(file.generation)) return false;
+    if (user_word{device_ref<u64>(entry.users).fetch_add(user_word::one_user, acq_rel)}.is_of(file.generation)) return true;
+    take_user_off(entry, 0);
+    debt = take_debt(entry);
+    return false;
+  }
+
   /// Takes a user off. False: the descriptor is over already. `debt`: what the caller has to give back to the host, if it was
   /// the last one.
   PENSTOCK_FN bool remove_user(file_descriptor const& file, host_debt& debt) const {
