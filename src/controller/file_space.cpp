@@ -27,8 +27,6 @@ file_call::answer refuse(int error) {
   return answer;
 }
 
-u64 nanoseconds(timespec const& t) { return static_cast<u64>(t.tv_sec) * one_second_ns + static_cast<u64>(t.tv_nsec); }
-
 template <class T>
 T* map_table(u64 count) {
   void* memory = mmap(nullptr, count * sizeof(T), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -40,7 +38,7 @@ T* map_table(u64 count) {
 
 file_space::file_space(std::string const& root, bool writable, u64 bytes, u32 max_files)
     : root_(root), names_(root), writable_(writable), bytes_(bytes / granule_bytes * granule_bytes),
-      granules_(bytes / granule_bytes) {
+      granules_(bytes / granule_bytes), ranges_(bytes / granule_bytes) {
   table_ = map_table<std::atomic<storage_namespace*>>(granules_);
   begins_ = map_table<std::atomic<u64>>(granules_);
   slots_.resize(max_files);
@@ -80,6 +78,7 @@ void file_space::answer(file_call& call) {
     case file_op::unlink: given = cut ? refuse(EINVAL) : unlink(path); break;
     case file_op::rename: given = cut ? refuse(EINVAL) : rename(path, text(call.other, asked.other_bytes)); break;
     case file_op::read_folder: given = cut ? refuse(EINVAL) : read_folder(path, asked.number, call); break;
+    case file_op::room_made: given = room_made(asked); break;
     default: given = refuse(ENOSYS); break;
   }
   call.given = given;
@@ -116,17 +115,28 @@ u64 file_space::versions() {
   return versions_.size();
 }
 
-file_space::stamp file_space::stamp_of(struct stat const& about) {
-  return {static_cast<u64>(about.st_size), nanoseconds(about.st_mtim), nanoseconds(about.st_ctim)};
+file_space::outcome file_space::open(file_call& call, std::string const& path) {
+  const u32 flags = call.asked.flags;
+  if (!are_open_flags_valid(flags)) return refuse(EINVAL);
+  if ((flags & file_flag::write) != 0 && !writable_) return refuse(EROFS);
+  // A file that must not be there before is not opened a second time when there is room for it.
+  std::optional<line_ranges::extent> reserved;
+  if ((flags & file_flag::exclusive) != 0) {
+    const std::lock_guard lock(mutex_);
+    reserved = ranges_.take(granules_for(0));
+    if (!reserved) return make_room(call, granules_for(0));
+  }
+  const outcome answer = open_file(call, path, reserved);
+  const std::lock_guard lock(mutex_);
+  if (reserved) ranges_.give(*reserved);
+  return answer;
 }
 
-file_space::outcome file_space::open(file_call const& call, std::string const& path) {
+file_space::outcome file_space::open_file(file_call& call, std::string const& path,
+                                          std::optional<line_ranges::extent>& reserved) {
   const u32 flags = call.asked.flags;
-  const bool writes = (flags & file_flag::write) != 0;
-  if (!are_open_flags_valid(flags)) return refuse(EINVAL);
-  if (writes && !writable_) return refuse(EROFS);
   // Lines are read before a part of them is stored into, so to write is to read, too. A pipe must not be waited for.
-  int how = (writes ? O_RDWR : O_RDONLY) | O_NONBLOCK | O_NOCTTY;
+  int how = ((flags & file_flag::write) != 0 ? O_RDWR : O_RDONLY) | O_NONBLOCK | O_NOCTTY;
   const bool creates = (flags & file_flag::create) != 0, has_room = has_free_slot();
   if (creates && has_room) how |= O_CREAT;
   if ((flags & file_flag::exclusive) != 0 && has_room) how |= O_EXCL;
@@ -139,72 +149,102 @@ file_space::outcome file_space::open(file_call const& call, std::string const& p
   if (S_ISDIR(about.st_mode)) return refuse(EISDIR);
   if (!S_ISREG(about.st_mode)) return refuse(ENODEV);
   if (fcntl(file.get(), F_SETFL, 0) != 0) return refuse(errno);  // else io_uring gives up where it would wait for the disk
-  outcome answer = open_version(file.release(), flags);
-  answer.number = renames;
+  outcome answer = open_version(call, file.release(), reserved);
+  if (answer.generation != 0) answer.number = renames;
   return answer;
 }
 
-file_space::outcome file_space::open_version(int opened, u32 flags) {
+file_space::outcome file_space::open_version(file_call& call, int opened, std::optional<line_ranges::extent>& reserved) {
   owned_file file(opened);
+  const u32 flags = call.asked.flags;
   const bool writes = (flags & file_flag::write) != 0, truncates = (flags & file_flag::truncate) != 0;
   const std::lock_guard lock(mutex_);
   close_retired();
   // Behind the lock: the last close of this file may have cut it since it was opened here.
   struct stat about;
   if (fstat(file.get(), &about) != 0) return refuse(errno);
-  stamp now = stamp_of(about);
-  std::unique_ptr<version>& entry = versions_[{about.st_dev, about.st_ino}];
-  const bool shared = entry != nullptr && entry->users != 0;
+  const bool fine_times = has_fine_times(file.get());
+  const file_stamp now = stamp_of(about, fine_times);
+  const identity id{about.st_dev, about.st_ino};
+  const auto known = versions_.find(id);
+  const bool shared = known != versions_.end() && known->second->users != 0;
   if (!shared) {
     const bool cuts = truncates && now.size != 0;
-    const u64 size = cuts ? 0 : now.size;
+    const u64 size = cuts ? 0 : now.size, needed = granules_for(size);
     // What others have made of it since it was last open is another version; so is one that has too little room to grow.
-    if (entry == nullptr || entry->seen != now || cuts || entry->range_bytes < range_for(size, writes)) {
-      auto fresh = std::make_unique<version>();
-      fresh->id = {about.st_dev, about.st_ino};
-      if (!take_range(*fresh, size, writes)) return refuse(ENOSPC);
-      entry = std::move(fresh);
+    if (known == versions_.end() || !known->second->seen.is_same(now) || cuts || known->second->range.count < needed) {
+      if (known != versions_.end()) forget_version(id);
+      std::optional<line_ranges::extent> range = reserved ? std::exchange(reserved, {}) : ranges_.take(needed);
+      if (!range) return make_room(call, needed);
+      std::unique_ptr<version>& entry = versions_[id];
+      entry = std::make_unique<version>();
+      entry->id = id;
+      entry->range = *range;
+      entry->closed = closed_.insert(closed_.end(), id);
     }
-    if (!take_slot(*entry)) return refuse(ENFILE);
+    version& v = *versions_[id];
+    if (!take_slot(v)) return refuse(ENFILE);
     if (cuts && (ftruncate(file.get(), 0) != 0 || fstat(file.get(), &about) != 0)) {
       const int error = errno;
-      give_slot_back(*entry);
+      give_slot_back(v);
       return refuse(error);
     }
-    entry->seen = stamp_of(about);
-    entry->size = size;
-    entry->truncations = 0;
-    entry->can_write = writes;
+    closed_.erase(v.closed);
+    v.seen = stamp_of(about, fine_times);
+    v.size = size;
+    v.truncations = 0;
+    v.can_write = writes;
   }
-  version& v = *entry;
+  version& v = *versions_[id];
   if (v.users == max_host_opens) return refuse(EMFILE);
   if (v.media == nullptr || (writes && v.media->shape().read_only)) {
-    publish(v, storage_namespace::over_descriptor(file.release(), writes, v.size, v.range_bytes));
+    publish(v, storage_namespace::over_descriptor(file.release(), writes, v.size, v.range_bytes()));
   }
   if (writes) v.can_write = true;
   ++v.users;
   outcome answer;
   answer.slot = v.slot;
   answer.generation = slots_[v.slot].generation;
-  answer.first_byte = v.first_byte;
-  answer.range_bytes = v.range_bytes;
+  answer.first_byte = v.first_byte();
+  answer.range_bytes = v.range_bytes();
   answer.size = v.size;
   answer.kind = about.st_mode;
   return answer;
 }
 
-u64 file_space::range_for(u64 size, bool grows) const {
-  const u64 bytes = std::max(round_up(size, granule_bytes), granule_bytes);
-  return grows ? std::max(2 * bytes, bytes_ / growth_share / granule_bytes * granule_bytes) : bytes;
+u64 file_space::granules_for(u64 size) const {
+  const u64 whole = std::max<u64>(ceil_div(size, granule_bytes), 1), roomy = std::max(2 * whole, granules_ / growth_share);
+  return writable_ && roomy <= granules_ / 2 ? roomy : whole;
 }
 
-bool file_space::take_range(version& v, u64 size, bool grows) {
-  const u64 bytes = range_for(size, grows), count = bytes / granule_bytes;
-  if (count > granules_ - next_granule_) return false;
-  v.first_byte = next_granule_ * granule_bytes;
-  v.range_bytes = bytes;
-  next_granule_ += count;
-  return true;
+void file_space::forget_version(identity const& id) {
+  const auto found = versions_.find(id);
+  ranges_.retire(found->second->range);
+  closed_.erase(found->second->closed);
+  versions_.erase(found);
+}
+
+// What an older version had is asked for first, then what files have that were closed longest ago.
+file_space::outcome file_space::make_room(file_call& call, u64 granules) {
+  if (granules > granules_) return refuse(ENOSPC);
+  while (ranges_.retired() < granules && !closed_.empty()) forget_version(closed_.front());
+  const line_ranges::reclaim reclaim = ranges_.begin_reclaim(granules, max_extents_to_forget);
+  // Others may be at it; or all that is left has gone to open files.
+  if (reclaim.extents.empty() && !ranges_.reclaims()) return refuse(ENOSPC);
+  outcome answer;
+  answer.number = reclaim.ticket;
+  for (line_ranges::extent each : reclaim.extents) {
+    const extent_to_forget extent{each.first * granule_bytes, each.count * granule_bytes};
+    std::memcpy(call.path + answer.size, &extent, sizeof extent);
+    answer.size += sizeof extent;
+  }
+  return answer;
+}
+
+file_space::outcome file_space::room_made(file_call::request const& asked) {
+  const std::lock_guard lock(mutex_);
+  ranges_.end_reclaim(asked.number, asked.flags == 0);
+  return {};
 }
 
 bool file_space::take_slot(version& v) {
@@ -230,9 +270,8 @@ void file_space::give_slot_back(version& v) {
 
 // The old one goes when no pass that may have found it is under way.
 void file_space::publish(version& v, std::unique_ptr<storage_namespace> media) {
-  const u64 first = v.first_byte / granule_bytes, count = v.range_bytes / granule_bytes;
-  for (u64 k = first; k < first + count; ++k) {
-    begins_[k].store(v.first_byte, relaxed);
+  for (u64 k = v.range.first; k < v.range.first + v.range.count; ++k) {
+    begins_[k].store(v.first_byte(), relaxed);
     table_[k].store(media.get(), std::memory_order_seq_cst);
   }
   std::swap(v.media, media);
@@ -287,11 +326,12 @@ file_space::outcome file_space::close(file_call::request const& asked) {
     answer.error = static_cast<u32>(errno);
   }
   // Of a file that was only read, what others have done meanwhile is a change since its open.
-  if (wrote && fstat(file, &about) == 0) v->seen = stamp_of(about);
+  if (wrote && fstat(file, &about) == 0) v->seen = stamp_of(about, has_fine_times(file));
   answer.slot = v->slot;
   give_slot_back(*v);
   answer.generation = slots_[v->slot].generation;
   publish(*v, nullptr);
+  v->closed = closed_.insert(closed_.end(), v->id);
   return answer;
 }
 

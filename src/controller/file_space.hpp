@@ -1,12 +1,14 @@
-// The files below one folder as one namespace: each version of a file that was opened has a range of its own in it, which no
-// other ever has. So what a cache holds of an older version is never taken for a newer one, and a descriptor that outlived its
-// file reads nothing else.
+// The files below one folder as one namespace: each version of a file that was opened has a range of its own in it, which
+// another gets when no line of it is in the cache any more. So what a cache holds of an older version is never taken for a
+// newer one, and a descriptor that outlived its file reads nothing else.
 //
 // Calls (open, close, stat, ...) come from any thread and take a lock; transfers find their file without one. A file that is
 // taken out of the table is closed when no pass of a queue that may have found it goes on, and no system call does.
 #pragma once
 
+#include "file_stamp.hpp"
 #include "folder_names.hpp"
+#include "line_ranges.hpp"
 #include "storage_namespace.hpp"
 
 #include "penstock/file/file_call.hpp"
@@ -21,8 +23,6 @@
 #include <string>
 #include <tuple>
 #include <vector>
-
-struct stat;
 
 namespace penstock::controllers {
 
@@ -67,26 +67,23 @@ class file_space {
   u64 versions();
 
  private:
-  struct stamp {
-    u64 size = 0;
-    u64 changed_ns = 0;  ///< st_mtime
-    u64 status_ns = 0;   ///< st_ctime
-    bool operator==(stamp const&) const = default;
-  };
   using identity = std::tuple<u64, u64>;  ///< device, inode
 
-  /// A version of a file, in the range that it has.
+  /// A version of a file, in the range that it has, which it keeps after its last close until others need it.
   struct version {
     identity id;
-    stamp seen;
-    u64 first_byte = 0;
-    u64 range_bytes = 0;
-    bool can_write = false;  ///< its descriptor can
-    u32 users = 0;           ///< opens that were answered, less those that closes gave back
-    u32 slot = 0;            ///< while it has users
-    u64 size = 0;            ///< that its users have said it has: the file may be longer, by what follows in its last line
-    u32 truncations = 0;     ///< that `size` is behind
+    file_stamp seen;
+    line_ranges::extent range;
+    std::list<identity>::iterator closed;  ///< its place in closed_, while it has no users
+    bool can_write = false;                ///< its descriptor can
+    u32 users = 0;                         ///< opens that were answered, less those that closes gave back
+    u32 slot = 0;                          ///< while it has users
+    u64 size = 0;         ///< that its users have said it has: the file may be longer, by what follows in its last line
+    u32 truncations = 0;  ///< that `size` is behind
     std::unique_ptr<storage_namespace> media;  ///< while it has users
+
+    u64 first_byte() const { return range.first * granule_bytes; }
+    u64 range_bytes() const { return range.count * granule_bytes; }
   };
   /// What no new pass finds.
   struct retired {
@@ -100,8 +97,11 @@ class file_space {
   };
 
   using outcome = file_call::answer;
-  outcome open(file_call const& call, std::string const& path);
-  outcome open_version(int file, u32 flags);
+  outcome open(file_call& call, std::string const& path);
+  outcome open_file(file_call& call, std::string const& path, std::optional<line_ranges::extent>& reserved);
+  outcome open_version(file_call& call, int file, std::optional<line_ranges::extent>& reserved);
+  outcome make_room(file_call& call, u64 granules);
+  outcome room_made(file_call::request const& asked);
   outcome close(file_call::request const& asked);
   outcome sync(file_call::request const& asked);
   outcome truncate(file_call::request const& asked);
@@ -112,15 +112,14 @@ class file_space {
   outcome read_folder(std::string const& path, u64 cursor, file_call& call);
 
   version* find_open(file_call::request const& asked);
-  u64 range_for(u64 size, bool grows) const;
-  bool take_range(version& v, u64 size, bool grows);
+  u64 granules_for(u64 size) const;
+  void forget_version(identity const& id);
   bool has_free_slot();
   bool take_slot(version& v);
   void give_slot_back(version& v);
   void publish(version& v, std::unique_ptr<storage_namespace> media);
   void close_retired();
   static void note_size(version& v, file_call::request const& asked);
-  static stamp stamp_of(struct stat const& about);
 
   std::string root_;
   folder_names names_;
@@ -133,7 +132,8 @@ class file_space {
   std::atomic<u64> renames_{0};  ///< names that calls have taken away
 
   std::mutex mutex_;  ///< guards what follows
-  u64 next_granule_ = 0;
+  line_ranges ranges_;
+  std::list<identity> closed_;  ///< versions without users, in the order of their last closes
   std::map<identity, std::unique_ptr<version>> versions_;
   std::vector<entry_slot> slots_;
   std::deque<u32> free_slots_;  ///< in turn, so that none is used up long before the others

@@ -149,6 +149,11 @@ struct shared_log_body {
   }
 };
 
+/// Into what may be written back meanwhile, with bytes of others.
+PENSTOCK_FN inline void store_byte(mapped_bytes const& to, u64 k, char byte) {
+  store_piece(reinterpret_cast<u8*>(to.bytes + k), static_cast<u8>(byte));
+}
+
 /// A file that all groups map, each the records that are its own in turn and once others': what is stored is there, in the map
 /// of another and, after its unmap, for `pread`.
 struct mapped_records_body {
@@ -171,7 +176,7 @@ struct mapped_records_body {
         const mapped_bytes here = bed.folder.map(g, file, at, begin + record_bytes - at, flags);
         if (!PENSTOCK_CHECK_EQ(*c.report, 0u, here.error)) return;
         if (!PENSTOCK_CHECK_EQ(*c.report, true, here.count != 0 && here.count <= begin + record_bytes - at)) return;
-        for (u64 k = index_in(g); k < here.count; k += size(g)) here.bytes[k] = byte_of(c.seed(), 7, at + k);
+        for (u64 k = index_in(g); k < here.count; k += size(g)) store_byte(here, k, byte_of(c.seed(), 7, at + k));
         PENSTOCK_CHECK_EQ(*c.report, 0u, bed.folder.unmap(g, file, here));
         at += here.count;
       }
@@ -196,7 +201,7 @@ struct mapped_records_body {
     const mapped_bytes last = bed.folder.map(g, file, own, 1, flags);
     PENSTOCK_CHECK_EQ(*c.report, 0u, bed.folder.close(g, file));
     PENSTOCK_CHECK_EQ(*c.report, u64{1}, bed.folder.pread(g, file, to, 1, own).value);
-    if (is_leader(g)) last.bytes[0] = '!';
+    if (is_leader(g)) store_byte(last, 0, '!');
     PENSTOCK_CHECK_EQ(*c.report, 0u, bed.folder.unmap(g, file, last));
   }
 };

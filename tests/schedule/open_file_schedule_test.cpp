@@ -51,6 +51,7 @@ class host_model {
     ++users_[slot];
     given.slot = slot;
     given.generation = generations_[slot];
+    given.size = file;
     given.first_byte = u64{file} << 20;
     given.range_bytes = 1 << 20;
     scheduled::yield_point();  // the answer is on its way
@@ -177,6 +178,7 @@ class open_run {
     if (!host_.is_open(file)) run_.fail("a file was closed under a user");
     const u64 word = files_[file.slot].size;
     if (word >> size_bits != file.generation) run_.fail("a user's descriptor is taken for a closed one");
+    if ((word & size_mask) != host_.file_in(file.slot)) run_.fail("an open file has another size than it began with");
   }
 
   void close(file_descriptor const& file) {

@@ -38,7 +38,7 @@ inline constexpr u32 max_host_opens = 1u << 22;
 inline constexpr u32 size_bits = 48;
 inline constexpr u64 size_mask = (1ull << size_bits) - 1;
 
-enum class file_op : u32 { open, close, sync, truncate, stat, unlink, rename, read_folder };
+enum class file_op : u32 { open, close, sync, truncate, stat, unlink, rename, read_folder, room_made };
 
 /// One call. The thread stores all but `answer`, the host that.
 struct alignas(128) file_call {
@@ -47,7 +47,9 @@ struct alignas(128) file_call {
     u32 flags = 0;  ///< of `open`
     u32 slot = 0;   ///< of the descriptor
     u32 generation = 0;
-    u64 number = 0;  ///< `close`, `sync`, `truncate`: the file's size; `read_folder`: the cursor
+    /// `close`, `sync`, `truncate`: the file's size; `read_folder`: the cursor; `room_made`: the ticket, where all was
+    /// forgotten
+    u64 number = 0;
     u32 path_bytes = 0;
     u32 other_bytes = 0;  ///< `rename`: of the new name
     u64 opens = 0;        ///< `close`: so many opens that the host has answered are over
@@ -55,7 +57,7 @@ struct alignas(128) file_call {
   struct answer {
     u32 error = 0;  ///< an errno
     u32 slot = 0;
-    u32 generation = 0;
+    u32 generation = 0;   ///< `open`: 0 with no error asks to make room: see extent_to_forget
     u32 kind = 0;         ///< `stat`: st_mode
     u64 first_byte = 0;   ///< `open`: of the file in the line space
     u64 range_bytes = 0;  ///< as many may it have
@@ -70,6 +72,14 @@ struct alignas(128) file_call {
   char other[max_path_bytes];  ///< `read_folder` answers with entries in both
 };
 static_assert(sizeof(file_call::request) == 40 && sizeof(file_call::answer) == 48);
+
+/// What an `open` that found no room in the line space is answered with, in `path` and `other`, `size` bytes of them: the
+/// caller forgets all lines of these parts, says so by `room_made` with the answer's `number`, and opens again.
+struct extent_to_forget {
+  u64 first_byte = 0;
+  u64 bytes = 0;
+};
+inline constexpr u32 max_extents_to_forget = 2 * max_path_bytes / sizeof(extent_to_forget);
 
 /// One name of a folder, as `read_folder` gives them one after the other; the next begins `bytes` later.
 struct folder_entry {

@@ -62,8 +62,8 @@ struct folder_view {
 
   /// Opens the file of a name below the folder, `path_bytes` bytes without a zero at their end. `flags`: of file_flag.
   /// Errors: those of open(2); EXDEV where the name leads out of the folder; EROFS to write into a folder that was given to
-  ///         read; ENODEV for what is neither file nor folder; ENFILE where as many are open as may be; ENOSPC where the line
-  ///         space is used up; ETIMEDOUT.
+  ///         read; ENODEV for what is neither file nor folder; ENFILE where as many are open as may be; ENOSPC where files that
+  ///         are open leave no room in the line space; ETIMEDOUT.
   template <thread_group G>
   PENSTOCK_COLD open_result open(G g, char const* path, u32 path_bytes, u32 flags) const;
 
@@ -87,7 +87,8 @@ struct folder_view {
   /// Holds the bytes from `offset` on in place, as many of `count` as lie in one line of the cache and in the file (none at its
   /// end), to read or, with file_flag::write, also to store into: GPUfs's gmmap. All members get the same bytes, which outlive
   /// a close. What is stored is seen by others at once; a sync writes it if it was unmapped before.
-  /// Errors: EBADF for a descriptor that is closed or not for `flags`; EINVAL; ENOMEM where all frames are held; EIO, ETIMEDOUT.
+  /// Errors: EBADF for a descriptor that is closed or not for `flags`; EINVAL; ENOMEM where all frames are held; EIO,
+  /// ETIMEDOUT.
   template <thread_group G>
   PENSTOCK_COLD mapped_bytes map(G g, file_descriptor const& file, u64 offset, u64 count, u32 flags) const;
 
@@ -198,7 +199,7 @@ struct folder_view {
   }
 
   struct no_use {
-    PENSTOCK_FN void operator()(file_call const&, u64) const {}
+    PENSTOCK_FN void operator()(u32, u64) const {}
   };
 
   template <thread_group G, class Use = no_use>
@@ -208,7 +209,7 @@ struct folder_view {
     const u32 slot = calls.acquire(g);
     if (slot == call_slots::none) return ETIMEDOUT;
     const bool over = calls.call(g, slot, asked, path, other, given);
-    if (over && given.error == 0) use(calls.records[slot], given.size);
+    if (over && given.error == 0) use(slot, given.size);
     if (over) calls.release(g, slot);
     return given.error;
   }
@@ -338,6 +339,36 @@ struct folder_view {
     return {static_cast<u32>(word >> 32), static_cast<u32>(word)};
   }
 
+  /// An errno. Where the line space is full, room is made. Collective.
+  template <thread_group G>
+  PENSTOCK_FN u32 open_on_host(G const& g, char const* path, u32 path_bytes, u32 flags, file_call::answer& given) const {
+    const file_call::request asked{static_cast<u32>(file_op::open), flags, 0, 0, 0, path_bytes, 0};
+    for (backoff wait(calls.timeout_ns);;) {
+      u32 kept = 0;
+      const auto forget = [&](u32 slot, u64 bytes) {
+        for (u64 at = 0; given.generation == 0 && at < bytes; at += sizeof(extent_to_forget)) {
+          kept |= forget_extent(g, slot, calls.records[slot].path + at);
+        }
+      };
+      const u32 error = call_with_name(g, asked, path, nullptr, given, forget);
+      if (error != 0 || given.generation != 0) return error;
+      if (given.number == 0) {  // others make room
+        if (from_leader(g, wait.pause()) == 0) return ENOSPC;
+        continue;
+      }
+      file_call::request made{static_cast<u32>(file_op::room_made), kept, 0, 0, given.number, 0, 0};
+      if (call_with_name(g, made, nullptr, nullptr, given) != 0 || kept != 0) return ENOSPC;
+    }
+  }
+
+  /// Not 0: a line is in the cache still. Collective.
+  template <thread_group G>
+  PENSTOCK_FN u32 forget_extent(G const& g, u32 slot, char const* extent) const {
+    const u64 begin = from_leader(g, is_leader(g) ? call_slots::load_word(extent) : 0);
+    const u64 bytes = from_leader(g, is_leader(g) ? call_slots::load_word(extent + sizeof(u64)) : 0);
+    return forget_bytes(g, slot, begin, begin + bytes);
+  }
+
   /// A descriptor of a file that is open here under this name. `none`'s generation where the host must be asked. Collective.
   template <thread_group G>
   PENSTOCK_FN file_descriptor open_known(G const& g, char const* path, u32 path_bytes, u32 flags, name_hash& name) const {
@@ -367,7 +398,7 @@ PENSTOCK_COLD open_result folder_view::open(G g, char const* path, u32 path_byte
   result.file = open_known(g, path, path_bytes, flags, name);
   if (result.file.generation == 0) {
     file_call::answer given;
-    result.error = call_with_name(g, {static_cast<u32>(file_op::open), flags, 0, 0, 0, path_bytes, 0}, path, nullptr, given);
+    result.error = open_on_host(g, path, path_bytes, flags, given);
     if (!result.ok()) return {{}, result.error};
     if (is_leader(g)) table.add_user(given, flags, name);
     converge_after_call(g);
@@ -526,10 +557,10 @@ PENSTOCK_COLD file_result folder_view::read_folder(G g, char const* path, u32 pa
   for (;;) {
     file_call::answer given;
     const file_call::request asked{static_cast<u32>(file_op::read_folder), 0, 0, 0, cursor, path_bytes, 0};
-    const auto take_entries = [&](file_call const& record, u64 bytes) {
+    const auto take_entries = [&](u32 slot, u64 bytes) {
       converge_after_call(g);
       for (u64 at = 8 * index_in(g); at < bytes; at += 8 * penstock::size(g)) {
-        *reinterpret_cast<u64*>(static_cast<char*>(to) + at) = call_slots::load_word(record.path + at);
+        *reinterpret_cast<u64*>(static_cast<char*>(to) + at) = call_slots::load_word(calls.records[slot].path + at);
       }
     };
     const u32 error = call_with_name(g, asked, path, nullptr, given, take_entries);

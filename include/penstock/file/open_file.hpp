@@ -18,7 +18,7 @@ namespace penstock {
 
 /// An open file. Trivially copyable. All opens of a file that is open get the same one, which is over with as many closes.
 struct file_descriptor {
-  u64 first_byte = 0;   ///< of its range in the folder's line space, which no other version of any file has
+  u64 first_byte = 0;   ///< of its range in the folder's line space
   u64 range_bytes = 0;  ///< as many may it have
   u32 slot = 0;
   u32 generation = 0;  ///< 0: none
@@ -105,9 +105,7 @@ struct open_file_table {
     const auto store = [](u64& word, u64 value) { device_ref<u64>(word).store(value, relaxed); };
     store(entry.first_byte, given.first_byte);
     store(entry.range_bytes, given.range_bytes);
-    // Where others have it already, they know its size better than the host.
-    const u64 size = device_ref<u64>(entry.size).load(relaxed);
-    if (size >> size_bits < given.generation) raise_to(entry.size, u64{given.generation} << size_bits | given.size);
+    set_size(entry, given.generation, given.size);
     for (u32 k = 0; k < 2; ++k) store(entry.name[k], sealed(name.part[k], given.generation, given.number));
     advance(entry, given.generation);
     // The host keeps the file open for this open at least, so the generation stays what it is now.
@@ -145,7 +143,7 @@ struct open_file_table {
 
   /// The host has closed the file of a slot: its next one has this generation.
   PENSTOCK_FN void end_generation(u32 slot, u32 next) const {
-    raise_to(files[slot].size, u64{next} << size_bits);
+    set_size(files[slot], next, unknown_size);
     advance(files[slot], next);
   }
 
@@ -153,6 +151,18 @@ struct open_file_table {
   PENSTOCK_FN void forget_names(u64 epoch) const { raise_to(*renames, epoch); }
 
  private:
+  static constexpr u64 unknown_size = size_mask;
+
+  /// The size that a generation begins with. Who comes later leaves it: those who have the file know it better than the host.
+  PENSTOCK_FN static void set_size(open_file& entry, u32 generation, u64 size) {
+    device_ref<u64> word(entry.size);
+    const u64 unknown = u64{generation} << size_bits | unknown_size;
+    u64 seen = word.load(relaxed);
+    while (seen >> size_bits < generation || (seen == unknown && size != unknown_size)) {
+      if (word.compare_exchange_weak(seen, u64{generation} << size_bits | size, relaxed, relaxed)) return;
+    }
+  }
+
   PENSTOCK_FN u32* hint_of(name_hash const& name, u32 k) const {
     return hints + (name.part[0] & (buckets - 1)) * hints_per_bucket + k;
   }

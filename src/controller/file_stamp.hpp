@@ -1,0 +1,31 @@
+// Whether a file is still what it was: by its size and times, where these say so.
+#pragma once
+
+#include "penstock/core/config.hpp"
+
+#include <sys/stat.h>
+
+namespace penstock::controllers {
+
+/// Whether every change of a file behind a stat gives it another time: multigrain timestamps, of Linux 6.13 and some file
+/// systems. Elsewhere two changes within a timer tick have the same.
+bool has_fine_times(int file);
+
+struct file_stamp {
+  u64 size = 0;
+  u64 changed_ns = 0;    ///< st_mtime
+  u64 status_ns = 0;     ///< st_ctime
+  bool settled = false;  ///< a change that follows has another time
+
+  /// False where it cannot be told.
+  bool is_same(file_stamp const& later) const {
+    return settled && size == later.size && changed_ns == later.changed_ns && status_ns == later.status_ns;
+  }
+};
+
+/// Of a file that was looked at just now.
+file_stamp stamp_of(struct stat const& about, bool fine_times);
+
+u64 nanoseconds(timespec const& t);
+
+}  // namespace penstock::controllers
