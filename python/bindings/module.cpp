@@ -23,6 +23,9 @@ void bind_bench(nb::module_& m);
 namespace penstock::drive {
 void bind_nvme(nb::module_& m);
 }
+namespace penstock::files {
+void bind_files(nb::module_& m);
+}
 namespace penstock::graph {
 void bind_graph(nb::module_& m);
 }
@@ -85,5 +88,6 @@ NB_MODULE(_native, m) {
   penstock::regular::bind_regular(m);
   penstock::drive::bind_nvme(m);
   penstock::volumes::bind_volume(m);
+  penstock::files::bind_files(m);
   penstock::bind_rows(m);
 }

@@ -13,6 +13,7 @@ from penstock.errors import Error
 
 if TYPE_CHECKING:
     from penstock import checkpoint as checkpoint
+    from penstock import fs as fs
     from penstock import graph as graph
     from penstock import nn as nn
     from penstock import optim as optim
@@ -51,6 +52,7 @@ _LAZY = (
 # Modules, and the package that each needs.
 _MODULES = {
     "checkpoint": "torch",
+    "fs": "numpy",
     "graph": "numpy",
     "nn": "torch",
     "optim": "torch",

@@ -208,6 +208,30 @@ def bench_run(
     found: Callable[[dict[str, Any]], None] | None = None,
 ) -> list[dict[str, Any]]: ...
 
+class _SearchResult(TypedDict):
+    files: list[tuple[str, int, bool, int, list[tuple[int, bytes]]]]
+    folders: int
+    bytes: int
+    seconds: float
+    executor: str
+    device: str
+    hits: int
+    misses: int
+    bytes_moved: int
+    host_calls: int
+
+# Of each file: path, bytes, whether it is binary, an errno, and lines.
+def files_search(
+    folder: str,
+    pattern: bytes,
+    ignore_case: bool,
+    executor: str,
+    cache: int,
+    line: int,
+    threads: int,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> _SearchResult: ...
+
 # `options`: all that penstock.regular.run.run_options gives.
 def regular_reduce(
     path: str,

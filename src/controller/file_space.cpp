@@ -163,8 +163,7 @@ file_space::outcome file_space::open_version(file_call& call, int opened, std::o
   // Behind the lock: the last close of this file may have cut it since it was opened here.
   struct stat about;
   if (fstat(file.get(), &about) != 0) return refuse(errno);
-  const bool fine_times = has_fine_times(file.get());
-  const file_stamp now = stamp_of(about, fine_times);
+  const file_stamp now = stamp_of(about, file.get());
   const identity id{about.st_dev, about.st_ino};
   const auto known = versions_.find(id);
   const bool shared = known != versions_.end() && known->second->users != 0;
@@ -190,7 +189,7 @@ file_space::outcome file_space::open_version(file_call& call, int opened, std::o
       return refuse(error);
     }
     closed_.erase(v.closed);
-    v.seen = stamp_of(about, fine_times);
+    v.seen = stamp_of(about, file.get());
     v.size = size;
     v.truncations = 0;
     v.can_write = writes;
@@ -326,7 +325,7 @@ file_space::outcome file_space::close(file_call::request const& asked) {
     answer.error = static_cast<u32>(errno);
   }
   // Of a file that was only read, what others have done meanwhile is a change since its open.
-  if (wrote && fstat(file, &about) == 0) v->seen = stamp_of(about, has_fine_times(file));
+  if (wrote && fstat(file, &about) == 0) v->seen = stamp_of(about, file);
   answer.slot = v->slot;
   give_slot_back(*v);
   answer.generation = slots_[v->slot].generation;

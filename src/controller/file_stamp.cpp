@@ -38,13 +38,13 @@ bool has_fine_times(int file) {
   return false;
 }
 
-file_stamp stamp_of(struct stat const& about, bool fine_times) {
+file_stamp stamp_of(struct stat const& about, int file) {
   constexpr u64 coarse_ns = 20'000'000;  // two ticks of a timer at 100 Hz
   timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
   const u64 changed = nanoseconds(about.st_ctim);
-  return {static_cast<u64>(about.st_size), nanoseconds(about.st_mtim), changed,
-          fine_times || changed + coarse_ns < nanoseconds(now)};
+  const bool settled = changed + coarse_ns < nanoseconds(now) || has_fine_times(file);
+  return {static_cast<u64>(about.st_size), nanoseconds(about.st_mtim), changed, settled};
 }
 
 }  // namespace penstock::controllers

@@ -7,10 +7,6 @@
 
 namespace penstock::controllers {
 
-/// Whether every change of a file behind a stat gives it another time: multigrain timestamps, of Linux 6.13 and some file
-/// systems. Elsewhere two changes within a timer tick have the same.
-bool has_fine_times(int file);
-
 struct file_stamp {
   u64 size = 0;
   u64 changed_ns = 0;    ///< st_mtime
@@ -23,8 +19,12 @@ struct file_stamp {
   }
 };
 
-/// Of a file that was looked at just now.
-file_stamp stamp_of(struct stat const& about, bool fine_times);
+/// Whether every change of a file behind a stat gives it another time: multigrain timestamps, of Linux 6.13 and some file
+/// systems. Elsewhere two changes within a timer tick have the same.
+bool has_fine_times(int file);
+
+/// Of a file that was looked at just now. `file`: its descriptor; -1: its times are coarse.
+file_stamp stamp_of(struct stat const& about, int file);
 
 u64 nanoseconds(timespec const& t);
 

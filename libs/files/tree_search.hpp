@@ -1,0 +1,50 @@
+// Searches the text files below a folder: names are listed, files opened and read by the executor's threads.
+#pragma once
+
+#include "penstock/core/config.hpp"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace penstock::files {
+
+struct search_options {
+  std::string executor = "auto";
+  bool ignore_case = false;  ///< of ASCII letters
+  u64 cache_bytes = 0;       ///< 0: 64 MiB, on a GPU 1 GiB
+  u64 line_bytes = 65536;
+  u32 threads = 0;  ///< of the CPU executor; 0: one a core
+  /// Called between launches with what is done, how far it is, and of how much; may throw.
+  std::function<void(std::string const&, u64, u64)> progress;
+};
+
+struct found_line {
+  u64 number = 0;  ///< from 1
+  std::string text;
+};
+
+struct searched_file {
+  std::string path;  ///< below the folder
+  u64 bytes = 0;
+  bool binary = false;  ///< a zero byte among the first 32 KiB: not searched
+  int error = 0;        ///< an errno: it, or a folder, could not be read
+  std::vector<found_line> lines;
+};
+
+struct search_result {
+  std::vector<searched_file> files;  ///< in the order of their names; those without a match, too
+  u64 folders = 0;
+  u64 bytes = 0;  ///< that were looked at
+  double seconds = 0;
+  std::string executor, device;
+  u64 hits = 0, misses = 0, bytes_moved = 0, host_calls = 0;
+};
+
+inline constexpr u32 max_pattern_bytes = 255;
+
+/// Lines that contain `pattern`, as it is. Symbolic links below the folder are not followed.
+/// Throws penstock::error: bad_input for a pattern that is empty, too long or has a line end, and for a folder that is none.
+search_result search_tree(std::string const& folder, std::string const& pattern, search_options const& options);
+
+}  // namespace penstock::files

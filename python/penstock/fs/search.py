@@ -1,0 +1,136 @@
+"""Search of a tree of files."""
+
+from __future__ import annotations
+
+import errno
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, SupportsIndex, TypedDict
+
+from penstock.callbacks import Progress
+from penstock.graph.options import Executor
+from penstock.native import load_native
+from penstock.options import Choice, Count, Size, Switch, checked, show_options
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class GrepOptions(TypedDict, total=False):
+    """What `grep` takes."""
+
+    ignore_case: Annotated[bool, Switch()]
+    executor: Annotated[Executor, Choice("auto")]
+    cache: Annotated[SupportsIndex | str | None, Size()]
+    line: Annotated[SupportsIndex | str | None, Size(unless="64KiB")]
+    threads: Annotated[SupportsIndex, Count(most=1024)]
+
+
+@dataclass(frozen=True)
+class Match:
+    """A line that has the pattern."""
+
+    path: str
+    """Below the folder."""
+    line: int
+    """From 1."""
+    text: str
+    """Without its end; bytes that are no UTF-8 as surrogates."""
+
+
+@dataclass(frozen=True)
+class GrepResult:
+    """Lines that were found, and what it took."""
+
+    matches: list[Match]
+    """In the order of their paths and lines."""
+    errors: list[OSError]
+    """One for each file or folder that could not be read, with its path."""
+    files: int
+    """That were opened."""
+    binary: int
+    """Files with a zero byte among the first 32 KiB: they are not searched."""
+    folders: int
+    bytes: int
+    """That were looked at."""
+    seconds: float
+    executor: str
+    device: str
+    hits: int
+    """Accesses whose line was in the cache."""
+    misses: int
+    bytes_moved: int
+    """To the cache."""
+    host_calls: int
+    """Opens, closes and lists of names that the host answered."""
+
+
+@show_options(GrepOptions)
+def grep(
+    pattern: str | bytes,
+    folder: str | os.PathLike[str],
+    *,
+    progress: Progress | None = None,
+    **options: Unpack[GrepOptions],
+) -> GrepResult:
+    """Find the lines below a folder that contain a text (GPUfs, section 6; `grep -rIF`).
+
+    Names are listed, files opened and read by the threads of the executor, a warp to a file or to 8 MiB of a
+    large one, through one cache. Symbolic links below the folder are not followed.
+
+    Args:
+        pattern: The text, as it is; of 1 to 255 bytes, without a line end.
+        folder: Where to begin.
+        ignore_case: Whether "a" to "z" stand for their capitals, too.
+        executor: "cpu", "cuda", or "auto".
+        cache: Bytes for lines of files; None takes 64 MiB, on a GPU 1 GiB.
+        line: How much of a file comes at once.
+        threads: Of the CPU executor; 0: one for each core.
+        progress: Called with what is done, how far it is, and of how much.
+
+    Returns:
+        Matches, what could not be read, and the cost.
+
+    Raises:
+        ValueError, TypeError: For a bad argument.
+        penstock.Error: Where the folder cannot be opened, or the machine refuses.
+    """
+    given = checked(GrepOptions, options)
+    if not isinstance(pattern, str | bytes):
+        raise TypeError(f"pattern {pattern!r}: give text or bytes")
+    if given["line"] == 0:
+        raise ValueError("line 0: it must be more")
+    root = os.fspath(folder)
+    answer = load_native().files_search(
+        root,
+        pattern.encode(errors="surrogateescape") if isinstance(pattern, str) else pattern,
+        given["ignore_case"],
+        given["executor"],
+        given["cache"] or 0,
+        given["line"],
+        given["threads"],
+        progress,
+    )
+    matches = [
+        Match(path, line, text.decode(errors="surrogateescape"))
+        for path, _, _, _, lines in answer["files"]
+        for line, text in lines
+    ]
+    errors = [
+        OSError(number, os.strerror(number), os.path.join(root, path))
+        for path, _, _, number, _ in answer["files"]
+        if number != 0
+    ]
+    opened = [binary for _, _, binary, number, _ in answer["files"] if number == 0]
+    return GrepResult(
+        matches=matches,
+        errors=errors,
+        files=len(opened),
+        binary=sum(opened),
+        **{name: value for name, value in answer.items() if name != "files"},
+    )
+
+
+def is_gone(problem: OSError) -> bool:
+    """Whether a file was removed while its tree was searched."""
+    return problem.errno == errno.ENOENT
