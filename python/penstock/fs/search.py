@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, SupportsIndex, TypedDict
 
 from penstock.callbacks import Progress
@@ -117,7 +118,7 @@ def grep(
         for line, text in lines
     ]
     errors = [
-        OSError(number, os.strerror(number), os.path.join(root, path))
+        OSError(number, os.strerror(number), str(Path(root) / path))
         for path, _, _, number, _ in answer["files"]
         if number != 0
     ]
