@@ -25,6 +25,7 @@ void bind_nvme(nb::module_& m);
 }
 namespace penstock::files {
 void bind_files(nb::module_& m);
+void bind_mounts(nb::module_& m);
 }
 namespace penstock::graph {
 void bind_graph(nb::module_& m);
@@ -89,5 +90,6 @@ NB_MODULE(_native, m) {
   penstock::drive::bind_nvme(m);
   penstock::volumes::bind_volume(m);
   penstock::files::bind_files(m);
+  penstock::files::bind_mounts(m);
   penstock::bind_rows(m);
 }

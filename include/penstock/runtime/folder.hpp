@@ -37,6 +37,8 @@ class folder {
   u32 open_files() const { return files_.open_files(); }
   /// Calls that the host has answered so far: opens of files that were open here, and closes but the last, are not among them.
   u64 host_calls() const { return files_.calls(); }
+  /// Versions of files that have a range of the line space.
+  u64 versions() const { return files_.versions(); }
   line_cache& cache() { return *cache_; }
   line_cache const& cache() const { return *cache_; }
 
