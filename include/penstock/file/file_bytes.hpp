@@ -42,14 +42,13 @@ PENSTOCK_FN status read(G const& g, line_reader const& reader, u64 space_bytes, 
     const u64 first = at;
     at += read_on_one_line<read_order::sound>(g, reader, reader.base + 16 * at, static_cast<u32>(stop - at),
                                               [&](u32 k, piece16 piece) { take(first + k, piece); });
-    for (; at < stop; at += size(g)) {
-      const u64 mine = at + index_in(g);
-      piece16 piece{};
-      const status here = pieces.try_read(g, mine < stop, mine, piece);
-      if (mine < stop && here.ok()) take(mine, piece);
-      if (outcome.ok()) outcome = here;
-    }
-    at = stop;
+    if (at == stop) continue;
+    // It is not there: the first pieces bring it in, the others find it.
+    const u64 mine = at + index_in(g);
+    piece16 piece{};
+    outcome = pieces.try_read(g, mine < stop, mine, piece);
+    if (mine < stop && outcome.ok()) take(mine, piece);
+    at = at + size(g) < stop ? at + size(g) : stop;
     const auto failed = g.ballot(!outcome.ok());
     if (any(failed)) return unpack_status(static_cast<u32>(g.shfl(pack(outcome), lowest(failed))));
   }
