@@ -1,4 +1,5 @@
 // Topics of the cache without faults: hits, misses, the latency of one miss, write-back.
+#include "libs/bench/files.hpp"
 #include "libs/bench/hit.hpp"
 #include "libs/bench/latency.hpp"
 #include "libs/bench/miss.hpp"
@@ -118,6 +119,22 @@ std::vector<measurement> run_write(option_texts const& given, progress_fn const&
   return run_write_benchmark(options);
 }
 
+std::vector<measurement> run_files(option_texts const& given, progress_fn const& progress, found_fn const& found) {
+  files_options options;
+  options.executor = text(given, "executor", options.executor);
+  options.folder = text(given, "folder", options.folder);
+  options.bytes = number(given, "mib", 0) << 20;
+  options.cache_bytes = number(given, "cache-mib", 0) << 20;
+  options.line_bytes = small(given, "line", options.line_bytes);
+  options.files = small(given, "files", options.files);
+  options.host_threads = small(given, "host-threads", options.host_threads);
+  options.repeats = small(given, "repeats", options.repeats);
+  options.patterns = words(given, "patterns");
+  options.progress = progress;
+  options.found = found;
+  return run_files_benchmark(options);
+}
+
 }  // namespace
 
 topic hit_topic() {
@@ -213,6 +230,21 @@ topic write_topic() {
            {"patterns", "of random4k, random8, sequential8"},
            {"repeats", "of each measurement"}},
           run_write};
+}
+
+topic files_topic() {
+  return {"files",
+          "calls of files by groups, beside the array over the same file and beside threads of the host",
+          {{"executor", "auto, cpu or cuda"},
+           {"folder", "where the files are made, and removed again"},
+           {"mib", "of the large file"},
+           {"cache-mib", "of the patterns with misses"},
+           {"line", "bytes of a line"},
+           {"files", "small ones that are opened"},
+           {"host-threads", "that open files, as the baseline"},
+           {"patterns", "of read4k.warm, read4k.cold, read4k.skewed, open.known, open.new, roundtrip"},
+           {"repeats", "of each measurement"}},
+          run_files};
 }
 
 }  // namespace penstock::bench
