@@ -20,6 +20,9 @@ class folder_fixture {
     std::ofstream(scratch_ / "sub/deep/file") << "12345";
     for (u32 k = 0; k < folder_under_test::many; ++k) std::ofstream(scratch_ / ("many/" + std::to_string(k)));
     std::filesystem::create_directory_symlink("..", scratch_ / "out");
+    std::string crowd;
+    for (u64 k = 0; k < crowd_body::file_bytes; ++k) crowd += byte_of(0, 1, k);
+    std::ofstream(scratch_ / "crowd", std::ios::binary) << crowd;
     options.writable = true;
     folder_ = std::make_unique<folder>(on, scratch_.path(), options);
     memory_ = {on.memory(), memory_kind::local, u64{groups} * 2 * folder_under_test::room};

@@ -5,7 +5,9 @@
 #include "penstock/executor/executor.hpp"
 
 #include <atomic>
+#include <csignal>
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 namespace penstock::test {
@@ -82,6 +84,18 @@ TEST_P(folder_test, maps_are_the_bytes_of_the_file) {
 
 INSTANTIATE_TEST_SUITE_P(, folder_test,
                          testing::Combine(testing::Values(512, 4096), testing::Values(io_engine::automatic, io_engine::pread)));
+
+// PENSTOCK_CROWD_ROUNDS: reads of each thread in the longest run.
+TEST(folder_of_few_frames, each_read_ends) {
+  const auto on = open_executor("cpu");
+  folder_options options = small_folder(512, io_engine::automatic);
+  options.cache.bytes = 16 * 512;  // one set
+  folder_fixture fixture(*on, most_groups, options);
+  run_everywhere(crowd_body{fixture.bed()}, for_waiting_threads);
+  char const* const given = std::getenv("PENSTOCK_CROWD_ROUNDS");
+  crowd_body longer{fixture.bed(), given != nullptr ? static_cast<u32>(std::atoll(given)) : 2000};
+  run_lone(longer, 32, test_seed());
+}
 
 // A thread of the host calls as a kernel's would.
 struct lone_folder : testing::Test {
@@ -346,6 +360,64 @@ TEST_F(lone_folder, a_map_outlives_the_close_of_its_file) {
   std::ifstream host(scratch / "file");
   EXPECT_EQ(std::string(999, 'a') + "z", std::string((std::istreambuf_iterator<char>(host)), {}));
   EXPECT_EQ(u32{EBADF}, files.map(g, opened.file, 0, 1, file_flag::read).error);
+}
+
+TEST_F(lone_folder, what_the_disk_does_not_take_is_reported) {
+  folder root = open_root(true);
+  folder_view const& files = root.view();
+  const open_result opened = open(files, "file", file_flag::write | file_flag::create);
+  const std::string bytes(4000, 'a');
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit little{1024, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &little);
+  EXPECT_EQ(4000u, files.pwrite(g, opened.file, bytes.data(), 4000, 0).value);
+  EXPECT_NE(0u, files.sync(g, opened.file));
+  EXPECT_NE(0u, files.close(g, opened.file)) << "and it is dropped";
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_NO_THROW(root.flush());
+  const open_result again = open(files, "file", file_flag::write);
+  EXPECT_EQ(4000u, files.pwrite(g, again.file, bytes.data(), 4000, 0).value);
+  EXPECT_EQ(0u, files.close(g, again.file));
+  EXPECT_EQ(bytes, read(files, "file"));
+}
+
+TEST_F(lone_folder, more_files_than_the_process_may_open_are_refused) {
+  folder root = open_root(false);
+  for (u32 k = 0; k < 40; ++k) write(std::to_string(k), "1");
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const auto used = static_cast<rlim_t>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
+  const rlimit few{used + 10, before.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &few);
+  std::vector<file_descriptor> all;
+  u32 refused = 0;
+  for (u32 k = 0; k < 40; ++k) {
+    const open_result opened = open(root.view(), std::to_string(k));
+    if (opened.ok()) all.push_back(opened.file);
+    if (opened.error == EMFILE) ++refused;
+  }
+  setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_GT(all.size(), 4u);
+  EXPECT_EQ(40u, all.size() + refused);
+  for (file_descriptor const& file : all) EXPECT_EQ(0u, root.view().close(g, file));
+}
+
+TEST_F(lone_folder, a_folder_that_was_moved_is_still_the_folder) {
+  std::filesystem::create_directory(scratch / "here");
+  write("here/file", std::string(5000, 'a'));
+  folder_options options = small_folder(512, io_engine::automatic);
+  folder root(*on, scratch / "here", options);
+  const open_result opened = open(root.view(), "file");
+  const mapped_bytes mapped = root.view().map(g, opened.file, 0, 512, file_flag::read);
+  std::filesystem::rename(scratch / "here", scratch / "there");
+  std::filesystem::resize_file(scratch / "there/file", 10);
+  EXPECT_EQ(std::string(512, 'a'), std::string(mapped.bytes, mapped.count)) << "it was cut while it was mapped";
+  EXPECT_EQ(0u, root.view().unmap(g, opened.file, mapped));
+  EXPECT_EQ(0u, root.view().close(g, opened.file));
+  EXPECT_EQ(std::string(10, 'a'), read(root.view(), "file"));
 }
 
 TEST_F(lone_folder, a_group_that_holds_all_frames_is_told_so) {

@@ -31,6 +31,14 @@ PENSTOCK_CUDA_TEST_BESIDE(folder_names_lead_to_the_files_that_got_them_last) { r
 
 PENSTOCK_CUDA_TEST_BESIDE(folder_maps_are_the_bytes_of_the_file) { run_in_folder<mapped_records_body>(report, 512); }
 
+PENSTOCK_CUDA_TEST_BESIDE(folder_of_few_frames_each_read_ends) {
+  const auto on = open_executor("cuda");
+  folder_options options = small_folder(512);
+  options.cache.bytes = 16 * 512;  // one set
+  folder_fixture fixture(*on, threads_of_warps(warps), options);
+  run_warps_on_device(crowd_body{fixture.bed()}, report, warps);
+}
+
 PENSTOCK_CUDA_TEST_BESIDE(folder_records_are_appended_once_each) {
   const auto on = open_executor("cuda");
   folder_fixture fixture(*on, threads_of_warps(warps), small_folder(4096));

@@ -251,6 +251,34 @@ struct shared_names_body {
   }
 };
 
+/// Groups of any kind read a file of "crowd" through far fewer frames than it has lines: each read ends, with the file's bytes.
+/// Byte i of the file is byte_of(0, 1, i).
+struct crowd_body {
+  folder_under_test bed;
+  u32 rounds = 40;
+  static constexpr u32 file_bytes = 40000;
+
+  template <thread_group G>
+  PENSTOCK_FN void operator()(G const& g, test_context const& c) const {
+    const open_result opened = bed.folder.open(g, "crowd", 5, file_flag::read);
+    if (!PENSTOCK_CHECK_EQ(*c.report, 0u, opened.error)) return;
+    for (u32 round = 0; round < rounds; ++round) {
+      const u64 drawn = random_word(c.seed(), c.group, round);
+      const u64 at = drawn % file_bytes, count = drawn / file_bytes % 3 == 0 ? drawn / 1000 % 2000 : drawn / 1000 % 100;
+      const u64 expected = count < file_bytes - at ? count : file_bytes - at;
+      const file_result got = bed.folder.pread(g, opened.file, bed.buffer(c, 1), count, at);
+      PENSTOCK_CHECK_EQ(*c.report, 0u, got.error);
+      if (!PENSTOCK_CHECK_EQ(*c.report, expected, got.value)) break;
+      converge_after_call(g);
+      for (u64 k = index_in(g); k < expected; k += size(g)) {
+        if (!PENSTOCK_CHECK_EQ(*c.report, static_cast<u8>(byte_of(0, 1, at + k)), static_cast<u8>(bed.buffer(c, 1)[k]))) break;
+      }
+      converge_after_call(g);
+    }
+    PENSTOCK_CHECK_EQ(*c.report, 0u, bed.folder.close(g, opened.file));
+  }
+};
+
 /// What is refused, and what is found.
 struct names_body {
   folder_under_test bed;
