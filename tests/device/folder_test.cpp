@@ -362,6 +362,34 @@ TEST_F(lone_folder, a_map_outlives_the_close_of_its_file) {
   EXPECT_EQ(u32{EBADF}, files.map(g, opened.file, 0, 1, file_flag::read).error);
 }
 
+TEST_F(lone_folder, a_close_that_is_not_the_last_writes_what_was_stored) {
+  folder root = open_root(true);
+  folder_view const& files = root.view();
+  const open_result writer = open(files, "file", file_flag::write | file_flag::create), reader = open(files, "file");
+  EXPECT_EQ(5u, files.pwrite(g, writer.file, "12345", 5, 0).value);
+  EXPECT_EQ(0u, files.close(g, writer.file));
+  std::ifstream host(scratch / "file");
+  std::string found(5, '?');
+  host.read(found.data(), 5);
+  EXPECT_EQ("12345", found);
+  EXPECT_EQ(0u, files.close(g, reader.file));
+}
+
+TEST_F(lone_folder, what_was_stored_into_a_map_is_kept_by_who_closes_last) {
+  write("file", std::string(1000, 'a'));
+  folder root = open_root(true);
+  folder_view const& files = root.view();
+  const open_result writer = open(files, "file", file_flag::read | file_flag::write), reader = open(files, "file");
+  const mapped_bytes mapped = files.map(g, writer.file, 0, 1, file_flag::write);
+  EXPECT_EQ(0u, files.close(g, writer.file));
+  mapped.bytes[0] = 'b';
+  EXPECT_EQ(0u, files.unmap(g, writer.file, mapped));
+  EXPECT_EQ(0u, files.close(g, reader.file));
+  EXPECT_EQ(0u, root.open_files());
+  std::ifstream host(scratch / "file");
+  EXPECT_EQ("b" + std::string(999, 'a'), std::string((std::istreambuf_iterator<char>(host)), {}));
+}
+
 TEST_F(lone_folder, what_the_disk_does_not_take_is_reported) {
   folder root = open_root(true);
   folder_view const& files = root.view();

@@ -139,7 +139,7 @@ struct folder_view {
   PENSTOCK_FN static u64 word_of(u32 generation, u64 size) { return u64{generation} << size_bits | size; }
 
   PENSTOCK_FN bool is_open(file_descriptor const& file, u64 word) const {
-    return file.generation != 0 && word >> size_bits == file.generation;
+    return file.generation != 0 && word >> size_bits == file.generation && (word & size_mask) != open_file_table::unknown_size;
   }
   PENSTOCK_FN u64 load_word(file_descriptor const& file) const {
     return device_ref<u64>(table.files[file.slot].size).load(acquire);
@@ -287,12 +287,17 @@ struct folder_view {
     return call_slots::error_of(outcome);
   }
 
-  /// Gives the host back what the last user of a file owes. Without `debt.opens` nothing is done. `lost`: what was stored could
-  /// not be written, and is to be dropped if the host closes the file. An errno. Collective.
+  /// Gives the host back what the last user of a file owes, and before it all that was stored. Without `debt.opens` nothing is
+  /// done. An errno. Collective.
   template <thread_group G>
-  PENSTOCK_FN u32 give_back(G const& g, file_descriptor file, host_debt const& debt, bool lost) const {
+  PENSTOCK_FN u32 give_back(G const& g, u32 file_slot, host_debt const& debt) const {
     if (debt.opens == 0) return 0;
-    file.generation = debt.generation;
+    file_descriptor file = table.descriptor_of(file_slot, debt.generation, 0);
+    file.first_byte = from_leader(g, file.first_byte);
+    file.range_bytes = from_leader(g, file.range_bytes);
+    u64 size = 0;
+    find_size(g, file, size);
+    const u32 lost = write_back(g, file, size);
     const u32 slot = calls.acquire(g);
     if (slot == call_slots::none) {
       if (is_leader(g)) table.owe_again(file.slot, debt);
@@ -305,9 +310,9 @@ struct folder_view {
     const bool closed = given.generation > file.generation;
     if (closed && is_leader(g)) table.end_generation(file.slot, given.generation);
     // Nobody could write it any more: it must not be in the way of what can be.
-    if (closed && lost) forget_bytes(g, slot, file.first_byte, file.first_byte + asked.number);
+    if (closed && lost != 0) forget_bytes(g, slot, file.first_byte, file.first_byte + asked.number);
     if (over) calls.release(g, slot);
-    return given.error;
+    return given.error != 0 ? given.error : lost;
   }
 
   /// One user more, beside that of the descriptor. False: it is over.
@@ -315,7 +320,7 @@ struct folder_view {
   PENSTOCK_FN bool keep_open(G const& g, file_descriptor const& file) const {
     host_debt debt;
     const bool kept = from_leader(g, is_leader(g) && table.add_user_again(file, debt)) != 0;
-    give_back(g, file, debt_of_all(g, debt), false);
+    give_back(g, file.slot, debt_of_all(g, debt));
     return kept;
   }
   /// The end of one. An errno.
@@ -323,13 +328,7 @@ struct folder_view {
   PENSTOCK_FN u32 end_use(G const& g, file_descriptor const& file) const {
     host_debt debt;
     if (is_leader(g)) table.remove_user(file, debt);
-    debt = debt_of_all(g, debt);
-    if (debt.opens == 0) return 0;
-    u64 size = 0;
-    find_size(g, file, size);
-    const u32 lost = write_back(g, file, size);
-    const u32 error = give_back(g, file, debt, lost != 0);
-    return error != 0 ? error : lost;
+    return give_back(g, file.slot, debt_of_all(g, debt));
   }
 
   /// The leader's.
@@ -369,7 +368,7 @@ struct folder_view {
     return forget_bytes(g, slot, begin, begin + bytes);
   }
 
-  /// A descriptor of a file that is open here under this name. `none`'s generation where the host must be asked. Collective.
+  /// A descriptor of a file that is open here under this name; of generation 0 where the host must be asked. Collective.
   template <thread_group G>
   PENSTOCK_FN file_descriptor open_known(G const& g, char const* path, u32 path_bytes, u32 flags, name_hash& name) const {
     file_descriptor file;
@@ -380,7 +379,7 @@ struct folder_view {
       found = (flags & file_flag::exclusive) == 0 && table.add_user_by_name(name, flags, file, debt);
     }
     file.slot = static_cast<u32>(from_leader(g, file.slot));
-    give_back(g, file, debt_of_all(g, debt), false);
+    give_back(g, file.slot, debt_of_all(g, debt));
     file.generation = static_cast<u32>(from_leader(g, found ? file.generation : 0));
     file.first_byte = from_leader(g, file.first_byte);
     file.range_bytes = from_leader(g, file.range_bytes);
@@ -419,7 +418,7 @@ PENSTOCK_COLD u32 folder_view::close(G g, file_descriptor const& file) const {
   const u32 lost = (file.flags & file_flag::write) != 0 ? write_back(g, file, size) : 0;
   host_debt debt;
   const bool had = from_leader(g, is_leader(g) && table.remove_user(file, debt)) != 0;
-  const u32 error = give_back(g, file, debt_of_all(g, debt), lost != 0);
+  const u32 error = give_back(g, file.slot, debt_of_all(g, debt));
   if (!had) return EBADF;
   return error != 0 ? error : lost;
 }

@@ -74,6 +74,8 @@ struct open_file_table {
   name_hasher hasher;
 
   static constexpr u32 hints_per_bucket = 4;
+  /// Of a file that the host has opened, and nobody here yet.
+  static constexpr u64 unknown_size = size_mask;
 
   /// Adds a user to the file that is open under a name. False: the host must be asked. `debt`: see remove_user.
   PENSTOCK_FN bool add_user_by_name(name_hash const& name, u32 flags, file_descriptor& file, host_debt& debt) const {
@@ -88,7 +90,7 @@ struct open_file_table {
       if (seen.users() >= user_word::bias + user_word::max_users) return false;
       const user_word before{device_ref<u64>(entry.users).fetch_add(user_word::one_user, acq_rel)};
       if (before.is_of(seen.generation())) {
-        file = descriptor_of(entry, hint - 1, seen.generation(), flags);
+        file = descriptor_of(hint - 1, seen.generation(), flags);
         return true;
       }
       take_user_off(entry, 0);
@@ -141,6 +143,13 @@ struct open_file_table {
     device_ref<u64>(files[slot].users).fetch_add(user_word::one_host_open * debt.opens, acq_rel);
   }
 
+  /// REQUIRES: the caller is a user of the generation, or owes its host opens.
+  PENSTOCK_FN file_descriptor descriptor_of(u32 slot, u32 generation, u32 flags) const {
+    open_file& entry = files[slot];
+    return {device_ref<u64>(entry.first_byte).load(relaxed), device_ref<u64>(entry.range_bytes).load(relaxed), slot, generation,
+            flags};
+  }
+
   /// The host has closed the file of a slot: its next one has this generation.
   PENSTOCK_FN void end_generation(u32 slot, u32 next) const {
     set_size(files[slot], next, unknown_size);
@@ -151,8 +160,6 @@ struct open_file_table {
   PENSTOCK_FN void forget_names(u64 epoch) const { raise_to(*renames, epoch); }
 
  private:
-  static constexpr u64 unknown_size = size_mask;
-
   /// The size that a generation begins with. Who comes later leaves it: those who have the file know it better than the host.
   PENSTOCK_FN static void set_size(open_file& entry, u32 generation, u64 size) {
     device_ref<u64> word(entry.size);
@@ -173,12 +180,6 @@ struct open_file_table {
     auto& file = const_cast<open_file&>(entry);
     return device_ref<u64>(file.name[0]).load(relaxed) == sealed(name.part[0], generation, epoch) &&
            device_ref<u64>(file.name[1]).load(relaxed) == sealed(name.part[1], generation, epoch);
-  }
-
-  /// REQUIRES: the caller is a user, so the range is that of the generation.
-  PENSTOCK_FN static file_descriptor descriptor_of(open_file& entry, u32 slot, u32 generation, u32 flags) {
-    return {device_ref<u64>(entry.first_byte).load(relaxed), device_ref<u64>(entry.range_bytes).load(relaxed), slot, generation,
-            flags};
   }
 
   PENSTOCK_FN void remember(name_hash const& name, u32 slot) const {
