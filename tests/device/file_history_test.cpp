@@ -13,12 +13,13 @@ namespace {
 constexpr u64 line_bytes = 512;
 constexpr u32 most_groups = 256;
 
-folder_options tiny_cache() {
+/// `files`: that may be open at once; few of them, and places are soon used again.
+folder_options tiny_cache(u32 files) {
   folder_options options;
   options.cache.bytes = 64 << 10;
   options.cache.line_bytes = line_bytes;
   options.writable = true;
-  options.max_files = 1024;
+  options.max_files = files;
   options.max_calls = 8;
   return options;
 }
@@ -50,9 +51,9 @@ struct history_script {
 
 class folder_of_histories {
  public:
-  folder_of_histories(executor& on, std::string const& root, u32 groups)
-      : files_(on, root, tiny_cache()), memory_(u64{groups} * 2 * folder_under_test::room),
-        handles_(u64{groups} * history_step::handles) {}
+  folder_of_histories(executor& on, std::string const& root, u32 groups, u32 spare_files = 0)
+      : files_(on, root, tiny_cache(groups * history_step::handles + spare_files)),
+        memory_(u64{groups} * 2 * folder_under_test::room), handles_(u64{groups} * history_step::handles) {}
 
   file_history_body body(history_script& script) {
     return {{files_.view(), memory_.data()}, script.parts.data(), script.steps.data(),
@@ -107,7 +108,8 @@ TEST(file_history, two_folders_and_the_host_agree) {
   const u64 seed = test_seed();
   test_support::scratch_folder scratch;
   const auto on = open_executor("cpu");
-  folder_of_histories folders[] = {{*on, scratch.path(), threads}, {*on, scratch.path(), threads}};
+  const u32 spare = static_cast<u32>(wanted / 100'000);  // a place is used up after 65,534 files
+  folder_of_histories folders[] = {{*on, scratch.path(), threads, spare}, {*on, scratch.path(), threads, spare}};
   std::atomic<u64> steps = 0;
   check_report report;
   run_threads(threads, [&](u32 thread) {
