@@ -96,7 +96,8 @@ struct file_part {
 /// What came of it.
 struct part_result {
   u64 size = 0;      ///< of the file
-  u64 newlines = 0;  ///< in the part
+  u64 bytes = 0;     ///< of the part that were looked at
+  u64 newlines = 0;  ///< among them
   u32 error = 0;
   u32 binary = 0;
 };
@@ -153,7 +154,6 @@ struct search_parts {
   u64* matches_used;
 
   static constexpr u32 window_bytes = 2 * (max_pattern_bytes + 1);
-  static constexpr u64 text_probe_bytes = 32768;
 
   template <class Group>
   PENSTOCK_FN void operator()(Group const& g, grid_range range) const {
@@ -174,17 +174,18 @@ struct search_parts {
     result.size = from_leader(g, folder.size_of(opened.file).value);
     const u64 end = part.last < result.size ? part.last : result.size;
     u64 lane_newlines = 0;  // of this lane's pieces
-    for (u64 at = part.first; at < end && result.error == 0 && result.binary == 0;) {
+    u64 at = part.first;
+    while (at < end && result.error == 0 && result.binary == 0) {
       if (at != 0) result.error = search_across(g, k, opened.file, at, result.size, lane_newlines);
       const mapped_bytes mapped = folder.map(g, opened.file, at, end - at, file_flag::read);
       if (result.error == 0) result.error = mapped.error;
       if (mapped.count == 0) break;  // it was cut since
-      result.binary = at < text_probe_bytes && at == 0 && has_zero(g, mapped) ? 1 : 0;
-      if (result.binary == 0) search_line(g, k, mapped, lane_newlines);
+      result.binary = search_line(g, k, mapped, lane_newlines) ? 1 : 0;
       folder.unmap(g, opened.file, mapped);
       at += mapped.count;
     }
     folder.close(g, opened.file);
+    result.bytes = at - part.first;
     result.newlines = sum_of(g, lane_newlines);
     return result;
   }
@@ -196,22 +197,11 @@ struct search_parts {
     return sum;
   }
 
-  /// Of the first bytes of a file.
+  /// Each lane looks at 16 bytes, side by side; `lane_newlines` grows by those that it has seen. True: there is a zero byte.
   template <class Group>
-  PENSTOCK_FN static bool has_zero(Group const& g, mapped_bytes const& mapped) {
-    const u64 probed = mapped.count < text_probe_bytes ? mapped.count : text_probe_bytes;
-    bool zero = false;
-    for (u64 at = 16 * index_in(g); at < probed; at += 16 * size(g)) {
-      const u32 valid = at + 16 <= probed ? 0xffffu : (1u << (probed - at)) - 1;
-      zero |= (equal_bytes(*reinterpret_cast<piece16 const*>(mapped.bytes + at), 0) & valid) != 0;
-    }
-    return any(g.ballot(zero));
-  }
-
-  /// Each lane looks at 16 bytes, side by side; `lane_newlines` grows by those that it has seen.
-  template <class Group>
-  PENSTOCK_FN void search_line(Group const& g, u64 k, mapped_bytes const& mapped, u64& lane_newlines) const {
+  PENSTOCK_FN bool search_line(Group const& g, u64 k, mapped_bytes const& mapped, u64& lane_newlines) const {
     const u64 width = 16 * size(g);
+    bool zero = false;
     for (u64 strip = 0; strip < mapped.count; strip += width) {
       const u64 at = strip + 16 * index_in(g);
       u32 newlines = 0, matched = 0;
@@ -219,6 +209,7 @@ struct search_parts {
         const piece16 piece = *reinterpret_cast<piece16 const*>(mapped.bytes + at);
         const u32 valid = at + 16 <= mapped.count ? 0xffffu : (1u << (mapped.count - at)) - 1;
         newlines = equal_bytes(piece, '\n') & valid;
+        zero |= (equal_bytes(piece, 0) & valid) != 0;
         for (u32 rest = pattern.candidates(piece) & valid; rest != 0; rest &= rest - 1) {
           const u32 i = lowest_bit(rest);
           if (at + i + pattern.bytes <= mapped.count && pattern.is_at(mapped.bytes + at + i)) matched |= 1u << i;
@@ -227,6 +218,7 @@ struct search_parts {
       if (any(g.ballot(matched != 0))) note_matches(g, k, mapped.offset + at, matched, newlines, lane_newlines);
       lane_newlines += bit_count(newlines);
     }
+    return any(g.ballot(zero));
   }
 
   template <class Group>

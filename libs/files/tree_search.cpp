@@ -220,9 +220,9 @@ class tree_search {
       if (parts[k].first == 0) {
         file.path = std::string(names_[owners[k]]);
         file.bytes = part.size;
-        file.binary = part.binary != 0;
       }
-      result_.bytes += std::min(part.size, parts[k].last) - std::min(part.size, parts[k].first);
+      file.binary |= part.binary != 0;
+      result_.bytes += part.bytes;
       for (; next < found.size() && found[next].part == k; ++next) {
         // A line that has several matches is one. The text follows when all parts are there.
         const u64 number = newlines_[owners[k]] + found[next].newlines + 1;
@@ -241,41 +241,47 @@ class tree_search {
     int open_file = -1;
     u64 opened = ~u64{0};
     for (line_place const& place : offsets_) {
+      if (files_[place.file].binary) continue;
       if (place.file != opened) {
         if (open_file >= 0) close(open_file);
         opened = place.file;
-        open_file = open((root_ + "/" + files_[opened].path).c_str(), O_RDONLY | O_CLOEXEC);
+        open_file = open((root_ + "/" + files_[opened].path).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
         report("reading lines", opened, files_.size());
       }
       if (open_file >= 0) files_[opened].lines[place.line].text = line_at(open_file, place.offset);
     }
     if (open_file >= 0) close(open_file);
+    for (searched_file& file : files_) {
+      if (file.binary) file.lines.clear();
+    }
   }
 
+  /// The line around a match, as much of it as max_line_bytes before and behind where it begins.
   static std::string line_at(int file, u64 offset) {
-    constexpr u64 step = 4096;
-    std::string before, line;
-    char room[step];
-    for (u64 end = offset; end > 0;) {
-      const u64 begin = end > step ? end - step : 0;
-      const auto got = pread(file, room, end - begin, static_cast<off_t>(begin));
+    constexpr u64 step = 65536;
+    std::vector<std::string> before;  // the nearest first
+    std::string line, room(step, '\0');
+    for (u64 end = offset, first = offset > max_line_bytes ? offset - max_line_bytes : 0; end > first;) {
+      const u64 begin = end - first > step ? end - step : first;
+      const auto got = pread(file, room.data(), end - begin, static_cast<off_t>(begin));
       if (got <= 0) break;
-      const std::string_view piece(room, static_cast<u64>(got));
+      const std::string_view piece(room.data(), static_cast<u64>(got));
       const u64 newline = piece.rfind('\n');
-      before.insert(0, newline == std::string_view::npos ? piece : piece.substr(newline + 1));
+      before.emplace_back(newline == std::string_view::npos ? piece : piece.substr(newline + 1));
       if (newline != std::string_view::npos) break;
       end = begin;
     }
-    for (u64 at = offset;;) {
-      const auto got = pread(file, room, step, static_cast<off_t>(at));
+    for (auto each = before.rbegin(); each != before.rend(); ++each) line += *each;
+    for (u64 at = offset; at < offset + max_line_bytes;) {
+      const auto got = pread(file, room.data(), std::min(step, offset + max_line_bytes - at), static_cast<off_t>(at));
       if (got <= 0) break;
-      const std::string_view piece(room, static_cast<u64>(got));
+      const std::string_view piece(room.data(), static_cast<u64>(got));
       const u64 newline = piece.find('\n');
       line += piece.substr(0, newline);
       if (newline != std::string_view::npos) break;
       at += piece.size();
     }
-    return before + line;
+    return line;
   }
 
   static void put(buffer<u64>& word, u64 value) { word.write({&value, 1}); }

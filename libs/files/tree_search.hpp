@@ -27,7 +27,7 @@ struct found_line {
 struct searched_file {
   std::string path;  ///< below the folder
   u64 bytes = 0;
-  bool binary = false;  ///< a zero byte among the first 32 KiB: not searched
+  bool binary = false;  ///< it has a zero byte: no line of it counts
   int error = 0;        ///< an errno: it, or a folder, could not be read
   std::vector<found_line> lines;
 };
@@ -42,6 +42,7 @@ struct search_result {
 };
 
 inline constexpr u32 max_pattern_bytes = 255;
+inline constexpr u64 max_line_bytes = u64{1} << 20;  ///< of a line's text, before a match and behind where it begins
 
 /// Lines that contain `pattern`, as it is. Symbolic links below the folder are not followed.
 /// Throws penstock::error: bad_input for a pattern that is empty, too long or has a line end, and for a folder that is none.

@@ -37,7 +37,7 @@ def lines_of(root: Path, pattern: bytes, ignore_case: bool = False) -> list[tupl
             if file.is_symlink():
                 continue
             data = file.read_bytes()
-            if b"\0" in data[:32768]:
+            if b"\0" in data:
                 continue
             for number, line in enumerate(data.split(b"\n"), 1):
                 if wanted in (line.lower() if ignore_case else line):
@@ -100,6 +100,20 @@ def test_parts_of_large_files_are_one(tmp_path: Path, executor: Literal["cpu", "
         data[at : at + len(pattern)] = pattern
     (tmp_path / "large").write_bytes(data)
     assert found_by(fs.grep(pattern, tmp_path, executor=executor)) == lines_of(tmp_path, pattern)
+
+
+def test_a_line_of_any_length_and_zeros_at_any_place(
+    tmp_path: Path, executor: Literal["cpu", "cuda"]
+) -> None:
+    (tmp_path / "long").write_bytes(b"a" * (5 << 20) + b"needle" + b"b" * (5 << 20))
+    (tmp_path / "late").write_bytes(b"needle\n" * 100_000 + b"\0")
+    with (tmp_path / "holes").open("wb") as sparse:
+        sparse.write(b"needle\n")
+        sparse.truncate(64 << 20)
+    result = fs.grep("needle", tmp_path, executor=executor)
+    assert [(m.path, m.line, len(m.text)) for m in result.matches] == [("long", 1, 2 << 20)]
+    assert result.matches[0].text == "a" * (1 << 20) + "needle" + "b" * ((1 << 20) - 6)
+    assert result.binary == 2
 
 
 def test_more_matches_and_names_than_a_first_guess(tmp_path: Path, executor: Literal["cpu", "cuda"]) -> None:

@@ -35,7 +35,7 @@ def grep_command(
 ) -> None:
     """Prints the lines of text files below FOLDER that contain PATTERN, as it is, with path and number.
 
-    Files with a zero byte among the first 32 KiB are left out, links are not followed. What cannot be read is
+    Files with a zero byte are left out, links are not followed. What cannot be read is
     reported on stderr. Exit status: 0, 1 where nothing was found, 2 where something could not be read.
 
     \b

@@ -36,7 +36,8 @@ class Match:
     line: int
     """From 1."""
     text: str
-    """Without its end; bytes that are no UTF-8 as surrogates."""
+    """Without its end; bytes that are no UTF-8 as surrogates. Of a line of more than a MiB a part around the
+    pattern."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class GrepResult:
     files: int
     """That were opened."""
     binary: int
-    """Files with a zero byte among the first 32 KiB: they are not searched."""
+    """Files with a zero byte, of which no line counts."""
     folders: int
     bytes: int
     """That were looked at."""
