@@ -112,6 +112,11 @@ void software_queue::start_data(decoded_command const& asked, nvme::submission_e
   storage_namespace const* found = media_->spaces[request.index].get();
   if (found->files() != nullptr) {
     found = found->files()->find(asked.offset, request.offset);
+    // What is read ahead of a file may belong to one that is not open yet: who waits for the same line, in the file that has
+    // been opened since, asks once more.
+    if (found == nullptr && request.what == action::read) {
+      return ring_.complete(command.command_id, nvme::code::namespace_not_ready);
+    }
     if (found == nullptr || (request.what == action::write && found->shape().read_only)) {
       return ring_.complete(command.command_id, status_of(EBADF, request.what));
     }

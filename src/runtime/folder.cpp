@@ -37,6 +37,7 @@ folder::folder(executor& on, std::string const& root, folder_options const& opti
   }
   cache_options cache = options.cache;
   cache.directory = directory_kind::set_associative;
+  cache.retry.fails_after = 0;  // a file that cannot be read says nothing about the others
   const u32 space = data_.add_folder(files_);
   const u64 bytes = files_.line_space_bytes();
   const dataset_spec data{root, bytes, {volume_layout::single, {{&data_, space}}}, options.writable};

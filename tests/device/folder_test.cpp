@@ -362,6 +362,32 @@ TEST_F(lone_folder, a_map_outlives_the_close_of_its_file) {
   EXPECT_EQ(u32{EBADF}, files.map(g, opened.file, 0, 1, file_flag::read).error);
 }
 
+// What is read ahead of one file lies in the range of the next, which may not be open yet.
+TEST_F(lone_folder, files_that_are_read_side_by_side_are_no_matter_to_each_other) {
+  constexpr u32 files = 12, threads = 3, bytes = 1 << 20, piece = 32 << 10;
+  for (u32 k = 0; k < files; ++k) write(std::to_string(k), std::string(bytes, static_cast<char>('a' + k)));
+  folder_options options;
+  options.cache.bytes = 64 << 20;
+  options.cache.line_bytes = piece;
+  for (u32 round = 0; round < 25; ++round) {
+    folder root(*on, scratch.path(), options);
+    std::atomic<u32> next = 0;
+    run_threads(threads, [&](u32) {
+      for (u32 k; (k = next++) < files;) {
+        const open_result opened = open(root.view(), std::to_string(k));
+        ASSERT_EQ(0u, opened.error);
+        for (u64 at = 0; at < bytes; at += piece) {
+          const mapped_bytes mapped = root.view().map(g, opened.file, at, piece, file_flag::read);
+          ASSERT_EQ(0u, mapped.error) << "file " << k << " at " << at;
+          EXPECT_EQ('a' + k, static_cast<u32>(mapped.bytes[0]));
+          EXPECT_EQ(0u, root.view().unmap(g, opened.file, mapped));
+        }
+        EXPECT_EQ(0u, root.view().close(g, opened.file));
+      }
+    });
+  }
+}
+
 TEST_F(lone_folder, a_close_that_is_not_the_last_writes_what_was_stored) {
   folder root = open_root(true);
   folder_view const& files = root.view();
