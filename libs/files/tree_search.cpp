@@ -245,15 +245,25 @@ class tree_search {
       if (place.file != opened) {
         if (open_file >= 0) close(open_file);
         opened = place.file;
-        open_file = open((root_ + "/" + files_[opened].path).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        open_file = folder_.open_to_read(files_[opened].path);
         report("reading lines", opened, files_.size());
       }
-      if (open_file >= 0) files_[opened].lines[place.line].text = line_at(open_file, place.offset);
+      if (open_file < 0 || !has_pattern(open_file, place.offset)) {
+        files_[opened].error = ESTALE;  // it was changed, or is another one by now
+      } else if (files_[opened].error == 0) {
+        files_[opened].lines[place.line].text = line_at(open_file, place.offset);
+      }
     }
     if (open_file >= 0) close(open_file);
     for (searched_file& file : files_) {
-      if (file.binary) file.lines.clear();
+      if (file.binary || file.error == ESTALE) file.lines.clear();
     }
+  }
+
+  bool has_pattern(int file, u64 offset) const {
+    char there[max_pattern_bytes];
+    const auto got = pread(file, there, pattern_.bytes, static_cast<off_t>(offset));
+    return got == static_cast<ssize_t>(pattern_.bytes) && pattern_.is_at(there);
   }
 
   /// The line around a match, as much of it as max_line_bytes before and behind where it begins.

@@ -28,7 +28,7 @@ struct searched_file {
   std::string path;  ///< below the folder
   u64 bytes = 0;
   bool binary = false;  ///< it has a zero byte: no line of it counts
-  int error = 0;        ///< an errno: it, or a folder, could not be read
+  int error = 0;  ///< an errno: it, or a folder, could not be read; ESTALE: it changed meanwhile, and no line of it counts
   std::vector<found_line> lines;
 };
 

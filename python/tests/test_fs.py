@@ -116,6 +116,22 @@ def test_a_line_of_any_length_and_zeros_at_any_place(
     assert result.binary == 2
 
 
+def test_files_that_change_meanwhile_have_no_lines(tmp_path: Path, executor: Literal["cpu", "cuda"]) -> None:
+    for name in "abc":
+        (tmp_path / name).write_text("needle\n")
+
+    def swap(what: str, *_: int) -> None:
+        for name in "abc" if what == "reading lines" else "":
+            (tmp_path / name).unlink()
+            (tmp_path / name).symlink_to("/etc/passwd")
+
+    result = fs.grep("needle", tmp_path, executor=executor, progress=swap)
+    assert [m.text for m in result.matches] == ["needle"], "of the one that was open already"
+    assert [(e.errno, e.strerror) for e in result.errors] == [
+        (errno.ESTALE, "it was changed while it was searched")
+    ] * 2
+
+
 def test_more_matches_and_names_than_a_first_guess(tmp_path: Path, executor: Literal["cpu", "cuda"]) -> None:
     (tmp_path / "x").write_bytes(b"x\n" * 200_000)
     many = tmp_path / "many"
@@ -139,6 +155,8 @@ def test_bad_input_is_refused_in_a_sentence(tmp_path: Path) -> None:
     assert missing.value.errno == errno.ENOENT
     with pytest.raises(OSError, match="name the folder"):
         fs.grep("x", tmp_path / "file")
+    with pytest.raises(ValueError, match="folder ''"):
+        fs.grep("x", "")
     with pytest.raises(ValueError, match="line"):
         fs.grep("x", tmp_path, line=100)
     with pytest.raises(ValueError, match="line 0"):
@@ -214,4 +232,8 @@ def test_exit_status_counts_and_names(tmp_path: Path, capfdbinary: pytest.Captur
     assert run("needle", "--count") == (0, f"{tmp_path}/one:2\n".encode())
     assert run("HAY", "--files", "--ignore-case") == (0, f"{tmp_path}/two\n".encode())
     assert run("straw") == (1, b"")
+    closed = subprocess.run(
+        f"{sys.executable} -m penstock grep needle {tmp_path} >&-", shell=True, capture_output=True
+    )
+    assert (closed.returncode, closed.stderr) == (2, b"penstock: standard output: it is closed: open it\n")
     assert main(["grep", "", str(tmp_path)]) == 2

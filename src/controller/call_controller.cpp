@@ -95,6 +95,8 @@ file_folder::file_folder(std::string const& root, bool writable, u64 bytes, u32 
 
 u32 file_folder::open_files() const { return space_->open_files(); }
 
+int file_folder::open_to_read(std::string const& path) const { return space_->open_to_read(path); }
+
 u64 file_folder::calls() const { return space_->calls(); }
 
 u64 file_folder::line_space_bytes() const { return space_->bytes(); }

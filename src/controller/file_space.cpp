@@ -100,6 +100,14 @@ void file_space::finalize_sizes(std::span<u64 const> sizes) {
   }
 }
 
+int file_space::open_to_read(std::string const& path) const {
+  owned_file file = names_.open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  struct stat about;
+  if (!file.valid() || fstat(file.get(), &about) != 0) return -1;
+  if (!S_ISREG(about.st_mode)) return errno = ENODEV, -1;
+  return file.release();
+}
+
 u32 file_space::open_files() {
   const std::lock_guard lock(mutex_);
   return static_cast<u32>(slots_.size() - free_slots_.size() - used_up_);
@@ -119,9 +127,9 @@ file_space::outcome file_space::open(file_call& call, std::string const& path) {
   const u32 flags = call.asked.flags;
   if (!are_open_flags_valid(flags)) return refuse(EINVAL);
   if ((flags & file_flag::write) != 0 && !writable_) return refuse(EROFS);
-  // A file that must not be there before is not opened a second time when there is room for it.
+  // What would be created is not where there is no room for it.
   std::optional<line_ranges::extent> reserved;
-  if ((flags & file_flag::exclusive) != 0) {
+  if ((flags & file_flag::create) != 0) {
     const std::lock_guard lock(mutex_);
     reserved = ranges_.take(granules_for(0));
     if (!reserved) return make_room(call, granules_for(0));
@@ -173,7 +181,8 @@ file_space::outcome file_space::open_version(file_call& call, int opened, std::o
     // What others have made of it since it was last open is another version; so is one that has too little room to grow.
     if (known == versions_.end() || !known->second->seen.is_same(now) || cuts || known->second->range.count < needed) {
       if (known != versions_.end()) forget_version(id);
-      std::optional<line_ranges::extent> range = reserved ? std::exchange(reserved, {}) : ranges_.take(needed);
+      const bool fits = reserved && reserved->count == needed;
+      std::optional<line_ranges::extent> range = fits ? std::exchange(reserved, {}) : ranges_.take(needed);
       if (!range) return make_room(call, needed);
       std::unique_ptr<version>& entry = versions_[id];
       entry = std::make_unique<version>();

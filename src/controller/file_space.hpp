@@ -60,6 +60,8 @@ class file_space {
   /// See file_folder.
   void finalize_sizes(std::span<u64 const> sizes);
 
+  /// See file_folder.
+  int open_to_read(std::string const& path) const;
   u64 calls() const { return calls_.load(std::memory_order_relaxed); }
 
   /// Files that descriptors name now, and versions of files that have a range.

@@ -26,15 +26,26 @@ u32 call_threads_for(executor const& on, u32 wanted) {
   return wanted != 0 ? wanted : std::max(1u, std::thread::hardware_concurrency() / 4);
 }
 
-}  // namespace
-
-folder::folder(executor& on, std::string const& root, folder_options const& options)
-    : on_(on), root_(root), files_(root, options.writable, line_space_bytes(options.cache), options.max_files),
-      data_(software_options_for(on, options.engine, options.controller_threads)),
-      calls_(files_, call_threads_for(on, options.call_threads)) {
+/// Throws bad_input.
+u32 checked_files(std::string const& root, folder_options const& options) {
+  constexpr u32 max_files = 1u << 24, max_calls = 1u << 20;
+  if (options.max_files > max_files || options.max_calls > max_calls) {
+    throw_bad_input(
+        "open folder", root,
+        "it has at most " + std::to_string(max_files) + " open files and " + std::to_string(max_calls) + " calls: allow fewer");
+  }
   if (options.max_files == 0 || options.max_calls == 0) {
     throw_bad_input("open folder", root, "it may have no open file or no call: allow one of each");
   }
+  return options.max_files;
+}
+
+}  // namespace
+
+folder::folder(executor& on, std::string const& root, folder_options const& options)
+    : on_(on), root_(root), files_(root, options.writable, line_space_bytes(options.cache), checked_files(root, options)),
+      data_(software_options_for(on, options.engine, options.controller_threads)),
+      calls_(files_, call_threads_for(on, options.call_threads)) {
   cache_options cache = options.cache;
   cache.directory = directory_kind::set_associative;
   cache.retry.fails_after = 0;  // a file that cannot be read says nothing about the others

@@ -23,6 +23,8 @@ class file_folder {
 
   /// Files that descriptors name now.
   u32 open_files() const;
+  /// A descriptor of a regular file below the folder, to read, which the caller closes; -1 with errno. Links are not followed.
+  int open_to_read(std::string const& path) const;
   /// Calls that the host has answered so far.
   u64 calls() const;
   /// Versions of files that have been opened so far, and have a range.

@@ -116,7 +116,7 @@ struct folder_state {
 
   /// What was stored into a file goes to the host. An errno. Collective.
   template <thread_group G>
-  PENSTOCK_FN u32 write_back(G const& g, file_descriptor const& file, u64 size) const {
+  PENSTOCK_FN u32 write_back(G const& g, file_descriptor const& file) const {
     const dirty_parts dirty = dirty_parts_of(file);
     const u32 parts = static_cast<u32>(from_leader(g, is_leader(g) ? dirty.begin_flush() : 0));
     if (parts == 0) return 0;
@@ -124,7 +124,7 @@ struct folder_state {
     const u32 slot = calls.acquire(g);
     u32 error = ETIMEDOUT, failed = parts;
     if (slot != call_slots::none) {
-      error = flush_parts(g, slot, file, parts, dirty.part_bytes(), size);
+      error = flush_parts(g, slot, file, parts, dirty.part_bytes());
       failed = error != 0 ? parts : 0;
       calls.release(g, slot);
     }
@@ -134,12 +134,14 @@ struct folder_state {
 
   /// Flushes parts that follow each other together. Collective.
   template <thread_group G>
-  PENSTOCK_FN u32 flush_parts(G const& g, u32 slot, file_descriptor const& file, u32 parts, u64 part_bytes, u64 size) const {
+  PENSTOCK_FN u32 flush_parts(G const& g, u32 slot, file_descriptor const& file, u32 parts, u64 part_bytes) const {
     flush_report& report = calls.slots[slot].report;
     for (u32 first = 0; first < dirty_parts::parts;) {
       u32 last = first;
       while (last < dirty_parts::parts && (parts >> last & 1) != 0) ++last;
-      const u64 begin = first * part_bytes, end = last * part_bytes < size ? last * part_bytes : size;
+      // Not only as far as the file: what was stored into a map that was cut is not to stay behind.
+      const u64 begin = first * part_bytes, whole = last * part_bytes,
+                end = whole < file.range_bytes ? whole : file.range_bytes;
       if (begin < end) {
         const line_range range = lines_of(file.first_byte + begin, file.first_byte + end);
         flush_lines(g, *reader.cache, range, report, 0, flush_items(*reader.cache, range));
@@ -175,9 +177,7 @@ struct folder_state {
     file_descriptor file = table.descriptor_of(file_slot, debt.generation, 0);
     file.first_byte = from_leader(g, file.first_byte);
     file.range_bytes = from_leader(g, file.range_bytes);
-    u64 size = 0;
-    find_size(g, file, size);
-    const u32 lost = write_back(g, file, size);
+    const u32 lost = write_back(g, file);
     const u32 slot = calls.acquire(g);
     if (slot == call_slots::none) {
       if (is_leader(g)) table.owe_again(file.slot, debt);
@@ -190,7 +190,7 @@ struct folder_state {
     const bool closed = given.generation > file.generation;
     if (closed && is_leader(g)) table.end_generation(file.slot, given.generation);
     // Nobody could write it any more: it must not be in the way of what can be.
-    if (closed && lost != 0) forget_bytes(g, slot, file.first_byte, file.first_byte + asked.number);
+    if (closed && lost != 0) forget_bytes(g, slot, file.first_byte, file.first_byte + file.range_bytes);
     if (over) calls.release(g, slot);
     return given.error != 0 ? given.error : lost;
   }

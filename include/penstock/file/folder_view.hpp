@@ -96,7 +96,8 @@ struct folder_view : folder_state {
 
   /// Makes the file `size` bytes long: what follows them is gone, what it gets is zeros. Of what others store behind them
   /// meanwhile a part may be gone, too.
-  /// Errors: EBADF; EFBIG; those of ftruncate(2).
+  /// Errors: EBADF; EFBIG; those of ftruncate(2). ETIMEDOUT where others kept what was to go mapped: the file has its new size,
+  ///         and what they had may be there again when it grows.
   template <thread_group G>
   PENSTOCK_COLD u32 truncate(G g, file_descriptor const& file, u64 size) const;
 
@@ -155,7 +156,7 @@ template <thread_group G>
 PENSTOCK_COLD u32 folder_view::close(G g, file_descriptor const& file) const {
   u64 size = 0;
   if (!find_size(g, file, size)) return EBADF;
-  const u32 lost = (file.flags & file_flag::write) != 0 ? write_back(g, file, size) : 0;
+  const u32 lost = (file.flags & file_flag::write) != 0 ? write_back(g, file) : 0;
   host_debt debt;
   const bool had = from_leader(g, is_leader(g) && table.remove_user(file, debt)) != 0;
   const u32 error = give_back(g, file.slot, debt_of_all(g, debt));
@@ -233,7 +234,7 @@ template <thread_group G>
 PENSTOCK_COLD u32 folder_view::sync(G g, file_descriptor const& file) const {
   u64 size = 0;
   if (!find_size(g, file, size)) return EBADF;
-  const u32 lost = write_back(g, file, size);
+  const u32 lost = write_back(g, file);
   const u32 slot = calls.acquire(g);
   if (slot == call_slots::none) return ETIMEDOUT;
   file_call::answer given;

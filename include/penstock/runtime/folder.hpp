@@ -34,6 +34,8 @@ class folder {
   /// them. Throws penstock::error (world) that says what could not be written. REQUIRES: no kernel runs.
   void flush();
 
+  /// See file_folder.
+  int open_to_read(std::string const& path) const { return files_.open_to_read(path); }
   u32 open_files() const { return files_.open_files(); }
   /// Calls that the host has answered so far: opens of files that were open here, and closes but the last, are not among them.
   u64 host_calls() const { return files_.calls(); }

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import sys
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import click
@@ -21,7 +21,7 @@ _option = partial(option_of, GrepOptions)
 
 @click.command("grep", short_help="Find a text in the files below a folder, read by the threads that look.")
 @click.argument("pattern")
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder")
 @_option("ignore_case", "a to z stand for A to Z, too.")
 @click.option("--count", is_flag=True, help="Only how many lines of each file.")
 @click.option("--files", "names_only", is_flag=True, help="Only the names of files.")
@@ -31,7 +31,7 @@ _option = partial(option_of, GrepOptions)
 @_option("line", "How much of a file comes at once.")
 @_option("threads", "Of the CPU executor.  [default: one per core]")
 def grep_command(
-    pattern: str, folder: Path, count: bool, names_only: bool, stats: bool, **options: Any
+    pattern: str, folder: str, count: bool, names_only: bool, stats: bool, **options: Any
 ) -> None:
     """Prints the lines of text files below FOLDER that contain PATTERN, as it is, with path and number.
 
@@ -45,9 +45,11 @@ def grep_command(
     with progress_bar() as progress:
         found = grep(pattern, folder, progress=progress, **options)
     lines = counts_of(found) if count else names_of(found) if names_only else matches_of(found)
-    sys.stdout.buffer.write(
-        b"".join(f"{folder / path}{rest}\n".encode(errors="surrogateescape") for path, rest in lines)
-    )
+    below = folder.rstrip("/") + "/"
+    text = "".join(f"{below}{path}{rest}\n" for path, rest in lines)
+    if sys.stdout is None:
+        raise OSError(errno.EBADF, "it is closed: open it", "standard output")
+    sys.stdout.buffer.write(text.encode(errors="surrogateescape"))
     sys.stdout.buffer.flush()
     problems = [problem for problem in found.errors if not is_gone(problem)]
     for problem in problems:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
+CHANGED = "it was changed while it was searched"
+
+
 class GrepOptions(TypedDict, total=False):
     """What `grep` takes."""
 
@@ -47,7 +50,7 @@ class GrepResult:
     matches: list[Match]
     """In the order of their paths and lines."""
     errors: list[OSError]
-    """One for each file or folder that could not be read, with its path."""
+    """One for each file or folder that could not be read, or changed meanwhile (ESTALE), with its path."""
     files: int
     """That were opened."""
     binary: int
@@ -103,6 +106,8 @@ def grep(
     if given["line"] == 0:
         raise ValueError("line 0: it must be more")
     root = os.fspath(folder)
+    if not root:
+        raise ValueError("folder '': name one")
     answer = load_native().files_search(
         root,
         pattern.encode(errors="surrogateescape") if isinstance(pattern, str) else pattern,
@@ -119,7 +124,7 @@ def grep(
         for line, text in lines
     ]
     errors = [
-        OSError(number, os.strerror(number), str(Path(root) / path))
+        OSError(number, CHANGED if number == errno.ESTALE else os.strerror(number), str(Path(root) / path))
         for path, _, _, number, _ in answer["files"]
         if number != 0
     ]
