@@ -362,6 +362,42 @@ TEST_F(lone_folder, a_map_outlives_the_close_of_its_file) {
   EXPECT_EQ(u32{EBADF}, files.map(g, opened.file, 0, 1, file_flag::read).error);
 }
 
+TEST_F(lone_folder, a_map_that_was_cut_is_in_the_way_of_nothing) {
+  folder root = open_root(true, 100, 100'000'000);
+  folder_view const& files = root.view();
+  const open_result opened = open(files, "file", file_flag::read | file_flag::write | file_flag::create);
+  const std::string bytes(100000, 'a');
+  EXPECT_EQ(bytes.size(), files.pwrite(g, opened.file, bytes.data(), bytes.size(), 0).value);
+  const mapped_bytes mapped = files.map(g, opened.file, 50000, 100, file_flag::write);
+  EXPECT_EQ(u32{ETIMEDOUT}, files.truncate(g, opened.file, 10));
+  EXPECT_EQ(10u, files.size_of(opened.file).value);
+  mapped.bytes[0] = 'b';
+  EXPECT_EQ(0u, files.unmap(g, opened.file, mapped));
+  EXPECT_EQ(0u, files.close(g, opened.file));
+  EXPECT_EQ(10u, std::filesystem::file_size(scratch / "file"));
+  EXPECT_NO_THROW(root.flush());
+  write("other", std::string(1 << 20, 'c'));
+  EXPECT_EQ(std::string(1 << 20, 'c'), read(files, "other"));
+}
+
+TEST_F(lone_folder, what_has_no_room_is_not_created) {
+  folder_options options;
+  options.cache.bytes = 7 * 512;
+  options.cache.line_bytes = 512;
+  options.writable = true;
+  folder root(*on, scratch.path(), options);
+  std::string name;
+  u32 error = 0;
+  for (u32 k = 0; k < 5000 && error == 0; ++k) {
+    name = std::to_string(k);
+    error = open(root.view(), name, file_flag::write | file_flag::create).error;
+  }
+  EXPECT_EQ(u32{ENOSPC}, error);
+  EXPECT_FALSE(std::filesystem::exists(scratch / name));
+  options.max_files = 4'000'000'000;
+  EXPECT_THROW(folder(*on, scratch.path(), options), penstock::error);
+}
+
 // What is read ahead of one file lies in the range of the next, which may not be open yet.
 TEST_F(lone_folder, files_that_are_read_side_by_side_are_no_matter_to_each_other) {
   constexpr u32 files = 12, threads = 3, bytes = 1 << 20, piece = 32 << 10;
