@@ -75,8 +75,8 @@ class files_bench {
  public:
   files_bench(executor& on, files_options const& options)
       : on_(on), options_(options), bytes_(bytes_of(on, options)), made_(options.folder, bytes_, options.files),
-        rooms_(on.memory(), memory_kind::local, rooms_for(on, bytes_) * piece_words),
-        wrong_(on.memory(), memory_kind::local, 1), opened_(on.memory(), memory_kind::local, options.files + 1) {}
+        rooms_(on.memory(), memory_kind::local, rooms_for(on, bytes_) * read_words), wrong_(on.memory(), memory_kind::local, 1),
+        opened_(on.memory(), memory_kind::local, options.files + 1) {}
 
   void measure(std::string const& pattern, measurement_list& found) {
     if (pattern.starts_with("read4k")) found.add(measure_reads(pattern));
@@ -100,7 +100,7 @@ class files_bench {
 
   static constexpr u64 run_items = 64;  // of many, that a CPU's thread takes at once
   static u64 most_reads(executor const& on, u64 bytes) {
-    return (on.kind() == executor_kind::cuda ? 16 : 4) * bytes / piece_bytes;
+    return (on.kind() == executor_kind::cuda ? 16 : 4) * bytes / read_bytes;
   }
   /// A GPU's groups are fewer than that.
   static u64 rooms_for(executor const& on, u64 bytes) {
@@ -108,7 +108,7 @@ class files_bench {
     return on.kind() == executor_kind::cuda ? few : std::max(few, ceil_div(most_reads(on, bytes), run_items));
   }
   group_rooms rooms_of(u64 items) const {
-    return {rooms_.data(), cuda() || items * piece_words <= rooms_.size() ? 1 : run_items};
+    return {rooms_.data(), cuda() || items * read_words <= rooms_.size() ? 1 : run_items};
   }
 
   void check(std::string const& what) {
@@ -124,7 +124,7 @@ class files_bench {
     cache_options cache = cache_of(small);
     cache.directory = directory_kind::set_associative;  // as a folder's
     stored_array array(on_, made_.path() + "/large", {.cache = cache, .raw = raw_layout{16, 0, bytes_ / 16}});
-    const u64 pieces = bytes_ / piece_bytes, reads = small ? pieces : most_reads(on_, bytes_);
+    const u64 pieces = bytes_ / read_bytes, reads = small ? pieces : most_reads(on_, bytes_);
     measurement m;
     for (u32 k = 0; k <= options_.repeats; ++k) {
       const piece_order order{pieces, 977 * k, pattern == "read4k.skewed"};
@@ -135,7 +135,7 @@ class files_bench {
           seconds_of([&] { run(on_, reads, read_array_pieces{array.view<piece16>(), order, own, wrong_.data()}); });
       check(pattern);
       if (k == 0) continue;  // warm-up
-      const double moved = static_cast<double>(reads * piece_bytes) * 1e-9;
+      const double moved = static_cast<double>(reads * read_bytes) * 1e-9;
       m.values.push_back(moved / ours);
       m.baseline_values.push_back(moved / theirs);
     }
@@ -193,7 +193,7 @@ class files_bench {
   measurement measure_round_trip() {
     folder files(on_, made_.path(), {.cache = cache_of(false)});
     const file_descriptor large = keep_open(files).back();
-    const u64 pieces = bytes_ / piece_bytes, calls = cuda() ? 200'000 : 20'000;
+    const u64 pieces = bytes_ / read_bytes, calls = cuda() ? 200'000 : 20'000;
     const piece_order order{pieces, 5, false};
     const group_rooms own = rooms_of(2 * pieces);
     run(on_, 2 * pieces, read_file_pieces{files.view(), large, order, own, wrong_.data()});

@@ -8,7 +8,7 @@
 
 namespace penstock::bench {
 
-inline constexpr u32 piece_bytes = 4096, piece_words = piece_bytes / sizeof(u64);
+inline constexpr u32 read_bytes = 4096, read_words = read_bytes / sizeof(u64);
 inline constexpr u32 file_name_bytes = 6;
 
 /// A room for a piece of each group of a launch.
@@ -16,7 +16,7 @@ struct group_rooms {
   u64* words;
   u64 items_per_room;  ///< 1 where a group walks over all items, else as many as follow each other at the least
 
-  PENSTOCK_FN u64* of(grid_range const& range) const { return words + range.first / items_per_room * piece_words; }
+  PENSTOCK_FN u64* of(grid_range const& range) const { return words + range.first / items_per_room * read_words; }
 };
 
 /// The pieces that are read, in an order without one.
@@ -36,8 +36,8 @@ struct piece_order {
 template <class Group>
 PENSTOCK_FN void check_piece(Group const& g, u64 const* room, u64 piece, u64* wrong) {
   converge_after_call(g);
-  const u64 w = index_in(g) * (piece_words / 32);
-  if (room[w] != value_at(piece * piece_words + w)) device_ref<u64>(*wrong).fetch_add(1, relaxed);
+  const u64 w = index_in(g) * (read_words / 32);
+  if (room[w] != value_at(piece * read_words + w)) device_ref<u64>(*wrong).fetch_add(1, relaxed);
   converge_after_call(g);
 }
 
@@ -53,8 +53,8 @@ struct read_file_pieces {
     u64* const room = rooms.of(range);
     for (u64 k = range.first; k < range.last; k += range.step) {
       const u64 piece = order(k);
-      const file_result got = folder.pread(g, file, room, piece_bytes, piece * piece_bytes);
-      if (got.value != piece_bytes && is_leader(g)) device_ref<u64>(*wrong).fetch_add(1, relaxed);
+      const file_result got = folder.pread(g, file, room, read_bytes, piece * read_bytes);
+      if (got.value != read_bytes && is_leader(g)) device_ref<u64>(*wrong).fetch_add(1, relaxed);
       check_piece(g, room, piece, wrong);
     }
   }
@@ -70,8 +70,8 @@ struct read_array_pieces {
   PENSTOCK_FN void operator()(Group const& g, grid_range range) const {
     auto* const room = reinterpret_cast<piece16*>(rooms.of(range));
     for (u64 k = range.first; k < range.last; k += range.step) {
-      const u64 piece = order(k), first = piece * (piece_bytes / 16);
-      array.read_span(g, first, piece_bytes / 16, [&](u64 i, piece16 p) { room[i - first] = p; });
+      const u64 piece = order(k), first = piece * (read_bytes / 16);
+      array.read_span(g, first, read_bytes / 16, [&](u64 i, piece16 p) { room[i - first] = p; });
       check_piece(g, rooms.of(range), piece, wrong);
     }
   }

@@ -59,6 +59,7 @@ struct file_history_body {
     file_descriptor& file = handles[c.group * history_step::handles + s.handle];
     converge_after_call(g);
     const file_descriptor with = file;
+    converge_after_call(g);  // all have it before an open changes it
     file_result got;
     switch (s.op) {
       case history_op::open: {

@@ -14,7 +14,8 @@ struct file_search_body {
   template <thread_group G>
   PENSTOCK_FN void operator()(G const& g, test_context const& c) const {
     search(g, grid_range{c.group, u64{c.group} + 1, 1});
-    if (is_leader(g)) ran[c.group] = 1;
+    if (!is_leader(g)) return;  // the result is the leader's
+    ran[c.group] = 1;
     PENSTOCK_CHECK_EQ(*c.report, 0u, search.results[c.group].error);
   }
 };
