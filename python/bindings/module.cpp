@@ -26,7 +26,7 @@ void bind_nvme(nb::module_& m);
 namespace penstock::files {
 void bind_files(nb::module_& m);
 void bind_mounts(nb::module_& m);
-}
+}  // namespace penstock::files
 namespace penstock::graph {
 void bind_graph(nb::module_& m);
 }
