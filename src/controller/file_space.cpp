@@ -132,7 +132,8 @@ file_space::outcome file_space::open(file_call& call, std::string const& path) {
   if ((flags & file_flag::create) != 0) {
     const std::lock_guard lock(mutex_);
     reserved = ranges_.take(granules_for(0));
-    if (!reserved) return make_room(call, granules_for(0));
+    // Without room, what is open already can still be opened.
+    if (const outcome asks = reserved ? refuse(ENOSPC) : make_room(call, granules_for(0)); asks.error == 0) return asks;
   }
   const outcome answer = open_file(call, path, reserved);
   const std::lock_guard lock(mutex_);
@@ -145,12 +146,13 @@ file_space::outcome file_space::open_file(file_call& call, std::string const& pa
   const u32 flags = call.asked.flags;
   // Lines are read before a part of them is stored into, so to write is to read, too. A pipe must not be waited for.
   int how = ((flags & file_flag::write) != 0 ? O_RDWR : O_RDONLY) | O_NONBLOCK | O_NOCTTY;
-  const bool creates = (flags & file_flag::create) != 0, has_room = has_free_slot();
+  const bool creates = (flags & file_flag::create) != 0;
+  const bool has_room = has_free_slot() && (!creates || reserved);
   if (creates && has_room) how |= O_CREAT;
   if ((flags & file_flag::exclusive) != 0 && has_room) how |= O_EXCL;
   const u64 renames = renames_.load();
   owned_file file(names_.open(path, how, 0666));
-  if (file.get() < 0) return refuse(creates && !has_room && errno == ENOENT ? ENFILE : errno);
+  if (file.get() < 0) return refuse(creates && !has_room && errno == ENOENT ? (reserved ? ENFILE : ENOSPC) : errno);
   if (!has_room && (flags & file_flag::exclusive) != 0) return refuse(EEXIST);
   struct stat about;
   if (fstat(file.get(), &about) != 0) return refuse(errno);

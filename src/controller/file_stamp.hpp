@@ -13,7 +13,7 @@ struct file_stamp {
   u64 status_ns = 0;     ///< st_ctime
   bool settled = false;  ///< a change that follows has another time
 
-  /// False where it cannot be told.
+  /// False where the times do not show it.
   bool is_same(file_stamp const& later) const {
     return settled && size == later.size && changed_ns == later.changed_ns && status_ns == later.status_ns;
   }

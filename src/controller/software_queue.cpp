@@ -112,8 +112,8 @@ void software_queue::start_data(decoded_command const& asked, nvme::submission_e
   storage_namespace const* found = media_->spaces[request.index].get();
   if (found->files() != nullptr) {
     found = found->files()->find(asked.offset, request.offset);
-    // What is read ahead of a file may belong to one that is not open yet: who waits for the same line, in the file that has
-    // been opened since, asks once more.
+    // What is read ahead of a file may belong to one that is not open yet: a waiter for the line, in the file that was opened
+    // since, retries.
     if (found == nullptr && request.what == action::read) {
       return ring_.complete(command.command_id, nvme::code::namespace_not_ready);
     }

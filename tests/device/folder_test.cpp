@@ -394,6 +394,8 @@ TEST_F(lone_folder, what_has_no_room_is_not_created) {
   }
   EXPECT_EQ(u32{ENOSPC}, error);
   EXPECT_FALSE(std::filesystem::exists(scratch / name));
+  EXPECT_EQ(0u, open(root.view(), "./0", file_flag::write | file_flag::create).error) << "it is open";
+  EXPECT_EQ(u32{EEXIST}, open(root.view(), "0", file_flag::write | file_flag::create | file_flag::exclusive).error);
   options.max_files = 4'000'000'000;
   EXPECT_THROW(folder(*on, scratch.path(), options), penstock::error);
 }

@@ -40,7 +40,7 @@ struct user_word {
   PENSTOCK_FN u64 users() const { return word & ((u64{1} << user_bits) - 1); }
   PENSTOCK_FN bool can_write() const { return (word & writable) != 0; }
   PENSTOCK_FN bool is_of(u32 wanted) const { return generation() == wanted && host_opens() != 0; }
-  /// Nobody has a descriptor, and nobody has told the host.
+  /// No descriptor is left, and the host has not had its opens back.
   PENSTOCK_FN bool is_left() const { return users() == bias && host_opens() != 0; }
   PENSTOCK_FN user_word without_host_opens() const { return {u64{generation()} << size_bits | users()}; }
   PENSTOCK_FN user_word of_generation(u32 next) const { return {u64{next} << size_bits | users()}; }
@@ -101,7 +101,7 @@ struct open_file_table {
     return false;
   }
 
-  /// Takes over what the host has opened. `epoch`: how many names were gone before the host looked the name up.
+  /// Takes over what the host has opened. `given.number`: how many names were gone before it looked the name up.
   PENSTOCK_FN file_descriptor add_user(file_call::answer const& given, u32 flags, name_hash const& name) const {
     open_file& entry = files[given.slot];
     const auto store = [](u64& word, u64 value) { device_ref<u64>(word).store(value, relaxed); };
