@@ -9,10 +9,10 @@ namespace penstock {
 #define PENSTOCK_FILE_CALLS(G)                                                                                  \
   template PENSTOCK_FN open_result folder_view::open(G, char const*, u32, u32) const;                           \
   template PENSTOCK_FN u32 folder_view::close(G, file_descriptor const&) const;                                 \
-  template PENSTOCK_FN file_result folder_view::pread(G, file_descriptor const&, void*, u64, u64) const;        \
+  template PENSTOCK_FN file_result folder_view::pread_slowly(G, file_descriptor const&, void*, u64, u64) const; \
   template PENSTOCK_FN file_result folder_view::pwrite(G, file_descriptor const&, void const*, u64, u64) const; \
-  template PENSTOCK_FN mapped_bytes folder_view::map(G, file_descriptor const&, u64, u64, u32) const;           \
-  template PENSTOCK_FN u32 folder_view::unmap(G, file_descriptor const&, mapped_bytes const&) const;            \
+  template PENSTOCK_FN mapped_bytes folder_view::map_slowly(G, file_descriptor const&, u64, u64, u32) const;    \
+  template PENSTOCK_FN u32 folder_view::unmap_stored(G, file_descriptor const&, mapped_bytes const&) const;     \
   template PENSTOCK_FN u32 folder_view::sync(G, file_descriptor const&) const;                                  \
   template PENSTOCK_FN u32 folder_view::truncate(G, file_descriptor const&, u64) const;                         \
   template PENSTOCK_FN file_facts folder_view::stat(G, char const*, u32) const;                                 \

@@ -13,7 +13,7 @@ namespace penstock::test {
 class file_search_fixture {
  public:
   static constexpr u32 files_count = 8, line_bytes = 512;
-  static constexpr u64 matches_room = 1 << 16;
+  static constexpr u64 matches_room = 1 << 18;
 
   file_search_fixture(executor& on, u32 groups, std::string const& pattern, bool ignore_case)
       : on_(on), pattern_(pattern), ignore_case_(ignore_case) {

@@ -97,6 +97,37 @@ TEST(folder_of_few_frames, each_read_ends) {
   run_lone(longer, 32, test_seed());
 }
 
+// Long lines, which take so long to read that threads lose them to others while they do.
+TEST(folder_of_few_frames, reads_that_hit_have_the_bytes_of_their_line) {
+  constexpr u64 line = 65536, lines = 20, words = line / sizeof(u64);
+  const auto on = open_executor("cpu");
+  test_support::scratch_folder scratch;
+  std::vector<u64> content(lines * words);
+  for (u64 w = 0; w < content.size(); ++w) content[w] = w / words;
+  std::ofstream(scratch / "long", std::ios::binary)
+      .write(reinterpret_cast<char const*>(content.data()), static_cast<std::streamsize>(content.size() * sizeof(u64)));
+  folder_options options = small_folder(line, io_engine::automatic);
+  options.cache.bytes = 16 * line;  // one set
+  folder files(*on, scratch.path(), options);
+  std::atomic<u64> wrong{0};
+  std::vector<std::jthread> threads;
+  for (u32 t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      const lone_thread g;
+      const open_result opened = files.view().open(g, "long", 4, file_flag::read);
+      alignas(16) static thread_local u64 read[words];
+      for (u32 round = 0; round < 3000; ++round) {
+        const u64 k = random_word(7, t, round) % lines;
+        if (files.view().pread(g, opened.file, read, line, k * line).value != line) ++wrong;
+        wrong += static_cast<u64>(std::count_if(std::begin(read), std::end(read), [&](u64 word) { return word != k; }));
+      }
+      files.view().close(g, opened.file);
+    });
+  }
+  threads.clear();
+  EXPECT_EQ(0u, wrong.load());
+}
+
 // A thread of the host calls as a kernel's would.
 struct lone_folder : testing::Test {
   std::unique_ptr<executor> on = open_executor("cpu");

@@ -28,6 +28,37 @@ PENSTOCK_FN inline piece16 load_from(char const* from) {
   return piece;
 }
 
+/// `count` bytes from `begin` on to `to`, where all of them are whole pieces, at both places, of one line that may be read
+/// without a pin. False: they are not, or not any more; what lies at `to` is undefined then. Collective.
+template <thread_group G>
+PENSTOCK_FORCE_INLINE bool read_hit(G const& g, line_reader const& reader, u64 begin, char* to, u64 count) {
+  const u64 address = reader.base + begin;
+  const bool whole = ((begin | count | reinterpret_cast<u64>(to)) & 15) == 0 && count != 0 &&
+                     reader.line_of(address) == reader.line_of(address + count - 1);
+  hit_line at{};
+  if (any(g.ballot(!whole || !reader.find(address, at)))) return false;
+  const u32 pieces = static_cast<u32>(count / 16), width = size(g), lane = index_in(g);
+  auto const* const from = reinterpret_cast<piece16 const*>(at.frame + reader.within(address));
+  auto* const there = reinterpret_cast<piece16*>(to);
+  for (u32 first = 0; first < pieces; first += pieces_in_flight * width) {
+    piece16 read[pieces_in_flight];
+    PENSTOCK_UNROLL
+    for (u32 k = 0; k < pieces_in_flight; ++k) {
+      const u32 piece = first + lane + k * width;
+      read[k] = load_streamed(from + (piece < pieces ? piece : 0));
+    }
+    order_before_recheck<read_order::sound>();
+    if (any(g.ballot(!reader.unchanged(at, tie_recheck_to_all<read_order::sound>(read, reader.zero))))) return false;
+    PENSTOCK_UNROLL
+    for (u32 k = 0; k < pieces_in_flight; ++k) {
+      const u32 piece = first + lane + k * width;
+      if (piece < pieces) there[piece] = read[k];
+    }
+  }
+  converge_after_call(g);
+  return true;
+}
+
 /// `count` bytes from `begin` on to `to`. `space_bytes`: of the line space. Collective.
 template <thread_group G>
 PENSTOCK_FN status read(G const& g, line_reader const& reader, u64 space_bytes, u64 begin, char* to, u64 count) {

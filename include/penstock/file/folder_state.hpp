@@ -36,6 +36,21 @@ struct folder_state {
     return is_open(file, word);
   }
 
+  /// The same for reads of bytes, without an acquire: a load of bytes that comes before the look at the word reads what the
+  /// file had then, when the descriptor was open, too (generations only grow), and what another thread's sync or atomic has
+  /// ordered before this call is before both.
+  template <thread_group G>
+  PENSTOCK_FN bool find_size_to_read(G const& g, file_descriptor const& file, u64& size) const {
+    const u64 word = load_size_word(g, file);
+    size = word & size_mask;
+    return is_open(file, word);
+  }
+  template <thread_group G>
+  PENSTOCK_FN bool can_read_hit(G const& g, file_descriptor const& file, u64 count, u64 offset) const {
+    u64 size = 0;
+    return find_size_to_read(g, file, size) && offset <= size && count <= size - offset;
+  }
+
   template <thread_group G>
   PENSTOCK_FN u64 load_size_word(G const& g, file_descriptor const& file) const {
     return from_leader(g, device_ref<u64>(table.files[file.slot].size).load(relaxed));

@@ -9,6 +9,7 @@
 // open here then: descriptors of one file share its bytes.
 #pragma once
 
+#include "penstock/array/pinned_line.hpp"
 #include "penstock/file/folder_state.hpp"
 #include "penstock/group/warp.hpp"
 
@@ -65,10 +66,17 @@ struct folder_view : folder_state {
   PENSTOCK_COLD u32 close(G g, file_descriptor const& file) const;
 
   /// Up to `count` bytes from `offset` on, to memory of the group's threads. Returns how many: fewer at the end of the file.
-  /// Cost:   as array_view::read_span where lines are in frames; one command for each line that is in none.
+  /// Cost:   as array_view::read_span where the line is in a frame and `offset`, `count` and `to` are multiples of 16; else a
+  ///         call, and one command for each line that is in no frame.
   /// Errors: EBADF for a descriptor that is closed or not to be read; EIO, ETIMEDOUT: what lies at `to` is undefined then.
   template <thread_group G>
-  PENSTOCK_COLD file_result pread(G g, file_descriptor const& file, void* to, u64 count, u64 offset) const;
+  PENSTOCK_FN file_result pread(G g, file_descriptor const& file, void* to, u64 count, u64 offset) const {
+    if ((file.flags & file_flag::read) != 0 && can_read_hit(g, file, count, offset) &&
+        file_bytes::read_hit(g, reader, file.first_byte + offset, static_cast<char*>(to), count)) {
+      return {count, 0};
+    }
+    return pread_slowly(g, file, to, count, offset);
+  }
 
   /// Stores `count` bytes at `offset`, or behind the last one (file_flag::append), from memory of the group's threads. Returns
   /// how many. Lines that are covered whole are not read.
@@ -82,12 +90,26 @@ struct folder_view : folder_state {
   /// Errors: EBADF for a descriptor that is closed or not for `flags`; EINVAL; ENOMEM where all frames are held; EIO,
   /// ETIMEDOUT.
   template <thread_group G>
-  PENSTOCK_COLD mapped_bytes map(G g, file_descriptor const& file, u64 offset, u64 count, u32 flags) const;
+  PENSTOCK_FN mapped_bytes map(G g, file_descriptor const& file, u64 offset, u64 count, u32 flags) const {
+    u64 size = 0;
+    if (flags != file_flag::read || (file.flags & flags) == 0 || !find_size_to_read(g, file, size) || offset >= size) {
+      return map_slowly(g, file, offset, count, flags);
+    }
+    const held_line held = pin_at_once<read_order::sound>(g, reader, line_at(file, offset));
+    if (held.frame == 0) return map_slowly(g, file, offset, count, flags);
+    return mapped_in(held, file, offset, count < size - offset ? count : size - offset, flags);
+  }
 
   /// Lets go of them. A truncation of what is mapped waits for it; a file that is mapped to write stays open until it.
   /// Errors: those of `close`, where it was the last that kept the file open.
   template <thread_group G>
-  PENSTOCK_COLD u32 unmap(G g, file_descriptor const& file, mapped_bytes const& mapped) const;
+  PENSTOCK_FN u32 unmap(G g, file_descriptor const& file, mapped_bytes const& mapped) const {
+    if ((mapped.flags & file_flag::write) != 0) return unmap_stored(g, file, mapped);
+    if (mapped.bytes == nullptr) return 0;
+    converge_after_call(g);  // every member's loads are done
+    if (mapped.entry != nullptr) reader.cache->unpin(mapped.entry);
+    return 0;
+  }
 
   /// All that was stored before, by any group, is on the device for good when this returns 0 (fsync).
   /// Errors: EBADF; EIO, ENOSPC, ETIMEDOUT for what could not be written.
@@ -127,7 +149,34 @@ struct folder_view : folder_state {
   /// Errors: those of open(2) and getdents(2).
   template <thread_group G>
   PENSTOCK_COLD file_result read_folder(G g, char const* path, u32 path_bytes, u64& cursor, void* to) const;
+
+  // What is left of `pread`, `map` and `unmap` behind their hits, which are in the caller's registers.
+  template <thread_group G>
+  PENSTOCK_COLD file_result pread_slowly(G g, file_descriptor const& file, void* to, u64 count, u64 offset) const;
+  template <thread_group G>
+  PENSTOCK_COLD mapped_bytes map_slowly(G g, file_descriptor const& file, u64 offset, u64 count, u32 flags) const;
+  template <thread_group G>
+  PENSTOCK_COLD u32 unmap_stored(G g, file_descriptor const& file, mapped_bytes const& mapped) const;
+
+ private:
+  PENSTOCK_FN line_id line_at(file_descriptor const& file, u64 offset) const {
+    return reader.line_of(reader.base + file.first_byte + offset);
+  }
+  PENSTOCK_FN mapped_bytes mapped_in(held_line const& held, file_descriptor const& file, u64 offset, u64 count,
+                                     u32 flags) const;
 };
+
+PENSTOCK_FN inline mapped_bytes folder_view::mapped_in(held_line const& held, file_descriptor const& file, u64 offset,
+                                                       u64 count, u32 flags) const {
+  const u64 within = (file.first_byte + offset) % reader.line_bytes, in_line = reader.line_bytes - within;
+  mapped_bytes mapped;
+  mapped.bytes = reinterpret_cast<char*>(held.frame + within);
+  mapped.count = count < in_line ? count : in_line;
+  mapped.flags = flags;
+  mapped.offset = offset;
+  mapped.entry = held.entry;
+  return mapped;
+}
 
 template <thread_group G>
 PENSTOCK_COLD open_result folder_view::open(G g, char const* path, u32 path_bytes, u32 flags) const {
@@ -165,7 +214,7 @@ PENSTOCK_COLD u32 folder_view::close(G g, file_descriptor const& file) const {
 }
 
 template <thread_group G>
-PENSTOCK_COLD file_result folder_view::pread(G g, file_descriptor const& file, void* to, u64 count, u64 offset) const {
+PENSTOCK_COLD file_result folder_view::pread_slowly(G g, file_descriptor const& file, void* to, u64 count, u64 offset) const {
   u64 size = 0;
   if ((file.flags & file_flag::read) == 0 || !find_size(g, file, size)) return {0, EBADF};
   if (offset >= size || count == 0) return {};
@@ -191,39 +240,27 @@ PENSTOCK_COLD file_result folder_view::pwrite(G g, file_descriptor const& file, 
 }
 
 template <thread_group G>
-PENSTOCK_COLD mapped_bytes folder_view::map(G g, file_descriptor const& file, u64 offset, u64 count, u32 flags) const {
-  mapped_bytes mapped;
+PENSTOCK_COLD mapped_bytes folder_view::map_slowly(G g, file_descriptor const& file, u64 offset, u64 count, u32 flags) const {
   constexpr u32 both = file_flag::read | file_flag::write;
   if (flags == 0 || (flags & ~both) != 0) return {nullptr, 0, EINVAL};
   u64 size = 0;
   if ((file.flags & flags) != flags || !find_size(g, file, size)) return {nullptr, 0, EBADF};
-  if (offset >= size || count == 0) return mapped;
-  if ((flags & file_flag::write) != 0 && !keep_open(g, file)) return {nullptr, 0, EBADF};
-  const u64 at = file.first_byte + offset, within = at % reader.line_bytes;
-  const held_line held = pin_slowly(g, *reader.cache, reader.dataset, reader.line_of(reader.base + at));
+  if (offset >= size || count == 0) return {};
+  const bool to_write = (flags & file_flag::write) != 0;
+  if (to_write && !keep_open(g, file)) return {nullptr, 0, EBADF};
+  const held_line held = pin_slowly(g, *reader.cache, reader.dataset, line_at(file, offset));
   converge_after_call(g);
   if (!held.error.ok()) {
-    if ((flags & file_flag::write) != 0) end_use(g, file);
+    if (to_write) end_use(g, file);
     return {nullptr, 0, call_slots::error_of(held.error)};
   }
-  if ((flags & file_flag::write) != 0) order_claim_before_bytes();
-  mapped.bytes = reinterpret_cast<char*>(held.frame + within);
-  const u64 in_file = count < size - offset ? count : size - offset, in_line = reader.line_bytes - within;
-  mapped.count = in_file < in_line ? in_file : in_line;
-  mapped.flags = flags;
-  mapped.offset = offset;
-  mapped.entry = held.entry;
-  return mapped;
+  if (to_write) order_claim_before_bytes();
+  return mapped_in(held, file, offset, count < size - offset ? count : size - offset, flags);
 }
 
 template <thread_group G>
-PENSTOCK_COLD u32 folder_view::unmap(G g, file_descriptor const& file, mapped_bytes const& mapped) const {
-  if (mapped.bytes == nullptr) return 0;
+PENSTOCK_COLD u32 folder_view::unmap_stored(G g, file_descriptor const& file, mapped_bytes const& mapped) const {
   converge_after_call(g);  // every member's loads and stores are done
-  if ((mapped.flags & file_flag::write) == 0) {
-    if (mapped.entry != nullptr) reader.cache->unpin(mapped.entry);
-    return 0;
-  }
   unpin_stored(g, *reader.cache, reader.dataset, mapped.entry, false);
   converge_after_call(g);
   if (is_leader(g)) dirty_parts_of(file).add(mapped.offset, mapped.count);
@@ -314,10 +351,10 @@ PENSTOCK_COLD file_result folder_view::read_folder(G g, char const* path, u32 pa
 #define PENSTOCK_FILE_CALLS(G)                                                                                         \
   extern template PENSTOCK_FN open_result folder_view::open(G, char const*, u32, u32) const;                           \
   extern template PENSTOCK_FN u32 folder_view::close(G, file_descriptor const&) const;                                 \
-  extern template PENSTOCK_FN file_result folder_view::pread(G, file_descriptor const&, void*, u64, u64) const;        \
+  extern template PENSTOCK_FN file_result folder_view::pread_slowly(G, file_descriptor const&, void*, u64, u64) const; \
   extern template PENSTOCK_FN file_result folder_view::pwrite(G, file_descriptor const&, void const*, u64, u64) const; \
-  extern template PENSTOCK_FN mapped_bytes folder_view::map(G, file_descriptor const&, u64, u64, u32) const;           \
-  extern template PENSTOCK_FN u32 folder_view::unmap(G, file_descriptor const&, mapped_bytes const&) const;            \
+  extern template PENSTOCK_FN mapped_bytes folder_view::map_slowly(G, file_descriptor const&, u64, u64, u32) const;    \
+  extern template PENSTOCK_FN u32 folder_view::unmap_stored(G, file_descriptor const&, mapped_bytes const&) const;     \
   extern template PENSTOCK_FN u32 folder_view::sync(G, file_descriptor const&) const;                                  \
   extern template PENSTOCK_FN u32 folder_view::truncate(G, file_descriptor const&, u64) const;                         \
   extern template PENSTOCK_FN file_facts folder_view::stat(G, char const*, u32) const;                                 \
