@@ -7,6 +7,8 @@
 
 #include "penstock/nvme/prp.hpp"
 
+#include <array>
+
 namespace penstock {
 namespace controllers {
 
@@ -32,23 +34,32 @@ class call_queue final : public served_queue {
 
   bool serve() override {
     bool moved = ring_.congested() && ring_.drain();
-    constexpr u32 calls_per_pass = 16;  // each may take as long as a disk
+    std::array<file_call*, calls_per_pass> calls;
+    std::array<u16, calls_per_pass> ids;
+    u32 count = 0;
     nvme::submission_entry command;
-    for (u32 k = 0; k < calls_per_pass && !ring_.congested() && ring_.fetch(command); ++k) {
+    while (count < calls_per_pass && !ring_.congested() && ring_.fetch(command)) {
       moved = true;
-      ring_.complete(command.command_id, answer(command));
+      const u16 refusal = call_of(command, calls[count]);
+      if (refusal != nvme::code::success) {
+        ring_.complete(command.command_id, refusal);
+      } else {
+        ids[count++] = command.command_id;
+      }
     }
+    files_->answer({calls.data(), count});
+    for (u32 k = 0; k < count; ++k) ring_.complete(ids[k], nvme::code::success);
     return moved;
   }
   bool quiesce(u64) override { return true; }
 
  private:
-  u16 answer(nvme::submission_entry const& command) const {
+  static constexpr u32 calls_per_pass = 16;  // each may take as long as a disk
+
+  u16 call_of(nvme::submission_entry const& command, file_call*& call) const {
     if (command.opcode != call_controller::opcode) return nvme::code::invalid_opcode;
-    file_call* const call = records_.at(command.prp1);
-    if (call == nullptr) return nvme::code::invalid_field;
-    files_->answer(*call);
-    return nvme::code::success;
+    call = records_.at(command.prp1);
+    return call == nullptr ? nvme::code::invalid_field : nvme::code::success;
   }
 
   ring_server ring_;

@@ -2,6 +2,7 @@
 
 #include "penstock/core/atomic.hpp"
 #include "penstock/core/bits.hpp"
+#include "penstock/core/clock.hpp"
 #include "penstock/host/error.hpp"
 
 #include <algorithm>
@@ -58,35 +59,68 @@ storage_namespace* file_space::find(u64 offset, u64& within) const {
 }
 
 std::shared_ptr<pass_counter> file_space::add_queue() {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   return queues_.emplace_back(std::make_shared<pass_counter>());
 }
 
-void file_space::answer(file_call& call) {
-  const file_call::request asked = call.asked;
-  const auto text = [](char const* field, u32 bytes) { return std::string(field, std::min(bytes, max_path_bytes - 1)); };
-  const std::string path = text(call.path, asked.path_bytes);
-  outcome given;
-  // A name with a zero inside would be another one to the kernel.
-  const bool cut = path.find('\0') != std::string::npos;
-  switch (static_cast<file_op>(asked.op)) {
-    case file_op::open: given = cut ? refuse(EINVAL) : open(call, path); break;
-    case file_op::close: given = close(asked); break;
-    case file_op::sync: given = sync(asked); break;
-    case file_op::truncate: given = truncate(asked); break;
-    case file_op::stat: given = cut ? refuse(EINVAL) : stat(path); break;
-    case file_op::unlink: given = cut ? refuse(EINVAL) : unlink(path); break;
-    case file_op::rename: given = cut ? refuse(EINVAL) : rename(path, text(call.other, asked.other_bytes)); break;
-    case file_op::read_folder: given = cut ? refuse(EINVAL) : read_folder(path, asked.number, call); break;
-    case file_op::room_made: given = room_made(asked); break;
-    default: given = refuse(ENOSYS); break;
+/// An open between its system calls, which are made without the lock, and the rest.
+struct file_space::open_work {
+  file_call* call;
+  owned_file file;
+  struct stat about{};
+  std::optional<line_ranges::extent> reserved;
+  u64 renames = 0;
+  outcome answer;
+};
+
+namespace {
+
+std::string name_in(char const* field, u32 bytes) { return std::string(field, std::min(bytes, max_path_bytes - 1)); }
+/// A name with a zero inside would be another one to the kernel.
+bool is_cut(std::string const& path) { return path.find('\0') != std::string::npos; }
+
+}  // namespace
+
+void file_space::answer(std::span<file_call* const> calls) {
+  std::vector<open_work> opens;
+  std::vector<std::pair<file_call*, outcome>> closes;
+  for (file_call* const call : calls) {
+    switch (static_cast<file_op>(call->asked.op)) {
+      case file_op::open: opens.push_back(begin_open(*call)); break;
+      case file_op::close: closes.emplace_back(call, outcome{}); break;
+      default: call->given = answer_alone(*call); break;
+    }
   }
-  call.given = given;
-  calls_.fetch_add(1, std::memory_order_relaxed);
+  if (!opens.empty() || !closes.empty()) {
+    media_list gone;  // closed behind the lock
+    const std::scoped_lock lock(mutex_);
+    gone = take_closable();
+    for (auto& [call, answer] : closes) answer = close(call->asked);
+    for (open_work& open : opens) end_open(open);
+  }
+  for (auto const& [call, answer] : closes) call->given = answer;
+  for (open_work const& open : opens) open.call->given = open.answer;
+  calls_.fetch_add(calls.size(), std::memory_order_relaxed);
+}
+
+file_space::outcome file_space::answer_alone(file_call& call) {
+  const file_call::request asked = call.asked;
+  const std::string path = name_in(call.path, asked.path_bytes);
+  const bool cut = is_cut(path);
+  switch (static_cast<file_op>(asked.op)) {
+    case file_op::sync: return sync(asked);
+    case file_op::truncate: return truncate(asked);
+    case file_op::stat: return cut ? refuse(EINVAL) : stat(path);
+    case file_op::unlink: return cut ? refuse(EINVAL) : unlink(path);
+    case file_op::rename: return cut ? refuse(EINVAL) : rename(path, name_in(call.other, asked.other_bytes));
+    case file_op::read_folder: return cut ? refuse(EINVAL) : read_folder(path, asked.number, call);
+    case file_op::room_made: return room_made(asked);
+    default: return refuse(ENOSYS);
+  }
 }
 
 void file_space::finalize_sizes(std::span<u64 const> sizes) {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   for (u64 s = 0; s < slots_.size(); ++s) {
     version* const v = slots_[s].owner;
     if (v == nullptr || v->media->shape().read_only || sizes[s] >> size_bits != slots_[s].generation) continue;
@@ -109,73 +143,82 @@ int file_space::open_to_read(std::string const& path) const {
 }
 
 u32 file_space::open_files() {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   return static_cast<u32>(slots_.size() - free_slots_.size() - used_up_);
 }
 
-bool file_space::has_free_slot() {
-  const std::lock_guard lock(mutex_);
-  return !free_slots_.empty();
-}
-
 u64 file_space::versions() {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   return versions_.size();
 }
 
-file_space::outcome file_space::open(file_call& call, std::string const& path) {
+file_space::open_work file_space::begin_open(file_call& call) {
+  open_work work{&call, owned_file(), {}, {}, 0, {}};
+  const std::string path = name_in(call.path, call.asked.path_bytes);
   const u32 flags = call.asked.flags;
-  if (!are_open_flags_valid(flags)) return refuse(EINVAL);
-  if ((flags & file_flag::write) != 0 && !writable_) return refuse(EROFS);
-  // What would be created is not where there is no room for it.
-  std::optional<line_ranges::extent> reserved;
-  if ((flags & file_flag::create) != 0) {
-    const std::lock_guard lock(mutex_);
-    reserved = ranges_.take(granules_for(0));
-    // Without room, what is open already can still be opened.
-    if (const outcome asks = reserved ? refuse(ENOSPC) : make_room(call, granules_for(0)); asks.error == 0) return asks;
+  if (is_cut(path) || !are_open_flags_valid(flags)) {
+    work.answer = refuse(EINVAL);
+  } else if ((flags & file_flag::write) != 0 && !writable_) {
+    work.answer = refuse(EROFS);
+  } else {
+    work.answer = open_descriptor(work, path);
   }
-  const outcome answer = open_file(call, path, reserved);
-  const std::lock_guard lock(mutex_);
-  if (reserved) ranges_.give(*reserved);
-  return answer;
+  if (work.answer.error != 0) work.file = owned_file();
+  return work;
 }
 
-file_space::outcome file_space::open_file(file_call& call, std::string const& path,
-                                          std::optional<line_ranges::extent>& reserved) {
-  const u32 flags = call.asked.flags;
+// What would be created is not where there is no room for it. Without room, what is open already can still be opened.
+file_space::outcome file_space::open_descriptor(open_work& work, std::string const& path) {
+  const u32 flags = work.call->asked.flags;
+  const bool creates = (flags & file_flag::create) != 0;
+  bool has_room = true;
+  if (creates) {
+    const std::scoped_lock lock(mutex_);
+    work.reserved = ranges_.take(granules_for(0));
+    if (!work.reserved) {
+      const outcome asks = make_room(*work.call, granules_for(0));
+      if (asks.error == 0) return asks;
+    }
+    has_room = work.reserved && !free_slots_.empty();
+  }
   // Lines are read before a part of them is stored into, so to write is to read, too. A pipe must not be waited for.
   int how = ((flags & file_flag::write) != 0 ? O_RDWR : O_RDONLY) | O_NONBLOCK | O_NOCTTY;
-  const bool creates = (flags & file_flag::create) != 0;
-  const bool has_room = has_free_slot() && (!creates || reserved);
   if (creates && has_room) how |= O_CREAT;
   if ((flags & file_flag::exclusive) != 0 && has_room) how |= O_EXCL;
-  const u64 renames = renames_.load();
+  work.renames = renames_.load();
   owned_file file(names_.open(path, how, 0666));
-  if (file.get() < 0) return refuse(creates && !has_room && errno == ENOENT ? (reserved ? ENFILE : ENOSPC) : errno);
+  if (!file.valid() && errno == EMFILE) {
+    close_retired();
+    file = names_.open(path, how, 0666);
+  }
+  if (!file.valid()) return refuse(creates && !has_room && errno == ENOENT ? (work.reserved ? ENFILE : ENOSPC) : errno);
   if (!has_room && (flags & file_flag::exclusive) != 0) return refuse(EEXIST);
-  struct stat about;
-  if (fstat(file.get(), &about) != 0) return refuse(errno);
-  if (S_ISDIR(about.st_mode)) return refuse(EISDIR);
-  if (!S_ISREG(about.st_mode)) return refuse(ENODEV);
+  if (fstat(file.get(), &work.about) != 0) return refuse(errno);
+  if (S_ISDIR(work.about.st_mode)) return refuse(EISDIR);
+  if (!S_ISREG(work.about.st_mode)) return refuse(ENODEV);
   if (fcntl(file.get(), F_SETFL, 0) != 0) return refuse(errno);  // else io_uring gives up where it would wait for the disk
-  outcome answer = open_version(call, file.release(), reserved);
-  if (answer.generation != 0) answer.number = renames;
-  return answer;
+  work.file = std::move(file);
+  return {};
 }
 
-file_space::outcome file_space::open_version(file_call& call, int opened, std::optional<line_ranges::extent>& reserved) {
-  owned_file file(opened);
-  const u32 flags = call.asked.flags;
+void file_space::end_open(open_work& work) {
+  if (work.file.valid()) {
+    work.answer = open_version(work);
+    if (work.answer.generation != 0) work.answer.number = work.renames;
+  }
+  if (work.reserved) ranges_.give(*work.reserved);
+}
+
+file_space::outcome file_space::open_version(open_work& work) {
+  const u32 flags = work.call->asked.flags;
   const bool writes = (flags & file_flag::write) != 0, truncates = (flags & file_flag::truncate) != 0;
-  const std::lock_guard lock(mutex_);
-  close_retired();
+  owned_file& file = work.file;
+  struct stat& about = work.about;
   // Behind the lock: the last close of this file may have cut it since it was opened here.
-  struct stat about;
-  if (fstat(file.get(), &about) != 0) return refuse(errno);
+  if (writable_ && fstat(file.get(), &about) != 0) return refuse(errno);
   const file_stamp now = stamp_of(about, file.get());
   const identity id{about.st_dev, about.st_ino};
-  const auto known = versions_.find(id);
+  auto known = versions_.find(id);
   const bool shared = known != versions_.end() && known->second->users != 0;
   if (!shared) {
     const bool cuts = truncates && now.size != 0;
@@ -183,16 +226,15 @@ file_space::outcome file_space::open_version(file_call& call, int opened, std::o
     // What others have made of it since it was last open is another version; so is one that has too little room to grow.
     if (known == versions_.end() || !known->second->seen.is_same(now) || cuts || known->second->range.count < needed) {
       if (known != versions_.end()) forget_version(id);
-      const bool fits = reserved && reserved->count == needed;
-      std::optional<line_ranges::extent> range = fits ? std::exchange(reserved, {}) : ranges_.take(needed);
-      if (!range) return make_room(call, needed);
-      std::unique_ptr<version>& entry = versions_[id];
-      entry = std::make_unique<version>();
-      entry->id = id;
-      entry->range = *range;
-      entry->closed = closed_.insert(closed_.end(), id);
+      const bool fits = work.reserved && work.reserved->count == needed;
+      std::optional<line_ranges::extent> range = fits ? std::exchange(work.reserved, {}) : ranges_.take(needed);
+      if (!range) return make_room(*work.call, needed);
+      known = versions_.emplace(id, std::make_unique<version>()).first;
+      known->second->id = id;
+      known->second->range = *range;
+      known->second->closed = closed_.insert(closed_.end(), id);
     }
-    version& v = *versions_[id];
+    version& v = *known->second;
     if (!take_slot(v)) return refuse(ENFILE);
     if (cuts && (ftruncate(file.get(), 0) != 0 || fstat(file.get(), &about) != 0)) {
       const int error = errno;
@@ -200,12 +242,12 @@ file_space::outcome file_space::open_version(file_call& call, int opened, std::o
       return refuse(error);
     }
     closed_.erase(v.closed);
-    v.seen = stamp_of(about, file.get());
+    v.seen = cuts ? stamp_of(about, file.get()) : now;
     v.size = size;
     v.truncations = 0;
     v.can_write = writes;
   }
-  version& v = *versions_[id];
+  version& v = *known->second;
   if (v.users == max_host_opens) return refuse(EMFILE);
   if (v.media == nullptr || (writes && v.media->shape().read_only)) {
     publish(v, storage_namespace::over_descriptor(file.release(), writes, v.size, v.range_bytes()));
@@ -252,7 +294,7 @@ file_space::outcome file_space::make_room(file_call& call, u64 granules) {
 }
 
 file_space::outcome file_space::room_made(file_call::request const& asked) {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   ranges_.end_reclaim(asked.number, asked.flags == 0);
   return {};
 }
@@ -285,20 +327,36 @@ void file_space::publish(version& v, std::unique_ptr<storage_namespace> media) {
     table_[k].store(media.get(), std::memory_order_seq_cst);
   }
   std::swap(v.media, media);
-  if (media == nullptr) return;
-  retired gone{std::move(media), {}};
-  for (auto const& queue : queues_) gone.passes.push_back(queue->passes.load(std::memory_order_seq_cst));
-  retired_.push_back(std::move(gone));
+  if (media != nullptr) retired_.push_back(std::move(media));
+}
+
+// Files that no pass can have found any more; they are closed when the list goes, which is not under the lock. To read the
+// queues' counters takes longer than to close a file, so that is done once in a millisecond, or `now`.
+file_space::media_list file_space::take_closable(bool now) {
+  const auto is_over = [&](u64 q) {
+    return passes_[q] % 2 == 0 || queues_[q]->passes.load(std::memory_order_seq_cst) != passes_[q];
+  };
+  media_list closable;
+  for (u64 q = 0; q < passes_.size(); ++q) {
+    if (!is_over(q)) return closable;
+    passes_[q] = 0;
+  }
+  for (auto& media : sealed_) (media->calls_under_way() == 0 ? closable : retired_).push_back(std::move(media));
+  sealed_.clear();
+  const u64 time_ns = now_ns();
+  if (retired_.empty() || (!now && time_ns - sealed_ns_ < one_millisecond_ns)) return closable;
+  sealed_ns_ = time_ns;
+  sealed_.swap(retired_);
+  passes_.clear();
+  for (auto const& queue : queues_) passes_.push_back(queue->passes.load(std::memory_order_seq_cst));
+  return closable;
 }
 
 void file_space::close_retired() {
-  std::erase_if(retired_, [&](retired const& gone) {
-    for (u64 q = 0; q < gone.passes.size(); ++q) {
-      const u64 then = gone.passes[q];
-      if (then % 2 == 1 && queues_[q]->passes.load(std::memory_order_seq_cst) == then) return false;
-    }
-    return gone.media->calls_under_way() == 0;
-  });
+  for (u32 turn = 0; turn < 2; ++turn) {  // what is sealed, then what this seals
+    const std::scoped_lock lock(mutex_);
+    take_closable(true);
+  }
 }
 
 file_space::version* file_space::find_open(file_call::request const& asked) {
@@ -316,8 +374,6 @@ void file_space::note_size(version& v, file_call::request const& asked) {
 }
 
 file_space::outcome file_space::close(file_call::request const& asked) {
-  const std::lock_guard lock(mutex_);
-  close_retired();
   version* const v = find_open(asked);
   if (v == nullptr || asked.opens == 0 || asked.opens > v->users) return refuse(EBADF);
   outcome answer;
@@ -348,7 +404,7 @@ file_space::outcome file_space::close(file_call::request const& asked) {
 file_space::outcome file_space::sync(file_call::request const& asked) {
   owned_file file;
   {
-    const std::lock_guard lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     version* const v = find_open(asked);
     if (v == nullptr || v->media == nullptr) return refuse(EBADF);
     struct stat about;
@@ -364,7 +420,7 @@ file_space::outcome file_space::sync(file_call::request const& asked) {
 }
 
 file_space::outcome file_space::truncate(file_call::request const& asked) {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   version* const v = find_open(asked);
   if (v == nullptr || v->media == nullptr) return refuse(EBADF);
   if (v->media->shape().read_only) return refuse(EBADF);
@@ -382,7 +438,7 @@ file_space::outcome file_space::stat(std::string const& path) {
   answer.number = nanoseconds(about.st_mtim);
   answer.kind = about.st_mode;
   answer.slot = ~0u;
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   const auto known = versions_.find({about.st_dev, about.st_ino});
   if (known == versions_.end() || known->second == nullptr || known->second->users == 0) return answer;
   answer.slot = known->second->slot;

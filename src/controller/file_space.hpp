@@ -9,19 +9,19 @@
 #include "file_stamp.hpp"
 #include "folder_names.hpp"
 #include "line_ranges.hpp"
+#include "spinning_mutex.hpp"
 #include "storage_namespace.hpp"
 
 #include "penstock/file/file_call.hpp"
+#include "penstock/file/file_name.hpp"
 
 #include <atomic>
 #include <deque>
 #include <list>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
-#include <tuple>
+#include <unordered_map>
 #include <vector>
 
 namespace penstock::controllers {
@@ -54,8 +54,9 @@ class file_space {
   /// For a queue that calls `find`. Stays for good.
   std::shared_ptr<pass_counter> add_queue();
 
-  /// Answers a call in place.
-  void answer(file_call& call);
+  /// Answers calls in place. Those that take the lock take it once for all of them: what it guards moves between the caches of
+  /// cores with it, which takes longer than what is done to it.
+  void answer(std::span<file_call* const> calls);
 
   /// See file_folder.
   void finalize_sizes(std::span<u64 const> sizes);
@@ -69,7 +70,14 @@ class file_space {
   u64 versions();
 
  private:
-  using identity = std::tuple<u64, u64>;  ///< device, inode
+  struct identity {
+    u64 device, inode;
+
+    bool operator==(identity const&) const = default;
+  };
+  struct identity_hash {
+    u64 operator()(identity const& id) const { return mix_word(id.inode ^ mix_word(id.device)); }
+  };
 
   /// A version of a file, in the range that it has, which it keeps after its last close until others need it.
   struct version {
@@ -87,11 +95,7 @@ class file_space {
     u64 first_byte() const { return range.first * granule_bytes; }
     u64 range_bytes() const { return range.count * granule_bytes; }
   };
-  /// What no new pass finds.
-  struct retired {
-    std::unique_ptr<storage_namespace> media;
-    std::vector<u64> passes;  ///< of the queues, when it was taken out
-  };
+  using media_list = std::vector<std::unique_ptr<storage_namespace>>;
 
   struct entry_slot {
     u32 generation = 1;
@@ -99,12 +103,15 @@ class file_space {
   };
 
   using outcome = file_call::answer;
-  outcome open(file_call& call, std::string const& path);
-  outcome open_file(file_call& call, std::string const& path, std::optional<line_ranges::extent>& reserved);
-  outcome open_version(file_call& call, int file, std::optional<line_ranges::extent>& reserved);
+  struct open_work;
+  open_work begin_open(file_call& call);
+  outcome open_descriptor(open_work& work, std::string const& path);
+  outcome answer_alone(file_call& call);
+  void end_open(open_work& work);         // REQUIRES: mutex_
+  outcome open_version(open_work& work);  // likewise
   outcome make_room(file_call& call, u64 granules);
   outcome room_made(file_call::request const& asked);
-  outcome close(file_call::request const& asked);
+  outcome close(file_call::request const& asked);  // REQUIRES: mutex_
   outcome sync(file_call::request const& asked);
   outcome truncate(file_call::request const& asked);
   outcome stat(std::string const& path);
@@ -116,10 +123,10 @@ class file_space {
   version* find_open(file_call::request const& asked);
   u64 granules_for(u64 size) const;
   void forget_version(identity const& id);
-  bool has_free_slot();
   bool take_slot(version& v);
   void give_slot_back(version& v);
   void publish(version& v, std::unique_ptr<storage_namespace> media);
+  media_list take_closable(bool now = false);  // likewise
   void close_retired();
   static void note_size(version& v, file_call::request const& asked);
 
@@ -133,15 +140,18 @@ class file_space {
   std::atomic<u64> calls_{0};    ///< that were answered
   std::atomic<u64> renames_{0};  ///< names that calls have taken away
 
-  std::mutex mutex_;  ///< guards what follows
+  spinning_mutex mutex_;  ///< guards what follows
   line_ranges ranges_;
   std::list<identity> closed_;  ///< versions without users, in the order of their last closes
-  std::map<identity, std::unique_ptr<version>> versions_;
+  std::unordered_map<identity, std::unique_ptr<version>, identity_hash> versions_;
   std::vector<entry_slot> slots_;
   std::deque<u32> free_slots_;  ///< in turn, so that none is used up long before the others
   u64 used_up_ = 0;
   std::vector<std::shared_ptr<pass_counter>> queues_;
-  std::list<retired> retired_;
+  media_list retired_;  ///< what no new pass finds
+  media_list sealed_;   ///< what was retired before `passes_` was read
+  std::vector<u64> passes_;
+  u64 sealed_ns_ = 0;
 };
 
 }  // namespace penstock::controllers

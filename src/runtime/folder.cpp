@@ -23,7 +23,7 @@ u64 line_space_bytes(cache_options const& options) {
 
 u32 call_threads_for(executor const& on, u32 wanted) {
   if (on.kind() == executor_kind::cpu) return 0;
-  return wanted != 0 ? wanted : std::max(1u, std::thread::hardware_concurrency() / 4);
+  return wanted != 0 ? wanted : std::clamp(std::thread::hardware_concurrency() / 2, 1u, max_call_queues);
 }
 
 /// Throws bad_input.

@@ -15,7 +15,7 @@ struct folder_options {
   cache_options cache;  ///< of all files together; its directory is set-associative
   io_engine engine = io_engine::automatic;
   u32 controller_threads = 0;  ///< CUDA: threads that move bytes, 0 for all cores but two; CPU: in place
-  u32 call_threads = 0;        ///< CUDA: threads that answer calls, 0 for a quarter of the cores; CPU: in place
+  u32 call_threads = 0;        ///< CUDA: threads that answer calls, 0 for half of the cores, at most 8; CPU: in place
   bool writable = false;
   u32 max_files = 65536;  ///< open at once; the process's own limit (ulimit -n) may be lower
   u32 max_calls = 256;    ///< under way at once; others wait for their turn
