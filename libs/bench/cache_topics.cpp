@@ -1,5 +1,6 @@
 // Topics of the cache without faults: hits, misses, the latency of one miss, write-back.
 #include "libs/bench/files.hpp"
+#include "libs/bench/grep.hpp"
 #include "libs/bench/hit.hpp"
 #include "libs/bench/latency.hpp"
 #include "libs/bench/miss.hpp"
@@ -128,11 +129,26 @@ std::vector<measurement> run_files(option_texts const& given, progress_fn const&
   options.line_bytes = small(given, "line", options.line_bytes);
   options.files = small(given, "files", options.files);
   options.host_threads = small(given, "host-threads", options.host_threads);
+  options.call_threads = small(given, "call-threads", options.call_threads);
   options.repeats = small(given, "repeats", options.repeats);
   options.patterns = words(given, "patterns");
   options.progress = progress;
   options.found = found;
   return run_files_benchmark(options);
+}
+
+std::vector<measurement> run_grep(option_texts const& given, progress_fn const& progress, found_fn const& found) {
+  grep_options options;
+  options.executor = text(given, "executor", options.executor);
+  options.folder = text(given, "folder", options.folder);
+  options.pattern = text(given, "pattern", options.pattern);
+  options.cache_bytes = number(given, "cache-mib", 0) << 20;
+  options.line_bytes = number(given, "line", 0);
+  options.host_threads = small(given, "host-threads", 0);
+  options.repeats = small(given, "repeats", options.repeats);
+  options.progress = progress;
+  options.found = found;
+  return run_grep_benchmark(options);
 }
 
 }  // namespace
@@ -242,9 +258,23 @@ topic files_topic() {
            {"line", "bytes of a line"},
            {"files", "small ones that are opened"},
            {"host-threads", "that open files, as the baseline"},
+           {"call-threads", "that answer calls; 0: the default"},
            {"patterns", "of read4k.warm, read4k.cold, read4k.skewed, open.known, open.new, roundtrip"},
            {"repeats", "of each measurement"}},
           run_files};
+}
+
+topic grep_topic() {
+  return {"grep",
+          "a search of the text files below a folder, beside threads of the host that map them",
+          {{"executor", "auto, cpu or cuda"},
+           {"folder", "to search"},
+           {"pattern", "text to find"},
+           {"cache-mib", "of the cache of files"},
+           {"line", "bytes of a line"},
+           {"host-threads", "of the baseline; 0: one per core"},
+           {"repeats", "of each measurement"}},
+          run_grep};
 }
 
 }  // namespace penstock::bench

@@ -97,6 +97,12 @@ class files_bench {
     cache.line_bytes = options_.line_bytes;
     return cache;
   }
+  folder_options folder_of(bool small) const {
+    folder_options how;
+    how.cache = cache_of(small);
+    how.call_threads = options_.call_threads;
+    return how;
+  }
 
   static constexpr u64 run_items = 64;  // of many, that a CPU's thread takes at once
   static u64 most_reads(executor const& on, u64 bytes) {
@@ -119,7 +125,7 @@ class files_bench {
 
   measurement measure_reads(std::string const& pattern) {
     const bool small = pattern != "read4k.warm";
-    folder files(on_, made_.path(), {.cache = cache_of(small)});
+    folder files(on_, made_.path(), folder_of(small));
     const file_descriptor large = keep_open(files).back();
     cache_options cache = cache_of(small);
     cache.directory = directory_kind::set_associative;  // as a folder's
@@ -155,7 +161,7 @@ class files_bench {
   }
 
   measurement measure_opens(std::string const& pattern) {
-    folder files(on_, made_.path(), {.cache = cache_of(true)});
+    folder files(on_, made_.path(), folder_of(true));
     if (pattern == "open.known") keep_open(files);
     const u64 opens = pattern == "open.known" ? (cuda() ? 2'000'000 : 200'000) : (cuda() ? 200'000 : 20'000);
     measurement m;
@@ -191,7 +197,7 @@ class files_bench {
 
   /// Beside reads of 4 KiB that hit.
   measurement measure_round_trip() {
-    folder files(on_, made_.path(), {.cache = cache_of(false)});
+    folder files(on_, made_.path(), folder_of(false));
     const file_descriptor large = keep_open(files).back();
     const u64 pieces = bytes_ / read_bytes, calls = cuda() ? 200'000 : 20'000;
     const piece_order order{pieces, 5, false};

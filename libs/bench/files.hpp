@@ -17,6 +17,7 @@ struct files_options {
   u32 line_bytes = 4096;
   u32 files = 4000;       ///< small ones, that are opened
   u32 host_threads = 14;  ///< of the baseline of opens
+  u32 call_threads = 0;   ///< see folder_options
   u32 repeats = 5;
   std::vector<std::string>
       patterns;  ///< of read4k.warm, read4k.cold, read4k.skewed, open.known, open.new, roundtrip; empty: all

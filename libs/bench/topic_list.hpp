@@ -11,6 +11,7 @@ topic miss_topic();
 topic latency_topic();
 topic write_topic();
 topic files_topic();
+topic grep_topic();
 
 // drive_topics.cpp
 topic io_topic();

@@ -45,8 +45,12 @@ class tree_search {
   search_result run() {
     const u64 begun = now_ns();
     list_tree();
+    const u64 listed = now_ns();
     search_files();
+    const u64 searched = now_ns();
     collect_lines();
+    result_.listing_seconds = static_cast<double>(listed - begun) * 1e-9;
+    result_.searching_seconds = static_cast<double>(searched - listed) * 1e-9;
     result_.seconds = static_cast<double>(now_ns() - begun) * 1e-9;
     result_.executor = on_->kind() == executor_kind::cuda ? "cuda" : "cpu";
     result_.device = on_->device();

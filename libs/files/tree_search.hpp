@@ -37,6 +37,7 @@ struct search_result {
   u64 folders = 0;
   u64 bytes = 0;  ///< that were looked at
   double seconds = 0;
+  double listing_seconds = 0, searching_seconds = 0;  ///< of these, until all names were known, and in launches that read files
   std::string executor, device;
   u64 hits = 0, misses = 0, bytes_moved = 0, host_calls = 0;
 };
