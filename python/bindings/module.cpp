@@ -30,7 +30,9 @@ void bind_mounts(nb::module_& m);
 namespace penstock::graph {
 void bind_graph(nb::module_& m);
 }
-
+namespace penstock::lsh {
+void bind_lsh(nb::module_& m);
+}
 namespace penstock::regular {
 void bind_regular(nb::module_& m);
 }
@@ -91,5 +93,6 @@ NB_MODULE(_native, m) {
   penstock::volumes::bind_volume(m);
   penstock::files::bind_files(m);
   penstock::files::bind_mounts(m);
+  penstock::lsh::bind_lsh(m);
   penstock::bind_rows(m);
 }

@@ -267,6 +267,51 @@ class MountedFolder:
     @property
     def view_bytes(self) -> int: ...
 
+# Of a query: `ids` [n, nearest], 4294967295 behind the last one, and squared `distances`; of `build` and `facts` the header.
+class LshIndex:
+    def __init__(
+        self,
+        folder: str,
+        executor: str,
+        cache: int,
+        line: int,
+        threads: int,
+        max_candidates: int,
+        fallback: int,
+    ) -> None: ...
+    def query(
+        self,
+        queries: NDArray[np.float32],
+        nearest: int,
+        all: bool,
+        progress: Callable[[str, int, int], None] | None = None,
+    ) -> dict[str, Any]: ...
+    def facts(self) -> dict[str, Any]: ...
+
+def lsh_build(
+    folder: str, options: dict[str, Any], progress: Callable[[str, int, int], None] | None = None
+) -> dict[str, Any]: ...
+def lsh_histograms(pixels: NDArray[np.uint8], executor: str, threads: int) -> NDArray[np.float32]: ...
+def lsh_synthetic_histograms(
+    path: str,
+    records: int,
+    seed: int,
+    threads: int,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> None: ...
+def lsh_synthetic_picture(rows: int, columns: int, seed: int) -> NDArray[np.uint8]: ...
+def lsh_find_within(
+    folder: str,
+    sets: list[str],
+    record_bytes: int,
+    queries: NDArray[np.float32],
+    distance: float,
+    executor: str,
+    cache: int,
+    line: int,
+    threads: int,
+) -> dict[str, Any]: ...
+
 # `options`: all that penstock.regular.run.run_options gives.
 def regular_reduce(
     path: str,

@@ -146,6 +146,7 @@ bool software_queue::read_at_once(storage_namespace const& space, decoded_comman
     const long got = preadv2(space.file(), rest.data(), static_cast<int>(std::min<u64>(rest.size(), most_pieces)),
                              static_cast<off_t>(request.offset + done), RWF_NOWAIT);
     if (got < 0) return false;
+    if (got == 0 && space.was_cut(request.offset + done)) return false;
     if (got == 0) break;  // the end of the file
     done += static_cast<u64>(got);
   }
@@ -265,7 +266,8 @@ void software_queue::advance(transfer& work) {
   work.done += static_cast<u64>(work.result);
   const bool at_end = work.what == action::read && work.offset + work.done >= work.space->shape().bytes;
   if (work.done >= work.asked || at_end) return finish(work, nvme::code::success);
-  if (work.result == 0 && work.what == action::read && work.space->grows()) {
+  const bool at_its_end = work.result == 0 && work.what == action::read && work.space->grows();
+  if (at_its_end && !work.space->was_cut(work.offset + work.done)) {
     work.asked = work.done;  // zeros follow its end
     return finish(work, nvme::code::success);
   }

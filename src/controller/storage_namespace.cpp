@@ -169,6 +169,7 @@ std::unique_ptr<storage_namespace> storage_namespace::over_descriptor(int file, 
   result->shape_ = {bytes, file_block_bytes, !writable};
   result->file_ = file;
   result->grows_ = true;
+  result->needed_bytes_ = writable ? 0 : size;
   if (size >= least_mapped) {
     result->map_ = page_cache_map::create(file, size, false);
     result->mapped_bytes_ = size;

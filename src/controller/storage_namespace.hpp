@@ -54,6 +54,10 @@ class storage_namespace {
   /// Of a file that grows: as many bytes as it had are mapped.
   u64 mapped_bytes() const { return mapped_bytes_; }
 
+  /// Of a file that grows, whether one that ends at `end` was cut by others: it was opened to be read, and had more bytes
+  /// then. One that was opened to be written may be shorter than it will be.
+  bool was_cut(u64 end) const { return grows_ && end < needed_bytes_; }
+
   /// System calls of a file that may be closed beside them.
   void note_call() const { calls_.fetch_add(1, std::memory_order_relaxed); }
   void note_call_ended() const { calls_.fetch_sub(1, std::memory_order_release); }
@@ -80,6 +84,7 @@ class storage_namespace {
   u64 mapped_bytes_ = 0;
   std::shared_ptr<file_space> files_;
   bool grows_ = false;
+  u64 needed_bytes_ = 0;
   mutable std::atomic<u32> calls_{0};
 };
 

@@ -186,10 +186,27 @@ TEST_F(lone_folder, an_open_sees_what_others_have_stored_before_it) {
   EXPECT_EQ(u32{ENOENT}, open(files, "file").error);
 }
 
-TEST_F(lone_folder, what_has_gone_from_an_open_file_reads_as_zeros) {
+TEST_F(lone_folder, what_others_have_cut_from_an_open_file_is_an_error) {
+  for (const u64 bytes : {70000, 3 << 20}) {  // the longer one is mapped: of it whole pages
+    write("file", std::string(bytes, 'a'));
+    folder root = open_root(false);
+    const open_result opened = open(root.view(), "file");
+    std::filesystem::resize_file(scratch / "file", 1000);
+    std::string got(512, '?');
+    EXPECT_EQ(512u, root.view().pread(g, opened.file, got.data(), 512, 0).value);
+    EXPECT_EQ(std::string(512, 'a'), got);
+    EXPECT_EQ(u32{EIO}, root.view().pread(g, opened.file, got.data(), 512, 4096).error);
+    EXPECT_EQ(u32{EIO}, root.view().pread(g, opened.file, got.data(), 512, bytes - 600).error);
+    EXPECT_EQ(u32{EIO}, root.view().map(g, opened.file, 8192, 512, file_flag::read).error);
+    EXPECT_EQ(0u, root.view().close(g, opened.file));
+    EXPECT_EQ(std::string(1000, 'a'), read(root.view(), "file"));
+  }
+}
+
+TEST_F(lone_folder, what_others_have_cut_from_a_file_that_is_written_reads_as_zeros) {
   write("file", std::string(70000, 'a'));
-  folder root = open_root(false);
-  const open_result opened = open(root.view(), "file");
+  folder root = open_root(true);
+  const open_result opened = open(root.view(), "file", file_flag::read | file_flag::write);
   std::filesystem::resize_file(scratch / "file", 1000);
   EXPECT_EQ(std::string(1000, 'a') + std::string(69000, '\0'), read(root.view(), opened.file));
   EXPECT_EQ(0u, root.view().close(g, opened.file));
