@@ -5,6 +5,9 @@ python examples/check.py FOLDER        where the programs were built
 
 from __future__ import annotations
 
+import csv
+import io
+import re
 import subprocess
 import sys
 import tempfile
@@ -37,6 +40,104 @@ def depths(offsets: Any, edges: Any, source: int) -> Any:
                     following.append(int(to))
         frontier, level = following, level + 1
     return found
+
+
+def check_csv_filter(program: Path, data: Path) -> None:
+    # Fields in quotes, some longer than a window of the program and some than a part, begin and end anywhere.
+    def field(text: str) -> str:
+        quoted = rng.random() < 0.2 or re.search('[",\r\n]', text)
+        return '"' + text.replace('"', '""') + '"' if quoted else text
+
+    numbers = ["", "-1.5e3", "0.25", "+7", "1e1", "seven", "1,5", "2\n2", *map(str, range(-20, 20))]
+    names = ["id", "a, note", "price"]
+    rows = []
+    for k in range(6000):
+        length = 150000 if k in (2000, 2001) else 9000 if k % 997 == 0 else int(rng.integers(0, 60))
+        note = "".join(rng.choice(list('ab,"\n'), length)).replace("\n", "\r\n")
+        rows.append([str(k), note, str(rng.choice(numbers))])
+    path = data / "table.csv"
+    ends = ["\n", "\r\n"]
+    lines = [",".join(map(field, row)) + ends[k % 2] for k, row in enumerate([names, *rows])]
+    path.write_text("".join(lines) + "\n" + ",,3", newline="")  # an empty line, and one without an end
+
+    def wanted(text: str) -> bool:
+        try:
+            return -2.5 <= float(text) <= 10
+        except ValueError:
+            return False
+
+    done = subprocess.run([program, path, "price", "-2.5", "10"], capture_output=True, timeout=120)
+    found = list(csv.reader(io.StringIO(done.stdout.decode(), newline="")))
+    assert found == [names, *(row for row in rows if wanted(row[2])), ["", "", "3"]], done.stderr
+    missing = sum(row[2] in ("", "seven", "1,5", "2\n2") for row in rows)
+    assert f"{missing} rows have no number in column price" in done.stderr.decode()
+
+    for text, sentence in [
+        ('a,b\n1,"2\n', "line 2: the quote that opens here is not closed"),
+        ('a,b\n1,2\n3,"4"5\n', "line 3: text follows the quote that closes this field"),
+        ("a,b\n1,2\n\n3\n", "line 4: the row has fewer fields"),
+        ("a,b\n1,2,3\n", "line 2: the row has more fields"),
+        ('a,b\n1,2"\n', "line 2: a quote stands in a field without quotes"),
+        ("x,b\n1,2\n", "there is no column a: choose one of x, b"),
+    ]:
+        path.write_text(text, newline="")
+        done = subprocess.run([program, path, "a", "0"], capture_output=True, timeout=120)
+        assert done.returncode == 2
+        assert sentence in done.stderr.decode(), done.stderr
+
+
+def check_sort_file(program: Path, data: Path) -> None:
+    folder = data / "sorted"
+    folder.mkdir()
+    source, to = folder / "in", folder / "out"
+
+    def sort(*words: object) -> Any:
+        return subprocess.run(
+            [program, source, *map(str, words)], capture_output=True, text=True, timeout=120
+        )
+
+    # One run and 5 to 60 of them; keys that are all alike, few, and random.
+    for count, width, memory in [(0, 16, 1), (1, 16, 1), (3000, 16, 1), (300000, 16, 1), (99999, 100, 1)]:
+        for keys in (1, 7, 1 << 63):
+            records = rng.integers(0, 256, (count, width)).astype(np.uint8)
+            key = rng.integers(0, keys, count).astype("<u8")
+            records[:, :8] = key.view(np.uint8).reshape(count, 8)
+            records.tofile(source)
+            done = sort(to, "--record", width, "--memory", memory)
+            assert done.returncode == 0, done.stderr
+            assert to.read_bytes() == records[np.argsort(key, kind="stable")].tobytes()
+
+    before = source.read_bytes()
+    (folder / "link").hardlink_to(source)
+    for words, sentence in [
+        ([to, "--record", "13"], "bytes are left behind the last record of 13"),
+        ([folder / "link"], "it is IN"),
+        ([folder / "none" / "out", "--record", "100"], "No such file"),
+        ([to, "--record", "100", "--key", "9"], "choose 1 to 8"),
+    ]:
+        done = sort(*words)
+        assert done.returncode == 2
+        assert sentence in done.stderr, done.stderr
+    assert source.read_bytes() == before
+    assert sorted(path.name for path in folder.iterdir()) == ["in", "link", "out"]
+
+
+def check_array_or_file(program: Path, data: Path) -> None:
+    for mib, cache_mib in [(8, 16), (8, 1)]:
+        pieces = mib * 256
+        drawn = np.arange(8192 * -(-4 * pieces // 8192), dtype=np.uint64)
+        order = (drawn * np.uint64(0xBF58476D1CE4E5B9) >> np.uint64(20)) % np.uint64(pieces)
+        words = np.arange(1, pieces * 512 + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        expected = words.reshape(pieces, 512).sum(axis=1)[order].sum()
+        done = subprocess.run(
+            [program, data, str(mib), str(cache_mib)],
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+            timeout=120,
+        )
+        found = re.findall(r"^(array|file): sum (\d+), \S+ GB/s, \d+ registers", done.stdout, re.M)
+        assert found == [("array", str(expected)), ("file", str(expected))], done.stdout
 
 
 def check(folder: Path, data: Path) -> None:
@@ -82,6 +183,10 @@ def check(folder: Path, data: Path) -> None:
     (data / "from").write_bytes(content)
     subprocess.run([folder / "copy_blocks", data / "from", data / "to"], check=True, timeout=120)
     assert (data / "to").read_bytes() == content
+
+    check_csv_filter(folder / "csv_filter", data)
+    check_sort_file(folder / "sort_file", data)
+    check_array_or_file(folder / "array_or_file", data)
 
 
 if __name__ == "__main__":
