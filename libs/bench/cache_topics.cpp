@@ -1,5 +1,6 @@
 // Topics of the cache without faults: hits, misses, the latency of one miss, write-back.
 #include "libs/bench/files.hpp"
+#include "libs/bench/gpufs.hpp"
 #include "libs/bench/grep.hpp"
 #include "libs/bench/hit.hpp"
 #include "libs/bench/latency.hpp"
@@ -151,6 +152,24 @@ std::vector<measurement> run_grep(option_texts const& given, progress_fn const& 
   return run_grep_benchmark(options);
 }
 
+std::vector<measurement> run_gpufs(option_texts const& given, progress_fn const& progress, found_fn const& found) {
+  gpufs_bench_options options;
+  options.executor = text(given, "executor", options.executor);
+  options.folder = text(given, "folder", options.folder);
+  options.bytes = number(given, "mib", 0) << 20;
+  options.cache_bytes = number(given, "cache-mib", 0) << 20;
+  options.page_bytes = small(given, "line", options.page_bytes);
+  options.threads = small(given, "threads", options.threads);
+  options.groups = small(given, "groups", options.groups);
+  options.workers = small(given, "workers", options.workers);
+  options.order = text(given, "order", options.order);
+  options.repeats = small(given, "repeats", options.repeats);
+  options.patterns = words(given, "patterns");
+  options.progress = progress;
+  options.found = found;
+  return run_gpufs_benchmark(options);
+}
+
 }  // namespace
 
 topic hit_topic() {
@@ -275,6 +294,23 @@ topic grep_topic() {
            {"host-threads", "of the baseline; 0: one per core"},
            {"repeats", "of each measurement"}},
           run_grep};
+}
+
+topic gpufs_topic() {
+  return {"gpufs",
+          "GPUfs before and after each of its optimizations, beside files of Penstock",
+          {{"executor", "auto, cpu or cuda"},
+           {"folder", "where the files are made, and removed again"},
+           {"mib", "of the file, a power of two"},
+           {"cache-mib", "of the patterns that evict"},
+           {"line", "bytes of a page of GPUfs, and of Penstock's lines"},
+           {"threads", "of the CPU executor"},
+           {"groups", "blocks of the GPU that run at once, and eight times as many warps"},
+           {"workers", "host threads that read the file, 1 to 8; CPU without it: threads read in place"},
+           {"order", "random, skewed (three of four to a sixteenth), zipf or linear"},
+           {"patterns", "of directory, allocator, allocators, batching, level (CUDA), original, insert, page, workers"},
+           {"repeats", "of each measurement"}},
+          run_gpufs};
 }
 
 }  // namespace penstock::bench

@@ -44,6 +44,12 @@ void check_gpufs_options(executor const& on, gpufs_options const& options, u64 f
 
 }  // namespace
 
+void touch_gpufs_memory(executor const& on, void* first, u64 bytes) {
+  constexpr u64 system_page = 4096;
+  if (on.kind() != executor_kind::cpu) return;
+  for (u64 at = 0; at < bytes; at += system_page) static_cast<char*>(first)[at] = 0;
+}
+
 gpufs_cache::gpufs_cache(executor& on, std::vector<std::string> const& paths, gpufs_options const& options)
     : options_(options) {
   check_gpufs_options(on, options, paths.size());
@@ -97,6 +103,9 @@ gpufs_cache::gpufs_cache(executor& on, std::vector<std::string> const& paths, gp
   view_.directory.nodes = nodes_.data();
   view_.directory.files = files_.data();
   files_.write(trees);
+  touch_gpufs_memory(on, nodes_.data(), nodes_.bytes());
+  touch_gpufs_memory(on, buckets_.data(), buckets_.bytes());
+  touch_gpufs_memory(on, bytes_.data(), bytes_.bytes());
   make_rings();
   server_ = std::make_unique<gpufs_server>(on, options, std::move(files), view_);
 }

@@ -9,6 +9,9 @@
 
 namespace penstock::bench {
 
+/// A CPU's system hands memory out as it is first stored to. That is no part of what is compared, so it happens before.
+void touch_gpufs_memory(executor const& on, void* first, u64 bytes);
+
 /// Not copyable; outlives its views, and no kernel runs when it goes.
 class gpufs_cache {
  public:

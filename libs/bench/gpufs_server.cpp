@@ -15,7 +15,7 @@
 namespace penstock::bench {
 namespace {
 
-constexpr u64 max_batch_bytes = u64{1} << 20, batches_per_worker = 2;
+constexpr u64 max_batch_bytes = u64{1} << 20, batches_per_worker = 8;
 
 class gpufs_host_mover : public gpufs_mover {
  public:

@@ -39,7 +39,8 @@ PENSTOCK_FN u64 gpufs_await(G const& g, u64 timeout_ns, Attempt const& attempt) 
   return got;
 }
 
-/// Trivially copyable; the host-side `gpufs_cache` owns what it points at.
+/// Trivially copyable; the host-side `gpufs_cache` owns what it points at. Inline, so that a kernel's own limit of registers
+/// holds.
 struct gpufs_view {
   gpufs_directory directory;
   gpufs_frames frames;
@@ -59,7 +60,7 @@ struct gpufs_view {
 
   /// Pins a page, which stays in its frame until it is unpinned. `group`: the caller's number, which chooses the allocator.
   template <thread_group G>
-  PENSTOCK_FN gpufs_page pin(G const& g, u32 group, u32 file, u64 page) const {
+  PENSTOCK_FORCE_INLINE gpufs_page pin(G const& g, u32 group, u32 file, u64 page) const {
     const u64 key = gpufs_directory::key_of(file, page);
     u64* word = nullptr;
     const u64 found = gpufs_await(g, timeout_ns, [&] { return find_or_claim(key, word); });
@@ -82,7 +83,7 @@ struct gpufs_view {
 
   /// Copies `count` bytes at `offset` of a file to memory of the group's threads.
   template <thread_group G>
-  PENSTOCK_FN gpufs_error read(G const& g, u32 group, u32 file, u64 offset, u64 count, std::byte* to) const {
+  PENSTOCK_FORCE_INLINE gpufs_error read(G const& g, u32 group, u32 file, u64 offset, u64 count, std::byte* to) const {
     const u64 size = directory.files[file].bytes;
     if (offset > size || count > size - offset) return gpufs_error::beyond_end;
     while (count != 0) {

@@ -12,6 +12,7 @@ topic latency_topic();
 topic write_topic();
 topic files_topic();
 topic grep_topic();
+topic gpufs_topic();
 
 // drive_topics.cpp
 topic io_topic();
