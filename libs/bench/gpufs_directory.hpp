@@ -50,17 +50,18 @@ struct gpufs_directory {
   PENSTOCK_FN static bool is_pending(u64 word) { return word >> key_bits == pending; }
   PENSTOCK_FN static u32 frame_of(u64 word) { return static_cast<u32>(word >> key_bits) - 1; }
 
-  /// The word of a page; 0: it has none.
+  /// The word of a page; 0: it has none. Relaxed: who pins the frame and finds its key there has synchronized with its owner,
+  /// and loads of one bucket may be under way at once.
   PENSTOCK_FN u64 load(u64 key) const {
     if (kind == gpufs_lookup::radix_tree) {
       u64* const leaf = walk(key, false);
-      return leaf == nullptr ? 0 : device_ref<u64>(*leaf).load(acquire);
+      return leaf == nullptr ? 0 : device_ref<u64>(*leaf).load(relaxed);
     }
     u64* const bucket = bucket_of(key);
     u64 found = 0;
     PENSTOCK_UNROLL
     for (u32 k = 0; k < bucket_words; ++k) {
-      const u64 word = device_ref<u64>(bucket[k]).load(acquire);
+      const u64 word = device_ref<u64>(bucket[k]).load(relaxed);
       if (word != 0 && (word & key_mask) == key) found = word;
     }
     return found;
@@ -116,11 +117,11 @@ struct gpufs_directory {
     u64 node = file.first_node;
     for (u32 level = file.levels - 1; level != 0; --level) {
       u64& child = nodes[node * node_words + (page_of(key) >> (level * node_bits)) % node_words];
-      u64 next = device_ref<u64>(child).load(acquire);
+      u64 next = device_ref<u64>(child).load(relaxed);
       if (next == 0) {
         if (!grow) return nullptr;
         next = file.first_node + file.nodes++;
-        device_ref<u64>(child).store(next, release);
+        device_ref<u64>(child).store(next, relaxed);
       }
       node = next;
     }

@@ -71,7 +71,7 @@ struct gpufs_server::worker {
 };
 
 gpufs_server::gpufs_server(executor& on, gpufs_options const& options, std::vector<gpufs_open_file> files, gpufs_view& view)
-    : options_(options), files_(std::move(files)), view_(view) {
+    : polls_(on.kind() == executor_kind::cuda), options_(options), files_(std::move(files)), view_(view) {
   if (options.transfers == gpufs_transfers::none) return;
   if (options.workers == 0) {
     view.serve = [](void* server, u16 slot) { static_cast<gpufs_server*>(server)->serve_in_place(slot); };
@@ -95,7 +95,8 @@ void gpufs_server::work(std::stop_token const& stop, worker& own, u32 first) noe
   for (u32 idle_rounds = 0; !stop.stop_requested();) {
     found.clear();
     if (collect(own, first, own.max_batch, found) == 0) {
-      let_others_run(128, idle_rounds++);
+      // Beside a GPU's threads it polls all the time, as GPUfs's does; beside a CPU's it leaves them the cores.
+      let_others_run(128, polls_ ? 0 : idle_rounds++);
       continue;
     }
     idle_rounds = 0;

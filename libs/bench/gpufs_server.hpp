@@ -77,6 +77,7 @@ class gpufs_server {
   static void answer(gpufs_request& request, u64 number, void const* staged, bool good);
   found_request load(u32 slot) const;
 
+  bool polls_;
   gpufs_options options_;
   std::vector<gpufs_open_file> files_;
   gpufs_view view_;

@@ -213,8 +213,9 @@ struct gpufs_view {
 
   template <class Piece>
   PENSTOCK_FN static void copy_pieces(std::byte* to, std::byte const* from, u64 count, u64 first, u64 step) {
+    const u64 pieces = count / sizeof(Piece);
     PENSTOCK_UNROLL_BY(4)
-    for (u64 k = first; k < count / sizeof(Piece); k += step) {
+    for (u64 k = first; k < pieces; k += step) {
       reinterpret_cast<Piece*>(to)[k] = load_piece(reinterpret_cast<Piece const*>(from) + k);
     }
   }

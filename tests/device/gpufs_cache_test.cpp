@@ -111,6 +111,11 @@ TEST_P(gpufs_cache_test, lone_threads_evict_from_each_other) {
   EXPECT_GT(body.cache->counts().evictions, 0u);
 }
 
+TEST_P(gpufs_cache_test, a_block_reads_as_one_group) {
+  on_gpufs<gpufs_reads_body> body(files, GetParam(), 4);
+  run_block(body, 40, test_seed());
+}
+
 TEST_P(gpufs_cache_test, a_pinned_page_stays) {
   gpufs_options options = GetParam();
   options.cache_bytes = 64 * 512;  // each group of a run may hold one, of one allocator
@@ -120,7 +125,7 @@ TEST_P(gpufs_cache_test, a_pinned_page_stays) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, gpufs_cache_test, testing::ValuesIn(gpufs_combinations()),
-                         [](auto const& info) { return gpufs_name(info.param); });
+                         [](auto const& each) { return gpufs_name(each.param); });
 
 struct gpufs_alone : testing::Test {
   gpufs_files files;
