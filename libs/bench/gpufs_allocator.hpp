@@ -108,13 +108,15 @@ struct gpufs_frames {
   PENSTOCK_FN bool evict_one(gpufs_directory const& directory, gpufs_ring& ring) const {
     const u64 limit = device_ref<u64>(ring.limit).load(relaxed), tail = limit - ring.count;
     const u64 head = device_ref<u64>(ring.head).load(relaxed);
-    u32& last = ring.entries[tail % ring.count];
+    u64 at = tail % ring.count;
+    u32& last = ring.entries[at];
     const u32 at_tail = device_ref<u32>(last).load(acquire);
     // A position whose group has not read its entry yet must not be swapped: it would give one frame to two.
     if (tail == head || (at_tail & taken) == 0) return false;
     const u64 searched = head - tail < max_search ? head - tail : max_search;
-    for (u64 position = tail; position < tail + searched; ++position) {
-      u32& entry = ring.entries[position % ring.count];
+    for (u64 k = 0; k < searched; ++k) {
+      u32& entry = ring.entries[at];
+      if (++at == ring.count) at = 0;
       const u32 found = device_ref<u32>(entry).load(acquire), frame = found & ~taken;
       if ((found & taken) == 0 || !frames[frame].try_take()) continue;
       if (!directory.try_erase(frames[frame].key, frame)) {
