@@ -267,7 +267,8 @@ class MountedFolder:
     @property
     def view_bytes(self) -> int: ...
 
-# Of a query: `ids` [n, nearest], 4294967295 behind the last one, and squared `distances`; of `build` and `facts` the header.
+# Of a query: `ids` [n, nearest], 4294967295 behind the last one, and squared `distances`; of `lsh_build` and
+# `facts` the header.
 class LshIndex:
     def __init__(
         self,

@@ -24,6 +24,7 @@ from penstock import __version__, doctor
 from penstock import graph as graphs
 from penstock.cli import graph_report, vertex_names
 from penstock.cli.bench import bench_command, plot_command
+from penstock.cli.collage import collage_command, collage_dataset_command
 from penstock.cli.files import grep_command
 from penstock.cli.graph import graph_group
 from penstock.cli.graph_options import (
@@ -63,7 +64,7 @@ def print_version(context: click.Context, _: click.Parameter, wanted: bool) -> N
     cls=GroupedProgram,
     headings={
         "Graphs": ("bfs", "sssp", "cc", "pagerank", "graph"),
-        "Files": ("grep",),
+        "Files": ("grep", "collage", "collage-dataset"),
         "Drives": ("nvme", "volume"),
         "Measurements": ("bench", "plot", "reduce", "vectoradd"),
         "This machine": ("doctor", "demo", "version"),
@@ -170,6 +171,8 @@ penstock.add_command(plot_command)
 penstock.add_command(reduce_command)
 penstock.add_command(vectoradd_command)
 penstock.add_command(grep_command)
+penstock.add_command(collage_command)
+penstock.add_command(collage_dataset_command)
 penstock.add_command(nvme_group)
 penstock.add_command(volume_group)
 

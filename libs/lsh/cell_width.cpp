@@ -1,0 +1,50 @@
+#include "libs/lsh/cell_width.hpp"
+
+#include "libs/graph/parallel.hpp"
+#include "libs/lsh/lsh_kernels.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace penstock::lsh {
+
+double expected_candidates(sampled_products const& sample, index_header const& shape, float width, u32 threads) {
+  std::vector<float> shifts(sample.unit_shifts);
+  for (float& shift : shifts) shift *= width;
+  std::vector<double> pairs(shape.tables);
+  graph::progress_meter quiet;
+  graph::parallel_for(shape.tables, threads, quiet, [&](u64 t) {
+    const u32 first = static_cast<u32>(t) * shape.projections_per_table;
+    std::vector<u64> keys(sample.samples);
+    for (u64 k = 0; k < sample.samples; ++k) {
+      keys[k] = find_keys::key_of(sample.products.data() + k * shape.projections() + first, shifts.data() + first,
+                                  shape.projections_per_table, 1.0f / width);
+    }
+    std::sort(keys.begin(), keys.end());
+    for (u64 begin = 0, end = 0; begin < keys.size(); begin = end) {
+      while (end < keys.size() && keys[end] == keys[begin]) ++end;
+      const double same = static_cast<double>(end - begin);
+      pairs[t] += same * (same - 1);
+    }
+  });
+  if (sample.samples < 2) return 0;
+  const double samples = static_cast<double>(sample.samples);
+  return std::accumulate(pairs.begin(), pairs.end(), 0.0) / samples * static_cast<double>(shape.records) / (samples - 1);
+}
+
+float choose_width(sampled_products const& sample, index_header const& shape, double candidates, u32 threads) {
+  double squares = 0;
+  for (const float product : sample.products) squares += double{product} * product;
+  const double scale = std::sqrt(squares / static_cast<double>(std::max<u64>(sample.products.size(), 1)));
+  if (!(scale > 0) || !std::isfinite(scale)) return 1;
+  double low = std::log2(scale) - 16, high = std::log2(scale) + 4;
+  for (u32 step = 0; step < 16; ++step) {
+    const double middle = (low + high) / 2;
+    const bool enough = expected_candidates(sample, shape, static_cast<float>(std::exp2(middle)), threads) >= candidates;
+    (enough ? high : low) = middle;
+  }
+  return static_cast<float>(std::exp2(high));
+}
+
+}  // namespace penstock::lsh

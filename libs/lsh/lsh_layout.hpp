@@ -1,0 +1,65 @@
+// A set of records with an index for approximate nearest neighbours (p-stable locality-sensitive hashing: Datar et al.,
+// SCG 2004; Shahar and Silberstein, SYSTOR 2016, section 2.3), as files of one folder:
+//
+//   records    record k begins at byte k * record_bytes: `dimensions` 32-bit floats, then anything
+//   lsh.index  index_header, projections, shifts, offsets and entries, each from a multiple of 4096 bytes on
+//
+// Table t maps a vector v to a key of 64 bits by `projections_per_table` functions floor((a . v + b) / width), a of the normal
+// distribution, b between 0 and width. The key's high bits select a bucket: bucket b of table t is entries
+// [offsets[t][b], offsets[t][b + 1]) of the table's N, ascending by id. Its low 32 bits are the entry's tag, which separates
+// the keys that share a bucket.
+#pragma once
+
+#include "penstock/core/bits.hpp"
+#include "penstock/core/config.hpp"
+
+#include <type_traits>
+
+namespace penstock::lsh {
+
+inline constexpr u64 index_magic = 0x31306873'6c74736eull;  // "nstlsh01"
+inline constexpr u32 section_alignment = 4096;
+inline constexpr u32 max_tables = 256, max_projections_per_table = 64, max_bucket_bits = 28;
+inline constexpr u32 max_dimensions = 1u << 20;
+inline constexpr u64 max_records = 0xffffffffull;  // an id is 32 bits, and all ones stands for none
+inline constexpr char const* records_name = "records";
+inline constexpr char const* index_name = "lsh.index";
+
+struct index_entry {
+  u32 id = 0;
+  u32 tag = 0;
+};
+static_assert(std::is_trivially_copyable_v<index_entry> && sizeof(index_entry) == 8);
+
+/// Of a table's key.
+PENSTOCK_FN inline u32 bucket_of(u64 key, u32 bucket_bits) {
+  return bucket_bits == 0 ? 0 : static_cast<u32>(key >> (64 - bucket_bits));
+}
+PENSTOCK_FN inline u32 tag_of(u64 key) { return static_cast<u32>(key); }
+
+struct index_header {
+  u64 magic = index_magic;
+  u64 records = 0;
+  u64 record_bytes = 0;
+  u64 seed = 0;
+  u32 dimensions = 0;
+  u32 tables = 0;
+  u32 projections_per_table = 0;
+  u32 bucket_bits = 0;
+  float width = 0;
+  u32 reserved = 0;
+
+  PENSTOCK_FN u32 projections() const { return tables * projections_per_table; }
+  PENSTOCK_FN u64 buckets() const { return u64{1} << bucket_bits; }
+
+  u64 projections_at() const { return section_alignment; }
+  u64 projections_bytes() const { return u64{dimensions} * projections() * sizeof(float); }
+  u64 shifts_at() const { return round_up(projections_at() + projections_bytes(), u64{section_alignment}); }
+  u64 offsets_at() const { return round_up(shifts_at() + projections() * sizeof(float), u64{section_alignment}); }
+  u64 offsets_count() const { return tables * (buckets() + 1); }
+  u64 entries_at() const { return round_up(offsets_at() + offsets_count() * sizeof(u32), u64{section_alignment}); }
+  u64 file_bytes() const { return entries_at() + tables * records * sizeof(index_entry); }
+};
+static_assert(std::is_trivially_copyable_v<index_header> && sizeof(index_header) == 56);
+
+}  // namespace penstock::lsh

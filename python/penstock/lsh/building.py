@@ -1,0 +1,129 @@
+"""Records, and the index over them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, SupportsFloat, SupportsIndex, TypedDict
+
+import numpy as np
+
+from penstock.callbacks import Progress
+from penstock.checks import checked_number
+from penstock.graph.options import Executor
+from penstock.lsh.index import IndexFacts, header_of
+from penstock.lsh.vectors import as_vectors
+from penstock.native import load_native
+from penstock.options import Choice, Count, Option, Size, checked, show_options
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+RECORDS = "records"
+WRITTEN_AT_ONCE = 1 << 24  # bytes
+
+
+class BuildOptions(TypedDict, total=False):
+    """What `build` takes."""
+
+    tables: Annotated[SupportsIndex, Count(32, least=1, most=256)]
+    projections: Annotated[SupportsIndex, Count(8, least=1, most=64)]
+    width: Annotated[SupportsFloat, Option(0.0)]
+    candidates: Annotated[SupportsFloat, Option(256.0)]
+    seed: Annotated[SupportsIndex, Count(1)]
+    executor: Annotated[Executor, Choice("auto")]
+    memory: Annotated[SupportsIndex | str | None, Size(unless="4GiB")]
+    threads: Annotated[SupportsIndex, Count(most=1024)]
+
+
+def write_records(folder: str | os.PathLike[str], vectors: Any, *, record_bytes: int | None = None) -> int:
+    """Write vectors as the records of a folder, which is made.
+
+    Args:
+        folder: Gets a file `records`; what was there is replaced when all is written.
+        vectors: Numbers of shape (n, dimensions), also a memory-mapped array: rows are converted to float32 a
+            few at a time.
+        record_bytes: Of a record, a multiple of 16; None takes 4 * dimensions, rounded up.
+
+    Returns:
+        Bytes of a record.
+
+    Raises:
+        ValueError, TypeError: For what is no vectors, or records too short for them.
+        OSError: Where it cannot be written.
+    """
+    array = vectors if isinstance(vectors, np.ndarray) else np.asarray(vectors)
+    if array.ndim != 2 or 0 in array.shape:
+        raise ValueError(f"vectors of shape {array.shape}: give (n, dimensions), one or more of each")
+    least = 4 * array.shape[1]
+    size = -(-least // 16) * 16 if record_bytes is None else int(record_bytes)
+    if size % 16 != 0 or size < least:
+        raise ValueError(f"record_bytes {size}: give a multiple of 16 of at least {least}")
+    path = Path(folder)
+    path.mkdir(parents=True, exist_ok=True)
+    draft = path / f"{RECORDS}.{os.getpid()}.part"
+    at_once = max(1, WRITTEN_AT_ONCE // size)
+    try:
+        with draft.open("wb") as file:
+            for first in range(0, len(array), at_once):
+                some = as_vectors(array[first : first + at_once], "vectors")
+                padded = np.zeros((len(some), size // 4), np.float32)
+                padded[:, : some.shape[1]] = some
+                padded.tofile(file)
+        draft.replace(path / RECORDS)
+    finally:
+        draft.unlink(missing_ok=True)
+    return size
+
+
+@show_options(BuildOptions)
+def build(
+    folder: str | os.PathLike[str],
+    vectors: Any = None,
+    *,
+    dimensions: int | None = None,
+    record_bytes: int | None = None,
+    progress: Progress | None = None,
+    **options: Unpack[BuildOptions],
+) -> IndexFacts:
+    """Build the index of a folder of records (Datar et al., SCG 2004; SYSTOR 2016, section 2.3).
+
+    Records are hashed by the executor's threads, which read them where they lie. The index replaces an older
+    one when it is complete.
+
+    Args:
+        folder: With a file `records`; it gets a file `lsh.index` of some 8 * tables bytes for each record.
+        vectors: Written as the records first (`write_records`); None takes those that are there.
+        dimensions: Numbers of a record, float32; of `vectors` where these are given.
+        record_bytes: From one record to the next; None takes 4 * dimensions, rounded up to a multiple of 16.
+        tables: Hash tables. More find more of the nearest, and take more room and time.
+        projections: Hash functions that select a bucket of a table.
+        width: Of a cell of a hash function, in units of distance; 0 chooses it for `candidates`.
+        candidates: How many records share a bucket with one of them on average, counted once for each table.
+        seed: Of the hash functions.
+        executor: "cpu", "cuda", or "auto".
+        memory: Of the host, for tables that are built at once.
+        threads: Of the host, and of the CPU executor; 0: one for each core.
+        progress: Called with what is done, how far it is, and of how much.
+
+    Returns:
+        What the index has.
+
+    Raises:
+        ValueError, TypeError: For a bad argument.
+        penstock.Error: For what cannot be read or written.
+    """
+    given = checked(BuildOptions, options)
+    if vectors is not None:
+        record_bytes = write_records(folder, vectors, record_bytes=record_bytes)
+        dimensions = int(np.shape(vectors)[1])
+    if dimensions is None:
+        raise ValueError("dimensions: give them, or vectors")
+    settings = {
+        **given,
+        "width": checked_number("width", given["width"]),
+        "candidates": checked_number("candidates", given["candidates"]),
+        "dimensions": int(dimensions),
+        "record_bytes": int(record_bytes or 0),
+    }
+    return header_of(load_native().lsh_build(os.fspath(folder), settings, progress))

@@ -1,0 +1,28 @@
+"""What callers give as vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Vectors = npt.NDArray[np.float32]
+
+
+def as_vectors(given: Any, name: str, dimensions: int | None = None) -> Vectors:
+    """Numbers of shape (n, dimensions), float32, in order; one vector of shape (dimensions,) is n = 1.
+
+    Raises:
+        ValueError, TypeError: One sentence with the name, the shape and what is wanted.
+    """
+    array = np.asarray(given)
+    if array.dtype.kind not in "buif":
+        raise TypeError(f"{name} of {array.dtype}: give real numbers")
+    if array.ndim == 1:
+        array = array[None, :]
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise ValueError(f"{name} of shape {array.shape}: give (n, dimensions)")
+    if dimensions is not None and array.shape[1] != dimensions:
+        raise ValueError(f"{name} of shape {array.shape}: the index has {dimensions} dimensions")
+    return np.ascontiguousarray(array, dtype=np.float32)
