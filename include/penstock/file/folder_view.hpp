@@ -97,6 +97,7 @@ struct folder_view : folder_state {
     }
     const held_line held = pin_at_once<read_order::sound>(g, reader, line_at(file, offset));
     if (held.frame == 0) return map_slowly(g, file, offset, count, flags);
+    if (held.hits != 0) reader.counters.add(counter::hits, held.hits);
     return mapped_in(held, file, offset, count < size - offset ? count : size - offset, flags);
   }
 
@@ -254,6 +255,7 @@ PENSTOCK_COLD mapped_bytes folder_view::map_slowly(G g, file_descriptor const& f
     if (to_write) end_use(g, file);
     return {nullptr, 0, call_slots::error_of(held.error)};
   }
+  if (held.hits != 0) reader.counters.add(counter::hits, held.hits);
   if (to_write) order_claim_before_bytes();
   return mapped_in(held, file, offset, count < size - offset ? count : size - offset, flags);
 }
