@@ -105,7 +105,8 @@ def collage_dataset_command(
 ) -> None:
     """Cuts the pictures below PICTURES into blocks of 32 x 32 pixels for penstock collage.
 
-    FOLDER gets the blocks, their colour histograms and the index over these. A dataset that is there is replaced.
+    FOLDER gets the blocks, their colour histograms and the index over these. A dataset that is there is
+    replaced.
 
     \b
     penstock collage-dataset ~/Pictures tiles

@@ -1,7 +1,7 @@
 """Datasets of small pictures: their histograms, the index over these, and the pictures themselves.
 
-A folder with the files `records` (a histogram of 768 float32 numbers in each 4096 bytes), `lsh.index`, `tiles`
-(32 x 32 x 3 bytes each; a synthetic dataset has none) and `collage.json`, which is written last.
+A folder with the files `records` (a histogram of 768 float32 numbers in each 4096 bytes), `lsh.index`,
+`tiles` (32 x 32 x 3 bytes each; a synthetic dataset has none) and `collage.json`, which is written last.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Dataset:
         return found
 
     def tiles(self, ids: Any) -> Pixels:
-        """The pictures of records, shape (n, 32, 32, 3); a synthetic dataset's have its histograms' colours."""
+        """The pictures of records, shape (n, 32, 32, 3); a synthetic dataset's are drawn from its records."""
         numbers = np.asarray(ids, np.int64)
         if self.synthetic:
             records = np.memmap(
