@@ -18,6 +18,7 @@ namespace {
 
 constexpr u64 chunk_pages = 64;
 constexpr u64 answer_valid_ms = 1000;
+constexpr u32 first_reads = 1;  // of a chunk, without the map; with four of them dense reads lose what sparse ones win
 
 // For a file that a user neither owns nor may write, mincore claims that everything is resident (Linux 5.2 and later).
 bool mincore_tells_the_truth(int file) {
@@ -79,14 +80,19 @@ u64 page_cache_map::ask(u64 index) const {
 
 u64 page_cache_map::known_pages(u64 index, u32 now_ms) {
   chunk& about = chunks_[index];
-  const u64 known_ms = device_ref<u64>(about.known_ms).load(relaxed);
-  if (known_ms != 0 && static_cast<u32>(now_ms - static_cast<u32>(known_ms)) < answer_valid_ms) {
+  const u32 known_ms = device_ref<u32>(about.known_ms).load(relaxed);
+  if (known_ms != 0 && now_ms - known_ms < answer_valid_ms) {
     return device_ref<u64>(about.pages).load(relaxed);
   }
   const u64 pages = ask(index);
   device_ref<u64>(about.pages).store(pages, relaxed);
-  device_ref<u64>(about.known_ms).store(now_ms, relaxed);
+  device_ref<u32>(about.known_ms).store(now_ms, relaxed);
   return pages;
+}
+
+bool page_cache_map::is_new(u64 offset) {
+  chunk& about = chunks_[offset / page_bytes_ / chunk_pages];
+  return device_ref<u32>(about.known_ms).load(relaxed) == 0 && device_ref<u32>(about.reads).fetch_add(1, relaxed) < first_reads;
 }
 
 bool page_cache_map::resident(u64 offset, u64 bytes, u32 now_ms) {

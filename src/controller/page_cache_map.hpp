@@ -2,6 +2,9 @@
 //
 // mincore is asked for 64 pages at a time and its answer is believed for a second, so that a command costs no system call. A
 // page that left the page cache in between is still read and stored correctly: the copy then waits for the disk.
+//
+// Of a large file that is read here and there, a first touch by the map costs more than a read: mincore looks for 64 pages, the
+// fault for one, and memory is taken for the page table. So the first read of a chunk does not use it.
 #pragma once
 
 #include "pieces.hpp"
@@ -25,6 +28,10 @@ class page_cache_map {
   /// REQUIRES: inside the file.
   bool resident(u64 offset, u64 bytes, u32 now_ms);
 
+  /// Whether a read at `offset` is the first of its chunk, which is cheaper without the map. Counts it. REQUIRES: inside the
+  /// file.
+  bool is_new(u64 offset);
+
   /// An engine has just read or written this range, so it is in the page cache now.
   void note_moved(u64 offset, u64 bytes);
 
@@ -46,7 +53,8 @@ class page_cache_map {
   /// What mincore said of 64 pages. Any mix of two answers is an answer of the last second, so relaxed loads and stores do.
   struct chunk {
     u64 pages;     ///< bit k: page k is in the page cache
-    u64 known_ms;  ///< when; 0: never
+    u32 known_ms;  ///< when; 0: never
+    u32 reads;     ///< before that
   };
 
   page_cache_map(std::byte* address, u64 bytes, chunk* chunks, bool writable);

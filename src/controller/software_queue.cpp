@@ -135,18 +135,28 @@ void software_queue::start_data(decoded_command const& asked, nvme::submission_e
   hand_on(space, request, command.command_id, scratch_);
 }
 
-// What is in the page cache, of a file that is not mapped or has grown since: one system call, and no wait.
+// What is in the page cache, of a file that is not mapped, has grown since or is read there for the first time: one system
+// call, and no wait.
 bool software_queue::read_at_once(storage_namespace const& space, decoded_command const& request) {
-  if (!space.grows() || request.what != action::read || always_bounce) return false;
+  const bool buffered = space.grows() || (space.map() != nullptr && !space.direct());
+  if (!buffered || request.what != action::read || always_bounce) return false;
+  int flags = space.read_flags();
+  const u64 asked = space.grows() ? request.bytes : space.valid_bytes(request.offset, request.bytes);
   u64 done = 0;
   pieces rest;
-  while (done < request.bytes) {
-    cut_pieces(scratch_, done, request.bytes - done, rest);
+  while (done < asked) {
+    if (flags == storage_namespace::no_read) return false;
+    cut_pieces(scratch_, done, asked - done, rest);
     constexpr u64 most_pieces = 1024;  // IOV_MAX of Linux
     const long got = preadv2(space.file(), rest.data(), static_cast<int>(std::min<u64>(rest.size(), most_pieces)),
-                             static_cast<off_t>(request.offset + done), RWF_NOWAIT);
+                             static_cast<off_t>(space.first_byte() + request.offset + done), flags);
+    if (got < 0 && errno == EOPNOTSUPP && flags == RWF_NOWAIT) {
+      space.note_no_wait_refused();
+      flags = space.read_flags();
+      continue;
+    }
     if (got < 0) return false;
-    if (got == 0 && space.was_cut(request.offset + done)) return false;
+    if (got == 0 && (!space.grows() || space.was_cut(request.offset + done))) return false;
     if (got == 0) break;  // the end of the file
     done += static_cast<u64>(got);
   }
@@ -160,6 +170,8 @@ bool software_queue::copies(storage_namespace const& space, decoded_command cons
   if (map == nullptr || (space.grows() && request.offset + request.bytes > space.mapped_bytes())) return false;
   const u64 offset = space.first_byte() + request.offset;
   const u64 valid = space.valid_bytes(request.offset, request.bytes);
+  const bool can_read = request.what == action::read && !space.direct() && space.read_flags() != storage_namespace::no_read;
+  if (can_read && map->is_new(offset)) return false;
   return (request.what == action::read || map->takes_stores(offset, valid)) && map->resident(offset, valid, now_ms_);
 }
 

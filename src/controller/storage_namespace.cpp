@@ -10,8 +10,10 @@
 
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <linux/magic.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 namespace penstock::controllers {
@@ -175,6 +177,12 @@ std::unique_ptr<storage_namespace> storage_namespace::over_descriptor(int file, 
     result->mapped_bytes_ = size;
   }
   return result;
+}
+
+void storage_namespace::note_no_wait_refused() const {
+  struct statfs about;
+  const bool in_memory = fstatfs(file_, &about) == 0 && (about.f_type == TMPFS_MAGIC || about.f_type == RAMFS_MAGIC);
+  read_flags_.store(in_memory ? 0 : no_read, std::memory_order_relaxed);
 }
 
 storage_namespace::~storage_namespace() {

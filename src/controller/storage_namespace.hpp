@@ -10,6 +10,8 @@
 #include <atomic>
 #include <memory>
 
+#include <sys/uio.h>
+
 namespace penstock::controllers {
 
 class file_space;
@@ -58,6 +60,13 @@ class storage_namespace {
   /// then. One that was opened to be written may be shorter than it will be.
   bool was_cut(u64 end) const { return grows_ && end < needed_bytes_; }
 
+  /// How a read is asked for that must not wait (of preadv2): RWF_NOWAIT; 0 where the file is in memory anyway; no_read where
+  /// the file system has no such reads.
+  int read_flags() const { return read_flags_.load(std::memory_order_relaxed); }
+  static constexpr int no_read = -1;
+  /// The file system has refused RWF_NOWAIT.
+  void note_no_wait_refused() const;
+
   /// System calls of a file that may be closed beside them.
   void note_call() const { calls_.fetch_add(1, std::memory_order_relaxed); }
   void note_call_ended() const { calls_.fetch_sub(1, std::memory_order_release); }
@@ -86,6 +95,7 @@ class storage_namespace {
   bool grows_ = false;
   u64 needed_bytes_ = 0;
   mutable std::atomic<u32> calls_{0};
+  mutable std::atomic<int> read_flags_{RWF_NOWAIT};
 };
 
 }  // namespace penstock::controllers
