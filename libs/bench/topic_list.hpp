@@ -14,6 +14,10 @@ topic files_topic();
 topic grep_topic();
 topic gpufs_topic();
 
+// app_topics.cpp
+topic collage_topic();
+topic image_search_topic();
+
 // drive_topics.cpp
 topic io_topic();
 topic model_topic();

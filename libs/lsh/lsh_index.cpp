@@ -108,6 +108,8 @@ file_descriptor open_in_kernel(executor& on, folder const& files, std::string co
 
 /// Memory of the executor for a batch of queries.
 struct lsh_index::batch_room {
+  u64 queries_room = 0;
+  u32 nearest = 0;
   u32 stride = 0, room = 0, slots = 0;
   buffer<float> queries, products, distances, nearest_distances;
   buffer<u64> keys;
@@ -138,6 +140,8 @@ lsh_index::lsh_index(std::string const& folder, index_options const& options)
   entries_ = open_in_kernel(*on_, folder_, folder, index_name);
 }
 
+lsh_index::~lsh_index() = default;
+
 index_facts lsh_index::facts() const {
   const std::lock_guard lock(mutex_);
   return {header_, on_->kind() == executor_kind::cuda ? "cuda" : "cpu", on_->device(),
@@ -162,6 +166,8 @@ u64 lsh_index::check_queries(std::span<float const> queries, u32 nearest) const 
 lsh_index::batch_room lsh_index::make_room(u64 queries, u32 nearest, u32 room) const {
   memory_resource& memory = on_->memory();
   batch_room r;
+  r.queries_room = queries;
+  r.nearest = nearest;
   r.stride = static_cast<u32>(round_up(header_.dimensions, 4u));
   r.room = room;
   r.queries = buffer<float>(memory, local, queries * r.stride);
@@ -170,6 +176,28 @@ lsh_index::batch_room lsh_index::make_room(u64 queries, u32 nearest, u32 room) c
   r.nearest_ids = buffer<u32>(memory, local, queries * nearest);
   r.counts = buffer<u32>(memory, local, queries);
   return r;
+}
+
+lsh_index::batch_room& lsh_index::keep_room(u64 queries, u32 nearest) {
+  const u64 at_once =
+      std::clamp<u64>(queries, 1, std::clamp<u64>(distances_at_once / options_.max_candidates, 1, queries_at_once));
+  if (kept_ != nullptr && kept_->queries_room >= at_once && kept_->nearest == nearest) return *kept_;
+  kept_.reset();
+  batch_room room = make_room(at_once, nearest, options_.max_candidates);
+  memory_resource& memory = on_->memory();
+  room.slots = std::bit_ceil(2 * options_.max_candidates + 64);
+  room.products = buffer<float>(memory, local, at_once * header_.projections());
+  room.keys = buffer<u64>(memory, local, at_once * header_.tables);
+  room.seen = buffer<u32>(memory, local, at_once * room.slots);
+  room.lists = buffer<u32>(memory, local, at_once * room.room);
+  room.cut = buffer<u32>(memory, local, 1);
+  kept_ = std::make_unique<batch_room>(std::move(room));
+  return *kept_;
+}
+
+void lsh_index::reserve(u64 queries, u32 nearest) {
+  const std::lock_guard lock(mutex_);
+  keep_room(queries, nearest);
 }
 
 void lsh_index::load(batch_room& room, std::span<float const> queries, u64 first, u64 count) const {
@@ -199,6 +227,9 @@ void lsh_index::find_candidates(batch_room& room, u64 count) {
   run(*on_, count, project_vectors<memory_records>{vectors, 0, family, room.products.data(), failed_.data()});
   run(*on_, count, find_keys{room.products.data(), family, room.keys.data()});
   const file_entries entries{folder_.view(), entries_, header_.entries_at()};
+  run(*on_, count * header_.tables,
+      touch_buckets<file_entries>{entries, offsets_.data(), room.keys.data(), header_.records, header_.tables,
+                                  header_.bucket_bits, room.room, failed_.data()});
   run(*on_, count,
       make_shortlists<file_entries>{entries, offsets_.data(), room.keys.data(), header_.records, header_.tables,
                                     header_.bucket_bits, room.room, options_.fallback, room.seen.data(), room.slots,
@@ -206,54 +237,51 @@ void lsh_index::find_candidates(batch_room& room, u64 count) {
   check("look up in");
 }
 
-void lsh_index::compare(batch_room& room, u64 count, u32 const* lists, u64 first_id, u32 nearest) {
-  const compare_records<file_records> body{{folder_.view(), records_, header_.record_bytes},
-                                           room.queries.data(),
-                                           header_.dimensions,
-                                           room.stride,
-                                           lists,
-                                           room.counts.data(),
-                                           first_id,
-                                           count,
-                                           room.room,
-                                           room.distances.data(),
-                                           failed_.data()};
+void lsh_index::compare(batch_room& room, u64 count, u32 const* lists, u64 first_id) {
+  const compare_records<file_records> body{records(), room.queries.data(),   header_.dimensions, room.stride,
+                                           lists,     room.counts.data(),    first_id,           count,
+                                           room.room, room.distances.data(), failed_.data()};
   run(*on_, body.items(), body);
   check("read");
+}
+
+void lsh_index::select(batch_room& room, u64 count, u32 const* lists, u64 first_id, u32 nearest) const {
   run(*on_, count,
       select_nearest{lists, room.counts.data(), first_id, room.room, room.distances.data(), nearest, room.nearest_ids.data(),
                      room.nearest_distances.data()});
 }
 
-query_result lsh_index::query(std::span<float const> queries, u32 nearest, progress_fn const& progress) {
+query_result lsh_index::query(std::span<float const> queries, u32 nearest, progress_fn const& progress,
+                              compare_fn const& compare_otherwise) {
   const u64 all = check_queries(queries, nearest);
   const std::lock_guard lock(mutex_);
   const u64 begun = now_ns();
   query_result result;
   result.ids.resize(all * nearest);
   result.distances.resize(all * nearest);
-  const u64 at_once = std::clamp<u64>(distances_at_once / options_.max_candidates, 1, std::clamp<u64>(all, 1, queries_at_once));
-  batch_room room = make_room(at_once, nearest, options_.max_candidates);
+  batch_room& room = keep_room(all, nearest);
   memory_resource& memory = on_->memory();
-  room.slots = std::bit_ceil(2 * options_.max_candidates + 64);
-  room.products = buffer<float>(memory, local, at_once * header_.projections());
-  room.keys = buffer<u64>(memory, local, at_once * header_.tables);
-  room.seen = buffer<u32>(memory, local, at_once * room.slots);
-  room.lists = buffer<u32>(memory, local, at_once * room.room);
-  room.cut = buffer<u32>(memory, local, 1);
+  u32 cut = 0;
+  room.cut.write({&cut, 1});
+  const u64 at_once = room.queries_room;
   std::vector<u32> counts(at_once);
   for (u64 first = 0; first < all; first += at_once) {
     if (progress) progress("looking for neighbours", first, all);
     const u64 count = std::min(at_once, all - first);
     load(room, queries, first, count);
     find_candidates(room, count);
-    compare(room, count, room.lists.data(), 0, nearest);
+    if (compare_otherwise) {
+      compare_otherwise({room.queries.data(), header_.dimensions, room.stride, room.lists.data(), room.counts.data(), count,
+                         room.room, room.distances.data()});
+    } else {
+      compare(room, count, room.lists.data(), 0);
+    }
+    select(room, count, room.lists.data(), 0, nearest);
     memory.read(result.ids.data() + first * nearest, room.nearest_ids.data(), count * nearest * sizeof(u32));
     memory.read(result.distances.data() + first * nearest, room.nearest_distances.data(), count * nearest * sizeof(float));
     memory.read(counts.data(), room.counts.data(), count * sizeof(u32));
     for (u64 q = 0; q < count; ++q) result.candidates += counts[q];
   }
-  u32 cut = 0;
   room.cut.read({&cut, 1});
   result.cut = cut;
   result.seconds = static_cast<double>(now_ns() - begun) * 1e-9;
@@ -298,7 +326,8 @@ query_result lsh_index::query_all(std::span<float const> queries, u32 nearest, p
       const u32 some = static_cast<u32>(std::min<u64>(room_records, header_.records - record));
       const std::vector<u32> counts(count, some);
       on_->memory().write(room.counts.data(), counts.data(), count * sizeof(u32));
-      compare(room, count, nullptr, record, nearest);
+      compare(room, count, nullptr, record);
+      select(room, count, nullptr, record, nearest);
       on_->memory().read(ids.data(), room.nearest_ids.data(), count * nearest * sizeof(u32));
       on_->memory().read(distances.data(), room.nearest_distances.data(), count * nearest * sizeof(float));
       for (u64 q = 0; q < count; ++q) {

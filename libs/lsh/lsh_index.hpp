@@ -33,6 +33,18 @@ struct query_result {
   double seconds = 0;
 };
 
+/// Queries whose candidates were found, in the executor's memory.
+struct comparison {
+  float const* queries;  ///< [count][stride]
+  u32 dimensions, stride;
+  u32 const* lists;   ///< [count][room] numbers of records
+  u32 const* counts;  ///< [count]
+  u64 count;
+  u32 room;
+  float* distances;  ///< [count][room], to be set
+};
+using compare_fn = std::function<void(comparison const&)>;
+
 struct index_facts {
   index_header header;
   std::string executor, device;
@@ -45,14 +57,22 @@ class lsh_index {
  public:
   /// Throws penstock::error: bad_input for a folder without an index or with one that is damaged, with the remedy.
   lsh_index(std::string const& folder, index_options const& options);
+  ~lsh_index();
 
   /// The `nearest` of each query's candidates. `queries`: [n][dimensions].
   /// Throws penstock::error: bad_input for a vector that has another length or is not finite; world for what cannot be read.
-  query_result query(std::span<float const> queries, u32 nearest, progress_fn const& progress = {});
+  /// `compare`: in place of the comparison with the records in their file, for measurements.
+  query_result query(std::span<float const> queries, u32 nearest, progress_fn const& progress = {},
+                     compare_fn const& compare = {});
+  /// Takes the memory that queries of this many need; else the first one does, and keeps it.
+  void reserve(u64 queries, u32 nearest);
   /// The nearest of all records: reads all of them.
   query_result query_all(std::span<float const> queries, u32 nearest, progress_fn const& progress = {});
 
   index_header const& header() const { return header_; }
+  /// The records in their file, for kernels.
+  file_records records() const { return {folder_.view(), records_, header_.record_bytes}; }
+  executor& on() const { return *on_; }
   index_facts facts() const;
 
  private:
@@ -60,9 +80,11 @@ class lsh_index {
 
   u64 check_queries(std::span<float const> queries, u32 nearest) const;
   batch_room make_room(u64 queries, u32 nearest, u32 room) const;
+  batch_room& keep_room(u64 queries, u32 nearest);
   void load(batch_room& room, std::span<float const> queries, u64 first, u64 count) const;
   void find_candidates(batch_room& room, u64 count);
-  void compare(batch_room& room, u64 count, u32 const* lists, u64 first_id, u32 nearest);
+  void compare(batch_room& room, u64 count, u32 const* lists, u64 first_id);
+  void select(batch_room& room, u64 count, u32 const* lists, u64 first_id, u32 nearest) const;
   void check(std::string const& what);
   file_descriptor open_file(char const* name);
 
@@ -74,6 +96,7 @@ class lsh_index {
   buffer<float> projections_, shifts_;
   buffer<u32> offsets_, failed_;
   file_descriptor records_, entries_;
+  std::unique_ptr<batch_room> kept_;  ///< of the last query
   mutable std::mutex mutex_;
 };
 

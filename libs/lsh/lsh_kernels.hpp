@@ -103,6 +103,31 @@ struct find_keys {
   }
 };
 
+/// Brings the buckets of an item, a query's table, into the cache, as much of them as a list may need: the shortlists are made
+/// by fewer groups, which would wait for one bucket after the other.
+template <class Entries>
+struct touch_buckets {
+  Entries entries;
+  u32 const* offsets;  ///< as in make_shortlists
+  u64 const* keys;
+  u64 records;
+  u32 tables;
+  u32 bucket_bits;
+  u32 room;
+  u32* failed;
+
+  template <class Group>
+  PENSTOCK_FN void operator()(Group const& g, grid_range range) const {
+    for (u64 k = range.first; k < range.last; k += range.step) {
+      const u64 t = k % tables;
+      u32 const* const bounds = offsets + t * ((u64{1} << bucket_bits) + 1) + bucket_of(keys[k], bucket_bits);
+      const u32 all = bounds[1] - bounds[0], count = all < room ? all : room;
+      const u32 error = entries.each_piece(g, t * records + bounds[0], count, [](index_entry const*, u32) {});
+      if (error != 0) note_failure(failed, error);
+    }
+  }
+};
+
 /// The distinct ids of an item's keys, in the order of tables and of their lists, up to `room` of them; where there are
 /// none, `fallback` ids that are spread evenly.
 template <class Entries>
