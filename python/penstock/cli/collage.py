@@ -18,6 +18,7 @@ from penstock.cli.output import cannot_be_written
 from penstock.cli.progress_bar import progress_bar
 from penstock.collages.collage import Collage, CollageOptions, collage
 from penstock.collages.dataset import DatasetOptions, make_dataset, make_synthetic_dataset
+from penstock.collages.pictures import printable
 from penstock.sizes import format_bytes, format_seconds
 
 _of_collage = partial(option_of, CollageOptions)
@@ -120,6 +121,6 @@ def collage_dataset_command(
         else:
             made = make_dataset(folders[0], folders[1], scales=scales, progress=progress, **options)
     for reason in made.skipped:
-        click.echo(f"penstock: {reason}", err=True)
+        click.echo(f"penstock: {' '.join(reason.split())}", err=True)
     of = "drawn" if made.synthetic else f"of {made.pictures:,} pictures"
-    click.echo(f"{made.folder}: {made.records:,} records, {of}")
+    click.echo(f"{printable(made.folder)}: {made.records:,} records, {of}")

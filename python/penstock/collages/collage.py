@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from penstock.callbacks import Progress
 from penstock.collages.dataset import Dataset
-from penstock.collages.pictures import BLOCK, Pixels, blocks_of, open_picture, pillow
+from penstock.collages.pictures import BLOCK, Pixels, blocks_of, in_rgb, open_picture, pillow
+from penstock.errors import Error
 from penstock.graph.options import Executor
 from penstock.lsh.index import Index
 from penstock.native import load_native
@@ -86,7 +87,7 @@ def collage(
 
     Args:
         picture: A path, a PIL image, or an array of shape (rows, columns, 3), uint8. It is enlarged to whole
-            blocks of 32 x 32.
+            blocks of 32 x 32; what is transparent lies on white.
         dataset: That `make_dataset` has made, or its folder.
         progress: Called with what is done, how far it is, and of how much.
         executor: "cpu", "cuda", or "auto".
@@ -108,9 +109,12 @@ def collage(
     rows, columns = pixels.shape[0] // BLOCK, pixels.shape[1] // BLOCK
     histograms = load_native().lsh_histograms(pixels, given["executor"], given["threads"])
     with Index(found.folder, fallback=FALLBACK, **given) as index:
+        found.check(index.facts)
         nearest = index.query(histograms, progress=progress)
         cost = index.inspect()
     ids = nearest.ids.reshape(rows, columns)
+    if (ids < 0).any():
+        raise Error(f"read dataset {found.folder}: it has histograms that are no numbers: make it again", 0)
     made = np.empty_like(pixels)
     for first in range(0, rows, ROWS_AT_ONCE):
         if progress is not None:
@@ -143,6 +147,6 @@ def _pixels(picture: Any) -> Pixels:
                 f"picture of shape {picture.shape}, {picture.dtype}: give (rows, columns, 3), uint8"
             )
         picture = pillow().fromarray(np.ascontiguousarray(picture))
-    elif not hasattr(picture, "convert"):
+    elif not isinstance(picture, pillow().Image):
         raise TypeError(f"picture {type(picture).__name__}: give a path, a PIL image or an array")
-    return blocks_of(picture.convert("RGB"))
+    return blocks_of(in_rgb(picture))

@@ -1,13 +1,18 @@
 """Datasets of small pictures: their histograms, the index over these, and the pictures themselves.
 
 A folder with the files `records` (a histogram of 768 float32 numbers in each 4096 bytes), `lsh.index`,
-`tiles` (32 x 32 x 3 bytes each; a synthetic dataset has none) and `collage.json`, which is written last.
+`tiles` (32 x 32 x 3 bytes each; a synthetic dataset has none) and `collage.json`. They are made in a folder
+`.collage-*.part` of it and take their places when all are complete.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
+import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, SupportsIndex, TypedDict
@@ -16,15 +21,18 @@ import numpy as np
 
 from penstock.callbacks import Progress
 from penstock.checks import checked_count
-from penstock.collages.pictures import BLOCK, Pixels, open_picture, picture_paths, pillow, tiles_of
+from penstock.collages.pictures import BLOCK, Pixels, open_picture, picture_paths, pillow, printable, tiles_of
 from penstock.errors import Error
 from penstock.graph.options import Executor
-from penstock.lsh.building import RECORDS, build
+from penstock.lsh.building import INDEX, RECORDS, build
+from penstock.lsh.folders import folder_text
 from penstock.native import load_native
 from penstock.options import Choice, Count, Size, checked, show_options
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from penstock.lsh.index import IndexFacts
 
 BINS = 768
 RECORD_BYTES = 4096
@@ -75,7 +83,7 @@ class Dataset:
                 f"open dataset {path}: {DESCRIPTION}: {reason}: make it with penstock collage-dataset",
                 error.errno or 0,
             ) from error
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
             raise Error(f"open dataset {path}: {DESCRIPTION} is damaged: make it again", 0) from error
         if version != VERSION:
             raise Error(f"open dataset {path}: it is of another version: make it again", 0)
@@ -89,6 +97,11 @@ class Dataset:
                     f"open dataset {path}: {name} has {size} bytes instead of {expected}: make it again", 0
                 )
         return found
+
+    def check(self, index: IndexFacts) -> None:
+        """Raises penstock.Error for an index of other records."""
+        if (index.records, index.dimensions, index.record_bytes) != (self.records, BINS, RECORD_BYTES):
+            raise Error(f"open dataset {self.folder}: {INDEX} is of other records: make it again", 0)
 
     def tiles(self, ids: Any) -> Pixels:
         """The pictures of records, shape (n, 32, 32, 3); a synthetic dataset's are drawn from its records."""
@@ -106,9 +119,9 @@ class Dataset:
 
 def _drawn(histogram: Any, seed: int) -> Pixels:
     """Pixels with these counts, in an order that follows from the seed."""
-    counts = histogram.reshape(3, 256).astype(np.int64)
+    counts = np.nan_to_num(histogram.reshape(3, 256)).clip(0, BLOCK * BLOCK).astype(np.int64)
     channels = [np.repeat(np.arange(256, dtype=np.uint8), count)[: BLOCK * BLOCK] for count in counts]
-    padded = [np.pad(channel, (0, BLOCK * BLOCK - len(channel)), mode="edge") for channel in channels]
+    padded = [np.resize(channel, BLOCK * BLOCK) for channel in channels]  # zeros where there are none
     order = np.random.default_rng(seed).permutation(BLOCK * BLOCK)
     return np.stack(padded, axis=-1)[order].reshape(BLOCK, BLOCK, 3)
 
@@ -118,19 +131,21 @@ def make_dataset(
     pictures: str | os.PathLike[str],
     folder: str | os.PathLike[str],
     *,
-    scales: tuple[int, ...] = (1, 2, 4),
+    scales: Sequence[int] = (1, 2, 4),
     progress: Progress | None = None,
     **options: Unpack[DatasetOptions],
 ) -> Dataset:
     """Make a dataset of the crops of all pictures below a folder.
 
-    Each picture is reduced until its shorter side has as many blocks of 32 pixels as each scale says, and cut
-    into them.
+    Each picture is resized so that its shorter side has as many blocks of 32 pixels as each scale says, and
+    cut into them.
 
     Args:
-        pictures: Where they are; PNG, JPEG, WebP, GIF, BMP and TIFF files are found by their names.
-        folder: Gets the dataset; made where it does not exist. A dataset that is there is replaced.
-        scales: Blocks along the shorter side.
+        pictures: Where they are; PNG, JPEG, WebP, GIF, BMP and TIFF files are found by their names. One that
+            is more than 64 times as long as wide is skipped.
+        folder: Gets the dataset; made where it does not exist. A dataset that is there is replaced when all
+            of the new one is complete.
+        scales: Blocks along the shorter side, 1 to 64.
         progress: Called with what is done, how far it is, and of how much.
         tables: Hash tables of the index.
         executor: "cpu", "cuda", or "auto".
@@ -145,33 +160,58 @@ def make_dataset(
         penstock.Error: For what cannot be written.
     """
     given = checked(DatasetOptions, options)
-    sizes = tuple(checked_count("scales", scale, 1, 64) for scale in scales)
-    if not sizes:
-        raise ValueError("scales (): give one or more")
+    sizes = _checked_scales(scales)
     pillow()
-    paths = list(picture_paths(Path(pictures)))
-    if not paths:
-        raise ValueError(f"pictures {os.fspath(pictures)}: there is no PNG, JPEG or WebP file below it")
-    target = _emptied(folder)
     skipped: list[str] = []
-    records = 0
-    with (target / RECORDS).open("wb") as histograms, (target / TILES).open("wb") as tiles:
-        waiting: list[Pixels] = []
-        for number, path in enumerate(paths):
-            if progress is not None:
-                progress("cutting pictures", number, len(paths))
-            try:
-                waiting.append(tiles_of(open_picture(path), sizes))
-            except Error as error:
-                skipped.append(str(error))
-            if sum(map(len, waiting)) >= AT_ONCE or (waiting and number == len(paths) - 1):
-                records += _append(np.concatenate(waiting), histograms, tiles, given)
-                waiting = []
-        if waiting:
-            records += _append(np.concatenate(waiting), histograms, tiles, given)
-    if records == 0:
-        raise ValueError(f"pictures {os.fspath(pictures)}: none of {len(paths)} can be read: {skipped[0]}")
-    return _finished(target, records, False, len(paths) - len(skipped), tuple(skipped), given, progress)
+    paths = list(picture_paths(Path(pictures), lambda error: skipped.append(_reason(error, pictures))))
+    if not paths:
+        why = skipped[0] if skipped else "there is no PNG, JPEG or WebP file below it"
+        raise ValueError(f"pictures {printable(pictures)}: {why}")
+    with _draft(folder) as draft:
+        records, read = 0, 0
+        with (draft / RECORDS).open("wb") as histograms, (draft / TILES).open("wb") as tiles:
+            waiting: list[Pixels] = []
+            for number, path in enumerate(paths):
+                if progress is not None:
+                    progress("cutting pictures", number, len(paths))
+                try:
+                    waiting.append(_tiles_at(path, sizes))
+                    read += 1
+                except Error as error:
+                    skipped.append(str(error))
+                if sum(map(len, waiting)) >= AT_ONCE:
+                    records += _append(waiting, histograms, tiles, given)
+                    waiting = []
+            records += _append(waiting, histograms, tiles, given)
+        if records == 0:
+            raise ValueError(
+                f"pictures {printable(pictures)}: none of {len(paths)} can be read: {skipped[-1]}"
+            )
+        made = Dataset(Path(folder), records, False, read, tuple(skipped))
+        _finish(draft, made, given, progress)
+    return made
+
+
+def _checked_scales(scales: Sequence[int]) -> tuple[int, ...]:
+    if isinstance(scales, (str, bytes)) or not isinstance(scales, Sequence):
+        raise TypeError(f"scales {scales!r}: give a list of whole numbers")
+    if not scales:
+        raise ValueError("scales (): give one or more")
+    return tuple(checked_count("scales", scale, 1, 64) for scale in scales)
+
+
+def _reason(error: OSError, pictures: str | os.PathLike[str]) -> str:
+    """Of a folder that cannot be listed."""
+    reason = os.strerror(error.errno or 0)
+    return reason if error.filename == os.fspath(pictures) else f"list {printable(error.filename)}: {reason}"
+
+
+def _tiles_at(path: Path, sizes: tuple[int, ...]) -> Pixels:
+    picture = open_picture(path)
+    try:
+        return tiles_of(picture, sizes)
+    except Error as error:
+        raise Error(f"{printable(path)}: {error}", 0) from None
 
 
 @show_options(DatasetOptions)
@@ -206,51 +246,93 @@ def make_synthetic_dataset(
     """
     given = checked(DatasetOptions, options)
     count = checked_count("records", records, 1, MOST_RECORDS)
-    target = _emptied(folder)
-    load_native().lsh_synthetic_histograms(str(target / RECORDS), count, seed, given["threads"], progress)
-    return _finished(target, count, True, 0, (), given, progress)
+    seed = checked_count("seed", seed, 0)
+    with _draft(folder) as draft:
+        load_native().lsh_synthetic_histograms(str(draft / RECORDS), count, seed, given["threads"], progress)
+        made = Dataset(Path(folder), count, True, 0)
+        _finish(draft, made, given, progress)
+    return made
 
 
 def synthetic_picture(width: int, height: int, *, seed: int = 1) -> Any:
     """Draw a picture of the materials that synthetic datasets are of, a PIL image."""
     for name, side in (("width", width), ("height", height)):
         checked_count(name, side, 1, 1 << 16)
-    pixels = load_native().lsh_synthetic_picture(height, width, seed)
+    pixels = load_native().lsh_synthetic_picture(height, width, checked_count("seed", seed, 0))
     return pillow().fromarray(pixels.reshape(height, width, 3))
 
 
-def _emptied(folder: str | os.PathLike[str]) -> Path:
-    """The folder, without a dataset: what is made there is none until its description is written."""
-    target = Path(folder)
-    target.mkdir(parents=True, exist_ok=True)
-    for name in (DESCRIPTION, "lsh.index", RECORDS, TILES):
-        (target / name).unlink(missing_ok=True)
-    return target
+@contextlib.contextmanager
+def _draft(folder: str | os.PathLike[str]) -> Iterator[Path]:
+    """A folder whose files become the dataset of `folder` after the block; nothing is left of it otherwise.
+
+    Raises:
+        ValueError: Where files of these names are no dataset's.
+        penstock.Error: Where it cannot be written.
+    """
+    target = Path(folder_text(folder))
+    _refuse_others_files(target)
+    is_new = not target.exists()
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".collage-", suffix=".part", dir=target) as draft:
+            yield Path(draft)
+            _move(Path(draft), target)
+    except BaseException as error:
+        if is_new:
+            with contextlib.suppress(OSError):
+                target.rmdir()
+        if isinstance(error, OSError) and not isinstance(error, Error):
+            code = error.errno or 0
+            remedy = "make room, or choose another folder"
+            raise Error(f"make dataset {target}: {os.strerror(code)}: {remedy}", code) from error
+        raise
 
 
-def _append(tiles: Pixels, histograms: Any, pixels: Any, given: dict[str, Any]) -> int:
+def _refuse_others_files(target: Path) -> None:
+    if os.path.lexists(target / DESCRIPTION):
+        return
+    for name in (RECORDS, INDEX, TILES):
+        if os.path.lexists(target / name):
+            raise ValueError(
+                f"folder {target}: {name} is there and no {DESCRIPTION}: remove it, or choose another folder"
+            )
+
+
+def _move(draft: Path, target: Path) -> None:
+    """The description goes first and comes last, so that a reader finds a dataset that is whole, or none."""
+    descriptor = os.open(target, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        for name in (DESCRIPTION, RECORDS, INDEX, TILES):
+            (target / name).unlink(missing_ok=True)
+        for name in (RECORDS, INDEX, TILES, DESCRIPTION):
+            if (draft / name).exists():
+                (draft / name).replace(target / name)
+    finally:
+        os.close(descriptor)
+
+
+def _append(waiting: list[Pixels], histograms: Any, pixels: Any, given: dict[str, Any]) -> int:
+    if not waiting:
+        return 0
+    tiles = np.concatenate(waiting)
     # Blocks side by side are rows of one tall picture.
     tall = np.ascontiguousarray(tiles.reshape(-1, BLOCK, 3))
     counted = load_native().lsh_histograms(tall, "cpu", given["threads"])
     records = np.zeros((len(tiles), RECORD_BYTES // 4), np.float32)
     records[:, :BINS] = counted
-    records.tofile(histograms)
-    np.ascontiguousarray(tiles).tofile(pixels)
+    histograms.write(records.data)  # tofile() has no errno
+    pixels.write(tall.data)
     return len(tiles)
 
 
-def _finished(
-    folder: Path,
-    records: int,
-    synthetic: bool,
-    pictures: int,
-    skipped: tuple[str, ...],
-    given: dict[str, Any],
-    progress: Progress | None,
-) -> Dataset:
-    build(folder, dimensions=BINS, record_bytes=RECORD_BYTES, progress=progress, **given)
-    facts = {"version": VERSION, "records": records, "synthetic": synthetic, "pictures": pictures}
-    draft = folder / f".{DESCRIPTION}"
-    draft.write_text(json.dumps(facts) + "\n")
-    draft.replace(folder / DESCRIPTION)
-    return Dataset(folder, records, synthetic, pictures, skipped)
+def _finish(draft: Path, made: Dataset, given: dict[str, Any], progress: Progress | None) -> None:
+    build(draft, dimensions=BINS, record_bytes=RECORD_BYTES, progress=progress, **given)
+    facts = {
+        "version": VERSION,
+        "records": made.records,
+        "synthetic": made.synthetic,
+        "pictures": made.pictures,
+    }
+    (draft / DESCRIPTION).write_text(json.dumps(facts) + "\n")

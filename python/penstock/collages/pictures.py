@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import stat
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from penstock.errors import Error
 
 BLOCK = 32
 """Pixels along a side of a block."""
+MOST_ELONGATED = 64
+"""Of a picture that is cut: its longer side over its shorter one."""
 SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
 Pixels = npt.NDArray[np.uint8]
 
@@ -29,7 +32,7 @@ def pillow() -> Any:
 
 
 def open_picture(path: str | os.PathLike[str]) -> Any:
-    """A picture in RGB, upright.
+    """A picture in RGB, upright, the first frame of an animated one. What is transparent lies on white.
 
     Raises:
         penstock.Error: One sentence for what is no picture or cannot be read.
@@ -40,11 +43,28 @@ def open_picture(path: str | os.PathLike[str]) -> Any:
     try:
         with warnings.catch_warnings(), image.open(path) as opened:
             warnings.simplefilter("ignore")  # of details, such as EXIF
-            return ImageOps.exif_transpose(opened).convert("RGB")
-    except (OSError, SyntaxError, ValueError, image.DecompressionBombError) as error:
+            return in_rgb(ImageOps.exif_transpose(opened))
+    except Exception as error:  # Pillow's decoders raise many kinds
         number = error.errno if isinstance(error, OSError) and error.errno else 0
         reason = os.strerror(number) if number else "it is no picture that Pillow reads, or it is damaged"
-        raise Error(f"open {os.fspath(path)}: {reason}: name a PNG, JPEG or WebP file", number) from error
+        raise Error(f"open {printable(path)}: {reason}: name a PNG, JPEG or WebP file", number) from error
+
+
+def printable(path: str | os.PathLike[str]) -> str:
+    """The name of a file on one line, in characters that every terminal takes."""
+    text = os.fspath(path)
+    return text if text.isprintable() else ascii(text)
+
+
+def in_rgb(picture: Any) -> Any:
+    """A PIL image in RGB, what is transparent on white, 16 bits as the upper 8."""
+    if picture.mode.startswith("I"):
+        values = np.asarray(picture).astype(np.int64) >> 8
+        picture = pillow().fromarray(values.clip(0, 255).astype(np.uint8))
+    if not picture.has_transparency_data:
+        return picture.convert("RGB")
+    layer = picture.convert("RGBA")
+    return pillow().alpha_composite(pillow().new("RGBA", layer.size, "white"), layer).convert("RGB")
 
 
 def blocks_of(picture: Any) -> Pixels:
@@ -58,8 +78,15 @@ def blocks_of(picture: Any) -> Pixels:
 def tiles_of(picture: Any, scales: tuple[int, ...]) -> Pixels:
     """Crops of a picture, shape (n, BLOCK, BLOCK, 3).
 
-    For each scale s all whole blocks of the picture, reduced so that its shorter side has s blocks.
+    For each scale s all whole blocks of the picture, resized so that its shorter side has s blocks.
+
+    Raises:
+        penstock.Error: For a picture that would become a long row of equal blocks.
     """
+    if max(picture.size) > MOST_ELONGATED * min(picture.size):
+        width, height = picture.size
+        limit = f"its longer side is more than {MOST_ELONGATED} times its shorter one"
+        raise Error(f"cut {width} x {height} pixels: {limit}: crop it", 0)
     found = []
     for scale in scales:
         short = min(picture.size)
@@ -72,10 +99,23 @@ def tiles_of(picture: Any, scales: tuple[int, ...]) -> Pixels:
     return np.concatenate(found)
 
 
-def picture_paths(folder: Path) -> Iterator[Path]:
-    """Files below a folder that are named as pictures, in the order of their names, without hidden ones."""
-    for path, folders, names in os.walk(folder):
+def picture_paths(folder: Path, unreadable: Callable[[OSError], None]) -> Iterator[Path]:
+    """Files below a folder that are named as pictures, in the order of their names, without hidden ones.
+
+    Pipes, devices and links to folders are left out; `unreadable` gets the errors of folders.
+    """
+    for path, folders, names in os.walk(folder, onerror=unreadable):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             if name.lower().endswith(SUFFIXES) and not name.startswith("."):
-                yield Path(path) / name
+                found = Path(path) / name
+                if not _is_special(found):
+                    yield found
+
+
+def _is_special(path: Path) -> bool:
+    """Whether it is no file; where that is unknown, `open_picture` reports why."""
+    try:
+        return not stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        return False

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import os
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, SupportsFloat, SupportsIndex, TypedDict
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock.callbacks import Progress
-from penstock.checks import checked_number
+from penstock.checks import checked_count, checked_number
+from penstock.errors import Error
 from penstock.graph.options import Executor
+from penstock.lsh.folders import folder_text
 from penstock.lsh.index import IndexFacts, header_of
 from penstock.lsh.vectors import as_vectors
 from penstock.native import load_native
@@ -20,6 +25,10 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 RECORDS = "records"
+INDEX = "lsh.index"
+MOST_DIMENSIONS = 1 << 20
+MOST_RECORD_BYTES = 1 << 40
+MOST_WIDTH = 1e38
 WRITTEN_AT_ONCE = 1 << 24  # bytes
 
 
@@ -40,7 +49,7 @@ def write_records(folder: str | os.PathLike[str], vectors: Any, *, record_bytes:
     """Write vectors as the records of a folder, which is made.
 
     Args:
-        folder: Gets a file `records`; what was there is replaced when all is written.
+        folder: Gets a file `records`; what was there is replaced when all is written, and its index removed.
         vectors: Numbers of shape (n, dimensions), also a memory-mapped array: rows are converted to float32 a
             few at a time.
         record_bytes: Of a record, a multiple of 16; None takes 4 * dimensions, rounded up.
@@ -49,31 +58,43 @@ def write_records(folder: str | os.PathLike[str], vectors: Any, *, record_bytes:
         Bytes of a record.
 
     Raises:
-        ValueError, TypeError: For what is no vectors, or records too short for them.
-        OSError: Where it cannot be written.
+        ValueError, TypeError: For what is no vectors or not finite, or records too short for them.
+        penstock.Error: Where it cannot be written.
     """
     array = vectors if isinstance(vectors, np.ndarray) else np.asarray(vectors)
     if array.ndim != 2 or 0 in array.shape:
         raise ValueError(f"vectors of shape {array.shape}: give (n, dimensions), one or more of each")
     least = 4 * array.shape[1]
-    size = -(-least // 16) * 16 if record_bytes is None else int(record_bytes)
+    size = -(-least // 16) * 16 if record_bytes is None else _checked_bytes(record_bytes)
     if size % 16 != 0 or size < least:
         raise ValueError(f"record_bytes {size}: give a multiple of 16 of at least {least}")
-    path = Path(folder)
-    path.mkdir(parents=True, exist_ok=True)
-    draft = path / f"{RECORDS}.{os.getpid()}.part"
-    at_once = max(1, WRITTEN_AT_ONCE // size)
+    path = Path(folder_text(folder))
     try:
-        with draft.open("wb") as file:
-            for first in range(0, len(array), at_once):
-                some = as_vectors(array[first : first + at_once], "vectors")
-                padded = np.zeros((len(some), size // 4), np.float32)
-                padded[:, : some.shape[1]] = some
-                padded.tofile(file)
-        draft.replace(path / RECORDS)
-    finally:
-        draft.unlink(missing_ok=True)
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{RECORDS}.", suffix=".part", dir=path) as drafts:
+            draft = Path(drafts) / RECORDS
+            _write(draft, array, size)
+            (path / INDEX).unlink(missing_ok=True)  # of other records
+            draft.replace(path / RECORDS)
+    except OSError as error:
+        code = error.errno or 0
+        remedy = "make room, or choose another folder"
+        raise Error(f"write {path / RECORDS}: {os.strerror(code)}: {remedy}", code) from error
     return size
+
+
+def _write(path: Path, array: npt.NDArray[Any], size: int) -> None:
+    at_once = max(1, WRITTEN_AT_ONCE // size)
+    with path.open("wb") as file:
+        for first in range(0, len(array), at_once):
+            some = as_vectors(array[first : first + at_once], "vectors", first=first)
+            padded = np.zeros((len(some), size // 4), np.float32)
+            padded[:, : some.shape[1]] = some
+            file.write(padded.data)  # tofile() has no errno
+
+
+def _checked_bytes(record_bytes: object) -> int:
+    return checked_count("record_bytes", record_bytes, 16, MOST_RECORD_BYTES)
 
 
 @show_options(BuildOptions)
@@ -93,8 +114,9 @@ def build(
 
     Args:
         folder: With a file `records`; it gets a file `lsh.index` of some 8 * tables bytes for each record.
-        vectors: Written as the records first (`write_records`); None takes those that are there.
-        dimensions: Numbers of a record, float32; of `vectors` where these are given.
+        vectors: Written as the records first (`write_records`, which removes an older index); None takes
+            those that are there.
+        dimensions: Numbers of a record, float32; None takes those of `vectors`.
         record_bytes: From one record to the next; None takes 4 * dimensions, rounded up to a multiple of 16.
         tables: Hash tables. More find more of the nearest, and take more room and time.
         projections: Hash functions that select a bucket of a table.
@@ -114,16 +136,32 @@ def build(
         penstock.Error: For what cannot be read or written.
     """
     given = checked(BuildOptions, options)
+    text = folder_text(folder)
+    settings: dict[str, Any] = {**given, "width": _width(given), "candidates": _candidates(given)}
+    if dimensions is not None:
+        settings["dimensions"] = checked_count("dimensions", dimensions, 1, MOST_DIMENSIONS)
     if vectors is not None:
-        record_bytes = write_records(folder, vectors, record_bytes=record_bytes)
-        dimensions = int(np.shape(vectors)[1])
-    if dimensions is None:
+        columns = np.shape(vectors)[-1:]
+        if settings.setdefault("dimensions", *columns) != columns[0]:
+            raise ValueError(
+                f"vectors of shape {np.shape(vectors)}: dimensions are {dimensions}: leave them out"
+            )
+        record_bytes = write_records(text, vectors, record_bytes=record_bytes)
+    if "dimensions" not in settings:
         raise ValueError("dimensions: give them, or vectors")
-    settings = {
-        **given,
-        "width": checked_number("width", given["width"]),
-        "candidates": checked_number("candidates", given["candidates"]),
-        "dimensions": int(dimensions),
-        "record_bytes": int(record_bytes or 0),
-    }
-    return header_of(load_native().lsh_build(os.fspath(folder), settings, progress))
+    settings["record_bytes"] = 0 if record_bytes is None else _checked_bytes(record_bytes)
+    return header_of(load_native().lsh_build(text, settings, progress))
+
+
+def _width(given: Any) -> float:
+    width = checked_number("width", given["width"])
+    if not 0 <= width <= MOST_WIDTH:
+        raise ValueError(f"width {width}: give a number from 0 to {MOST_WIDTH:g}")
+    return width
+
+
+def _candidates(given: Any) -> float:
+    candidates = checked_number("candidates", given["candidates"])
+    if not 0 < candidates < math.inf:
+        raise ValueError(f"candidates {candidates}: give a number above 0")
+    return candidates

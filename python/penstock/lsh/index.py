@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, SupportsIndex, TypedDict
@@ -14,6 +16,7 @@ import numpy.typing as npt
 from penstock.callbacks import Progress
 from penstock.checks import checked_count
 from penstock.graph.options import Executor
+from penstock.lsh.folders import folder_text
 from penstock.lsh.vectors import as_vectors
 from penstock.native import load_native
 from penstock.options import Choice, Count, Size, checked, show_options
@@ -94,7 +97,9 @@ class Index:
             penstock.Error: Where there is none, or it cannot be read.
         """
         given = checked(IndexOptions, options)
-        self._folder = os.fspath(folder)
+        self._folder = folder_text(folder)
+        self._turn = threading.Lock()
+        self._asking: int | None = None
         self._native: LshIndex | None = load_native().LshIndex(
             self._folder,
             given["executor"],
@@ -131,7 +136,8 @@ class Index:
         """
         asked = as_vectors(vectors, "vectors", self._facts.dimensions)
         count = checked_count("nearest", nearest, 1, MOST_NEAREST)
-        answer = self._open().query(asked, count, bool(exact), progress)
+        with self._in_turn() as native:
+            answer = native.query(asked, count, bool(exact), progress)
         found = answer["ids"]
         ids = found.astype(np.int64)
         ids[found == NO_ID] = -1
@@ -149,17 +155,19 @@ class Index:
 
         Returns:
             The share of true neighbours that `query` finds, 0 to 1; records at the distance of the last one
-            count as well.
+            count as well, and no more neighbours are expected than there are records.
         """
+        nearest = min(checked_count("nearest", nearest, 1, MOST_NEAREST), len(self))
         found = self.query(vectors, nearest, progress=progress)
-        true = self.query(vectors, nearest, exact=True, progress=progress)
         if found.ids.size == 0:
             raise ValueError("vectors: give one or more")
+        true = self.query(vectors, nearest, exact=True, progress=progress)
         return float(np.mean((found.ids >= 0) & (found.distances <= true.distances[:, -1:])))
 
     def inspect(self) -> dict[str, Any]:
         """Facts, and what the cache has done since the index was opened."""
-        return self._open().facts()
+        with self._in_turn() as native:
+            return native.facts()
 
     def close(self) -> None:
         """Give its memory back. Twice is once."""
@@ -176,7 +184,17 @@ class Index:
     def __len__(self) -> int:
         return self._facts.records
 
-    def _open(self) -> LshIndex:
-        if self._native is None:
+    @contextmanager
+    def _in_turn(self) -> Iterator[LshIndex]:
+        """One caller at a time. The lock is Python's: a query takes the interpreter's for its progress."""
+        native = self._native
+        if native is None:
             raise ValueError(f"index {self._folder}: it is closed: open it again")
-        return self._native
+        if self._asking == threading.get_ident():
+            raise ValueError(f"index {self._folder}: a query is under way: ask after it, not in its progress")
+        with self._turn:
+            self._asking = threading.get_ident()
+            try:
+                yield native
+            finally:
+                self._asking = None

@@ -10,8 +10,10 @@ import numpy.typing as npt
 Vectors = npt.NDArray[np.float32]
 
 
-def as_vectors(given: Any, name: str, dimensions: int | None = None) -> Vectors:
+def as_vectors(given: Any, name: str, dimensions: int | None = None, first: int = 0) -> Vectors:
     """Numbers of shape (n, dimensions), float32, in order; one vector of shape (dimensions,) is n = 1.
+
+    Messages count rows from `first`.
 
     Raises:
         ValueError, TypeError: One sentence with the name, the shape and what is wanted.
@@ -25,4 +27,11 @@ def as_vectors(given: Any, name: str, dimensions: int | None = None) -> Vectors:
         raise ValueError(f"{name} of shape {array.shape}: give (n, dimensions)")
     if dimensions is not None and array.shape[1] != dimensions:
         raise ValueError(f"{name} of shape {array.shape}: the index has {dimensions} dimensions")
-    return np.ascontiguousarray(array, dtype=np.float32)
+    with np.errstate(over="ignore"):  # what is too large for float32 is infinite then
+        numbers = np.ascontiguousarray(array, dtype=np.float32)
+    finite = np.isfinite(numbers).all(axis=1)
+    if not finite.all():
+        raise ValueError(
+            f"{name}: row {first + int(finite.argmin())} has a number that is not finite: leave it out"
+        )
+    return numbers

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, SupportsFloat, SupportsIndex, 
 import numpy as np
 import numpy.typing as npt
 
-from penstock.checks import checked_number
+from penstock.checks import checked_count, checked_number
 from penstock.graph.options import Executor
+from penstock.lsh.folders import folder_text
 from penstock.lsh.vectors import as_vectors
 from penstock.native import load_native
 from penstock.options import Choice, Count, Size, checked, show_options
@@ -80,9 +81,9 @@ def find_within(
     if isinstance(sets, str):
         raise TypeError(f"sets {sets!r}: give a list of names")
     answer = load_native().lsh_find_within(
-        os.fspath(folder),
-        [os.fspath(name) for name in sets],
-        int(record_bytes),
+        folder_text(folder),
+        [folder_text(name) for name in sets],
+        checked_count("record_bytes", record_bytes, 16),
         asked,
         checked_number("distance", distance),
         given["executor"],
