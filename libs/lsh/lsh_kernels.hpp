@@ -154,7 +154,7 @@ struct make_shortlists {
       for (u32 i = index_in(g); i < slots; i += size(g)) set[i] = no_id;
       converge_after_call(g);
       u32 count = 0;
-      for (u32 t = 0; t < tables && count < room; ++t) count = add_bucket(g, k, t, set, count);
+      for (u32 t = 0; t < tables && count <= room; ++t) count = add_bucket(g, k, t, set, count);  // one more: it is cut
       if (count == 0) count = add_fallback(g, k);
       if (is_leader(g)) counts[k] = count < room ? count : room;
       if (is_leader(g) && count > room) device_ref<u32>(*cut).fetch_add(1, relaxed);
