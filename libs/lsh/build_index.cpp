@@ -105,6 +105,7 @@ class index_builder {
     std::vector<float> shifts(unit_shifts_);
     for (float& shift : shifts) shift *= header_.width;
     shifts_there_.write(shifts);
+    header_.checksum = checksum_of(header_, projections_, shifts);
     const std::string draft = root_ + "/" + index_name + "." + std::to_string(getpid()) + ".part";
     try {
       write(draft, shifts);

@@ -88,6 +88,9 @@ index_sections read_sections(std::string const& folder) {
   check_header(folder, h, bytes);
   found.projections = read_section<float>(file, h.projections_at(), u64{h.dimensions} * h.projections());
   found.shifts = read_section<float>(file, h.shifts_at(), h.projections());
+  if (file && checksum_of(h, found.projections, found.shifts) != h.checksum) {
+    refuse_index(folder, std::string(index_name) + " has damaged projections, or a damaged header");
+  }
   found.offsets = read_section<u32>(file, h.offsets_at(), h.offsets_count());
   if (!file) throw_os_error("read", path, EIO, "build it again");
   check_offsets(folder, h, found.offsets);

@@ -12,7 +12,11 @@
 
 #include "penstock/core/bits.hpp"
 #include "penstock/core/config.hpp"
+#include "penstock/file/file_name.hpp"
 
+#include <bit>
+#include <initializer_list>
+#include <span>
 #include <type_traits>
 
 namespace penstock::lsh {
@@ -47,7 +51,7 @@ struct index_header {
   u32 projections_per_table = 0;
   u32 bucket_bits = 0;
   float width = 0;
-  u32 reserved = 0;
+  u32 checksum = 0;  ///< checksum_of
 
   PENSTOCK_FN u32 projections() const { return tables * projections_per_table; }
   PENSTOCK_FN u64 buckets() const { return u64{1} << bucket_bits; }
@@ -61,5 +65,17 @@ struct index_header {
   u64 file_bytes() const { return entries_at() + tables * records * sizeof(index_entry); }
 };
 static_assert(std::is_trivially_copyable_v<index_header> && sizeof(index_header) == 56);
+
+/// Of the header's other fields, the projections and the shifts: what makes a query miss its buckets when it is damaged.
+inline u32 checksum_of(index_header const& h, std::span<float const> projections, std::span<float const> shifts) {
+  u64 sum = mix_word(h.magic);
+  const auto add = [&sum](u64 word) { sum = mix_word(sum ^ word); };
+  for (const u64 field : {h.records, h.record_bytes, h.seed}) add(field);
+  for (const u32 field : {h.dimensions, h.tables, h.projections_per_table, h.bucket_bits}) add(field);
+  add(std::bit_cast<u32>(h.width));
+  for (const float number : projections) add(std::bit_cast<u32>(number));
+  for (const float number : shifts) add(std::bit_cast<u32>(number));
+  return static_cast<u32>(sum);
+}
 
 }  // namespace penstock::lsh

@@ -329,6 +329,18 @@ def test_damaged_files_are_refused(tmp_path: Path, damage: str) -> None:
         lsh.Index(tmp_path, executor="cpu")
 
 
+def test_a_changed_byte_of_the_header_the_projections_or_the_shifts_is_refused(tmp_path: Path) -> None:
+    lsh.build(tmp_path, drawn(300, 4), tables=2, executor="cpu")
+    whole = (tmp_path / "lsh.index").read_bytes()
+    shifts = offsets_of(tmp_path) - 4096
+    for at in (*range(56), 4096, 4096 + 4 * 4 * 16 - 1, shifts, shifts + 4 * 16 - 1):
+        poke(tmp_path / "lsh.index", at, bytes([whole[at] ^ 1]))
+        with pytest.raises(ValueError, match="build it again"):
+            lsh.Index(tmp_path, executor="cpu")
+        poke(tmp_path / "lsh.index", at, whole[at : at + 1])
+    assert len(lsh.Index(tmp_path, executor="cpu")) == 300
+
+
 def test_entries_of_records_that_are_not_there_are_refused(tmp_path: Path, executor: Executor) -> None:
     records = np.ones((100, 4), np.float32)
     facts = lsh.build(tmp_path, records, tables=2, executor=executor)
