@@ -16,6 +16,7 @@ DOCS = Path(__file__).parents[2] / "docs"
     ("name", "needs"),
     [
         ("ARRAYS.md", "numpy"),
+        ("COLLAGES.md", "numpy"),
         ("FILES.md", "numpy"),
         ("GRAPHS.md", "numpy"),
         ("tasks/FEATURES.md", "torch_geometric"),
