@@ -384,6 +384,24 @@ def test_a_build_that_is_stopped_leaves_the_old_index(tmp_path: Path) -> None:
         assert (tmp_path / "lsh.index").read_bytes() == before
 
 
+def test_builds_of_one_folder_wait_for_each_other(tmp_path: Path) -> None:
+    sets = [drawn(4000, 8, seed) for seed in range(4)]
+
+    def make(records: Floats) -> None:
+        lsh.build(tmp_path, records, tables=2, executor="cpu", threads=1)
+
+    builders = [threading.Thread(target=make, args=(records,)) for records in sets]
+    for each in builders:
+        each.start()
+    for each in builders:
+        each.join()
+    assert names_in(tmp_path) == ["lsh.index", "records"]
+    last = np.fromfile(tmp_path / "records", np.float32).reshape(4000, 8)
+    assert any(np.array_equal(last, records) for records in sets)
+    with lsh.Index(tmp_path, max_candidates=4000, executor="cpu") as index:
+        assert index.query(last).ids[:, 0].tolist() == list(range(4000))
+
+
 def _build_with_ctrl_c(folder: Path) -> None:
     # The handler runs where the build looks for signals: this thread runs no Python code until then.
     timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))

@@ -8,7 +8,6 @@ A folder with the files `records` (a histogram of 768 float32 numbers in each 40
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import tempfile
@@ -25,7 +24,7 @@ from penstock.collages.pictures import BLOCK, Pixels, open_picture, picture_path
 from penstock.errors import Error
 from penstock.graph.options import Executor
 from penstock.lsh.building import INDEX, RECORDS, build
-from penstock.lsh.folders import folder_text
+from penstock.lsh.folders import folder_text, one_writer
 from penstock.native import load_native
 from penstock.options import Choice, Count, Size, checked, show_options
 
@@ -301,16 +300,12 @@ def _refuse_others_files(target: Path) -> None:
 
 def _move(draft: Path, target: Path) -> None:
     """The description goes first and comes last, so that a reader finds a dataset that is whole, or none."""
-    descriptor = os.open(target, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with one_writer(target):
         for name in (DESCRIPTION, RECORDS, INDEX, TILES):
             (target / name).unlink(missing_ok=True)
         for name in (RECORDS, INDEX, TILES, DESCRIPTION):
             if (draft / name).exists():
                 (draft / name).replace(target / name)
-    finally:
-        os.close(descriptor)
 
 
 def _append(waiting: list[Pixels], histograms: Any, pixels: Any, given: dict[str, Any]) -> int:

@@ -15,7 +15,7 @@ from penstock.callbacks import Progress
 from penstock.checks import checked_count, checked_number
 from penstock.errors import Error
 from penstock.graph.options import Executor
-from penstock.lsh.folders import folder_text
+from penstock.lsh.folders import folder_text, one_writer
 from penstock.lsh.index import IndexFacts, header_of
 from penstock.lsh.vectors import as_vectors
 from penstock.native import load_native
@@ -61,6 +61,16 @@ def write_records(folder: str | os.PathLike[str], vectors: Any, *, record_bytes:
         ValueError, TypeError: For what is no vectors or not finite, or records too short for them.
         penstock.Error: Where it cannot be written.
     """
+    path = Path(folder_text(folder))
+    array, size = _checked_vectors(vectors, record_bytes)
+    _make(path)
+    with one_writer(path):
+        _replace_records(path, array, size)
+    return size
+
+
+def _checked_vectors(vectors: Any, record_bytes: int | None) -> tuple[npt.NDArray[Any], int]:
+    """The vectors, and the bytes of a record of them."""
     array = vectors if isinstance(vectors, np.ndarray) else np.asarray(vectors)
     if array.ndim != 2 or 0 in array.shape:
         raise ValueError(f"vectors of shape {array.shape}: give (n, dimensions), one or more of each")
@@ -68,19 +78,30 @@ def write_records(folder: str | os.PathLike[str], vectors: Any, *, record_bytes:
     size = -(-least // 16) * 16 if record_bytes is None else _checked_bytes(record_bytes)
     if size % 16 != 0 or size < least:
         raise ValueError(f"record_bytes {size}: give a multiple of 16 of at least {least}")
-    path = Path(folder_text(folder))
+    return array, size
+
+
+def _make(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritten(path, error) from error
+
+
+def _unwritten(path: Path, error: OSError) -> Error:
+    code = error.errno or 0
+    return Error(f"write {path}: {os.strerror(code)}: make room, or choose another folder", code)
+
+
+def _replace_records(path: Path, array: npt.NDArray[Any], size: int) -> None:
+    try:
         with tempfile.TemporaryDirectory(prefix=f".{RECORDS}.", suffix=".part", dir=path) as drafts:
             draft = Path(drafts) / RECORDS
             _write(draft, array, size)
             (path / INDEX).unlink(missing_ok=True)  # of other records
             draft.replace(path / RECORDS)
     except OSError as error:
-        code = error.errno or 0
-        remedy = "make room, or choose another folder"
-        raise Error(f"write {path / RECORDS}: {os.strerror(code)}: {remedy}", code) from error
-    return size
+        raise _unwritten(path / RECORDS, error) from error
 
 
 def _write(path: Path, array: npt.NDArray[Any], size: int) -> None:
@@ -110,7 +131,7 @@ def build(
     """Build the index of a folder of records (Datar et al., SCG 2004; SYSTOR 2016, section 2.3).
 
     Records are hashed by the executor's threads, which read them where they lie. The index replaces an older
-    one when it is complete.
+    one when it is complete. Another build of the same folder waits until this one has ended.
 
     Args:
         folder: With a file `records`; it gets a file `lsh.index` of some 8 * tables bytes for each record.
@@ -141,16 +162,18 @@ def build(
     if dimensions is not None:
         settings["dimensions"] = checked_count("dimensions", dimensions, 1, MOST_DIMENSIONS)
     if vectors is not None:
-        columns = np.shape(vectors)[-1:]
-        if settings.setdefault("dimensions", *columns) != columns[0]:
-            raise ValueError(
-                f"vectors of shape {np.shape(vectors)}: dimensions are {dimensions}: leave them out"
-            )
-        record_bytes = write_records(text, vectors, record_bytes=record_bytes)
+        vectors, record_bytes = _checked_vectors(vectors, record_bytes)
+        if settings.setdefault("dimensions", vectors.shape[1]) != vectors.shape[1]:
+            raise ValueError(f"vectors of shape {vectors.shape}: dimensions are {dimensions}: leave them out")
     if "dimensions" not in settings:
         raise ValueError("dimensions: give them, or vectors")
     settings["record_bytes"] = 0 if record_bytes is None else _checked_bytes(record_bytes)
-    return header_of(load_native().lsh_build(text, settings, progress))
+    if vectors is not None:
+        _make(Path(text))
+    with one_writer(Path(text)):
+        if vectors is not None:
+            _replace_records(Path(text), vectors, settings["record_bytes"])
+        return header_of(load_native().lsh_build(text, settings, progress))
 
 
 def _width(given: Any) -> float:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
+from collections.abc import Iterator
+from pathlib import Path
 
 
 def folder_text(folder: str | os.PathLike[str]) -> str:
@@ -19,3 +23,17 @@ def folder_text(folder: str | os.PathLike[str]) -> str:
     except UnicodeEncodeError:
         raise ValueError(f"folder {os.fsencode(text)!r}: its name is no UTF-8: rename it") from None
     return text
+
+
+@contextlib.contextmanager
+def one_writer(folder: Path) -> Iterator[None]:
+    """Waits until no other thread or process writes to the folder, where it is there and has locks."""
+    descriptor = -1
+    try:
+        with contextlib.suppress(OSError):
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        if descriptor >= 0:
+            os.close(descriptor)
