@@ -17,7 +17,6 @@
 namespace penstock::bench {
 namespace {
 
-constexpr auto local = memory_kind::local;
 constexpr u32 collage_candidates = 1024;
 const std::vector<std::string> collage_patterns = {"cpu", "level", "cpu_gpu", "hbm", "large"};
 
@@ -84,7 +83,7 @@ class collage_data {
 class staged_search {
  public:
   staged_search(executor& on, host_index const& host)
-      : on_(on), host_(host), slot_of_(host.header().records), failed_(on.memory(), local, 1) {}
+      : on_(on), host_(host), slot_of_(host.header().records), failed_(on.memory(), lsh::local, 1) {}
 
   collage_found query(std::span<float const> queries) {
     lsh::index_header const& h = host_.header();
@@ -140,7 +139,7 @@ class staged_search {
     setup_ns_ = 0;
     if (pinned_.size() >= records * record_bytes()) return;
     pinned_ = buffer<char>(on_.memory(), memory_kind::shared, records * record_bytes());
-    there_ = buffer<char>(on_.memory(), local, records * record_bytes());
+    there_ = buffer<char>(on_.memory(), lsh::local, records * record_bytes());
     setup_ns_ = now_ns() - begun;
   }
 
@@ -158,9 +157,10 @@ class staged_search {
       }
     });
     memory_resource& memory = on_.memory();
-    buffer<float> asked(memory, local, queries.size()), distances(memory, local, count * room), nearest(memory, local, count);
-    buffer<u32> ids_there(memory, local, ids.size()), slots_there(memory, local, slots.size()),
-        counts_there(memory, local, count), best(memory, local, count);
+    buffer<float> asked(memory, lsh::local, queries.size()), distances(memory, lsh::local, count * room),
+        nearest(memory, lsh::local, count);
+    buffer<u32> ids_there(memory, lsh::local, ids.size()), slots_there(memory, lsh::local, slots.size()),
+        counts_there(memory, lsh::local, count), best(memory, lsh::local, count);
     asked.write(queries);
     ids_there.write(ids);
     slots_there.write(slots);
@@ -276,7 +276,7 @@ class collage_bench {
   /// By threads that read the records from their file, into an empty cache.
   collage_found search(std::vector<float> const& blocks, u64 cache, measurement& m, bool by_blocks = false) {
     lsh::lsh_index index(data_.path(), index_options_of(cache));
-    buffer<u32> failed(index.on().memory(), local, 1);
+    buffer<u32> failed(index.on().memory(), lsh::local, 1);
     lsh::compare_fn compare;
     if constexpr (built_with_kernels) {
       if (by_blocks) {
@@ -313,10 +313,10 @@ class collage_bench {
     lsh::lsh_index index(data_.path(), index_options_of(cache_bytes()));
     if (all_.size() == 0) {
       resident_on_ = open_executor(options_.executor, 0, built_with_kernels);
-      all_ = buffer<char>(resident_on_->memory(), local, all_bytes());
+      all_ = buffer<char>(resident_on_->memory(), lsh::local, all_bytes());
       resident_on_->memory().write(all_.data(), reinterpret_cast<char const*>(host_.record(0)), all_bytes());
     }
-    buffer<u32> failed(index.on().memory(), local, 1);
+    buffer<u32> failed(index.on().memory(), lsh::local, 1);
     index.reserve(blocks.size() / lsh::histogram_bins, 1);
     const lsh::query_result result = index.query(blocks, 1, {}, [&](lsh::comparison const& asked) {
       const lsh::compare_records<lsh::memory_records> body{{all_.data(), host_.header().record_bytes},

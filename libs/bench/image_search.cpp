@@ -15,7 +15,6 @@ namespace {
 
 constexpr u32 image_numbers = 1024;
 constexpr u64 image_bytes = image_numbers * sizeof(float);
-constexpr auto local = memory_kind::local;
 
 /// Sets of random images in files, and queries of which each but the first tenth is near one of them.
 class image_sets {
@@ -132,7 +131,7 @@ class image_bench {
     if (resident_.empty()) {
       for (auto const& name : sets_.names) {
         const mapped_file mapped(sets_.path + "/" + name);
-        resident_.emplace_back(on_->memory(), local, mapped.bytes());
+        resident_.emplace_back(on_->memory(), lsh::local, mapped.bytes());
         resident_.back().write({mapped.data(), mapped.bytes()});
       }
     }
@@ -168,9 +167,9 @@ class image_bench {
   double run_over(MakeRange const& range_of) {
     using body = lsh::match_records<decltype(range_of(0))>;
     const u32 count = static_cast<u32>(expected_.size());
-    buffer<float> asked(on_->memory(), local, round_up(u64{count}, u64{body::tile}) * image_numbers);
-    buffer<u64> found(on_->memory(), local, count);
-    buffer<u32> failed(on_->memory(), local, 1);
+    buffer<float> asked(on_->memory(), lsh::local, round_up(u64{count}, u64{body::tile}) * image_numbers);
+    buffer<u64> found(on_->memory(), lsh::local, count);
+    buffer<u32> failed(on_->memory(), lsh::local, 1);
     asked.write(sets_.queries);
     std::vector<u64> all(count, lsh::no_match);
     found.write(all);
@@ -229,8 +228,7 @@ std::vector<measurement> run_image_search_benchmark(image_search_options const& 
       [&] { return bench.from_memory(); }));
   report("page", 1);
   found.add(bench.measure(
-      "page", "lines of 4 KiB, both cold", [&] { return bench.from_files(65536); },
-      [&] { return bench.from_files(4096); }));
+      "page", "lines of 4 KiB, both cold", [&] { return bench.from_files(65536); }, [&] { return bench.from_files(4096); }));
   report("cpu", 2);
   found.add(bench.measure(
       "cpu", std::to_string(bench.threads()) + " host threads, vectorized, over mapped files",

@@ -16,8 +16,7 @@
 namespace penstock::lsh {
 namespace {
 
-constexpr u64 records_at_once = 65536, samples_at_most = 32768;
-constexpr auto local = memory_kind::local;
+constexpr u64 hashed_at_once = 65536, samples_at_most = 32768;
 
 [[noreturn]] void refuse_build(std::string const& folder, std::string const& problem) {
   throw_bad_input("build index", folder, problem);
@@ -189,7 +188,7 @@ class index_builder {
   /// Keys of tables, [tables][records].
   std::vector<u64> hash_all(u32 first_table, u32 tables) {
     std::vector<u64> keys(tables * header_.records), some;
-    const u64 at_once = std::min(records_at_once, header_.records);
+    const u64 at_once = std::min(hashed_at_once, header_.records);
     buffer<float> products(on_->memory(), local, at_once * header_.projections());
     buffer<u64> keys_there(on_->memory(), local, at_once * header_.tables);
     for (u64 first = 0; first < header_.records; first += at_once) {

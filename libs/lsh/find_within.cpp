@@ -11,8 +11,6 @@
 namespace penstock::lsh {
 namespace {
 
-constexpr auto local = memory_kind::local;
-
 folder_options searching_options(executor const& on, within_options const& options) {
   folder_options how;
   const u64 usual = on.kind() == executor_kind::cuda ? u64{2} << 30 : u64{256} << 20;

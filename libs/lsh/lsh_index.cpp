@@ -15,7 +15,6 @@ namespace {
 constexpr u64 queries_at_once = 8192;
 constexpr u64 records_at_once = 32768;  // of query_all
 constexpr u64 distances_at_once = u64{64} << 20;
-constexpr auto local = memory_kind::local;
 
 [[noreturn]] void refuse_index(std::string const& folder, std::string const& problem) {
   throw_bad_input("open index", folder, problem + ": build it again");

@@ -14,6 +14,8 @@
 
 namespace penstock::lsh {
 
+inline constexpr auto local = memory_kind::local;
+
 using progress_fn = std::function<void(std::string const&, u64, u64)>;
 
 struct index_options {
