@@ -225,6 +225,8 @@ struct compare_records {
   template <class Group>
   PENSTOCK_FN void operator()(Group const& g, grid_range range) const {
     for (u64 k = range.first; k < range.last; k += range.step) {
+      // What has failed is an error anyway, and each further read of a file that was cut is a command.
+      if (from_leader(g, device_ref<u32>(*failed).load(relaxed)) != 0) return;
       const u64 query = k % query_count;
       const u32 begin = static_cast<u32>(k / query_count) * piece, count = counts[query];
       for (u32 c = begin; c < begin + piece && c < count; ++c) compare(g, query, c);
