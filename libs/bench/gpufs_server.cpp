@@ -129,8 +129,9 @@ gpufs_server::found_request gpufs_server::load(u32 slot) const {
 }
 
 bool gpufs_server::read_page(u64 key, void* to) const {
-  return files_[gpufs_directory::file_of(key)].read(to, options_.page_bytes,
-                                                    gpufs_directory::page_of(key) * options_.page_bytes);
+  const u32 file = gpufs_directory::file_of(key);
+  return file < files_.size() &&
+         files_[file].read(to, options_.page_bytes, gpufs_directory::page_of(key) * options_.page_bytes);
 }
 
 void gpufs_server::count_move(u64 pages) {

@@ -13,7 +13,7 @@ using bench::gpufs_options;
 using bench::gpufs_transfers;
 
 const u32 warps = scaled_warps(4);
-constexpr u32 file_count = 2;
+constexpr u32 blocks = 4, block_threads = 256, file_count = 2;
 constexpr u64 file_bytes = 512 * 4096 + 100;
 
 template <class Run>
@@ -28,7 +28,9 @@ void run_with_gpufs(gpufs_options options, check_report& report, Run const& run)
   }
   const auto on = open_executor("cuda");
   const bench::gpufs_cache cache(*on, paths, options);
-  const buffer<std::byte> rooms(on->memory(), memory_kind::local, threads_of_warps(warps) * gpufs_reads_body::room);
+  // A group's number is that of its first thread.
+  const u64 groups = std::max(threads_of_warps(warps), blocks * block_threads);
+  const buffer<std::byte> rooms(on->memory(), memory_kind::local, groups * gpufs_reads_body::room);
   run(gpufs_reads_body{cache.view(), rooms.data(), file_count, file_bytes, 20});
   PENSTOCK_CHECK_EQ(report, 0u, cache.pinned_frames());
   PENSTOCK_CHECK_EQ(report, cache.counts().insertions, cache.traffic().pages);
@@ -49,7 +51,7 @@ void run_gpufs(check_report& report) {
   o.workers = Transfers == gpufs_transfers::batched ? 2 : 1;
   run_with_gpufs(o, report, [&](gpufs_reads_body const& body) {
     launch(launch_shape(warps / 4, 128), run_parts_kernel<gpufs_reads_body, 32>, body, &report, cuda_test_seed());
-    run_blocks_on_device(body, report, 4, 256);
+    run_blocks_on_device(body, report, blocks, block_threads);
   });
 }
 
