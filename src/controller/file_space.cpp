@@ -82,6 +82,7 @@ bool is_cut(std::string const& path) { return path.find('\0') != std::string::np
 }  // namespace
 
 void file_space::answer(std::span<file_call* const> calls) {
+  if (calls.empty()) return;
   std::vector<open_work> opens;
   std::vector<std::pair<file_call*, outcome>> closes;
   for (file_call* const call : calls) {
