@@ -181,6 +181,11 @@ int main(int count, char** words) {
     std::fprintf(stderr, "usage: array_or_file FOLDER [FILE_MIB [CACHE_MIB]]\n");
     return 2;
   }
+  if (!std::filesystem::is_directory(words[1])) {
+    std::fprintf(stderr, "array_or_file: open %s: it is no folder: name one for a file of %llu MiB\n", words[1],
+                 static_cast<unsigned long long>(mib(2, 64) >> 20));
+    return 2;
+  }
   try {
     compare(words[1], mib(2, 64), mib(3, 96));
     return 0;
