@@ -23,8 +23,8 @@ from penstock.checks import checked_count
 from penstock.collages.pictures import BLOCK, Pixels, open_picture, picture_paths, pillow, printable, tiles_of
 from penstock.errors import Error
 from penstock.graph.options import Executor
-from penstock.lsh.making import INDEX, RECORDS, build
 from penstock.lsh.folders import folder_text, one_writer
+from penstock.lsh.making import INDEX, RECORDS, build
 from penstock.native import load_native
 from penstock.options import Choice, Count, Size, checked, show_options
 

@@ -10,8 +10,8 @@ Shahar and Silberstein, SYSTOR 2016, sections 2.3 and 2.4; Datar et al., SCG 200
 
 from __future__ import annotations
 
-from penstock.lsh.making import build, write_records
 from penstock.lsh.index import Index, IndexFacts, Neighbours
+from penstock.lsh.making import build, write_records
 from penstock.lsh.within import Matches, find_within
 
 __all__ = ["Index", "IndexFacts", "Matches", "Neighbours", "build", "find_within", "write_records"]
