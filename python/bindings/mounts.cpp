@@ -12,7 +12,7 @@ namespace nb = nanobind;
 using namespace nanobind::literals;
 
 /// A name of bytes that need be no UTF-8.
-nb::object path_of(std::string const& text) {
+nb::object name_object_of(std::string const& text) {
   return nb::steal(PyUnicode_DecodeFSDefaultAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
 }
 
@@ -55,7 +55,7 @@ nb::tuple list(mounted_folder& folder, nb::bytes const& path) {
   u32 error = 0;
   const auto names = released([&] { return folder.list(name, error); });
   nb::list all;
-  for (auto const& [each, kind] : names) all.append(nb::make_tuple(path_of(each), kind));
+  for (auto const& [each, kind] : names) all.append(nb::make_tuple(name_object_of(each), kind));
   return nb::make_tuple(error, all);
 }
 
