@@ -12,9 +12,9 @@ namespace penstock::bench {
 
 /// A page's bytes lie in the frame of the same number.
 ///
-/// Invariant: whoever has set `claimed` (the allocator while the frame is free, then its allocator's caller) owns key and
-/// bytes. A reader adds its pin first and looks at the key then, so a claim, which needs 0 pins, never takes a frame that is
-/// read.
+/// Invariant: the thread that has set `claimed` (the allocator while the frame is free, then its allocator's caller) owns key
+/// and bytes. A reader adds its pin first and looks at the key then, so a claim, which needs 0 pins, never takes a frame that
+/// is read.
 struct gpufs_frame {
   static constexpr u32 claimed = 1u << 31;
   static constexpr u32 filling = 1, ready = 2, failed = 3;  ///< states of a frame in the directory
