@@ -32,6 +32,23 @@ def folder(tmp_path: Path, executor: Literal["cpu", "cuda"]) -> fs.Folder:
     return fs.mount(tmp_path, writable=True, executor=executor, cache="1MiB", line=512)
 
 
+def test_what_is_written_once_leaves_what_others_write(tmp_path: Path, folder: fs.Folder) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"...x" * 1000)
+    with folder.open("file", "o") as ours, path.open("r+b") as theirs:
+        for at in range(0, 4000, 4):
+            ours.write(b"ab", at)
+            theirs.seek(at + 2)
+            theirs.write(b"c")
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            ours.read(1)
+        with pytest.raises(OSError, match="busy"):
+            folder.open("file")
+    assert path.read_bytes() == b"abcx" * 1000
+    with folder.open("file") as again:
+        assert again.read() == b"abcx" * 1000
+
+
 def test_a_file_is_what_python_makes_of_it(tmp_path: Path, folder: fs.Folder) -> None:
     draw = random.Random(4)
     with (tmp_path / "theirs").open("w+b") as theirs, folder.open("ours", "w+") as ours:

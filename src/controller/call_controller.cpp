@@ -47,6 +47,7 @@ class call_queue final : public served_queue {
         ids[count++] = command.command_id;
       }
     }
+    if (count == 0) files_->close_unused();
     files_->answer({calls.data(), count});
     for (u32 k = 0; k < count; ++k) ring_.complete(ids[k], nvme::code::success);
     return moved;

@@ -126,10 +126,7 @@ void file_space::finalize_sizes(std::span<u64 const> sizes) {
     version* const v = slots_[s].owner;
     if (v == nullptr || v->media->shape().read_only || sizes[s] >> size_bits != slots_[s].generation) continue;
     v->size = sizes[s] & size_mask;
-    const int file = v->media->file();
-    struct stat about;
-    if (fstat(file, &about) != 0 ||
-        (static_cast<u64>(about.st_size) != v->size && ftruncate(file, static_cast<off_t>(v->size)) != 0) || fsync(file) != 0) {
+    if (!fit_size(*v, false) || fsync(v->media->file()) != 0) {
       throw_os_error("flush", "a file in " + root_, errno, "make room on its disk, then flush again");
     }
   }
@@ -183,7 +180,8 @@ file_space::outcome file_space::open_descriptor(open_work& work, std::string con
     has_room = work.reserved && !free_slots_.empty();
   }
   // Lines are read before a part of them is stored into, so to write is to read, too. A pipe must not be waited for.
-  int how = ((flags & file_flag::write) != 0 ? O_RDWR : O_RDONLY) | O_NONBLOCK | O_NOCTTY;
+  int how = (flags & file_flag::write) == 0 ? O_RDONLY : (flags & file_flag::write_once) != 0 ? O_WRONLY : O_RDWR;
+  how |= O_NONBLOCK | O_NOCTTY;
   if (creates && has_room) how |= O_CREAT;
   if ((flags & file_flag::exclusive) != 0 && has_room) how |= O_EXCL;
   work.renames = renames_.load();
@@ -213,6 +211,7 @@ void file_space::end_open(open_work& work) {
 file_space::outcome file_space::open_version(open_work& work) {
   const u32 flags = work.call->asked.flags;
   const bool writes = (flags & file_flag::write) != 0, truncates = (flags & file_flag::truncate) != 0;
+  const bool once = (flags & file_flag::write_once) != 0;
   owned_file& file = work.file;
   struct stat& about = work.about;
   // Behind the lock: the last close of this file may have cut it since it was opened here.
@@ -221,11 +220,13 @@ file_space::outcome file_space::open_version(open_work& work) {
   const identity id{about.st_dev, about.st_ino};
   auto known = versions_.find(id);
   const bool shared = known != versions_.end() && known->second->users != 0;
+  if (shared && known->second->written_once != once) return refuse(EBUSY);
   if (!shared) {
     const bool cuts = truncates && now.size != 0;
     const u64 size = cuts ? 0 : now.size, needed = granules_for(size);
-    // What others have made of it since it was last open is another version; so is one that has too little room to grow.
-    if (known == versions_.end() || !known->second->seen.is_same(now) || cuts || known->second->range.count < needed) {
+    // What others have made of it since it was last open is another version; so is one that has too little room to grow, and
+    // what is written once.
+    if (known == versions_.end() || !known->second->seen.is_same(now) || cuts || once || known->second->range.count < needed) {
       if (known != versions_.end()) forget_version(id);
       const bool fits = work.reserved && work.reserved->count == needed;
       std::optional<line_ranges::extent> range = fits ? std::exchange(work.reserved, {}) : ranges_.take(needed);
@@ -247,11 +248,13 @@ file_space::outcome file_space::open_version(open_work& work) {
     v.size = size;
     v.truncations = 0;
     v.can_write = writes;
+    v.written_once = once;
   }
   version& v = *known->second;
   if (v.users == max_host_opens) return refuse(EMFILE);
   if (v.media == nullptr || (writes && v.media->shape().read_only)) {
-    publish(v, storage_namespace::over_descriptor(file.release(), writes, v.size, v.range_bytes()));
+    const file_use use = once ? file_use::write_once : writes ? file_use::read_and_write : file_use::read;
+    publish(v, storage_namespace::over_descriptor(file.release(), use, v.size, v.range_bytes()));
   }
   if (writes) v.can_write = true;
   ++v.users;
@@ -328,7 +331,9 @@ void file_space::publish(version& v, std::unique_ptr<storage_namespace> media) {
     table_[k].store(media.get(), std::memory_order_seq_cst);
   }
   std::swap(v.media, media);
-  if (media != nullptr) retired_.push_back(std::move(media));
+  if (media == nullptr) return;
+  retired_.push_back(std::move(media));
+  has_unused_.store(true, std::memory_order_relaxed);
 }
 
 // Files that no pass can have found any more; they are closed when the list goes, which is not under the lock. To read the
@@ -344,6 +349,7 @@ file_space::media_list file_space::take_closable(bool now) {
   }
   for (auto& media : sealed_) (media->calls_under_way() == 0 ? closable : retired_).push_back(std::move(media));
   sealed_.clear();
+  has_unused_.store(!retired_.empty(), std::memory_order_relaxed);
   const u64 time_ns = now_ns();
   if (retired_.empty() || (!now && time_ns - sealed_ns_ < one_millisecond_ns)) return closable;
   sealed_ns_ = time_ns;
@@ -351,6 +357,13 @@ file_space::media_list file_space::take_closable(bool now) {
   passes_.clear();
   for (auto const& queue : queues_) passes_.push_back(queue->passes.load(std::memory_order_seq_cst));
   return closable;
+}
+
+void file_space::close_unused() {
+  if (!has_unused_.load(std::memory_order_relaxed)) return;
+  media_list gone;  // closed behind the lock
+  const std::scoped_lock lock(mutex_);
+  gone = take_closable();
 }
 
 void file_space::close_retired() {
@@ -374,6 +387,19 @@ void file_space::note_size(version& v, file_call::request const& asked) {
   v.truncations = truncations;
 }
 
+/// Gives the file the size that its users know; false, with errno. What is written once never gets shorter by it, since others
+/// may have made it longer, also between the two calls.
+bool file_space::fit_size(version const& v, bool only_longer) {
+  const int file = v.media->file();
+  const auto size = static_cast<off_t>(v.size);
+  struct stat about;
+  if (fstat(file, &about) != 0) return false;
+  if (about.st_size == size || (about.st_size > size && (only_longer || v.written_once))) return true;
+  if (v.written_once && fallocate(file, 0, size - 1, 1) == 0) return true;
+  if (v.written_once && errno != EOPNOTSUPP) return false;
+  return ftruncate(file, size) == 0;
+}
+
 file_space::outcome file_space::close(file_call::request const& asked) {
   version* const v = find_open(asked);
   if (v == nullptr || asked.opens == 0 || asked.opens > v->users) return refuse(EBADF);
@@ -386,19 +412,16 @@ file_space::outcome file_space::close(file_call::request const& asked) {
     return answer;
   }
   // Whole lines were written: what follows the last byte goes. Nobody stores into it any more.
-  const int file = v->media->file();
-  struct stat about;
-  if (wrote && fstat(file, &about) == 0 && static_cast<u64>(about.st_size) != v->size &&
-      ftruncate(file, static_cast<off_t>(v->size)) != 0) {
-    answer.error = static_cast<u32>(errno);
-  }
+  if (wrote && !fit_size(*v, false)) answer.error = static_cast<u32>(errno);
   // Of a file that was only read, what others have done meanwhile is a change since its open.
-  if (wrote && fstat(file, &about) == 0) v->seen = stamp_of(about, file);
+  struct stat about;
+  if (wrote && fstat(v->media->file(), &about) == 0) v->seen = stamp_of(about, v->media->file());
   answer.slot = v->slot;
   give_slot_back(*v);
   answer.generation = slots_[v->slot].generation;
   publish(*v, nullptr);
   v->closed = closed_.insert(closed_.end(), v->id);
+  if (v->written_once) forget_version(identity(v->id));  // its lines lack what the file had before
   return answer;
 }
 
@@ -408,12 +431,10 @@ file_space::outcome file_space::sync(file_call::request const& asked) {
     const std::scoped_lock lock(mutex_);
     version* const v = find_open(asked);
     if (v == nullptr || v->media == nullptr) return refuse(EBADF);
-    struct stat about;
     if (!v->media->shape().read_only) {
       note_size(*v, asked);
       // It may be longer than that, and is cut when the last descriptor closes.
-      const bool shorter = fstat(v->media->file(), &about) == 0 && static_cast<u64>(about.st_size) < v->size;
-      if (shorter && ftruncate(v->media->file(), static_cast<off_t>(v->size)) != 0) return refuse(errno);
+      if (!fit_size(*v, true)) return refuse(errno);
     }
     file = owned_file(dup(v->media->file()));
   }
@@ -445,6 +466,7 @@ file_space::outcome file_space::stat(std::string const& path) {
   answer.slot = known->second->slot;
   answer.generation = slots_[answer.slot].generation;
   if (known->second->can_write) answer.size = known->second->size;
+  if (known->second->written_once) answer.size = std::max(answer.size, static_cast<u64>(about.st_size));
   return answer;
 }
 

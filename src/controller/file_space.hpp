@@ -58,6 +58,9 @@ class file_space {
   /// cores with it, which takes longer than what is done to it.
   void answer(std::span<file_call* const> calls);
 
+  /// Closes what no pass can have found any more. Cheap where there is nothing.
+  void close_unused();
+
   /// See file_folder.
   void finalize_sizes(std::span<u64 const> sizes);
 
@@ -86,6 +89,7 @@ class file_space {
     line_ranges::extent range;
     std::list<identity>::iterator closed;  ///< its place in closed_, while it has no users
     bool can_write = false;                ///< its descriptor can
+    bool written_once = false;             ///< all of its users do (file_flag::write_once)
     u32 users = 0;                         ///< opens that were answered, less those that closes gave back
     u32 slot = 0;                          ///< while it has users
     u64 size = 0;         ///< that its users have said it has: the file may be longer, by what follows in its last line
@@ -129,6 +133,7 @@ class file_space {
   media_list take_closable(bool now = false);  // likewise
   void close_retired();
   static void note_size(version& v, file_call::request const& asked);
+  static bool fit_size(version const& v, bool only_longer);
 
   std::string root_;
   folder_names names_;
@@ -137,8 +142,9 @@ class file_space {
   std::atomic<storage_namespace*>* table_ = nullptr;  ///< [granules], mapped: what is not used takes no memory
   std::atomic<u64>* begins_ = nullptr;                ///< [granules] first byte of the range that has it
   u64 granules_ = 0;
-  std::atomic<u64> calls_{0};    ///< that were answered
-  std::atomic<u64> renames_{0};  ///< names that calls have taken away
+  std::atomic<u64> calls_{0};            ///< that were answered
+  std::atomic<bool> has_unused_{false};  ///< files that are to be closed
+  std::atomic<u64> renames_{0};          ///< names that calls have taken away
 
   spinning_mutex mutex_;  ///< guards what follows
   line_ranges ranges_;

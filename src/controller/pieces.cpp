@@ -28,6 +28,12 @@ void prefetch_and_copy(u64 bytes, std::byte const* next, Copy const& copy) {
   }
 }
 
+u64 word_at(std::byte const* bytes) {
+  u64 word;
+  std::memcpy(&word, bytes, sizeof word);
+  return word;
+}
+
 }  // namespace
 
 void prefetch_pieces(pieces const& data) { for_each_piece(data, 0, fetched_at_once, prefetch_lines); }
@@ -81,6 +87,25 @@ void copy_from_pieces(void* to, pieces const& from, u64 bytes, void const* next)
 void cut_pieces(pieces const& from, u64 skip, u64 bytes, pieces& result) {
   result.clear();
   for_each_piece(from, skip, bytes, [&](std::byte* address, u64 part) { result.push_back({address, part}); });
+}
+
+byte_run find_nonzero(pieces const& data, u64 begin, u64 end) {
+  byte_run run{end, end};
+  u64 at = begin;
+  for_each_piece(data, begin, end - begin, [&](std::byte const* bytes, u64 count) {
+    u64 k = 0;
+    if (run.begin == end) {
+      while (k + 8 <= count && word_at(bytes + k) == 0) k += 8;
+      while (k < count && bytes[k] == std::byte{0}) ++k;
+      if (k < count) run.begin = at + k;
+    }
+    if (run.begin != end && run.end == end) {
+      void const* const zero = std::memchr(bytes + k, 0, count - k);
+      if (zero != nullptr) run.end = at + static_cast<u64>(static_cast<std::byte const*>(zero) - bytes);
+    }
+    at += count;
+  });
+  return run;
 }
 
 }  // namespace penstock::controllers

@@ -42,6 +42,12 @@ void prefetch_pieces(pieces const& data);
 /// Zeros the bytes from `begin` to `end`. REQUIRES: end a multiple of 8; nobody else writes the word that holds `begin`.
 void zero_pieces(pieces const& to, u64 begin, u64 end);
 
+/// The first run of bytes that are not zero, from `begin` on and before `end`; both are `end`: there is none.
+struct byte_run {
+  u64 begin, end;
+};
+byte_run find_nonzero(pieces const& data, u64 begin, u64 end);
+
 /// `bytes` of `from` after the first `skip` ones, as pieces of their own.
 void cut_pieces(pieces const& from, u64 skip, u64 bytes, pieces& result);
 

@@ -122,6 +122,10 @@ void software_queue::start_data(decoded_command const& asked, nvme::submission_e
     }
   }
   storage_namespace const& space = *found;
+  if (request.what == action::read && space.is_written_once()) {
+    zero_pieces(scratch_, 0, request.bytes);
+    return ring_.complete(command.command_id, nvme::code::success);
+  }
   if (request.what == action::write && space.memory() != nullptr) {
     count(counts_.copied);
     move_memory(request, space.shape(), space.memory() + request.offset, scratch_);
@@ -247,6 +251,12 @@ void software_queue::hand_on(storage_namespace const& space, decoded_command con
 void software_queue::start_call(transfer& work) {
   if (work.what != action::flush) {
     u64 bytes = work.asked - work.done;
+    if (work.space->is_written_once()) {
+      const byte_run run = nonzero_run_of(work);
+      work.done = run.begin;
+      bytes = run.end - run.begin;
+      if (bytes == 0) return finish(work, nvme::code::success);
+    }
     if (work.what == action::write) {
       const u64 at = work.offset + work.done, tail = work.space->tail_begin();
       work.file = file_index(work.file / 2, at >= tail);
@@ -259,6 +269,11 @@ void software_queue::start_call(transfer& work) {
     }
   }
   engine_->start(work);
+}
+
+byte_run software_queue::nonzero_run_of(transfer const& work) {
+  if (!work.through_bounce) return find_nonzero(work.data, work.done, work.asked);
+  return find_nonzero({{work.bounce, work.asked}}, work.done, work.asked);
 }
 
 bool software_queue::finish_ended() {

@@ -61,6 +61,7 @@ class software_queue final : public served_queue {
   void start_data(decoded_command const& request, nvme::submission_entry const& command);
   void hand_on(storage_namespace const& space, decoded_command const& request, u16 command_id, pieces& data);
   void start_call(transfer& work);
+  static byte_run nonzero_run_of(transfer const& work);
   void advance(transfer& work);
   void retry_or_fail(transfer& work, int error);
   void finish(transfer& work, u16 status);

@@ -165,14 +165,15 @@ std::unique_ptr<storage_namespace> storage_namespace::over_folder(std::shared_pt
   return result;
 }
 
-std::unique_ptr<storage_namespace> storage_namespace::over_descriptor(int file, bool writable, u64 size, u64 bytes) {
+std::unique_ptr<storage_namespace> storage_namespace::over_descriptor(int file, file_use use, u64 size, u64 bytes) {
   constexpr u64 least_mapped = u64{1} << 20;  // to map a file costs more than to read one that is smaller
   std::unique_ptr<storage_namespace> result(new storage_namespace);
-  result->shape_ = {bytes, file_block_bytes, !writable};
+  result->shape_ = {bytes, file_block_bytes, use == file_use::read};
   result->file_ = file;
   result->grows_ = true;
-  result->needed_bytes_ = writable ? 0 : size;
-  if (size >= least_mapped) {
+  result->written_once_ = use == file_use::write_once;
+  result->needed_bytes_ = use == file_use::read ? size : 0;
+  if (size >= least_mapped && use != file_use::write_once) {
     result->map_ = page_cache_map::create(file, size, false);
     result->mapped_bytes_ = size;
   }

@@ -16,6 +16,10 @@ namespace penstock::controllers {
 
 class file_space;
 
+/// What a file of a folder is open for. Of one that is written once all reads are zeros, and only bytes that are not zero are
+/// written (file_flag::write_once).
+enum class file_use { read, read_and_write, write_once };
+
 /// Owns its file descriptors and its mapping. Its size is fixed when it is opened; bytes past the end of the file read as zeros
 /// and are not written, as with a shared mapping: a file never grows by being used. One of a folder (`over_descriptor`) does,
 /// by what is written.
@@ -27,7 +31,7 @@ class storage_namespace {
   /// The files of a folder, each in a range of its own.
   static std::unique_ptr<storage_namespace> over_folder(std::shared_ptr<file_space> files);
   /// One of them, of `size` bytes, which takes over its descriptor: the first `bytes` bytes that it may ever have.
-  static std::unique_ptr<storage_namespace> over_descriptor(int file, bool writable, u64 size, u64 bytes);
+  static std::unique_ptr<storage_namespace> over_descriptor(int file, file_use use, u64 size, u64 bytes);
   ~storage_namespace();
   storage_namespace(storage_namespace const&) = delete;
   storage_namespace& operator=(storage_namespace const&) = delete;
@@ -53,6 +57,7 @@ class storage_namespace {
   bool direct() const { return direct_; }
   file_space* files() const { return files_.get(); }  ///< nullptr: not of a folder
   bool grows() const { return grows_; }
+  bool is_written_once() const { return written_once_; }
   /// Of a file that grows: as many bytes as it had are mapped.
   u64 mapped_bytes() const { return mapped_bytes_; }
 
@@ -93,6 +98,7 @@ class storage_namespace {
   u64 mapped_bytes_ = 0;
   std::shared_ptr<file_space> files_;
   bool grows_ = false;
+  bool written_once_ = false;
   u64 needed_bytes_ = 0;
   mutable std::atomic<u32> calls_{0};
   mutable std::atomic<int> read_flags_{RWF_NOWAIT};

@@ -60,7 +60,49 @@ class folder_fixture {
     PENSTOCK_CHECK_EQ(report, u64{groups_that_ran} * folder_under_test::records, seen.size());
   }
 
+  /// The pieces of written_once_body that are nobody's.
+  void write_hosts_part(run_shape shape) const {
+    std::ofstream file(once_path(shape), std::ios::binary);
+    for (u64 round = 0; round < written_once_body::rounds; ++round) {
+      file.seekp(static_cast<std::streamoff>(written_once_body::place_of(shape, round, shape.groups)));
+      for (u64 k = 0; k < written_once_body::piece_bytes; ++k) file.put(hosts_byte);
+    }
+  }
+  /// All pieces of each group that ran, none of others, and the host's. The file is removed.
+  void check_written_once(check_report& report, run_shape shape, u32 groups_that_ran) const {
+    using body = written_once_body;
+    std::ifstream file(once_path(shape), std::ios::binary);
+    const std::string bytes((std::istreambuf_iterator<char>(file)), {});
+    PENSTOCK_CHECK_EQ(report, body::place_of(shape, body::rounds, 0), bytes.size());
+    const auto differences = [&](u64 group, auto const& expected) {
+      u64 found = 0;
+      for (u64 round = 0; round < body::rounds; ++round) {
+        for (u64 k = 0; k < body::piece_bytes; ++k) {
+          found += bytes.at(body::place_of(shape, round, group) + k) != expected(round, k) ? 1 : 0;
+        }
+      }
+      return found;
+    };
+    u32 complete = 0, empty = 0;
+    for (u64 group = 0; group < shape.groups; ++group) {
+      const auto stored = [&](u64 round, u64 k) { return body::stored(shape.seed, group, round, k); };
+      complete += differences(group, stored) == 0 ? 1 : 0;
+      empty += differences(group, [](u64, u64) { return '\0'; }) == 0 ? 1 : 0;
+    }
+    PENSTOCK_CHECK_EQ(report, groups_that_ran, complete);
+    PENSTOCK_CHECK_EQ(report, shape.groups - groups_that_ran, empty);
+    PENSTOCK_CHECK_EQ(report, 0u, differences(shape.groups, [](u64, u64) { return hosts_byte; }));
+    std::filesystem::remove(once_path(shape));
+  }
+
  private:
+  static constexpr char hosts_byte = 'h';
+
+  std::string once_path(run_shape shape) const {
+    const short_name name("once-", shape.seed);
+    return scratch_ / std::string(name.text, name.bytes);
+  }
+
   test_support::scratch_folder scratch_;
   std::unique_ptr<folder> folder_;
   buffer<char> memory_;

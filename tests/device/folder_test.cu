@@ -39,6 +39,21 @@ PENSTOCK_CUDA_TEST_BESIDE(folder_of_few_frames_each_read_ends) {
   run_warps_on_device(crowd_body{fixture.bed()}, report, warps);
 }
 
+PENSTOCK_CUDA_TEST_BESIDE(folder_bytes_that_are_written_once_leave_others_alone) {
+  const auto on = open_executor("cuda");
+  folder_fixture fixture(*on, threads_of_warps(warps), small_folder(512));
+  const run_shape shape{threads_of_warps(warps), threads_of_warps(warps), cuda_test_seed()};
+  const written_once_body body{fixture.bed()};
+  const auto run = [&](auto* kernel, u32 groups) {
+    fixture.write_hosts_part(shape);
+    launch(launch_shape(warps / 4, 128), kernel, body, &report, shape.seed);
+    fixture.check_written_once(report, shape, groups);
+  };
+  run(run_lone_kernel<written_once_body>, shape.threads);
+  run(run_parts_kernel<written_once_body, 32>, warps);
+  run(run_parts_kernel<written_once_body, 8>, 4 * warps);
+}
+
 PENSTOCK_CUDA_TEST_BESIDE(folder_records_are_appended_once_each) {
   const auto on = open_executor("cuda");
   folder_fixture fixture(*on, threads_of_warps(warps), small_folder(4096));

@@ -158,6 +158,41 @@ struct shared_log_body {
   }
 };
 
+/// All groups store pieces of one file once, beside those of others and of the host, which are there before: pieces of one
+/// round lie side by side, a piece of each group that may run and then the host's. The host looks at the file (verify).
+struct written_once_body {
+  folder_under_test bed;
+  static constexpr u32 rounds = 6, piece_bytes = 7;
+
+  PENSTOCK_FN static u64 place_of(run_shape shape, u64 round, u64 group) {
+    return (round * (shape.groups + u64{1}) + group) * piece_bytes;
+  }
+  /// A quarter of them is zero. REQUIRES: k less than piece_bytes.
+  PENSTOCK_FN static char stored(u64 seed, u64 group, u64 round, u64 k) {
+    const u64 drawn = random_word(seed, group, round * piece_bytes + k);
+    return (drawn & 3) == 0 && k != 0 ? '\0' : static_cast<char>(drawn >> 7 | 1);
+  }
+
+  template <thread_group G>
+  PENSTOCK_FN void operator()(G const& g, test_context const& c) const {
+    const short_name name("once-", c.seed());
+    const u32 flags = file_flag::write | file_flag::create | file_flag::write_once;
+    const open_result opened = bed.folder.open(g, name.text, name.bytes, flags);
+    if (!PENSTOCK_CHECK_EQ(*c.report, 0u, opened.error)) return;
+    char* const piece = bed.buffer(c, 0);
+    for (u64 round = 0; round < rounds; ++round) {
+      converge_after_call(g);
+      for (u32 k = index_in(g); k < piece_bytes; k += size(g)) piece[k] = stored(c.seed(), c.group, round, k);
+      converge_after_call(g);
+      const file_result got = bed.folder.pwrite(g, opened.file, piece, piece_bytes, place_of(c.run, round, c.group));
+      PENSTOCK_CHECK_EQ(*c.report, u64{piece_bytes}, got.value);
+      if (round == rounds / 2) PENSTOCK_CHECK_EQ(*c.report, 0u, bed.folder.sync(g, opened.file));
+    }
+    PENSTOCK_CHECK_EQ(*c.report, u32{EBADF}, bed.folder.pread(g, opened.file, piece, 1, 0).error);
+    PENSTOCK_CHECK_EQ(*c.report, 0u, bed.folder.close(g, opened.file));
+  }
+};
+
 /// Into what may be written back meanwhile, with bytes of others.
 PENSTOCK_FN inline void store_byte(mapped_bytes const& to, u64 k, char byte) {
   store_piece(reinterpret_cast<u8*>(to.bytes + k), static_cast<u8>(byte));

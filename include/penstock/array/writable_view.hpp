@@ -8,6 +8,12 @@
 
 namespace penstock {
 
+/// What becomes of a line that is in no frame and that a store covers in part.
+enum class absent_lines : u32 {
+  are_read,   ///< it is brought in
+  are_zeros,  ///< its other bytes are zeros, whatever storage has
+};
+
 template <class T>
 class writable_view : public array_view<T> {
   static_assert(sizeof(T) == piece_bytes<T>, "an element must lie on one line");
@@ -72,8 +78,9 @@ class writable_view : public array_view<T> {
   /// Errors: the first failure; the other lines are written. failure::out_of_range beyond the dataset: then nothing is.
   /// REQUIRES: make does not access the cache: it is called with a line in hand.
   template <thread_group G, class Make>
-  PENSTOCK_FN status write_span(G const& g, u64 first, u64 elements, Make const& make) const {
-    return for_all(g, write_spans(g, is_leader(g), first, elements, [&](u32, u64 j) { return make(first + j); }));
+  PENSTOCK_FN status write_span(G const& g, u64 first, u64 elements, Make const& make,
+                                absent_lines absent = absent_lines::are_read) const {
+    return for_all(g, write_spans(g, is_leader(g), first, elements, [&](u32, u64 j) { return make(first + j); }, absent));
   }
 
   /// The same for a span of each lane that wants one: make(k, j) gives element j of the span of the lane with index k in the
@@ -84,7 +91,8 @@ class writable_view : public array_view<T> {
   ///         dataset: then nothing of that span is, and others are.
   /// REQUIRES: `elements` is the same in all lanes; make does not access the cache: it is called with a pin per lane held.
   template <thread_group G, class Make>
-  PENSTOCK_FN status write_spans(G const& g, bool want, u64 first, u64 elements, Make const& make) const {
+  PENSTOCK_FN status write_spans(G const& g, bool want, u64 first, u64 elements, Make const& make,
+                                 absent_lines absent = absent_lines::are_read) const {
     if (this->is_resident()) {
       each_lane(g, g.ballot(want), [&](u32 rank, u32 index) {
         const u64 from = g.shfl(first, rank);
@@ -92,7 +100,8 @@ class writable_view : public array_view<T> {
       });
       return {};
     }
-    return change_spans(g, want, first, elements, true, [&](u64 to, u32 index, u64 from, u64 count) {
+    const span_change covers{true, absent};
+    return change_spans(g, want, first, elements, covers, [&](u64 to, u32 index, u64 from, u64 count) {
       const auto element = [&](u64 j) { return make(index, j); };
       if ((to | count * sizeof(T)) % 16 == 0) return store_pieces(g, to, from, count, element);
       if constexpr (sizeof(T) != 16) {
@@ -130,12 +139,17 @@ class writable_view : public array_view<T> {
       each_lane(g, g.ballot(want), [&](u32 rank, u32 index) { add(memory_ + g.shfl(first, rank), index, 0, elements); });
       return {};
     }
-    return change_spans(g, want, first, elements, false,
+    return change_spans(g, want, first, elements, {false, absent_lines::are_read},
                         [&](u64 to, u32 index, u64 from, u64 count) { add(reinterpret_cast<T*>(to), index, from, count); });
   }
 
  private:
   static constexpr u32 adds_in_flight = 4;
+
+  struct span_change {
+    bool covers;  ///< all elements are stored and none is looked at, so lines that lie in the span whole are not brought in
+    absent_lines absent;
+  };
 
   using piece = piece_of<sizeof(T)>;
 
@@ -229,13 +243,12 @@ class writable_view : public array_view<T> {
   }
 
   /// Line by line, for the spans of all lanes at once: store(to, k, from, count) changes `count` elements of the span of the
-  /// lane with index k, from its number `from` on, which lie at `to` in a frame that is held meanwhile. `covers`: it stores all
-  /// of them and looks at none, so lines that lie in the span whole are not brought in.
+  /// lane with index k, from its number `from` on, which lie at `to` in a frame that is held meanwhile.
   ///
   /// What is in frames goes first, under pins that all lanes take and give back together. Then, with no pin held (W4), what is
   /// missing is asked for at once, and had line after line.
   template <thread_group G, class Store>
-  PENSTOCK_FN status change_spans(G const& g, bool want, u64 first, u64 elements, bool covers, Store const& store) const {
+  PENSTOCK_FN status change_spans(G const& g, bool want, u64 first, u64 elements, span_change how, Store const& store) const {
     line_reader const& reader = this->reader();
     line_cache_view const& cache = *reader.cache;
     const u64 last = reader.base + cache.datasets[reader.dataset].bytes;
@@ -248,7 +261,8 @@ class writable_view : public array_view<T> {
       const u64 line_end = (at | reader.line_mask) + 1;
       const u64 stop = line_end < end ? line_end : end;
       const bool todo = at < end;
-      const bool whole = covers && reader.within(at) == 0 && stop == line_end;
+      const bool cut = reader.within(at) != 0 || stop != line_end;
+      const bool whole = how.covers && (!cut || how.absent == absent_lines::are_zeros);  // nothing is to be brought in
       const auto store_of = [&](u32 rank, u32 index, u64 frame) {
         const u64 from = g.shfl(at, rank), bytes = g.shfl(stop, rank) - from;
         store(frame + reader.within(from), index, (from - g.shfl(begin, rank)) / sizeof(T), bytes / sizeof(T));
@@ -271,6 +285,7 @@ class writable_view : public array_view<T> {
         const held_line held = pin_to_store(g, cache, reader.dataset, line, g.shfl(whole, rank) != 0);
         if (held.error.ok()) {
           order_claim_before_bytes();
+          if (g.shfl(cut, rank) != 0 && any(g.ballot(held.owned))) store_zeros(g, held.frame);
           store_of(rank, index, held.frame);
           unpin_stored(g, cache, reader.dataset, held.entry, held.owned);
         } else if (g.rank() == rank && outcome.ok()) {
@@ -281,6 +296,15 @@ class writable_view : public array_view<T> {
     }
     if (is_leader(g)) cache.datasets[reader.dataset].counters.add(counter::bytes_changed, stored);
     return outcome;
+  }
+
+  /// Into all of a frame that this group has claimed; what it stores next comes after it.
+  template <thread_group G>
+  PENSTOCK_FN void store_zeros(G const& g, u64 frame) const {
+    auto* const pieces = reinterpret_cast<piece16*>(frame);
+    const u64 count = this->reader().line_bytes / sizeof(piece16);
+    for (u64 p = index_in(g); p < count; p += penstock::size(g)) store_piece_after_fence(pieces + p, piece16{});
+    g.sync();
   }
 
   template <thread_group G, class Make>

@@ -89,19 +89,21 @@ PENSTOCK_FN status read(G const& g, line_reader const& reader, u64 space_bytes, 
 
 /// The same from `from`. Lines that are covered whole are not read. Collective.
 template <thread_group G>
-PENSTOCK_FN status write(G const& g, line_reader const& reader, u64 space_bytes, u64 begin, char const* from, u64 count) {
+PENSTOCK_FN status write(G const& g, line_reader const& reader, u64 space_bytes, u64 begin, char const* from, u64 count,
+                         absent_lines absent) {
   const u64 end = begin + count;
   const u64 ceiling = (begin + 15) / 16 * 16, floor = end / 16 * 16;
   const u64 inner = ceiling < end ? ceiling : end, outer = floor > inner ? floor : inner;
   const writable_view<u8> singles(reader, 0, space_bytes);
   const auto single = [&](u64 i) { return static_cast<u8>(from[i - begin]); };
   status outcome{};
-  if (begin < inner) outcome = singles.write_span(g, begin, inner - begin, single);
+  if (begin < inner) outcome = singles.write_span(g, begin, inner - begin, single, absent);
   if (inner < outer && outcome.ok()) {
     const writable_view<piece16> pieces(reader, 0, space_bytes / 16);
-    outcome = pieces.write_span(g, inner / 16, (outer - inner) / 16, [&](u64 i) { return load_from(from + (16 * i - begin)); });
+    const auto piece = [&](u64 i) { return load_from(from + (16 * i - begin)); };
+    outcome = pieces.write_span(g, inner / 16, (outer - inner) / 16, piece, absent);
   }
-  if (outer < end && outcome.ok()) outcome = singles.write_span(g, outer, end - outer, single);
+  if (outer < end && outcome.ok()) outcome = singles.write_span(g, outer, end - outer, single, absent);
   return outcome;
 }
 

@@ -19,14 +19,18 @@ inline constexpr u32 create = 4;      ///< O_CREAT
 inline constexpr u32 truncate = 8;    ///< O_TRUNC
 inline constexpr u32 append = 16;     ///< O_APPEND: `pwrite` ignores its offset
 inline constexpr u32 exclusive = 32;  ///< O_EXCL, with `create`
-inline constexpr u32 all = 63;
+/// GPUfs's O_GWRONCE: what is stored is never read here, and only bytes that are not zero reach the file, so others may store
+/// into what lies beside them meanwhile.
+inline constexpr u32 write_once = 64;
+inline constexpr u32 all = 127;
 }  // namespace file_flag
 
 /// Whether flags go together (open(2): EINVAL).
 PENSTOCK_FN constexpr bool are_open_flags_valid(u32 flags) {
   using namespace file_flag;
   if ((flags & ~all) != 0 || (flags & (read | write)) == 0) return false;
-  if ((flags & write) == 0 && (flags & (create | truncate | append)) != 0) return false;
+  if ((flags & write) == 0 && (flags & (create | truncate | append | write_once)) != 0) return false;
+  if ((flags & write_once) != 0 && (flags & (read | append)) != 0) return false;
   return (flags & exclusive) == 0 || (flags & create) != 0;
 }
 

@@ -271,6 +271,7 @@ struct folder_state {
     bool found = false;
     if (is_leader(g)) {
       name = table.hasher(path, path_bytes);
+      if ((flags & file_flag::write_once) != 0) name.part[0] = ~name.part[0];  // leads to no file that is open in another way
       found = (flags & file_flag::exclusive) == 0 && table.add_user_by_name(name, flags, file, debt);
     }
     file.slot = static_cast<u32>(from_leader(g, file.slot));

@@ -54,7 +54,8 @@ struct mapped_bytes {
 /// Trivially copyable; the host-side `folder` owns what it points at.
 struct folder_view : folder_state {
   /// Opens the file of a name below the folder, `path_bytes` bytes without a zero at their end. `flags`: of file_flag.
-  /// Errors: those of open(2); EXDEV where the name leads out of the folder; EROFS to write into a folder that was given to
+  /// Errors: those of open(2); EBUSY for a file that is open here in another way (file_flag::write_once); EXDEV where the name
+  /// leads out of the folder; EROFS to write into a folder that was given to
   ///         read; ENODEV for what is neither file nor folder; ENFILE where as many are open as may be; ENOSPC where files that
   ///         are open leave no room in the line space; ETIMEDOUT.
   template <thread_group G>
@@ -233,8 +234,9 @@ PENSTOCK_COLD file_result folder_view::pwrite(G g, file_descriptor const& file, 
   u64 begin = offset;
   const u32 error = claim_bytes(g, file, count, begin);
   if (error != 0) return {0, error};
+  const absent_lines absent = (file.flags & file_flag::write_once) != 0 ? absent_lines::are_zeros : absent_lines::are_read;
   const status outcome =
-      file_bytes::write(g, reader, space_bytes, file.first_byte + begin, static_cast<char const*>(from), count);
+      file_bytes::write(g, reader, space_bytes, file.first_byte + begin, static_cast<char const*>(from), count, absent);
   converge_after_call(g);  // every member's lines are dirty before a sync may look for them
   if (is_leader(g)) dirty_parts_of(file).add(begin, count);
   return outcome.ok() ? file_result{count, 0} : file_result{0, call_slots::error_of(outcome)};

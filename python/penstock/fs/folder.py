@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 # Of file_call.hpp.
-READ, WRITE, CREATE, TRUNCATE, APPEND, EXCLUSIVE = 1, 2, 4, 8, 16, 32
+READ, WRITE, CREATE, TRUNCATE, APPEND, EXCLUSIVE, WRITE_ONCE = 1, 2, 4, 8, 16, 32, 64
 MODES = {
     "r": READ,
     "r+": READ | WRITE,
@@ -30,6 +30,7 @@ MODES = {
     "w+": READ | WRITE | CREATE | TRUNCATE,
     "a": WRITE | CREATE | APPEND,
     "a+": READ | WRITE | CREATE | APPEND,
+    "o": WRITE | CREATE | WRITE_ONCE,
     "x": WRITE | CREATE | EXCLUSIVE,
     "x+": READ | WRITE | CREATE | EXCLUSIVE,
 }
@@ -171,11 +172,13 @@ class Folder:
 
         Args:
             path: Below the folder; nothing outside is reached.
-            mode: "r", "w", "a", "x", each also with "+", as of Python's open; always bytes.
+            mode: "r", "w", "a", "x", each also with "+", as of Python's open; always bytes. "o": to write
+                each byte once, in any order, into a file that others may write at the same time: see
+                docs/FILES.md.
 
         Raises:
-            OSError: As open(2) has it; EXDEV where the name leads out of the folder, EROFS where the folder
-                was mounted to read.
+            OSError: As open(2) has it; EBUSY for a file that is open here in mode "o" and is to be in another;
+                EXDEV where the name leads out of the folder, EROFS where the folder was mounted to read.
             ValueError: For another mode.
         """
         flags = MODES.get(mode.replace("b", ""))
