@@ -6,11 +6,6 @@
 #include <bit>
 #include <cmath>
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 // One body for several instruction sets, chosen when the program starts.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__) && \
     !defined(__SANITIZE_ADDRESS__)
@@ -33,19 +28,6 @@ PENSTOCK_VECTOR_CLONES float squared_distance(float const* a, float const* b, u3
   for (u32 k = 0; k < count; ++k) sum += (a[k] - b[k]) * (a[k] - b[k]);
   return sum;
 }
-
-mapped_file::mapped_file(std::string const& path) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  struct stat about{};
-  if (file < 0 || fstat(file, &about) != 0) throw_os_error("open", path, errno, "see that it can be read");
-  bytes_ = static_cast<u64>(about.st_size);
-  void* const mapped = mmap(nullptr, bytes_, PROT_READ, MAP_SHARED | MAP_POPULATE, file, 0);
-  close(file);
-  if (mapped == MAP_FAILED) throw_os_error("map", path, errno, "free some memory");
-  data_ = static_cast<char*>(mapped);
-}
-
-mapped_file::~mapped_file() { munmap(data_, bytes_); }
 
 host_index::host_index(std::string const& folder, u32 threads, u32 max_candidates)
     : sections_(lsh::read_sections(folder)), records_(folder + "/" + lsh::records_name), index_(folder + "/" + lsh::index_name),

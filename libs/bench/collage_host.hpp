@@ -1,6 +1,7 @@
 // The collage's search by threads of the host: vectorized, records and buckets mapped from their files.
 #pragma once
 
+#include "libs/bench/mapped_file.hpp"
 #include "libs/lsh/lsh_index.hpp"
 
 #include <memory>
@@ -9,22 +10,6 @@
 #include <vector>
 
 namespace penstock::bench {
-
-/// A file's bytes, mapped to be read.
-class mapped_file {
- public:
-  explicit mapped_file(std::string const& path);
-  mapped_file(mapped_file const&) = delete;
-  mapped_file& operator=(mapped_file const&) = delete;
-  ~mapped_file();
-
-  char const* data() const { return data_; }
-  u64 bytes() const { return bytes_; }
-
- private:
-  char* data_ = nullptr;
-  u64 bytes_ = 0;
-};
 
 class host_index {
  public:
