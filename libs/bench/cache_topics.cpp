@@ -276,7 +276,7 @@ topic files_topic() {
            {"cache-mib", "of the patterns with misses"},
            {"line", "bytes of a line"},
            {"files", "small ones that are opened"},
-           {"host-threads", "that open files, as the baseline"},
+           {"host-threads", "of the baselines: opens, batched copies (CUDA)"},
            {"call-threads", "that answer calls; 0: the default"},
            {"patterns", "of read4k.warm, read4k.cold, read4k.skewed, open.known, open.new, roundtrip"},
            {"repeats", "of each measurement"}},

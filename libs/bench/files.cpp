@@ -1,5 +1,6 @@
 #include "libs/bench/files.hpp"
 
+#include "libs/bench/batched_copies.hpp"
 #include "libs/bench/files_kernels.hpp"
 #include "penstock/core/clock.hpp"
 #include "penstock/host/error.hpp"
@@ -8,6 +9,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <memory>
 #include <thread>
 
 #include <fcntl.h>
@@ -131,7 +134,9 @@ class files_bench {
     cache.directory = directory_kind::set_associative;  // as a folder's
     stored_array array(on_, made_.path() + "/large", {.cache = cache, .raw = raw_layout{16, 0, bytes_ / 16}});
     const u64 pieces = bytes_ / read_bytes, reads = small ? pieces : most_reads(on_, bytes_);
+    const auto copies = small ? open_copies() : copy_list{};
     measurement m;
+    copy_rates copied;
     for (u32 k = 0; k <= options_.repeats; ++k) {
       const piece_order order{pieces, 977 * k, pattern == "read4k.skewed"};
       const group_rooms own = rooms_of(reads);
@@ -140,8 +145,13 @@ class files_bench {
       const double theirs =
           seconds_of([&] { run(on_, reads, read_array_pieces{array.view<piece16>(), order, own, wrong_.data()}); });
       check(pattern);
-      if (k == 0) continue;  // warm-up
       const double moved = static_cast<double>(reads * read_bytes) * 1e-9;
+      for (auto const& c : copies) {
+        const double copying = seconds_of([&] { c->run(order, reads, wrong_.data()); });
+        if (k != 0) copied[c->source()].push_back(moved / copying);
+      }
+      check("batched copies");
+      if (k == 0) continue;  // warm-up
       m.values.push_back(moved / ours);
       m.baseline_values.push_back(moved / theirs);
     }
@@ -149,7 +159,29 @@ class files_bench {
     m.baseline = "spans of the array over the same file";
     m.bytes = {{"host", static_cast<double>(files.cache().stats(0).bytes_moved)}};
     m.params["cache_bytes"] = std::to_string(cache.bytes);
+    note_copies(m, copied);
     return described(std::move(m), pattern);
+  }
+
+  using copy_list = std::vector<std::unique_ptr<batched_copies>>;
+  using copy_rates = std::map<std::string, std::vector<double>>;  // GB/s, by source
+
+  /// None on the CPU: there is no GPU memory to copy to.
+  copy_list open_copies() {
+    if constexpr (built_with_kernels) {
+      if (cuda()) return open_batched_copies(on_, made_.path() + "/large", options_.host_threads);
+    }
+    return {};
+  }
+
+  /// The rate of the faster source, and which it is.
+  void note_copies(measurement& m, copy_rates const& copied) const {
+    if (copied.empty()) return;
+    const auto slower = [](auto const& a, auto const& b) { return median(a.second) < median(b.second); };
+    auto const& [source, rates] = *std::max_element(copied.begin(), copied.end(), slower);
+    m.details["batched_copies_GBps"] = median(rates);
+    m.params["batched_copies"] = source;
+    m.params["host_threads"] = std::to_string(options_.host_threads);
   }
 
   std::vector<file_descriptor> keep_open(folder& files) {

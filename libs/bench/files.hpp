@@ -16,7 +16,7 @@ struct files_options {
   u64 cache_bytes = 0;  ///< of the patterns with misses; 0: an eighth of the file
   u32 line_bytes = 4096;
   u32 files = 4000;       ///< small ones, that are opened
-  u32 host_threads = 14;  ///< of the baseline of opens
+  u32 host_threads = 14;  ///< of the baselines: opens, batched copies (CUDA)
   u32 call_threads = 0;   ///< see folder_options
   u32 repeats = 5;
   std::vector<std::string>

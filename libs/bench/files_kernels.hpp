@@ -77,6 +77,21 @@ struct read_array_pieces {
   }
 };
 
+/// Checks the pieces from number `first` of the order, which lie one after another in `room`.
+struct check_copied_pieces {
+  piece_order order;
+  u64 first;
+  u64 const* room;
+  u64* wrong;
+
+  template <class Group>
+  PENSTOCK_FN void operator()(Group const& g, grid_range range) const {
+    for (u64 k = range.first; k < range.last; k += range.step) {
+      check_piece(g, room + k * read_words, order(first + k), wrong);
+    }
+  }
+};
+
 /// "s" and a number of five digits.
 PENSTOCK_FN inline void write_file_name(char* to, u32 number) {
   to[0] = 's';
