@@ -70,6 +70,20 @@ class Bench:
         print(f"{name} {value:.2f} GB/s{shown} {told}", flush=True)
 
 
+def timed(call: Callable[[int], Any], warm: int, repeats: int) -> list[float]:
+    """Seconds of call(warm), call(warm + 1), ..., after call(0) to call(warm - 1)."""
+    for k in range(warm):
+        call(k)
+    torch.cuda.synchronize()
+    taken = []
+    for k in range(warm, warm + repeats):
+        begun = time.perf_counter()
+        call(k)
+        torch.cuda.synchronize()
+        taken.append(time.perf_counter() - begun)
+    return taken
+
+
 def check(same: bool, name: str) -> None:
     if not same:
         raise SystemExit(f"{name}: what was gathered is not what lies in the array")

@@ -13,8 +13,6 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import statistics
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +21,7 @@ import penstock
 import penstock.nn
 import penstock.optim
 import torch
-from array_bench import Bench, check
+from array_bench import Bench, check, timed
 
 WIDTH = 128  # float32: rows of 512 bytes
 EXPONENT = 1.05
@@ -142,20 +140,6 @@ def bench_readers(bench: Bench, path: Path, law: PowerLaw, rows: int) -> None:
         details = {"kvikio": kvikio.__version__, "threads": bench.options.reader_threads, "rows": count}
         baseline = f"{name}, a call for each row"
         bench.tell(f"gather.storage.zipf.{name}", out.nbytes, ours, baseline, theirs, details)
-
-
-def timed(call: Callable[[int], Any], warm: int, repeats: int) -> list[float]:
-    """Seconds of call(warm), call(warm + 1), ..., after call(0) to call(warm - 1)."""
-    for k in range(warm):
-        call(k)
-    torch.cuda.synchronize()
-    taken = []
-    for k in range(warm, warm + repeats):
-        begun = time.perf_counter()
-        call(k)
-        torch.cuda.synchronize()
-        taken.append(time.perf_counter() - begun)
-    return taken
 
 
 class Trainer:
