@@ -4,6 +4,7 @@
 #include "libs/graph/parallel.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 namespace penstock::bench {
 namespace {
@@ -45,9 +46,10 @@ class host_registration {
 /// A stream and the room of a batch in GPU memory. One thread at a time.
 class batch_stream {
  public:
-  explicit batch_stream(executor& on)
+  batch_stream(executor& on, bool staged)
       : on_(on), room_(on.memory(), memory_kind::local, u64{batch_pieces} * read_words), to_(batch_pieces), from_(batch_pieces),
         sizes_(batch_pieces, read_bytes) {
+    if (staged) staging_ = {on.memory(), memory_kind::shared, u64{batch_pieces} * read_words};
     for (u32 k = 0; k < batch_pieces; ++k) to_[k] = room_.data() + u64{k} * read_words;
     const gpu_scope here(on_.gpu());
     check_copy_call(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "create a stream");
@@ -65,14 +67,7 @@ class batch_stream {
     wait();
     for (u64 k = 0; k < count; ++k) from_[k] = data + order(first + k) * read_bytes;
     const gpu_scope here(on_.gpu());
-    cudaMemcpyAttributes how{};
-    how.srcAccessOrder = cudaMemcpySrcAccessOrderAny;  // no kernel stores to the file
-    how.srcLocHint = {cudaMemLocationTypeHost, 0};
-    how.dstLocHint = {cudaMemLocationTypeDevice, on_.gpu()};
-    std::size_t from_copy = 0;
-    check_copy_call(
-        cudaMemcpyBatchAsync(to_.data(), from_.data(), sizes_.data(), count, &how, &from_copy, std::size_t{1}, stream_),
-        "copy a batch to the GPU");
+    staging_.size() != 0 ? copy_staged(count) : copy_in_place(count);
     launch_on<32>(stream_, on_, count, check_copied_pieces{order, first, room_.data(), wrong});
   }
   void wait() {
@@ -81,8 +76,24 @@ class batch_stream {
   }
 
  private:
+  void copy_staged(u64 count) {
+    for (u64 k = 0; k < count; ++k) std::memcpy(staging_.data() + k * read_words, from_[k], read_bytes);
+    check_copy_call(cudaMemcpyAsync(room_.data(), staging_.data(), count * read_bytes, cudaMemcpyHostToDevice, stream_),
+                    "copy a batch to the GPU");
+  }
+  void copy_in_place(u64 count) {
+    cudaMemcpyAttributes how{};
+    how.srcAccessOrder = cudaMemcpySrcAccessOrderAny;  // no kernel stores to the file
+    how.srcLocHint = {cudaMemLocationTypeHost, 0};
+    how.dstLocHint = {cudaMemLocationTypeDevice, on_.gpu()};
+    std::size_t from_copy = 0;
+    check_copy_call(
+        cudaMemcpyBatchAsync(to_.data(), from_.data(), sizes_.data(), count, &how, &from_copy, std::size_t{1}, stream_),
+        "copy a batch to the GPU");
+  }
+
   executor& on_;
-  buffer<u64> room_;
+  buffer<u64> room_, staging_;  // without staging_: in place
   std::vector<void*> to_;
   std::vector<void const*> from_;
   std::vector<std::size_t> sizes_;
@@ -92,8 +103,8 @@ class batch_stream {
 /// What one host thread copies by, in turn.
 class copy_thread {
  public:
-  explicit copy_thread(executor& on) {
-    for (u32 s = 0; s < streams_per_thread; ++s) streams_.push_back(std::make_unique<batch_stream>(on));
+  copy_thread(executor& on, bool staged) {
+    for (u32 s = 0; s < streams_per_thread; ++s) streams_.push_back(std::make_unique<batch_stream>(on, staged));
   }
 
   batch_stream& next() { return *streams_[next_++ % streams_per_thread]; }
@@ -108,13 +119,13 @@ class copy_thread {
 
 class mapping_copies final : public batched_copies {
  public:
-  mapping_copies(executor& on, std::string const& path, u32 threads, bool with_registration) : file_(path) {
-    if (with_registration) registration_ = std::make_unique<host_registration>(on.memory(), file_);
-    for (u32 t = 0; t < threads; ++t) threads_.emplace_back(on);
+  mapping_copies(executor& on, std::string const& path, u32 threads, copy_source source) : file_(path), source_(source) {
+    if (source == copy_source::registered) registration_ = std::make_unique<host_registration>(on.memory(), file_);
+    for (u32 t = 0; t < threads; ++t) threads_.emplace_back(on, source == copy_source::staged);
   }
 
-  bool registered() const { return registration_ && registration_->done(); }
-  std::string source() const override { return registered() ? "registered mapping" : "mapping"; }
+  bool can_run() const { return !registration_ || registration_->done(); }
+  copy_source source() const override { return source_; }
 
   void run(piece_order const& order, u64 reads, u64* wrong) override {
     graph::progress_meter quiet;
@@ -128,6 +139,7 @@ class mapping_copies final : public batched_copies {
 
  private:
   mapped_file file_;
+  copy_source source_;
   std::unique_ptr<host_registration> registration_;  // null: not asked for
   std::vector<copy_thread> threads_;                 // their copies end before the mapping does
 };
@@ -136,9 +148,10 @@ class mapping_copies final : public batched_copies {
 
 std::vector<std::unique_ptr<batched_copies>> open_batched_copies(executor& on, std::string const& path, u32 threads) {
   std::vector<std::unique_ptr<batched_copies>> all;
-  all.push_back(std::make_unique<mapping_copies>(on, path, threads, false));
-  auto registered = std::make_unique<mapping_copies>(on, path, threads, true);
-  if (registered->registered()) all.push_back(std::move(registered));
+  for (copy_source source : {copy_source::mapping, copy_source::registered, copy_source::staged}) {
+    auto copies = std::make_unique<mapping_copies>(on, path, threads, source);
+    if (copies->can_run()) all.push_back(std::move(copies));
+  }
   return all;
 }
 

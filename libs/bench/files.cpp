@@ -32,6 +32,15 @@ void run(executor& on, u64 items, Body const& body) {
   launch<32>(on, items, body);
 }
 
+/// Of a measurement's details.
+std::string name_of(copy_source source) {
+  switch (source) {
+    case copy_source::mapping: return "copies_from_mapping";
+    case copy_source::registered: return "copies_from_registered_mapping";
+    default: return "copies_from_staging";
+  }
+}
+
 double seconds_of(std::function<void()> const& work) {
   const u64 begun = now_ns();
   work();
@@ -159,12 +168,12 @@ class files_bench {
     m.baseline = "spans of the array over the same file";
     m.bytes = {{"host", static_cast<double>(files.cache().stats(0).bytes_moved)}};
     m.params["cache_bytes"] = std::to_string(cache.bytes);
-    note_copies(m, copied);
+    for (auto const& [source, rates] : copied) m.details[name_of(source) + "_GBps"] = median(rates);
     return described(std::move(m), pattern);
   }
 
   using copy_list = std::vector<std::unique_ptr<batched_copies>>;
-  using copy_rates = std::map<std::string, std::vector<double>>;  // GB/s, by source
+  using copy_rates = std::map<copy_source, std::vector<double>>;  // GB/s
 
   /// None on the CPU: there is no GPU memory to copy to.
   copy_list open_copies() {
@@ -172,16 +181,6 @@ class files_bench {
       if (cuda()) return open_batched_copies(on_, made_.path() + "/large", options_.host_threads);
     }
     return {};
-  }
-
-  /// The rate of the faster source, and which it is.
-  void note_copies(measurement& m, copy_rates const& copied) const {
-    if (copied.empty()) return;
-    const auto slower = [](auto const& a, auto const& b) { return median(a.second) < median(b.second); };
-    auto const& [source, rates] = *std::max_element(copied.begin(), copied.end(), slower);
-    m.details["batched_copies_GBps"] = median(rates);
-    m.params["batched_copies"] = source;
-    m.params["host_threads"] = std::to_string(options_.host_threads);
   }
 
   std::vector<file_descriptor> keep_open(folder& files) {

@@ -177,8 +177,9 @@ class Folder:
                 docs/FILES.md.
 
         Raises:
-            OSError: As open(2) has it; EBUSY for a file that is open here in mode "o" and is to be in another;
-                EXDEV where the name leads out of the folder, EROFS where the folder was mounted to read.
+            OSError: As open(2) has it; EBUSY for a file that is open here in mode "o" and is to be in
+                another; EXDEV where the name leads out of the folder, EROFS where the folder was mounted
+                to read.
             ValueError: For another mode.
         """
         flags = MODES.get(mode.replace("b", ""))
