@@ -30,6 +30,9 @@ void bind_mounts(nb::module_& m);
 namespace penstock::graph {
 void bind_graph(nb::module_& m);
 }
+namespace penstock::columns {
+void bind_columns(nb::module_& m);
+}
 namespace penstock::lsh {
 void bind_lsh(nb::module_& m);
 }
@@ -94,5 +97,6 @@ NB_MODULE(_native, m) {
   penstock::files::bind_files(m);
   penstock::files::bind_mounts(m);
   penstock::lsh::bind_lsh(m);
+  penstock::columns::bind_columns(m);
   penstock::bind_rows(m);
 }

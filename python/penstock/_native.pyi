@@ -267,6 +267,31 @@ class MountedFolder:
     @property
     def view_bytes(self) -> int: ...
 
+# Extents are (path, offset, bytes), columns as TableLayout.native has them, programs as lowering.assemble.
+# `aggregate` gives [groups * wanted, 3] words, `select` and `take` [registers, rows] values and which there
+# are; all an account.
+class ColumnTable:
+    rows: int
+    executor: str
+    device: str
+    def __init__(
+        self,
+        extents: list[tuple[str, int, int]],
+        pieces: list[int],
+        columns: list[Any],
+        options: dict[str, Any],
+    ) -> None: ...
+    def has_zone_map(self, column: int) -> bool: ...
+    def aggregate(
+        self, program: dict[str, Any], wanted: list[list[int]], groups: int, key: int | None, line_aware: bool
+    ) -> tuple[NDArray[np.uint64], dict[str, Any]]: ...
+    def select(
+        self, program: dict[str, Any], registers: list[int]
+    ) -> tuple[NDArray[np.uint64], NDArray[np.uint8], dict[str, Any]]: ...
+    def take(
+        self, program: dict[str, Any], registers: list[int], rows: NDArray[np.uint64]
+    ) -> tuple[NDArray[np.uint64], NDArray[np.uint8], dict[str, Any]]: ...
+
 # Of a query: `ids` [n, nearest], 4294967295 behind the last one, and squared `distances`; of `lsh_build` and
 # `facts` the header.
 class LshIndex:

@@ -2,6 +2,8 @@
 #include "device/folder_fixture.hpp"
 #include "support/run_on_device.cuh"
 
+#include <cstdlib>
+
 namespace penstock::test {
 namespace {
 
@@ -31,12 +33,15 @@ PENSTOCK_CUDA_TEST_BESIDE(folder_names_lead_to_the_files_that_got_them_last) { r
 
 PENSTOCK_CUDA_TEST_BESIDE(folder_maps_are_the_bytes_of_the_file) { run_in_folder<mapped_records_body>(report, 512); }
 
+// PENSTOCK_CROWD_ROUNDS: reads of each group.
 PENSTOCK_CUDA_TEST_BESIDE(folder_of_few_frames_each_read_ends) {
   const auto on = open_executor("cuda");
   folder_options options = small_folder(512);
   options.cache.bytes = 16 * 512;  // one set
   folder_fixture fixture(*on, threads_of_warps(warps), options);
-  run_warps_on_device(crowd_body{fixture.bed()}, report, warps);
+  char const* const rounds = std::getenv("PENSTOCK_CROWD_ROUNDS");
+  const u32 given = rounds != nullptr ? static_cast<u32>(std::atoll(rounds)) : crowd_body{}.rounds;
+  run_warps_on_device(crowd_body{fixture.bed(), given}, report, warps);
 }
 
 PENSTOCK_CUDA_TEST_BESIDE(folder_bytes_that_are_written_once_leave_others_alone) {

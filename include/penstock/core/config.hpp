@@ -49,6 +49,12 @@
 #define PENSTOCK_UNROLL _Pragma("GCC unroll 32")
 #define PENSTOCK_UNROLL_BY(n) PENSTOCK_PRAGMA(GCC unroll n)
 #endif
+// Before a loop whose steps have nothing to do with each other, for a CPU's vector instructions.
+#if defined(__CUDACC__) || defined(__clang__)
+#define PENSTOCK_EACH_BY_ITSELF
+#else
+#define PENSTOCK_EACH_BY_ITSELF _Pragma("GCC ivdep")
+#endif
 
 namespace penstock {
 

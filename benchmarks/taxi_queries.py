@@ -1,0 +1,248 @@
+"""The taxi queries Q0 to Q5 by Penstock and beside it by DuckDB, Polars, and whole columns copied to the GPU.
+
+    python benchmarks/taxi_queries.py --results columns.jsonl [--rows 200000000] [--folder /tmp]
+        [--executor cuda] [--threads 16]
+
+Draws the table (8-byte doubles, only the columns of the queries; and once more packed), and runs each query
+warm, from the page cache, with trips of at least 30 and 20 miles. DuckDB and Polars take part where they are
+installed, with the same number of threads, from their own formats; KvikIO and torch bring whole columns where
+there is a GPU. All answers are compared: counts exactly, averages to 1e-12.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import math
+import os
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from penstock.columns import open_table, taxi
+
+Answer = tuple[int, float]
+
+
+def timed(call: Callable[[], Any], repeats: int) -> tuple[list[float], Any]:
+    """Seconds of calls after a first one, and what the last gave."""
+    result = call()
+    taken = []
+    for _ in range(repeats):
+        begun = time.perf_counter()
+        result = call()
+        taken.append(time.perf_counter() - begun)
+    return taken, result
+
+
+class Baselines:
+    """Other engines over the same columns."""
+
+    def __init__(self, folder: Path, rows: int, threads: int, gpu: bool) -> None:
+        self.threads, self.rows = threads, rows
+        self.files = {name: folder / f"{k:04d}.values" for k, name in enumerate(taxi.COLUMNS_OF["needed"])}
+        self.engines: dict[str, Callable[[int, float], Answer]] = {}
+        self.parts: dict[str, float] = {}
+        self._add_duckdb(folder)
+        self._add_polars()
+        if gpu:
+            self._add_whole_columns()
+
+    def _column(self, name: str) -> np.ndarray[Any, Any]:
+        return np.fromfile(self.files[name], np.float64, self.rows)
+
+    def _add_duckdb(self, folder: Path) -> None:
+        try:
+            import duckdb
+        except ImportError:
+            return
+        path = folder.parent / "trips.duckdb"
+        columns = {name: self._column(name) for name in self.files}  # noqa: F841 - DuckDB reads it by its name
+        base = duckdb.connect(str(path))
+        base.execute("create table trips as select * from columns")
+        base.execute(f"set threads = {self.threads}")
+
+        def ask(number: int, miles: float) -> Answer:
+            made = "-".join(f"sum({name})" for name in taxi.METRICS[:number])
+            value = "avg(trip_distance)" if number == 0 else f"({made}) / sum(trip_distance)"
+            found = base.execute(
+                f"select count(*), {value} from trips where trip_distance >= {miles}"
+            ).fetchone()
+            assert found is not None
+            return int(found[0]), float(found[1])
+
+        self.engines["duckdb"] = ask
+
+    def _add_polars(self) -> None:
+        os.environ.setdefault("POLARS_MAX_THREADS", str(self.threads))
+        try:
+            import polars as pl
+        except ImportError:
+            return
+        frame = pl.DataFrame({name: self._column(name) for name in self.files})
+
+        def ask(number: int, miles: float) -> Answer:
+            distance = pl.col("trip_distance")
+            value = distance.mean()
+            if number:
+                made = pl.col(taxi.METRICS[0]).sum()
+                for name in taxi.METRICS[1:number]:
+                    made = made - pl.col(name).sum()
+                value = made / distance.sum()
+            found = frame.lazy().filter(distance >= miles).select(pl.len(), value.alias("v")).collect()
+            return int(found.item(0, 0)), float(found.item(0, 1))
+
+        self.engines["polars"] = ask
+
+    def _add_whole_columns(self) -> None:
+        import torch
+
+        try:
+            import cupy
+            import kvikio
+            import kvikio.defaults
+        except ImportError:
+            return
+        kvikio.defaults.set({"compat_mode": kvikio.CompatMode.ON, "num_threads": self.threads})
+
+        def ask(number: int, miles: float) -> Answer:
+            begun = time.perf_counter()
+            names = ["trip_distance", *taxi.METRICS[:number]]
+            room = {name: cupy.empty(self.rows, cupy.float64) for name in names}
+            made = time.perf_counter()
+            for name in names:
+                with kvikio.CuFile(self.files[name], "r") as file:
+                    file.read(room[name])
+            copied = time.perf_counter()
+            columns = {name: torch.as_tensor(each, device="cuda") for name, each in room.items()}
+            met = torch.nonzero(columns["trip_distance"] >= miles)[:, 0]
+            sums = [columns[name][met].sum() for name in names]
+            value = sums[0] / len(met) if number == 0 else (sums[1] - sum(sums[2:])) / sums[0]
+            answer = len(met), float(value)
+            queried = time.perf_counter()
+            del columns, room, sums, met
+            cupy.get_default_memory_pool().free_all_blocks()
+            ended = time.perf_counter()
+            whole = ended - begun
+            self.parts = {
+                "whole_init_share": (made - begun) / whole,
+                "whole_copy_share": (copied - made) / whole,
+                "whole_query_share": (queried - copied) / whole,
+                "whole_clean_up_share": (ended - queried) / whole,
+            }
+            return answer
+
+        self.engines["whole_columns"] = ask
+
+
+def run(options: argparse.Namespace, folder: Path) -> None:
+    plain, packed = folder / "plain", folder / "packed"
+    for target, pack in ((plain, False), (packed, True)):
+        begun = time.perf_counter()
+        taxi.make(target, options.rows, columns="needed", pack=pack)
+        print(f"drew {options.rows} trips, pack={pack}: {time.perf_counter() - begun:.1f} s", flush=True)
+    gpu = options.executor == "cuda"
+    others = Baselines(plain, options.rows, options.threads, gpu)
+    places = [(plain, "host", True), (plain, "host", False), (packed, "host", True), (packed, "host", False)]
+    if gpu:
+        places.append((plain, "hbm", False))
+    tables = {
+        f"{where.name}.{place}{'' if maps else '.no_zone_maps'}": open_table(
+            where,
+            executor=options.executor,
+            placement=place,
+            threads=0 if gpu else options.threads,
+            zone_maps=maps,
+        )
+        for where, place, maps in places
+    }
+    for miles in (30.0, 20.0):
+        for number in range(len(taxi.QUERIES)):
+            answers: dict[str, Answer] = {}
+            seconds: dict[str, list[float]] = {}
+            for name, ask in others.engines.items():
+                seconds[name], answers[name] = timed(partial(ask, number, miles), options.repeats)
+            accounts = {}
+            for name, table in tables.items():
+                query = taxi.query(table, number, miles)
+                seconds[name], result = timed(query.collect, options.repeats)
+                average, count = result.rows()[0]
+                answers[name], accounts[name] = (count, average), result.account
+            check(answers, f"Q{number} of {miles:g} miles")
+            tell(options, number, miles, seconds, accounts, others.parts)
+
+
+def check(answers: dict[str, Answer], what: str) -> None:
+    counts = {count for count, _ in answers.values()}
+    averages = [value for _, value in answers.values()]
+    if len(counts) > 1 or not all(math.isclose(v, averages[0], rel_tol=1e-12) for v in averages):
+        raise SystemExit(f"{what}: the answers differ: {answers}")
+
+
+def tell(
+    options: argparse.Namespace,
+    number: int,
+    miles: float,
+    seconds: dict[str, list[float]],
+    accounts: dict[str, Any],
+    parts: dict[str, float],
+) -> None:
+    """A line for each way that a table lies."""
+    base = {name: statistics.median(taken) for name, taken in seconds.items() if name not in accounts}
+    nbytes = options.rows * 8 * (1 + number)
+    for name, account in accounts.items():
+        taken = seconds[name]
+        value = nbytes / statistics.median(taken) / 1e9
+        best = min(base.values(), default=None)
+        details = {f"over_{other}": s / statistics.median(taken) for other, s in base.items()}
+        details |= {f"{other}_seconds": s for other, s in base.items()}
+        details |= {
+            "seconds": statistics.median(taken), "rows_met": account.rows_met,
+            "set_up_seconds": account.set_up_seconds,
+            "run_seconds": account.run_seconds, "bytes_stored": account.bytes_stored, **parts,
+        }  # fmt: skip
+        line = {
+            "id": f"taxi.q{number}.effective", "value": value, "unit": "GB/s", "repeats": len(taken),
+            "baseline": "the fastest of " + ", ".join(base),
+            "baseline_value": nbytes / best / 1e9 if best else None,
+            "ratio": best / statistics.median(taken) if best else None,
+            "spread": (max(taken) - min(taken)) / statistics.median(taken), "verified": True,
+            "params": {"rows": options.rows, "miles": miles, "lies": name, "executor": options.executor,
+                       "threads": options.threads},
+            "details": details, "commit": os.environ.get("PENSTOCK_COMMIT", "unknown"),
+            "machine": {"name": os.environ.get("PENSTOCK_MACHINE", "unnamed")},
+            "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+        }  # fmt: skip
+        with Path(options.results).open("a", encoding="utf-8") as out:
+            out.write(json.dumps(line) + "\n")
+        told = " ".join(f"{k} {v:.3g}" for k, v in details.items() if k.startswith("over") or k == "seconds")
+        print(f"Q{number} {miles:g} {name}: {value:.1f} GB/s {told}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--results", required=True)
+    parser.add_argument("--rows", type=int, default=200_000_000)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--executor", choices=("cpu", "cuda"), default="cuda")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--folder", default=tempfile.gettempdir(), help="where tables are made, and removed")
+    options = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(dir=options.folder))
+    try:
+        run(options, folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+// Runs bodies on either executor.
+#pragma once
+
+#include "libs/columns/zone_bodies.hpp"
+
+namespace penstock::columns {
+
+#if defined(PENSTOCK_HAS_CUDA)
+inline constexpr bool has_kernels = true;
+#else
+inline constexpr bool has_kernels = false;
+#endif
+
+template <class Body>
+void run_cuda(executor& on, u64 items, Body const& body, launch_limits limits);
+/// Compiled for vector instructions.
+template <class Body>
+void run_cpu(executor& on, u64 items, Body const& body);
+
+template <class Body>
+void run(executor& on, u64 items, Body const& body, launch_limits limits) {
+  if constexpr (has_kernels) {
+    if (on.kind() == executor_kind::cuda) return run_cuda(on, items, body, limits);
+  }
+  run_cpu(on, items, body);
+}
+
+}  // namespace penstock::columns

@@ -1,0 +1,96 @@
+#include "libs/columns/column_media.hpp"
+
+#include "libs/graph/file.hpp"
+#include "libs/media/modelled_media.hpp"
+#include "libs/media/names.hpp"
+#include "penstock/executor/launch.hpp"
+#include "penstock/host/error.hpp"
+
+namespace penstock::columns {
+namespace {
+
+graph::array_place bytes_at(extent const& where) { return {where.path, where.offset, 'u', 1, where.bytes}; }
+
+void check_extent(extent const& where) {
+  const u64 size = graph::file::open(where.path).size();
+  if (where.offset > size || where.bytes > size - where.offset) {
+    throw_bad_input("open", where.path,
+                    "it has " + std::to_string(size) + " bytes, and its columns need " +
+                        std::to_string(where.offset + where.bytes) + ": it was cut short; write it anew");
+  }
+}
+
+}  // namespace
+
+column_media::column_media(executor& on, std::vector<extent> const& extents, media::media_options const& options)
+    : extents_(extents) {
+  for (extent const& each : extents_) check_extent(each);
+  if (extents_.empty()) return;
+  if (options.placement == "storage" && options.media != "file") {
+    std::vector<graph::array_place> places;
+    for (extent const& each : extents_) places.push_back(bytes_at(each));
+    std::vector<graph::array_place const*> all;
+    for (auto const& place : places) all.push_back(&place);
+    modelled_ = std::make_unique<media::modelled_media>(on, all, options);
+    return;
+  }
+  if (options.placement == "storage") {
+    files_ =
+        std::make_unique<software_controller>(software_options_for(on, media::parse_engine(options.engine), options.threads));
+    std::vector<dataset_spec> datasets;
+    for (extent const& each : extents_) {
+      file_namespace space;
+      space.path = each.path;
+      space.direct = options.direct;
+      datasets.push_back({.name = each.path,
+                          .bytes = each.offset + each.bytes,
+                          .volume = {.members = {{files_.get(), files_->add_namespace(space)}}}});
+    }
+    cache_ = std::make_unique<line_cache>(on, datasets, media::cache_options_of(options, options.cache_bytes));
+    return;
+  }
+  u64 all = 0;
+  for (extent const& each : extents_) all += each.bytes;
+  for (extent const& each : extents_) {
+    // What all have of a cache: each its part of the bytes, and room for some lines.
+    const double share = static_cast<double>(each.bytes) / static_cast<double>(std::max<u64>(all, 1));
+    const u64 cache =
+        std::max<u64>(static_cast<u64>(static_cast<double>(options.cache_bytes) * share), 64 * options.line_bytes);
+    placed_.push_back(std::make_unique<media::placed_array>(on, bytes_at(each), options, cache));
+  }
+}
+
+column_media::~column_media() = default;
+
+array_view<u8> column_media::view(u32 extent) const {
+  if (cache_) return cache_->array<u8>(extent, extents_[extent].offset, extents_[extent].bytes);
+  if (modelled_) return modelled_->view<u8>(extent);
+  return placed_[extent]->view<u8>();
+}
+
+void column_media::check() {
+  if (cache_) cache_->check_faults();
+  if (modelled_) modelled_->cache().check_faults();
+  for (auto const& each : placed_) each->check();
+}
+
+u64 column_media::bytes_moved() const {
+  u64 moved = 0;
+  for (u32 k = 0; k < extents_.size(); ++k) {
+    if (cache_) moved += cache_->stats(k).bytes_moved;
+    if (modelled_) moved += modelled_->cache().stats(k).bytes_moved;
+    if (!placed_.empty() && placed_[k]->cache() != nullptr) moved += placed_[k]->stats().bytes_moved;
+  }
+  return moved;
+}
+
+void column_media::start() {
+  if (modelled_) modelled_->start();
+}
+void column_media::stop() {
+  if (modelled_) modelled_->stop();
+}
+
+launch_limits column_media::limits() const { return {0, modelled_ ? modelled_->units_left() : 0}; }
+
+}  // namespace penstock::columns

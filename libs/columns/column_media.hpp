@@ -1,0 +1,34 @@
+// The bytes of a table's files for kernels: mapped, copied to the GPU, or behind one cache for all of them.
+#pragma once
+
+#include "libs/columns/column_table.hpp"
+#include "libs/media/placed_array.hpp"
+#include "penstock/controller/software_controller.hpp"
+
+namespace penstock::columns {
+
+class column_media {
+ public:
+  /// `on` outlives it.
+  column_media(executor& on, std::vector<extent> const& extents, media::media_options const& options);
+  ~column_media();
+
+  array_view<u8> view(u32 extent) const;
+  /// Throws what reads have met.
+  void check();
+  /// Into the cache so far, all extents.
+  u64 bytes_moved() const;
+  u64 bytes_of(u32 extent) const { return extents_[extent].bytes; }
+  void start();
+  void stop();
+  launch_limits limits() const;
+
+ private:
+  std::vector<extent> extents_;
+  std::unique_ptr<software_controller> files_;
+  std::unique_ptr<line_cache> cache_;
+  std::unique_ptr<media::shared_media> modelled_;
+  std::vector<std::unique_ptr<media::placed_array>> placed_;
+};
+
+}  // namespace penstock::columns

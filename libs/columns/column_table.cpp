@@ -1,0 +1,384 @@
+#include "libs/columns/column_table.hpp"
+
+#include "libs/columns/column_launches.hpp"
+#include "libs/columns/column_media.hpp"
+#include "penstock/core/clock.hpp"
+#include "penstock/host/error.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <numeric>
+
+namespace penstock::columns {
+namespace {
+
+constexpr auto local = memory_kind::local;
+constexpr u64 items_of_cpu = 4096;
+
+double seconds_since(u64 begun_ns) { return static_cast<double>(now_ns() - begun_ns) * 1e-9; }
+
+template <class T>
+buffer<T> copied(executor& on, std::vector<T> const& from) {
+  buffer<T> to(on.memory(), local, from.size());
+  if (!from.empty()) to.write(from);
+  return to;
+}
+
+template <class T>
+std::vector<T> read_all(buffer<T> const& from) {
+  std::vector<T> all(from.size());
+  if (!all.empty()) from.read(all);
+  return all;
+}
+
+std::vector<zone_place> zones_of(std::vector<u64> const& pieces) {
+  std::vector<zone_place> zones;
+  for (u32 p = 0; p < pieces.size(); ++p) {
+    for (u64 first = 0; first < pieces[p]; first += zone_rows) {
+      zones.push_back({p, static_cast<u32>(std::min<u64>(zone_rows, pieces[p] - first)), first});
+    }
+  }
+  return zones;
+}
+
+}  // namespace
+
+struct column_table::state {
+  state(table_layout layout, media::media_options const& with)
+      : plan(std::move(layout)), options(with), on(open_executor(with.executor, media::cpu_threads(with), has_kernels)),
+        media(*on, plan.extents, with), places(zones_of(plan.pieces)) {
+    if (places.size() > (u64{1} << 32) / zone_rows) {
+      throw_bad_input("open", "a table",
+                      std::to_string(places.size()) + " zones of " + std::to_string(zone_rows) +
+                          " rows: that is more than a table has; split it");
+    }
+    std::vector<column_view> views;
+    for (u64 p = 0; p < plan.pieces.size(); ++p) {
+      for (column_layout const& column : plan.columns) views.push_back(view_of(column, p));
+    }
+    columns = copied(*on, views);
+    zones = copied(*on, places);
+    u64 row = 0;
+    for (zone_place const& place : places) {
+      rows_before.push_back(row);
+      row += place.rows;
+    }
+    maps.resize(plan.columns.size());
+  }
+
+  column_view view_of(column_layout const& column, u64 piece) const {
+    piece_place const& place = column.pieces[piece];
+    column_view view;
+    view.how = column.how;
+    view.packed_bits = column.packed_bits;
+    view.base = column.base;
+    view.divisor = column.divisor;
+    view.first_bit = place.first_bit;
+    view.nullable = place.nullable ? 1 : 0;
+    view.first_valid = place.validity_first_bit;
+    view.bytes = part_of(column, place.extent, place.offset, view.bytes_of(0, plan.pieces[piece]).end);
+    if (place.nullable) {
+      view.validity = part_of(column, place.validity_extent, place.validity_offset,
+                              ceil_div(u64{place.validity_first_bit} + plan.pieces[piece], 8));
+    }
+    return view;
+  }
+  array_view<u8> part_of(column_layout const& column, u32 extent, u64 offset, u64 bytes) const {
+    const u64 there = media.bytes_of(extent);
+    if (offset > there || bytes > there - offset) {
+      throw_bad_input("open", plan.extents[extent].path,
+                      "column " + column.name + " needs " + std::to_string(offset + bytes) + " bytes of the file, which has " +
+                          std::to_string(there) + ": it was cut short; write it anew");
+    }
+    const array_view<u8> all = media.view(extent);
+    if (all.is_resident()) return {all.resident() + offset, bytes};
+    return {all.reader(), all.address_of(0) - all.reader().base + offset, bytes};
+  }
+
+  table_view view() const {
+    return {columns.data(), static_cast<u32>(plan.columns.size()), static_cast<u32>(places.size()), zones.data()};
+  }
+
+  /// The zones that may have rows that meet the condition; all: nothing is known.
+  std::optional<std::vector<u32>> zones_to_look_at(query_program const& program) const {
+    bool known = false;
+    for (zone_bound const& bound : program.bounds) known |= !maps[bound.column].empty();
+    if (!known) return {};
+    std::vector<u32> some;
+    for (u32 z = 0; z < places.size(); ++z) {
+      const bool may = std::all_of(program.bounds.begin(), program.bounds.end(), [&](zone_bound const& bound) {
+        auto const& map = maps[bound.column];
+        return map.empty() || (map[z].low <= bound.high && map[z].high >= bound.low);
+      });
+      if (may) some.push_back(z);
+    }
+    if (some.size() == places.size()) return {};
+    return some;
+  }
+
+  table_layout plan;
+  media::media_options options;
+  std::unique_ptr<executor> on;
+  column_media media;
+  std::vector<zone_place> places;
+  std::vector<u64> rows_before;  ///< of each zone
+  buffer<column_view> columns;
+  buffer<zone_place> zones;
+  buffer<std::byte> arrays;                   ///< of the last query
+  buffer<accumulator> accumulators;           ///< likewise
+  std::vector<std::vector<zone_range>> maps;  ///< of each column; empty: not known
+  std::mutex mutex;
+};
+
+namespace {
+
+/// Arrays of a query, brought to the executor's memory by one copy into room that is kept for the next.
+class query_arrays {
+ public:
+  template <class T>
+  u64 add(std::vector<T> const& from) {
+    const u64 at = bytes_.size();
+    bytes_.resize(round_up(at + std::max<u64>(from.size(), 1) * sizeof(T), 16));
+    if (!from.empty()) std::memcpy(bytes_.data() + at, from.data(), from.size() * sizeof(T));
+    return at;
+  }
+  template <class T>
+  T* place(buffer<std::byte> const& room, u64 at) const {
+    return reinterpret_cast<T*>(room.data() + at);
+  }
+  void make_room(executor& on, buffer<std::byte>& room, u64 more) const {
+    if (room.size() < bytes_.size() + more) room = {on.memory(), local, 2 * (bytes_.size() + more)};
+  }
+  void copy(buffer<std::byte>& room) const { room.write(bytes_); }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+/// What a query needs in the executor's memory, as long as it runs.
+class prepared_query {
+ public:
+  prepared_query(column_table::state& table, query_program const& program, bool line_aware)
+      : t_(table), on_(*table.on), begun_ns_(now_ns()) {
+    query_arrays arrays;
+    const u64 errors = arrays.add(std::vector<u32>{0}), dense = arrays.add(program.dense), sparse = arrays.add(program.sparse),
+              scanned = arrays.add(program.scanned);
+    std::vector<std::pair<u64, u64>> places;
+    for (auto const& each : program.tables) places.emplace_back(arrays.add(each.values), arrays.add(each.valid));
+    some_ = t_.zones_to_look_at(program);
+    const u64 listed = some_ ? arrays.add(*some_) : 0;
+    buffer<std::byte>& room = t_.arrays;
+    arrays.make_room(on_, room, program.tables.size() * sizeof(lookup_table));
+    std::vector<lookup_table> tables;
+    for (u64 k = 0; k < places.size(); ++k) {
+      tables.push_back({arrays.place<u64>(room, places[k].first), arrays.place<u8>(room, places[k].second),
+                        program.tables[k].values.size()});
+    }
+    const u64 lookups = arrays.add(tables);
+    arrays.copy(room);
+    errors_ = arrays.place<u32>(room, errors);
+    view_.table = t_.view();
+    view_.with = {arrays.place<instruction>(room, dense), arrays.place<lookup_table>(room, lookups), errors_};
+    view_.dense = {view_.with.code, program.constants, program.filter, static_cast<u32>(program.dense.size()),
+                   program.condition};
+    view_.sparse = {arrays.place<instruction>(room, sparse), 0, program.sparse_filter, static_cast<u32>(program.sparse.size()),
+                    0};
+    view_.scanned = arrays.place<u16>(room, scanned);
+    view_.scanned_count = static_cast<u32>(program.scanned.size());
+    view_.zones = some_ ? arrays.place<u32>(room, listed) : nullptr;
+    view_.line_aware = line_aware;
+    if (!some_) prepare_notes(program);
+    moved_before_ = t_.media.bytes_moved();
+  }
+
+  query_view const& view() const { return view_; }
+  /// How many zones are looked at, and which.
+  u64 zones() const { return some_ ? some_->size() : t_.places.size(); }
+  u32 zone(u64 z) const { return some_ ? (*some_)[z] : static_cast<u32>(z); }
+
+  template <class Body>
+  void run(u64 items, Body const& body) {
+    if (account_.set_up_seconds == 0) account_.set_up_seconds = seconds_since(begun_ns_);
+    const u64 begun = now_ns();
+    t_.media.start();
+    try {
+      columns::run(on_, items, body, t_.media.limits());
+    } catch (...) {
+      t_.media.stop();
+      throw;
+    }
+    t_.media.stop();
+    account_.run_seconds += seconds_since(begun);
+    t_.media.check();
+  }
+
+  query_account end(u64 rows_met) {
+    keep_notes();
+    u32 errors = 0;
+    on_.memory().read(&errors, errors_, sizeof errors);
+    account_.errors = errors;
+    account_.zones = t_.places.size();
+    account_.zones_skipped = t_.places.size() - zones();
+    account_.rows_met = rows_met;
+    account_.bytes_moved = t_.media.bytes_moved() - moved_before_;
+    account_.seconds = seconds_since(begun_ns_);
+    return account_;
+  }
+
+ private:
+  void prepare_notes(query_program const& program) {
+    for (auto const& note : program.notes) {
+      if (!t_.maps[note.column].empty() || view_.notes.count == zone_notes::most) continue;
+      ranges_.emplace_back(on_.memory(), local, t_.places.size());
+      noted_.push_back(note.column);
+      const u32 n = view_.notes.count++;
+      view_.notes.registers[n] = note.from;
+      view_.notes.numbers[n] = note.number ? 1 : 0;
+      view_.notes.ranges[n] = ranges_.back().data();
+    }
+  }
+  void keep_notes() {
+    for (u64 n = 0; n < noted_.size(); ++n) t_.maps[noted_[n]] = read_all(ranges_[n]);
+    noted_.clear();
+  }
+
+  column_table::state& t_;
+  executor& on_;
+  u64 begun_ns_;
+  u32* errors_ = nullptr;
+  std::optional<std::vector<u32>> some_;
+  std::vector<buffer<zone_range>> ranges_;
+  std::vector<u32> noted_;
+  query_view view_;
+  query_account account_;
+  u64 moved_before_ = 0;
+};
+
+output_view output_of(buffer<u64> const& values, buffer<u8> const& valid, std::vector<u8> const& registers, u64 rows) {
+  output_view out;
+  out.columns = static_cast<u32>(registers.size());
+  std::copy(registers.begin(), registers.end(), out.registers);
+  out.values = values.data();
+  out.valid = valid.data();
+  out.rows = rows;
+  return out;
+}
+
+void check_outputs(std::vector<u8> const& registers) {
+  if (registers.size() <= max_registers) return;
+  throw_bad_input("query", "a table",
+                  std::to_string(registers.size()) + " results at once: ask for " + std::to_string(max_registers) + " at most");
+}
+
+}  // namespace
+
+column_table::column_table(table_layout layout, media::media_options const& options)
+    : state_(std::make_unique<state>(std::move(layout), options)),
+      rows_(std::accumulate(state_->plan.pieces.begin(), state_->plan.pieces.end(), u64{0})) {}
+
+column_table::~column_table() = default;
+
+std::string column_table::device() const { return state_->on->device(); }
+std::string column_table::executor_name() const { return state_->on->kind() == executor_kind::cuda ? "cuda" : "cpu"; }
+bool column_table::has_zone_map(u32 column) const { return !state_->maps.at(column).empty(); }
+
+aggregates column_table::aggregate_rows(query_program const& program, std::vector<aggregate> const& wanted, u32 groups,
+                                        std::optional<u32> key, bool line_aware) {
+  const std::scoped_lock lock(state_->mutex);
+  executor& on = *state_->on;
+  prepared_query query(*state_, program, line_aware);
+  aggregate_zones body{query.view(), {}, 1, query.zones()};
+  std::copy(wanted.begin(), wanted.end(), body.into.list);
+  body.into.count = static_cast<u32>(wanted.size());
+  body.into.groups = groups;
+  body.into.key = key.value_or(0);
+  body.into.by_key = key ? 1 : 0;
+  const u64 all = u64{groups} * wanted.size();
+  const bool cuda = on.kind() == executor_kind::cuda;
+  if (!cuda) body.zones_per_item = std::max<u64>(1, ceil_div(query.zones(), items_of_cpu));
+  const u64 items = ceil_div(query.zones(), body.zones_per_item);
+  const u64 running = u64{on.units()} * cuda_blocks_per_unit * (cuda_block_threads / 32);
+  const u64 slots = body.into.owns() ? (cuda ? std::min(items, running) : items) : 1;
+  std::vector<accumulator> first(std::max<u64>(slots, 1) * all);
+  for (u64 k = 0; k < first.size(); ++k) first[k] = empty_accumulator(wanted[k % wanted.size()].what);
+  buffer<accumulator>& kept = state_->accumulators;
+  if (kept.size() < first.size()) kept = {on.memory(), local, first.size()};
+  kept.write(first);
+  body.into.slots = kept.data();
+  query.run(items, body);
+  kept.read(first);
+  aggregates result;
+  result.values.assign(first.begin(), first.begin() + static_cast<std::ptrdiff_t>(all));
+  for (u64 slot = 1; slot < slots; ++slot) {
+    for (u64 k = 0; k < all; ++k) combine(wanted[k % wanted.size()].what, result.values[k], first[slot * all + k]);
+  }
+  u64 met = 0;
+  for (u64 k = 0; k < all; ++k) {
+    if (wanted[k % wanted.size()].what == aggregate_kind::rows) met += result.values[k].count;
+  }
+  result.account = query.end(met);
+  return result;
+}
+
+results column_table::select_rows(query_program const& program, std::vector<u8> const& registers) {
+  check_outputs(registers);
+  const std::scoped_lock lock(state_->mutex);
+  executor& on = *state_->on;
+  prepared_query query(*state_, program, true);
+  const bool all = program.filter == program.constants;
+  std::vector<u64> begins(state_->places.size());
+  buffer<u32> words, counts;
+  u64 rows = 0;
+  if (all) {
+    begins = state_->rows_before;
+    rows = rows_;
+  } else {
+    words = {on.memory(), local, state_->places.size() * zone_words};
+    counts = {on.memory(), local, state_->places.size()};
+    query.run(query.zones(), mark_zones{query.view(), words.data(), counts.data()});
+    const std::vector<u32> met = read_all(counts);
+    for (u64 z = 0; z < query.zones(); ++z) {
+      begins[query.zone(z)] = rows;
+      rows += met[query.zone(z)];
+    }
+  }
+  const buffer<u64> starts = copied(on, begins);
+  const buffer<u64> values(on.memory(), local, rows * registers.size());
+  const buffer<u8> valid(on.memory(), local, rows * registers.size());
+  emit_zones body{query.view(), all ? nullptr : words.data(), starts.data(), output_of(values, valid, registers, rows)};
+  body.query.notes.count = 0;
+  body.query.scanned_count = all ? body.query.scanned_count : 0;
+  if (rows != 0) query.run(query.zones(), body);
+  results found{read_all(values), read_all(valid), rows, {}};
+  found.account = query.end(rows);
+  return found;
+}
+
+results column_table::take_numbered(query_program const& program, std::vector<u8> const& registers,
+                                    std::vector<u64> const& numbers) {
+  check_outputs(registers);
+  const std::scoped_lock lock(state_->mutex);
+  executor& on = *state_->on;
+  std::vector<u32> codes;
+  for (u64 number : numbers) {
+    if (number >= rows_) {
+      throw_bad_input("take", "row " + std::to_string(number), "the table has " + std::to_string(rows_) + " rows");
+    }
+    const auto after = std::upper_bound(state_->rows_before.begin(), state_->rows_before.end(), number);
+    const auto zone = static_cast<u64>(after - state_->rows_before.begin()) - 1;
+    codes.push_back(static_cast<u32>(zone * zone_rows + (number - state_->rows_before[zone])));
+  }
+  prepared_query query(*state_, program, true);
+  const buffer<u32> list = copied(on, codes);
+  const u64 rows = codes.size();
+  const buffer<u64> values(on.memory(), local, rows * registers.size());
+  const buffer<u8> valid(on.memory(), local, rows * registers.size());
+  const take_rows body{query.view(), list.data(), rows, output_of(values, valid, registers, rows)};
+  if (rows != 0) query.run(ceil_div(rows, take_rows::rows_per_item), body);
+  results found{read_all(values), read_all(valid), rows, {}};
+  found.account = query.end(rows);
+  return found;
+}
+
+}  // namespace penstock::columns

@@ -1,0 +1,121 @@
+// A table's columns opened on an executor, wherever their files' bytes are read from, and queries of them.
+#pragma once
+
+#include "libs/columns/zone_bodies.hpp"
+#include "libs/media/media_options.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace penstock::columns {
+
+/// Bytes of a file that are opened as one: all of it, or what one column has there.
+struct extent {
+  std::string path;
+  u64 offset = 0;
+  u64 bytes = 0;
+};
+
+/// Where the values of one piece of a column lie.
+struct piece_place {
+  u32 extent = 0;
+  u64 offset = 0;  ///< of value 0 in the extent
+  u32 first_bit = 0;
+  u64 bytes = 0;  ///< that may be read from there
+  bool nullable = false;
+  u32 validity_extent = 0;
+  u64 validity_offset = 0;
+  u32 validity_first_bit = 0;
+};
+
+struct column_layout {
+  std::string name;
+  encoding how = encoding::int64;
+  u32 packed_bits = 0;
+  u64 base = 0;
+  double divisor = 0;
+  std::vector<piece_place> pieces;  ///< of each piece of the table
+};
+
+struct table_layout {
+  std::vector<extent> extents;
+  std::vector<u64> pieces;  ///< rows of each
+  std::vector<column_layout> columns;
+};
+
+/// Values that a zone must overlap to have rows that meet the condition: between two sortable ones, in a column.
+struct zone_bound {
+  u32 column = 0;
+  std::int64_t low = 0, high = 0;
+};
+
+/// A program as it comes from the caller.
+struct query_program {
+  std::vector<instruction> dense, sparse;
+  u32 constants = 0, filter = 0;  ///< of dense
+  u32 sparse_filter = 0;          ///< where the rest begins in sparse
+  u32 condition = 0;
+  std::vector<u16> scanned;
+  struct note {
+    u16 column;
+    u8 from;  ///< register that has the column at the end of the condition
+    bool number;
+  };
+  std::vector<note> notes;
+  std::vector<zone_bound> bounds;
+  struct table {
+    std::vector<u64> values;
+    std::vector<u8> valid;
+  };
+  std::vector<table> tables;
+};
+
+struct query_account {
+  double set_up_seconds = 0, run_seconds = 0, seconds = 0;
+  u64 zones = 0, zones_skipped = 0, rows_met = 0;
+  u32 errors = 0;       ///< of row_error
+  u64 bytes_moved = 0;  ///< into the cache; nothing where there is none
+};
+
+struct aggregates {
+  std::vector<accumulator> values;  ///< [groups][aggregates]
+  query_account account;
+};
+struct results {
+  std::vector<u64> values;  ///< [outputs][rows]
+  std::vector<u8> valid;
+  u64 rows = 0;
+  query_account account;
+};
+
+/// Thread-safe: queries take turns.
+class column_table {
+ public:
+  /// Throws penstock::error: bad_input for options that cannot be, files that are too short; world.
+  column_table(table_layout layout, media::media_options const& options);
+  ~column_table();
+
+  u64 rows() const { return rows_; }
+  std::string device() const;
+  std::string executor_name() const;
+
+  /// `rows_met` is of the first aggregate of kind `rows`. `line_aware` false: an ablation.
+  aggregates aggregate_rows(query_program const& program, std::vector<aggregate> const& wanted, u32 groups,
+                            std::optional<u32> key, bool line_aware);
+  /// Values of registers of the rest's program for each row that meets the condition, in the table's order.
+  results select_rows(query_program const& program, std::vector<u8> const& registers);
+  /// The same for rows by their numbers in the table. Throws bad_input for one that it does not have.
+  results take_numbered(query_program const& program, std::vector<u8> const& registers, std::vector<u64> const& numbers);
+  /// Whether a query that names the column in a condition has left a zone map.
+  bool has_zone_map(u32 column) const;
+
+  struct state;
+
+ private:
+  std::unique_ptr<state> state_;
+  u64 rows_ = 0;
+};
+
+}  // namespace penstock::columns

@@ -1,0 +1,707 @@
+"""From expressions to the engine's instructions (libs/columns/program.hpp)."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from penstock.columns.expressions import Aggregate, Alias, Call, Column, Expr, Stored, Value, name_of
+from penstock.columns.types import (
+    BOOLEAN,
+    DATE,
+    FLOAT,
+    INTEGER,
+    MOST_DIGITS,
+    PER_SECOND,
+    ColumnType,
+    literal_type,
+    ticks_of,
+)
+
+OPS = [
+    "load",
+    "constant",
+    "null",
+    "copy",
+    "convert_to_float",
+    "convert_to_integer",
+    "add",
+    "subtract",
+    "multiply",
+    "negate",
+    "absolute",
+    "divide",
+    "floor_divide",
+    "modulo",
+    "minimum",
+    "maximum",
+    "floor",
+    "ceil",
+    "square_root",
+    "equal",
+    "not_equal",
+    "less",
+    "less_equal",
+    "logic_and",
+    "logic_or",
+    "logic_not",
+    "is_null",
+    "is_nan",
+    "select",
+    "fill_null",
+    "lookup",
+    "year",
+    "month",
+    "day",
+    "weekday",
+]
+CODE = {name: number for number, name in enumerate(OPS)}
+REGISTERS = 24
+INSTRUCTIONS = 256
+INT64 = range(-(1 << 63), 1 << 63)
+SYMBOLS = {
+    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "modulo": "%",
+    "less": "<", "less_equal": "<=", "equal": "==", "not_equal": "!=", "logic_and": "&", "logic_or": "|",
+}  # fmt: skip
+
+
+class Schema(Protocol):
+    """What a table tells of its columns."""
+
+    def column(self, name: str) -> tuple[int, ColumnType, bool]:
+        """Number, type, and whether there are nulls. Raises KeyError with a sentence."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A value of the program; those that are alike are one."""
+
+    op: str
+    args: tuple[int, ...]
+    number: int
+    bits: int
+    is_number: bool
+    nullable: bool
+
+
+@dataclass(frozen=True)
+class Typed:
+    """A value with what it means."""
+
+    node: int
+    type: ColumnType
+
+
+@dataclass
+class Graph:
+    """Values, those of operands before those that use them."""
+
+    schema: Schema
+    nodes: list[Node] = field(default_factory=list)
+    numbers: dict[Node, int] = field(default_factory=dict)
+    tables: list[tuple[Any, Any]] = field(default_factory=list)
+
+    def add(
+        self,
+        op: str,
+        *args: int,
+        number: int = 0,
+        bits: int = 0,
+        is_number: bool = False,
+        nullable: bool | None = None,
+    ) -> int:
+        if nullable is None:
+            nullable = any(self.nodes[arg].nullable for arg in args)
+        node = Node(op, args, number, bits & (1 << 64) - 1, is_number, nullable)
+        if node not in self.numbers:
+            self.numbers[node] = len(self.nodes)
+            self.nodes.append(node)
+        return self.numbers[node]
+
+    def integer(self, value: int) -> int:
+        if value not in INT64:
+            raise OverflowError(f"{value}: it does not fit 64 bits: give a smaller one, or a float")
+        return self.add("constant", bits=value, nullable=False)
+
+    def float(self, value: float) -> int:
+        bits = struct.unpack("<Q", struct.pack("<d", value))[0]
+        return self.add("constant", bits=bits, is_number=True, nullable=False)
+
+    def table(self, values: Any, valid: Any) -> int:
+        self.tables.append((np.ascontiguousarray(values, np.uint64), np.ascontiguousarray(valid, np.uint8)))
+        return len(self.tables) - 1
+
+    # Expressions.
+
+    def lower(self, expression: Expr) -> Typed:
+        """The value of an expression of one row.
+
+        Raises:
+            KeyError: There is no such column.
+            TypeError: Operands that do not go together, with the expression.
+        """
+        match expression:
+            case Column(name):
+                number, kind, nullable = self.schema.column(name)
+                return Typed(
+                    self.add("load", number=number, is_number=kind.is_number, nullable=nullable), kind
+                )
+            case Alias(of, _):
+                return self.lower(of)
+            case Value(value):
+                return self.literal(value, None)
+            case Stored(value, kind):
+                return Typed(self.float(value) if kind.is_number else self.integer(int(value)), kind)
+            case Call(name, args, extra):
+                return self.call(name, args, extra)
+            case Aggregate():
+                raise TypeError(
+                    f"{shown(expression)}: an aggregate of many rows where a value of one is wanted: use it "
+                    "in agg()"
+                )
+        raise TypeError(f"{expression!r} is no expression: use col() and lit()")
+
+    def literal(self, value: Any, wanted: ColumnType | None) -> Typed:
+        """A value as another operand has its values."""
+        if value is None:
+            kind = wanted or INTEGER
+            return Typed(self.add("null", is_number=kind.is_number, nullable=True), kind)
+        kind = literal_type(value)
+        match kind.kind:
+            case "float":
+                return Typed(self.float(float(value)), FLOAT)
+            case "boolean":
+                return Typed(self.integer(int(value)), BOOLEAN)
+            case "decimal":
+                return Typed(self.integer(int(value.scaleb(kind.scale))), kind)
+            case "date":
+                return Typed(self.integer((value - datetime.date(1970, 1, 1)).days), DATE)
+            case "timestamp":
+                unit = wanted.unit if wanted is not None and wanted.kind == "timestamp" else "us"
+                ticks = ticks_of(value, unit)
+                if ticks is None:
+                    raise TypeError(f"{value}: it lies between two ticks of {unit}: round it")
+                return Typed(self.integer(ticks), replace(kind, unit=unit))
+            case "string":
+                return Typed(-1, replace(kind, words=(value,)))
+            case _:
+                return Typed(self.integer(int(value)), INTEGER)
+
+    def pair(self, name: str, args: tuple[Expr, ...]) -> tuple[Typed, Typed]:
+        """Both operands; a literal follows the other."""
+        first, second = args
+        if isinstance(first, Value) and not isinstance(second, Value):
+            b = self.lower(second)
+            return self.literal(self.as_date(first.value, b), b.type), b
+        a = self.lower(first)
+        if isinstance(second, Value):
+            return a, self.literal(self.as_date(second.value, a), a.type)
+        return a, self.lower(second)
+
+    @staticmethod
+    def as_date(value: Any, other: Typed) -> Any:
+        """A text that stands beside a date is one."""
+        if not isinstance(value, str) or other.type.kind not in ("date", "timestamp"):
+            return value
+        try:
+            made = datetime.datetime.fromisoformat(value)
+        except ValueError:
+            raise TypeError(
+                f"{value!r}: it is no date or time: give it as 2024-01-31 or 2024-01-31 12:00"
+            ) from None
+        return made.date() if other.type.kind == "date" and made.time() == datetime.time() else made
+
+    def call(self, name: str, args: tuple[Expr, ...], extra: Any) -> Typed:
+        match name:
+            case "add" | "subtract" | "multiply" | "divide" | "floor_divide" | "modulo":
+                return self.arithmetic(name, args)
+            case "equal" | "not_equal" | "less" | "less_equal":
+                return self.comparison(name, args)
+            case "logic_and" | "logic_or":
+                a, b = (self.truth(arg) for arg in args)
+                return Typed(self.add(name, a, b), BOOLEAN)
+            case "logic_not":
+                return Typed(self.add(name, self.truth(args[0])), BOOLEAN)
+            case "is_null":
+                return Typed(self.add(name, self.lower(args[0]).node, nullable=False), BOOLEAN)
+            case "is_in":
+                return self.membership(args[0], extra)
+            case "text_test":
+                return self.text_test(args[0], extra)
+            case "select" | "fill_null":
+                return self.choice(name, args)
+            case "year" | "month" | "day" | "weekday" | "hour" | "date":
+                return self.date_part(name, args[0])
+        return self.unary(name, args[0])
+
+    def truth(self, expression: Expr) -> int:
+        value = self.lower(expression)
+        if value.type.kind != "boolean":
+            raise TypeError(
+                f"{shown(expression)} is {value.type}: a condition is wanted: compare it with something"
+            )
+        return value.node
+
+    def unary(self, name: str, arg: Expr) -> Typed:
+        value = self.lower(arg)
+        if not value.type.is_numeric:
+            raise TypeError(f"{shown(arg)} is {value.type}: a number is wanted for {name}")
+        if name in ("floor", "ceil", "square_root", "is_nan"):
+            node = self.add(name, self.as_float(value), is_number=True)
+            return Typed(node, BOOLEAN if name == "is_nan" else FLOAT)
+        if name == "convert_to_float":
+            return Typed(self.as_float(value), FLOAT)
+        if name == "convert_to_integer":
+            if value.type.kind == "integer":
+                return Typed(value.node, INTEGER)
+            return Typed(self.add(name, self.as_float(value)), INTEGER)
+        return Typed(self.add(name, value.node, is_number=value.type.is_number), widest(value.type))
+
+    def as_float(self, value: Typed) -> int:
+        if value.type.is_number:
+            return value.node
+        node = self.add("convert_to_float", value.node, is_number=True)
+        if value.type.kind != "decimal" or value.type.scale == 0:
+            return node
+        return self.add("divide", node, self.float(float(10**value.type.scale)), is_number=True)
+
+    def scaled(self, value: Typed, scale: int) -> int:
+        """An integer or decimal as a decimal with more digits behind the point."""
+        more = scale - value.type.scale
+        return value.node if more == 0 else self.add("multiply", value.node, self.integer(10**more))
+
+    def arithmetic(self, name: str, args: tuple[Expr, ...]) -> Typed:
+        a, b = self.pair(name, args)
+        kinds = {a.type.kind, b.type.kind}
+        if kinds <= {"date", "timestamp", "integer"} and kinds - {"integer"}:
+            return self.date_arithmetic(name, a, b, args)
+        if not (a.type.is_numeric and b.type.is_numeric):
+            raise mismatch(name, args, a, b)
+        if name == "divide" or "float" in kinds:
+            node = self.add(name, self.as_float(a), self.as_float(b), is_number=True)
+            return Typed(node, FLOAT)
+        if "decimal" in kinds and name in ("floor_divide", "modulo"):
+            return Typed(self.add(name, self.as_float(a), self.as_float(b), is_number=True), FLOAT)
+        if "decimal" in kinds:
+            if name == "multiply":
+                kind = ColumnType("decimal", scale=a.type.scale + b.type.scale)
+                if kind.scale > MOST_DIGITS:
+                    return Typed(self.add(name, self.as_float(a), self.as_float(b), is_number=True), FLOAT)
+                return Typed(self.add(name, a.node, b.node), kind)
+            scale = max(a.type.scale, b.type.scale)
+            node = self.add(name, self.scaled(a, scale), self.scaled(b, scale))
+            return Typed(node, ColumnType("decimal", scale=scale))
+        nullable = None
+        if name in ("floor_divide", "modulo"):
+            divisor = self.nodes[b.node]
+            known = divisor.op == "constant" and divisor.bits != 0
+            nullable = not known or self.nodes[a.node].nullable
+        return Typed(self.add(name, a.node, b.node, nullable=nullable), INTEGER)
+
+    def date_arithmetic(self, name: str, a: Typed, b: Typed, args: tuple[Expr, ...]) -> Typed:
+        """Dates and days; the days or ticks between two."""
+        if name == "subtract" and a.type.kind == b.type.kind and a.type.unit == b.type.unit:
+            return Typed(self.add(name, a.node, b.node), INTEGER)
+        whole = (a.type.kind, b.type.kind)
+        if whole == ("date", "integer") and name in ("add", "subtract"):
+            return Typed(self.add(name, a.node, b.node), DATE)
+        if whole == ("integer", "date") and name == "add":
+            return Typed(self.add(name, a.node, b.node), DATE)
+        raise mismatch(name, args, a, b)
+
+    def comparison(self, name: str, args: tuple[Expr, ...]) -> Typed:
+        a, b = self.pair(name, args)
+        kinds = {a.type.kind, b.type.kind}
+        if "string" in kinds:
+            return self.text_comparison(name, args, a, b)
+        if kinds == {"date", "timestamp"}:
+            a, b = self.as_time(a, b.type), self.as_time(b, a.type)
+        elif a.type.is_numeric and b.type.is_numeric:
+            return self.number_comparison(name, a, b)
+        elif kinds != {"boolean"} and a.type.kind != b.type.kind:
+            raise mismatch(name, args, a, b)
+        if a.type.kind == "timestamp" and a.type.unit != b.type.unit:
+            raise mismatch(name, args, a, b)
+        return Typed(self.add(name, a.node, b.node), BOOLEAN)
+
+    def as_time(self, value: Typed, other: ColumnType) -> Typed:
+        if value.type.kind == "timestamp":
+            return value
+        return Typed(self.add("multiply", value.node, self.integer(86400 * PER_SECOND[other.unit])), other)
+
+    def number_comparison(self, name: str, a: Typed, b: Typed) -> Typed:
+        kinds = {a.type.kind, b.type.kind}
+        if "float" in kinds:
+            exact = self.exact(a, b)
+            if exact is None:
+                node = self.add(name, self.as_float(a), self.as_float(b), is_number=True)
+                return Typed(node, BOOLEAN)
+            a, b = exact
+        if a.type.is_number:
+            return Typed(self.add(name, a.node, b.node, is_number=True), BOOLEAN)
+        scale = max(a.type.scale, b.type.scale)
+        node = self.add(name, self.scaled(a, scale), self.scaled(b, scale))
+        return Typed(node, BOOLEAN)
+
+    def exact(self, a: Typed, b: Typed) -> tuple[Typed, Typed] | None:
+        """A floating-point literal beside an integer or a decimal, as such, where it is one."""
+        for value, other, first in ((a, b, True), (b, a, False)):
+            node = self.nodes[value.node]
+            if not value.type.is_number or node.op != "constant" or other.type.is_number:
+                continue
+            number = struct.unpack("<d", struct.pack("<Q", node.bits))[0]
+            if number != number or abs(number) >= 1e15:
+                return None
+            scale = other.type.scale
+            digits = decimal.Decimal(repr(number)).scaleb(scale)
+            if digits != digits.to_integral_value():
+                return None
+            whole = Typed(self.integer(int(digits)), ColumnType("decimal", scale=scale))
+            return (whole, other) if first else (other, whole)
+        return None
+
+    # Texts: codes of a dictionary.
+
+    def text_comparison(self, name: str, args: tuple[Expr, ...], a: Typed, b: Typed) -> Typed:
+        if a.type.kind != b.type.kind:
+            raise mismatch(name, args, a, b)
+        if a.node < 0 and b.node < 0:
+            raise TypeError(f"{shown(Call(name, args))}: it compares two literals: name a column")
+        if a.node >= 0 and b.node >= 0:
+            if name not in ("equal", "not_equal") or a.type.words != b.type.words:
+                raise TypeError(
+                    f"{shown(Call(name, args))}: two columns of text are compared for equality alone, where "
+                    "they share a dictionary"
+                )
+            return Typed(self.add(name, a.node, b.node), BOOLEAN)
+        column, literal = (a, b) if a.node >= 0 else (b, a)
+        word = (literal.type.words or ("",))[0]
+        tests: dict[str, Callable[[str], bool]] = {
+            "equal": lambda text: text == word,
+            "not_equal": lambda text: text != word,
+            "less": (lambda text: text < word) if a.node >= 0 else (lambda text: word < text),
+            "less_equal": (lambda text: text <= word) if a.node >= 0 else (lambda text: word <= text),
+        }
+        return self.look_up(column, tests[name])
+
+    def look_up(self, text: Typed, test: Callable[[str], bool]) -> Typed:
+        words = text.type.words or ()
+        answers = np.fromiter((test(word) for word in words), np.uint64, len(words))
+        number = self.table(answers, np.ones(len(words), np.uint8))
+        return Typed(self.add("lookup", text.node, number=number, nullable=True), BOOLEAN)
+
+    def text_test(self, arg: Expr, test: Callable[[str], bool]) -> Typed:
+        value = self.lower(arg)
+        if value.type.kind != "string" or value.node < 0:
+            raise TypeError(f"{shown(arg)} is {value.type}: a column of text is wanted")
+        return self.look_up(value, test)
+
+    def membership(self, arg: Expr, values: Sequence[Any]) -> Typed:
+        value = self.lower(arg)
+        if value.type.kind == "string":
+            given = set(values)
+            return self.look_up(value, lambda text: text in given)
+        if not values:
+            return Typed(
+                self.add("logic_and", self.integer(0), self.add("is_null", value.node, nullable=False)),
+                BOOLEAN,
+            )
+        found: Expr | None = None
+        for one in values:
+            same = Call("equal", (arg, Value(one)))
+            found = same if found is None else Call("logic_or", (found, same))
+        assert found is not None
+        return self.lower(found)
+
+    def choice(self, name: str, args: tuple[Expr, ...]) -> Typed:
+        values = args[-2:] if name == "select" else args
+        a, b = self.pair(name, (values[0], values[1]))
+        if "string" in (a.type.kind, b.type.kind):
+            raise TypeError(
+                f"{shown(Call(name, args))}: a choice between texts cannot be made: choose codes instead"
+            )
+        if a.type.is_numeric and b.type.is_numeric and a.type != b.type:
+            if "float" in (a.type.kind, b.type.kind):
+                a, b = Typed(self.as_float(a), FLOAT), Typed(self.as_float(b), FLOAT)
+            elif "decimal" in (a.type.kind, b.type.kind):
+                kind = ColumnType("decimal", scale=max(a.type.scale, b.type.scale))
+                a, b = Typed(self.scaled(a, kind.scale), kind), Typed(self.scaled(b, kind.scale), kind)
+            else:
+                a, b = Typed(a.node, INTEGER), Typed(b.node, INTEGER)
+        if a.type.kind != b.type.kind:
+            raise mismatch(name, values, a, b)
+        if name == "fill_null":
+            nullable = self.nodes[b.node].nullable
+            return Typed(self.add(name, a.node, b.node, nullable=nullable), a.type)
+        condition = self.truth(args[0])
+        nullable = self.nodes[a.node].nullable or self.nodes[b.node].nullable
+        return Typed(self.add(name, condition, a.node, b.node, nullable=nullable), a.type)
+
+    def date_part(self, name: str, arg: Expr) -> Typed:
+        value = self.lower(arg)
+        if value.type.kind == "date":
+            if name == "date":
+                return value
+            if name != "hour":
+                return Typed(self.add(name, value.node), INTEGER)
+        if value.type.kind != "timestamp":
+            raise TypeError(f"{shown(arg)} is {value.type}: a date or a time is wanted for {name}")
+        second = PER_SECOND[value.type.unit]
+        if name == "hour":
+            hours = self.add("floor_divide", value.node, self.integer(3600 * second))
+            return Typed(self.add("modulo", hours, self.integer(24)), INTEGER)
+        days = self.add("floor_divide", value.node, self.integer(86400 * second))
+        return Typed(days, DATE) if name == "date" else Typed(self.add(name, days), INTEGER)
+
+
+def widest(kind: ColumnType) -> ColumnType:
+    """What arithmetic gives: 64 bits."""
+    return FLOAT if kind.is_number else INTEGER if kind.kind == "integer" else kind
+
+
+def mismatch(name: str, args: Sequence[Expr], a: Typed, b: Typed) -> TypeError:
+    what = SYMBOLS.get(name, name)
+    return TypeError(
+        f"{shown(args[0])} {what} {shown(args[1])}: {a.type} and {b.type} do not go together: cast one of "
+        "them"
+    )
+
+
+def shown(expression: Expr) -> str:
+    """An expression as it was written, about."""
+    match expression:
+        case Column(name):
+            return name
+        case Value(value):
+            return repr(value)
+        case Alias(of, _):
+            return shown(of)
+        case Aggregate(kind, of):
+            return f"{kind}({'' if of is None else shown(of)})"
+        case Call(name, (a, b)) if name in SYMBOLS:
+            return f"({shown(a)} {SYMBOLS[name]} {shown(b)})"
+        case Call(name, args):
+            return f"{name}({', '.join(shown(arg) for arg in args)})"
+    return name_of(expression)
+
+
+@dataclass
+class Registers:
+    """Which value is in which register. One that may hold nulls holds no others: see evaluate.hpp."""
+
+    free: dict[bool, list[int]] = field(default_factory=lambda: {False: [], True: []})
+    used: int = 0
+
+    def take(self, nullable: bool) -> int:
+        if self.free[nullable]:
+            return self.free[nullable].pop()
+        if self.used == REGISTERS:
+            raise ValueError(
+                f"the query needs more than {REGISTERS} values of a row at once: ask for less of it, or make "
+                "it two queries"
+            )
+        self.used += 1
+        return self.used - 1
+
+    def give(self, register: int, nullable: bool) -> None:
+        self.free[nullable].append(register)
+
+
+@dataclass(frozen=True)
+class Program:
+    """What the engine takes, and where the results are."""
+
+    native: dict[str, Any]
+    outputs: list[int]
+
+
+class Emitter:
+    """Instructions for some of a graph's values."""
+
+    def __init__(self, graph: Graph, registers: Registers, fixed: dict[int, int]) -> None:
+        self.graph, self.registers = graph, registers
+        self.at = dict(fixed)
+        self.fixed = set(fixed)
+        self.code: list[bytes] = []
+
+    def emit(self, wanted: Sequence[int], kept: Iterable[int]) -> None:
+        """Brings values into registers. Those of `kept` stay; others go after their last use."""
+        order = [node for node in needed(self.graph, wanted) if node not in self.at]
+        left: dict[int, int] = {}
+        for node in order:
+            for arg in self.graph.nodes[node].args:
+                left[arg] = left.get(arg, 0) + 1
+        staying = set(kept) | set(wanted) | self.fixed
+        for node in order:
+            value = self.graph.nodes[node]
+            args = [self.at[arg] for arg in value.args]
+            self.at[node] = self.registers.take(value.nullable)
+            self.write(value, self.at[node], args)
+            for arg in value.args:
+                left[arg] -= 1
+                if left[arg] == 0 and arg not in staying and arg in order:
+                    self.drop(arg)
+
+    def emit_results(self, outputs: Sequence[int], registers: Sequence[int]) -> None:
+        """Brings values into registers of their own, one after the other."""
+        for k, (node, register) in enumerate(zip(outputs, registers, strict=True)):
+            later = set(needed(self.graph, outputs[k + 1 :]))
+            self.emit([node], later)
+            self.copy_to(node, register)
+            for done in [each for each in self.at if each not in self.fixed and each not in later]:
+                self.drop(done)
+
+    def drop(self, node: int) -> None:
+        self.registers.give(self.at.pop(node), self.graph.nodes[node].nullable)
+
+    def write(self, value: Node, to: int, args: Sequence[int]) -> None:
+        a = args[0] if args else 0
+        b = args[1] if len(args) > 1 else a
+        c = args[2] if len(args) > 2 else 0
+        reads_number = value.is_number or any(self.graph.nodes[arg].is_number for arg in value.args)
+        self.code.append(
+            struct.pack(
+                "<8BIIQ",
+                CODE[value.op],
+                reads_number,
+                value.nullable,
+                to,
+                a,
+                b,
+                c,
+                0,
+                value.number,
+                0,
+                value.bits,
+            )
+        )
+
+    def copy_to(self, node: int, register: int) -> None:
+        value = self.graph.nodes[node]
+        self.write(Node("copy", (node,), 0, 0, value.is_number, value.nullable), register, [self.at[node]])
+
+
+def needed(graph: Graph, wanted: Iterable[int]) -> list[int]:
+    """Values and their operands, operands first."""
+    found: set[int] = set()
+    todo = list(wanted)
+    while todo:
+        node = todo.pop()
+        if node not in found:
+            found.add(node)
+            todo += graph.nodes[node].args
+    return sorted(found)
+
+
+def assemble(graph: Graph, condition: int | None, outputs: Sequence[int]) -> Program:
+    """The program of a query: a condition of each row, and what is computed of those that meet it."""
+    registers = Registers()
+    everything = needed(graph, [*outputs, *([] if condition is None else [condition])])
+    constants = [
+        node
+        for node in everything
+        if not graph.nodes[node].args and graph.nodes[node].op in ("constant", "null")
+    ]
+    dense = Emitter(graph, registers, {})
+    dense.emit(constants, constants)
+    dense.fixed = set(dense.at)
+    constant_count = len(dense.code)
+    fixed = dict(dense.at)
+    results = [registers.take(graph.nodes[node].nullable) for node in outputs]
+    mark = (registers.used, {k: list(v) for k, v in registers.free.items()})
+    scanned: list[int] = []
+    if condition is not None:
+        in_condition = needed(graph, [condition])
+        loads = [node for node in in_condition if graph.nodes[node].op == "load"]
+        dense.emit([condition], [*in_condition_used(graph, outputs, in_condition), *loads])
+        scanned = sorted({graph.nodes[node].number for node in loads})
+    filter_end = len(dense.code)
+    notes = [] if condition is None else noted(graph, dense)
+    met = 0 if condition is None else dense.at[condition]
+    dense.emit_results(outputs, results)
+    if condition is None:
+        scanned = sorted({graph.nodes[node].number for node in everything if graph.nodes[node].op == "load"})
+    # The rest by itself may use the registers of the condition: it runs after it. Which hold nulls stays as
+    # it is.
+    alone = Registers({k: list(v) for k, v in mark[1].items()}, mark[0])
+    reuse(graph, dense, alone, mark[0], registers.used)
+    sparse = Emitter(graph, alone, fixed)
+    sparse.emit_results(outputs, results)
+    if max(len(dense.code), len(sparse.code)) > INSTRUCTIONS:
+        raise ValueError(f"the query has more than {INSTRUCTIONS} steps: make it two queries")
+    native = {
+        "dense": b"".join(dense.code),
+        "sparse": b"".join(sparse.code),
+        "constants": constant_count,
+        "filter": filter_end,
+        "sparse_filter": 0,
+        "condition": met,
+        "scanned": scanned,
+        "bounds": [] if condition is None else bounds(graph, condition),
+        "notes": notes,
+        "tables": graph.tables,
+    }
+    return Program(native, results)
+
+
+def in_condition_used(graph: Graph, outputs: Sequence[int], in_condition: Sequence[int]) -> list[int]:
+    """Values of the condition that the outputs use, too."""
+    both = set(needed(graph, outputs)) & set(in_condition)
+    return sorted(both)
+
+
+def reuse(graph: Graph, dense: Emitter, alone: Registers, first: int, last: int) -> None:
+    """Registers that the dense program has given a class keep it."""
+    kinds: dict[int, bool] = {}
+    for code in dense.code:
+        _, _, nullable, to = struct.unpack_from("<4B", code)
+        kinds[to] = bool(nullable)
+    for register in range(first, last):
+        if register not in alone.free[True] and register not in alone.free[False]:
+            alone.give(register, kinds.get(register, False))
+    alone.used = last
+
+
+def noted(graph: Graph, emitter: Emitter) -> list[tuple[int, int, bool]]:
+    """Columns whose values lie in registers when the condition ends."""
+    return [
+        (graph.nodes[node].number, register, graph.nodes[node].is_number)
+        for node, register in emitter.at.items()
+        if graph.nodes[node].op == "load"
+    ]
+
+
+def sortable(value: float) -> int:
+    """As libs/columns/column_view.hpp has it."""
+    if value != value:
+        return INT64[-1]
+    bits = int(struct.unpack("<q", struct.pack("<d", value + 0.0))[0])
+    return bits ^ INT64[-1] if bits < 0 else bits
+
+
+def bounds(graph: Graph, condition: int) -> list[tuple[int, int, int]]:
+    """What rows that meet a condition have in a column, where it says so: column, least, greatest."""
+    node = graph.nodes[condition]
+    if node.op == "logic_and":
+        return [*bounds(graph, node.args[0]), *bounds(graph, node.args[1])]
+    if node.op not in ("equal", "less", "less_equal"):
+        return []
+    a, b = (graph.nodes[arg] for arg in node.args)
+    if {a.op, b.op} != {"load", "constant"}:
+        return []
+    constant, column = (b, a) if a.op == "load" else (a, b)
+    signed = constant.bits - (1 << 64) if constant.bits >> 63 else constant.bits
+    value = sortable(struct.unpack("<d", struct.pack("<Q", constant.bits))[0]) if column.is_number else signed
+    low, high = INT64[0], INT64[-1]
+    if node.op == "equal":
+        return [(column.number, value, value)]
+    strict = node.op == "less"
+    if a.op == "load":
+        return [(column.number, low, max(value - strict, low))]
+    return [(column.number, min(value + strict, high), high)]

@@ -1,0 +1,519 @@
+"""Queries of a table: a condition, and what is computed of the rows that meet it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.columns.expressions import (
+    Aggregate,
+    Alias,
+    Call,
+    Column,
+    Expr,
+    Stored,
+    Value,
+    aggregates_of,
+    as_expr,
+    columns_of,
+    name_of,
+)
+from penstock.columns.lowering import Graph, Program, Typed, assemble, shown
+from penstock.columns.results import Account, Result, ResultColumn
+from penstock.columns.types import FLOAT, INTEGER, ColumnType
+
+if TYPE_CHECKING:
+    from penstock.columns.table import Table
+
+MOST_GROUPS = 1 << 22
+MOST_OUTPUTS = 12
+ERRORS = {
+    1: "an integer is beyond 64 bits: cast to float before",
+    2: "a value does not fit 64 bits: leave such rows out with filter()",
+    4: "rows changed while they were read: keep the files as they are",
+}
+KINDS = (
+    "rows",
+    "count",
+    "integer_sum",
+    "number_sum",
+    "integer_minimum",
+    "integer_maximum",
+    "number_minimum",
+    "number_maximum",
+)
+
+
+@dataclass(frozen=True)
+class Query:
+    """What is asked of a table. Nothing is read before `collect`."""
+
+    table: Table
+    condition: Expr | None = None
+    outputs: tuple[Expr, ...] | None = None
+    """Of `select`; None: all columns."""
+    aggregates: tuple[Expr, ...] | None = None
+    keys: tuple[Expr, ...] = ()
+    best: tuple[int, Expr, bool] | None = None
+    """Of `top_k`."""
+    limit: int | None = None
+
+    def filter(self, *conditions: Expr) -> Query:
+        """The rows that meet all conditions; a null is not met."""
+        self._not_after("filter")
+        whole = self.condition
+        for condition in conditions:
+            whole = condition if whole is None else whole & condition
+        return replace(self, condition=whole)
+
+    def select(self, *expressions: Expr | str, **named: Expr) -> Query:
+        """What each row of the result has: columns by name, and expressions."""
+        self._not_after("select")
+        return replace(self, outputs=_listed(expressions, named))
+
+    def agg(self, *expressions: Expr, **named: Expr) -> Query:
+        """One row: sums and the like of the rows that are left."""
+        self._not_after("agg")
+        outputs = _listed(expressions, named)
+        for expression in outputs:
+            if not list(aggregates_of(expression)):
+                raise TypeError(
+                    f"{shown(expression)}: agg() takes aggregates: say .sum(), .mean(), .min(), .max() or "
+                    ".count()"
+                )
+        return replace(self, aggregates=outputs)
+
+    def group_by(self, *keys: Expr | str) -> GroupBy:
+        """Aggregates for each value of the keys, which have few."""
+        self._not_after("group_by")
+        if not keys:
+            raise TypeError("group_by() takes at least one column")
+        return GroupBy(replace(self, keys=_listed(keys, {})))
+
+    def top_k(self, k: int, by: Expr | str, *, reverse: bool = False) -> Query:
+        """The k rows with the largest values, largest first; `reverse`: the smallest. Nulls go last."""
+        if k < 0:
+            raise ValueError(f"top_k({k}): it must not be negative")
+        return replace(self, best=(k, _named(by), reverse))
+
+    def head(self, rows: int) -> Query:
+        """The first rows of the result."""
+        return replace(self, limit=rows)
+
+    def collect(self) -> Result:
+        """Runs it.
+
+        Raises:
+            KeyError: A column that the table does not have.
+            TypeError: Operands that do not go together.
+            OverflowError: An integer that is beyond 64 bits.
+            ValueError: More groups, or more values of a row at once, than there may be.
+            penstock.Error: A file that could not be read, or became shorter.
+        """
+        if self.aggregates is not None:
+            return self._limited(self._aggregated())
+        return self._limited(self._best() if self.best is not None else self._selected(self._outputs()))
+
+    def explain(self) -> str:
+        """How it runs: columns, what of them is read when, and the bytes that takes."""
+        from penstock.columns.explaining import explained
+
+        return explained(self)
+
+    def _not_after(self, what: str) -> None:
+        if self.aggregates is not None or self.best is not None or self.keys:
+            raise TypeError(
+                f"{what}() behind agg(), group_by() or top_k(): collect() first, or say it before"
+            )
+        if self.outputs is not None:
+            raise TypeError(f"{what}() behind select(): say it before, with the table's columns")
+
+    def _outputs(self) -> tuple[Expr, ...]:
+        return (
+            self.outputs if self.outputs is not None else tuple(Column(name) for name in self.table.columns)
+        )
+
+    def _limited(self, result: Result) -> Result:
+        if self.limit is None:
+            return result
+        for column in result.columns:
+            column.bits, column.valid = column.bits[: self.limit], column.valid[: self.limit]
+        return result
+
+    def _condition(self, graph: Graph) -> int | None:
+        return None if self.condition is None else graph.truth(self.condition)
+
+    def _assembled(self, graph: Graph, nodes: Sequence[int]) -> Program:
+        program = assemble(graph, self._condition(graph), nodes)
+        if not self.table.zone_maps:
+            program.native["bounds"], program.native["notes"] = [], []
+        return program
+
+    def _selected(self, outputs: Sequence[Expr]) -> Result:
+        parts, account = [], Account()
+        for first in range(0, max(len(outputs), 1), MOST_OUTPUTS):
+            columns, account = self._select(outputs[first : first + MOST_OUTPUTS])
+            parts += columns
+        return Result(parts, account)
+
+    def _select(self, outputs: Sequence[Expr]) -> tuple[list[ResultColumn], Account]:
+        graph = Graph(self.table)
+        typed = [_with_words(graph.lower(output), output) for output in outputs]
+        program = self._assembled(graph, [value.node for value in typed])
+        values, valid, native = self.table.native.select(program.native, program.outputs)
+        account = self._account(native, outputs)
+        columns = [
+            ResultColumn(name_of(output), value.type, bits, ok.astype(bool))
+            for output, value, bits, ok in zip(outputs, typed, values, valid, strict=True)
+        ]
+        return columns, account
+
+    def _account(self, native: dict[str, Any], outputs: Sequence[Expr]) -> Account:
+        _raise_errors(native["errors"], self)
+        named = dict.fromkeys(
+            name
+            for expression in (*outputs, *self.keys, *_some(self.condition))
+            for name in columns_of(expression)
+        )
+        return Account(
+            seconds=native["seconds"], set_up_seconds=native["set_up_seconds"],
+            run_seconds=native["run_seconds"],
+            rows=self.table.rows, rows_met=native["rows_met"], zones=native["zones"],
+            zones_skipped=native["zones_skipped"], bytes_moved=native["bytes_moved"],
+            bytes_named=sum(self.table.bytes_of(name) for name in named),
+            bytes_stored=sum(self.table.bytes_stored(name) for name in named),
+        )  # fmt: skip
+
+    # Largest and smallest.
+
+    def _best(self) -> Result:
+        assert self.best is not None
+        k, by, reverse = self.best
+        if Graph(self.table).lower(by).type.kind == "string":
+            raise TypeError(f"top_k by {shown(by)}: texts have no order here: choose a number or a date")
+        plain = replace(self, best=None)
+        keys, _ = plain._select([by])
+        order = _ordered(keys[0], reverse)
+        outputs = [*self._outputs(), by]
+        if k < len(order) and order.size:
+            last = keys[0].bits[order[k - 1 : k]]
+            edge = keys[0].valid[order[k - 1 : k]]
+            if k and edge[0]:
+                number = (
+                    last.view(np.float64)[0].item()
+                    if keys[0].type.is_number
+                    else last.view(np.int64)[0].item()
+                )
+                edge_or_better = _beyond(by, keys[0].type, number, reverse)
+                both = edge_or_better if self.condition is None else self.condition & edge_or_better
+                plain = replace(plain, condition=both)
+        found = plain._selected(outputs)
+        chosen = _ordered(found.columns[-1], reverse)[:k]
+        for column in found.columns:
+            column.bits, column.valid = column.bits[chosen], column.valid[chosen]
+        found.columns.pop()
+        return found
+
+    # Aggregates.
+
+    def _aggregated(self) -> Result:
+        assert self.aggregates is not None
+        keys = [_KeyRange.of(self, key) for key in self.keys]
+        groups = 1
+        for key in keys:
+            groups *= key.size
+        if groups > MOST_GROUPS:
+            wide = ", ".join(f"{shown(key.expression)}: {key.size}" for key in keys)
+            raise ValueError(
+                f"group_by: {groups} groups ({wide}), and {MOST_GROUPS} at most: group by fewer values"
+            )
+        graph = Graph(self.table)
+        plan = _AggregatePlan(graph)
+        for expression in self.aggregates:
+            for aggregate in aggregates_of(expression):
+                plan.add(aggregate)
+        plan.add(Aggregate("len", None))
+        key_node = _key_node(graph, keys)
+        nodes = [*plan.nodes, *([] if key_node is None else [key_node])]
+        program = self._assembled(graph, nodes)
+        key_register = None if key_node is None else program.outputs[-1]
+        words, native = self.table.native.aggregate(
+            program.native, plan.wanted(program), groups, key_register, self.table.line_aware
+        )
+        account = self._account(native, self.aggregates)
+        found = words.reshape(groups, len(plan.kinds), 3)
+        rows = found[:, plan.number[("rows", -1)], 2]
+        there = rows != 0 if keys else np.ones(1, bool)
+        found = found[there]
+        columns = _key_columns(keys, np.flatnonzero(there))
+        columns += [plan.finish(expression, found) for expression in self.aggregates]
+        return Result(columns, account)
+
+
+@dataclass(frozen=True)
+class GroupBy:
+    """Waits for what is computed of each group."""
+
+    query: Query
+
+    def agg(self, *expressions: Expr, **named: Expr) -> Query:
+        """A row for each value of the keys that rows have, in their order, nulls last."""
+        plain = replace(self.query, keys=()).agg(*expressions, **named)
+        return replace(plain, keys=self.query.keys)
+
+
+@dataclass(frozen=True)
+class _KeyRange:
+    """The values of a key of group_by: `size` of them from `low` on, the last for nulls."""
+
+    expression: Expr
+    type: ColumnType
+    low: int
+    size: int
+    nullable: bool
+
+    @staticmethod
+    def of(query: Query, expression: Expr) -> _KeyRange:
+        graph = Graph(query.table)
+        value = graph.lower(expression)
+        nullable = graph.nodes[value.node].nullable
+        if value.type.is_number:
+            raise TypeError(
+                f"group_by({shown(expression)}): its values are floating-point numbers: cast(int) them"
+            )
+        if value.type.kind == "string":
+            low, high = 0, len(value.type.words or ()) - 1
+        elif value.type.kind == "boolean":
+            low, high = 0, 1
+        else:
+            plain = replace(query, keys=(), aggregates=(expression.min(), expression.max()))
+            extremes = plain._aggregated()
+            if not extremes.columns[0].valid[0]:
+                low, high = 0, -1
+            else:
+                low, high = (int(column.bits.view(np.int64)[0]) for column in extremes.columns)
+        return _KeyRange(expression, value.type, low, max(high - low + 1, 0) + nullable or 1, nullable)
+
+
+def _key_node(graph: Graph, keys: Sequence[_KeyRange]) -> int | None:
+    """The group's number: keys as digits."""
+    whole: int | None = None
+    for key in keys:
+        value = graph.lower(key.expression).node
+        digit = value if key.low == 0 else graph.add("subtract", value, graph.integer(key.low))
+        if key.nullable:
+            digit = graph.add("fill_null", digit, graph.integer(key.size - 1), nullable=False)
+        if whole is not None:
+            whole = graph.add("multiply", whole, graph.integer(key.size))
+            digit = graph.add("add", whole, digit)
+        whole = digit
+    return whole
+
+
+def _key_columns(keys: Sequence[_KeyRange], groups: npt.NDArray[np.int64]) -> list[ResultColumn]:
+    columns = []
+    for key in reversed(keys):
+        groups, digit = np.divmod(groups, key.size)
+        valid = digit != key.size - 1 if key.nullable else np.ones(len(digit), bool)
+        columns.append(
+            ResultColumn(name_of(key.expression), key.type, (digit + key.low).view(np.uint64), valid)
+        )
+    return columns[::-1]
+
+
+class _AggregatePlan:
+    """The sums that the engine makes for some aggregates, each once."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.kinds: list[tuple[str, int]] = []
+        self.number: dict[tuple[str, int], int] = {}
+        self.nodes: list[int] = []
+        self.types: dict[int, tuple[str, int, ColumnType]] = {}
+
+    def add(self, aggregate: Aggregate) -> None:
+        kind, value = self._needs(aggregate)
+        key = (kind, value.node if value is not None else -1)
+        if key not in self.number:
+            self.number[key] = len(self.kinds)
+            self.kinds.append(key)
+            if value is not None and value.node not in self.nodes:
+                self.nodes.append(value.node)
+        self.types[id(aggregate)] = (kind, self.number[key], value.type if value is not None else INTEGER)
+
+    def _needs(self, aggregate: Aggregate) -> tuple[str, Typed | None]:
+        if aggregate.kind == "len" or aggregate.of is None:
+            return "rows", None
+        value = self.graph.lower(aggregate.of)
+        if aggregate.kind == "count":
+            return "count", value
+        kind = value.type.kind
+        if aggregate.kind in ("sum", "mean"):
+            if not (value.type.is_numeric or kind == "boolean"):
+                raise TypeError(f"{shown(aggregate)}: there is no {aggregate.kind} of values of type {kind}")
+            return ("number_sum" if value.type.is_number else "integer_sum"), value
+        if kind == "string":
+            raise TypeError(f"{shown(aggregate)}: texts have no order here: group by them, or count them")
+        return f"{'number' if value.type.is_number else 'integer'}_{aggregate.kind}imum", value
+
+    def wanted(self, program: Program) -> list[list[int]]:
+        register = dict(zip(self.nodes, program.outputs, strict=False))
+        return [[KINDS.index(kind), register.get(node, 0)] for kind, node in self.kinds]
+
+    def finish(self, expression: Expr, found: npt.NDArray[np.uint64]) -> ResultColumn:
+        """The result of an expression of aggregates, for each group."""
+        if isinstance(expression, Alias):
+            return replace(self.finish(expression.of, found), name=expression.name)
+        if isinstance(expression, Aggregate):
+            return self._finish(expression, found)
+        values, valid, is_number = self._combined(expression, found)
+        bits = values.astype(np.float64 if is_number else np.int64).view(np.uint64)
+        return ResultColumn(name_of(expression), FLOAT if is_number else INTEGER, bits, valid)
+
+    def _finish(self, aggregate: Aggregate, found: npt.NDArray[np.uint64]) -> ResultColumn:
+        kind, number, of = self.types[id(aggregate)]
+        low, high, counted = (found[:, number, k] for k in range(3))
+        some = counted != 0
+        everywhere = np.ones(len(low), bool)
+        name = name_of(aggregate)
+        if aggregate.kind in ("len", "count"):
+            return ResultColumn(name, INTEGER, counted, everywhere)
+        if kind.startswith("number_m"):
+            return ResultColumn(name, of, _numbers(low), some)
+        if kind.endswith("imum"):
+            return ResultColumn(name, of, low, some)
+        if kind == "number_sum":
+            with np.errstate(all="ignore"):
+                sums = low.view(np.float64) + high.view(np.float64)
+                means = sums / np.where(some, counted, 1)
+            chosen = means if aggregate.kind == "mean" else sums
+            return ResultColumn(
+                name, FLOAT, chosen.view(np.uint64), some if aggregate.kind == "mean" else everywhere
+            )
+        wide = [_signed(a, b) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
+        if aggregate.kind == "mean":
+            unit = 10**of.scale
+            means = np.array(
+                [w / (max(n, 1) * unit) for w, n in zip(wide, counted.tolist(), strict=True)], np.float64
+            )
+            return ResultColumn(name, FLOAT, means.view(np.uint64), some)
+        if any(not -(1 << 63) <= w < 1 << 63 for w in wide):
+            raise OverflowError(f"{shown(aggregate)}: it is beyond 64 bits: cast to float before")
+        kept = of if of.kind == "decimal" else INTEGER
+        return ResultColumn(name, kept, np.array(wide, np.int64).view(np.uint64), everywhere)
+
+    def _combined(self, expression: Expr, found: npt.NDArray[np.uint64]) -> tuple[Any, Any, bool]:
+        if isinstance(expression, Value):
+            number = isinstance(expression.value, float)
+            if isinstance(expression.value, bool) or not isinstance(expression.value, (int, float)):
+                raise TypeError(f"{expression.value!r} beside an aggregate: give a number")
+            return np.full(len(found), expression.value), np.ones(len(found), bool), number
+        if isinstance(expression, Aggregate | Alias):
+            column = self.finish(expression, found)
+            if column.type.kind == "decimal":
+                scaled = column.bits.view(np.int64) / 10.0**column.type.scale
+                return scaled, column.valid, True
+            if not column.type.is_numeric:
+                raise TypeError(f"{shown(expression)}: arithmetic takes numbers")
+            bits = column.bits
+            return (
+                bits.view(np.float64 if column.type.is_number else np.int64),
+                column.valid,
+                column.type.is_number,
+            )
+        if isinstance(expression, Call) and expression.name in (
+            "add",
+            "subtract",
+            "multiply",
+            "divide",
+            "negate",
+        ):
+            parts = [self._combined(arg, found) for arg in expression.args]
+            valid = parts[0][1] & parts[-1][1]
+            is_number = expression.name == "divide" or any(part[2] for part in parts)
+            values = [part[0].astype(np.float64) if is_number else part[0] for part in parts]
+            with np.errstate(all="ignore"):
+                match expression.name:
+                    case "negate":
+                        return -values[0], valid, is_number
+                    case "add":
+                        return values[0] + values[1], valid, is_number
+                    case "subtract":
+                        return values[0] - values[1], valid, is_number
+                    case "multiply":
+                        return values[0] * values[1], valid, is_number
+                    case _:
+                        return values[0] / values[1], valid, is_number
+        raise TypeError(
+            f"{shown(expression)}: of aggregates there are sums, differences, products and ratios: do the "
+            "rest with the result"
+        )
+
+
+def _signed(low: int, high: int) -> int:
+    whole = high << 64 | low
+    return whole - (1 << 128) if whole >> 127 else whole
+
+
+def _numbers(sorted_bits: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """As number_of in libs/columns/column_view.hpp."""
+    whole = sorted_bits.view(np.int64)
+    most = np.iinfo(np.int64).max
+    bits = np.where(whole < 0, whole ^ most, whole)
+    return np.where(whole == most, np.array(np.nan).view(np.int64), bits).view(np.uint64)
+
+
+def _ordered(column: ResultColumn, reverse: bool) -> npt.NDArray[np.int64]:
+    """Positions by value, largest first, or smallest; nulls last; equal ones in their order."""
+    bits = column.bits
+    if column.type.is_number:
+        number = bits.view(np.float64)
+        whole = np.where(number == 0, 0.0, number).view(np.int64)
+        keys = np.where(whole < 0, whole ^ np.iinfo(np.int64).max, whole)
+        keys = np.where(np.isnan(number), np.iinfo(np.int64).max, keys)
+    else:
+        keys = bits.view(np.int64)
+    keys = keys if reverse else ~keys
+    order: npt.NDArray[np.int64] = np.lexsort((keys, ~column.valid))
+    return order
+
+
+def _beyond(by: Expr, kind: ColumnType, edge: int | float, reverse: bool) -> Expr:
+    """Rows that are as good as the k-th."""
+    value = Stored(edge, kind)
+    return by <= value if reverse else by >= value
+
+
+def _some(condition: Expr | None) -> tuple[Expr, ...]:
+    return () if condition is None else (condition,)
+
+
+def _named(expression: Expr | str) -> Expr:
+    return Column(expression) if isinstance(expression, str) else as_expr(expression)
+
+
+def _listed(expressions: Sequence[Expr | str], named: dict[str, Expr]) -> tuple[Expr, ...]:
+    whole = [_named(expression) for expression in expressions]
+    whole += [as_expr(expression).alias(name) for name, expression in named.items()]
+    names = [name_of(expression) for expression in whole]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"two results are called {name!r}: give one another name with alias()")
+    return tuple(whole)
+
+
+def _with_words(value: Typed, expression: Expr) -> Typed:
+    if value.node < 0:
+        raise TypeError(f"{shown(expression)}: a text by itself is no column: compare one with it")
+    return value
+
+
+def _raise_errors(found: int, query: Query) -> None:
+    for bit, sentence in ERRORS.items():
+        if found & bit:
+            kind = OverflowError if bit < 4 else RuntimeError
+            raise kind(f"query {query.table.name}: {sentence}")

@@ -1,0 +1,173 @@
+"""What a query gives: columns in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.columns.types import ColumnType, values_as
+
+
+@dataclass
+class ResultColumn:
+    """Values of one type: 64 bits each, as the engine has them, and whether there is one."""
+
+    name: str
+    type: ColumnType
+    bits: npt.NDArray[np.uint64]
+    valid: npt.NDArray[np.bool_]
+
+    def values(self) -> Any:
+        return values_as(self.type, self.bits, self.valid)
+
+    def to_arrow(self) -> Any:
+        import pyarrow as pa
+
+        mask = None if self.valid.all() else ~self.valid
+        whole = self.bits.view(np.int64)
+        match self.type.kind:
+            case "date":
+                return pa.array(whole.astype(np.int32), mask=mask).cast(pa.date32())
+            case "timestamp":
+                return pa.array(whole, pa.int64(), mask=mask).cast(
+                    pa.timestamp(self.type.unit, self.type.zone)
+                )
+            case "decimal":
+                scale = self.type.scale
+                return pa.array(list(self.values()), pa.decimal128(max(38, scale), scale))
+            case "string":
+                codes = pa.array(np.where(self.valid, whole, 0).astype(np.int32), mask=mask)
+                return pa.DictionaryArray.from_arrays(codes, pa.array(self.type.words or [], pa.string()))
+            case "float":
+                return pa.array(self.bits.view(np.float64).astype(f"f{self.type.width // 8}"), mask=mask)
+            case "boolean":
+                return pa.array(whole.astype(bool), mask=mask)
+            case _:
+                width = f"{'i' if self.type.signed else 'u'}{self.type.width // 8}"
+                return pa.array(np.where(self.valid, whole, 0).astype(width), mask=mask)
+
+
+@dataclass
+class Account:
+    """What a query cost."""
+
+    seconds: float = 0.0
+    """With what it set up and read back."""
+    set_up_seconds: float = 0.0
+    """Before the first kernel."""
+    run_seconds: float = 0.0
+    """Of the kernels."""
+    rows: int = 0
+    """Of the table."""
+    rows_met: int = 0
+    """That meet the condition."""
+    zones: int = 0
+    """Runs of 2048 rows of the table."""
+    zones_skipped: int = 0
+    """That zone maps have ruled out."""
+    bytes_named: int = 0
+    """Of the columns that the query names, all rows, at the widths of their types."""
+    bytes_stored: int = 0
+    """The same, as they lie."""
+    bytes_moved: int = 0
+    """Into the cache; 0 where columns are read in place."""
+    columns: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    @property
+    def effective_bytes_per_second(self) -> float:
+        """Bytes of the columns that the query names, over its time."""
+        return self.bytes_named / self.seconds if self.seconds else 0.0
+
+
+class Result(Mapping[str, Any]):
+    """Columns by name, as NumPy arrays; `rows()` for Python values, `to_arrow()` and others for libraries."""
+
+    def __init__(self, columns: list[ResultColumn], account: Account) -> None:
+        self.columns, self.account = columns, account
+
+    def __getitem__(self, name: str) -> Any:
+        for column in self.columns:
+            if column.name == name:
+                return column.values()
+        names = ", ".join(column.name for column in self.columns)
+        raise KeyError(f"{name!r}: there is no such column in the result, which has {names}")
+
+    def __iter__(self) -> Iterator[str]:
+        return (column.name for column in self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    @property
+    def row_count(self) -> int:
+        return len(self.columns[0].bits) if self.columns else 0
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """Python values, None for a null."""
+        return list(zip(*(column.to_arrow().to_pylist() for column in self.columns), strict=True))
+
+    def item(self) -> Any:
+        """The only value."""
+        rows = self.rows()
+        if len(rows) != 1 or len(rows[0]) != 1:
+            raise ValueError(
+                f"the result has {len(rows)} rows and {len(self.columns)} columns, not one value"
+            )
+        return rows[0][0]
+
+    def to_arrow(self) -> Any:
+        """A pyarrow.Table."""
+        import pyarrow as pa
+
+        return pa.table({column.name: column.to_arrow() for column in self.columns})
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def to_pandas(self) -> Any:
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        import polars
+
+        return polars.from_arrow(self.to_arrow())
+
+    def to_torch(self) -> dict[str, Any]:
+        """Tensors of the numeric columns.
+
+        Raises:
+            ValueError: A column has nulls.
+        """
+        import torch
+
+        tensors = {}
+        for column in self.columns:
+            if not column.valid.all():
+                raise ValueError(
+                    f"column {column.name!r} has nulls, which no tensor has: fill_null() them first"
+                )
+            values = column.values()
+            tensors[column.name] = torch.as_tensor(
+                values.astype(np.int64) if values.dtype.kind == "M" else np.ascontiguousarray(values)
+            )
+        return tensors
+
+    def __repr__(self) -> str:
+        shown = 10
+        lines = [" ".join(f"{column.name:>16}" for column in self.columns)]
+        head = [ResultColumn(c.name, c.type, c.bits[:shown], c.valid[:shown]) for c in self.columns]
+        values = [[v if ok else None for v, ok in zip(c.values(), c.valid, strict=True)] for c in head]
+        lines += [" ".join(f"{_text(v):>16}" for v in row) for row in zip(*values, strict=True)]
+        if self.row_count > shown:
+            lines.append(f"... {self.row_count} rows")
+        return "\n".join(lines)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, (float, np.floating)):
+        return f"{value:.6g}"
+    return "null" if value is None else str(value)

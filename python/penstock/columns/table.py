@@ -1,0 +1,340 @@
+"""Tables: columns in files, queried by the threads of an executor."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+import threading
+import weakref
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, SupportsIndex, TypedDict
+
+from penstock.columns.expressions import Expr
+from penstock.columns.folders import is_folder, open_folder
+from penstock.columns.layout import ColumnPlace, Piece, TableLayout
+from penstock.columns.query import GroupBy, Query
+from penstock.columns.results import Result
+from penstock.columns.types import ColumnType, Kind
+from penstock.graph.options import Executor
+from penstock.native import load_native
+from penstock.options import Choice, Count, Option, Size, Switch, Text, checked, show_options
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+    from penstock._native import ColumnTable
+
+Place = Literal["auto", "host", "hbm", "storage", "host-cached", "pinned"]
+
+
+class TableOptions(TypedDict, total=False):
+    """What `Table` takes."""
+
+    executor: Annotated[Executor, Choice("auto")]
+    placement: Annotated[Place, Choice("auto")]
+    cache: Annotated[SupportsIndex | str | None, Size(unless="256MiB")]
+    line: Annotated[SupportsIndex | str | None, Size(unless="4KiB")]
+    threads: Annotated[SupportsIndex, Count(most=1024)]
+    media: Annotated[str, Text("file")]
+    drives: Annotated[SupportsIndex, Count(1, least=1, most=64)]
+    direct: Annotated[bool, Switch()]
+    zone_maps: Annotated[bool, Switch(True)]
+    memory: Annotated[SupportsIndex | str | None, Size(unless="1GiB")]
+    progress: Annotated[Any, Option()]
+
+
+class Table:
+    """Columns in files, and queries of them: see `open_table`."""
+
+    def __init__(self, layout: TableLayout, options: Mapping[str, Any]) -> None:
+        self.name = layout.name
+        self.layout = layout
+        self.line_aware = True
+        self.zone_maps = bool(options["zone_maps"])
+        self._options = dict(options)
+        self._numbers = {column.name: k for k, column in enumerate(layout.columns)}
+        self._native: ColumnTable | None = None
+        self._closed = False
+        self._lock = threading.Lock()
+
+    @property
+    def columns(self) -> list[str]:
+        """Names, in order."""
+        return [column.name for column in self.layout.columns]
+
+    @property
+    def schema(self) -> dict[str, ColumnType]:
+        """Types by name."""
+        return {column.name: column.type.without_words() for column in self.layout.columns}
+
+    @property
+    def rows(self) -> int:
+        return self.layout.total
+
+    def __len__(self) -> int:
+        return self.rows
+
+    @property
+    def executor(self) -> str:
+        return self.native.executor
+
+    @property
+    def device(self) -> str:
+        return self.native.device
+
+    @property
+    def placement(self) -> str:
+        place = str(self._options["placement"])
+        return "host" if place == "auto" else place
+
+    @property
+    def native(self) -> ColumnTable:
+        """The columns opened on the executor."""
+        with self._lock:
+            if self._closed:
+                raise ValueError(f"{self.name}: the table is closed: open it again")
+            if self._native is None:
+                options = {**self._options, "placement": self.placement}
+                for name in ("memory", "progress", "zone_maps"):
+                    options.pop(name)
+                whole = self.placement not in ("hbm", "pinned")
+                self._native = load_native().ColumnTable(*self.layout.native(whole), options)
+            return self._native
+
+    def column(self, name: str) -> tuple[int, ColumnType, bool]:
+        """Number, type, and whether there are nulls.
+
+        Raises:
+            KeyError: There is no such column, or none that can be used.
+        """
+        if name in self.layout.refused:
+            raise KeyError(f"column {name!r} of {self.name} cannot be used: {self.layout.refused[name]}")
+        if name not in self._numbers:
+            close = [each for each in self.columns if each.lower() == str(name).lower()]
+            others = close or self.columns[:8]
+            more = "" if close or len(self.columns) <= 8 else f" and {len(self.columns) - 8} more"
+            raise KeyError(f"there is no column {name!r} in {self.name}: it has {', '.join(others)}{more}")
+        number = self._numbers[name]
+        place = self.layout.columns[number]
+        return number, place.type, place.nullable
+
+    def place_of(self, name: str) -> ColumnPlace:
+        return self.layout.columns[self.column(name)[0]]
+
+    def bytes_of(self, name: str) -> int:
+        """Of a column's values, at the width of its type."""
+        return self.rows * self.column(name)[1].nbytes
+
+    def bytes_stored(self, name: str) -> int:
+        """Of a column, as it lies."""
+        return self.rows * self.place_of(name).bits // 8
+
+    def has_zone_map(self, name: str) -> bool:
+        """Whether a query has left the extremes of the column's runs of rows."""
+        return self.native.has_zone_map(self.column(name)[0])
+
+    def filter(self, *conditions: Expr) -> Query:
+        return Query(self).filter(*conditions)
+
+    def select(self, *expressions: Expr | str, **named: Expr) -> Query:
+        return Query(self).select(*expressions, **named)
+
+    def agg(self, *expressions: Expr, **named: Expr) -> Query:
+        return Query(self).agg(*expressions, **named)
+
+    def group_by(self, *keys: Expr | str) -> GroupBy:
+        return Query(self).group_by(*keys)
+
+    def top_k(self, k: int, by: Expr | str, *, reverse: bool = False) -> Query:
+        return Query(self).top_k(k, by, reverse=reverse)
+
+    def collect(self) -> Result:
+        """All rows."""
+        return Query(self).collect()
+
+    def close(self) -> None:
+        """Let go of files and memory."""
+        with self._lock:
+            self._native = None
+            self._closed = True
+        self.layout.owner = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        count = len(self.layout.columns)
+        return f"<penstock.Table {self.name!r}: {self.rows} rows, {count} columns, {self.placement}>"
+
+
+@show_options(TableOptions)
+def open_table(source: Any, **given: Unpack[TableOptions]) -> Table:
+    """Open columns to query them.
+
+    Args:
+        source: A folder that `convert` or `penstock taxi` has written; an Arrow IPC file (Feather), in place
+            where it is not compressed; a Parquet, ORC or CSV file, which is converted once into
+            `~/.cache/penstock`; a dict of `.npy` files by column name; or an object with Arrow's stream
+            interface (a table of PyArrow, Polars, pandas or DuckDB), which is written to a temporary folder.
+        executor: auto, cpu, cuda.
+        placement: host (the files mapped, read in place, over the link on a GPU), hbm (copied to the GPU),
+            storage (behind a cache), host-cached, pinned.
+        cache: Bytes of the cache, of the placements that have one.
+        line: Bytes of a line of it.
+        threads: Of the CPU executor, or the software controller.
+        media: Of the placement storage: file, or the preset of an emulated SSD.
+        drives: Emulated SSDs.
+        direct: Bypass the page cache.
+        zone_maps: Keep the extremes of runs of rows that conditions have read, and leave runs out by them.
+        memory: Bytes that a conversion may take.
+        progress: Called with what is done, how much of it, and of how much.
+
+    Returns:
+        A `Table`; close it, or use it in a `with`.
+
+    Raises:
+        ValueError: The source is damaged, or none of these, with what to do.
+        penstock.Error: A file that cannot be read.
+    """
+    options = checked(TableOptions, given)
+    return Table(_layout_of(source, options), options)
+
+
+def _layout_of(source: Any, options: Mapping[str, Any]) -> TableLayout:
+    if isinstance(source, (str, os.PathLike)):
+        path = Path(os.fspath(source))
+        if path.is_dir():
+            if is_folder(path):
+                return open_folder(path)
+            raise ValueError(
+                f"open {path}: there is no table in this folder: name a file, or convert one to it"
+            )
+        if not path.is_file():
+            raise ValueError(f"open {path}: there is no such file")
+        return _of_file(path, options)
+    if isinstance(source, Mapping):
+        return _of_arrays(source)
+    return _of_stream(source, options)
+
+
+def _of_file(path: Path, options: Mapping[str, Any]) -> TableLayout:
+    from penstock.columns import arrow
+
+    if path.suffix.lower() in (".arrow", ".feather", ".ipc"):
+        found = arrow.open_ipc(str(path))
+        if found is not None:
+            return found
+    facts = path.stat()
+    key = f"{path.resolve()}:{facts.st_size}:{facts.st_mtime_ns}:{facts.st_ino}"
+    root = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "penstock" / "columns"
+    kept = root / f"{path.stem}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
+    if not is_folder(kept):
+        convert(path, kept, memory=options["memory"], progress=options["progress"])
+    layout = open_folder(kept)
+    layout.name = str(path)
+    return layout
+
+
+def convert(
+    source: Any, folder: str | os.PathLike[str], *, memory: int = 1 << 30, progress: Any = None
+) -> None:
+    """Write a table as a folder of columns, streaming.
+
+    Args:
+        source: A Parquet, ORC, CSV or Arrow file, or an object with Arrow's stream interface.
+        folder: A new one.
+        memory: Bytes that this may take, about.
+        progress: As of `open_table`.
+
+    Raises:
+        ValueError: The source is damaged, or the folder not empty.
+    """
+    from penstock.columns import arrow
+
+    target = Path(folder)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise ValueError(f"convert to {target}: it is there already: name a new folder")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    try:
+        if isinstance(source, (str, os.PathLike)):
+            schema, batches, rows = arrow.read_file(Path(os.fspath(source)), memory)
+        else:
+            schema, batches, rows = _stream(source)
+        arrow.convert(batches, schema, made, rows, progress)
+        if target.is_dir():
+            target.rmdir()
+        made.chmod(0o755)
+        made.rename(target)
+    except BaseException:
+        shutil.rmtree(made, ignore_errors=True)
+        raise
+
+
+def _stream(source: Any) -> tuple[Any, Any, int]:
+    import pyarrow as pa
+
+    if hasattr(source, "__arrow_c_stream__"):
+        reader = pa.RecordBatchReader.from_stream(source)
+    elif type(source).__module__.startswith("pandas"):
+        table = pa.Table.from_pandas(source)
+        reader = table.to_reader()
+    else:
+        raise TypeError(
+            f"open a table of a {type(source).__name__}: give a path, a dict of .npy files, or a table of "
+            "PyArrow, Polars, pandas or DuckDB"
+        )
+    return reader.schema, reader, 0
+
+
+def _of_stream(source: Any, options: Mapping[str, Any]) -> TableLayout:
+    folder = tempfile.mkdtemp(prefix="penstock-table-")
+    try:
+        convert(source, Path(folder) / "table", memory=options["memory"], progress=options["progress"])
+        layout = open_folder(Path(folder) / "table")
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    layout.name = type(source).__name__
+    layout.owner = _TemporaryFolder(folder)
+    return layout
+
+
+class _TemporaryFolder:
+    """Removes a folder when nothing names it any more."""
+
+    def __init__(self, path: str) -> None:
+        self._end = weakref.finalize(self, shutil.rmtree, path, ignore_errors=True)
+
+
+def _of_arrays(source: Mapping[str, Any]) -> TableLayout:
+    from penstock.arrays.formats.npy_header import find
+
+    kinds: dict[str, Kind] = {"i": "integer", "u": "integer", "f": "float", "b": "boolean"}
+    columns, rows = [], set()
+    for name, given in source.items():
+        path = os.fspath(given)
+        place = find(path)
+        dtype = place.dtype.numpy
+        if len(place.shape) != 1 or dtype.kind not in kinds or (dtype.itemsize == 2 and dtype.kind == "f"):
+            raise ValueError(
+                f"open {path}: column {name!r}: it has shape {place.shape} and elements of {dtype}: a column "
+                "is one row of integers, float32, float64 or truth values"
+            )
+        width = 8 * dtype.itemsize
+        kind = ColumnType(kinds[dtype.kind], 64 if dtype.kind == "b" else width, dtype.kind != "u")
+        piece = Piece(path, place.offset, place.nbytes)
+        columns.append(ColumnPlace(name, kind, "uint8" if dtype.kind == "b" else dtype.name, [piece]))
+        rows.add(place.shape[0])
+    if len(rows) > 1:
+        raise ValueError(f"open a table: its columns have {sorted(rows)} rows: give all as many")
+    return TableLayout("arrays", [rows.pop()] if rows else [0], columns)

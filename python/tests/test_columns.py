@@ -1,0 +1,436 @@
+"""penstock.columns: queries of tables beside Polars', by either executor, wherever the columns lie."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from penstock.columns import col, convert, count, lit, open_table, taxi, when
+from places import DEVICES
+
+pytest.importorskip("penstock._native", reason="needs the compiled part", exc_type=ImportError)
+pl: Any = pytest.importorskip("polars", reason="polars is not installed")
+pa: Any = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+ROWS = 5000  # more than two zones, and not whole ones
+DAY = datetime.date(2020, 1, 31)
+
+
+@pytest.fixture(params=DEVICES)
+def executor(request: pytest.FixtureRequest) -> str:
+    return "cuda" if "cuda" in str(request.param) else "cpu"
+
+
+def frame_of(rows: int = ROWS, seed: int = 1) -> Any:
+    """A column of each type, most of them with nulls."""
+    draw = np.random.default_rng(seed)
+    whole = {
+        f"{kind}{width}": draw.integers(0 if kind == "u" else -100, 100, rows).astype(f"{kind}{width // 8}")
+        for kind in "iu"
+        for width in (8, 16, 32, 64)
+    }
+    frame = pl.DataFrame(
+        {
+            **whole,
+            "f64": np.round(draw.normal(0, 50, rows), 3),
+            "f32": draw.normal(0, 50, rows).astype(np.float32),
+            "cents": np.round(draw.gamma(1.0, 30.0, rows), 2),
+            "nan": np.where(draw.random(rows) < 0.2, np.nan, draw.integers(-3, 3, rows)),
+            "flag": draw.random(rows) < 0.5,
+            "text": draw.choice(["north", "south", "east", "west"], rows),
+            "day": np.datetime64("2019-12-25") + draw.integers(0, 800, rows).astype("timedelta64[D]"),
+            "time": np.datetime64("2019-12-25T00:00:00", "us")
+            + draw.integers(0, 10**14, rows).astype("timedelta64[us]"),
+            "sorted": np.arange(rows) // 3,
+        }
+    )
+    some = [
+        pl.when(pl.Series(draw.random(rows) < 0.15)).then(None).otherwise(pl.col(name)).alias(f"{name}_n")
+        for name in ("i32", "f64", "flag", "text", "day", "i8")
+    ]
+    return frame.with_columns(some)
+
+
+@pytest.fixture(scope="module")
+def frame() -> Any:
+    return frame_of()
+
+
+def written(frame: Any, folder: Path, how: str) -> Any:
+    """What open_table takes."""
+    match how:
+        case "stream":
+            return frame
+        case "folder":
+            convert(frame, folder / "table")
+            return folder / "table"
+        case "parquet":
+            frame.write_parquet(folder / "table.parquet")
+            return folder / "table.parquet"
+        case _:
+            table = pa.table(frame)
+            for name in ("text", "text_n"):
+                at = table.schema.get_field_index(name)
+                table = table.set_column(at, name, table[name].dictionary_encode().unify_dictionaries())
+            path = folder / "table.arrow"
+            with pa.ipc.new_file(path, table.schema) as file:
+                file.write_table(table, max_chunksize=1500)
+            return path
+
+
+def same(ours: Any, theirs: Any, order: bool = True, tolerance: float = 1e-12) -> None:
+    """Rows of a result and of a frame."""
+    mine, other = ours.rows(), theirs.rows()
+    assert [*ours] == theirs.columns
+    if not order:
+        mine, other = sorted(mine, key=repr), sorted(other, key=repr)
+    assert len(mine) == len(other)
+    for a, b in zip(mine, other, strict=True):
+        for x, y in zip(a, b, strict=True):
+            if isinstance(y, float) and x is not None:
+                both_nan = math.isnan(x) and math.isnan(y)
+                assert both_nan or math.isclose(x, y, rel_tol=tolerance, abs_tol=1e-9), (a, b)
+            else:
+                assert x == y, (a, b)
+
+
+@pytest.mark.parametrize("how", ["stream", "folder", "parquet", "ipc"])
+@pytest.mark.parametrize("placement", ["host", "storage", "hbm"])
+def test_a_table_is_what_polars_has(
+    frame: Any, tmp_path: Path, executor: Any, how: str, placement: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if placement == "hbm" and executor == "cpu":
+        placement = "host-cached"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with open_table(
+        written(frame, tmp_path, how), executor=executor, placement=placement, cache="1MiB"
+    ) as table:
+        assert table.rows == ROWS
+        assert table.columns == frame.columns
+        same(table.collect(), frame)
+        ours = table.filter((col("cents") >= 60) & (col("text_n") != "east"))
+        theirs = frame.filter((pl.col("cents") >= 60) & (pl.col("text_n") != "east"))
+        same(
+            ours.select("i8", "f64_n", "text_n", "day_n").collect(),
+            theirs.select("i8", "f64_n", "text_n", "day_n"),
+        )
+        same(
+            ours.agg(col("i64").sum(), col("f64_n").mean(), col("day_n").max(), n=count()).collect(),
+            theirs.select(pl.col("i64").sum(), pl.col("f64_n").mean(), pl.col("day_n").max(), n=pl.len()),
+        )
+
+
+NUMBERS = ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f64", "cents", "i32_n", "f64_n", "i8_n"]
+INTEGERS = [name for name in NUMBERS if name[0] in "iu"]
+
+
+@st.composite
+def numbers(draw: st.DrawFn, depth: int = 2) -> tuple[Any, Any, bool]:
+    """An expression of ours, the same of Polars', and whether it is whole."""
+    if depth == 0 or draw(st.integers(0, 3)) == 0:
+        name = draw(st.sampled_from(NUMBERS))
+        theirs = pl.col(name)
+        whole = name in INTEGERS
+        return col(name), theirs.cast(pl.Int64) if whole else theirs, whole
+    a, x, whole_a = draw(numbers(depth - 1))
+    if draw(st.booleans()):
+        b, y, whole_b = draw(numbers(depth - 1))
+    else:
+        value = draw(st.one_of(st.integers(-9, 9), st.sampled_from([0.5, 2.25, -3.0])))
+        b, y, whole_b = lit(value), pl.lit(value), isinstance(value, int)
+    whole = whole_a and whole_b
+    match draw(st.sampled_from(["+", "-", "*", "/", "//", "%", "neg", "abs", "when", "fill"])):
+        case "+":
+            return a + b, x + y, whole
+        case "-":
+            return a - b, x - y, whole
+        case "*":
+            return a * b, x * y, whole
+        case "/":
+            return a / b, x / y, False
+        case "//" if whole:
+            return a // b, x // y, True
+        case "%" if whole:
+            return a % b, x % y, True
+        case "neg":
+            return -a, -x, whole_a
+        case "abs":
+            return abs(a), x.abs(), whole_a
+        case "when":
+            condition, theirs = draw(conditions(1))
+            return when(condition).then(a).otherwise(b), pl.when(theirs).then(x).otherwise(y), whole
+        case "fill":
+            return a.fill_null(b), x.fill_null(y), whole
+        case _:
+            return a + b, x + y, whole
+
+
+@st.composite
+def conditions(draw: st.DrawFn, depth: int = 2) -> Any:
+    match draw(st.integers(0, 8 if depth else 5)):
+        case 0:
+            name = draw(st.sampled_from(["flag", "flag_n"]))
+            return col(name), pl.col(name)
+        case 1:
+            name, word = (
+                draw(st.sampled_from(["text", "text_n"])),
+                draw(st.sampled_from(["east", "west", "up"])),
+            )
+            return draw(
+                st.sampled_from(
+                    [
+                        (col(name) == word, pl.col(name) == word),
+                        (col(name) > word, pl.col(name) > word),
+                        (col(name).is_in([word, "south"]), pl.col(name).is_in([word, "south"])),
+                        (col(name).str.starts_with("e"), pl.col(name).str.starts_with("e")),
+                    ]
+                )
+            )
+        case 2:
+            name = draw(st.sampled_from(["day", "day_n"]))
+            day = DAY + datetime.timedelta(days=draw(st.integers(-60, 700)))
+            if draw(st.booleans()):
+                return col(name).dt.month() == day.month, pl.col(name).dt.month() == day.month
+            return col(name) <= day, pl.col(name) <= day
+        case 3:
+            name = draw(st.sampled_from(NUMBERS))
+            return col(name).is_null(), pl.col(name).is_null()
+        case 4:
+            value = draw(st.sampled_from([-1.0, 0.0, 2.0, math.nan]))
+            return col("nan") >= value, pl.col("nan") >= value
+        case 5:
+            hour = draw(st.integers(0, 23))
+            return col("time").dt.hour() < hour, pl.col("time").dt.hour() < hour
+        case 6:
+            (a, x), (b, y) = draw(conditions(depth - 1)), draw(conditions(depth - 1))
+            return draw(st.sampled_from([(a & b, x & y), (a | b, x | y), (~a, ~x)]))
+        case _:
+            a, x, _ = draw(numbers(depth - 1))
+            value = draw(st.one_of(st.integers(-100, 100), st.sampled_from([0.5, 33.25])))
+            return draw(
+                st.sampled_from(
+                    [
+                        (a < value, x < value),
+                        (a >= value, x >= value),
+                        (a == value, x == value),
+                        (value != a, value != x),
+                    ]
+                )
+            )
+
+
+@pytest.fixture(scope="module")
+def tables(frame: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    places: Any = (("folder", "host"), ("ipc", "storage"))
+    folder = tmp_path_factory.mktemp("columns")
+    made = [
+        open_table(
+            written(frame, folder, how), executor="cuda" if "cuda" in str(device) else "cpu", placement=where
+        )
+        for device in DEVICES
+        for how, where in places
+    ]
+    yield made
+    for table in made:
+        table.close()
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(question=conditions(), value=numbers(), which=st.integers(0, 7), grouped=st.booleans())
+def test_random_queries_have_polars_answers(
+    frame: Any, tables: Any, question: Any, value: Any, which: int, grouped: bool
+) -> None:
+    table = tables[which % len(tables)]
+    (ours, theirs), (mine, other, whole) = question, value
+    table_part, frame_part = table.filter(ours), frame.filter(theirs)
+    same(table_part.select(v=mine).collect(), frame_part.select(v=other), tolerance=1e-9)
+    finite = other if whole else pl.when(other.is_finite()).then(other)
+    my_finite = mine if whole else when((mine - mine) == 0).then(mine).otherwise(None)
+    aggregates = [
+        (my_finite.sum(), finite.sum()),
+        (my_finite.min(), finite.min()),
+        (my_finite.mean(), finite.mean()),
+    ]
+    named = {f"v{k}": pair for k, pair in enumerate(aggregates)}
+    our_aggregates = {name: pair[0] for name, pair in named.items()}
+    their_aggregates = {name: pair[1] for name, pair in named.items()}
+    if grouped:
+        got = table_part.group_by("text_n", "flag").agg(**our_aggregates, n=count()).collect()
+        expected = frame_part.group_by("text_n", "flag").agg(**their_aggregates, n=pl.len())
+        same(got, expected, order=False, tolerance=1e-9)
+    else:
+        same(table_part.agg(**our_aggregates, n=count()).collect(),
+             frame_part.select(**their_aggregates, n=pl.len()), tolerance=1e-9)  # fmt: skip
+
+
+def test_zones_that_cannot_have_a_row_are_left_out(frame: Any, executor: Any) -> None:
+    with open_table(frame, executor=executor) as table:
+        query = table.filter(col("sorted").is_between(100, 120)).agg(col("cents").sum(), n=count())
+        first, second = query.collect(), query.collect()
+        assert table.has_zone_map("sorted")
+        assert first.account.zones_skipped == 0
+        assert second.account.zones_skipped == 2
+        assert first.rows() == second.rows()
+        same(
+            second,
+            frame.filter(pl.col("sorted").is_between(100, 120)).select(pl.col("cents").sum(), n=pl.len()),
+        )
+        nothing = table.filter(col("sorted") > 10**6).agg(n=count()).collect()
+        assert nothing.account.zones_skipped == 3
+        assert nothing.item() == 0
+
+
+def test_the_largest_and_the_smallest(frame: Any, executor: Any) -> None:
+    with open_table(frame, executor=executor) as table:
+        for reverse in (False, True):
+            ours = table.filter(col("flag")).top_k(7, "cents", reverse=reverse).collect()
+            theirs = frame.filter(pl.col("flag")).sort("cents", descending=not reverse).head(7)
+            assert ours["cents"].tolist() == theirs["cents"].to_list()
+        assert [*table.select("i8").top_k(3, "day_n").collect()] == ["i8"]
+        assert len(table.top_k(10**6, "f64_n").collect()["f64_n"]) == ROWS
+
+
+def test_groups_come_in_order_with_nulls_last(executor: Any) -> None:
+    frame = pl.DataFrame({"k": [3, None, 1, 3], "v": [1.0, 2.0, None, 4.0]})
+    with open_table(frame, executor=executor) as table:
+        grouped = table.group_by("k").agg(col("v").sum(), mean=col("v").mean(), n=count())
+        assert grouped.collect().rows() == [(1, 0.0, None, 1), (3, 5.0, 2.5, 2), (None, 2.0, 2.0, 1)]
+        ratio = table.agg((col("v").sum() / count()).alias("r")).collect()
+        assert ratio.item() == 7 / 4
+        assert table.filter(col("k") > 99).group_by("k").agg(n=count()).collect().rows() == []
+
+
+def test_decimals_are_exact(executor: Any) -> None:
+    values = [decimal.Decimal("0.10"), decimal.Decimal("-7.25"), None, decimal.Decimal("10.00")]
+    table = pa.table({"d": pa.array(values, pa.decimal128(12, 2)), "i": [1, 2, 3, 4]})
+    with open_table(table, executor=executor) as ours:
+        assert ours.agg(col("d").sum(), m=(col("d") * col("i")).max()).collect().rows() == [
+            (decimal.Decimal("2.85"), decimal.Decimal("40.00"))
+        ]
+        assert ours.filter(col("d") == 0.1).select("i").collect().rows() == [(1,)]
+        assert ours.filter(col("d") >= decimal.Decimal("0.1")).agg(n=count()).collect().item() == 2
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2047, 2048, 2049, 4096])
+def test_any_number_of_rows(executor: Any, rows: int) -> None:
+    frame = pl.DataFrame({"a": np.arange(rows), "n": pl.Series([None] * rows, dtype=pl.Float64)})
+    with open_table(frame, executor=executor) as table:
+        assert table.agg(col("a").sum(), n=col("n").sum(), c=col("n").count()).collect().rows() == [
+            (int(np.arange(rows).sum()), 0.0, 0)
+        ]
+        for limit in (0, rows // 2, rows):
+            got = table.filter(col("a") < limit).select("a").collect()
+            assert got["a"].tolist() == list(range(limit))
+
+
+def test_many_columns(tmp_path: Path) -> None:
+    many = {f"c{k}": np.full(3, k) for k in range(2000)}
+    convert(pl.DataFrame(many), tmp_path / "wide")
+    with open_table(tmp_path / "wide", executor="cpu") as table:
+        assert table.agg(col("c7").sum(), col("c1999").sum()).collect().rows() == [(21, 5997)]
+
+
+def test_what_cannot_be_is_one_sentence(frame: Any, tmp_path: Path, executor: Any) -> None:
+    with open_table(frame, executor=executor) as table:
+        with pytest.raises(KeyError, match=r"there is no column 'Cents'.*it has cents"):
+            table.filter(col("Cents") > 1).collect()
+        with pytest.raises(TypeError, match=r"1 < text\): int64 and string|1 < text: int64 and string"):
+            table.filter(col("text") > 1).collect()
+        with pytest.raises(TypeError, match="a condition is wanted"):
+            table.filter(col("cents")).collect()
+        with pytest.raises(OverflowError, match="beyond 64 bits"):
+            table.select(x=col("i64") * (2**62) * 4).collect()
+        with pytest.raises(TypeError, match="no truth value"):
+            _ = 1 < col("cents") < 3
+        with pytest.raises(ValueError, match="two results are called 'cents'"):
+            table.select("cents", "cents")
+        with pytest.raises(TypeError, match="floating-point"):
+            table.group_by("cents").agg(n=count()).collect()
+        with pytest.raises(TypeError, match="takes aggregates"):
+            table.agg(col("cents"))
+    with pytest.raises(ValueError, match="the table is closed"):
+        table.agg(n=count()).collect()
+    with pytest.raises(ValueError, match="there is no such file"):
+        open_table(tmp_path / "nothing.parquet")
+    for name in ("a.parquet", "a.arrow", "a.orc"):
+        (tmp_path / name).write_bytes(b"PAR1 is not what this is" * 20)
+        with pytest.raises(ValueError, match=r"write it anew"):
+            open_table(tmp_path / name, executor=executor)
+
+
+def test_an_overflow_of_rows_that_are_left_out_is_none(executor: Any) -> None:
+    frame = pl.DataFrame({"a": [1, 2**62, 3]})
+    with open_table(frame, executor=executor) as table:
+        assert table.filter(col("a") < 10).agg((col("a") * 4).sum()).collect().item() == 16
+        with pytest.raises(OverflowError):
+            table.agg((col("a") * 4).sum()).collect()
+        assert table.agg(x=(col("a") // 0).count()).collect().item() == 0
+
+
+def test_a_file_that_was_cut_is_refused(frame: Any, tmp_path: Path, executor: Any) -> None:
+    convert(frame, tmp_path / "table")
+    values = max(tmp_path.glob("table/*.values"), key=lambda path: path.stat().st_size)
+    with values.open("r+b") as file:
+        file.truncate(values.stat().st_size // 2)
+    with (
+        open_table(tmp_path / "table", executor=executor) as table,
+        pytest.raises(ValueError, match="cut short"),
+    ):
+        table.collect()
+    (tmp_path / "table" / "table.json").write_text("{")
+    with pytest.raises(ValueError, match="damaged"):
+        open_table(tmp_path / "table")
+
+
+def test_amounts_come_out_of_few_bits_as_they_were(tmp_path: Path, executor: Any) -> None:
+    draw = np.random.default_rng(3)
+    columns = {
+        "cents": np.round(draw.gamma(1.0, 30.0, 9000), 2),
+        "halves": draw.integers(-9, 9, 9000) / 2,
+        "late": np.where(np.arange(9000) < 8999, 1.5, 0.0625),  # the last needs more digits
+        "rough": draw.random(9000),
+        "zeros": np.where(np.arange(9000) == 5, -0.0, 0.0),
+    }
+    convert(pl.DataFrame(columns), tmp_path / "table")
+    with open_table(tmp_path / "table", executor=executor) as table:
+        assert [c.encoding for c in table.layout.columns] == [
+            "packed",
+            "packed",
+            "packed",
+            "float64",
+            "float64",
+        ]
+        for name, values in columns.items():
+            assert table.select(name).collect()[name].tobytes() == values.tobytes()
+
+
+def test_the_taxi_queries_have_numpys_answers(tmp_path: Path, executor: Any) -> None:
+    taxi.make(tmp_path / "plain", 70_000, columns="needed", pack=False, of_20_miles=0.02, of_30_miles=0.01)
+    taxi.make(tmp_path / "all", 20_000)
+    with open_table(tmp_path / "all", executor=executor) as table:
+        assert len(table.columns) == 49
+        assert table.group_by("cab_type").agg(n=count()).collect().columns[1].bits.sum() == 20_000
+    with open_table(tmp_path / "plain", executor=executor) as table:
+        columns = {name: table.select(name).collect()[name] for name in table.columns}
+        for miles in (20.0, 30.0):
+            met = columns[taxi.DISTANCE] >= miles
+            assert 0.4 < met.mean() / (0.02 if miles == 20 else 0.01) < 2.5
+            for number in range(6):
+                average, trips = taxi.query(table, number, miles).collect().rows()[0]
+                made = columns[taxi.METRICS[0]][met].sum() - sum(
+                    columns[name][met].sum() for name in taxi.METRICS[1:number]
+                )
+                expected = (
+                    columns[taxi.DISTANCE][met].mean()
+                    if number == 0
+                    else made / columns[taxi.DISTANCE][met].sum()
+                )
+                assert trips == met.sum()
+                assert math.isclose(average, expected, rel_tol=1e-12)

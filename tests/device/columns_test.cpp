@@ -1,0 +1,236 @@
+// The interpreter and the walks of zones by lone threads and emulated warps: sums, marks and results are those of a plain loop.
+#include "libs/columns/zone_bodies.hpp"
+#include "support/run_everywhere.hpp"
+
+#include <cmath>
+
+namespace penstock::columns {
+namespace {
+
+using test::check_report;
+using test::random_word;
+using test::run_shape;
+using test::test_context;
+
+constexpr u64 row_count = 2 * zone_rows + 777, pieces = 2;
+
+u64 bits(double v) { return std::bit_cast<u64>(v); }
+
+/// Two pieces of a table: doubles, packed integers with nulls, and what queries of them give.
+struct sample {
+  std::vector<double> amount = std::vector<double>(row_count);
+  std::vector<u64> packed;
+  std::vector<u8> valid = std::vector<u8>(row_count / 8 + 1);
+  std::vector<column_view> columns;
+  std::vector<zone_place> zones;
+  static constexpr u32 width = 7;
+  static constexpr std::int64_t base = -20;
+
+  explicit sample(u64 seed) : packed(row_count * width / 64 + 2) {
+    for (u64 k = 0; k < row_count; ++k) {
+      const u64 drawn = random_word(seed, 1, k);
+      amount[k] = drawn % 50 == 0 ? std::nan("") : static_cast<double>(drawn % 1000) / 8;
+      const u64 value = drawn >> 20 & 127;
+      packed[k * width / 64] |= value << k * width % 64;
+      if (k * width % 64 + width > 64) packed[k * width / 64 + 1] |= value >> (64 - k * width % 64);
+      if ((drawn >> 40 & 3) != 0) valid[k / 8] = static_cast<u8>(valid[k / 8] | 1 << k % 8);
+    }
+    // Piece 0: the first zone and a part of the second; its packed values begin anew, so piece 1 is cut at a whole word.
+    const u64 cut = 64 * 41;
+    for (u64 p = 0; p < pieces; ++p) {
+      const u64 first = p == 0 ? 0 : cut;
+      column_view amounts, numbers;
+      amounts.how = encoding::float64;
+      amounts.bytes = {reinterpret_cast<u8 const*>(amount.data() + first), (row_count - first) * sizeof(double)};
+      numbers.how = encoding::packed;
+      numbers.packed_bits = width;
+      numbers.base = static_cast<u64>(base);
+      numbers.bytes = {reinterpret_cast<u8 const*>(packed.data() + first * width / 64),
+                       (packed.size() - first * width / 64) * 8};
+      numbers.nullable = 1;
+      numbers.validity = {valid.data() + first / 8, valid.size() - first / 8};
+      columns.insert(columns.end(), {amounts, numbers});
+    }
+    for (u32 p = 0; p < pieces; ++p) {
+      const u64 rows = p == 0 ? cut : row_count - cut;
+      for (u64 first = 0; first < rows; first += zone_rows) {
+        zones.push_back({p, static_cast<u32>(std::min<u64>(zone_rows, rows - first)), first});
+      }
+    }
+  }
+
+  bool has_number(u64 k) const { return (valid[k / 8] >> k % 8 & 1) != 0; }
+  std::int64_t number(u64 k) const {
+    const u64 bit = k * width;
+    u64 word = packed[bit / 64] >> bit % 64;
+    if (bit % 64 + width > 64) word |= packed[bit / 64 + 1] << (64 - bit % 64);
+    return base + static_cast<std::int64_t>(word & 127);
+  }
+  table_view view() const { return {columns.data(), 2, static_cast<u32>(zones.size()), zones.data()}; }
+};
+
+/// sum(number * 2), max(amount), count(number), rows, where amount >= least: registers 0: least, 1: two, 2: amount,
+/// 3: condition, 4: number, 5: number * 2.
+struct aggregate_body {
+  sample const* data;
+  double least;
+  std::shared_ptr<std::vector<instruction>> code = std::make_shared<std::vector<instruction>>();
+  std::shared_ptr<std::vector<instruction>> alone = std::make_shared<std::vector<instruction>>();
+  std::shared_ptr<std::vector<accumulator>> slots = std::make_shared<std::vector<accumulator>>();
+  std::shared_ptr<std::vector<zone_range>> notes = std::make_shared<std::vector<zone_range>>();
+  std::shared_ptr<u32> errors = std::make_shared<u32>(0);
+  aggregate_zones zones{};
+  static constexpr u32 aggregates = 4;
+
+  aggregate_body(sample const& from, double limit) : data(&from), least(limit) {
+    const instruction compare{op::less_equal, value_kind::number, 0, 3, 0, 2, 2, 0, 0, 0, 0};
+    const instruction load_amount{op::load, value_kind::number, 0, 2, 0, 0, 0, 0, 0, 0, 0};
+    const instruction load_number{op::load, value_kind::integer, 1, 4, 0, 0, 0, 0, 1, 0, 0};
+    const instruction twice{op::multiply, value_kind::integer, 1, 5, 4, 1, 1, 0, 0, 0, 0};
+    *code = {{op::constant, value_kind::number, 0, 0, 0, 0, 0, 0, 0, 0, bits(least)},
+             {op::constant, value_kind::integer, 0, 1, 0, 0, 0, 0, 0, 0, 2},
+             load_amount,
+             compare,
+             load_number,
+             twice};
+    *alone = {load_amount, load_number, twice};
+  }
+
+  void prepare(run_shape) {
+    slots->assign(aggregates, {});
+    notes->assign(data->zones.size(), {});
+    zones.query.table = data->view();
+    zones.query.with = {code->data(), nullptr, errors.get()};
+    zones.query.dense = {code->data(), 2, 4, static_cast<u32>(code->size()), 3};
+    zones.query.sparse = {alone->data(), 0, 0, static_cast<u32>(alone->size()), 0};
+    zones.query.notes.count = 1;
+    zones.query.notes.registers[0] = 2;
+    zones.query.notes.numbers[0] = 1;
+    zones.query.notes.ranges[0] = notes->data();
+    zones.into.list[0] = {aggregate_kind::integer_sum, 5};
+    zones.into.list[1] = {aggregate_kind::number_maximum, 2};
+    zones.into.list[2] = {aggregate_kind::count, 4};
+    zones.into.list[3] = {aggregate_kind::rows, 0};
+    zones.into.count = aggregates;
+    zones.into.slots = slots->data();
+    zones.zones = data->zones.size();
+    for (u64 k = 0; k < slots->size(); ++k) (*slots)[k] = empty_accumulator(zones.into.list[k % aggregates].what);
+  }
+
+  template <thread_group G>
+  void operator()(G const& g, test_context const&) const {
+    zones(g, grid_range{0, zones.zones, 1});
+  }
+
+  void verify(check_report& report, run_shape) const {
+    std::vector<accumulator> const& all = *slots;
+    std::int64_t sum = 0, most = std::numeric_limits<std::int64_t>::min();
+    u64 numbers = 0, rows = 0;
+    for (u64 k = 0; k < row_count; ++k) {
+      const double v = data->amount[k];
+      if (!(v >= least || std::isnan(v))) continue;  // NaN is greater than all
+      ++rows;
+      most = std::max(most, sortable(v));
+      if (!data->has_number(k)) continue;
+      ++numbers;
+      sum += 2 * data->number(k);
+    }
+    PENSTOCK_CHECK_EQ(report, static_cast<u64>(sum), all[0].low);
+    PENSTOCK_CHECK_EQ(report, numbers, all[0].count);
+    if (rows != 0) PENSTOCK_CHECK_EQ(report, static_cast<u64>(most), all[1].low);
+    PENSTOCK_CHECK_EQ(report, numbers, all[2].count);
+    PENSTOCK_CHECK_EQ(report, rows, all[3].count);
+    PENSTOCK_CHECK_EQ(report, 0u, *errors);
+    u64 row = 0;
+    for (u64 z = 0; z < data->zones.size(); row += data->zones[z++].rows) {
+      zone_range expected;
+      for (u64 k = row; k < row + data->zones[z].rows; ++k) {
+        expected.low = std::min(expected.low, sortable(data->amount[k]));
+        expected.high = std::max(expected.high, sortable(data->amount[k]));
+      }
+      PENSTOCK_CHECK_EQ(report, static_cast<u64>(expected.low), static_cast<u64>((*notes)[z].low));
+      PENSTOCK_CHECK_EQ(report, static_cast<u64>(expected.high), static_cast<u64>((*notes)[z].high));
+    }
+  }
+};
+
+/// The rows that meet the condition, as words; then their numbers, in order.
+struct emit_body {
+  sample const* data;
+  double least;
+  aggregate_body program;
+  std::shared_ptr<std::vector<u32>> words = std::make_shared<std::vector<u32>>();
+  std::shared_ptr<std::vector<u32>> counts = std::make_shared<std::vector<u32>>();
+  std::shared_ptr<std::vector<u64>> begins = std::make_shared<std::vector<u64>>();
+  std::shared_ptr<std::vector<u64>> values = std::make_shared<std::vector<u64>>();
+  std::shared_ptr<std::vector<u8>> valid = std::make_shared<std::vector<u8>>();
+
+  emit_body(sample const& from, double limit) : data(&from), least(limit), program(from, limit) {}
+
+  void prepare(run_shape shape) {
+    program.prepare(shape);
+    const u64 zones = data->zones.size();
+    words->assign(zones * zone_words, ~0u);
+    counts->assign(zones, 0);
+    begins->assign(zones, 0);
+    u64 rows = 0, row = 0;
+    for (u64 z = 0; z < zones; row += data->zones[z++].rows) {
+      (*begins)[z] = rows;
+      for (u64 k = row; k < row + data->zones[z].rows; ++k) rows += meets(k) ? 1 : 0;
+    }
+    values->assign(rows, 0);
+    valid->assign(rows, 9);
+  }
+  bool meets(u64 k) const { return data->amount[k] >= least || std::isnan(data->amount[k]); }
+
+  template <thread_group G>
+  void operator()(G const& g, test_context const&) const {
+    const grid_range all{0, data->zones.size(), 1};
+    const mark_zones mark{program.zones.query, words->data(), counts->data()};
+    mark(g, all);
+    g.sync();
+    emit_zones emit{program.zones.query, words->data(), begins->data(), {}};
+    emit.out.columns = 1;
+    emit.out.registers[0] = 5;
+    emit.out.values = values->data();
+    emit.out.valid = valid->data();
+    emit.out.rows = values->size();
+    emit(g, all);
+  }
+
+  void verify(check_report& report, run_shape) const {
+    u64 at = 0;
+    for (u64 k = 0; k < row_count; ++k) {
+      if (!meets(k)) continue;
+      PENSTOCK_CHECK_EQ(report, data->has_number(k), (*valid)[at] != 0);
+      if (data->has_number(k)) PENSTOCK_CHECK_EQ(report, static_cast<u64>(2 * data->number(k)), (*values)[at]);
+      ++at;
+    }
+    PENSTOCK_CHECK_EQ(report, at, values->size());
+  }
+};
+
+template <class Body>
+void run_as_executors_do(Body body) {
+  const u64 seed = test::test_seed();
+  test::run_lone(body, 1, seed);
+  test::run_warps(body, "one whole warp", {{0xffffffffu}}, seed);
+}
+
+class columns_test : public testing::TestWithParam<double> {};
+
+// All rows, a half, few, the NaNs alone.
+TEST_P(columns_test, sums_are_those_of_a_loop) {
+  const sample data(test::test_seed());
+  run_as_executors_do(aggregate_body(data, GetParam()));
+}
+
+TEST_P(columns_test, rows_come_in_order) {
+  const sample data(test::test_seed());
+  run_as_executors_do(emit_body(data, GetParam()));
+}
+
+INSTANTIATE_TEST_SUITE_P(limits, columns_test, testing::Values(-1.0, 60.0, 124.5, 1e9));
+
+}  // namespace
+}  // namespace penstock::columns
