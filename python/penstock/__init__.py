@@ -13,6 +13,7 @@ from penstock.errors import Error
 
 if TYPE_CHECKING:
     from penstock import checkpoint as checkpoint
+    from penstock import columns as columns
     from penstock import fs as fs
     from penstock import graph as graph
     from penstock import nn as nn
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from penstock import pyg as pyg
     from penstock.arrays import Array, GatherHandle, Plan, empty, from_tensor, gather_all, plan
     from penstock.arrays.opening import open as open
+    from penstock.columns import Table, col, open_table
     from penstock.graph import BfsResult, bfs, cc, pagerank, sssp
 
 __version__ = "0.1.0"
@@ -31,12 +33,15 @@ __all__ = [
     "Error",
     "GatherHandle",
     "Plan",
+    "Table",
     "__version__",
     "bfs",
     "cc",
+    "col",
     "empty",
     "from_tensor",
     "gather_all",
+    "open_table",
     "pagerank",
     "plan",
     "sssp",
@@ -44,14 +49,17 @@ __all__ = [
 
 _ARRAYS = ("Array", "GatherHandle", "Plan", "empty", "from_tensor", "gather_all", "plan")
 _GRAPHS = ("BfsResult", "bfs", "cc", "pagerank", "sssp")
+_COLUMNS = ("Table", "col", "open_table")
 _LAZY = (
     {name: ("penstock.arrays", name) for name in _ARRAYS}
+    | {name: ("penstock.columns", name) for name in _COLUMNS}
     | {name: ("penstock.graph", name) for name in _GRAPHS}
     | {"open": ("penstock.arrays.opening", "open")}
 )
 # Modules, and the package that each needs.
 _MODULES = {
     "checkpoint": "torch",
+    "columns": "numpy",
     "fs": "numpy",
     "graph": "numpy",
     "nn": "torch",

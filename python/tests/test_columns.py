@@ -228,14 +228,12 @@ def conditions(draw: st.DrawFn, depth: int = 2) -> Any:
 
 @pytest.fixture(scope="module")
 def tables(frame: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    places: Any = (("folder", "host"), ("ipc", "storage"))
     folder = tmp_path_factory.mktemp("columns")
+    sources: Any = [(written(frame, folder, "folder"), "host"), (written(frame, folder, "ipc"), "storage")]
     made = [
-        open_table(
-            written(frame, folder, how), executor="cuda" if "cuda" in str(device) else "cpu", placement=where
-        )
+        open_table(source, executor="cuda" if "cuda" in str(device) else "cpu", placement=where)
         for device in DEVICES
-        for how, where in places
+        for source, where in sources
     ]
     yield made
     for table in made:

@@ -17,6 +17,7 @@ DOCS = Path(__file__).parents[2] / "docs"
     [
         ("ARRAYS.md", "numpy"),
         ("COLLAGES.md", "numpy"),
+        ("COLUMNS.md", "pyarrow"),
         ("FILES.md", "numpy"),
         ("GRAPHS.md", "numpy"),
         ("tasks/FEATURES.md", "torch_geometric"),

@@ -62,7 +62,7 @@ OPS = [
     "weekday",
 ]
 CODE = {name: number for number, name in enumerate(OPS)}
-REGISTERS = 24
+REGISTERS = 32
 INSTRUCTIONS = 256
 INT64 = range(-(1 << 63), 1 << 63)
 SYMBOLS = {
@@ -619,7 +619,9 @@ def assemble(graph: Graph, condition: int | None, outputs: Sequence[int]) -> Pro
     if condition is not None:
         in_condition = needed(graph, [condition])
         loads = [node for node in in_condition if graph.nodes[node].op == "load"]
-        dense.emit([condition], [*in_condition_used(graph, outputs, in_condition), *loads])
+        bounded = {column for column, _, _ in bounds(graph, condition)}
+        noted_loads = [node for node in loads if graph.nodes[node].number in bounded]
+        dense.emit([condition], [*in_condition_used(graph, outputs, in_condition), *noted_loads])
         scanned = sorted({graph.nodes[node].number for node in loads})
     filter_end = len(dense.code)
     notes = [] if condition is None else noted(graph, dense)
