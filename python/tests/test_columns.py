@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -240,7 +241,12 @@ def tables(frame: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
         table.close()
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+# PENSTOCK_COLUMN_QUERIES: how many.
+@settings(
+    max_examples=int(os.environ.get("PENSTOCK_COLUMN_QUERIES", "150")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(question=conditions(), value=numbers(), which=st.integers(0, 7), grouped=st.booleans())
 def test_random_queries_have_polars_answers(
     frame: Any, tables: Any, question: Any, value: Any, which: int, grouped: bool
