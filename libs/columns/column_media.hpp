@@ -19,6 +19,9 @@ class column_media {
   /// Into the cache so far, all extents.
   u64 bytes_moved() const;
   u64 bytes_of(u32 extent) const { return extents_[extent].bytes; }
+  /// Emulated drives, which a resident kernel may serve between `start` and `stop`: nothing is allocated then, and no kernel
+  /// launched for the first time.
+  bool is_modelled() const { return modelled_ != nullptr; }
   void start();
   void stop();
   launch_limits limits() const;

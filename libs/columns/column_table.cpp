@@ -200,6 +200,7 @@ class prepared_query {
   template <class Body>
   void run(u64 items, Body const& body) {
     if (account_.set_up_seconds == 0) account_.set_up_seconds = seconds_since(begun_ns_);
+    if (t_.media.is_modelled()) prepare(on_, body);
     const u64 begun = now_ns();
     t_.media.start();
     try {

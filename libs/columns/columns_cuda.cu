@@ -7,9 +7,18 @@ void run_cuda(executor& on, u64 items, Body const& body, launch_limits limits) {
   launch<32>(on, items, body, limits);
 }
 
+template <class Body>
+void prepare_cuda(executor& on, Body const& body) {
+  prepare_launch<32>(on, body);
+}
+
 template void run_cuda(executor&, u64, aggregate_zones const&, launch_limits);
 template void run_cuda(executor&, u64, mark_zones const&, launch_limits);
 template void run_cuda(executor&, u64, emit_zones const&, launch_limits);
 template void run_cuda(executor&, u64, take_rows const&, launch_limits);
+template void prepare_cuda(executor&, aggregate_zones const&);
+template void prepare_cuda(executor&, mark_zones const&);
+template void prepare_cuda(executor&, emit_zones const&);
+template void prepare_cuda(executor&, take_rows const&);
 
 }  // namespace penstock::columns

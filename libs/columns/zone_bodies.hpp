@@ -122,8 +122,6 @@ class zone_walker {
     return met;
   }
 
-  PENSTOCK_FN registers<V> const& values() const { return r_; }
-
   /// Rows by number, those of this group: `row[k]` of pieces[k]. Calls use(rows, registers). Collective.
   template <class Use>
   PENSTOCK_FN void take(u32 const* codes, u64 count, Use const& use) {

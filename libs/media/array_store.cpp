@@ -13,7 +13,6 @@ namespace {
 constexpr u64 copy_bytes = 4 << 20;  // that the host moves at once
 constexpr u32 queues_of_cuda = 8;    // of an array on a drive, beside those of the cache
 constexpr u32 queue_depth = 128;
-constexpr u32 cache_queues_of_cuda = 32;
 
 }  // namespace
 
@@ -65,7 +64,7 @@ void array_store::add_modelled(progress_fn const& progress) {
 void array_store::add_devices() {
   const bool cuda = on_.kind() == executor_kind::cuda;
   const u32 queues = cuda ? queues_of_cuda : on_.units();
-  u32 next = 1 + std::max(options_.cache_queues, cuda ? cache_queues_of_cuda : on_.units());
+  u32 next = 1 + std::max(options_.cache_queues, cuda ? cuda_cache_queues : on_.units());
   std::vector<block_device_view> views;
   for (auto const& spaces : spaces_) {
     for (u32 d = 0; d < drives_.size(); ++d) {

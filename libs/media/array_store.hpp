@@ -17,6 +17,9 @@
 
 namespace penstock::media {
 
+/// Of a cache on a GPU over arrays on drives, on each drive, where its options say no number; the queues of the arrays follow.
+inline constexpr u32 cuda_cache_queues = 32;
+
 struct array_store_options {
   std::string media = "file";  ///< or the preset of a modelled drive
   u32 drives = 1;              ///< modelled

@@ -26,7 +26,9 @@ modelled_media::modelled_media(executor& on, std::vector<graph::array_place cons
   media.server_units = options.server_units;
   media.cache_queues = options.queues;
   store_ = std::make_unique<array_store>(on, media, files, options.progress);
-  cache_ = std::make_unique<line_cache>(on, store_->datasets(), cache_options_of(options, options.cache_bytes));
+  cache_options with = cache_options_of(options, options.cache_bytes);
+  if (with.queues == 0 && on.kind() == executor_kind::cuda) with.queues = cuda_cache_queues;
+  cache_ = std::make_unique<line_cache>(on, store_->datasets(), with);
 }
 
 u32 modelled_media::units_left() const { return on_.kind() == executor_kind::cuda ? store_->units_left() : 0; }

@@ -301,6 +301,33 @@ def test_the_largest_and_the_smallest(frame: Any, executor: Any) -> None:
         assert len(table.top_k(10**6, "f64_n").collect()["f64_n"]) == ROWS
 
 
+def test_columns_on_emulated_drives(frame: Any, tmp_path: Path, executor: Any) -> None:
+    convert(frame, tmp_path / "table")
+    with open_table(
+        tmp_path / "table", executor=executor, placement="storage", media="p5800x", drives=2, cache="1MiB"
+    ) as table:
+        for _ in range(2):
+            ours = table.filter(col("cents") >= 60).agg(col("i64").sum(), col("f64_n").mean(), n=count())
+            theirs = frame.filter(pl.col("cents") >= 60)
+            same(ours.collect(), theirs.select(pl.col("i64").sum(), pl.col("f64_n").mean(), n=pl.len()))
+    with (
+        pytest.raises(ValueError, match="choose"),
+        open_table(tmp_path / "table", executor=executor, placement="storage", media="floppy") as table,
+    ):
+        table.collect()
+
+
+def test_rows_by_number(frame: Any, tables: Any) -> None:
+    numbers = np.random.default_rng(4).integers(0, ROWS, 3000)
+    for table in tables:
+        same(table.take(numbers), frame[numbers])
+        twice = table.take([7, 7, ROWS - 1], "i8", (col("f64_n") * 2).alias("x"))
+        same(twice, frame[[7, 7, ROWS - 1]].select("i8", (pl.col("f64_n") * 2).alias("x")))
+        assert table.take([], "i8").rows() == []
+        with pytest.raises(ValueError, match="take row 5000"):
+            table.take([1, ROWS])
+
+
 def test_groups_come_in_order_with_nulls_last(executor: Any) -> None:
     frame = pl.DataFrame({"k": [3, None, 1, 3], "v": [1.0, 2.0, None, 4.0]})
     with open_table(frame, executor=executor) as table:

@@ -165,12 +165,7 @@ class Query:
         typed = [_with_words(graph.lower(output), output) for output in outputs]
         program = self._assembled(graph, [value.node for value in typed])
         values, valid, native = self.table.native.select(program.native, program.outputs)
-        account = self._account(native, outputs)
-        columns = [
-            ResultColumn(name_of(output), value.type, bits, ok.astype(bool))
-            for output, value, bits, ok in zip(outputs, typed, values, valid, strict=True)
-        ]
-        return columns, account
+        return _columns_of(outputs, typed, values, valid), self._account(native, outputs)
 
     def _account(self, native: dict[str, Any], outputs: Sequence[Expr]) -> Account:
         _raise_errors(native["errors"], self)
@@ -187,6 +182,20 @@ class Query:
             bytes_named=sum(self.table.bytes_of(name) for name in named),
             bytes_stored=sum(self.table.bytes_stored(name) for name in named),
         )  # fmt: skip
+
+    def taken(self, numbers: npt.NDArray[np.uint64]) -> Result:
+        """Of rows by their numbers in the table, in that order."""
+        outputs = self._outputs()
+        parts, account = [], Account()
+        for first in range(0, max(len(outputs), 1), MOST_OUTPUTS):
+            some = outputs[first : first + MOST_OUTPUTS]
+            graph = Graph(self.table)
+            typed = [_with_words(graph.lower(output), output) for output in some]
+            program = assemble(graph, None, [value.node for value in typed])
+            values, valid, native = self.table.native.take(program.native, program.outputs, numbers)
+            account = self._account(native, some)
+            parts += _columns_of(some, typed, values, valid)
+        return Result(parts, account)
 
     # Largest and smallest.
 
@@ -486,6 +495,18 @@ def _beyond(by: Expr, kind: ColumnType, edge: int | float, reverse: bool) -> Exp
     """Rows that are as good as the k-th."""
     value = Stored(edge, kind)
     return by <= value if reverse else by >= value
+
+
+def _columns_of(
+    outputs: Sequence[Expr],
+    typed: Sequence[Typed],
+    values: npt.NDArray[np.uint64],
+    valid: npt.NDArray[np.uint8],
+) -> list[ResultColumn]:
+    return [
+        ResultColumn(name_of(output), value.type, bits, there.astype(bool))
+        for output, value, bits, there in zip(outputs, typed, values, valid, strict=True)
+    ]
 
 
 def _some(condition: Expr | None) -> tuple[Expr, ...]:

@@ -13,6 +13,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, SupportsIndex, TypedDict
 
+import numpy as np
+import numpy.typing as npt
+
 from penstock.columns.expressions import Expr
 from penstock.columns.folders import is_folder, open_folder
 from penstock.columns.layout import ColumnPlace, Piece, TableLayout
@@ -151,6 +154,21 @@ class Table:
 
     def top_k(self, k: int, by: Expr | str, *, reverse: bool = False) -> Query:
         return Query(self).top_k(k, by, reverse=reverse)
+
+    def take(self, numbers: npt.ArrayLike, *expressions: Expr | str) -> Result:
+        """Rows by their numbers, in the order of the list: all columns, or some and expressions.
+
+        Raises:
+            ValueError: A row that the table does not have.
+        """
+        rows = np.asarray(numbers)
+        if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
+            raise ValueError(f"take from {self.name}: give a row of whole numbers")
+        if rows.size and (int(rows.min()) < 0 or int(rows.max()) >= self.rows):
+            wrong = next(int(row) for row in rows if not 0 <= int(row) < self.rows)
+            raise ValueError(f"take row {wrong} of {self.name}: it has {self.rows} rows")
+        query = Query(self).select(*expressions) if expressions else Query(self)
+        return query.taken(rows.astype(np.uint64))
 
     def collect(self) -> Result:
         """All rows."""
