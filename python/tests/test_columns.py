@@ -303,16 +303,22 @@ def test_the_largest_and_the_smallest(frame: Any, executor: Any) -> None:
 
 def test_columns_on_emulated_drives(frame: Any, tmp_path: Path, executor: Any) -> None:
     convert(frame, tmp_path / "table")
-    with open_table(
-        tmp_path / "table", executor=executor, placement="storage", media="p5800x", drives=2, cache="1MiB"
-    ) as table:
+    drives: Any = {"executor": executor, "placement": "storage", "media": "p5800x", "drives": 2}
+    names = ["i64", "f64_n", "cents"]
+    with open_table(tmp_path / "table", columns=names, cache="1MiB", **drives) as table:
+        assert table.columns == names
         for _ in range(2):
             ours = table.filter(col("cents") >= 60).agg(col("i64").sum(), col("f64_n").mean(), n=count())
             theirs = frame.filter(pl.col("cents") >= 60)
             same(ours.collect(), theirs.select(pl.col("i64").sum(), pl.col("f64_n").mean(), n=pl.len()))
+    with open_table(tmp_path / "table", **drives) as table, pytest.raises(ValueError, match="takes 16: name"):
+        table.collect()
+    with pytest.raises(ValueError, match="there is no column 'cent' to open: it has i8"):
+        open_table(tmp_path / "table", columns=["cent"])
+    drives["media"] = "floppy"
     with (
-        pytest.raises(ValueError, match="choose"),
-        open_table(tmp_path / "table", executor=executor, placement="storage", media="floppy") as table,
+        pytest.raises(ValueError, match="floppy"),
+        open_table(tmp_path / "table", columns=names, **drives) as table,
     ):
         table.collect()
 
@@ -440,6 +446,27 @@ def test_amounts_come_out_of_few_bits_as_they_were(tmp_path: Path, executor: Any
         ]
         for name, values in columns.items():
             assert table.select(name).collect()[name].tobytes() == values.tobytes()
+
+
+def test_the_taxi_command_draws_and_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from click.testing import CliRunner
+    from penstock.cli.main import penstock as command
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    run = CliRunner().invoke
+    asked = run(
+        command, ["taxi", str(tmp_path / "trips"), "--rows", "9000", "--limit", "5", "--executor", "cpu"]
+    )
+    assert asked.exit_code == 0, asked.output
+    assert "Q5 - taxes" in asked.output
+    yellow = pl.DataFrame({"trip_distance": [3.0, 40.0], "total_amount": [9.0, 100.0]})
+    yellow.write_parquet(tmp_path / "yellow.parquet")
+    asked = run(command, ["taxi", str(tmp_path / "yellow.parquet"), "--executor", "cpu"])
+    assert "2.500000" in asked.output
+    assert "without improvement_surcharge, ehail_fee, tolls_amount, mta_tax" in " ".join(asked.output.split())
+    asked = run(command, ["taxi", str(tmp_path / "no.parquet")])
+    assert asked.exit_code == 2
+    assert not (tmp_path / "no.parquet").exists()
 
 
 def test_the_taxi_queries_have_numpys_answers(tmp_path: Path, executor: Any) -> None:

@@ -65,18 +65,24 @@ def taxi_command(
     """
     with progress_bar() as progress:
         if not Path(source).exists():
+            if Path(source).suffix:
+                raise click.BadParameter(f"'{source}': there is no such file", param_hint="SOURCE")
             taxi.make(source, rows, columns=columns, pack=pack, seed=seed, progress=progress)
-        table = open_table(source, progress=progress, **options)
-        with table:
+        with open_table(source, progress=progress, **options) as whole:
+            present = [name for name in taxi.COLUMNS_OF["needed"] if name in whole.columns]
+        with open_table(source, progress=progress, columns=present, **options) as table:
             Console().print(_answers(table, limit, repeats))
+    missing = [name for name in taxi.METRICS[1:] if name not in present]
+    if missing:
+        Console().print(f"without {', '.join(missing)}: there are no such columns in {escape(source)}")
 
 
 def _answers(table: Table, limit: float, repeats: int) -> Shown:
     where = f"{table.placement}, {table.executor} ({escape(table.device)})"
     title = f"{escape(table.name)}: {table.rows:,} trips, {where}"
     shown = Shown(title=title, title_justify="left", box=box.SIMPLE_HEAD)
-    for name in ("query", "trips", "average", "first", "then", "effective", "runs left out"):
-        shown.add_column(name, justify="left" if name == "query" else "right")
+    for name in ("query", "trips", "average", "first", "then", "effective", "skipped"):
+        shown.add_column(name, justify="left" if name == "query" else "right", no_wrap=True)
     words = ("miles", "total", "- surcharges", "- hail fees", "- tolls", "- taxes")
     for number, (query, word) in enumerate(zip(taxi.QUERIES, words, strict=True)):
         results = [taxi.query(table, number, limit).collect() for _ in range(repeats)]
@@ -84,9 +90,9 @@ def _answers(table: Table, limit: float, repeats: int) -> Shown:
         seconds = statistics.median(result.account.seconds for result in results[1:] or results)
         account = results[-1].account
         shown.add_row(
-            f"{query} {word}", f"{trips:,}", "none" if average is None else f"{average:.6f}",
+            f"{query} {word}", f"{trips:,}", "none" if not trips else f"{average:.6f}",
             format_seconds(results[0].account.seconds), format_seconds(seconds),
             f"{account.bytes_named / seconds / 1e9:.1f} GB/s",
-            f"{account.zones_skipped:,} of {account.zones:,}",
+            f"{account.zones_skipped / max(account.zones, 1):.0%}",
         )  # fmt: skip
     return shown

@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, SupportsIndex, TypedDict
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
     from penstock._native import ColumnTable
 
+DRIVE_FILES = 16
+"""Namespaces of an emulated drive (src/controller/served_records.hpp)."""
+
 Place = Literal["auto", "host", "hbm", "storage", "host-cached", "pinned"]
 
 
@@ -46,6 +49,7 @@ class TableOptions(TypedDict, total=False):
     drives: Annotated[SupportsIndex, Count(1, least=1, most=64)]
     direct: Annotated[bool, Switch()]
     zone_maps: Annotated[bool, Switch(True)]
+    columns: Annotated[Sequence[str] | None, Option()]
     memory: Annotated[SupportsIndex | str | None, Size(unless="1GiB")]
     progress: Annotated[Any, Option()]
 
@@ -102,10 +106,16 @@ class Table:
                 raise ValueError(f"{self.name}: the table is closed: open it again")
             if self._native is None:
                 options = {**self._options, "placement": self.placement}
-                for name in ("memory", "progress", "zone_maps"):
+                for name in ("columns", "memory", "progress", "zone_maps"):
                     options.pop(name)
                 whole = self.placement not in ("hbm", "pinned")
-                self._native = load_native().ColumnTable(*self.layout.native(whole), options)
+                extents, pieces, columns = self.layout.native(whole)
+                if options["media"] != "file" and len(extents) > DRIVE_FILES:
+                    raise ValueError(
+                        f"open {self.name}: its columns lie in {len(extents)} files, and an emulated drive "
+                        f"takes {DRIVE_FILES}: name those that are asked for with columns="
+                    )
+                self._native = load_native().ColumnTable(extents, pieces, columns, options)
             return self._native
 
     def column(self, name: str) -> tuple[int, ColumnType, bool]:
@@ -213,6 +223,7 @@ def open_table(source: Any, **given: Unpack[TableOptions]) -> Table:
         drives: Emulated SSDs.
         direct: Bypass the page cache.
         zone_maps: Keep the extremes of runs of rows that conditions have read, and leave runs out by them.
+        columns: Names of those to be opened; None: all. What is not opened is not copied to a GPU.
         memory: Bytes that a conversion may take.
         progress: Called with what is done, how much of it, and of how much.
 
@@ -224,7 +235,15 @@ def open_table(source: Any, **given: Unpack[TableOptions]) -> Table:
         penstock.Error: A file that cannot be read.
     """
     options = checked(TableOptions, given)
-    return Table(_layout_of(source, options), options)
+    layout = _layout_of(source, options)
+    if options["columns"] is not None:
+        known = {column.name: column for column in layout.columns}
+        for name in options["columns"]:
+            if name not in known:
+                why = layout.refused.get(name, f"it has {', '.join([*known][:8])}")
+                raise ValueError(f"open {layout.name}: there is no column {name!r} to open: {why}")
+        layout.columns = [known[name] for name in dict.fromkeys(options["columns"])]
+    return Table(layout, options)
 
 
 def _layout_of(source: Any, options: Mapping[str, Any]) -> TableLayout:

@@ -99,7 +99,10 @@ _CHUNK = 1 << 20
 
 
 def query(trips: Any, number: int, miles: float) -> Query:
-    """Q0 to Q5 of a table: rows that count, and the average."""
+    """Q0 to Q5 of a table: the average, and the trips that count.
+
+    What is subtracted and the table does not have is taken for 0: yellow cabs have no ehail_fee.
+    """
     if number not in range(len(QUERIES)):
         raise ValueError(f"query {number}: choose 0 to {len(QUERIES) - 1}")
     distance = col(DISTANCE)
@@ -108,7 +111,8 @@ def query(trips: Any, number: int, miles: float) -> Query:
     else:
         made = col(METRICS[0]).sum()
         for name in METRICS[1:number]:
-            made = made - col(name).sum()
+            if name in trips.columns:
+                made = made - col(name).sum()
         value = made / distance.sum()
     found: Query = trips.filter(distance >= miles).agg(value.alias("average"), trips=count())
     return found
