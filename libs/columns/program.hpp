@@ -62,7 +62,7 @@ struct instruction {
 };
 static_assert(sizeof(instruction) == 24);
 
-inline constexpr u32 max_registers = 32, max_instructions = 256;
+inline constexpr u32 max_registers = 32;
 
 /// Instructions in three parts: what does not depend on the row, the condition (its truth value in register `condition`), and
 /// what is done with the rows that meet it.

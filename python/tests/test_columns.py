@@ -448,6 +448,125 @@ def test_amounts_come_out_of_few_bits_as_they_were(tmp_path: Path, executor: Any
             assert table.select(name).collect()[name].tobytes() == values.tobytes()
 
 
+def test_arithmetic_of_aggregates_is_exact(executor: Any) -> None:
+    i = col("i")
+    with open_table(pa.table({"i": [-(2**63), 2**63 - 1]}), executor=executor) as table:
+        for wrong in (i.max() + 1, i.max() * 2, i.max() - i.min(), -i.min(), count() * (2**63 - 1)):
+            with pytest.raises(OverflowError, match="beyond 64 bits"):
+                table.agg(x=wrong).collect()
+        assert table.agg(x=i.max() - 1, y=i.min() / 2.0).collect().rows() == [(2**63 - 2, -(2.0**62))]
+    cents = [decimal.Decimal("99999999999999.99"), decimal.Decimal("0.01")]
+    with open_table(pa.table({"c": pa.array(cents, pa.decimal128(18, 2))}), executor=executor) as table:
+        made = table.agg(a=col("c").max() - col("c").min(), b=col("c").min() * 2 + decimal.Decimal("0.001"))
+        assert made.collect().rows() == [(decimal.Decimal("99999999999999.98"), decimal.Decimal("0.021"))]
+        assert table.select(x=col("c") - 0.005).collect().rows()[1] == (decimal.Decimal("0.005"),)
+
+
+def test_one_of_many(frame: Any, tables: Any) -> None:
+    days = [DAY + datetime.timedelta(days=3 * k) for k in range(200)]
+    for table in tables:
+        for name, values in (
+            ("i64", list(range(-99, 99, 3))),
+            ("i32_n", [3, None, 7]),
+            ("day_n", days),
+            ("f64_n", [0.5, *range(40)]),
+            ("i64", [5, 10**15]),
+            ("i8_n", []),
+            ("text_n", ["east", None, "up"]),
+        ):
+            kept = [value for value in values if value is not None]
+            ours = table.select(x=col(name).is_in(values)).collect()
+            same(ours, frame.select(x=pl.col(name).is_in(kept)))
+        long = col("i64")
+        for k in range(3000):
+            long = long + k
+        with pytest.raises(ValueError, match="nested too deep"):
+            table.select(x=long).collect()
+        several = [(col("i64") + k).sum().alias(f"s{k}") for k in range(20)]
+        assert len(table.agg(*several).collect()) == 20
+
+
+def test_times_of_zones_and_units(executor: Any) -> None:
+    time = datetime.datetime(2024, 7, 1, 3, 30)
+    table = pa.table(
+        {
+            "ny": pa.array([time], pa.timestamp("us", "America/New_York")),
+            "east": pa.array([time], pa.timestamp("us", "+05:30")),
+            "ms": pa.array([time], pa.timestamp("ms")),
+            "ns": pa.array([time], pa.timestamp("ns")),
+            "s": pa.array([time], pa.timestamp("s")),
+        }
+    )
+    with open_table(table, executor=executor) as ours:
+        parts = ours.select(h=col("east").dt.hour(), w=col("ns").dt.weekday(), d=col("s").dt.date()).collect()
+        assert parts.rows() == [(9, 1, time.date())]
+        with pytest.raises(TypeError, match="clocks of America/New_York change"):
+            ours.select(col("ny").dt.hour()).collect()
+        with pytest.raises(TypeError, match="give it a zone"):
+            ours.filter(col("ny") < time).collect()
+        later = time.replace(microsecond=500_000)
+        same_time = (col("ms") == col("ns")) & (col("s") == time) & (col("s") < later)
+        far = col("ns") < datetime.datetime(9000, 1, 1)
+        assert ours.filter(same_time).agg(n=count()).collect().item() == 1
+        with pytest.raises(OverflowError):
+            ours.filter(far).agg(n=count()).collect()
+
+
+def test_what_a_query_was_told_is_not_told_again(frame: Any, executor: Any) -> None:
+    with open_table(frame, executor=executor) as table:
+        head = table.filter(col("flag")).head(5)
+        for wrong in ("filter", "agg", "top_k"):
+            given = {"filter": (col("flag"),), "agg": (count(),), "top_k": (2, "i8")}[wrong]
+            with pytest.raises(TypeError, match=r"behind .*head"):
+                getattr(head, wrong)(*given)
+        assert head.head(10).collect().row_count == 5
+        with pytest.raises(ValueError, match="give how many rows"):
+            table.select("i8").head(-1)
+
+
+def test_columns_that_are_left_out_say_why(tmp_path: Path, executor: Any) -> None:
+    odd = pa.table({"l": [[1], [2]], "a": [1, 2]})
+    with pytest.warns(UserWarning, match="1 columns are left out: 'l'"):
+        convert(odd, tmp_path / "table")
+    with (
+        open_table(tmp_path / "table", executor=executor) as table,
+        pytest.raises(KeyError, match="cannot be used"),
+    ):
+        table.select("l").collect()
+    with pytest.raises(ValueError, match="no column that can be used"):
+        convert(odd.select(["l"]), tmp_path / "none")
+    (tmp_path / "a.txt").write_text("a\n1\n")
+    with pytest.raises(ValueError, match=r"its name ends in '\.txt'"):
+        open_table(tmp_path / "a.txt")
+
+
+def test_arrow_files_that_are_not_in_place(
+    tmp_path: Path, executor: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    words = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, None], pa.int32()), pa.array(["x", None, "x"]))
+    table = pa.table({"s": words})
+    with pa.ipc.new_file(tmp_path / "file.arrow", table.schema) as file:
+        file.write_table(table)
+    with pa.ipc.new_stream(tmp_path / "stream.arrow", table.schema) as stream:
+        stream.write_table(table)
+    for name in ("file.arrow", "stream.arrow"):
+        with open_table(tmp_path / name, executor=executor) as ours:
+            assert ours.group_by("s").agg(n=count()).collect().rows() == [("x", 2), (None, 2)]
+
+
+def test_a_file_that_has_changed_is_refused(tmp_path: Path, executor: Any) -> None:
+    np.save(tmp_path / "a.npy", np.arange(5000))
+    with open_table({"a": tmp_path / "a.npy"}, executor=executor) as table:
+        asked = table.filter(col("a") > 4000).agg(n=count())
+        assert asked.collect().item() == 999
+        with (tmp_path / "a.npy").open("r+b") as file:
+            file.seek(-8, 2)
+            file.write(bytes(8))
+        with pytest.raises(ValueError, match="has changed since it was opened"):
+            asked.collect()
+
+
 def test_the_taxi_command_draws_and_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from click.testing import CliRunner
     from penstock.cli.main import penstock as command

@@ -26,7 +26,13 @@ _of_table = partial(option_of, TableOptions)
 @click.option(
     "--rows", type=click.IntRange(0), default=1_000_000, show_default=True, help="Of a table that is drawn."
 )
-@click.option("--limit", type=float, default=30.0, show_default=True, help="Miles of a trip at least.")
+@click.option(
+    "--limit",
+    type=click.FloatRange(0, 1e6),
+    default=30.0,
+    show_default=True,
+    help="Miles of a trip at least.",
+)
 @click.option("--repeats", type=click.IntRange(1), default=3, show_default=True, help="Of each query.")
 @click.option(
     "--columns",
@@ -70,6 +76,11 @@ def taxi_command(
             taxi.make(source, rows, columns=columns, pack=pack, seed=seed, progress=progress)
         with open_table(source, progress=progress, **options) as whole:
             present = [name for name in taxi.COLUMNS_OF["needed"] if name in whole.columns]
+        if taxi.DISTANCE not in present or (taxi.METRICS[0] not in present):
+            raise click.BadParameter(
+                f"'{source}' has no {taxi.DISTANCE} and {taxi.METRICS[0]}: name a file of taxi trips",
+                param_hint="SOURCE",
+            )
         with open_table(source, progress=progress, columns=present, **options) as table:
             Console().print(_answers(table, limit, repeats))
     missing = [name for name in taxi.METRICS[1:] if name not in present]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,12 @@ def type_of(kind: Any) -> ColumnType | str:
             return ColumnType("decimal", scale=kind.scale)
         return f"it is {kind}: decimals have up to {MOST_DIGITS} digits behind the point here"
     return f"it is {kind}: cast it to a number, a date, a time or a text"
+
+
+def is_stream(path: Path) -> bool:
+    """Whether an Arrow file is a stream, without the magic and the footer of a file."""
+    with path.open("rb") as file:
+        return file.read(4) == b"\xff\xff\xff\xff"
 
 
 def open_ipc(path: str) -> TableLayout | None:
@@ -95,7 +102,10 @@ def open_ipc(path: str) -> TableLayout | None:
                 return None
             column.pieces.append(Piece(place.path, place.offset, place.nbytes, place.first_bit, valid))
         if words is not None:
-            column.type = ColumnType("string", words=tuple(words.to_pylist()))
+            listed = tuple(words.to_pylist())
+            if len(set(listed)) < len(listed) or None in listed:  # a text has one code
+                return None
+            column.type = ColumnType("string", words=listed)
         layout.columns.append(column)
     return layout
 
@@ -131,15 +141,21 @@ def convert(
     Returns the columns that were left out, with why.
     """
     kinds, refused = {}, {}
-    check_names(schema.names, str(folder))
+    check_names(schema.names, "a table")
     for field in schema:
         kind = type_of(field.type)
         if isinstance(kind, str):
             refused[field.name] = kind
         else:
             kinds[field.name] = kind
+    if not kinds and refused:
+        why = "; ".join(f"{name!r}: {reason}" for name, reason in [*refused.items()][:3])
+        raise ValueError(f"convert: there is no column that can be used ({why})")
+    if refused:
+        shown = ", ".join(f"{name!r} ({reason})" for name, reason in [*refused.items()][:4])
+        warnings.warn(f"{len(refused)} columns are left out: {shown}", stacklevel=2)
     done = 0
-    with FolderWriter(folder, kinds) as writer:
+    with FolderWriter(folder, kinds, refused=refused) as writer:
         for batch in batches:
             values, valid = {}, {}
             for name, kind in kinds.items():
@@ -175,7 +191,7 @@ def _numbers(array: Any, kind: ColumnType, writer: FolderWriter, name: str) -> t
             low, high = wide[::2], wide[1::2]
             if not np.array_equal(high[valid], low[valid] >> 63):
                 raise ValueError(
-                    f"convert {writer.folder}: column {name!r} has decimals beyond 64 bits: leave it out"
+                    f"convert: column {name!r} has decimals beyond 64 bits: leave it out, or cast it"
                 )
             return low, valid
         case "date":

@@ -117,7 +117,7 @@ class Expr:
         return Call("logic_and", (self >= low, self <= high))
 
     def is_in(self, values: Iterable[Any]) -> Expr:
-        """Whether it is one of several values; False where there is none."""
+        """Whether it is one of several values; null where it has none. A None among them is left out."""
         return Call("is_in", (self,), tuple(values))
 
     def is_null(self) -> Expr:

@@ -52,7 +52,7 @@ def open_folder(path: Path) -> TableLayout:
         columns = [_column(path, each, rows) for each in facts["columns"]]
     except (OSError, ValueError, KeyError, TypeError) as problem:
         raise ValueError(f"open {path}: {FACTS} is damaged: {problem}: write the table anew") from None
-    return TableLayout(str(path), [rows], columns)
+    return TableLayout(str(path), [rows], columns, dict(facts.get("refused", {})))
 
 
 def _column(path: Path, facts: Mapping[str, Any], rows: int) -> ColumnPlace:
@@ -251,9 +251,11 @@ class FolderWriter:
     """
 
     def __init__(
-        self, folder: str | os.PathLike[str], columns: Mapping[str, ColumnType], pack: bool = True
-    ) -> None:
+        self, folder: str | os.PathLike[str], columns: Mapping[str, ColumnType], pack: bool = True,
+        refused: Mapping[str, str] | None = None,
+    ) -> None:  # fmt: skip
         self.folder = Path(folder)
+        self.refused = dict(refused or {})
         self.folder.mkdir(parents=True, exist_ok=True)
         if any(self.folder.iterdir()):
             raise ValueError(f"write {self.folder}: the folder is not empty: name a new one")
@@ -274,7 +276,8 @@ class FolderWriter:
         rows = {writer.rows for writer in self.columns.values()}
         if len(rows) > 1:
             raise ValueError(f"write {self.folder}: its columns have {sorted(rows)} rows: give all as many")
-        whole = {"format": FORMAT, "rows": rows.pop() if rows else 0, "columns": facts}
+        whole: dict[str, Any] = {"format": FORMAT, "rows": rows.pop() if rows else 0, "columns": facts}
+        whole["refused"] = self.refused
         written = self.folder / (FACTS + ".new")
         written.write_text(json.dumps(whole, indent=1))
         written.replace(self.folder / FACTS)

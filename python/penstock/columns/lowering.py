@@ -63,7 +63,10 @@ OPS = [
 ]
 CODE = {name: number for number, name in enumerate(OPS)}
 REGISTERS = 32
-INSTRUCTIONS = 256
+INSTRUCTIONS = 4096
+HOISTED = 8
+"""Constants that stay in registers; others are made anew for each batch."""
+LOOKUP_ROWS = 1 << 20
 INT64 = range(-(1 << 63), 1 << 63)
 SYMBOLS = {
     "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "modulo": "%",
@@ -183,10 +186,16 @@ class Graph:
             case "date":
                 return Typed(self.integer((value - datetime.date(1970, 1, 1)).days), DATE)
             case "timestamp":
-                unit = wanted.unit if wanted is not None and wanted.kind == "timestamp" else "us"
+                beside = wanted if wanted is not None and wanted.kind == "timestamp" else kind
+                if beside.zone is not None and getattr(value, "tzinfo", None) is None:
+                    raise TypeError(
+                        f"{value}: it stands beside times of {beside.zone}: give it a zone (tzinfo)"
+                    )
+                unit = beside.unit
                 ticks = ticks_of(value, unit)
-                if ticks is None:
-                    raise TypeError(f"{value}: it lies between two ticks of {unit}: round it")
+                if ticks is None or ticks not in INT64:
+                    unit, ticks = "us", ticks_of(value, "us")
+                assert ticks is not None  # Python's times have no parts of a microsecond
                 return Typed(self.integer(ticks), replace(kind, unit=unit))
             case "string":
                 return Typed(-1, replace(kind, words=(value,)))
@@ -242,7 +251,7 @@ class Graph:
 
     def truth(self, expression: Expr) -> int:
         value = self.lower(expression)
-        if value.type.kind != "boolean":
+        if value.type.kind != "boolean" and self.nodes[value.node].op != "null":
             raise TypeError(
                 f"{shown(expression)} is {value.type}: a condition is wanted: compare it with something"
             )
@@ -250,8 +259,11 @@ class Graph:
 
     def unary(self, name: str, arg: Expr) -> Typed:
         value = self.lower(arg)
+        if value.type.kind == "boolean" and name.startswith("convert"):
+            value = Typed(value.node, INTEGER)
         if not value.type.is_numeric:
-            raise TypeError(f"{shown(arg)} is {value.type}: a number is wanted for {name}")
+            what = {"convert_to_integer": "cast(int)", "convert_to_float": "cast(float)"}.get(name, name)
+            raise TypeError(f"{shown(arg)} is {value.type}: a number is wanted for {what}")
         if name in ("floor", "ceil", "square_root", "is_nan"):
             node = self.add(name, self.as_float(value), is_number=True)
             return Typed(node, BOOLEAN if name == "is_nan" else FLOAT)
@@ -283,6 +295,9 @@ class Graph:
             return self.date_arithmetic(name, a, b, args)
         if not (a.type.is_numeric and b.type.is_numeric):
             raise mismatch(name, args, a, b)
+        if kinds == {"decimal", "float"} and name in ("add", "subtract", "multiply"):
+            a, b = self.exact(a, b) or (a, b)
+            kinds = {a.type.kind, b.type.kind}
         if name == "divide" or "float" in kinds:
             node = self.add(name, self.as_float(a), self.as_float(b), is_number=True)
             return Typed(node, FLOAT)
@@ -326,9 +341,16 @@ class Graph:
             return self.number_comparison(name, a, b)
         elif kinds != {"boolean"} and a.type.kind != b.type.kind:
             raise mismatch(name, args, a, b)
-        if a.type.kind == "timestamp" and a.type.unit != b.type.unit:
-            raise mismatch(name, args, a, b)
+        if a.type.kind == "timestamp":
+            a, b = self.in_unit(a, b.type), self.in_unit(b, a.type)
         return Typed(self.add(name, a.node, b.node), BOOLEAN)
+
+    def in_unit(self, value: Typed, other: ColumnType) -> Typed:
+        """Ticks of the finer of two units."""
+        times = PER_SECOND[other.unit] // PER_SECOND[value.type.unit]
+        if times <= 1:
+            return value
+        return Typed(self.add("multiply", value.node, self.integer(times)), other)
 
     def as_time(self, value: Typed, other: ColumnType) -> Typed:
         if value.type.kind == "timestamp":
@@ -358,11 +380,14 @@ class Graph:
             number = struct.unpack("<d", struct.pack("<Q", node.bits))[0]
             if number != number or abs(number) >= 1e15:
                 return None
-            scale = other.type.scale
-            digits = decimal.Decimal(repr(number)).scaleb(scale)
-            if digits != digits.to_integral_value():
+            written = decimal.Decimal(repr(number)).normalize()
+            scale = max(other.type.scale, -int(written.as_tuple().exponent))
+            if scale > other.type.scale and other.type.kind == "integer":
                 return None
-            whole = Typed(self.integer(int(digits)), ColumnType("decimal", scale=scale))
+            digits = int(written.scaleb(scale))
+            if scale > MOST_DIGITS or digits not in INT64:
+                return None
+            whole = Typed(self.integer(digits), ColumnType("decimal", scale=scale))
             return (whole, other) if first else (other, whole)
         return None
 
@@ -404,20 +429,54 @@ class Graph:
 
     def membership(self, arg: Expr, values: Sequence[Any]) -> Typed:
         value = self.lower(arg)
+        given = [each for each in values if each is not None]
         if value.type.kind == "string":
-            given = set(values)
-            return self.look_up(value, lambda text: text in given)
-        if not values:
-            return Typed(
-                self.add("logic_and", self.integer(0), self.add("is_null", value.node, nullable=False)),
-                BOOLEAN,
-            )
-        found: Expr | None = None
-        for one in values:
-            same = Call("equal", (arg, Value(one)))
-            found = same if found is None else Call("logic_or", (found, same))
-        assert found is not None
-        return self.lower(found)
+            words = set(given)
+            return self.look_up(value, lambda text: text in words)
+        whole = self.whole_numbers(value, given)
+        if whole is not None:
+            return self.null_where(value, self.among(value, whole))
+        found: list[Expr] = [Call("equal", (arg, Value(one))) for one in given]
+        while len(found) > 1:  # as a tree: a chain would be as deep as it is long
+            pairs = [Call("logic_or", (a, b)) for a, b in zip(found[::2], found[1::2], strict=False)]
+            found = [*pairs, *found[2 * len(pairs) :]]
+        return self.lower(found[0])
+
+    def whole_numbers(self, value: Typed, given: Sequence[Any]) -> list[int] | None:
+        """What the values are for the engine; None: they are floating-point numbers, or far apart."""
+        if value.type.is_number:
+            return None if given else []
+        bits = []
+        for one in given:
+            literal = self.literal(self.as_date(one, value), value.type)
+            mine, other = literal.type, value.type
+            if (mine.kind, mine.scale, mine.unit) != (other.kind, other.scale, other.unit):
+                return None
+            node = self.nodes[literal.node]
+            bits.append(node.bits - (1 << 64) if node.bits >> 63 else node.bits)
+        return bits if not bits or max(bits) - min(bits) < LOOKUP_ROWS else None
+
+    def among(self, value: Typed, given: Sequence[int]) -> int:
+        """Whether a value is one of these; a null is none."""
+        if not given:
+            return self.integer(0)
+        low = min(given)
+        answers = np.zeros(max(given) - low + 1, np.uint64)
+        answers[np.array(given) - low] = 1
+        number = self.table(answers, np.ones(len(answers), np.uint8))
+        inside = self.add("less_equal", self.integer(low), value.node)
+        inside = self.add("logic_and", inside, self.add("less_equal", value.node, self.integer(max(given))))
+        row = self.add("select", inside, value.node, self.integer(low))  # no overflow far away
+        found = self.add("lookup", self.add("subtract", row, self.integer(low)), number=number, nullable=True)
+        return self.add("select", inside, found, self.integer(0), nullable=True)
+
+    def null_where(self, value: Typed, node: int) -> Typed:
+        """The same, null where a value is."""
+        if not self.nodes[value.node].nullable:
+            return Typed(self.add("fill_null", node, self.integer(0), nullable=False), BOOLEAN)
+        missing = self.add("is_null", value.node, nullable=False)
+        nothing = self.add("null", nullable=True)
+        return Typed(self.add("select", missing, nothing, node, nullable=True), BOOLEAN)
 
     def choice(self, name: str, args: tuple[Expr, ...]) -> Typed:
         values = args[-2:] if name == "select" else args
@@ -443,6 +502,21 @@ class Graph:
         nullable = self.nodes[a.node].nullable or self.nodes[b.node].nullable
         return Typed(self.add(name, condition, a.node, b.node, nullable=nullable), a.type)
 
+    def in_own_time(self, value: Typed, arg: Expr, name: str) -> Typed:
+        """A time as clocks of its zone show it."""
+        if value.type.zone is None:
+            return value
+        ahead = offset_of(value.type.zone)
+        if ahead is None:
+            raise TypeError(
+                f"{name} of {shown(arg)}: the clocks of {value.type.zone} change: convert the column to "
+                "UTC or to times without a zone before"
+            )
+        if ahead == 0:
+            return value
+        ticks = self.integer(ahead * PER_SECOND[value.type.unit])
+        return Typed(self.add("add", value.node, ticks), value.type)
+
     def date_part(self, name: str, arg: Expr) -> Typed:
         value = self.lower(arg)
         if value.type.kind == "date":
@@ -453,11 +527,22 @@ class Graph:
         if value.type.kind != "timestamp":
             raise TypeError(f"{shown(arg)} is {value.type}: a date or a time is wanted for {name}")
         second = PER_SECOND[value.type.unit]
+        value = self.in_own_time(value, arg, name)
         if name == "hour":
             hours = self.add("floor_divide", value.node, self.integer(3600 * second))
             return Typed(self.add("modulo", hours, self.integer(24)), INTEGER)
         days = self.add("floor_divide", value.node, self.integer(86400 * second))
         return Typed(days, DATE) if name == "date" else Typed(self.add(name, days), INTEGER)
+
+
+def offset_of(zone: str) -> int | None:
+    """Seconds that a zone is ahead of UTC; None where that changes."""
+    if zone.upper() in ("UTC", "ETC/UTC", "Z", "GMT"):
+        return 0
+    if len(zone) == 6 and zone[0] in "+-" and zone[3] == ":" and (zone[1:3] + zone[4:]).isdigit():
+        seconds = int(zone[1:3]) * 3600 + int(zone[4:]) * 60
+        return -seconds if zone[0] == "-" else seconds
+    return None
 
 
 def widest(kind: ColumnType) -> ColumnType:
@@ -468,8 +553,8 @@ def widest(kind: ColumnType) -> ColumnType:
 def mismatch(name: str, args: Sequence[Expr], a: Typed, b: Typed) -> TypeError:
     what = SYMBOLS.get(name, name)
     return TypeError(
-        f"{shown(args[0])} {what} {shown(args[1])}: {a.type} and {b.type} do not go together: cast one of "
-        "them"
+        f"{shown(args[0])} {what} {shown(args[1])}: {a.type} and {b.type} do not go together: give both "
+        "the same type"
     )
 
 
@@ -603,11 +688,7 @@ def assemble(graph: Graph, condition: int | None, outputs: Sequence[int]) -> Pro
     """The program of a query: a condition of each row, and what is computed of those that meet it."""
     registers = Registers()
     everything = needed(graph, [*outputs, *([] if condition is None else [condition])])
-    constants = [
-        node
-        for node in everything
-        if not graph.nodes[node].args and graph.nodes[node].op in ("constant", "null")
-    ]
+    constants = [node for node in everything if graph.nodes[node].op in ("constant", "null")][:HOISTED]
     dense = Emitter(graph, registers, {})
     dense.emit(constants, constants)
     dense.fixed = set(dense.at)

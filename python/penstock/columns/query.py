@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -33,7 +34,7 @@ MOST_GROUPS = 1 << 22
 MOST_OUTPUTS = 12
 ERRORS = {
     1: "an integer is beyond 64 bits: cast to float before",
-    2: "a value does not fit 64 bits: leave such rows out with filter()",
+    2: "a value does not fit a signed integer of 64 bits: leave the column out, or what is cast",
     4: "rows changed while they were read: keep the files as they are",
 }
 KINDS = (
@@ -98,11 +99,17 @@ class Query:
         """The k rows with the largest values, largest first; `reverse`: the smallest. Nulls go last."""
         if k < 0:
             raise ValueError(f"top_k({k}): it must not be negative")
+        if self.limit is not None or self.aggregates is not None or self.best is not None or self.keys:
+            raise TypeError(
+                "top_k() behind head(), agg(), group_by() or top_k(): collect() first, or say it before"
+            )
         return replace(self, best=(k, _named(by), reverse))
 
     def head(self, rows: int) -> Query:
         """The first rows of the result."""
-        return replace(self, limit=rows)
+        if isinstance(rows, bool) or not isinstance(rows, (int, np.integer)) or rows < 0:
+            raise ValueError(f"head({rows!r}): give how many rows, 0 or more")
+        return replace(self, limit=int(rows) if self.limit is None else min(int(rows), self.limit))
 
     def collect(self) -> Result:
         """Runs it.
@@ -114,9 +121,16 @@ class Query:
             ValueError: More groups, or more values of a row at once, than there may be.
             penstock.Error: A file that could not be read, or became shorter.
         """
-        if self.aggregates is not None:
-            return self._limited(self._aggregated())
-        return self._limited(self._best() if self.best is not None else self._selected(self._outputs()))
+        self.table.check_files()
+        try:
+            if self.aggregates is not None:
+                return self._limited(self._aggregated())
+            return self._limited(self._best() if self.best is not None else self._selected(self._outputs()))
+        except RecursionError:
+            raise ValueError(
+                f"query {self.table.name}: its expressions are nested too deep: make it two queries, or use "
+                "is_in()"
+            ) from None
 
     def explain(self) -> str:
         """How it runs: columns, what of them is read when, and the bytes that takes."""
@@ -125,9 +139,9 @@ class Query:
         return explained(self)
 
     def _not_after(self, what: str) -> None:
-        if self.aggregates is not None or self.best is not None or self.keys:
+        if self.aggregates is not None or self.best is not None or self.keys or self.limit is not None:
             raise TypeError(
-                f"{what}() behind agg(), group_by() or top_k(): collect() first, or say it before"
+                f"{what}() behind agg(), group_by(), top_k() or head(): collect() first, or say it before"
             )
         if self.outputs is not None:
             raise TypeError(f"{what}() behind select(): say it before, with the table's columns")
@@ -185,6 +199,7 @@ class Query:
 
     def taken(self, numbers: npt.NDArray[np.uint64]) -> Result:
         """Of rows by their numbers in the table, in that order."""
+        self.table.check_files()
         outputs = self._outputs()
         parts, account = [], Account()
         for first in range(0, max(len(outputs), 1), MOST_OUTPUTS):
@@ -379,9 +394,12 @@ class _AggregatePlan:
             return replace(self.finish(expression.of, found), name=expression.name)
         if isinstance(expression, Aggregate):
             return self._finish(expression, found)
-        values, valid, is_number = self._combined(expression, found)
-        bits = values.astype(np.float64 if is_number else np.int64).view(np.uint64)
-        return ResultColumn(name_of(expression), FLOAT if is_number else INTEGER, bits, valid)
+        values, valid, kind = self._combined(expression, found)
+        if kind.is_number:
+            return ResultColumn(name_of(expression), kind, values.astype(np.float64).view(np.uint64), valid)
+        if any(not -(1 << 63) <= value < 1 << 63 for value in values):
+            raise OverflowError(f"{shown(expression)}: it is beyond 64 bits: cast to float before")
+        return ResultColumn(name_of(expression), kind, values.astype(np.int64).view(np.uint64), valid)
 
     def _finish(self, aggregate: Aggregate, found: npt.NDArray[np.uint64]) -> ResultColumn:
         kind, number, of = self.types[id(aggregate)]
@@ -415,52 +433,66 @@ class _AggregatePlan:
         kept = of if of.kind == "decimal" else INTEGER
         return ResultColumn(name, kept, np.array(wide, np.int64).view(np.uint64), everywhere)
 
-    def _combined(self, expression: Expr, found: npt.NDArray[np.uint64]) -> tuple[Any, Any, bool]:
+    def _combined(self, expression: Expr, found: npt.NDArray[np.uint64]) -> tuple[Any, Any, ColumnType]:
+        """Values of aggregates and what is made of them: floating-point numbers, or Python's integers with
+        the type that says where their point is."""
         if isinstance(expression, Value):
-            number = isinstance(expression.value, float)
-            if isinstance(expression.value, bool) or not isinstance(expression.value, (int, float)):
-                raise TypeError(f"{expression.value!r} beside an aggregate: give a number")
-            return np.full(len(found), expression.value), np.ones(len(found), bool), number
+            return (*_literal(expression.value, len(found)),)
         if isinstance(expression, Aggregate | Alias):
             column = self.finish(expression, found)
-            if column.type.kind == "decimal":
-                scaled = column.bits.view(np.int64) / 10.0**column.type.scale
-                return scaled, column.valid, True
             if not column.type.is_numeric:
                 raise TypeError(f"{shown(expression)}: arithmetic takes numbers")
-            bits = column.bits
-            return (
-                bits.view(np.float64 if column.type.is_number else np.int64),
-                column.valid,
-                column.type.is_number,
-            )
-        if isinstance(expression, Call) and expression.name in (
+            if column.type.is_number:
+                return column.bits.view(np.float64), column.valid, FLOAT
+            kind = column.type if column.type.kind == "decimal" else INTEGER
+            return column.bits.view(np.int64).astype(object), column.valid, kind
+        if not isinstance(expression, Call) or expression.name not in (
             "add",
             "subtract",
             "multiply",
             "divide",
             "negate",
         ):
-            parts = [self._combined(arg, found) for arg in expression.args]
-            valid = parts[0][1] & parts[-1][1]
-            is_number = expression.name == "divide" or any(part[2] for part in parts)
-            values = [part[0].astype(np.float64) if is_number else part[0] for part in parts]
+            raise TypeError(
+                f"{shown(expression)}: of aggregates there are sums, differences, products, ratios: do the "
+                "rest with the result"
+            )
+        parts = [self._combined(arg, found) for arg in expression.args]
+        (a, of_a, kind_a), (b, of_b, kind_b) = parts[0], parts[-1]
+        valid = of_a & of_b
+        if expression.name == "negate":
+            return -a, valid, kind_a
+        if expression.name == "divide" or kind_a.is_number or kind_b.is_number:
+            x, y = _as_floats(a, kind_a), _as_floats(b, kind_b)
             with np.errstate(all="ignore"):
-                match expression.name:
-                    case "negate":
-                        return -values[0], valid, is_number
-                    case "add":
-                        return values[0] + values[1], valid, is_number
-                    case "subtract":
-                        return values[0] - values[1], valid, is_number
-                    case "multiply":
-                        return values[0] * values[1], valid, is_number
-                    case _:
-                        return values[0] / values[1], valid, is_number
-        raise TypeError(
-            f"{shown(expression)}: of aggregates there are sums, differences, products and ratios: do the "
-            "rest with the result"
-        )
+                made = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide}
+                return made[expression.name](x, y), valid, FLOAT
+        if expression.name == "multiply":
+            scale = kind_a.scale + kind_b.scale
+            return a * b, valid, ColumnType("decimal", scale=scale) if scale else INTEGER
+        scale = max(kind_a.scale, kind_b.scale)
+        a, b = a * 10 ** (scale - kind_a.scale), b * 10 ** (scale - kind_b.scale)
+        whole = ColumnType("decimal", scale=scale) if "decimal" in (kind_a.kind, kind_b.kind) else INTEGER
+        return (a + b if expression.name == "add" else a - b), valid, whole
+
+
+def _literal(value: Any, count: int) -> tuple[Any, Any, ColumnType]:
+    there = np.ones(count, bool)
+    if isinstance(value, decimal.Decimal):
+        scale = max(0, -int(value.as_tuple().exponent))
+        return np.full(count, int(value.scaleb(scale)), object), there, ColumnType("decimal", scale=scale)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{value!r} beside an aggregate: give a number")
+    if isinstance(value, float):
+        return np.full(count, value), there, FLOAT
+    return np.full(count, value, object), there, INTEGER
+
+
+def _as_floats(values: Any, kind: ColumnType) -> npt.NDArray[np.float64]:
+    if kind.is_number:
+        return np.asarray(values, np.float64)
+    unit = 10**kind.scale
+    return np.array([value / unit for value in values], np.float64)
 
 
 def _signed(low: int, high: int) -> int:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from penstock._native import ColumnTable
 
+KNOWN = (".arrow", ".arrows", ".feather", ".ipc", ".parquet", ".pq", ".orc", ".csv", ".tsv", ".gz")
 DRIVE_FILES = 16
 """Namespaces of an emulated drive (src/controller/served_records.hpp)."""
 
@@ -66,6 +67,7 @@ class Table:
         self._numbers = {column.name: k for k, column in enumerate(layout.columns)}
         self._native: ColumnTable | None = None
         self._closed = False
+        self._stamps: dict[str, tuple[int, int, int]] = {}
         self._lock = threading.Lock()
 
     @property
@@ -115,8 +117,29 @@ class Table:
                         f"open {self.name}: its columns lie in {len(extents)} files, and an emulated drive "
                         f"takes {DRIVE_FILES}: name those that are asked for with columns="
                     )
+                self._stamps = self._stamped()
                 self._native = load_native().ColumnTable(extents, pieces, columns, options)
             return self._native
+
+    def _stamped(self) -> dict[str, tuple[int, int, int]]:
+        paths = {piece.path for column in self.layout.columns for piece in column.pieces}
+        stats = {path: Path(path).stat() for path in paths if Path(path).exists()}
+        return {path: (each.st_ino, each.st_size, each.st_mtime_ns) for path, each in stats.items()}
+
+    def check_files(self) -> None:
+        """Refuses files that have changed since they were opened: layout and zone maps are of what they had.
+
+        Raises:
+            ValueError: One has, with its name.
+        """
+        if self._native is None:
+            return
+        now = self._stamped()
+        for path, stamp in self._stamps.items():
+            if path in now and now[path] != stamp:
+                raise ValueError(
+                    f"query {self.name}: {path} has changed since it was opened: open the table again"
+                )
 
     def column(self, name: str) -> tuple[int, ColumnType, bool]:
         """Number, type, and whether there are nulls.
@@ -266,12 +289,16 @@ def _layout_of(source: Any, options: Mapping[str, Any]) -> TableLayout:
 def _of_file(path: Path, options: Mapping[str, Any]) -> TableLayout:
     from penstock.columns import arrow
 
-    if path.suffix.lower() in (".arrow", ".feather", ".ipc"):
+    if path.suffix.lower() not in KNOWN:
+        raise ValueError(
+            f"open {path}: its name ends in {path.suffix!r}: the ending says what it is: {', '.join(KNOWN)}"
+        )
+    if path.suffix.lower() in (".arrow", ".feather", ".ipc") and not arrow.is_stream(path):
         found = arrow.open_ipc(str(path))
         if found is not None:
             return found
     facts = path.stat()
-    key = f"{path.resolve()}:{facts.st_size}:{facts.st_mtime_ns}:{facts.st_ino}"
+    key = f"{path.resolve()}:{facts.st_size}:{facts.st_mtime_ns}:{facts.st_ctime_ns}:{facts.st_ino}"
     root = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "penstock" / "columns"
     kept = root / f"{path.stem}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
     if not is_folder(kept):
@@ -298,6 +325,8 @@ def convert(
     from penstock.columns import arrow
 
     target = Path(folder)
+    if isinstance(source, (str, os.PathLike)) and not Path(os.fspath(source)).is_file():
+        raise ValueError(f"convert {os.fspath(source)}: there is no such file")
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise ValueError(f"convert to {target}: it is there already: name a new folder")
     target.parent.mkdir(parents=True, exist_ok=True)
