@@ -143,12 +143,17 @@ class query_arrays {
     if (!from.empty()) std::memcpy(bytes_.data() + at, from.data(), from.size() * sizeof(T));
     return at;
   }
+  /// In place of what was added at `at`, as many.
+  template <class T>
+  void set(u64 at, std::vector<T> const& to) {
+    if (!to.empty()) std::memcpy(bytes_.data() + at, to.data(), to.size() * sizeof(T));
+  }
   template <class T>
   T* place(buffer<std::byte> const& room, u64 at) const {
     return reinterpret_cast<T*>(room.data() + at);
   }
-  void make_room(executor& on, buffer<std::byte>& room, u64 more) const {
-    if (room.size() < bytes_.size() + more) room = {on.memory(), local, 2 * (bytes_.size() + more)};
+  void make_room(executor& on, buffer<std::byte>& room) const {
+    if (room.size() < bytes_.size()) room = {on.memory(), local, 2 * bytes_.size()};
   }
   void copy(buffer<std::byte>& room) const { room.write(bytes_); }
 
@@ -168,14 +173,15 @@ class prepared_query {
     for (auto const& each : program.tables) places.emplace_back(arrays.add(each.values), arrays.add(each.valid));
     some_ = t_.zones_to_look_at(program);
     const u64 listed = some_ ? arrays.add(*some_) : 0;
-    buffer<std::byte>& room = t_.arrays;
-    arrays.make_room(on_, room, program.tables.size() * sizeof(lookup_table));
-    std::vector<lookup_table> tables;
-    for (u64 k = 0; k < places.size(); ++k) {
-      tables.push_back({arrays.place<u64>(room, places[k].first), arrays.place<u8>(room, places[k].second),
-                        program.tables[k].values.size()});
-    }
+    std::vector<lookup_table> tables(places.size());
     const u64 lookups = arrays.add(tables);
+    buffer<std::byte>& room = t_.arrays;
+    arrays.make_room(on_, room);
+    for (u64 k = 0; k < places.size(); ++k) {
+      tables[k] = {arrays.place<u64>(room, places[k].first), arrays.place<u8>(room, places[k].second),
+                   program.tables[k].values.size()};
+    }
+    arrays.set(lookups, tables);
     arrays.copy(room);
     errors_ = arrays.place<u32>(room, errors);
     view_.table = t_.view();
