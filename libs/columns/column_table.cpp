@@ -288,7 +288,10 @@ column_table::~column_table() = default;
 
 std::string column_table::device() const { return state_->on->device(); }
 std::string column_table::executor_name() const { return state_->on->kind() == executor_kind::cuda ? "cuda" : "cpu"; }
-bool column_table::has_zone_map(u32 column) const { return !state_->maps.at(column).empty(); }
+bool column_table::has_zone_map(u32 column) const {
+  const std::scoped_lock lock(state_->mutex);
+  return !state_->maps.at(column).empty();
+}
 
 aggregates column_table::aggregate_rows(query_program const& program, std::vector<aggregate> const& wanted, u32 groups,
                                         std::optional<u32> key, bool line_aware) {

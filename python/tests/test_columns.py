@@ -323,6 +323,14 @@ def test_columns_on_emulated_drives(frame: Any, tmp_path: Path, executor: Any) -
         table.collect()
 
 
+@pytest.mark.parametrize(("value", "rows"), [(True, ROWS), (False, 0), (None, 0)])
+def test_a_literal_is_a_condition(tables: Any, value: Any, rows: int) -> None:
+    for table in tables:
+        assert table.filter(lit(value)).agg(n=count()).collect().item() == rows
+        assert table.filter(lit(value)).select("i8").collect().row_count == rows
+        assert table.filter(lit(value) & (col("i8") > 200)).agg(n=count()).collect().item() == 0
+
+
 def test_rows_by_number(frame: Any, tables: Any) -> None:
     numbers = np.random.default_rng(4).integers(0, ROWS, 3000)
     for table in tables:

@@ -75,7 +75,7 @@ SYMBOLS = {
 
 
 class Schema(Protocol):
-    """What a table tells of its columns."""
+    """What the lowering asks of a table."""
 
     def column(self, name: str) -> tuple[int, ColumnType, bool]:
         """Number, type, and whether there are nulls. Raises KeyError with a sentence."""
@@ -686,6 +686,8 @@ def needed(graph: Graph, wanted: Iterable[int]) -> list[int]:
 
 def assemble(graph: Graph, condition: int | None, outputs: Sequence[int]) -> Program:
     """The program of a query: a condition of each row, and what is computed of those that meet it."""
+    if condition is not None and graph.nodes[condition].op in ("constant", "null"):
+        condition = graph.add("logic_and", condition, condition)  # a filter of no instruction is no filter
     registers = Registers()
     everything = needed(graph, [*outputs, *([] if condition is None else [condition])])
     constants = [node for node in everything if graph.nodes[node].op in ("constant", "null")][:HOISTED]
