@@ -176,7 +176,7 @@ def run(options: argparse.Namespace, folder: Path) -> None:
                 average, count = result.rows()[0]
                 answers[name], accounts[name] = (count, average), result.account
             check(answers, f"Q{number} of {miles:g} miles")
-            tell(options, number, miles, seconds, accounts, others.parts)
+            report(options, number, miles, seconds, accounts, others.parts)
 
 
 def check(answers: dict[str, Answer], what: str) -> None:
@@ -186,7 +186,7 @@ def check(answers: dict[str, Answer], what: str) -> None:
         raise SystemExit(f"{what}: the answers differ: {answers}")
 
 
-def tell(
+def report(
     options: argparse.Namespace,
     number: int,
     miles: float,
@@ -222,8 +222,8 @@ def tell(
         }  # fmt: skip
         with Path(options.results).open("a", encoding="utf-8") as out:
             out.write(json.dumps(line) + "\n")
-        told = " ".join(f"{k} {v:.3g}" for k, v in details.items() if k.startswith("over") or k == "seconds")
-        print(f"Q{number} {miles:g} {name}: {value:.1f} GB/s {told}", flush=True)
+        shown = " ".join(f"{k} {v:.3g}" for k, v in details.items() if k.startswith("over") or k == "seconds")
+        print(f"Q{number} {miles:g} {name}: {value:.1f} GB/s {shown}", flush=True)
 
 
 def main() -> None:

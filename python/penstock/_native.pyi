@@ -267,7 +267,7 @@ class MountedFolder:
     @property
     def view_bytes(self) -> int: ...
 
-# Extents are (path, offset, bytes), columns as TableLayout.native has them, programs as lowering.assemble.
+# Extents are (path, offset, bytes), columns as TableLayout.native has them, programs as assembling.assemble.
 # `aggregate` gives [groups * wanted, 3] words, `select` and `take` [registers, rows] values and which there
 # are; all an account.
 class ColumnTable:

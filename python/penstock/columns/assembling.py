@@ -1,0 +1,269 @@
+"""The engine's program of a query: instructions of values, and the registers that they are in."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.columns.lowering import INT64, Graph, Node
+
+OPS = [
+    "load",
+    "constant",
+    "null",
+    "copy",
+    "convert_to_float",
+    "convert_to_integer",
+    "add",
+    "subtract",
+    "multiply",
+    "negate",
+    "absolute",
+    "divide",
+    "floor_divide",
+    "modulo",
+    "minimum",
+    "maximum",
+    "floor",
+    "ceil",
+    "square_root",
+    "equal",
+    "not_equal",
+    "less",
+    "less_equal",
+    "logic_and",
+    "logic_or",
+    "logic_not",
+    "is_null",
+    "is_nan",
+    "select",
+    "fill_null",
+    "lookup",
+    "year",
+    "month",
+    "day",
+    "weekday",
+]
+CODE = {name: number for number, name in enumerate(OPS)}
+REGISTERS = 32
+INSTRUCTIONS = 4096
+HOISTED = 8
+"""Constants that stay in registers; others are made anew for each batch."""
+
+
+@dataclass
+class Registers:
+    """Which value is in which register. One that may hold nulls holds no others: see evaluate.hpp."""
+
+    free: dict[bool, list[int]] = field(default_factory=lambda: {False: [], True: []})
+    used: int = 0
+
+    def take(self, nullable: bool) -> int:
+        if self.free[nullable]:
+            return self.free[nullable].pop()
+        if self.used == REGISTERS:
+            raise ValueError(
+                f"the query needs more than {REGISTERS} values of a row at once: ask for less of it, or make "
+                "it two queries"
+            )
+        self.used += 1
+        return self.used - 1
+
+    def give(self, register: int, nullable: bool) -> None:
+        self.free[nullable].append(register)
+
+
+@dataclass(frozen=True)
+class Program:
+    """What the engine takes, and where the results are."""
+
+    native: dict[str, Any]
+    outputs: list[int]
+
+
+class Emitter:
+    """Instructions for some of a graph's values."""
+
+    def __init__(self, graph: Graph, registers: Registers, fixed: dict[int, int]) -> None:
+        self.graph, self.registers = graph, registers
+        self.at = dict(fixed)
+        self.fixed = set(fixed)
+        self.code: list[bytes] = []
+
+    def emit(self, wanted: Sequence[int], kept: Iterable[int]) -> None:
+        """Brings values into registers. Those of `kept` stay; others go after their last use."""
+        order = [node for node in needed(self.graph, wanted) if node not in self.at]
+        left: dict[int, int] = {}
+        for node in order:
+            for arg in self.graph.nodes[node].args:
+                left[arg] = left.get(arg, 0) + 1
+        staying = set(kept) | set(wanted) | self.fixed
+        for node in order:
+            value = self.graph.nodes[node]
+            args = [self.at[arg] for arg in value.args]
+            self.at[node] = self.registers.take(value.nullable)
+            self.write(value, self.at[node], args)
+            for arg in value.args:
+                left[arg] -= 1
+                if left[arg] == 0 and arg not in staying and arg in order:
+                    self.drop(arg)
+
+    def emit_results(self, outputs: Sequence[int], registers: Sequence[int]) -> None:
+        """Brings values into registers of their own, one after the other."""
+        for k, (node, register) in enumerate(zip(outputs, registers, strict=True)):
+            later = set(needed(self.graph, outputs[k + 1 :]))
+            self.emit([node], later)
+            self.copy_to(node, register)
+            for done in [each for each in self.at if each not in self.fixed and each not in later]:
+                self.drop(done)
+
+    def drop(self, node: int) -> None:
+        self.registers.give(self.at.pop(node), self.graph.nodes[node].nullable)
+
+    def write(self, value: Node, to: int, args: Sequence[int]) -> None:
+        a = args[0] if args else 0
+        b = args[1] if len(args) > 1 else a
+        c = args[2] if len(args) > 2 else 0
+        reads_number = value.is_number or any(self.graph.nodes[arg].is_number for arg in value.args)
+        self.code.append(
+            struct.pack(
+                "<8BIIQ",
+                CODE[value.op],
+                reads_number,
+                value.nullable,
+                to,
+                a,
+                b,
+                c,
+                0,
+                value.number,
+                0,
+                value.bits,
+            )
+        )
+
+    def copy_to(self, node: int, register: int) -> None:
+        value = self.graph.nodes[node]
+        self.write(Node("copy", (node,), 0, 0, value.is_number, value.nullable), register, [self.at[node]])
+
+
+def needed(graph: Graph, wanted: Iterable[int]) -> list[int]:
+    """Values and their operands, operands first."""
+    found: set[int] = set()
+    todo = list(wanted)
+    while todo:
+        node = todo.pop()
+        if node not in found:
+            found.add(node)
+            todo += graph.nodes[node].args
+    return sorted(found)
+
+
+def assemble(graph: Graph, condition: int | None, outputs: Sequence[int]) -> Program:
+    """The program of a query: a condition of each row, and what is computed of those that meet it."""
+    if condition is not None and graph.nodes[condition].op in ("constant", "null"):
+        condition = graph.add("logic_and", condition, condition)  # a filter of no instruction is no filter
+    registers = Registers()
+    everything = needed(graph, [*outputs, *([] if condition is None else [condition])])
+    constants = [node for node in everything if graph.nodes[node].op in ("constant", "null")][:HOISTED]
+    dense = Emitter(graph, registers, {})
+    dense.emit(constants, constants)
+    dense.fixed = set(dense.at)
+    constant_count = len(dense.code)
+    fixed = dict(dense.at)
+    results = [registers.take(graph.nodes[node].nullable) for node in outputs]
+    mark = (registers.used, {k: list(v) for k, v in registers.free.items()})
+    scanned: list[int] = []
+    if condition is not None:
+        in_condition = needed(graph, [condition])
+        loads = [node for node in in_condition if graph.nodes[node].op == "load"]
+        bounded = {column for column, _, _ in bounds(graph, condition)}
+        noted_loads = [node for node in loads if graph.nodes[node].number in bounded]
+        dense.emit([condition], [*in_condition_used(graph, outputs, in_condition), *noted_loads])
+        scanned = sorted({graph.nodes[node].number for node in loads})
+    filter_end = len(dense.code)
+    notes = [] if condition is None else noted(graph, dense)
+    met = 0 if condition is None else dense.at[condition]
+    dense.emit_results(outputs, results)
+    if condition is None:
+        scanned = sorted({graph.nodes[node].number for node in everything if graph.nodes[node].op == "load"})
+    # The rest by itself may use the registers of the condition: it runs after it. Which hold nulls stays as
+    # it is.
+    alone = Registers({k: list(v) for k, v in mark[1].items()}, mark[0])
+    reuse(graph, dense, alone, mark[0], registers.used)
+    sparse = Emitter(graph, alone, fixed)
+    sparse.emit_results(outputs, results)
+    if max(len(dense.code), len(sparse.code)) > INSTRUCTIONS:
+        raise ValueError(f"the query has more than {INSTRUCTIONS} steps: make it two queries")
+    native = {
+        "dense": b"".join(dense.code),
+        "sparse": b"".join(sparse.code),
+        "constants": constant_count,
+        "filter": filter_end,
+        "sparse_filter": 0,
+        "condition": met,
+        "scanned": scanned,
+        "bounds": [] if condition is None else bounds(graph, condition),
+        "notes": notes,
+        "tables": graph.tables,
+    }
+    return Program(native, results)
+
+
+def in_condition_used(graph: Graph, outputs: Sequence[int], in_condition: Sequence[int]) -> list[int]:
+    """Values of the condition that the outputs use, too."""
+    both = set(needed(graph, outputs)) & set(in_condition)
+    return sorted(both)
+
+
+def reuse(graph: Graph, dense: Emitter, alone: Registers, first: int, last: int) -> None:
+    """Registers that the dense program has given a class keep it."""
+    kinds: dict[int, bool] = {}
+    for code in dense.code:
+        _, _, nullable, to = struct.unpack_from("<4B", code)
+        kinds[to] = bool(nullable)
+    for register in range(first, last):
+        if register not in alone.free[True] and register not in alone.free[False]:
+            alone.give(register, kinds.get(register, False))
+    alone.used = last
+
+
+def noted(graph: Graph, emitter: Emitter) -> list[tuple[int, int, bool]]:
+    """Columns whose values lie in registers when the condition ends."""
+    return [
+        (graph.nodes[node].number, register, graph.nodes[node].is_number)
+        for node, register in emitter.at.items()
+        if graph.nodes[node].op == "load"
+    ]
+
+
+def sortable(value: float) -> int:
+    """As libs/columns/column_view.hpp has it."""
+    if value != value:
+        return INT64[-1]
+    bits = int(struct.unpack("<q", struct.pack("<d", value + 0.0))[0])
+    return bits ^ INT64[-1] if bits < 0 else bits
+
+
+def bounds(graph: Graph, condition: int) -> list[tuple[int, int, int]]:
+    """What rows that meet a condition have in a column, where it says so: column, least, greatest."""
+    node = graph.nodes[condition]
+    if node.op == "logic_and":
+        return [*bounds(graph, node.args[0]), *bounds(graph, node.args[1])]
+    if node.op not in ("equal", "less", "less_equal"):
+        return []
+    a, b = (graph.nodes[arg] for arg in node.args)
+    if {a.op, b.op} != {"load", "constant"}:
+        return []
+    constant, column = (b, a) if a.op == "load" else (a, b)
+    signed = constant.bits - (1 << 64) if constant.bits >> 63 else constant.bits
+    value = sortable(struct.unpack("<d", struct.pack("<Q", constant.bits))[0]) if column.is_number else signed
+    low, high = INT64[0], INT64[-1]
+    if node.op == "equal":
+        return [(column.number, value, value)]
+    strict = node.op == "less"
+    if a.op == "load":
+        return [(column.number, low, max(value - strict, low))]
+    return [(column.number, min(value + strict, high), high)]
