@@ -122,7 +122,7 @@ struct alignas(16) lane_meeting {
 };
 
 /// Which call lanes meet in. One meeting for each: lanes that go on together go through the same code.
-enum class meeting_in : u32 { reads, tries, changes };
+enum class meeting_in : u32 { reads, tries, changes, files };
 
 /// This warp's; null where a thread has no lanes beside it.
 template <meeting_in Call>
