@@ -170,7 +170,12 @@ class prepared_query {
     const u64 errors = arrays.add(std::vector<u32>{0}), dense = arrays.add(program.dense), sparse = arrays.add(program.sparse),
               scanned = arrays.add(program.scanned);
     std::vector<std::pair<u64, u64>> places;
-    for (auto const& each : program.tables) places.emplace_back(arrays.add(each.values), arrays.add(each.valid));
+    for (auto const& each : program.tables) {
+      if (each.kept != nullptr && each.kept->of.get() != &t_) {
+        throw_bad_input("query", "a table", "what it is joined with was kept for another table");
+      }
+      places.emplace_back(arrays.add(each.values), arrays.add(each.valid));
+    }
     some_ = t_.zones_to_look_at(program);
     const u64 listed = some_ ? arrays.add(*some_) : 0;
     std::vector<lookup_table> tables(places.size());
@@ -178,8 +183,9 @@ class prepared_query {
     buffer<std::byte>& room = t_.arrays;
     arrays.make_room(on_, room);
     for (u64 k = 0; k < places.size(); ++k) {
-      tables[k] = {arrays.place<u64>(room, places[k].first), arrays.place<u8>(room, places[k].second),
-                   program.tables[k].values.size()};
+      auto const& given = program.tables[k];
+      tables[k] = {arrays.place<u64>(room, places[k].first), arrays.place<u8>(room, places[k].second), given.values.size()};
+      if (given.kept != nullptr) tables[k] = {given.kept->values.data(), given.kept->valid.data(), given.kept->values.size()};
     }
     arrays.set(lookups, tables);
     arrays.copy(room);
@@ -281,7 +287,7 @@ void check_outputs(std::vector<u8> const& registers) {
 }  // namespace
 
 column_table::column_table(table_layout layout, media::media_options const& options)
-    : state_(std::make_unique<state>(std::move(layout), options)),
+    : state_(std::make_shared<state>(std::move(layout), options)),
       rows_(std::accumulate(state_->plan.pieces.begin(), state_->plan.pieces.end(), u64{0})) {}
 
 column_table::~column_table() = default;
@@ -291,6 +297,11 @@ std::string column_table::executor_name() const { return state_->on->kind() == e
 bool column_table::has_zone_map(u32 column) const {
   const std::scoped_lock lock(state_->mutex);
   return !state_->maps.at(column).empty();
+}
+
+std::shared_ptr<kept_lookup> column_table::keep(std::vector<u64> const& values, std::vector<u8> const& valid) {
+  const std::scoped_lock lock(state_->mutex);
+  return std::make_shared<kept_lookup>(kept_lookup{state_, copied(*state_->on, values), copied(*state_->on, valid)});
 }
 
 aggregates column_table::aggregate_rows(query_program const& program, std::vector<aggregate> const& wanted, u32 groups,

@@ -51,6 +51,13 @@ struct zone_bound {
   std::int64_t low = 0, high = 0;
 };
 
+/// A column of another table in the memory of this one's executor, for `lookup` and `find` of its programs.
+struct kept_lookup {
+  std::shared_ptr<void const> of;  ///< the table; first, so that it goes last
+  buffer<u64> values;
+  buffer<u8> valid;
+};
+
 /// A program as it comes from the caller.
 struct query_program {
   std::vector<instruction> dense, sparse;
@@ -68,6 +75,7 @@ struct query_program {
   struct table {
     std::vector<u64> values;
     std::vector<u8> valid;
+    std::shared_ptr<kept_lookup> kept;  ///< instead
   };
   std::vector<table> tables;
 };
@@ -108,13 +116,15 @@ class column_table {
   results select_rows(query_program const& program, std::vector<u8> const& registers);
   /// The same for rows by their numbers in the table. Throws bad_input for one that it does not have.
   results take_numbered(query_program const& program, std::vector<u8> const& registers, std::vector<u64> const& numbers);
+  /// REQUIRES: as many of both.
+  std::shared_ptr<kept_lookup> keep(std::vector<u64> const& values, std::vector<u8> const& valid);
   /// Whether a query that names the column in a condition has left a zone map.
   bool has_zone_map(u32 column) const;
 
   struct state;
 
  private:
-  std::unique_ptr<state> state_;
+  std::shared_ptr<state> state_;
   u64 rows_ = 0;
 };
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "libs/columns/column_view.hpp"
+#include "libs/columns/key_slots.hpp"
 #include "libs/columns/program.hpp"
 
 #include <cmath>
@@ -190,6 +191,7 @@ class evaluator {
       case op::select:
       case op::fill_null: return choose(c);
       case op::lookup: return look_up(c);
+      case op::find: return find(c);
       default: return parts_of_date(c);
     }
   }
@@ -375,11 +377,23 @@ class evaluator {
   PENSTOCK_FN void look_up(instruction const& c) const {
     lookup_table const& table = with_.tables[c.number];
     each([&](u32 k) {
-      const u64 row = r_.value[c.a][k];
+      const u64 row = r_.value[c.a][k] - c.bits;
       const bool inside = row < table.rows && r_.valid[c.a][k] != 0 && rows_.active[k] != 0;
       const bool there = inside && (table.valid == nullptr || table.valid[row] != 0);
       r_.value[c.to][k] = there ? table.values[row] : 0;
       r_.valid[c.to][k] = there ? 1 : 0;
+    });
+  }
+
+  PENSTOCK_FN void find(instruction const& c) const {
+    lookup_table const& table = with_.tables[c.number];
+    each([&](u32 k) {
+      const u64 key = r_.value[c.a][k];
+      const bool asks = r_.valid[c.a][k] != 0 && rows_.active[k] != 0;
+      u64 slot = asks ? first_slot(key, table.rows) : 0;
+      while (asks && table.valid[slot] != 0 && table.values[slot] != key) slot = (slot + 1) & (table.rows - 1);
+      r_.value[c.to][k] = slot;
+      r_.valid[c.to][k] = asks && table.valid[slot] != 0 ? 1 : 0;
     });
   }
 

@@ -39,7 +39,8 @@ enum class op : u8 {
   is_nan,
   select,     ///< a ? b : c; a null chooses c
   fill_null,  ///< b where a is null
-  lookup,     ///< row a of table `number`; null outside of it
+  lookup,     ///< row a - `bits` of table `number`; null outside of it
+  find,       ///< the row of table `number`, whose values are keys in slots (key_slots.hpp), that has a; null: none
   year,       ///< of days since 1970, as are the following
   month,
   day,

@@ -1,9 +1,11 @@
 // Columns and queries for Python: names of penstock._native that start with Column; penstock.columns wraps them.
 #include "libs/columns/column_table.hpp"
+#include "libs/columns/key_slots.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -57,7 +59,11 @@ query_program program_of(nb::dict const& given) {
     program.notes.push_back({nb::cast<u16>(each[0]), nb::cast<u8>(each[1]), nb::cast<bool>(each[2])});
   }
   for (nb::handle each : at<nb::list>(given, "tables")) {
-    program.tables.push_back({values_of(nb::cast<numbers<u64>>(each[0])), values_of(nb::cast<numbers<u8>>(each[1]))});
+    if (nb::isinstance<kept_lookup>(each)) {
+      program.tables.push_back({{}, {}, nb::cast<std::shared_ptr<kept_lookup>>(each)});
+    } else {
+      program.tables.push_back({values_of(nb::cast<numbers<u64>>(each[0])), values_of(nb::cast<numbers<u8>>(each[1])), {}});
+    }
   }
   return program;
 }
@@ -147,6 +153,18 @@ nb::tuple select_rows(column_table& table, nb::dict const& given, std::vector<u8
   return answer_of(unlocked([&] { return table.select_rows(program, registers); }), registers.size());
 }
 
+std::shared_ptr<kept_lookup> keep(column_table& table, numbers<u64> const& values, numbers<u8> const& valid) {
+  const std::vector<u64> all = values_of(values);
+  const std::vector<u8> there = values_of(valid);
+  return unlocked([&] { return table.keep(all, there); });
+}
+
+nb::tuple slots_of_keys(numbers<u64> const& keys) {
+  placed_keys placed = unlocked([&] { return place_keys({keys.data(), keys.size()}); });
+  const u64 count = placed.slot_of.size();
+  return nb::make_tuple(placed.slots, rows_of(std::move(placed.slot_of), 1, count), placed.again);
+}
+
 nb::tuple take_rows_of(column_table& table, nb::dict const& given, std::vector<u8> const& registers, numbers<u64> const& rows) {
   const query_program program = program_of(given);
   const std::vector<u64> list = values_of(rows);
@@ -156,6 +174,8 @@ nb::tuple take_rows_of(column_table& table, nb::dict const& given, std::vector<u
 }  // namespace
 
 void bind_columns(nb::module_& m) {
+  nb::class_<kept_lookup>(m, "ColumnLookup");
+  m.def("column_key_slots", &slots_of_keys, "keys"_a);
   nb::class_<column_table>(m, "ColumnTable")
       .def(
           "__init__",
@@ -173,6 +193,7 @@ void bind_columns(nb::module_& m) {
       .def("has_zone_map", &column_table::has_zone_map, "column"_a)
       .def("aggregate", &aggregate_rows, "program"_a, "wanted"_a, "groups"_a, "key"_a.none(), "line_aware"_a)
       .def("select", &select_rows, "program"_a, "registers"_a)
+      .def("keep", &keep, "values"_a, "valid"_a)
       .def("take", &take_rows_of, "program"_a, "registers"_a, "rows"_a);
 }
 

@@ -41,6 +41,7 @@ OPS = [
     "select",
     "fill_null",
     "lookup",
+    "find",
     "year",
     "month",
     "day",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.columns.expressions import columns_of
 from penstock.columns.lowering import shown
 
 if TYPE_CHECKING:
@@ -22,14 +21,20 @@ def explained(query: Query) -> str:
     scanned: list[str] = []
     if query.condition is not None:
         lines.append(f"condition: {shown(query.condition)}")
-        scanned = list(dict.fromkeys(columns_of(query.condition)))
+    whole = () if query.condition is None else (query.condition,)
+    if whole or query.joins:
+        scanned = query.stored_columns(*whole)
         lines += [_whole(table, name) for name in scanned]
+    for join in query.joins:
+        lines.append(
+            f"{join.how} join on {shown(join.key)}: {len(join.other.names)} columns, read into memory"
+        )
     rest = [*query.keys, *(query.aggregates or query.outputs or ())]
-    names = dict.fromkeys(name for expression in rest for name in columns_of(expression))
+    names = query.stored_columns(*rest)
     what = ", ".join(shown(expression) for expression in rest) or "all columns"
     lines.append(f"rest: {what}")
     for name in names if rest else table.columns:
-        if query.condition is None:
+        if query.condition is None and not query.joins:
             lines.append(_whole(table, name))
         elif name not in scanned:
             lines.append(f"  {name}  {_stored(table, name)}  read where the condition holds")

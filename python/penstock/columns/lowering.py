@@ -7,7 +7,7 @@ import decimal
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from penstock.columns.types import (
     literal_type,
     ticks_of,
 )
+
+if TYPE_CHECKING:
+    from penstock.columns.joining import Join
 
 LOOKUP_ROWS = 1 << 20
 INT64 = range(-(1 << 63), 1 << 63)
@@ -66,7 +69,8 @@ class Graph:
     schema: Schema
     nodes: list[Node] = field(default_factory=list)
     numbers: dict[Node, int] = field(default_factory=dict)
-    tables: list[tuple[Any, Any]] = field(default_factory=list)
+    tables: list[Any] = field(default_factory=list)
+    joins: tuple[Join, ...] = ()
 
     def add(
         self,
@@ -94,6 +98,14 @@ class Graph:
         bits = struct.unpack("<Q", struct.pack("<d", value))[0]
         return self.add("constant", bits=bits, is_number=True, nullable=False)
 
+    def kept(self, lookup: Any) -> int:
+        """The number of a table that lies in the executor's memory."""
+        for number, each in enumerate(self.tables):
+            if each is lookup:
+                return number
+        self.tables.append(lookup)
+        return len(self.tables) - 1
+
     def table(self, values: Any, valid: Any) -> int:
         self.tables.append((np.ascontiguousarray(values, np.uint64), np.ascontiguousarray(valid, np.uint8)))
         return len(self.tables) - 1
@@ -109,6 +121,9 @@ class Graph:
         """
         match expression:
             case Column(name):
+                for join in self.joins:
+                    if name in join.names:
+                        return join.lower(self, join.names[name])
                 number, kind, nullable = self.schema.column(name)
                 return Typed(
                     self.add("load", number=number, is_number=kind.is_number, nullable=nullable), kind
@@ -422,11 +437,8 @@ class Graph:
         answers = np.zeros(max(given) - low + 1, np.uint64)
         answers[np.array(given) - low] = 1
         number = self.table(answers, np.ones(len(answers), np.uint8))
-        inside = self.add("less_equal", self.integer(low), value.node)
-        inside = self.add("logic_and", inside, self.add("less_equal", value.node, self.integer(max(given))))
-        row = self.add("select", inside, value.node, self.integer(low))  # no overflow far away
-        found = self.add("lookup", self.add("subtract", row, self.integer(low)), number=number, nullable=True)
-        return self.add("select", inside, found, self.integer(0), nullable=True)
+        found = self.add("lookup", value.node, number=number, bits=low, nullable=True)
+        return self.add("fill_null", found, self.integer(0), nullable=False)
 
     def null_where(self, value: Typed, node: int) -> Typed:
         """The same, null where a value is."""

@@ -21,6 +21,7 @@ from penstock.columns.expressions import (
     columns_of,
     name_of,
 )
+from penstock.columns.joining import HOWS, How, Join, columns_of_source
 from penstock.columns.lowering import Graph, Typed, shown
 from penstock.columns.results import Account, Result, ResultColumn
 from penstock.columns.types import ColumnType
@@ -50,6 +51,83 @@ class Query:
     best: tuple[int, Expr, bool] | None = None
     """Of `top_k`."""
     limit: int | None = None
+    joins: tuple[Join, ...] = ()
+
+    def join(
+        self,
+        other: Any,
+        on: str | None = None,
+        how: How = "inner",
+        *,
+        left_on: Expr | str | None = None,
+        right_on: str | None = None,
+        suffix: str = "_right",
+    ) -> Query:
+        """Columns of another table beside each row, by a key that the other table has once.
+
+        The other table is read once and kept in the executor's memory, the columns that are asked for; keep
+        the query that this returns to use them again.
+
+        Args:
+            other: A `Table`, a query, a result, or what `open_table` takes.
+            on: The key, by the same name in both.
+            how: inner (rows that meet none go), left (they stay, with nulls), semi (the rows that meet one,
+                with no more columns), anti (those that meet none).
+            left_on: The key of this table, a column or an expression, where the names differ.
+            right_on: The key of the other, a column's name.
+            suffix: Behind names that both have.
+
+        Raises:
+            KeyError: A column that is not there.
+            ValueError: A key that the other table has twice (inner and left), when the query is run.
+            TypeError: Keys of different types, when the query is run.
+        """
+        self._not_after("join")
+        mine, theirs = (on, on) if on is not None else (left_on, right_on)
+        if (
+            mine is None
+            or theirs is None
+            or (on is not None and (left_on is not None or right_on is not None))
+        ):
+            raise TypeError("join: name the key with on=, or with left_on= and right_on=, one column each")
+        if not isinstance(theirs, str) or isinstance(mine, (list, tuple)):
+            raise TypeError(
+                "join: the key is one column: make one of several, such as col('a') * 1000 + col('b')"
+            )
+        if how not in HOWS:
+            raise ValueError(f"join how={how!r}: choose one of {', '.join(HOWS)}")
+        columns = columns_of_source(other)
+        if theirs not in columns.names:
+            raise KeyError(
+                f"join: there is no column {theirs!r} in the other table: it has "
+                f"{', '.join(columns.names[:8])}"
+            )
+        key = _named(mine)
+        self.graph().lower(key)
+        names = {}
+        if how in ("inner", "left"):
+            here = {*self.table.columns, *(name for join in self.joins for name in join.names)}
+            for name in columns.names:
+                if name != theirs:
+                    names[name + suffix if name in here else name] = name
+        clash = next((name for name in names if name in here), None) if names else None
+        if clash is not None:
+            raise ValueError(f"join: a column {clash!r} is there already: choose another suffix")
+        return replace(self, joins=(*self.joins, Join(key, columns, theirs, how, names)))
+
+    @property
+    def is_by_row(self) -> bool:
+        """Whether each row of the result is one of the table's, in its order."""
+        return self.aggregates is None and self.best is None and self.limit is None
+
+    def names(self) -> list[str]:
+        """Of the result's columns, where it is by row."""
+        return [name_of(output) for output in self._outputs()]
+
+    def result_column(self, name: str) -> ResultColumn:
+        """One column of the result, where it is by row."""
+        output = next(each for each in self._outputs() if name_of(each) == name)
+        return replace(self, outputs=(output,)).collect().columns[0]
 
     def filter(self, *conditions: Expr) -> Query:
         """The rows that meet all conditions; a null is not met."""
@@ -135,9 +213,10 @@ class Query:
             raise TypeError(f"{what}() behind select(): say it before, with the table's columns")
 
     def _outputs(self) -> tuple[Expr, ...]:
-        return (
-            self.outputs if self.outputs is not None else tuple(Column(name) for name in self.table.columns)
-        )
+        if self.outputs is not None:
+            return self.outputs
+        joined = (name for join in self.joins for name in join.names)
+        return tuple(Column(name) for name in (*self.table.columns, *joined))
 
     def _limited(self, result: Result) -> Result:
         if self.limit is None:
@@ -146,8 +225,27 @@ class Query:
             column.bits, column.valid = column.bits[: self.limit], column.valid[: self.limit]
         return result
 
+    def graph(self) -> Graph:
+        return Graph(self.table, joins=self.joins)
+
+    def stored_columns(self, *expressions: Expr) -> list[str]:
+        """The table's own columns that expressions need, and joins; in order, each once."""
+        found = [name for join in self.joins for name in self.stored_columns_of(join.key)]
+        for expression in expressions:
+            found += self.stored_columns_of(expression)
+        return list(dict.fromkeys(found))
+
+    def stored_columns_of(self, expression: Expr) -> list[str]:
+        joined = {name for join in self.joins for name in join.names}
+        return [name for name in columns_of(expression) if name not in joined]
+
     def _condition(self, graph: Graph) -> int | None:
-        return None if self.condition is None else graph.truth(self.condition)
+        whole = None if self.condition is None else graph.truth(self.condition)
+        for join in self.joins:
+            stays = join.condition(graph)
+            if stays is not None:
+                whole = stays if whole is None else graph.add("logic_and", whole, stays)
+        return whole
 
     def _assembled(self, graph: Graph, nodes: Sequence[int]) -> Program:
         program = assemble(graph, self._condition(graph), nodes)
@@ -163,7 +261,7 @@ class Query:
         return Result(parts, account)
 
     def _select(self, outputs: Sequence[Expr]) -> tuple[list[ResultColumn], Account]:
-        graph = Graph(self.table)
+        graph = self.graph()
         typed = [_with_words(graph.lower(output), output) for output in outputs]
         program = self._assembled(graph, [value.node for value in typed])
         values, valid, native = self.table.native.select(program.native, program.outputs)
@@ -171,11 +269,7 @@ class Query:
 
     def _account(self, native: dict[str, Any], outputs: Sequence[Expr]) -> Account:
         _raise_errors(native["errors"], self)
-        named = dict.fromkeys(
-            name
-            for expression in (*outputs, *self.keys, *_some(self.condition))
-            for name in columns_of(expression)
-        )
+        named = self.stored_columns(*outputs, *self.keys, *_some(self.condition))
         return Account(
             seconds=native["seconds"], set_up_seconds=native["set_up_seconds"],
             run_seconds=native["run_seconds"],
@@ -192,7 +286,7 @@ class Query:
         parts, account = [], Account()
         for first in range(0, max(len(outputs), 1), MOST_OUTPUTS):
             some = outputs[first : first + MOST_OUTPUTS]
-            graph = Graph(self.table)
+            graph = self.graph()
             typed = [_with_words(graph.lower(output), output) for output in some]
             program = assemble(graph, None, [value.node for value in typed])
             values, valid, native = self.table.native.take(program.native, program.outputs, numbers)
@@ -205,7 +299,7 @@ class Query:
     def _best(self) -> Result:
         assert self.best is not None
         k, by, reverse = self.best
-        if Graph(self.table).lower(by).type.kind == "string":
+        if self.graph().lower(by).type.kind == "string":
             raise TypeError(f"top_k by {shown(by)}: texts have no order here: choose a number or a date")
         plain = replace(self, best=None)
         keys, _ = plain._select([by])
@@ -243,7 +337,7 @@ class Query:
             raise ValueError(
                 f"group_by: {groups} groups ({wide}), and {MOST_GROUPS} at most: group by fewer values"
             )
-        graph = Graph(self.table)
+        graph = self.graph()
         plan = AggregatePlan(graph)
         for expression in self.aggregates:
             for aggregate in aggregates_of(expression):
@@ -290,7 +384,7 @@ class _KeyRange:
 
     @staticmethod
     def of(query: Query, expression: Expr) -> _KeyRange:
-        graph = Graph(query.table)
+        graph = query.graph()
         value = graph.lower(expression)
         nullable = graph.nodes[value.node].nullable
         if value.type.is_number:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from penstock.columns.expressions import Expr
 from penstock.columns.folders import is_folder, open_folder
+from penstock.columns.joining import How
 from penstock.columns.layout import ColumnPlace, Piece, TableLayout
 from penstock.columns.query import GroupBy, Query
 from penstock.columns.results import Result
@@ -175,6 +176,19 @@ class Table:
 
     def filter(self, *conditions: Expr) -> Query:
         return Query(self).filter(*conditions)
+
+    def join(
+        self,
+        other: Any,
+        on: str | None = None,
+        how: How = "inner",
+        *,
+        left_on: Expr | str | None = None,
+        right_on: str | None = None,
+        suffix: str = "_right",
+    ) -> Query:
+        """See `Query.join`."""
+        return Query(self).join(other, on, how, left_on=left_on, right_on=right_on, suffix=suffix)
 
     def select(self, *expressions: Expr | str, **named: Expr) -> Query:
         return Query(self).select(*expressions, **named)
