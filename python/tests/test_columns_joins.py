@@ -19,7 +19,7 @@ FAR = 10**12
 
 
 @pytest.fixture(params=DEVICES, scope="module")
-def executor(request: pytest.FixtureRequest) -> str:
+def executor(request: pytest.FixtureRequest) -> Any:
     return "cuda" if "cuda" in str(request.param) else "cpu"
 
 
@@ -51,7 +51,7 @@ def zones() -> Any:
 
 
 @pytest.fixture(scope="module")
-def table(executor: str) -> Any:
+def table(executor: Any) -> Any:
     with open_table(trips(), executor=executor) as opened:
         yield opened
 
@@ -116,7 +116,7 @@ def test_one_join_behind_another(table: Table) -> None:
     assert list(best["miles"]) == expected.top_k(5, by="miles")["miles"].to_list()
 
 
-def test_with_tables_queries_and_results(table: Table, tmp_path: Path, executor: str) -> None:
+def test_with_tables_queries_and_results(table: Table, tmp_path: Path, executor: Any) -> None:
     convert(zones(), tmp_path / "zones")
     expected = trips().join(zones().filter(pl.col("area") > 50), on="zone", maintain_order="left")
     with open_table(tmp_path / "zones", executor=executor) as other:

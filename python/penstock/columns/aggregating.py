@@ -83,10 +83,10 @@ class AggregatePlan:
         kind, number, of = self.types[id(aggregate)]
         low, high, counted = (found[:, number, k] for k in range(3))
         some = counted != 0
-        everywhere = np.ones(len(low), bool)
+        everywhere = some if aggregate.or_null else np.ones(len(low), bool)
         name = name_of(aggregate)
         if aggregate.kind in ("len", "count"):
-            return ResultColumn(name, INTEGER, counted, everywhere)
+            return ResultColumn(name, INTEGER, counted, np.ones(len(low), bool))
         if kind.startswith("number_m"):
             return ResultColumn(name, of, _numbers(low), some)
         if kind.endswith("imum"):

@@ -215,6 +215,8 @@ class Alias(Expr):
 class Aggregate(Expr):
     kind: Aggregation
     of: Expr | None
+    or_null: bool = False
+    """A sum of no rows is null, as SQL has it."""
 
 
 @dataclass(frozen=True)

@@ -433,16 +433,7 @@ def _key_columns(keys: Sequence[_KeyRange], groups: npt.NDArray[np.int64]) -> li
 
 def _ordered(column: ResultColumn, reverse: bool) -> npt.NDArray[np.int64]:
     """Positions by value, largest first, or smallest; nulls last; equal ones in their order."""
-    bits = column.bits
-    if column.type.is_number:
-        number = bits.view(np.float64)
-        whole = np.where(number == 0, 0.0, number).view(np.int64)
-        keys = np.where(whole < 0, whole ^ np.iinfo(np.int64).max, whole)
-        keys = np.where(np.isnan(number), np.iinfo(np.int64).max, keys)
-    else:
-        keys = bits.view(np.int64)
-    keys = keys if reverse else ~keys
-    order: npt.NDArray[np.int64] = np.lexsort((keys, ~column.valid))
+    order: npt.NDArray[np.int64] = np.lexsort((column.order_keys(not reverse), ~column.valid))
     return order
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,22 @@ class ResultColumn:
 
     def values(self) -> Any:
         return values_as(self.type, self.bits, self.valid)
+
+    def order_keys(self, descending: bool) -> npt.NDArray[np.int64]:
+        """Integers that order as the values do, or the other way; NaN is the greatest."""
+        if self.type.kind == "string":
+            words = self.type.words or ()
+            rank = np.zeros(max(len(words), 1), np.int64)
+            rank[sorted(range(len(words)), key=words.__getitem__)] = np.arange(len(words))
+            keys = rank[np.where(self.valid, self.bits.view(np.int64), 0)]
+        elif self.type.is_number:
+            number = self.bits.view(np.float64)
+            most = np.iinfo(np.int64).max
+            whole = np.where(number == 0, 0.0, number).view(np.int64)
+            keys = np.where(np.isnan(number), most, np.where(whole < 0, whole ^ most, whole))
+        else:
+            keys = self.bits.view(np.int64)
+        return ~keys if descending else keys
 
     def to_arrow(self) -> Any:
         import pyarrow as pa
@@ -101,6 +117,22 @@ class Result(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self.columns)
+
+    def sorted(self, by: Sequence[tuple[str, bool, bool]]) -> Result:
+        """The rows in the order of columns: name, whether the greatest comes first, whether nulls do."""
+        named = {column.name: column for column in self.columns}
+        keys: list[npt.NDArray[Any]] = []
+        for name, descending, nulls_first in reversed(by):
+            column = named[name]
+            keys += [column.order_keys(descending), column.valid if nulls_first else ~column.valid]
+        return self.rows_at(np.lexsort(keys) if keys else np.arange(self.row_count))
+
+    def rows_at(self, numbers: npt.NDArray[np.int64]) -> Result:
+        """Some rows, by their numbers."""
+        return Result(
+            [ResultColumn(c.name, c.type, c.bits[numbers], c.valid[numbers]) for c in self.columns],
+            self.account,
+        )
 
     @property
     def row_count(self) -> int:

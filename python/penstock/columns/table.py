@@ -295,7 +295,7 @@ def _layout_of(source: Any, options: Mapping[str, Any]) -> TableLayout:
         if not path.is_file():
             raise ValueError(f"open {path}: there is no such file")
         return _of_file(path, options)
-    if isinstance(source, Mapping):
+    if isinstance(source, Mapping) and not hasattr(source, "__arrow_c_stream__"):
         return _of_arrays(source)
     return _of_stream(source, options)
 

@@ -1,0 +1,463 @@
+"""SQL over tables: one SELECT at a time, in DuckDB's dialect, read by sqlglot, run as a query.
+
+The largest table that is named is scanned; the others are joined with it (`Query.join`), those conditions
+that are about one of them alone met before. HAVING, ORDER BY and LIMIT are done with the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from penstock.columns.expressions import Column, Expr, aggregates_of
+from penstock.columns.joining import Join, ResultColumns, columns_of_source
+from penstock.columns.query import Query
+from penstock.columns.results import Result
+from penstock.columns.sql_expressions import AGGREGATES, Node, Translator, refuse
+from penstock.columns.table import Table, open_table
+
+PARTS_OF_SELECT = {
+    "kind", "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset",
+    "distinct", "with_", "operation_modifiers",
+}  # fmt: skip
+HOWS = {
+    "": "inner", "INNER": "inner", "LEFT": "left", "LEFT OUTER": "left",
+    "SEMI": "semi", "LEFT SEMI": "semi", "ANTI": "anti", "LEFT ANTI": "anti",
+}  # fmt: skip
+
+
+def sql(statement: str, /, **tables: Any) -> Result:
+    """Run one SELECT.
+
+    Covered: expressions of columns (arithmetic, comparisons, AND, OR, NOT, BETWEEN, IN, LIKE, IS NULL,
+    CASE, COALESCE, parts of dates), SUM, AVG, MIN, MAX, COUNT, GROUP BY, HAVING, ORDER BY, LIMIT, DISTINCT;
+    joins by equal keys that the smaller table has once, LEFT, SEMI and ANTI too; subqueries behind FROM, IN
+    and WITH.
+
+    Args:
+        statement: In DuckDB's dialect.
+        **tables: What the names in it stand for: a `Table`, a result, or what `open_table` takes.
+
+    Returns:
+        The result; `print` it, or take it to Arrow, pandas or Polars.
+
+    Raises:
+        ValueError: What is not covered, by name; a statement that is none.
+        KeyError: A table or column that there is not.
+        ImportError: sqlglot is not installed.
+    """
+    return planned(statement, tables).collect()
+
+
+def planned(statement: str, tables: dict[str, Any]) -> Plan:
+    """What a statement comes to."""
+    try:
+        import sqlglot
+    except ImportError:
+        raise ImportError("sql: it needs sqlglot: pip install 'penstock[sql]'") from None
+    try:
+        parsed = sqlglot.parse(statement, dialect="duckdb")
+    except sqlglot.errors.SqlglotError as problem:
+        raise ValueError(f"sql: {str(problem).splitlines()[0]}") from None
+    if len(parsed) != 1 or parsed[0] is None:
+        raise ValueError(f"sql: {len(parsed)} statements: give one")
+    return _Planner({name.lower(): each for name, each in tables.items()}).plan(parsed[0])
+
+
+@dataclass
+class Plan:
+    """A query, and what is done with its result."""
+
+    query: Query
+    shown: list[tuple[str, str]]
+    """Columns of the query's result, and what they are called."""
+    having: Expr | None = None
+    order: list[tuple[str, bool, bool]] = field(default_factory=list)
+    limit: int | None = None
+    offset: int = 0
+
+    def collect(self) -> Result:
+        result = self._limited().collect()
+        account = result.account
+        if self.having is not None:
+            with open_table(result, executor="cpu") as table:
+                result = table.filter(self.having).collect()
+        if self.order:
+            result = result.sorted(self.order)
+        named = {column.name: column for column in result.columns}
+        shown = [replace(named[inside], name=name) for inside, name in self.shown]
+        last = None if self.limit is None else self.offset + self.limit
+        for column in shown:
+            column.bits, column.valid = column.bits[self.offset : last], column.valid[self.offset : last]
+        return Result(shown, account)
+
+    def _limited(self) -> Query:
+        """No more rows than are wanted, where that is known before."""
+        if self.limit is None or self.having is not None or not self.query.is_by_row:
+            return self.query
+        wanted = self.limit + self.offset
+        if not self.order:
+            return self.query.head(wanted)
+        name, descending, nulls_first = self.order[0]
+        by = next(each for each in self.query.outputs or () if getattr(each, "name", None) == name)
+        if len(self.order) > 1 or nulls_first or self.query.graph().lower(by).type.kind == "string":
+            return self.query
+        return self.query.top_k(wanted, by, reverse=not descending)
+
+
+@dataclass
+class _Source:
+    """A table that FROM names."""
+
+    alias: str
+    table: Table
+    node: Node
+    how: str = "inner"
+    on: Node | None = None
+    columns: dict[str, str] = field(default_factory=dict)
+    """Of the query, by their names in lower case here; semi and anti joins have none."""
+    filters: list[Node] = field(default_factory=list)
+
+
+class _Planner:
+    def __init__(self, tables: dict[str, Any]) -> None:
+        self.tables = tables
+        self.opened: dict[str, Table] = {}
+
+    def plan(self, node: Node) -> Plan:
+        if type(node).__name__ != "Select":
+            refuse(node, f"{type(node).__name__.upper()} is not covered here, SELECT is")
+        for part, value in node.args.items():
+            if value and part not in PARTS_OF_SELECT:
+                refuse(node, f"{part.strip('_').upper()} is not covered here")
+        for each in (node.args.get("with_") and node.args["with_"].expressions) or ():
+            self.tables = {**self.tables, each.alias.lower(): _Planner(self.tables).plan(each.this).collect()}
+        return _Select(node, self._sources(node), self.subquery).plan()
+
+    def subquery(self, node: Node) -> Result:
+        return _Planner(self.tables).plan(node).collect()
+
+    def _sources(self, node: Node) -> list[_Source]:
+        first = node.args.get("from_")
+        if first is None:
+            refuse(node, "SELECT without FROM is not covered here")
+        found = [_Source(*self._table(first.this), first.this)]
+        for join in node.args.get("joins") or ():
+            how = f"{join.args.get('side') or ''} {join.args.get('kind') or ''}".strip().upper()
+            if how not in HOWS or join.args.get("using") or join.args.get("method"):
+                refuse(join, "joins are INNER, LEFT, SEMI or ANTI, with ON")
+            alias, table = self._table(join.this)
+            found.append(_Source(alias, table, join, HOWS[how], join.args.get("on")))
+        names = [source.alias for source in found]
+        for name in names:
+            if names.count(name) > 1:
+                refuse(node, f"two tables are called {name}")
+        return found
+
+    def _table(self, node: Node) -> tuple[str, Table]:
+        name = (node.alias or node.name).lower()
+        if type(node).__name__ == "Subquery":
+            return name, open_table(self.subquery(node.this), executor="auto")
+        key = node.name.lower()
+        if type(node).__name__ != "Table" or key not in self.tables:
+            known = ", ".join(self.tables) or "none"
+            raise KeyError(f"sql: there is no table {node.sql(dialect='duckdb')!r}: given are {known}")
+        given = self.tables[key]
+        if isinstance(given, Table):
+            return name, given
+        if key not in self.opened:
+            self.opened[key] = open_table(given)
+        return name, self.opened[key]
+
+
+class _Select:
+    """One SELECT over its sources."""
+
+    def __init__(self, node: Node, sources: list[_Source], subquery: Any) -> None:
+        self.node, self.sources, self.subquery = node, sources, subquery
+        self.translate = Translator(self._column)
+
+    def plan(self) -> Plan:
+        where = self.node.args.get("where")
+        conditions = [] if where is None else _conjuncts(where.this)
+        query = self._joined(conditions)
+        items = list(self._items())
+        group = self.node.args.get("group")
+        many = group is not None or self.node.args.get("distinct") or any(_has_aggregate(n) for n, _ in items)
+        plan = self._grouped(query, items, group) if many else self._rows(query, items)
+        plan.limit, plan.offset = self._number("limit"), self._number("offset") or 0
+        return plan
+
+    # Tables.
+
+    def _column(self, node: Node) -> Expr | None:
+        if type(node).__name__ != "Column":
+            return None
+        sources = [source for source in self.sources if node.table.lower() in ("", source.alias)]
+        if not sources:
+            refuse(node, f"there is no table {node.table} in FROM")
+        found = [s.columns[node.name.lower()] for s in sources if node.name.lower() in s.columns]
+        if len(found) > 1:
+            refuse(node, "several tables have this column: say which")
+        if not found:
+            names = ", ".join([name for s in sources for name in s.columns][:8])
+            raise KeyError(f"sql: there is no column {node.sql(dialect='duckdb')!r}: there are {names}")
+        return Column(found[0])
+
+    def _of(self, node: Node) -> set[str]:
+        """The tables that an expression names columns of."""
+        found: set[str] = set()
+        for column in node.find_all(_expressions().Column):
+            owners = [
+                source.alias
+                for source in self.sources
+                if column.table.lower() in ("", source.alias)
+                and column.name.lower() in {name.lower() for name in source.table.columns}
+            ]
+            found.update(owners if len(owners) == 1 else {column.table.lower()} if column.table else owners)
+        return found
+
+    def _joined(self, conditions: list[Node]) -> Query:
+        from sqlglot.optimizer.simplify import simplify
+
+        conditions = [each for whole in conditions for each in _conjuncts(simplify(whole, dialect="duckdb"))]
+        only_inner = all(source.how == "inner" for source in self.sources)
+        base = max(self.sources, key=lambda s: s.table.rows) if only_inner else self.sources[0]
+        base.columns = {name.lower(): name for name in base.table.columns}
+        for source in self.sources:
+            on = [] if source.on is None else _conjuncts(simplify(source.on.copy(), dialect="duckdb"))
+            if source.how == "inner":
+                conditions += on
+            else:
+                source.filters = on
+        rest: list[Node] = []
+        for condition in conditions:
+            owner = [
+                s
+                for s in self.sources
+                if self._of(condition) == {s.alias} and s is not base and s.how == "inner"
+            ]
+            (owner[0].filters if owner and not condition.find(_expressions().Query) else rest).append(
+                condition
+            )
+        query = Query(base.table)
+        waiting = [source for source in self.sources if source is not base]
+        while waiting:
+            ready = next((s for s in waiting if self._key(s, self._pool(s, rest)) is not None), None)
+            if ready is None:
+                refuse(waiting[0].node, "it has no key that is equal to one of the tables before")
+            query = self._join(query, ready, self._pool(ready, rest))
+            waiting.remove(ready)
+        for condition in rest:
+            query = self._filtered(query, condition)
+        return query
+
+    @staticmethod
+    def _pool(source: _Source, rest: list[Node]) -> list[Node]:
+        return rest if source.how == "inner" else source.filters
+
+    def _key(self, source: _Source, pool: list[Node]) -> tuple[Node, Node, Node] | None:
+        """A condition that makes a key: it, the source's column, and what the others have."""
+        there = {s.alias for s in self.sources if s.columns}
+        for condition in pool:
+            if type(condition).__name__ != "EQ":
+                continue
+            for mine, other in (
+                (condition.this, condition.expression),
+                (condition.expression, condition.this),
+            ):
+                others = self._of(other)
+                if (
+                    type(mine).__name__ == "Column"
+                    and self._of(mine) == {source.alias}
+                    and others
+                    and others <= there
+                ):
+                    return condition, mine, other
+        return None
+
+    def _join(self, query: Query, source: _Source, pool: list[Node]) -> Query:
+        key = self._key(source, pool)
+        assert key is not None
+        condition, mine, other = key
+        pool.remove(condition)
+        names = {name.lower(): name for name in source.table.columns}
+        own = Translator(lambda n: Column(names[n.name.lower()]) if type(n).__name__ == "Column" else None)
+        small = Query(source.table)
+        for each in source.filters:
+            if self._of(each) != {source.alias}:
+                refuse(each, "behind ON of this join there are one equal key, and conditions of its table")
+            small = small.filter(own(each))
+        taken = {name for s in self.sources for name in s.columns.values()}
+        if source.how in ("inner", "left"):
+            source.columns = {
+                low: name if name not in taken else f"{name} of {source.alias}" for low, name in names.items()
+            }
+        inside = {source.columns[low]: name for low, name in names.items() if low in source.columns}
+        left = self.translate(other)
+        join = Join(left, columns_of_source(small), names[mine.name.lower()], source.how, inside)  # type: ignore[arg-type]
+        return replace(query, joins=(*query.joins, join))
+
+    def _filtered(self, query: Query, condition: Node) -> Query:
+        if type(condition).__name__ == "In" and condition.args.get("query") is not None:
+            found = self.subquery(condition.args["query"].this)
+            if len(found.columns) != 1:
+                refuse(condition, "a subquery behind IN has one column")
+            key = self.translate(condition.this)
+            join = Join(key, ResultColumns(found.columns), found.columns[0].name, "semi", {})
+            return replace(query, joins=(*query.joins, join))
+        return query.filter(self.translate(condition))
+
+    # Results.
+
+    def _items(self) -> Iterable[tuple[Node, str]]:
+        """What is selected, and what it is called."""
+        for node in self.node.expressions:
+            kind = type(node).__name__
+            if kind == "Star" or (kind == "Column" and type(node.this).__name__ == "Star"):
+                if any(node.args.get(part) for part in ("except_", "replace", "rename")):
+                    refuse(node)
+                for source in self.sources:
+                    if kind == "Star" or node.table.lower() == source.alias:
+                        for low in source.columns:
+                            yield (
+                                _expressions().column(low, table=source.alias),
+                                source.table.columns[
+                                    [name.lower() for name in source.table.columns].index(low)
+                                ],
+                            )
+            elif kind == "Alias":
+                yield node.this, node.alias
+            elif kind == "Column":
+                yield node, node.name
+            else:
+                text = node.sql(dialect="duckdb")
+                yield node, "count_star()" if text.lower() == "count(*)" else text.lower()
+
+    def _rows(self, query: Query, items: Sequence[tuple[Node, str]]) -> Plan:
+        if self.node.args.get("having") is not None:
+            refuse(self.node.args["having"], "HAVING without groups is not covered here")
+        outputs = [self.translate(node).alias(f"c{k}") for k, (node, _) in enumerate(items)]
+        shown = [(f"c{k}", name) for k, (_, name) in enumerate(items)]
+        order = []
+        for each in self._ordered():
+            number = self._item(each.this, items)
+            if number is None:
+                number = len(outputs)
+                outputs.append(self.translate(each.this).alias(f"c{number}"))
+            order.append((f"c{number}", *_directions(each)))
+        return Plan(query.select(*outputs), shown, order=order)
+
+    def _grouped(self, query: Query, items: Sequence[tuple[Node, str]], group: Node | None) -> Plan:
+        keys = self._keys(items, group)
+        names: dict[str, str] = {_text(node): f"k{k}" for k, node in enumerate(keys)}
+        outputs: list[Expr] = []
+
+        def result(node: Node) -> str:
+            """The column of the query's result that has a value of each group."""
+            text = _text(node)
+            if text not in names:
+                made = self.translate(node)
+                if not list(aggregates_of(made)):
+                    refuse(node, "it stands neither in GROUP BY nor in an aggregate")
+                names[text] = f"a{len(outputs)}"
+                outputs.append(made.alias(names[text]))
+            return names[text]
+
+        shown = [(result(node), name) for node, name in items]
+        order = []
+        for each in self._ordered():
+            number = self._item(each.this, items)
+            order.append((result(each.this) if number is None else shown[number][0], *_directions(each)))
+
+        def of_group(node: Node) -> Expr | None:
+            """In HAVING: keys, aggregates and what is selected, as columns of the result."""
+            number = self._item(node, items) if type(node).__name__ == "Column" else None
+            if number is not None:
+                return Column(shown[number][0])
+            if _text(node) in names or type(node).__name__ in AGGREGATES:
+                return Column(result(node))
+            return None
+
+        having = self.node.args.get("having")
+        condition = None if having is None else Translator(of_group)(having.this)
+        if not outputs:
+            result(_expressions().Count(this=_expressions().Star()))
+        key_outputs = [self.translate(node).alias(f"k{k}") for k, node in enumerate(keys)]
+        made = query.group_by(*key_outputs).agg(*outputs) if keys else query.agg(*outputs)
+        return Plan(made, shown, condition, order)
+
+    def _keys(self, items: Sequence[tuple[Node, str]], group: Node | None) -> list[Node]:
+        if group is None:
+            return [node for node, _ in items] if self.node.args.get("distinct") else []
+        for part, value in group.args.items():
+            if value and part != "expressions":
+                refuse(group, f"GROUP BY {part.upper()} is not covered here")
+        keys = []
+        for each in group.expressions:
+            number = self._item(each, items, columns=False)
+            keys.append(each if number is None else items[number][0])
+        return keys
+
+    def _item(self, node: Node, items: Sequence[tuple[Node, str]], columns: bool = True) -> int | None:
+        """The number of what is selected that a number, a name or the same expression stands for. Before
+        GROUP BY a column of a table comes first."""
+        kind = type(node).__name__
+        if kind == "Literal" and not node.is_string:
+            number = int(node.this) - 1
+            if not 0 <= number < len(items):
+                refuse(node, f"{len(items)} columns are selected")
+            return number
+        if kind == "Column" and not node.table and (columns or not self._is_column(node)):
+            for number, (_, name) in enumerate(items):
+                if name.lower() == node.name.lower():
+                    return number
+        texts = [_text(item) for item, _ in items]
+        return texts.index(_text(node)) if _text(node) in texts else None
+
+    def _is_column(self, node: Node) -> bool:
+        return any(node.name.lower() in source.columns for source in self.sources)
+
+    def _ordered(self) -> list[Node]:
+        order = self.node.args.get("order")
+        return [] if order is None else list(order.expressions)
+
+    def _number(self, part: str) -> int | None:
+        node = self.node.args.get(part)
+        if node is None:
+            return None
+        if type(node.expression).__name__ != "Literal" or not str(node.expression.this).isdigit():
+            refuse(node, f"{part.upper()} takes a number")
+        return int(node.expression.this)
+
+
+def _expressions() -> Any:
+    from sqlglot import expressions
+
+    return expressions
+
+
+def _conjuncts(node: Node) -> list[Node]:
+    kind = type(node).__name__
+    if kind == "Paren":
+        return _conjuncts(node.this)
+    return [*_conjuncts(node.this), *_conjuncts(node.expression)] if kind == "And" else [node]
+
+
+def _has_aggregate(node: Node) -> bool:
+    return node.find(_expressions().AggFunc) is not None
+
+
+def _directions(ordered: Node) -> tuple[bool, bool]:
+    """Whether the greatest comes first, and whether nulls do."""
+    return bool(ordered.args.get("desc")), bool(ordered.args.get("nulls_first"))
+
+
+def _text(node: Node) -> str:
+    """Alike where expressions are."""
+    return (
+        str(node.sql(dialect="duckdb", normalize=True)).lower()
+        if type(node).__name__ == "Column"
+        else str(node.sql(dialect="duckdb"))
+    )

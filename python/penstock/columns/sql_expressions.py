@@ -1,0 +1,255 @@
+"""Expressions of SQL as those of queries, in DuckDB's meaning; what is not covered is refused by name."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+from penstock.columns.expressions import Aggregate, Call, Column, Expr, Value, as_expr, when
+
+Node = Any
+"""Of sqlglot's syntax tree."""
+Resolve = Callable[[Node], Expr | None]
+
+
+def refuse(node: Node, why: str = "is not covered here") -> NoReturn:
+    """One sentence about a part of the statement.
+
+    Raises:
+        ValueError: Always.
+    """
+    text = node.sql(dialect="duckdb")
+    shown = text if len(text) <= 80 else text[:77] + "..."
+    raise ValueError(
+        f"sql: {shown}: {why}: write it another way, or give the tables to DuckDB, which reads columns whole"
+    )
+
+
+def _truncated_remainder(a: Expr, b: Expr) -> Expr:
+    """With the sign of the dividend."""
+    rest = a % b
+    return when((rest != 0) & ((a < 0) != (b < 0))).then(rest - b).otherwise(rest)
+
+
+def _truncated_quotient(a: Expr, b: Expr) -> Expr:
+    down = a // b
+    return when((a % b != 0) & ((a < 0) != (b < 0))).then(down + 1).otherwise(down)
+
+
+BINARY: Mapping[str, Callable[[Expr, Expr], Any]] = {
+    "Add": lambda a, b: a + b,
+    "Sub": lambda a, b: a - b,
+    "Mul": lambda a, b: a * b,
+    "Div": lambda a, b: a / b,
+    "IntDiv": _truncated_quotient,
+    "Mod": _truncated_remainder,
+    "EQ": lambda a, b: a == b,
+    "NEQ": lambda a, b: a != b,
+    "LT": lambda a, b: a < b,
+    "LTE": lambda a, b: a <= b,
+    "GT": lambda a, b: a > b,
+    "GTE": lambda a, b: a >= b,
+    "And": lambda a, b: a & b,
+    "Or": lambda a, b: a | b,
+}
+UNARY: Mapping[str, Callable[[Expr], Expr]] = {
+    "Paren": lambda a: a,
+    "Neg": lambda a: -a,
+    "Not": lambda a: ~a,
+    "Abs": lambda a: a.abs(),
+    "Floor": lambda a: a.floor(),
+    "Ceil": lambda a: a.ceil(),
+    "Sqrt": lambda a: a.sqrt(),
+    "Year": lambda a: a.dt.year(),
+    "Month": lambda a: a.dt.month(),
+    "Day": lambda a: a.dt.day(),
+    "DayOfMonth": lambda a: a.dt.day(),
+    "Hour": lambda a: a.dt.hour(),
+    "DayOfWeek": lambda a: a.dt.weekday() % 7,
+    "DayOfWeekIso": lambda a: a.dt.weekday(),
+    "IsNan": lambda a: a.is_nan(),
+}
+PARTS = {
+    "YEAR": "Year",
+    "MONTH": "Month",
+    "DAY": "Day",
+    "HOUR": "Hour",
+    "ISODOW": "DayOfWeekIso",
+    "DOW": "DayOfWeek",
+}
+AGGREGATES = {"Sum": "sum", "Avg": "mean", "Min": "min", "Max": "max", "Count": "count"}
+TAKEN = {
+    "this", "expression", "expressions", "unit", "to", "low", "high", "default", "ifs", "true", "false",
+    "big_int", "typed", "safe", "is_string", "query", "quoted", "table",
+}  # fmt: skip
+"""Arguments of nodes that are looked at, or say nothing."""
+
+
+class Translator:
+    """Of the expressions of one SELECT."""
+
+    def __init__(self, resolve: Resolve) -> None:
+        self.resolve = resolve
+        """What stands for a node as a whole: a column, a group's key, an aggregate; None: its parts do."""
+
+    def __call__(self, node: Node) -> Expr:
+        known = self.resolve(node)
+        if known is not None:
+            return known
+        name = type(node).__name__
+        made = self._made(node, name)
+        if node.args.get("negate"):
+            made = ~made
+        for argument, value in node.args.items():
+            if value and argument not in TAKEN and argument != "negate":
+                refuse(node, f"{name.upper()} with {argument.upper()} is not covered here")
+        return made
+
+    def _made(self, node: Node, name: str) -> Expr:
+        if name in BINARY:
+            return as_expr(BINARY[name](self(node.this), self(node.expression)))
+        if name in UNARY:
+            return UNARY[name](self(node.this))
+        if name in AGGREGATES:
+            return self.aggregate(node, name)
+        method = getattr(self, f"_{name.lower()}", None)
+        if method is None:
+            refuse(node, f"{name.upper()} is not covered here")
+        made: Expr = method(node)
+        return made
+
+    def aggregate(self, node: Node, name: str) -> Expr:
+        """SUM and the like of an expression of one row."""
+        of = node.this
+        if name == "Count" and type(of).__name__ == "Star":
+            return Aggregate("len", None)
+        if type(of).__name__ == "Distinct":
+            refuse(node, "DISTINCT in an aggregate is not covered here")
+        return Aggregate(AGGREGATES[name], self(of), or_null=True)  # type: ignore[arg-type]
+
+    def _literal(self, node: Node) -> Expr:
+        if node.is_string:
+            return Value(node.this)
+        if re.fullmatch(r"\d+", node.this):
+            return Value(int(node.this))
+        if "e" in node.this.lower():
+            return Value(float(node.this))
+        return Value(decimal.Decimal(node.this))
+
+    def _boolean(self, node: Node) -> Expr:
+        return Value(bool(node.this))
+
+    def _null(self, node: Node) -> Expr:
+        return Value(None)
+
+    def _column(self, node: Node) -> Expr:
+        refuse(node, "there is no such column")
+
+    def _is(self, node: Node) -> Expr:
+        if type(node.expression).__name__ != "Null":
+            refuse(node)
+        return self(node.this).is_null()
+
+    def _between(self, node: Node) -> Expr:
+        value = self(node.this)
+        return (value >= self(node.args["low"])) & (value <= self(node.args["high"]))
+
+    def _in(self, node: Node) -> Expr:
+        if node.args.get("query") is not None:
+            refuse(node, "a subquery stands behind IN as a whole condition of WHERE alone")
+        given = [self(each) for each in node.expressions]
+        if not all(isinstance(each, Value) for each in given):
+            refuse(node, "IN takes values, not columns")
+        values = [each.value for each in given if isinstance(each, Value)]
+        found = self(node.this).is_in(values)
+        return found | Value(None) if None in values else found
+
+    def _like(self, node: Node) -> Expr:
+        return self._pattern(node, 0)
+
+    def _ilike(self, node: Node) -> Expr:
+        return self._pattern(node, re.IGNORECASE)
+
+    def _pattern(self, node: Node, flags: int) -> Expr:
+        pattern = self(node.expression)
+        if not isinstance(pattern, Value) or not isinstance(pattern.value, str):
+            refuse(node, "a pattern is a text")
+        parts = {"%": ".*", "_": "."}
+        wanted = re.compile("".join(parts.get(c, re.escape(c)) for c in pattern.value), flags | re.DOTALL)
+        return Call("text_test", (self(node.this),), lambda text: wanted.fullmatch(text) is not None)
+
+    def _startswith(self, node: Node) -> Expr:
+        return self(node.this).str.starts_with(node.expression.this)
+
+    def _contains(self, node: Node) -> Expr:
+        return self(node.this).str.contains(node.expression.this)
+
+    def _extract(self, node: Node) -> Expr:
+        part = str(node.this.this).upper()
+        if part not in PARTS:
+            refuse(node, f"the part {part} of a time is not covered here")
+        return UNARY[PARTS[part]](self(node.expression))
+
+    def _timestamptrunc(self, node: Node) -> Expr:
+        if str(node.args["unit"].this).upper() != "DAY":
+            refuse(node, "DATE_TRUNC to days alone is covered here")
+        return self(node.this).dt.date()
+
+    def _coalesce(self, node: Node) -> Expr:
+        whole = self(node.this)
+        for each in node.expressions:
+            whole = whole.fill_null(self(each))
+        return whole
+
+    def _nullif(self, node: Node) -> Expr:
+        value = self(node.this)
+        return when((value == self(node.expression)).fill_null(False)).then(None).otherwise(value)
+
+    def _if(self, node: Node) -> Expr:
+        return (
+            when(self(node.this)).then(self(node.args["true"])).otherwise(self._else(node.args.get("false")))
+        )
+
+    def _else(self, node: Node | None) -> Expr:
+        return Value(None) if node is None else self(node)
+
+    def _case(self, node: Node) -> Expr:
+        whole = self._else(node.args.get("default"))
+        for each in reversed(node.args["ifs"]):
+            condition = self(each.this)
+            if node.this is not None:
+                condition = as_expr(self(node.this) == condition)
+            whole = when(condition).then(self(each.args["true"])).otherwise(whole)
+        return whole
+
+    def _countif(self, node: Node) -> Expr:
+        return Aggregate("sum", when(self(node.this)).then(1).otherwise(0), or_null=True)
+
+    def _cast(self, node: Node) -> Expr:
+        kind = node.args["to"].this.name
+        value = self(node.this)
+        if kind == "DATE":
+            if isinstance(value, Value) and isinstance(value.value, str):
+                return Value(_parsed(node, value.value).date())
+            return value.dt.date()
+        if kind in ("TIMESTAMP", "DATETIME") and isinstance(value, Value) and isinstance(value.value, str):
+            return Value(_parsed(node, value.value))
+        if kind in ("DOUBLE", "FLOAT"):
+            return value.cast(float)
+        if kind in ("INT", "BIGINT") and isinstance(value, Value) and isinstance(value.value, int):
+            return value
+        refuse(node, f"CAST to {kind} is not covered here (of numbers that are rounded, say FLOOR or CEIL)")
+
+
+def _parsed(node: Node, text: str) -> datetime.datetime:
+    try:
+        return datetime.datetime.fromisoformat(text)
+    except ValueError:
+        refuse(node, "it is no date or time")
+
+
+def column(name: str) -> Expr:
+    return Column(name)
