@@ -32,6 +32,7 @@ void bind_graph(nb::module_& m);
 }
 namespace penstock::columns {
 void bind_columns(nb::module_& m);
+void bind_packing(nb::module_& m);
 }
 namespace penstock::lsh {
 void bind_lsh(nb::module_& m);
@@ -98,5 +99,6 @@ NB_MODULE(_native, m) {
   penstock::files::bind_mounts(m);
   penstock::lsh::bind_lsh(m);
   penstock::columns::bind_columns(m);
+  penstock::columns::bind_packing(m);
   penstock::bind_rows(m);
 }
