@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock.columns.folders import FolderWriter
 from penstock.columns.layout import ColumnPlace, Piece, TableLayout, check_names
+from penstock.columns.packing import PACK_ROWS, ColumnWriter
 from penstock.columns.types import MOST_DIGITS, ColumnType
 
 Progress = Callable[[str, int, int], None]
@@ -134,11 +137,13 @@ def convert(
     schema: Any,
     folder: str | os.PathLike[str],
     rows: int = 0,
+    threads: int = 0,
     progress: Progress | None = None,
-) -> dict[str, str]:
-    """Write record batches as a folder of columns, some rows at a time.
+) -> None:
+    """Write record batches as a folder of columns: those of one batch by several threads, while the next is
+    decoded.
 
-    Returns the columns that were left out, with why.
+    The types are the schema's; texts may come with dictionaries that it does not have.
     """
     kinds, refused = {}, {}
     check_names(schema.names, "a table")
@@ -155,56 +160,114 @@ def convert(
         shown = ", ".join(f"{name!r} ({reason})" for name, reason in [*refused.items()][:4])
         warnings.warn(f"{len(refused)} columns are left out: {shown}", stacklevel=2)
     done = 0
-    with FolderWriter(folder, kinds, refused=refused) as writer:
+    with FolderWriter(folder, kinds, refused=refused, threads=threads) as writer:
+        columns = {name: _Column(writer.columns[name], schema.field(name).type) for name in kinds}
         for batch in batches:
-            values, valid = {}, {}
-            for name, kind in kinds.items():
-                values[name], valid[name] = _numbers(batch.column(name), kind, writer, name)
-            writer.add(values, valid)
+            writer.put(partial(_add, columns, batch))
             done += batch.num_rows
             if progress is not None:
                 progress("converting rows", done, max(rows, done))
-    return refused
 
 
-def _numbers(array: Any, kind: ColumnType, writer: FolderWriter, name: str) -> tuple[Any, Any]:
-    """A batch's values as they are stored, and which there are."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
+def _add(columns: dict[str, _Column], batch: Any, writer: ColumnWriter) -> None:
+    columns[writer.name].add(batch.column(writer.name))
 
-    valid = (
-        np.ones(len(array), bool)
-        if array.null_count == 0
-        else pc.is_valid(array).to_numpy(zero_copy_only=False)
+
+class _Column:
+    """An Arrow column on its way into a folder."""
+
+    def __init__(self, writer: ColumnWriter, kind: Any) -> None:
+        import pyarrow as pa
+
+        self.writer = writer
+        self.listed = pa.types.is_dictionary(kind)
+        """Whether the source's dictionary says which texts there are, used or not, and their order."""
+        self._words: Any = None
+        self._codes: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+        """Of the words; -1: not seen yet."""
+
+    def add(self, array: Any) -> None:
+        """The rows of a batch. Nulls are stored as its first value."""
+        import pyarrow.compute as pc
+
+        filler = None
+        if array.null_count and (first := pc.index(pc.is_valid(array), True).as_py()) >= 0:
+            filler = self._numbers(array.slice(first, 1), None)[0]
+        for first in range(0, max(1, len(array)), PACK_ROWS):
+            part = array.slice(first, PACK_ROWS)
+            valid = None
+            if part.null_count:
+                valid = _stored(pc.is_valid(part).cast("uint8"), np.uint8).view(bool)
+            self.writer.add(self._numbers(part, valid), valid, filler)
+
+    def _numbers(self, array: Any, valid: npt.NDArray[np.bool_] | None) -> npt.NDArray[Any]:
+        """Values as they are stored, anything in the place of nulls."""
+        match self.writer.type.kind:
+            case "string":
+                return self._coded(array, valid)
+            case "decimal":
+                return self._units(array, valid)
+            case "boolean":
+                return _stored(array.cast("uint8"), np.uint8)
+            case "date":
+                return _stored(array, np.int32)
+            case _:
+                return _stored(array, self.writer.stored)
+
+    def _units(self, array: Any, valid: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.int64]:
+        halves = _stored(array, np.dtype([("low", np.int64), ("high", np.int64)]))
+        low, high = halves["low"], halves["high"]
+        wrong = high != low >> 63
+        if bool((wrong if valid is None else wrong & valid).any()):
+            raise ValueError(
+                f"convert: column {self.writer.name!r} has decimals beyond 64 bits: leave it out, or cast it"
+            )
+        return np.ascontiguousarray(low)
+
+    def _coded(self, array: Any, valid: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.int64]:
+        import pyarrow as pa
+
+        decoded = pa.types.is_dictionary(array.type)
+        if not decoded:
+            array = array.dictionary_encode()
+        if self._words is None or not array.dictionary.equals(self._words):
+            self._words = array.dictionary
+            self._codes = np.full(len(self._words), -1)
+            if self.listed or not decoded:
+                self._codes = self.writer.codes(self._words.to_pylist())
+        if not len(self._words):
+            return np.zeros(len(array), np.int64)
+        index = array.indices.fill_null(0) if array.null_count else array.indices
+        index = _stored(index, np.dtype(index.type.to_pandas_dtype()))
+        codes: npt.NDArray[np.int64] = self._codes[index]
+        if codes.size and codes.min() < 0:
+            self._add_words(index if valid is None else index[valid])
+            codes = self._codes[index]
+        return codes
+
+    def _add_words(self, index: npt.NDArray[Any]) -> None:
+        """Gives codes to words that have none, in the order in which they appear."""
+        unseen, first = np.unique(index[self._codes[index] < 0], return_index=True)
+        unseen = unseen[np.argsort(first)]
+        self._codes[unseen] = self.writer.codes(self._words.take(unseen).to_pylist())
+
+
+def _stored(array: Any, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """An Arrow array's values in place, anything where there are nulls."""
+    dtype = np.dtype(dtype)
+    if not len(array):
+        return np.zeros(0, dtype)
+    values: npt.NDArray[Any] = np.frombuffer(
+        array.buffers()[1], dtype, len(array), array.offset * dtype.itemsize
     )
-    match kind.kind:
-        case "string":
-            if not pa.types.is_dictionary(array.type):
-                array = array.dictionary_encode()
-            codes = writer.columns[name].codes(array.dictionary.to_pylist())
-            index = array.indices.fill_null(0).to_numpy(zero_copy_only=False)
-            return (codes[index] if len(codes) else np.zeros(len(array), np.int64)), valid
-        case "decimal":
-            wide = np.frombuffer(array.buffers()[1] or b"", np.int64)[
-                2 * array.offset : 2 * (array.offset + len(array))
-            ]
-            low, high = wide[::2], wide[1::2]
-            if not np.array_equal(high[valid], low[valid] >> 63):
-                raise ValueError(
-                    f"convert: column {name!r} has decimals beyond 64 bits: leave it out, or cast it"
-                )
-            return low, valid
-        case "date":
-            array = array.cast(pa.int32())
-        case "timestamp":
-            array = array.cast(pa.int64())
-    if array.null_count:
-        array = array.fill_null(False if kind.kind == "boolean" else 0)
-    return array.to_numpy(zero_copy_only=False), valid
+    return values
 
 
-def read_file(path: Path, memory: int) -> tuple[Any, Iterator[Any], int]:
+def read_file(path: Path, memory: int, threads: int = 0) -> tuple[Any, Iterator[Any], int]:
     """Schema, record batches of some MiB, and rows (0: not known) of a Parquet, ORC, CSV or Arrow file.
+
+    Columns of texts may come with dictionaries that the schema does not have. One thread decodes if
+    `threads` is 1.
 
     Raises:
         ValueError: It is damaged, or of another kind.
@@ -214,14 +277,7 @@ def read_file(path: Path, memory: int) -> tuple[Any, Iterator[Any], int]:
     try:
         match path.suffix.lower():
             case ".parquet" | ".pq":
-                import pyarrow.parquet as pq
-
-                file = pq.ParquetFile(path)
-                return (
-                    file.schema_arrow,
-                    _checked(path, file.iter_batches(_rows_for(file.schema_arrow, memory))),
-                    file.metadata.num_rows,
-                )
+                return _parquet(path, memory, threads)
             case ".orc":
                 from pyarrow import orc
 
@@ -236,7 +292,8 @@ def read_file(path: Path, memory: int) -> tuple[Any, Iterator[Any], int]:
 
                 block = max(1 << 16, min(memory // 16, 64 << 20))
                 parse = csv.ParseOptions(delimiter="\t" if ".tsv" in path.suffixes else ",")
-                table = csv.open_csv(path, csv.ReadOptions(block_size=block), parse)
+                read = csv.ReadOptions(use_threads=threads != 1, block_size=block)
+                table = csv.open_csv(path, read, parse)
                 return table.schema, _checked(path, iter(table)), 0
             case _:
                 reader = _ipc(path)
@@ -245,6 +302,21 @@ def read_file(path: Path, memory: int) -> tuple[Any, Iterator[Any], int]:
         raise ValueError(
             f"open {path}: pyarrow cannot read it: {str(problem).splitlines()[0]}: write it anew"
         ) from None
+
+
+def _parquet(path: Path, memory: int, threads: int) -> tuple[Any, Iterator[Any], int]:
+    """Pages are read as they are decoded: row groups, which may be of any size, are not held. Texts come as
+    codes where the file has them so: they are not spelled out to be looked up again.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = pq.read_schema(path)
+    texts = [field.name for field in schema if field.type == pa.string()]
+    ahead = max(1 << 16, min(memory // (16 * max(1, len(schema))), 1 << 20))
+    file = pq.ParquetFile(path, read_dictionary=texts, buffer_size=ahead, pre_buffer=False)
+    batches = file.iter_batches(_rows_for(schema, memory), use_threads=threads != 1)
+    return schema, _checked(path, batches), file.metadata.num_rows
 
 
 def _checked(path: Path, batches: Iterable[Any]) -> Iterator[Any]:

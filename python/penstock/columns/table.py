@@ -323,7 +323,12 @@ def _of_file(path: Path, options: Mapping[str, Any]) -> TableLayout:
 
 
 def convert(
-    source: Any, folder: str | os.PathLike[str], *, memory: int = 1 << 30, progress: Any = None
+    source: Any,
+    folder: str | os.PathLike[str],
+    *,
+    memory: int = 1 << 30,
+    threads: int = 0,
+    progress: Any = None,
 ) -> None:
     """Write a table as a folder of columns, streaming.
 
@@ -331,6 +336,7 @@ def convert(
         source: A Parquet, ORC, CSV or Arrow file, or an object with Arrow's stream interface.
         folder: A new one.
         memory: Bytes that this may take, about.
+        threads: That write, beside those that decode; 0: one per core. 1: one thread decodes, too.
         progress: As of `open_table`.
 
     Raises:
@@ -347,10 +353,10 @@ def convert(
     made = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
         if isinstance(source, (str, os.PathLike)):
-            schema, batches, rows = arrow.read_file(Path(os.fspath(source)), memory)
+            schema, batches, rows = arrow.read_file(Path(os.fspath(source)), memory, threads)
         else:
             schema, batches, rows = _stream(source)
-        arrow.convert(batches, schema, made, rows, progress)
+        arrow.convert(batches, schema, made, rows, threads, progress)
         if target.is_dir():
             target.rmdir()
         made.chmod(0o755)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import concurrent.futures
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy.typing as npt
 
 from penstock.columns.expressions import Expr, col, count
 from penstock.columns.folders import FolderWriter
+from penstock.columns.packing import ColumnWriter
 from penstock.columns.query import Query
 from penstock.columns.types import ColumnType
 
@@ -168,7 +170,10 @@ def make(
             kinds
         )
 
-    with FolderWriter(folder, kinds, pack) as writer, concurrent.futures.ThreadPoolExecutor(workers) as pool:
+    with (
+        FolderWriter(folder, kinds, pack, threads=workers) as writer,
+        concurrent.futures.ThreadPoolExecutor(workers) as pool,
+    ):
         for name, words in _WORDS.items():
             if name in writer.columns:
                 writer.columns[name].codes(words)
@@ -182,9 +187,13 @@ def make(
             for first, drawn in zip(
                 starts[begin : begin + workers], pool.map(draw, starts[begin : begin + workers]), strict=True
             ):
-                list(pool.map(lambda name, drawn=drawn: writer.columns[name].add(drawn[name]), kinds))
+                writer.put(partial(_add, drawn))
                 if progress is not None:
                     progress("drawing trips", min(first + _CHUNK, rows), rows)
+
+
+def _add(drawn: Mapping[str, npt.NDArray[Any]], column: ColumnWriter) -> None:
+    column.add(drawn[column.name])
 
 
 class _Drawn:
