@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -161,35 +161,47 @@ def make(
     if columns not in COLUMNS_OF:
         raise ValueError(f"columns {columns!r}: choose all or needed")
     kinds = {name: COLUMNS[name] for name in COLUMNS_OF[columns]}
-    shares = (of_20_miles - of_30_miles, of_30_miles)
     workers = threads or len(os.sched_getaffinity(0))
+    with FolderWriter(folder, kinds, pack, threads=workers) as writer:
+        for name, kind in kinds.items():
+            if kind.kind == "string":
+                writer.columns[name].codes(texts_of(name))
+        done = 0
+        shares = (of_20_miles - of_30_miles, of_30_miles)
+        for drawn in chunks(rows, kinds, shares=shares, skew=skew, seed=seed, threads=workers):
+            writer.put(partial(_add, drawn))
+            done = min(done + _CHUNK, rows)
+            if progress is not None:
+                progress("drawing trips", done, rows)
+
+
+def texts_of(name: str) -> list[str]:
+    """What the codes of a drawn column stand for."""
+    if name in _WORDS:
+        return _WORDS[name]
+    return ["N", "Y"] if name.endswith("flag") else [f"B{k:05d}" for k in range(700)]
+
+
+def chunks(
+    rows: int,
+    kinds: Mapping[str, ColumnType],
+    *,
+    shares: tuple[float, float] = (0.0044, 0.0003),
+    skew: float = 0.5,
+    seed: int = 1,
+    threads: int = 1,
+) -> Iterator[dict[str, npt.NDArray[Any]]]:
+    """The trips of `make`, some of them at a time, texts as codes. Shares: 20 to 30 miles, and more."""
 
     def draw(first: int) -> dict[str, npt.NDArray[Any]]:
         n = min(_CHUNK, rows - first)
-        return _Drawn(np.random.default_rng([seed, first // _CHUNK]), first, n, rows, shares, skew).columns(
-            kinds
-        )
+        generator = np.random.default_rng([seed, first // _CHUNK])
+        return _Drawn(generator, first, n, rows, shares, skew).columns(kinds)
 
-    with (
-        FolderWriter(folder, kinds, pack, threads=workers) as writer,
-        concurrent.futures.ThreadPoolExecutor(workers) as pool,
-    ):
-        for name, words in _WORDS.items():
-            if name in writer.columns:
-                writer.columns[name].codes(words)
-        for name, kind in kinds.items():
-            if kind.kind == "string" and name not in _WORDS:
-                writer.columns[name].codes(
-                    ["N", "Y"] if name.endswith("flag") else [f"B{k:05d}" for k in range(700)]
-                )
-        starts = range(0, rows, _CHUNK)
-        for begin in range(0, len(starts), workers):
-            for first, drawn in zip(
-                starts[begin : begin + workers], pool.map(draw, starts[begin : begin + workers]), strict=True
-            ):
-                writer.put(partial(_add, drawn))
-                if progress is not None:
-                    progress("drawing trips", min(first + _CHUNK, rows), rows)
+    starts = range(0, rows, _CHUNK)
+    with concurrent.futures.ThreadPoolExecutor(threads) as pool:
+        for begin in range(0, len(starts), threads):
+            yield from pool.map(draw, starts[begin : begin + threads])
 
 
 def _add(drawn: Mapping[str, npt.NDArray[Any]], column: ColumnWriter) -> None:
@@ -218,7 +230,7 @@ class _Drawn:
         miles = np.where(longer, 20 + 9.99 * draw.random(rows), miles)
         self.miles = np.round(np.where(longest, 30 + draw.gamma(1.5, 6.0, rows), miles), 2)
 
-    def columns(self, kinds: dict[str, ColumnType]) -> dict[str, npt.NDArray[Any]]:
+    def columns(self, kinds: Mapping[str, ColumnType]) -> dict[str, npt.NDArray[Any]]:
         minutes = 3 + self.miles * self.draw.gamma(4.0, 0.9, self.rows)
         fare = np.round(2.5 + 2.5 * self.miles + 0.4 * minutes, 2)
         extra = self._one_of([0.0, 0.5, 1.0], [0.5, 0.3, 0.2])
@@ -255,7 +267,7 @@ class _Drawn:
         if name.endswith("LocationID"):  # few zones have most trips
             return np.minimum(self.draw.zipf(1.4, self.rows), _ZONES).astype(np.int32)
         if kind.kind == "string":
-            few = len(_WORDS.get(name, "NY" if name.endswith("flag") else range(700)))
+            few = len(texts_of(name))
             return np.minimum(self.draw.geometric(0.6, self.rows) - 1, few - 1)
         if name == "trip_time":
             return (minutes * 60).astype(np.int32)
