@@ -1,6 +1,7 @@
 #include "libs/columns/packing.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <type_traits>
@@ -19,18 +20,25 @@ double rounded(double number) {
   return std::copysign((magnitude + max_whole) - max_whole, number);
 }
 
+/// Without an early end: a block is short, and its values fit vector instructions.
 bool is_exact(std::span<double const> values, double divisor) {
-  return std::all_of(values.begin(), values.end(), [divisor](double value) {
+  u32 wrong = 0;
+  for (const double value : values) {
     const double whole = rounded(value * divisor);
-    return std::fabs(whole) < max_whole && whole / divisor == value && (value != 0 || !std::signbit(value));
-  });
+    const bool negative_zero = std::bit_cast<u64>(value) == std::bit_cast<u64>(-0.0);
+    wrong |= static_cast<u32>(!(std::fabs(whole) < max_whole)) | static_cast<u32>(whole / divisor != value) |
+             static_cast<u32>(negative_zero);
+  }
+  return wrong == 0;
 }
 
 /// Whether values that are exact by one divisor are so by its multiples. Below 2^50 the product is off by less than a half, and
 /// rounds to the multiple of the integer.
 bool suits_multiples(std::span<double const> values, double largest_divisor) {
   const double bound = 0x1p50 / largest_divisor;
-  return std::all_of(values.begin(), values.end(), [bound](double value) { return std::fabs(value) < bound; });
+  u32 beyond = 0;
+  for (const double value : values) beyond |= static_cast<u32>(!(std::fabs(value) < bound));
+  return beyond == 0;
 }
 
 }  // namespace
