@@ -1,12 +1,15 @@
 // Packing of columns for Python: names of penstock._native that start with column_ or ColumnPacker; penstock.columns wraps
 // them. Arrays are NumPy's, in the caller's memory; the interpreter runs on meanwhile.
 #include "libs/columns/packing.hpp"
+#include "libs/columns/text_codes.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
+#include <optional>
 
 namespace penstock::columns {
 namespace {
@@ -16,7 +19,8 @@ using namespace nanobind::literals;
 
 using any_values = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using any_room = nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using words_in = nb::ndarray<u64 const, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using array_in = nb::ndarray<T const, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 template <class T, class Array>
 auto span_of(Array const& array) {
@@ -36,10 +40,11 @@ void visit(Array const& array, Call const& call) {
   visit_types<Array, Call, std::int8_t, std::int16_t, std::int32_t, std::int64_t, u8, u16, u32, u64, double>(array, call);
 }
 
-nb::object array_of(std::vector<u64> words) {
-  auto* const owned = new std::vector<u64>(std::move(words));
-  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<u64>*>(p); });
-  return nb::cast(nb::ndarray<nb::numpy, u64, nb::ndim<1>>(owned->data(), {owned->size()}, owner));
+template <class T>
+nb::object array_of(std::vector<T> values) {
+  auto* const owned = new std::vector<T>(std::move(values));
+  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(owned->data(), {owned->size()}, owner));
 }
 
 nb::tuple range(any_values const& values) {
@@ -55,8 +60,7 @@ nb::tuple range(any_values const& values) {
   return result;
 }
 
-std::vector<double> divisors_of(nb::ndarray<double const, nb::ndim<1>, nb::c_contig, nb::device::cpu> const& values,
-                                std::vector<double> divisors) {
+std::vector<double> divisors_of(array_in<double> const& values, std::vector<double> divisors) {
   nb::gil_scoped_release const without;
   return exact_divisors({values.data(), values.shape(0)}, std::move(divisors));
 }
@@ -76,12 +80,43 @@ nb::object finish(bit_packer& packer) {
   return array_of(std::move(words));
 }
 
-void unpack_into(words_in const& words, u32 bits, u64 base, double divisor, any_room const& room) {
+void unpack_into(array_in<u64> const& words, u32 bits, u64 base, double divisor, any_room const& room) {
   if (words.shape(0) * 64 < room.shape(0) * bits + 64) throw nb::value_error("words end before the values do");
   visit(room, [&](auto span) {
     nb::gil_scoped_release const without;
     unpack({bits, base, divisor}, words.data(), span);
   });
+}
+
+/// Texts from `offsets[k]` to `offsets[k + 1]`. What is not valid is a word that is null, or, as a row, nothing: its code is 0.
+nb::object encode(text_codes& codes, array_in<std::int64_t> const& offsets, array_in<u8> const& bytes,
+                  std::optional<array_in<bool>> const& valid, bool words) {
+  const u64 rows = offsets.shape(0) - 1, size = bytes.shape(0);
+  if (rows + 1 == 0 || (valid && valid->shape(0) != rows)) throw nb::value_error("texts and what is valid differ in rows");
+  char const* const letters = reinterpret_cast<char const*>(bytes.data());
+  std::vector<std::int64_t> found(rows);
+  {
+    nb::gil_scoped_release const without;
+    for (u64 k = 0; k < rows; ++k) {
+      if (valid && !valid->data()[k]) {
+        found[k] = words ? codes.code_of_null() : 0;
+        continue;
+      }
+      const auto begin = static_cast<u64>(offsets.data()[k]), end = static_cast<u64>(offsets.data()[k + 1]);
+      if (begin > end || end > size) throw nb::value_error("a text ends outside of its buffer");
+      found[k] = codes.code_of({letters + begin, end - begin});
+    }
+  }
+  return array_of(std::move(found));
+}
+
+nb::list texts_of(text_codes const& codes) {
+  nb::list texts;
+  for (u32 code = 0; code < codes.size(); ++code) {
+    const std::string_view text = codes.text(code);
+    texts.append(codes.is_null(code) ? nb::object(nb::none()) : nb::object(nb::str(text.data(), text.size())));
+  }
+  return texts;
 }
 
 }  // namespace
@@ -97,6 +132,10 @@ void bind_packing(nb::module_& m) {
           "bits"_a, "base"_a, "divisor"_a)
       .def("append", &append, "values"_a)
       .def("finish", &finish);
+  nb::class_<text_codes>(m, "ColumnTexts")
+      .def(nb::init<>())
+      .def("encode", &encode, "offsets"_a, "bytes"_a, "valid"_a.none(), "words"_a)
+      .def("texts", &texts_of);
   m.def("column_range", &range, "values"_a);
   m.def("column_divisors", &divisors_of, "values"_a, "divisors"_a);
   m.def("column_unpack", &unpack_into, "words"_a, "bits"_a, "base"_a, "divisor"_a, "room"_a);

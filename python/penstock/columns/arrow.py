@@ -16,6 +16,7 @@ from penstock.columns.folders import FolderWriter
 from penstock.columns.layout import ColumnPlace, Piece, TableLayout, check_names
 from penstock.columns.packing import PACK_ROWS, ColumnWriter
 from penstock.columns.types import MOST_DIGITS, ColumnType
+from penstock.native import load_native
 
 Progress = Callable[[str, int, int], None]
 
@@ -167,6 +168,7 @@ def convert(
             done += batch.num_rows
             if progress is not None:
                 progress("converting rows", done, max(rows, done))
+        writer.put(lambda column: columns[column.name].finish())
 
 
 def _add(columns: dict[str, _Column], batch: Any, writer: ColumnWriter) -> None:
@@ -182,9 +184,11 @@ class _Column:
         self.writer = writer
         self.listed = pa.types.is_dictionary(kind)
         """Whether the source's dictionary says which texts there are, used or not, and their order."""
+        self._texts = load_native().ColumnTexts()
         self._words: Any = None
+        """Of the batch."""
         self._codes: npt.NDArray[np.int64] = np.zeros(0, np.int64)
-        """Of the words; -1: not seen yet."""
+        """Of these; -1: not seen yet."""
 
     def add(self, array: Any) -> None:
         """The rows of a batch. Nulls are stored as its first value."""
@@ -195,9 +199,7 @@ class _Column:
             filler = self._numbers(array.slice(first, 1), None)[0]
         for first in range(0, max(1, len(array)), PACK_ROWS):
             part = array.slice(first, PACK_ROWS)
-            valid = None
-            if part.null_count:
-                valid = _stored(pc.is_valid(part).cast("uint8"), np.uint8).view(bool)
+            valid = _valid(part)
             self.writer.add(self._numbers(part, valid), valid, filler)
 
     def _numbers(self, array: Any, valid: npt.NDArray[np.bool_] | None) -> npt.NDArray[Any]:
@@ -227,14 +229,11 @@ class _Column:
     def _coded(self, array: Any, valid: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.int64]:
         import pyarrow as pa
 
-        decoded = pa.types.is_dictionary(array.type)
-        if not decoded:
-            array = array.dictionary_encode()
+        if not pa.types.is_dictionary(array.type):
+            return self._encode(array, valid, words=False)
         if self._words is None or not array.dictionary.equals(self._words):
             self._words = array.dictionary
-            self._codes = np.full(len(self._words), -1)
-            if self.listed or not decoded:
-                self._codes = self.writer.codes(self._words.to_pylist())
+            self._codes = self._codes_of(self._words) if self.listed else np.full(len(self._words), -1)
         if not len(self._words):
             return np.zeros(len(array), np.int64)
         index = array.indices.fill_null(0) if array.null_count else array.indices
@@ -249,7 +248,37 @@ class _Column:
         """Gives codes to words that have none, in the order in which they appear."""
         unseen, first = np.unique(index[self._codes[index] < 0], return_index=True)
         unseen = unseen[np.argsort(first)]
-        self._codes[unseen] = self.writer.codes(self._words.take(unseen).to_pylist())
+        self._codes[unseen] = self._codes_of(self._words.take(unseen))
+
+    def _codes_of(self, words: Any) -> npt.NDArray[np.int64]:
+        return self._encode(words, _valid(words), words=True)
+
+    def _encode(
+        self, texts: Any, valid: npt.NDArray[np.bool_] | None, *, words: bool
+    ) -> npt.NDArray[np.int64]:
+        """Codes of texts, new ones added."""
+        import pyarrow as pa
+
+        if not len(texts):
+            return np.zeros(0, np.int64)
+        texts = texts.cast(pa.large_string())
+        _, ends, letters = texts.buffers()
+        offsets = np.frombuffer(ends, np.int64, len(texts) + 1, 8 * texts.offset)
+        codes: npt.NDArray[np.int64] = self._texts.encode(
+            offsets, np.frombuffer(letters or b"", np.uint8), valid, words
+        )
+        return codes
+
+    def finish(self) -> None:
+        """Hands over the words."""
+        self.writer.words = self._texts.texts()
+
+
+def _valid(array: Any) -> npt.NDArray[np.bool_] | None:
+    """Which values there are; None: all."""
+    import pyarrow.compute as pc
+
+    return _stored(pc.is_valid(array).cast("uint8"), np.uint8).view(bool) if array.null_count else None
 
 
 def _stored(array: Any, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
@@ -305,18 +334,35 @@ def read_file(path: Path, memory: int, threads: int = 0) -> tuple[Any, Iterator[
 
 
 def _parquet(path: Path, memory: int, threads: int) -> tuple[Any, Iterator[Any], int]:
-    """Pages are read as they are decoded: row groups, which may be of any size, are not held. Texts come as
-    codes where the file has them so: they are not spelled out to be looked up again.
-    """
-    import pyarrow as pa
+    """Pages are read as they are decoded: row groups, which may be of any size, are not held."""
     import pyarrow.parquet as pq
 
-    schema = pq.read_schema(path)
-    texts = [field.name for field in schema if field.type == pa.string()]
-    ahead = max(1 << 16, min(memory // (16 * max(1, len(schema))), 1 << 20))
-    file = pq.ParquetFile(path, read_dictionary=texts, buffer_size=ahead, pre_buffer=False)
+    facts = pq.read_metadata(path)
+    schema = facts.schema.to_arrow_schema()
+    file = pq.ParquetFile(
+        path,
+        read_dictionary=_coded_texts(schema, facts),
+        buffer_size=max(1 << 16, min(memory // (16 * max(1, len(schema))), 1 << 20)),
+        pre_buffer=False,
+    )
     batches = file.iter_batches(_rows_for(schema, memory), use_threads=threads != 1)
-    return schema, _checked(path, batches), file.metadata.num_rows
+    return schema, _checked(path, batches), facts.num_rows
+
+
+def _coded_texts(schema: Any, facts: Any) -> list[str]:
+    """Columns of texts that are codes in the whole file, to be read as such. A text that is spelled out takes
+    4 bytes and its letters, a code less; to make codes of texts is left to `_Column`, which is faster.
+    """
+    import pyarrow as pa
+
+    texts = {field.name for field in schema if field.type == pa.string()}
+    for group in range(facts.num_row_groups):
+        chunks = facts.row_group(group)
+        for number in range(facts.num_columns) if texts else ():
+            chunk = chunks.column(number)
+            if chunk.path_in_schema in texts and chunk.total_uncompressed_size >= 4 * chunk.num_values:
+                texts.remove(chunk.path_in_schema)
+    return sorted(texts)
 
 
 def _checked(path: Path, batches: Iterable[Any]) -> Iterator[Any]:

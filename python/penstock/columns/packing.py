@@ -9,7 +9,7 @@ and Boncz, SIGMOD 2024): they come out as they were, bit for bit.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -132,7 +132,8 @@ class ColumnWriter:
         self.rows = 0
         self.low: Any = None
         self.high: Any = None
-        self.words: dict[str, int] = {}
+        self.words: list[str] = []
+        """Texts, in the order of their codes."""
 
     @property
     def stored(self) -> np.dtype[Any]:
@@ -206,10 +207,6 @@ class ColumnWriter:
             return None
         return Form(bits, low, divisor)
 
-    def codes(self, words: Iterable[str]) -> npt.NDArray[np.int64]:
-        """Codes of texts, new ones added."""
-        return np.fromiter((self.words.setdefault(word, len(self.words)) for word in words), np.int64)
-
     def close(self) -> dict[str, Any]:
         """Stores all values in one form, and returns the facts of the column."""
         form = self._form() if self.rows else None
@@ -230,7 +227,7 @@ class ColumnWriter:
         }
         if self.type.kind == "string":
             words = self.values.path.with_suffix(".words.json")
-            words.write_text(json.dumps(list(self.words), ensure_ascii=False))
+            words.write_text(json.dumps(self.words, ensure_ascii=False))
             facts["words"] = words.name
         return facts
 

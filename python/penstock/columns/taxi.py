@@ -165,7 +165,7 @@ def make(
     with FolderWriter(folder, kinds, pack, threads=workers) as writer:
         for name, kind in kinds.items():
             if kind.kind == "string":
-                writer.columns[name].codes(texts_of(name))
+                writer.columns[name].words = texts_of(name)
         done = 0
         shares = (of_20_miles - of_30_miles, of_30_miles)
         for drawn in chunks(rows, kinds, shares=shares, skew=skew, seed=seed, threads=workers):
