@@ -88,24 +88,18 @@ void unpack_into(array_in<u64> const& words, u32 bits, u64 base, double divisor,
   });
 }
 
-/// Texts from `offsets[k]` to `offsets[k + 1]`. What is not valid is a word that is null, or, as a row, nothing: its code is 0.
 nb::object encode(text_codes& codes, array_in<std::int64_t> const& offsets, array_in<u8> const& bytes,
                   std::optional<array_in<bool>> const& valid, bool words) {
-  const u64 rows = offsets.shape(0) - 1, size = bytes.shape(0);
-  if (rows + 1 == 0 || (valid && valid->shape(0) != rows)) throw nb::value_error("texts and what is valid differ in rows");
-  char const* const letters = reinterpret_cast<char const*>(bytes.data());
-  std::vector<std::int64_t> found(rows);
+  const u64 ends = offsets.shape(0);
+  if (ends == 0 || (valid && valid->shape(0) != ends - 1)) throw nb::value_error("give an end of each text");
+  const text_rows texts{{offsets.data(), ends},
+                        {reinterpret_cast<char const*>(bytes.data()), bytes.shape(0)},
+                        valid ? valid->data() : nullptr,
+                        words};
+  std::vector<std::int64_t> found(texts.size());
   {
     nb::gil_scoped_release const without;
-    for (u64 k = 0; k < rows; ++k) {
-      if (valid && !valid->data()[k]) {
-        found[k] = words ? codes.code_of_null() : 0;
-        continue;
-      }
-      const auto begin = static_cast<u64>(offsets.data()[k]), end = static_cast<u64>(offsets.data()[k + 1]);
-      if (begin > end || end > size) throw nb::value_error("a text ends outside of its buffer");
-      found[k] = codes.code_of({letters + begin, end - begin});
-    }
+    codes.encode(texts, found);
   }
   return array_of(std::move(found));
 }

@@ -11,6 +11,7 @@ namespace penstock::test {
 namespace {
 
 using columns::text_codes;
+using columns::text_rows;
 
 TEST(text_codes, count_texts_as_they_come) {
   text_codes codes;
@@ -24,6 +25,35 @@ TEST(text_codes, count_texts_as_they_come) {
   }
   ASSERT_EQ(codes.size(), reference.size());
   for (auto const& [text, code] : reference) EXPECT_EQ(codes.text(code), text);
+}
+
+TEST(text_codes, encode_rows_as_one_after_another) {
+  std::mt19937_64 draw(5);
+  std::string bytes = "skipped";
+  std::vector<std::int64_t> offsets{7};
+  std::vector<char> valid;
+  for (int k = 0; k < 5000; ++k) {
+    bytes += std::to_string(draw() % 700);
+    offsets.push_back(static_cast<std::int64_t>(bytes.size()));
+    valid.push_back(draw() % 5 != 0);
+  }
+  for (const bool words : {false, true}) {
+    text_codes codes, reference;
+    const text_rows rows{offsets, bytes, reinterpret_cast<bool const*>(valid.data()), words};
+    std::vector<std::int64_t> found(valid.size());
+    codes.encode(rows, found);
+    for (u64 k = 0; k < valid.size(); ++k) {
+      ASSERT_EQ(found[k], valid[k] ? reference.code_of(rows.at(k)) : words ? reference.code_of_null() : 0) << k;
+    }
+  }
+}
+
+TEST(text_codes, refuse_texts_outside_of_their_bytes) {
+  text_codes codes;
+  std::vector<std::int64_t> found(1);
+  for (std::vector<std::int64_t> const& offsets : {std::vector<std::int64_t>{0, 3}, {2, 1}, {-1, 1}}) {
+    EXPECT_THROW(codes.encode({offsets, std::string_view("ab")}, found), std::invalid_argument);
+  }
 }
 
 TEST(text_codes, know_prefixes_and_zeros_apart) {
