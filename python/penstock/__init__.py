@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from penstock import pyg as pyg
     from penstock.arrays import Array, GatherHandle, Plan, empty, from_tensor, gather_all, plan
     from penstock.arrays.opening import open as open
-    from penstock.columns import Table, col, open_table
+    from penstock.columns import Table, col, open_table, sql
     from penstock.graph import BfsResult, bfs, cc, pagerank, sssp
 
 __version__ = "0.1.0"
@@ -44,12 +44,13 @@ __all__ = [
     "open_table",
     "pagerank",
     "plan",
+    "sql",
     "sssp",
 ]
 
 _ARRAYS = ("Array", "GatherHandle", "Plan", "empty", "from_tensor", "gather_all", "plan")
 _GRAPHS = ("BfsResult", "bfs", "cc", "pagerank", "sssp")
-_COLUMNS = ("Table", "col", "open_table")
+_COLUMNS = ("Table", "col", "open_table", "sql")
 _LAZY = (
     {name: ("penstock.arrays", name) for name in _ARRAYS}
     | {name: ("penstock.columns", name) for name in _COLUMNS}

@@ -41,6 +41,7 @@ from penstock.cli.nvme import nvme_group
 from penstock.cli.output import cannot_be_written, write_result
 from penstock.cli.progress_bar import progress_bar
 from penstock.cli.regular import reduce_command, vectoradd_command
+from penstock.cli.sql import sql_command
 from penstock.cli.taxi import taxi_command
 from penstock.cli.volume import volume_group
 from penstock.errors import Error
@@ -66,7 +67,7 @@ def print_version(context: click.Context, _: click.Parameter, wanted: bool) -> N
     headings={
         "Graphs": ("bfs", "sssp", "cc", "pagerank", "graph"),
         "Files": ("grep", "collage", "collage-dataset"),
-        "Tables": ("taxi",),
+        "Tables": ("sql", "taxi"),
         "Drives": ("nvme", "volume"),
         "Measurements": ("bench", "plot", "reduce", "vectoradd"),
         "This machine": ("doctor", "demo", "version"),
@@ -175,6 +176,7 @@ penstock.add_command(vectoradd_command)
 penstock.add_command(grep_command)
 penstock.add_command(collage_command)
 penstock.add_command(collage_dataset_command)
+penstock.add_command(sql_command)
 penstock.add_command(taxi_command)
 penstock.add_command(nvme_group)
 penstock.add_command(volume_group)

@@ -15,6 +15,7 @@ from __future__ import annotations
 from penstock.columns.expressions import Expr, col, count, lit, when
 from penstock.columns.query import GroupBy, Query
 from penstock.columns.results import Account, Result
+from penstock.columns.statements import sql
 from penstock.columns.table import Table, TableOptions, convert, open_table
 from penstock.columns.types import ColumnType
 
@@ -32,5 +33,6 @@ __all__ = [
     "count",
     "lit",
     "open_table",
+    "sql",
     "when",
 ]

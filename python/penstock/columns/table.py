@@ -217,6 +217,12 @@ class Table:
         query = Query(self).select(*expressions) if expressions else Query(self)
         return query.taken(rows.astype(np.uint64))
 
+    def sql(self, statement: str, /, **tables: Any) -> Result:
+        """Run a SELECT in which this table is called `self`: see `penstock.sql`."""
+        from penstock.columns.statements import sql
+
+        return sql(statement, **{**tables, "self": self})
+
     def collect(self) -> Result:
         """All rows."""
         return Query(self).collect()

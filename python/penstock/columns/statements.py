@@ -14,7 +14,7 @@ from penstock.columns.expressions import Column, Expr, aggregates_of
 from penstock.columns.joining import Join, ResultColumns, columns_of_source
 from penstock.columns.query import Query
 from penstock.columns.results import Result
-from penstock.columns.sql_expressions import AGGREGATES, Node, Translator, refuse
+from penstock.columns.statement_expressions import AGGREGATES, Node, Translator, refuse
 from penstock.columns.table import Table, open_table
 
 PARTS_OF_SELECT = {
@@ -351,12 +351,13 @@ class _Select:
 
     def _grouped(self, query: Query, items: Sequence[tuple[Node, str]], group: Node | None) -> Plan:
         keys = self._keys(items, group)
-        names: dict[str, str] = {_text(node): f"k{k}" for k, node in enumerate(keys)}
+        key_outputs = [self.translate(node).alias(f"k{k}") for k, node in enumerate(keys)]
+        names: dict[str, str] = {self._text(node): f"k{k}" for k, node in enumerate(keys)}
         outputs: list[Expr] = []
 
         def result(node: Node) -> str:
             """The column of the query's result that has a value of each group."""
-            text = _text(node)
+            text = self._text(node)
             if text not in names:
                 made = self.translate(node)
                 if not list(aggregates_of(made)):
@@ -376,7 +377,7 @@ class _Select:
             number = self._item(node, items) if type(node).__name__ == "Column" else None
             if number is not None:
                 return Column(shown[number][0])
-            if _text(node) in names or type(node).__name__ in AGGREGATES:
+            if self._text(node) in names or type(node).__name__ in AGGREGATES:
                 return Column(result(node))
             return None
 
@@ -384,7 +385,6 @@ class _Select:
         condition = None if having is None else Translator(of_group)(having.this)
         if not outputs:
             result(_expressions().Count(this=_expressions().Star()))
-        key_outputs = [self.translate(node).alias(f"k{k}") for k, node in enumerate(keys)]
         made = query.group_by(*key_outputs).agg(*outputs) if keys else query.agg(*outputs)
         return Plan(made, shown, condition, order)
 
@@ -413,8 +413,20 @@ class _Select:
             for number, (_, name) in enumerate(items):
                 if name.lower() == node.name.lower():
                     return number
-        texts = [_text(item) for item, _ in items]
-        return texts.index(_text(node)) if _text(node) in texts else None
+        texts = [self._text(item) for item, _ in items]
+        return texts.index(self._text(node)) if self._text(node) in texts else None
+
+    def _text(self, node: Node) -> str:
+        """Alike where expressions are."""
+
+        def resolved(part: Node) -> Node:
+            if type(part).__name__ != "Column" or not self._is_column(part):
+                return part
+            found = self._column(part)
+            assert isinstance(found, Column)
+            return _expressions().column(found.name, quoted=True)
+
+        return str(node.transform(resolved).sql(dialect="duckdb"))
 
     def _is_column(self, node: Node) -> bool:
         return any(node.name.lower() in source.columns for source in self.sources)
@@ -452,12 +464,3 @@ def _has_aggregate(node: Node) -> bool:
 def _directions(ordered: Node) -> tuple[bool, bool]:
     """Whether the greatest comes first, and whether nulls do."""
     return bool(ordered.args.get("desc")), bool(ordered.args.get("nulls_first"))
-
-
-def _text(node: Node) -> str:
-    """Alike where expressions are."""
-    return (
-        str(node.sql(dialect="duckdb", normalize=True)).lower()
-        if type(node).__name__ == "Column"
-        else str(node.sql(dialect="duckdb"))
-    )

@@ -1,0 +1,129 @@
+"""`penstock sql`."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table as Shown
+
+from penstock.cli.declared_options import option_of
+from penstock.cli.output import cannot_be_written
+from penstock.cli.progress_bar import progress_bar
+from penstock.columns import Result, TableOptions, open_table
+from penstock.columns.statements import planned
+from penstock.report.whole_files import written_whole
+from penstock.sizes import format_seconds
+
+SHOWN = 40
+SUFFIXES = (".parquet", ".csv", ".arrow")
+_of_table = partial(option_of, TableOptions)
+
+
+class ResultFile(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    name = "file"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        path = Path(value)
+        if path.suffix not in SUFFIXES:
+            self.fail(f"'{path}': results are written as {', '.join(SUFFIXES)}", param, ctx)
+        if problem := cannot_be_written(path):
+            self.fail(problem, param, ctx)
+        return path
+
+
+@click.command("sql", short_help="Run a SELECT over tables in files.")
+@click.argument("statement")
+@click.argument("sources", nargs=-1, metavar="[NAME=]SOURCE...")
+@click.option("-o", "--output", type=ResultFile(), help="Write the result: .parquet, .csv or .arrow.")
+@click.option("--explain", is_flag=True, help="Say what would be read, and stop.")
+@_of_table("executor")
+@_of_table("placement")
+@_of_table("cache", "Of placements that have one.")
+@_of_table("line", "Of the cache.")
+@_of_table("threads", "Of the CPU executor.  [default: one per core]")
+@_of_table("media", "Of the placement storage: file, or the preset of an emulated SSD.")
+@_of_table("drives", "Emulated SSDs.")
+def sql_command(
+    statement: str, sources: tuple[str, ...], output: Path | None, explain: bool, **options: Any
+) -> None:
+    """Runs one SELECT, in DuckDB's dialect. Each SOURCE is a folder or file that `penstock.open_table` takes;
+    the statement calls it NAME, or by its file's name without the ending.
+
+    \b
+    penstock sql "SELECT zone, avg(total) FROM trips GROUP BY zone" trips.parquet
+    penstock sql "SELECT count(*) FROM t JOIN z ON t.zone = z.id" t=trips.parquet z=zones.csv
+    """
+    if not sources:
+        raise click.UsageError("name the tables: penstock sql STATEMENT NAME=FILE ...")
+    with progress_bar() as progress:
+        tables = {}
+        for each in sources:
+            name, equals, path = each.partition("=")
+            if not equals:
+                name, path = Path(each).stem, each
+            if name in tables:
+                raise click.BadParameter(
+                    f"'{name}': two tables have this name: say NAME=FILE", param_hint="SOURCE"
+                )
+            tables[name] = open_table(path, progress=progress, **options)
+    plan = planned(statement, tables)
+    if explain:
+        Console().print(escape(plan.query.explain()), soft_wrap=True)
+        return
+    result = plan.collect()
+    if output is not None:
+        _write(result, output)
+    else:
+        Console().print(_shown(result))
+    account = result.account
+    moved = f", {account.bytes_moved / 1e6:.1f} MB into the cache" if account.bytes_moved else ""
+    Console().print(
+        f"{result.row_count:,} rows in {format_seconds(account.seconds)}: {account.rows_met:,} of "
+        f"{account.rows:,} rows met{moved}",
+        highlight=False,
+    )
+
+
+def _shown(result: Result) -> Shown:
+    shown = Shown(box=box.SIMPLE_HEAD)
+    for column in result.columns:
+        shown.add_column(escape(column.name), justify="left" if column.type.kind == "string" else "right")
+    for row in Result.rows(result.rows_at(range(min(SHOWN, result.row_count)))):
+        shown.add_row(*(escape(_text(value)) for value in row))
+    if result.row_count > SHOWN:
+        shown.caption = f"the first {SHOWN} of {result.row_count:,} rows: write all with -o"
+    return shown
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    return f"{value:.10g}" if isinstance(value, float) else str(value)
+
+
+def _write(result: Result, path: Path) -> None:
+    import pyarrow as pa
+
+    table = result.to_arrow()
+    with written_whole("write", path) as beside:
+        match path.suffix:
+            case ".parquet":
+                import pyarrow.parquet as pq
+
+                pq.write_table(table, beside)
+            case ".csv":
+                from pyarrow import csv
+
+                plain = [
+                    c.cast(c.type.value_type) if pa.types.is_dictionary(c.type) else c for c in table.columns
+                ]
+                csv.write_csv(pa.table(plain, names=table.column_names), beside)
+            case _:
+                with pa.OSFile(str(beside), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+                    writer.write_table(table)

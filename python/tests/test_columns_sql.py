@@ -1,0 +1,163 @@
+"""penstock.sql: statements beside DuckDB's answers, and what is refused."""
+
+from __future__ import annotations
+
+import decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from penstock.cli.main import penstock
+from penstock.columns import Table, open_table, sql
+from places import DEVICES
+
+pytest.importorskip("penstock._native", reason="needs the compiled part", exc_type=ImportError)
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+pytest.importorskip("sqlglot", reason="sqlglot is not installed")
+pytest.importorskip("polars", reason="polars is not installed")
+duckdb: Any = pytest.importorskip("duckdb", reason="duckdb is not installed")
+
+from test_columns_joins import trips, zones  # noqa: E402
+
+COVERED = """
+select count(*), sum(miles) as m, avg(miles), min(day), max(zone) from trips;
+select word, count(*) n, sum(zone) from trips where miles > 0.5 group by word order by n desc;
+select word, flag, avg(miles)*2 as x from trips group by 1, 2 having count(*) > 100 and x > 0.5
+    order by word, flag desc;
+select zone, word from trips t where t.flag and not t.word = 'a' and zone_n is null;
+select t.zone, z.borough, t.miles from trips t, zones z where t.zone = z.zone and z.area > 150 and
+    t.miles between 0.2 and 0.3 order by t.miles limit 10;
+select borough, count(*) as n, sum(area) from trips join zones on trips.zone = zones.zone where
+    extract(day from day) in (3, 5) group by borough order by 1 nulls first;
+select * from trips where zone = 7 and word like 'z%' order by miles desc limit 3 offset 1;
+select count(*) from trips left join zones on trips.zone = zones.zone where zones.zone is null;
+select count(*), count(borough) from trips left join zones on zones.zone = trips.zone and zones.area
+    > 20 where trips.miles > 0.3;
+select sum(miles), count(*), avg(zone) from trips where zone > 1000;
+select case when zone < 10 then 0 when zone < 100 then 1 else 2 end as band, count(*) from trips
+    group by band order by band;
+select case word when 'a' then 1 when 'b' then 2 end as code, count(*) from trips group by 1 order
+    by 1;
+select zone % 7 as r, (zone - 150) // 7 as q, (zone - 150) % 7 as s, -zone as n, abs(zone - 150)
+    from trips order by miles limit 20;
+select distinct word, flag from trips order by word, flag;
+select count(*) from trips where zone in (select zone from zones where area > 100) and word <> 'a';
+with big as (select zone, count(*) as n from trips group by zone) select sum(n), count(*) from big
+    where n > 70;
+select max(n) from (select zone, count(*) as n from trips group by zone) b;
+select year(day) * 100 + month(day) as ym, count(*) from trips group by 1 order by 1;
+select sum(case when word = 'a' then miles else 0 end) / sum(miles) from trips;
+select count(zone_n), count(*) from trips where not (zone_n > 10) or zone_n is null;
+select word, sum(miles) from trips where day >= date '2024-02-01' - interval 10 day and day <
+    '2024-02-01' group by word order by sum(miles);
+select count(*) from trips semi join zones on trips.zone = zones.zone where miles > 0.25;
+select count(*) from trips anti join zones on trips.zone_n = zones.zone;
+select word from trips where word not like 'z%' and word like '_' group by word order by word desc;
+select coalesce(zone_n, -1) as z, count(*) from trips group by z having count(*) between 70 and 75
+    order by z;
+select count(*) from trips where zone_n in (1, 2, null) or word in ('q', 'zz');
+select borough, sum(t.miles * 1.5), min(z.miles) from trips as t inner join zones as z on z.zone =
+    t.zone and t.flag group by z.borough order by borough desc;
+select count(*) from trips where isodow(day) = 7 and dayofweek(day) = 0;
+select t.word as w, count_if(t.miles > 0.9) from trips t group by w order by w;
+select "zone", MILES from TRIPS where Zone = 12 order by miles;
+select nullif(zone, 3) as z from trips where zone < 5 order by miles;
+select z.zone, n from zones z join (select zone, count(*) as n from trips group by zone) c on c.zone
+    = z.zone where n > 60 order by z.zone
+""".strip().split(";\n")
+
+REFUSED = {
+    "select sum(miles) over () from trips": "WINDOW is not covered",
+    "select count(distinct zone) from trips": "DISTINCT in an aggregate",
+    "select 1": "without FROM",
+    "select zone from trips union select zone from zones": "UNION is not covered",
+    "select zone, sum(miles) from trips group by word": "neither in GROUP BY",
+    "select trips.zone from trips, zones": "no key that is equal",
+    "select cast(miles as bigint) from trips": "CAST to BIGINT",
+    "select zone from trips where exists (select 1 from zones)": "EXISTS is not covered",
+    "select trips.zone from trips full join zones on trips.zone = zones.zone": "joins are INNER",
+    "select zone from trips join zones using (zone)": "joins are INNER",
+    "select miles from trips, zones where trips.zone = zones.zone": "several tables have this column",
+    "select x.zone from trips": "there is no table x",
+    "select zone from trips limit zone": "LIMIT takes a number",
+    "select zone from trips order by 3": "1 columns are selected",
+    "select zone from": "Expected",
+    "select zone from trips; select 1 from trips": "2 statements",
+    "delete from trips": "DELETE is not covered",
+    "select upper(word) from trips": "UPPER is not covered",
+    "select max(miles) filter (where flag) from trips": "FILTER is not covered",
+    "select zone from trips qualify row_number() over () = 1": "QUALIFY is not covered",
+    "select word, count(*) from trips group by rollup (word)": "ROLLUP is not covered",
+    "select date 'nothing' from trips": "no date or time",
+}
+
+
+@pytest.fixture(scope="module")
+def peer() -> Any:
+    connection = duckdb.connect()
+    connection.register("trips", trips().to_arrow())
+    connection.register("zones", zones().to_arrow())
+    return connection
+
+
+@pytest.fixture(params=DEVICES, scope="module")
+def tables(request: pytest.FixtureRequest) -> Any:
+    executor: Any = "cuda" if "cuda" in str(request.param) else "cpu"
+    with open_table(trips(), executor=executor) as large, open_table(zones(), executor=executor) as small:
+        yield {"trips": large, "zones": small}
+
+
+def comparable(rows: list[Any], ordered: bool) -> list[Any]:
+    def same(value: Any) -> Any:
+        return f"{float(value):.10g}" if isinstance(value, (int, float, decimal.Decimal)) else value
+
+    made = [tuple(same(value) for value in row) for row in rows]
+    return made if ordered else sorted(made, key=str)
+
+
+@pytest.mark.parametrize("statement", COVERED)
+def test_answers_are_those_of_duckdb(tables: dict[str, Table], peer: Any, statement: str) -> None:
+    ordered = "order by" in statement
+    mine = sql(statement, **tables)
+    theirs = peer.sql(statement)
+    assert comparable(mine.rows(), ordered) == comparable(theirs.fetchall(), ordered)
+
+
+@pytest.mark.parametrize("statement", REFUSED)
+def test_what_is_not_covered_is_refused_by_name(tables: dict[str, Table], statement: str) -> None:
+    with pytest.raises(ValueError, match="(?i)" + REFUSED[statement]) as told:
+        sql(statement, **tables)
+    assert "\n" not in str(told.value)
+
+
+def test_names_that_are_not_there(tables: dict[str, Table]) -> None:
+    with pytest.raises(KeyError, match="no table 'trip': given are trips, zones"):
+        sql("select count(*) from trip", **tables)
+    with pytest.raises(KeyError, match="no column 'mile'"):
+        sql("select mile from trips", **tables)
+    assert tables["zones"].sql("select count(*) as n from self where area < 3")["n"][0] == 3
+
+
+def test_names_of_results(tables: dict[str, Table], peer: Any) -> None:
+    statement = "select zone, count(*), sum(miles) as total from trips group by zone limit 1"
+    assert list(sql(statement, **tables)) == ["zone", "count_star()", "total"] == peer.sql(statement).columns
+
+
+def test_the_command(tmp_path: Path, peer: Any) -> None:
+    trips().write_parquet(tmp_path / "trips.parquet")
+    zones().write_csv(tmp_path / "z.csv")
+    statement = (
+        "select borough, sum(area) as a from trips join small on trips.zone = small.zone "
+        "group by borough order by a"
+    )
+    sources = [str(tmp_path / "trips.parquet"), f"small={tmp_path / 'z.csv'}"]
+    run = CliRunner().invoke(penstock, ["sql", statement, *sources, "-o", str(tmp_path / "out.csv")])
+    assert run.exit_code == 0, run.output
+    theirs = peer.sql(statement.replace("small", "zones")).fetchall()
+    mine = peer.sql(f"select * from '{tmp_path / 'out.csv'}'").fetchall()
+    assert comparable(mine, True) == comparable(theirs, True)
+    shown = CliRunner().invoke(penstock, ["sql", statement, *sources])
+    assert "borough" in shown.output
+    assert "8 rows in" in shown.output
+    assert "join on" in CliRunner().invoke(penstock, ["sql", statement, *sources, "--explain"]).output
