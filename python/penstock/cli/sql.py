@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 from rich import box
 from rich.console import Console
 from rich.markup import escape
@@ -94,7 +95,7 @@ def _shown(result: Result) -> Shown:
     shown = Shown(box=box.SIMPLE_HEAD)
     for column in result.columns:
         shown.add_column(escape(column.name), justify="left" if column.type.kind == "string" else "right")
-    for row in Result.rows(result.rows_at(range(min(SHOWN, result.row_count)))):
+    for row in result.rows_at(np.arange(min(SHOWN, result.row_count))).rows():
         shown.add_row(*(escape(_text(value)) for value in row))
     if result.row_count > SHOWN:
         shown.caption = f"the first {SHOWN} of {result.row_count:,} rows: write all with -o"
