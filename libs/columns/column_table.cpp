@@ -299,9 +299,29 @@ bool column_table::has_zone_map(u32 column) const {
   return !state_->maps.at(column).empty();
 }
 
-std::shared_ptr<kept_lookup> column_table::keep(std::vector<u64> const& values, std::vector<u8> const& valid) {
+std::shared_ptr<kept_lookup> column_table::keep(placed_keys const& at, std::span<u64 const> values, std::span<u8 const> valid) {
   const std::scoped_lock lock(state_->mutex);
-  return std::make_shared<kept_lookup>(kept_lookup{state_, copied(*state_->on, values), copied(*state_->on, valid)});
+  executor& on = *state_->on;
+  auto kept =
+      std::make_shared<kept_lookup>(kept_lookup{state_, {on.memory(), local, at.places}, {on.memory(), local, at.places}});
+  const auto place = [&](u64* placed, u8* there) {
+    for (u64 k = 0; k < values.size(); ++k) {
+      placed[at.place_of[k]] = values[k];
+      there[at.place_of[k]] = valid.empty() ? 1 : valid[k];
+    }
+  };
+  if (on.kind() == executor_kind::cpu) {
+    std::fill_n(kept->values.data(), at.places, 0);
+    std::fill_n(kept->valid.data(), at.places, 0);
+    place(kept->values.data(), kept->valid.data());
+    return kept;
+  }
+  std::vector<u64> placed(at.places);
+  std::vector<u8> there(at.places);
+  place(placed.data(), there.data());
+  kept->values.write(placed);
+  kept->valid.write(there);
+  return kept;
 }
 
 aggregates column_table::aggregate_rows(query_program const& program, std::vector<aggregate> const& wanted, u32 groups,

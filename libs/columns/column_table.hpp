@@ -1,6 +1,7 @@
 // A table's columns opened on an executor, wherever their files' bytes are read from, and queries of them.
 #pragma once
 
+#include "libs/columns/key_slots.hpp"
 #include "libs/columns/zone_bodies.hpp"
 #include "libs/media/media_options.hpp"
 
@@ -116,8 +117,8 @@ class column_table {
   results select_rows(query_program const& program, std::vector<u8> const& registers);
   /// The same for rows by their numbers in the table. Throws bad_input for one that it does not have.
   results take_numbered(query_program const& program, std::vector<u8> const& registers, std::vector<u64> const& numbers);
-  /// REQUIRES: as many of both.
-  std::shared_ptr<kept_lookup> keep(std::vector<u64> const& values, std::vector<u8> const& valid);
+  /// Values at their places, the others null. REQUIRES: as many places, values, and of `valid` as many or none (all are).
+  std::shared_ptr<kept_lookup> keep(placed_keys const& at, std::span<u64 const> values, std::span<u8 const> valid);
   /// Whether a query that names the column in a condition has left a zone map.
   bool has_zone_map(u32 column) const;
 

@@ -1,6 +1,6 @@
 // Columns and queries for Python: names of penstock._native that start with Column; penstock.columns wraps them.
 #include "libs/columns/column_table.hpp"
-#include "libs/columns/key_slots.hpp"
+#include "penstock/host/error.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -153,16 +153,23 @@ nb::tuple select_rows(column_table& table, nb::dict const& given, std::vector<u8
   return answer_of(unlocked([&] { return table.select_rows(program, registers); }), registers.size());
 }
 
-std::shared_ptr<kept_lookup> keep(column_table& table, numbers<u64> const& values, numbers<u8> const& valid) {
-  const std::vector<u64> all = values_of(values);
-  const std::vector<u8> there = values_of(valid);
-  return unlocked([&] { return table.keep(all, there); });
+std::shared_ptr<kept_lookup> keep(column_table& table, placed_keys const& at, numbers<u64> const& values,
+                                  numbers<u8> const& valid) {
+  if (values.size() != at.place_of.size() || (valid.size() != 0 && valid.size() != values.size())) {
+    throw_bad_input("keep", "a column", "it has not as many values as there are keys");
+  }
+  return unlocked([&] { return table.keep(at, {values.data(), values.size()}, {valid.data(), valid.size()}); });
 }
 
-nb::tuple slots_of_keys(numbers<u64> const& keys) {
-  placed_keys placed = unlocked([&] { return place_keys({keys.data(), keys.size()}); });
-  const u64 count = placed.slot_of.size();
-  return nb::make_tuple(placed.slots, rows_of(std::move(placed.slot_of), 1, count), placed.again);
+placed_keys places_given(std::vector<u64> places, u64 count) {
+  placed_keys placed;
+  placed.by_value = true;
+  placed.places = count;
+  for (u64 place : places) {
+    if (place >= count) throw_bad_input("keep", "a column", "a place is beyond the last");
+  }
+  placed.place_of = std::move(places);
+  return placed;
 }
 
 nb::tuple take_rows_of(column_table& table, nb::dict const& given, std::vector<u8> const& registers, numbers<u64> const& rows) {
@@ -175,7 +182,14 @@ nb::tuple take_rows_of(column_table& table, nb::dict const& given, std::vector<u
 
 void bind_columns(nb::module_& m) {
   nb::class_<kept_lookup>(m, "ColumnLookup");
-  m.def("column_key_slots", &slots_of_keys, "keys"_a);
+  nb::class_<placed_keys>(m, "ColumnKeys")
+      .def_static(
+          "by_value", [](numbers<u64> const& keys) { return unlocked([&] { return place_keys({keys.data(), keys.size()}); }); },
+          "keys"_a)
+      .def_static("at", &places_given, "places"_a, "count"_a)
+      .def_ro("in_order", &placed_keys::by_value)
+      .def_ro("low", &placed_keys::low)
+      .def_ro("again", &placed_keys::again);
   nb::class_<column_table>(m, "ColumnTable")
       .def(
           "__init__",
@@ -193,7 +207,7 @@ void bind_columns(nb::module_& m) {
       .def("has_zone_map", &column_table::has_zone_map, "column"_a)
       .def("aggregate", &aggregate_rows, "program"_a, "wanted"_a, "groups"_a, "key"_a.none(), "line_aware"_a)
       .def("select", &select_rows, "program"_a, "registers"_a)
-      .def("keep", &keep, "values"_a, "valid"_a)
+      .def("keep", &keep, "keys"_a, "values"_a, "valid"_a)
       .def("take", &take_rows_of, "program"_a, "registers"_a, "rows"_a);
 }
 

@@ -26,20 +26,25 @@ template <u32 V>
 void check_batches(u64 seed, std::vector<u64> const& keys, u64 spread) {
   const placed_keys placed = place_keys(keys);
   ASSERT_FALSE(placed.again.has_value());
-  std::vector<u64> held(placed.slots), numbers(placed.slots);
-  std::vector<u8> used(placed.slots), there(placed.slots);
+  if (spread == 0 && keys.size() > 1) { ASSERT_FALSE(placed.by_value); }
+  if (spread == 64) { ASSERT_TRUE(placed.by_value); }
+  std::vector<u64> held(placed.places), numbers(placed.places);
+  std::vector<u8> used(placed.places), there(placed.places);
   std::map<u64, u64> expected;
   for (u64 k = 0; k < keys.size(); ++k) {
-    held[placed.slot_of[k]] = keys[k];
-    used[placed.slot_of[k]] = 1;
-    numbers[placed.slot_of[k]] = k;
-    there[placed.slot_of[k]] = k % 3 != 0 ? 1 : 0;
+    held[placed.place_of[k]] = keys[k];
+    used[placed.place_of[k]] = 1;
+    numbers[placed.place_of[k]] = k;
+    there[placed.place_of[k]] = k % 3 != 0 ? 1 : 0;
     expected[keys[k]] = k;
   }
-  const std::vector<lookup_table> tables{{held.data(), used.data(), placed.slots},
-                                         {numbers.data(), there.data(), placed.slots}};
-  const std::vector<instruction> code{{op::find, value_kind::integer, 1, 1, 0, 0, 0, 0, 0, 0, 0},
-                                      {op::lookup, value_kind::integer, 1, 2, 1, 1, 0, 0, 1, 0, 0}};
+  const std::vector<lookup_table> tables{{held.data(), used.data(), placed.places},
+                                         {numbers.data(), there.data(), placed.places}};
+  // By value there is nothing to find: the key's own column says whether it is there.
+  const instruction present = placed.by_value ? instruction{op::lookup, value_kind::integer, 1, 1, 0, 0, 0, 0, 0, 0, placed.low}
+                                              : instruction{op::find, value_kind::integer, 1, 1, 0, 0, 0, 0, 0, 0, 0};
+  const u8 from = placed.by_value ? 0 : 1;
+  const std::vector<instruction> code{present, {op::lookup, value_kind::integer, 1, 2, from, from, 0, 0, 1, 0, placed.low}};
   u32 errors = 0;
   const evaluation with{code.data(), tables.data(), &errors};
   const auto r = std::make_unique<registers<V>>();
@@ -80,7 +85,7 @@ TEST(join_lookup, finds_what_a_map_does) {
 TEST(join_lookup, a_key_that_stands_twice_is_told) {
   const std::vector<u64> keys{5, 9, 7, 9, 5};
   EXPECT_EQ(3u, place_keys(keys).again.value());
-  EXPECT_EQ(place_keys(keys).slot_of[1], place_keys(keys).slot_of[3]);
+  EXPECT_EQ(place_keys(keys).place_of[1], place_keys(keys).place_of[3]);
   EXPECT_FALSE(place_keys(std::vector<u64>{}).again.has_value());
 }
 

@@ -17,12 +17,11 @@ from penstock.columns.types import ColumnType
 from penstock.native import load_native
 
 if TYPE_CHECKING:
+    from penstock._native import ColumnKeys
     from penstock.columns.query import Query
 
 How = Literal["inner", "left", "semi", "anti"]
 HOWS = ("inner", "left", "semi", "anti")
-DENSE_SLOTS = 2
-"""Keys lie by their values where these span at most so many times what a hash table of them takes."""
 
 
 class Columns(Protocol):
@@ -55,19 +54,6 @@ class ResultColumns:
         return self._columns[name]
 
 
-@dataclass
-class Places:
-    """Where the other table's rows lie in its lookups: by their keys, or in the slots of a hash table."""
-
-    place_of: npt.NDArray[np.int64]
-    """Of each row that has a key."""
-    size: int
-    low: int = 0
-    """Key of place 0."""
-    keys: npt.NDArray[np.uint64] | None = None
-    """Of each slot; None: places are keys."""
-
-
 @dataclass(eq=False)
 class Join:
     """One join of a query."""
@@ -79,7 +65,9 @@ class Join:
     names: Mapping[str, str]
     """What the query calls the other table's columns, and what they are called there."""
     lock: threading.Lock = field(default_factory=threading.Lock)
-    places: dict[Any, Places] = field(default_factory=dict)
+    places: dict[Any, ColumnKeys] = field(default_factory=dict)
+    keys: npt.NDArray[np.uint64] | None = None
+    """Of the rows that have one."""
     lookups: dict[Any, Any] = field(default_factory=dict)
     columns: dict[str, ResultColumn] = field(default_factory=dict)
 
@@ -90,14 +78,19 @@ class Join:
         with self.lock:
             places = self._places(key.type)
             node = key.node
-            if places.keys is not None:
+            if not places.in_order:
                 number = graph.kept(self._lookup(graph, places, None))
                 node = graph.add("find", node, number=number, nullable=True)
             number = graph.kept(self._lookup(graph, places, column))
         kind = column.type
         return Typed(
             graph.add(
-                "lookup", node, number=number, bits=places.low, is_number=kind.is_number, nullable=True
+                "lookup",
+                node,
+                number=number,
+                bits=places.low if places.in_order else 0,
+                is_number=kind.is_number,
+                nullable=True,
             ),
             kind,
         )
@@ -115,59 +108,54 @@ class Join:
                 self.columns[name] = self.other.column(name)
             return self.columns[name]
 
-    def _lookup(self, graph: Graph, places: Places, column: ResultColumn | None) -> Any:
+    def _lookup(self, graph: Graph, places: ColumnKeys, column: ResultColumn | None) -> Any:
         """In the executor's memory; a column, or the keys of the slots."""
         native = graph.schema.native  # type: ignore[attr-defined]
         of = (id(native), id(places), None if column is None else column.name)
         if of not in self.lookups:
-            values, valid = np.zeros(places.size, np.uint64), np.zeros(places.size, np.uint8)
-            if column is None:
-                assert places.keys is not None
-                values = places.keys
-                valid[places.place_of] = 1
-            else:
-                there = self.columns[self.other_key].valid
-                values[places.place_of] = column.bits[there]
-                valid[places.place_of] = column.valid[there]
-            self.lookups[of] = (native, native.keep(values, valid))  # kept, so that no other has its id
+            there = self.columns[self.other_key].valid
+            values = self.keys if column is None else column.bits if there.all() else column.bits[there]
+            valid = np.zeros(0, np.uint8)
+            if column is not None and not column.valid.all():
+                valid = column.valid[there].astype(np.uint8)
+            assert values is not None
+            # The table is kept, so that no other has its id.
+            self.lookups[of] = (native, native.keep(places, np.ascontiguousarray(values), valid))
         return self.lookups[of][1]
 
-    def _places(self, kind: ColumnType) -> Places:
+    def _places(self, kind: ColumnType) -> ColumnKeys:
         column = self.columns.get(self.other_key) or self.other.column(self.other_key)
         self.columns[self.other_key] = column
         self._check_types(kind, column.type)
+        if self.keys is None:
+            self.keys = np.ascontiguousarray(column.bits if column.valid.all() else column.bits[column.valid])
         of = kind.words if kind.kind == "string" else None
         if of not in self.places:
-            keys = column.bits[column.valid]
             if kind.kind == "string":
-                self.places[of] = self._by_words(keys, column.type.words or (), kind.words or ())
+                self.places[of] = self._by_words(self.keys, column.type.words or (), kind.words or ())
             else:
-                self.places[of] = self._by_value(keys, column.type)
+                self.places[of] = self._by_value(self.keys, column.type)
         return self.places[of]
 
-    def _by_value(self, keys: npt.NDArray[np.uint64], kind: ColumnType) -> Places:
-        slots, slot_of, again = load_native().column_key_slots(np.ascontiguousarray(keys))
+    def _by_value(self, keys: npt.NDArray[np.uint64], kind: ColumnType) -> ColumnKeys:
+        placed: ColumnKeys = load_native().ColumnKeys.by_value(keys)
+        again = placed.again
         if again is not None and self.how in ("inner", "left"):
             row = ResultColumn("", kind, keys[again : again + 1], np.ones(1, bool))
             raise self._repeated(row.to_arrow().to_pylist()[0])
-        whole = keys.view(np.int64)
-        low, high = (int(whole.min()), int(whole.max())) if len(whole) else (0, -1)
-        if high - low < DENSE_SLOTS * slots:
-            return Places(whole - low, high - low + 1, low)
-        held = np.zeros(slots, np.uint64)
-        held[slot_of[0]] = keys
-        return Places(slot_of[0].view(np.int64), slots, keys=held)
+        return placed
 
     def _by_words(
         self, keys: npt.NDArray[np.uint64], words: tuple[str, ...], others: tuple[str, ...]
-    ) -> Places:
+    ) -> ColumnKeys:
         """By the codes of the rows' own dictionary; words that it does not have go to a place behind."""
         codes, counts = np.unique(keys, return_counts=True)
         if self.how in ("inner", "left") and len(counts) and counts.max() > 1:
             raise self._repeated(words[int(codes[counts.argmax()])])
         code_of = {word: code for code, word in enumerate(others)}
         place = np.array([code_of.get(word, len(others)) for word in words], np.int64)
-        return Places(place[keys.view(np.int64)], len(others) + 1)
+        placed: ColumnKeys = load_native().ColumnKeys.at(place[keys.view(np.int64)].tolist(), len(others) + 1)
+        return placed
 
     def _repeated(self, key: Any) -> ValueError:
         return ValueError(
