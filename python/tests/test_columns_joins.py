@@ -166,3 +166,19 @@ def test_explain_names_the_join(table: Table) -> None:
     text = table.join(zones(), on="zone").filter(col("area") > lit(3)).agg(n=count()).explain()
     assert "inner join on zone: 4 columns" in text
     assert "zone  int64" in text
+
+
+def test_arrays_in_memory_are_tables_and_results_are_arrays(executor: Any) -> None:
+    with open_table({"a": np.arange(9), "b": np.arange(9) / 4}, executor=executor) as arrays:
+        found = arrays.filter(col("a") > 5).collect()
+        assert np.from_dlpack(found.column("b")).tolist() == [1.5, 1.75, 2.0]
+        assert arrays.join(found, on="a", how="semi").agg(n=count()).collect().item() == 3
+        nothing = arrays.select(x=col("a") > 3, y=(col("a") // 0)).collect()
+    with pytest.raises(ValueError, match="'y' is int64 with nulls, which DLPack does not have"):
+        np.from_dlpack(nothing.column("y"))
+    with pytest.raises(ValueError, match=r"'a' has shape \(2, 2\)"):
+        open_table({"a": np.zeros((2, 2))})
+    with pytest.raises(ValueError, match="different lengths"):
+        open_table({"a": np.zeros(2), "b": np.zeros(3)})
+    with pytest.raises(TypeError, match="paths of .npy files for all"):
+        open_table({"a": "a.npy", "b": np.zeros(3)})

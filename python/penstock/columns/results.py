@@ -24,6 +24,23 @@ class ResultColumn:
     def values(self) -> Any:
         return values_as(self.type, self.bits, self.valid)
 
+    def __dlpack__(self, **how: Any) -> Any:
+        """For `torch.from_dlpack` and others, where the values are numbers and none is null.
+
+        Raises:
+            ValueError: They are not, with what to do.
+        """
+        values = self.values()
+        if values.dtype.kind not in "iufb" or not self.valid.all():
+            raise ValueError(
+                f"column {self.name!r} is {self.type}{'' if self.valid.all() else ' with nulls'}, which DLPack "
+                "does not have: cast it, or fill_null() before"
+            )
+        return values.__dlpack__(**how)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)  # memory of the host
+
     def order_keys(self, descending: bool) -> npt.NDArray[np.int64]:
         """Integers that order as the values do, or the other way; NaN is the greatest."""
         if self.type.kind == "string":
@@ -106,11 +123,7 @@ class Result(Mapping[str, Any]):
         self.columns, self.account = columns, account
 
     def __getitem__(self, name: str) -> Any:
-        for column in self.columns:
-            if column.name == name:
-                return column.values()
-        names = ", ".join(column.name for column in self.columns)
-        raise KeyError(f"{name!r}: there is no such column in the result, which has {names}")
+        return self.column(name).values()
 
     def __iter__(self) -> Iterator[str]:
         return (column.name for column in self.columns)
@@ -167,6 +180,14 @@ class Result(Mapping[str, Any]):
         import polars
 
         return polars.from_arrow(self.to_arrow())
+
+    def column(self, name: str) -> ResultColumn:
+        """A column with its nulls and its type; it has DLPack's interface."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        names = ", ".join(column.name for column in self.columns)
+        raise KeyError(f"{name!r}: there is no such column in the result, which has {names}")
 
     def to_torch(self) -> dict[str, Any]:
         """Tensors of the numeric columns.

@@ -36,6 +36,9 @@ KNOWN = (".arrow", ".arrows", ".feather", ".ipc", ".parquet", ".pq", ".orc", ".c
 DRIVE_FILES = 16
 """Namespaces of an emulated drive (src/controller/served_records.hpp)."""
 
+ON_HOST = (1, 3)
+"""DLPack's devices in memory that the host reaches: CPU, CUDA host."""
+
 Place = Literal["auto", "host", "hbm", "storage", "host-cached", "pinned"]
 
 
@@ -254,8 +257,9 @@ def open_table(source: Any, **given: Unpack[TableOptions]) -> Table:
     Args:
         source: A folder that `convert` or `penstock taxi` has written; an Arrow IPC file (Feather), in place
             where it is not compressed; a Parquet, ORC or CSV file, which is converted once into
-            `~/.cache/penstock`; a dict of `.npy` files by column name; or an object with Arrow's stream
-            interface (a table of PyArrow, Polars, pandas or DuckDB), which is written to a temporary folder.
+            `~/.cache/penstock`; a dict of `.npy` files by column name; or what lies in memory and is written
+            to a temporary folder: an object with Arrow's stream interface (a table of PyArrow, Polars, pandas
+            or DuckDB, a result), a dict of arrays (NumPy, or with DLPack's interface: tensors).
         executor: auto, cpu, cuda.
         placement: host (the files mapped, read in place, over the link on a GPU), hbm (copied to the GPU),
             storage (behind a cache), host-cached, pinned.
@@ -302,7 +306,14 @@ def _layout_of(source: Any, options: Mapping[str, Any]) -> TableLayout:
             raise ValueError(f"open {path}: there is no such file")
         return _of_file(path, options)
     if isinstance(source, Mapping) and not hasattr(source, "__arrow_c_stream__"):
-        return _of_arrays(source)
+        paths = [isinstance(each, (str, os.PathLike)) for each in source.values()]
+        if all(paths):
+            return _of_arrays(source)
+        if any(paths):
+            raise TypeError(
+                "open a table of a dict: give paths of .npy files for all columns, or arrays for all"
+            )
+        return _of_stream(_as_arrow(source), options)
     return _of_stream(source, options)
 
 
@@ -399,6 +410,27 @@ def _of_stream(source: Any, options: Mapping[str, Any]) -> TableLayout:
     layout.name = type(source).__name__
     layout.owner = _TemporaryFolder(folder)
     return layout
+
+
+def _as_arrow(source: Mapping[str, Any]) -> Any:
+    """Arrays in memory, NumPy's or with DLPack's interface, as an Arrow table."""
+    import pyarrow as pa
+
+    columns = {}
+    for name, given in source.items():
+        if not isinstance(given, np.ndarray) and hasattr(given, "__dlpack_device__"):
+            if int(given.__dlpack_device__()[0]) not in ON_HOST:
+                given = given.cpu() if hasattr(given, "cpu") else given.get()  # torch, CuPy
+            given = np.from_dlpack(given)
+        values = np.asarray(given)
+        if values.ndim != 1:
+            raise ValueError(
+                f"open a table: column {name!r} has shape {values.shape}: a column is one row of values"
+            )
+        columns[name] = pa.array(values)
+    if len({len(column) for column in columns.values()}) > 1:
+        raise ValueError("open a table: its columns have different lengths: give all as many rows")
+    return pa.table(columns)
 
 
 class _TemporaryFolder:
