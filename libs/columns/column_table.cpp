@@ -278,6 +278,76 @@ output_view output_of(buffer<u64> const& values, buffer<u8> const& valid, std::v
   return out;
 }
 
+/// The rows that meet a condition, and how many are in the zones before each.
+struct marked_rows {
+  marked_rows(prepared_query& query, column_table::state& table, query_program const& program)
+      : all(program.filter == program.constants), begins(table.places.size()) {
+    if (all) {
+      begins = table.rows_before;
+      rows = std::accumulate(table.plan.pieces.begin(), table.plan.pieces.end(), u64{0});
+      return;
+    }
+    executor& on = *table.on;
+    words = {on.memory(), local, table.places.size() * zone_words};
+    const buffer<u32> counts(on.memory(), local, table.places.size());
+    query.run(query.zones(), mark_zones{query.view(), words.data(), counts.data()});
+    const std::vector<u32> met = read_all(counts);
+    for (u64 z = 0; z < query.zones(); ++z) {
+      begins[query.zone(z)] = rows;
+      rows += met[query.zone(z)];
+    }
+  }
+
+  bool all;                 ///< there is no condition, and no words
+  std::vector<u64> begins;  ///< of each zone that is looked at
+  buffer<u32> words;        ///< [zones of the table][zone_words]
+  u64 rows = 0;
+};
+
+/// Counts parts of a file that ranges of bytes lie in, each once. The ranges come in order.
+class distinct_parts {
+ public:
+  explicit distinct_parts(u64 bytes) : bytes_(bytes) {}
+  void add(u64 begin, u64 end) {
+    const u64 first = std::max(begin / bytes_, next_), last = (end - 1) / bytes_;
+    if (last >= first) count_ += last - first + 1;
+    next_ = std::max(next_, last + 1);
+  }
+  void start_anew() { next_ = 0; }
+  u64 count() const { return count_; }
+
+ private:
+  u64 bytes_, next_ = 0, count_ = 0;
+};
+
+column_touch touch_of(column_table::state const& table, prepared_query const& query, std::vector<u32> const& words, u32 number,
+                      u64 line_bytes) {
+  column_layout const& column = table.plan.columns[number];
+  const u64 bits = bits_of(column.how, column.packed_bits);
+  distinct_parts sectors(sector_bytes), lines(line_bytes);
+  u64 met = 0;
+  u32 piece = 0;
+  for (u64 k = 0; k < query.zones(); ++k) {
+    zone_place const& zone = table.places[query.zone(k)];
+    if (zone.piece != piece) {
+      sectors.start_anew();
+      lines.start_anew();
+      piece = zone.piece;
+    }
+    piece_place const& at = column.pieces[piece];
+    const u64 first_bit = 8 * (table.plan.extents[at.extent].offset + at.offset) + at.first_bit + zone.first * bits;
+    for (u32 row = 0; row < zone.rows; ++row) {
+      const bool meets = words.empty() || (words[query.zone(k) * zone_words + row / 32] >> row % 32 & 1) != 0;
+      if (!meets || bits == 0) continue;
+      ++met;
+      const u64 begin = (first_bit + row * bits) / 8, end = (first_bit + (row + 1) * bits + 7) / 8;
+      sectors.add(begin, end);
+      lines.add(begin, end);
+    }
+  }
+  return {ceil_div(met * bits, 8), sectors.count(), lines.count()};
+}
+
 void check_outputs(std::vector<u8> const& registers) {
   if (registers.size() <= max_registers) return;
   throw_bad_input("query", "a table",
@@ -362,34 +432,31 @@ aggregates column_table::aggregate_rows(query_program const& program, std::vecto
   return result;
 }
 
+std::vector<column_touch> column_table::touched(query_program const& program, std::vector<u32> const& columns, u64 line_bytes) {
+  const std::scoped_lock lock(state_->mutex);
+  prepared_query query(*state_, program, true);
+  marked_rows const marked(query, *state_, program);
+  const std::vector<u32> words = read_all(marked.words);
+  std::vector<column_touch> found;
+  for (u32 c : columns) found.push_back(touch_of(*state_, query, words, c, line_bytes));
+  query.end(marked.rows);
+  return found;
+}
+
 results column_table::select_rows(query_program const& program, std::vector<u8> const& registers) {
   check_outputs(registers);
   const std::scoped_lock lock(state_->mutex);
   executor& on = *state_->on;
   prepared_query query(*state_, program, true);
-  const bool all = program.filter == program.constants;
-  std::vector<u64> begins(state_->places.size());
-  buffer<u32> words, counts;
-  u64 rows = 0;
-  if (all) {
-    begins = state_->rows_before;
-    rows = rows_;
-  } else {
-    words = {on.memory(), local, state_->places.size() * zone_words};
-    counts = {on.memory(), local, state_->places.size()};
-    query.run(query.zones(), mark_zones{query.view(), words.data(), counts.data()});
-    const std::vector<u32> met = read_all(counts);
-    for (u64 z = 0; z < query.zones(); ++z) {
-      begins[query.zone(z)] = rows;
-      rows += met[query.zone(z)];
-    }
-  }
-  const buffer<u64> starts = copied(on, begins);
+  const marked_rows marked(query, *state_, program);
+  const u64 rows = marked.rows;
+  const buffer<u64> starts = copied(on, marked.begins);
   const buffer<u64> values(on.memory(), local, rows * registers.size());
   const buffer<u8> valid(on.memory(), local, rows * registers.size());
-  emit_zones body{query.view(), all ? nullptr : words.data(), starts.data(), output_of(values, valid, registers, rows)};
+  emit_zones body{query.view(), marked.all ? nullptr : marked.words.data(), starts.data(),
+                  output_of(values, valid, registers, rows)};
   body.query.notes.count = 0;
-  body.query.scanned_count = all ? body.query.scanned_count : 0;
+  body.query.scanned_count = marked.all ? body.query.scanned_count : 0;
   if (rows != 0) query.run(query.zones(), body);
   results found{read_all(values), read_all(valid), rows, {}};
   found.account = query.end(rows);

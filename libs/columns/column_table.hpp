@@ -99,6 +99,14 @@ struct results {
   query_account account;
 };
 
+/// What a query that reads a column only where its condition holds needs of it.
+struct column_touch {
+  u64 least_bytes = 0;  ///< of the values themselves
+  u64 sectors = 0;      ///< of 32 bytes of its files that these lie in
+  u64 lines = 0;        ///< of `line_bytes` of its files, likewise
+};
+inline constexpr u64 sector_bytes = 32;
+
 /// Thread-safe: queries take turns.
 class column_table {
  public:
@@ -117,6 +125,8 @@ class column_table {
   results select_rows(query_program const& program, std::vector<u8> const& registers);
   /// The same for rows by their numbers in the table. Throws bad_input for one that it does not have.
   results take_numbered(query_program const& program, std::vector<u8> const& registers, std::vector<u64> const& numbers);
+  /// Of columns, for the rows that meet a program's condition. Nothing but the condition is evaluated.
+  std::vector<column_touch> touched(query_program const& program, std::vector<u32> const& columns, u64 line_bytes);
   /// Values at their places, the others null. REQUIRES: as many places, values, and of `valid` as many or none (all are).
   std::shared_ptr<kept_lookup> keep(placed_keys const& at, std::span<u64 const> values, std::span<u8 const> valid);
   /// Whether a query that names the column in a condition has left a zone map.

@@ -208,6 +208,17 @@ void bind_columns(nb::module_& m) {
       .def("aggregate", &aggregate_rows, "program"_a, "wanted"_a, "groups"_a, "key"_a.none(), "line_aware"_a)
       .def("select", &select_rows, "program"_a, "registers"_a)
       .def("keep", &keep, "keys"_a, "values"_a, "valid"_a)
+      .def(
+          "touched",
+          [](column_table& table, nb::dict const& given, std::vector<u32> const& columns, u64 line_bytes) {
+            const query_program program = program_of(given);
+            nb::list found;
+            for (column_touch const& each : unlocked([&] { return table.touched(program, columns, line_bytes); })) {
+              found.append(nb::make_tuple(each.least_bytes, each.sectors, each.lines));
+            }
+            return found;
+          },
+          "program"_a, "columns"_a, "line_bytes"_a)
       .def("take", &take_rows_of, "program"_a, "registers"_a, "rows"_a);
 }
 

@@ -302,6 +302,9 @@ class ColumnTable:
     def select(
         self, program: dict[str, Any], registers: list[int]
     ) -> tuple[NDArray[np.uint64], NDArray[np.uint8], dict[str, Any]]: ...
+    def touched(
+        self, program: dict[str, Any], columns: list[int], line_bytes: int
+    ) -> list[tuple[int, int, int]]: ...
     def take(
         self, program: dict[str, Any], registers: list[int], rows: NDArray[np.uint64]
     ) -> tuple[NDArray[np.uint64], NDArray[np.uint8], dict[str, Any]]: ...

@@ -619,3 +619,23 @@ def test_the_taxi_queries_have_numpys_answers(tmp_path: Path, executor: Any) -> 
                 )
                 assert trips == met.sum()
                 assert math.isclose(average, expected, rel_tol=1e-12)
+
+
+def test_explain_counts_the_sectors_and_lines_of_rows_that_are_met(tmp_path: Path, executor: str) -> None:
+    draw = np.random.default_rng(5)
+    rows = 50_000
+    key, amount = draw.random(rows), draw.integers(0, 1 << 11, rows)
+    convert(pa.table({"key": key, "amount": amount, "share": key * 2}), tmp_path / "table")
+    with open_table(tmp_path / "table", executor=executor, line="512B") as table:  # type: ignore[arg-type]
+        text = (
+            table.filter(col("key") < 0.01).agg(col("amount").sum(), col("share").sum()).explain(analyze=True)
+        )
+        found = {line.split()[0]: line for line in text.splitlines() if "sectors" in line}
+    met = np.flatnonzero(key < 0.01)
+    for name, bits in (("amount", 11), ("share", 64)):
+        begin, end = met * bits // 8, ((met + 1) * bits + 7) // 8 - 1
+        sectors = len(np.unique(np.concatenate([begin // 32, end // 32])))
+        lines = len(np.unique(np.concatenate([begin // 512, end // 512])))
+        least = -(-len(met) * bits // 8)
+        assert f"{least} bytes of values, in {sectors} sectors {32 * sectors} " in found[name]
+        assert f"in {lines} lines of 512 {512 * lines} " in found[name]

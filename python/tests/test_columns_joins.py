@@ -180,5 +180,5 @@ def test_arrays_in_memory_are_tables_and_results_are_arrays(executor: Any) -> No
         open_table({"a": np.zeros((2, 2))})
     with pytest.raises(ValueError, match="different lengths"):
         open_table({"a": np.zeros(2), "b": np.zeros(3)})
-    with pytest.raises(TypeError, match="paths of .npy files for all"):
+    with pytest.raises(TypeError, match=r"paths of \.npy files for all"):
         open_table({"a": "a.npy", "b": np.zeros(3)})

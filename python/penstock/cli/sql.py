@@ -43,6 +43,9 @@ class ResultFile(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 @click.argument("sources", nargs=-1, metavar="[NAME=]SOURCE...")
 @click.option("-o", "--output", type=ResultFile(), help="Write the result: .parquet, .csv or .arrow.")
 @click.option("--explain", is_flag=True, help="Say what would be read, and stop.")
+@click.option(
+    "--analyze", is_flag=True, help="The same, with the bytes, sectors and lines of the rows that are met."
+)
 @_of_table("executor")
 @_of_table("placement")
 @_of_table("cache", "Of placements that have one.")
@@ -51,7 +54,12 @@ class ResultFile(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 @_of_table("media", "Of the placement storage: file, or the preset of an emulated SSD.")
 @_of_table("drives", "Emulated SSDs.")
 def sql_command(
-    statement: str, sources: tuple[str, ...], output: Path | None, explain: bool, **options: Any
+    statement: str,
+    sources: tuple[str, ...],
+    output: Path | None,
+    explain: bool,
+    analyze: bool,
+    **options: Any,
 ) -> None:
     """Runs one SELECT, in DuckDB's dialect. Each SOURCE is a folder or file that `penstock.open_table` takes;
     the statement calls it NAME, or by its file's name without the ending.
@@ -74,8 +82,8 @@ def sql_command(
                 )
             tables[name] = open_table(path, progress=progress, **options)
     plan = planned(statement, tables)
-    if explain:
-        Console().print(escape(plan.query.explain()), soft_wrap=True)
+    if explain or analyze:
+        Console().print(escape(plan.query.explain(analyze)), soft_wrap=True)
         return
     result = plan.collect()
     if output is not None:

@@ -11,7 +11,10 @@ if TYPE_CHECKING:
     from penstock.columns.table import Table
 
 
-def explained(query: Query) -> str:
+SECTOR_BYTES = 32
+
+
+def explained(query: Query, analyze: bool = False) -> str:
     """Columns, what of them is read when, and how many bytes that is."""
     table = query.table
     lines = [
@@ -33,12 +36,24 @@ def explained(query: Query) -> str:
     names = query.stored_columns(*rest)
     what = ", ".join(shown(expression) for expression in rest) or "all columns"
     lines.append(f"rest: {what}")
-    for name in names if rest else table.columns:
-        if query.condition is None and not query.joins:
-            lines.append(_whole(table, name))
-        elif name not in scanned:
-            lines.append(f"  {name}  {_stored(table, name)}  read where the condition holds")
+    some = [name for name in (names if rest else table.columns) if name not in scanned]
+    if query.condition is None and not query.joins:
+        lines += [_whole(table, name) for name in some]
+        some = []
+    touched = query.touched(some) if analyze else [None] * len(some)
+    for name, touch in zip(some, touched, strict=True):
+        line = f"  {name}  {_stored(table, name)}  read where the condition holds"
+        lines.append(line + ("" if touch is None else _touched(table, *touch)))
     return "\n".join(lines)
+
+
+def _touched(table: Table, least: int, sectors: int, lines: int) -> str:
+    """What is moved for a column's rows, by the tier that moves it."""
+    by_sector, by_line = sectors * SECTOR_BYTES, lines * table.line_bytes
+    return (
+        f"  {least} bytes of values, in {sectors} sectors {by_sector} ({by_sector / max(least, 1):.2f}x), in "
+        f"{lines} lines of {table.line_bytes} {by_line} ({by_line / max(least, 1):.2f}x)"
+    )
 
 
 def _whole(table: Table, name: str) -> str:

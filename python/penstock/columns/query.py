@@ -198,11 +198,23 @@ class Query:
                 "is_in()"
             ) from None
 
-    def explain(self) -> str:
-        """How it runs: columns, what of them is read when, and the bytes that takes."""
+    def explain(self, analyze: bool = False) -> str:
+        """How it runs: columns, what of them is read when, and the bytes that takes.
+
+        Args:
+            analyze: Evaluate the condition, and say of each column that is read where it holds how many bytes
+                its rows have, and in how many sectors of 32 bytes and lines of the cache they lie.
+        """
         from penstock.columns.explaining import explained
 
-        return explained(self)
+        return explained(self, analyze)
+
+    def touched(self, names: Sequence[str]) -> list[tuple[int, int, int]]:
+        """Of columns, for the rows that meet the condition: bytes of the values, sectors of 32 bytes of the
+        files that these lie in, and lines of the table's cache (4 KiB where it has none)."""
+        program = self._assembled(self.graph(), [])
+        numbers = [self.table.column(name)[0] for name in names]
+        return self.table.native.touched(program.native, numbers, self.table.line_bytes)
 
     def _not_after(self, what: str) -> None:
         if self.aggregates is not None or self.best is not None or self.keys or self.limit is not None:

@@ -32,9 +32,10 @@ class ResultColumn:
         """
         values = self.values()
         if values.dtype.kind not in "iufb" or not self.valid.all():
+            nulls = "" if self.valid.all() else " with nulls"
             raise ValueError(
-                f"column {self.name!r} is {self.type}{'' if self.valid.all() else ' with nulls'}, which DLPack "
-                "does not have: cast it, or fill_null() before"
+                f"column {self.name!r} is {self.type}{nulls}, which DLPack does not have: cast it, or "
+                "fill_null() before"
             )
         return values.__dlpack__(**how)
 

@@ -105,6 +105,11 @@ class Table:
         return "host" if place == "auto" else place
 
     @property
+    def line_bytes(self) -> int:
+        """Of the cache, of placements that have one."""
+        return int(self._options["line"])
+
+    @property
     def native(self) -> ColumnTable:
         """The columns opened on the executor."""
         with self._lock:
