@@ -178,6 +178,9 @@ class prepared_query {
     }
     some_ = t_.zones_to_look_at(program);
     const u64 listed = some_ ? arrays.add(*some_) : 0;
+    if (!some_) prepare_notes(program);
+    const std::vector<column_range> keys = ranges_of(program);
+    const u64 ranges = arrays.add(keys), residual = arrays.add(program.residual);
     std::vector<lookup_table> tables(places.size());
     const u64 lookups = arrays.add(tables);
     buffer<std::byte>& room = t_.arrays;
@@ -200,7 +203,10 @@ class prepared_query {
     view_.scanned_count = static_cast<u32>(program.scanned.size());
     view_.zones = some_ ? arrays.place<u32>(room, listed) : nullptr;
     view_.line_aware = line_aware;
-    if (!some_) prepare_notes(program);
+    view_.ranges = arrays.place<column_range>(room, ranges);
+    view_.ranges_count = static_cast<u32>(keys.size());
+    view_.residual = {arrays.place<instruction>(room, residual), 0, 0, static_cast<u32>(program.residual.size()),
+                      program.residual_condition};
     moved_before_ = t_.media.bytes_moved();
   }
 
@@ -240,6 +246,26 @@ class prepared_query {
   }
 
  private:
+  /// None where a column has values that are no keys, or is noted and has no range: what is noted is of all rows of a zone.
+  std::vector<column_range> ranges_of(query_program const& program) const {
+    std::vector<column_range> keys;
+    for (zone_bound const& bound : program.ranges) {
+      const auto note = std::find(noted_.begin(), noted_.end(), bound.column);
+      const u32 number = note == noted_.end() ? column_range::no_note : static_cast<u32>(note - noted_.begin());
+      column_layout const& column = t_.plan.columns[bound.column];
+      if (!has_range_keys(column.how)) return {};
+      column_view view;
+      view.how = column.how;
+      view.packed_bits = column.packed_bits;
+      view.base = column.base;
+      view.divisor = column.divisor;
+      keys.push_back(as_keys(view, {bound.column, number, bound.low, bound.high}));
+    }
+    const bool all_noted = std::all_of(noted_.begin(), noted_.end(), [&](u32 column) {
+      return std::any_of(keys.begin(), keys.end(), [&](column_range const& key) { return key.column == column; });
+    });
+    return all_noted ? keys : std::vector<column_range>{};
+  }
   void prepare_notes(query_program const& program) {
     for (auto const& note : program.notes) {
       if (!t_.maps[note.column].empty() || view_.notes.count == zone_notes::most) continue;

@@ -73,6 +73,9 @@ struct query_program {
   };
   std::vector<note> notes;
   std::vector<zone_bound> bounds;
+  std::vector<zone_bound> ranges;     ///< of different columns: the condition is these, and `residual`
+  std::vector<instruction> residual;  ///< the rest of the condition by itself; none: there is none, or there are no ranges
+  u32 residual_condition = 0;
   struct table {
     std::vector<u64> values;
     std::vector<u8> valid;

@@ -71,13 +71,14 @@ struct column_view {
   }
 
   /// A packed value lies in two words at most; whole words lie behind the last value.
-  PENSTOCK_FN u64 unpacked(u64 i) const {
-    if (packed_bits == 0) return widened(base);
+  PENSTOCK_FN u64 unpacked(u64 i) const { return widened(base + packed_raw(i)); }
+  PENSTOCK_FN u64 packed_raw(u64 i) const {
+    if (packed_bits == 0) return 0;
     const u64 bit = i * packed_bits, word = bit / 64;
     const auto within = static_cast<u32>(bit % 64);
     u64 low = at<u64>(word) >> within;
     if (within + packed_bits > 64) low |= at<u64>(word + 1) << (64 - within);
-    return widened(base + (low & (~u64{0} >> (64 - packed_bits))));
+    return low & (~u64{0} >> (64 - packed_bits));
   }
   /// Rounded as division is, so the number that was stored comes out (ALP: Afroozeh, Kuffo, Boncz, SIGMOD 2024).
   PENSTOCK_FN u64 widened(u64 integer) const {

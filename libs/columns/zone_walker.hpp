@@ -8,6 +8,7 @@
 #pragma once
 
 #include "libs/columns/evaluate.hpp"
+#include "libs/columns/range_marks.hpp"
 #include "penstock/executor/launch.hpp"
 
 namespace penstock::columns {
@@ -54,6 +55,9 @@ struct query_view {
   u32 scanned_count = 0;
   u32 const* zones = nullptr;  ///< those to be looked at; nullptr: all
   zone_notes notes;
+  column_range const* ranges = nullptr;  ///< of columns, that rows which meet the condition are in
+  u32 ranges_count = 0;
+  program_view residual;   ///< what else the condition is, by itself; no instructions: nothing
   bool line_aware = true;  ///< false, an ablation: nothing is asked for ahead
 };
 
@@ -237,6 +241,12 @@ class zone_walker {
 
   /// Each member has words index, index + size, ... of the zone.
   PENSTOCK_FN u32 mark(u32 (&words)[words_here]) {
+    if (q_.ranges_count != 0 && (ranges_pay_ || zones_walked_++ % zones_for_ranges == 0)) {
+      const u32 met = mark_ranges(words);
+      if (q_.residual.end == 0) return met;
+      ranges_pay_ = met < dense_rows;
+      if (ranges_pay_) return met == 0 ? 0 : keep_residual(words, met);
+    }
     for (u32& word : words) word = 0;
     const u32 width = size(g_);
     for (u32 offset = 0; offset < place_.rows; offset += V * width) {
@@ -253,6 +263,51 @@ class zone_walker {
       }
     }
     return count_marked(words);
+  }
+  PENSTOCK_FN u32 mark_ranges(u32 (&words)[words_here]) {
+    for (u32 w = 0; w < words_here; ++w) words[w] = all_of(index_in(g_) + w * size(g_));
+    for (u32 k = 0; k < q_.ranges_count; ++k) {
+      const column_range range = q_.ranges[k];
+      zone_range* const noted = range.note == column_range::no_note ? nullptr : &noted_[range.note];
+      keep_range(g_, rows_.columns[range.column], range, place_.first, place_.rows, words, noted);
+    }
+    return count_marked(words);
+  }
+  /// Of rows that are in the ranges, fewer than dense_rows, those that meet the rest of the condition. Collective.
+  PENSTOCK_FN u32 keep_residual(u32 (&words)[words_here], u32 met) {
+    u32 meets_rest[dense_rows / 32] = {};  // bit n % 32 of word n / 32: the n-th that is marked
+    u32 done = 0;
+    walk_batches(words, met, [&] {
+      evaluation with = q_.with;
+      with.code = q_.residual.code;
+      evaluator<V>(with, r_, rows_).run(0, q_.residual.end);
+      for (u32 k = 0; k < rows_.count; ++k) {
+        const u32 condition = q_.residual.condition, number = done + k * size(g_);
+        const bool kept = rows_.active[k] != 0 && r_.valid[condition][k] != 0 && r_.value[condition][k] != 0;
+        if constexpr (std::is_same_v<G, lone_thread>) {
+          meets_rest[number / 32] |= (kept ? 1u : 0u) << number % 32;
+        } else {
+          const u32 votes = static_cast<u32>(g_.ballot(kept));
+          if (number < met) meets_rest[number / 32] = votes;
+        }
+      }
+      done += V * size(g_);
+    });
+    u32 before = 0;
+    for (u32 n = 0; n < zone_words && before < met; ++n) {
+      const u32 bits = static_cast<u32>(g_.shfl(words[n / size(g_)], rank_of(n % size(g_))));
+      if (n % size(g_) == index_in(g_)) words[n / size(g_)] = chosen_bits(bits, meets_rest, before);
+      before += bit_count(bits);
+    }
+    return count_marked(words);
+  }
+  /// Of the set bits of a word, those whose numbers, from `number` on, are chosen.
+  PENSTOCK_FN static u32 chosen_bits(u32 bits, u32 const (&chosen)[dense_rows / 32], u32 number) {
+    u32 kept = 0;
+    for (; bits != 0; bits &= bits - 1, ++number) {
+      if ((chosen[number / 32] >> number % 32 & 1) != 0) kept |= bits & (0 - bits);
+    }
+    return kept;
   }
   PENSTOCK_FN u32 word_of(u32 first) const {
     u64 some = 0;
@@ -275,6 +330,13 @@ class zone_walker {
   /// The rows that are marked, side by side in batches.
   template <class Use>
   PENSTOCK_FN void walk_marked(u32 const (&words)[words_here], u32 met, Use const& use) {
+    walk_batches(words, met, [&] {
+      run_sparse();
+      use(rows_, r_);
+    });
+  }
+  template <class Evaluate>
+  PENSTOCK_FN void walk_batches(u32 const (&words)[words_here], u32 met, Evaluate const& evaluate) {
     const u32 width = size(g_);
     u32 word = 0, before = 0;  // rows in the words before `word`
     for (u32 done = 0; done < met; done += V * width) {
@@ -286,8 +348,7 @@ class zone_walker {
         find_marked(words, met, wanted, word, before, k);
       }
       rows_.together = false;
-      run_sparse();
-      use(rows_, r_);
+      evaluate();
     }
   }
 
@@ -347,6 +408,9 @@ class zone_walker {
   u32 piece_[V];
   zone_range noted_[zone_notes::most];
   bool was_dense_ = false, all_active_ = false;
+  bool ranges_pay_ = true;  ///< of the last zone they left few rows
+  u32 zones_walked_ = 0;
+  static constexpr u32 zones_for_ranges = 16;  ///< so that they are tried again
 };
 
 }  // namespace penstock::columns

@@ -52,9 +52,15 @@ query_program program_of(nb::dict const& given) {
   program.sparse_filter = at<u32>(given, "sparse_filter");
   program.condition = at<u32>(given, "condition");
   program.scanned = at<std::vector<u16>>(given, "scanned");
-  for (nb::handle each : at<nb::list>(given, "bounds")) {
-    program.bounds.push_back({nb::cast<u32>(each[0]), nb::cast<std::int64_t>(each[1]), nb::cast<std::int64_t>(each[2])});
-  }
+  const auto bounds_of = [&](char const* name, std::vector<zone_bound>& to) {
+    for (nb::handle each : at<nb::list>(given, name)) {
+      to.push_back({nb::cast<u32>(each[0]), nb::cast<std::int64_t>(each[1]), nb::cast<std::int64_t>(each[2])});
+    }
+  };
+  bounds_of("bounds", program.bounds);
+  bounds_of("ranges", program.ranges);
+  program.residual = code_of(at<nb::bytes>(given, "residual"));
+  program.residual_condition = at<u32>(given, "residual_condition");
   for (nb::handle each : at<nb::list>(given, "notes")) {
     program.notes.push_back({nb::cast<u16>(each[0]), nb::cast<u8>(each[1]), nb::cast<bool>(each[2])});
   }

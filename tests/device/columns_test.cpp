@@ -210,6 +210,127 @@ struct emit_body {
   }
 };
 
+/// Which rows are in a range of each column, by the loops for ranges; what is noted of both columns.
+struct range_body {
+  sample const* data;
+  double least;
+  std::int64_t low, high;
+  std::shared_ptr<std::vector<column_range>> ranges = std::make_shared<std::vector<column_range>>();
+  std::shared_ptr<std::vector<u32>> words = std::make_shared<std::vector<u32>>();
+  std::shared_ptr<std::vector<u32>> counts = std::make_shared<std::vector<u32>>();
+  std::shared_ptr<std::vector<zone_range>> amounts = std::make_shared<std::vector<zone_range>>();
+  std::shared_ptr<std::vector<zone_range>> numbers = std::make_shared<std::vector<zone_range>>();
+  bool notes = true;
+  query_view query{};
+
+  void prepare(run_shape) {
+    const u64 zones = data->zones.size();
+    words->assign(zones * zone_words, ~0u);
+    counts->assign(zones, 0);
+    amounts->assign(zones, {});
+    numbers->assign(zones, {});
+    constexpr auto most = std::numeric_limits<std::int64_t>::max();
+    *ranges = {as_keys(data->columns[0], {0, notes ? 0 : column_range::no_note, sortable(least), most}),
+               as_keys(data->columns[1], {1, notes ? 1 : column_range::no_note, low, high})};
+    query.table = data->view();
+    query.ranges = ranges->data();
+    query.ranges_count = 2;
+    query.notes.count = notes ? 2 : 0;
+    query.notes.ranges[0] = amounts->data();
+    query.notes.ranges[1] = numbers->data();
+  }
+  bool meets(u64 k) const {
+    const bool far = data->amount[k] >= least || std::isnan(data->amount[k]);
+    return far && data->has_number(k) && data->number(k) >= low && data->number(k) <= high;
+  }
+
+  template <thread_group G>
+  void operator()(G const& g, test_context const&) const {
+    const mark_zones mark{query, words->data(), counts->data()};
+    mark(g, grid_range{0, data->zones.size(), 1});
+  }
+
+  void verify(check_report& report, run_shape) const {
+    u64 row = 0;
+    for (u64 z = 0; z < data->zones.size(); row += data->zones[z++].rows) {
+      u32 met = 0;
+      zone_range amount, number;
+      for (u64 k = 0; k < zone_rows; ++k) {
+        const bool there = k < data->zones[z].rows;
+        const bool marked = ((*words)[z * zone_words + k / 32] >> k % 32 & 1) != 0;
+        PENSTOCK_CHECK_EQ(report, there && meets(row + k), marked);
+        met += marked ? 1 : 0;
+        if (!there) continue;
+        amount = {std::min(amount.low, sortable(data->amount[row + k])),
+                  std::max(amount.high, sortable(data->amount[row + k]))};
+        if (!data->has_number(row + k)) continue;
+        number = {std::min(number.low, data->number(row + k)), std::max(number.high, data->number(row + k))};
+      }
+      PENSTOCK_CHECK_EQ(report, met, (*counts)[z]);
+      if (!notes) continue;
+      PENSTOCK_CHECK_EQ(report, static_cast<u64>(amount.low), static_cast<u64>((*amounts)[z].low));
+      PENSTOCK_CHECK_EQ(report, static_cast<u64>(amount.high), static_cast<u64>((*amounts)[z].high));
+      PENSTOCK_CHECK_EQ(report, static_cast<u64>(number.low), static_cast<u64>((*numbers)[z].low));
+      PENSTOCK_CHECK_EQ(report, static_cast<u64>(number.high), static_cast<u64>((*numbers)[z].high));
+    }
+  }
+};
+
+/// amount >= least, a range, and number <= 17, instructions: the rest is looked at where the range holds, or all at once.
+struct residual_body {
+  sample const* data;
+  double least;
+  std::shared_ptr<std::vector<instruction>> dense = std::make_shared<std::vector<instruction>>();
+  std::shared_ptr<std::vector<instruction>> residual = std::make_shared<std::vector<instruction>>();
+  std::shared_ptr<column_range> range = std::make_shared<column_range>();
+  std::shared_ptr<std::vector<u32>> words = std::make_shared<std::vector<u32>>();
+  std::shared_ptr<std::vector<u32>> counts = std::make_shared<std::vector<u32>>();
+  std::shared_ptr<u32> errors = std::make_shared<u32>(0);
+  query_view query{};
+
+  void prepare(run_shape) {
+    const instruction load_number{op::load, value_kind::integer, 1, 4, 0, 0, 0, 0, 1, 0, 0};
+    const instruction few{op::less_equal, value_kind::integer, 1, 5, 4, 0, 0, 0, 0, 0, 0};
+    *dense = {{op::constant, value_kind::integer, 0, 0, 0, 0, 0, 0, 0, 0, 17},
+              {op::constant, value_kind::number, 0, 1, 0, 0, 0, 0, 0, 0, bits(least)},
+              {op::load, value_kind::number, 0, 2, 0, 0, 0, 0, 0, 0, 0},
+              {op::less_equal, value_kind::number, 0, 3, 1, 2, 2, 0, 0, 0, 0},
+              load_number,
+              few,
+              {op::logic_and, value_kind::integer, 1, 6, 3, 5, 0, 0, 0, 0, 0}};
+    *residual = {load_number, few};
+    *range = {0, column_range::no_note, sortable(least), std::numeric_limits<std::int64_t>::max()};
+    words->assign(data->zones.size() * zone_words, ~0u);
+    counts->assign(data->zones.size(), 0);
+    query.table = data->view();
+    query.with = {dense->data(), nullptr, errors.get()};
+    query.dense = {dense->data(), 2, 7, 7, 6};
+    query.ranges = range.get();
+    query.ranges_count = 1;
+    query.residual = {residual->data(), 0, 0, 2, 5};
+  }
+
+  template <thread_group G>
+  void operator()(G const& g, test_context const&) const {
+    const mark_zones mark{query, words->data(), counts->data()};
+    mark(g, grid_range{0, data->zones.size(), 1});
+  }
+
+  void verify(check_report& report, run_shape) const {
+    u64 row = 0;
+    for (u64 z = 0; z < data->zones.size(); row += data->zones[z++].rows) {
+      u32 met = 0;
+      for (u64 k = 0; k < data->zones[z].rows; ++k) {
+        const double v = data->amount[row + k];
+        const bool meets = (v >= least || std::isnan(v)) && data->has_number(row + k) && data->number(row + k) <= 17;
+        PENSTOCK_CHECK_EQ(report, meets, ((*words)[z * zone_words + k / 32] >> k % 32 & 1) != 0);
+        met += meets ? 1 : 0;
+      }
+      PENSTOCK_CHECK_EQ(report, met, (*counts)[z]);
+    }
+  }
+};
+
 template <class Body>
 void run_as_executors_do(Body body) {
   const u64 seed = test::test_seed();
@@ -228,6 +349,40 @@ TEST_P(columns_test, sums_are_those_of_a_loop) {
 TEST_P(columns_test, rows_come_in_order) {
   const sample data(test::test_seed());
   run_as_executors_do(emit_body(data, GetParam()));
+}
+
+TEST_P(columns_test, ranges_mark_the_rows_of_a_loop) {
+  const sample data(test::test_seed());
+  for (bool notes : {true, false}) {
+    for (std::int64_t low : {-100, 0, 90, 200}) {
+      range_body body{&data, GetParam(), low, low + 30};
+      body.notes = notes;
+      run_as_executors_do(body);
+    }
+  }
+}
+
+TEST_P(columns_test, the_rest_of_a_condition_is_looked_at_where_its_ranges_hold) {
+  const sample data(test::test_seed());
+  run_as_executors_do(residual_body{&data, GetParam()});
+}
+
+// Of packed floating-point numbers: the least and the greatest that are stored for a range.
+TEST(range_keys, are_those_that_stand_for_values_of_the_range) {
+  column_view column;
+  column.how = encoding::packed;
+  column.packed_bits = 9;
+  column.base = u64{0} - 100;
+  column.divisor = 10;
+  for (double low : {-20.0, -10.0, -9.95, 0.0, 0.05, 13.3, 41.1, 50.0}) {
+    for (double width : {0.0, 0.1, 3.0, 1000.0}) {
+      const column_range keys = as_keys(column, {0, 0, sortable(low), sortable(low + width)});
+      for (std::int64_t stored = 0; stored < 512; ++stored) {
+        const double value = static_cast<double>(stored - 100) / 10;
+        EXPECT_EQ(value >= low && value <= low + width, stored >= keys.low && stored <= keys.high);
+      }
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(limits, columns_test, testing::Values(-1.0, 60.0, 124.5, 1e9));

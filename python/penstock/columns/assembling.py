@@ -190,13 +190,17 @@ def assemble(graph: Graph, condition: int | None, outputs: Sequence[int]) -> Pro
     dense.emit_results(outputs, results)
     if condition is None:
         scanned = sorted({graph.nodes[node].number for node in everything if graph.nodes[node].op == "load"})
-    # The rest by itself may use the registers of the condition: it runs after it. Which hold nulls stays as
-    # it is.
-    alone = Registers({k: list(v) for k, v in mark[1].items()}, mark[0])
-    reuse(graph, dense, alone, mark[0], registers.used)
-    sparse = Emitter(graph, alone, fixed)
+    # What follows may use the registers of the condition: it runs after it, or instead. Which hold nulls
+    # stays as it is.
+    whole, residual = (None, None) if condition is None else parted(graph, condition)
+    rest_of_condition = Emitter(graph, after(dense.code, mark, registers.used), fixed)
+    if residual is not None:
+        rest_of_condition.emit([residual], [])
+    codes = [*dense.code, *rest_of_condition.code]
+    last = max(registers.used, rest_of_condition.registers.used)
+    sparse = Emitter(graph, after(codes, mark, last), fixed)
     sparse.emit_results(outputs, results)
-    if max(len(dense.code), len(sparse.code)) > INSTRUCTIONS:
+    if max(len(dense.code), len(sparse.code), len(rest_of_condition.code)) > INSTRUCTIONS:
         raise ValueError(f"the query has more than {INSTRUCTIONS} steps: make it two queries")
     native = {
         "dense": b"".join(dense.code),
@@ -207,6 +211,9 @@ def assemble(graph: Graph, condition: int | None, outputs: Sequence[int]) -> Pro
         "condition": met,
         "scanned": scanned,
         "bounds": [] if condition is None else bounds(graph, condition),
+        "ranges": [] if whole is None else ranges(graph, whole),
+        "residual": b"".join(rest_of_condition.code),
+        "residual_condition": 0 if residual is None else rest_of_condition.at[residual],
         "notes": notes,
         "tables": graph.tables,
     }
@@ -219,16 +226,19 @@ def in_condition_used(graph: Graph, outputs: Sequence[int], in_condition: Sequen
     return sorted(both)
 
 
-def reuse(graph: Graph, dense: Emitter, alone: Registers, first: int, last: int) -> None:
-    """Registers that the dense program has given a class keep it."""
+def after(codes: Sequence[bytes], mark: tuple[int, dict[bool, list[int]]], last: int) -> Registers:
+    """Registers for another way through the same rows: those that `codes` has given a class keep it."""
+    first, free = mark
+    registers = Registers({kind: list(each) for kind, each in free.items()}, first)
     kinds: dict[int, bool] = {}
-    for code in dense.code:
+    for code in codes:
         _, _, nullable, to = struct.unpack_from("<4B", code)
         kinds[to] = bool(nullable)
     for register in range(first, last):
-        if register not in alone.free[True] and register not in alone.free[False]:
-            alone.give(register, kinds.get(register, False))
-    alone.used = last
+        if register not in registers.free[True] and register not in registers.free[False]:
+            registers.give(register, kinds.get(register, False))
+    registers.used = last
+    return registers
 
 
 def noted(graph: Graph, emitter: Emitter) -> list[tuple[int, int, bool]]:
@@ -268,3 +278,44 @@ def bounds(graph: Graph, condition: int) -> list[tuple[int, int, int]]:
     if a.op == "load":
         return [(column.number, low, max(value - strict, low))]
     return [(column.number, min(value + strict, high), high)]
+
+
+def parted(graph: Graph, condition: int) -> tuple[int | None, int | None]:
+    """A condition as one that is ranges of columns and nothing else, and one that is the rest."""
+    parts: tuple[list[int], list[int]] = ([], [])
+    todo = [condition]
+    while todo:
+        node = graph.nodes[todo[-1]]
+        if node.op == "logic_and" and node.args[0] != node.args[1]:
+            todo[-1:] = node.args
+        else:
+            parts[0 if is_range(graph, todo[-1]) else 1].append(todo.pop())
+
+    def joined(nodes: list[int]) -> int | None:
+        whole = nodes[0] if nodes else None
+        for each in nodes[1:]:
+            assert whole is not None
+            whole = graph.add("logic_and", whole, each)
+        return whole
+
+    whole, rest = joined(parts[0]), joined(parts[1])
+    if rest is not None and graph.nodes[rest].op in ("constant", "null"):
+        rest = graph.add("logic_and", rest, rest)  # as in assemble
+    return whole, None if whole is None else rest
+
+
+def ranges(graph: Graph, condition: int) -> list[tuple[int, int, int]]:
+    """The bounds of columns that a condition is, one for each."""
+    whole: dict[int, tuple[int, int]] = {}
+    for column, low, high in bounds(graph, condition):
+        least, greatest = whole.get(column, (INT64[0], INT64[-1]))
+        whole[column] = max(low, least), min(high, greatest)
+    return [(column, low, high) for column, (low, high) in whole.items()]
+
+
+def is_range(graph: Graph, condition: int) -> bool:
+    """Whether `bounds` says all that a comparison does: a strict one at the end of what there is does not."""
+    found = bounds(graph, condition)
+    if graph.nodes[condition].op != "less":
+        return len(found) == 1
+    return bool(found) and INT64[0] < found[0][2] and found[0][1] < INT64[-1]

@@ -83,11 +83,30 @@ class Graph:
     ) -> int:
         if nullable is None:
             nullable = any(self.nodes[arg].nullable for arg in args)
+        known = self.folded(op, args)
+        if known is not None:
+            return known
         node = Node(op, args, number, bits & (1 << 64) - 1, is_number, nullable)
         if node not in self.numbers:
             self.numbers[node] = len(self.nodes)
             self.nodes.append(node)
         return self.numbers[node]
+
+    def folded(self, op: str, args: tuple[int, ...]) -> int | None:
+        """The constant that is made of constants: bounds and zone maps see it as one."""
+        given = [self.nodes[arg] for arg in args]
+        if op not in ("multiply", "convert_to_float", "divide") or any(
+            each.op != "constant" for each in given
+        ):
+            return None
+        if op == "divide" or given[0].is_number:
+            a, b = (struct.unpack("<d", struct.pack("<Q", each.bits))[0] for each in given)
+            return None if op == "divide" and b == 0 else self.float(a / b if op == "divide" else a * b)
+        whole = [each.bits - (1 << 64) if each.bits >> 63 else each.bits for each in given]
+        if op == "convert_to_float":
+            return self.float(float(whole[0]))
+        product = whole[0] * whole[1]
+        return self.integer(product) if product in INT64 else None
 
     def integer(self, value: int) -> int:
         if value not in INT64:
