@@ -410,8 +410,24 @@ class Graph:
     def look_up(self, text: Typed, test: Callable[[str], bool]) -> Typed:
         words = text.type.words or ()
         answers = np.fromiter((test(word) for word in words), np.uint64, len(words))
+        between = self.between(text.node, np.flatnonzero(answers))
+        if between is None and answers.any():
+            without = self.between(text.node, np.flatnonzero(answers == 0))
+            between = None if without is None else self.add("logic_not", without)
+        if between is not None:
+            return Typed(between, BOOLEAN)
         number = self.table(answers, np.ones(len(words), np.uint8))
         return Typed(self.add("lookup", text.node, number=number, nullable=True), BOOLEAN)
+
+    def between(self, node: int, codes: Any) -> int | None:
+        """Whether a value is one of those, in order, if they have no gap: ranges need no instructions."""
+        low, high = (int(codes[0]), int(codes[-1])) if len(codes) else (-1, -1)
+        if high - low + 1 > max(len(codes), 1):
+            return None
+        if low == high:
+            return self.add("equal", node, self.integer(low))
+        least = self.add("less_equal", self.integer(low), node)
+        return self.add("logic_and", least, self.add("less_equal", node, self.integer(high)))
 
     def text_test(self, arg: Expr, test: Callable[[str], bool]) -> Typed:
         value = self.lower(arg)
@@ -426,6 +442,10 @@ class Graph:
             words = set(given)
             return self.look_up(value, lambda text: text in words)
         whole = self.whole_numbers(value, given)
+        if whole:
+            between = self.between(value.node, np.unique(whole))
+            if between is not None:
+                return Typed(between, BOOLEAN)
         if whole is not None:
             return self.null_where(value, self.among(value, whole))
         found: list[Expr] = [Call("equal", (arg, Value(one))) for one in given]
