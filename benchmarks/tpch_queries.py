@@ -96,6 +96,10 @@ STATEMENTS = {
 }
 
 
+CROSS_PRODUCTS = ("tpch.q5",)
+"""Of which Polars makes more rows than fit memory: it joins tables with commas between them by products."""
+
+
 def drawn(folder: Path, scale: float) -> dict[str, Path]:
     """Parquet files of all tables."""
     subprocess.run(
@@ -213,6 +217,8 @@ def run(options: argparse.Namespace, folder: Path) -> None:
         seconds: dict[str, list[float]] = {}
         expected: list[Any] = []
         for name, ask in others.items():
+            if name == "polars" and number in CROSS_PRODUCTS:
+                continue
             try:
                 seconds[name], answer = timed(partial(ask, statement), options.repeats)
             except Exception as problem:

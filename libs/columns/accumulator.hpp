@@ -1,5 +1,6 @@
-// Sums, extremes and counts by group, in any order of the rows. A thread has few of them by itself and puts them together with
-// the others' in the end, in one order, so that results do not depend on who was first; many are shared and changed by atomics.
+// Sums, extremes and counts by key, in any order of the rows. A thread has few of them by itself, a group of threads some, and
+// these are put together with the others' in the end, in one order, so that results do not depend on who was first; many are
+// shared by all and changed by atomics.
 #pragma once
 
 #include "libs/columns/evaluate.hpp"
@@ -29,7 +30,8 @@ struct accumulator {
   u64 count = 0;  ///< values that are not null
 };
 
-inline constexpr u32 max_aggregates = 32, max_own = 32;
+inline constexpr u32 max_aggregates = 32;
+inline constexpr u32 max_of_thread = 32, max_of_group = 256;  ///< accumulators
 
 struct aggregation_view {
   aggregate list[max_aggregates];
@@ -37,9 +39,12 @@ struct aggregation_view {
   u32 groups = 1;
   u32 key = 0;  ///< register with the group's number; nothing where there is one group
   u32 by_key = 0;
-  accumulator* slots = nullptr;  ///< [items or 1][groups][count]
+  accumulator* slots = nullptr;  ///< [those that run or 1][groups][count]
 
-  PENSTOCK_FN bool owns() const { return count * groups <= max_own; }
+  PENSTOCK_FN bool by_thread() const { return count * groups <= max_of_thread; }
+  PENSTOCK_FN bool by_group() const { return !by_thread() && u64{count} * groups <= max_of_group; }
+  /// Whether each that runs has slots of its own.
+  PENSTOCK_FN bool owns() const { return by_thread() || by_group(); }
 };
 
 /// What an accumulator begins with.
@@ -100,13 +105,18 @@ PENSTOCK_FN inline accumulator accumulator_of(aggregate_kind what, u64 value) {
 template <thread_group G>
 class accumulators {
  public:
-  PENSTOCK_FN accumulators(G const& g, aggregation_view const& into, u32* errors) : g_(g), into_(into), errors_(errors) {
-    if (!into_.owns()) return;
+  /// `slot`: of this group.
+  PENSTOCK_FN accumulators(G const& g, aggregation_view const& into, u32* errors, u64 slot)
+      : g_(g), into_(into), errors_(errors), groups_own_(into.slots + (into.owns() ? slot * into.count * into.groups : 0)) {
+    if (!into_.by_thread()) return;
     for (u32 k = 0; k < into_.count * into_.groups; ++k) own_[k] = empty_accumulator(into_.list[k % into_.count].what);
   }
 
   template <class Rows, class Registers>
   PENSTOCK_FN void add(Rows const& rows, Registers const& r) {
+    if constexpr (!std::is_same_v<G, lone_thread>) {
+      if (into_.by_group()) return add_together(rows, r);
+    }
     for (u32 k = 0; k < rows.count; ++k) {
       if (rows.active[k] == 0) continue;
       const u64 group = into_.by_key != 0 ? r.value[into_.key][k] : 0;
@@ -123,8 +133,8 @@ class accumulators {
   }
 
   /// All members' together, to a slot of the group's own. Collective.
-  PENSTOCK_FN void store(u64 slot) {
-    if (!into_.owns()) return;
+  PENSTOCK_FN void store() {
+    if (!into_.by_thread()) return;
     const u32 all = into_.count * into_.groups;
     for (u32 k = 0; k < all; ++k) {
       const aggregate_kind what = into_.list[k % into_.count].what;
@@ -134,14 +144,59 @@ class accumulators {
         const accumulator other{g_.shfl(mine.low, from), g_.shfl(mine.high, from), g_.shfl(mine.count, from)};
         combine(what, mine, other);
       }
-      if (is_leader(g_)) into_.slots[slot * all + k] = mine;
+      if (is_leader(g_)) groups_own_[k] = mine;
     }
   }
 
  private:
+  /// One row of each member at once: those of one key are combined before the leader takes them in. Collective.
+  template <class Rows, class Registers>
+  PENSTOCK_FN void add_together(Rows const& rows, Registers const& r) {
+    for (u32 k = 0; k < rows.count; ++k) {
+      const u64 group = into_.by_key != 0 ? r.value[into_.key][k] : 0;
+      const bool known = rows.active[k] != 0 && group < into_.groups;
+      if (rows.active[k] != 0 && !known) device_ref<u32>(*errors_).fetch_or(bad_group, relaxed);
+      auto left = g_.ballot(known);
+      while (any(left)) {
+        const u64 chosen = g_.shfl(group, lowest(left));
+        const bool mine = known && group == chosen;
+        left = without(left, g_.ballot(mine));
+        for (u32 a = 0; a < into_.count; ++a) {
+          aggregate const& each = into_.list[a];
+          const bool counts = mine && (each.what == aggregate_kind::rows || r.valid[each.from][k] != 0);
+          const accumulator more = combined_of(each.what, counts, r.value[each.from][k]);
+          if (is_leader(g_) && more.count != 0) combine(each.what, groups_own_[chosen * into_.count + a], more);
+        }
+      }
+    }
+  }
+
+  /// Of the members that count. Collective.
+  PENSTOCK_FN accumulator combined_of(aggregate_kind what, bool counts, u64 value) const {
+    const u64 counted = count(g_.ballot(counts));
+    accumulator mine = counts ? accumulator_of(what, value) : empty_accumulator(what);
+    mine.count = 0;
+    const bool sums = what == aggregate_kind::integer_sum;
+    const bool small = sums && !any(g_.ballot(counts && value + (u64{1} << 58) >= u64{1} << 59));
+    if (what != aggregate_kind::rows && what != aggregate_kind::count && counted != 0) {
+      for (u32 apart = size(g_) / 2; apart != 0; apart /= 2) {
+        const u32 from = g_.rank() ^ apart;
+        const u64 low = g_.shfl(mine.low, from);
+        if (small) {
+          mine.low += low;  // no more than 32 of them: they fit
+        } else {
+          combine(what, mine, {low, g_.shfl(mine.high, from), 0});
+        }
+      }
+      if (small) mine.high = sign_of(mine.low);
+    }
+    mine.count = counted;
+    return mine;
+  }
+
   PENSTOCK_FN void add_one(u32 k, aggregate_kind what, u64 value) {
     if (into_.owns()) {
-      accumulator& mine = own_[k];
+      accumulator& mine = into_.by_thread() ? own_[k] : groups_own_[k];
       if (what == aggregate_kind::number_sum) {
         add_number(mine, std::bit_cast<double>(value));
         ++mine.count;
@@ -180,7 +235,8 @@ class accumulators {
   G g_;
   aggregation_view const& into_;
   u32* errors_;
-  accumulator own_[max_own];
+  accumulator* groups_own_;
+  accumulator own_[max_of_thread];
 };
 
 }  // namespace penstock::columns

@@ -15,7 +15,7 @@ struct aggregate_zones {
   template <class Group>
   PENSTOCK_FN void operator()(Group const& g, grid_range range) const {
     zone_walker<Group> walker(g, query);
-    accumulators<Group> sums(g, into, query.with.errors);
+    accumulators<Group> sums(g, into, query.with.errors, range.first);
     for (u64 item = range.first; item < range.last; item += range.step) {
       const u64 begin = item * zones_per_item, end = begin + zones_per_item < zones ? begin + zones_per_item : zones;
       for (u64 z = begin; z < end; ++z) {
@@ -23,7 +23,7 @@ struct aggregate_zones {
         walker.walk(zone, [&](auto const& rows, auto const& r) { sums.add(rows, r); });
       }
     }
-    sums.store(range.first);
+    sums.store();
   }
 };
 

@@ -16,6 +16,8 @@ namespace penstock::columns {
 inline constexpr u32 zone_rows = 2048, zone_words = zone_rows / 32;
 /// From this share of a zone's rows on the next one is walked in one pass.
 inline constexpr u32 dense_rows = zone_rows / 4;
+/// If fewer are in the ranges of a condition, the rest of it is looked at for these alone.
+inline constexpr u32 most_in_ranges = zone_rows / 2;
 
 /// Rows of one piece of the table, one after another.
 struct zone_place {
@@ -244,7 +246,7 @@ class zone_walker {
     if (q_.ranges_count != 0 && (ranges_pay_ || zones_walked_++ % zones_for_ranges == 0)) {
       const u32 met = mark_ranges(words);
       if (q_.residual.end == 0) return met;
-      ranges_pay_ = met < dense_rows;
+      ranges_pay_ = met < most_in_ranges;
       if (ranges_pay_) return met == 0 ? 0 : keep_residual(words, met);
     }
     for (u32& word : words) word = 0;
@@ -273,9 +275,9 @@ class zone_walker {
     }
     return count_marked(words);
   }
-  /// Of rows that are in the ranges, fewer than dense_rows, those that meet the rest of the condition. Collective.
+  /// Of rows that are in the ranges, fewer than most_in_ranges, those that meet the rest of the condition. Collective.
   PENSTOCK_FN u32 keep_residual(u32 (&words)[words_here], u32 met) {
-    u32 meets_rest[dense_rows / 32] = {};  // bit n % 32 of word n / 32: the n-th that is marked
+    u32 meets_rest[most_in_ranges / 32] = {};  // bit n % 32 of word n / 32: the n-th that is marked
     u32 done = 0;
     walk_batches(words, met, [&] {
       evaluation with = q_.with;
@@ -302,7 +304,7 @@ class zone_walker {
     return count_marked(words);
   }
   /// Of the set bits of a word, those whose numbers, from `number` on, are chosen.
-  PENSTOCK_FN static u32 chosen_bits(u32 bits, u32 const (&chosen)[dense_rows / 32], u32 number) {
+  PENSTOCK_FN static u32 chosen_bits(u32 bits, u32 const (&chosen)[most_in_ranges / 32], u32 number) {
     u32 kept = 0;
     for (; bits != 0; bits &= bits - 1, ++number) {
       if ((chosen[number / 32] >> number % 32 & 1) != 0) kept |= bits & (0 - bits);

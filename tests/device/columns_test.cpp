@@ -276,6 +276,80 @@ struct range_body {
   }
 };
 
+/// Sums by a key of `modulus` values and the null, of which a thread, a group or all have accumulators.
+struct keyed_body {
+  sample const* data;
+  std::int64_t modulus;
+  std::shared_ptr<std::vector<instruction>> code = std::make_shared<std::vector<instruction>>();
+  std::shared_ptr<std::vector<accumulator>> slots = std::make_shared<std::vector<accumulator>>();
+  std::shared_ptr<u32> errors = std::make_shared<u32>(0);
+  aggregate_zones zones{};
+  static constexpr u32 aggregates = 5;
+
+  u32 groups() const { return static_cast<u32>(modulus) + 1; }
+
+  void prepare(run_shape) {
+    const auto constant = [](u8 to, u64 value) {
+      return instruction{op::constant, value_kind::integer, 0, to, 0, 0, 0, 0, 0, 0, value};
+    };
+    *code = {constant(0, static_cast<u64>(sample::base)),
+             constant(1, static_cast<u64>(modulus)),
+             constant(2, u64{1} << 60),
+             {op::load, value_kind::number, 0, 3, 0, 0, 0, 0, 0, 0, 0},
+             {op::load, value_kind::integer, 1, 4, 0, 0, 0, 0, 1, 0, 0},
+             {op::subtract, value_kind::integer, 1, 5, 4, 0, 0, 0, 0, 0, 0},
+             {op::modulo, value_kind::integer, 1, 6, 5, 1, 1, 0, 0, 0, 0},
+             {op::fill_null, value_kind::integer, 1, 7, 6, 1, 1, 0, 0, 0, 0}};
+    zones.query.table = data->view();
+    zones.query.with = {code->data(), nullptr, errors.get()};
+    zones.query.dense = {code->data(), 3, 3, static_cast<u32>(code->size()), 0};
+    zones.into.list[0] = {aggregate_kind::integer_sum, 4};
+    zones.into.list[1] = {aggregate_kind::integer_sum, 2};  // beyond 64 bits
+    zones.into.list[2] = {aggregate_kind::number_maximum, 3};
+    zones.into.list[3] = {aggregate_kind::count, 4};
+    zones.into.list[4] = {aggregate_kind::rows, 0};
+    zones.into.count = aggregates;
+    zones.into.groups = groups();
+    zones.into.key = 7;
+    zones.into.by_key = 1;
+    slots->assign(u64{groups()} * aggregates, {});
+    for (u64 k = 0; k < slots->size(); ++k) (*slots)[k] = empty_accumulator(zones.into.list[k % aggregates].what);
+    zones.into.slots = slots->data();
+    zones.zones = data->zones.size();
+  }
+
+  template <thread_group G>
+  void operator()(G const& g, test_context const&) const {
+    zones(g, grid_range{0, zones.zones, 1});
+  }
+
+  void verify(check_report& report, run_shape) const {
+    std::vector<accumulator> expected(slots->size());
+    for (u64 k = 0; k < expected.size(); ++k) expected[k] = empty_accumulator(zones.into.list[k % aggregates].what);
+    for (u64 k = 0; k < row_count; ++k) {
+      const bool there = data->has_number(k);
+      const u64 key = there ? static_cast<u64>((data->number(k) - sample::base) % modulus) : static_cast<u64>(modulus);
+      accumulator* const to = &expected[key * aggregates];
+      if (there)
+        combine(aggregate_kind::integer_sum, to[0],
+                accumulator_of(aggregate_kind::integer_sum, static_cast<u64>(data->number(k))));
+      combine(aggregate_kind::integer_sum, to[1], accumulator_of(aggregate_kind::integer_sum, u64{1} << 60));
+      combine(aggregate_kind::number_maximum, to[2], accumulator_of(aggregate_kind::number_maximum, bits(data->amount[k])));
+      if (there) ++to[3].count;
+      ++to[4].count;
+    }
+    for (u64 k = 0; k < expected.size(); ++k) {
+      PENSTOCK_CHECK_EQ(report, expected[k].count, (*slots)[k].count);
+      if (zones.into.list[k % aggregates].what == aggregate_kind::rows ||
+          zones.into.list[k % aggregates].what == aggregate_kind::count)
+        continue;
+      PENSTOCK_CHECK_EQ(report, expected[k].low, (*slots)[k].low);
+      if (k % aggregates < 2) PENSTOCK_CHECK_EQ(report, expected[k].high, (*slots)[k].high);
+    }
+    PENSTOCK_CHECK_EQ(report, 0u, *errors);
+  }
+};
+
 /// amount >= least, a range, and number <= 17, instructions: the rest is looked at where the range holds, or all at once.
 struct residual_body {
   sample const* data;
@@ -365,6 +439,11 @@ TEST_P(columns_test, ranges_mark_the_rows_of_a_loop) {
 TEST_P(columns_test, the_rest_of_a_condition_is_looked_at_where_its_ranges_hold) {
   const sample data(test::test_seed());
   run_as_executors_do(residual_body{&data, GetParam()});
+}
+
+TEST(columns_by_key, sums_are_those_of_a_loop) {
+  const sample data(test::test_seed());
+  for (std::int64_t modulus : {3, 20, 100}) run_as_executors_do(keyed_body{&data, modulus});
 }
 
 // Of packed floating-point numbers: the least and the greatest that are stored for a range.
