@@ -1,137 +1,18 @@
 #include "libs/columns/column_table.hpp"
 
-#include "libs/columns/column_launches.hpp"
-#include "libs/columns/column_media.hpp"
+#include "libs/columns/table_state.hpp"
 #include "penstock/core/clock.hpp"
-#include "penstock/host/error.hpp"
 
 #include <algorithm>
 #include <cstring>
-#include <mutex>
 #include <numeric>
 
 namespace penstock::columns {
 namespace {
 
-constexpr auto local = memory_kind::local;
 constexpr u64 items_of_cpu = 4096;
 
 double seconds_since(u64 begun_ns) { return static_cast<double>(now_ns() - begun_ns) * 1e-9; }
-
-template <class T>
-buffer<T> copied(executor& on, std::vector<T> const& from) {
-  buffer<T> to(on.memory(), local, from.size());
-  if (!from.empty()) to.write(from);
-  return to;
-}
-
-template <class T>
-std::vector<T> read_all(buffer<T> const& from) {
-  std::vector<T> all(from.size());
-  if (!all.empty()) from.read(all);
-  return all;
-}
-
-std::vector<zone_place> zones_of(std::vector<u64> const& pieces) {
-  std::vector<zone_place> zones;
-  for (u32 p = 0; p < pieces.size(); ++p) {
-    for (u64 first = 0; first < pieces[p]; first += zone_rows) {
-      zones.push_back({p, static_cast<u32>(std::min<u64>(zone_rows, pieces[p] - first)), first});
-    }
-  }
-  return zones;
-}
-
-}  // namespace
-
-struct column_table::state {
-  state(table_layout layout, media::media_options const& with)
-      : plan(std::move(layout)), options(with), on(open_executor(with.executor, media::cpu_threads(with), has_kernels)),
-        media(*on, plan.extents, with), places(zones_of(plan.pieces)) {
-    if (places.size() > (u64{1} << 32) / zone_rows) {
-      throw_bad_input("open", "a table",
-                      std::to_string(places.size()) + " zones of " + std::to_string(zone_rows) +
-                          " rows: that is more than a table has; split it");
-    }
-    std::vector<column_view> views;
-    for (u64 p = 0; p < plan.pieces.size(); ++p) {
-      for (column_layout const& column : plan.columns) views.push_back(view_of(column, p));
-    }
-    columns = copied(*on, views);
-    zones = copied(*on, places);
-    u64 row = 0;
-    for (zone_place const& place : places) {
-      rows_before.push_back(row);
-      row += place.rows;
-    }
-    maps.resize(plan.columns.size());
-  }
-
-  column_view view_of(column_layout const& column, u64 piece) const {
-    piece_place const& place = column.pieces[piece];
-    column_view view;
-    view.how = column.how;
-    view.packed_bits = column.packed_bits;
-    view.base = column.base;
-    view.divisor = column.divisor;
-    view.first_bit = place.first_bit;
-    view.nullable = place.nullable ? 1 : 0;
-    view.first_valid = place.validity_first_bit;
-    view.bytes = part_of(column, place.extent, place.offset, view.bytes_of(0, plan.pieces[piece]).end);
-    if (place.nullable) {
-      view.validity = part_of(column, place.validity_extent, place.validity_offset,
-                              ceil_div(u64{place.validity_first_bit} + plan.pieces[piece], 8));
-    }
-    return view;
-  }
-  array_view<u8> part_of(column_layout const& column, u32 extent, u64 offset, u64 bytes) const {
-    const u64 there = media.bytes_of(extent);
-    if (offset > there || bytes > there - offset) {
-      throw_bad_input("open", plan.extents[extent].path,
-                      "column " + column.name + " needs " + std::to_string(offset + bytes) + " bytes of the file, which has " +
-                          std::to_string(there) + ": it was cut short; write it anew");
-    }
-    const array_view<u8> all = media.view(extent);
-    if (all.is_resident()) return {all.resident() + offset, bytes};
-    return {all.reader(), all.address_of(0) - all.reader().base + offset, bytes};
-  }
-
-  table_view view() const {
-    return {columns.data(), static_cast<u32>(plan.columns.size()), static_cast<u32>(places.size()), zones.data()};
-  }
-
-  /// The zones that may have rows that meet the condition; all: nothing is known.
-  std::optional<std::vector<u32>> zones_to_look_at(query_program const& program) const {
-    bool known = false;
-    for (zone_bound const& bound : program.bounds) known |= !maps[bound.column].empty();
-    if (!known) return {};
-    std::vector<u32> some;
-    for (u32 z = 0; z < places.size(); ++z) {
-      const bool may = std::all_of(program.bounds.begin(), program.bounds.end(), [&](zone_bound const& bound) {
-        auto const& map = maps[bound.column];
-        return map.empty() || (map[z].low <= bound.high && map[z].high >= bound.low);
-      });
-      if (may) some.push_back(z);
-    }
-    if (some.size() == places.size()) return {};
-    return some;
-  }
-
-  table_layout plan;
-  media::media_options options;
-  std::unique_ptr<executor> on;
-  column_media media;
-  std::vector<zone_place> places;
-  std::vector<u64> rows_before;  ///< of each zone
-  buffer<column_view> columns;
-  buffer<zone_place> zones;
-  buffer<std::byte> arrays;                   ///< of the last query
-  buffer<accumulator> accumulators;           ///< likewise
-  std::vector<std::vector<zone_range>> maps;  ///< of each column; empty: not known
-  std::mutex mutex;
-};
-
-namespace {
 
 /// Arrays of a query, brought to the executor's memory by one copy into room that is kept for the next.
 class query_arrays {
@@ -374,6 +255,30 @@ column_touch touch_of(column_table::state const& table, prepared_query const& qu
   return {ceil_div(met * bits, 8), sectors.count(), lines.count()};
 }
 
+/// Values of registers for each row that meets a condition, where kernels reach them.
+struct selected_rows {
+  selected_rows(column_table::state& table, query_program const& program, std::vector<u8> const& registers) {
+    executor& on = *table.on;
+    prepared_query query(table, program, true);
+    const marked_rows marked(query, table, program);
+    rows = marked.rows;
+    const buffer<u64> starts = copied(on, marked.begins);
+    values = {on.memory(), local, rows * registers.size()};
+    valid = {on.memory(), local, rows * registers.size()};
+    emit_zones body{query.view(), marked.all ? nullptr : marked.words.data(), starts.data(),
+                    output_of(values, valid, registers, rows)};
+    body.query.notes.count = 0;
+    body.query.scanned_count = marked.all ? body.query.scanned_count : 0;
+    if (rows != 0) query.run(query.zones(), body);
+    account = query.end(rows);
+  }
+
+  u64 rows = 0;
+  buffer<u64> values;
+  buffer<u8> valid;
+  query_account account;
+};
+
 void check_outputs(std::vector<u8> const& registers) {
   if (registers.size() <= max_registers) return;
   throw_bad_input("query", "a table",
@@ -393,31 +298,6 @@ std::string column_table::executor_name() const { return state_->on->kind() == e
 bool column_table::has_zone_map(u32 column) const {
   const std::scoped_lock lock(state_->mutex);
   return !state_->maps.at(column).empty();
-}
-
-std::shared_ptr<kept_lookup> column_table::keep(placed_keys const& at, std::span<u64 const> values, std::span<u8 const> valid) {
-  const std::scoped_lock lock(state_->mutex);
-  executor& on = *state_->on;
-  auto kept =
-      std::make_shared<kept_lookup>(kept_lookup{state_, {on.memory(), local, at.places}, {on.memory(), local, at.places}});
-  const auto place = [&](u64* placed, u8* there) {
-    for (u64 k = 0; k < values.size(); ++k) {
-      placed[at.place_of[k]] = values[k];
-      there[at.place_of[k]] = valid.empty() ? 1 : valid[k];
-    }
-  };
-  if (on.kind() == executor_kind::cpu) {
-    std::fill_n(kept->values.data(), at.places, 0);
-    std::fill_n(kept->valid.data(), at.places, 0);
-    place(kept->values.data(), kept->valid.data());
-    return kept;
-  }
-  std::vector<u64> placed(at.places);
-  std::vector<u8> there(at.places);
-  place(placed.data(), there.data());
-  kept->values.write(placed);
-  kept->valid.write(there);
-  return kept;
 }
 
 aggregates column_table::aggregate_rows(query_program const& program, std::vector<aggregate> const& wanted, u32 groups,
@@ -472,21 +352,23 @@ std::vector<column_touch> column_table::touched(query_program const& program, st
 results column_table::select_rows(query_program const& program, std::vector<u8> const& registers) {
   check_outputs(registers);
   const std::scoped_lock lock(state_->mutex);
-  executor& on = *state_->on;
-  prepared_query query(*state_, program, true);
-  const marked_rows marked(query, *state_, program);
-  const u64 rows = marked.rows;
-  const buffer<u64> starts = copied(on, marked.begins);
-  const buffer<u64> values(on.memory(), local, rows * registers.size());
-  const buffer<u8> valid(on.memory(), local, rows * registers.size());
-  emit_zones body{query.view(), marked.all ? nullptr : marked.words.data(), starts.data(),
-                  output_of(values, valid, registers, rows)};
-  body.query.notes.count = 0;
-  body.query.scanned_count = marked.all ? body.query.scanned_count : 0;
-  if (rows != 0) query.run(query.zones(), body);
-  results found{read_all(values), read_all(valid), rows, {}};
-  found.account = query.end(rows);
-  return found;
+  const u64 begun = now_ns();
+  selected_rows const found(*state_, program, registers);
+  results read{read_all(found.values), read_all(found.valid), found.rows, found.account};
+  read.account.seconds = seconds_since(begun);
+  return read;
+}
+
+std::shared_ptr<kept_rows> column_table::select_kept(query_program const& program, u8 of) {
+  const std::scoped_lock lock(state_->mutex);
+  selected_rows found(*state_, program, {of});
+  if (found.account.errors != 0) return nullptr;
+  auto kept = std::make_shared<kept_rows>();
+  kept->of = state_;
+  kept->rows = found.rows;
+  kept->values = std::move(found.values);
+  kept->valid = std::move(found.valid);
+  return kept;
 }
 
 results column_table::take_numbered(query_program const& program, std::vector<u8> const& registers,

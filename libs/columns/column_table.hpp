@@ -1,12 +1,12 @@
 // A table's columns opened on an executor, wherever their files' bytes are read from, and queries of them.
 #pragma once
 
-#include "libs/columns/key_slots.hpp"
 #include "libs/columns/zone_bodies.hpp"
 #include "libs/media/media_options.hpp"
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -52,9 +52,27 @@ struct zone_bound {
   std::int64_t low = 0, high = 0;
 };
 
-/// A column of another table in the memory of this one's executor, for `lookup` and `find` of its programs.
+/// Values of rows in an executor's memory. In this and the following `of` is the table; it comes first, so that it goes last.
+struct kept_rows {
+  std::shared_ptr<void const> of;
+  buffer<u64> values;
+  buffer<u8> valid;
+  u64 rows = 0;
+};
+
+/// Where the rows of another table lie in its lookups.
+struct kept_keys {
+  std::shared_ptr<void const> of;
+  bool by_value = false;     ///< a key's place is its distance from `low`; else a slot of a hash table
+  u64 low = 0;               ///< of slots 0
+  u64 places = 0;            ///< of slots a power of two
+  buffer<u64> place_of;      ///< of each row; ~0: it has no key
+  std::optional<u64> again;  ///< a key that stands more than once
+};
+
+/// A column of another table, for `lookup` and `find` of this one's programs.
 struct kept_lookup {
-  std::shared_ptr<void const> of;  ///< the table; first, so that it goes last
+  std::shared_ptr<void const> of;
   buffer<u64> values;
   buffer<u8> valid;
 };
@@ -130,8 +148,15 @@ class column_table {
   results take_numbered(query_program const& program, std::vector<u8> const& registers, std::vector<u64> const& numbers);
   /// Of columns, for the rows that meet a program's condition. Nothing but the condition is evaluated.
   std::vector<column_touch> touched(query_program const& program, std::vector<u32> const& columns, u64 line_bytes);
-  /// Values at their places, the others null. REQUIRES: as many places, values, and of `valid` as many or none (all are).
-  std::shared_ptr<kept_lookup> keep(placed_keys const& at, std::span<u64 const> values, std::span<u8 const> valid);
+  /// What select_rows gives, left where kernels reach it, of one register. Tables of the same kind of executor share it.
+  std::shared_ptr<kept_rows> select_kept(query_program const& program, u8 of);
+  std::shared_ptr<kept_rows> upload(std::span<u64 const> values, std::span<u8 const> valid);
+  /// Where rows lie by their keys.
+  std::shared_ptr<kept_keys> place(std::shared_ptr<kept_rows> const& rows);
+  /// Where they lie, as given. Throws bad_input for a place beyond `count` that is not ~0: none.
+  std::shared_ptr<kept_keys> place_at(std::span<u64 const> places, u64 count);
+  /// A column at the places of its rows' keys, the others null. Throws bad_input where they are not as many.
+  std::shared_ptr<kept_lookup> lookup(std::shared_ptr<kept_keys> const& keys, std::shared_ptr<kept_rows> const& rows);
   /// Whether a query that names the column in a condition has left a zone map.
   bool has_zone_map(u32 column) const;
 

@@ -11,5 +11,10 @@ template void run_cpu(executor&, u64, aggregate_zones const&);
 template void run_cpu(executor&, u64, mark_zones const&);
 template void run_cpu(executor&, u64, emit_zones const&);
 template void run_cpu(executor&, u64, take_rows const&);
+template void run_cpu(executor&, u64, fill_words const&);
+template void run_cpu(executor&, u64, find_extremes const&);
+template void run_cpu(executor&, u64, place_by_value const&);
+template void run_cpu(executor&, u64, place_in_slots const&);
+template void run_cpu(executor&, u64, scatter_values const&);
 
 }  // namespace penstock::columns

@@ -159,25 +159,6 @@ nb::tuple select_rows(column_table& table, nb::dict const& given, std::vector<u8
   return answer_of(unlocked([&] { return table.select_rows(program, registers); }), registers.size());
 }
 
-std::shared_ptr<kept_lookup> keep(column_table& table, placed_keys const& at, numbers<u64> const& values,
-                                  numbers<u8> const& valid) {
-  if (values.size() != at.place_of.size() || (valid.size() != 0 && valid.size() != values.size())) {
-    throw_bad_input("keep", "a column", "it has not as many values as there are keys");
-  }
-  return unlocked([&] { return table.keep(at, {values.data(), values.size()}, {valid.data(), valid.size()}); });
-}
-
-placed_keys places_given(std::vector<u64> places, u64 count) {
-  placed_keys placed;
-  placed.by_value = true;
-  placed.places = count;
-  for (u64 place : places) {
-    if (place >= count) throw_bad_input("keep", "a column", "a place is beyond the last");
-  }
-  placed.place_of = std::move(places);
-  return placed;
-}
-
 nb::tuple take_rows_of(column_table& table, nb::dict const& given, std::vector<u8> const& registers, numbers<u64> const& rows) {
   const query_program program = program_of(given);
   const std::vector<u64> list = values_of(rows);
@@ -188,14 +169,11 @@ nb::tuple take_rows_of(column_table& table, nb::dict const& given, std::vector<u
 
 void bind_columns(nb::module_& m) {
   nb::class_<kept_lookup>(m, "ColumnLookup");
-  nb::class_<placed_keys>(m, "ColumnKeys")
-      .def_static(
-          "by_value", [](numbers<u64> const& keys) { return unlocked([&] { return place_keys({keys.data(), keys.size()}); }); },
-          "keys"_a)
-      .def_static("at", &places_given, "places"_a, "count"_a)
-      .def_ro("in_order", &placed_keys::by_value)
-      .def_ro("low", &placed_keys::low)
-      .def_ro("again", &placed_keys::again);
+  nb::class_<kept_rows>(m, "ColumnRows").def_ro("rows", &kept_rows::rows);
+  nb::class_<kept_keys>(m, "ColumnKeys")
+      .def_ro("in_order", &kept_keys::by_value)
+      .def_ro("low", &kept_keys::low)
+      .def_ro("again", &kept_keys::again);
   nb::class_<column_table>(m, "ColumnTable")
       .def(
           "__init__",
@@ -213,7 +191,36 @@ void bind_columns(nb::module_& m) {
       .def("has_zone_map", &column_table::has_zone_map, "column"_a)
       .def("aggregate", &aggregate_rows, "program"_a, "wanted"_a, "groups"_a, "key"_a.none(), "line_aware"_a)
       .def("select", &select_rows, "program"_a, "registers"_a)
-      .def("keep", &keep, "keys"_a, "values"_a, "valid"_a)
+      .def(
+          "select_kept",
+          [](column_table& table, nb::dict const& given, u8 of) {
+            const query_program program = program_of(given);
+            return unlocked([&] { return table.select_kept(program, of); });
+          },
+          "program"_a, "register"_a)
+      .def(
+          "upload",
+          [](column_table& table, numbers<u64> const& values, numbers<u8> const& valid) {
+            if (values.size() != valid.size()) throw_bad_input("join", "a column", "give as many values as marks");
+            return unlocked([&] { return table.upload({values.data(), values.size()}, {valid.data(), valid.size()}); });
+          },
+          "values"_a, "valid"_a)
+      .def(
+          "place",
+          [](column_table& table, std::shared_ptr<kept_rows> rows) { return unlocked([&] { return table.place(rows); }); },
+          "rows"_a)
+      .def(
+          "place_at",
+          [](column_table& table, numbers<u64> const& places, u64 count) {
+            return unlocked([&] { return table.place_at({places.data(), places.size()}, count); });
+          },
+          "places"_a, "count"_a)
+      .def(
+          "lookup",
+          [](column_table& table, std::shared_ptr<kept_keys> keys, std::shared_ptr<kept_rows> rows) {
+            return unlocked([&] { return table.lookup(keys, rows); });
+          },
+          "keys"_a, "rows"_a)
       .def(
           "touched",
           [](column_table& table, nb::dict const& given, std::vector<u32> const& columns, u64 line_bytes) {

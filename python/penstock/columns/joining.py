@@ -8,20 +8,20 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from penstock.columns.expressions import Expr
 from penstock.columns.lowering import Graph, Typed, shown
 from penstock.columns.results import ResultColumn
 from penstock.columns.types import ColumnType
-from penstock.native import load_native
 
 if TYPE_CHECKING:
-    from penstock._native import ColumnKeys
+    from penstock._native import ColumnKeys, ColumnLookup, ColumnRows, ColumnTable
     from penstock.columns.query import Query
 
 How = Literal["inner", "left", "semi", "anti"]
 HOWS = ("inner", "left", "semi", "anti")
+NO_PLACE = np.uint64((1 << 64) - 1)
+"""As libs/columns/join_bodies.hpp has it."""
 
 
 class Columns(Protocol):
@@ -29,7 +29,12 @@ class Columns(Protocol):
 
     names: list[str]
 
-    def column(self, name: str) -> ResultColumn: ...
+    def type_of(self, name: str) -> ColumnType: ...
+
+    def rows(self, native: ColumnTable, name: str) -> ColumnRows:
+        """Where kernels of a table's executor reach them."""
+
+    def host(self, name: str) -> ResultColumn: ...
 
 
 class QueryColumns:
@@ -39,7 +44,15 @@ class QueryColumns:
         self.query = query
         self.names = query.names()
 
-    def column(self, name: str) -> ResultColumn:
+    def type_of(self, name: str) -> ColumnType:
+        return self.query.type_of(name)
+
+    def rows(self, native: ColumnTable, name: str) -> ColumnRows:
+        if native.executor != self.query.table.native.executor:
+            return _uploaded(native, self.host(name))
+        return self.query.kept_column(name)
+
+    def host(self, name: str) -> ResultColumn:
         return self.query.result_column(name)
 
 
@@ -50,8 +63,18 @@ class ResultColumns:
         self.names = [column.name for column in columns]
         self._columns = dict(zip(self.names, columns, strict=True))
 
-    def column(self, name: str) -> ResultColumn:
+    def type_of(self, name: str) -> ColumnType:
+        return self._columns[name].type
+
+    def rows(self, native: ColumnTable, name: str) -> ColumnRows:
+        return _uploaded(native, self._columns[name])
+
+    def host(self, name: str) -> ResultColumn:
         return self._columns[name]
+
+
+def _uploaded(native: ColumnTable, column: ResultColumn) -> ColumnRows:
+    return native.upload(np.ascontiguousarray(column.bits), column.valid.astype(np.uint8))
 
 
 @dataclass(eq=False)
@@ -65,35 +88,24 @@ class Join:
     names: Mapping[str, str]
     """What the query calls the other table's columns, and what they are called there."""
     lock: threading.Lock = field(default_factory=threading.Lock)
-    places: dict[Any, ColumnKeys] = field(default_factory=dict)
-    keys: npt.NDArray[np.uint64] | None = None
-    """Of the rows that have one."""
-    lookups: dict[Any, Any] = field(default_factory=dict)
-    columns: dict[str, ResultColumn] = field(default_factory=dict)
+    placed: dict[Any, Placed] = field(default_factory=dict)
+    """By the table, and the texts that its key has."""
 
     def lower(self, graph: Graph, name: str) -> Typed:
         """The value of a column of the other table that a row meets; null where it meets none."""
         key = graph.lower(self.key)
-        column = self.column(name)
+        kind = self.other.type_of(name)
         with self.lock:
-            places = self._places(key.type)
-            node = key.node
-            if not places.in_order:
-                number = graph.kept(self._lookup(graph, places, None))
+            placed = self._placed(graph.schema.native, key.type)  # type: ignore[attr-defined]
+            node, keys = key.node, placed.keys
+            if not keys.in_order:
+                number = graph.kept(placed.lookup(self.other, self.other_key))
                 node = graph.add("find", node, number=number, nullable=True)
-            number = graph.kept(self._lookup(graph, places, column))
-        kind = column.type
-        return Typed(
-            graph.add(
-                "lookup",
-                node,
-                number=number,
-                bits=places.low if places.in_order else 0,
-                is_number=kind.is_number,
-                nullable=True,
-            ),
-            kind,
+            number = graph.kept(placed.lookup(self.other, name))
+        found = graph.add(
+            "lookup", node, number=number, bits=keys.low, is_number=kind.is_number, nullable=True
         )
+        return Typed(found, kind)
 
     def condition(self, graph: Graph) -> int | None:
         """Which rows stay; None: all."""
@@ -102,60 +114,35 @@ class Join:
         missing = graph.add("is_null", self.lower(graph, self.other_key).node, nullable=False)
         return missing if self.how == "anti" else graph.add("logic_not", missing)
 
-    def column(self, name: str) -> ResultColumn:
-        with self.lock:
-            if name not in self.columns:
-                self.columns[name] = self.other.column(name)
-            return self.columns[name]
-
-    def _lookup(self, graph: Graph, places: ColumnKeys, column: ResultColumn | None) -> Any:
-        """In the executor's memory; a column, or the keys of the slots."""
-        native = graph.schema.native  # type: ignore[attr-defined]
-        of = (id(native), id(places), None if column is None else column.name)
-        if of not in self.lookups:
-            there = self.columns[self.other_key].valid
-            values = self.keys if column is None else column.bits if there.all() else column.bits[there]
-            valid = np.zeros(0, np.uint8)
-            if column is not None and not column.valid.all():
-                valid = column.valid[there].astype(np.uint8)
-            assert values is not None
-            # The table is kept, so that no other has its id.
-            self.lookups[of] = (native, native.keep(places, np.ascontiguousarray(values), valid))
-        return self.lookups[of][1]
-
-    def _places(self, kind: ColumnType) -> ColumnKeys:
-        column = self.columns.get(self.other_key) or self.other.column(self.other_key)
-        self.columns[self.other_key] = column
-        self._check_types(kind, column.type)
-        if self.keys is None:
-            self.keys = np.ascontiguousarray(column.bits if column.valid.all() else column.bits[column.valid])
-        of = kind.words if kind.kind == "string" else None
-        if of not in self.places:
+    def _placed(self, native: ColumnTable, kind: ColumnType) -> Placed:
+        of = (id(native), kind.words if kind.kind == "string" else None)
+        if of not in self.placed:
+            theirs = self.other.type_of(self.other_key)
+            self._check_types(kind, theirs)
             if kind.kind == "string":
-                self.places[of] = self._by_words(self.keys, column.type.words or (), kind.words or ())
+                keys = self._by_words(native, kind.words or ())
             else:
-                self.places[of] = self._by_value(self.keys, column.type)
-        return self.places[of]
+                keys = native.place(self.other.rows(native, self.other_key))
+                if keys.again is not None and self.how in ("inner", "left"):
+                    bits = np.array([keys.again], np.uint64)
+                    raise self._repeated(
+                        ResultColumn("", theirs, bits, np.ones(1, bool)).to_arrow().to_pylist()[0]
+                    )
+            self.placed[of] = Placed(native, keys)
+        return self.placed[of]
 
-    def _by_value(self, keys: npt.NDArray[np.uint64], kind: ColumnType) -> ColumnKeys:
-        placed: ColumnKeys = load_native().ColumnKeys.by_value(keys)
-        again = placed.again
-        if again is not None and self.how in ("inner", "left"):
-            row = ResultColumn("", kind, keys[again : again + 1], np.ones(1, bool))
-            raise self._repeated(row.to_arrow().to_pylist()[0])
-        return placed
-
-    def _by_words(
-        self, keys: npt.NDArray[np.uint64], words: tuple[str, ...], others: tuple[str, ...]
-    ) -> ColumnKeys:
+    def _by_words(self, native: ColumnTable, others: tuple[str, ...]) -> ColumnKeys:
         """By the codes of the rows' own dictionary; words that it does not have go to a place behind."""
-        codes, counts = np.unique(keys, return_counts=True)
+        column = self.other.host(self.other_key)
+        words = column.type.words or ()
+        codes, counts = np.unique(column.bits[column.valid], return_counts=True)
         if self.how in ("inner", "left") and len(counts) and counts.max() > 1:
             raise self._repeated(words[int(codes[counts.argmax()])])
         code_of = {word: code for code, word in enumerate(others)}
-        place = np.array([code_of.get(word, len(others)) for word in words], np.int64)
-        placed: ColumnKeys = load_native().ColumnKeys.at(place[keys.view(np.int64)].tolist(), len(others) + 1)
-        return placed
+        place = np.array([code_of.get(word, len(others)) for word in words] or [0], np.uint64)
+        code = np.where(column.valid, column.bits, 0).astype(np.int64)
+        places = np.where(column.valid, place[code], NO_PLACE)
+        return native.place_at(np.ascontiguousarray(places), len(others) + 1)
 
     def _repeated(self, key: Any) -> ValueError:
         return ValueError(
@@ -166,7 +153,7 @@ class Join:
 
     def _check_types(self, mine: ColumnType, other: ColumnType) -> None:
         same = mine.kind == other.kind and (mine.scale, mine.unit) == (other.scale, other.unit)
-        if not same:
+        if not same or (mine.zone is None) != (other.zone is None):
             raise TypeError(
                 f"join on {shown(self.key)}: it is {mine} here and {other} there: give both the same type"
             )
@@ -174,6 +161,21 @@ class Join:
             raise TypeError(
                 f"join on {shown(self.key)}: its values are floating-point numbers: cast(int) them"
             )
+
+
+@dataclass
+class Placed:
+    """The other table's rows in the memory of a table's executor, as far as they have been asked for."""
+
+    native: ColumnTable
+    """Kept, so that no other has its id."""
+    keys: ColumnKeys
+    lookups: dict[str, ColumnLookup] = field(default_factory=dict)
+
+    def lookup(self, other: Columns, name: str) -> ColumnLookup:
+        if name not in self.lookups:
+            self.lookups[name] = self.native.lookup(self.keys, other.rows(self.native, name))
+        return self.lookups[name]
 
 
 def columns_of_source(source: Any) -> Columns:

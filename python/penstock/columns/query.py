@@ -27,6 +27,7 @@ from penstock.columns.results import Account, Result, ResultColumn
 from penstock.columns.types import ColumnType
 
 if TYPE_CHECKING:
+    from penstock._native import ColumnRows
     from penstock.columns.table import Table
 
 MOST_GROUPS = 1 << 22
@@ -126,8 +127,25 @@ class Query:
 
     def result_column(self, name: str) -> ResultColumn:
         """One column of the result, where it is by row."""
-        output = next(each for each in self._outputs() if name_of(each) == name)
-        return replace(self, outputs=(output,)).collect().columns[0]
+        return replace(self, outputs=(self._output(name),)).collect().columns[0]
+
+    def type_of(self, name: str) -> ColumnType:
+        """Of a column of the result, where it is by row."""
+        return self.graph().lower(self._output(name)).type
+
+    def kept_column(self, name: str) -> ColumnRows:
+        """The same column, in the executor's memory."""
+        self.table.check_files()
+        graph = self.graph()
+        program = self._assembled(graph, [graph.lower(self._output(name)).node])
+        kept = self.table.native.select_kept(program.native, program.outputs[0])
+        if kept is None:
+            self.result_column(name)  # raises what was met
+            raise RuntimeError(f"query {self.table.name}: its rows could not be kept: ask again")
+        return kept
+
+    def _output(self, name: str) -> Expr:
+        return next(each for each in self._outputs() if name_of(each) == name)
 
     def filter(self, *conditions: Expr) -> Query:
         """The rows that meet all conditions; a null is not met."""
