@@ -24,6 +24,10 @@ NO_PLACE = np.uint64((1 << 64) - 1)
 """As libs/columns/join_bodies.hpp has it."""
 
 
+class RepeatedKeyError(ValueError):
+    """The other table has a key more than once."""
+
+
 class Columns(Protocol):
     """The other table, a column at a time."""
 
@@ -144,8 +148,8 @@ class Join:
         places = np.where(column.valid, place[code], NO_PLACE)
         return native.place_at(np.ascontiguousarray(places), len(others) + 1)
 
-    def _repeated(self, key: Any) -> ValueError:
-        return ValueError(
+    def _repeated(self, key: Any) -> RepeatedKeyError:
+        return RepeatedKeyError(
             f"join on {shown(self.key)}: {key!r} stands more than once in {self.other_key!r} of the other "
             "table, and a row meets one of its rows at most: make its keys unique with group_by(), or join "
             "the other way round"

@@ -197,7 +197,7 @@ class Graph:
     def pair(self, name: str, args: tuple[Expr, ...]) -> tuple[Typed, Typed]:
         """Both operands; a literal follows the other."""
         first, second = args
-        if isinstance(first, Value) and not isinstance(second, Value):
+        if isinstance(first, Value) and (not isinstance(second, Value) or first.value is None):
             b = self.lower(second)
             return self.literal(self.as_date(first.value, b), b.type), b
         a = self.lower(first)
@@ -257,15 +257,31 @@ class Graph:
             what = {"convert_to_integer": "cast(int)", "convert_to_float": "cast(float)"}.get(name, name)
             raise TypeError(f"{shown(arg)} is {value.type}: a number is wanted for {what}")
         if name in ("floor", "ceil", "square_root", "is_nan"):
-            node = self.add(name, self.as_float(value), is_number=True)
-            return Typed(node, BOOLEAN if name == "is_nan" else FLOAT)
+            if name in ("floor", "ceil") and value.type.kind == "decimal":
+                return self.whole_decimal(name, value)
+            is_nan = name == "is_nan"
+            node = self.add(name, self.as_float(value), is_number=not is_nan)
+            return Typed(node, BOOLEAN if is_nan else FLOAT)
         if name == "convert_to_float":
             return Typed(self.as_float(value), FLOAT)
         if name == "convert_to_integer":
             if value.type.kind == "integer":
                 return Typed(value.node, INTEGER)
+            if value.type.kind == "decimal":
+                below = self.whole_decimal("floor", value).node
+                above = self.whole_decimal("ceil", value).node
+                negative = self.add("less", value.node, self.integer(0))
+                return Typed(self.add("select", negative, above, below), INTEGER)
             return Typed(self.add(name, self.as_float(value)), INTEGER)
         return Typed(self.add(name, value.node, is_number=value.type.is_number), widest(value.type))
+
+    def whole_decimal(self, name: str, value: Typed) -> Typed:
+        """The next whole number below a decimal, or above it."""
+        unit = self.integer(10**value.type.scale)
+        nullable = self.nodes[value.node].nullable
+        node = value.node if name == "floor" else self.add("negate", value.node)
+        node = self.add("floor_divide", node, unit, nullable=nullable)
+        return Typed(node if name == "floor" else self.add("negate", node), ColumnType("decimal", scale=0))
 
     def as_float(self, value: Typed) -> int:
         if value.type.is_number:
@@ -293,23 +309,24 @@ class Graph:
         if name == "divide" or "float" in kinds:
             node = self.add(name, self.as_float(a), self.as_float(b), is_number=True)
             return Typed(node, FLOAT)
-        if "decimal" in kinds and name in ("floor_divide", "modulo"):
-            return Typed(self.add(name, self.as_float(a), self.as_float(b), is_number=True), FLOAT)
-        if "decimal" in kinds:
-            if name == "multiply":
-                kind = ColumnType("decimal", scale=a.type.scale + b.type.scale)
-                if kind.scale > MOST_DIGITS:
-                    return Typed(self.add(name, self.as_float(a), self.as_float(b), is_number=True), FLOAT)
-                return Typed(self.add(name, a.node, b.node), kind)
+        kind = INTEGER
+        if "decimal" in kinds and name == "multiply":
+            kind = ColumnType("decimal", scale=a.type.scale + b.type.scale)
+            if kind.scale > MOST_DIGITS:
+                raise OverflowError(
+                    f"{shown(args[0])} * {shown(args[1])}: it has {kind.scale} digits behind the point, and "
+                    f"{MOST_DIGITS} fit: cast one to float before"
+                )
+        elif "decimal" in kinds:
             scale = max(a.type.scale, b.type.scale)
-            node = self.add(name, self.scaled(a, scale), self.scaled(b, scale))
-            return Typed(node, ColumnType("decimal", scale=scale))
+            kind = ColumnType("decimal", scale=0 if name == "floor_divide" else scale)
+            a, b = Typed(self.scaled(a, scale), kind), Typed(self.scaled(b, scale), kind)
         nullable = None
         if name in ("floor_divide", "modulo"):
             divisor = self.nodes[b.node]
             known = divisor.op == "constant" and divisor.bits != 0
             nullable = not known or self.nodes[a.node].nullable
-        return Typed(self.add(name, a.node, b.node, nullable=nullable), INTEGER)
+        return Typed(self.add(name, a.node, b.node, nullable=nullable), kind)
 
     def date_arithmetic(self, name: str, a: Typed, b: Typed, args: tuple[Expr, ...]) -> Typed:
         """Dates and days; the days or ticks between two."""
@@ -354,11 +371,10 @@ class Graph:
         if "float" in kinds:
             exact = self.exact(a, b)
             if exact is None:
-                node = self.add(name, self.as_float(a), self.as_float(b), is_number=True)
-                return Typed(node, BOOLEAN)
+                return Typed(self.add(name, self.as_float(a), self.as_float(b)), BOOLEAN)
             a, b = exact
         if a.type.is_number:
-            return Typed(self.add(name, a.node, b.node, is_number=True), BOOLEAN)
+            return Typed(self.add(name, a.node, b.node), BOOLEAN)
         scale = max(a.type.scale, b.type.scale)
         node = self.add(name, self.scaled(a, scale), self.scaled(b, scale))
         return Typed(node, BOOLEAN)
@@ -502,6 +518,10 @@ class Graph:
                 a, b = Typed(self.scaled(a, kind.scale), kind), Typed(self.scaled(b, kind.scale), kind)
             else:
                 a, b = Typed(a.node, INTEGER), Typed(b.node, INTEGER)
+        if {a.type.kind, b.type.kind} == {"date", "timestamp"}:
+            a, b = self.as_time(a, b.type), self.as_time(b, a.type)
+        if a.type.kind == b.type.kind == "timestamp":
+            a, b = self.in_unit(a, b.type), self.in_unit(b, a.type)
         if a.type.kind != b.type.kind:
             raise mismatch(name, values, a, b)
         if name == "fill_null":

@@ -56,7 +56,7 @@ class ResultColumn:
             keys = np.where(np.isnan(number), most, np.where(whole < 0, whole ^ most, whole))
         else:
             keys = self.bits.view(np.int64)
-        return ~keys if descending else keys
+        return np.where(self.valid, ~keys if descending else keys, 0)
 
     def to_arrow(self) -> Any:
         import pyarrow as pa

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import datetime
 import decimal
 import re
@@ -109,10 +110,21 @@ class Translator:
         return made
 
     def _made(self, node: Node, name: str) -> Expr:
+        if name in ("Add", "Sub") and type(node.expression).__name__ == "Interval":
+            return self._moved(node, -1 if name == "Sub" else 1)
         if name in BINARY:
-            return as_expr(BINARY[name](self(node.this), self(node.expression)))
+            a, b = self(node.this), self(node.expression)
+            known = folded(name, a, b)
+            return known if known is not None else as_expr(BINARY[name](a, b))
         if name in UNARY:
-            return UNARY[name](self(node.this))
+            of = self(node.this)
+            if (
+                name == "Neg"
+                and isinstance(of, Value)
+                and isinstance(of.value, (int, float, decimal.Decimal))
+            ):
+                return Value(-of.value)
+            return UNARY[name](of)
         if name in AGGREGATES:
             return self.aggregate(node, name)
         method = getattr(self, f"_{name.lower()}", None)
@@ -120,6 +132,28 @@ class Translator:
             refuse(node, f"{name.upper()} is not covered here")
         made: Expr = method(node)
         return made
+
+    def _moved(self, node: Node, sign: int) -> Expr:
+        """A date or time, and an interval."""
+        start, length = self(node.this), node.expression
+        number = str(length.this.this if length.this is not None else "")
+        unit = str(getattr(length.args.get("unit"), "this", "")).upper().rstrip("S")
+        if not isinstance(start, Value) or not isinstance(start.value, datetime.date):
+            refuse(node, "an interval stands beside a date that is written down, not beside a column")
+        if not number.isdigit() or unit not in UNITS:
+            refuse(node, f"intervals are so many of {', '.join(UNITS)}")
+        return Value(moved(start.value, sign * int(number), unit))
+
+    def _anonymous(self, node: Node) -> Expr:
+        name, given = str(node.this).lower(), node.expressions
+        if name in ("suffix", "ends_with") and len(given) == 2 and given[1].is_string:
+            return self(given[0]).str.ends_with(given[1].this)
+        if name in ("prefix", "starts_with") and len(given) == 2 and given[1].is_string:
+            return self(given[0]).str.starts_with(given[1].this)
+        refuse(node, f"{name.upper()} is not covered here")
+
+    def _endswith(self, node: Node) -> Expr:
+        return self(node.this).str.ends_with(node.expression.this)
 
     def aggregate(self, node: Node, name: str) -> Expr:
         """SUM and the like of an expression of one row."""
@@ -235,13 +269,53 @@ class Translator:
             if isinstance(value, Value) and isinstance(value.value, str):
                 return Value(_parsed(node, value.value).date())
             return value.dt.date()
-        if kind in ("TIMESTAMP", "DATETIME") and isinstance(value, Value) and isinstance(value.value, str):
+        if (
+            kind in ("TIMESTAMP", "DATETIME", "TIMESTAMPNTZ")
+            and isinstance(value, Value)
+            and isinstance(value.value, str)
+        ):
             return Value(_parsed(node, value.value))
         if kind in ("DOUBLE", "FLOAT"):
             return value.cast(float)
         if kind in ("INT", "BIGINT") and isinstance(value, Value) and isinstance(value.value, int):
             return value
         refuse(node, f"CAST to {kind} is not covered here (of numbers that are rounded, say FLOOR or CEIL)")
+
+
+UNITS = ("DAY", "MONTH", "YEAR", "HOUR", "MINUTE", "SECOND", "WEEK")
+
+
+def moved(start: datetime.date, number: int, unit: str) -> datetime.date:
+    """A date or time so many units later; in a month without such a day its last. A date and hours are a time."""
+    if unit in ("MONTH", "YEAR"):
+        months = start.year * 12 + start.month - 1 + number * (12 if unit == "YEAR" else 1)
+        year, month = divmod(months, 12)
+        last = calendar.monthrange(year, month + 1)[1]
+        return start.replace(year=year, month=month + 1, day=min(start.day, last))
+    step = datetime.timedelta(**{unit.lower() + "s": number})
+    if unit in ("HOUR", "MINUTE", "SECOND") and not isinstance(start, datetime.datetime):
+        start = datetime.datetime(start.year, start.month, start.day)
+    return start + step
+
+
+def folded(name: str, a: Expr, b: Expr) -> Expr | None:
+    """What is made of two numbers that are written down; whole ones and decimals are exact, as DuckDB's."""
+    numbers = (int, decimal.Decimal)
+    if not (isinstance(a, Value) and isinstance(b, Value)):
+        return None
+    x, y = a.value, b.value
+    if not (isinstance(x, numbers) and isinstance(y, numbers)) or isinstance(x, bool) or isinstance(y, bool):
+        return None
+    match name:
+        case "Add":
+            return Value(x + y)
+        case "Sub":
+            return Value(x - y)
+        case "Mul":
+            return Value(x * y)
+        case "Div" if y != 0:
+            return Value(float(x) / float(y))
+    return None
 
 
 def _parsed(node: Node, text: str) -> datetime.datetime:

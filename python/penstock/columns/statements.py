@@ -6,15 +6,16 @@ that are about one of them alone met before. HAVING, ORDER BY and LIMIT are done
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from penstock.columns.expressions import Column, Expr, aggregates_of
-from penstock.columns.joining import Join, ResultColumns, columns_of_source
+from penstock.columns.joining import Join, RepeatedKeyError, ResultColumns, columns_of_source
 from penstock.columns.query import Query
 from penstock.columns.results import Result
-from penstock.columns.statement_expressions import AGGREGATES, Node, Translator, refuse
+from penstock.columns.statement_expressions import Node, Translator, refuse
 from penstock.columns.table import Table, open_table
 
 PARTS_OF_SELECT = {
@@ -56,13 +57,25 @@ def planned(statement: str, tables: dict[str, Any]) -> Plan:
         import sqlglot
     except ImportError:
         raise ImportError("sql: it needs sqlglot: pip install 'penstock[sql]'") from None
+    if not isinstance(statement, str):
+        raise TypeError(f"sql: a statement is a text, not {type(statement).__name__}")
+    logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # it is told below
     try:
         parsed = sqlglot.parse(statement, dialect="duckdb")
+        if len(parsed) != 1 or parsed[0] is None:
+            count = sum(each is not None for each in parsed)
+            raise ValueError(
+                f"sql: there {'is no statement' if not count else f'are {count} statements'}: give one"
+            )
+        return _Planner({name.lower(): each for name, each in tables.items()}).plan(parsed[0])
+    except sqlglot.errors.ParseError as problem:
+        at = problem.errors[0] if problem.errors else {}
+        why = str(at.get("description") or problem).splitlines()[0]
+        raise ValueError(f"sql: line {at.get('line', 1)}, column {at.get('col', 1)}: {why}") from None
     except sqlglot.errors.SqlglotError as problem:
         raise ValueError(f"sql: {str(problem).splitlines()[0]}") from None
-    if len(parsed) != 1 or parsed[0] is None:
-        raise ValueError(f"sql: {len(parsed)} statements: give one")
-    return _Planner({name.lower(): each for name, each in tables.items()}).plan(parsed[0])
+    except RecursionError:
+        raise ValueError("sql: the statement is nested too deep: make it two, or use IN") from None
 
 
 @dataclass
@@ -128,10 +141,12 @@ class _Planner:
     def plan(self, node: Node) -> Plan:
         if type(node).__name__ != "Select":
             refuse(node, f"{type(node).__name__.upper()} is not covered here, SELECT is")
-        for part, value in node.args.items():
-            if value and part not in PARTS_OF_SELECT:
-                refuse(node, f"{part.strip('_').upper()} is not covered here")
+        _check_parts(node, PARTS_OF_SELECT)
+        if node.args.get("with_") is not None:
+            _check_parts(node.args["with_"], {"expressions"})
         for each in (node.args.get("with_") and node.args["with_"].expressions) or ():
+            _check_parts(each, {"this", "alias"})
+            _check_parts(each.args["alias"], {"this"})
             self.tables = {**self.tables, each.alias.lower(): _Planner(self.tables).plan(each.this).collect()}
         return _Select(node, self._sources(node), self.subquery).plan()
 
@@ -145,7 +160,9 @@ class _Planner:
         found = [_Source(*self._table(first.this), first.this)]
         for join in node.args.get("joins") or ():
             how = f"{join.args.get('side') or ''} {join.args.get('kind') or ''}".strip().upper()
-            if how not in HOWS or join.args.get("using") or join.args.get("method"):
+            if how not in HOWS or set(join.args) - {"this", "side", "kind", "on"} & {
+                part for part, value in join.args.items() if value
+            }:
                 refuse(join, "joins are INNER, LEFT, SEMI or ANTI, with ON")
             alias, table = self._table(join.this)
             found.append(_Source(alias, table, join, HOWS[how], join.args.get("on")))
@@ -157,6 +174,9 @@ class _Planner:
 
     def _table(self, node: Node) -> tuple[str, Table]:
         name = (node.alias or node.name).lower()
+        _check_parts(node, {"this", "alias"})
+        if node.args.get("alias") is not None:
+            _check_parts(node.args["alias"], {"this"})
         if type(node).__name__ == "Subquery":
             return name, open_table(self.subquery(node.this), executor="auto")
         key = node.name.lower()
@@ -181,11 +201,16 @@ class _Select:
     def plan(self) -> Plan:
         where = self.node.args.get("where")
         conditions = [] if where is None else _conjuncts(where.this)
-        query = self._joined(conditions)
+        query = self._joined_by_any(conditions)
         items = list(self._items())
-        group = self.node.args.get("group")
-        many = group is not None or self.node.args.get("distinct") or any(_has_aggregate(n) for n, _ in items)
-        plan = self._grouped(query, items, group) if many else self._rows(query, items)
+        group, distinct = self.node.args.get("group"), self.node.args.get("distinct")
+        aggregates = group is not None or any(_has_aggregate(n) for n, _ in items)
+        if distinct is not None:
+            _check_parts(distinct, set())
+            if aggregates:
+                refuse(self.node, "DISTINCT beside groups is not covered here")
+        plan = self._grouped(query, items, group) if aggregates or distinct else self._rows(query, items)
+        plan.shown = _different(plan.shown)
         plan.limit, plan.offset = self._number("limit"), self._number("offset") or 0
         return plan
 
@@ -218,15 +243,28 @@ class _Select:
             found.update(owners if len(owners) == 1 else {column.table.lower()} if column.table else owners)
         return found
 
-    def _joined(self, conditions: list[Node]) -> Query:
-        from sqlglot.optimizer.simplify import simplify
-
-        conditions = [each for whole in conditions for each in _conjuncts(simplify(whole, dialect="duckdb"))]
+    def _joined_by_any(self, conditions: list[Node]) -> Query:
+        """The largest table is scanned whose rows meet one of each other at most."""
         only_inner = all(source.how == "inner" for source in self.sources)
-        base = max(self.sources, key=lambda s: s.table.rows) if only_inner else self.sources[0]
+        bases = sorted(self.sources, key=lambda s: -s.table.rows) if only_inner else self.sources[:1]
+        for number, base in enumerate(bases):
+            for source in self.sources:
+                source.columns, source.filters = {}, []
+            query = self._joined(list(conditions), base)
+            try:
+                for join in query.joins:
+                    join.lower(query.graph(), join.other_key)
+            except RepeatedKeyError:
+                if number + 1 == len(bases):
+                    raise
+                continue
+            break
+        return query
+
+    def _joined(self, conditions: list[Node], base: _Source) -> Query:
         base.columns = {name.lower(): name for name in base.table.columns}
         for source in self.sources:
-            on = [] if source.on is None else _conjuncts(simplify(source.on.copy(), dialect="duckdb"))
+            on = [] if source.on is None else _conjuncts(source.on)
             if source.how == "inner":
                 conditions += on
             else:
@@ -377,7 +415,7 @@ class _Select:
             number = self._item(node, items) if type(node).__name__ == "Column" else None
             if number is not None:
                 return Column(shown[number][0])
-            if self._text(node) in names or type(node).__name__ in AGGREGATES:
+            if self._text(node) in names or isinstance(node, _expressions().AggFunc):
                 return Column(result(node))
             return None
 
@@ -405,7 +443,7 @@ class _Select:
         GROUP BY a column of a table comes first."""
         kind = type(node).__name__
         if kind == "Literal" and not node.is_string:
-            number = int(node.this) - 1
+            number = int(node.this) - 1 if str(node.this).isdigit() else -1
             if not 0 <= number < len(items):
                 refuse(node, f"{len(items)} columns are selected")
             return number
@@ -426,7 +464,7 @@ class _Select:
             assert isinstance(found, Column)
             return _expressions().column(found.name, quoted=True)
 
-        return str(node.transform(resolved).sql(dialect="duckdb"))
+        return str(node.unnest().transform(resolved).sql(dialect="duckdb"))
 
     def _is_column(self, node: Node) -> bool:
         return any(node.name.lower() in source.columns for source in self.sources)
@@ -439,6 +477,7 @@ class _Select:
         node = self.node.args.get(part)
         if node is None:
             return None
+        _check_parts(node, {"expression"})
         if type(node.expression).__name__ != "Literal" or not str(node.expression.this).isdigit():
             refuse(node, f"{part.upper()} takes a number")
         return int(node.expression.this)
@@ -448,6 +487,27 @@ def _expressions() -> Any:
     from sqlglot import expressions
 
     return expressions
+
+
+def _check_parts(node: Node, known: set[str]) -> None:
+    """Refuses a part of a statement that nothing would look at."""
+    for part, value in node.args.items():
+        if value and part not in known:
+            refuse(node, f"{part.strip('_').upper().replace('_', ' ')} is not covered here")
+
+
+def _different(shown: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Names that stand twice with a number behind, as DuckDB gives them."""
+    taken: set[str] = set()
+    made = []
+    for inside, name in shown:
+        number, free = 0, name
+        while free in taken:
+            number += 1
+            free = f"{name}_{number}"
+        taken.add(free)
+        made.append((inside, free))
+    return made
 
 
 def _conjuncts(node: Node) -> list[Node]:

@@ -207,6 +207,9 @@ class Table:
     def group_by(self, *keys: Expr | str) -> GroupBy:
         return Query(self).group_by(*keys)
 
+    def head(self, rows: int) -> Query:
+        return Query(self).head(rows)
+
     def top_k(self, k: int, by: Expr | str, *, reverse: bool = False) -> Query:
         return Query(self).top_k(k, by, reverse=reverse)
 
