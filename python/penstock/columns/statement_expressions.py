@@ -260,7 +260,7 @@ class Translator:
         return whole
 
     def _countif(self, node: Node) -> Expr:
-        return Aggregate("sum", when(self(node.this)).then(1).otherwise(0), or_null=True)
+        return Aggregate("sum", self(node.this).cast(int), or_null=True)
 
     def _cast(self, node: Node) -> Expr:
         kind = node.args["to"].this.name
@@ -286,7 +286,7 @@ UNITS = ("DAY", "MONTH", "YEAR", "HOUR", "MINUTE", "SECOND", "WEEK")
 
 
 def moved(start: datetime.date, number: int, unit: str) -> datetime.date:
-    """A date or time so many units later; in a month without such a day its last. A date and hours are a time."""
+    """A date or time so many units later; a month without such a day has its last. A date and hours are a time."""
     if unit in ("MONTH", "YEAR"):
         months = start.year * 12 + start.month - 1 + number * (12 if unit == "YEAR" else 1)
         year, month = divmod(months, 12)
