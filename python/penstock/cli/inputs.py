@@ -1,14 +1,28 @@
-"""Files that a command reads, which it must not write: --output and --plot that name one are refused."""
+"""Inputs of commands: names that are not there, and files that --output and --plot must not overwrite."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 OF_FOLDERS = ("graph.json", "offsets.npy", "edges.npy", "weights.npy", "names.txt")
 INCOMING = "incoming"
+
+
+@contextmanager
+def names_refused() -> Iterator[None]:
+    """Raises ValueError with the same sentence for a column or table that does not exist, and for a package
+    that is not installed: str() of a KeyError puts quotes around it.
+    """
+    try:
+        yield
+    except (KeyError, ImportError) as problem:
+        if not problem.args or " " not in str(problem.args[0]):
+            raise  # no sentence: a defect of the program
+        raise ValueError(str(problem.args[0])) from None
 
 
 def refuse_inputs(option: str, path: Path | None, inputs: Iterable[str | os.PathLike[str]]) -> None:

@@ -368,7 +368,7 @@ def main(arguments: list[str] | None = None) -> int:
         return INTERRUPTED
     except _EndedError as ended:
         return 128 + ended.number
-    except (ValueError, TypeError, OSError, MemoryError) as problem:
+    except (ValueError, TypeError, OSError, MemoryError, OverflowError) as problem:
         return refuse(sentence_of(problem))
     finally:
         logger.removeHandler(handler)

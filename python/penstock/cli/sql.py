@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.table import Table as Shown
 
 from penstock.cli.declared_options import option_of
+from penstock.cli.inputs import names_refused
 from penstock.cli.output import cannot_be_written
 from penstock.cli.progress_bar import progress_bar
 from penstock.columns import Result, TableOptions, open_table
@@ -53,6 +54,7 @@ class ResultFile(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 @_of_table("threads", "Of the CPU executor.  [default: one per core]")
 @_of_table("media", "Of the placement storage: file, or the preset of an emulated SSD.")
 @_of_table("drives", "Emulated SSDs.")
+@names_refused()
 def sql_command(
     statement: str,
     sources: tuple[str, ...],

@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.table import Table as Shown
 
 from penstock.cli.declared_options import option_of
+from penstock.cli.inputs import names_refused
 from penstock.cli.progress_bar import progress_bar
 from penstock.columns import Table, TableOptions, open_table, taxi
 from penstock.sizes import format_seconds
@@ -52,6 +53,7 @@ _of_table = partial(option_of, TableOptions)
 @_of_table("threads", "Of the CPU executor.  [default: one per core]")
 @_of_table("media", "Of the placement storage: file, or the preset of an emulated SSD.")
 @_of_table("drives", "Emulated SSDs.")
+@names_refused()
 def taxi_command(
     source: str,
     rows: int,
