@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from penstock import Error
 from penstock.cli.main import main
+from penstock.columns import col, convert, open_table, packing
 
 pytest.importorskip("penstock._native", reason="needs the compiled part", exc_type=ImportError)
 pa: Any = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -43,3 +50,132 @@ def test_commands_refuse_unknown_names_in_one_line(
     assert "trip_distance" in refused(["taxi", nation], capsys)
     (tmp_path / "trips.csv").write_text("trip_distance,total_amount\n40,x\n40,y\n")
     refused(["taxi", str(tmp_path / "trips.csv")], capsys)
+
+
+def write_numbers(path: Path, rows: int = 1000) -> Path:
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({"n": range(rows), "t": ["a", "b"] * (rows // 2)}), path)
+    return path
+
+
+def test_threads_that_open_a_file_at_once_share_one_conversion(tmp_path: Path, cache: Path) -> None:
+    path = write_numbers(tmp_path / "numbers.parquet", 200_000)
+    meet = threading.Barrier(6)
+
+    def sum_of(_: int) -> Any:
+        meet.wait()
+        with open_table(path, executor="cpu") as table:
+            return table.agg(col("n").sum()).collect().item()
+
+    with ThreadPoolExecutor(6) as pool:
+        assert set(pool.map(sum_of, range(6))) == {sum(range(200_000))}
+    assert len([*cache.iterdir()]) == 1
+    (kept,) = cache.iterdir()
+    (kept / "table.json").unlink()
+    with open_table(path, executor="cpu") as table:  # what is incomplete is written anew
+        assert table.rows == 200_000
+
+
+def test_a_folder_that_appears_during_a_conversion_stays(tmp_path: Path) -> None:
+    target = tmp_path / "folder"
+
+    def appear(*_: Any) -> None:
+        target.mkdir(exist_ok=True)
+        (target / "mine").write_text("kept")
+
+    with pytest.raises(ValueError, match="it is there already: name a new folder"):
+        convert(pa.table({"n": [1]}), target, progress=appear)
+    assert [each.name for each in tmp_path.iterdir()] == ["folder"]
+    assert (target / "mine").read_text() == "kept"
+
+
+KILLED = """
+import os, signal, sys
+import pyarrow as pa
+from penstock.columns import convert
+def batches():
+    yield pa.record_batch({"n": [1]})
+    print("writing", flush=True)
+    sys.stdin.read()
+    os.kill(os.getpid(), signal.SIGKILL)
+convert(pa.RecordBatchReader.from_batches(pa.schema({"n": pa.int64()}), batches()), sys.argv[1])
+"""
+
+
+def test_what_a_killed_conversion_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    (tmp_path / ".mine-00000000").mkdir()
+    command = [sys.executable, "-c", KILLED, str(tmp_path / "first")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        process.stdout.readline()
+        convert(pa.table({"n": [1]}), tmp_path / "second")
+        assert len([*tmp_path.glob(".first-*/table")]) == 1  # its process runs
+        process.stdin.close()
+        process.wait()
+    assert len([*tmp_path.glob(".first-*")]) == 1
+    convert(pa.table({"n": [1]}), tmp_path / "third")
+    assert sorted(each.name for each in tmp_path.iterdir()) == [".mine-00000000", "second", "third"]
+
+
+def test_a_full_disk_names_the_folder_and_what_to_do(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_numbers(tmp_path / "numbers.parquet")
+    (tmp_path / "plain").write_text("")
+    with pytest.raises(Error, match=r"convert to .*plain/new: .*plain cannot be written: "):
+        convert(path, tmp_path / "plain" / "new")
+    with monkeypatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path / "plain"))
+        with pytest.raises(Error, match=r"open .*numbers.parquet: .*plain.* set XDG_CACHE_HOME"):
+            open_table(path)
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(packing.ValuesFile, "append", full)
+    with pytest.raises(Error, match=rf"{cache} cannot be written: No space left on device: .*XDG") as raised:
+        open_table(path)
+    assert raised.value.errno == errno.ENOSPC
+    assert not [*cache.iterdir()]
+    with pytest.raises(Error, match="No space left on device: make room, or name another folder"):
+        convert(path, tmp_path / "folder")
+    with pytest.raises(Error, match="No space left on device: make room, or set TMPDIR"):
+        open_table(pa.table({"n": [1]}))
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["cache", "numbers.parquet", "plain"]
+
+
+def test_an_error_of_who_watches_progress_stays_what_it_is(tmp_path: Path) -> None:
+    def fail(*_: Any) -> None:
+        raise OSError(errno.EPIPE, "Broken pipe")
+
+    with pytest.raises(BrokenPipeError):
+        convert(pa.table({"n": [1]}), tmp_path / "folder", progress=fail)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_convert_checks_memory_and_threads(tmp_path: Path) -> None:
+    table = pa.table({"n": [1]})
+    convert(table, tmp_path / "folder", memory="1MiB")
+    for options, sentence in (
+        ({"memory": -1}, "memory -1: it cannot be negative"),
+        ({"memory": "much"}, "memory 'much': write it as 16MiB"),
+        ({"threads": -1}, "threads -1: it must be 0 or more"),
+        ({"threads": 10**6}, "threads 1000000: it must be 1024 or less"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            convert(table, tmp_path / "none", **options)
+
+
+def test_a_damaged_folder_names_the_file(tmp_path: Path) -> None:
+    convert(pa.table({"t": ["a"]}), tmp_path / "folder")
+    (tmp_path / "folder" / "0000.words.json").write_text("{}")
+    with pytest.raises(ValueError, match=r"folder: 0000\.words\.json is no list of texts"):
+        open_table(tmp_path / "folder")
+    (tmp_path / "folder" / "0000.words.json").unlink()
+    with pytest.raises(ValueError, match=r"folder: 0000\.words\.json, .*: No such file or directory: write"):
+        open_table(tmp_path / "folder")
+    (tmp_path / "folder" / "table.json").write_text("[]")
+    with pytest.raises(ValueError, match=r"table\.json is damaged"):
+        open_table(tmp_path / "folder")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.columns.layout import ColumnPlace, Piece, TableLayout
 from penstock.columns.packing import ColumnWriter, packed_bytes
 from penstock.columns.types import ColumnType
+from penstock.errors import Error
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -23,6 +25,10 @@ FORMAT = 1
 
 def is_folder(path: Path) -> bool:
     return (path / FACTS).is_file()
+
+
+class DamagedError(Exception):
+    """A file of a folder other than its facts, with the file's name."""
 
 
 def open_folder(path: Path) -> TableLayout:
@@ -37,16 +43,34 @@ def open_folder(path: Path) -> TableLayout:
             raise ValueError(f"its format is {facts['format']}, and {FORMAT} is known")
         rows = int(facts["rows"])
         columns = [_column(path, each, rows) for each in facts["columns"]]
-    except (OSError, ValueError, KeyError, TypeError) as problem:
+    except DamagedError as problem:
+        raise ValueError(f"open {path}: {problem}: write the table anew") from None
+    except KeyError as problem:
+        raise ValueError(
+            f"open {path}: {FACTS} is damaged: it has no {problem}: write the table anew"
+        ) from None
+    except (OSError, ValueError, TypeError, AttributeError) as problem:
         raise ValueError(f"open {path}: {FACTS} is damaged: {problem}: write the table anew") from None
     return TableLayout(str(path), [rows], columns, dict(facts.get("refused", {})))
+
+
+def _words(path: Path) -> tuple[str, ...]:
+    """Raises DamagedError."""
+    try:
+        words = json.loads(path.read_text())
+    except (OSError, ValueError) as problem:
+        why = problem.strerror if isinstance(problem, OSError) else str(problem)
+        raise DamagedError(f"{path.name}, the texts of a column, cannot be read: {why}") from None
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise DamagedError(f"{path.name} is no list of texts")
+    return tuple(words)
 
 
 def _column(path: Path, facts: Mapping[str, Any], rows: int) -> ColumnPlace:
     kind = dict(facts["type"])
     words = facts.get("words")
     if words is not None:
-        kind["words"] = tuple(json.loads((path / words).read_text()))
+        kind["words"] = _words(path / words)
     column = ColumnPlace(
         str(facts["name"]), ColumnType(**kind), str(facts["encoding"]), [], int(facts["bits"]),
         int(facts["base"]), float(facts["divisor"]),
@@ -80,13 +104,13 @@ class FolderWriter:
     ) -> None:  # fmt: skip
         self.folder = Path(folder)
         self.refused = dict(refused or {})
-        self.folder.mkdir(parents=True, exist_ok=True)
-        if any(self.folder.iterdir()):
-            raise ValueError(f"write {self.folder}: the folder is not empty: name a new one")
-        self.columns = {
-            name: ColumnWriter(self.folder, number, name, kind, pack)
-            for number, (name, kind) in enumerate(columns.items())
-        }
+        self.columns: dict[str, ColumnWriter] = {}
+        with self._writing():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if any(self.folder.iterdir()):
+                raise ValueError(f"write {self.folder}: the folder is not empty: name a new one")
+            for number, (name, kind) in enumerate(columns.items()):
+                self.columns[name] = ColumnWriter(self.folder, number, name, kind, pack)
         self._pool = ThreadPoolExecutor(threads or len(os.sched_getaffinity(0)))
         self._pending: list[Future[None]] = []
 
@@ -95,6 +119,7 @@ class FolderWriter:
 
         Raises:
             Exception: What the call before this raised, of the first column that failed.
+            Error: The folder cannot be written.
         """
         self._wait()
         self._pending = [self._pool.submit(add, column) for column in self.columns.values()]
@@ -102,11 +127,29 @@ class FolderWriter:
     def _wait(self) -> None:
         wait(self._pending)
         done, self._pending = self._pending, []
-        for each in done:
-            each.result()
+        with self._writing():
+            for each in done:
+                each.result()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Raises Error for OSError."""
+        try:
+            yield
+        except OSError as problem:
+            if isinstance(problem, Error) or not problem.errno:
+                raise
+            why = os.strerror(problem.errno)
+            raise Error(
+                f"write {self.folder}: {why}: make room, or choose another folder", problem.errno
+            ) from problem
 
     def close(self) -> None:
         self._wait()
+        with self._writing():
+            self._close()
+
+    def _close(self) -> None:
         facts = list(self._pool.map(ColumnWriter.close, self.columns.values()))
         rows = {writer.rows for writer in self.columns.values()}
         if len(rows) > 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -16,6 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, SupportsIndex, TypedD
 import numpy as np
 import numpy.typing as npt
 
+from penstock.checks import checked_count
+from penstock.columns.conversions import cache_root, written_folder
 from penstock.columns.expressions import Expr
 from penstock.columns.folders import is_folder, open_folder
 from penstock.columns.joining import How
@@ -23,9 +26,11 @@ from penstock.columns.layout import ColumnPlace, Piece, TableLayout
 from penstock.columns.query import GroupBy, Query
 from penstock.columns.results import Result
 from penstock.columns.types import ColumnType, Kind
+from penstock.errors import Error
 from penstock.graph.options import Executor
 from penstock.native import load_native
 from penstock.options import Choice, Count, Option, Size, Switch, Text, checked, show_options
+from penstock.sizes import parse_size
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -338,10 +343,14 @@ def _of_file(path: Path, options: Mapping[str, Any]) -> TableLayout:
             return found
     facts = path.stat()
     key = f"{path.resolve()}:{facts.st_size}:{facts.st_mtime_ns}:{facts.st_ctime_ns}:{facts.st_ino}"
-    root = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "penstock" / "columns"
-    kept = root / f"{path.stem}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
+    kept = cache_root() / f"{path.stem[:64]}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
     if not is_folder(kept):
-        convert(path, kept, memory=options["memory"], progress=options["progress"])
+        if kept.exists() and not is_folder(kept):  # what another thread puts there is complete
+            shutil.rmtree(kept, ignore_errors=True)
+        remedy = f"make room, set XDG_CACHE_HOME to another folder, or convert {path} to one and open that"
+        with contextlib.suppress(FileExistsError):  # of another thread or process: as good as this one
+            made = {"memory": options["memory"], "progress": options["progress"]}
+            _convert(path, kept, made, f"open {path}", remedy)
     layout = open_folder(kept)
     layout.name = str(path)
     return layout
@@ -351,8 +360,8 @@ def convert(
     source: Any,
     folder: str | os.PathLike[str],
     *,
-    memory: int = 1 << 30,
-    threads: int = 0,
+    memory: SupportsIndex | str = "1GiB",
+    threads: SupportsIndex = 0,
     progress: Any = None,
 ) -> None:
     """Write a table as a folder of columns, streaming.
@@ -360,35 +369,43 @@ def convert(
     Args:
         source: A Parquet, ORC, CSV or Arrow file, or an object with Arrow's stream interface.
         folder: A new one.
-        memory: Bytes that this may take, about.
+        memory: Bytes that this may take, about: a number, or text such as 64MiB.
         threads: That write, beside those that decode; 0: one per core. 1: one thread decodes, too.
         progress: As of `open_table`.
 
     Raises:
         ValueError: The source is damaged, or the folder not empty.
+        penstock.Error: The folder cannot be written.
     """
-    from penstock.columns import arrow
-
     target = Path(folder)
+    options = {
+        "memory": parse_size(memory, "memory"),
+        "threads": checked_count("threads", threads, 0, 1024),
+        "progress": progress,
+    }
     if isinstance(source, (str, os.PathLike)) and not Path(os.fspath(source)).is_file():
         raise ValueError(f"convert {os.fspath(source)}: there is no such file")
+    there = f"convert to {target}: it is there already: name a new folder"
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise ValueError(f"convert to {target}: it is there already: name a new folder")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+        raise ValueError(there)
     try:
+        _convert(source, target, options, f"convert to {target}", "make room, or name another folder")
+    except FileExistsError as problem:
+        if problem.filename != str(target):
+            raise
+        raise ValueError(there) from None
+
+
+def _convert(source: Any, target: Path, options: Mapping[str, Any], operation: str, remedy: str) -> None:
+    from penstock.columns import arrow
+
+    threads = options.get("threads", 0)
+    with written_folder(target, operation, remedy) as made:
         if isinstance(source, (str, os.PathLike)):
-            schema, batches, rows = arrow.read_file(Path(os.fspath(source)), memory, threads)
+            schema, batches, rows = arrow.read_file(Path(os.fspath(source)), options["memory"], threads)
         else:
             schema, batches, rows = _stream(source)
-        arrow.convert(batches, schema, made, rows, threads, progress)
-        if target.is_dir():
-            target.rmdir()
-        made.chmod(0o755)
-        made.rename(target)
-    except BaseException:
-        shutil.rmtree(made, ignore_errors=True)
-        raise
+        arrow.convert(batches, schema, made, rows, threads, options["progress"])
 
 
 def _stream(source: Any) -> tuple[Any, Any, int]:
@@ -408,9 +425,16 @@ def _stream(source: Any) -> tuple[Any, Any, int]:
 
 
 def _of_stream(source: Any, options: Mapping[str, Any]) -> TableLayout:
-    folder = tempfile.mkdtemp(prefix="penstock-table-")
+    what = f"open a table of a {type(source).__name__}"
+    remedy = "make room, or set TMPDIR to another folder"
     try:
-        convert(source, Path(folder) / "table", memory=options["memory"], progress=options["progress"])
+        folder = tempfile.mkdtemp(prefix="penstock-table-")
+    except OSError as problem:
+        why = os.strerror(problem.errno or 0)
+        raise Error(f"{what}: {tempfile.gettempdir()} cannot be written: {why}: {remedy}") from None
+    try:
+        kept = {"memory": options["memory"], "progress": options["progress"]}
+        _convert(source, Path(folder) / "table", kept, what, remedy)
         layout = open_folder(Path(folder) / "table")
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
