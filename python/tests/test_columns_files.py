@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import subprocess
 import sys
 import threading
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from penstock import Error
 from penstock.cli.main import main
 from penstock.columns import col, convert, open_table, packing
@@ -179,3 +183,68 @@ def test_a_damaged_folder_names_the_file(tmp_path: Path) -> None:
     (tmp_path / "folder" / "table.json").write_text("[]")
     with pytest.raises(ValueError, match=r"table\.json is damaged"):
         open_table(tmp_path / "folder")
+
+
+BLOCK = 1 << 16
+VALUES = [
+    *("", "NA", "1", "0", "-7", "12345678901", "1.5", "99999999999999999999", "nan", "true", "false"),
+    *("2020-01-31", "2020-01-31 10:00:00", "1600-01-01 00:00:00", "2020-01-31 10:00:00.25"),
+    *("2020-01-31 10:00:00Z", "x", '"a,b"', '"two\nlines"'),
+]
+
+
+def contents(path: Path, folder: Path, memory: str) -> Any:
+    convert(path, folder, memory=memory)
+    with open_table(folder, executor="cpu") as table:
+        return table.schema, list(map(str, table.collect().rows()))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    kinds=st.lists(st.lists(st.sampled_from(VALUES), min_size=2, max_size=2), min_size=1, max_size=4),
+)
+def test_types_of_csv_do_not_depend_on_memory(
+    kinds: list[list[str]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("csv")
+    filler = "f" * 1000
+    rows = [f"{a},{b},{filler}" for a, b in kinds for _ in range(90)]
+    (folder / "t.csv").write_text("\n".join(["a,b,filler", *rows]) + "\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        few = contents(folder / "t.csv", folder / "few", "64KiB")
+        assert few == contents(folder / "t.csv", folder / "all", "1GiB")
+
+
+def test_later_rows_of_csv_widen_types(tmp_path: Path) -> None:
+    rows = 30_000
+    lines = [f"{k},{k},,2020-01-01,{k % 2}" for k in range(rows)]
+    lines += ["7,7.5,9,soon,true"]
+    (tmp_path / "t.csv").write_text("\n".join(["whole,half,late,day,flag", *lines]) + "\n")
+    with open_table(tmp_path / "t.csv", executor="cpu", memory="1MiB") as table:
+        assert {name: str(kind) for name, kind in table.schema.items()} == {
+            "whole": "int64", "half": "float64", "late": "int64", "day": "string", "flag": "boolean",
+        }  # fmt: skip
+        assert table.take([1, rows]).rows() == [(1, 1.0, None, "2020-01-01", True), (7, 7.5, 9, "soon", True)]
+
+
+def test_csv_with_long_rows_and_without_rows(tmp_path: Path) -> None:
+    def opened(text: str | bytes, name: str = "t.csv") -> Any:
+        path = tmp_path / name
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        with open_table(path, executor="cpu", memory="64KiB") as table:
+            return [(name, str(kind)) for name, kind in table.schema.items()], table.collect().rows()
+
+    long = "y" * (3 * BLOCK)
+    assert opened(f"a,b\n1,x\n2,{long}\n3,z\n")[1] == [(1, "x"), (2, long), (3, "z")]
+    many = "1,x\n" * BLOCK
+    assert opened(f"a,b\n{many}2,{long}\n")[1][-1] == (2, long)
+    text = [("a", "string"), ("b", "string")]
+    assert opened("a,b\n") == (text, [])
+    assert opened("a,b") == (text, [])
+    assert opened(gzip.compress(b"a,b"), "t.csv.gz") == (text, [])
+    assert opened("a,b\n1,\n2,\n") == ([("a", "int64"), ("b", "string")], [(1, None), (2, None)])
+    with pytest.warns(UserWarning, match=r"'b' \(it is time32.*: write it as a number, a date, a timestamp"):
+        opened("a,b\n1,10:00:00\n")
+    with pytest.raises(ValueError, match=r"open .*t\.csv: .*Empty CSV"):
+        opened("")

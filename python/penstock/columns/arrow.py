@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from penstock.columns.delimited import LEAST_BLOCK, CsvForm, ReadAgainError, open_csv
 from penstock.columns.folders import FolderWriter
 from penstock.columns.layout import ColumnPlace, Piece, TableLayout, check_names
 from penstock.columns.packing import PACK_ROWS, ColumnWriter
@@ -43,7 +44,7 @@ def type_of(kind: Any) -> ColumnType | str:
         if 0 <= kind.scale <= MOST_DIGITS:
             return ColumnType("decimal", scale=kind.scale)
         return f"it is {kind}: decimals have up to {MOST_DIGITS} digits behind the point here"
-    return f"it is {kind}: cast it to a number, a date, a time or a text"
+    return f"it is {kind}: write it as a number, a date, a timestamp or a text"
 
 
 def is_stream(path: Path) -> bool:
@@ -292,11 +293,36 @@ def _stored(array: Any, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     return values
 
 
-def read_file(path: Path, memory: int, threads: int = 0) -> tuple[Any, Iterator[Any], int]:
+def csv_form_of(memory: int) -> CsvForm:
+    """Blocks of a sixteenth of what a conversion may take."""
+    return CsvForm(max(LEAST_BLOCK, min(memory // 16, 64 << 20)))
+
+
+def convert_file(
+    path: Path, folder: Path, memory: int, threads: int = 0, progress: Progress | None = None
+) -> None:
+    """Write a Parquet, ORC, CSV or Arrow file as a folder of columns.
+
+    Raises:
+        ValueError: It is damaged, or of another kind.
+    """
+    form = csv_form_of(memory)
+    while True:
+        try:
+            schema, batches, rows = read_file(path, memory, threads, form)
+            return convert(batches, schema, folder, rows, threads, progress)
+        except ReadAgainError:
+            for each in folder.iterdir():
+                each.unlink()
+
+
+def read_file(
+    path: Path, memory: int, threads: int = 0, csv_form: CsvForm | None = None
+) -> tuple[Any, Iterator[Any], int]:
     """Schema, record batches of some MiB, and rows (0: not known) of a Parquet, ORC, CSV or Arrow file.
 
     Columns of texts may come with dictionaries that the schema does not have. One thread decodes if
-    `threads` is 1.
+    `threads` is 1. Batches of a CSV file raise ReadAgainError when they have changed `csv_form`.
 
     Raises:
         ValueError: It is damaged, or of another kind.
@@ -317,13 +343,9 @@ def read_file(path: Path, memory: int, threads: int = 0) -> tuple[Any, Iterator[
                     stripes.nrows,
                 )
             case ".csv" | ".tsv" | ".gz":
-                from pyarrow import csv
-
-                block = max(1 << 16, min(memory // 16, 64 << 20))
-                parse = csv.ParseOptions(delimiter="\t" if ".tsv" in path.suffixes else ",")
-                read = csv.ReadOptions(use_threads=threads != 1, block_size=block)
-                table = csv.open_csv(path, read, parse)
-                return table.schema, _checked(path, iter(table)), 0
+                form = csv_form or csv_form_of(memory)
+                schema, batches = open_csv(path, form, threads == 1)
+                return schema, _checked(path, batches), 0
             case _:
                 reader = _ipc(path)
                 return reader.schema, _checked(path, iter(reader)), 0

@@ -54,14 +54,14 @@ def open_folder(path: Path) -> TableLayout:
     return TableLayout(str(path), [rows], columns, dict(facts.get("refused", {})))
 
 
-def _words(path: Path) -> tuple[str, ...]:
+def _words(path: Path) -> tuple[str | None, ...]:
     """Raises DamagedError."""
     try:
         words = json.loads(path.read_text())
     except (OSError, ValueError) as problem:
         why = problem.strerror if isinstance(problem, OSError) else str(problem)
         raise DamagedError(f"{path.name}, the texts of a column, cannot be read: {why}") from None
-    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+    if not isinstance(words, list) or not all(isinstance(word, (str, type(None))) for word in words):
         raise DamagedError(f"{path.name} is no list of texts")
     return tuple(words)
 

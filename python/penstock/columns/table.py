@@ -402,10 +402,11 @@ def _convert(source: Any, target: Path, options: Mapping[str, Any], operation: s
     threads = options.get("threads", 0)
     with written_folder(target, operation, remedy) as made:
         if isinstance(source, (str, os.PathLike)):
-            schema, batches, rows = arrow.read_file(Path(os.fspath(source)), options["memory"], threads)
+            path = Path(os.fspath(source))
+            arrow.convert_file(path, made, options["memory"], threads, options["progress"])
         else:
             schema, batches, rows = _stream(source)
-        arrow.convert(batches, schema, made, rows, threads, options["progress"])
+            arrow.convert(batches, schema, made, rows, threads, options["progress"])
 
 
 def _stream(source: Any) -> tuple[Any, Any, int]:

@@ -1,0 +1,180 @@
+"""CSV files: record batches whose types are those of the whole file, whatever fits a block of it."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from penstock.columns.layout import check_names
+
+MAX_BLOCK = 1 << 30
+LEAST_BLOCK = 1 << 16
+
+
+@dataclass
+class CsvForm:
+    """What is known of a file: it changes where a later block does not fit the types of those before."""
+
+    block: int
+    """Bytes that are parsed at once."""
+    types: dict[str, Any] = field(default_factory=dict)
+    """Of columns that have been looked at as a whole; others are inferred from the first block."""
+
+
+class ReadAgainError(Exception):
+    """The file is to be read from its beginning: its form has changed."""
+
+
+def open_csv(path: Path, form: CsvForm, one_thread: bool) -> tuple[Any, Iterator[Any]]:
+    """Schema and batches. A column without a value is one of texts.
+
+    Raises:
+        ReadAgainError: By the batches, when `form` has changed.
+        pyarrow.ArrowInvalid: It is no CSV file.
+    """
+    import pyarrow as pa
+
+    try:
+        reader = _reader(path, form, form.types, one_thread)
+    except pa.ArrowInvalid as problem:
+        _change(path, form, form.types, problem)
+        raise ReadAgainError from None
+    check_names(reader.schema.names, str(path))
+    text = [
+        pa.field(each.name, pa.string()) if pa.types.is_null(each.type) else each for each in reader.schema
+    ]
+    schema = pa.schema(text)
+    return schema, _batches(path, form, reader, schema)
+
+
+def _batches(path: Path, form: CsvForm, reader: Any, schema: Any) -> Iterator[Any]:
+    import pyarrow as pa
+
+    try:
+        for batch in reader:
+            yield batch.cast(schema)
+    except pa.ArrowInvalid as problem:
+        _change(path, form, {each.name: each.type for each in reader.schema}, problem)
+        raise ReadAgainError from None
+
+
+def _change(path: Path, form: CsvForm, types: dict[str, Any], problem: Exception) -> None:
+    """Changes a form that has not fit the file.
+
+    Args:
+        path: Of the file.
+        form: What is changed.
+        types: What the file has been read as.
+        problem: What the reader has raised; raised again if no form helps.
+    """
+    if _grown(form, problem):
+        return
+    wrong = re.match(r"In CSV column #(\d+): CSV conversion error to ", str(problem))
+    if wrong is None or int(wrong[1]) >= len(types):
+        raise problem
+    _widen(path, form, types, [*types][int(wrong[1])])
+
+
+def _reader(path: Path, form: CsvForm, types: dict[str, Any], one_thread: bool, **options: Any) -> Any:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    parse = csv.ParseOptions(delimiter="\t" if ".tsv" in path.suffixes else ",", newlines_in_values=True)
+    convert = csv.ConvertOptions(column_types=types, **options)
+    while True:
+        read = csv.ReadOptions(use_threads=not one_thread, block_size=form.block)
+        try:
+            return csv.open_csv(path, read, parse, convert)
+        except pa.ArrowInvalid as problem:
+            if _grown(form, problem):
+                continue
+            with pa.input_stream(path) as file:
+                line = file.read(LEAST_BLOCK)
+            if not line.strip() or len(line) == LEAST_BLOCK or b"\n" in line:
+                raise
+            return csv.open_csv(io.BytesIO(line + b"\n"), read, parse, convert)  # a header alone
+
+
+def _grown(form: CsvForm, problem: Exception) -> bool:
+    """Whether the problem is a row that is longer than a block, and blocks can be longer."""
+    if "straddling object" not in str(problem) or form.block >= MAX_BLOCK:
+        return False
+    form.block = min(4 * form.block, MAX_BLOCK)
+    return True
+
+
+def _widen(path: Path, form: CsvForm, before: dict[str, Any], wrong: str) -> None:
+    """Looks at the whole file, and sets the types of all columns; `wrong` has another than before."""
+    import pyarrow as pa
+
+    form.types = dict(before)
+    if _is_text(before[wrong]):
+        form.types[wrong] = pa.binary()
+        return
+    open_types = [name for name, kind in before.items() if not _is_text(kind)]
+    while True:
+        try:
+            found = dict.fromkeys(open_types, pa.null())
+            for batch in _reader(
+                path, form, dict.fromkeys(before, pa.binary()), False, include_columns=open_types
+            ):
+                for each in _inferred(batch):
+                    found[each.name] = joined(found[each.name], each.type)
+            break
+        except pa.ArrowInvalid as problem:
+            if not _grown(form, problem):
+                raise
+    form.types.update(found)
+    if form.types[wrong] == before[wrong]:  # what fits each block does not fit all of them
+        form.types[wrong] = pa.string()
+
+
+def _inferred(batch: Any) -> Any:
+    """The schema of a batch of texts by the reader's own rules."""
+    from pyarrow import csv
+
+    if not batch.num_rows:
+        return []
+    text = io.BytesIO()
+    csv.write_csv(batch, text)
+    read = csv.ReadOptions(block_size=min(max(text.tell(), LEAST_BLOCK), MAX_BLOCK))
+    text.seek(0)
+    return csv.read_csv(text, read, csv.ParseOptions(newlines_in_values=True)).schema
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
+
+
+def joined(one: Any, other: Any) -> Any:
+    """The narrowest type that may hold values of two: the order of both does not matter.
+
+    Integers become floating-point numbers, dates timestamps, seconds nanoseconds, all else texts. 0 and 1
+    may be truth values: the next reading finds other integers.
+    """
+    import pyarrow as pa
+
+    t = pa.types
+    if one == other or t.is_null(other):
+        return one
+    if t.is_null(one):
+        return other
+    if t.is_binary(one) or t.is_binary(other):
+        return pa.binary()
+    pair = {str(one), str(other)}
+    if pair == {"int64", "double"}:
+        return pa.float64()
+    if pair == {"int64", "bool"}:
+        return pa.bool_()
+    times = [kind for kind in (one, other) if t.is_timestamp(kind)]
+    if len(times) == 2 and times[0].tz == times[1].tz:
+        return pa.timestamp("ns", times[0].tz)
+    if len(times) == 1 and times[0].tz is None and "date32[day]" in pair:
+        return times[0]
+    return pa.string()
