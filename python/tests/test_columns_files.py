@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import errno
 import gzip
+import struct
 import subprocess
 import sys
 import threading
 import warnings
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from penstock import Error
 from penstock.cli.main import main
 from penstock.columns import col, convert, open_table, packing
+from penstock.columns.messages import one_line
 
 pytest.importorskip("penstock._native", reason="needs the compiled part", exc_type=ImportError)
 pa: Any = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -248,3 +252,80 @@ def test_csv_with_long_rows_and_without_rows(tmp_path: Path) -> None:
         opened("a,b\n1,10:00:00\n")
     with pytest.raises(ValueError, match=r"open .*t\.csv: .*Empty CSV"):
         opened("")
+
+
+class Failing:
+    """A stream that raises at its second batch."""
+
+    def __init__(self, message: str) -> None:
+        self.message = message
+
+    def __arrow_c_stream__(self, requested: Any = None) -> Any:
+        def batches() -> Iterator[Any]:
+            yield pa.record_batch({"n": [1]})
+            raise RuntimeError(self.message)
+
+        schema = pa.schema({"n": pa.int64()})
+        return pa.RecordBatchReader.from_batches(schema, batches()).__arrow_c_stream__()
+
+
+def test_a_stream_that_raises_is_one_short_line() -> None:
+    with pytest.raises(
+        ValueError, match=r"of a Failing: its Arrow stream has failed: .*no more rows: mend"
+    ) as one:
+        open_table(Failing("no more rows"))
+    assert "Traceback" not in str(one.value)
+    with pytest.raises(ValueError, match=r"\\x1b\[31mred.*\.\.\.: mend") as other:
+        open_table(Failing("\x1b[31mred" + "x" * 5000))
+    assert len(str(other.value)) < 500
+    assert str(other.value).isprintable()
+
+
+def test_errors_of_libraries_become_a_line() -> None:
+    for text, line in (
+        ("a\0b\nc", "a\\x00b"),
+        ("boom. Detail: Python exception: Traceback (most recent call last):\n  File x\nE: boom", "boom"),
+        ("Traceback (most recent call last):\n  File x\nKeyError: boom", "KeyError: boom"),
+        ("", "ValueError"),
+    ):
+        assert one_line(ValueError(text)) == line
+
+
+def test_what_is_no_table_is_refused_with_what_is() -> None:
+    with pytest.raises(TypeError, match=r"of a list: give a path, a dict of \.npy files or of arrays"):
+        open_table([1, 2])
+    with pytest.raises(ValueError, match=r"column 'o' has elements of complex128: .*: give numbers"):
+        open_table({"o": np.array([1j])})
+    table = open_table({"n": np.arange(3)}, executor="cpu")
+    table.close()
+    with pytest.raises(ValueError, match="query arrays: the table is closed: open it again"):
+        table.collect()
+
+
+def test_a_damaged_arrow_file_names_the_column(tmp_path: Path) -> None:
+    path = tmp_path / "t.arrow"
+    table = pa.table({"fine": [1.5] * 100, "late": [2.5] * 100})
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
+    whole = path.read_bytes()
+    buffer = struct.pack("<4q", 800, 0, 800, 800)  # where the second column lies in the batch
+    assert whole.count(buffer) == 1
+    path.write_bytes(whole.replace(buffer, struct.pack("<4q", 800, 0, 1 << 40, 800)))
+    with pytest.raises(ValueError, match=r"open .*t\.arrow: column 'late' is damaged: .*: write it anew"):
+        open_table(path)
+    for damaged in (whole.replace(b"fine", b"f\xffne"), whole[:200], whole.replace(b"ARROW1", b"ARR0W1")):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"open .*t\.arrow: .*: write it anew"):
+            open_table(path)
+
+
+def test_a_parquet_page_with_a_wrong_checksum_is_refused(tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "t.parquet"
+    options = {"compression": "none", "use_dictionary": False, "write_page_checksum": True}
+    pq.write_table(pa.table({"n": [123456789] * 100}), path, **options)
+    number = struct.pack("<q", 123456789)
+    path.write_bytes(path.read_bytes().replace(number * 50, struct.pack("<q", 123456788) * 50, 1))
+    with pytest.raises(ValueError, match=r"t\.parquet: pyarrow cannot read it: .*CRC.*: write it anew"):
+        open_table(path)

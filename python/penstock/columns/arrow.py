@@ -15,6 +15,7 @@ import numpy.typing as npt
 from penstock.columns.delimited import LEAST_BLOCK, CsvForm, ReadAgainError, open_csv
 from penstock.columns.folders import FolderWriter
 from penstock.columns.layout import ColumnPlace, Piece, TableLayout, check_names
+from penstock.columns.messages import one_line
 from penstock.columns.packing import PACK_ROWS, ColumnWriter
 from penstock.columns.types import MOST_DIGITS, ColumnType
 from penstock.native import load_native
@@ -69,11 +70,16 @@ def open_ipc(path: str) -> TableLayout | None:
         batches = [reader.get_batch(k) for k in range(reader.num_record_batches)]
         for batch in batches:
             batch.validate()
-    except (pa.ArrowInvalid, OSError) as problem:
-        raise ValueError(
-            f"open {path}: it is no Arrow IPC file that pyarrow would read: {problem}: write it anew"
-        ) from None
-    check_names(reader.schema.names, path)
+        names = reader.schema.names  # they may be no UTF-8
+    except (pa.ArrowException, ValueError, OSError) as problem:
+        damaged = _damaged_column(path)
+        where = (
+            f"column {damaged!r} is damaged"
+            if damaged is not None
+            else "it is no Arrow IPC file that pyarrow would read"
+        )
+        raise ValueError(f"open {path}: {where}: {one_line(problem)}: write it anew") from None
+    check_names(names, path)
     begin, end = whole.address, whole.address + whole.size
     layout = TableLayout(path, [batch.num_rows for batch in batches], [])
 
@@ -113,6 +119,32 @@ def open_ipc(path: str) -> TableLayout | None:
             column.type = ColumnType("string", words=listed)
         layout.columns.append(column)
     return layout
+
+
+def _damaged_column(path: str) -> str | None:
+    """The first column that cannot be read where others can; None where none can."""
+    import pyarrow as pa
+
+    try:
+        with pa.memory_map(path) as source:
+            whole = source.read_buffer()
+        names = pa.ipc.open_file(whole).schema.names
+    except (pa.ArrowException, ValueError, OSError):
+        return None
+    damaged = [name for number, name in enumerate(names) if not _is_readable(whole, number)]
+    return damaged[0] if 0 < len(damaged) < len(names) else None
+
+
+def _is_readable(whole: Any, column: int) -> bool:
+    import pyarrow as pa
+
+    try:
+        reader = pa.ipc.open_file(whole, options=pa.ipc.IpcReadOptions(included_fields=[column]))
+        for k in range(reader.num_record_batches):
+            reader.get_batch(k).validate()
+    except (pa.ArrowException, ValueError, OSError):
+        return False
+    return True
 
 
 def _encoding_of(kind: ColumnType, arrow: Any) -> str:
@@ -348,11 +380,10 @@ def read_file(
                 return schema, _checked(path, batches), 0
             case _:
                 reader = _ipc(path)
+                _ = reader.schema.names  # they may be no UTF-8
                 return reader.schema, _checked(path, iter(reader)), 0
-    except (pa.ArrowInvalid, pa.ArrowException, OSError) as problem:
-        raise ValueError(
-            f"open {path}: pyarrow cannot read it: {str(problem).splitlines()[0]}: write it anew"
-        ) from None
+    except (pa.ArrowException, UnicodeDecodeError, OSError) as problem:
+        raise ValueError(f"open {path}: pyarrow cannot read it: {one_line(problem)}: write it anew") from None
 
 
 def _parquet(path: Path, memory: int, threads: int) -> tuple[Any, Iterator[Any], int]:
@@ -366,6 +397,7 @@ def _parquet(path: Path, memory: int, threads: int) -> tuple[Any, Iterator[Any],
         read_dictionary=_coded_texts(schema, facts),
         buffer_size=max(1 << 16, min(memory // (16 * max(1, len(schema))), 1 << 20)),
         pre_buffer=False,
+        page_checksum_verification=True,  # of pages that have one, at 4 GB/s a core
     )
     batches = file.iter_batches(_rows_for(schema, memory), use_threads=threads != 1)
     return schema, _checked(path, batches), facts.num_rows
@@ -392,10 +424,8 @@ def _checked(path: Path, batches: Iterable[Any]) -> Iterator[Any]:
 
     try:
         yield from batches
-    except (pa.ArrowException, OSError) as problem:
-        raise ValueError(
-            f"open {path}: pyarrow cannot read it: {str(problem).splitlines()[0]}: write it anew"
-        ) from None
+    except (pa.ArrowException, UnicodeDecodeError, OSError) as problem:
+        raise ValueError(f"open {path}: pyarrow cannot read it: {one_line(problem)}: write it anew") from None
 
 
 def _ipc(path: Path) -> Any:

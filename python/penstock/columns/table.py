@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, SupportsIndex, TypedDict
@@ -23,6 +23,7 @@ from penstock.columns.expressions import Expr
 from penstock.columns.folders import is_folder, open_folder
 from penstock.columns.joining import How
 from penstock.columns.layout import ColumnPlace, Piece, TableLayout
+from penstock.columns.messages import one_line
 from penstock.columns.query import GroupBy, Query
 from penstock.columns.results import Result
 from penstock.columns.types import ColumnType, Kind
@@ -119,7 +120,7 @@ class Table:
         """The columns opened on the executor."""
         with self._lock:
             if self._closed:
-                raise ValueError(f"{self.name}: the table is closed: open it again")
+                raise ValueError(f"query {self.name}: the table is closed: open it again")
             if self._native is None:
                 options = {**self._options, "placement": self.placement}
                 for name in ("columns", "memory", "progress", "zone_maps"):
@@ -326,7 +327,9 @@ def _layout_of(source: Any, options: Mapping[str, Any]) -> TableLayout:
             raise TypeError(
                 "open a table of a dict: give paths of .npy files for all columns, or arrays for all"
             )
-        return _of_stream(_as_arrow(source), options)
+        layout = _of_stream(_as_arrow(source), options)
+        layout.name = "arrays"
+        return layout
     return _of_stream(source, options)
 
 
@@ -412,17 +415,41 @@ def _convert(source: Any, target: Path, options: Mapping[str, Any], operation: s
 def _stream(source: Any) -> tuple[Any, Any, int]:
     import pyarrow as pa
 
-    if hasattr(source, "__arrow_c_stream__"):
-        reader = pa.RecordBatchReader.from_stream(source)
-    elif type(source).__module__.startswith("pandas"):
-        table = pa.Table.from_pandas(source)
-        reader = table.to_reader()
-    else:
+    of_stream = hasattr(source, "__arrow_c_stream__")
+    if not of_stream and not type(source).__module__.startswith("pandas"):
         raise TypeError(
-            f"open a table of a {type(source).__name__}: give a path, a dict of .npy files, or a table of "
-            "PyArrow, Polars, pandas or DuckDB"
+            f"open a table of a {type(source).__name__}: give a path, a dict of .npy files or of arrays "
+            "by column name, or a table of PyArrow, Polars, pandas or DuckDB"
         )
-    return reader.schema, reader, 0
+    try:
+        reader = (
+            pa.RecordBatchReader.from_stream(source)
+            if of_stream
+            else pa.Table.from_pandas(source).to_reader()
+        )
+        schema = reader.schema
+        _ = schema.names  # they may be no UTF-8
+    except Exception as problem:
+        raise _stream_failed(source, problem) from problem
+    return schema, _batches_of(source, reader), 0
+
+
+def _batches_of(source: Any, reader: Any) -> Iterator[Any]:
+    while True:
+        try:
+            batch = next(reader)
+        except StopIteration:
+            return
+        except Exception as problem:
+            raise _stream_failed(source, problem) from problem
+        yield batch
+
+
+def _stream_failed(source: Any, problem: Exception) -> ValueError:
+    return ValueError(
+        f"open a table of a {type(source).__name__}: its Arrow stream has failed: {one_line(problem)}: mend "
+        "what makes it, and open the table again"
+    )
 
 
 def _of_stream(source: Any, options: Mapping[str, Any]) -> TableLayout:
@@ -460,7 +487,13 @@ def _as_arrow(source: Mapping[str, Any]) -> Any:
             raise ValueError(
                 f"open a table: column {name!r} has shape {values.shape}: a column is one row of values"
             )
-        columns[name] = pa.array(values)
+        try:
+            columns[name] = pa.array(values)
+        except (pa.ArrowException, TypeError) as problem:
+            raise ValueError(
+                f"open a table: column {name!r} has elements of {values.dtype}: {one_line(problem)}: give "
+                "numbers, truth values, dates or texts"
+            ) from None
     if len({len(column) for column in columns.values()}) > 1:
         raise ValueError("open a table: its columns have different lengths: give all as many rows")
     return pa.table(columns)
