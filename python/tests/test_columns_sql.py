@@ -63,6 +63,18 @@ select count(*) from trips where isodow(day) = 7 and dayofweek(day) = 0;
 select t.word as w, count_if(t.miles > 0.9) from trips t group by w order by w;
 select "zone", MILES from TRIPS where Zone = 12 order by miles;
 select nullif(zone, 3) as z from trips where zone < 5 order by miles;
+select miles > 0.5 as long, zone % 2 as odd, count(*) from trips group by long, odd order by long, odd;
+select zone_n + 1 as s, zone from trips order by s nulls first, zone, miles limit 20;
+select count(*) from trips where miles < 1/3.0 and 1 - miles < 0.9 and zone not in (1, -4);
+select count(*) from trips where miles + 0.2 = 0.3 or miles * 3 - 1 > 0.5;
+select count_if(zone_n > 10), count_if(zone_n is null and zone_n > 2) from trips;
+select count(*) from trips where day >= timestamp '2024-01-05 12:00:00' and suffix(word, 'z');
+select t.zone, z.zone, t.miles, z.miles from trips t join zones z on t.zone = z.zone order by t.miles limit 3;
+select word, count(*) as n from trips group by (word) having (count_if(flag)) > 10 order by n;
+select count(*) from zones join (select distinct zone from trips) f on f.zone = zones.zone;
+select case when flag then null else true end as c, count(*) from trips group by c order by c nulls last;
+select coalesce(day, timestamp '2024-01-01 10:00:00') as d from trips order by miles limit 2;
+select max(x % 0.1), min(floor(x)), max(ceil(x)) from (select zone * 0.1 as x from trips) s;
 select z.zone, n from zones z join (select zone, count(*) as n from trips group by zone) c on c.zone
     = z.zone where n > 60 order by z.zone
 """.strip().split(";\n")
@@ -90,6 +102,17 @@ REFUSED = {
     "select zone from trips qualify row_number() over () = 1": "QUALIFY is not covered",
     "select word, count(*) from trips group by rollup (word)": "ROLLUP is not covered",
     "select date 'nothing' from trips": "no date or time",
+    "select zone from trips limit 40%": "LIMIT OPTIONS is not covered",
+    "select distinct on (zone) zone, word from trips": "ON is not covered",
+    "select distinct count(*) from trips group by word": "DISTINCT beside groups",
+    "select zone from trips tablesample 1 rows": "SAMPLE is not covered",
+    "select zone from other.trips": "DB is not covered",
+    "select k from trips q(k)": "COLUMNS is not covered",
+    "with recursive c as (select zone from trips) select zone from c": "RECURSIVE is not covered",
+    "select zone from trips order by 1.5": "1 columns are selected",
+    "": "there is no statement",
+    "select zone from trips where " + " and ".join(["zone > 1"] * 3000): "nested too deep",
+    "explain select 1 from trips": "COMMAND is not covered",
 }
 
 

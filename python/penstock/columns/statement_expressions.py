@@ -286,7 +286,7 @@ UNITS = ("DAY", "MONTH", "YEAR", "HOUR", "MINUTE", "SECOND", "WEEK")
 
 
 def moved(start: datetime.date, number: int, unit: str) -> datetime.date:
-    """A date or time so many units later; a month without such a day has its last. A date and hours are a time."""
+    """A date or time so many units later, or the last day of a month without such a day; hours make times."""
     if unit in ("MONTH", "YEAR"):
         months = start.year * 12 + start.month - 1 + number * (12 if unit == "YEAR" else 1)
         year, month = divmod(months, 12)
