@@ -33,7 +33,7 @@ void bind_graph(nb::module_& m);
 namespace penstock::columns {
 void bind_columns(nb::module_& m);
 void bind_packing(nb::module_& m);
-}
+}  // namespace penstock::columns
 namespace penstock::lsh {
 void bind_lsh(nb::module_& m);
 }

@@ -180,19 +180,3 @@ class Placed:
         if name not in self.lookups:
             self.lookups[name] = self.native.lookup(self.keys, other.rows(self.native, name))
         return self.lookups[name]
-
-
-def columns_of_source(source: Any) -> Columns:
-    """The columns of what is joined with: a table, a query, a result, or what open_table takes."""
-    from penstock.columns.query import Query
-    from penstock.columns.results import Result
-    from penstock.columns.table import Table, open_table
-
-    if isinstance(source, Result):
-        return ResultColumns(source.columns)
-    if isinstance(source, Table):
-        return QueryColumns(Query(source))
-    if isinstance(source, Query):
-        return QueryColumns(source) if source.is_by_row else ResultColumns(source.collect().columns)
-    with open_table(source, executor="cpu") as table:
-        return ResultColumns(table.collect().columns)

@@ -21,7 +21,7 @@ from penstock.columns.expressions import (
     columns_of,
     name_of,
 )
-from penstock.columns.joining import HOWS, How, Join, columns_of_source
+from penstock.columns.joining import HOWS, Columns, How, Join, QueryColumns, ResultColumns
 from penstock.columns.lowering import Graph, Typed, shown
 from penstock.columns.results import Account, Result, ResultColumn
 from penstock.columns.types import ColumnType
@@ -97,7 +97,7 @@ class Query:
             )
         if how not in HOWS:
             raise ValueError(f"join how={how!r}: choose one of {', '.join(HOWS)}")
-        columns = columns_of_source(other)
+        columns = self._columns_of(other)
         if theirs not in columns.names:
             raise KeyError(
                 f"join: there is no column {theirs!r} in the other table: it has "
@@ -115,6 +115,16 @@ class Query:
         if clash is not None:
             raise ValueError(f"join: a column {clash!r} is there already: choose another suffix")
         return replace(self, joins=(*self.joins, Join(key, columns, theirs, how, names)))
+
+    def _columns_of(self, other: Any) -> Columns:
+        if isinstance(other, Result):
+            return ResultColumns(other.columns)
+        made: Columns = (other if hasattr(other, "join_columns") else self.table.opened(other)).join_columns()
+        return made
+
+    def join_columns(self) -> Columns:
+        """What a join with this query takes."""
+        return QueryColumns(self) if self.is_by_row else ResultColumns(self.collect().columns)
 
     @property
     def is_by_row(self) -> bool:

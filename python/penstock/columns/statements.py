@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from penstock.columns.expressions import Column, Expr, aggregates_of
-from penstock.columns.joining import Join, RepeatedKeyError, ResultColumns, columns_of_source
+from penstock.columns.joining import Join, RepeatedKeyError, ResultColumns
 from penstock.columns.query import Query
 from penstock.columns.results import Result
 from penstock.columns.statement_expressions import Node, Translator, refuse
@@ -334,7 +334,7 @@ class _Select:
             }
         inside = {source.columns[low]: name for low, name in names.items() if low in source.columns}
         left = self.translate(other)
-        join = Join(left, columns_of_source(small), names[mine.name.lower()], source.how, inside)  # type: ignore[arg-type]
+        join = Join(left, small.join_columns(), names[mine.name.lower()], source.how, inside)  # type: ignore[arg-type]
         return replace(query, joins=(*query.joins, join))
 
     def _filtered(self, query: Query, condition: Node) -> Query:

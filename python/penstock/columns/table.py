@@ -21,7 +21,7 @@ from penstock.checks import checked_count
 from penstock.columns.conversions import cache_root, written_folder
 from penstock.columns.expressions import Expr
 from penstock.columns.folders import is_folder, open_folder
-from penstock.columns.joining import How
+from penstock.columns.joining import Columns, How
 from penstock.columns.layout import ColumnPlace, Piece, TableLayout
 from penstock.columns.messages import one_line
 from penstock.columns.query import GroupBy, Query
@@ -234,11 +234,13 @@ class Table:
         query = Query(self).select(*expressions) if expressions else Query(self)
         return query.taken(rows.astype(np.uint64))
 
-    def sql(self, statement: str, /, **tables: Any) -> Result:
-        """Run a SELECT in which this table is called `self`: see `penstock.sql`."""
-        from penstock.columns.statements import sql
+    def join_columns(self) -> Columns:
+        return Query(self).join_columns()
 
-        return sql(statement, **{**tables, "self": self})
+    @staticmethod
+    def opened(source: Any) -> Table:
+        """What is no table yet, for a join."""
+        return open_table(source)
 
     def collect(self) -> Result:
         """All rows."""
