@@ -344,6 +344,7 @@ std::vector<column_touch> column_table::touched(query_program const& program, st
   marked_rows const marked(query, *state_, program);
   const std::vector<u32> words = read_all(marked.words);
   std::vector<column_touch> found;
+  found.reserve(columns.size());
   for (u32 c : columns) found.push_back(touch_of(*state_, query, words, c, line_bytes));
   query.end(marked.rows);
   return found;

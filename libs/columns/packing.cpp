@@ -73,7 +73,7 @@ u64 bit_packer::stored(T value) const {
   if constexpr (std::is_floating_point_v<T>) {
     whole = static_cast<wide>(rounded(value * form_.divisor));
   } else {
-    whole = static_cast<wide>(value);
+    whole = static_cast<wide>(value);  // NOLINT(bugprone-signed-char-misuse): int8 is a number here
   }
   const auto least = static_cast<wide>(form_.base);
   return (static_cast<u64>(std::max(whole, least)) - form_.base) & mask_;

@@ -58,7 +58,7 @@ struct alignas(16) lane_meeting {
   /// Waits for those that are near, and then calls sync(lanes) with those that go on together, this one among them. `self`:
   /// this lane's bit. `warp`: no other's number, of all that the words may have belonged to.
   template <class Sync>
-  PENSTOCK_FN u32 arrive(u64 warp, u32 self, u32 at, Sync const& sync, patience most = {}) {
+  PENSTOCK_FN u32 arrive(u64 warp, u32 self, u32 at, Sync const& sync, patience most) {
     if (!take_over(warp)) return self;
     block_ref<u64> all(gate);
     all.fetch_or(u64{self} << 32, relaxed);
@@ -88,6 +88,10 @@ struct alignas(16) lane_meeting {
     }
     sync(together);
     return together;
+  }
+  template <class Sync>
+  PENSTOCK_FN u32 arrive(u64 warp, u32 self, u32 at, Sync const& sync) {
+    return arrive(warp, self, at, sync, patience{});
   }
   /// Behind the last that is done with the set that `arrive` gave.
   PENSTOCK_FN void enter(u32 self) {
