@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import re
 import struct
 import subprocess
 import sys
@@ -183,6 +184,12 @@ def test_a_damaged_folder_names_the_file(tmp_path: Path) -> None:
         open_table(tmp_path / "folder")
     (tmp_path / "folder" / "0000.words.json").unlink()
     with pytest.raises(ValueError, match=r"folder: 0000\.words\.json, .*: No such file or directory: write"):
+        open_table(tmp_path / "folder")
+    facts = (tmp_path / "folder" / "table.json").read_text()
+    damaged = re.sub(r'"bits": \d+', '"bits": 64', facts.replace('"int64"', '"packed"'))
+    (tmp_path / "folder" / "table.json").write_text(damaged)
+    (tmp_path / "folder" / "0000.words.json").write_text('["a"]')
+    with pytest.raises(ValueError, match=r"table\.json is damaged: values of column 't' have 64 bits"):
         open_table(tmp_path / "folder")
     (tmp_path / "folder" / "table.json").write_text("[]")
     with pytest.raises(ValueError, match=r"table\.json is damaged"):

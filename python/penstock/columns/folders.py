@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from penstock.columns.layout import ColumnPlace, Piece, TableLayout
-from penstock.columns.packing import ColumnWriter, packed_bytes
+from penstock.columns.packing import MAX_BITS, ColumnWriter, packed_bytes
 from penstock.columns.types import ColumnType
 from penstock.errors import Error
 
@@ -75,6 +75,8 @@ def _column(path: Path, facts: Mapping[str, Any], rows: int) -> ColumnPlace:
         str(facts["name"]), ColumnType(**kind), str(facts["encoding"]), [], int(facts["bits"]),
         int(facts["base"]), float(facts["divisor"]),
     )  # fmt: skip
+    if column.encoding == "packed" and not 0 <= column.packed_bits <= MAX_BITS:
+        raise ValueError(f"values of column {column.name!r} have {column.packed_bits} bits")
     nbytes = (
         packed_bytes(rows, column.bits) if column.encoding in ("packed", "bits") else rows * column.bits // 8
     )
