@@ -149,9 +149,9 @@ def test_answers_are_those_of_duckdb(tables: dict[str, Table], peer: Any, statem
 
 @pytest.mark.parametrize("statement", REFUSED)
 def test_what_is_not_covered_is_refused_by_name(tables: dict[str, Table], statement: str) -> None:
-    with pytest.raises(ValueError, match="(?i)" + REFUSED[statement]) as told:
+    with pytest.raises(ValueError, match="(?i)" + REFUSED[statement]) as refusal:
         sql(statement, **tables)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(refusal.value)
 
 
 def test_names_that_are_not_there(tables: dict[str, Table]) -> None:

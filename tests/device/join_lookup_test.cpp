@@ -148,7 +148,7 @@ TEST(join_lookup, finds_what_a_map_does) {
   }
 }
 
-TEST(join_lookup, a_key_that_stands_twice_is_told) {
+TEST(join_lookup, a_key_that_stands_twice_is_found_out) {
   joined_rows data(test::test_seed(), 50000);
   const u64 row = 2 * rows_of_join_item;
   data.keys[row] = data.keys[row - 1];

@@ -59,7 +59,7 @@ def planned(statement: str, tables: dict[str, Any]) -> Plan:
         raise ImportError("sql: it needs sqlglot: pip install 'penstock[sql]'") from None
     if not isinstance(statement, str):
         raise TypeError(f"sql: a statement is a text, not {type(statement).__name__}")
-    logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # it is told below
+    logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # what it would log is raised below
     try:
         parsed = sqlglot.parse(statement, dialect="duckdb")
         if len(parsed) != 1 or parsed[0] is None:
