@@ -34,6 +34,9 @@ namespace penstock::columns {
 void bind_columns(nb::module_& m);
 void bind_packing(nb::module_& m);
 }  // namespace penstock::columns
+namespace penstock::kernels {
+void bind_kernels(nb::module_& m);
+}
 namespace penstock::lsh {
 void bind_lsh(nb::module_& m);
 }
@@ -101,4 +104,5 @@ NB_MODULE(_native, m) {
   penstock::columns::bind_columns(m);
   penstock::columns::bind_packing(m);
   penstock::bind_rows(m);
+  penstock::kernels::bind_kernels(m);
 }

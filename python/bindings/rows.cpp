@@ -5,6 +5,7 @@
 #include "penstock/host/npy.hpp"
 #include "penstock/host/watched_mapping.hpp"
 #include "penstock/rows/row_array.hpp"
+#include "shared_executor.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -13,7 +14,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
-#include <unistd.h>
 #include <memory>
 
 namespace penstock {
@@ -21,12 +21,6 @@ namespace {
 
 namespace nb = nanobind;
 using namespace nanobind::literals;
-
-#if defined(PENSTOCK_HAS_CUDA)
-constexpr bool has_kernels = true;  // in the library
-#else
-constexpr bool has_kernels = false;
-#endif
 
 gather_order order_named(std::string const& name) {
   if (name == "auto") return gather_order::automatic;
@@ -45,26 +39,6 @@ number_kind kind_named(std::string const& dtype) {
   if (dtype == "float64") return number_kind::float64;
   throw_bad_input("add to", "rows of " + dtype, "only 4- and 8-byte numbers can be added: store whole rows instead");
 }
-
-/// An executor that Python arrays share.
-struct shared_executor {
-  std::unique_ptr<executor> on;
-  pid_t process = ::getpid();
-
-  shared_executor() = default;
-  shared_executor(shared_executor const&) = delete;
-  shared_executor& operator=(shared_executor const&) = delete;
-  // In a process that was forked the threads that it would wait for are its parent's.
-  ~shared_executor() {
-    if (process != ::getpid()) static_cast<void>(on.release());
-  }
-
-  static std::unique_ptr<shared_executor> open(std::string const& name, u32 threads) {
-    auto made = std::make_unique<shared_executor>();
-    made->on = open_executor(name, threads, has_kernels);
-    return made;
-  }
-};
 
 /// Memory next to the kernels that a result lies in.
 struct row_buffer {
@@ -319,9 +293,10 @@ void bind_rows(nb::module_& m) {
       .def(nb::init<u64, u64>(), "address"_a, "bytes"_a)
       .def("is_cut", &watched_memory::is_cut)
       .def("close", &watched_memory::close);
-  nb::class_<row_call>(m, "RowCall").def("wait", &row_call::wait, released()).def("order_before", [](row_call& c, u64 stream) {
-    c.order_before(reinterpret_cast<void*>(stream));
-  });
+  nb::class_<row_call>(m, "RowCall")
+      .def("wait", &row_call::wait, released())
+      .def_prop_ro("done", &row_call::is_done)
+      .def("order_before", [](row_call& c, u64 stream) { c.order_before(reinterpret_cast<void*>(stream)); });
   nb::class_<rows_at>(m, "RowsAt")
       .def(nb::init<u64, u64, u32, u64, u32, bool>(), "address"_a, "count"_a, "item_bytes"_a, "stream"_a, "sms"_a,
            "negative_indices"_a)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from penstock.arrays.opening import open as open
     from penstock.columns import Table, col, open_table, sql
     from penstock.graph import BfsResult, bfs, cc, pagerank, sssp
+    from penstock.kernels import Kernel, include_dirs, kernel
 
 __version__ = "0.1.0"
 
@@ -32,6 +33,7 @@ __all__ = [
     "BfsResult",
     "Error",
     "GatherHandle",
+    "Kernel",
     "Plan",
     "Table",
     "__version__",
@@ -41,6 +43,8 @@ __all__ = [
     "empty",
     "from_tensor",
     "gather_all",
+    "include_dirs",
+    "kernel",
     "open_table",
     "pagerank",
     "plan",
@@ -50,11 +54,13 @@ __all__ = [
 
 _ARRAYS = ("Array", "GatherHandle", "Plan", "empty", "from_tensor", "gather_all", "plan")
 _GRAPHS = ("BfsResult", "bfs", "cc", "pagerank", "sssp")
+_KERNELS = ("Kernel", "include_dirs", "kernel")
 _COLUMNS = ("Table", "col", "open_table", "sql")
 _LAZY = (
     {name: ("penstock.arrays", name) for name in _ARRAYS}
     | {name: ("penstock.columns", name) for name in _COLUMNS}
     | {name: ("penstock.graph", name) for name in _GRAPHS}
+    | {name: ("penstock.kernels", name) for name in _KERNELS}
     | {"open": ("penstock.arrays.opening", "open")}
 )
 # Modules, and the package that each needs.

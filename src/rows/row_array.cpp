@@ -6,6 +6,7 @@
 #include "row_array_state.hpp"
 
 #include <cerrno>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -147,6 +148,7 @@ struct row_call::state {
   void* mark = nullptr;
   bool keeps_report = false;  ///< kernels that were not waited for may write to it: it is never another call's
   bool captured = false;      ///< its kernels run whenever a graph does
+  std::shared_ptr<row_array::state> kept = {};  ///< the owner, of a call that others wait for
 
   ~state() {
     if (owner == nullptr || keeps_report || owner->process != ::getpid()) return;
@@ -193,6 +195,8 @@ std::optional<u64> row_call::wait() {
   return told_by(*state_->report, state_->operation, owner.stored_path, owner.stored_end);
 }
 
+bool row_call::is_done() const { return state_->mark == nullptr || state_->owner->device->is_done(state_->mark); }
+
 void row_call::order_before(void* stream) {
   if (state_->mark != nullptr) state_->owner->device->order_before(state_->mark, stream);
 }
@@ -206,16 +210,10 @@ row_call row_array::state::call(char const* operation, row_list const& list, row
   if (list.count != 0 && list.grid.levels == 0 && list.data == nullptr) {
     throw_bad_input(operation, "rows", "their numbers have no memory: give others");
   }
-  if (file) file->check();
-  if (options.writable) check_stored();
-  auto made = std::make_unique<row_call::state>();
-  made->report = reports.take();
-  made->owner = this;
-  made->operation = operation;
+  auto made = begin(operation);
   const u64 row_bytes = list.part.pitch != 0 ? list.part.bytes : shape.row_bytes;
   const bool bound_by_link = options.where == placement::host && row_bytes > most_narrow_row;
   const u32 units = how.units == 0 && bound_by_link ? host_units : how.units;
-  made->keeps_report = true;  // a launch that fails may have kernels on the stream already
   if (list.count != 0) {
     const u64 listed = list.grid.levels == 0 ? list.count * list.item_bytes : 0;
     const rows::watched_argument numbers(device == nullptr, {"the row numbers", list.data, listed});
@@ -226,12 +224,27 @@ row_call row_array::state::call(char const* operation, row_list const& list, row
     numbers.check(operation);
     other.check(operation);
   }
-  made->keeps_report = made->captured = device != nullptr && device->is_captured(how.stream);
+  return on_stream(std::move(made), how.stream, marked);
+}
+
+std::unique_ptr<row_call::state> row_array::state::begin(char const* operation) {
+  if (file) file->check();
+  if (options.writable) check_stored();
+  auto made = std::make_unique<row_call::state>();
+  made->report = reports.take();
+  made->owner = this;
+  made->operation = operation;
+  made->keeps_report = true;  // a launch that fails may have kernels on the stream already
+  return made;
+}
+
+row_call row_array::state::on_stream(std::unique_ptr<row_call::state> made, void* stream, bool marked) {
+  made->keeps_report = made->captured = device != nullptr && device->is_captured(stream);
   if (made->captured) {
     reports.keep(made->report);
-    device->keep_for_graph(how.stream, shared_from_this());
+    device->keep_for_graph(stream, shared_from_this());
   }
-  if (device != nullptr && marked && !made->captured) made->mark = device->mark(how.stream);
+  if (device != nullptr && marked && !made->captured) made->mark = device->mark(stream);
   return row_call(std::move(made));
 }
 
@@ -265,6 +278,28 @@ std::optional<u64> row_array::check_replays(void* stream) {
   state_->device->finish(stream);
   state_->check_faults();
   return told_by(state_->reports.collect(), "replay a call on", state_->stored_path, state_->stored_end);
+}
+
+row_call row_array::lend(kernels::array_descriptor& to, u64 element_bytes, bool stores, void* stream,
+                         std::function<void()> const& launch) {
+  if (stores && !state_->options.writable) {
+    throw_bad_input("write to", "an array from a kernel", "it was opened read-only: open it as writable");
+  }
+  rows::row_place const& place = state_->place;
+  const u64 first = place.address != 0 ? place.address : place.origin;
+  if (first % std::min<u64>(element_bytes, 16) != 0) {
+    throw_bad_input("lend", "an array to a kernel",
+                    "its elements are not aligned to their size: copy the array to a file of its own");
+  }
+  auto made = state_->begin("run a kernel over");
+  made->kept = state_;
+  to.memory = reinterpret_cast<void*>(place.address);
+  to.bytes = place.bytes;
+  to.origin = place.reader.base + place.origin;
+  to.report = reinterpret_cast<kernels::launch_report*>(made->report);
+  std::memcpy(to.reader, &place.reader, sizeof to.reader);
+  launch();
+  return state_->on_stream(std::move(made), stream, true);
 }
 
 std::vector<row_call> gather_all(std::span<row_gather const> gathers, row_call_options const& how) {

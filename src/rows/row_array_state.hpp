@@ -48,6 +48,9 @@ struct row_array::state : std::enable_shared_from_this<row_array::state> {
   template <class Launch>
   row_call call(char const* operation, row_list const& list, rows::argument const& memory, row_call_options const& how,
                 Launch const& launch, bool marked = true);
+  /// The two ends of a call: nothing is launched yet, and everything is on the stream.
+  std::unique_ptr<row_call::state> begin(char const* operation);
+  row_call on_stream(std::unique_ptr<row_call::state> made, void* stream, bool marked);
   row_call gather(row_list const& list, void* out, row_call_options const& how, bool marked);
 
   /// After stores into `count` rows on a stream. CUDA: once so many were made that writers would soon clean before they go on,

@@ -79,6 +79,7 @@ class row_device {
   /// A place on the stream that can be waited for.
   virtual void* mark(void* stream) = 0;
   virtual void await(void* mark) = 0;
+  virtual bool is_done(void* mark) = 0;
   virtual void order_before(void* mark, void* stream) = 0;
   virtual void forget(void* mark) noexcept = 0;
   /// A stream of its own, always the same, which from here on follows what is on `stream` now.

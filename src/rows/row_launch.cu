@@ -140,6 +140,12 @@ class cuda_row_device final : public row_device {
     return made;
   }
   void await(void* mark) override { check(cudaEventSynchronize(static_cast<cudaEvent_t>(mark)), "its results are lost"); }
+  bool is_done(void* mark) override {
+    const cudaError_t state = cudaEventQuery(static_cast<cudaEvent_t>(mark));
+    if (state == cudaErrorNotReady) return false;
+    check(state, "its results are lost");
+    return true;
+  }
   void order_before(void* mark, void* stream) override {
     const gpu_scope here(gpu_);
     check(cudaStreamWaitEvent(static_cast<cudaStream_t>(stream), static_cast<cudaEvent_t>(mark)), "the stream cannot wait");

@@ -4,6 +4,7 @@
 
 #include "penstock/controller/software_controller.hpp"
 #include "penstock/executor/executor.hpp"
+#include "penstock/kernels/descriptor.hpp"
 #include "penstock/runtime/line_cache.hpp"
 
 #include <cstdint>
@@ -124,6 +125,8 @@ class row_call {
   std::optional<u64> wait();
   /// CUDA: lets a stream wait, and not this thread. A later `wait` reports what went wrong.
   void order_before(void* stream);
+  /// CUDA: whether everything is done; the CPU's calls are.
+  bool is_done() const;
 
  private:
   friend class row_array;
@@ -178,6 +181,11 @@ class row_array {
   /// Adds to them, each sum atomic, so repeats add up. Throws bad_input also for rows that are no whole number of elements, and
   /// for numbers that do not lie aligned to their size.
   row_call add(row_list const& rows, number_kind kind, void const* values, row_call_options const& how = {});
+  /// Lends the array to a kernel of the caller's: fills `to`, except its shape, calls `launch`, which puts the kernel on the
+  /// stream, and returns the call to wait for. `stores`: the kernel writes. Throws bad_input for an array that is read-only,
+  /// and for elements that do not lie aligned to their size.
+  row_call lend(kernels::array_descriptor& to, u64 element_bytes, bool stores, void* stream,
+                std::function<void()> const& launch);
   /// Throws penstock::error (world) when a file that is mapped, here or by the caller, is shorter than the array, or was: a CPU
   /// has read zeros there through host_address, kernel_address or the cache. Calls of this class do so themselves.
   void check_file() const;

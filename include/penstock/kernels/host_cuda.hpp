@@ -1,0 +1,210 @@
+// The words of CUDA C++ for a host compiler, so that a kernel's source runs on the CPU executor as it is.
+//
+// One OS thread runs a block: its threads one after the other, or, where they wait for each other (__syncthreads, shuffles), as
+// fibers that the library switches. So `__shared__` is memory of that OS thread.
+#pragma once
+
+#include "penstock/kernels/host_calls.hpp"
+
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+
+#define __global__
+#define __device__
+#define __host__
+#define __constant__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __noinline__ __attribute__((noinline))
+#define __restrict__ __restrict
+#define __launch_bounds__(...)
+#define __grid_constant__
+#define __shared__ static thread_local
+
+using dim3 = penstock::kernels::extent;
+using uint3 = penstock::kernels::extent;
+
+#define PENSTOCK_VECTOR_TYPE(name, T)                                                           \
+  struct alignas(2 * sizeof(T)) name##2 {                                                       \
+    T x, y;                                                                                     \
+  };                                                                                            \
+  struct alignas(sizeof(T) < 8 ? 4 * sizeof(T) : 16) name##4 {                                  \
+    T x, y, z, w;                                                                               \
+  };                                                                                            \
+  inline name##2 make_##name##2(T x, T y) { return {x, y}; }                                    \
+  inline name##4 make_##name##4(T x, T y, T z, T w) { return {x, y, z, w}; }
+PENSTOCK_VECTOR_TYPE(char, signed char)
+PENSTOCK_VECTOR_TYPE(uchar, unsigned char)
+PENSTOCK_VECTOR_TYPE(short, short)
+PENSTOCK_VECTOR_TYPE(ushort, unsigned short)
+PENSTOCK_VECTOR_TYPE(int, int)
+PENSTOCK_VECTOR_TYPE(uint, unsigned)
+PENSTOCK_VECTOR_TYPE(float, float)
+PENSTOCK_VECTOR_TYPE(double, double)
+#undef PENSTOCK_VECTOR_TYPE
+
+namespace penstock::kernels {
+
+inline host_calls const* the_calls = nullptr;
+inline thread_local host_thread const* the_thread = nullptr;
+/// Whether this kernel's threads wait for each other.
+inline bool has_barriers = false;
+
+inline u32 thread_in_block() {
+  host_thread const& t = *the_thread;
+  return t.thread.x + t.block_size.x * (t.thread.y + t.block_size.y * t.thread.z);
+}
+inline u32 lane_in_warp() { return thread_in_block() % 32; }
+inline u32 lanes_of_warp() {
+  host_thread const& t = *the_thread;
+  const u32 all = t.block_size.x * t.block_size.y * t.block_size.z, first = thread_in_block() / 32 * 32;
+  return all - first < 32 ? all - first : 32;
+}
+
+inline u32 lanes_named(u32 lanes = 0xffffffffu) { return lanes; }
+
+/// Instantiated by the kernels that use it: that is how the library knows.
+template <u32 Kind>
+struct barrier {
+  static inline bool is_used = has_barriers = true;  // set when the library is loaded
+  static void wait(u32 lanes) {
+    if (!is_used) return;
+    the_calls->wait(Kind, lanes);
+  }
+};
+
+template <class T>
+inline T exchange(u32 lanes, T value, u32 from) {
+  static_assert(sizeof(T) <= 8);
+  u64* const slots = the_thread->exchanged;
+  std::memcpy(slots + lane_in_warp(), &value, sizeof value);
+  barrier<of_warp>::wait(lanes);
+  T read = value;
+  if (from < lanes_of_warp()) std::memcpy(&read, slots + from, sizeof read);
+  barrier<of_warp>::wait(lanes);
+  return read;
+}
+
+inline u32 vote(u32 lanes, bool yes) {
+  u64* const slots = the_thread->exchanged;
+  slots[lane_in_warp()] = yes;
+  barrier<of_warp>::wait(lanes);
+  u32 all = 0;
+  for (u32 lane = 0; lane < 32; ++lane) all |= (lanes >> lane & 1) != 0 && slots[lane] != 0 ? 1u << lane : 0;
+  barrier<of_warp>::wait(lanes);
+  return all;
+}
+
+template <class T>
+struct word_of {
+  using type = T;
+};
+template <>
+struct word_of<float> {
+  using type = u32;
+};
+template <>
+struct word_of<double> {
+  using type = u64;
+};
+
+template <class T>
+struct same {
+  using type = T;
+};
+
+template <class To, class From>
+inline To bits_as(From from) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  std::memcpy(&to, &from, sizeof to);
+  return to;
+}
+
+/// Atomically makes *at what `next` makes of it, and returns what it was.
+template <class T, class Next>
+inline T update(T* at, Next const& next) {
+  using word = typename word_of<T>::type;
+  word old = __atomic_load_n(reinterpret_cast<word*>(at), __ATOMIC_RELAXED);
+  for (;;) {
+    T value;
+    std::memcpy(&value, &old, sizeof value);
+    const T wanted = next(value);
+    word changed;
+    std::memcpy(&changed, &wanted, sizeof changed);
+    if (__atomic_compare_exchange_n(reinterpret_cast<word*>(at), &old, changed, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+      return value;
+    }
+  }
+}
+
+}  // namespace penstock::kernels
+
+#define threadIdx (::penstock::kernels::the_thread->thread)
+#define blockIdx (::penstock::kernels::the_thread->block)
+#define blockDim (::penstock::kernels::the_thread->block_size)
+#define gridDim (::penstock::kernels::the_thread->grid_size)
+#define warpSize 32
+
+#define __syncthreads() ::penstock::kernels::barrier<::penstock::kernels::of_block>::wait(0)
+#define __syncwarp(...) \
+  ::penstock::kernels::barrier<::penstock::kernels::of_warp>::wait(::penstock::kernels::lanes_named(__VA_ARGS__))
+#define __shfl_sync(lanes, value, from, ...) ::penstock::kernels::exchange(lanes, value, (from) & 31)
+#define __shfl_xor_sync(lanes, value, with, ...) \
+  ::penstock::kernels::exchange(lanes, value, ::penstock::kernels::lane_in_warp() ^ (with))
+#define __shfl_down_sync(lanes, value, by, ...) \
+  ::penstock::kernels::exchange(lanes, value, ::penstock::kernels::lane_in_warp() + (by))
+#define __shfl_up_sync(lanes, value, by, ...) \
+  ::penstock::kernels::exchange(lanes, value, ::penstock::kernels::lane_in_warp() - (by))
+#define __ballot_sync(lanes, yes) ::penstock::kernels::vote(lanes, yes)
+#define __any_sync(lanes, yes) (::penstock::kernels::vote(lanes, yes) != 0)
+#define __all_sync(lanes, yes) (::penstock::kernels::vote(lanes, !(yes)) == 0)
+
+inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void __threadfence_block() {}
+inline void __nanosleep(unsigned) {}
+inline int __popc(unsigned x) { return __builtin_popcount(x); }
+inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
+inline int __ffs(int x) { return __builtin_ffs(x); }
+inline int __ffsll(long long x) { return __builtin_ffsll(x); }
+inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(static_cast<unsigned>(x)); }
+inline int __clzll(long long x) { return x == 0 ? 64 : __builtin_clzll(static_cast<unsigned long long>(x)); }
+inline float __int_as_float(int x) { return ::penstock::kernels::bits_as<float>(x); }
+inline float __uint_as_float(unsigned x) { return ::penstock::kernels::bits_as<float>(x); }
+inline int __float_as_int(float x) { return ::penstock::kernels::bits_as<int>(x); }
+inline unsigned __float_as_uint(float x) { return ::penstock::kernels::bits_as<unsigned>(x); }
+inline double __longlong_as_double(long long x) { return ::penstock::kernels::bits_as<double>(x); }
+inline long long __double_as_longlong(double x) { return ::penstock::kernels::bits_as<long long>(x); }
+template <class T>
+inline T __ldg(T const* at) {
+  return *at;
+}
+template <class A, class B>
+inline auto min(A a, B b) -> decltype(a < b ? a : b) {
+  return b < a ? b : a;
+}
+template <class A, class B>
+inline auto max(A a, B b) -> decltype(a < b ? a : b) {
+  return a < b ? b : a;
+}
+inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
+
+#define PENSTOCK_ATOMIC(name, makes)                                                                   \
+  template <class T>                                                                                   \
+  inline T name(T* at, typename penstock::kernels::same<T>::type v) {                                  \
+    return penstock::kernels::update(at, [=]([[maybe_unused]] T old) { return static_cast<T>(makes); }); \
+  }
+PENSTOCK_ATOMIC(atomicAdd, old + v)
+PENSTOCK_ATOMIC(atomicSub, old - v)
+PENSTOCK_ATOMIC(atomicMin, v < old ? v : old)
+PENSTOCK_ATOMIC(atomicMax, old < v ? v : old)
+PENSTOCK_ATOMIC(atomicExch, v)
+PENSTOCK_ATOMIC(atomicAnd, old & v)
+PENSTOCK_ATOMIC(atomicOr, old | v)
+PENSTOCK_ATOMIC(atomicXor, old ^ v)
+#undef PENSTOCK_ATOMIC
+template <class T>
+inline T atomicCAS(T* at, typename penstock::kernels::same<T>::type expected, typename penstock::kernels::same<T>::type desired) {
+  return penstock::kernels::update(at, [=](T old) { return old == expected ? desired : old; });
+}

@@ -1,0 +1,19 @@
+// What a kernel compiled for the CPU exports; appended to its source (python/penstock/kernels/host_compiler.py).
+#pragma once
+
+#include "penstock/kernels/host_calls.hpp"
+
+namespace penstock::kernels {
+
+inline constexpr u32 entry_version = 1;  ///< of host_calls, host_thread and array_descriptor
+
+/// `penstock_entry` of the library.
+struct host_entry {
+  u32 version;                                             ///< entry_version of the headers that it was compiled with
+  bool (*waits)();                                         ///< whether threads of a block wait for each other
+  void (*bind)(host_calls const*);
+  void (*enter)(host_thread const*);                       ///< the thread that goes on from here
+  void (*run)(void** parameters);                          ///< that thread, from its beginning
+};
+
+}  // namespace penstock::kernels

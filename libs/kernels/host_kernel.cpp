@@ -1,0 +1,167 @@
+#include "libs/kernels/block_runner.hpp"
+#include "libs/kernels/element_calls.hpp"
+#include "libs/kernels/user_kernel.hpp"
+#include "penstock/core/atomic.hpp"
+#include "penstock/group/lone_thread.hpp"
+#include "penstock/host/error.hpp"
+#include "penstock/kernels/host_entry.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <thread>
+
+#include <dlfcn.h>
+
+namespace penstock::kernels {
+namespace {
+
+template <class Piece>
+piece read_as(array_descriptor const& from, u64 address) {
+  piece read{};
+  const Piece value = reader_of(from).read<Piece>(address);
+  std::memcpy(&read, &value, sizeof value);
+  return read;
+}
+
+piece read_element(array_descriptor const* from, u64 address, u32 bytes) {
+  switch (bytes) {
+    case 1: return read_as<penstock::u8>(*from, address);
+    case 2: return read_as<penstock::u16>(*from, address);
+    case 4: return read_as<penstock::u32>(*from, address);
+    case 8: return read_as<penstock::u64>(*from, address);
+    default: return read_as<piece16>(*from, address);
+  }
+}
+
+/// A lane's share: its part of the span, rounded to 16 bytes.
+void read_span_of_lane(array_descriptor const* from, u64 address, u64 bytes, void* to, u32 lane, u32 lanes) {
+  const u64 share = (bytes / lanes + 16) / 16 * 16;
+  const u64 begin = std::min<u64>(u64{lane} * share, bytes), end = std::min<u64>(begin + share, bytes);
+  if (begin < end) read_span_by(lone_thread{}, *from, address + begin, end - begin, static_cast<std::byte*>(to) + begin);
+}
+
+void note_out_of_range(array_descriptor const* from, u64 index) {
+  system_ref<u64> lowest(from->report->first_bad);
+  u64 seen = lowest.load(relaxed);
+  while (index < seen && !lowest.compare_exchange_weak(seen, index, relaxed, relaxed)) {}
+}
+
+constexpr host_calls calls{
+    .read = read_element,
+    .store = [](array_descriptor const* to, u64 address, u32 bytes, piece v) { store_element(*to, address, bytes, v); },
+    .change = [](array_descriptor const* in, u64 address, u32 bytes, change_kind kind, u64 value, u64 expected) -> u64 {
+      return change_element(*in, address, bytes, kind, value, expected);
+    },
+    .read_span = read_span_of_lane,
+    .prefetch = [](array_descriptor const* from, u64 address) { prefetch_line_of(*from, address); },
+    .out_of_range = note_out_of_range,
+    .wait = block_runner::wait,
+};
+
+/// Sets a word at a deadline, unless it goes away before.
+class deadline {
+ public:
+  deadline(u32& word, u64 timeout_ns) : word_(word) {
+    if (timeout_ns == 0) return;
+    waiter_ = std::thread([this, timeout_ns] {
+      std::unique_lock lock(mutex_);
+      if (over_.wait_for(lock, std::chrono::nanoseconds(timeout_ns), [this] { return done_; })) return;
+      system_ref<u32>(word_).store(1, relaxed);
+    });
+  }
+  deadline(deadline const&) = delete;
+  deadline& operator=(deadline const&) = delete;
+  ~deadline() {
+    if (!waiter_.joinable()) return;
+    {
+      const std::lock_guard lock(mutex_);
+      done_ = true;
+    }
+    over_.notify_one();
+    waiter_.join();
+  }
+
+ private:
+  u32& word_;
+  std::mutex mutex_;
+  std::condition_variable over_;
+  bool done_ = false;
+  std::thread waiter_;
+};
+
+class host_kernel final : public user_kernel {
+ public:
+  host_kernel(executor& on, std::string const& name, std::string const& library) : on_(on), name_(name) {
+    library_ = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library_ == nullptr) {
+      char const* const why = ::dlerror();
+      throw error(error_kind::world, "load the kernel " + name + ": " + (why != nullptr ? why : "unknown") + ": compile it anew",
+                  ENOEXEC);
+    }
+    entry_ = static_cast<host_entry const*>(::dlsym(library_, "penstock_entry"));
+    if (entry_ == nullptr || entry_->version != entry_version) {
+      ::dlclose(library_);
+      throw error(error_kind::world, "load the kernel " + name + ": " + library + " is of another version: compile it anew",
+                  ENOEXEC);
+    }
+    entry_->bind(&calls);
+  }
+  host_kernel(host_kernel const&) = delete;
+  host_kernel& operator=(host_kernel const&) = delete;
+  ~host_kernel() override { ::dlclose(library_); }
+
+  executor& on() const override { return on_; }
+  launch_facts facts(u32, u32) const override { return {.max_block_threads = max_block_threads, .units = on_.units()}; }
+  u32& stop_word() override { return stop_; }
+
+  std::unique_ptr<launch_end> end_on(void*) override { return nullptr; }
+
+  void start(std::span<void*> parameters, launch_shape const& shape) override {
+    check_shape(shape);
+    const deadline watch(stop_, shape.timeout_ns);
+    const u64 blocks = u64{shape.grid.x} * shape.grid.y * shape.grid.z;
+    on_.run(blocks, 1, [&](u64 first, u64 last) {
+      thread_local block_runner runner;
+      std::vector<u64> shared((shape.shared_bytes + 7) / 8 + 2);
+      const u64 unaligned = reinterpret_cast<std::uintptr_t>(shared.data()) % 16;
+      for (u64 block = first; block < last; ++block) {
+        host_thread place;
+        place.thread = {0, 0, 0};
+        place.block = {static_cast<u32>(block % shape.grid.x), static_cast<u32>(block / shape.grid.x % shape.grid.y),
+                       static_cast<u32>(block / shape.grid.x / shape.grid.y)};
+        place.block_size = shape.block;
+        place.grid_size = shape.grid;
+        place.dynamic_shared = reinterpret_cast<std::byte*>(shared.data()) + (unaligned == 0 ? 0 : 16 - unaligned);
+        place.stop = &stop_;
+        runner.run(name_, *entry_, parameters.data(), place);
+      }
+    });
+  }
+
+ private:
+  static constexpr u32 max_block_threads = 1024;
+
+  void check_shape(launch_shape const& shape) const {
+    const u64 threads = u64{shape.block.x} * shape.block.y * shape.block.z;
+    if (threads != 0 && threads <= max_block_threads) return;
+    throw_bad_input("launch", "the kernel " + name_,
+                    "a block of " + std::to_string(threads) + " threads: a block has 1 to " + std::to_string(max_block_threads));
+  }
+
+  executor& on_;
+  std::string name_;
+  void* library_ = nullptr;
+  host_entry const* entry_ = nullptr;
+  u32 stop_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<user_kernel> load_host_kernel(executor& on, std::string const& name, std::string const& library) {
+  return std::make_unique<host_kernel>(on, name, library);
+}
+
+}  // namespace penstock::kernels

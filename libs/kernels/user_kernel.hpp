@@ -1,0 +1,85 @@
+// A kernel of the user's own, compiled elsewhere and loaded: launched over arrays that it borrows.
+#pragma once
+
+#include "penstock/executor/executor.hpp"
+#include "penstock/kernels/host_calls.hpp"
+#include "penstock/rows/row_array.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace penstock::kernels {
+
+struct launch_shape {
+  extent grid, block;
+  u32 shared_bytes = 0;      ///< dynamic
+  void* stream = nullptr;    ///< CUDA
+  u64 timeout_ns = 0;        ///< CPU: stopped() is true from then on; 0: none
+};
+
+/// What a kernel takes of a GPU. CPU: zeros, but for the threads.
+struct launch_facts {
+  u32 registers = 0;         ///< per thread
+  u32 local_bytes = 0;       ///< stack and spills per thread
+  u32 shared_bytes = 0;      ///< static
+  u32 max_block_threads = 0;
+  u32 blocks_per_unit = 0;   ///< that fit one multiprocessor
+  u32 units = 0;
+};
+
+/// One parameter: bytes as the kernel takes them, or an array.
+struct kernel_argument {
+  std::vector<std::byte> bytes;
+  row_array* array = nullptr;
+  u64 element_bytes = 0;
+  bool stores = false;
+  std::vector<u64> shape;
+};
+
+/// A place on a stream that can be waited for.
+class launch_end {
+ public:
+  virtual ~launch_end() = default;
+  virtual bool is_reached() = 0;
+  virtual void wait() = 0;
+};
+
+/// Launches of one kernel come from one thread at a time.
+class user_kernel {
+ public:
+  virtual ~user_kernel() = default;
+
+  virtual executor& on() const = 0;
+  virtual launch_facts facts(u32 block_threads, u32 shared_bytes) const = 0;
+  /// The word that makes stopped() true in threads that run, and in those of later launches.
+  virtual u32& stop_word() = 0;
+  /// `parameters`: an address for each. CUDA: returns when the kernel is on the stream; CPU: when it is done. Throws
+  /// penstock::error: a shape that the executor does not have; CPU: threads that wait for others that never come.
+  virtual void start(std::span<void*> parameters, launch_shape const& shape) = 0;
+  /// Behind what is on the stream now; null on the CPU, and while the stream is captured.
+  virtual std::unique_ptr<launch_end> end_on(void* stream) = 0;
+};
+
+/// What a launch is waited for by.
+struct started_launch {
+  std::vector<row_call> calls;      ///< of each array, in the order of the arguments
+  std::unique_ptr<launch_end> end;  ///< of one without arrays
+};
+
+/// Lends the arrays and starts the kernel.
+started_launch launch(user_kernel& kernel, std::span<kernel_argument> arguments, launch_shape const& shape);
+
+/// `library`: of a host compiler, with the entry that host_entry.hpp defines. Throws penstock::error for one that cannot be
+/// loaded. REQUIRES: the executor, one of CPUs, outlives it.
+std::unique_ptr<user_kernel> load_host_kernel(executor& on, std::string const& name, std::string const& library);
+
+/// `cubin`: linked, for this GPU. Throws penstock::error: an image for another one, a name that it does not have.
+std::unique_ptr<user_kernel> load_cuda_kernel(executor& on, std::string const& name, std::span<std::byte const> cubin);
+
+/// Compute capability of the executor's GPU, times ten.
+u32 gpu_architecture(executor const& on);
+
+}  // namespace penstock::kernels

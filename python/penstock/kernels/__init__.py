@@ -1,0 +1,6 @@
+"""Kernels of the user's own over arrays wherever they lie: `penstock.kernel`."""
+
+from penstock.kernels.launching import Kernel, Launch, kernel
+from penstock.kernels.locations import device_library, include_dirs
+
+__all__ = ["Kernel", "Launch", "device_library", "include_dirs", "kernel"]

@@ -1,0 +1,207 @@
+"""Arguments of a launch as a kernel takes them: checked, and packed."""
+
+from __future__ import annotations
+
+import math
+import operator
+import struct
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.arguments import is_torch
+from penstock.arrays.base import is_array
+from penstock.arrays.foreign import dense
+from penstock.arrays.memory import takes_stores
+from penstock.arrays.messages import shown
+
+if TYPE_CHECKING:
+    from penstock import _native
+    from penstock.arrays.array import Array
+    from penstock.kernels.signature import Parameter, Signature
+
+_MAX_DIMENSIONS = 6
+_CODES = {
+    "bool": "?",
+    "int8": "b",
+    "uint8": "B",
+    "int16": "h",
+    "uint16": "H",
+    "int32": "i",
+    "uint32": "I",
+    "int64": "q",
+    "uint64": "Q",
+    "float16": "e",
+    "float32": "f",
+    "float64": "d",
+}
+_ADDRESS = struct.Struct("P")
+
+
+class Packer:
+    """Packs the arguments of one kernel. `cuda`: kernels run on a GPU, and so must tensors lie there."""
+
+    def __init__(self, signature: Signature, cuda: bool, gpu: int) -> None:
+        self._name, self._parameters = signature.name, signature.parameters
+        self._cuda, self._gpu = cuda, gpu
+        self._structs = [
+            struct.Struct(_CODES[p.element.dtype])
+            if p.kind == "scalar" and p.element is not None and p.element.dtype in _CODES
+            else None
+            for p in signature.parameters
+        ]
+
+    def pack(self, given: tuple[Any, ...], to: _native.KernelArguments) -> list[Array]:
+        """Fills `to`, and returns the arrays among the arguments, in their order.
+
+        Raises:
+            TypeError, ValueError, OverflowError: What is wrong with which argument.
+        """
+        if len(given) != len(self._parameters):
+            takes = ", ".join(f"{p.text} {p.name}".strip() for p in self._parameters)
+            raise TypeError(
+                f"kernel {self._name}: {len(given)} arguments: it takes {len(self._parameters)}: ({takes})"
+            )
+        arrays = []
+        for parameter, one, code in zip(self._parameters, given, self._structs, strict=True):
+            if parameter.kind == "array":
+                arrays.append(self._add_array(parameter, one, to))
+            elif parameter.kind == "pointer":
+                to.add_bytes(_ADDRESS.pack(self._address(parameter, one)))
+            elif code is not None:
+                to.add_bytes(self._scalar(parameter, one, code))
+            else:
+                to.add_bytes(self._bytes(parameter, one))
+        return arrays
+
+    def _at(self, parameter: Parameter) -> str:
+        position = self._parameters.index(parameter) + 1
+        return f"kernel {self._name}: argument {position} ({parameter.text} {parameter.name})"
+
+    def _add_array(self, parameter: Parameter, one: Any, to: _native.KernelArguments) -> Array:
+        if not is_array(one):
+            raise TypeError(f"{self._at(parameter)}: {shown(one)}: give a penstock.Array")
+        native = one._open()
+        element = parameter.element
+        if element is None:
+            raise TypeError(
+                f"{self._at(parameter)}: a kernel's arrays have elements of a plain type, such as float or "
+                "float4: name one"
+            )
+        if one.dtype.name != element.dtype:
+            raise TypeError(
+                f"{self._at(parameter)}: the array holds {one.dtype}: declare penstock::array<"
+                f"{'' if parameter.stores else 'const '}{_type_for(one.dtype.name)}>"
+            )
+        if one._cuda != self._cuda or (self._cuda and one._executor.gpu != self._gpu):
+            here = f"GPU {self._gpu}" if self._cuda else "the CPU"
+            raise ValueError(
+                f"{self._at(parameter)}: {one!r} is of {one.device_name}, and the kernel runs on {here}: "
+                "open it for the same device"
+            )
+        shape = one.shape
+        if element.count > 1:
+            if not shape or shape[-1] % element.count:
+                raise ValueError(
+                    f"{self._at(parameter)}: rows of shape {shape} hold no whole number of {element.name}: "
+                    f"declare penstock::array<{_type_for(element.dtype)}>"
+                )
+            shape = (*shape[:-1], shape[-1] // element.count)
+        if len(shape) > _MAX_DIMENSIONS:
+            shape = (math.prod(shape),)
+        if parameter.stores:
+            if not one.writable:
+                raise ValueError(
+                    f"{self._at(parameter)}: {one!r} is read-only: declare penstock::array<const "
+                    f"{element.name}>, or open it with writable=True"
+                )
+            if one.before_store is not None:
+                one.before_store()
+        to.add_array(native, element.itemsize, parameter.stores, list(shape))
+        return one
+
+    def _scalar(self, parameter: Parameter, one: Any, code: struct.Struct) -> bytes:
+        assert parameter.element is not None
+        try:
+            if code.format == "?":
+                return code.pack(bool(one))
+            if code.format in ("e", "f", "d"):
+                return code.pack(float(one))
+            return code.pack(operator.index(one.item() if hasattr(one, "item") else one))
+        except (struct.error, OverflowError):
+            raise OverflowError(
+                f"{self._at(parameter)}: {shown(one)} is out of the range of {parameter.text}: give a value "
+                "that fits, or declare a wider type"
+            ) from None
+        except (TypeError, ValueError):
+            raise TypeError(f"{self._at(parameter)}: {shown(one)}: give a number") from None
+
+    def _bytes(self, parameter: Parameter, one: Any) -> bytes:
+        """Of a struct of the user's own, or a vector."""
+        element = parameter.element
+        if element is not None:
+            values = np.asarray(one)
+            if values.shape == (element.count,) or values.nbytes == element.itemsize:
+                wanted = np.dtype("uint16" if element.dtype == "bfloat16" else element.dtype)
+                return np.ascontiguousarray(values, wanted).tobytes()
+        try:
+            return bytes(memoryview(one).cast("B"))
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"{self._at(parameter)}: {shown(one)}: give its bytes, as of a NumPy or ctypes structure"
+            ) from None
+
+    def _address(self, parameter: Parameter, one: Any) -> int:
+        if one is None:
+            return 0
+        if is_array(one):
+            raise TypeError(
+                f"{self._at(parameter)}: a penstock.Array: declare penstock::array<const T> to read it"
+            )
+        address, dtype, gpu, writable = self._memory(parameter, one)
+        element = parameter.element
+        if element is not None and dtype is not None and dtype != element.dtype:
+            raise TypeError(f"{self._at(parameter)}: its elements are {dtype}: give {element.dtype}")
+        if (gpu is not None) != self._cuda or (self._cuda and gpu != self._gpu):
+            here = f"GPU {self._gpu}" if self._cuda else "the CPU"
+            raise ValueError(f"{self._at(parameter)}: it is not on {here}, where the kernel runs: move it there")
+        if parameter.stores and not writable:
+            raise ValueError(
+                f"{self._at(parameter)}: it is read-only: declare const {parameter.text}, or give a copy"
+            )
+        return address
+
+    def _memory(self, parameter: Parameter, one: Any) -> tuple[int, str | None, int | None, bool]:
+        """Address, dtype, GPU (None: host memory), and whether it may be written to."""
+        contiguous = f"{self._at(parameter)}: it is not contiguous: give a contiguous one"
+        if is_torch(one):
+            dense(one, self._at(parameter))
+            if not one.is_contiguous():
+                raise ValueError(contiguous)
+            gpu = one.device.index if one.device.type == "cuda" else None
+            if parameter.stores and one.requires_grad and one.is_leaf:
+                raise ValueError(f"{self._at(parameter)}: it requires gradients: give its .detach()")
+            writable = gpu is not None or not parameter.stores or takes_stores(one)
+            return int(one.data_ptr()), str(one.dtype).removeprefix("torch."), gpu, writable
+        if isinstance(one, np.ndarray):
+            if not one.flags.c_contiguous:
+                raise ValueError(contiguous)
+            if not one.dtype.isnative:
+                raise ValueError(f"{self._at(parameter)}: it is of the other byte order: convert it first")
+            writable = not parameter.stores or takes_stores(one)
+            return int(one.ctypes.data), str(one.dtype.name), None, writable
+        interface = getattr(one, "__cuda_array_interface__", None)
+        if interface is None:
+            raise TypeError(f"{self._at(parameter)}: {shown(one)}: give a tensor or an array in memory")
+        typestr, strides = str(interface["typestr"]), interface.get("strides")
+        dtype = np.dtype(typestr)
+        packed = tuple(np.empty((0, *interface["shape"][1:]), dtype).strides) if interface["shape"] else ()
+        if strides is not None and tuple(strides)[1:] != packed[1:]:
+            raise ValueError(contiguous)
+        address, read_only = interface["data"]
+        return int(address or 0), str(dtype.name), self._gpu, not read_only
+
+
+def _type_for(dtype: str) -> str:
+    names = {"float32": "float", "float64": "double", "float16": "__half", "bfloat16": "__nv_bfloat16"}
+    return names.get(dtype, dtype if dtype == "bool" else f"{dtype}_t")

@@ -1,0 +1,305 @@
+"""`penstock.kernel`: a kernel of the user's own over arrays, wherever they lie (docs/tasks/OWN_KERNELS.md)."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+
+from penstock.arrays.devices import executor_for
+from penstock.arrays.libraries import library_for
+from penstock.arrays.messages import shown
+from penstock.errors import Error
+from penstock.kernels.arguments import Packer
+from penstock.kernels.host_compiler import compile_for_host
+from penstock.kernels.nvrtc import compile_for_gpu
+from penstock.kernels.signature import find_kernel
+from penstock.kernels.source import Source
+from penstock.sizes import whole_number
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock import _native
+    from penstock.arrays.array import Array
+    from penstock.kernels.signature import Signature
+
+_Extent = tuple[int, int, int]
+
+_BLOCK = 256  # threads
+_HOST_BLOCKS_PER_THREAD = 4
+_POLL_SECONDS = 0.0002
+_GRACE_SECONDS = 2.0
+
+
+class Launch:
+    """A launch under way. What went wrong in it is raised by `wait`, and by the next waiting call of one of
+    its arrays (`check_errors`, `flush`, `close`)."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        arrays: list[Array],
+        calls: list[_native.RowCall],
+        end: _native.LaunchEnd | None,
+        kept: Any,
+    ) -> None:
+        self._kernel, self._end = kernel, end
+        self._calls = list(zip(arrays, calls, strict=True))
+        self._kept = kept  # arguments that the kernel reads until it ends
+
+    @property
+    def done(self) -> bool:
+        """Whether the kernel has ended."""
+        return all(call.done for _, call in self._calls) and (self._end is None or self._end.done)
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Wait for the kernel to end.
+
+        Args:
+            timeout: Seconds; None: as long as it takes. At the deadline `penstock::stopped()` becomes true in
+                the kernel's threads, which have two seconds to leave.
+
+        Raises:
+            TimeoutError: It ran past its deadline, with the kernel's name.
+            IndexError: A thread named an element that an array does not have (`check_bounds=True`).
+            penstock.Error: What could not be read or written, with file and offset.
+        """
+        if timeout is not None:
+            self._wait_until(time.monotonic() + timeout, timeout)
+        calls, self._calls = self._calls, []
+        problem: Exception | None = None
+        if self._end is not None:
+            self._end.wait()
+        for array, call in calls:
+            try:
+                array._check(self._kernel._what, None, call.wait())
+            except Exception as met:
+                problem = problem or met
+        self._kept = None
+        if problem is not None:
+            raise problem
+
+    def _wait_until(self, deadline: float, timeout: float) -> None:
+        while not self.done:
+            if time.monotonic() >= deadline:
+                self._kernel._stop(self, timeout)
+            time.sleep(_POLL_SECONDS)
+
+
+class Kernel:
+    """Made by `penstock.kernel`. Launches come from one thread at a time."""
+
+    def __init__(self, source: Source, signature: Signature, device: Any) -> None:
+        self._source, self._signature = source, signature
+        self.name = signature.name
+        self._what = f"kernel {self.name} over"
+        self._executor = executor_for(device)
+        self._cuda = self._executor.cuda
+        self._library = library_for(self._executor)
+        self._packer = Packer(signature, self._cuda, self._executor.gpu)
+        self._process = os.getpid()
+        self._late: Launch | None = None  # it has passed its deadline
+        self._image: bytes | None = None
+        self._native = self._load()
+        self._default_grids: dict[tuple[int, int], int] = {}
+
+    def _load(self) -> _native.UserKernel:
+        from penstock import _native
+
+        if not self._cuda:
+            library = compile_for_host(self._source, self._signature)
+            try:
+                return _native.UserKernel.load_host(self._executor, self.name, str(library))
+            except Error:  # what was kept is damaged
+                library.unlink(missing_ok=True)
+                library = compile_for_host(self._source, self._signature)
+                return _native.UserKernel.load_host(self._executor, self.name, str(library))
+        architecture = _native.gpu_architecture(self._executor)
+        self._image, mangled = compile_for_gpu(self._source, self._signature, architecture)
+        return _native.UserKernel.load_cuda(self._executor, mangled, self._image)
+
+    @property
+    def cubin(self) -> bytes | None:
+        """The linked image, for other libraries that load kernels; None on the CPU."""
+        return self._image
+
+    def __repr__(self) -> str:
+        takes = ", ".join(f"{p.text} {p.name}".strip() for p in self._signature.parameters)
+        return f"penstock.Kernel({self.name}({takes}), {self._executor.device})"
+
+    def __call__(
+        self,
+        *arguments: Any,
+        threads: int | None = None,
+        block: int | Sequence[int] | None = None,
+        grid: int | Sequence[int] | None = None,
+        shared: int = 0,
+        stream: Any = None,
+        timeout: float | None = None,
+    ) -> Launch:
+        """Launch the kernel over its arguments.
+
+        Args:
+            arguments: One for each parameter: a penstock.Array for a `penstock::array<T>`, a tensor or an
+                array in memory for a pointer, numbers for scalars, bytes for structures.
+            threads: Of the launch, rounded up to whole blocks. Neither this nor `grid`: as many as run at
+                once, for kernels that walk over their items (`penstock::for_each_index`).
+            block: Threads of a block; up to three numbers, x first. By default 256, or all of `threads` where
+                those are fewer.
+            grid: Blocks; likewise.
+            shared: Bytes of dynamic shared memory of a block.
+            stream: A torch.cuda.Stream or a cudaStream_t; torch's current one by default. Captured into a
+                CUDA graph, where the arguments are the same in each replay.
+            timeout: Seconds after which `penstock::stopped()` is true. On a GPU give it to `wait`.
+
+        Returns:
+            The launch. CPU: it is over.
+
+        Raises:
+            TypeError, ValueError, OverflowError: An argument that the parameter does not take, by position
+                and name; a shape that the device does not have.
+            TimeoutError: CPU: the kernel ran past its deadline.
+            penstock.Error: As Launch.wait, of launches that are over when this returns.
+        """
+        from penstock import _native
+
+        self._check_usable()
+        packed = _native.KernelArguments()
+        arrays = self._packer.pack(arguments, packed)
+        block_size, grid_size = self._shape(threads, grid, block, shared)
+        limit = 0 if timeout is None else max(1, int(timeout * 1e9))
+        if limit and self._cuda:
+            raise ValueError(f"kernel {self.name}: timeout: a launch on a GPU returns at once: give it to wait()")
+        with self._library.on(stream) as handle:
+            calls, end = self._native.launch(packed, grid_size, block_size, shared, handle, limit)
+        launch = Launch(self, arrays, calls, end, arguments)
+        if not self._cuda:
+            if limit and self._native.stopped:
+                self._native.set_stopped(False)
+                raise TimeoutError(f"kernel {self.name}: it ran past its deadline of {timeout:g} s")
+            launch.wait()
+            return launch
+        for array, call in zip(arrays, calls, strict=True):
+            array._leave(self._what, None, call, arguments, stream)
+        return launch
+
+    def report(self, block: int = _BLOCK, shared: int = 0) -> dict[str, Any]:
+        """What the kernel takes: `registers` of a thread, `local_bytes` (stack and spills) of a thread,
+        `shared_bytes`, `max_block_threads`, `blocks_per_unit` that fit a multiprocessor, `occupancy`
+        (threads of those over the multiprocessor's 2048), `units` (multiprocessors, or CPU threads). Zeros
+        on the CPU for what it does not have."""
+        facts = self._native.facts(block, shared)
+        facts["occupancy"] = facts["blocks_per_unit"] * block / 2048
+        return facts
+
+    # Inside
+
+    def _check_usable(self) -> None:
+        if self._process != os.getpid():
+            if self._cuda:
+                raise ValueError(
+                    f"kernel {self.name}: this process was forked from the one that made it, and CUDA does not "
+                    "survive that: start workers with 'spawn'"
+                )
+            self._executor, self._process = executor_for("cpu"), os.getpid()
+            self._native = self._load()
+        if self._late is not None:
+            if not self._late.done:
+                raise Error(
+                    f"launch the kernel {self.name}: a launch that passed its deadline still runs: let its "
+                    "loops ask penstock::stopped(), and start this process anew"
+                )
+            self._late = None
+            self._native.set_stopped(False)
+
+    def _stop(self, launch: Launch, timeout: float) -> None:
+        self._native.set_stopped(True)
+        self._late = launch
+        until = time.monotonic() + _GRACE_SECONDS
+        while not launch.done and time.monotonic() < until:
+            time.sleep(_POLL_SECONDS)
+        still = "" if launch.done else ", and still runs: let its loops ask penstock::stopped()"
+        raise TimeoutError(f"kernel {self.name}: it ran past its deadline of {timeout:g} s{still}")
+
+    def _shape(self, threads: Any, grid: Any, block: Any, shared: int) -> tuple[_Extent, _Extent]:
+        """Of a block, and of the grid."""
+        if threads is not None:
+            if grid is not None:
+                raise ValueError(f"kernel {self.name}: threads and grid: give one of them")
+            wanted = whole_number(threads)
+            if wanted is None or not 0 < wanted < 2**40:
+                raise ValueError(f"kernel {self.name}: threads {shown(threads)}: give a positive whole number")
+            size = _extent(min(wanted, _BLOCK) if block is None else block, "block")
+            return size, (-(-wanted // math.prod(size)), 1, 1)
+        size = _extent(_BLOCK if block is None else block, "block")
+        if grid is not None:
+            return size, _extent(grid, "grid")
+        key = (math.prod(size), shared)
+        if key not in self._default_grids:
+            facts = self._native.facts(*key)
+            per_unit = facts["blocks_per_unit"] if self._cuda else _HOST_BLOCKS_PER_THREAD
+            self._default_grids[key] = max(1, per_unit * facts["units"])
+        return size, (self._default_grids[key], 1, 1)
+
+
+def _extent(given: Any, what: str) -> _Extent:
+    numbers = given if isinstance(given, (tuple, list)) else (given,)
+    whole = [whole_number(number) for number in numbers]
+    if not 1 <= len(whole) <= 3 or any(number is None or not 0 < number < 2**31 for number in whole):
+        raise ValueError(f"{what} {shown(given)}: give one to three positive whole numbers")
+    x, y, z = (*(int(number or 1) for number in whole), 1, 1)[:3]
+    return x, y, z
+
+
+def kernel(
+    source: str | Path,
+    name: str | None = None,
+    *,
+    device: Any = "auto",
+    check_bounds: bool = False,
+    defines: dict[str, object] | None = None,
+    include_dirs: Sequence[str | Path] = (),
+) -> Kernel:
+    """Compile a kernel of the user's own, whose parameters are arrays wherever they lie.
+
+    `penstock::array<const T> a` reads (`a[i]`, `a.warp_read`, `a.prefetch`), `penstock::array<T> a` writes, too
+    (`a[i] = v`, `a.fetch_add(i, v)`, `fetch_min`, `compare_exchange`); pointers take tensors, scalars numbers.
+    On a GPU NVRTC compiles it and nvJitLink links it with the library's hit path (a cached one loads in
+    milliseconds); without one the host's C++ compiler does, for the CPU executor.
+
+    Args:
+        source: CUDA C++, or the path of a file of it. `penstock/kernels/kernel.hpp` is included before it.
+        name: Of the `__global__` function; may be left out where there is one alone.
+        device: Where it runs: auto, cpu, cuda, cuda:1, or a torch.device.
+        check_bounds: An index out of range is an IndexError instead of undefined.
+        defines: Macros, by name.
+        include_dirs: Further folders for #include.
+
+    Returns:
+        The kernel, to be called as `k(array, tensor, 3.0)`.
+
+    Raises:
+        ValueError: The source does not compile: the compiler's message, in the source's own lines.
+        penstock.Error: A compiler, or one of its libraries, is missing: which to install.
+    """
+    file = f"{name or 'kernel'}.cu"
+    if isinstance(source, Path):
+        try:
+            file, source = str(source), source.read_text()
+        except OSError as problem:
+            raise Error(f"compile the kernel in {source}: {problem.strerror}: give a file of CUDA C++",
+                        problem.errno or 0) from problem  # fmt: skip
+    if not isinstance(source, str):
+        raise TypeError(f"penstock.kernel: source {shown(source)}: give text, or a pathlib.Path")
+    signature = find_kernel(source, name, {key: str(value) for key, value in (defines or {}).items()})
+    macros = [f"{key}={value}" for key, value in (defines or {}).items()]
+    macros += ["PENSTOCK_CHECK_BOUNDS=1"] if check_bounds else []
+    folders = tuple(str(folder) for folder in include_dirs)
+    text = Source(source, signature.name, file, (), folders, tuple(macros))
+    return Kernel(text, signature, device)
+
+

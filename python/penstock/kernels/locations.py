@@ -1,0 +1,78 @@
+"""Where headers, the device library and compiled kernels lie."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+from pathlib import Path
+
+from penstock.errors import Error
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+_CHECKOUT = _PACKAGE.parents[1]
+
+
+def include_dirs() -> list[str]:
+    """Folders for a compiler's -I, so that `#include <penstock/kernels/kernel.hpp>` works.
+
+    Raises:
+        penstock.Error: The headers are not there.
+    """
+    for folder in (_PACKAGE / "include", _CHECKOUT / "include"):
+        if (folder / "penstock" / "kernels" / "kernel.hpp").is_file():
+            return [str(folder)]
+    raise Error(f"compile a kernel: {_PACKAGE / 'include'} has no headers: reinstall Penstock with pip install .")
+
+
+@functools.cache
+def device_library() -> tuple[tuple[str, bytes], ...]:
+    """What kernels are linked with on a GPU: (form, fatbin), form `lto` or `sm`, reads first.
+
+    Raises:
+        penstock.Error: This build has none.
+    """
+    for folder in (_PACKAGE / "device", _CHECKOUT / "build-cuda" / "device"):
+        files = sorted(folder.glob("*.fatbin"))
+        if files:
+            parts = [(file.suffixes[0].removeprefix("."), file.read_bytes()) for file in files]
+            return tuple(sorted(parts, key=lambda part: part[0] != "lto"))
+    raise Error(
+        "compile a kernel for a GPU: this build has no device library: build Penstock with PENSTOCK_CUDA=ON"
+    )
+
+
+@functools.cache
+def sources_digest(gpu: bool) -> str:
+    """Of all that a compiled kernel depends on beside its own source."""
+    digest = hashlib.sha256()
+    folder = Path(include_dirs()[0]) / "penstock" / "kernels"
+    for header in sorted(folder.glob("*.hpp")):
+        digest.update(header.read_bytes())
+    if gpu:
+        for _, part in device_library():
+            digest.update(part)
+    return digest.hexdigest()
+
+
+def cache_folder() -> Path:
+    """$PENSTOCK_CACHE/kernels if that is set, else ~/.cache/penstock/kernels ($XDG_CACHE_HOME is respected)."""
+    if given := os.environ.get("PENSTOCK_CACHE"):
+        return Path(given) / "kernels"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "penstock" / "kernels"
+
+
+def cached(key: str, suffix: str) -> Path:
+    return cache_folder() / f"{key}{suffix}"
+
+
+def store(path: Path, content: bytes) -> bool:
+    """Whole or not at all, whatever other processes do. False where the folder cannot be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        own = path.with_name(f".{path.name}.{os.getpid()}")
+        own.write_bytes(content)
+        own.replace(path)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,166 @@
+"""The parameters of a kernel, from its source: which of them are arrays, pointers and scalars, and of what type.
+
+>>> found = find_kernel('extern "C" __global__ void f(penstock::array<const float> a, int* n, double x) {}', None)
+>>> found.name, [parameter.kind for parameter in found.parameters]
+('f', ['array', 'pointer', 'scalar'])
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from typing import TYPE_CHECKING
+
+from penstock.kernels.ctypes_of import ElementType, element_type
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter. `text`: its type as the source has it."""
+
+    name: str
+    text: str
+    kind: str  # array, pointer, scalar, other
+    element: ElementType | None
+    stores: bool  # whether the kernel may write through it
+
+
+@dataclass(frozen=True)
+class Signature:
+    name: str
+    parameters: tuple[Parameter, ...]
+    has_c_linkage: bool
+
+
+_BOUNDS = re.compile(r"\s*__launch_bounds__\s*")
+_ARRAY = re.compile(r"(?:::)?(?:penstock\s*::\s*)?array\s*<(.*)>$", re.DOTALL)
+
+
+def find_kernel(source: str, name: str | None, names: Mapping[str, str] | None = None) -> Signature:
+    """The kernel of that name, or the only one.
+
+    Args:
+        source: CUDA C++.
+        name: Of the kernel.
+        names: What names of types stand for, beside those that the source gives (`using`, `typedef`,
+            `#define`).
+
+    Raises:
+        ValueError: There is none, or there are several and no name.
+    """
+    plain = _without_comments(source)
+    found = _kernels_in(plain, {**_aliases(plain), **(names or {})})
+    names = [signature.name for signature in found]
+    if not found:
+        raise ValueError("penstock.kernel: the source has no __global__ function: write one")
+    if name is None:
+        if len(set(names)) > 1:
+            raise ValueError(f"penstock.kernel: the source has the kernels {', '.join(names)}: give name=")
+        return found[0]
+    for signature in found:
+        if signature.name == name:
+            return signature
+    raise ValueError(f"penstock.kernel: the source has no kernel {name}: it has {', '.join(names)}")
+
+
+def _without_comments(source: str) -> str:
+    """With blanks in place of comments and of the text of string literals, so that positions stay."""
+
+    def blank(match: re.Match[str]) -> str:
+        text = match.group()
+        return text if text == '"C"' else re.sub(r"[^\n]", " ", text)
+
+    return re.sub(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', blank, source, flags=re.DOTALL)
+
+
+def _aliases(plain: str) -> dict[str, str]:
+    pairs = re.findall(r"\busing\s+(\w+)\s*=\s*([^;]+);", plain)
+    pairs += [(name, of) for of, name in re.findall(r"\btypedef\s+([^;]+?)\s+(\w+)\s*;", plain)]
+    pairs += re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([\w \t:]+)$", plain, re.MULTILINE)
+    return {name: of.strip() for name, of in pairs}
+
+
+def _kernels_in(plain: str, names: Mapping[str, str]) -> list[Signature]:
+    found = []
+    for match in re.finditer(r"__global__", plain):
+        at = match.end()
+        before = plain[: match.start()].rstrip()
+        while True:  # attributes and `void`, in any order
+            rest = plain[at:]
+            if (bounds := _BOUNDS.match(rest)) is not None:
+                at = _closing(plain, at + bounds.end()) + 1
+            elif (word := re.match(r"\s*(void|static|inline)\b", rest)) is not None:
+                at += word.end()
+            else:
+                break
+        named = re.match(r"\s*([A-Za-z_]\w*)\s*\(", plain[at:])
+        if named is None:
+            continue
+        opening = at + named.end() - 1
+        inside = plain[opening + 1 : _closing(plain, opening)]
+        linkage = re.search(r'extern\s+"C"(?:\s+(?:static|inline|void|__launch_bounds__\s*\([^)]*\)))*\s*$', before)
+        is_template = re.search(r"template\s*<[^{};]*>\s*$", before) is not None
+        if is_template:
+            raise ValueError(
+                f"penstock.kernel: {named.group(1)} is a template: write a kernel that names its types, and "
+                "call a __device__ template from it"
+            )
+        parameters = tuple(_parameter(text, names) for text in _split(inside) if text.strip() not in ("", "void"))
+        found.append(Signature(named.group(1), parameters, linkage is not None))
+    return found
+
+
+def _element(text: str, names: Mapping[str, str]) -> ElementType | None:
+    for _ in range(8):  # names of names
+        found = element_type(text)
+        changed = re.sub(r"[A-Za-z_]\w*", lambda word: names.get(word.group(), word.group()), text)
+        if found is not None or changed == text:
+            return found
+        text = changed
+    return None
+
+
+def _closing(text: str, opening: int) -> int:
+    """Of the parenthesis at or behind `opening`."""
+    depth = 0
+    for at in range(text.index("(", opening), len(text)):
+        depth += {"(": 1, ")": -1}.get(text[at], 0)
+        if depth == 0:
+            return at
+    raise ValueError("penstock.kernel: a parenthesis of the kernel's parameters is never closed: close it")
+
+
+def _split(inside: str) -> list[str]:
+    parts, depth, begin = [], 0, 0
+    for at, letter in enumerate(inside):
+        depth += {"<": 1, "(": 1, "[": 1, ">": -1, ")": -1, "]": -1}.get(letter, 0)
+        if letter == "," and depth == 0:
+            parts.append(inside[begin:at])
+            begin = at + 1
+    return [*parts, inside[begin:]]
+
+
+def _parameter(text: str, names: Mapping[str, str]) -> Parameter:
+    text = re.sub(r"\b(__restrict__|__restrict|__grid_constant__|restrict)\b", " ", text.split("=")[0]).strip()
+    named = re.search(r"([A-Za-z_]\w*)\s*$", text)
+    kind_text, name = text, ""
+    unnamed = element_type(text) is not None or text[: named.start() if named else 0].strip() in ("", "const")
+    if named is not None and not unnamed:
+        kind_text, name = text[: named.start()].strip(), named.group(1)
+    shown = " ".join(kind_text.split())
+    bare = re.sub(r"^const\b|\bconst$", "", shown).strip()
+    if (array := _ARRAY.match(bare)) is not None:
+        element = array.group(1).strip()
+        stores = re.search(r"\bconst\b", element) is None
+        return Parameter(name, shown, "array", _element(element, names), stores)
+    if shown.endswith("*") or shown.endswith("* const"):
+        pointed = shown.removesuffix("const").strip().removesuffix("*").strip()
+        stores = re.search(r"\bconst\b", pointed) is None
+        return Parameter(name, shown, "pointer", _element(pointed, names), stores)
+    element = _element(bare, names)
+    scalar = element is not None and element.count == 1
+    return Parameter(name, shown, "scalar" if scalar else "other", element, False)

@@ -1,0 +1,63 @@
+"""The source of a kernel as compilers take it, and their complaints as sentences."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+_HEADERS = {
+    "host": "#include <penstock/kernels/kernel.hpp>\n#include <type_traits>\n#include <utility>\n",
+    "cuda": "#include <penstock/kernels/kernel.hpp>\n",
+}
+_MOST_LINES = 12
+
+
+@dataclass(frozen=True)
+class Source:
+    """`name`: of the kernel. `file`: what its lines are called in messages."""
+
+    text: str
+    name: str
+    file: str
+    options: tuple[str, ...] = ()
+    include_dirs: tuple[str, ...] = ()
+    defines: tuple[str, ...] = ()
+
+    def text_for(self, target: str) -> str:
+        """With Penstock's header in front; lines keep their numbers."""
+        return f'{_HEADERS[target]}#line 1 "{self.file}"\n{self.text}\n'
+
+    def digest(self, target: str, *more: str) -> str:
+        """Of all that the compiled kernel depends on: the source, the user's headers that it includes, macros,
+        and `more`."""
+        digest = hashlib.sha256()
+        headers = self._headers()
+        for part in (*more, *self.options, "defines", *self.defines, "headers", *headers, self.text_for(target)):
+            digest.update(part.encode())
+            digest.update(b"\0")
+        return digest.hexdigest()
+
+    def _headers(self) -> list[str]:
+        """What is in the user's folders of what the source includes, and of what that includes."""
+        found: dict[Path, str] = {}
+        waiting = [self.text]
+        while waiting:
+            for name in re.findall(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]', waiting.pop(), re.MULTILINE):
+                for folder in self.include_dirs:
+                    path = Path(folder) / name
+                    if path not in found and path.is_file():
+                        found[path] = path.read_text(errors="replace")
+                        waiting.append(found[path])
+        return [part for path in sorted(found) for part in (str(path), found[path])]
+
+    def refusal(self, log: str) -> str:
+        """One sentence, and the compiler's lines below it: those of the user's own source first."""
+        lines = [line.rstrip() for line in log.splitlines() if line.strip()]
+        first = next((line for line in lines if re.search(r"\berror\b", line)), lines[0] if lines else "unknown")
+        first = re.sub(r"\s+", " ", first).removesuffix(":")
+        shown = lines[:_MOST_LINES]
+        rest = f"\n  ... and {len(lines) - _MOST_LINES} lines" if len(lines) > _MOST_LINES else ""
+        details = "".join(f"\n  {line}" for line in shown) + rest
+        return f"compile the kernel {self.name}: {first}: correct its source{details}"
