@@ -11,6 +11,10 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#endif
+
 namespace penstock::kernels {
 namespace {
 
@@ -31,7 +35,8 @@ class fiber_stack {
 
   void* memory() {
     if (memory_ != nullptr) return memory_;
-    void* const mapped = ::mmap(nullptr, stack_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* const mapped =
+        ::mmap(nullptr, stack_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapped == MAP_FAILED) throw_os_error("run", "threads of a kernel", errno, "launch smaller blocks");
     return memory_ = mapped;
   }
@@ -40,12 +45,34 @@ class fiber_stack {
   void* memory_ = nullptr;
 };
 
+/// What ThreadSanitizer knows of a fiber: it is to be told of each switch.
+class watched_fiber {
+ public:
+#if defined(__SANITIZE_THREAD__)
+  watched_fiber() : made_(__tsan_create_fiber(0)) {}
+  ~watched_fiber() { __tsan_destroy_fiber(made_); }
+  void enter() {
+    from_ = __tsan_get_current_fiber();
+    __tsan_switch_to_fiber(made_, 0);
+  }
+  void leave() { __tsan_switch_to_fiber(from_, 0); }
+
+ private:
+  void* made_;
+  void* from_ = nullptr;
+#else
+  void enter() {}
+  void leave() {}
+#endif
+};
+
 struct fiber {
   host_thread place;
   ucontext_t context{};
   fiber_state state = fiber_state::ready;
   u32 lanes = 0;  ///< that it waits for, at a warp's barrier
   fiber_stack stack;
+  watched_fiber watched;
 };
 
 u64 threads_of(extent const& e) { return u64{e.x} * e.y * e.z; }
@@ -82,6 +109,7 @@ void block_runner::fibers::enter() {
   fiber& self = *own.current;
   own.kernel->run(own.parameters);
   self.state = fiber_state::ended;
+  self.watched.leave();
   ::swapcontext(&self.context, &own.back);
 }
 
@@ -98,6 +126,7 @@ void block_runner::fibers::start(u64 thread) {
 void block_runner::fibers::resume(fiber& next) {
   current = &next;
   kernel->enter(&next.place);
+  next.watched.enter();
   ::swapcontext(&back, &next.context);
 }
 
@@ -116,9 +145,10 @@ bool block_runner::fibers::open_warp(u64 first, u64 last) {
     }
     if (!complete) continue;
     for (u64 other = first; other < last; ++other) {
-      if ((lanes >> (other - first) & 1) != 0 && all[other]->state != fiber_state::ended) all[other]->state = fiber_state::ready;
+      if ((lanes >> (other - first) & 1) == 0 || all[other]->state == fiber_state::ended) continue;
+      all[other]->state = fiber_state::ready;
+      opened = true;
     }
-    opened = true;
   }
   return opened;
 }
@@ -187,6 +217,7 @@ void block_runner::wait(u32 kind, u32 lanes) {
   fiber& self = *own.current;
   self.state = kind == of_block ? fiber_state::at_block_barrier : fiber_state::at_warp_barrier;
   self.lanes = lanes;
+  self.watched.leave();
   ::swapcontext(&self.context, &own.back);
 }
 

@@ -74,16 +74,20 @@ class cuda_kernel final : public user_kernel {
     int blocks = 0;
     check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel_, static_cast<int>(block_threads), shared_bytes),
           "describe");
-    return {static_cast<u32>(found.numRegs), static_cast<u32>(found.localSizeBytes), static_cast<u32>(found.sharedSizeBytes),
-            static_cast<u32>(found.maxThreadsPerBlock), static_cast<u32>(blocks), static_cast<u32>(on_.units())};
+    return {static_cast<u32>(found.numRegs),
+            static_cast<u32>(found.localSizeBytes),
+            static_cast<u32>(found.sharedSizeBytes),
+            static_cast<u32>(found.maxThreadsPerBlock),
+            static_cast<u32>(blocks),
+            static_cast<u32>(on_.units())};
   }
 
   void start(std::span<void*> parameters, launch_shape const& shape) override {
     const gpu_scope here(on_.gpu());
     const dim3 grid(shape.grid.x, shape.grid.y, shape.grid.z), block(shape.block.x, shape.block.y, shape.block.z);
-    check(cudaLaunchKernel(kernel_, grid, block, parameters.data(), shape.shared_bytes,
-                           static_cast<cudaStream_t>(shape.stream)),
-          "launch");
+    check(
+        cudaLaunchKernel(kernel_, grid, block, parameters.data(), shape.shared_bytes, static_cast<cudaStream_t>(shape.stream)),
+        "launch");
   }
 
   std::unique_ptr<launch_end> end_on(void* stream) override {
@@ -111,8 +115,8 @@ class cuda_kernel final : public user_kernel {
   void check(cudaError_t result, char const* operation) const {
     if (result == cudaSuccess) return;
     cudaGetLastError();  // or the next launch would be blamed for it
-    const bool wrong = result == cudaErrorInvalidValue || result == cudaErrorInvalidConfiguration ||
-                       result == cudaErrorLaunchOutOfResources;
+    const bool wrong =
+        result == cudaErrorInvalidValue || result == cudaErrorInvalidConfiguration || result == cudaErrorLaunchOutOfResources;
     throw error(wrong ? error_kind::bad_input : error_kind::world,
                 std::string(operation) + " the kernel " + name_ + ": " + cudaGetErrorString(result) +
                     (wrong ? ": choose a smaller block or grid" : ": see kernel.report()"),

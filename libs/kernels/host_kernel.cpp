@@ -98,8 +98,8 @@ class host_kernel final : public user_kernel {
     library_ = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library_ == nullptr) {
       char const* const why = ::dlerror();
-      throw error(error_kind::world, "load the kernel " + name + ": " + (why != nullptr ? why : "unknown") + ": compile it anew",
-                  ENOEXEC);
+      throw error(error_kind::world,
+                  "load the kernel " + name + ": " + (why != nullptr ? why : "unknown") + ": compile it anew", ENOEXEC);
     }
     entry_ = static_cast<host_entry const*>(::dlsym(library_, "penstock_entry"));
     if (entry_ == nullptr || entry_->version != entry_version) {
@@ -147,8 +147,9 @@ class host_kernel final : public user_kernel {
   void check_shape(launch_shape const& shape) const {
     const u64 threads = u64{shape.block.x} * shape.block.y * shape.block.z;
     if (threads != 0 && threads <= max_block_threads) return;
-    throw_bad_input("launch", "the kernel " + name_,
-                    "a block of " + std::to_string(threads) + " threads: a block has 1 to " + std::to_string(max_block_threads));
+    throw_bad_input(
+        "launch", "the kernel " + name_,
+        "a block of " + std::to_string(threads) + " threads: a block has 1 to " + std::to_string(max_block_threads));
   }
 
   executor& on_;

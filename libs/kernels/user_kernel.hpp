@@ -15,18 +15,18 @@ namespace penstock::kernels {
 
 struct launch_shape {
   extent grid, block;
-  u32 shared_bytes = 0;      ///< dynamic
-  void* stream = nullptr;    ///< CUDA
-  u64 timeout_ns = 0;        ///< CPU: stopped() is true from then on; 0: none
+  u32 shared_bytes = 0;    ///< dynamic
+  void* stream = nullptr;  ///< CUDA
+  u64 timeout_ns = 0;      ///< CPU: stopped() is true from then on; 0: none
 };
 
 /// What a kernel takes of a GPU. CPU: zeros, but for the threads.
 struct launch_facts {
-  u32 registers = 0;         ///< per thread
-  u32 local_bytes = 0;       ///< stack and spills per thread
-  u32 shared_bytes = 0;      ///< static
+  u32 registers = 0;     ///< per thread
+  u32 local_bytes = 0;   ///< stack and spills per thread
+  u32 shared_bytes = 0;  ///< static
   u32 max_block_threads = 0;
-  u32 blocks_per_unit = 0;   ///< that fit one multiprocessor
+  u32 blocks_per_unit = 0;  ///< that fit one multiprocessor
   u32 units = 0;
 };
 

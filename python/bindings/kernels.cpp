@@ -70,7 +70,15 @@ void bind_kernels(nb::module_& m) {
   nb::class_<kernel_arguments>(m, "KernelArguments")
       .def(nb::init<>())
       .def(
-          "add_bytes", [](kernel_arguments& to, nb::bytes const& value) { to.all.push_back({bytes_of(value), nullptr, 0, false, {}}); },
+          "add_bytes",
+          [](kernel_arguments& to, nb::bytes const& value) { to.all.push_back({bytes_of(value), nullptr, 0, false, {}}); },
+          "value"_a)
+      .def(
+          "add_address",
+          [](kernel_arguments& to, u64 value) {
+            auto const* const first = reinterpret_cast<std::byte const*>(&value);
+            to.all.push_back({{first, first + sizeof value}, nullptr, 0, false, {}});
+          },
           "value"_a)
       .def(
           "add_array",
@@ -96,7 +104,8 @@ void bind_kernels(nb::module_& m) {
           "launch",
           [](user_kernel& kernel, kernel_arguments& arguments, sizes const& grid, sizes const& block, u32 shared_bytes,
              u64 stream, u64 timeout_ns) {
-            const launch_shape shape{extent_of(grid), extent_of(block), shared_bytes, reinterpret_cast<void*>(stream), timeout_ns};
+            const launch_shape shape{extent_of(grid), extent_of(block), shared_bytes, reinterpret_cast<void*>(stream),
+                                     timeout_ns};
             started_launch started = launch(kernel, arguments.all, shape);
             return std::pair(std::move(started.calls), std::move(started.end));
           },

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.arrays.opening import open as open
     from penstock.columns import Table, col, open_table, sql
     from penstock.graph import BfsResult, bfs, cc, pagerank, sssp
-    from penstock.kernels import Kernel, include_dirs, kernel
+    from penstock.kernels import Kernel, function, include_dirs, kernel
 
 __version__ = "0.1.0"
 
@@ -42,6 +42,7 @@ __all__ = [
     "col",
     "empty",
     "from_tensor",
+    "function",
     "gather_all",
     "include_dirs",
     "kernel",
@@ -54,7 +55,7 @@ __all__ = [
 
 _ARRAYS = ("Array", "GatherHandle", "Plan", "empty", "from_tensor", "gather_all", "plan")
 _GRAPHS = ("BfsResult", "bfs", "cc", "pagerank", "sssp")
-_KERNELS = ("Kernel", "include_dirs", "kernel")
+_KERNELS = ("Kernel", "function", "include_dirs", "kernel")
 _COLUMNS = ("Table", "col", "open_table", "sql")
 _LAZY = (
     {name: ("penstock.arrays", name) for name in _ARRAYS}

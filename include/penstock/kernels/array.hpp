@@ -1,5 +1,5 @@
-// `penstock::array<T>`: a parameter of a kernel of the user's own. `a[i]` reads an element wherever it lies; an `array<const T>`
-// is only read. Trivially copyable; passed by value.
+// `penstock::array<T>`: a parameter of a kernel of the user's own. `a[i]` reads an element wherever it lies; an `array<const
+// T>` is only read. Trivially copyable; passed by value.
 //
 // T is a scalar or a vector type (float4) of 1, 2, 4, 8 or 16 bytes.
 #pragma once

@@ -1,5 +1,5 @@
-// The calls that `array<T>` makes. On a GPU they are device functions with C linkage, linked as LTO-IR, so a hit is inlined into
-// the kernel; on the CPU they go through a table that the library fills when it loads the kernel.
+// The calls that `array<T>` makes. On a GPU they are device functions with C linkage, linked as LTO-IR, so a hit is inlined
+// into the kernel; on the CPU they go through a table that the library fills when it loads the kernel.
 //
 // Addresses are bytes in the cache's line space, aligned to the piece. Errors are latched in the cache and raised by the host.
 #pragma once
@@ -75,7 +75,9 @@ template <u32 Bytes>
 inline piece read(array_descriptor const* from, u64 address) {
   return the_calls->read(from, address, Bytes);
 }
-inline void store(array_descriptor const* to, u64 address, u32 bytes, piece value) { the_calls->store(to, address, bytes, value); }
+inline void store(array_descriptor const* to, u64 address, u32 bytes, piece value) {
+  the_calls->store(to, address, bytes, value);
+}
 inline u64 change(array_descriptor const* in, u64 address, u32 bytes, change_kind kind, u64 value, u64 expected) {
   return the_calls->change(in, address, bytes, kind, value, expected);
 }

@@ -27,8 +27,8 @@ struct extent {
 struct host_thread {
   extent thread, block, block_size, grid_size;
   void* dynamic_shared = nullptr;
-  u64* exchanged = nullptr;  ///< 32 words of its warp
-  u32 const* stop = nullptr; ///< nonzero: the launch has passed its deadline
+  u64* exchanged = nullptr;   ///< 32 words of its warp
+  u32 const* stop = nullptr;  ///< nonzero: the launch has passed its deadline
 };
 
 }  // namespace penstock::kernels

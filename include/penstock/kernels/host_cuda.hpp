@@ -25,14 +25,10 @@
 using dim3 = penstock::kernels::extent;
 using uint3 = penstock::kernels::extent;
 
-#define PENSTOCK_VECTOR_TYPE(name, T)                                                           \
-  struct alignas(2 * sizeof(T)) name##2 {                                                       \
-    T x, y;                                                                                     \
-  };                                                                                            \
-  struct alignas(sizeof(T) < 8 ? 4 * sizeof(T) : 16) name##4 {                                  \
-    T x, y, z, w;                                                                               \
-  };                                                                                            \
-  inline name##2 make_##name##2(T x, T y) { return {x, y}; }                                    \
+#define PENSTOCK_VECTOR_TYPE(name, T)                                           \
+  struct alignas(2 * sizeof(T)) name##2 { T x, y; };                            \
+  struct alignas(sizeof(T) < 8 ? 4 * sizeof(T) : 16) name##4 { T x, y, z, w; }; \
+  inline name##2 make_##name##2(T x, T y) { return {x, y}; }                    \
   inline name##4 make_##name##4(T x, T y, T z, T w) { return {x, y, z, w}; }
 PENSTOCK_VECTOR_TYPE(char, signed char)
 PENSTOCK_VECTOR_TYPE(uchar, unsigned char)
@@ -190,9 +186,9 @@ inline auto max(A a, B b) -> decltype(a < b ? a : b) {
 }
 inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
 
-#define PENSTOCK_ATOMIC(name, makes)                                                                   \
-  template <class T>                                                                                   \
-  inline T name(T* at, typename penstock::kernels::same<T>::type v) {                                  \
+#define PENSTOCK_ATOMIC(name, makes)                                                                     \
+  template <class T>                                                                                     \
+  inline T name(T* at, typename penstock::kernels::same<T>::type v) {                                    \
     return penstock::kernels::update(at, [=]([[maybe_unused]] T old) { return static_cast<T>(makes); }); \
   }
 PENSTOCK_ATOMIC(atomicAdd, old + v)
@@ -200,11 +196,12 @@ PENSTOCK_ATOMIC(atomicSub, old - v)
 PENSTOCK_ATOMIC(atomicMin, v < old ? v : old)
 PENSTOCK_ATOMIC(atomicMax, old < v ? v : old)
 PENSTOCK_ATOMIC(atomicExch, v)
-PENSTOCK_ATOMIC(atomicAnd, old & v)
+PENSTOCK_ATOMIC(atomicAnd, old& v)
 PENSTOCK_ATOMIC(atomicOr, old | v)
 PENSTOCK_ATOMIC(atomicXor, old ^ v)
 #undef PENSTOCK_ATOMIC
 template <class T>
-inline T atomicCAS(T* at, typename penstock::kernels::same<T>::type expected, typename penstock::kernels::same<T>::type desired) {
+inline T atomicCAS(T* at, typename penstock::kernels::same<T>::type expected,
+                   typename penstock::kernels::same<T>::type desired) {
   return penstock::kernels::update(at, [=](T old) { return old == expected ? desired : old; });
 }

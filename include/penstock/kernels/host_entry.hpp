@@ -9,11 +9,11 @@ inline constexpr u32 entry_version = 1;  ///< of host_calls, host_thread and arr
 
 /// `penstock_entry` of the library.
 struct host_entry {
-  u32 version;                                             ///< entry_version of the headers that it was compiled with
-  bool (*waits)();                                         ///< whether threads of a block wait for each other
+  u32 version;      ///< entry_version of the headers that it was compiled with
+  bool (*waits)();  ///< whether threads of a block wait for each other
   void (*bind)(host_calls const*);
-  void (*enter)(host_thread const*);                       ///< the thread that goes on from here
-  void (*run)(void** parameters);                          ///< that thread, from its beginning
+  void (*enter)(host_thread const*);  ///< the thread that goes on from here
+  void (*run)(void** parameters);     ///< that thread, from its beginning
 };
 
 }  // namespace penstock::kernels

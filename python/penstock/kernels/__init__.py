@@ -1,6 +1,7 @@
 """Kernels of the user's own over arrays wherever they lie: `penstock.kernel`."""
 
+from penstock.kernels.functions import Function, function
 from penstock.kernels.launching import Kernel, Launch, kernel
 from penstock.kernels.locations import device_library, include_dirs
 
-__all__ = ["Kernel", "Launch", "device_library", "include_dirs", "kernel"]
+__all__ = ["Function", "Kernel", "Launch", "device_library", "function", "include_dirs", "kernel"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import struct
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,9 +17,13 @@ from penstock.arrays.memory import takes_stores
 from penstock.arrays.messages import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock import _native
     from penstock.arrays.array import Array
     from penstock.kernels.signature import Parameter, Signature
+
+    _Adder = Callable[[Any, _native.KernelArguments, list[Array]], None]
 
 _MAX_DIMENSIONS = 6
 _CODES = {
@@ -35,7 +40,6 @@ _CODES = {
     "float32": "f",
     "float64": "d",
 }
-_ADDRESS = struct.Struct("P")
 
 
 class Packer:
@@ -44,12 +48,9 @@ class Packer:
     def __init__(self, signature: Signature, cuda: bool, gpu: int) -> None:
         self._name, self._parameters = signature.name, signature.parameters
         self._cuda, self._gpu = cuda, gpu
-        self._structs = [
-            struct.Struct(_CODES[p.element.dtype])
-            if p.kind == "scalar" and p.element is not None and p.element.dtype in _CODES
-            else None
-            for p in signature.parameters
-        ]
+        self._adders = [self._adder(parameter) for parameter in signature.parameters]
+        self._torch: Any = None  # its module, once a tensor was given
+        self._dtypes: dict[Any, str] = {}  # of torch, by their objects
 
     def pack(self, given: tuple[Any, ...], to: _native.KernelArguments) -> list[Array]:
         """Fills `to`, and returns the arrays among the arguments, in their order.
@@ -57,31 +58,59 @@ class Packer:
         Raises:
             TypeError, ValueError, OverflowError: What is wrong with which argument.
         """
-        if len(given) != len(self._parameters):
+        if len(given) != len(self._adders):
             takes = ", ".join(f"{p.text} {p.name}".strip() for p in self._parameters)
             raise TypeError(
                 f"kernel {self._name}: {len(given)} arguments: it takes {len(self._parameters)}: ({takes})"
             )
-        arrays = []
-        for parameter, one, code in zip(self._parameters, given, self._structs, strict=True):
-            if parameter.kind == "array":
-                arrays.append(self._add_array(parameter, one, to))
-            elif parameter.kind == "pointer":
-                to.add_bytes(_ADDRESS.pack(self._address(parameter, one)))
-            elif code is not None:
-                to.add_bytes(self._scalar(parameter, one, code))
-            else:
-                to.add_bytes(self._bytes(parameter, one))
+        arrays: list[Array] = []
+        for add, one in zip(self._adders, given, strict=True):
+            add(one, to, arrays)
         return arrays
+
+    def _adder(self, parameter: Parameter) -> _Adder:
+        """What packs the arguments of one parameter."""
+        element = parameter.element
+        if parameter.kind == "array":
+            return self._array_adder(parameter)
+        if parameter.kind == "pointer":
+            return lambda one, to, _: to.add_address(self._address(parameter, one))
+        if parameter.kind == "scalar" and element is not None and element.dtype in _CODES:
+            code = struct.Struct(_CODES[element.dtype])
+            return lambda one, to, _: to.add_bytes(self._scalar(parameter, one, code))
+        return lambda one, to, _: to.add_bytes(self._bytes(parameter, one))
 
     def _at(self, parameter: Parameter) -> str:
         position = self._parameters.index(parameter) + 1
         return f"kernel {self._name}: argument {position} ({parameter.text} {parameter.name})"
 
-    def _add_array(self, parameter: Parameter, one: Any, to: _native.KernelArguments) -> Array:
+    def _array_adder(
+        self, parameter: Parameter
+    ) -> Callable[[Any, _native.KernelArguments, list[Array]], None]:
+        """Looks at an array once, as long as the same one is given and what it is stays."""
+        last: Any = None
+        opened: Any = None
+        shape: list[int] = []
+
+        def add(one: Any, to: _native.KernelArguments, arrays: list[Array]) -> None:
+            nonlocal last, opened, shape
+            if last is None or one is not last() or one._opened is not opened:
+                shape = self._checked_shape(parameter, one)
+                last, opened = weakref.ref(one), one._opened
+            native = one._open()
+            if parameter.stores and one.before_store is not None:
+                one.before_store()
+            assert parameter.element is not None
+            to.add_array(native, parameter.element.itemsize, parameter.stores, shape)
+            arrays.append(one)
+
+        return add
+
+    def _checked_shape(self, parameter: Parameter, one: Any) -> list[int]:
+        """Of an array, in elements as the kernel sees them."""
         if not is_array(one):
             raise TypeError(f"{self._at(parameter)}: {shown(one)}: give a penstock.Array")
-        native = one._open()
+        one._open()
         element = parameter.element
         if element is None:
             raise TypeError(
@@ -109,16 +138,12 @@ class Packer:
             shape = (*shape[:-1], shape[-1] // element.count)
         if len(shape) > _MAX_DIMENSIONS:
             shape = (math.prod(shape),)
-        if parameter.stores:
-            if not one.writable:
-                raise ValueError(
-                    f"{self._at(parameter)}: {one!r} is read-only: declare penstock::array<const "
-                    f"{element.name}>, or open it with writable=True"
-                )
-            if one.before_store is not None:
-                one.before_store()
-        to.add_array(native, element.itemsize, parameter.stores, list(shape))
-        return one
+        if parameter.stores and not one.writable:
+            raise ValueError(
+                f"{self._at(parameter)}: {one!r} is read-only: declare penstock::array<const "
+                f"{element.name}>, or open it with writable=True"
+            )
+        return list(shape)
 
     def _scalar(self, parameter: Parameter, one: Any, code: struct.Struct) -> bytes:
         assert parameter.element is not None
@@ -154,6 +179,14 @@ class Packer:
     def _address(self, parameter: Parameter, one: Any) -> int:
         if one is None:
             return 0
+        if self._cuda and self._torch is not None and type(one) is self._torch.Tensor:
+            element, known = parameter.element, self._dtypes.get(one.dtype)
+            fits = element is None or known == element.dtype
+            here = one.is_cuda and one.get_device() == self._gpu and one.layout is self._torch.strided
+            if fits and here and one.is_contiguous() and not (parameter.stores and one.requires_grad):
+                address = one.data_ptr()
+                if address != 0:
+                    return int(address)
         if is_array(one):
             raise TypeError(
                 f"{self._at(parameter)}: a penstock.Array: declare penstock::array<const T> to read it"
@@ -164,18 +197,28 @@ class Packer:
             raise TypeError(f"{self._at(parameter)}: its elements are {dtype}: give {element.dtype}")
         if (gpu is not None) != self._cuda or (self._cuda and gpu != self._gpu):
             here = f"GPU {self._gpu}" if self._cuda else "the CPU"
-            raise ValueError(f"{self._at(parameter)}: it is not on {here}, where the kernel runs: move it there")
+            raise ValueError(
+                f"{self._at(parameter)}: it is not on {here}, where the kernel runs: move it there"
+            )
         if parameter.stores and not writable:
             raise ValueError(
                 f"{self._at(parameter)}: it is read-only: declare const {parameter.text}, or give a copy"
             )
         return address
 
+    def _know(self, tensor: Any) -> None:
+        """So that the next tensor like it needs no words."""
+        import torch
+
+        self._torch = torch
+        self._dtypes[tensor.dtype] = str(tensor.dtype).removeprefix("torch.")
+
     def _memory(self, parameter: Parameter, one: Any) -> tuple[int, str | None, int | None, bool]:
         """Address, dtype, GPU (None: host memory), and whether it may be written to."""
         contiguous = f"{self._at(parameter)}: it is not contiguous: give a contiguous one"
         if is_torch(one):
             dense(one, self._at(parameter))
+            self._know(one)
             if not one.is_contiguous():
                 raise ValueError(contiguous)
             gpu = one.device.index if one.device.type == "cuda" else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 
@@ -16,7 +17,7 @@ class ElementType:
     dtype: str  # of arrays (penstock.arrays.dtypes)
     count: int = 1
 
-    @property
+    @functools.cached_property
     def itemsize(self) -> int:
         one = {"bfloat16": 2, "float16": 2}.get(self.dtype)
         return (one or np.dtype(self.dtype).itemsize) * self.count

@@ -69,7 +69,9 @@ def compile_for_host(source: Source, signature: Signature) -> Path:
     """
     with_compiler = compiler()
     text = source.text_for("host") + _ENTRY.format(name=signature.name)
-    key = source.digest("host", with_compiler, *_FLAGS, sources_digest(False), _machine(), signature.name, _ENTRY)
+    key = source.digest(
+        "host", with_compiler, *_FLAGS, sources_digest(False), _machine(), signature.name, _ENTRY
+    )
     library = cached(key, ".so")
     if not library.is_file():
         library = _compile(with_compiler, text, library, source)

@@ -1,4 +1,4 @@
-"""`penstock.kernel`: a kernel of the user's own over arrays, wherever they lie (docs/tasks/OWN_KERNELS.md)."""
+"""`penstock.kernel`: a kernel of the user's own over arrays (docs/tasks/PYTHON_KERNELS.md)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
 
 from penstock.arrays.devices import executor_for
 from penstock.arrays.libraries import library_for
@@ -31,6 +30,7 @@ _Extent = tuple[int, int, int]
 
 _BLOCK = 256  # threads
 _HOST_BLOCKS_PER_THREAD = 4
+_KEPT_SHAPES = 64
 _POLL_SECONDS = 0.0002
 _GRACE_SECONDS = 2.0
 
@@ -100,12 +100,14 @@ class Kernel:
         self._executor = executor_for(device)
         self._cuda = self._executor.cuda
         self._library = library_for(self._executor)
+        self._on_torch = self._library.reuses_in_order
         self._packer = Packer(signature, self._cuda, self._executor.gpu)
         self._process = os.getpid()
         self._late: Launch | None = None  # it has passed its deadline
         self._image: bytes | None = None
         self._native = self._load()
-        self._default_grids: dict[tuple[int, int], int] = {}
+        self._new_arguments = _arguments_class()
+        self._shapes: dict[Any, tuple[_Extent, _Extent]] = {}
 
     def _load(self) -> _native.UserKernel:
         from penstock import _native
@@ -165,17 +167,21 @@ class Kernel:
             TimeoutError: CPU: the kernel ran past its deadline.
             penstock.Error: As Launch.wait, of launches that are over when this returns.
         """
-        from penstock import _native
-
         self._check_usable()
-        packed = _native.KernelArguments()
+        packed = self._new_arguments()
         arrays = self._packer.pack(arguments, packed)
         block_size, grid_size = self._shape(threads, grid, block, shared)
         limit = 0 if timeout is None else max(1, int(timeout * 1e9))
         if limit and self._cuda:
-            raise ValueError(f"kernel {self.name}: timeout: a launch on a GPU returns at once: give it to wait()")
-        with self._library.on(stream) as handle:
+            raise ValueError(
+                f"kernel {self.name}: timeout: a launch on a GPU returns at once: give it to wait()"
+            )
+        if stream is None and self._on_torch:
+            handle = self._library.current_stream()
             calls, end = self._native.launch(packed, grid_size, block_size, shared, handle, limit)
+        else:
+            with self._library.on(stream) as handle:
+                calls, end = self._native.launch(packed, grid_size, block_size, shared, handle, limit)
         launch = Launch(self, arrays, calls, end, arguments)
         if not self._cuda:
             if limit and self._native.stopped:
@@ -202,8 +208,8 @@ class Kernel:
         if self._process != os.getpid():
             if self._cuda:
                 raise ValueError(
-                    f"kernel {self.name}: this process was forked from the one that made it, and CUDA does not "
-                    "survive that: start workers with 'spawn'"
+                    f"kernel {self.name}: this process was forked from the one that made it, and CUDA does "
+                    "not survive that: start workers with 'spawn'"
                 )
             self._executor, self._process = executor_for("cpu"), os.getpid()
             self._native = self._load()
@@ -227,23 +233,40 @@ class Kernel:
 
     def _shape(self, threads: Any, grid: Any, block: Any, shared: int) -> tuple[_Extent, _Extent]:
         """Of a block, and of the grid."""
+        asked = (threads, grid, block, shared)
+        try:
+            if asked in self._shapes:
+                return self._shapes[asked]
+        except TypeError:  # a list
+            return self._new_shape(threads, grid, block, shared)
+        made = self._new_shape(threads, grid, block, shared)
+        if len(self._shapes) < _KEPT_SHAPES:
+            self._shapes[asked] = made
+        return made
+
+    def _new_shape(self, threads: Any, grid: Any, block: Any, shared: int) -> tuple[_Extent, _Extent]:
         if threads is not None:
             if grid is not None:
                 raise ValueError(f"kernel {self.name}: threads and grid: give one of them")
             wanted = whole_number(threads)
             if wanted is None or not 0 < wanted < 2**40:
-                raise ValueError(f"kernel {self.name}: threads {shown(threads)}: give a positive whole number")
+                raise ValueError(
+                    f"kernel {self.name}: threads {shown(threads)}: give a positive whole number"
+                )
             size = _extent(min(wanted, _BLOCK) if block is None else block, "block")
             return size, (-(-wanted // math.prod(size)), 1, 1)
         size = _extent(_BLOCK if block is None else block, "block")
         if grid is not None:
             return size, _extent(grid, "grid")
-        key = (math.prod(size), shared)
-        if key not in self._default_grids:
-            facts = self._native.facts(*key)
-            per_unit = facts["blocks_per_unit"] if self._cuda else _HOST_BLOCKS_PER_THREAD
-            self._default_grids[key] = max(1, per_unit * facts["units"])
-        return size, (self._default_grids[key], 1, 1)
+        facts = self._native.facts(math.prod(size), shared)
+        per_unit = facts["blocks_per_unit"] if self._cuda else _HOST_BLOCKS_PER_THREAD
+        return size, (max(1, per_unit * facts["units"]), 1, 1)
+
+
+def _arguments_class() -> type[_native.KernelArguments]:
+    from penstock import _native
+
+    return _native.KernelArguments
 
 
 def _extent(given: Any, what: str) -> _Extent:
@@ -266,10 +289,10 @@ def kernel(
 ) -> Kernel:
     """Compile a kernel of the user's own, whose parameters are arrays wherever they lie.
 
-    `penstock::array<const T> a` reads (`a[i]`, `a.warp_read`, `a.prefetch`), `penstock::array<T> a` writes, too
-    (`a[i] = v`, `a.fetch_add(i, v)`, `fetch_min`, `compare_exchange`); pointers take tensors, scalars numbers.
-    On a GPU NVRTC compiles it and nvJitLink links it with the library's hit path (a cached one loads in
-    milliseconds); without one the host's C++ compiler does, for the CPU executor.
+    `penstock::array<const T> a` reads (`a[i]`, `a.warp_read`, `a.prefetch`), `penstock::array<T> a` writes,
+    too (`a[i] = v`, `a.fetch_add(i, v)`, `fetch_min`, `compare_exchange`); pointers take tensors, scalars
+    numbers. On a GPU NVRTC compiles it and nvJitLink links it with the library's hit path; without one the
+    host's C++ compiler does, for the CPU executor. What was compiled is kept and loads in milliseconds.
 
     Args:
         source: CUDA C++, or the path of a file of it. `penstock/kernels/kernel.hpp` is included before it.
@@ -301,5 +324,3 @@ def kernel(
     folders = tuple(str(folder) for folder in include_dirs)
     text = Source(source, signature.name, file, (), folders, tuple(macros))
     return Kernel(text, signature, device)
-
-

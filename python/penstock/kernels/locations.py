@@ -22,7 +22,9 @@ def include_dirs() -> list[str]:
     for folder in (_PACKAGE / "include", _CHECKOUT / "include"):
         if (folder / "penstock" / "kernels" / "kernel.hpp").is_file():
             return [str(folder)]
-    raise Error(f"compile a kernel: {_PACKAGE / 'include'} has no headers: reinstall Penstock with pip install .")
+    raise Error(
+        f"compile a kernel: {_PACKAGE / 'include'} has no headers: reinstall Penstock with pip install ."
+    )
 
 
 @functools.cache
@@ -56,7 +58,7 @@ def sources_digest(gpu: bool) -> str:
 
 
 def cache_folder() -> Path:
-    """$PENSTOCK_CACHE/kernels if that is set, else ~/.cache/penstock/kernels ($XDG_CACHE_HOME is respected)."""
+    """$PENSTOCK_CACHE/kernels if that is set, else ~/.cache/penstock/kernels, or below $XDG_CACHE_HOME."""
     if given := os.environ.get("PENSTOCK_CACHE"):
         return Path(given) / "kernels"
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "penstock" / "kernels"

@@ -34,10 +34,15 @@ def _checked_call(what: str, call: Any) -> Any:
         return call()
     except Exception as problem:
         text = str(problem)
-        missing = type(problem).__name__ in ("DynamicLibNotFoundError", "NotFoundError") or "not found" in text.lower()
+        missing = (
+            type(problem).__name__ in ("DynamicLibNotFoundError", "NotFoundError")
+            or "not found" in text.lower()
+        )
         if missing:
             wheel = "nvidia-nvjitlink" if "nvjitlink" in text.lower() else "nvidia-cuda-nvrtc"
-            raise Error(f"{what}: {text.splitlines()[0]}: install the wheel {wheel}, or {_REMEDY}") from problem
+            raise Error(
+                f"{what}: {text.splitlines()[0]}: install the wheel {wheel}, or {_REMEDY}"
+            ) from problem
         raise
 
 
@@ -49,7 +54,9 @@ def compile_for_gpu(source: Source, signature: Signature, architecture: int) -> 
         penstock.Error: A library that compiles is missing, or the build has nothing for this GPU.
     """
     text = source.text_for("cuda")
-    image = cached(source.digest("cuda", f"sm_{architecture}", sources_digest(True), signature.name), ".cubin")
+    image = cached(
+        source.digest("cuda", f"sm_{architecture}", sources_digest(True), signature.name), ".cubin"
+    )
     name_file = image.with_suffix(".name")
     try:
         return image.read_bytes(), name_file.read_text()
@@ -90,7 +97,8 @@ def _compile(source: Source, text: str, signature: Signature, architecture: int)
     linked = [compiled, *(core.ObjectCode.from_fatbin(code) for _, code in parts)]
     try:
         linker = _checked_call(
-            what, lambda: core.Linker(*linked, options=core.LinkerOptions(arch=arch, link_time_optimization=True))
+            what,
+            lambda: core.Linker(*linked, options=core.LinkerOptions(arch=arch, link_time_optimization=True)),
         )
         code = linker.link("cubin").code
     except Error:
@@ -104,7 +112,7 @@ def _link_refusal(source: Source, log: str, architecture: int) -> str:
     undefined = re.search(r"[Uu]ndefined reference to '([^']+)'", log)
     if undefined is not None and undefined.group(1).startswith("penstock_"):
         return (
-            f"compile the kernel {source.name}: this build has no device library for sm_{architecture}: build "
-            f"Penstock with -DCMAKE_CUDA_ARCHITECTURES={architecture}"
+            f"compile the kernel {source.name}: this build has no device library for sm_{architecture}: "
+            f"build Penstock with -DCMAKE_CUDA_ARCHITECTURES={architecture}"
         )
     return source.refusal(log)

@@ -1,6 +1,6 @@
-"""The parameters of a kernel, from its source: which of them are arrays, pointers and scalars, and of what type.
+"""The parameters of a kernel, from its source: arrays, pointers and scalars, and their types.
 
->>> found = find_kernel('extern "C" __global__ void f(penstock::array<const float> a, int* n, double x) {}', None)
+>>> found = find_kernel("__global__ void f(penstock::array<const float> a, int* n, double x) {}", None)
 >>> found.name, [parameter.kind for parameter in found.parameters]
 ('f', ['array', 'pointer', 'scalar'])
 """
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-
 from typing import TYPE_CHECKING
 
 from penstock.kernels.ctypes_of import ElementType, element_type
@@ -54,17 +53,17 @@ def find_kernel(source: str, name: str | None, names: Mapping[str, str] | None =
     """
     plain = _without_comments(source)
     found = _kernels_in(plain, {**_aliases(plain), **(names or {})})
-    names = [signature.name for signature in found]
+    there = [signature.name for signature in found]
     if not found:
         raise ValueError("penstock.kernel: the source has no __global__ function: write one")
     if name is None:
-        if len(set(names)) > 1:
-            raise ValueError(f"penstock.kernel: the source has the kernels {', '.join(names)}: give name=")
+        if len(set(there)) > 1:
+            raise ValueError(f"penstock.kernel: the source has the kernels {', '.join(there)}: give name=")
         return found[0]
     for signature in found:
         if signature.name == name:
             return signature
-    raise ValueError(f"penstock.kernel: the source has no kernel {name}: it has {', '.join(names)}")
+    raise ValueError(f"penstock.kernel: the source has no kernel {name}: it has {', '.join(there)}")
 
 
 def _without_comments(source: str) -> str:
@@ -102,14 +101,18 @@ def _kernels_in(plain: str, names: Mapping[str, str]) -> list[Signature]:
             continue
         opening = at + named.end() - 1
         inside = plain[opening + 1 : _closing(plain, opening)]
-        linkage = re.search(r'extern\s+"C"(?:\s+(?:static|inline|void|__launch_bounds__\s*\([^)]*\)))*\s*$', before)
+        linkage = re.search(
+            r'extern\s+"C"(?:\s+(?:static|inline|void|__launch_bounds__\s*\([^)]*\)))*\s*$', before
+        )
         is_template = re.search(r"template\s*<[^{};]*>\s*$", before) is not None
         if is_template:
             raise ValueError(
                 f"penstock.kernel: {named.group(1)} is a template: write a kernel that names its types, and "
                 "call a __device__ template from it"
             )
-        parameters = tuple(_parameter(text, names) for text in _split(inside) if text.strip() not in ("", "void"))
+        parameters = tuple(
+            _parameter(text, names) for text in _split(inside) if text.strip() not in ("", "void")
+        )
         found.append(Signature(named.group(1), parameters, linkage is not None))
     return found
 
@@ -145,7 +148,9 @@ def _split(inside: str) -> list[str]:
 
 
 def _parameter(text: str, names: Mapping[str, str]) -> Parameter:
-    text = re.sub(r"\b(__restrict__|__restrict|__grid_constant__|restrict)\b", " ", text.split("=")[0]).strip()
+    text = re.sub(
+        r"\b(__restrict__|__restrict|__grid_constant__|restrict)\b", " ", text.split("=")[0]
+    ).strip()
     named = re.search(r"([A-Za-z_]\w*)\s*$", text)
     kind_text, name = text, ""
     unnamed = element_type(text) is not None or text[: named.start() if named else 0].strip() in ("", "const")
@@ -157,7 +162,7 @@ def _parameter(text: str, names: Mapping[str, str]) -> Parameter:
         element = array.group(1).strip()
         stores = re.search(r"\bconst\b", element) is None
         return Parameter(name, shown, "array", _element(element, names), stores)
-    if shown.endswith("*") or shown.endswith("* const"):
+    if shown.endswith(("*", "* const")):
         pointed = shown.removesuffix("const").strip().removesuffix("*").strip()
         stores = re.search(r"\bconst\b", pointed) is None
         return Parameter(name, shown, "pointer", _element(pointed, names), stores)

@@ -30,11 +30,19 @@ class Source:
         return f'{_HEADERS[target]}#line 1 "{self.file}"\n{self.text}\n'
 
     def digest(self, target: str, *more: str) -> str:
-        """Of all that the compiled kernel depends on: the source, the user's headers that it includes, macros,
-        and `more`."""
+        """Of all that the compiled kernel depends on: the source, the user's headers that it includes,
+        macros, and `more`."""
         digest = hashlib.sha256()
         headers = self._headers()
-        for part in (*more, *self.options, "defines", *self.defines, "headers", *headers, self.text_for(target)):
+        for part in (
+            *more,
+            *self.options,
+            "defines",
+            *self.defines,
+            "headers",
+            *headers,
+            self.text_for(target),
+        ):
             digest.update(part.encode())
             digest.update(b"\0")
         return digest.hexdigest()
@@ -44,7 +52,9 @@ class Source:
         found: dict[Path, str] = {}
         waiting = [self.text]
         while waiting:
-            for name in re.findall(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]', waiting.pop(), re.MULTILINE):
+            for name in re.findall(
+                r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]', waiting.pop(), re.MULTILINE
+            ):
                 for folder in self.include_dirs:
                     path = Path(folder) / name
                     if path not in found and path.is_file():
@@ -55,7 +65,9 @@ class Source:
     def refusal(self, log: str) -> str:
         """One sentence, and the compiler's lines below it: those of the user's own source first."""
         lines = [line.rstrip() for line in log.splitlines() if line.strip()]
-        first = next((line for line in lines if re.search(r"\berror\b", line)), lines[0] if lines else "unknown")
+        first = next(
+            (line for line in lines if re.search(r"\berror\b", line)), lines[0] if lines else "unknown"
+        )
         first = re.sub(r"\s+", " ", first).removesuffix(":")
         shown = lines[:_MOST_LINES]
         rest = f"\n  ... and {len(lines) - _MOST_LINES} lines" if len(lines) > _MOST_LINES else ""

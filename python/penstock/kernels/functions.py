@@ -1,0 +1,476 @@
+"""`penstock.function`: a kernel from a Python expression, element by element or reduced to one number."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.arrays.base import is_array
+from penstock.arrays.dtypes import dtype_named
+from penstock.arrays.messages import shown
+from penstock.kernels.launching import kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.arrays.array import Array
+    from penstock.kernels.launching import Kernel
+
+_C_TYPES = {
+    "bool": "bool",
+    "int8": "signed char",
+    "uint8": "unsigned char",
+    "int16": "short",
+    "uint16": "unsigned short",
+    "int32": "int",
+    "uint32": "unsigned int",
+    "int64": "long long",
+    "uint64": "unsigned long long",
+    "float32": "float",
+    "float64": "double",
+}
+_OPERATORS = {
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "divide": "/",
+    "less": "<",
+    "less_equal": "<=",
+    "greater": ">",
+    "greater_equal": ">=",
+    "equal": "==",
+    "not_equal": "!=",
+    "bitwise_and": "&",
+    "bitwise_or": "|",
+    "bitwise_xor": "^",
+    "left_shift": "<<",
+    "right_shift": ">>",
+    "logical_and": "&&",
+    "logical_or": "||",
+}
+_COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
+_PREFIXES = {"negative": "-", "positive": "+", "logical_not": "!"}
+_MATH = ["sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan"]
+_MATH += ["arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "floor", "ceil", "trunc", "rint", "fabs"]
+_MATH += ["arctan2", "hypot", "power", "fmod", "copysign"]
+_C_NAMES = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2", "power": "pow"}
+
+_ELEMENTS = """
+extern "C" __global__ void {name}({parameters}, {type}* out, unsigned long long count) {{
+  penstock::for_each_index(count, [&](unsigned long long i) {{
+    {reads}
+    out[i] = {value};
+  }});
+}}
+"""
+_REDUCTION = """
+extern "C" __global__ void __launch_bounds__(256)
+    {name}({parameters}, {type}* out, unsigned char* any, unsigned long long count) {{
+  __shared__ {type} parts[256];
+  __shared__ bool has[256];
+  {type} all = 0;
+  bool begun = false;
+  const auto join = [&]({type} v) {{
+    all = !begun ? v : {joined};
+    begun = true;
+  }};
+  penstock::for_each_index(count, [&](unsigned long long i) {{
+    {reads}
+    join(({type})({value}));
+  }});
+  parts[threadIdx.x] = all;
+  has[threadIdx.x] = begun;
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  begun = false;
+  for (unsigned k = 0; k < blockDim.x; ++k) {{
+    if (has[k]) join(parts[k]);
+  }}
+  out[blockIdx.x] = all;
+  any[blockIdx.x] = begun;
+}}
+"""
+_JOINED = {"sum": "all + v", "min": "v < all || v != v ? v : all", "max": "all < v || v != v ? v : all"}
+
+
+class Value:
+    """A value of an expression that is traced: its C text, and one element as NumPy computes it, for its
+    type. Python's operators and NumPy's functions take it."""
+
+    def __init__(self, text: str, like: np.ndarray[Any, Any]) -> None:
+        self._text, self._like = text, like
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        if method != "__call__" or options:
+            raise TypeError(f"penstock.function: numpy.{ufunc.__name__}.{method}: write plain operations")
+        likes = [one._like if isinstance(one, Value) else one for one in inputs]
+        with np.errstate(all="ignore"):
+            like = np.asarray(ufunc(*likes))
+            taken = ufunc.resolve_dtypes((*(_weak_type(one) for one in likes), *([None] * ufunc.nout)))
+        texts = [_text_of(one, dtype) for one, dtype in zip(inputs, taken, strict=False)]
+        return Value(_call_text(ufunc.__name__, texts, like.dtype), like)
+
+    def __array_function__(self, function: Any, types: Any, given: Any, options: Any) -> Any:
+        if function is np.where and len(given) == 3 and not options:
+            condition, yes, no = given
+            likes = [one._like if isinstance(one, Value) else one for one in (yes, no)]
+            like = np.where(np.ones(1, bool), *likes)
+            texts = [_text_of(one, like.dtype) for one in (yes, no)]
+            return Value(f"({_text_of(condition, np.dtype(bool))} ? {texts[0]} : {texts[1]})", like)
+        raise TypeError(
+            f"penstock.function: numpy.{function.__name__}: it is not known: write it with operators"
+        )
+
+    def astype(self, dtype: Any) -> Value:
+        """As NumPy's."""
+        to = np.dtype(dtype)
+        return Value(f"(({_c_type(to)}){self._text})", self._like.astype(to))
+
+    def __bool__(self) -> bool:
+        raise TypeError("penstock.function: `if`, `and`, `or` see no elements: use numpy.where, & and |")
+
+    def __abs__(self) -> Any:
+        return _apply(np.abs, self)
+
+    def __pow__(self, other: Any) -> Any:
+        return (
+            _apply(np.square, self)
+            if isinstance(other, int) and other == 2
+            else _apply(np.power, self, other)
+        )
+
+
+def _operator(ufunc: np.ufunc, reflected: bool = False) -> Callable[..., Any]:
+    if reflected:
+        return lambda self, other: ufunc(other, self)
+    return lambda self, *other: ufunc(self, *other)
+
+
+def _apply(ufunc: Any, *values: Any) -> Any:
+    return ufunc(*values)
+
+
+_BINARY: dict[str, np.ufunc] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "truediv": np.divide,
+    "mod": np.remainder,
+    "floordiv": np.floor_divide,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "lshift": np.left_shift,
+    "rshift": np.right_shift,
+}
+for _name, _ufunc in _BINARY.items():
+    setattr(Value, f"__{_name}__", _operator(_ufunc))
+    setattr(Value, f"__r{_name}__", _operator(_ufunc, reflected=True))
+Value.__rpow__ = _operator(np.power, reflected=True)  # type: ignore[attr-defined]
+_OTHER: dict[str, np.ufunc] = {
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "neg": np.negative,
+    "pos": np.positive,
+    "invert": np.invert,
+}
+for _name, _ufunc in _OTHER.items():
+    setattr(Value, f"__{_name}__", _operator(_ufunc))
+
+
+def _weak_type(like: Any) -> Any:
+    """As NumPy promotes: Python's numbers take the type of what is beside them."""
+    if type(like) in (int, float, complex):
+        return type(like)
+    return np.asarray(like).dtype
+
+
+def _c_type(dtype: np.dtype[Any]) -> str:
+    try:
+        return _C_TYPES[dtype.name]
+    except KeyError:
+        raise TypeError(
+            f"penstock.function: values of type {dtype}: convert them to numbers of 1 to 8 bytes"
+        ) from None
+
+
+def _text_of(one: Any, dtype: np.dtype[Any]) -> str:
+    """Converted to a type."""
+    if isinstance(one, Value):
+        return one._text if one._like.dtype == dtype else f"(({_c_type(dtype)}){one._text})"
+    value = np.asarray(one, dtype)
+    if value.ndim:
+        raise TypeError(
+            f"penstock.function: {shown(one)}: give arrays as arguments, and numbers as constants"
+        )
+    if dtype.kind == "b":
+        return "true" if value else "false"
+    if dtype.kind == "f":
+        number = float(value)
+        if not np.isfinite(number):
+            return (
+                f"(({_c_type(dtype)}){'-' if number < 0 else ''}{'NAN' if np.isnan(number) else 'INFINITY'})"
+            )
+        return f"(({_c_type(dtype)}){number.hex()})"
+    suffix = "ull" if dtype.kind == "u" else "ll"
+    number = int(value)
+    text = f"(-{-(number + 1)}ll - 1)" if number < 0 else f"{number}{suffix}"
+    return f"(({_c_type(dtype)}){text})"
+
+
+def _call_text(name: str, texts: list[str], dtype: np.dtype[Any]) -> str:
+    to = _c_type(dtype)
+    if name in _OPERATORS:
+        sign = _OPERATORS[name]
+        if len(texts) == 2 and dtype.kind != "b" and sign not in ("&&", "||"):
+            return f"(({to})({texts[0]} {sign} {texts[1]}))"
+        if dtype.kind == "b" and sign in ("+", "*"):  # of truth values, as NumPy has it
+            sign = "||" if sign == "+" else "&&"
+        return f"({texts[0]} {sign} {texts[1]})"
+    if name in _PREFIXES:
+        return f"(({to})({_PREFIXES[name]}{texts[0]}))"
+    if name == "invert":
+        return f"(!{texts[0]})" if dtype.kind == "b" else f"(({to})(~{texts[0]}))"
+    if name in ("absolute",):
+        if dtype.kind == "f":
+            return f"fabs{'f' if dtype.itemsize == 4 else ''}({texts[0]})"
+        return texts[0] if dtype.kind in "ub" else f"(({to})({texts[0]} < 0 ? -{texts[0]} : {texts[0]}))"
+    if name in ("minimum", "maximum"):
+        sign = "<" if name == "minimum" else ">"
+        a, b = texts
+        return f"({a} {sign} {b} || {a} != {a} ? {a} : {b})"
+    if name == "square":
+        return f"(({to})({texts[0]} * {texts[0]}))"
+    if name in ("isnan", "isfinite", "isinf"):
+        return f"({name}({texts[0]}) != 0)"
+    if name == "remainder":
+        return f"penstock_remainder<{to}>({texts[0]}, {texts[1]})"
+    if name == "floor_divide":
+        return f"penstock_floor_divide<{to}>({texts[0]}, {texts[1]})"
+    if name in _MATH and dtype.kind == "f" and dtype.itemsize >= 4:
+        return f"{_C_NAMES.get(name, name)}{'f' if dtype.itemsize == 4 else ''}({', '.join(texts)})"
+    raise TypeError(f"penstock.function: numpy.{name} of {dtype}: it is not known: write it with operators")
+
+
+_HELPERS = """
+template <class T>
+__device__ T penstock_remainder(T a, T b) {
+  if constexpr (T(0.5) != T(0)) {
+    T left = fmod(a, b);
+    if (left != 0 && (left < 0) != (b < 0)) left += b;
+    return left;
+  } else {
+    if (b == 0) return 0;
+    if constexpr (T(-1) < T(0)) {
+      if (b == T(-1)) return 0;
+      const T left = a % b;
+      return left != 0 && (left < 0) != (b < 0) ? left + b : left;
+    } else {
+      return a % b;
+    }
+  }
+}
+template <class T>
+__device__ T penstock_floor_divide(T a, T b) {
+  if constexpr (T(0.5) != T(0)) {
+    const T left = penstock_remainder<T>(a, b);
+    return b == 0 ? a / b : round((a - left) / b);
+  } else {
+    if (b == 0) return 0;
+    if constexpr (T(-1) < T(0)) {
+      if (b == T(-1)) return T(0 - static_cast<unsigned long long>(a));
+      const T whole = a / b;
+      return a % b != 0 && (a < 0) != (b < 0) ? whole - 1 : whole;
+    } else {
+      return a / b;
+    }
+  }
+}
+"""
+
+
+class Function:
+    """Made by `penstock.function`. Called with arrays of one shape it gives the values, in memory; `sum`,
+    `mean`, `min` and `max` reduce them on the way. Numbers among the arguments are the same for all elements.
+    """
+
+    def __init__(self, expression: Callable[..., Any]) -> None:
+        self._expression = expression
+        self._kernels: dict[Any, tuple[Kernel, np.dtype[Any]]] = {}
+        functools.update_wrapper(self, expression)
+        self.name = getattr(expression, "__name__", "of an expression")
+        self._names = list(inspect.signature(expression).parameters)
+
+    def __call__(self, *arguments: Any, stream: Any = None) -> Any:
+        """Compute the values of all elements.
+
+        Args:
+            arguments: Arrays of one shape and device, and numbers.
+            stream: As `Array.gather`.
+
+        Returns:
+            A tensor where torch is installed, else what `Array.gather` gives, of the arrays' shape.
+
+        Raises:
+            TypeError, ValueError: Arguments that do not fit each other, or an expression that is no kernel.
+            penstock.Error: What could not be read.
+        """
+        arrays = self._arrays_of(arguments)
+        made, dtype = self._kernel_for("elements", arguments, arrays)
+        first = arrays[0]
+        out = first._library.empty(first.shape, dtype_named(dtype))
+        if first.nbytes:
+            made(*arguments, out, first.nbytes // first.dtype.itemsize, stream=stream).wait()
+        return out
+
+    def sum(self, *arguments: Any) -> Any:
+        """Of all values: integers in 64 bits, floating point in double."""
+        return self._reduced("sum", arguments)
+
+    def mean(self, *arguments: Any) -> float:
+        """Their sum over their number. ValueError: there are none."""
+        count = self._count(arguments)
+        return float(self._reduced("sum", arguments)) / count
+
+    def min(self, *arguments: Any) -> Any:
+        """The least; NaN where there is one. ValueError: there are none."""
+        self._count(arguments)
+        return self._reduced("min", arguments)
+
+    def max(self, *arguments: Any) -> Any:
+        """The greatest; likewise."""
+        self._count(arguments)
+        return self._reduced("max", arguments)
+
+    # Inside
+
+    def _count(self, arguments: tuple[Any, ...]) -> int:
+        first = self._arrays_of(arguments)[0]
+        if first.nbytes == 0:
+            raise ValueError(f"function {self.name}: {first!r} has no elements: give one that has")
+        return first.nbytes // first.dtype.itemsize
+
+    def _arrays_of(self, arguments: tuple[Any, ...]) -> list[Array]:
+        if len(arguments) != len(self._names):
+            raise TypeError(
+                f"function {self.name}: {len(arguments)} arguments: it takes {', '.join(self._names)}"
+            )
+        arrays = [one for one in arguments if is_array(one)]
+        if not arrays:
+            raise TypeError(f"function {self.name}: give a penstock.Array among its arguments")
+        for one in arrays:
+            if one.shape != arrays[0].shape:
+                raise ValueError(
+                    f"function {self.name}: arrays of shapes {arrays[0].shape} and {one.shape}: give "
+                    "arrays of one shape"
+                )
+        return arrays
+
+    def _reduced(self, how: str, arguments: tuple[Any, ...]) -> Any:
+        arrays = self._arrays_of(arguments)
+        made, dtype = self._kernel_for(how, arguments, arrays)
+        first = arrays[0]
+        count = first.nbytes // first.dtype.itemsize
+        if count == 0:
+            return dtype.type(0)
+        facts = made.report(256)
+        blocks = max(1, (facts["blocks_per_unit"] or 4) * facts["units"])
+        out = first._library.empty((blocks,), dtype_named(dtype))
+        any_ = first._library.empty((blocks,), dtype_named("uint8"))
+        made(*arguments, out, any_, count, grid=blocks).wait()
+        values, has = (_on_host(one) for one in (out, any_))
+        return (
+            getattr(values[has != 0], how)(dtype=dtype) if how == "sum" else getattr(values[has != 0], how)()
+        )
+
+    def _kernel_for(
+        self, how: str, arguments: tuple[Any, ...], arrays: list[Array]
+    ) -> tuple[Kernel, np.dtype[Any]]:
+        types = tuple(
+            one.dtype.name
+            if is_array(one)
+            else np.asarray(one).dtype.name
+            if not _is_plain(one)
+            else type(one)
+            for one in arguments
+        )
+        device = str(arrays[0].device)
+        key = (how, types, device)
+        if key not in self._kernels:
+            self._kernels[key] = self._compiled(how, arguments, device)
+        return self._kernels[key]
+
+    def _compiled(self, how: str, arguments: tuple[Any, ...], device: str) -> tuple[Kernel, np.dtype[Any]]:
+        values, parameters, reads = [], [], []
+        for name, one in zip(self._names, arguments, strict=True):
+            if is_array(one):
+                if one.dtype.name not in _C_TYPES:
+                    raise TypeError(f"function {self.name}: {name} holds {one.dtype}: convert it first")
+                to = _C_TYPES[one.dtype.name]
+                parameters.append(f"penstock::array<const {to}> {name}_")
+                reads.append(f"const {to} {name} = {name}_[i];")
+                values.append(Value(name, np.ones(1, one.dtype.numpy)))
+                continue
+            kind = np.asarray(one).dtype
+            to = _c_type(kind)
+            parameters.append(f"{to} {name}")
+            like: Any = np.ones((), kind) if not _is_plain(one) else np.ones(1, kind)
+            values.append(Value(name, like))
+        result = self._expression(*values)
+        if not isinstance(result, Value):
+            raise TypeError(f"function {self.name}: it returns {shown(result)}, which depends on no argument")
+        dtype = result._like.dtype
+        if how == "sum":
+            dtype = np.dtype({"f": "float64", "u": "uint64"}.get(dtype.kind, "int64"))
+        text = (_ELEMENTS if how == "elements" else _REDUCTION).format(
+            name=f"penstock_{how}",
+            parameters=", ".join(parameters),
+            type=_c_type(dtype),
+            reads=" ".join(reads),
+            value=_text_of(result, dtype),
+            joined=_JOINED.get(how, ""),
+        )
+        return kernel(_HELPERS + text, f"penstock_{how}", device=device), dtype
+
+
+def _is_plain(one: Any) -> bool:
+    return type(one) in (int, float, bool)
+
+
+def _on_host(made: Any) -> np.ndarray[Any, Any]:
+    if isinstance(made, np.ndarray):
+        return made
+    return np.asarray(made.cpu().numpy() if hasattr(made, "cpu") else made.numpy())
+
+
+def function(expression: Callable[..., Any]) -> Function:
+    """A kernel from a Python expression over elements.
+
+    The function is called once for each combination of types, with stand-ins for elements: operators and
+    NumPy's functions (`numpy.sqrt`, `numpy.where`, ...) on them become a kernel, with NumPy's types.
+
+    >>> import numpy as np, penstock
+    >>> @penstock.function
+    ... def distance(x, y):
+    ...     return np.sqrt(x * x + y * y)
+    >>> x = penstock.from_tensor(np.array([3.0, 6.0]), "host", device="cpu")
+    >>> y = penstock.from_tensor(np.array([4.0, 8.0]), "host", device="cpu")
+    >>> [float(d) for d in distance(x, y)]
+    [5.0, 10.0]
+    >>> float(distance.sum(x, y))
+    15.0
+
+    Args:
+        expression: Of one or more elements; a lambda will do.
+
+    Returns:
+        What is called with arrays and numbers.
+    """
+    return Function(expression)

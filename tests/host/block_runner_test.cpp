@@ -1,0 +1,135 @@
+// Threads of a block on one OS thread: what they exchange, in what order they wait, and what is refused.
+#include "libs/kernels/block_runner.hpp"
+#include "penstock/executor/executor.hpp"
+#include "penstock/host/error.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "penstock/kernels/kernel.hpp"  // last: it has words of CUDA's for macros
+
+namespace penstock::kernels {
+namespace {
+
+constexpr host_calls only_waits{.read = nullptr,
+                                .store = nullptr,
+                                .change = nullptr,
+                                .read_span = nullptr,
+                                .prefetch = nullptr,
+                                .out_of_range = nullptr,
+                                .wait = block_runner::wait};
+
+template <void (*Kernel)(void**)>
+host_entry entry_of() {
+  return {entry_version, [] { return has_barriers; }, [](host_calls const* calls) { the_calls = calls; },
+          [](host_thread const* place) { the_thread = place; }, Kernel};
+}
+
+host_thread first_of(extent block, u32 number = 0) {
+  host_thread place;
+  place.thread = {0, 0, 0};
+  place.block = {number, 0, 0};
+  place.block_size = block;
+  return place;
+}
+
+// Each thread's sum over its warp, over its block by shared memory, and the lanes with odd numbers.
+__global__ void sums(void** parameters) {
+  auto* const out = static_cast<u32*>(parameters[blockIdx.x]);
+  __shared__ u32 of_warp[32];
+  const u32 self = thread_in_block(), lanes = lanes_of_warp();
+  u32 sum = self;
+  for (u32 d = 16; d != 0; d /= 2) {
+    const u32 other = __shfl_down_sync(0xffffffffu, sum, d);
+    if (self % 32 + d < lanes) sum += other;
+  }
+  if (self % 32 == 0) of_warp[self / 32] = sum;
+  __syncthreads();
+  u32 all = 0;
+  for (u32 w = 0; w <= (blockDim.x * blockDim.y * blockDim.z - 1) / 32; ++w) all += of_warp[w];
+  __syncthreads();
+  const u32 odd = __ballot_sync(0xffffffffu, self % 2), here = lanes == 32 ? ~0u : (1u << lanes) - 1;
+  const bool voted = odd == (0xaaaaaaaau & here) && __all_sync(0xffffffffu, true) && !__any_sync(0xffffffffu, false);
+  out[self] = voted ? all : ~0u;
+}
+
+// Warps take different numbers of turns, and halves of a warp wait each for itself.
+__global__ void turns(void** parameters) {
+  auto* const out = static_cast<u32*>(parameters[blockIdx.x]);
+  const u32 lane = threadIdx.x % 32, half = lane / 16, mask = half == 0 ? 0xffffu : 0xffff0000u;
+  u32 value = threadIdx.x;
+  for (u32 turn = 0; turn < threadIdx.x / 32 + half + 1; ++turn) value = __shfl_sync(mask, value, (lane + 1) % 16 + half * 16);
+  __syncthreads();
+  out[threadIdx.x] = value;
+}
+
+__global__ void parted(void** parameters) {
+  if (threadIdx.x < *static_cast<u32*>(parameters[0])) {
+    __syncthreads();
+  } else {
+    __syncwarp(1);  // of a thread that waits elsewhere
+  }
+}
+
+TEST(block_runner, threads_exchange_what_they_have) {
+  the_calls = &only_waits;
+  auto on = open_executor("cpu", 4);
+  const host_entry kernel = entry_of<sums>();
+  for (const extent block : {extent{1, 1, 1}, {7, 1, 1}, {32, 1, 1}, {33, 1, 1}, {8, 4, 3}, {1024, 1, 1}}) {
+    const u32 threads = block.x * block.y * block.z, blocks = 24;
+    std::vector<std::vector<u32>> out(blocks, std::vector<u32>(threads));
+    std::vector<void*> parameters;
+    for (auto& each : out) parameters.push_back(each.data());
+    on->run(blocks, 1, [&](u64 first, u64) {
+      thread_local block_runner runner;
+      runner.run("sums", kernel, parameters.data(), first_of(block, static_cast<u32>(first)));
+    });
+    for (auto const& each : out) EXPECT_EQ(each, std::vector<u32>(threads, threads * (threads - 1) / 2)) << threads;
+  }
+}
+
+TEST(block_runner, parts_of_warps_wait_for_themselves) {
+  the_calls = &only_waits;
+  const host_entry kernel = entry_of<turns>();
+  std::vector<u32> out(128);
+  void* parameters[] = {out.data()};
+  block_runner runner;
+  runner.run("turns", kernel, parameters, first_of({128, 1, 1}));
+  for (u32 k = 0; k < 128; ++k) {
+    const u32 half = k % 32 / 16, turn = k / 32 + half + 1;
+    EXPECT_EQ(out[k], k / 16 * 16 + (k % 16 + turn) % 16);
+  }
+}
+
+TEST(block_runner, threads_that_wait_in_vain_are_refused) {
+  the_calls = &only_waits;
+  const host_entry kernel = entry_of<parted>();
+  block_runner runner;
+  u32 waiting = 3;
+  void* parameters[] = {&waiting};
+  try {
+    runner.run("parted", kernel, parameters, first_of({8, 1, 1}, 5));
+    FAIL() << "it ended";
+  } catch (error const& refused) {
+    EXPECT_NE(std::string(refused.what()).find("the kernel parted: thread 0 of block 5 waits"), std::string::npos);
+  }
+  waiting = 8;  // all of them: and the runner is as good as new
+  runner.run("parted", kernel, parameters, first_of({8, 1, 1}));
+}
+
+TEST(block_runner, an_index_has_one_thread) {
+  for (const u64 count : {u64{0}, u64{1}, u64{99}, u64{1000}, u64{1001}}) {
+    std::vector<u32> seen(count);
+    for (u64 self = 0; self < 100; ++self) {
+      const index_range mine = share_of(count, self, 100);
+      for (u64 i = mine.first; i < mine.last; i += mine.step) ++seen[i];
+    }
+    EXPECT_EQ(seen, std::vector<u32>(count, 1));
+  }
+}
+
+}  // namespace
+}  // namespace penstock::kernels
