@@ -1,8 +1,8 @@
 // Kernels of the user's own: classes of penstock._native that penstock.kernel wraps.
+#include "libs/kernels/shared_executor.hpp"
 #include "libs/kernels/user_kernel.hpp"
 #include "penstock/core/atomic.hpp"
 #include "penstock/host/error.hpp"
-#include "shared_executor.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>

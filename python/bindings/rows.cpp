@@ -1,11 +1,11 @@
 // Arrays for Python: classes of penstock._native that penstock.array wraps. Addresses are numbers; Python keeps what lies there
 // alive.
+#include "libs/kernels/shared_executor.hpp"
 #include "libs/media/names.hpp"
 #include "penstock/host/error.hpp"
 #include "penstock/host/npy.hpp"
 #include "penstock/host/watched_mapping.hpp"
 #include "penstock/rows/row_array.hpp"
-#include "shared_executor.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -14,6 +14,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
+#include <algorithm>
 #include <memory>
 
 namespace penstock {
@@ -246,6 +247,16 @@ void bind_array(nb::module_& m) {
       .def(
           "check_replays", [](row_array& a, u64 stream) { return a.check_replays(reinterpret_cast<void*>(stream)); },
           released(), "stream"_a)
+      .def(
+          "lend_for_good",
+          [](row_array& a, u64 element_bytes, bool stores, std::vector<u64> const& shape) {
+            kernels::array_descriptor lent{};
+            lent.dimensions = static_cast<u32>(std::min<u64>(shape.size(), kernels::max_dimensions));
+            std::copy_n(shape.begin(), lent.dimensions, lent.shape);
+            a.lend_for_good(lent, element_bytes, stores);
+            return nb::bytes(reinterpret_cast<char const*>(&lent), sizeof lent);
+          },
+          "element_bytes"_a, "stores"_a, "shape"_a)
       .def("flush", &row_array::flush, released())
       .def("check_file", &row_array::check_file, released())
       .def("give_up_writing", &row_array::give_up_writing)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from penstock import columns as columns
     from penstock import fs as fs
     from penstock import graph as graph
+    from penstock import kernels as kernels
     from penstock import nn as nn
     from penstock import optim as optim
     from penstock import pyg as pyg
@@ -70,6 +71,7 @@ _MODULES = {
     "columns": "numpy",
     "fs": "numpy",
     "graph": "numpy",
+    "kernels": "numpy",
     "nn": "torch",
     "optim": "torch",
     "pyg": "torch_geometric",

@@ -280,26 +280,41 @@ std::optional<u64> row_array::check_replays(void* stream) {
   return told_by(state_->reports.collect(), "replay a call on", state_->stored_path, state_->stored_end);
 }
 
-row_call row_array::lend(kernels::array_descriptor& to, u64 element_bytes, bool stores, void* stream,
-                         std::function<void()> const& launch) {
-  if (stores && !state_->options.writable) {
+namespace {
+
+/// All but the report and the shape. Throws bad_input as `lend`.
+void describe(rows::row_place const& place, bool writable, u64 element_bytes, bool stores, kernels::array_descriptor& to) {
+  if (stores && !writable) {
     throw_bad_input("write to", "an array from a kernel", "it was opened read-only: open it as writable");
   }
-  rows::row_place const& place = state_->place;
   const u64 first = place.address != 0 ? place.address : place.origin;
   if (first % std::min<u64>(element_bytes, 16) != 0) {
     throw_bad_input("lend", "an array to a kernel",
                     "its elements are not aligned to their size: copy the array to a file of its own");
   }
-  auto made = state_->begin("run a kernel over");
-  made->kept = state_;
   to.memory = reinterpret_cast<void*>(place.address);
   to.bytes = place.bytes;
   to.origin = place.reader.base + place.origin;
-  to.report = reinterpret_cast<kernels::launch_report*>(made->report);
   std::memcpy(to.reader, &place.reader, sizeof to.reader);
+}
+
+}  // namespace
+
+row_call row_array::lend(kernels::array_descriptor& to, u64 element_bytes, bool stores, void* stream,
+                         std::function<void()> const& launch) {
+  describe(state_->place, state_->options.writable, element_bytes, stores, to);
+  auto made = state_->begin("run a kernel over");
+  made->kept = state_;
+  to.report = reinterpret_cast<kernels::launch_report*>(made->report);
   launch();
   return state_->on_stream(std::move(made), stream, true);
+}
+
+void row_array::lend_for_good(kernels::array_descriptor& to, u64 element_bytes, bool stores) {
+  describe(state_->place, state_->options.writable, element_bytes, stores, to);
+  rows::row_report* const report = state_->reports.take();
+  state_->reports.keep(report);
+  to.report = reinterpret_cast<kernels::launch_report*>(report);
 }
 
 std::vector<row_call> gather_all(std::span<row_gather const> gathers, row_call_options const& how) {

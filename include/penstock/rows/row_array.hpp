@@ -186,6 +186,8 @@ class row_array {
   /// and for elements that do not lie aligned to their size.
   row_call lend(kernels::array_descriptor& to, u64 element_bytes, bool stores, void* stream,
                 std::function<void()> const& launch);
+  /// Likewise to kernels that others launch, as long as the array is open; check_replays reports what they met.
+  void lend_for_good(kernels::array_descriptor& to, u64 element_bytes, bool stores);
   /// Throws penstock::error (world) when a file that is mapped, here or by the caller, is shorter than the array, or was: a CPU
   /// has read zeros there through host_address, kernel_address or the cache. Calls of this class do so themselves.
   void check_file() const;

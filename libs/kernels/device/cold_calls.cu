@@ -2,6 +2,8 @@
 // function that it calls (include/penstock/kernels/calls.hpp).
 #include "libs/kernels/element_calls.hpp"
 
+#include <cstdint>
+
 using namespace penstock;
 using kernels::array_descriptor;
 
@@ -28,5 +30,36 @@ __device__ void penstock_out_of_range(array_descriptor const* from, unsigned lon
 __device__ unsigned int penstock_stopped() {
   return penstock_stop != nullptr ? system_ref<unsigned int>(*const_cast<unsigned int*>(penstock_stop)).load(relaxed) : 0;
 }
+
+// By element, for front ends that are no C++.
+#define PENSTOCK_STORE(name, T)                                                                      \
+  __device__ void penstock_store_##name(array_descriptor const* to, unsigned long long i, T value) { \
+    if (to->memory != nullptr) {                                                                     \
+      static_cast<T*>(to->memory)[i] = value;                                                        \
+    } else {                                                                                         \
+      const auto bits = static_cast<unsigned long long>(std::bit_cast<piece_of<sizeof(T)>>(value));  \
+      kernels::store_element(*to, to->origin + i * sizeof(T), sizeof(T), {bits, 0});                 \
+    }                                                                                                \
+  }
+#define PENSTOCK_ADD(name, T, kind)                                                                         \
+  __device__ T penstock_add_##name(array_descriptor const* in, unsigned long long i, T value) {             \
+    const unsigned long long address = (in->memory != nullptr ? 0 : in->origin) + i * sizeof(T);            \
+    const auto bits = static_cast<unsigned long long>(std::bit_cast<piece_of<sizeof(T)>>(value));           \
+    const auto old = kernels::change_element(*in, address, sizeof(T), kernels::change_kind::kind, bits, 0); \
+    return std::bit_cast<T>(static_cast<piece_of<sizeof(T)>>(old));                                         \
+  }
+PENSTOCK_STORE(u8, std::uint8_t)
+PENSTOCK_STORE(i32, std::int32_t)
+PENSTOCK_STORE(u32, std::uint32_t)
+PENSTOCK_STORE(i64, std::int64_t)
+PENSTOCK_STORE(u64, std::uint64_t)
+PENSTOCK_STORE(f32, float)
+PENSTOCK_STORE(f64, double)
+PENSTOCK_ADD(i32, std::int32_t, add)
+PENSTOCK_ADD(i64, std::int64_t, add)
+PENSTOCK_ADD(f32, float, add_float)
+PENSTOCK_ADD(f64, double, add_float)
+#undef PENSTOCK_STORE
+#undef PENSTOCK_ADD
 
 }  // extern "C"

@@ -1,6 +1,7 @@
 // The reads of kernels of the user's own, as LTO-IR: a hit is inlined into the kernel (include/penstock/kernels/calls.hpp).
 #include "libs/kernels/element_calls.hpp"
 
+#include <cstdint>
 #include <type_traits>
 
 using namespace penstock;
@@ -31,6 +32,28 @@ __device__ unsigned long long penstock_read_8(array_descriptor const* from, unsi
 }
 __device__ void penstock_read_16(array_descriptor const* from, unsigned long long address, kernels::piece* to) {
   *to = std::bit_cast<kernels::piece>(read<piece16>(from, address));
+}
+
+// By element, for front ends that are no C++: element i of an array in device memory, as array.device_ptr gives it.
+#define PENSTOCK_LOAD(name, T)                                                                                        \
+  __device__ T penstock_load_##name(array_descriptor const* from, unsigned long long i) {                             \
+    return from->memory != nullptr ? static_cast<T const*>(from->memory)[i]                                           \
+                                   : std::bit_cast<T>(read<piece_of<sizeof(T)>>(from, from->origin + i * sizeof(T))); \
+  }
+PENSTOCK_LOAD(i8, std::int8_t)
+PENSTOCK_LOAD(u8, std::uint8_t)
+PENSTOCK_LOAD(i16, std::int16_t)
+PENSTOCK_LOAD(u16, std::uint16_t)
+PENSTOCK_LOAD(i32, std::int32_t)
+PENSTOCK_LOAD(u32, std::uint32_t)
+PENSTOCK_LOAD(i64, std::int64_t)
+PENSTOCK_LOAD(u64, std::uint64_t)
+PENSTOCK_LOAD(f32, float)
+PENSTOCK_LOAD(f64, double)
+#undef PENSTOCK_LOAD
+
+__device__ unsigned long long penstock_size(array_descriptor const* of, unsigned int element_bytes) {
+  return of->bytes / element_bytes;
 }
 
 }  // extern "C"

@@ -99,6 +99,7 @@ class Array(Whole, RowReads, RowStores, MemoryViews):
         """Flushes what was stored, and gives everything back. Again: nothing."""
         self._follow_to_write_back()
         native, self._native = self._native, None
+        self._lent = None
         ahead, self._ahead = self._ahead, None
         if native is None or self._process != os.getpid():
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,8 +15,13 @@ if TYPE_CHECKING:
     from penstock import _native
 
 
+_MAX_DIMENSIONS = 6  # of a descriptor (include/penstock/kernels/descriptor.hpp)
+
+
 class MemoryViews(ArrayState):
-    """The whole array as a tensor, a NumPy array and a DLPack capsule."""
+    """The whole array as a tensor, a NumPy array and a DLPack capsule, and for kernels of others."""
+
+    _lent: tuple[_native.RowArray, _native.RowBuffer] | None = None
 
     def tensor(self) -> Any:
         """The whole array as a torch tensor, without a copy: on the GPU, over its own memory for placement
@@ -86,6 +92,28 @@ class MemoryViews(ArrayState):
         native = self._open()
         self._check_in_memory(native)
         return View(self, native.kernel_address, self._opened.writable)
+
+    @property
+    def device_ptr(self) -> int:
+        """Address, in memory that kernels reach, of what a kernel of another library takes this array by:
+        the pointer that `penstock_load_f32(ptr, i)` and its like take, or a `penstock::array<T> const*`
+        (docs/tasks/PYTHON_KERNELS.md). Valid while the array is open; `check_replays` raises what kernels met
+        that others launched.
+
+        Errors: ValueError for an array that is closed, or whose numbers are not aligned to their size.
+        """
+        native = self._open()
+        if self._lent is None or self._lent[0] is not native:
+            from penstock import _native
+
+            shape = list(self.shape) if self.ndim <= _MAX_DIMENSIONS else [math.prod(self.shape)]
+            descriptor = np.frombuffer(
+                native.lend_for_good(self.dtype.itemsize, self.writable, shape), np.uint8
+            )
+            memory = _native.RowBuffer(self._executor, descriptor.nbytes)
+            memory.write(descriptor.ctypes.data, descriptor.nbytes)
+            self._lent = (native, memory)
+        return int(self._lent[1].address)
 
     def storable(self, *, writable: bool) -> View:
         """Its memory on the CPU, for those who may store there although it is read-only: no file changes."""
