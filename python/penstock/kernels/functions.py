@@ -215,9 +215,8 @@ def _text_of(one: Any, dtype: np.dtype[Any]) -> str:
     if dtype.kind == "f":
         number = float(value)
         if not np.isfinite(number):
-            return (
-                f"(({_c_type(dtype)}){'-' if number < 0 else ''}{'NAN' if np.isnan(number) else 'INFINITY'})"
-            )
+            text = "0.0 / 0.0" if np.isnan(number) else "-1.0 / 0.0" if number < 0 else "1.0 / 0.0"
+            return f"(({_c_type(dtype)})({text}))"
         return f"(({_c_type(dtype)}){number.hex()})"
     suffix = "ull" if dtype.kind == "u" else "ll"
     number = int(value)

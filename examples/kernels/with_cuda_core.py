@@ -1,6 +1,6 @@
 """An array in a kernel that cuda.core compiles and launches.
 
-python examples/kernels/cuda_core.py FILE.npy       float32, of any size
+python examples/kernels/with_cuda_core.py FILE.npy       float32, of any size
 """
 
 import sys

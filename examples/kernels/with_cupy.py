@@ -1,6 +1,6 @@
 """An array in a kernel that CuPy launches.
 
-python examples/kernels/cupy_raw.py FILE.npy        float32, of any size
+python examples/kernels/with_cupy.py FILE.npy        float32, of any size
 """
 
 import sys

@@ -1,6 +1,6 @@
 """An array in a kernel that numba compiles.
 
-python examples/kernels/numba_cuda.py FILE.npy      float32, of any size
+python examples/kernels/with_numba.py FILE.npy      float32, of any size
 """
 
 import sys

@@ -1,6 +1,6 @@
 """An array and tensors in a kernel, on torch's current stream and inside a CUDA graph.
 
-python examples/kernels/torch_tensors.py FILE.npy   float32, of any size
+python examples/kernels/with_torch.py FILE.npy   float32, of any size
 """
 
 import sys
