@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -489,3 +490,68 @@ def test_functions_refuse_what_they_cannot_be(device: str) -> None:
     for expression, arguments, error, sentence in cases:
         with pytest.raises(error, match=sentence):
             penstock.function(expression)(*arguments)
+
+
+def test_numbers_of_functions_have_the_types_of_what_is_beside_them(device: str) -> None:
+    floats = np.array([-np.inf, -2, -0.0, 1.5, 3], np.float32)
+    bytes_ = np.array([0, 1, 2, 200, 255], np.uint8)
+    cases: list[Any] = [
+        (lambda x, k: x * k, floats, 1.1),
+        (lambda x, k: x * k, floats, np.float64(1.1)),
+        (lambda x, k: x + k, bytes_, 3),
+        (lambda x, k: x + k, bytes_, True),
+        (lambda x, k: np.where(x > k, x, k), floats, 1e300),
+        (lambda x, k: np.clip(x, -1, k), floats, 2.0),
+        (lambda x, k: x**0.5 + np.sign(x) * k, floats, 1),
+        (lambda x, k: x**3 + np.isnan(x) * k, bytes_, 1),
+    ]
+    for expression, content, number in cases:
+        array = penstock.from_tensor(content, "host", device=device)
+        with np.errstate(all="ignore"):
+            wanted = expression(content, number)
+        found = host(penstock.function(expression)(array, number))
+        assert found.dtype == wanted.dtype
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+    with pytest.raises(OverflowError, match="out of bounds for uint8"):
+        penstock.function(lambda x, k: x + k)(penstock.from_tensor(bytes_, "host", device=device), -1)
+
+
+def test_a_launch_takes_times_and_sizes(device: str) -> None:
+    kernel = penstock.kernel("__global__ void f(float x, bool b) {}", device=device)
+    for arguments, error in [
+        (("1.5", True), TypeError),
+        ((1.5, "False"), TypeError),
+        ((1.5, None), TypeError),
+        ((1e300, True), OverflowError),
+    ]:
+        with pytest.raises(error, match="kernel f: argument"):
+            kernel(*arguments)
+    wrong_times: list[Any] = [-1, 0, float("nan"), float("inf"), "x"]
+    for seconds in wrong_times:
+        with pytest.raises(ValueError, match="give seconds"):
+            kernel(1.0, True).wait(seconds)
+    wrong_sizes: list[Any] = [-1, 1.5, None]
+    for shared in wrong_sizes:
+        with pytest.raises(ValueError, match="give bytes"):
+            kernel(1.0, True, shared=shared)
+    with pytest.raises(ValueError, match="give threads and bytes"):
+        kernel.report(0)
+
+
+def test_a_kernel_is_pickled_by_its_source() -> None:
+    kernel = penstock.kernel("__global__ void f(TYPE* x) { *x += 1; }", device="cpu", defines={"TYPE": "int"})
+    number = np.zeros(1, np.int32)
+    pickle.loads(pickle.dumps(kernel))(number, threads=1)
+    assert number[0] == 1
+
+
+def test_templates_stand_beside_a_kernel() -> None:
+    source = """template <class T> __global__ void g(T* x) { *x = 2; }
+    __global__ void f(int* x) { *x = 1; }"""
+    number = np.zeros(1, np.int32)
+    penstock.kernel(source, "f", device="cpu")(number, threads=1)
+    assert number[0] == 1
+    with pytest.raises(ValueError, match="g is a template"):
+        penstock.kernel(source, "g", device="cpu")
+    with pytest.raises(ValueError, match=r"of a file give pathlib\.Path"):
+        penstock.kernel("mine.cu")

@@ -41,6 +41,8 @@ _CODES = {
     "float64": "d",
 }
 
+_FLOATS = ("<e", "<f", "<d")
+
 
 class Packer:
     """Packs the arguments of one kernel. `cuda`: kernels run on a GPU, and so must tensors lie there."""
@@ -76,7 +78,7 @@ class Packer:
         if parameter.kind == "pointer":
             return lambda one, to, _: to.add_address(self._address(parameter, one))
         if parameter.kind == "scalar" and element is not None and element.dtype in _CODES:
-            code = struct.Struct(_CODES[element.dtype])
+            code = struct.Struct("<" + _CODES[element.dtype])
             return lambda one, to, _: to.add_bytes(self._scalar(parameter, one, code))
         return lambda one, to, _: to.add_bytes(self._bytes(parameter, one))
 
@@ -148,11 +150,10 @@ class Packer:
     def _scalar(self, parameter: Parameter, one: Any, code: struct.Struct) -> bytes:
         assert parameter.element is not None
         try:
-            if code.format == "?":
-                return code.pack(bool(one))
-            if code.format in ("e", "f", "d"):
-                return code.pack(float(one))
-            return code.pack(operator.index(one.item() if hasattr(one, "item") else one))
+            number = one.item() if hasattr(one, "item") else one
+            if not isinstance(number, (int, float)) or (code.format == "<?" and number not in (0, 1)):
+                raise TypeError
+            return code.pack(float(number) if code.format in _FLOATS else operator.index(number))  # type: ignore[arg-type]
         except (struct.error, OverflowError):
             raise OverflowError(
                 f"{self._at(parameter)}: {shown(one)} is out of the range of {parameter.text}: give a value "
@@ -163,6 +164,8 @@ class Packer:
 
     def _bytes(self, parameter: Parameter, one: Any) -> bytes:
         """Of a struct of the user's own, or a vector."""
+        if "&" in parameter.text:
+            raise TypeError(f"{self._at(parameter)}: a kernel takes no references: take it by value")
         element = parameter.element
         if element is not None:
             values = np.asarray(one)

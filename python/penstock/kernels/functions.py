@@ -55,7 +55,7 @@ _COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 _PREFIXES = {"negative": "-", "positive": "+", "logical_not": "!"}
 _MATH = ["sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan"]
 _MATH += ["arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "floor", "ceil", "trunc", "rint", "fabs"]
-_MATH += ["arctan2", "hypot", "power", "fmod", "copysign"]
+_MATH += ["arctan2", "hypot", "power", "fmod", "copysign", "fmax", "fmin"]
 _C_NAMES = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2", "power": "pow"}
 
 _ELEMENTS = """
@@ -100,8 +100,9 @@ class Value:
     """A value of an expression that is traced: its C text, and one element as NumPy computes it, for its
     type. Python's operators and NumPy's functions take it."""
 
-    def __init__(self, text: str, like: np.ndarray[Any, Any]) -> None:
+    def __init__(self, text: str, like: Any, needs: set[np.dtype[Any]] | None = None) -> None:
         self._text, self._like = text, like
+        self._needs = needs  # of a number among the arguments: the types that it is converted to
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         if method != "__call__" or options:
@@ -114,6 +115,8 @@ class Value:
         return Value(_call_text(ufunc.__name__, texts, like.dtype), like)
 
     def __array_function__(self, function: Any, types: Any, given: Any, options: Any) -> Any:
+        if function is np.clip and len(given) == 3 and not options:
+            return np.minimum(np.maximum(given[0], given[1]), given[2])
         if function is np.where and len(given) == 3 and not options:
             condition, yes, no = given
             likes = [one._like if isinstance(one, Value) else one for one in (yes, no)]
@@ -127,7 +130,7 @@ class Value:
     def astype(self, dtype: Any) -> Value:
         """As NumPy's."""
         to = np.dtype(dtype)
-        return Value(f"(({_c_type(to)}){self._text})", self._like.astype(to))
+        return Value(f"(({_c_type(to)}){self._text})", np.asarray(self._like).astype(to))
 
     def __bool__(self) -> bool:
         raise TypeError("penstock.function: `if`, `and`, `or` see no elements: use numpy.where, & and |")
@@ -136,11 +139,8 @@ class Value:
         return _apply(np.abs, self)
 
     def __pow__(self, other: Any) -> Any:
-        return (
-            _apply(np.square, self)
-            if isinstance(other, int) and other == 2
-            else _apply(np.power, self, other)
-        )
+        known = {2: np.square, 0.5: np.sqrt} if isinstance(other, (int, float)) else {}
+        return _apply(known[other], self) if other in known else _apply(np.power, self, other)
 
 
 def _operator(ufunc: np.ufunc, reflected: bool = False) -> Callable[..., Any]:
@@ -204,7 +204,9 @@ def _c_type(dtype: np.dtype[Any]) -> str:
 def _text_of(one: Any, dtype: np.dtype[Any]) -> str:
     """Converted to a type."""
     if isinstance(one, Value):
-        return one._text if one._like.dtype == dtype else f"(({_c_type(dtype)}){one._text})"
+        if one._needs is not None:
+            one._needs.add(dtype)
+        return one._text if np.asarray(one._like).dtype == dtype else f"(({_c_type(dtype)}){one._text})"
     value = np.asarray(one, dtype)
     if value.ndim:
         raise TypeError(
@@ -247,8 +249,20 @@ def _call_text(name: str, texts: list[str], dtype: np.dtype[Any]) -> str:
         return f"({a} {sign} {b} || {a} != {a} ? {a} : {b})"
     if name == "square":
         return f"(({to})({texts[0]} * {texts[0]}))"
+    x = texts[0]
     if name in ("isnan", "isfinite", "isinf"):
-        return f"({name}({texts[0]}) != 0)"
+        test = {"isnan": "{0} != {0}", "isfinite": "{0} - {0} == 0", "isinf": "{0} == {0} && {0} - {0} != 0"}
+        return f"({test[name].format(f'((double){x})')})"
+    if name == "logical_xor":
+        return f"(!{x} != !{texts[1]})"
+    if name == "sign":
+        return f"(({to})({x} != {x} ? {x} : ({x} > 0) - ({x} < 0)))"
+    if name == "power" and dtype.kind in "iu":
+        return f"penstock_power<{to}>({x}, {texts[1]})"
+    if name in ("floor", "ceil", "trunc", "rint") and dtype.kind in "iu":
+        return x
+    if name == "reciprocal" and dtype.kind == "f":
+        return f"(({to})1 / {x})"
     if name == "remainder":
         return f"penstock_remainder<{to}>({texts[0]}, {texts[1]})"
     if name == "floor_divide":
@@ -277,6 +291,18 @@ __device__ T penstock_remainder(T a, T b) {
   }
 }
 template <class T>
+__device__ T penstock_power(T base, T exponent) {
+  if constexpr (T(-1) < T(0)) {
+    if (exponent < 0) return 0;
+  }
+  unsigned long long made = 1, factor = base;
+  for (unsigned long long left = exponent; left != 0; left >>= 1) {
+    if (left & 1) made *= factor;
+    factor *= factor;
+  }
+  return T(made);
+}
+template <class T>
 __device__ T penstock_floor_divide(T a, T b) {
   if constexpr (T(0.5) != T(0)) {
     const T left = penstock_remainder<T>(a, b);
@@ -302,7 +328,7 @@ class Function:
 
     def __init__(self, expression: Callable[..., Any]) -> None:
         self._expression = expression
-        self._kernels: dict[Any, tuple[Kernel, np.dtype[Any]]] = {}
+        self._kernels: dict[Any, tuple[Kernel, np.dtype[Any], dict[str, set[np.dtype[Any]]]]] = {}
         functools.update_wrapper(self, expression)
         self.name = getattr(expression, "__name__", "of an expression")
         self._names = list(inspect.signature(expression).parameters)
@@ -404,10 +430,19 @@ class Function:
         key = (how, types, device)
         if key not in self._kernels:
             self._kernels[key] = self._compiled(how, arguments, device)
-        return self._kernels[key]
+        made, dtype, needs = self._kernels[key]
+        for name, one in zip(self._names, arguments, strict=True):
+            for needed in needs.get(name, ()):
+                if needed.kind in "iu":
+                    np.asarray(one, needed)  # OverflowError, as NumPy's
+        return made, dtype
 
-    def _compiled(self, how: str, arguments: tuple[Any, ...], device: str) -> tuple[Kernel, np.dtype[Any]]:
+    def _compiled(
+        self, how: str, arguments: tuple[Any, ...], device: str
+    ) -> tuple[Kernel, np.dtype[Any], dict[str, set[np.dtype[Any]]]]:
+        """The kernel, the type of its values, and the types that its numbers are converted to."""
         values, parameters, reads = [], [], []
+        needs: dict[str, set[np.dtype[Any]]] = {}
         for name, one in zip(self._names, arguments, strict=True):
             if is_array(one):
                 if one.dtype.name not in _C_TYPES:
@@ -417,15 +452,19 @@ class Function:
                 reads.append(f"const {to} {name} = {name}_[i];")
                 values.append(Value(name, np.ones(1, one.dtype.numpy)))
                 continue
-            kind = np.asarray(one).dtype
-            to = _c_type(kind)
+            if _is_plain(one):
+                to = {bool: "bool", int: "long long", float: "double"}[type(one)]
+                needs[name] = set()
+                values.append(Value(name, type(one)(1), needs[name]))
+            else:
+                kind = np.asarray(one).dtype
+                to = _c_type(kind)
+                values.append(Value(name, np.ones((), kind)[()]))
             parameters.append(f"{to} {name}")
-            like: Any = np.ones((), kind) if not _is_plain(one) else np.ones(1, kind)
-            values.append(Value(name, like))
         result = self._expression(*values)
         if not isinstance(result, Value):
             raise TypeError(f"function {self.name}: it returns {shown(result)}, which depends on no argument")
-        dtype = result._like.dtype
+        dtype = np.asarray(result._like).dtype
         if how == "sum":
             dtype = np.dtype({"f": "float64", "u": "uint64"}.get(dtype.kind, "int64"))
         text = (_ELEMENTS if how == "elements" else _REDUCTION).format(
@@ -436,7 +475,7 @@ class Function:
             value=_text_of(result, dtype),
             joined=_JOINED.get(how, ""),
         )
-        return kernel(_HELPERS + text, f"penstock_{how}", device=device), dtype
+        return kernel(_HELPERS + text, f"penstock_{how}", device=device), dtype, needs
 
 
 def _is_plain(one: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 import time
@@ -69,7 +70,7 @@ class Launch:
             penstock.Error: What could not be read or written, with file and offset.
         """
         if timeout is not None:
-            self._wait_until(time.monotonic() + timeout, timeout)
+            self._wait_until(time.monotonic() + _seconds(timeout), timeout)
         calls, self._calls = self._calls, []
         problem: Exception | None = None
         if self._end is not None:
@@ -133,6 +134,10 @@ class Kernel:
         takes = ", ".join(f"{p.text} {p.name}".strip() for p in self._signature.parameters)
         return f"penstock.Kernel({self.name}({takes}), {self._executor.device})"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """By its source: loading compiles it, or takes what is kept."""
+        return _again, (self._source, "cuda" if self._cuda else "cpu")
+
     def __call__(
         self,
         *arguments: Any,
@@ -171,7 +176,7 @@ class Kernel:
         packed = self._new_arguments()
         arrays = self._packer.pack(arguments, packed)
         block_size, grid_size = self._shape(threads, grid, block, shared)
-        limit = 0 if timeout is None else max(1, int(timeout * 1e9))
+        limit = 0 if timeout is None else int(_seconds(timeout) * 1e9)
         if limit and self._cuda:
             raise ValueError(
                 f"kernel {self.name}: timeout: a launch on a GPU returns at once: give it to wait()"
@@ -198,6 +203,9 @@ class Kernel:
         `shared_bytes`, `max_block_threads`, `blocks_per_unit` that fit a multiprocessor, `occupancy`
         (threads of those over the multiprocessor's 2048), `units` (multiprocessors, or CPU threads). Zeros
         on the CPU for what it does not have."""
+        sizes = [whole_number(given) for given in (block, shared)]
+        if None in sizes or not 0 < (sizes[0] or 0) <= 1024 or not 0 <= (sizes[1] or 0) < 2**31:
+            raise ValueError(f"report: block {shown(block)}, shared {shown(shared)}: give threads and bytes")
         facts = self._native.facts(block, shared)
         facts["occupancy"] = facts["blocks_per_unit"] * block / 2048
         return facts
@@ -233,6 +241,8 @@ class Kernel:
 
     def _shape(self, threads: Any, grid: Any, block: Any, shared: int) -> tuple[_Extent, _Extent]:
         """Of a block, and of the grid."""
+        if whole_number(shared) is None or not 0 <= shared < 2**31:
+            raise ValueError(f"kernel {self.name}: shared {shown(shared)}: give bytes, as a whole number")
         asked = (threads, grid, block, shared)
         try:
             if asked in self._shapes:
@@ -261,6 +271,17 @@ class Kernel:
         facts = self._native.facts(math.prod(size), shared)
         per_unit = facts["blocks_per_unit"] if self._cuda else _HOST_BLOCKS_PER_THREAD
         return size, (max(1, per_unit * facts["units"]), 1, 1)
+
+
+def _again(source: Source, device: str) -> Kernel:
+    return Kernel(source, find_kernel(source.text, source.name, source.names()), device)
+
+
+def _seconds(timeout: Any) -> float:
+    """ValueError for what is no time to wait."""
+    if isinstance(timeout, (int, float)) and not isinstance(timeout, bool) and 1e-6 <= timeout <= 1e9:
+        return float(timeout)
+    raise ValueError(f"timeout {shown(timeout)}: give seconds, more than none")
 
 
 def _arguments_class() -> type[_native.KernelArguments]:
@@ -316,11 +337,20 @@ def kernel(
         except OSError as problem:
             raise Error(f"compile the kernel in {source}: {problem.strerror}: give a file of CUDA C++",
                         problem.errno or 0) from problem  # fmt: skip
+    if isinstance(source, str) and source.endswith((".cu", ".cuh", ".cpp")) and "\n" not in source:
+        raise ValueError(f"penstock.kernel: source {source}: of a file give pathlib.Path({source!r})")
     if not isinstance(source, str):
         raise TypeError(f"penstock.kernel: source {shown(source)}: give text, or a pathlib.Path")
-    signature = find_kernel(source, name, {key: str(value) for key, value in (defines or {}).items()})
-    macros = [f"{key}={value}" for key, value in (defines or {}).items()]
+    if defines is not None and not isinstance(defines, dict):
+        raise TypeError(f"penstock.kernel: defines {shown(defines)}: give a dictionary of names and values")
+    macros = [f"{key}={_word(value)}" for key, value in (defines or {}).items()]
     macros += ["PENSTOCK_CHECK_BOUNDS=1"] if check_bounds else []
     folders = tuple(str(folder) for folder in include_dirs)
-    text = Source(source, signature.name, file, (), folders, tuple(macros))
-    return Kernel(text, signature, device)
+    made = Source(source, name or "", file, (), folders, tuple(macros))
+    signature = find_kernel(source, name, made.names())
+    return Kernel(dataclasses.replace(made, name=signature.name), signature, device)
+
+
+def _word(value: object) -> str:
+    """Of a macro, as C++ has it."""
+    return str(int(value)) if isinstance(value, bool) else str(value)

@@ -33,6 +33,7 @@ class Signature:
     name: str
     parameters: tuple[Parameter, ...]
     has_c_linkage: bool
+    is_template: bool
 
 
 _BOUNDS = re.compile(r"\s*__launch_bounds__\s*")
@@ -53,17 +54,20 @@ def find_kernel(source: str, name: str | None, names: Mapping[str, str] | None =
     """
     plain = _without_comments(source)
     found = _kernels_in(plain, {**_aliases(plain), **(names or {})})
-    there = [signature.name for signature in found]
+    there = sorted({signature.name for signature in found})
     if not found:
         raise ValueError("penstock.kernel: the source has no __global__ function: write one")
-    if name is None:
-        if len(set(there)) > 1:
-            raise ValueError(f"penstock.kernel: the source has the kernels {', '.join(there)}: give name=")
-        return found[0]
-    for signature in found:
-        if signature.name == name:
-            return signature
-    raise ValueError(f"penstock.kernel: the source has no kernel {name}: it has {', '.join(there)}")
+    if name is None and len(there) > 1:
+        raise ValueError(f"penstock.kernel: the source has the kernels {', '.join(there)}: give name=")
+    wanted = next((signature for signature in found if name in (None, signature.name)), None)
+    if wanted is None:
+        raise ValueError(f"penstock.kernel: the source has no kernel {name}: it has {', '.join(there)}")
+    if wanted.is_template:
+        raise ValueError(
+            f"penstock.kernel: {wanted.name} is a template: write a kernel that names its types, and call a "
+            "__device__ template from it"
+        )
+    return wanted
 
 
 def _without_comments(source: str) -> str:
@@ -105,15 +109,10 @@ def _kernels_in(plain: str, names: Mapping[str, str]) -> list[Signature]:
             r'extern\s+"C"(?:\s+(?:static|inline|void|__launch_bounds__\s*\([^)]*\)))*\s*$', before
         )
         is_template = re.search(r"template\s*<[^{};]*>\s*$", before) is not None
-        if is_template:
-            raise ValueError(
-                f"penstock.kernel: {named.group(1)} is a template: write a kernel that names its types, and "
-                "call a __device__ template from it"
-            )
         parameters = tuple(
             _parameter(text, names) for text in _split(inside) if text.strip() not in ("", "void")
         )
-        found.append(Signature(named.group(1), parameters, linkage is not None))
+        found.append(Signature(named.group(1), parameters, linkage is not None, is_template))
     return found
 
 

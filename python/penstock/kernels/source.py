@@ -47,6 +47,10 @@ class Source:
             digest.update(b"\0")
         return digest.hexdigest()
 
+    def names(self) -> dict[str, str]:
+        """What the macros stand for."""
+        return {name: value for name, _, value in (macro.partition("=") for macro in self.defines)}
+
     def _headers(self) -> list[str]:
         """What is in the user's folders of what the source includes, and of what that includes."""
         found: dict[Path, str] = {}
