@@ -4,9 +4,11 @@
 #include "penstock/executor/gpu_scope.hpp"
 #include "penstock/host/error.hpp"
 
+#include <cuda.h>
 #include <cuda_runtime.h>
 
 #include <cerrno>
+#include <vector>
 
 namespace penstock::kernels {
 namespace {
@@ -52,6 +54,7 @@ class cuda_kernel final : public user_kernel {
     try {
       check(cudaLibraryGetKernel(&kernel_, library_, name.c_str()), "find");
       set_stop_word();
+      look_at_parameters();
     } catch (...) {
       cudaLibraryUnload(library_);
       throw;
@@ -90,6 +93,8 @@ class cuda_kernel final : public user_kernel {
         "launch");
   }
 
+  u64 parameter_bytes(u64 index) const override { return index < parameters_.size() ? parameters_[index] : 0; }
+
   std::unique_ptr<launch_end> end_on(void* stream) override {
     const gpu_scope here(on_.gpu());
     cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
@@ -112,6 +117,23 @@ class cuda_kernel final : public user_kernel {
     on_.memory().write(variable, &word, sizeof word);
   }
 
+  // Of drivers that know: from CUDA 12.4 on.
+  void look_at_parameters() {
+    using ask = CUresult(CUkernel, std::size_t, std::size_t*, std::size_t*);
+    void* found = nullptr;
+    cudaDriverEntryPointQueryResult answer{};
+    const auto failed = cudaGetDriverEntryPointByVersion("cuKernelGetParamInfo", &found, 12040, cudaEnableDefault, &answer);
+    if (failed != cudaSuccess || answer != cudaDriverEntryPointSuccess) {
+      cudaGetLastError();
+      return;
+    }
+    std::size_t offset = 0, bytes = 0;
+    auto* const of_kernel = reinterpret_cast<CUkernel>(kernel_);
+    while (reinterpret_cast<ask*>(found)(of_kernel, parameters_.size(), &offset, &bytes) == CUDA_SUCCESS) {
+      parameters_.push_back(bytes);
+    }
+  }
+
   void check(cudaError_t result, char const* operation) const {
     if (result == cudaSuccess) return;
     cudaGetLastError();  // or the next launch would be blamed for it
@@ -128,6 +150,7 @@ class cuda_kernel final : public user_kernel {
   buffer<u32> stop_;
   cudaLibrary_t library_ = nullptr;
   cudaKernel_t kernel_ = nullptr;
+  std::vector<u64> parameters_;  ///< bytes of each
 };
 
 }  // namespace

@@ -117,6 +117,7 @@ class host_kernel final : public user_kernel {
   launch_facts facts(u32, u32) const override { return {.max_block_threads = max_block_threads, .units = on_.units()}; }
   u32& stop_word() override { return stop_; }
 
+  u64 parameter_bytes(u64 index) const override { return index < entry_->sizes.count ? entry_->sizes.bytes[index] : 0; }
   std::unique_ptr<launch_end> end_on(void*) override { return nullptr; }
 
   void start(std::span<void*> parameters, launch_shape const& shape) override {

@@ -26,6 +26,7 @@ class lending {
     if (k == arguments_.size()) return kernel_.start(parameters_, shape_);
     kernel_argument& argument = arguments_[k];
     if (argument.array == nullptr) {
+      check_size(k);
       parameters_.push_back(argument.bytes.data());
       return lend_from(k + 1);
     }
@@ -35,6 +36,15 @@ class lending {
     parameters_.push_back(&to);
     calls_.push_back(
         argument.array->lend(to, argument.element_bytes, argument.stores, shape_.stream, [&] { lend_from(k + 1); }));
+  }
+
+  // A structure comes as bytes, of which nothing else says what they are.
+  void check_size(std::size_t k) const {
+    const u64 wanted = kernel_.parameter_bytes(k), given = arguments_[k].bytes.size();
+    if (wanted == 0 || wanted == given) return;
+    throw_bad_input("launch", "a kernel",
+                    "argument " + std::to_string(k + 1) + " has " + std::to_string(given) + " bytes, and its parameter " +
+                        std::to_string(wanted) + ": give as many");
   }
 
   user_kernel& kernel_;

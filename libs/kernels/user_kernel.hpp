@@ -56,6 +56,8 @@ class user_kernel {
   virtual launch_facts facts(u32 block_threads, u32 shared_bytes) const = 0;
   /// The word that makes stopped() true in threads that run, and in those of later launches.
   virtual u32& stop_word() = 0;
+  /// Bytes of a parameter; 0: unknown, or there is none.
+  virtual u64 parameter_bytes(u64 index) const = 0;
   /// `parameters`: an address for each. CUDA: returns when the kernel is on the stream; CPU: when it is done. Throws
   /// penstock::error: a shape that the executor does not have; CPU: threads that wait for others that never come.
   virtual void start(std::span<void*> parameters, launch_shape const& shape) = 0;

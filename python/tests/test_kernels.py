@@ -555,3 +555,88 @@ def test_templates_stand_beside_a_kernel() -> None:
         penstock.kernel(source, "g", device="cpu")
     with pytest.raises(ValueError, match=r"of a file give pathlib\.Path"):
         penstock.kernel("mine.cu")
+
+
+def test_shuffles_stay_in_their_part_of_a_warp(device: str) -> None:
+    memory, out = results(np.zeros((5, 32), np.int32), device)
+    kernel = penstock.kernel(
+        """__global__ void f(penstock::array<int> out) {
+          const int lane = threadIdx.x;
+          out(0, lane) = __shfl_sync(~0u, lane, 0, 8);
+          out(1, lane) = __shfl_sync(~0u, lane, lane + 1, 16);
+          out(2, lane) = __shfl_down_sync(~0u, lane, 3, 8);
+          out(3, lane) = __shfl_up_sync(~0u, lane, 3, 8);
+          out(4, lane) = __shfl_xor_sync(~0u, lane, 5, 8);
+        }""",
+        device=device,
+    )
+    kernel(out, threads=32).wait()
+    lane = np.arange(32)
+    part = lane // 8 * 8
+    assert memory[0].tolist() == part.tolist()
+    assert memory[1].tolist() == (lane // 16 * 16 + (lane + 1) % 16).tolist()
+    assert memory[2].tolist() == np.where(lane % 8 + 3 < 8, lane + 3, lane).tolist()
+    assert memory[3].tolist() == np.where(lane % 8 >= 3, lane - 3, lane).tolist()
+    assert memory[4].tolist() == (part + (lane % 8 ^ 5)).tolist()
+
+
+def test_each_index_has_one_thread_of_any_grid(device: str) -> None:
+    memory, out = results(np.zeros((3, 5, 7), np.int32), device)
+    kernel = penstock.kernel(
+        """__global__ void f(penstock::array<int> out) {
+          penstock::for_each_index(out.size(), [&](auto i) { out.fetch_add(i, 1); });
+          const uint3 t = threadIdx, b = blockIdx;
+          const bool first = t.x + t.y + t.z + b.x + b.y + b.z == 0;
+          if (first) out.fetch_add((1 * 5 + 2) * 7 + 3, 5);
+        }""",
+        device=device,
+    )
+    kernel(out, grid=(2, 3, 2), block=(4, 3, 2)).wait()
+    memory[1, 2, 3] -= 5
+    assert (memory == 1).all()
+
+
+@pytest.mark.parametrize("placed", ["memory", "storage"])
+def test_elements_take_assignments_as_memory_does(tmp_path: Path, device: str, placed: str) -> None:
+    array = opened(tmp_path, np.array([8, 5, 3, 2, 7, 1, 9, 6], np.int32), "storage", device, writable=True)
+    if placed == "memory":
+        array = results(np.array([8, 5, 3, 2, 7, 1, 9, 6], np.int32), device)[1]
+    memory, out = results(np.zeros(8, np.int32), device)
+    kernel = penstock.kernel(
+        """__global__ void f(penstock::array<int> a, penstock::array<int> out) {
+          a[0] += 3; a[1] *= a[2]; a[2] <<= 2; a[3] |= 5; a[4]--; ++a[5];
+          const int old = a[6]++;
+          a[7] = a[0] = max(a[1], old);
+          a.fetch_max(2, 100); a.exchange(3, a[3] + 1); a.fetch_update(4, [](int x) { return x ^ 3; });
+          for (int k = 0; k < 8; ++k) out[k] = a[k];
+        }""",
+        device=device,
+    )
+    kernel(array, out, threads=1).wait()
+    assert memory.tolist() == [15, 15, 100, 8, 5, 2, 10, 15]
+
+
+def test_another_name_for_an_element_is_refused(device: str) -> None:
+    with pytest.raises(ValueError, match="compile the kernel f"):
+        penstock.kernel(
+            "__global__ void f(penstock::array<int> a) { auto x = a[0]; a[1] = x; }", device=device
+        )
+
+
+def test_a_type_that_is_another_than_it_seems_is_refused(device: str) -> None:
+    source = """
+    #if 1
+    using real = double;
+    #else
+    using real = float;
+    #endif
+    __global__ void f(penstock::array<const real> a, real x) {}"""
+    with pytest.raises(ValueError, match="parameter 1 of f is not what its type seems to be"):
+        penstock.kernel(source, device=device)
+
+
+def test_a_structure_has_the_bytes_of_its_parameter(device: str) -> None:
+    kernel = penstock.kernel("struct s { double x[4]; };\n__global__ void f(s v, int n) {}", device=device)
+    kernel(np.zeros(4), 1).wait()
+    with pytest.raises(ValueError, match="argument 1 has 8 bytes, and its parameter 32: give as many"):
+        kernel(np.zeros(1), 1)

@@ -55,24 +55,49 @@ class array {
                 "penstock::array<T>: T has 1, 2, 4, 8 or 16 bytes");
 
   /// What `a[i]` of a writable array is: reads as T, and takes an assignment. `a[i] += v` reads and then stores, as in plain
-  /// memory; `fetch_add` is atomic.
+  /// memory; `fetch_add` is atomic. Used where it is made and nowhere else: `auto x = a[i]` would be another name for the
+  /// element, so x can be neither read nor assigned; write `T x = a[i]`.
   class reference {
    public:
-    PENSTOCK_KERNEL_FN operator value_type() const { return array_.read(i_); }
-    PENSTOCK_KERNEL_FN reference const& operator=(value_type v) const {
-      array_.write(i_, v);
-      return *this;
+    PENSTOCK_KERNEL_FN operator value_type() const&& { return array_.read(i_); }
+    PENSTOCK_KERNEL_FN value_type operator=(value_type v) const&& { return put(v); }
+    PENSTOCK_KERNEL_FN value_type operator=(reference&& other) && {
+      return put(static_cast<value_type>(static_cast<reference&&>(other)));
     }
-    PENSTOCK_KERNEL_FN reference const& operator=(reference const& other) const {
-      return *this = static_cast<value_type>(other);
+    PENSTOCK_KERNEL_FN value_type operator+=(value_type v) const&& { return put(static_cast<value_type>(array_.read(i_) + v)); }
+    PENSTOCK_KERNEL_FN value_type operator-=(value_type v) const&& { return put(static_cast<value_type>(array_.read(i_) - v)); }
+    PENSTOCK_KERNEL_FN value_type operator*=(value_type v) const&& { return put(static_cast<value_type>(array_.read(i_) * v)); }
+    PENSTOCK_KERNEL_FN value_type operator/=(value_type v) const&& { return put(static_cast<value_type>(array_.read(i_) / v)); }
+    PENSTOCK_KERNEL_FN value_type operator%=(value_type v) const&& { return put(static_cast<value_type>(array_.read(i_) % v)); }
+    PENSTOCK_KERNEL_FN value_type operator&=(value_type v) const&& { return put(static_cast<value_type>(array_.read(i_) & v)); }
+    PENSTOCK_KERNEL_FN value_type operator|=(value_type v) const&& { return put(static_cast<value_type>(array_.read(i_) | v)); }
+    PENSTOCK_KERNEL_FN value_type operator^=(value_type v) const&& { return put(static_cast<value_type>(array_.read(i_) ^ v)); }
+    PENSTOCK_KERNEL_FN value_type operator<<=(value_type v) const&& {
+      return put(static_cast<value_type>(array_.read(i_) << v));
     }
-    PENSTOCK_KERNEL_FN reference const& operator+=(value_type v) const { return *this = array_.read(i_) + v; }
-    PENSTOCK_KERNEL_FN reference const& operator-=(value_type v) const { return *this = array_.read(i_) - v; }
-    PENSTOCK_KERNEL_FN reference const& operator*=(value_type v) const { return *this = array_.read(i_) * v; }
+    PENSTOCK_KERNEL_FN value_type operator>>=(value_type v) const&& {
+      return put(static_cast<value_type>(array_.read(i_) >> v));
+    }
+    PENSTOCK_KERNEL_FN value_type operator++() const&& { return put(static_cast<value_type>(array_.read(i_) + 1)); }
+    PENSTOCK_KERNEL_FN value_type operator--() const&& { return put(static_cast<value_type>(array_.read(i_) - 1)); }
+    PENSTOCK_KERNEL_FN value_type operator++(int) const&& {
+      const value_type old = array_.read(i_);
+      put(static_cast<value_type>(old + 1));
+      return old;
+    }
+    PENSTOCK_KERNEL_FN value_type operator--(int) const&& {
+      const value_type old = array_.read(i_);
+      put(static_cast<value_type>(old - 1));
+      return old;
+    }
 
    private:
     friend class array;
     PENSTOCK_KERNEL_FN reference(array const& of, kernels::u64 i) : array_(of), i_(i) {}
+    PENSTOCK_KERNEL_FN value_type put(value_type v) const {
+      array_.write(i_, v);
+      return v;
+    }
     array const& array_;
     kernels::u64 i_;
   };
@@ -92,8 +117,14 @@ class array {
       return reference(*this, i);
     }
   }
-  /// Element (i, j) of a matrix.
-  PENSTOCK_KERNEL_FN auto operator()(kernels::u64 i, kernels::u64 j) const { return (*this)[i * of_.shape[1] + j]; }
+  /// Element (i, j) of a matrix, (i, j, k) of an array of three dimensions, and so on.
+  template <class... Index>
+  PENSTOCK_KERNEL_FN typename kernels::chosen<is_read_only, value_type, reference>::type operator()(Index... index) const {
+    const kernels::u64 each[] = {static_cast<kernels::u64>(index)...};
+    kernels::u64 i = each[0];
+    for (kernels::u32 d = 1; d < sizeof...(Index); ++d) i = i * of_.shape[d] + each[d];
+    return (*this)[i];
+  }
 
   PENSTOCK_KERNEL_FN value_type read(kernels::u64 i) const {
     if (!has(i)) return value_type{};
@@ -123,6 +154,25 @@ class array {
                                                            : kernels::change_kind::min_unsigned;
     return change(i, kind, v, {});
   }
+  PENSTOCK_KERNEL_FN value_type fetch_max(kernels::u64 i, value_type v) const {
+    return fetch_update(i, [=](value_type old) { return old < v ? v : old; });
+  }
+  PENSTOCK_KERNEL_FN value_type exchange(kernels::u64 i, value_type v) const {
+    return fetch_update(i, [=](value_type) { return v; });
+  }
+  /// Makes element i what f(element i) is, atomically, and returns what it was: `a.fetch_update(i, [](int x) { return x | 4;
+  /// })`.
+  template <class F>
+  PENSTOCK_KERNEL_FN value_type fetch_update(kernels::u64 i, F const& f) const {
+    for (value_type old = read(i);;) {
+      const value_type wanted = f(old);
+      if (same_bits(wanted, old)) return old;
+      const value_type seen = compare_exchange(i, old, wanted);
+      if (same_bits(seen, old)) return old;
+      old = seen;
+      if (!has(i)) return old;
+    }
+  }
   /// Stores `desired` in element i if its bytes are those of `expected`, and returns what it was.
   PENSTOCK_KERNEL_FN value_type compare_exchange(kernels::u64 i, value_type expected, value_type desired) const {
     return change(i, kernels::change_kind::compare_exchange, desired, expected);
@@ -142,6 +192,9 @@ class array {
   }
 
  private:
+  PENSTOCK_KERNEL_FN static bool same_bits(value_type a, value_type b) {
+    return kernels::bits_of<kernels::u64>(a) == kernels::bits_of<kernels::u64>(b);
+  }
   PENSTOCK_KERNEL_FN kernels::u64 at(kernels::u64 i) const { return of_.origin + i * sizeof(T); }
   PENSTOCK_KERNEL_FN bool has([[maybe_unused]] kernels::u64 i) const {
 #if defined(PENSTOCK_CHECK_BOUNDS)
@@ -180,8 +233,10 @@ PENSTOCK_KERNEL_FN T* dynamic_shared() {
 /// each thread takes a run.
 template <class F>
 PENSTOCK_KERNEL_FN void for_each_index(kernels::u64 count, F const& f) {
-  const kernels::u64 threads = static_cast<kernels::u64>(gridDim.x) * blockDim.x;
-  const kernels::u64 self = static_cast<kernels::u64>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const kernels::u64 in_block = static_cast<kernels::u64>(blockDim.x) * blockDim.y * blockDim.z;
+  const kernels::u64 block = blockIdx.x + static_cast<kernels::u64>(gridDim.x) * (blockIdx.y + gridDim.y * blockIdx.z);
+  const kernels::u64 threads = in_block * gridDim.x * gridDim.y * gridDim.z;
+  const kernels::u64 self = block * in_block + threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
   const kernels::index_range mine = kernels::share_of(count, self, threads);
   for (kernels::u64 i = mine.first; i < mine.last; i += mine.step) f(i);
 }

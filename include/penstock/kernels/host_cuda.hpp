@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <type_traits>
 
 #define __global__
 #define __device__
@@ -82,6 +83,28 @@ inline T exchange(u32 lanes, T value, u32 from) {
   return read;
 }
 
+// As CUDA has it: a source outside of the part is the lane itself, and indices wrap in it.
+template <class T>
+inline T shuffle(u32 lanes, T value, int from, int width = 32) {
+  const u32 lane = lane_in_warp(), part = lane & ~(static_cast<u32>(width) - 1);
+  return exchange(lanes, value, part + (static_cast<u32>(from) & (static_cast<u32>(width) - 1)));
+}
+template <class T>
+inline T shuffle_xor(u32 lanes, T value, int with, int width = 32) {
+  const u32 lane = lane_in_warp(), last = lane | (static_cast<u32>(width) - 1), from = lane ^ static_cast<u32>(with);
+  return exchange(lanes, value, from <= last ? from : lane);
+}
+template <class T>
+inline T shuffle_down(u32 lanes, T value, unsigned by, int width = 32) {
+  const u32 lane = lane_in_warp(), last = lane | (static_cast<u32>(width) - 1);
+  return exchange(lanes, value, lane + by <= last ? lane + by : lane);
+}
+template <class T>
+inline T shuffle_up(u32 lanes, T value, unsigned by, int width = 32) {
+  const u32 lane = lane_in_warp(), first = lane & ~(static_cast<u32>(width) - 1);
+  return exchange(lanes, value, lane >= first + by ? lane - by : lane);
+}
+
 inline u32 vote(u32 lanes, bool yes) {
   u64* const slots = the_thread->exchanged;
   slots[lane_in_warp()] = yes;
@@ -146,13 +169,11 @@ inline T update(T* at, Next const& next) {
 #define __syncthreads() ::penstock::kernels::barrier<::penstock::kernels::of_block>::wait(0)
 #define __syncwarp(...) \
   ::penstock::kernels::barrier<::penstock::kernels::of_warp>::wait(::penstock::kernels::lanes_named(__VA_ARGS__))
-#define __shfl_sync(lanes, value, from, ...) ::penstock::kernels::exchange(lanes, value, (from) & 31)
-#define __shfl_xor_sync(lanes, value, with, ...) \
-  ::penstock::kernels::exchange(lanes, value, ::penstock::kernels::lane_in_warp() ^ (with))
-#define __shfl_down_sync(lanes, value, by, ...) \
-  ::penstock::kernels::exchange(lanes, value, ::penstock::kernels::lane_in_warp() + (by))
-#define __shfl_up_sync(lanes, value, by, ...) \
-  ::penstock::kernels::exchange(lanes, value, ::penstock::kernels::lane_in_warp() - (by))
+// The last argument, if any, is the width of the part of the warp that a shuffle stays in.
+#define __shfl_sync(lanes, value, ...) ::penstock::kernels::shuffle(lanes, value, __VA_ARGS__)
+#define __shfl_xor_sync(lanes, value, ...) ::penstock::kernels::shuffle_xor(lanes, value, __VA_ARGS__)
+#define __shfl_down_sync(lanes, value, ...) ::penstock::kernels::shuffle_down(lanes, value, __VA_ARGS__)
+#define __shfl_up_sync(lanes, value, ...) ::penstock::kernels::shuffle_up(lanes, value, __VA_ARGS__)
 #define __ballot_sync(lanes, yes) ::penstock::kernels::vote(lanes, yes)
 #define __any_sync(lanes, yes) (::penstock::kernels::vote(lanes, yes) != 0)
 #define __all_sync(lanes, yes) (::penstock::kernels::vote(lanes, !(yes)) == 0)
@@ -177,13 +198,26 @@ inline T __ldg(T const* at) {
   return *at;
 }
 template <class A, class B>
+  requires(std::is_arithmetic_v<A> && std::is_arithmetic_v<B>)
 inline auto min(A a, B b) -> decltype(a < b ? a : b) {
   return b < a ? b : a;
 }
 template <class A, class B>
+  requires(std::is_arithmetic_v<A> && std::is_arithmetic_v<B>)
 inline auto max(A a, B b) -> decltype(a < b ? a : b) {
   return a < b ? b : a;
 }
+// Of what converts to a number, as an element of an array does.
+#define PENSTOCK_MIN_MAX(T)                        \
+  inline T min(T a, T b) { return b < a ? b : a; } \
+  inline T max(T a, T b) { return a < b ? b : a; }
+PENSTOCK_MIN_MAX(int)
+PENSTOCK_MIN_MAX(unsigned)
+PENSTOCK_MIN_MAX(long long)
+PENSTOCK_MIN_MAX(unsigned long long)
+PENSTOCK_MIN_MAX(float)
+PENSTOCK_MIN_MAX(double)
+#undef PENSTOCK_MIN_MAX
 inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
 
 #define PENSTOCK_ATOMIC(name, makes)                                                                     \

@@ -7,6 +7,13 @@ namespace penstock::kernels {
 
 inline constexpr u32 entry_version = 1;  ///< of host_calls, host_thread and array_descriptor
 
+inline constexpr u32 max_parameters = 64;
+
+struct parameter_sizes {
+  u64 count;
+  u64 bytes[max_parameters];
+};
+
 /// `penstock_entry` of the library.
 struct host_entry {
   u32 version;      ///< entry_version of the headers that it was compiled with
@@ -14,6 +21,7 @@ struct host_entry {
   void (*bind)(host_calls const*);
   void (*enter)(host_thread const*);  ///< the thread that goes on from here
   void (*run)(void** parameters);     ///< that thread, from its beginning
+  parameter_sizes sizes;
 };
 
 }  // namespace penstock::kernels

@@ -2,4 +2,4 @@
 // Penstock, nor of the C++ library on a GPU, so that NVRTC compiles it in a few milliseconds.
 #pragma once
 
-#include "penstock/kernels/array.hpp"
+#include "penstock/kernels/parameters.hpp"

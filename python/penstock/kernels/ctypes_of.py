@@ -17,6 +17,14 @@ class ElementType:
     dtype: str  # of arrays (penstock.arrays.dtypes)
     count: int = 1
 
+    @property
+    def number(self) -> str:
+        """As parameters.hpp names it."""
+        if self.count > 1 or self.dtype in ("float16", "bfloat16"):
+            return "no_number"
+        kind = np.dtype(self.dtype).kind
+        return {"f": "floating_number", "i": "signed_number"}.get(kind, "unsigned_number")
+
     @functools.cached_property
     def itemsize(self) -> int:
         one = {"bfloat16": 2, "float16": 2}.get(self.dtype)

@@ -26,7 +26,11 @@ _ENTRY = """
 #undef gridDim
 #line 1 "penstock_entry"
 #include <penstock/kernels/host_entry.hpp>
-namespace {{
+{checks}namespace {{
+template <class... Of>
+constexpr penstock::kernels::parameter_sizes penstock_sizes(void (*)(Of...)) {{
+  return {{sizeof...(Of), {{sizeof(std::remove_cv_t<std::remove_reference_t<Of>>)...}}}};
+}}
 template <class... Of, unsigned long... K>
 void penstock_call(void (*kernel)(Of...), void** parameters, std::integer_sequence<unsigned long, K...>) {{
   kernel(*static_cast<std::remove_cv_t<std::remove_reference_t<Of>>*>(parameters[K])...);
@@ -42,7 +46,8 @@ void penstock_bind(penstock::kernels::host_calls const* calls) {{ penstock::kern
 }}
 extern "C" penstock::kernels::host_entry const penstock_entry;
 penstock::kernels::host_entry const penstock_entry{{penstock::kernels::entry_version,
-    penstock_waits, penstock_bind, penstock_enter, penstock_run}};
+    penstock_waits, penstock_bind, penstock_enter, penstock_run,
+    penstock_sizes(&{name})}};
 """
 
 
@@ -68,7 +73,7 @@ def compile_for_host(source: Source, signature: Signature) -> Path:
         penstock.Error: There is no compiler, or it cannot run.
     """
     with_compiler = compiler()
-    text = source.text_for("host") + _ENTRY.format(name=signature.name)
+    text = source.text_for("host") + _ENTRY.format(name=signature.name, checks=signature.checks())
     key = source.digest(
         "host", with_compiler, *_FLAGS, sources_digest(False), _machine(), signature.name, _ENTRY
     )

@@ -53,7 +53,7 @@ def compile_for_gpu(source: Source, signature: Signature, architecture: int) -> 
         ValueError: The source does not compile, or does not link; with the compiler's lines.
         penstock.Error: A library that compiles is missing, or the build has nothing for this GPU.
     """
-    text = source.text_for("cuda")
+    text = source.text_for("cuda") + '#line 1 "penstock_checks"\n' + signature.checks()
     image = cached(
         source.digest("cuda", f"sm_{architecture}", sources_digest(True), signature.name), ".cubin"
     )

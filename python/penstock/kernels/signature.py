@@ -35,6 +35,22 @@ class Signature:
     has_c_linkage: bool
     is_template: bool
 
+    def checks(self) -> str:
+        """C++ that does not compile unless the parameters are what their text seems to say."""
+        kinds = {"array": "array_parameter", "pointer": "pointer_parameter"}
+        lines = []
+        for index, parameter in enumerate(self.parameters):
+            element = parameter.element
+            if element is None:
+                continue
+            asked = f"{index}, penstock::kernels::{kinds.get(parameter.kind, 'value_parameter')}, "
+            asked += f"{element.itemsize}, penstock::kernels::{element.number}"
+            lines.append(
+                f'static_assert(penstock::kernels::parameter_is(&{self.name}, {asked}), "parameter '
+                f'{index + 1} of {self.name} is not what its type seems to be: name a plain type there");'
+            )
+        return "\n".join(lines) + "\n"
+
 
 _BOUNDS = re.compile(r"\s*__launch_bounds__\s*")
 _ARRAY = re.compile(r"(?:::)?(?:penstock\s*::\s*)?array\s*<(.*)>$", re.DOTALL)

@@ -1,0 +1,48 @@
+// What the compiler says a kernel's parameters are: compared with what was read from the source's text, so that a name that
+// stands for another type than it seems is an error of the compiler and no wrong result.
+#pragma once
+
+#include "penstock/kernels/array.hpp"
+
+namespace penstock::kernels {
+
+enum parameter_kind : u32 { array_parameter, pointer_parameter, value_parameter };
+enum number_type : u32 { no_number, signed_number, unsigned_number, floating_number };
+
+template <class T>
+constexpr number_type number_of() {
+  if constexpr (is_floating<T>) {
+    return floating_number;
+  } else if constexpr (__is_class(T) || __is_enum(T)) {
+    return no_number;
+  } else {
+    return T(-1) < T(0) ? signed_number : unsigned_number;
+  }
+}
+
+template <class T>
+struct parameter {
+  using element = typename without_const<T>::type;
+  static constexpr parameter_kind kind = value_parameter;
+};
+template <class T>
+struct parameter<array<T>> {
+  using element = typename without_const<T>::type;
+  static constexpr parameter_kind kind = array_parameter;
+};
+template <class T>
+struct parameter<T*> {
+  using element = typename without_const<T>::type;
+  static constexpr parameter_kind kind = pointer_parameter;
+};
+
+/// Whether parameter `index` of a kernel is one of that kind, with elements of so many bytes that are such numbers.
+template <class... Of>
+constexpr bool parameter_is(void (*)(Of...), u32 index, parameter_kind kind, u32 bytes, number_type number) {
+  const parameter_kind kinds[] = {parameter<Of>::kind...};
+  const u32 sizes[] = {static_cast<u32>(sizeof(typename parameter<Of>::element))...};
+  const number_type numbers[] = {number_of<typename parameter<Of>::element>()...};
+  return index < sizeof...(Of) && kinds[index] == kind && sizes[index] == bytes && numbers[index] == number;
+}
+
+}  // namespace penstock::kernels
