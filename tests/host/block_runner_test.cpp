@@ -24,8 +24,12 @@ constexpr host_calls only_waits{.read = nullptr,
 
 template <void (*Kernel)(void**)>
 host_entry entry_of() {
-  return {entry_version, [] { return has_barriers; }, [](host_calls const* calls) { the_calls = calls; },
-          [](host_thread const* place) { the_thread = place; }, Kernel};
+  return {entry_version,
+          [] { return has_barriers; },
+          [](host_calls const* calls) { the_calls = calls; },
+          [](host_thread const* place) { the_thread = place; },
+          Kernel,
+          {}};
 }
 
 host_thread first_of(extent block, u32 number = 0) {

@@ -241,8 +241,6 @@ class Kernel:
 
     def _shape(self, threads: Any, grid: Any, block: Any, shared: int) -> tuple[_Extent, _Extent]:
         """Of a block, and of the grid."""
-        if whole_number(shared) is None or not 0 <= shared < 2**31:
-            raise ValueError(f"kernel {self.name}: shared {shown(shared)}: give bytes, as a whole number")
         asked = (threads, grid, block, shared)
         try:
             if asked in self._shapes:
@@ -255,6 +253,8 @@ class Kernel:
         return made
 
     def _new_shape(self, threads: Any, grid: Any, block: Any, shared: int) -> tuple[_Extent, _Extent]:
+        if whole_number(shared) is None or not 0 <= shared < 2**31:
+            raise ValueError(f"kernel {self.name}: shared {shown(shared)}: give bytes, as a whole number")
         if threads is not None:
             if grid is not None:
                 raise ValueError(f"kernel {self.name}: threads and grid: give one of them")
