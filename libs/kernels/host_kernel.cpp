@@ -2,6 +2,7 @@
 #include "libs/kernels/element_calls.hpp"
 #include "libs/kernels/user_kernel.hpp"
 #include "penstock/core/atomic.hpp"
+#include "penstock/core/clock.hpp"
 #include "penstock/group/lone_thread.hpp"
 #include "penstock/host/error.hpp"
 #include "penstock/kernels/host_entry.hpp"
@@ -122,7 +123,20 @@ class host_kernel final : public user_kernel {
 
   void start(std::span<void*> parameters, launch_shape const& shape) override {
     check_shape(shape);
+    system_ref<u32>(stop_).store(0, relaxed);
     const deadline watch(stop_, shape.timeout_ns);
+    const std::thread::id caller = std::this_thread::get_id();
+    u64 checked_ns = now_ns();
+    const auto look = [&] {
+      if (!shape.check || std::this_thread::get_id() != caller || now_ns() - checked_ns < check_every_ns) return;
+      checked_ns = now_ns();
+      try {
+        shape.check();
+      } catch (...) {
+        system_ref<u32>(stop_).store(1, relaxed);  // for threads that wait in their loops; the next launch begins anew
+        throw;
+      }
+    };
     const u64 blocks = u64{shape.grid.x} * shape.grid.y * shape.grid.z;
     on_.run(blocks, 1, [&](u64 first, u64 last) {
       thread_local block_runner runner;
@@ -138,12 +152,14 @@ class host_kernel final : public user_kernel {
         place.dynamic_shared = reinterpret_cast<std::byte*>(shared.data()) + (unaligned == 0 ? 0 : 16 - unaligned);
         place.stop = &stop_;
         runner.run(name_, *entry_, parameters.data(), place);
+        look();
       }
     });
   }
 
  private:
   static constexpr u32 max_block_threads = 1024;
+  static constexpr u64 check_every_ns = 50 * one_millisecond_ns;
 
   void check_shape(launch_shape const& shape) const {
     const u64 threads = u64{shape.block.x} * shape.block.y * shape.block.z;

@@ -6,6 +6,7 @@
 #include "penstock/rows/row_array.hpp"
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -18,6 +19,8 @@ struct launch_shape {
   u32 shared_bytes = 0;    ///< dynamic
   void* stream = nullptr;  ///< CUDA
   u64 timeout_ns = 0;      ///< CPU: stopped() is true from then on; 0: none
+  /// CPU: called by the caller's thread between blocks, some times a second; what it throws ends the launch.
+  std::function<void()> check = {};
 };
 
 /// What a kernel takes of a GPU. CPU: zeros, but for the threads.

@@ -104,8 +104,12 @@ void bind_kernels(nb::module_& m) {
           "launch",
           [](user_kernel& kernel, kernel_arguments& arguments, sizes const& grid, sizes const& block, u32 shared_bytes,
              u64 stream, u64 timeout_ns) {
-            const launch_shape shape{extent_of(grid), extent_of(block), shared_bytes, reinterpret_cast<void*>(stream),
-                                     timeout_ns};
+            launch_shape shape{extent_of(grid), extent_of(block), shared_bytes, reinterpret_cast<void*>(stream), timeout_ns};
+            // Ctrl-C, and whatever else Python handles.
+            shape.check = [] {
+              const nb::gil_scoped_acquire locked;
+              if (PyErr_CheckSignals() != 0) throw nb::python_error();
+            };
             started_launch started = launch(kernel, arguments.all, shape);
             return std::pair(std::move(started.calls), std::move(started.end));
           },

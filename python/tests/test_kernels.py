@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib
 import os
 import pickle
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -396,6 +398,29 @@ def test_missing_libraries_of_nvidia_are_named(monkeypatch: pytest.MonkeyPatch) 
 
     with pytest.raises(penstock.Error, match="install the wheel nvidia-nvjitlink"):
         nvrtc._checked_call("compile the kernel f", not_found)
+
+
+def test_a_signal_ends_a_launch_on_the_cpu() -> None:
+    program = """
+import time, numpy as np, penstock
+source = "__global__ void f(double* x, int n) { for (int k = 0; k < n; ++k) *x = *x * 0.999 + k; }"
+kernel = penstock.kernel(source, device="cpu")
+number = np.zeros(1)
+kernel(number, 1, threads=1)
+print("runs", flush=True)
+try:
+    kernel(number, 1_000_000, grid=100_000, block=1)
+except KeyboardInterrupt:
+    kernel(number, 1, threads=1)
+    print("interrupted", flush=True)
+"""
+    environment = {**os.environ, "PYTHONPATH": str(Path(penstock.__file__).parents[1])}
+    with subprocess.Popen([sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE) as run:
+        assert run.stdout is not None
+        assert run.stdout.readline() == b"runs\n"
+        time.sleep(0.3)
+        run.send_signal(signal.SIGINT)
+        assert run.communicate(timeout=30)[0] == b"interrupted\n"
 
 
 def test_a_forked_process_has_kernels_of_its_own(tmp_path: Path) -> None:

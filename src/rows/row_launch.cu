@@ -4,6 +4,7 @@
 #include <cub/device/device_radix_sort.cuh>
 
 #include <limits>
+#include <mutex>
 #include <vector>
 
 namespace penstock::rows {
@@ -59,6 +60,8 @@ class sort_room {
   stream_room room_;
 };
 
+constexpr std::size_t max_free_events = 64;
+
 class cuda_row_device final : public row_device {
  public:
   explicit cuda_row_device(int gpu) : gpu_(gpu) {
@@ -70,10 +73,12 @@ class cuda_row_device final : public row_device {
     check(cudaMemPoolCreate(&pool_, &properties), "no pool of memory");
     u64 keep = std::numeric_limits<u64>::max();
     check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep), "no pool of memory");
+    free_events_.reserve(max_free_events);
   }
   ~cuda_row_device() override {
     if (followed_ != nullptr) cudaEventDestroy(followed_);
     if (beside_ != nullptr) cudaStreamDestroy(beside_);
+    for (cudaEvent_t const each : free_events_) cudaEventDestroy(each);
     cudaMemPoolDestroy(pool_);
   }
 
@@ -134,8 +139,7 @@ class cuda_row_device final : public row_device {
   }
   void* mark(void* stream) override {
     const gpu_scope here(gpu_);
-    cudaEvent_t made = nullptr;
-    check(cudaEventCreateWithFlags(&made, cudaEventDisableTiming), "no event");
+    const cudaEvent_t made = take_event();
     check(cudaEventRecord(made, static_cast<cudaStream_t>(stream)), "no event");
     return made;
   }
@@ -150,7 +154,14 @@ class cuda_row_device final : public row_device {
     const gpu_scope here(gpu_);
     check(cudaStreamWaitEvent(static_cast<cudaStream_t>(stream), static_cast<cudaEvent_t>(mark)), "the stream cannot wait");
   }
-  void forget(void* mark) noexcept override { cudaEventDestroy(static_cast<cudaEvent_t>(mark)); }
+  void forget(void* mark) noexcept override {
+    const std::lock_guard lock(mutex_);
+    if (free_events_.size() < free_events_.capacity()) {
+      free_events_.push_back(static_cast<cudaEvent_t>(mark));
+    } else {
+      cudaEventDestroy(static_cast<cudaEvent_t>(mark));
+    }
+  }
   void* beside(void* stream) override {
     const gpu_scope here(gpu_);
     if (beside_ == nullptr) {
@@ -167,6 +178,21 @@ class cuda_row_device final : public row_device {
   }
 
  private:
+  // To make one and to destroy it takes longer than a launch.
+  cudaEvent_t take_event() {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!free_events_.empty()) {
+        const cudaEvent_t taken = free_events_.back();
+        free_events_.pop_back();
+        return taken;
+      }
+    }
+    cudaEvent_t made = nullptr;
+    check(cudaEventCreateWithFlags(&made, cudaEventDisableTiming), "no event");
+    return made;
+  }
+
   static cudaGraph_t captured_graph(cudaStream_t stream) {
     cudaStreamCaptureStatus status{};
     cudaGraph_t graph = nullptr;
@@ -222,6 +248,8 @@ class cuda_row_device final : public row_device {
   cudaMemPool_t pool_ = nullptr;
   cudaStream_t beside_ = nullptr;
   cudaEvent_t followed_ = nullptr;
+  std::mutex mutex_;
+  std::vector<cudaEvent_t> free_events_;  ///< under mutex_
 };
 
 }  // namespace
