@@ -361,6 +361,20 @@ def test_a_file_that_was_cut_is_told(tmp_path: Path, device: str, placement: str
         kernel(array, out).wait()
 
 
+def test_a_launch_that_is_held_does_not_hold_the_file(tmp_path: Path, device: str) -> None:
+    array = opened(tmp_path, np.zeros(1000, np.float32), "storage", device, writable=True)
+    kernel = penstock.kernel(
+        "__global__ void f(penstock::array<float> a) { a[threadIdx.x] = 1; }", device=device
+    )
+    launch = kernel(array, threads=100)
+    array.close()
+    with penstock.open(array.path or "", placement="storage", device=device, writable=True) as again:
+        kernel(again, threads=200)
+    launch.wait()
+    assert launch.done
+    assert np.load(array.path or "").sum() == 200
+
+
 def test_compiled_kernels_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path / "cache"))
     source = "__global__ void f(int* n) { *n += 1; }"

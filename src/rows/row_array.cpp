@@ -148,7 +148,16 @@ struct row_call::state {
   void* mark = nullptr;
   bool keeps_report = false;  ///< kernels that were not waited for may write to it: it is never another call's
   bool captured = false;      ///< its kernels run whenever a graph does
-  std::shared_ptr<row_array::state> kept = {};  ///< the owner, of a call that others wait for
+  std::shared_ptr<row_array::state> kept = {};  ///< the owner, of a call that may outlive the array; until it was waited for
+  std::optional<u64> told = {};                 ///< by a wait that gave the owner up
+
+  /// Waits, and what came of it. Throws as row_call::wait.
+  std::optional<u64> outcome();
+  /// REQUIRES: nothing of the call runs.
+  void give_up_owner() {
+    if (!keeps_report) owner->reports.give_back(report);
+    owner = nullptr;
+  }
 
   ~state() {
     if (owner == nullptr || keeps_report || owner->process != ::getpid()) return;
@@ -184,15 +193,30 @@ std::optional<u64> told_by(row_report const& report, char const* operation, std:
 
 std::optional<u64> row_call::wait() {
   if (state_->captured) return std::nullopt;
-  row_array::state& owner = *state_->owner;
-  if (state_->mark != nullptr) {
-    owner.device->await(state_->mark);
-    owner.device->forget(std::exchange(state_->mark, nullptr));
+  if (state_->owner == nullptr) return state_->told;
+  if (state_->kept == nullptr) return state_->outcome();
+  // Whoever holds the call longer does not hold the array's file.
+  const auto kept = std::move(state_->kept);
+  try {
+    state_->told = state_->outcome();
+  } catch (...) {
+    state_->give_up_owner();
+    throw;
   }
-  owner.check_faults();
-  owner.check_file();
-  if (state_->report->failure != 0) owner.check_stored();
-  return told_by(*state_->report, state_->operation, owner.stored_path, owner.stored_end);
+  state_->give_up_owner();
+  return state_->told;
+}
+
+std::optional<u64> row_call::state::outcome() {
+  row_array::state& from = *owner;
+  if (mark != nullptr) {
+    from.device->await(mark);
+    from.device->forget(std::exchange(mark, nullptr));
+  }
+  from.check_faults();
+  from.check_file();
+  if (report->failure != 0) from.check_stored();
+  return told_by(*report, operation, from.stored_path, from.stored_end);
 }
 
 bool row_call::is_done() const { return state_->mark == nullptr || state_->owner->device->is_done(state_->mark); }
