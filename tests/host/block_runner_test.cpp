@@ -65,7 +65,8 @@ __global__ void turns(void** parameters) {
   auto* const out = static_cast<u32*>(parameters[blockIdx.x]);
   const u32 lane = threadIdx.x % 32, half = lane / 16, mask = half == 0 ? 0xffffu : 0xffff0000u;
   u32 value = threadIdx.x;
-  for (u32 turn = 0; turn < threadIdx.x / 32 + half + 1; ++turn) value = __shfl_sync(mask, value, (lane + 1) % 16 + half * 16);
+  for (u32 turn = 0; turn < threadIdx.x / 32 + half + 1; ++turn)
+    value = __shfl_sync(mask, value, static_cast<int>((lane + 1) % 16 + half * 16));
   __syncthreads();
   out[threadIdx.x] = value;
 }
@@ -86,6 +87,7 @@ TEST(block_runner, threads_exchange_what_they_have) {
     const u32 threads = block.x * block.y * block.z, blocks = 24;
     std::vector<std::vector<u32>> out(blocks, std::vector<u32>(threads));
     std::vector<void*> parameters;
+    parameters.reserve(blocks);
     for (auto& each : out) parameters.push_back(each.data());
     on->run(blocks, 1, [&](u64 first, u64) {
       thread_local block_runner runner;

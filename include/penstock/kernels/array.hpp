@@ -61,6 +61,7 @@ class array {
    public:
     PENSTOCK_KERNEL_FN operator value_type() const&& { return array_.read(i_); }
     PENSTOCK_KERNEL_FN value_type operator=(value_type v) const&& { return put(v); }
+    // NOLINTNEXTLINE(performance-noexcept-move-constructor): it stores, and moves nothing
     PENSTOCK_KERNEL_FN value_type operator=(reference&& other) && {
       return put(static_cast<value_type>(static_cast<reference&&>(other)));
     }

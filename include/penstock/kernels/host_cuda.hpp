@@ -12,6 +12,7 @@
 #include <cstring>
 #include <type_traits>
 
+// NOLINTBEGIN(bugprone-reserved-identifier): they are the names that CUDA has.
 #define __global__
 #define __device__
 #define __host__
@@ -22,6 +23,7 @@
 #define __launch_bounds__(...)
 #define __grid_constant__
 #define __shared__ static thread_local
+// NOLINTEND(bugprone-reserved-identifier)
 
 using dim3 = penstock::kernels::extent;
 using uint3 = penstock::kernels::extent;
@@ -166,6 +168,7 @@ inline T update(T* at, Next const& next) {
 #define gridDim (::penstock::kernels::the_thread->grid_size)
 #define warpSize 32
 
+// NOLINTBEGIN(bugprone-reserved-identifier)
 #define __syncthreads() ::penstock::kernels::barrier<::penstock::kernels::of_block>::wait(0)
 #define __syncwarp(...) \
   ::penstock::kernels::barrier<::penstock::kernels::of_warp>::wait(::penstock::kernels::lanes_named(__VA_ARGS__))
@@ -239,3 +242,4 @@ inline T atomicCAS(T* at, typename penstock::kernels::same<T>::type expected,
                    typename penstock::kernels::same<T>::type desired) {
   return penstock::kernels::update(at, [=](T old) { return old == expected ? desired : old; });
 }
+// NOLINTEND(bugprone-reserved-identifier)
