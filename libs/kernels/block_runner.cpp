@@ -18,7 +18,7 @@
 namespace penstock::kernels {
 namespace {
 
-constexpr std::size_t stack_bytes = 128 << 10;
+constexpr std::size_t stack_bytes = 1 << 20;  // as far as it is touched
 constexpr u32 warp_threads = 32;
 
 enum class fiber_state { ready, at_block_barrier, at_warp_barrier, ended };

@@ -679,3 +679,68 @@ def test_a_structure_has_the_bytes_of_its_parameter(device: str) -> None:
     kernel(np.zeros(4), 1).wait()
     with pytest.raises(ValueError, match="argument 1 has 8 bytes, and its parameter 32: give as many"):
         kernel(np.zeros(1), 1)
+
+
+def test_kernels_of_one_process_have_their_own_variables(tmp_path: Path) -> None:
+    source = """
+    inline int table[2] = {VALUE, VALUE};
+    template <class T> __device__ T* part() { __shared__ T s[SIZE]; return s; }
+    extern "C" __global__ void read(int* out) {
+      part<int>()[SIZE - 1] = table[1];
+      *out = part<int>()[SIZE - 1];
+    }
+    """
+    number = np.zeros(1, np.int32)
+    for value, size in ((11, 1), (22, 4096), (33, 2)):
+        kernel = penstock.kernel(source, device="cpu", defines={"VALUE": value, "SIZE": size})
+        kernel(number, threads=1)
+        assert number[0] == value
+
+
+def test_bounds_are_those_of_each_dimension(device: str) -> None:
+    memory, out = results(np.zeros((4, 4), np.int32), device)
+    for index, element in (("1, 6", 26), ("-1", 2**64 - 2), ("4, 0", 16)):
+        access = f"out[{index}]" if "," not in index else f"out({index})"
+        kernel = penstock.kernel(
+            f"__global__ void f(penstock::array<int> out) {{ {access} = 1; }}",
+            device=device,
+            check_bounds=True,
+        )
+        with pytest.raises(IndexError, match=f"element {element} is out of range: it has 16"):
+            kernel(out, threads=1).wait()
+    assert not memory.any()
+
+
+def test_headers_of_the_current_folder_are_not_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    number = np.zeros(1, np.int32)
+    for value in (3, 4):
+        (tmp_path / "inner.h").write_text(f"#define VALUE {value}\n")
+        (tmp_path / "outer.h").write_text('#include "inner.h"\n')
+        for name in ("outer.h", str(tmp_path / "outer.h")):
+            source = f'#include "{name}"\n__global__ void f(int* n) {{ *n = VALUE; }}'
+            penstock.kernel(source, device="cpu")(number, threads=1)
+            assert number[0] == value
+
+
+def test_functions_wrap_and_shift_as_numpy_does(device: str) -> None:
+    ints = np.array([-(2**31), -1, 0, 7, 2**31 - 1], np.int32)
+    longs, unsigned = np.array([-1, 0, 5], np.int64), np.array([1, 0, 5], np.uint64)
+    shifts = np.array([33, 1, 31, 2, 0], np.int32)
+    cases: list[Any] = [
+        (lambda x: x + 1 > x, ints),
+        (lambda x: abs(x) - 1, ints),
+        (lambda x: (x * 2) // 2 - x, ints),
+        (lambda x, y: x << y, ints, shifts),
+        (lambda x, y: x >> y, ints, shifts),
+        (lambda x, y: (x < y) | (y == x), longs, unsigned),
+        (lambda new, i: new * i, ints, shifts),
+    ]
+    for expression, *contents in cases:
+        arrays = [penstock.from_tensor(one, "host", device=device) for one in contents]
+        with np.errstate(all="ignore"):
+            wanted = expression(*contents)
+        np.testing.assert_array_equal(host(penstock.function(expression)(*arrays)), wanted)
+    large = np.full(5, 2**62, np.int64)
+    mean = penstock.function(lambda x: x).mean(penstock.from_tensor(large, "host", device=device))
+    assert mean == 2.0**62

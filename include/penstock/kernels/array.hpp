@@ -124,6 +124,11 @@ class array {
     const kernels::u64 each[] = {static_cast<kernels::u64>(index)...};
     kernels::u64 i = each[0];
     for (kernels::u32 d = 1; d < sizeof...(Index); ++d) i = i * of_.shape[d] + each[d];
+#if defined(PENSTOCK_CHECK_BOUNDS)
+    bool inside = true;
+    for (kernels::u32 d = 0; d < sizeof...(Index); ++d) inside = inside && each[d] < of_.shape[d];
+    if (!inside && i < size()) i += size();  // out of range, too
+#endif
     return (*this)[i];
   }
 
@@ -200,7 +205,7 @@ class array {
   PENSTOCK_KERNEL_FN bool has([[maybe_unused]] kernels::u64 i) const {
 #if defined(PENSTOCK_CHECK_BOUNDS)
     if (i >= size()) {
-      kernels::out_of_range(&of_, i);
+      kernels::out_of_range(&of_, i == ~kernels::u64{0} ? i - 1 : i);  // all ones: there was none
       return false;
     }
 #endif

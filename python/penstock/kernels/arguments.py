@@ -171,7 +171,14 @@ class Packer:
             values = np.asarray(one)
             if values.shape == (element.count,) or values.nbytes == element.itemsize:
                 wanted = np.dtype("uint16" if element.dtype == "bfloat16" else element.dtype)
-                return np.ascontiguousarray(values, wanted).tobytes()
+                with np.errstate(all="ignore"):
+                    taken = np.ascontiguousarray(values, wanted)
+                if wanted.kind in "iu" and not np.array_equal(taken, values):
+                    raise OverflowError(
+                        f"{self._at(parameter)}: {shown(one)} is out of the range of {element.name}: give "
+                        "numbers that fit"
+                    )
+                return taken.tobytes()
         try:
             return bytes(memoryview(one).cast("B"))
         except (TypeError, ValueError):

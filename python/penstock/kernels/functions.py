@@ -93,7 +93,12 @@ extern "C" __global__ void __launch_bounds__(256)
   any[blockIdx.x] = begun;
 }}
 """
-_JOINED = {"sum": "all + v", "min": "v < all || v != v ? v : all", "max": "all < v || v != v ? v : all"}
+_JOINED = {
+    "sum": "all + v",
+    "mean": "all + v",
+    "min": "v < all || v != v ? v : all",
+    "max": "all < v || v != v ? v : all",
+}
 
 
 class Value:
@@ -139,7 +144,7 @@ class Value:
         return _apply(np.abs, self)
 
     def __pow__(self, other: Any) -> Any:
-        known = {2: np.square, 0.5: np.sqrt} if isinstance(other, (int, float)) else {}
+        known = {2: np.square, 0.5: np.sqrt} if type(other) in (int, float) else {}
         return _apply(known[other], self) if other in known else _apply(np.power, self, other)
 
 
@@ -228,8 +233,19 @@ def _text_of(one: Any, dtype: np.dtype[Any]) -> str:
 
 def _call_text(name: str, texts: list[str], dtype: np.dtype[Any]) -> str:
     to = _c_type(dtype)
+    if name in ("left_shift", "right_shift"):
+        return f"penstock_{name}<{to}>({texts[0]}, {texts[1]})"
+    wraps = dtype.kind == "i" and dtype.itemsize >= 4  # as NumPy's, and not undefined
+    unsigned = "unsigned int" if dtype.itemsize == 4 else "unsigned long long"
+    if wraps and name in ("add", "subtract", "multiply", "square", "negative"):
+        both = [f"({unsigned}){text}" for text in texts]
+        if name == "negative":
+            return f"(({to})(0 - {both[0]}))"
+        return f"(({to})({both[0]} {_OPERATORS.get(name, '*')} {both[-1]}))"
     if name in _OPERATORS:
         sign = _OPERATORS[name]
+        if sign in _COMPARISONS:
+            return f"(penstock_compare({texts[0]}, {texts[1]}, [](auto a, auto b) {{ return a {sign} b; }}))"
         if len(texts) == 2 and dtype.kind != "b" and sign not in ("&&", "||"):
             return f"(({to})({texts[0]} {sign} {texts[1]}))"
         if dtype.kind == "b" and sign in ("+", "*"):  # of truth values, as NumPy has it
@@ -242,7 +258,11 @@ def _call_text(name: str, texts: list[str], dtype: np.dtype[Any]) -> str:
     if name in ("absolute",):
         if dtype.kind == "f":
             return f"fabs{'f' if dtype.itemsize == 4 else ''}({texts[0]})"
-        return texts[0] if dtype.kind in "ub" else f"(({to})({texts[0]} < 0 ? -{texts[0]} : {texts[0]}))"
+        return (
+            texts[0]
+            if dtype.kind in "ub"
+            else f"(({to})({texts[0]} < 0 ? 0 - (unsigned long long){texts[0]} : {texts[0]}))"
+        )
     if name in ("minimum", "maximum"):
         sign = "<" if name == "minimum" else ">"
         a, b = texts
@@ -273,6 +293,26 @@ def _call_text(name: str, texts: list[str], dtype: np.dtype[Any]) -> str:
 
 
 _HELPERS = """
+template <class A, class B, class F>
+__device__ bool penstock_compare(A a, B b, F const& f) {
+  return f(a, b);
+}
+template <class F>
+__device__ bool penstock_compare(long long a, unsigned long long b, F const& f) {
+  return a < 0 ? f(-1, 0) : f((unsigned long long)a, b);
+}
+template <class F>
+__device__ bool penstock_compare(unsigned long long a, long long b, F const& f) {
+  return b < 0 ? f(0, -1) : f(a, (unsigned long long)b);
+}
+template <class T>
+__device__ T penstock_left_shift(T a, T b) {
+  return b < T(0) || (unsigned long long)b >= 8 * sizeof(T) ? T(0) : T((unsigned long long)a << b);
+}
+template <class T>
+__device__ T penstock_right_shift(T a, T b) {
+  return b < T(0) || (unsigned long long)b >= 8 * sizeof(T) ? T(a < T(0) ? -1 : 0) : T(a >> b);
+}
 template <class T>
 __device__ T penstock_remainder(T a, T b) {
   if constexpr (T(0.5) != T(0)) {
@@ -362,7 +402,7 @@ class Function:
     def mean(self, *arguments: Any) -> float:
         """Their sum over their number. ValueError: there are none."""
         count = self._count(arguments)
-        return float(self._reduced("sum", arguments)) / count
+        return float(self._reduced("mean", arguments)) / count
 
     def min(self, *arguments: Any) -> Any:
         """The least; NaN where there is one. ValueError: there are none."""
@@ -411,9 +451,8 @@ class Function:
         any_ = first._library.empty((blocks,), dtype_named("uint8"))
         made(*arguments, out, any_, count, grid=blocks).wait()
         values, has = (_on_host(one) for one in (out, any_))
-        return (
-            getattr(values[has != 0], how)(dtype=dtype) if how == "sum" else getattr(values[has != 0], how)()
-        )
+        parts = values[has != 0]
+        return parts.sum(dtype=dtype) if how in ("sum", "mean") else getattr(parts, how)()
 
     def _kernel_for(
         self, how: str, arguments: tuple[Any, ...], arrays: list[Array]
@@ -443,28 +482,31 @@ class Function:
         """The kernel, the type of its values, and the types that its numbers are converted to."""
         values, parameters, reads = [], [], []
         needs: dict[str, set[np.dtype[Any]]] = {}
-        for name, one in zip(self._names, arguments, strict=True):
+        for k, (name, one) in enumerate(zip(self._names, arguments, strict=True)):
+            word = f"p{k}"
             if is_array(one):
                 if one.dtype.name not in _C_TYPES:
                     raise TypeError(f"function {self.name}: {name} holds {one.dtype}: convert it first")
                 to = _C_TYPES[one.dtype.name]
-                parameters.append(f"penstock::array<const {to}> {name}_")
-                reads.append(f"const {to} {name} = {name}_[i];")
-                values.append(Value(name, np.ones(1, one.dtype.numpy)))
+                parameters.append(f"penstock::array<const {to}> {word}_")
+                reads.append(f"const {to} {word} = {word}_[i];")
+                values.append(Value(word, np.ones(1, one.dtype.numpy)))
                 continue
             if _is_plain(one):
                 to = {bool: "bool", int: "long long", float: "double"}[type(one)]
                 needs[name] = set()
-                values.append(Value(name, type(one)(1), needs[name]))
+                values.append(Value(word, type(one)(1), needs[name]))
             else:
                 kind = np.asarray(one).dtype
                 to = _c_type(kind)
-                values.append(Value(name, np.ones((), kind)[()]))
-            parameters.append(f"{to} {name}")
+                values.append(Value(word, np.ones((), kind)[()]))
+            parameters.append(f"{to} {word}")
         result = self._expression(*values)
         if not isinstance(result, Value):
             raise TypeError(f"function {self.name}: it returns {shown(result)}, which depends on no argument")
         dtype = np.asarray(result._like).dtype
+        if how == "mean":
+            dtype = np.dtype("float64")
         if how == "sum":
             dtype = np.dtype({"f": "float64", "u": "uint64"}.get(dtype.kind, "int64"))
         text = (_ELEMENTS if how == "elements" else _REDUCTION).format(
@@ -491,8 +533,9 @@ def _on_host(made: Any) -> np.ndarray[Any, Any]:
 def function(expression: Callable[..., Any]) -> Function:
     """A kernel from a Python expression over elements.
 
-    The function is called once for each combination of types, with stand-ins for elements: operators and
-    NumPy's functions (`numpy.sqrt`, `numpy.where`, ...) on them become a kernel, with NumPy's types.
+    The function is called once for each combination of types, with stand-ins for elements, and what it takes
+    from outside (globals, closures) stays as it was then: operators and NumPy's functions (`numpy.sqrt`,
+    `numpy.where`, ...) on them become a kernel, with NumPy's types.
 
     >>> import numpy as np, penstock
     >>> @penstock.function

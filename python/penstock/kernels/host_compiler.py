@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,17 @@ if TYPE_CHECKING:
     from penstock.kernels.signature import Signature
     from penstock.kernels.source import Source
 
-_FLAGS = ["-std=c++20", "-O3", "-march=native", "-fPIC", "-shared", "-fno-strict-aliasing", "-w"]
+_FLAGS = [
+    "-std=c++20",
+    "-O3",
+    "-march=native",
+    "-fPIC",
+    "-shared",
+    "-fwrapv",
+    "-fvisibility=hidden",
+    "-fno-strict-aliasing",
+    "-w",
+]
 
 _ENTRY = """
 #undef threadIdx
@@ -44,7 +55,7 @@ void penstock_run(void** parameters) {{ penstock_call(&{name}, parameters); }}
 bool penstock_waits() {{ return penstock::kernels::has_barriers; }}
 void penstock_bind(penstock::kernels::host_calls const* calls) {{ penstock::kernels::the_calls = calls; }}
 }}
-extern "C" penstock::kernels::host_entry const penstock_entry;
+extern "C" __attribute__((visibility("default"))) penstock::kernels::host_entry const penstock_entry;
 penstock::kernels::host_entry const penstock_entry{{penstock::kernels::entry_version,
     penstock_waits, penstock_bind, penstock_enter, penstock_run,
     penstock_sizes(&{name})}};
@@ -98,7 +109,7 @@ def _compile(with_compiler: str, text: str, library: Path, source: Source) -> Pa
         folder = library.parent
     except OSError:
         folder = Path(tempfile.mkdtemp(prefix="penstock-kernel-"))
-    made = folder / f".{library.name}.{os.getpid()}"
+    made = folder / f".{library.name}.{os.getpid()}.{threading.get_ident()}"
     command = [*shlex.split(with_compiler), *_FLAGS, *(f"-I{where}" for where in include_dirs())]
     command += [f"-I{where}" for where in source.include_dirs]
     command += [f"-D{name}" for name in source.defines]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import threading
 from pathlib import Path
 
 from penstock.errors import Error
@@ -72,7 +73,7 @@ def store(path: Path, content: bytes) -> bool:
     """Whole or not at all, whatever other processes do. False where the folder cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        own = path.with_name(f".{path.name}.{os.getpid()}")
+        own = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
         own.write_bytes(content)
         own.replace(path)
     except OSError:

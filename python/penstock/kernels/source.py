@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,16 +55,18 @@ class Source:
     def _headers(self) -> list[str]:
         """What is in the user's folders of what the source includes, and of what that includes."""
         found: dict[Path, str] = {}
-        waiting = [self.text]
+        waiting = [(Path.cwd(), self.text)]
         while waiting:
-            for name in re.findall(
-                r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]', waiting.pop(), re.MULTILINE
-            ):
-                for folder in self.include_dirs:
-                    path = Path(folder) / name
+            own_folder, text = waiting.pop()
+            for name in re.findall(r"^[ \t]*#[ \t]*include[ \t]*(.*)$", text, re.MULTILINE):
+                quoted = re.match(r'[<"]([^>"]+)[>"]', name)
+                if quoted is None:  # a macro's: nobody knows here which file that is, and nothing is kept
+                    return [os.urandom(16).hex()]
+                for folder in (str(own_folder), *self.include_dirs):
+                    path = Path(folder) / quoted.group(1)
                     if path not in found and path.is_file():
                         found[path] = path.read_text(errors="replace")
-                        waiting.append(found[path])
+                        waiting.append((path.parent, found[path]))
         return [part for path in sorted(found) for part in (str(path), found[path])]
 
     def refusal(self, log: str) -> str:
