@@ -83,7 +83,8 @@ TEST(block_runner, threads_exchange_what_they_have) {
   the_calls = &only_waits;
   auto on = open_executor("cpu", 4);
   const host_entry kernel = entry_of<sums>();
-  for (const extent block : {extent{1, 1, 1}, {7, 1, 1}, {32, 1, 1}, {33, 1, 1}, {8, 4, 3}, {1024, 1, 1}}) {
+  for (const extent block :
+       {extent{1, 1, 1}, {7, 1, 1}, {32, 1, 1}, {33, 1, 1}, {8, 4, 3}, {1024, 1, 1}, {7, 1, 1}, {33, 1, 1}}) {
     const u32 threads = block.x * block.y * block.z, blocks = 24;
     std::vector<std::vector<u32>> out(blocks, std::vector<u32>(threads));
     std::vector<void*> parameters;

@@ -82,6 +82,7 @@ inline T exchange(u32 lanes, T value, u32 from) {
   T read = value;
   if (from < lanes_of_warp()) std::memcpy(&read, slots + from, sizeof read);
   barrier<of_warp>::wait(lanes);
+  slots[lane_in_warp()] = 0;  // a lane that has ended votes no
   return read;
 }
 
@@ -114,6 +115,7 @@ inline u32 vote(u32 lanes, bool yes) {
   u32 all = 0;
   for (u32 lane = 0; lane < 32; ++lane) all |= (lanes >> lane & 1) != 0 && slots[lane] != 0 ? 1u << lane : 0;
   barrier<of_warp>::wait(lanes);
+  slots[lane_in_warp()] = 0;
   return all;
 }
 
