@@ -43,6 +43,9 @@ void bind_lsh(nb::module_& m);
 namespace penstock::regular {
 void bind_regular(nb::module_& m);
 }
+namespace penstock::sampling {
+void bind_sampling(nb::module_& m);
+}
 namespace penstock::volumes {
 void bind_volume(nb::module_& m);
 }
@@ -105,4 +108,5 @@ NB_MODULE(_native, m) {
   penstock::columns::bind_packing(m);
   penstock::bind_rows(m);
   penstock::kernels::bind_kernels(m);
+  penstock::sampling::bind_sampling(m);
 }

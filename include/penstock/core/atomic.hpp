@@ -70,6 +70,16 @@ PENSTOCK_FN inline void lower_to(u64& word, u64 to) {
   while (seen > to && !ref.compare_exchange_weak(seen, to, relaxed, relaxed)) {}
 }
 
+PENSTOCK_FN inline void lower_to(u32& word, u32 to) {
+  const device_ref<u32> shared(word);
+#if PENSTOCK_ON_DEVICE
+  shared.fetch_min(to, relaxed);
+#else
+  u32 seen = shared.load(relaxed);
+  while (seen > to && !shared.compare_exchange_weak(seen, to, relaxed)) {}
+#endif
+}
+
 #if PENSTOCK_ON_DEVICE
 // Fences of one direction (PTX ISA 8.6, "membar / fence", `.sem`), for the compiler makes a whole one of either: one that only
 // acquires empties L1 and waits for nothing but this thread's loads, where a whole one waits until all that this multiprocessor

@@ -24,6 +24,25 @@ PENSTOCK_FN inline u32 lowest_bit(u32 x) {
 #endif
 }
 
+/// REQUIRES: x != 0.
+PENSTOCK_FN inline u32 leading_zeros(u64 x) {
+#if PENSTOCK_ON_DEVICE
+  return static_cast<u32>(__clzll(static_cast<long long>(x)));
+#else
+  return static_cast<u32>(std::countl_zero(x));
+#endif
+}
+
+/// The upper half of the product.
+PENSTOCK_FN inline u64 high_product(u64 a, u64 b) {
+#if PENSTOCK_ON_DEVICE
+  return __umul64hi(a, b);
+#else
+  __extension__ using wide = unsigned __int128;
+  return static_cast<u64>(wide{a} * b >> 64);
+#endif
+}
+
 // By arithmetic: on a GPU the functions of <bit> are right in constant expressions only (nvcc 13.0 with GCC's library makes
 // std::has_single_bit of a variable false, without a word).
 constexpr bool is_power_of_two(u64 x) { return x != 0 && (x & (x - 1)) == 0; }

@@ -1,0 +1,62 @@
+// Random numbers by counter: what is drawn depends on the key and the place of the draw alone, not on who draws, so both
+// executors and any number of threads draw the same.
+#pragma once
+
+#include "penstock/core/bits.hpp"
+
+#include <bit>
+#include <cmath>
+
+namespace penstock::sampling {
+
+/// Where a draw stands in the sample of one call.
+struct draw_place {
+  u32 stage = 0;  ///< hop and edge type
+  u32 node = 0;   ///< local number of the node whose neighbours are drawn
+};
+
+/// The pair of numbers with this index. Philox4x32-10 (Salmon et al., SC 2011).
+struct drawn_pair {
+  u64 first = 0, second = 0;
+};
+PENSTOCK_FN inline drawn_pair draw_pair(u64 key, draw_place const& place, u64 index) {
+  u32 c0 = static_cast<u32>(index), c1 = static_cast<u32>(index >> 32), c2 = place.node, c3 = place.stage;
+  u32 k0 = static_cast<u32>(key), k1 = static_cast<u32>(key >> 32);
+  PENSTOCK_UNROLL
+  for (u32 round = 0; round < 10; ++round) {
+    const u64 a = u64{0xD2511F53u} * c0, b = u64{0xCD9E8D57u} * c2;
+    c0 = static_cast<u32>(b >> 32) ^ c1 ^ k0;
+    c1 = static_cast<u32>(b);
+    c2 = static_cast<u32>(a >> 32) ^ c3 ^ k1;
+    c3 = static_cast<u32>(a);
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  return {u64{c1} << 32 | c0, u64{c3} << 32 | c2};
+}
+
+PENSTOCK_FN inline u64 draw(u64 key, draw_place const& place, u64 index) {
+  const drawn_pair pair = draw_pair(key, place, index / 2);
+  return index % 2 == 0 ? pair.first : pair.second;
+}
+
+/// 0 to below - 1, each with the same probability up to below / 2^64.
+PENSTOCK_FN inline u64 below(u64 drawn, u64 limit) { return high_product(drawn, limit); }
+
+/// -ln of a uniform number in (0, 1), by operations that round alike everywhere: the executors agree to the last bit.
+PENSTOCK_FN inline double exponential(u64 drawn) {
+  const u64 bits = drawn | 1;
+  const u32 zeros = leading_zeros(bits);
+  const u64 fraction = zeros == 63 ? 0 : bits << (zeros + 1);
+  const double m = std::bit_cast<double>(u64{0x3ff} << 52 | fraction >> 12);  // the number is m / 2^(zeros + 1)
+  const double t = (m - 1) / (m + 1), square = t * t;
+  double sum = 1.0 / 25;  // of the series of atanh t
+  for (int k = 23; k >= 1; k -= 2) sum = std::fma(sum, square, 1.0 / k);
+  const double log_m = 2 * t * sum;
+  return std::fma(static_cast<double>(zeros + 1), 0.69314718055994530942, -log_m);
+}
+
+/// The order of non-negative numbers in that of unsigned words.
+PENSTOCK_FN inline u64 ordered(double x) { return std::bit_cast<u64>(x); }
+
+}  // namespace penstock::sampling
