@@ -1,13 +1,15 @@
-"""Stores of PyTorch Geometric whose features and edges are arrays of Penstock. Needs torch_geometric.
+"""Stores and a sampler of PyTorch Geometric over arrays of Penstock. Needs torch_geometric.
 
-Sample from them as from PyG's own:
+PyG's own loaders take all three; none of them needs pyg-lib or torch-sparse:
 
     features, graph = FeatureStore(), GraphStore()
     features["paper", "x", None] = penstock.open("features.npy", placement="storage")
     graph[("paper", "cites", "paper"), "csc", True, (nodes, nodes)] = row, column_pointers
-    loader = NeighborLoader((features, graph), [10, 10], input_nodes="paper")
+    sampler = NeighborSampler((features, graph), [10, 10])
+    loader = NodeLoader((features, graph), sampler, input_nodes="paper")
 """
 
+from penstock.pyg.sampling import NeighborSampler
 from penstock.pyg.stores import FeatureStore, GraphStore
 
-__all__ = ["FeatureStore", "GraphStore"]
+__all__ = ["FeatureStore", "GraphStore", "NeighborSampler"]

@@ -278,6 +278,11 @@ class GraphStore(_GraphStore):
         with reading(f"get {edge_attr.layout.value} edges of {edge_attr.edge_type!r}", *found[1]):
             return tuple(_side(side) for side in found[1])
 
+    def sides(self, edge_type: Any, layout: EdgeLayout) -> Any:
+        """The pair that was put with this type and layout, as it was put: tensors or arrays. None: none."""
+        found = self._edges.get((edge_type, layout))
+        return None if found is None else found[1]
+
     def _remove_edge_index(self, edge_attr: EdgeAttr) -> bool:
         return self._edges.pop(_edge_key(edge_attr), None) is not None
 
