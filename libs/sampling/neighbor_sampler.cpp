@@ -31,7 +31,7 @@ class room {
   T* grown(step_place const& to, u64 count, u64 kept) {
     if (held_.size() >= count) return held_.data();
     buffer<T> larger(to.on->memory(), local, count + count / 2);
-    run_rows(to, kept, copy_numbers<T, T>{held_.data(), larger.data(), kept});
+    run_rows(to, kept, copy_numbers<T>{held_.data(), larger.data(), kept});
     finish(to);
     held_ = std::move(larger);
     return held_.data();
@@ -139,8 +139,8 @@ struct neighbor_sampler::state {
   room<u64> words;                            ///< a problem, counts
   buffer<u64> told;                           ///< the same for the host
   room<edge_list> lists;
-  room<u64> offsets, found, ranks;
-  room<u32> slots, places;
+  room<u64> offsets, found, ranks, keys, other_keys;
+  room<u32> slots, places, order, other_order;
   scan_room scanning;
   step_place last;
   std::mutex mutex;
@@ -165,6 +165,7 @@ struct neighbor_sampler::state {
   std::vector<u64> ask();
   void make_table(type_room& of, u64 most, u64 known, bool disjoint);
   u64 ask_word(u64 const* word);
+  u32 const* order_of(hop const& step, edge_type const& type, u64 const* edges, u64 most);
 };
 
 namespace {
@@ -231,7 +232,7 @@ void neighbor_sampler::state::begin(sample_request const& request) {
 
 std::vector<u64> neighbor_sampler::state::ask() {
   const u64 count = word_count();
-  run_rows(last, count, copy_numbers<u64, u64>{words_, told.data(), count});
+  run_rows(last, count, copy_numbers<u64>{words_, told.data(), count});
   finish(last);
   std::vector<u64> all(told.data(), told.data() + count);
   throw_problem(all[0], "sample neighbours");
@@ -239,7 +240,7 @@ std::vector<u64> neighbor_sampler::state::ask() {
 }
 
 u64 neighbor_sampler::state::ask_word(u64 const* word) {
-  run_rows(last, 1, copy_numbers<u64, u64>{word, told.data(), 1});
+  run_rows(last, 1, copy_numbers<u64>{word, told.data(), 1});
   finish(last);
   return told.data()[0];
 }
@@ -269,6 +270,23 @@ u64 neighbor_sampler::state::draw(hop const& step, hop_edges& into, u64 most) {
   return most;
 }
 
+/// The order in which edges are looked up. Over the link it is by address, page by page: a GPU that reads 4 bytes of as many
+/// pages waits for their translations. Null: as they are.
+u32 const* neighbor_sampler::state::order_of(hop const& step, edge_type const& type, u64 const* edges, u64 most) {
+  if constexpr (has_kernels) {
+    constexpr u64 few_edges = 4096;
+    if (on.kind() == executor_kind::cpu || most < few_edges || type.neighbors.array->where() == placement::hbm) return nullptr;
+    u64* const key = keys.of(on, most);
+    u32* const first = order.of(on, most);
+    run_rows(last, most, list_positions{most, step.offsets + step.from.most, edges, key, first});
+    const u32 end = static_cast<u32>(std::bit_width(step.lists.neighbors.size()));
+    const u32 page = static_cast<u32>(std::countr_zero(u64{4096} / type.neighbors.width));
+    return sort_cuda(last, key, other_keys.of(on, most), first, other_order.of(on, most), most, std::min(page, end),
+                     std::max(end, page), scanning);
+  }
+  return nullptr;
+}
+
 /// Numbers what the edges led to.
 void neighbor_sampler::state::number(hop const& step, hop_edges& into, u64 most, u64 type, u64 hop_number) {
   node_list const& sources = lists_of_type[types[type].source].list;
@@ -277,12 +295,13 @@ void neighbor_sampler::state::number(hop const& step, hop_edges& into, u64 most,
   u32* const targets = into.targets.of(on, most);
   u64* const nodes_found = found.of(on, most);
   u32 *const slot = slots.of(on, most), *const place = places.of(on, most + 1);
-  run_rows(last, most, look_up{step, edges, targets, sources, nodes_found, slot});
+  run_rows(last, most, look_up{step, edges, targets, order_of(step, types[type], edges, most), sources, nodes_found, slot});
   run_rows(last, most + 1, mark_new{most, taken, sources.table, slot, place});
   scan(last, place, most + 1, scanning);
   run_rows(last, most, number_new{step, taken, place, nodes_found, targets, slot, sources});
-  run_rows(last, most, finish_edges{taken, sources.table, slot, into.rows.of(on, most), edges_of(type, hop_number)});
-  run(last, 1, add_numbered{sources.numbered, place + most});
+  run_rows(last, most,
+           finish_edges{taken, place + most, sources.table, slot, into.rows.of(on, most), edges_of(type, hop_number),
+                        sources.numbered});
 }
 
 void neighbor_sampler::state::hop_of(sample_request const& request, std::vector<edge_lists> const& lent, u64 hop_number,
@@ -324,7 +343,7 @@ void neighbor_sampler::state::hop_of(sample_request const& request, std::vector<
     }
     number(step, into, edges, t, hop_number);
   }
-  run_rows(last, type_count(), copy_numbers<u64, u64>{numbered(0), start(hop_number + 2, 0), type_count()});
+  run_rows(last, type_count(), copy_numbers<u64>{numbered(0), start(hop_number + 2, 0), type_count()});
 }
 
 void neighbor_sampler::state::add_induced(std::vector<edge_lists> const& lent) {
@@ -373,7 +392,7 @@ sample_sizes neighbor_sampler::sample(sample_request const& request) {
   }
   if (request.disjoint && seeds > max_trees)
     throw_bad_input("sample neighbours", "a disjoint batch", "it has 2^24 seeds or more");
-  run_rows(s.last, s.type_count(), copy_numbers<u64, u64>{s.numbered(0), s.start(1, 0), s.type_count()});
+  run_rows(s.last, s.type_count(), copy_numbers<u64>{s.numbered(0), s.start(1, 0), s.type_count()});
   std::vector<u64> words;
   with_lists(s.types, s.nodes, request.stream, [&](std::vector<edge_lists> const& lent) {
     for (u64 h = 0; h < s.hops; ++h) s.hop_of(request, lent, h, asks);
@@ -403,24 +422,32 @@ void neighbor_sampler::take_nodes(u32 type, std::int64_t* nodes, std::int64_t* t
   const std::lock_guard lock(s.mutex);
   const node_list& from = s.lists_of_type[type].list;
   const u64 count = sum_of(s.sizes.nodes[type]);
-  run_rows(s.last, count, copy_numbers<u64, std::int64_t>{from.nodes, nodes, count});
-  if (trees != nullptr) run_rows(s.last, count, copy_numbers<u32, std::int64_t>{from.trees, trees, count});
+  run_rows(s.last, count, sampling::take_nodes{from.nodes, from.trees, count, nodes, trees});
 }
 
 void neighbor_sampler::take_edges(u32 type, std::int64_t* rows, std::int64_t* columns, std::int64_t* edges) {
   state& s = *state_;
   const std::lock_guard lock(s.mutex);
-  u64 done = 0;
+  sampling::take_edges some{};
+  u32 parts = 0;
+  const auto take = [&] {
+    run_rows(s.last, some.count, some);
+    some.rows += some.count;
+    some.columns += some.count;
+    some.edges += some.count;
+    some.count = parts = 0;
+  };
+  some.rows = rows;
+  some.columns = columns;
+  some.edges = edges;
   for (hop_edges& each : s.drawn[type]) {
     const u64 count = each.count;
     if (count == 0) continue;
-    run_rows(s.last, count, copy_numbers<u32, std::int64_t>{each.rows.of(s.on, count), rows + done, count});
-    run_rows(s.last, count, copy_numbers<u32, std::int64_t>{each.targets.of(s.on, count), columns + done, count});
-    if (edges != nullptr) {
-      run_rows(s.last, count, copy_numbers<u64, std::int64_t>{each.edges.of(s.on, count), edges + done, count});
-    }
-    done += count;
+    some.count += count;
+    some.parts[parts++] = {each.rows.of(s.on, count), each.targets.of(s.on, count), each.edges.of(s.on, count), some.count};
+    if (parts == sampling::take_edges::most_hops) take();
   }
+  take();
 }
 
 }  // namespace penstock::sampling

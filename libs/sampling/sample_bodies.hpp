@@ -331,19 +331,39 @@ struct choose_scanned {
   }
 };
 
+/// What edges are sorted by before their neighbours are looked up: those beyond the last come last.
+struct list_positions {
+  u64 most;  ///< edges at most
+  u64 const* taken;
+  u64 const* edges;
+  u64* keys;   ///< [most]
+  u32* order;  ///< [most]
+
+  template <class Group>
+  PENSTOCK_FN void operator()(Group const& g, grid_range range) const {
+    const u64 count = *taken;
+    each_row(g, range, most, [&](u64 k) {
+      keys[k] = k < count ? edges[k] : ~u64{0};
+      order[k] = static_cast<u32>(k);
+    });
+  }
+};
+
 /// The neighbours of the edges that were drawn.
 struct look_up {
   hop of;
   u64 const* edges;
   u32 const* targets;
+  u32 const* order;   ///< [taken] in which they are looked up; null: as they are
   node_list sources;  ///< of the neighbours' type
-  u64* found;         ///< [most] their numbers in the graph
-  u32* slots;         ///< [most]
+  u64* found;         ///< [taken] their numbers in the graph
+  u32* slots;         ///< [taken]
 
   template <class Group>
   PENSTOCK_FN void operator()(Group const& g, grid_range range) const {
     const u64 taken = of.offsets[of.from.most];
-    each_row(g, range, taken, [&](u64 e) {
+    each_row(g, range, taken, [&](u64 k) {
+      const u64 e = order != nullptr ? order[k] : k;
       u64 node = of.lists.neighbors[edges[e]];
       if (node >= of.lists.sources) {
         report_problem(of.found_problem, problem::neighbor, edges[e]);
@@ -395,29 +415,22 @@ struct number_new {
   }
 };
 
-/// Local numbers of the neighbours; the last step of an edge type in a hop.
+/// Local numbers of the neighbours; the last step of an edge type in a hop, which counts what is new.
 struct finish_edges {
   u64 const* taken;
+  u32 const* more;  ///< nodes that are new
   node_table table;
   u32 const* slots;
   u32* rows;          ///< [taken]
   u64* edges_of_hop;  ///< how many there are
+  u64* numbered;      ///< nodes of the neighbours' type
 
   template <class Group>
   PENSTOCK_FN void operator()(Group const& g, grid_range range) const {
     each_row(g, range, *taken, [&](u64 e) { rows[e] = table.values[slots[e]]; });
-    if (range.first == 0 && is_leader(g)) *edges_of_hop = *taken;
-  }
-};
-
-/// One thread: as many nodes more.
-struct add_numbered {
-  u64* numbered;
-  u32 const* more;
-
-  template <class Group>
-  PENSTOCK_FN void operator()(Group const& g, grid_range) const {
-    if (is_leader(g)) *numbered += *more;
+    if (range.first != 0 || !is_leader(g)) return;
+    *edges_of_hop = *taken;
+    *numbered += *more;
   }
 };
 
@@ -433,15 +446,61 @@ struct reset_words {
 };
 
 /// Copies numbers, such as the counts of all types to where a hop begins.
-template <class From, class To>
+template <class T>
 struct copy_numbers {
-  From const* from;
-  To* to;
+  T const* from;
+  T* to;
   u64 count;
 
   template <class Group>
   PENSTOCK_FN void operator()(Group const& g, grid_range range) const {
-    each_row(g, range, count, [&](u64 k) { to[k] = static_cast<To>(from[k]); });
+    each_row(g, range, count, [&](u64 k) { to[k] = from[k]; });
+  }
+};
+
+/// Nodes and their trees as callers take them.
+struct take_nodes {
+  u64 const* nodes;
+  u32 const* trees;
+  u64 count;
+  std::int64_t* to_nodes;
+  std::int64_t* to_trees;  ///< null: they are not wanted
+
+  template <class Group>
+  PENSTOCK_FN void operator()(Group const& g, grid_range range) const {
+    each_row(g, range, count, [&](u64 k) {
+      to_nodes[k] = static_cast<std::int64_t>(nodes[k]);
+      if (to_trees != nullptr) to_trees[k] = trees[k];
+    });
+  }
+};
+
+/// The edges of several hops, one behind the other.
+struct take_edges {
+  static constexpr u32 most_hops = 8;
+  struct part {
+    u32 const* rows;
+    u32 const* columns;
+    u64 const* edges;
+    u64 end;  ///< of its edges, those of the parts before it counted
+  };
+  part parts[most_hops];
+  u64 count;
+  std::int64_t* rows;
+  std::int64_t* columns;
+  std::int64_t* edges;
+
+  template <class Group>
+  PENSTOCK_FN void operator()(Group const& g, grid_range range) const {
+    each_row(g, range, count, [&](u64 k) {
+      u32 p = 0;
+      u64 begin = 0;
+      while (k >= parts[p].end) begin = parts[p++].end;
+      part const& from = parts[p];
+      rows[k] = from.rows[k - begin];
+      columns[k] = from.columns[k - begin];
+      edges[k] = static_cast<std::int64_t>(from.edges[k - begin]);
+    });
   }
 };
 

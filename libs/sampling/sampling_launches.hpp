@@ -37,13 +37,16 @@ void run_rows(step_place const& to, u64 rows, Body const& body) {
   run(to, ceil_div(rows, rows_of_item), body);
 }
 
-/// What a scan of a GPU works in.
+/// What a scan or a sort of a GPU works in.
 struct scan_room {
   buffer<std::byte> bytes;
 };
 
 void scan_cuda(step_place const& to, u64* numbers, u64 count, scan_room& room);
 void scan_cuda(step_place const& to, u32* numbers, u64 count, scan_room& room);
+/// CUDA: sorts `order` by `keys`, whose bits from `begin` up to `end` count. Returns where the sorted order lies, of the two.
+u32 const* sort_cuda(step_place const& to, u64* keys, u64* other_keys, u32* order, u32* other_order, u64 count, u32 begin,
+                     u32 end, scan_room& room);
 /// CUDA: waits for the stream.
 void finish_cuda(step_place const& to);
 

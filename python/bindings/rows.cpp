@@ -257,6 +257,18 @@ void bind_array(nb::module_& m) {
             return nb::bytes(reinterpret_cast<char const*>(&lent), sizeof lent);
           },
           "element_bytes"_a, "stores"_a, "shape"_a)
+      .def(
+          "keep_rows",
+          [](row_array& a, nb::ndarray<std::int64_t const, nb::ndim<1>, nb::c_contig, nb::device::cpu> const& rows,
+             nb::object const& progress) {
+            const row_progress watch = progress_of(progress);
+            const nb::gil_scoped_release unlocked;
+            a.keep_rows({rows.data(), rows.shape(0)}, watch);
+          },
+          "rows"_a, "progress"_a.none())
+      .def(
+          "kept_rows_taken", [](row_array const& a, u64 stream) { return a.kept_rows_taken(reinterpret_cast<void*>(stream)); },
+          released(), "stream"_a)
       .def("flush", &row_array::flush, released())
       .def("check_file", &row_array::check_file, released())
       .def("give_up_writing", &row_array::give_up_writing)

@@ -30,6 +30,7 @@ struct gather_short {
   Rows rows;
   u64 source, row_bytes, out;
   u64 pitch = row_bytes;
+  kept_rows kept{};
 
   template <thread_group G>
   PENSTOCK_FN void operator()(G const& g, grid_range range) const {
@@ -43,7 +44,7 @@ struct gather_short {
         u64 position = 0;
         const u64 row = rows.take(first + r * side, position);
         wanted |= (row != row_numbers::none ? 1u : 0u) << r;
-        from[r] = source + (row != row_numbers::none ? row : 0) * pitch;
+        from[r] = kept.address_of(row != row_numbers::none ? row : 0, source, pitch);
         to[r] = out + position * row_bytes;
       }
       copy_short_rows<Unit>(g, from, to, row_bytes, wanted);
@@ -57,6 +58,7 @@ struct gather_units {
   Rows rows;
   u64 source, pitch;
   Unit* out;
+  kept_rows kept{};
 
   static constexpr u64 items_per_group = 128;
 
@@ -73,7 +75,7 @@ struct gather_units {
           const u64 row = rows.take(k + r * size(g), position[r]);
           if (row == row_numbers::none) continue;
           wanted |= 1u << r;
-          held[r] = *reinterpret_cast<Unit const*>(source + row * pitch);
+          held[r] = *reinterpret_cast<Unit const*>(kept.address_of(row, source, pitch));
         }
         PENSTOCK_UNROLL
         for (u32 r = 0; r < in_flight; ++r) {
@@ -91,6 +93,7 @@ struct gather_long {
   u64 source, row_bytes, out;
   u64 segments, segment_bytes;
   u64 pitch = row_bytes;
+  kept_rows kept{};
 
   template <thread_group G>
   PENSTOCK_FN void operator()(G const& g, grid_range range) const {
@@ -99,7 +102,7 @@ struct gather_long {
       const u64 row = rows.take(item / segments, position);
       if (row == row_numbers::none) continue;
       const u64 begin = item % segments * segment_bytes, left = row_bytes - begin;
-      copy_row<Unit>(g, source + row * pitch + begin, out + position * row_bytes + begin,
+      copy_row<Unit>(g, kept.address_of(row, source, pitch) + begin, out + position * row_bytes + begin,
                      left < segment_bytes ? left : segment_bytes);
     }
   }
@@ -112,6 +115,7 @@ struct gather_joined {
     row_numbers numbers;
     u64 source, row_bytes, out;
     u64 end;  ///< of its items: those of the parts before it, and its own
+    kept_rows kept;
   };
   part parts[most_joined];
 
@@ -124,7 +128,7 @@ struct gather_joined {
       part const& mine = parts[p];
       const u64 k = item - begin, row = mine.numbers.at(k);
       if (row == row_numbers::none) continue;
-      copy_row<Unit>(g, mine.source + row * mine.row_bytes, mine.out + k * mine.row_bytes, mine.row_bytes);
+      copy_row<Unit>(g, mine.kept.address_of(row, mine.source, mine.row_bytes), mine.out + k * mine.row_bytes, mine.row_bytes);
     }
   }
 };
@@ -169,6 +173,28 @@ struct gather_cached {
       if (row != row_numbers::none) source.ask_span(g, row * pitch_units, row_units);
     }
     return item < range.last ? item : ~0ull;
+  }
+};
+
+/// How many rows of a list are kept.
+struct count_kept {
+  row_numbers numbers;
+  kept_rows kept;
+  u64* taken;
+
+  static constexpr u64 items_per_group = 128;
+
+  template <thread_group G>
+  PENSTOCK_FN void operator()(G const& g, grid_range range) const {
+    u64 found = 0;
+    for (u64 item = range.first; item < range.last; item += range.step) {
+      for (u64 first = item * items_per_group; first < (item + 1) * items_per_group; first += size(g)) {
+        const u64 k = first + index_in(g);
+        const u64 row = k < numbers.list.count ? numbers.at(k) : row_numbers::none;
+        found += count(g.ballot(row != row_numbers::none && kept.place_of(row) != kept_rows::none));
+      }
+    }
+    if (found != 0 && is_leader(g)) device_ref<u64>(*taken).fetch_add(found, relaxed);
   }
 };
 

@@ -86,6 +86,9 @@ struct row_array::state : std::enable_shared_from_this<row_array::state> {
   u32 memory_space = 0;     ///< of the controller, over memory of the caller's; 0: there is none
   std::unique_ptr<line_cache> cache;
   rows::row_place place;
+  buffer<std::byte> kept;
+  buffer<u32> kept_slots;
+  buffer<u64> kept_taken;                     ///< rows of gathers that were among them
   std::atomic<u64> stored_since_cleaning{0};  ///< lines, about
   std::atomic<u64> requested{0};              ///< bytes, by gathers
 };

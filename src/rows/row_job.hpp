@@ -15,6 +15,23 @@ struct row_report {
   u32 failure = 0;        ///< packed status of a row that could not be stored
 };
 
+/// Rows that are kept next to the kernels beside the place that all of them have.
+struct kept_rows {
+  u32 const* slots = nullptr;  ///< of each row one more than where it lies among those that are kept, 0: it is none; or null
+  u64 address = 0;
+
+  static constexpr u64 none = ~0ull;
+  PENSTOCK_FN u64 place_of(u64 row) const { return slots[row] != 0 ? slots[row] - 1 : none; }
+  /// Of a row: its own, or that among `others`, which begin at a multiple of the same pitch.
+  PENSTOCK_FN u64 address_of(u64 row, u64 others, u64 pitch) const {
+    if (slots != nullptr) {
+      const u32 slot = slots[row];
+      if (slot != 0) return address + (slot - 1) * pitch;
+    }
+    return others + row * pitch;
+  }
+};
+
 /// Where the rows lie: in memory, or behind a cache.
 struct row_place {
   u64 rows = 0;
@@ -24,6 +41,7 @@ struct row_place {
   u64 origin = 0;  ///< of row 0 in its dataset
   u64 pitch = 0;   ///< from one row to the next
   u64 bytes = 0;   ///< from row 0 on
+  kept_rows kept;
 
   /// The same for what a list takes of it. Throws bad_input where a grid or a part reaches beyond it.
   row_place seen_by(row_list const& list, char const* operation) const;
@@ -51,6 +69,8 @@ inline constexpr u64 most_joined_row = 4096;  ///< a group has a whole row
 
 // Each returns when its kernels are on the stream (CUDA) or done (CPU). REQUIRES: a place as `seen_by` the list.
 void launch_gather(executor& on, row_launch const& how, row_place const& from, void* out);
+/// Adds how many rows of the list are kept to `taken`.
+void launch_count_kept(executor& on, row_launch const& how, row_place const& from, u64* taken);
 /// CUDA. REQUIRES: most_joined at most. `how` has a stream and units, and no list.
 void launch_joined(executor& on, row_launch const& how, std::span<joined_gather const> gathers);
 /// `awaits`: it is over when the lines are there, not when they are asked for.

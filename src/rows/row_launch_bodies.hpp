@@ -94,7 +94,11 @@ u32 rows_ahead(executor const& on, row_place const& from) {
 }
 
 template <class Rows>
+void gather_two_passes(executor& on, row_launch const& how, row_place const& from, u64 count, Rows const& rows, void* out);
+
+template <class Rows>
 void gather_rows(executor& on, row_launch const& how, row_place const& from, u64 count, Rows const& rows, void* out) {
+  if (from.kept.slots != nullptr && from.address == 0) return gather_two_passes(on, how, from, count, rows, out);
   const u64 alignment = common_alignment(from, out);
   if (from.address == 0) {
     return with_unit(alignment, [&](auto unit) {
@@ -111,7 +115,7 @@ void gather_rows(executor& on, row_launch const& how, row_place const& from, u64
     return with_unit(alignment, [&](auto unit) {
       using body = gather_units<typename decltype(unit)::type, Rows>;
       start<32>(on, how, ceil_div(count, body::items_per_group),
-                body{rows, from.address, from.pitch, static_cast<typename decltype(unit)::type*>(out)},
+                body{rows, from.address, from.pitch, static_cast<typename decltype(unit)::type*>(out), from.kept},
                 body::items_per_group * alignment);
     });
   }
@@ -122,14 +126,30 @@ void gather_rows(executor& on, row_launch const& how, row_place const& from, u64
       // A group's last rows may lie behind those of groups that follow it: whole warps of groups.
       const u64 items = round_up(ceil_div(count, few_rows::most), 32);
       return start_by_width(on, how, items, pieces,
-                            gather_short<edge, Rows>{rows, from.address, from.row_bytes, to, from.pitch});
+                            gather_short<edge, Rows>{rows, from.address, from.row_bytes, to, from.pitch, from.kept});
     }
     // A GPU has a group for each part of a row: few wide rows keep all of it busy.
     const u64 most = on.kind() == executor_kind::cpu ? most_cpu_segment : most_segment;
     const u64 segment = std::min(from.row_bytes, most), segments = ceil_div(from.row_bytes, segment);
     start_by_width(on, how, count * segments, pieces,
-                   gather_long<edge, Rows>{rows, from.address, from.row_bytes, to, segments, segment, from.pitch}, segment);
+                   gather_long<edge, Rows>{rows, from.address, from.row_bytes, to, segments, segment, from.pitch, from.kept},
+                   segment);
   });
+}
+
+/// Of an array behind a cache: rows that are kept, and then the others.
+template <class Rows>
+void gather_two_passes(executor& on, row_launch const& how, row_place const& from, u64 count, Rows const& rows, void* out) {
+  Rows some = rows;
+  some.pass = {row_pass::kind::kept, from.kept};
+  row_place kept = from;
+  kept.kept = {};
+  kept.address = from.kept.address;
+  gather_rows(on, how, kept, count, some, out);
+  some.pass.of = row_pass::kind::others;
+  row_place others = from;
+  others.kept = {};
+  gather_rows(on, how, others, count, some, out);
 }
 
 /// A run as one row, which lies where the first does.
@@ -184,6 +204,11 @@ void launch_gather(executor& on, row_launch const& how, row_place const& from, v
   gather_rows(on, how, from, how.list.count, rows_as_asked{numbers_of(how, from)}, out);
 }
 
+void launch_count_kept(executor& on, row_launch const& how, row_place const& from, u64* taken) {
+  start<32>(on, how, ceil_div(how.list.count, count_kept::items_per_group),
+            count_kept{numbers_of(how, from), from.kept, taken});
+}
+
 void launch_joined(executor& on, row_launch const& how, std::span<joined_gather const> gathers) {
   u64 alignment = 16, pieces = 0, items = 0;
   for (joined_gather const& each : gathers) {
@@ -196,8 +221,12 @@ void launch_joined(executor& on, row_launch const& how, std::span<joined_gather 
     u32 p = 0;
     for (joined_gather const& each : gathers) {
       items += each.list.count;
-      body.parts[p++] = {row_numbers{each.list, each.from.rows, each.report}, each.from.address, each.from.row_bytes,
-                         reinterpret_cast<u64>(each.out), items};
+      body.parts[p++] = {row_numbers{each.list, each.from.rows, each.report},
+                         each.from.address,
+                         each.from.row_bytes,
+                         reinterpret_cast<u64>(each.out),
+                         items,
+                         each.from.kept};
     }
     start_by_width(on, how, items, pieces, body);
   });

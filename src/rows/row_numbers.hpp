@@ -60,14 +60,31 @@ struct list_rows {
   static constexpr u64 items_per_group = 32;
 };
 
+/// Which rows a pass over a list takes, where those that are kept have a pass of their own.
+struct row_pass {
+  enum class kind : u32 { all, kept, others };
+  kind of = kind::all;
+  kept_rows kept;
+
+  /// A row as this pass reads it: those that are kept by their place among these; `none` for one that is not its own.
+  PENSTOCK_FN u64 own(u64 row) const {
+    if (of == kind::all || row == row_numbers::none) return row;
+    const u64 place = kept.place_of(row);
+    if (of == kind::kept) return place;
+    return place == kept_rows::none ? row : row_numbers::none;
+  }
+};
+static_assert(row_numbers::none == kept_rows::none);
+
 /// Rows in the order in which they were asked for.
 struct rows_as_asked {
   row_numbers numbers;
+  row_pass pass{};
 
   /// One of the list, and the position where it goes.
   PENSTOCK_FN u64 take(u64 k, u64& position) const {
     position = k;
-    return k < numbers.list.count ? numbers.at(k) : row_numbers::none;
+    return k < numbers.list.count ? pass.own(numbers.at(k)) : row_numbers::none;
   }
 };
 
@@ -77,12 +94,13 @@ struct rows_by_number {
   u32 const* keys;
   u32 const* positions;
   u64 count, rows;
+  row_pass pass{};
 
   PENSTOCK_FN u64 take(u64 k, u64& position) const {
     const bool there = k < count;
     const u64 row = there ? keys[k] : rows;
     position = there ? positions[k] : 0;
-    return row < rows ? row : row_numbers::none;
+    return row < rows ? pass.own(row) : row_numbers::none;
   }
 };
 

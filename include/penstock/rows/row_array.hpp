@@ -181,6 +181,12 @@ class row_array {
   /// Adds to them, each sum atomic, so repeats add up. Throws bad_input also for rows that are no whole number of elements, and
   /// for numbers that do not lie aligned to their size.
   row_call add(row_list const& rows, number_kind kind, void const* values, row_call_options const& how = {});
+  /// Keeps copies of some rows next to the kernels, for gathers by a list: those that are asked for most. Throws bad_input for
+  /// an array that is written to, that lies there as a whole or has some already, for a row that it does not have and one that
+  /// is named twice; world where there is no room. `watch`: as for the constructor; what it throws leaves none.
+  void keep_rows(std::span<std::int64_t const> rows, row_progress const& watch = {});
+  /// Of the rows that gathers took, those that were kept. Waits for the stream.
+  u64 kept_rows_taken(void* stream = nullptr) const;
   /// Lends the array to a kernel of the caller's: fills `to`, except its shape, calls `launch`, which puts the kernel on the
   /// stream, and returns the call to wait for. `stores`: the kernel writes. Throws bad_input for an array that is read-only,
   /// and for elements that do not lie aligned to their size.

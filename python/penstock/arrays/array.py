@@ -10,6 +10,9 @@ import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from penstock.arguments import is_torch
 from penstock.arrays.libraries import library_for
 from penstock.arrays.memory_views import MemoryViews
 from penstock.arrays.references import referred
@@ -65,6 +68,7 @@ class Array(Whole, RowReads, RowStores, MemoryViews):
         self._name = self._library.name_of(self)
         self._views = weakref.WeakSet()
         self.before_store = None
+        self._kept = 0
         self._row_shape, self._kind = opened.shape[1:], self._library.kind_of(opened.dtype)
         _OPEN.add(self)
 
@@ -94,6 +98,61 @@ class Array(Whole, RowReads, RowStores, MemoryViews):
             others (docs/ARRAYS.md).
         """
         return dict(self._open().stats())
+
+    def bytes_by_tier(self) -> dict[str, int]:
+        """Bytes that gathers took since it was opened, by where they came from.
+
+        Returns:
+            By "hbm" (GPU memory: the array's own copy, rows that are kept there, or lines of the cache),
+            "host" (memory, or the page cache) and "storage" (a file by commands), as far as the array has
+            them. What a cache brought in counts by its lines, which may be more than the rows.
+        """
+        native, counts, placement = self._open(), self.stats(), self.placement
+        requested = counts["bytes_requested"]
+        near = "hbm" if self._cuda else "host"
+        if placement == "hbm":
+            return {near: requested}
+        if placement == "host":
+            with self._library.on(None) as stream:
+                kept = native.kept_rows_taken(stream) * self._opened.row_bytes
+            far, moved = "host", requested - kept
+        else:
+            far, moved = ("storage" if placement == "storage" else "host"), counts["bytes_moved"]
+        if near == far:
+            return {near: requested}
+        return {near: max(requested - moved, 0), far: moved}
+
+    def keep_rows(self, rows: Any, *, progress: Progress | None = None) -> None:
+        """Keep copies of some rows in memory next to the kernels: in GPU memory, or before a file's cache.
+
+        Gathers by a list of rows read those from there and the others from where they lie; all else reads the
+        array as it did. `penstock.tiering` chooses the rows. They stay until the array is closed; pickles do
+        not have them.
+
+        Args:
+            rows: Integers, shape (kept,): each named once.
+            progress: Called with "copy", the bytes done and the bytes in all.
+
+        Raises:
+            ValueError: An array that is written to or lies in GPU memory as a whole, rows that it does not
+                have, or that it keeps some already.
+            penstock.Error: No room for them.
+
+        Source: the zero-copy dissertation, 4.3.1.
+        """
+        native = self._open()
+        numbers = np.ascontiguousarray(rows.cpu() if is_torch(rows) else rows)
+        if numbers.dtype.kind not in "iu" or numbers.ndim != 1:
+            raise TypeError(
+                f"keep rows of {self!r}: {numbers.dtype} of shape {numbers.shape}: give a list of integers"
+            )
+        native.keep_rows(numbers.astype(np.int64, copy=False), progress)
+        self._kept = len(numbers)
+
+    @property
+    def kept_rows(self) -> int:
+        """How many rows are kept next to the kernels (`keep_rows`)."""
+        return self._kept
 
     def close(self) -> None:
         """Flushes what was stored, and gives everything back. Again: nothing."""

@@ -1,4 +1,4 @@
-"""Neighbour sampling over graphs that lie anywhere (docs/tasks/SAMPLING.md).
+"""Neighbour sampling over graphs that lie anywhere (docs/tasks/GNN.md).
 
 >>> import numpy as np
 >>> from penstock.sampling import Graph, NeighborSampler

@@ -11,8 +11,8 @@ import numpy as np
 from penstock.arguments import is_torch
 from penstock.arrays import from_tensor, open_array
 from penstock.arrays.base import is_array
-from penstock.arrays.foreign import host_values
 from penstock.arrays.messages import shown
+from penstock.sampling.host import on_host
 
 if TYPE_CHECKING:
     from penstock.arrays import Array
@@ -25,8 +25,8 @@ _PARTS = ("pointers", "neighbors", "weights", "edge_times", "node_times")
 class Graph:
     """Lists of neighbours: those of node v are `neighbors[pointers[v] : pointers[v + 1]]`.
 
-    What a list means is the caller's. For training, as in PyG, node v lists the sources of the edges that lead
-    to it (CSC), and samples go against the edges.
+    What a list means is the caller's. For training, as in PyG, node v lists the sources of the edges that
+    lead to it (CSC), and samples go against the edges.
 
     Attributes:
         pointers: Array of integers, shape (nodes + 1,).
@@ -82,7 +82,7 @@ class Graph:
     def _check(self) -> None:
         if self.nodes < 0:
             raise ValueError("graph: pointers has no element: give one more than there are nodes")
-        first, last = (int(host_values(self.pointers[at : at + 1])[0]) for at in (0, self.nodes))
+        first, last = (int(on_host(self.pointers[at : at + 1])[0]) for at in (0, self.nodes))
         edges = len(self.neighbors)
         if first != 0 or last != edges:
             raise ValueError(
@@ -162,7 +162,7 @@ class Graph:
         Raises:
             ValueError: A number that is no node, sides of different lengths.
         """
-        row, column = (np.asarray(host_values(side)).reshape(-1) for side in (sources, targets))
+        row, column = (np.asarray(on_host(side)).reshape(-1) for side in (sources, targets))
         for name, side in (("sources", row), ("targets", column)):
             if len(side) and side.dtype.kind not in "iu":
                 raise TypeError(f"graph: {name} of type {side.dtype}: give integers")
@@ -177,7 +177,7 @@ class Graph:
         order = np.argsort(column, kind="stable")
         pointers = np.zeros(counts[1] + 1, np.int64)
         np.cumsum(np.bincount(column.astype(np.int64), minlength=counts[1]), out=pointers[1:])
-        sorted_values = [None if each is None else host_values(each)[order] for each in (weights, edge_times)]
+        sorted_values = [None if each is None else on_host(each)[order] for each in (weights, edge_times)]
         return cls(
             pointers,
             np.ascontiguousarray(row[order]).astype(np.int32 if counts[0] < 2**31 else np.int64),
@@ -244,7 +244,7 @@ class Graph:
 def _portable(array: Any) -> Any:
     if array is None or array.path is not None:
         return array
-    return np.array(host_values(array[:])), array.placement, array.opened.device
+    return np.array(on_host(array[:])), array.placement, array.opened.device
 
 
 def _again(parts: dict[str, Any], sources: int, edge_ids: Any) -> Graph:

@@ -10,9 +10,9 @@ import numpy as np
 
 from penstock.arguments import is_torch
 from penstock.arrays.dtypes import dtype_named
-from penstock.arrays.foreign import host_values
 from penstock.arrays.libraries import library_for
 from penstock.arrays.messages import shown
+from penstock.sampling.host import on_host
 from penstock.sampling.sample import EdgeType, HeteroSample, Sample
 from penstock.sizes import whole_number
 
@@ -166,7 +166,7 @@ class _Sampler:
                     f"sample: {0 if times is None else len(times)} seed_times for "
                     f"{numbers[kind].shape[0]} seeds: give one for each"
                 )
-            parts.append(np.asarray(host_values(times), np.int64))
+            parts.append(np.asarray(on_host(times), np.int64))
         return self._int64("seed_times", np.concatenate(parts) if parts else [])
 
     def _empty(self, count: int) -> Any:
@@ -207,7 +207,7 @@ class _Sampler:
 
             names = torch.as_tensor(names)
             return names[edges.to(names.device)].to(edges.device)
-        return self._int64("edge ids", np.asarray(host_values(names))[host_values(edges)])
+        return self._int64("edge ids", np.asarray(on_host(names))[on_host(edges)])
 
 
 def _checked_fanout(what: str, given: Any, zero: bool) -> list[int]:
