@@ -15,11 +15,14 @@ if TYPE_CHECKING:
     from penstock import checkpoint as checkpoint
     from penstock import columns as columns
     from penstock import fs as fs
+    from penstock import gnn as gnn
     from penstock import graph as graph
     from penstock import kernels as kernels
     from penstock import nn as nn
     from penstock import optim as optim
     from penstock import pyg as pyg
+    from penstock import sampling as sampling
+    from penstock import tiering as tiering
     from penstock.arrays import Array, GatherHandle, Plan, empty, from_tensor, gather_all, plan
     from penstock.arrays.opening import open as open
     from penstock.columns import Table, col, open_table, sql
@@ -70,11 +73,14 @@ _MODULES = {
     "checkpoint": "torch",
     "columns": "numpy",
     "fs": "numpy",
+    "gnn": "numpy",
     "graph": "numpy",
     "kernels": "numpy",
     "nn": "torch",
     "optim": "torch",
     "pyg": "torch_geometric",
+    "sampling": "numpy",
+    "tiering": "numpy",
 }
 
 
