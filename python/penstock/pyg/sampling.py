@@ -206,13 +206,14 @@ class NeighborSampler(BaseSampler):
 
     def _of_data(self, data: Data, time_attr: str | None, weight_attr: str | None) -> tuple[Any, Any, Any]:
         node_times = edge_times = None
+        for name, given in (("time_attr", time_attr), ("weight_attr", weight_attr)):
+            if given is not None and given not in data:
+                raise ValueError(f"sampler: {name} {given!r}: data has it for neither nodes nor edges")
         if time_attr is not None:
             if data.is_node_attr(time_attr):
                 node_times = data[time_attr]
-            elif data.is_edge_attr(time_attr):
-                edge_times = data[time_attr]
             else:
-                raise ValueError(f"sampler: time_attr {time_attr!r}: data has it for neither nodes nor edges")
+                edge_times = data[time_attr]
         weights = None if weight_attr is None else data[weight_attr]
         graph = self._list_graph(data, int(data.num_nodes or 0), node_times, edge_times, weights)
         return graph, None, node_times

@@ -1,0 +1,165 @@
+"""Datasets of the Open Graph Benchmark, as its archives unpack, to dataset folders."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import SupportsIndex
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.callbacks import Progress
+
+from .archives import npz_member, npz_names, read_torch_arrays
+from .converting import Parts, Target, checked_options, write_parts
+from .csv_gz import read_ids, store_columns
+from .dataset import SPLITS, Dataset, open_dataset
+from .drafts import draft_folder
+from .edges import file_edges
+from .npy import Npy, missing, read_npy, read_pieces
+
+Ids = npt.NDArray[np.int64]
+_REMEDY = "fetch the dataset again"
+
+
+def from_ogb(
+    source: str | os.PathLike[str],
+    folder: str | os.PathLike[str],
+    *,
+    undirected: bool = False,
+    copy: bool = False,
+    split: str | None = None,
+    memory: SupportsIndex | str = "1GiB",
+    progress: Progress | None = None,
+) -> Dataset:
+    """Convert a dataset for node classification of the Open Graph Benchmark.
+
+    It has one of three layouts: gzipped text (ogbn-products, ogbn-arxiv), raw/data.npz (ogbn-papers100M), or
+    MAG240M's files of papers and citations.
+
+    Args:
+        source: The folder that the archive unpacks to, with `raw` and `split`, or with `processed`.
+        folder: A new one; it appears when all is written.
+        undirected: Add the reverse of each edge, once for an edge of a node to itself. An edge whose reverse
+            is there already is then there twice.
+        copy: Copy features that are a .npy file already, in place of a link to it.
+        split: A folder of `split`, where there are several.
+        memory: Bytes for edges that are sorted and numbers that are converted at once; 8 bytes for each node
+            come on top.
+        progress: Called with what is done, how much of it, and of how much.
+
+    Returns:
+        The dataset, opened.
+
+    Raises:
+        FileNotFoundError: A file of the source is missing.
+        ValueError, TypeError: For a bad argument, a source that is damaged, or a folder that is not empty.
+        penstock.Error: A file cannot be read or written.
+    """
+    options = checked_options(undirected, copy, memory, progress)
+    root = Path(source)
+    with draft_folder("convert to", folder) as draft:
+        target = Target(draft, Path(folder).resolve(), options)
+        if (root / "raw" / "data.npz").exists():
+            parts = _binary(root, split, target)
+        elif (root / "raw" / "edge.csv.gz").exists():
+            parts = _text(root, split, target)
+        elif (root / "processed" / "paper").is_dir():
+            parts = _papers(root)
+        else:
+            raise missing(
+                root / "raw" / "data.npz",
+                "name the folder that OGB's archive unpacks to, with raw/data.npz, raw/edge.csv.gz or "
+                "processed/paper",
+            )
+        write_parts(target, parts, f"OGB {root.name}")
+    return open_dataset(folder)
+
+
+def _text(root: Path, split: str | None, target: Target) -> Parts:
+    raw, memory = root / "raw", target.options.memory
+    nodes = _one_graph(read_ids(raw / "num-node-list.csv.gz", memory), raw / "num-node-list.csv.gz")
+    splits, where = _splits(root, split, memory)
+    found: dict[str, Npy] = {}
+    for name, file, dtype in (
+        ("label", "node-label.csv.gz", np.float64),  # NaN where there is none
+        ("feat", "node-feat.csv.gz", np.float32),
+        ("edge", "edge.csv.gz", np.int64),
+    ):
+        target.report(f"reading {file}", len(found), 3)
+        store_columns(raw / file, target.draft / f"{name}.tmp", dtype, memory)
+        found[name] = read_npy(target.draft / f"{name}.tmp")
+        rows = found[name].rows
+        if name != "edge" and rows != nodes:
+            raise ValueError(
+                f"read {raw / file}: it has {rows} lines, and there are {nodes} nodes: {_REMEDY}"
+            )
+    if found["label"].shape[1] != 1:
+        raise ValueError(
+            f"read {raw / 'node-label.csv.gz'}: nodes have several labels: convert one with one label"
+        )
+    if found["edge"].shape[1] != 2:
+        raise ValueError(f"read {raw / 'edge.csv.gz'}: lines have no two numbers: {_REMEDY}")
+    edges = file_edges(found["edge"], pairs=True)
+    return Parts(nodes, edges, found["feat"], found["label"], splits, where)
+
+
+def _binary(root: Path, split: str | None, target: Target) -> Parts:
+    raw, draft = root / "raw", target.draft
+    archive = raw / "data.npz"
+    if "node_feat" not in npz_names(archive):
+        raise ValueError(
+            f"read {archive}: it has no array node_feat: convert a dataset whose nodes have features"
+        )
+    counts = npz_member(archive, "num_nodes_list", draft)
+    nodes = _one_graph(np.concatenate([piece for _, piece in read_pieces(counts, 1 << 10)]), archive)
+    splits, where = _splits(root, split, target.options.memory)
+    labels = npz_member(raw / "node-label.npz", "node_label", draft)
+    edges = file_edges(npz_member(archive, "edge_index", draft), pairs=False)
+    return Parts(nodes, edges, npz_member(archive, "node_feat", draft), labels, splits, where)
+
+
+def _papers(root: Path) -> Parts:
+    """MAG240M's papers and citations; authors and institutions are left out."""
+    papers = root / "processed" / "paper"
+    features = read_npy(papers / "node_feat.npy", _REMEDY)
+    labels = read_npy(papers / "node_label.npy", _REMEDY)
+    cites = read_npy(root / "processed" / "paper___cites___paper" / "edge_index.npy", _REMEDY)
+    where = root / "split_dict.pt"
+    found = read_torch_arrays(where)
+    test = next((name for name in ("test", "test-dev", "test-whole") if name in found), "test")
+    splits = {
+        name: _ids(found, key, where) for name, key in zip(SPLITS, ("train", "valid", test), strict=True)
+    }
+    return Parts(features.rows, file_edges(cites, pairs=False), features, labels, splits, where)
+
+
+def _ids(found: Mapping[str, object], name: str, where: Path) -> Ids:
+    ids = found.get(name)
+    if not isinstance(ids, np.ndarray) or ids.ndim != 1 or ids.dtype.kind not in "iu":
+        raise ValueError(f"read {where}: it has no node ids for {name}: {_REMEDY}")
+    return ids.astype(np.int64)
+
+
+def _one_graph(counts: npt.NDArray[np.integer], where: Path) -> int:
+    if counts.size != 1:
+        raise ValueError(f"read {where}: it has {counts.size} graphs: convert a dataset of one graph")
+    return int(counts.reshape(-1)[0])
+
+
+def _splits(root: Path, split: str | None, memory: int) -> tuple[dict[str, Ids], Path]:
+    """Ids of each split, and the folder that they are from."""
+    place = root / "split"
+    names = sorted(path.parent.name for path in place.glob("*/train.csv.gz"))
+    if split is not None and split not in names:
+        raise ValueError(
+            f"split '{split}': {place} has {', '.join(names) or 'none'}: choose one that is there"
+        )
+    if split is None and len(names) > 1:
+        raise ValueError(f"read {place}: it has several splits: choose split={' or '.join(map(repr, names))}")
+    if not names:
+        raise missing(place / "*" / "train.csv.gz", _REMEDY)
+    chosen = place / (split or names[0])
+    return {name: read_ids(chosen / f"{name}.csv.gz", memory) for name in SPLITS}, chosen
