@@ -24,6 +24,7 @@ DOCS = Path(__file__).parents[2] / "docs"
         ("tasks/FEATURES.md", "torch_geometric"),
         ("tasks/EMBEDDINGS.md", "torch"),
         ("tasks/LOADER.md", "torch"),
+        ("tasks/GNN.md", "torch_geometric"),
         ("tasks/PYG_LOADERS.md", "torch_geometric"),
     ],
 )

@@ -26,6 +26,7 @@ from penstock.cli import graph_report, vertex_names
 from penstock.cli.bench import bench_command, plot_command
 from penstock.cli.collage import collage_command, collage_dataset_command
 from penstock.cli.files import grep_command
+from penstock.cli.gnn import gnn_group
 from penstock.cli.graph import graph_group
 from penstock.cli.graph_options import (
     cache_dir_option,
@@ -65,7 +66,7 @@ def print_version(context: click.Context, _: click.Parameter, wanted: bool) -> N
 @click.group(
     cls=GroupedProgram,
     headings={
-        "Graphs": ("bfs", "sssp", "cc", "pagerank", "graph"),
+        "Graphs": ("bfs", "sssp", "cc", "pagerank", "graph", "gnn"),
         "Files": ("grep", "collage", "collage-dataset"),
         "Tables": ("sql", "taxi"),
         "Drives": ("nvme", "volume"),
@@ -180,6 +181,7 @@ penstock.add_command(sql_command)
 penstock.add_command(taxi_command)
 penstock.add_command(nvme_group)
 penstock.add_command(volume_group)
+penstock.add_command(gnn_group)
 
 
 @penstock.command("doctor", short_help="What this machine has, and what each missing thing would give.")

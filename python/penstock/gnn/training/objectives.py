@@ -1,0 +1,106 @@
+"""What is learned: the loss of a batch, and how a model is measured on a split."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from penstock.gnn.training.blocks import edges_of, edges_without_positives
+from penstock.gnn.training.metrics import auc, reciprocal_ranks
+from penstock.gnn.training.options import NODES
+from penstock.gnn.training.ranks import Ranks
+
+Check = Callable[[], None]
+"""Called between batches; ends the work by raising."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Of a batch."""
+
+    loss: Any
+    """Scalar: mean over the seeds."""
+    right: Any
+    """int64 scalar: how many answers were right, of `count`. Read only where it is shown."""
+    count: int
+
+
+class Objective(Protocol):
+    def answer(self, model: Any, batch: Any) -> Answer:
+        """Applies the model to a batch."""
+
+    def measure(
+        self, model: Any, loader: Iterable[Any], ranks: Ranks, check: Check
+    ) -> dict[str, float] | None:
+        """Of all processes together, in each. None where there are no seeds. REQUIRES: the model is in its
+        evaluating mode."""
+
+
+def objective_for(task: str) -> Objective:
+    return NodeLabels() if task == NODES else Links()
+
+
+class NodeLabels:
+    """Cross-entropy of the seeds' labels; measured by the accuracy."""
+
+    def answer(self, model: Any, batch: Any) -> Answer:
+        logits = model(batch.x.float(), edges_of(batch), batch.nodes_per_hop)
+        loss = functional.cross_entropy(logits, batch.y)
+        return Answer(loss, (logits.detach().argmax(1) == batch.y).sum(), batch.batch_size)
+
+    def measure(
+        self, model: Any, loader: Iterable[Any], ranks: Ranks, check: Check
+    ) -> dict[str, float] | None:
+        count, rights = 0, []
+        for batch in loader:
+            check()
+            with torch.no_grad():
+                answer = self.answer(model, batch)
+            count += answer.count
+            rights.append(answer.right)
+        right = int(torch.stack(rights).sum()) if rights else 0
+        rights_of, counts = zip(*ranks.gather((right, count)), strict=True)
+        return {"accuracy": sum(rights_of) / sum(counts)} if sum(counts) else None
+
+
+class Links:
+    """Binary cross-entropy of the dot products of two nodes' embeddings.
+
+    Measured by the area under the ROC curve over all pairs, and by the mean reciprocal rank of each edge
+    among the pairs of its batch that are none.
+    """
+
+    def answer(self, model: Any, batch: Any) -> Answer:
+        scores = self._scores(model, batch)
+        labels = batch.edge_label.to(scores.dtype)
+        loss = functional.binary_cross_entropy_with_logits(scores, labels)
+        return Answer(loss, ((scores.detach() > 0) == (labels > 0)).sum(), len(labels))
+
+    def measure(
+        self, model: Any, loader: Iterable[Any], ranks: Ranks, check: Check
+    ) -> dict[str, float] | None:
+        positive, negative, reciprocal = ([np.empty(0)] for _ in range(3))
+        for batch in loader:
+            check()
+            with torch.no_grad():
+                scores = self._scores(model, batch).cpu().double().numpy()
+            is_edge = batch.edge_label.cpu().numpy() > 0
+            positive.append(scores[is_edge])
+            negative.append(scores[~is_edge])
+            if is_edge.any() and not is_edge.all():
+                reciprocal.append(reciprocal_ranks(positive[-1], negative[-1]))
+        found = ranks.gather(tuple(np.concatenate(each) for each in (positive, negative, reciprocal)))
+        edges, others, inverse = (np.concatenate(each) for each in zip(*found, strict=True))
+        if not len(inverse):
+            return None
+        return {"auc": auc(edges, others), "mrr": float(inverse.mean())}
+
+    def _scores(self, model: Any, batch: Any) -> Any:
+        embedded = model(batch.x.float(), edges_without_positives(batch), batch.nodes_per_hop)
+        first, second = batch.edge_label_index
+        return (embedded[first] * embedded[second]).sum(1)

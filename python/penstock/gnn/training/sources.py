@@ -1,0 +1,166 @@
+"""What a training reads: the loaders of a dataset's splits."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.arrays import Array, open_array
+from penstock.gnn import LinkLoader, NeighborLoader, data
+from penstock.gnn.training.options import NODES, TIERED, Options
+from penstock.gnn.training.ranks import Ranks
+from penstock.sampling import Graph
+from penstock.tiering import score, tiered
+
+TRAIN, VALID, TEST = "train", "valid", "test"
+DEFAULT_HOT = 0.1
+Ids = npt.NDArray[np.int64]
+_COMPARED = 1 << 16  # ids of the training set that distinguish datasets of one size
+
+
+class Source(Protocol):
+    """Loaders, and the sizes that a model takes from the data.
+
+    Attributes:
+        width: Of the features.
+        classes: Of the labels; not read for links.
+        relations: Types of edges; batches have `edge_type` where there is more than one.
+    """
+
+    width: int
+    classes: int
+    relations: int
+
+    def identity(self) -> dict[str, Any]:
+        """Values that differ between data: a checkpoint keeps them. Numbers and text."""
+
+    def loader(self, split: str) -> Any:
+        """A loader of batches like `penstock.gnn.Batch`, of this process's share of a split.
+
+        That of "train" has what NeighborLoader has: `len`, `set_epoch`, `state_dict`, `load_state_dict`,
+        `stats` and, if it records spans, `timeline`; it gives each process as many batches. The others need
+        only be iterable, more than once, with the same batches.
+        """
+
+    def close(self) -> None:
+        """Ends the loaders."""
+
+
+OpenSource = Callable[[Options, Ranks], Source]
+
+
+def open_source(options: Options, ranks: Ranks) -> Source:
+    """The dataset in the folder `options.dataset`."""
+    return DatasetSource(options, ranks)
+
+
+class DatasetSource:
+    """A dataset of `penstock.gnn.data`, sampled by the loaders of `penstock.gnn`."""
+
+    def __init__(self, options: Options, ranks: Ranks) -> None:
+        self._options, self._ranks = options, ranks
+        self._loaders: list[Any] = []
+        self._dataset = data.open(options.dataset)
+        self.width, self.classes = int(self._dataset.width), int(self._dataset.classes)
+        self.relations = int(getattr(self._dataset, "relations", 1))
+        device = str(ranks.device)
+        self._graph = Graph.open(self._dataset.folder, placement=options.graph_placement, device=device)
+        self._features = self._opened_features(device)
+        self._labels = self._checked_labels() if options.task == NODES else None
+
+    def identity(self) -> dict[str, Any]:
+        ids = self._ids(TRAIN)
+        return {
+            "nodes": int(self._dataset.nodes),
+            "edges": int(self._dataset.edges),
+            "width": self.width,
+            "classes": self.classes,
+            "relations": self.relations,
+            "train": len(ids),
+            "train_crc32": zlib.crc32(np.ascontiguousarray(ids[:_COMPARED]).tobytes()),
+        }
+
+    def loader(self, split: str) -> Any:
+        ids = self._ids(split)
+        if split == TRAIN:
+            if not len(ids):
+                raise ValueError(
+                    f"train {self._dataset.folder}: its training set is empty: choose another one"
+                )
+            if self._options.shuffle:
+                ids = ids[np.random.default_rng(self._options.seed).permutation(len(ids))]
+        share = self._ranks.share(ids, equal=split == TRAIN)
+        return self._loader(share, split) if len(share) else ()
+
+    def close(self) -> None:
+        # Graph and features are freed with the last loader: its threads may still read them.
+        for loader in self._loaders:
+            if hasattr(loader, "close"):
+                loader.close()
+
+    def _opened_features(self, device: str) -> Array:
+        options, path = self._options, self._dataset.features
+        if options.placement != TIERED:
+            return open_array(path, placement=options.placement, device=device, cache=options.cache)
+        method = options.score or "weighted_reverse_pagerank"
+        scores = score(
+            self._graph, method, train_ids=self._ids(TRAIN), fanout=options.fanout, seed=options.seed
+        )
+        hot = DEFAULT_HOT if options.hot is None else options.hot
+        below = options.below or "host"
+        return tiered(path, scores, hot, below=below, device=device, cache=options.cache)
+
+    def _checked_labels(self) -> Ids:
+        labels: Ids = np.load(self._dataset.labels, mmap_mode="r")
+        for split in (TRAIN, VALID, TEST):
+            ids = self._ids(split)
+            found = labels[ids]
+            if (bad := (found < 0) | (found >= self.classes)).any():
+                node, label = int(ids[bad][0]), int(found[bad][0])
+                raise ValueError(
+                    f"train {self._dataset.folder}: node {node} of {split} has the label {label}, and there "
+                    f"are {self.classes} classes: leave it out of the split, or train --task links"
+                )
+        return labels
+
+    def _loader(self, ids: Ids, split: str) -> Any:
+        options = self._options
+        common: dict[str, Any] = {
+            "shuffle": split == TRAIN and options.shuffle,
+            "seed": options.seed + self._ranks.rank,
+            "device": str(self._ranks.device),
+            "prefetch": options.prefetch,
+        }
+        given = (self._graph, self._features)
+        if options.task == NODES:
+            loader: Any = NeighborLoader(
+                *given, ids, options.fanout, options.batch, labels=self._labels, **common
+            )
+        else:
+            edges = self._edges_into(ids, split)
+            loader = LinkLoader(*given, edges, options.fanout, options.batch, **common)
+        self._loaders.append(loader)
+        return loader
+
+    def _edges_into(self, ids: Ids, split: str) -> npt.NDArray[np.int64]:
+        """One edge into each of the nodes that have some, drawn by the seed: (2, edges), sources and targets.
+
+        For training, a node that has none gets one from itself, so that the processes have as many.
+        """
+        pointers = np.load(self._dataset.pointers, mmap_mode="r")
+        neighbors = np.load(self._dataset.neighbors, mmap_mode="r")
+        begin, end = (np.asarray(pointers[ids + after], dtype=np.int64) for after in (0, 1))
+        draws = np.random.default_rng([self._options.seed, self._ranks.rank, len(split)])
+        chosen = begin + (draws.random(len(ids)) * (end - begin)).astype(np.int64)
+        sources = ids.copy()
+        some = end > begin
+        sources[some] = neighbors[chosen[some]]
+        edges = np.stack([sources, ids])
+        return edges if split == TRAIN else edges[:, some]
+
+    def _ids(self, split: str) -> Ids:
+        return np.load(getattr(self._dataset, split))  # type: ignore[no-any-return]

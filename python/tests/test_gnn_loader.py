@@ -1,0 +1,186 @@
+"""Loaders that sample and gather ahead: what a batch has, order, resuming, errors."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+import penstock  # noqa: E402
+from penstock import _native  # noqa: E402
+from penstock.gnn import Batch, LinkLoader, NeighborLoader  # noqa: E402
+from penstock.sampling import Graph  # noqa: E402
+
+DEVICES = ["cpu", *(["cuda"] if _native.cuda_usable()[0] and torch.cuda.is_available() else [])]
+NODES, EDGES = 4000, 60_000
+
+
+class Table:
+    """A graph whose features say which node they are of."""
+
+    def __init__(self, device: str) -> None:
+        draw = np.random.default_rng(0)
+        self.sources, self.targets = draw.integers(0, NODES, (2, EDGES))
+        self.graph = Graph.from_edges(self.sources, self.targets, NODES, device=device)
+        self.features = torch.arange(NODES, dtype=torch.float32)[:, None].repeat(1, 5)
+        self.labels = torch.arange(NODES) % 7
+        self.edges = torch.arange(EDGES, dtype=torch.float32)[:, None]
+
+    def loader(self, **options: Any) -> NeighborLoader:
+        given: dict[str, Any] = {"labels": self.labels, "batch_size": 100, "seed": 3, **options}
+        return NeighborLoader(self.graph, self.features, np.arange(0, 2000, 2), [4, 3], **given)
+
+
+@pytest.fixture(params=DEVICES)
+def table(request: pytest.FixtureRequest) -> Table:
+    return Table(request.param)
+
+
+def signature(batch: Batch) -> tuple[Any, ...]:
+    return (batch.number, batch.n_id.tolist(), batch.e_id.tolist(), batch.y.tolist())
+
+
+def test_a_batch_has_the_rows_of_its_nodes_and_edges(table: Table) -> None:
+    more = torch.arange(NODES) * 3
+    loader = NeighborLoader(
+        table.graph,
+        {"x": table.features, "rank": more},
+        np.arange(500),
+        [4, 3],
+        128,
+        labels=table.labels.numpy(),
+        edge_features=table.edges,
+    )
+    seen = []
+    for batch in loader:
+        assert torch.equal(batch.x[:, 0].long(), batch.n_id)
+        assert torch.equal(batch.features["rank"], 3 * batch.n_id)
+        assert batch.edge_attr is not None
+        assert torch.equal(batch.edge_attr[:, 0].long(), batch.e_id)
+        seeds = batch.n_id[: batch.batch_size].cpu()
+        assert torch.equal(batch.y.cpu(), table.labels[seeds])
+        ends = batch.n_id[batch.edge_index].cpu().numpy()
+        ids = batch.e_id.cpu().numpy()
+        assert np.array_equal(ends, [table.sources[ids], table.targets[ids]])
+        seen += seeds.tolist()
+    assert sorted(seen) == list(range(500))
+    stats = loader.stats()
+    assert stats["batches"] == len(loader) == 4
+    assert sum(stats["bytes"].values()) == stats["nodes"] * (20 + 8) + stats["edges"] * 4
+
+
+def test_an_epoch_is_the_same_again_and_goes_on_from_a_state(table: Table) -> None:
+    whole = [signature(batch) for batch in table.loader()]
+    assert whole == [signature(batch) for batch in table.loader(prefetch=5)]
+    first = table.loader()
+    begun = []
+    for batch in first:
+        begun.append(signature(batch))
+        if len(begun) == 4:
+            break
+    state = first.state_dict()
+    assert state["batch"] == 4
+    second = table.loader()
+    second.load_state_dict(state)
+    assert begun + [signature(batch) for batch in second] == whole
+    second.set_epoch(1)
+    other = [signature(batch) for batch in second]
+    assert other != whole
+    labels = [sorted(label for each in epoch for label in each[3]) for epoch in (other, whole)]
+    assert labels[0] == labels[1]
+    with pytest.raises(ValueError, match="state of seed 3"):
+        table.loader(seed=4).load_state_dict(state)
+
+
+def test_executors_give_the_same_batches() -> None:
+    if len(DEVICES) == 1:
+        pytest.skip("no GPU here")
+    one, other = ([signature(batch) for batch in Table(device).loader()] for device in DEVICES)
+    assert one == other
+
+
+def test_order_and_the_last_batch(table: Table) -> None:
+    plain = table.loader(shuffle=False, batch_size=300)
+    sizes = [batch.batch_size for batch in plain]
+    assert sizes == [300, 300, 300, 100]
+    assert len(table.loader(batch_size=300, drop_last=True)) == 3
+    first = next(iter(plain))
+    assert first.n_id[:3].tolist() == [0, 2, 4]
+    mask = np.zeros(NODES, bool)
+    mask[[5, 9]] = True
+    masked = NeighborLoader(table.graph, table.features, mask, [2], shuffle=False)
+    assert next(iter(masked)).n_id[:2].tolist() == [5, 9]
+    assert list(NeighborLoader(table.graph, table.features, [], [2])) == []
+
+
+def test_links_are_pairs_with_both_neighbourhoods(table: Table) -> None:
+    ends = np.stack([table.sources[:700], table.targets[:700]])
+    loader = LinkLoader(table.graph, table.features, ends, [3, 2], 200, negatives=2, seed=2_000_000_000)
+    found = []
+    for batch in loader:
+        assert batch.edge_label is not None
+        assert batch.edge_label_index is not None
+        pairs = batch.n_id[batch.edge_label_index].cpu()
+        right = batch.edge_label.cpu() > 0
+        found += pairs[:, right].T.tolist()
+        assert int((~right).sum()) == 2 * int(right.sum())
+        assert len(batch.n_id.unique()) == len(batch.n_id)
+    assert sorted(map(tuple, found)) == sorted(map(tuple, ends.T.tolist()))
+
+
+def test_what_fails_ahead_is_raised_where_batches_are_taken(table: Table) -> None:
+    loader = table.loader()
+    batches = iter(loader)
+    next(batches)
+    table.graph.close()
+    with pytest.raises(ValueError, match="it is closed"):
+        for _ in batches:
+            pass
+    assert all(thread.name != "penstock loader" for thread in threading.enumerate())
+
+
+def test_a_loader_that_is_left_ends_its_thread(table: Table) -> None:
+    loader = table.loader()
+    for _ in loader:
+        break
+    loader.close()
+    until = time.monotonic() + 10
+    while any(thread.name == "penstock loader" for thread in threading.enumerate()):
+        assert time.monotonic() < until
+    two = [iter(table.loader()), iter(table.loader())]
+    assert signature(next(two[0])) == signature(next(two[1]))
+
+
+def test_bad_input_is_one_sentence() -> None:
+    table = Table("cpu")
+    graph, features = table.graph, table.features
+    cases: list[tuple[Any, type[Exception], str]] = [
+        (lambda: NeighborLoader(graph, features[:5], [1], [2]), ValueError, "features x of 5 rows"),
+        (lambda: NeighborLoader(graph, {"y": features}, [1], [2]), ValueError, "name one of them x"),
+        (lambda: NeighborLoader(graph, features, [NODES], [2]), IndexError, f"{NODES} is no node"),
+        (lambda: NeighborLoader(graph, features, [-1], [2]), IndexError, "-1 is no node"),
+        (lambda: NeighborLoader(graph, features, [0.5], [2]), TypeError, "give integers"),
+        (lambda: NeighborLoader(graph, features, [1], [0]), ValueError, "fan-out 0"),
+        (lambda: NeighborLoader(graph, features, [1], [2], 0), ValueError, "batch_size 0"),
+        (lambda: NeighborLoader(graph, features, [1], [2], prefetch=0), ValueError, "prefetch 0"),
+        (lambda: NeighborLoader(graph, features, [1], [2], labels=[1, 2]), ValueError, "2 labels"),
+        (
+            lambda: NeighborLoader(graph, features, [1], [2], edge_features=features),
+            ValueError,
+            "edge_features",
+        ),
+        (lambda: NeighborLoader(graph, features, np.ones(3, bool), [2]), ValueError, "a mask of shape"),
+        (lambda: NeighborLoader(features, features, [1], [2]), TypeError, "give a penstock"),
+        (lambda: LinkLoader(graph, features, [[1], [NODES]], [2]), IndexError, "is no node"),
+        (lambda: LinkLoader(graph, features, [[1], [2]], [2], negatives=-1), ValueError, "negatives -1"),
+    ]
+    for call, kind, words in cases:
+        with pytest.raises(kind, match=words) as raised:
+            call()
+        assert "\n" not in str(raised.value)
+    assert isinstance(graph.pointers, penstock.Array)
