@@ -211,9 +211,11 @@ void neighbor_sampler::state::make_table(type_room& of, u64 most, u64 known, boo
   if (most > most_numbered) {
     throw_bad_input("sample neighbours", "a batch", "it may have more than 2^30 nodes: take fewer seeds, or smaller fan-outs");
   }
-  of.list.nodes = of.nodes.grown(last, most, known);
-  of.list.trees = disjoint ? of.trees.grown(last, most, known) : nullptr;
-  of.slots = std::bit_ceil(std::max<u64>(2 * most, 64));
+  constexpr u64 least_slots = 64;
+  of.slots = std::bit_ceil(std::max<u64>(2 * most, least_slots));
+  const u64 room = of.slots / 2;  // who looks whether the table is large enough looks for both
+  of.list.nodes = of.nodes.grown(last, room, known);
+  of.list.trees = disjoint ? of.trees.grown(last, room, known) : nullptr;
   of.list.table = {of.keys.of(on, of.slots), of.values.of(on, of.slots), of.slots};
   run_rows(last, of.slots, clear_table{of.list.table});
   if (known != 0) run_rows(last, known, fill_table{of.list, known});

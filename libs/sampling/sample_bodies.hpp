@@ -238,8 +238,8 @@ struct choose_scanned {
   PENSTOCK_FN u64 rank_of(node const& here, u64 at, u32 draws) const {
     const u64 edge = here.list.first + at;
     if (of.latest && of.lists.has_times()) return ~(static_cast<u64>(of.lists.time_of(edge)) ^ u64{1} << 63);
-    const draw_place place{of.stage + (draws << 16), static_cast<u32>(here.local)};
-    const u64 drawn = draw(of.key, place, at);
+    const draw_place place{of.stage, static_cast<u32>(here.local)};
+    const u64 drawn = draw(of.key, place, u64{draws} << 40 | at);
     return of.lists.weights.are_there() ? ordered(exponential(drawn) / of.lists.weights[edge]) : drawn;
   }
 

@@ -84,12 +84,14 @@ def from_tensor(
     *,
     device: Any = "auto",
     cache: int | str | None = None,
+    writable: bool = True,
     progress: Progress | None = None,
 ) -> Array:
     """An array over a tensor or a NumPy array.
 
     placement: "host" pins or registers its memory in place, and stores go there; "hbm" copies it to the
-    GPU; "host-cached" puts a cache before it. progress: as for `open`.
+    GPU; "host-cached" puts a cache before it. writable: False refuses stores, as memory does that is
+    read-only. progress: as for `open`.
 
     Errors: ValueError for one that is not contiguous, or has no dimensions.
     """
@@ -111,7 +113,7 @@ def from_tensor(
     nbytes = math.prod(shape) * dtype.itemsize
     chosen = chosen_placement(placement, device, nbytes, writable=False, in_file=False)
     refuse_without_effect(EFFECTS, {"placement": placement, "cache": cache}, "from_tensor")
-    writable = chosen == "hbm" or takes_stores(memory)
+    takes = writable and (chosen == "hbm" or takes_stores(memory))
     cache_bytes = LEAST_CACHE if cache is None else parse_size(cache, "cache")
     if is_torch(memory) and memory.is_cuda:
         finish_tensor(memory)
@@ -124,7 +126,7 @@ def from_tensor(
             0,
             chosen,
             device,
-            writable,
+            takes,
             cache_bytes,
             4096,
             "auto",

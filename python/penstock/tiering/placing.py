@@ -145,7 +145,7 @@ def tiered(
     if isinstance(table, (str, os.PathLike)):
         array = open_array(table, placement=below, **options)
     else:
-        array = from_tensor(table, below, **options)
+        array = from_tensor(table, below, writable=False, **options)
     try:
         if kept and (array._cuda or below == "storage"):
             array.keep_rows(hottest(values, kept), progress=progress)
