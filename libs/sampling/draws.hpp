@@ -56,7 +56,27 @@ PENSTOCK_FN inline double exponential(u64 drawn) {
   return std::fma(static_cast<double>(zeros + 1), 0.69314718055994530942, -log_m);
 }
 
-/// The order of non-negative numbers in that of unsigned words.
-PENSTOCK_FN inline u64 ordered(double x) { return std::bit_cast<u64>(x); }
+/// A positive number as a fraction from 1 up to 2, and a power of 2.
+struct split_number {
+  double fraction;
+  int power;
+};
+PENSTOCK_FN inline split_number split(double x) {
+  int power = 0;
+  u64 bits = std::bit_cast<u64>(x);
+  if (bits >> 52 == 0) {  // subnormal
+    bits = std::bit_cast<u64>(x * 0x1p64);
+    power = -64;
+  }
+  return {std::bit_cast<double>((bits & 0xfffffffffffffull) | u64{1023} << 52), power + static_cast<int>(bits >> 52) - 1023};
+}
+
+/// Words in the order of the quotients of positive numbers, also of those that are no double.
+PENSTOCK_FN inline u64 ordered_quotient(double a, double b) {
+  constexpr int least_power = -2200;
+  const split_number over = split(a), under = split(b), quotient = split(over.fraction / under.fraction);
+  const auto power = static_cast<u64>(over.power - under.power + quotient.power - least_power);
+  return power << 51 | (std::bit_cast<u64>(quotient.fraction) & 0xfffffffffffffull) >> 1;
+}
 
 }  // namespace penstock::sampling

@@ -240,7 +240,7 @@ struct choose_scanned {
     if (of.latest && of.lists.has_times()) return ~(static_cast<u64>(of.lists.time_of(edge)) ^ u64{1} << 63);
     const draw_place place{of.stage, static_cast<u32>(here.local)};
     const u64 drawn = draw(of.key, place, u64{draws} << 40 | at);
-    return of.lists.weights.are_there() ? ordered(exponential(drawn) / of.lists.weights[edge]) : drawn;
+    return of.lists.weights.are_there() ? ordered_quotient(exponential(drawn), of.lists.weights[edge]) : drawn;
   }
 
   template <class Group>

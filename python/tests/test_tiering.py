@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,22 @@ def test_bytes_are_counted_by_tier(tmp_path: Path, device: str) -> None:
     assert wanted.hit_rate == pytest.approx(1 - (3 / 4) ** 2, rel=1e-3)
 
 
+def test_a_placement_of_open(tmp_path: Path) -> None:
+    table = np.random.default_rng(0).random((100, 4), np.float32)
+    np.save(tmp_path / "table.npy", table)
+    how: dict[str, Any] = {"placement": "tiered", "scores": np.arange(100), "hot": 0.1, "below": "storage"}
+    with penstock.open(tmp_path / "table.npy", device="cpu", cache="1MiB", **how) as array:
+        assert array.kept_rows == 10
+        assert np.array_equal(on_host(array.gather([99, 0, 99])), table[[99, 0, 99]])
+        again = pickle.loads(pickle.dumps(array))
+        assert again.kept_rows == 0
+        assert np.array_equal(on_host(again.gather([99, 0])), table[[99, 0]])
+    planned = penstock.plan(tmp_path / "table.npy", device="cpu", **how)
+    assert planned.placement == "tiered over storage"
+    assert planned.hit_rate == pytest.approx(sum(range(90, 100)) / sum(range(100)))
+    assert "reads from GPU memory" in str(planned)
+
+
 @pytest.mark.parametrize("device", DEVICES)
 def test_several_tables_are_gathered_at_once(device: str) -> None:
     draw = np.random.default_rng(1)
@@ -157,8 +174,16 @@ def test_bad_input_is_one_sentence(lists: Lists, tmp_path: Path) -> None:
         (lambda: score("graph"), TypeError, "penstock.sampling.Graph"),  # type: ignore[arg-type]
         (lambda: tiered(path, ten[:9], 0.1), ValueError, "9 scores: the table has 10 rows"),
         (lambda: tiered(path, ten, 1.5), ValueError, "a share of the rows"),
-        (lambda: tiered(path, ten, 0.1, below="hbm"), ValueError, "below hbm"),
+        (lambda: tiered(path, ten, 0.1, below="hbm"), ValueError, "below 'hbm'"),
         (lambda: tiered(path, np.full(10, np.nan), 0.1), ValueError, "no finite number"),
+        (lambda: penstock.open(path, scores=ten), ValueError, "keeps no rows by their scores"),
+        (lambda: penstock.open(path, placement="tiered"), ValueError, "scores is missing"),
+        (lambda: penstock.open(path, placement="tiered", scores=ten), ValueError, "hot is missing"),
+        (
+            lambda: penstock.open(path, placement="tiered", scores=ten, hot=0.1, writable=True),
+            ValueError,
+            "leave writable out",
+        ),
         (lambda: tiered(5, ten, 0.1), TypeError, "a path|the path"),
         (lambda: array.keep_rows([10]), ValueError, "there is no row 10"),
         (lambda: array.keep_rows([1, 1]), ValueError, "row 1 is named twice"),

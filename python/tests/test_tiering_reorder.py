@@ -101,7 +101,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 SCORES = st.sampled_from([np.float64, np.float32, np.float16, np.int64, np.uint8, np.int8])
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     seed=st.integers(0, 1 << 30), nodes=st.integers(0, 60), edges=st.integers(0, 200),
     distinct=st.integers(1, 90), kind=SCORES, ids=st.sampled_from([np.int32, np.int64]),
@@ -194,6 +194,13 @@ def test_threads_and_memory_change_nothing(tmp_path: Path) -> None:
     assert all(each == first for each in others)
     order = np.load(made[0].order)
     np.testing.assert_array_equal(order, np.lexsort((np.arange(nodes), -scores)))
+
+
+def test_files_larger_than_the_free_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reordering, "_available_bytes", lambda: 0)
+    parts = graph_parts(12, 300, 2000)
+    made = reorder(write(tmp_path / "in", **parts), np.arange(300), tmp_path / "out")
+    check_same(made.folder, renumbered(parts, np.arange(300)))
 
 
 def test_a_list_longer_than_a_block(tmp_path: Path) -> None:
@@ -366,6 +373,18 @@ def test_what_progress_raises_ends_it(tmp_path: Path, kind: type[BaseException],
         reorder(folder, np.arange(30_000), tmp_path / "out", memory="2MiB", threads=2, progress=progress)
     assert nothing_but(tmp_path, "in")
     assert threading.active_count() == threads
+
+
+def test_an_os_error_of_progress_stays_as_it_is(tmp_path: Path, small: Path) -> None:
+    raised = BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    def progress(what: str, done: int, total: int) -> None:
+        raise raised
+
+    with pytest.raises(BrokenPipeError) as caught:
+        reorder(small, np.zeros(50), tmp_path / "out", progress=progress)
+    assert caught.value is raised
+    assert nothing_but(tmp_path, "in")
 
 
 PROGRAM = """

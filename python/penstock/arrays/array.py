@@ -68,7 +68,6 @@ class Array(Whole, RowReads, RowStores, MemoryViews):
         self._name = self._library.name_of(self)
         self._views = weakref.WeakSet()
         self.before_store = None
-        self._kept = 0
         self._row_shape, self._kind = opened.shape[1:], self._library.kind_of(opened.dtype)
         _OPEN.add(self)
 
@@ -146,13 +145,14 @@ class Array(Whole, RowReads, RowStores, MemoryViews):
             raise TypeError(
                 f"keep rows of {self!r}: {numbers.dtype} of shape {numbers.shape}: give a list of integers"
             )
-        native.keep_rows(numbers.astype(np.int64, copy=False), progress)
-        self._kept = len(numbers)
+        kept = numbers.astype(np.int64, copy=False)
+        native.keep_rows(kept, progress)
+        self._opened = dataclasses.replace(self._opened, kept=kept)
 
     @property
     def kept_rows(self) -> int:
         """How many rows are kept next to the kernels (`keep_rows`)."""
-        return self._kept
+        return 0 if self._opened.kept is None else len(self._opened.kept)
 
     def close(self) -> None:
         """Flushes what was stored, and gives everything back. Again: nothing."""

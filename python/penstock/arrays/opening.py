@@ -49,7 +49,8 @@ def open(
             say: .npy, .npz, .safetensors and indexes of several, Arrow, Parquet, HDF5, Zarr; others are raw.
         placement: "hbm" copies it to the GPU; "host" maps the file and reads it in place through the page
             cache, without a copy and without a CPU thread; "host-cached" puts a cache in GPU memory before
-            that; "storage" leaves it on the drive behind a cache; "auto" takes the first of hbm, host and
+            that; "storage" leaves it on the drive behind a cache; "tiered" keeps the rows with the highest
+            scores in GPU memory and leaves the others below; "auto" takes the first of hbm, host and
             storage that it fits (half of the free GPU memory, half of the physical memory), storage for
             writable ones.
         device: "auto", "cpu", "cuda" (torch's current GPU) or "cuda:1", or a torch.device.
@@ -59,6 +60,9 @@ def open(
         directory, engine, direct, threads: as for `penstock bfs`.
         dtype: of the elements of a raw file; elsewhere another type of the same size.
         shape, offset: of a raw file: of the array, and its first byte.
+        scores, hot, below: of placement tiered: a number for each row (`penstock.tiering.score`), how much is
+            kept in GPU memory, in bytes such as "4GiB" or as a share of the rows such as 0.1, and the
+            placement of the others, host unless it is given.
         name: of a tensor, column, dataset or array, where the file has several.
         progress: called with what is done, the bytes done and the bytes in all: "convert" while a copy
             is made of an array that no file has in one piece, "copy" every 64 MiB that go to the GPU. What it

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,22 +13,35 @@ from penstock.arrays.devices import device_name, executor_for
 from penstock.arrays.layout import Layout, check_permission, check_shape, find_layout
 from penstock.arrays.messages import naming, shown_path
 from penstock.arrays.spec import CACHED, PLACEMENTS, ArrayOptions, Opened
+from penstock.arrays.tiers import TIERED, Tiers
 from penstock.callbacks import Progress
 from penstock.effects import effects, refuse_without_effect
 from penstock.options import Choice, checked
+
+
+def _where(given: Mapping[str, Any]) -> Any:
+    """The placement of all rows, or of those that are not kept next to the kernels."""
+    return given.get("below") or "host" if given["placement"] == TIERED else given["placement"]
+
 
 # "auto" may choose a placement that they have an effect in.
 EFFECTS = (
     *effects(
         ArrayOptions,
         ("cache", "line", "directory"),
-        lambda given: given["placement"] in CACHED,
+        lambda given: _where(given) in CACHED,
         "placement {placement} has no cache: leave it out",
     ),
     *effects(
         ArrayOptions,
+        ("scores", "hot", "below"),
+        lambda given: given["placement"] == TIERED,
+        "placement {placement} keeps no rows by their scores: leave it out, or choose tiered",
+    ),
+    *effects(
+        ArrayOptions,
         ("direct", "engine", "threads"),
-        lambda given: given["placement"] in ("auto", "storage"),
+        lambda given: _where(given) in ("auto", "storage"),
         "placement {placement} reads no file by commands: leave it out, or choose storage",
     ),
 )
@@ -66,6 +81,14 @@ def data_of(found: Layout, progress: Progress | None = None) -> dict[str, Any]:
     return {"data": None if data is None else str(Path(data).absolute()), "notes": notes}
 
 
+def tiers_of(found: Layout, options: Mapping[str, Any]) -> Tiers:
+    """Errors: ValueError, TypeError for what cannot be, or an array that is to be written to."""
+    if options["writable"]:
+        raise ValueError("placement tiered keeps copies of rows: leave writable out, or choose storage")
+    row_bytes = math.prod(found.shape[1:]) * found.dtype.itemsize
+    return Tiers.of(found.shape[0], row_bytes, options["scores"], options["hot"], options["below"])
+
+
 def described(path: str, given: ArrayOptions) -> tuple[Layout, Opened]:
     """The array that lies in a file, and how it is opened with these options. Errors: those of `open`."""
     options = checked(ArrayOptions, given)
@@ -75,13 +98,20 @@ def described(path: str, given: ArrayOptions) -> tuple[Layout, Opened]:
     if writable:
         check_storable(found)
     device = device_name(options["device"])
-    chosen = chosen_placement(options["placement"], device, found.nbytes, writable, in_file=True)
     refuse_without_effect(EFFECTS, {**options, "line": given.get("line")})
+    kept = None
+    if options["placement"] == TIERED:
+        tiers = tiers_of(found, options)
+        chosen = tiers.below
+        if tiers.kept and (executor_for(device).cuda or chosen == "storage"):
+            kept = tiers.rows()
+    else:
+        chosen = chosen_placement(options["placement"], device, found.nbytes, writable, in_file=True)
     cache = options["cache"]
     if cache is None:
         cache = min(_MOST_CACHE, max(LEAST_CACHE, found.nbytes // 10))
     return found, Opened(
         str(Path(found.path).absolute()), found.shape, found.dtype, found.offset, chosen, device,
         writable, cache, options["line"], options["directory"], options["engine"], options["direct"],
-        options["threads"], found.name, found.stored,
+        options["threads"], found.name, found.stored, kept=kept,
     )  # fmt: skip

@@ -9,20 +9,24 @@ from typing import TYPE_CHECKING
 
 from penstock.arrays.layout import path_text
 from penstock.arrays.messages import naming
-from penstock.arrays.placement import described
+from penstock.arrays.placement import described, tiers_of
 from penstock.arrays.spec import ArrayOptions
+from penstock.arrays.tiers import TIERED
 from penstock.options import show_options
 from penstock.sizes import format_bytes
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+_SLOT_BYTES = 4  # of the look-up table of kept rows
+
 
 @dataclass(frozen=True)
 class Plan:
     """What an array will take, in bytes. transit: rings, and buffers that data on their way pass through; for
     a GPU nearly all of it pinned host memory. mapping: page tables of the GPU for what it reads in place, an
-    estimate."""
+    estimate. hit_rate: of placement tiered the share of the reads that the rows in GPU memory are expected to
+    have, which is their share of the scores; else None."""
 
     placement: str
     device: str
@@ -34,6 +38,7 @@ class Plan:
     metadata_bytes: int
     transit_bytes: int
     mapping_bytes: int
+    hit_rate: float | None = None
 
     def __str__(self) -> str:
         lines = [f"{self.dtype} {self.shape}, placement {self.placement}, on {self.device}"]
@@ -45,7 +50,10 @@ class Plan:
             ("rings and buffers", self.transit_bytes),
             ("page tables of the GPU", self.mapping_bytes),
         ]
-        return "\n".join(lines + [f"  {what:<24} {format_bytes(count)}" for what, count in parts if count])
+        lines += [f"  {what:<24} {format_bytes(count)}" for what, count in parts if count]
+        if self.hit_rate is not None:
+            lines.append(f"  {'reads from GPU memory':<24} {self.hit_rate:.1%}, by the scores")
+        return "\n".join(lines)
 
 
 @show_options(ArrayOptions)
@@ -68,8 +76,24 @@ def plan(
 
     where = path_text(path)
     with naming("open", where, str(Path(where).absolute())):
-        _, opened = described(where, options)
+        found, opened = described(where, options)
         counts = _native.plan_rows(
             opened.executor, opened.shape[0], opened.row_bytes, str(opened.path), opened.native_options()
         )
-        return Plan(opened.placement, opened.executor.device, opened.shape, opened.dtype.name, **counts)
+        placement, hit_rate = opened.placement, None
+        if options.get("placement") == TIERED:
+            tiers = tiers_of(found, {"writable": False, "below": None, **options})
+            placement, hit_rate = f"{TIERED} over {placement}", tiers.hit_rate
+        if opened.kept is not None:
+            counts["hbm_bytes" if opened.executor.cuda else "host_bytes"] += (
+                len(opened.kept) * opened.row_bytes
+            )
+            counts["metadata_bytes"] += _SLOT_BYTES * opened.shape[0]
+        return Plan(
+            placement,
+            opened.executor.device,
+            opened.shape,
+            opened.dtype.name,
+            **counts,
+            hit_rate=hit_rate,
+        )

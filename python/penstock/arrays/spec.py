@@ -8,10 +8,14 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from penstock.arrays.devices import executor_for
 from penstock.arrays.dtypes import DType
 from penstock.arrays.memory import BorrowedMemory
 from penstock.arrays.messages import naming
+from penstock.arrays.tiers import TIERED
 from penstock.options import CacheOptions, Choice, Option, StorageOptions, Switch
 
 if TYPE_CHECKING:
@@ -29,13 +33,16 @@ REFERENCE = (
 class ArrayOptions(CacheOptions, StorageOptions, total=False):
     """What `penstock.open` and `penstock.plan` take."""
 
-    placement: Annotated[str, Choice("auto", names=PLACEMENTS)]
+    placement: Annotated[str, Choice("auto", names=(*PLACEMENTS, TIERED))]
     device: Annotated[Any, Option("auto")]
     writable: Annotated[bool, Switch()]
     dtype: Annotated[Any, Option()]
     shape: Annotated[Sequence[int] | None, Option()]
     offset: Annotated[int | None, Option()]
     name: Annotated[str | None, Option()]
+    scores: Annotated[Any, Option()]
+    hot: Annotated[Any, Option()]
+    below: Annotated[str | None, Option()]
 
 
 @dataclass(frozen=True)
@@ -60,6 +67,7 @@ class Opened:
     data: str | None = None  # the file that the bytes are in, where that is another: a shard, a chunk, a copy
     notes: tuple[str, ...] = field(default=(), compare=False)  # what was done to open it: conversions
     memory: BorrowedMemory | None = field(default=None, compare=False)
+    kept: NDArray[np.int64] | None = field(default=None, compare=False)  # rows next to the kernels
 
     @property
     def executor(self) -> _native.Executor:
@@ -87,7 +95,7 @@ class Opened:
             nullcontext(progress) if self.path is None else naming("open", self.path, data, progress=progress)
         )
         with about as seen:
-            return _native.RowArray(
+            made = _native.RowArray(
                 executor,
                 self.shape[0],
                 self.row_bytes,
@@ -98,6 +106,9 @@ class Opened:
                 self.native_options(),
                 seen,
             )
+            if self.kept is not None:
+                made.keep_rows(self.kept, seen)
+            return made
 
     def reference(self) -> dict[str, Any]:
         """What finds the array again, of plain types, never its bytes. ValueError for memory."""

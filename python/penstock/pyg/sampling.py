@@ -134,6 +134,7 @@ class NeighborSampler(BaseSampler):
 
     def _sample(self, seed: Any, seed_time: Any = None, **_: Any) -> SamplerOutput | HeteroSamplerOutput:
         call = int(torch.randint(_MAX_CALL, ()))
+        seed_time = self._times_of(seed, seed_time)
         if self._one:
             one = self._sampler.sample(seed, call=call, seed_times=seed_time)
             row, column = (one.columns, one.rows) if self._backward else (one.rows, one.columns)
@@ -157,6 +158,16 @@ class NeighborSampler(BaseSampler):
             num_sampled_nodes=made.nodes_per_hop,
             num_sampled_edges=self._named(made.edges_per_hop),
         )
+
+    def _times_of(self, seed: Any, given: Any) -> Any:
+        """Of seeds without a time: their nodes' own, as in PyG."""
+        if given is not None or not self._sampler._has_times:
+            return given
+        if self.node_time is None:
+            raise ValueError("sampler: edges have times, and seeds have none: give input_time to the loader")
+        if self._one:
+            return self.node_time[seed.to(self.node_time.device)]
+        return {kind: self.node_time[kind][each.cpu()] for kind, each in seed.items()}
 
     def _named(self, of_types: dict[EdgeType, Any]) -> dict[EdgeType, Any]:
         if not self._backward:
@@ -188,9 +199,16 @@ class NeighborSampler(BaseSampler):
         )
 
     def _list_graph(self, store: Any, sources: int, node_times: Any, edge_times: Any, weights: Any) -> Graph:
+        ends = getattr(store, "edge_index", None)
+        if ends is not None and ends.dtype.is_floating_point:
+            raise TypeError(f"sampler: edge_index of type {ends.dtype}: give integers")
         pointers, neighbors, order = to_csc(store, device="cpu", to_transpose=self._backward)
 
         def ordered(values: Any) -> Any:
+            if values is not None and len(values) != len(neighbors):
+                raise ValueError(
+                    f"sampler: {len(values)} weights or times of {len(neighbors)} edges: give one for each"
+                )
             return values if values is None or order is None else values[order]
 
         return Graph(

@@ -13,6 +13,7 @@ from penstock.arrays import from_tensor, open_array
 from penstock.arrays.base import is_array
 from penstock.arrays.messages import shown
 from penstock.sampling.host import on_host
+from penstock.sizes import whole_number
 
 if TYPE_CHECKING:
     from penstock.arrays import Array
@@ -74,7 +75,7 @@ class Graph:
         self.weights = _numbers("weights", weights, place, _REALS)
         self.edge_times = _numbers("edge_times", edge_times, place, _INTEGERS)
         self.node_times = _numbers("node_times", node_times, beside, _INTEGERS)
-        self.edge_ids = edge_ids
+        self.edge_ids = _edge_ids(edge_ids)
         self.nodes = len(self.pointers) - 1
         self.sources = self.nodes if sources is None else int(sources)
         self._check()
@@ -105,7 +106,7 @@ class Graph:
     @classmethod
     def open(
         cls,
-        folder: str | os.PathLike[str],
+        folder: Any,
         *,
         placement: str = "auto",
         device: Any = "auto",
@@ -163,13 +164,16 @@ class Graph:
             ValueError: A number that is no node, sides of different lengths.
         """
         row, column = (np.asarray(on_host(side)).reshape(-1) for side in (sources, targets))
+        row, column = (side if len(side) else side.astype(np.int64) for side in (row, column))
         for name, side in (("sources", row), ("targets", column)):
             if len(side) and side.dtype.kind not in "iu":
                 raise TypeError(f"graph: {name} of type {side.dtype}: give integers")
         if len(row) != len(column):
             raise ValueError(f"graph: {len(row)} sources and {len(column)} targets: give as many of both")
-        greatest = max((int(side.max()) for side in (row, column) if len(side)), default=-1)
-        counts = nodes if isinstance(nodes, tuple) else (greatest + 1 if nodes is None else nodes,) * 2
+        for name, given in (("weights", weights), ("edge_times", edge_times)):
+            if given is not None and len(given) != len(row):
+                raise ValueError(f"graph: {len(given)} {name}: there are {len(row)} edges: give one for each")
+        counts = _sizes(nodes, 1 + max((int(side.max()) for side in (row, column) if len(side)), default=-1))
         for name, side, count in (("source", row, counts[0]), ("target", column, counts[1])):
             if len(side) and not (side.min() >= 0 and side.max() < count):
                 wrong = int(side.min()) if side.min() < 0 else int(side.max())
@@ -241,6 +245,25 @@ class Graph:
         }
 
 
+def _edge_ids(given: Any) -> Any:
+    if given is None:
+        return None
+    ids = given if is_torch(given) else np.asarray(given)
+    if str(ids.dtype).rpartition(".")[2] not in _INTEGERS or ids.ndim != 1:
+        raise TypeError(f"graph: edge_ids: {ids.dtype} of shape {tuple(ids.shape)}: give a list of integers")
+    return ids
+
+
+def _sizes(given: Any, least: int) -> tuple[int, int]:
+    """Of sources and targets. least: one more than the greatest number."""
+    counts = given if isinstance(given, tuple) else (least if given is None else given,) * 2
+    if len(counts) != 2 or any((whole_number(each) or 0) != each or not 0 <= each < 2**40 for each in counts):
+        raise ValueError(
+            f"graph: nodes {shown(given)}: give how many there are, of two types (sources, targets)"
+        )
+    return int(counts[0]), int(counts[1])
+
+
 def _portable(array: Any) -> Any:
     if array is None or array.path is not None:
         return array
@@ -268,6 +291,8 @@ def _numbers(name: str, given: Any, place: dict[str, Any], kinds: tuple[str, ...
         array = open_array(given, **options)
     elif is_torch(given) or hasattr(given, "__array__") or isinstance(given, (list, tuple)):
         values = given if is_torch(given) else np.ascontiguousarray(given)
+        if not is_torch(given) and values.shape == (0,) and not hasattr(given, "dtype"):
+            values = values.astype(kinds[-1])
         if is_torch(given):
             values = given.detach().contiguous()
             if values.is_cuda:

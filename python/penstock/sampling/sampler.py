@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -120,7 +121,7 @@ class _Sampler:
         number = whole_number(call)
         if number is None or not 0 <= number < 2**64:
             raise ValueError(f"sample: call {shown(call)}: give a whole number from 0 to 2^64 - 1")
-        if whole_number(sms) is None or sms < 0:
+        if whole_number(sms) is None or not 0 <= sms < 2**31:
             raise ValueError(f"sample: sms {shown(sms)}: give a number of multiprocessors, or 0 for all")
         with self._lock, self._library.on(stream) as handle:
             numbers = {kind: self._int64("seeds", each) for kind, each in seeds.items()}
@@ -141,7 +142,12 @@ class _Sampler:
                 "stream": handle,
                 "sms": sms,
             }
-            nodes, edges = self._native.sample(at, options)
+            try:
+                nodes, edges = self._native.sample(at, options)
+            except ValueError as problem:
+                raise _with_number(
+                    problem, [numbers[kind] for kind in self._order if kind in numbers]
+                ) from None
             return self._taken(nodes, edges)
 
     def _span(self, numbers: Any) -> tuple[int, int]:
@@ -166,7 +172,10 @@ class _Sampler:
                     f"sample: {0 if times is None else len(times)} seed_times for "
                     f"{numbers[kind].shape[0]} seeds: give one for each"
                 )
-            parts.append(np.asarray(on_host(times), np.int64))
+            values = on_host(times)
+            if values.dtype.kind not in "iu":
+                raise TypeError(f"sample: seed_times of type {values.dtype}: give integers")
+            parts.append(values.astype(np.int64))
         return self._int64("seed_times", np.concatenate(parts) if parts else [])
 
     def _empty(self, count: int) -> Any:
@@ -208,6 +217,26 @@ class _Sampler:
             names = torch.as_tensor(names)
             return names[edges.to(names.device)].to(edges.device)
         return self._int64("edge ids", np.asarray(on_host(names))[on_host(edges)])
+
+
+def _with_number(problem: ValueError, seeds: list[Any]) -> ValueError:
+    """The kernels know a seed by its position: its number, too."""
+    found = re.fullmatch(r"(.*\bseed )(\d+)(: it is no node.*)", str(problem))
+    if found is None:
+        return problem
+    place = int(found[2])
+    for numbers in seeds:
+        if place < len(numbers):
+            return ValueError(f"{found[1]}{found[2]} is {int(on_host(numbers)[place])}{found[3]}")
+        place -= len(numbers)
+    return problem
+
+
+def _checked_graph(given: Any) -> Graph:
+    if not hasattr(given, "lent"):
+        raise TypeError(f"sampler: {shown(given)}: give a penstock.sampling.Graph")
+    graph: Graph = given
+    return graph
 
 
 def _checked_fanout(what: str, given: Any, zero: bool) -> list[int]:
@@ -256,7 +285,7 @@ class NeighborSampler(_Sampler):
         Raises:
             TypeError, ValueError: What cannot be.
         """
-        if graph.sources != graph.nodes:
+        if _checked_graph(graph).sources != graph.nodes:
             raise ValueError(
                 f"sampler: lists of {graph.nodes} nodes with neighbours among {graph.sources}: use a "
                 "HeteroNeighborSampler for nodes of several types"
@@ -332,7 +361,15 @@ class HeteroNeighborSampler(_Sampler):
             TypeError, ValueError: What cannot be; graphs that disagree about the nodes of a type.
         """
         counts = dict(nodes or {})
-        for (source, _, target), each in graphs.items():
+        if not isinstance(graphs, Mapping):
+            raise TypeError(f"sampler: {shown(graphs)}: give graphs by edge type")
+        for edge_type, each in graphs.items():
+            if not isinstance(edge_type, tuple) or len(edge_type) != 3:
+                raise TypeError(
+                    f"sampler: edge type {shown(edge_type)}: give source type, name and target type"
+                )
+            source, _, target = edge_type
+            _checked_graph(each)
             for kind, count in ((source, each.sources), (target, each.nodes)):
                 if counts.setdefault(kind, count) != count:
                     raise ValueError(
@@ -360,5 +397,7 @@ class HeteroNeighborSampler(_Sampler):
         sms: int = 0,
     ) -> HeteroSample:
         """Draw one sample: seeds and seed_times by node type, the rest as NeighborSampler.sample."""
+        if not isinstance(seeds, Mapping):
+            raise TypeError("sample: seeds: give them by node type")
         times = None if seed_times is None else dict(seed_times)
         return self._sample(dict(seeds), call, times, stream, sms)

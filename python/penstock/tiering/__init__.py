@@ -8,7 +8,20 @@
 [3.0, 1.0, 0.0, 0.0]
 """
 
-from penstock.tiering.placing import TierPlan, hottest, plan, tiered
+from penstock.arrays.tiers import hottest
+from penstock.tiering.placing import TierPlan, plan, tiered
+from penstock.tiering.reordering import Reordered, original, places, reorder
 from penstock.tiering.scores import METHODS, score
 
-__all__ = ["METHODS", "TierPlan", "hottest", "plan", "score", "tiered"]
+__all__ = [
+    "METHODS",
+    "Reordered",
+    "TierPlan",
+    "hottest",
+    "original",
+    "places",
+    "plan",
+    "reorder",
+    "score",
+    "tiered",
+]

@@ -8,44 +8,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from penstock.arguments import is_torch
 from penstock.arrays import Array, from_tensor, open_array
+from penstock.arrays.layout import find_layout, path_text
 from penstock.arrays.messages import shown
-from penstock.sampling.host import on_host
-from penstock.sizes import format_bytes, parse_size
+from penstock.arrays.tiers import TIERED, Tiers
+from penstock.sizes import format_bytes
 
 if TYPE_CHECKING:
     from penstock.callbacks import Progress
-
-_BELOW = ("host", "host-cached", "storage")
-
-
-def hottest(scores: Any, count: int) -> NDArray[np.int64]:
-    """The rows with the highest scores, the highest first; of equal ones the lower number first.
-
-    Args:
-        scores: Numbers, shape (rows,).
-        count: How many rows; all if there are fewer.
-
-    Returns:
-        int64, shape (count,).
-    """
-    values = _scores(scores)
-    count = min(max(int(count), 0), len(values))
-    if count == 0:
-        return np.zeros(0, np.int64)
-    if count < len(values):
-        least = np.partition(values, len(values) - count)[len(values) - count]
-        above = np.flatnonzero(values > least)
-        equal = np.flatnonzero(values == least)[: count - len(above)]
-        chosen = np.concatenate([above, equal])
-    else:
-        chosen = np.arange(len(values))
-    order = np.lexsort((chosen, -values[chosen].astype(np.float64)))
-    ranked: NDArray[np.int64] = chosen[order].astype(np.int64)
-    return ranked
 
 
 @dataclass(frozen=True)
@@ -90,17 +62,14 @@ def plan(table: Any, scores: Any, hot: int | str | float, *, below: str = "host"
         TypeError, ValueError: What cannot be.
     """
     rows, row_bytes = _shape_of(table)
-    values = _checked(scores, rows)
-    kept = _kept(hot, rows, row_bytes)
-    total = float(values.sum())
-    chosen = float(values[hottest(values, kept)].sum())
+    tiers = Tiers.of(rows, row_bytes, scores, hot, below)
     return TierPlan(
         rows=rows,
-        kept=kept,
-        hbm_bytes=kept * row_bytes + 4 * rows,
+        kept=tiers.kept,
+        hbm_bytes=tiers.kept * row_bytes + 4 * rows,
         below=below,
         below_bytes=rows * row_bytes,
-        hit_rate=chosen / total if total > 0 else kept / rows if rows else 0.0,
+        hit_rate=tiers.hit_rate,
     )
 
 
@@ -117,7 +86,8 @@ def tiered(
     """Open a table with its rows of the highest scores in GPU memory and the others where they are.
 
     The rows keep their numbers: a look-up table of 4 bytes a row in GPU memory says where each lies. One
-    gather reads all of them. On the CPU the hottest rows are kept in memory before a file's cache.
+    gather reads all of them. On the CPU the hottest rows are kept in memory before a file's cache. Of a file
+    it is the same as `penstock.open(path, placement="tiered", scores=scores, hot=hot, below=below)`.
 
     Args:
         table: The path of a file, as for `penstock.open`, or a tensor in host memory.
@@ -136,19 +106,16 @@ def tiered(
 
     Source: the zero-copy dissertation, 4.3.
     """
-    if below not in _BELOW:
-        raise ValueError(f"tiered: below {shown(below)}: choose {', '.join(_BELOW)}")
-    rows, row_bytes = _shape_of(table)
-    values = _checked(scores, rows)
-    kept = _kept(hot, rows, row_bytes)
     options = {"device": device, **({} if cache is None else {"cache": cache})}
     if isinstance(table, (str, os.PathLike)):
-        array = open_array(table, placement=below, **options)
-    else:
-        array = from_tensor(table, below, writable=False, **options)
+        return open_array(
+            table, placement=TIERED, scores=scores, hot=hot, below=below, progress=progress, **options
+        )
+    tiers = Tiers.of(*_shape_of(table), scores, hot, below)
+    array = from_tensor(table, below, writable=False, **options)
     try:
-        if kept and (array._cuda or below == "storage"):
-            array.keep_rows(hottest(values, kept), progress=progress)
+        if tiers.kept and array.on_gpu:
+            array.keep_rows(tiers.rows(), progress=progress)
     except BaseException:
         array.close()
         raise
@@ -158,8 +125,6 @@ def tiered(
 def _shape_of(table: Any) -> tuple[int, int]:
     """Rows, and bytes of each."""
     if isinstance(table, (str, os.PathLike)):
-        from penstock.arrays.layout import find_layout, path_text
-
         found = find_layout(path_text(table))
         return found.shape[0], math.prod(found.shape[1:]) * found.dtype.itemsize
     if is_torch(table) or hasattr(table, "__array__"):
@@ -167,28 +132,3 @@ def _shape_of(table: Any) -> tuple[int, int]:
         each = values.element_size() if is_torch(values) else values.itemsize
         return int(values.shape[0]), math.prod(int(n) for n in values.shape[1:]) * int(each)
     raise TypeError(f"tiered: {shown(table)}: give the path of a table, or a tensor")
-
-
-def _kept(hot: Any, rows: int, row_bytes: int) -> int:
-    if isinstance(hot, float):
-        if not 0 <= hot <= 1:
-            raise ValueError(f"tiered: hot {hot}: give a share of the rows from 0 to 1, or bytes")
-        return math.floor(hot * rows)
-    size = parse_size(hot, "hot")
-    return min(size // max(row_bytes, 1), rows)
-
-
-def _scores(given: Any) -> NDArray[Any]:
-    values = on_host(given)
-    if values.ndim != 1 or values.dtype.kind not in "iuf":
-        raise TypeError(f"tiered: scores: {values.dtype} of shape {values.shape}: give a number for each row")
-    if values.dtype.kind == "f" and not np.isfinite(values).all():
-        raise ValueError("tiered: scores: one is no finite number: give a finite one for each row")
-    return values
-
-
-def _checked(scores: Any, rows: int) -> NDArray[Any]:
-    values = _scores(scores)
-    if len(values) != rows:
-        raise ValueError(f"tiered: {len(values)} scores: the table has {rows} rows: give one for each")
-    return values

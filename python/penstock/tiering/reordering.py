@@ -8,6 +8,7 @@ import json
 import math
 import mmap
 import os
+import re
 import shutil
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -22,7 +23,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from penstock.arguments import reading
 from penstock.arrays.layout import find_layout, path_text
-from penstock.arrays.messages import naming, shown_path, system_error, watched
+from penstock.arrays.messages import Watched, naming, shown_path, system_error, watched
 from penstock.checks import checked_count
 from penstock.errors import Error
 from penstock.sampling.host import on_host
@@ -42,9 +43,10 @@ _DATA_OFFSET = 4096  # of a header: rows of 512 bytes or 4 KiB then lie in as fe
 _MIN_MEMORY = 1 << 20
 _ITEM_BYTES = 128  # of temporary arrays, for an edge or a node of a block
 _MAX_BLOCK = 1 << 17  # edges or nodes: temporary arrays stay in the caches of a core
-_MAX_COPY = 4 << 20  # bytes of rows that one write takes
+_MAX_COPY = 1 << 20  # bytes of rows that one write takes
 _BLOCKS_OF_TASK = 8
 _BUCKETS_OF_THREAD = 4
+_READ_AHEAD = 64 << 20  # bytes that one call reads
 _SAMPLE = 1 << 16  # scores that buckets are chosen by
 
 
@@ -86,6 +88,18 @@ class Reordered:
     def labels(self) -> Path:
         return self.folder / "labels.npy"
 
+    @property
+    def train(self) -> Path:
+        return self.folder / "train.npy"
+
+    @property
+    def valid(self) -> Path:
+        return self.folder / "valid.npy"
+
+    @property
+    def test(self) -> Path:
+        return self.folder / "test.npy"
+
 
 def reorder(
     folder: Any,
@@ -100,9 +114,9 @@ def reorder(
     first. The hottest rows of features.npy are then its first ones.
 
     pointers.npy and neighbors.npy are needed; weights.npy (of edges), features.npy, labels.npy, train.npy,
-    valid.npy, test.npy and dataset.json follow where they are there; other files are not copied. Lists and
-    splits keep the order of their elements, and neighbors.npy its type. The result does not depend on
-    `memory` and `threads`.
+    valid.npy, test.npy and dataset.json follow where they are there; other files are not copied, and links
+    become files. Lists and splits keep the order of their elements, and neighbors.npy its type. The result
+    does not depend on `memory` and `threads`.
 
     order.npy holds the old number of each node, so that ids keep their meaning for users. With
     `order = numpy.load(result.order, mmap_mode="r")`:
@@ -140,9 +154,10 @@ def reorder(
     target = Path(path_text(to, "reorder to"))
     source = _Source(path)
     values = _checked_scores(scores, source)
-    workers = _Workers(max(1, min(count, size // _MIN_MEMORY)), size, watched(progress))
+    seen = watched(progress)
+    workers = _Workers(max(1, min(count, size // _MIN_MEMORY)), size, seen)
     with (
-        _draft_folder(target, source.nbytes) as draft,
+        _draft_folder(target, source.nbytes, seen) as draft,
         reading(f"reorder {shown_path(str(path))}", *source.arrays, values),
     ):
         _Reordering(source, values, draft, workers).write(target.resolve().name)
@@ -387,15 +402,28 @@ class _Reordering:
                 lambda first, end: file.put(first, self.new[first:end]),
             )  # fmt: skip
 
+    def _read_ahead(self, name: str, values: _Values) -> None:
+        """Read a file into the page cache in its own order, if it fits there: it is used in another order."""
+        memory = _map_of(values)
+        if memory is None:
+            return
+        if values.nbytes > _available_bytes() // 2:
+            _advise(memory, mmap.MADV_RANDOM, 0, len(memory))
+            return
+        for first in range(0, len(memory), _READ_AHEAD):
+            count = min(_READ_AHEAD, len(memory) - first)
+            _advise(memory, mmap.MADV_WILLNEED, first, count)
+            self.workers.report(f"reading {name}", first + count, len(memory))
+
     def _write_edges(self) -> None:
         source = self.source
         dtype = np.promote_types(source.neighbors.dtype, self.id_type)
-        _prefetch(source.neighbors)
+        self._read_ahead("neighbors", source.neighbors)
         with _NpyFile(self.draft / "neighbors.npy", dtype, (source.edges,)) as neighbors:
             if source.weights is None:
                 self._move_edges(neighbors, None)
                 return
-            _prefetch(source.weights)
+            self._read_ahead("weights", source.weights)
             with _NpyFile(self.draft / "weights.npy", source.weights.dtype, (source.edges,)) as weights:
                 self._move_edges(neighbors, weights)
 
@@ -458,7 +486,7 @@ class _Reordering:
         with _NpyFile(self.draft / f"{name}.npy", values.dtype, values.shape) as file:
             if values.nbytes == 0:
                 return
-            _prefetch(values)
+            self._read_ahead(name, values)
             rows = values.view(np.uint8) if values.ndim > 1 else values.reshape(-1, 1).view(np.uint8)
             rows = rows.reshape(self.source.nodes, -1)
             block = self.workers.rows(rows.shape[1])
@@ -579,17 +607,19 @@ def _mapped(path: Path) -> _Values:
     return flat.reshape(layout.shape)
 
 
-def _prefetch(values: _Values) -> None:
-    """Read a mapped file ahead, in its order, if it fits the free memory; its rows are used in another."""
+def _map_of(values: _Values) -> mmap.mmap | None:
+    """What `_mapped` made an array of."""
     owner: Any = values
     while isinstance(owner, np.ndarray):
         owner = owner.base
     if isinstance(owner, memoryview):
         owner = owner.obj
-    if isinstance(owner, mmap.mmap):
-        fits = values.nbytes < _available_bytes() // 2
-        with suppress(OSError):
-            owner.madvise(mmap.MADV_WILLNEED if fits else mmap.MADV_RANDOM)
+    return owner if isinstance(owner, mmap.mmap) else None
+
+
+def _advise(memory: mmap.mmap, advice: int, first: int, count: int) -> None:
+    with suppress(OSError):  # a file system that takes no advice
+        memory.madvise(advice, first, count)
 
 
 def _available_bytes() -> int:
@@ -632,10 +662,15 @@ class _NpyFile:
 
 
 @contextmanager
-def _draft_folder(to: Path, nbytes: int) -> Iterator[Path]:
+def _draft_folder(to: Path, nbytes: int, progress: Watched | None) -> Iterator[Path]:
     """A new folder beside `to`, which gets that name after the block; removed where the block fails.
 
     The process locks its draft. Drafts for `to` without a lock are those of killed runs, and are removed.
+
+    Args:
+        to: The new folder.
+        nbytes: What it takes.
+        progress: Its own errors stay as they are.
     """
     target = to.resolve()
     name = shown_path(str(to))
@@ -664,7 +699,8 @@ def _draft_folder(to: Path, nbytes: int) -> Iterator[Path]:
             if lock >= 0:
                 os.close(lock)
     except OSError as problem:
-        if isinstance(problem, Error) or not problem.errno or problem.strerror is None:
+        own = progress is not None and progress.raised is problem
+        if own or isinstance(problem, Error) or not problem.errno or problem.strerror is None:
             raise
         why = os.strerror(problem.errno)
         raise Error(
@@ -684,13 +720,9 @@ def _locked(folder: Path) -> int:
 
 
 def _remove_abandoned(target: Path) -> None:
-    for draft in target.parent.glob(f".{_literal(target.name)}.*.reorder"):
+    name = re.compile(rf"\.{re.escape(target.name)}\.\d+\.reorder")
+    for draft in [path for path in target.parent.iterdir() if name.fullmatch(path.name)]:
         with suppress(OSError):
             lock = _locked(draft)
             shutil.rmtree(draft, ignore_errors=True)
             os.close(lock)
-
-
-def _literal(name: str) -> str:
-    """For glob."""
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)

@@ -1,0 +1,99 @@
+"""Which rows of an array are kept next to the kernels: those with the highest scores."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.arguments import is_torch
+from penstock.arrays.foreign import host_values
+from penstock.arrays.messages import shown
+from penstock.checks import check_choice
+from penstock.sizes import parse_size
+
+TIERED = "tiered"
+BELOW = ("host", "host-cached", "storage")
+
+
+@dataclass(frozen=True)
+class Tiers:
+    """How an array is placed by scores, checked against its rows."""
+
+    scores: NDArray[Any]
+    kept: int
+    """Rows next to the kernels."""
+    below: str
+    """Placement of the others."""
+
+    @classmethod
+    def of(cls, rows: int, row_bytes: int, scores: Any, hot: Any, below: Any) -> Tiers:
+        """Errors: TypeError, ValueError for what cannot be."""
+        if scores is None or hot is None:
+            missing = "scores" if scores is None else "hot"
+            raise ValueError(
+                f"placement tiered: {missing} is missing: give a score for each row, and how much to keep"
+            )
+        below = "host" if below is None else below
+        check_choice(below, BELOW, "below")
+        values = checked_scores(scores)
+        if len(values) != rows:
+            raise ValueError(f"tiered: {len(values)} scores: the table has {rows} rows: give one for each")
+        return cls(values, _count(hot, rows, row_bytes), below)
+
+    def rows(self) -> NDArray[np.int64]:
+        return hottest(self.scores, self.kept)
+
+    @property
+    def hit_rate(self) -> float:
+        """Share of all scores that these rows have: as good a prediction as the scores are."""
+        total = float(self.scores.sum())
+        if total <= 0:
+            return self.kept / len(self.scores) if len(self.scores) else 0.0
+        return float(self.scores[self.rows()].sum()) / total
+
+
+def checked_scores(given: Any) -> NDArray[Any]:
+    values = np.asarray(given.detach().cpu()) if is_torch(given) else host_values(given)
+    if values.ndim != 1 or values.dtype.kind not in "iuf":
+        raise TypeError(f"tiered: scores: {values.dtype} of shape {values.shape}: give a number for each row")
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        raise ValueError("tiered: scores: one is no finite number: give a finite one for each row")
+    return values
+
+
+def hottest(scores: Any, count: int) -> NDArray[np.int64]:
+    """The rows with the highest scores, the highest first; of equal ones the lower number first.
+
+    Args:
+        scores: Numbers, shape (rows,).
+        count: How many rows; all if there are fewer.
+
+    Returns:
+        int64, shape (count,).
+    """
+    values = checked_scores(scores)
+    count = min(max(int(count), 0), len(values))
+    if count == 0:
+        return np.zeros(0, np.int64)
+    if count < len(values):
+        least = np.partition(values, len(values) - count)[len(values) - count]
+        above = np.flatnonzero(values > least)
+        equal = np.flatnonzero(values == least)[: count - len(above)]
+        chosen = np.concatenate([above, equal])
+    else:
+        chosen = np.arange(len(values))
+    order = np.lexsort((chosen, -values[chosen].astype(np.float64)))
+    ranked: NDArray[np.int64] = chosen[order].astype(np.int64)
+    return ranked
+
+
+def _count(hot: Any, rows: int, row_bytes: int) -> int:
+    if isinstance(hot, float):
+        if not 0 <= hot <= 1:
+            raise ValueError(f"tiered: hot {shown(hot)}: give a share of the rows from 0 to 1, or bytes")
+        return math.floor(hot * rows)
+    return min(parse_size(hot, "hot") // max(row_bytes, 1), rows)
