@@ -21,11 +21,13 @@ from penstock.cli.inputs import names_refused, refuse_inputs
 from penstock.cli.output import cannot_be_written
 from penstock.cli.progress_bar import progress_bar
 from penstock.cli.size_option import Size
+from penstock.machine import default_cache_dir
 from penstock.sizes import format_bytes, format_seconds, parse_size
 
 if TYPE_CHECKING:
     from penstock.gnn.training import Epoch, Interrupted, Result
 
+PACKAGES = "debian"
 PLACEMENTS = ("host", "hbm", "storage", "host-cached", "tiered")
 BELOW = ("host", "host-cached", "storage")
 METHODS = ("degree", "reverse_pagerank", "weighted_reverse_pagerank", "frequency")
@@ -141,13 +143,14 @@ def gnn_group() -> None:
 def train_command(
     dataset: str, folder: Path | None, nodes: int | None, trace: Path | None, as_json: bool, **given: Any
 ) -> None:
-    """Trains a model on DATASET: a dataset's folder, or the name of a shape, which is drawn with --nodes into
-    --folder.
+    """Trains a model on DATASET: a dataset's folder; debian, the packages of this machine; or the name of a
+    shape, which is drawn with --nodes into --folder.
 
     After Ctrl-C the same command with --resume goes on where the training stopped. Several GPUs: start it by
     torchrun.
 
     \b
+    penstock gnn train debian --fanout 10,10
     penstock gnn train papers100M --nodes 1000000 --folder papers
     penstock gnn train papers --model gat --placement storage --cache 4GiB --checkpoint papers.pt
     torchrun --nproc-per-node 4 -m penstock gnn train papers
@@ -224,6 +227,8 @@ def _dataset_folder(name: str, folder: Path | None, nodes: int | None, progress:
     """Where the dataset is; made first where its shape is named and `folder` is not there."""
     from penstock.gnn import data
 
+    if name == PACKAGES and not Path(name).is_dir():
+        return _packages_folder(folder, nodes, progress)
     shape = next((known for known in data.SHAPES if known.lower() == name.lower()), None)
     if Path(name).is_dir() or shape is None:
         if folder is not None or nodes is not None:
@@ -248,6 +253,21 @@ def _dataset_folder(name: str, folder: Path | None, nodes: int | None, progress:
             f"{nodes:,}: name another --folder"
         )
     return folder
+
+
+def _packages_folder(folder: Path | None, nodes: int | None, progress: Progress | None) -> Path:
+    """The dataset of this machine's packages; made first where it is not there."""
+    from penstock.gnn import data
+
+    if nodes is not None:
+        raise click.UsageError(
+            f"--nodes is for a dataset that is drawn, and {PACKAGES} has its own: leave it out"
+        )
+    place = default_cache_dir().parent / "gnn" / PACKAGES if folder is None else folder
+    if not (place / "dataset.json").exists():
+        place.parent.mkdir(parents=True, exist_ok=True)
+        data.from_debian(place, progress=progress)
+    return place
 
 
 def _how_to_resume(interrupted: Interrupted, checkpoint: Path | None) -> str:

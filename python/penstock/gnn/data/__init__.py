@@ -15,7 +15,18 @@ from penstock.gnn.data.dataset import open_dataset as open
 from penstock.gnn.data.generating import generate
 from penstock.gnn.data.igb import from_igb
 from penstock.gnn.data.ogb import from_ogb
+from penstock.gnn.data.packages import from_debian
 from penstock.gnn.data.pyg import from_pyg
 from penstock.gnn.data.shapes import SHAPES, Shape
 
-__all__ = ["SHAPES", "Dataset", "Shape", "from_igb", "from_ogb", "from_pyg", "generate", "open"]
+__all__ = [
+    "SHAPES",
+    "Dataset",
+    "Shape",
+    "from_debian",
+    "from_igb",
+    "from_ogb",
+    "from_pyg",
+    "generate",
+    "open",
+]
