@@ -46,14 +46,18 @@ PENSTOCK_FN inline u64 below(u64 drawn, u64 limit) { return high_product(drawn, 
 /// -ln of a uniform number in (0, 1), by operations that round alike everywhere: the executors agree to the last bit.
 PENSTOCK_FN inline double exponential(u64 drawn) {
   const u64 bits = drawn | 1;
-  const u32 zeros = leading_zeros(bits);
-  const u64 fraction = zeros == 63 ? 0 : bits << (zeros + 1);
-  const double m = std::bit_cast<double>(u64{0x3ff} << 52 | fraction >> 12);  // the number is m / 2^(zeros + 1)
+  int power = -static_cast<int>(leading_zeros(bits)) - 1;
+  const u64 fraction = power == -64 ? 0 : bits << -power;
+  double m = std::bit_cast<double>(u64{0x3ff} << 52 | fraction >> 12);  // the number is m * 2^power
+  if (m > 1.4142135623730951) {                                         // near 1 its logarithm is small: no difference
+    m /= 2;
+    ++power;
+  }
   const double t = (m - 1) / (m + 1), square = t * t;
   double sum = 1.0 / 25;  // of the series of atanh t
   for (int k = 23; k >= 1; k -= 2) sum = std::fma(sum, square, 1.0 / k);
   const double log_m = 2 * t * sum;
-  return std::fma(static_cast<double>(zeros + 1), 0.69314718055994530942, -log_m);
+  return std::fma(static_cast<double>(-power), 0.69314718055994530942, -log_m);
 }
 
 /// A positive number as a fraction from 1 up to 2, and a power of 2.

@@ -11,10 +11,10 @@ namespace {
 
 constexpr auto local = memory_kind::local;
 
-/// Edges of a whole sample up to which its memory is taken ahead, so that nobody asks in between how many there are.
-constexpr u64 most_unasked = u64{1} << 23;
-constexpr u64 most_edges = u64{1} << 31;
-constexpr u64 most_numbered = u64{1} << 30;
+/// Edges of a whole sample up to which its memory is taken ahead, so that nobody reads_sizes in between how many there are.
+constexpr u64 max_unread_edges = u64{1} << 23;
+constexpr u64 max_edges = u64{1} << 31;
+constexpr u64 max_sampled_nodes = u64{1} << 30;
 
 /// Memory that is taken once and used again; larger, it is another.
 template <class T>
@@ -122,7 +122,7 @@ void throw_problem(u64 word, std::string const& operation) {
 struct neighbor_sampler::state {
   state(executor& executor, std::vector<u64> counts, std::vector<edge_type> given)
       : on(executor), nodes(std::move(counts)), types(std::move(given)), lists_of_type(nodes.size()),
-        told(on.memory(), memory_kind::shared, 0) {}
+        host_words(on.memory(), memory_kind::shared, 0) {}
 
   struct type_room {
     room<u64> nodes, keys;
@@ -137,7 +137,7 @@ struct neighbor_sampler::state {
   std::vector<type_room> lists_of_type;
   std::vector<std::vector<hop_edges>> drawn;  ///< [edge type][hop]
   room<u64> words;                            ///< a problem, counts
-  buffer<u64> told;                           ///< the same for the host
+  buffer<u64> host_words;                     ///< the same for the host
   room<edge_list> lists;
   room<u64> offsets, found, ranks, keys, other_keys;
   room<u32> slots, places, order, other_order;
@@ -158,61 +158,61 @@ struct neighbor_sampler::state {
   u64 hops = 0;
 
   void begin(sample_request const& request);
-  void hop_of(sample_request const& request, std::vector<edge_lists> const& lent, u64 hop_number, bool asks);
+  void hop_of(sample_request const& request, std::vector<edge_lists> const& lent, u64 hop_number, bool reads_sizes);
   u64 draw(hop const& step, hop_edges& into, u64 most_edges_of_hop);
   void number(hop const& step, hop_edges& into, u64 most_edges_of_hop, u64 type, u64 hop_number);
   void add_induced(std::vector<edge_lists> const& lent);
-  std::vector<u64> ask();
-  void make_table(type_room& of, u64 most, u64 known, bool disjoint);
-  u64 ask_word(u64 const* word);
-  u32 const* order_of(hop const& step, edge_type const& type, u64 const* edges, u64 most);
+  std::vector<u64> read_words();
+  void make_table(type_room& of, u64 bound, u64 known, bool disjoint);
+  u64 read_word(u64 const* word);
+  u32 const* order_of(hop const& step, edge_type const& type, u64 const* edges, u64 bound);
 };
 
 namespace {
 
 u64 sum_of(std::vector<u64> const& numbers) { return std::accumulate(numbers.begin(), numbers.end(), u64{0}); }
 
-u64 capped_product(u64 a, u64 b) { return a != 0 && b > most_edges / a ? most_edges : a * b; }
+u64 capped_product(u64 a, u64 b) { return a != 0 && b > max_edges / a ? max_edges : a * b; }
 
 /// Nodes of each type that there may be after each hop, and edges in all: what a sample needs room for.
-struct most_of_sample {
+struct sample_bounds {
   std::vector<std::vector<u64>> frontier;  ///< [hop][type], nodes that a hop begins at
   std::vector<u64> numbered;               ///< [type]
   u64 edges = 0;
 };
 
-most_of_sample most_of(sample_request const& request, std::vector<edge_type> const& types, std::vector<u64> const& nodes,
-                       u64 hops) {
-  most_of_sample most;
+sample_bounds bounds_of(sample_request const& request, std::vector<edge_type> const& types, std::vector<u64> const& nodes,
+                        u64 hops) {
+  sample_bounds bounds;
   std::vector<u64> fresh;
   for (node_seeds const& each : request.seeds) fresh.push_back(each.count);
-  most.numbered = fresh;
+  bounds.numbered = fresh;
   for (u64 h = 0; h < hops; ++h) {
-    most.frontier.push_back(fresh);
+    bounds.frontier.push_back(fresh);
     std::vector<u64> next(nodes.size(), 0);
     for (std::size_t t = 0; t < types.size(); ++t) {
       const u64 edges = capped_product(fresh[types[t].target], request.fanouts[t][h]);
-      most.edges = std::min(most_edges, most.edges + edges);
-      next[types[t].source] = std::min(most_edges, next[types[t].source] + edges);
+      bounds.edges = std::min(max_edges, bounds.edges + edges);
+      next[types[t].source] = std::min(max_edges, next[types[t].source] + edges);
     }
     for (std::size_t k = 0; k < nodes.size(); ++k) {
       if (!request.disjoint) next[k] = std::min(next[k], nodes[k]);
-      most.numbered[k] += next[k];
+      bounds.numbered[k] += next[k];
     }
     fresh = next;
   }
-  return most;
+  return bounds;
 }
 
 }  // namespace
 
-/// A table for `most` nodes that has the `known` first ones.
-void neighbor_sampler::state::make_table(type_room& of, u64 most, u64 known, bool disjoint) {
-  if (most > most_numbered) {
+/// A table for up to `bound` nodes that has the `known` first ones.
+void neighbor_sampler::state::make_table(type_room& of, u64 bound, u64 known, bool disjoint) {
+  if (bound > max_sampled_nodes) {
     throw_bad_input("sample neighbours", "a batch", "it may have more than 2^30 nodes: take fewer seeds, or smaller fan-outs");
   }
   constexpr u64 least_slots = 64;
-  of.slots = std::bit_ceil(std::max<u64>(2 * most, least_slots));
+  of.slots = std::bit_ceil(std::max<u64>(2 * bound, least_slots));
   const u64 room = of.slots / 2;  // who looks whether the table is large enough looks for both
   of.list.nodes = of.nodes.grown(last, room, known);
   of.list.trees = disjoint ? of.trees.grown(last, room, known) : nullptr;
@@ -226,95 +226,95 @@ void neighbor_sampler::state::begin(sample_request const& request) {
   words_ = nullptr;
   const u64 count = word_count();
   words_ = words.of(on, count);
-  if (told.size() < count) told = {on.memory(), memory_kind::shared, count};
+  if (host_words.size() < count) host_words = {on.memory(), memory_kind::shared, count};
   run_rows(last, count, reset_words{words_, count});
   drawn.resize(types.size());
-  for (auto& each : drawn) each.resize(std::max<u64>(hops, 1));
+  for (auto& each : drawn) each.resize(hops);
 }
 
-std::vector<u64> neighbor_sampler::state::ask() {
+std::vector<u64> neighbor_sampler::state::read_words() {
   const u64 count = word_count();
-  run_rows(last, count, copy_numbers<u64>{words_, told.data(), count});
+  run_rows(last, count, copy_numbers<u64>{words_, host_words.data(), count});
   finish(last);
-  std::vector<u64> all(told.data(), told.data() + count);
+  std::vector<u64> all(host_words.data(), host_words.data() + count);
   throw_problem(all[0], "sample neighbours");
   return all;
 }
 
-u64 neighbor_sampler::state::ask_word(u64 const* word) {
-  run_rows(last, 1, copy_numbers<u64>{word, told.data(), 1});
+u64 neighbor_sampler::state::read_word(u64 const* word) {
+  run_rows(last, 1, copy_numbers<u64>{word, host_words.data(), 1});
   finish(last);
-  return told.data()[0];
+  return host_words.data()[0];
 }
 
 /// Draws a hop's edges of one type. Returns how many there are at most.
-u64 neighbor_sampler::state::draw(hop const& step, hop_edges& into, u64 most) {
-  u64 const* const taken = step.offsets + step.from.most;
+u64 neighbor_sampler::state::draw(hop const& step, hop_edges& into, u64 bound) {
+  u64 const* const taken = step.offsets + step.from.bound;
   if (step.is_scanned()) {
-    run(last, step.from.most + 1, count_eligible{step});
+    run(last, step.from.bound + 1, count_eligible{step});
   } else {
-    run_rows(last, step.from.most + 1, count_lists{step});
+    run_rows(last, step.from.bound + 1, count_lists{step});
   }
-  scan(last, step.offsets, step.from.most + 1, scanning);
-  if (most == most_edges) most = ask_word(taken);
-  if (most >= most_edges) {
+  scan(last, step.offsets, step.from.bound + 1, scanning);
+  if (bound == max_edges) bound = read_word(taken);
+  if (bound >= max_edges) {
     throw_bad_input("sample neighbours", "a batch", "a hop has 2^31 edges or more: take fewer seeds, or smaller fan-outs");
   }
-  drawn_edges to{into.edges.of(on, most), into.targets.of(on, most), nullptr};
-  into.rows.of(on, most);
-  if (most == 0) return 0;
-  if (!step.is_scanned() && (step.fanout <= most_drawn_by_lane || (step.replace && step.fanout != all_neighbors))) {
-    run_rows(last, step.from.most, choose_in_lane{step, to});
+  drawn_edges to{into.edges.of(on, bound), into.targets.of(on, bound), nullptr};
+  into.rows.of(on, bound);
+  if (bound == 0) return 0;
+  if (!step.is_scanned() && (step.fanout <= max_drawn_by_lane || (step.replace && step.fanout != all_neighbors))) {
+    run_rows(last, step.from.bound, choose_in_lane{step, to});
   } else {
-    to.ranks = ranks.of(on, most);
-    run(last, step.from.most, choose_scanned{step, to});
+    to.ranks = ranks.of(on, bound);
+    run(last, step.from.bound, choose_scanned{step, to});
   }
-  return most;
+  return bound;
 }
 
 /// The order in which edges are looked up. Over the link it is by address, page by page: a GPU that reads 4 bytes of as many
 /// pages waits for their translations. Null: as they are.
-u32 const* neighbor_sampler::state::order_of(hop const& step, edge_type const& type, u64 const* edges, u64 most) {
+u32 const* neighbor_sampler::state::order_of(hop const& step, edge_type const& type, u64 const* edges, u64 bound) {
   if constexpr (has_kernels) {
     constexpr u64 few_edges = 4096;
-    if (on.kind() == executor_kind::cpu || most < few_edges || type.neighbors.array->where() == placement::hbm) return nullptr;
-    u64* const key = keys.of(on, most);
-    u32* const first = order.of(on, most);
-    run_rows(last, most, list_positions{most, step.offsets + step.from.most, edges, key, first});
+    if (on.kind() == executor_kind::cpu || bound < few_edges || type.neighbors.array->where() == placement::hbm) return nullptr;
+    u64* const key = keys.of(on, bound);
+    u32* const first = order.of(on, bound);
+    run_rows(last, bound, list_positions{bound, step.offsets + step.from.bound, edges, key, first});
     const u32 end = static_cast<u32>(std::bit_width(step.lists.neighbors.size()));
     const u32 page = static_cast<u32>(std::countr_zero(u64{4096} / type.neighbors.width));
-    return sort_cuda(last, key, other_keys.of(on, most), first, other_order.of(on, most), most, std::min(page, end),
+    return sort_cuda(last, key, other_keys.of(on, bound), first, other_order.of(on, bound), bound, std::min(page, end),
                      std::max(end, page), scanning);
   }
   return nullptr;
 }
 
 /// Numbers what the edges led to.
-void neighbor_sampler::state::number(hop const& step, hop_edges& into, u64 most, u64 type, u64 hop_number) {
+void neighbor_sampler::state::number(hop const& step, hop_edges& into, u64 bound, u64 type, u64 hop_number) {
   node_list const& sources = lists_of_type[types[type].source].list;
-  u64 const* const taken = step.offsets + step.from.most;
-  u64* const edges = into.edges.of(on, most);
-  u32* const targets = into.targets.of(on, most);
-  u64* const nodes_found = found.of(on, most);
-  u32 *const slot = slots.of(on, most), *const place = places.of(on, most + 1);
-  run_rows(last, most, look_up{step, edges, targets, order_of(step, types[type], edges, most), sources, nodes_found, slot});
-  run_rows(last, most + 1, mark_new{most, taken, sources.table, slot, place});
-  scan(last, place, most + 1, scanning);
-  run_rows(last, most, number_new{step, taken, place, nodes_found, targets, slot, sources});
-  run_rows(last, most,
-           finish_edges{taken, place + most, sources.table, slot, into.rows.of(on, most), edges_of(type, hop_number),
+  u64 const* const taken = step.offsets + step.from.bound;
+  u64* const edges = into.edges.of(on, bound);
+  u32* const targets = into.targets.of(on, bound);
+  u64* const nodes_found = found.of(on, bound);
+  u32 *const slot = slots.of(on, bound), *const place = places.of(on, bound + 1);
+  run_rows(last, bound, look_up{step, edges, targets, order_of(step, types[type], edges, bound), sources, nodes_found, slot});
+  run_rows(last, bound + 1, mark_new{bound, taken, sources.table, slot, place});
+  scan(last, place, bound + 1, scanning);
+  run_rows(last, bound, number_new{step, taken, place, nodes_found, targets, slot, sources});
+  run_rows(last, bound,
+           finish_edges{taken, place + bound, sources.table, slot, into.rows.of(on, bound), edges_of(type, hop_number),
                         sources.numbered});
 }
 
 void neighbor_sampler::state::hop_of(sample_request const& request, std::vector<edge_lists> const& lent, u64 hop_number,
-                                     bool asks) {
-  const most_of_sample most = most_of(request, types, nodes, hops);
+                                     bool reads_sizes) {
+  const sample_bounds bounds = bounds_of(request, types, nodes, hops);
   for (u64 t = 0; t < types.size(); ++t) {
     edge_type const& type = types[t];
     hop step;
     step.lists = lent[t];
     step.targets = lists_of_type[type.target].list;
-    step.from = {start(hop_number, type.target), start(hop_number + 1, type.target), most.frontier[hop_number][type.target]};
+    step.from = {start(hop_number, type.target), start(hop_number + 1, type.target), bounds.frontier[hop_number][type.target]};
     step.fanout = request.fanouts[t][hop_number];
     step.replace = request.replace;
     step.latest = request.latest;
@@ -323,17 +323,17 @@ void neighbor_sampler::state::hop_of(sample_request const& request, std::vector<
     step.seed_times = request.seed_times;
     step.found_problem = word_of_problem();
     std::vector<u64> known;
-    if (asks) {
-      known = ask();
-      step.from.most = known[start(hop_number + 1, type.target) - words_] - known[start(hop_number, type.target) - words_];
+    if (reads_sizes) {
+      known = read_words();
+      step.from.bound = known[start(hop_number + 1, type.target) - words_] - known[start(hop_number, type.target) - words_];
     }
-    if (step.from.most == 0 || step.fanout == 0) continue;
-    step.list = lists.of(on, step.from.most);
-    step.offsets = offsets.of(on, step.from.most + 1);
+    if (step.from.bound == 0 || step.fanout == 0) continue;
+    step.list = lists.of(on, step.from.bound);
+    step.offsets = offsets.of(on, step.from.bound + 1);
     hop_edges& into = drawn[t][hop_number];
-    const u64 edges = draw(step, into, asks ? most_edges : capped_product(step.from.most, step.fanout));
+    const u64 edges = draw(step, into, reads_sizes ? max_edges : capped_product(step.from.bound, step.fanout));
     if (edges == 0) continue;
-    if (asks) {
+    if (reads_sizes) {
       state::type_room& sources = lists_of_type[type.source];
       const u64 numbered_now = known[numbered(type.source) - words_];
       u64 may_be = numbered_now + edges;
@@ -349,7 +349,7 @@ void neighbor_sampler::state::hop_of(sample_request const& request, std::vector<
 }
 
 void neighbor_sampler::state::add_induced(std::vector<edge_lists> const& lent) {
-  const std::vector<u64> known = ask();
+  const std::vector<u64> known = read_words();
   for (u64 t = 0; t < types.size(); ++t) {
     hop_edges& into = drawn[t][0];
     for (hop_edges& each : drawn[t]) each.count = 0;
@@ -358,13 +358,13 @@ void neighbor_sampler::state::add_induced(std::vector<edge_lists> const& lent) {
                        count,   offsets.of(on, count + 1),           word_of_problem()};
     run(last, count + 1, step);
     scan(last, step.offsets, count + 1, scanning);
-    const u64 most = ask_word(step.offsets + count);
-    if (most >= most_edges) throw_bad_input("sample neighbours", "a batch", "it has 2^31 edges or more: take fewer seeds");
-    step.edges = into.edges.of(on, most);
-    step.edge_targets = into.targets.of(on, most);
-    step.rows = into.rows.of(on, most);
-    if (most != 0) run(last, count, step);
-    into.count = most;
+    const u64 bound = read_word(step.offsets + count);
+    if (bound >= max_edges) throw_bad_input("sample neighbours", "a batch", "it has 2^31 edges or more: take fewer seeds");
+    step.edges = into.edges.of(on, bound);
+    step.edge_targets = into.targets.of(on, bound);
+    step.rows = into.rows.of(on, bound);
+    if (bound != 0) run(last, count, step);
+    into.count = bound;
   }
 }
 
@@ -375,17 +375,20 @@ neighbor_sampler::~neighbor_sampler() = default;
 sample_sizes neighbor_sampler::sample(sample_request const& request) {
   state& s = *state_;
   const std::lock_guard lock(s.mutex);
+  for (auto const& hops : request.fanouts) {
+    if (hops.empty()) throw_bad_input("sample neighbours", "fan-outs", "there is no hop: give one for each");
+  }
   if (s.last.on != nullptr && s.last.stream != request.stream) finish(s.last);  // it still reads what is replaced
   s.last = {&s.on, request.stream, request.units};
   s.begin(request);
-  const most_of_sample most = most_of(request, s.types, s.nodes, s.hops);
-  const bool asks = most.edges > most_unasked || s.on.kind() == executor_kind::cpu;
+  const sample_bounds bounds = bounds_of(request, s.types, s.nodes, s.hops);
+  const bool reads_sizes = bounds.edges > max_unread_edges || s.on.kind() == executor_kind::cpu;
   u64 seeds = 0;
   for (u64 k = 0; k < s.type_count(); ++k) {
     state::type_room& room = s.lists_of_type[k];
     const u64 count = request.seeds[k].count;
     if (count != 0 && s.nodes[k] == 0) throw_bad_input("sample neighbours", "seeds", "there are no nodes of their type");
-    s.make_table(room, std::max<u64>(asks ? count : most.numbered[k], 1), 0, request.disjoint);
+    s.make_table(room, std::max<u64>(reads_sizes ? count : bounds.numbered[k], 1), 0, request.disjoint);
     room.list.numbered = s.numbered(k);
     if (count != 0) {
       run_rows(s.last, count, take_seeds{request.seeds[k].nodes, count, s.nodes[k], seeds, room.list, s.word_of_problem()});
@@ -397,15 +400,15 @@ sample_sizes neighbor_sampler::sample(sample_request const& request) {
   run_rows(s.last, s.type_count(), copy_numbers<u64>{s.numbered(0), s.start(1, 0), s.type_count()});
   std::vector<u64> words;
   with_lists(s.types, s.nodes, request.stream, [&](std::vector<edge_lists> const& lent) {
-    for (u64 h = 0; h < s.hops; ++h) s.hop_of(request, lent, h, asks);
-    words = s.ask();
+    for (u64 h = 0; h < s.hops; ++h) s.hop_of(request, lent, h, reads_sizes);
+    words = s.read_words();
     s.sizes = {};
     for (u64 t = 0; t < s.types.size(); ++t) {
       for (u64 h = 0; h < s.hops; ++h) s.drawn[t][h].count = words[s.edges_of(t, h) - s.words_];
     }
     if (request.induced) {
       s.add_induced(lent);
-      s.ask();
+      s.read_words();
     }
   });
   for (u64 k = 0; k < s.type_count(); ++k) {
@@ -447,7 +450,7 @@ void neighbor_sampler::take_edges(u32 type, std::int64_t* rows, std::int64_t* co
     if (count == 0) continue;
     some.count += count;
     some.parts[parts++] = {each.rows.of(s.on, count), each.targets.of(s.on, count), each.edges.of(s.on, count), some.count};
-    if (parts == sampling::take_edges::most_hops) take();
+    if (parts == sampling::take_edges::max_hops) take();
   }
   take();
 }

@@ -13,7 +13,7 @@ namespace penstock::sampling {
 
 inline constexpr u64 rows_of_item = 32;
 inline constexpr u32 all_neighbors = ~u32{0};
-inline constexpr u32 most_drawn_by_lane = 64;
+inline constexpr u32 max_drawn_by_lane = 64;
 
 /// Calls use(k) for k below `rows` in the lanes of a group.
 template <class Group, class Use>
@@ -64,7 +64,7 @@ struct take_seeds {
 struct frontier {
   u64 const* begin;
   u64 const* end;
-  u64 most;  ///< at most so many
+  u64 bound;  ///< at most so many
 
   PENSTOCK_FN u64 count() const { return *end - *begin; }
 };
@@ -81,8 +81,8 @@ struct hop {
   std::int64_t const* seed_times = nullptr;  ///< by tree
   u64* found_problem = nullptr;
 
-  edge_list* list = nullptr;  ///< [from.most]
-  u64* offsets = nullptr;     ///< [from.most + 1] counts, and after the scan where each node's edges begin
+  edge_list* list = nullptr;  ///< [from.bound]
+  u64* offsets = nullptr;     ///< [from.bound + 1] counts, and after the scan where each node's edges begin
 
   PENSTOCK_FN u64 target(u64 k) const { return *from.begin + k; }
   /// Whether a list has to be read to say what may be drawn.
@@ -113,7 +113,7 @@ struct count_lists {
   template <class Group>
   PENSTOCK_FN void operator()(Group const& g, grid_range range) const {
     const u64 count = of.from.count();
-    each_row(g, range, of.from.most + 1, [&](u64 k) {
+    each_row(g, range, of.from.bound + 1, [&](u64 k) {
       if (k >= count) {
         of.offsets[k] = 0;
         return;
@@ -333,16 +333,16 @@ struct choose_scanned {
 
 /// What edges are sorted by before their neighbours are looked up: those beyond the last come last.
 struct list_positions {
-  u64 most;  ///< edges at most
+  u64 bound;  ///< edges at most
   u64 const* taken;
   u64 const* edges;
-  u64* keys;   ///< [most]
-  u32* order;  ///< [most]
+  u64* keys;   ///< [bound]
+  u32* order;  ///< [bound]
 
   template <class Group>
   PENSTOCK_FN void operator()(Group const& g, grid_range range) const {
     const u64 count = *taken;
-    each_row(g, range, most, [&](u64 k) {
+    each_row(g, range, bound, [&](u64 k) {
       keys[k] = k < count ? edges[k] : ~u64{0};
       order[k] = static_cast<u32>(k);
     });
@@ -361,7 +361,7 @@ struct look_up {
 
   template <class Group>
   PENSTOCK_FN void operator()(Group const& g, grid_range range) const {
-    const u64 taken = of.offsets[of.from.most];
+    const u64 taken = of.offsets[of.from.bound];
     each_row(g, range, taken, [&](u64 k) {
       const u64 e = order != nullptr ? order[k] : k;
       u64 node = of.lists.neighbors[edges[e]];
@@ -378,16 +378,16 @@ struct look_up {
 
 /// 1 for an edge that led to its node first, else 0.
 struct mark_new {
-  u64 most;          ///< edges at most
+  u64 bound;         ///< edges at most
   u64 const* taken;  ///< how many there are
   node_table table;
   u32 const* slots;
-  u32* is_new;  ///< [most + 1]
+  u32* is_new;  ///< [bound + 1]
 
   template <class Group>
   PENSTOCK_FN void operator()(Group const& g, grid_range range) const {
     const u64 count = *taken;
-    each_row(g, range, most + 1,
+    each_row(g, range, bound + 1,
              [&](u64 e) { is_new[e] = e < count && table.values[slots[e]] == pending + static_cast<u32>(e) ? 1 : 0; });
   }
 };
@@ -396,7 +396,7 @@ struct mark_new {
 struct number_new {
   hop of;
   u64 const* taken;
-  u32 const* places;  ///< [most + 1] of is_new the sums before each
+  u32 const* places;  ///< [bound + 1] of is_new the sums before each
   u64 const* found;
   u32 const* targets;
   u32 const* slots;
@@ -477,14 +477,14 @@ struct take_nodes {
 
 /// The edges of several hops, one behind the other.
 struct take_edges {
-  static constexpr u32 most_hops = 8;
+  static constexpr u32 max_hops = 8;
   struct part {
     u32 const* rows;
     u32 const* columns;
     u64 const* edges;
     u64 end;  ///< of its edges, those of the parts before it counted
   };
-  part parts[most_hops];
+  part parts[max_hops];
   u64 count;
   std::int64_t* rows;
   std::int64_t* columns;

@@ -93,8 +93,31 @@ def test_an_epoch_is_the_same_again_and_goes_on_from_a_state(table: Table) -> No
     assert other != whole
     labels = [sorted(label for each in epoch for label in each[3]) for epoch in (other, whole)]
     assert labels[0] == labels[1]
-    with pytest.raises(ValueError, match="state of seed 3"):
-        table.loader(seed=4).load_state_dict(state)
+    for options, words in (({"seed": 4}, "state of seed 3"), ({"batch_size": 50}, "of batch_size 100")):
+        with pytest.raises(ValueError, match=words):
+            table.loader(**options).load_state_dict(state)
+    for wrong in ({}, {**state, "batch": 11}, None):
+        with pytest.raises(ValueError, match="loader: "):
+            first.load_state_dict(wrong)  # type: ignore[arg-type]
+
+
+def test_iterations_are_apart_from_each_other(table: Table) -> None:
+    loader = table.loader()
+    whole = [signature(batch) for batch in loader]
+    next(iter(loader))
+    assert [signature(batch) for batch in loader] == whole
+    one, other = iter(loader), iter(loader)
+    pairs = [(signature(a), signature(b)) for a, b in zip(one, other, strict=True)]
+    assert pairs == list(zip(whole, whole, strict=True))
+    left = iter(table.loader(prefetch=1))
+    next(left)
+    loader = table.loader(prefetch=1)
+    under_way = iter(loader)
+    next(under_way)
+    loader.close()
+    with pytest.raises(ValueError, match="it was closed"):
+        list(under_way)
+    assert len(list(loader)) == len(whole)
 
 
 def test_executors_give_the_same_batches() -> None:
@@ -169,6 +192,14 @@ def test_bad_input_is_one_sentence() -> None:
         (lambda: NeighborLoader(graph, features, [1], [2], 0), ValueError, "batch_size 0"),
         (lambda: NeighborLoader(graph, features, [1], [2], prefetch=0), ValueError, "prefetch 0"),
         (lambda: NeighborLoader(graph, features, [1], [2], labels=[1, 2]), ValueError, "2 labels"),
+        (lambda: NeighborLoader(graph, features, [1], [2], labels=["a"] * NODES), TypeError, "give numbers"),
+        (lambda: NeighborLoader(graph, features, "a", [2]), TypeError, "give integers, or a mask"),
+        (
+            lambda: NeighborLoader(graph, features, torch.ones(NODES, dtype=torch.uint8), [2]),
+            TypeError,
+            "as bool",
+        ),
+        (lambda: table.loader().set_epoch(-1), ValueError, "epoch -1"),
         (
             lambda: NeighborLoader(graph, features, [1], [2], edge_features=features),
             ValueError,

@@ -326,7 +326,7 @@ def test_bad_input_is_one_sentence(edges: Edges) -> None:
     sampler = NeighborSampler(graph, [3])
     weights = np.full(EDGES, np.nan)
     cases: list[tuple[Any, type[Exception], str]] = [
-        (lambda: sampler.sample([NODES]), ValueError, "seed 0"),
+        (lambda: sampler.sample([NODES]), ValueError, f"seed 0 is {NODES}: it is no node"),
         (lambda: sampler.sample([1, -1]), ValueError, "seed 1"),
         (lambda: sampler.sample([0.5]), TypeError, "give integers"),
         (lambda: sampler.sample([1], seed_times=[1]), ValueError, "without times"),
@@ -351,7 +351,12 @@ def test_bad_input_is_one_sentence(edges: Edges) -> None:
             ValueError,
             "its neighbour is no node",
         ),
-        (lambda: NeighborSampler(Graph([0, 5, 2], [0, 1]), [1]).sample([0]), ValueError, "beyond the edges"),
+        (lambda: Graph([0, 5, 2], [0, 1]), ValueError, "pointers decrease"),
+        (lambda: Graph.from_edges([0], [1], weights=[1.0, 2.0]), ValueError, "2 weights"),
+        (lambda: Graph.from_edges([0], [1], -1), ValueError, "nodes -1"),
+        (lambda: Graph([0, 1], [0], edge_ids=[0.5]), TypeError, "edge_ids"),
+        (lambda: sampler.sample([0], sms=2**70), ValueError, "sms"),
+        (lambda: NeighborSampler(None, [1]), TypeError, "give a penstock"),  # type: ignore[arg-type]
     ]
     for call, kind, words in cases:
         with pytest.raises(kind, match=words) as raised:

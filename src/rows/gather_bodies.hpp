@@ -115,7 +115,7 @@ struct gather_joined {
     row_numbers numbers;
     u64 source, row_bytes, out;
     u64 end;  ///< of its items: those of the parts before it, and its own
-    kept_rows kept;
+    kept_rows kept{};
   };
   part parts[most_joined];
 

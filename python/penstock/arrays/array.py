@@ -68,6 +68,8 @@ class Array(Whole, RowReads, RowStores, MemoryViews):
         self._name = self._library.name_of(self)
         self._views = weakref.WeakSet()
         self.before_store = None
+        # By the cache, before the first gather of the user's.
+        self._moved_to_keep = self._native.stats().get("bytes_moved", 0) if opened.kept is not None else 0
         self._row_shape, self._kind = opened.shape[1:], self._library.kind_of(opened.dtype)
         _OPEN.add(self)
 
@@ -111,15 +113,16 @@ class Array(Whole, RowReads, RowStores, MemoryViews):
         near = "hbm" if self._cuda else "host"
         if placement == "hbm":
             return {near: requested}
+        with self._library.on(None) as stream:
+            kept = native.kept_rows_taken(stream) * self._opened.row_bytes
         if placement == "host":
-            with self._library.on(None) as stream:
-                kept = native.kept_rows_taken(stream) * self._opened.row_bytes
             far, moved = "host", requested - kept
         else:
-            far, moved = ("storage" if placement == "storage" else "host"), counts["bytes_moved"]
+            far = "storage" if placement == "storage" else "host"
+            moved = counts["bytes_moved"] - self._moved_to_keep
         if near == far:
             return {near: requested}
-        return {near: max(requested - moved, 0), far: moved}
+        return {near: kept + max(requested - kept - moved, 0), far: moved}
 
     def keep_rows(self, rows: Any, *, progress: Progress | None = None) -> None:
         """Keep copies of some rows in memory next to the kernels: in GPU memory, or before a file's cache.
@@ -148,6 +151,7 @@ class Array(Whole, RowReads, RowStores, MemoryViews):
         kept = numbers.astype(np.int64, copy=False)
         native.keep_rows(kept, progress)
         self._opened = dataclasses.replace(self._opened, kept=kept)
+        self._moved_to_keep = self.stats().get("bytes_moved", 0)
 
     @property
     def kept_rows(self) -> int:

@@ -198,10 +198,20 @@ class NeighborSampler(BaseSampler):
             f"sampler: {type(data).__name__}: give a Data, a HeteroData, a pair of stores, or a Graph"
         )
 
-    def _list_graph(self, store: Any, sources: int, node_times: Any, edge_times: Any, weights: Any) -> Graph:
+    def _list_graph(
+        self, store: Any, sources: int, targets: int, node_times: Any, edge_times: Any, weights: Any
+    ) -> Graph:
         ends = getattr(store, "edge_index", None)
         if ends is not None and ends.dtype.is_floating_point:
             raise TypeError(f"sampler: edge_index of type {ends.dtype}: give integers")
+        counts = (sources, targets)[:: -1 if self._backward else 1]
+        for side, count in zip(ends if ends is not None and ends.numel() else (), counts, strict=False):
+            least, most = (int(each) for each in torch.aminmax(side))
+            if least < 0 or most >= count:
+                raise ValueError(
+                    f"sampler: edge_index has node {least if least < 0 else most}: there are {count} nodes: "
+                    f"give numbers from 0 to {count - 1}"
+                )
         pointers, neighbors, order = to_csc(store, device="cpu", to_transpose=self._backward)
 
         def ordered(values: Any) -> Any:
@@ -233,7 +243,8 @@ class NeighborSampler(BaseSampler):
             else:
                 edge_times = data[time_attr]
         weights = None if weight_attr is None else data[weight_attr]
-        graph = self._list_graph(data, int(data.num_nodes or 0), node_times, edge_times, weights)
+        nodes = int(data.num_nodes or 0)
+        graph = self._list_graph(data, nodes, nodes, node_times, edge_times, weights)
         return graph, None, node_times
 
     def _of_hetero(
@@ -252,10 +263,10 @@ class NeighborSampler(BaseSampler):
         graphs = {}
         for store in data.edge_stores:
             kind = store._key
-            far = kind[2] if self._backward else kind[0]
+            far, near = (kind[2], kind[0]) if self._backward else (kind[0], kind[2])
             weights = None if weight_attr is None or weight_attr not in store else store[weight_attr]
             graphs[kind[::-1] if self._backward else kind] = self._list_graph(
-                store, nodes[far], node_times.get(far), edge_times.get(kind), weights
+                store, nodes[far], nodes[near], node_times.get(far), edge_times.get(kind), weights
             )
         return graphs, nodes, node_times or None
 

@@ -299,6 +299,8 @@ def _numbers(name: str, given: Any, place: dict[str, Any], kinds: tuple[str, ...
                 options["placement"] = "hbm"
         if options["placement"] == "storage":
             raise ValueError(f"graph: {name} in memory with placement storage: name a file, or choose host")
+        if name == "pointers" and values.shape and (on_host(values[1:]) < on_host(values[:-1])).any():
+            raise ValueError("graph: pointers decrease: give the first edge of each node, in order")
         array = from_tensor(values, **options)
     else:
         raise TypeError(f"graph: {name}: {shown(given)}: give an array, a tensor or the path of a file")

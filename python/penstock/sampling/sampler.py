@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _TEMPORAL = ("uniform", "latest")
 _NODE = "node"
 _EDGE: EdgeType = (_NODE, "to", _NODE)
-_MAX_FANOUT = 2**20
+_MAX_FANOUT = 2**31 - 1
 
 
 class _Sampler:
@@ -240,6 +240,8 @@ def _checked_graph(given: Any) -> Graph:
 
 
 def _checked_fanout(what: str, given: Any, zero: bool) -> list[int]:
+    if is_torch(given) or isinstance(given, np.ndarray):
+        given = given.tolist()
     if not isinstance(given, Sequence) or isinstance(given, str) or not len(given):
         raise TypeError(f"sampler: {what} {shown(given)}: give a list with a number for each hop")
     for each in given:

@@ -51,7 +51,8 @@ def score(
         progress: Called with what is done, how many iterations or batches are done, and of how many.
 
     Returns:
-        float64, shape (nodes,). PageRank's add up to about 1.
+        float64, shape (nodes,). PageRank's add up to 1 where each node lists some: what one without a list
+        has goes nowhere.
 
     Raises:
         TypeError, ValueError: What cannot be.

@@ -61,7 +61,7 @@ class Ahead:
 
     def __iter__(self) -> Iterator[Batch]:
         while True:
-            one = self._made.get()
+            one = self._taken()
             if one is None:
                 return
             if isinstance(one, BaseException):
@@ -69,6 +69,17 @@ class Ahead:
             if self._device.type == "cuda":
                 one.follow(torch.cuda.current_stream(self._device))
             yield one
+
+    def _taken(self) -> Any:
+        while True:
+            try:
+                return self._made.get(timeout=_POLL_SECONDS)
+            except queue.Empty:
+                if self._stopped.is_set():
+                    raise ValueError(
+                        "loader: it was closed, or began another epoch, while its batches were taken: "
+                        "iterate anew"
+                    ) from None
 
     def stop(self) -> None:
         """Waits for the batch that is being made, and leaves the rest."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -23,7 +24,7 @@ from penstock.sizes import whole_number
 if TYPE_CHECKING:
     from penstock.sampling import Sample
 
-_MAX_BATCHES = 2**32
+_MAX_BATCHES = _MAX_EPOCHS = 2**32
 
 
 def checked_graph(given: Any) -> Graph:
@@ -78,13 +79,15 @@ class Loader(ABC):
         self._items, self._size = items, batch_size
         self._shuffle, self._seed, self._depth = bool(shuffle), seed, prefetch
         self._drop_last, self._sms = bool(drop_last), sms
-        self._epoch = self._next = 0
+        self._epoch = 0
+        self._begin = 0  # where the next iteration begins: behind a state that was loaded
+        self._given = 0  # batches of this epoch
         self.timeline: Any = None
         """Where spans of sampling and gathering are recorded: an object with `span(lane, batch=number)`."""
         self._counts = {"sampling": 0.0, "gather": 0.0, "waiting": 0.0}
         self._numbers = {"batches": 0, "nodes": 0, "edges": 0}
         self._counting = threading.Lock()
-        self._ahead: Ahead | None = None
+        self._ahead: weakref.WeakSet[Ahead] = weakref.WeakSet()
         self._order: tuple[int, torch.Tensor] | None = None
 
     def _array(self, what: str, given: Any, rows: int) -> Array:
@@ -115,50 +118,67 @@ class Loader(ABC):
 
     def set_epoch(self, epoch: int) -> None:
         """Begin an epoch: another one has another order and draws other neighbours."""
+        number = whole_number(epoch)
+        if number is None or not 0 <= number < _MAX_EPOCHS:
+            raise ValueError(f"loader: epoch {shown(epoch)}: give a whole number from 0 on")
         self.close()
-        self._epoch, self._next = epoch, 0
+        self._epoch, self._begin, self._given = number, 0, 0
 
     def state_dict(self) -> dict[str, int]:
         """Where the epoch stands: batches that were given count, not those that are made ahead."""
-        return {"epoch": self._epoch, "batch": self._next, "seed": self._seed}
+        return {"epoch": self._epoch, "batch": self._given, **self._identity()}
+
+    def _identity(self) -> dict[str, int]:
+        return {"seed": self._seed, "batch_size": self._size, "items": self._items}
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
         """Go on where a state was taken: the next iteration begins there.
 
         Raises:
-            ValueError: A state of a loader with another seed.
+            ValueError: A state of a loader with another seed, batch size or number of seeds.
         """
-        if state["seed"] != self._seed:
-            raise ValueError(
-                f"loader: a state of seed {state['seed']}, and this loader has {self._seed}: give that seed"
-            )
+        known = {"epoch", "batch", *self._identity()}
+        if not isinstance(state, Mapping) or not known <= set(state):
+            raise ValueError(f"loader: state {shown(state)}: give what state_dict returned")
+        for name, own in self._identity().items():
+            if state[name] != own:
+                raise ValueError(
+                    f"loader: a state of {name} {state[name]}, and this loader has {own}: load it where it "
+                    "was taken"
+                )
+        batch = whole_number(state["batch"])
+        if batch is None or not 0 <= batch <= len(self):
+            raise ValueError(f"loader: a state of batch {shown(state['batch'])}: there are {len(self)}")
         self.set_epoch(state["epoch"])
-        self._next = state["batch"]
+        self._begin = self._given = batch
 
     def __iter__(self) -> Iterator[Batch]:
-        self.close()
-        if self._next >= len(self):
-            self._next = 0
-        ahead = self._ahead = Ahead(self._make, self._next, len(self), self._depth, self.device)
+        begin, self._begin = self._begin, 0
+        if begin == len(self):
+            begin = 0
+        return self._batches(begin)
+
+    def _batches(self, begin: int) -> Iterator[Batch]:
+        ahead = Ahead(self._make, begin, len(self), self._depth, self.device)
+        self._ahead.add(ahead)
         try:
             batches = iter(ahead)
-            while True:
+            for number in range(begin, len(self) + 1):
                 began = time.perf_counter()
-                with self._span("waiting", self._next):
+                with self._span("waiting", number):
                     batch = next(batches, None)
                 with self._counting:
                     self._counts["waiting"] += time.perf_counter() - began
                 if batch is None:
                     break
-                self._next = batch.number + 1
+                self._given = batch.number + 1
                 yield batch
         finally:
             ahead.stop()
 
     def close(self) -> None:
-        """Ends what is made ahead. The loader can be used again."""
-        ahead, self._ahead = self._ahead, None
-        if ahead is not None:
+        """Ends what is made ahead. Iterations under way raise ValueError; others can begin."""
+        for ahead in list(self._ahead):
             ahead.stop()
 
     def stats(self) -> dict[str, Any]:

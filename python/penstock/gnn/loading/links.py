@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from penstock.arrays.messages import shown
 from penstock.gnn.loading.base import Loader, checked_graph
 from penstock.gnn.loading.neighbors import node_numbers
 
@@ -50,9 +51,15 @@ class LinkLoader(Loader):
         Raises:
             TypeError, ValueError, IndexError: What cannot be.
         """
-        if not 0 <= negatives < 2**10:
-            raise ValueError(f"loader: negatives {negatives}: give how many pairs to draw for each edge")
+        if not isinstance(negatives, (int, float)) or not 0 <= negatives < 2**10:
+            raise ValueError(
+                f"loader: negatives {shown(negatives)}: give how many pairs to draw for each edge"
+            )
         nodes = checked_graph(graph).nodes
+        if graph.edge_times is not None or graph.node_times is not None:
+            raise ValueError(
+                "loader: links of a graph with times: use PyG's LinkLoader with penstock.pyg.NeighborSampler"
+            )
         if len(edges) != 2 or len(edges[0]) != len(edges[1]):
             raise ValueError("loader: edges: give sources and targets, as many of both")
         ends = torch.stack([node_numbers("edges", side, nodes) for side in edges])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from penstock.arguments import is_torch
@@ -19,7 +20,11 @@ if TYPE_CHECKING:
 
 
 def node_numbers(what: str, given: Any, nodes: int) -> torch.Tensor:
-    """int64, in host memory; a mask as the numbers where it is true."""
+    """int64, in host memory; a mask as the numbers where it is true; None: all."""
+    if given is None:
+        return torch.arange(nodes)
+    if not is_torch(given) and np.asarray(given).dtype.kind not in "iubf":
+        raise TypeError(f"loader: {what}: {shown(given)}: give integers, or a mask")
     numbers = given.detach().cpu() if is_torch(given) else torch.as_tensor(given)
     if numbers.dtype == torch.bool:
         if numbers.dim() != 1 or len(numbers) != nodes:
@@ -29,7 +34,9 @@ def node_numbers(what: str, given: Any, nodes: int) -> torch.Tensor:
         return numbers.nonzero().reshape(-1)
     if numbers.numel() and (numbers.dtype.is_floating_point or numbers.dtype.is_complex):
         raise TypeError(f"loader: {what} of type {numbers.dtype}: give integers")
-    numbers = numbers.to(torch.int64)
+    if numbers.dtype == torch.uint8 and len(numbers.reshape(-1)) == nodes > 2 and int(numbers.max()) <= 1:
+        raise TypeError(f"loader: {what}: a mask of uint8 would be numbers: give it as bool")
+    numbers = numbers.to(torch.int64).reshape(-1)
     if numbers.numel():
         least, most = (int(each) for each in torch.aminmax(numbers))
         if least < 0 or most >= nodes:
@@ -72,7 +79,7 @@ class NeighborLoader(Loader):
             graph: The edges; node v lists the sources of those that lead to it.
             features: A table with a row for each node: a penstock.Array in any placement or a tensor; or
                 several by name, one of them "x".
-            seeds: Nodes that batches are made of: integers or a mask, shape (seeds,) or (nodes,).
+            seeds: Nodes that batches are made of: integers or a mask, shape (seeds,) or (nodes,); None: all.
             fanout: Neighbours of each node, hop by hop; -1: all.
             batch_size: Seeds of a batch.
             labels: A value for each node: an Array, a tensor, or a NumPy array, which may be mapped.
@@ -89,6 +96,10 @@ class NeighborLoader(Loader):
         Raises:
             TypeError, ValueError, IndexError: What cannot be.
         """
+        if isinstance(labels, (list, tuple)):
+            labels = np.asarray(labels)
+        if isinstance(labels, np.ndarray) and labels.dtype.kind not in "iubf":
+            raise TypeError(f"loader: labels of type {labels.dtype}: give numbers")
         self._seeds = node_numbers("seeds", seeds, checked_graph(graph).nodes)
         super().__init__(
             graph,
