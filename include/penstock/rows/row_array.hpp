@@ -183,7 +183,8 @@ class row_array {
   row_call add(row_list const& rows, number_kind kind, void const* values, row_call_options const& how = {});
   /// Keeps copies of some rows next to the kernels, for gathers by a list: those that are asked for most. Throws bad_input for
   /// an array that is written to, that lies there as a whole or has some already, for a row that it does not have and one that
-  /// is named twice; world where there is no room. `watch`: as for the constructor; what it throws leaves none.
+  /// is named twice; world where there is no room. `watch`: as for the constructor; what it throws leaves none. REQUIRES: no
+  /// call is under way.
   void keep_rows(std::span<std::int64_t const> rows, row_progress const& watch = {});
   /// Of the rows that gathers took, those that were kept. Waits for the stream.
   u64 kept_rows_taken(void* stream = nullptr) const;
