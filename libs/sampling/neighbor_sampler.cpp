@@ -152,7 +152,8 @@ struct neighbor_sampler::state {
   u64* numbered(u64 type) { return words_ + 1 + type; }
   u64* start(u64 hop, u64 type) { return words_ + 1 + (1 + hop) * type_count() + type; }
   u64* edges_of(u64 type, u64 hop) { return start(hops + 2, 0) + type * hops + hop; }
-  u64 word_count() { return static_cast<u64>(edges_of(types.size(), 0) - words_) + 1; }
+  u64 index_of(u64 const* word) const { return static_cast<u64>(word - words_); }
+  u64 word_count() { return index_of(edges_of(types.size(), 0)) + 1; }
 
   u64* words_ = nullptr;
   u64 hops = 0;
@@ -185,6 +186,7 @@ sample_bounds bounds_of(sample_request const& request, std::vector<edge_type> co
                         u64 hops) {
   sample_bounds bounds;
   std::vector<u64> fresh;
+  fresh.reserve(request.seeds.size());
   for (node_seeds const& each : request.seeds) fresh.push_back(each.count);
   bounds.numbered = fresh;
   for (u64 h = 0; h < hops; ++h) {
@@ -325,7 +327,7 @@ void neighbor_sampler::state::hop_of(sample_request const& request, std::vector<
     std::vector<u64> known;
     if (reads_sizes) {
       known = read_words();
-      step.from.bound = known[start(hop_number + 1, type.target) - words_] - known[start(hop_number, type.target) - words_];
+      step.from.bound = known[index_of(start(hop_number + 1, type.target))] - known[index_of(start(hop_number, type.target))];
     }
     if (step.from.bound == 0 || step.fanout == 0) continue;
     step.list = lists.of(on, step.from.bound);
@@ -335,7 +337,7 @@ void neighbor_sampler::state::hop_of(sample_request const& request, std::vector<
     if (edges == 0) continue;
     if (reads_sizes) {
       state::type_room& sources = lists_of_type[type.source];
-      const u64 numbered_now = known[numbered(type.source) - words_];
+      const u64 numbered_now = known[index_of(numbered(type.source))];
       u64 may_be = numbered_now + edges;
       if (!request.disjoint) may_be = std::min(may_be, numbered_now + nodes[type.source]);
       if (2 * may_be > sources.slots) {
@@ -353,7 +355,7 @@ void neighbor_sampler::state::add_induced(std::vector<edge_lists> const& lent) {
   for (u64 t = 0; t < types.size(); ++t) {
     hop_edges& into = drawn[t][0];
     for (hop_edges& each : drawn[t]) each.count = 0;
-    const u64 count = known[numbered(types[t].target) - words_];
+    const u64 count = known[index_of(numbered(types[t].target))];
     induced_edges step{lent[t], lists_of_type[types[t].target].list, lists_of_type[types[t].source].list,
                        count,   offsets.of(on, count + 1),           word_of_problem()};
     run(last, count + 1, step);
@@ -404,7 +406,7 @@ sample_sizes neighbor_sampler::sample(sample_request const& request) {
     words = s.read_words();
     s.sizes = {};
     for (u64 t = 0; t < s.types.size(); ++t) {
-      for (u64 h = 0; h < s.hops; ++h) s.drawn[t][h].count = words[s.edges_of(t, h) - s.words_];
+      for (u64 h = 0; h < s.hops; ++h) s.drawn[t][h].count = words[s.index_of(s.edges_of(t, h))];
     }
     if (request.induced) {
       s.add_induced(lent);
@@ -413,7 +415,7 @@ sample_sizes neighbor_sampler::sample(sample_request const& request) {
   });
   for (u64 k = 0; k < s.type_count(); ++k) {
     auto& of_hop = s.sizes.nodes.emplace_back();
-    for (u64 h = 0; h <= s.hops; ++h) of_hop.push_back(words[s.start(h + 1, k) - s.words_] - words[s.start(h, k) - s.words_]);
+    for (u64 h = 0; h <= s.hops; ++h) of_hop.push_back(words[s.index_of(s.start(h + 1, k))] - words[s.index_of(s.start(h, k))]);
   }
   for (auto const& type : s.drawn) {
     auto& of_hop = s.sizes.edges.emplace_back();

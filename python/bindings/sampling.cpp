@@ -77,6 +77,7 @@ void bind_sampling(nb::module_& m) {
           "__init__",
           [](neighbor_sampler* self, shared_executor& on, std::vector<u64> nodes, std::vector<nb::dict> const& types) {
             std::vector<edge_type> all;
+            all.reserve(types.size());
             for (nb::dict const& each : types) all.push_back(type_of(each));
             new (self) neighbor_sampler(*on.on, std::move(nodes), std::move(all));
           },

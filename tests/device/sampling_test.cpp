@@ -684,7 +684,7 @@ TEST_P(sampling_kept_rows, are_refused_in_one_sentence_and_none_is_kept) {
   EXPECT_NE(std::string::npos, refusal(*array, {5, 9, 5}).find("row 5 is named twice"));
   EXPECT_NE(std::string::npos, refusal(*array, {5, -1}).find("no row -1"));
   EXPECT_NE(std::string::npos, refusal(*array, {5, rows}).find("no row 300"));
-  struct stopped {};
+  struct stopped : std::exception {};
   u64 calls = 0;
   const auto stop = [&](u64 done, u64 total) {
     ++calls;

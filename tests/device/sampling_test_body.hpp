@@ -225,6 +225,7 @@ inline std::vector<u64> least_edges(sampled_graph const& graph, hop_case const& 
   }
   std::sort(ranked.begin(), ranked.end());
   std::vector<u64> edges;
+  edges.reserve(taken);
   for (u64 k = 0; k < taken; ++k) edges.push_back(ranked[k].second);
   std::sort(edges.begin(), edges.end());
   return edges;
