@@ -43,10 +43,10 @@ class GatherHandle:
         return self._result
 
 
-def gather_all(wanted: Sequence[tuple[Array, Any]], *, stream: Any = None) -> list[Any]:
+def gather_all(wanted: Sequence[tuple[Array, Any]], *, stream: Any = None, sms: int = 0) -> list[Any]:
     """Rows of several arrays at once: for each pair of an array and row numbers what `array.gather(rows)`
     gives. On a GPU those of arrays in memory share one kernel, but for the very many rows that are sorted
-    first; all run on one stream, and are waited for together.
+    first; all run on one stream, and are waited for together. sms: as for `Array.gather`.
 
     Errors: TypeError for what are no such pairs; ValueError for arrays of different devices; else as
     `Array.gather`, of the first pair that is at fault.
@@ -64,7 +64,7 @@ def gather_all(wanted: Sequence[tuple[Array, Any]], *, stream: Any = None) -> li
         raise ValueError("gather_all: the arrays are on different devices: gather from those of each")
     natives, places, results, numbers = [], [], [], []
     for array, rows in wanted:
-        native, at, taken, result = array._asked(rows, stream)
+        native, at, taken, result = array._asked(rows, stream, None, sms)
         natives.append(native)
         places.append(at)
         numbers.append(taken)

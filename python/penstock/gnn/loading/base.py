@@ -241,7 +241,7 @@ class Loader(ABC):
         if self._edge_features is not None:
             wanted.append((self._edge_features, made.edges))
         with self._span("gather", number):
-            rows = gather_all(wanted)
+            rows = gather_all(wanted, sms=self._sms)
         with self._counting:
             self._counts["gather"] += time.perf_counter() - began
         edge_attr = rows.pop() if self._edge_features is not None else None
