@@ -270,7 +270,8 @@ def _draft(folder: str | os.PathLike[str]) -> Iterator[Path]:
         penstock.Error: Where it cannot be written.
     """
     target = Path(folder_text(folder))
-    _refuse_others_files(target)
+    with one_writer(target):  # another builder's files have no description while they are moved
+        _refuse_others_files(target)
     is_new = not target.exists()
     try:
         target.mkdir(parents=True, exist_ok=True)
