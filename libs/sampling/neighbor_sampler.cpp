@@ -215,7 +215,7 @@ void neighbor_sampler::state::make_table(type_room& of, u64 bound, u64 known, bo
   }
   constexpr u64 least_slots = 64;
   of.slots = std::bit_ceil(std::max<u64>(2 * bound, least_slots));
-  const u64 room = of.slots / 2;  // who looks whether the table is large enough looks for both
+  const u64 room = of.slots / 2;  // a table that is large enough means that there is room for its nodes
   of.list.nodes = of.nodes.grown(last, room, known);
   of.list.trees = disjoint ? of.trees.grown(last, room, known) : nullptr;
   of.list.table = {of.keys.of(on, of.slots), of.values.of(on, of.slots), of.slots};

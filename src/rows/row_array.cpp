@@ -333,7 +333,7 @@ void row_array::keep_rows(std::span<std::int64_t const> rows, row_progress const
     call.wait();
     if (watch) watch((first + count) * s.shape.row_bytes, rows.size() * s.shape.row_bytes);
   }
-  s.requested = 0;  // by whom it was opened for
+  s.requested = 0;  // the gathers above are not the caller's
   s.kept = std::move(kept);
   s.kept_slots = std::move(kept_slots);
   s.kept_taken = std::move(taken);

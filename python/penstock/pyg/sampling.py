@@ -167,6 +167,9 @@ class NeighborSampler(BaseSampler):
             raise ValueError("sampler: edges have times, and seeds have none: give input_time to the loader")
         if self._one:
             return self.node_time[seed.to(self.node_time.device)]
+        without = [kind for kind in seed if kind not in self.node_time]
+        if without:
+            raise ValueError(f"sampler: nodes of {without[0]!r} have no times: give input_time to the loader")
         return {kind: self.node_time[kind][each.cpu()] for kind, each in seed.items()}
 
     def _named(self, of_types: dict[EdgeType, Any]) -> dict[EdgeType, Any]:

@@ -34,7 +34,7 @@ def checked_graph(given: Any) -> Graph:
 
 
 class Loader(ABC):
-    """Batches of an epoch in an order drawn by the seed, sampled and gathered ahead of whoever trains."""
+    """Batches of an epoch in an order drawn by the seed, sampled and gathered ahead of the training."""
 
     def __init__(
         self,
