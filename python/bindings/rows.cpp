@@ -266,9 +266,26 @@ void bind_array(nb::module_& m) {
             a.keep_rows({rows.data(), rows.shape(0)}, watch);
           },
           "rows"_a, "progress"_a.none())
+      .def("share_kept_rows", &row_array::share_kept_rows, released(), "rows"_a, "processes"_a, "everywhere"_a)
       .def(
-          "kept_rows_taken", [](row_array const& a, u64 stream) { return a.kept_rows_taken(reinterpret_cast<void*>(stream)); },
-          released(), "stream"_a)
+          "keep_rows_together",
+          [](row_array& a, nb::ndarray<std::int64_t const, nb::ndim<1>, nb::c_contig, nb::device::cpu> const& rows,
+             std::vector<int> const& parts, u32 own, u64 everywhere, nb::object const& progress) {
+            const row_progress watch = progress_of(progress);
+            const nb::gil_scoped_release unlocked;
+            a.keep_rows_together({rows.data(), rows.shape(0)}, {parts, own, everywhere}, watch);
+          },
+          "rows"_a, "parts"_a, "own"_a, "everywhere"_a, "progress"_a.none())
+      .def(
+          "kept_rows_taken",
+          [](row_array const& a, u64 stream) {
+            const kept_reads taken = [&] {
+              const nb::gil_scoped_release unlocked;
+              return a.kept_rows_taken(reinterpret_cast<void*>(stream));
+            }();
+            return std::pair(taken.own, taken.peers);
+          },
+          "stream"_a)
       .def("flush", &row_array::flush, released())
       .def("check_file", &row_array::check_file, released())
       .def("give_up_writing", &row_array::give_up_writing)
@@ -295,6 +312,10 @@ void bind_rows(nb::module_& m) {
       .def_prop_ro("cuda", [](shared_executor const& e) { return e.on->kind() == executor_kind::cuda; })
       .def_prop_ro("device", [](shared_executor const& e) { return e.on->device(); })
       .def_prop_ro("gpu", [](shared_executor const& e) { return e.on->gpu(); })
+      .def_prop_ro("place", [](shared_executor const& e) { return e.on->memory().place(); })
+      .def(
+          "no_fast_link_to",
+          [](shared_executor const& e, std::string const& place) { return e.on->memory().no_fast_link_to(place); }, "place"_a)
       .def_prop_ro("free_bytes", [](shared_executor const& e) { return e.on->memory().free_bytes(); })
       .def_prop_ro("stream", [](shared_executor const& e) { return number_of(e.on->stream()); });
   nb::class_<row_buffer>(m, "RowBuffer")

@@ -473,6 +473,11 @@ class Executor:
     @property
     def gpu(self) -> int: ...
     @property
+    def place(self) -> str:
+        """Of its memory: all processes of a machine have this name for it."""
+    def no_fast_link_to(self, place: str) -> str:
+        """Empty, or why kernels reach memory there no faster than the host's."""
+    @property
     def free_bytes(self) -> int: ...
     @property
     def stream(self) -> int: ...
@@ -565,7 +570,18 @@ class RowArray:
     def keep_rows(
         self, rows: NDArray[np.int64], progress: Callable[[str, int, int], None] | None
     ) -> None: ...
-    def kept_rows_taken(self, stream: int) -> int: ...
+    def share_kept_rows(self, rows: int, processes: int, everywhere: int) -> int:
+        """A descriptor, the caller's."""
+    def keep_rows_together(
+        self,
+        rows: NDArray[np.int64],
+        parts: list[int],
+        own: int,
+        everywhere: int,
+        progress: Callable[[str, int, int], None] | None,
+    ) -> None: ...
+    def kept_rows_taken(self, stream: int) -> tuple[int, int]:
+        """From the memory of this process, and from that of its peers."""
     def flush(self) -> None: ...
     def check_file(self) -> None: ...
     def move_memory(self, to: int) -> None: ...

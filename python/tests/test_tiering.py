@@ -127,7 +127,8 @@ def test_bytes_are_counted_by_tier(tmp_path: Path, device: str) -> None:
             assert tiers == {"hbm": 1024 * 1024, "host": 1024 * 1024}
     behind = tiered(tmp_path / "table.npy", scores, 0.25, below="storage", device=device, cache="64KiB")
     behind.gather(np.arange(3500, 3600))  # all of them are kept
-    assert behind.bytes_by_tier() == {"hbm" if device == "cuda" else "host": 100 * 1024, "storage": 0}
+    assert np.array_equal(on_host(behind[np.arange(3599, 3499, -1)]), table[3599:3499:-1])
+    assert behind.bytes_by_tier() == {"hbm" if device == "cuda" else "host": 200 * 1024, "storage": 0}
     wanted = plan(tmp_path / "table.npy", scores, 1024 * 1024)
     assert (wanted.kept, wanted.rows) == (1024, 4096)
     assert wanted.hit_rate == pytest.approx(1 - (3 / 4) ** 2, rel=1e-3)

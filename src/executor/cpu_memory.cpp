@@ -1,3 +1,5 @@
+#include "../host/owned_file.hpp"
+
 #include "penstock/core/bits.hpp"
 #include "penstock/executor/memory.hpp"
 #include "penstock/host/error.hpp"
@@ -6,7 +8,9 @@
 #include <cstring>
 #include <string>
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace penstock {
@@ -29,6 +33,49 @@ class cpu_memory_resource final : public memory_resource {
 
   void deallocate(memory_kind, void* address, u64 bytes) noexcept override { munmap(address, round_up(bytes, 4096)); }
 
+  int make_part(u64 bytes) override {
+    owned_file made(memfd_create("penstock-part", MFD_CLOEXEC));
+    // Allocated now: a thread that stores where the system has no room is ended.
+    if (!made.valid() || fallocate(made.get(), 0, 0, static_cast<off_t>(bytes)) != 0) {
+      throw_os_error("allocate", std::to_string(bytes) + " bytes that processes share", errno,
+                     "keep fewer rows or free memory");
+    }
+    return made.release();
+  }
+
+  std::byte* map_parts(std::span<memory_part const> parts) override {
+    u64 all = 0;
+    for (memory_part const& each : parts) {
+      struct stat about{};
+      if (fstat(each.file, &about) != 0 || static_cast<u64>(about.st_size) != each.bytes) {
+        throw_bad_input("map", "a part of another process's memory", "it has another size than this process's: share it anew");
+      }
+      all += each.bytes;
+    }
+    const auto refuse = [&] {
+      throw_os_error("map", std::to_string(all) + " bytes that processes share", errno, "keep fewer rows or free memory");
+    };
+    void* const range = mmap(nullptr, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (range == MAP_FAILED) refuse();
+    auto* at = static_cast<std::byte*>(range);
+    for (memory_part const& each : parts) {
+      if (mmap(at, each.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, each.file, 0) == MAP_FAILED) {
+        const int why = errno;
+        munmap(range, all);
+        errno = why;
+        refuse();
+      }
+      at += each.bytes;
+    }
+    return static_cast<std::byte*>(range);
+  }
+
+  void unmap_parts(std::byte* begin, std::span<memory_part const> parts) noexcept override {
+    u64 all = 0;
+    for (memory_part const& each : parts) all += each.bytes;
+    munmap(begin, all);
+  }
+
   u64 free_bytes() const override {
     return static_cast<u64>(sysconf(_SC_AVPHYS_PAGES)) * static_cast<u64>(sysconf(_SC_PAGESIZE));
   }
@@ -41,6 +88,14 @@ class cpu_memory_resource final : public memory_resource {
 };
 
 }  // namespace
+
+int memory_resource::make_part(u64 bytes) {
+  throw_bad_input("share", std::to_string(bytes) + " bytes of this memory", "it is one process's alone");
+}
+
+std::byte* memory_resource::map_parts(std::span<memory_part const>) {
+  throw_bad_input("map", "parts of others' memory", "this memory is one process's alone");
+}
 
 memory_resource& cpu_memory() {
   static cpu_memory_resource resource;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cuda_calls.hpp"
+#include "memory_parts.hpp"
 #include "numa_scope.hpp"
 #include "peer_memory.hpp"
 #include "penstock/core/bits.hpp"
@@ -102,6 +103,17 @@ class cuda_memory_resource final : public memory_resource {
     open_to_peer_ = open_peer_memory(device_, device, reason);
     return reason;
   }
+
+  int make_part(u64 bytes) override { return memory_parts::make(device_, bytes); }
+  std::byte* map_parts(std::span<memory_part const> parts) override { return memory_parts::map(device_, parts); }
+  void unmap_parts(std::byte* begin, std::span<memory_part const> parts) noexcept override {
+    const gpu_scope here(device_);
+    const outside_of_capture allowed;
+    cudaDeviceSynchronize();
+    memory_parts::unmap(begin, parts);
+  }
+  std::string place() const override { return memory_parts::name_of(device_); }
+  std::string no_fast_link_to(std::string const& place) const override { return memory_parts::no_fast_link(device_, place); }
 
   u64 free_bytes() const override {
     const gpu_scope here(device_);

@@ -176,25 +176,30 @@ struct gather_cached {
   }
 };
 
-/// How many rows of a list are kept.
+/// How many rows of a list are kept, and how many of them by others.
 struct count_kept {
   row_numbers numbers;
   kept_rows kept;
+  own_slots own;
   u64* taken;
 
   static constexpr u64 items_per_group = 128;
 
   template <thread_group G>
   PENSTOCK_FN void operator()(G const& g, grid_range range) const {
-    u64 found = 0;
+    u64 found = 0, far = 0;
     for (u64 item = range.first; item < range.last; item += range.step) {
       for (u64 first = item * items_per_group; first < (item + 1) * items_per_group; first += size(g)) {
         const u64 k = first + index_in(g);
         const u64 row = k < numbers.list.count ? numbers.at(k) : row_numbers::none;
-        found += count(g.ballot(row != row_numbers::none && kept.place_of(row) != kept_rows::none));
+        const u64 slot = row != row_numbers::none ? kept.place_of(row) : kept_rows::none;
+        found += count(g.ballot(slot != kept_rows::none));
+        far += count(g.ballot(slot != kept_rows::none && !own.has(slot)));
       }
     }
-    if (found != 0 && is_leader(g)) device_ref<u64>(*taken).fetch_add(found, relaxed);
+    if (!is_leader(g)) return;
+    if (found != 0) device_ref<u64>(taken[0]).fetch_add(found, relaxed);
+    if (far != 0) device_ref<u64>(taken[1]).fetch_add(far, relaxed);
   }
 };
 

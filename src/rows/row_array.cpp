@@ -35,9 +35,6 @@ constexpr u64 least_expected_bytes = 4ull << 20;
 // From here on copy engines are faster, by 4 to 6 % (docs/ARRAYS.md).
 constexpr u64 least_copied_row = 1ull << 20;
 
-// Rows to keep that are copied before progress is reported again.
-constexpr u64 kept_at_once = 64ull << 20;
-
 u64 bytes_of(number_kind kind) {
   return kind == number_kind::int64 || kind == number_kind::uint64 || kind == number_kind::float64 ? 8 : 4;
 }
@@ -99,7 +96,7 @@ row_call row_array::state::gather(row_list const& list, void* out, row_call_opti
   if (device == nullptr) expect_on_cpu(list, from, out);
   requested.fetch_add(list.count * from.row_bytes, std::memory_order_relaxed);
   const auto launch = [&](rows::row_launch const& asked) {
-    if (from.kept.slots != nullptr) rows::launch_count_kept(on, asked, from, kept_taken.data());
+    if (from.kept.slots != nullptr) rows::launch_count_kept(on, asked, from, kept->own(), kept->taken());
     if (is_one_copy(list, from, how)) {
       return device->copy(out, address_in(from, list), list.count * from.row_bytes, how.stream);
     }
@@ -301,53 +298,6 @@ std::optional<u64> row_array::gather_now(row_list const& list, void* out, row_ca
   return call.wait();
 }
 
-void row_array::keep_rows(std::span<std::int64_t const> rows, row_progress const& watch) {
-  state& s = *state_;
-  const auto refuse = [](std::string const& why) { throw_bad_input("keep", "rows of an array next to the kernels", why); };
-  if (s.options.writable) refuse("it is written to: open it read-only");
-  if (s.options.where == placement::hbm) refuse("all of it lies there: choose another placement");
-  if (s.place.kept.slots != nullptr) refuse("some are kept already: open it anew");
-  if (rows.empty()) return;
-  std::vector<u32> slots(s.shape.rows, 0);
-  u32 next = 0;
-  for (const std::int64_t row : rows) {
-    if (row < 0 || static_cast<u64>(row) >= s.shape.rows) {
-      refuse("there is no row " + std::to_string(row) + ": give numbers from 0 to " + std::to_string(s.shape.rows - 1));
-    }
-    u32& slot = slots[static_cast<u64>(row)];
-    if (slot != 0) refuse("row " + std::to_string(row) + " is named twice: name it once");
-    slot = ++next;
-  }
-  constexpr auto local = memory_kind::local;
-  buffer<std::byte> kept(s.on.memory(), local, round_up(rows.size() * s.shape.row_bytes, 16));
-  buffer<u32> kept_slots(s.on.memory(), local, slots.size());
-  buffer<u64> taken(s.on.memory(), local, 1);
-  kept_slots.write(slots);
-  buffer<std::int64_t> numbers(s.on.memory(), local, rows.size());
-  numbers.write(rows);
-  const u64 each = std::max<u64>(1, kept_at_once / s.shape.row_bytes);
-  for (u64 first = 0; first < rows.size(); first += each) {
-    const u64 count = std::min<u64>(each, rows.size() - first);
-    row_call call =
-        s.gather({numbers.data() + first, count}, kept.data() + first * s.shape.row_bytes, {.stream = s.on.stream()}, true);
-    call.wait();
-    if (watch) watch((first + count) * s.shape.row_bytes, rows.size() * s.shape.row_bytes);
-  }
-  s.requested = 0;  // the gathers above are not the caller's
-  s.kept = std::move(kept);
-  s.kept_slots = std::move(kept_slots);
-  s.kept_taken = std::move(taken);
-  s.place.kept = {s.kept_slots.data(), reinterpret_cast<u64>(s.kept.data())};
-}
-
-u64 row_array::kept_rows_taken(void* stream) const {
-  if (state_->kept_taken.size() == 0) return 0;
-  if (state_->device != nullptr) state_->device->finish(stream);
-  u64 taken = 0;
-  state_->on.memory().read(&taken, state_->kept_taken.data(), sizeof taken);
-  return taken;
-}
-
 std::optional<u64> row_array::check_replays(void* stream) {
   if (state_->device == nullptr) return std::nullopt;
   if (state_->device->is_captured(stream)) {
@@ -424,7 +374,7 @@ std::vector<row_call> gather_all(std::span<row_gather const> gathers, row_call_o
       if (asked.units != units) launch_joined();
       units = asked.units;
       if (from.place.kept.slots != nullptr) {
-        rows::launch_count_kept(from.on, asked, from.place, from.kept_taken.data());
+        rows::launch_count_kept(from.on, asked, from.place, from.kept->own(), from.kept->taken());
       }
       joined.push_back({asked.list, asked.report, from.place, each.out});
     };

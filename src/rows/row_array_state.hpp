@@ -1,6 +1,7 @@
 // What an array of rows owns, and the parts of its calls: row_array_open.cpp opens it, row_array.cpp calls.
 #pragma once
 
+#include "kept_memory.hpp"
 #include "mapped_rows.hpp"
 #include "penstock/host/watched_mapping.hpp"
 #include "penstock/rows/row_array.hpp"
@@ -33,6 +34,9 @@ struct row_array::state : std::enable_shared_from_this<row_array::state> {
   /// A caller's memory may be a mapped file, which others cut short.
   void watch_memory(void* memory);
   void move_memory(void* to);
+
+  /// Keeps the rows of a list that `made` has room for.
+  void keep(std::span<std::int64_t const> rows, rows::kept_memory made, row_progress const& watch);
 
   /// Throws what the cache has met: of a file that is shorter by now that, and not the status of a read beyond its end.
   void check_faults();
@@ -86,9 +90,7 @@ struct row_array::state : std::enable_shared_from_this<row_array::state> {
   u32 memory_space = 0;     ///< of the controller, over memory of the caller's; 0: there is none
   std::unique_ptr<line_cache> cache;
   rows::row_place place;
-  buffer<std::byte> kept;
-  buffer<u32> kept_slots;
-  buffer<u64> kept_taken;                     ///< rows of gathers that were among them
+  std::optional<rows::kept_memory> kept;
   std::atomic<u64> stored_since_cleaning{0};  ///< lines, about
   std::atomic<u64> requested{0};              ///< bytes, by gathers
 };

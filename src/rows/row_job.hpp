@@ -15,6 +15,14 @@ struct row_report {
   u32 failure = 0;        ///< packed status of a row that could not be stored
 };
 
+/// Which slots of kept rows lie in this process's memory.
+struct own_slots {
+  u64 everywhere = ~0ull;  ///< slots below
+  u64 begin = 0, end = 0;  ///< and these
+
+  PENSTOCK_FN bool has(u64 slot) const { return slot < everywhere || (slot >= begin && slot < end); }
+};
+
 /// Rows that are kept next to the kernels beside the place that all of them have.
 struct kept_rows {
   u32 const* slots = nullptr;  ///< of each row one more than where it lies among those that are kept, 0: it is none; or null
@@ -69,8 +77,8 @@ inline constexpr u64 most_joined_row = 4096;  ///< a group has a whole row
 
 // Each returns when its kernels are on the stream (CUDA) or done (CPU). REQUIRES: a place as `seen_by` the list.
 void launch_gather(executor& on, row_launch const& how, row_place const& from, void* out);
-/// Adds how many rows of the list are kept to `taken`.
-void launch_count_kept(executor& on, row_launch const& how, row_place const& from, u64* taken);
+/// Adds how many rows of the list are kept to taken[0], and how many of those in memory of others to taken[1].
+void launch_count_kept(executor& on, row_launch const& how, row_place const& from, own_slots const& own, u64* taken);
 /// CUDA. REQUIRES: most_joined at most. `how` has a stream and units, and no list.
 void launch_joined(executor& on, row_launch const& how, std::span<joined_gather const> gathers);
 /// `awaits`: it is over when the lines are there, not when they are asked for.

@@ -204,9 +204,9 @@ void launch_gather(executor& on, row_launch const& how, row_place const& from, v
   gather_rows(on, how, from, how.list.count, rows_as_asked{numbers_of(how, from)}, out);
 }
 
-void launch_count_kept(executor& on, row_launch const& how, row_place const& from, u64* taken) {
+void launch_count_kept(executor& on, row_launch const& how, row_place const& from, own_slots const& own, u64* taken) {
   start<32>(on, how, ceil_div(how.list.count, count_kept::items_per_group),
-            count_kept{numbers_of(how, from), from.kept, taken});
+            count_kept{numbers_of(how, from), from.kept, own, taken});
 }
 
 void launch_joined(executor& on, row_launch const& how, std::span<joined_gather const> gathers) {

@@ -55,8 +55,10 @@ row_place row_place::seen_by(row_list const& list, char const* operation) const 
   };
   row_place seen = *this;
   if (list.count == 0) return seen;
-  if (list.grid.levels != 0 || list.part.pitch != 0) seen.kept = {};  // which are whole rows, by a list
-  if (row_part const& part = list.part; part.pitch != 0) {
+  row_part const& part = list.part;
+  const bool whole = part.pitch == 0 || (part.pitch == pitch && part.offset == 0 && part.bytes == row_bytes);
+  if (list.grid.levels != 0 || !whole) seen.kept = {};  // which are whole rows, by a list
+  if (!whole) {
     check(part.bytes != 0 && part.offset <= bytes && part.bytes <= bytes - part.offset);
     seen.bytes = bytes - part.offset;
     seen.rows = (seen.bytes - part.bytes) / part.pitch + 1;

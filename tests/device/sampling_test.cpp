@@ -592,9 +592,9 @@ TEST_P(sampling_kept_rows, and_others_are_gathered_as_the_list_says) {
   for (const u64 row_bytes : {4, 100, 512, 5000}) {
     const auto array = open(row_bytes);
     const std::vector<std::int64_t> kept = some_rows();
-    EXPECT_EQ(0u, array->kept_rows_taken());
+    EXPECT_EQ(0u, array->kept_rows_taken().own);
     array->keep_rows(kept);
-    EXPECT_EQ(0u, array->kept_rows_taken());
+    EXPECT_EQ(0u, array->kept_rows_taken().own);
     EXPECT_EQ(0u, array->bytes_requested());
     std::vector<std::int64_t> numbers(1000);
     for (u64 k = 0; k < numbers.size(); ++k) {
@@ -604,22 +604,22 @@ TEST_P(sampling_kept_rows, and_others_are_gathered_as_the_list_says) {
     }
     u64 taken = check_gather(*array, numbers, as_set(kept));
     EXPECT_GT(taken, 333u);
-    EXPECT_EQ(taken, array->kept_rows_taken());
+    EXPECT_EQ(taken, array->kept_rows_taken().own);
     numbers[411] = static_cast<std::int64_t>(rows);
     numbers[207] = -static_cast<std::int64_t>(rows) - 1;
     numbers[990] = std::numeric_limits<std::int64_t>::max();
     taken += check_gather(*array, numbers, as_set(kept));
-    EXPECT_EQ(taken, array->kept_rows_taken());
+    EXPECT_EQ(taken, array->kept_rows_taken().own);
     const std::vector<std::int32_t> few{static_cast<std::int32_t>(kept[2]), -1, 0, 0, 250, static_cast<std::int32_t>(rows)};
     taken += check_gather(*array, few, as_set(kept));
-    EXPECT_EQ(taken, array->kept_rows_taken());
+    EXPECT_EQ(taken, array->kept_rows_taken().own);
     EXPECT_EQ((2 * numbers.size() + few.size()) * row_bytes, array->bytes_requested());
     std::string out(few.size() * row_bytes, 'e');
     for (row_call& call : gather_all(std::vector<row_gather>{{array.get(), list_of(few), out.data()}})) {
       EXPECT_EQ(std::optional<u64>(5), call.wait());
     }
     EXPECT_EQ(content_.substr((rows - 1) * row_bytes), out.substr(row_bytes, row_bytes));
-    EXPECT_EQ(taken + 4, array->kept_rows_taken());
+    EXPECT_EQ(taken + 4, array->kept_rows_taken().own);
   }
 }
 
@@ -629,10 +629,10 @@ TEST_P(sampling_kept_rows, all_of_them_or_none) {
   std::vector<std::int64_t> all(rows);
   std::iota(all.rbegin(), all.rend(), std::int64_t{0});
   check_gather(*array, all, {});
-  EXPECT_EQ(0u, array->kept_rows_taken());
+  EXPECT_EQ(0u, array->kept_rows_taken().own);
   array->keep_rows(all);
   EXPECT_EQ(rows, check_gather(*array, all, as_set(all)));
-  EXPECT_EQ(rows, array->kept_rows_taken());
+  EXPECT_EQ(rows, array->kept_rows_taken().own);
 }
 
 TEST_P(sampling_kept_rows, are_not_read_where_the_others_lie) {
@@ -673,7 +673,7 @@ TEST_P(sampling_kept_rows, are_not_taken_by_grids_and_parts) {
   for (u64 k = 0; k < kept.size(); ++k) {
     EXPECT_EQ(content_.substr(static_cast<u64>(kept[k]) * 512 + 100, 36), out.substr(k * 36, 36)) << "row " << kept[k];
   }
-  EXPECT_EQ(0u, array->kept_rows_taken());
+  EXPECT_EQ(0u, array->kept_rows_taken().own);
 }
 
 TEST_P(sampling_kept_rows, are_refused_in_one_sentence_and_none_is_kept) {
@@ -695,11 +695,11 @@ TEST_P(sampling_kept_rows, are_refused_in_one_sentence_and_none_is_kept) {
   EXPECT_THROW(array->keep_rows(std::vector<std::int64_t>{5, 9}, stop), stopped);
   EXPECT_EQ(1u, calls);
   check_gather(*array, std::vector<std::int64_t>{5, 9, 5}, {});
-  EXPECT_EQ(0u, array->kept_rows_taken());
+  EXPECT_EQ(0u, array->kept_rows_taken().own);
   array->keep_rows(std::vector<std::int64_t>{5, 9});
   EXPECT_NE(std::string::npos, refusal(*array, {7}).find("some are kept already"));
   EXPECT_EQ(3u, check_gather(*array, std::vector<std::int64_t>{5, 9, 5, 7}, {5, 9}));
-  EXPECT_EQ(3u, array->kept_rows_taken());
+  EXPECT_EQ(3u, array->kept_rows_taken().own);
   const auto writable = open(100, true);
   EXPECT_NE(std::string::npos, refusal(*writable, {5}).find("it is written to"));
 }

@@ -4,10 +4,12 @@
 
 #include "penstock/core/config.hpp"
 
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace penstock {
 
@@ -24,6 +26,12 @@ class peer_mapper {
   virtual void map_peer(void* address, u64 bytes, int dma_buf) = 0;
   /// When this returns the device does not reach it any more. REQUIRES: an address that was mapped.
   virtual void unmap_peer(void* address) noexcept = 0;
+};
+
+/// Local memory of one executor that others on the machine map, too, those of other processes among them.
+struct memory_part {
+  int file = -1;  ///< a descriptor that stands for it; the memory stays as long as one is open or it is mapped
+  u64 bytes = 0;  ///< a multiple of memory_resource::part_granule
 };
 
 /// Allocates for one executor. Thread-safe. Addresses are valid in kernels of that executor; `shared` ones on the host, too.
@@ -58,6 +66,20 @@ class memory_resource {
   /// Lets a device reach the local memory that is allocated from now on. Empty, or why that cannot be: nothing has changed
   /// then. REQUIRES: once; `device` outlives this.
   virtual std::string open_to(peer_mapper& /*device*/) { return "the memory of a CPU's threads is the host's"; }
+
+  /// Makes a part; its descriptor is the caller's. Throws penstock::error (world): no room, or it cannot be shared.
+  static constexpr u64 part_granule = u64{2} << 20;
+  virtual int make_part(u64 bytes);
+  /// Maps parts, of this executor or others, side by side: kernels read and write them. Throws penstock::error (world).
+  virtual std::byte* map_parts(std::span<memory_part const> parts);
+  /// Waits for kernels that read them. REQUIRES: what map_parts returned, and was given.
+  virtual void unmap_parts(std::byte* /*begin*/, std::span<memory_part const> /*parts*/) noexcept {}
+  /// Where local memory lies, by a name that all processes of the machine have for it.
+  virtual std::string place() const { return "host"; }
+  /// Empty, or why kernels do not reach local memory at that place faster than the host's.
+  virtual std::string no_fast_link_to(std::string const& place) const {
+    return place == "host" ? "" : "the memory of " + place + " is not the host's";
+  }
 
   /// Of local memory, what is free now; 0: not known.
   virtual u64 free_bytes() const { return 0; }
@@ -108,6 +130,37 @@ class buffer {
   memory_kind kind_ = memory_kind::local;
   u64 count_ = 0;
   T* data_ = nullptr;
+};
+
+/// Owns a mapping of parts, not their descriptors. Movable.
+class mapped_parts {
+ public:
+  mapped_parts() = default;
+  mapped_parts(memory_resource& memory, std::vector<memory_part> parts)
+      : memory_(&memory), parts_(std::move(parts)), begin_(memory.map_parts(parts_)) {}
+  mapped_parts(mapped_parts&& other) noexcept { swap(other); }
+  mapped_parts& operator=(mapped_parts&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  mapped_parts(mapped_parts const&) = delete;
+  mapped_parts& operator=(mapped_parts const&) = delete;
+  ~mapped_parts() {
+    if (begin_ != nullptr) memory_->unmap_parts(begin_, parts_);
+  }
+
+  std::byte* data() const { return begin_; }
+
+ private:
+  void swap(mapped_parts& other) noexcept {
+    std::swap(memory_, other.memory_);
+    std::swap(parts_, other.parts_);
+    std::swap(begin_, other.begin_);
+  }
+
+  memory_resource* memory_ = nullptr;
+  std::vector<memory_part> parts_;
+  std::byte* begin_ = nullptr;
 };
 
 /// Plain memory for the CPU executor; `local` and `shared` are the same there. Lives as long as the process.

@@ -144,6 +144,19 @@ struct row_array_plan {
   u64 mapping_bytes = 0;   ///< CUDA: page tables of the GPU for what is read in place; an estimate
 };
 
+/// Rows that several processes of a machine keep together: each has a part of them, and reads those of the others.
+struct kept_together {
+  std::span<int const> parts;  ///< what share_kept_rows gave each of them, in the same order in all processes
+  u32 own = 0;                 ///< which of them is this one's
+  u64 everywhere = 0;          ///< the first so many rows of the list lie in each process
+};
+
+/// Rows that gathers took from those that are kept.
+struct kept_reads {
+  u64 own = 0;    ///< from this process's memory
+  u64 peers = 0;  ///< from that of others
+};
+
 /// A call whose rows lie side by side moves one run of bytes: in memory by one copy (CUDA: of the copy engines, unless it is
 /// captured), behind a cache line after line, with the lines that follow on their way.
 ///
@@ -186,8 +199,15 @@ class row_array {
   /// is named twice; world where there is no room. `watch`: as for the constructor; what it throws leaves none. REQUIRES: no
   /// call is under way.
   void keep_rows(std::span<std::int64_t const> rows, row_progress const& watch = {});
-  /// Of the rows that gathers took, those that were kept. Waits for the stream.
-  u64 kept_rows_taken(void* stream = nullptr) const;
+  /// Makes this process's part of `rows` rows that so many processes keep together, `everywhere` of them in each: a descriptor,
+  /// the caller's, to send to the others. The part stays as long as any process keeps it.
+  int share_kept_rows(u64 rows, u32 processes, u64 everywhere) const;
+  /// The same as keep_rows, together with others: the row at position k of the list, from `everywhere` on, lies in the part of
+  /// process (k - everywhere) % processes. Returns when this process's part is full: gathers wait until those of all are.
+  /// REQUIRES: the same list in all of them.
+  void keep_rows_together(std::span<std::int64_t const> rows, kept_together const& how, row_progress const& watch = {});
+  /// Waits for the stream.
+  kept_reads kept_rows_taken(void* stream = nullptr) const;
   /// Lends the array to a kernel of the caller's: fills `to`, except its shape, calls `launch`, which puts the kernel on the
   /// stream, and returns the call to wait for. `stores`: the kernel writes. Throws bad_input for an array that is read-only,
   /// and for elements that do not lie aligned to their size.

@@ -7,11 +7,13 @@ from penstock.arrays.creating import empty
 from penstock.arrays.gathers import GatherHandle, gather_all
 from penstock.arrays.opening import from_reference, from_tensor
 from penstock.arrays.opening import open as open_array
+from penstock.arrays.peers import Peers
 from penstock.arrays.planning import Plan, plan
 
 __all__ = [
     "Array",
     "GatherHandle",
+    "Peers",
     "Plan",
     "empty",
     "from_reference",

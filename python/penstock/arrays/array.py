@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.arguments import is_torch
+from penstock.arrays.keeping import KeptRows
 from penstock.arrays.libraries import library_for
 from penstock.arrays.memory_views import MemoryViews
 from penstock.arrays.references import referred
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from penstock import _native
+    from penstock.arrays.peers import Peers
     from penstock.arrays.spec import Opened
     from penstock.callbacks import Progress
 
@@ -57,6 +59,8 @@ class Array(Whole, RowReads, RowStores, MemoryViews):
         self._opened = opened
         self._executor: Any = opened.executor
         self._native: _native.RowArray | None = opened.make(self._executor, progress)
+        if opened.kept is not None:
+            self._opened = opened = opened.keep(opened.kept, self._native, self._executor, progress)
         if opened.placement == "hbm":  # a copy
             self._opened = opened = dataclasses.replace(opened, memory=None)
         self._borrow(opened.memory)
@@ -105,8 +109,9 @@ class Array(Whole, RowReads, RowStores, MemoryViews):
 
         Returns:
             By "hbm" (GPU memory: the array's own copy, rows that are kept there, or lines of the cache),
-            "host" (memory, or the page cache) and "storage" (a file by commands), as far as the array has
-            them. What a cache brought in counts by its lines, which may be more than the rows.
+            "host" (memory, or the page cache), "peers" (rows that other processes keep) and "storage" (a
+            file by commands), as far as the array has them. What a cache brought in counts by its lines,
+            which may be more than the rows.
         """
         native, counts, placement = self._open(), self.stats(), self.placement
         requested = counts["bytes_requested"]
@@ -114,17 +119,26 @@ class Array(Whole, RowReads, RowStores, MemoryViews):
         if placement == "hbm":
             return {near: requested}
         with self._library.on(None) as stream:
-            kept = native.kept_rows_taken(stream) * self._opened.row_bytes
+            own, peers = (rows * self._opened.row_bytes for rows in native.kept_rows_taken(stream))
+        requested -= peers
+        others = {"peers": peers} if self._opened.kept is not None and self._opened.kept.peers else {}
         if placement == "host":
-            far, moved = "host", requested - kept
+            far, moved = "host", requested - own
         else:
             far = "storage" if placement == "storage" else "host"
             moved = counts["bytes_moved"] - self._moved_to_keep
         if near == far:
-            return {near: requested}
-        return {near: kept + max(requested - kept - moved, 0), far: moved}
+            return {near: requested, **others}
+        return {near: own + max(requested - own - moved, 0), **others, far: moved}
 
-    def keep_rows(self, rows: Any, *, progress: Progress | None = None) -> None:
+    def keep_rows(
+        self,
+        rows: Any,
+        *,
+        peers: Peers | None = None,
+        everywhere: int = 0,
+        progress: Progress | None = None,
+    ) -> None:
         """Keep copies of some rows in memory next to the kernels: in GPU memory, or before a file's cache.
 
         Gathers by a list of rows read those from there and the others from where they lie; all else reads the
@@ -133,6 +147,11 @@ class Array(Whole, RowReads, RowStores, MemoryViews):
 
         Args:
             rows: Integers, shape (kept,): each named once.
+            peers: Processes that keep them together, each an equal share, and read those of the others over
+                the link between their GPUs; all call this, with the same rows. Where a link is no faster
+                than that to the host each keeps its share of the first rows alone, and `opened.notes` says
+                so.
+            everywhere: With peers: the first so many rows are kept by each of them.
             progress: Called with "copy", the bytes done and the bytes in all.
 
         Raises:
@@ -149,8 +168,13 @@ class Array(Whole, RowReads, RowStores, MemoryViews):
                 f"keep rows of {self!r}: {numbers.dtype} of shape {numbers.shape}: give a list of integers"
             )
         kept = numbers.astype(np.int64, copy=False)
-        native.keep_rows(kept, progress)
-        self._opened = dataclasses.replace(self._opened, kept=kept)
+        if peers is None and everywhere:
+            raise ValueError(
+                f"keep rows of {self!r}: everywhere {everywhere}: there are no peers: leave it out"
+            )
+        own = 0 if peers is None else everywhere + -(-(len(kept) - everywhere) // peers.size)
+        wanted = KeptRows(kept, peers, everywhere, own)
+        self._opened = self._opened.keep(wanted, native, self._executor, progress)
         self._moved_to_keep = self.stats().get("bytes_moved", 0)
 
     @property

@@ -63,6 +63,9 @@ def open(
         scores, hot, below: of placement tiered: a number for each row (`penstock.tiering.score`), how much is
             kept in GPU memory, in bytes such as "4GiB" or as a share of the rows such as 0.1, and the
             placement of the others, host unless it is given.
+        peers, replicated: of placement tiered: the processes (`penstock.tiering.Peers`) that keep the hot
+            rows together, each with a GPU of its own, so that more of them fit; and the share of what each
+            keeps that all of them keep, by the scores unless it is given.
         name: of a tensor, column, dataset or array, where the file has several.
         progress: called with what is done, the bytes done and the bytes in all: "convert" while a copy
             is made of an array that no file has in one piece, "copy" every 64 MiB that go to the GPU. What it

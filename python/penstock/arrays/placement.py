@@ -34,7 +34,7 @@ EFFECTS = (
     ),
     *effects(
         ArrayOptions,
-        ("scores", "hot", "below"),
+        ("scores", "hot", "below", "peers", "replicated"),
         lambda given: given["placement"] == TIERED,
         "placement {placement} keeps no rows by their scores: leave it out, or choose tiered",
     ),
@@ -86,7 +86,8 @@ def tiers_of(found: Layout, options: Mapping[str, Any]) -> Tiers:
     if options["writable"]:
         raise ValueError("placement tiered keeps copies of rows: leave writable out, or choose storage")
     row_bytes = math.prod(found.shape[1:]) * found.dtype.itemsize
-    return Tiers.of(found.shape[0], row_bytes, options["scores"], options["hot"], options["below"])
+    given = (options[name] for name in ("scores", "hot", "below", "peers", "replicated"))
+    return Tiers.of(found.shape[0], row_bytes, *given)
 
 
 def described(path: str, given: ArrayOptions) -> tuple[Layout, Opened]:
@@ -104,7 +105,7 @@ def described(path: str, given: ArrayOptions) -> tuple[Layout, Opened]:
         tiers = tiers_of(found, options)
         chosen = tiers.below
         if tiers.kept and (executor_for(device).cuda or chosen == "storage"):
-            kept = tiers.rows()
+            kept = tiers.keeping()
     else:
         chosen = chosen_placement(options["placement"], device, found.nbytes, writable, in_file=True)
     cache = options["cache"]

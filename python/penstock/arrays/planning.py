@@ -12,7 +12,7 @@ from penstock.arrays.messages import naming
 from penstock.arrays.placement import described, tiers_of
 from penstock.arrays.spec import ArrayOptions
 from penstock.arrays.tiers import TIERED
-from penstock.options import show_options
+from penstock.options import checked, show_options
 from penstock.sizes import format_bytes
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ class Plan:
     """What an array will take, in bytes. transit: rings, and buffers that data on their way pass through; for
     a GPU nearly all of it pinned host memory. mapping: page tables of the GPU for what it reads in place, an
     estimate. hit_rate: of placement tiered the share of the reads that the rows in GPU memory are expected to
-    have, which is their share of the scores; else None."""
+    have, which is their share of the scores; else None. peer_rate: of these, the share of the reads that goes
+    to other GPUs."""
 
     placement: str
     device: str
@@ -39,6 +40,7 @@ class Plan:
     transit_bytes: int
     mapping_bytes: int
     hit_rate: float | None = None
+    peer_rate: float = 0.0
 
     def __str__(self) -> str:
         lines = [f"{self.dtype} {self.shape}, placement {self.placement}, on {self.device}"]
@@ -53,6 +55,8 @@ class Plan:
         lines += [f"  {what:<24} {format_bytes(count)}" for what, count in parts if count]
         if self.hit_rate is not None:
             lines.append(f"  {'reads from GPU memory':<24} {self.hit_rate:.1%}, by the scores")
+        if self.peer_rate:
+            lines.append(f"  {'of them from peers':<24} {self.peer_rate:.1%} of the reads")
         return "\n".join(lines)
 
 
@@ -80,14 +84,14 @@ def plan(
         counts = _native.plan_rows(
             opened.executor, opened.shape[0], opened.row_bytes, str(opened.path), opened.native_options()
         )
-        placement, hit_rate = opened.placement, None
+        placement = opened.placement
+        rates: dict[str, float] = {}
         if options.get("placement") == TIERED:
-            tiers = tiers_of(found, {"writable": False, "below": None, **options})
-            placement, hit_rate = f"{TIERED} over {placement}", tiers.hit_rate
+            tiers = tiers_of(found, checked(ArrayOptions, options))
+            placement = f"{TIERED} over {placement}"
+            rates = {"hit_rate": tiers.hit_rate, "peer_rate": tiers.peer_rate}
         if opened.kept is not None:
-            counts["hbm_bytes" if opened.executor.cuda else "host_bytes"] += (
-                len(opened.kept) * opened.row_bytes
-            )
+            counts["hbm_bytes" if opened.executor.cuda else "host_bytes"] += tiers.kept * opened.row_bytes
             counts["metadata_bytes"] += _SLOT_BYTES * opened.shape[0]
         return Plan(
             placement,
@@ -95,5 +99,6 @@ def plan(
             opened.shape,
             opened.dtype.name,
             **counts,
-            hit_rate=hit_rate,
+            hit_rate=rates.get("hit_rate"),
+            peer_rate=rates.get("peer_rate", 0.0),
         )

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from penstock.arrays.devices import executor_for
 from penstock.arrays.dtypes import DType
+from penstock.arrays.keeping import KeptRows, keep
 from penstock.arrays.memory import BorrowedMemory
 from penstock.arrays.messages import naming
 from penstock.arrays.tiers import TIERED
@@ -43,6 +41,8 @@ class ArrayOptions(CacheOptions, StorageOptions, total=False):
     scores: Annotated[Any, Option()]
     hot: Annotated[Any, Option()]
     below: Annotated[str | None, Option()]
+    peers: Annotated[Any, Option()]
+    replicated: Annotated[float | None, Option()]
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Opened:
     data: str | None = None  # the file that the bytes are in, where that is another: a shard, a chunk, a copy
     notes: tuple[str, ...] = field(default=(), compare=False)  # what was done to open it: conversions
     memory: BorrowedMemory | None = field(default=None, compare=False)
-    kept: NDArray[np.int64] | None = field(default=None, compare=False)  # rows next to the kernels
+    kept: KeptRows | None = field(default=None, compare=False)
 
     @property
     def executor(self) -> _native.Executor:
@@ -90,25 +90,35 @@ class Opened:
         from penstock import _native
 
         borrowed = self.memory
-        data = self.data or self.path or ""
-        about = (
-            nullcontext(progress) if self.path is None else naming("open", self.path, data, progress=progress)
-        )
-        with about as seen:
-            made = _native.RowArray(
+        with self._named(progress) as seen:
+            return _native.RowArray(
                 executor,
                 self.shape[0],
                 self.row_bytes,
-                data,
+                self.data or self.path or "",
                 self.offset,
                 0 if borrowed is None else borrowed.address,
                 None if borrowed is None or self.placement == "hbm" else borrowed.memory,  # which is a copy
                 self.native_options(),
                 seen,
             )
-            if self.kept is not None:
-                made.keep_rows(self.kept, seen)
-            return made
+
+    def keep(
+        self,
+        kept: KeptRows,
+        array: _native.RowArray,
+        executor: _native.Executor,
+        progress: Progress | None = None,
+    ) -> Opened:
+        """Keeps rows of the array that `make` made. Returns this with them, and with what is to be said."""
+        with self._named(progress) as seen:
+            done, notes = keep(kept, array, executor, seen)
+        return replace(self, kept=done, notes=(*self.notes, *notes))
+
+    def _named(self, progress: Progress | None) -> AbstractContextManager[Progress | None]:
+        if self.path is None:
+            return nullcontext(progress)
+        return naming("open", self.path, self.data or self.path, progress=progress)
 
     def reference(self) -> dict[str, Any]:
         """What finds the array again, of plain types, never its bytes. ValueError for memory."""

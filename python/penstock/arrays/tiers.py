@@ -11,12 +11,17 @@ from numpy.typing import NDArray
 
 from penstock.arguments import is_torch
 from penstock.arrays.foreign import host_values
+from penstock.arrays.keeping import KeptRows
 from penstock.arrays.messages import shown
-from penstock.checks import check_choice
+from penstock.arrays.peers import Peers
+from penstock.checks import check_choice, checked_number
 from penstock.sizes import parse_size
 
 TIERED = "tiered"
 BELOW = ("host", "host-cached", "storage")
+
+# How much faster a row comes from a peer than from below.
+_PEER_OVER_BELOW = 5
 
 
 @dataclass(frozen=True)
@@ -25,12 +30,24 @@ class Tiers:
 
     scores: NDArray[Any]
     kept: int
-    """Rows next to the kernels."""
+    """Rows next to the kernels of each process."""
     below: str
     """Placement of the others."""
+    peers: Peers | None = None
+    everywhere: int = 0
+    """With peers: rows that each of them keeps."""
 
     @classmethod
-    def of(cls, rows: int, row_bytes: int, scores: Any, hot: Any, below: Any) -> Tiers:
+    def of(
+        cls,
+        rows: int,
+        row_bytes: int,
+        scores: Any,
+        hot: Any,
+        below: Any,
+        peers: Any = None,
+        replicated: float | None = None,
+    ) -> Tiers:
         """Errors: TypeError, ValueError for what cannot be."""
         if scores is None or hot is None:
             missing = "scores" if scores is None else "hot"
@@ -42,18 +59,45 @@ class Tiers:
         values = checked_scores(scores)
         if len(values) != rows:
             raise ValueError(f"tiered: {len(values)} scores: the table has {rows} rows: give one for each")
-        return cls(values, _count(hot, rows, row_bytes), below)
+        kept = _count(hot, rows, row_bytes)
+        if peers is None:
+            if replicated is not None:
+                raise ValueError(f"tiered: replicated {shown(replicated)}: there are no peers: leave it out")
+            return cls(values, kept, below)
+        if not isinstance(peers, Peers):
+            raise TypeError(f"tiered: peers {shown(peers)}: give a penstock.tiering.Peers")
+        return cls(values, kept, below, peers, _everywhere(values, kept, peers.size, replicated))
+
+    @property
+    def together(self) -> int:
+        """Rows that are kept by this process or a peer."""
+        if self.peers is None:
+            return self.kept
+        return min(self.everywhere + (self.kept - self.everywhere) * self.peers.size, len(self.scores))
 
     def rows(self) -> NDArray[np.int64]:
-        return hottest(self.scores, self.kept)
+        return hottest(self.scores, self.together)
+
+    def keeping(self) -> KeptRows:
+        return KeptRows(self.rows(), self.peers, self.everywhere, self.kept)
 
     @property
     def hit_rate(self) -> float:
         """Share of all scores that these rows have: as good a prediction as the scores are."""
+        return self._share(self.rows())
+
+    @property
+    def peer_rate(self) -> float:
+        """Share of all scores that rows have which a peer keeps and this process does not."""
+        if self.peers is None:
+            return 0.0
+        return self._share(self.rows()[self.everywhere :]) * (self.peers.size - 1) / self.peers.size
+
+    def _share(self, rows: NDArray[np.int64]) -> float:
         total = float(self.scores.sum())
         if total <= 0:
-            return self.kept / len(self.scores) if len(self.scores) else 0.0
-        return float(self.scores[self.rows()].sum()) / total
+            return len(rows) / len(self.scores) if len(self.scores) else 0.0
+        return float(self.scores[rows].sum()) / total
 
 
 def checked_scores(given: Any) -> NDArray[Any]:
@@ -97,3 +141,24 @@ def _count(hot: Any, rows: int, row_bytes: int) -> int:
             raise ValueError(f"tiered: hot {shown(hot)}: give a share of the rows from 0 to 1, or bytes")
         return math.floor(hot * rows)
     return min(parse_size(hot, "hot") // max(row_bytes, 1), rows)
+
+
+def _everywhere(scores: NDArray[Any], kept: int, processes: int, replicated: float | None) -> int:
+    """How many of the rows that a process keeps are kept by each.
+
+    Unless it is given: one more costs the others a row each that is then read from below, and spares reads
+    from peers. It pays as long as it is read so much more often as they are slower.
+    """
+    if replicated is not None:
+        number = checked_number("replicated", replicated)
+        if not 0 <= number <= 1:
+            raise ValueError(f"tiered: replicated {shown(replicated)}: give a share from 0 to 1")
+        return math.floor(number * kept)
+    most = min(kept * processes, len(scores))
+    if processes == 1 or most == 0:
+        return kept
+    falling = -np.sort(-scores.astype(np.float64))[:most]
+    counts = np.arange(kept)
+    coldest = np.minimum(counts + (kept - counts) * processes, len(scores)) - 1
+    pays = falling[counts] > falling[np.minimum(coldest, most - 1)] * processes * _PEER_OVER_BELOW
+    return int(kept if pays.all() else np.argmin(pays))

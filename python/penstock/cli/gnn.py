@@ -111,6 +111,12 @@ def gnn_group() -> None:
     help="How the hot rows are found.  [default: weighted_reverse_pagerank]",
 )
 @click.option("--below", type=click.Choice(BELOW), help="Where the other rows lie.  [default: host]")
+@click.option(
+    "--peers/--no-peers",
+    default=True,
+    show_default=True,
+    help="Of several processes with tiered features: each keeps another part of the hot rows.",
+)
 @click.option("--cache", type=Size(), help="Of the features, for placements that have one.")
 @click.option(
     "--graph-placement",

@@ -8,6 +8,7 @@
 [3.0, 1.0, 0.0, 0.0]
 """
 
+from penstock.arrays import Peers
 from penstock.arrays.tiers import hottest
 from penstock.tiering.placing import TierPlan, plan, tiered
 from penstock.tiering.reordering import Reordered, original, places, reorder
@@ -15,6 +16,7 @@ from penstock.tiering.scores import METHODS, score
 
 __all__ = [
     "METHODS",
+    "Peers",
     "Reordered",
     "TierPlan",
     "hottest",

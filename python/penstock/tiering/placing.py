@@ -17,6 +17,7 @@ from penstock.arrays.tiers import TIERED, Tiers
 from penstock.sizes import format_bytes
 
 if TYPE_CHECKING:
+    from penstock.arrays import Peers
     from penstock.callbacks import Progress
 
 
@@ -31,6 +32,8 @@ class TierPlan:
         below_bytes: Bytes of all rows there.
         hit_rate: Share of the reads that these rows are expected to have, 0 to 1: their share of the scores.
             As good as the scores are: those of "frequency" are counts of reads.
+        peer_rate: Of these, the share of the reads that goes to the memory of other GPUs.
+        together: Rows in the memory of any of the GPUs.
     """
 
     rows: int
@@ -39,17 +42,29 @@ class TierPlan:
     below: str
     below_bytes: int
     hit_rate: float
+    peer_rate: float
+    together: int
 
     def __str__(self) -> str:
         share = self.kept / self.rows if self.rows else 0.0
+        with_peers = f", {self.together:,} with peers" if self.together != self.kept else ""
+        from_peers = f" ({self.peer_rate:.1%} from peers)" if self.peer_rate else ""
         return (
-            f"{self.kept:,} of {self.rows:,} rows ({share:.1%}) in GPU memory, "
-            f"{format_bytes(self.hbm_bytes)}: {self.hit_rate:.1%} of the reads expected there; "
+            f"{self.kept:,} of {self.rows:,} rows ({share:.1%}) in GPU memory{with_peers}, "
+            f"{format_bytes(self.hbm_bytes)}: {self.hit_rate:.1%} of the reads expected there{from_peers}; "
             f"{format_bytes(self.below_bytes)} in placement {self.below}"
         )
 
 
-def plan(table: Any, scores: Any, hot: int | str | float, *, below: str = "host") -> TierPlan:
+def plan(
+    table: Any,
+    scores: Any,
+    hot: int | str | float,
+    *,
+    below: str = "host",
+    peers: Peers | None = None,
+    replicated: float | None = None,
+) -> TierPlan:
     """What `tiered` with the same arguments will keep, before anything is allocated.
 
     Args:
@@ -57,12 +72,13 @@ def plan(table: Any, scores: Any, hot: int | str | float, *, below: str = "host"
         scores: Numbers, shape (rows,).
         hot: Bytes, such as "4GiB", or a share of the rows below 1.
         below: Placement of the other rows.
+        peers, replicated: As for `tiered`.
 
     Raises:
         TypeError, ValueError: What cannot be.
     """
     rows, row_bytes = _shape_of(table)
-    tiers = Tiers.of(rows, row_bytes, scores, hot, below)
+    tiers = Tiers.of(rows, row_bytes, scores, hot, below, peers, replicated)
     return TierPlan(
         rows=rows,
         kept=tiers.kept,
@@ -70,6 +86,8 @@ def plan(table: Any, scores: Any, hot: int | str | float, *, below: str = "host"
         below=below,
         below_bytes=rows * row_bytes,
         hit_rate=tiers.hit_rate,
+        peer_rate=tiers.peer_rate,
+        together=tiers.together,
     )
 
 
@@ -81,6 +99,8 @@ def tiered(
     below: str = "host",
     device: Any = "auto",
     cache: int | str | None = None,
+    peers: Peers | None = None,
+    replicated: float | None = None,
     progress: Progress | None = None,
 ) -> Array:
     """Open a table with its rows of the highest scores in GPU memory and the others where they are.
@@ -95,6 +115,12 @@ def tiered(
         hot: How much is kept in GPU memory: bytes, such as "4GiB", or a share of the rows below 1.
         below: Where the others lie: "host", "host-cached" or "storage".
         device, cache: As for `penstock.open`.
+        peers: Processes that keep the hot rows together (`Peers`): each keeps as much as `hot` says, and
+            reads what the others keep over the link between the GPUs. All call this, with the same table,
+            scores and sizes. Where a link is no faster than that to the host, each keeps its rows alone, and
+            `opened.notes` says so.
+        replicated: With peers: share of what each keeps that all keep, 0 to 1. Unless it is given, what is
+            read so much more often than the coldest row that is kept that it pays.
         progress: As for `penstock.open`, while the hot rows are copied.
 
     Returns:
@@ -109,13 +135,21 @@ def tiered(
     options = {"device": device, **({} if cache is None else {"cache": cache})}
     if isinstance(table, (str, os.PathLike)):
         return open_array(
-            table, placement=TIERED, scores=scores, hot=hot, below=below, progress=progress, **options
+            table,
+            placement=TIERED,
+            scores=scores,
+            hot=hot,
+            below=below,
+            peers=peers,
+            replicated=replicated,
+            progress=progress,
+            **options,
         )
-    tiers = Tiers.of(*_shape_of(table), scores, hot, below)
+    tiers = Tiers.of(*_shape_of(table), scores, hot, below, peers, replicated)
     array = from_tensor(table, below, writable=False, **options)
     try:
         if tiers.kept and array.on_gpu:
-            array.keep_rows(tiers.rows(), progress=progress)
+            array.keep_rows(tiers.rows(), peers=peers, everywhere=tiers.everywhere, progress=progress)
     except BaseException:
         array.close()
         raise

@@ -49,6 +49,8 @@ class Options:
         lr: Of AdamW.
         weight_decay: Of AdamW.
         placement: Of the features, as of `penstock.open`, or "tiered".
+        peers: With tiers and several processes of one machine: they keep the hot rows together, each another
+            part, where their GPUs have a fast link (`penstock.tiering.Peers`).
         hot: Of tiered features what GPU memory keeps: bytes, such as "4GiB", or a share of the rows below 1.
             None: a tenth.
         score: Of tiered features the method of `penstock.tiering.score` that chooses what is kept.
@@ -85,6 +87,7 @@ class Options:
     hot: int | str | float | None = None
     score: str | None = None
     below: str | None = None
+    peers: bool = True
     cache: int | str | None = None
     graph_placement: str = "host"
     device: str = "auto"

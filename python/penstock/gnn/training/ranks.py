@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import distributed
+
+from penstock.tiering import Peers
 
 Ids = npt.NDArray[np.int64]
 
@@ -64,6 +66,11 @@ class Ranks:
         found: list[Any] = [None] * self.size
         distributed.all_gather_object(found, value)
         return found
+
+    def peers(self) -> AbstractContextManager[Peers | None]:
+        """The processes as peers; None of one, and of those on several machines."""
+        here = int(os.environ.get("LOCAL_WORLD_SIZE", self.size))
+        return Peers.from_torch() if 1 < self.size == here else nullcontext()
 
     def align(self, tensors: Iterable[Any]) -> None:
         """Gives all processes the first one's values."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import zlib
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,6 +21,7 @@ from penstock.tiering import score, tiered
 TRAIN, VALID, TEST = "train", "valid", "test"
 DEFAULT_HOT = 0.1
 Ids = npt.NDArray[np.int64]
+_LOGGER = logging.getLogger("penstock")
 _COMPARED = 1 << 16  # ids of the training set that distinguish datasets of one size
 
 
@@ -112,7 +115,11 @@ class DatasetSource:
         )
         hot = DEFAULT_HOT if options.hot is None else options.hot
         below = options.below or "host"
-        return tiered(path, scores, hot, below=below, device=device, cache=options.cache)
+        with self._ranks.peers() if options.peers else nullcontext() as peers:
+            made = tiered(path, scores, hot, below=below, device=device, cache=options.cache, peers=peers)
+        for note in made.opened.notes if self._ranks.first else ():
+            _LOGGER.warning(note)
+        return made
 
     def _checked_labels(self) -> Ids:
         labels: Ids = np.load(self._dataset.labels, mmap_mode="r")

@@ -1,0 +1,73 @@
+"""Rows that are kept next to the kernels, by one process or by several together."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from penstock import _native
+    from penstock.arrays.peers import Peers
+    from penstock.callbacks import Progress
+
+
+@dataclass(frozen=True)
+class KeptRows:
+    """Which rows of an array are kept, the hottest first."""
+
+    rows: NDArray[np.int64]
+    peers: Peers | None = None
+    everywhere: int = 0
+    """With peers: the first so many are kept by each of them."""
+    own: int = 0
+    """With peers: how many each of them keeps at most."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def alone(self) -> KeptRows:
+        """What this process keeps where the others' memory is out of reach."""
+        return KeptRows(self.rows[: self.own])
+
+
+def keep(
+    kept: KeptRows, array: _native.RowArray, executor: _native.Executor, progress: Progress | None
+) -> tuple[KeptRows, tuple[str, ...]]:
+    """Keeps them.
+
+    Returns:
+        What is kept, and what is to be said of it: why it is not kept together with the peers.
+    """
+    peers = kept.peers
+    if peers is None:
+        array.keep_rows(kept.rows, progress)
+        return kept, ()
+    about = peers.together(lambda: _description(kept, executor))
+    if len({tuple(each[1:]) for each in about}) > 1:
+        raise ValueError("peers: they keep other rows of the table each: give all the same scores and sizes")
+    reasons = peers.together(lambda: _unreached([each[0] for each in about], executor))
+    if any(reasons):
+        array.keep_rows(kept.alone().rows, progress)
+        return kept.alone(), (f"rows are kept without peers: {next(filter(None, reasons))}",)
+    files = peers.share(lambda: array.share_kept_rows(len(kept), peers.size, kept.everywhere))
+    try:
+        peers.together(
+            lambda: array.keep_rows_together(kept.rows, files, peers.rank, kept.everywhere, progress)
+        )
+    finally:
+        for each in files:
+            os.close(each)
+    return kept, ()
+
+
+def _description(kept: KeptRows, executor: _native.Executor) -> list[Any]:
+    return [executor.place, len(kept), kept.everywhere, zlib.crc32(np.ascontiguousarray(kept.rows).data)]
+
+
+def _unreached(places: list[str], executor: _native.Executor) -> str:
+    return next(filter(None, map(executor.no_fast_link_to, places)), "")

@@ -1,0 +1,298 @@
+"""Processes of one machine that keep rows together, and how they hand each other the memory for it."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import struct
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+from penstock.arrays.messages import shown
+from penstock.sizes import whole_number
+
+T = TypeVar("T")
+_HEADER = struct.Struct("<QB")  # bytes that follow, and how many descriptors come with them
+_RETRY_SECONDS = 0.02
+_MOST_PROCESSES = 64
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+
+class Peers:
+    """The processes of a machine, each with a GPU of its own, that keep rows of a table together.
+
+    They meet at a socket in the file system. What they do together, opening a table, all of them do, in the
+    same order. A process that ends takes nothing from the others: what they have mapped stays.
+    """
+
+    def __init__(self, rank: int, size: int, meeting: str | os.PathLike[str], timeout: float = 600.0) -> None:
+        """
+        Args:
+            rank: Number of this process, from 0 below `size`.
+            size: How many processes there are.
+            meeting: Path of a socket that they meet at: process 0 makes it and takes it away again.
+            timeout: Seconds after which a process that does not answer is given up.
+
+        Raises:
+            ValueError: A rank or a size that cannot be, or that another process has.
+            TimeoutError: Not all came in that time.
+        """
+        numbers = whole_number(rank), whole_number(size)
+        if None in numbers or not 0 <= rank < size <= _MOST_PROCESSES:
+            raise ValueError(
+                f"peers: rank {shown(rank)} of {shown(size)}: give a rank below the number of processes, "
+                f"{_MOST_PROCESSES} at most"
+            )
+        self.rank, self.size = rank, size
+        self._timeout = float(timeout)
+        self._path = str(Path(meeting).absolute())
+        self._others: dict[int, socket.socket] = {}
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        try:
+            if rank == 0:
+                self._await_others()
+            else:
+                self._join()
+        except BaseException:
+            self.close()
+            raise
+
+    @classmethod
+    def from_torch(cls, group: Any = None, timeout: float = 600.0) -> Peers:
+        """The processes of a torch.distributed group, such as those that torchrun started.
+
+        Args:
+            group: The process group; None: all. All its processes call this.
+            timeout: As of Peers.
+
+        Raises:
+            ValueError: There is no group, or its processes run on several machines.
+        """
+        from torch import distributed
+
+        if not (distributed.is_available() and distributed.is_initialized()):
+            raise ValueError("peers: there is no process group: call torch.distributed.init_process_group")
+        rank, size = distributed.get_rank(group), distributed.get_world_size(group)
+        folder = tempfile.TemporaryDirectory(prefix="penstock-") if rank == 0 else None
+        meeting = str(Path(folder.name) / "peers") if folder is not None else ""
+        told: list[Any] = [None] * size
+        distributed.all_gather_object(told, (_BOOT.read_text().strip(), meeting), group)
+        if len({boot for boot, _ in told}) > 1:
+            raise ValueError("peers: the group's processes run on several machines: make a group of each")
+        made = cls(rank, size, told[0][1], timeout)
+        made._folder = folder
+        return made
+
+    # How they meet
+
+    def _await_others(self) -> None:
+        ends = time.monotonic() + self._timeout
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as door:
+            _take_path(door, self._path)
+            try:
+                door.listen(self.size)
+                while len(self._others) < self.size - 1:
+                    door.settimeout(max(ends - time.monotonic(), _RETRY_SECONDS))
+                    try:
+                        other, _ = door.accept()
+                    except TimeoutError:
+                        missing = sorted({*range(1, self.size)} - {*self._others})
+                        raise TimeoutError(
+                            f"peers: process {missing[0]} of {self.size} did not come to {self._path} within "
+                            f"{self._timeout:g} s: start them all, with one path"
+                        ) from None
+                    other.settimeout(self._timeout)
+                    self._greet(other)
+            finally:
+                Path(self._path).unlink(missing_ok=True)
+
+    def _greet(self, other: socket.socket) -> None:
+        try:
+            (rank, size), _ = _receive(other)
+            known = size == self.size and 0 < rank < size and rank not in self._others
+            _send(other, None if known else "another process has this rank, or another size was given")
+        except (OSError, ValueError, TypeError):  # no process of ours
+            other.close()
+            return
+        if known:
+            self._others[rank] = other
+        else:
+            other.close()
+
+    def _join(self) -> None:
+        ends = time.monotonic() + self._timeout
+        while True:
+            door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            try:
+                door.connect(self._path)
+                break
+            except OSError as problem:
+                door.close()
+                if time.monotonic() > ends:
+                    raise TimeoutError(
+                        f"peers: process 0 did not come to {self._path} within {self._timeout:g} s "
+                        f"({problem.strerror or problem}): start them all, with one path"
+                    ) from None
+                time.sleep(_RETRY_SECONDS)
+        door.settimeout(self._timeout)
+        self._others[0] = door
+        try:
+            _send(door, [self.rank, self.size])
+            refusal, _ = _receive(door)
+        except OSError as problem:
+            raise self._lost(0, problem) from None
+        if refusal is not None:
+            raise ValueError(f"peers: rank {self.rank} of {self.size}: {refusal}: give each its own")
+
+    # What they do together
+
+    def together(self, action: Callable[[], T]) -> list[T]:
+        """Does something that every process does, and waits for the others.
+
+        Args:
+            action: Returns what JSON has.
+
+        Returns:
+            What it returned in each process, by rank.
+
+        Raises:
+            Whatever it raises; ValueError where it failed in another process.
+        """
+        told: list[T] = self._exchange(action, lambda value: (value, -1))[0]
+        return told
+
+    def share(self, make: Callable[[], int]) -> list[int]:
+        """The same for descriptors. Returns those of all, by rank, which are the caller's to close."""
+        return self._exchange(make, lambda file: (None, file))[1]
+
+    def _exchange(
+        self, action: Callable[[], T], parts: Callable[[T], tuple[Any, int]]
+    ) -> tuple[Any, list[int]]:
+        problem: BaseException | None = None
+        value: Any = None
+        file = -1
+        try:
+            value, file = parts(action())
+        except BaseException as raised:
+            problem = raised
+        own = {"value": value, "failed": None if problem is None else str(problem) or type(problem).__name__}
+        try:
+            told, files = self._told(own, file)
+        except BaseException:
+            if problem is not None:
+                raise problem from None
+            raise
+        failed = [rank for rank, each in enumerate(told) if each["failed"] is not None]
+        if failed:
+            for each in files:
+                os.close(each)
+            if problem is not None:
+                raise problem
+            raise ValueError(f"peers: process {failed[0]} of {self.size}: {told[failed[0]]['failed']}")
+        return [each["value"] for each in told], files
+
+    def _told(self, own: Any, file: int) -> tuple[list[Any], list[int]]:
+        """Through process 0: what each has told, and their descriptors."""
+        files = [file] if file >= 0 else []
+        at = 0
+        try:
+            if self.rank != 0:
+                _send(self._others[0], own, files)
+                for each in files:
+                    os.close(each)
+                files = []
+                return _receive(self._others[0])
+            told = {0: own}
+            found = {0: files}
+            for at in sorted(self._others):
+                told[at], found[at] = _receive(self._others[at])
+            files = [each for rank in sorted(found) for each in found[rank]]
+            everything = [told[rank] for rank in sorted(told)]
+            for at in sorted(self._others):
+                _send(self._others[at], everything, files)
+            return everything, files
+        except OSError as problem:
+            for each in files:
+                os.close(each)
+            raise self._lost(at, problem) from None
+
+    def _lost(self, rank: int, problem: OSError) -> OSError:
+        self.close()  # or the others would wait for it
+        gone = "did not answer in time" if isinstance(problem, TimeoutError) else "has ended"
+        return ConnectionError(f"peers: process {rank} of {self.size} {gone}: start them all again")
+
+    def close(self) -> None:
+        """Ends the meeting; what was opened together stays open."""
+        for each in self._others.values():
+            each.close()
+        self._others = {}
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def __enter__(self) -> Peers:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Peers(rank={self.rank}, size={self.size}, meeting={self._path!r})"
+
+
+def _take_path(door: socket.socket, path: str) -> None:
+    """Binds to a path; what a process that has ended left there is taken away."""
+    try:
+        door.bind(path)
+        return
+    except OSError as problem:
+        if not Path(path).is_socket():
+            raise ValueError(f"peers: {path}: {problem.strerror or problem}: give another path") from None
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as other:
+        if other.connect_ex(path) == 0:
+            raise ValueError(f"peers: {path}: other processes meet there: give another path")
+    Path(path).unlink(missing_ok=True)
+    door.bind(path)
+
+
+def _send(to: socket.socket, told: Any, files: list[int] | None = None) -> None:
+    text = json.dumps(told).encode()
+    files = files or []
+    head = _HEADER.pack(len(text), len(files))
+    if files:
+        sent = socket.send_fds(to, [head], files)
+        head = head[sent:]
+    to.sendall(head + text)
+
+
+def _receive(of: socket.socket) -> tuple[Any, list[int]]:
+    head, files, _, _ = socket.recv_fds(of, _HEADER.size, _MOST_PROCESSES)
+    try:
+        if not head:
+            raise ConnectionResetError
+        head += _exactly(of, _HEADER.size - len(head))
+        size, count = _HEADER.unpack(head)
+        told = json.loads(_exactly(of, size))
+        if count != len(files):
+            raise ConnectionResetError
+        return told, files
+    except BaseException:
+        for each in files:
+            os.close(each)
+        raise
+
+
+def _exactly(of: socket.socket, count: int) -> bytes:
+    found = b""
+    while len(found) < count:
+        more = of.recv(count - len(found))
+        if not more:
+            raise ConnectionResetError
+        found += more
+    return found

@@ -1,0 +1,293 @@
+"""Rows that processes keep together: each reads what the others keep."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock
+import pytest
+from numpy.typing import NDArray
+from penstock import _native
+from penstock.tiering import Peers, hottest, plan, tiered
+
+ROWS, WIDTH = 4000, 33
+DEVICES = ["cpu", *(["cuda"] if _native.cuda_usable()[0] else [])]
+
+SCRIPT = """
+import sys
+import numpy as np
+from penstock.tiering import Peers, tiered
+rank, size, meeting, table, device = int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:6]
+values = np.load(table)
+scores = np.arange(len(values))[::-1].astype(float) ** 2
+with Peers(rank, size, meeting, timeout=60) as peers:
+    places = {"below": "storage", "cache": "1MiB", "device": device}
+    array = tiered(table, scores, 0.2, **places, peers=peers, replicated=0.25)
+    for _ in range(3):
+        rows = np.random.default_rng(rank).integers(0, len(values), 3000)
+        found = array[rows]
+        assert np.array_equal(np.asarray(found.cpu() if hasattr(found, "cpu") else found), values[rows])
+    moved = array.bytes_by_tier()
+    assert moved["peers"] > 0, moved
+    print(rank, array.kept_rows, moved)
+    peers.together(lambda: None)
+"""
+
+
+def in_threads(size: int, action: Callable[[int], Any]) -> list[Any]:
+    """Calls action(rank) in a thread each. Returns what it returned or raised."""
+    results: list[Any] = [None] * size
+
+    def run(rank: int) -> None:
+        try:
+            results[rank] = action(rank)
+        except BaseException as problem:
+            results[rank] = problem
+
+    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(size)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(90)
+    return results
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> tuple[str, NDArray[np.float32]]:
+    values = np.random.default_rng(5).random((ROWS, WIDTH), np.float32)
+    np.save(tmp_path / "table.npy", values)
+    return str(tmp_path / "table.npy"), values
+
+
+def falling(rows: int = ROWS) -> NDArray[np.float64]:
+    return 1 / (np.arange(rows) + 10.0)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("below", ["host-cached", "storage"])
+def test_peers_read_each_others_rows(
+    table: tuple[str, NDArray[np.float32]], tmp_path: Path, device: str, below: str
+) -> None:
+    path, values = table
+    if device == "cpu" and below == "host-cached":
+        pytest.skip("rows in memory are not kept again there")
+
+    def run(rank: int) -> tuple[int, dict[str, int]]:
+        with Peers(rank, 3, tmp_path / "meet", timeout=60) as peers:
+            array = tiered(
+                path, falling(), 0.1, below=below, cache="1MiB", device=device, peers=peers, replicated=0.25
+            )
+            assert array.opened.notes == ()
+            assert array.kept_rows == 100 + 3 * 300
+            rows = np.random.default_rng(rank).integers(0, ROWS, 5000)
+            assert np.array_equal(np.asarray(on_host(array[rows])), values[rows])
+            peers.together(lambda: None)
+            moved = array.bytes_by_tier()
+            array.close()
+            kept = set(hottest(falling(), 1000)[100:].tolist())
+            peer = sum(1 for row in rows.tolist() if row in kept and (row - 100) % 3 != rank)
+            assert moved["peers"] == peer * WIDTH * 4
+            return rank, moved
+
+    for result in in_threads(3, run):
+        if isinstance(result, BaseException):
+            raise result
+
+
+def on_host(values: Any) -> Any:
+    return values.cpu() if hasattr(values, "cpu") else values
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_processes_of_their_own(table: tuple[str, NDArray[np.float32]], tmp_path: Path, device: str) -> None:
+    path, _ = table
+    command = [sys.executable, "-c", SCRIPT]
+    runs = [
+        subprocess.Popen(
+            [*command, str(rank), "2", str(tmp_path / "meet"), path, device],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    told = [each.communicate(timeout=120)[0] for each in runs]
+    assert [each.returncode for each in runs] == [0, 0], "\n".join(told)
+    # A fifth of the rows each, a quarter of it the same rows.
+    assert all(text.split()[1] == str(200 + 2 * 600) for text in told), told
+    assert not (tmp_path / "meet").exists()
+
+
+def test_tensors_are_kept_together(tmp_path: Path) -> None:
+    values = np.random.default_rng(1).random((ROWS, WIDTH), np.float32)
+
+    def run(rank: int) -> None:
+        with Peers(rank, 2, tmp_path / "meet", timeout=60) as peers:
+            array = penstock.from_tensor(values, "host", device="cpu", writable=False)
+            array.keep_rows(np.arange(101), peers=peers, everywhere=1)
+            assert np.array_equal(np.asarray(array[np.arange(200)]), values[:200])
+            assert array.bytes_by_tier() == {"host": 150 * WIDTH * 4, "peers": 50 * WIDTH * 4}
+            peers.together(lambda: None)
+
+    assert in_threads(2, run) == [None, None]
+
+
+def test_plans_count_what_peers_keep(table: tuple[str, NDArray[np.float32]], tmp_path: Path) -> None:
+    path, _ = table
+
+    def run(rank: int) -> None:
+        with Peers(rank, 2, tmp_path / "meet", timeout=60) as peers:
+            planned = plan(path, falling(), 0.1, below="storage", peers=peers, replicated=0.5)
+            scores = falling()
+            assert planned.kept == 400
+            assert planned.together == 600
+            assert planned.hit_rate == pytest.approx(scores[:600].sum() / scores.sum())
+            assert planned.peer_rate == pytest.approx(scores[200:600].sum() / scores.sum() / 2)
+            assert "with peers" in str(planned)
+            options: Any = {
+                "scores": scores,
+                "hot": 0.1,
+                "below": "storage",
+                "peers": peers,
+                "replicated": 0.5,
+            }
+            whole = penstock.plan(path, placement="tiered", device="cpu", **options)
+            assert whole.peer_rate == planned.peer_rate
+            assert whole.hit_rate == planned.hit_rate
+
+    assert in_threads(2, run) == [None, None]
+
+
+def test_what_is_replicated_follows_from_the_scores(
+    table: tuple[str, NDArray[np.float32]], tmp_path: Path
+) -> None:
+    path, _ = table
+
+    def run(rank: int) -> list[int]:
+        with Peers(rank, 2, tmp_path / "meet", timeout=60) as peers:
+            flat, steep = np.ones(ROWS), 0.9 ** np.arange(ROWS)
+            return [plan(path, scores, 0.1, peers=peers).together for scores in (flat, falling(), steep)]
+
+    even, skewed, few = in_threads(2, run)[0]
+    assert even == 800
+    # One row more in both costs the coldest one: it pays where it is read ten times as often.
+    counts = np.arange(400)
+    pays = falling()[counts] > 10 * falling()[counts + 2 * (400 - counts) - 1]
+    assert skewed == 800 - int(np.argmin(pays))
+    assert few < skewed
+
+
+def test_other_rows_are_refused_in_all(table: tuple[str, NDArray[np.float32]], tmp_path: Path) -> None:
+    path, _ = table
+
+    def run(rank: int) -> None:
+        with Peers(rank, 2, tmp_path / "meet", timeout=60) as peers:
+            tiered(
+                path,
+                np.random.default_rng(rank).random(ROWS),
+                0.1,
+                below="storage",
+                device="cpu",
+                peers=peers,
+            )
+
+    for result in in_threads(2, run):
+        assert isinstance(result, ValueError)
+        assert "other rows" in str(result)
+
+
+def test_a_failure_in_one_is_told_to_all(table: tuple[str, NDArray[np.float32]], tmp_path: Path) -> None:
+    path, _ = table
+
+    def run(rank: int) -> None:
+        with Peers(rank, 2, tmp_path / "meet", timeout=60) as peers:
+            array = penstock.open(path, placement="storage", device="cpu", cache="1MiB")
+            if rank == 1:
+                array.keep_rows(np.arange(5))
+            array.keep_rows(np.arange(50), peers=peers)
+
+    first, second = in_threads(2, run)
+    assert isinstance(first, ValueError)
+    assert "process 1 of 2" in str(first)
+    assert "kept already" in str(first)
+    assert isinstance(second, (ValueError, penstock.Error))
+    assert "kept already" in str(second)
+
+
+def test_one_that_dies_is_named(tmp_path: Path) -> None:
+    script = (
+        "import os, signal, sys\nfrom penstock.tiering import Peers\n"
+        f"Peers(1, 3, {str(tmp_path / 'meet')!r}, timeout=60)\nos.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    other = subprocess.Popen([sys.executable, "-c", script])
+
+    def run(place: int) -> None:
+        with Peers((0, 2)[place], 3, tmp_path / "meet", timeout=60) as peers:
+            peers.together(lambda: None)
+
+    began = time.monotonic()
+    results = in_threads(2, run)
+    assert other.wait(60) == -signal.SIGKILL
+    assert time.monotonic() - began < 30
+    assert all(isinstance(each, ConnectionError) for each in results), results
+    assert "process 1 of 3 has ended" in str(results[0])
+
+
+def test_meetings_that_cannot_be(tmp_path: Path) -> None:
+    for rank, size in ((2, 2), (-1, 2), (0, 0), (0, 65), (0.5, 2), ("0", 2)):
+        with pytest.raises(ValueError, match="give a rank below"):
+            Peers(rank, size, tmp_path / "meet")  # type: ignore[arg-type]
+    with pytest.raises(TimeoutError, match="process 1 of 2 did not come"):
+        Peers(0, 2, tmp_path / "meet", timeout=0.2)
+    with pytest.raises(TimeoutError, match="process 0 did not come"):
+        Peers(1, 2, tmp_path / "meet", timeout=0.2)
+    (tmp_path / "taken").write_text("a file")
+    with pytest.raises(ValueError, match="give another path"):
+        Peers(0, 2, tmp_path / "taken", timeout=0.2)
+    assert (tmp_path / "taken").read_text() == "a file"
+    assert not (tmp_path / "meet").exists()
+
+
+def test_a_socket_that_was_left_is_taken_away(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(tmp_path / "meet"))
+
+    def run(rank: int) -> list[int]:
+        with Peers(rank, 2, tmp_path / "meet", timeout=60) as peers:
+            return peers.together(lambda: rank)
+
+    results = in_threads(2, run)
+    assert results == [[0, 1], [0, 1]]
+
+
+def test_two_with_one_rank(tmp_path: Path) -> None:
+    def run(place: int) -> Any:
+        time.sleep(0.1 * place)
+        with Peers((0, 1, 1, 2)[place], 3, tmp_path / "meet", timeout=60) as peers:
+            return peers.together(lambda: os.getpid() > 0)
+
+    results = in_threads(4, run)
+    assert [isinstance(each, list) for each in results] == [True, True, False, True]
+    assert "another process has this rank" in str(results[2])
+
+
+def test_no_peers_where_they_have_no_effect(table: tuple[str, NDArray[np.float32]]) -> None:
+    path, _ = table
+    with pytest.raises(ValueError, match="no peers"):
+        tiered(path, falling(), 0.1, replicated=0.5)
+    with pytest.raises(TypeError, match="Peers"):
+        tiered(path, falling(), 0.1, peers=2)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="keeps no rows"):
+        penstock.open(path, placement="host", replicated=0.5)
+    with pytest.raises(ValueError, match="no peers"):
+        penstock.open(path, placement="host").keep_rows(np.arange(3), everywhere=1)
