@@ -102,7 +102,7 @@ class NeighborSampler(BaseSampler):
             if self._backward and hasattr(fanout, "items"):
                 fanout = {kind[::-1]: hops for kind, hops in fanout.items()}
             self._sampler = HeteroNeighborSampler(graphs, fanout, nodes=nodes, **options)
-            self.num_nodes = dict(self._sampler._nodes)
+            self.num_nodes = dict(self._sampler.nodes)
         self.disjoint = self._sampler.disjoint
         self.num_neighbors = num_neighbors
 
@@ -161,7 +161,7 @@ class NeighborSampler(BaseSampler):
 
     def _times_of(self, seed: Any, given: Any) -> Any:
         """Of seeds without a time: their nodes' own, as in PyG."""
-        if given is not None or not self._sampler._has_times:
+        if given is not None or not self._sampler.has_times:
             return given
         if self.node_time is None:
             raise ValueError("sampler: edges have times, and seeds have none: give input_time to the loader")

@@ -46,14 +46,14 @@ class _Sampler:
         number = whole_number(seed)
         if number is None or not 0 <= number < 2**64:
             raise ValueError(f"sampler: seed {shown(seed)}: give a whole number from 0 to 2^64 - 1")
-        self._graphs, self._nodes, self._fanouts = graphs, nodes, fanout
-        self._has_times = any(
+        self._graphs, self.nodes, self._fanouts = graphs, nodes, fanout
+        self.has_times = any(
             each.edge_times is not None or each.node_times is not None for each in graphs.values()
         )
-        if self._has_times and induced:
+        if self.has_times and induced:
             raise ValueError("sampler: induced with times: an induced sample has edges of any time")
         self.replace, self.induced, self.seed = bool(replace), bool(induced), number
-        self.disjoint = bool(disjoint) or self._has_times
+        self.disjoint = bool(disjoint) or self.has_times
         self.temporal = temporal
         self._order = list(nodes)
         self._arrays = [array for each in graphs.values() for array in each.arrays()]
@@ -73,7 +73,7 @@ class _Sampler:
         executor = self._arrays[0]._executor
         order = self._order
         types = [each.lent(order.index(kind[2]), order.index(kind[0])) for kind, each in self._graphs.items()]
-        self._native = _native.NeighborSampler(executor, list(self._nodes.values()), types)
+        self._native = _native.NeighborSampler(executor, list(self.nodes.values()), types)
         self._natives = natives
         self._library = library_for(executor)
         self._lock = threading.Lock()
@@ -125,7 +125,7 @@ class _Sampler:
             raise ValueError(f"sample: sms {shown(sms)}: give a number of multiprocessors, or 0 for all")
         with self._lock, self._library.on(stream) as handle:
             numbers = {kind: self._int64("seeds", each) for kind, each in seeds.items()}
-            unknown = [kind for kind in numbers if kind not in self._nodes]
+            unknown = [kind for kind in numbers if kind not in self.nodes]
             if unknown:
                 raise ValueError(f"sample: seeds of {unknown[0]!r}: there is no such type of nodes")
             times = self._times(numbers, seed_times)
@@ -156,7 +156,7 @@ class _Sampler:
 
     def _times(self, numbers: dict[str, Any], given: dict[str, Any] | None) -> Any:
         """Of all seeds, type by type."""
-        if not self._has_times:
+        if not self.has_times:
             if given is not None:
                 raise ValueError("sample: seed_times for a graph without times: leave them out")
             return None
@@ -379,6 +379,12 @@ class HeteroNeighborSampler(_Sampler):
                         "nodes"
                     )
         fanouts = {}
+        for edge_type in fanout if isinstance(fanout, Mapping) else ():
+            if edge_type not in graphs:
+                raise ValueError(
+                    f"sampler: a fan-out of {edge_type}: there is no such edge type: choose one of "
+                    f"{', '.join(map(str, graphs))}"
+                )
         for edge_type in graphs:
             given = fanout.get(edge_type) if isinstance(fanout, Mapping) else fanout
             if given is None:
