@@ -8,9 +8,23 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from penstock.gnn import data as data
     from penstock.gnn import training as training
-    from penstock.gnn.loading import Batch, LinkLoader, NeighborLoader
+    from penstock.gnn.loading import (
+        Batch,
+        HeteroBatch,
+        HeteroLinkLoader,
+        HeteroNeighborLoader,
+        LinkLoader,
+        NeighborLoader,
+    )
 
-__all__ = ["Batch", "LinkLoader", "NeighborLoader"]
+__all__ = [
+    "Batch",
+    "HeteroBatch",
+    "HeteroLinkLoader",
+    "HeteroNeighborLoader",
+    "LinkLoader",
+    "NeighborLoader",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import torch
-
-from penstock.arrays.messages import shown
-from penstock.gnn.loading.base import Loader, checked_graph
-from penstock.gnn.loading.neighbors import node_numbers
+from penstock.gnn.loading.one_type import OneTypeLoader, checked_graph
+from penstock.gnn.loading.options import Options
+from penstock.gnn.loading.pairs import Links
+from penstock.sampling import NeighborSampler
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,10 +15,13 @@ if TYPE_CHECKING:
     from penstock.gnn.loading.batch import Batch
     from penstock.sampling import Graph
 
+_KIND = "nodes"
 
-class LinkLoader(Loader):
+
+class LinkLoader(OneTypeLoader):
     """Batches of links: pairs of nodes that an edge joins, and pairs drawn at random, with the neighbourhoods
-    of both ends. Each node of a batch is sampled once. Otherwise as NeighborLoader."""
+    of both ends. Each node of a batch is sampled once; each end of each pair for itself in a graph with times
+    and with `disjoint`. Otherwise as NeighborLoader."""
 
     def __init__(
         self,
@@ -30,72 +32,58 @@ class LinkLoader(Loader):
         batch_size: int = 1024,
         *,
         negatives: float = 1.0,
+        edge_label: Any = None,
+        edge_label_time: Any = None,
         edge_features: Any = None,
         shuffle: bool = True,
         seed: int = 0,
         device: Any = "auto",
         replace: bool = False,
+        disjoint: bool = False,
+        temporal: str = "uniform",
         prefetch: int = 2,
         drop_last: bool = False,
         sms: int = 0,
     ) -> None:
         """
         Args:
-            graph, features, fanout, edge_features, shuffle, seed, device, replace, prefetch, drop_last, sms:
-                As for NeighborLoader.
+            graph, features, fanout, edge_features, shuffle, seed, device, replace, temporal, prefetch,
+                drop_last, sms: As for NeighborLoader.
             edges: Integers, shape (2, links): sources and targets.
             batch_size: Edges of a batch, without those that are drawn.
             negatives: Pairs drawn at random for each edge: both ends uniformly, so that now and then one is
-                an edge.
+                an edge. In a graph with times they have the time of the edge that they are drawn for, and
+                nodes that have times are not later.
+            edge_label: A value for each edge, shape (links, ...), in place of 1. With negatives whole numbers
+                from 0 on, and batches have one more: 0 is the label of what is drawn, as in PyG.
+            edge_label_time: int64, shape (links,), for a graph with times: the neighbourhoods of an edge's
+                ends have nothing later.
+            disjoint: Each end of each pair grows a tree of its own. So it is for a graph with times.
 
         Raises:
             TypeError, ValueError, IndexError: What cannot be.
         """
-        if not isinstance(negatives, (int, float)) or not 0 <= negatives < 2**10:
-            raise ValueError(
-                f"loader: negatives {shown(negatives)}: give how many pairs to draw for each edge"
-            )
-        nodes = checked_graph(graph).nodes
-        if graph.edge_times is not None or graph.node_times is not None:
-            raise ValueError(
-                "loader: links of a graph with times: use PyG's LinkLoader with penstock.pyg.NeighborSampler"
-            )
-        if len(edges) != 2 or len(edges[0]) != len(edges[1]):
-            raise ValueError("loader: edges: give sources and targets, as many of both")
-        ends = torch.stack([node_numbers("edges", side, nodes) for side in edges])
-        self._ends, self._negatives, self._nodes = ends, float(negatives), graph.nodes
-        super().__init__(
-            graph,
-            features,
-            fanout,
-            batch_size,
-            ends.shape[1],
-            labels=None,
-            edge_features=edge_features,
-            shuffle=shuffle,
-            seed=seed,
-            device=device,
-            replace=replace,
-            disjoint=False,
-            temporal="uniform",
-            prefetch=prefetch,
-            drop_last=drop_last,
-            sms=sms,
+        options = Options(batch_size, shuffle, seed, device, prefetch, drop_last, sms)
+        sampler = NeighborSampler(
+            checked_graph(graph), fanout, replace=replace, disjoint=disjoint, temporal=temporal, seed=seed
         )
+        self._links = Links(
+            edges,
+            (graph.nodes, graph.nodes),
+            negatives,
+            edge_label,
+            edge_label_time,
+            has_times=sampler.has_times,
+            node_times=(graph.node_times, graph.node_times),
+        )
+        super().__init__(sampler, features, edge_features, options, len(self._links))
 
     def _make(self, number: int) -> Batch:
-        ends = self._ends[:, self._places(number)]
-        drawn = self._generator(number + 1)
-        count = round(ends.shape[1] * self._negatives)
-        others = torch.randint(self._nodes, (2, count), generator=drawn)
-        pairs = torch.cat([ends, others], dim=1)
-        seeds, places = pairs.reshape(-1).unique(return_inverse=True)
-        made = self._sampled(number, seeds)
-        labels = torch.zeros(pairs.shape[1])
-        labels[: ends.shape[1]] = 1
-        return self._gathered(
-            number,
-            made,
-            edge_label_index=places.reshape(2, -1).to(self.device),
-            edge_label=labels.to(self.device),
+        pairs = self._links.pairs(self._places(number), self._generator(number + 1))
+        seeds, times, index = pairs.seeds((_KIND, _KIND), self._sampler.disjoint)
+        batch = self._batch(
+            number, seeds[_KIND], None if times is None else times[_KIND], **pairs.fields(index, self.device)
         )
+        if batch.batch is not None:
+            batch.batch = pairs.links_of(batch.batch)
+        return batch

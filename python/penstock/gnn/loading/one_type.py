@@ -1,0 +1,52 @@
+"""Loaders over a graph of one type."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from penstock.arrays.messages import shown
+from penstock.gnn.loading.base import Loader
+from penstock.gnn.loading.batch import Batch
+from penstock.gnn.loading.options import Options
+from penstock.sampling import Graph, NeighborSampler
+
+_NODES, _EDGES = "nodes", "edges"
+
+
+def checked_graph(given: Any) -> Graph:
+    if not isinstance(given, Graph):
+        raise TypeError(f"loader: {shown(given)}: give a penstock.sampling.Graph")
+    return given
+
+
+class OneTypeLoader(Loader):
+    """Batches of a NeighborSampler's samples."""
+
+    def __init__(
+        self, sampler: NeighborSampler, features: Any, edge_features: Any, options: Options, items: int
+    ) -> None:
+        super().__init__(sampler, options, items)
+        self._tables.add_features(_NODES, "features", features, sampler.graph.nodes)
+        if edge_features is not None:
+            self._tables.add(_EDGES, "edge_attr", "edge_features", edge_features, sampler.graph.edges)
+
+    def _batch(self, number: int, seeds: Any, times: Any, **more: Any) -> Batch:
+        made = self._sampled(number, seeds, times)
+        rows = self._rows(number, {_NODES: made.nodes, _EDGES: made.edges})
+        features = rows[_NODES]
+        return Batch(
+            x=features.pop("x"),
+            edge_index=torch.stack([made.rows, made.columns]),
+            n_id=made.nodes,
+            e_id=made.edges,
+            batch_size=made.nodes_per_hop[0],
+            nodes_per_hop=made.nodes_per_hop,
+            edges_per_hop=made.edges_per_hop,
+            features=features,
+            batch=made.trees,
+            number=number,
+            **rows.get(_EDGES, {}),
+            **more,
+        )
