@@ -37,16 +37,19 @@ class Ahead:
         try:
             if self._device.type == "cuda":
                 torch.cuda.set_device(self._device)
-                with torch.cuda.stream(torch.cuda.Stream(self._device, priority=_PRIORITY)):
-                    self._make_all()
+                stream = torch.cuda.Stream(self._device, priority=_PRIORITY)
+                with torch.cuda.stream(stream):
+                    self._make_all(stream.synchronize)
             else:
-                self._make_all()
+                self._make_all(lambda: None)
         except BaseException as problem:
             self._put(problem)
 
-    def _make_all(self) -> None:
+    def _make_all(self, wait: Callable[[], None]) -> None:
         for number in range(self._first, self._last):
-            if not self._put(self._make(number)):
+            made = self._make(number)
+            wait()
+            if not self._put(made):
                 return
         self._put(None)
 
