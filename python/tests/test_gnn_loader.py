@@ -55,6 +55,7 @@ def test_a_batch_has_the_rows_of_its_nodes_and_edges(table: Table) -> None:
         128,
         labels=table.labels.numpy(),
         edge_features=table.edges,
+        edge_type=(np.arange(EDGES) % 5).astype(np.uint8),
     )
     seen = []
     for batch in loader:
@@ -62,6 +63,9 @@ def test_a_batch_has_the_rows_of_its_nodes_and_edges(table: Table) -> None:
         assert torch.equal(batch.features["rank"], 3 * batch.n_id)
         assert batch.edge_attr is not None
         assert torch.equal(batch.edge_attr[:, 0].long(), batch.e_id)
+        assert batch.edge_type is not None
+        assert batch.edge_type.dtype == torch.int64
+        assert torch.equal(batch.edge_type, batch.e_id % 5)
         seeds = batch.n_id[: batch.batch_size].cpu()
         assert torch.equal(batch.y.cpu(), table.labels[seeds])
         ends = batch.n_id[batch.edge_index].cpu().numpy()
@@ -71,7 +75,7 @@ def test_a_batch_has_the_rows_of_its_nodes_and_edges(table: Table) -> None:
     assert sorted(seen) == list(range(500))
     stats = loader.stats()
     assert stats["batches"] == len(loader) == 4
-    assert sum(stats["bytes"].values()) == stats["nodes"] * (20 + 8) + stats["edges"] * 4
+    assert sum(stats["bytes"].values()) == stats["nodes"] * (20 + 8) + stats["edges"] * (4 + 1)
 
 
 def test_an_epoch_is_the_same_again_and_goes_on_from_a_state(table: Table) -> None:
@@ -205,6 +209,12 @@ def test_bad_input_is_one_sentence() -> None:
             ValueError,
             "edge_features",
         ),
+        (
+            lambda: NeighborLoader(graph, features, [1], [2], edge_type=table.edges),
+            TypeError,
+            "edge_type: .* give a list of integers",
+        ),
+        (lambda: NeighborLoader(graph, features, [1], [2], edge_type=[1]), TypeError, "edge_type: "),
         (lambda: NeighborLoader(graph, features, np.ones(3, bool), [2]), ValueError, "a mask of shape"),
         (lambda: NeighborLoader(features, features, [1], [2]), TypeError, "give a penstock"),
         (lambda: LinkLoader(graph, features, [[1], [NODES]], [2]), IndexError, "is no node"),

@@ -65,6 +65,7 @@ class Batch(_Tensors):
         nodes_per_hop: Of the seeds, and of each hop, how many nodes are new.
         edges_per_hop: Of each hop, how many edges were drawn.
         edge_attr: Features of the edges, shape (edges, ...), or None.
+        edge_type: int64, shape (edges,): the relation of each edge, or None.
         features: Further features of the nodes by name.
         batch: int64, shape (nodes,): of a disjoint sample the seed that each node belongs to, of links the
             link, else None.
@@ -84,6 +85,7 @@ class Batch(_Tensors):
     edges_per_hop: list[int]
     y: Any = None
     edge_attr: Tensor | None = None
+    edge_type: Tensor | None = None
     features: dict[str, Tensor] = field(default_factory=dict)
     batch: Tensor | None = None
     edge_label_index: Tensor | None = None

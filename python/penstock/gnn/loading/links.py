@@ -35,6 +35,7 @@ class LinkLoader(OneTypeLoader):
         edge_label: Any = None,
         edge_label_time: Any = None,
         edge_features: Any = None,
+        edge_type: Any = None,
         shuffle: bool = True,
         seed: int = 0,
         device: Any = "auto",
@@ -47,8 +48,8 @@ class LinkLoader(OneTypeLoader):
     ) -> None:
         """
         Args:
-            graph, features, fanout, edge_features, shuffle, seed, device, replace, temporal, prefetch,
-                drop_last, sms: As for NeighborLoader.
+            graph, features, fanout, edge_features, edge_type, shuffle, seed, device, replace, temporal,
+                prefetch, drop_last, sms: As for NeighborLoader.
             edges: Integers, shape (2, links): sources and targets.
             batch_size: Edges of a batch, without those that are drawn.
             negatives: Pairs drawn at random for each edge: both ends uniformly, so that now and then one is
@@ -76,7 +77,7 @@ class LinkLoader(OneTypeLoader):
             has_times=sampler.has_times,
             node_times=(graph.node_times, graph.node_times),
         )
-        super().__init__(sampler, features, edge_features, options, len(self._links))
+        super().__init__(sampler, features, edge_features, edge_type, options, len(self._links))
 
     def _make(self, number: int) -> Batch:
         pairs = self._links.pairs(self._places(number), self._generator(number + 1))

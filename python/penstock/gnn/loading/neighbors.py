@@ -34,6 +34,7 @@ class NeighborLoader(OneTypeLoader):
         *,
         labels: Any = None,
         edge_features: Any = None,
+        edge_type: Any = None,
         seed_times: Any = None,
         shuffle: bool = True,
         seed: int = 0,
@@ -55,6 +56,8 @@ class NeighborLoader(OneTypeLoader):
             batch_size: Seeds of a batch.
             labels: A value for each node: an Array, a tensor, or a NumPy array, which may be mapped.
             edge_features: A table with a row for each edge, by edge ids.
+            edge_type: The relation of each edge, by edge ids: an Array, a tensor or a NumPy array of
+                integers, shape (edges,). Batches have it as PyG's RGCNConv takes it.
             seed_times: int64, shape (seeds,), for a graph with times.
             shuffle: Another order in each epoch.
             seed: Of the order and the draws.
@@ -72,7 +75,7 @@ class NeighborLoader(OneTypeLoader):
             checked_graph(graph), fanout, replace=replace, disjoint=disjoint, temporal=temporal, seed=seed
         )
         self._seeds = Seeds(seeds, graph.nodes, labels, seed_times, sampler.has_times)
-        super().__init__(sampler, features, edge_features, options, len(self._seeds))
+        super().__init__(sampler, features, edge_features, edge_type, options, len(self._seeds))
 
     def _make(self, number: int) -> Batch:
         places = self._places(number)

@@ -13,6 +13,7 @@ from penstock.gnn.loading.options import Options
 from penstock.sampling import Graph, NeighborSampler
 
 _NODES, _EDGES = "nodes", "edges"
+_TYPES = ("uint8", "int8", "int16", "int32", "int64")
 
 
 def checked_graph(given: Any) -> Graph:
@@ -25,17 +26,31 @@ class OneTypeLoader(Loader):
     """Batches of a NeighborSampler's samples."""
 
     def __init__(
-        self, sampler: NeighborSampler, features: Any, edge_features: Any, options: Options, items: int
+        self,
+        sampler: NeighborSampler,
+        features: Any,
+        edge_features: Any,
+        edge_type: Any,
+        options: Options,
+        items: int,
     ) -> None:
         super().__init__(sampler, options, items)
         self._tables.add_features(_NODES, "features", features, sampler.graph.nodes)
         if edge_features is not None:
             self._tables.add(_EDGES, "edge_attr", "edge_features", edge_features, sampler.graph.edges)
+        if edge_type is not None:
+            array = self._tables.add(_EDGES, "edge_type", "edge_type", edge_type, sampler.graph.edges)
+            if len(array.shape) != 1 or array.dtype.name not in _TYPES:
+                raise TypeError(
+                    f"loader: edge_type: {array.dtype} of shape {array.shape}: give a list of integers"
+                )
 
     def _batch(self, number: int, seeds: Any, times: Any, **more: Any) -> Batch:
         made = self._sampled(number, seeds, times)
         rows = self._rows(number, {_NODES: made.nodes, _EDGES: made.edges})
-        features = rows[_NODES]
+        features, of_edges = rows[_NODES], rows.get(_EDGES, {})
+        if "edge_type" in of_edges:
+            of_edges["edge_type"] = of_edges["edge_type"].long()
         return Batch(
             x=features.pop("x"),
             edge_index=torch.stack([made.rows, made.columns]),
@@ -47,6 +62,6 @@ class OneTypeLoader(Loader):
             features=features,
             batch=made.trees,
             number=number,
-            **rows.get(_EDGES, {}),
+            **of_edges,
             **more,
         )

@@ -19,7 +19,7 @@ class Tables:
         self._device = device
         self._arrays: dict[tuple[Any, str], Array] = {}
 
-    def add(self, kind: Any, name: str, what: str, given: Any, rows: int) -> None:
+    def add(self, kind: Any, name: str, what: str, given: Any, rows: int) -> Array:
         """A table of a row for each.
 
         Args:
@@ -42,6 +42,7 @@ class Tables:
                 f"loader: {what} on {array.device}, and the graph on {self._device}: open both alike"
             )
         self._arrays[kind, name] = array
+        return array
 
     def add_features(self, kind: Any, what: str, given: Any, nodes: int) -> None:
         """One table, or several by name, one of them "x"."""
