@@ -13,7 +13,7 @@ import shutil
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
@@ -39,6 +39,7 @@ _Values = NDArray[Any]
 
 _FACTS = "dataset.json"
 _SPLITS = ("train", "valid", "test")
+_OF_EDGES = {"weights": ("float32", "float64"), "relations": ("uint8",)}
 _DATA_OFFSET = 4096  # of a header: rows of 512 bytes or 4 KiB then lie in as few blocks of a drive as can be
 _MIN_MEMORY = 1 << 20
 _ITEM_BYTES = 128  # of temporary arrays, for an edge or a node of a block
@@ -113,10 +114,11 @@ def reorder(
     """Write a dataset anew with its nodes numbered by descending score; of equal scores the lower number is
     first. The hottest rows of features.npy are then its first ones.
 
-    pointers.npy and neighbors.npy are needed; weights.npy (of edges), features.npy, labels.npy, train.npy,
-    valid.npy, test.npy and dataset.json follow where they are there; other files are not copied, and links
-    become files. Lists and splits keep the order of their elements, and neighbors.npy its type. The result
-    does not depend on `memory` and `threads`.
+    pointers.npy and neighbors.npy are needed; weights.npy and relations.npy (of edges), features.npy,
+    labels.npy, train.npy, valid.npy, test.npy and dataset.json follow where they are there; other files are
+    not copied, and links become files. Lists and splits keep the order of their elements, and neighbors.npy
+    its type; the nodes of a type are no longer one range of numbers. The result does not depend on `memory`
+    and `threads`.
 
     order.npy holds the old number of each node, so that ids keep their meaning for users. With
     `order = numpy.load(result.order, mmap_mode="r")`:
@@ -212,7 +214,8 @@ class _Source:
         self.nodes, self.edges = len(self.pointers) - 1, len(self.neighbors)
         if self.nodes < 0:
             raise self.wrong("pointers", "it has no element")
-        self.weights = self._list("weights", ("float32", "float64"), self.edges)
+        values = {name: self._list(name, dtypes, self.edges) for name, dtypes in _OF_EDGES.items()}
+        self.of_edges = {name: each for name, each in values.items() if each is not None}
         self.rows = {name: rows for name in ("features", "labels") if (rows := self._rows(name)) is not None}
         lists = {name: self._list(name, ("int32", "int64")) for name in _SPLITS if self._has(name)}
         self.splits = {name: np.array(ids) for name, ids in lists.items()}
@@ -220,8 +223,7 @@ class _Source:
 
     @property
     def arrays(self) -> list[_Values]:
-        weights = [] if self.weights is None else [self.weights]
-        return [self.pointers, self.neighbors, *weights, *self.rows.values()]
+        return [self.pointers, self.neighbors, *self.of_edges.values(), *self.rows.values()]
 
     @property
     def nbytes(self) -> int:
@@ -346,6 +348,7 @@ class _Reordering:
                 file.put(0, self.places[ids])
         if self.source.facts is not None:
             facts = {**self.source.facts, "name": name}
+            facts.pop("node_types", None)
             facts["source"] = f"{facts.get('source', self.source.folder.name)}, reordered by score"
             (self.draft / _FACTS).write_text(json.dumps(facts, indent=1) + "\n")
 
@@ -419,15 +422,16 @@ class _Reordering:
         source = self.source
         dtype = np.promote_types(source.neighbors.dtype, self.id_type)
         self._read_ahead("neighbors", source.neighbors)
-        with _NpyFile(self.draft / "neighbors.npy", dtype, (source.edges,)) as neighbors:
-            if source.weights is None:
-                self._move_edges(neighbors, None)
-                return
-            self._read_ahead("weights", source.weights)
-            with _NpyFile(self.draft / "weights.npy", source.weights.dtype, (source.edges,)) as weights:
-                self._move_edges(neighbors, weights)
+        with ExitStack() as files:
+            neighbors = files.enter_context(_NpyFile(self.draft / "neighbors.npy", dtype, (source.edges,)))
+            values = []
+            for name, each in source.of_edges.items():
+                self._read_ahead(name, each)
+                file = files.enter_context(_NpyFile(self.draft / f"{name}.npy", each.dtype, each.shape))
+                values.append((each, file))
+            self._move_edges(neighbors, values)
 
-    def _move_edges(self, neighbors: _NpyFile, weights: _NpyFile | None) -> None:
+    def _move_edges(self, neighbors: _NpyFile, values: list[tuple[_Values, _NpyFile]]) -> None:
         source, block = self.source, self.workers.block
 
         def move(first: int, last: int) -> None:
@@ -445,8 +449,8 @@ class _Reordering:
                 wide[:count] = ids[:count]
                 self.places.take(wide[:count], out=moved[:count], mode="clip")
                 neighbors.put(first, moved[:count])
-                if weights is not None and source.weights is not None:
-                    weights.put(first, source.weights.take(here, mode="clip"))
+                for each, file in values:
+                    file.put(first, each.take(here, mode="clip"))
                 first = end
 
         self.workers.ranges("moving edges", source.edges, self.task, move)

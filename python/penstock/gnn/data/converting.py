@@ -80,8 +80,13 @@ class Target:
                 self.report("copying features", first + len(piece), nodes)
         return width, dtype
 
-    def put_labels(self, labels: Npy, nodes: int) -> int:
+    def put_labels(self, labels: Npy, count: int, *, first: int = 0, nodes: int | None = None) -> int:
         """Write labels as int64; NaN and negative ones become -1.
+
+        Args:
+            labels: Of the nodes from `first` on.
+            count: How many they are to be.
+            nodes: How many there are, where others have no labels.
 
         Returns:
             1 + the largest.
@@ -89,20 +94,27 @@ class Target:
         Raises:
             ValueError: Their shape does not fit, or one is no whole number.
         """
-        if labels.shape not in ((nodes,), (nodes, 1)):
+        if labels.shape not in ((count,), (count, 1)):
             raise ValueError(
-                f"read {labels.path}: labels have shape {labels.shape}: give each of {nodes} nodes one"
+                f"read {labels.path}: labels have shape {labels.shape}: give each of {count} nodes one"
             )
+        nodes = count if nodes is None else nodes
         classes = 0
         with NpyWriter(self.draft / "labels.npy", np.int64, (nodes,)) as writer:
-            for first, piece in read_pieces(labels, max(1, self.options.memory // 64)):
+            writer.put(0, np.full(first, -1))
+            writer.put(first + count, np.full(nodes - first - count, -1))
+            for place, piece in read_pieces(labels, max(1, self.options.memory // 64)):
                 whole = as_labels(piece.reshape(-1), str(labels.path))
-                writer.put(first, whole)
+                writer.put(first + place, whole)
                 classes = max(classes, int(whole.max(initial=-1)) + 1)
         return classes
 
-    def put_splits(self, splits: Mapping[str, Ids], where: object, nodes: int) -> None:
-        """Write train.npy, valid.npy and test.npy; raises ValueError for ids out of range."""
+    def put_splits(self, splits: Mapping[str, Ids], where: object, nodes: int, *, first: int = 0) -> None:
+        """Write train.npy, valid.npy and test.npy, with numbers from `first` on.
+
+        Raises:
+            ValueError: Ids out of range.
+        """
         for name in SPLITS:
             ids = splits[name]
             if len(ids) and (ids.min() < 0 or ids.max() >= nodes):
@@ -110,7 +122,7 @@ class Target:
                 raise ValueError(
                     f"read {where}: {name} has node {bad}, and nodes are 0 to {nodes - 1}: correct the split"
                 )
-            write_npy(self.draft / f"{name}.npy", ids.astype(np.int64))
+            write_npy(self.draft / f"{name}.npy", ids.astype(np.int64) + first)
 
     def put_edges(self, edges: Edges, nodes: int) -> int:
         """Write pointers and neighbours; returns the number of edges."""

@@ -68,6 +68,20 @@ def _whole_lines(path: Path, nbytes: int) -> Iterator[bytes]:
         yield rest + b"\n"
 
 
+def read_words(path: Path) -> list[list[str]]:
+    """Lines of a short table, in memory."""
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            return [line.split(",") for line in file.read().split("\n") if line]
+    except FileNotFoundError:
+        raise missing(path, _REMEDY) from None
+    except (gzip.BadGzipFile, EOFError, zlib.error, UnicodeDecodeError) as problem:
+        reason = " ".join(str(problem).split()).rstrip(".")
+        raise ValueError(f"read {path}: its gzip is damaged ({reason}): {_REMEDY}") from None
+    except OSError as problem:
+        raise unread(path, problem) from problem
+
+
 def read_ids(path: Path, memory: int) -> npt.NDArray[np.int64]:
     """The first column of a table of integers, in memory."""
     return np.concatenate(

@@ -5,7 +5,10 @@ neighbors.npy  int32, from 2 ** 31 nodes on int64: the source of each edge (comp
 features.npy   [nodes, width], float32 or float16; may be a link to a file elsewhere
 labels.npy     int64, nodes: the class, or -1
 train.npy, valid.npy, test.npy   int64: node ids
+relations.npy  uint8, edges: the place of each edge's type in `edge_types`; only where there are several types
 dataset.json   the facts, written last
+
+Nodes of several types have one numbering, type after type, and one table of features.
 """
 
 from __future__ import annotations
@@ -13,8 +16,9 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +32,11 @@ from .npy import Npy, missing, read_npy, read_pieces, unread
 FACTS = "dataset.json"
 FORMAT = 1
 FEATURE_DTYPES = ("float32", "float16")
+MAX_RELATIONS = 256
 SPLITS = ("train", "valid", "test")
 _AT_ONCE = 1 << 20  # numbers that a check reads
+
+EdgeType = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,10 @@ class Dataset:
     seed: int | None
     """None where it was not drawn."""
     source: str
+    node_types: Mapping[str, range] = field(default_factory=dict, hash=False)
+    """The numbers of each type; empty where there is one type, or nodes have been numbered anew."""
+    edge_types: tuple[EdgeType, ...] = ()
+    """Type of the sources, name, type of the targets; empty where there is one type."""
 
     @property
     def pointers(self) -> Path:
@@ -56,6 +67,11 @@ class Dataset:
     @property
     def neighbors(self) -> Path:
         return self.folder / "neighbors.npy"
+
+    @property
+    def relations(self) -> Path:
+        """Of edges of several types."""
+        return self.folder / "relations.npy"
 
     @property
     def features(self) -> Path:
@@ -82,13 +98,15 @@ class Dataset:
         return self.nodes * self.width * np.dtype(self.dtype).itemsize
 
     def load(self, name: str) -> npt.NDArray[Any]:
-        """A file other than the features, in memory: pointers, neighbors, labels, train, valid or test.
+        """A file other than the features, in memory: pointers, neighbors, labels, train, valid or test, and
+        of a dataset with edge types relations.
 
         Raises:
             ValueError: For another name.
         """
-        if name not in ("pointers", "neighbors", "labels", *SPLITS):
-            raise ValueError(f"load '{name}': choose pointers, neighbors, labels, train, valid or test")
+        known = ("pointers", "neighbors", *(["relations"] if self.edge_types else []), "labels", *SPLITS)
+        if name not in known:
+            raise ValueError(f"load '{name}': choose {', '.join(known[:-1])} or {known[-1]}")
         facts = read_npy(self.folder / f"{name}.npy")
         return next((piece for _, piece in read_pieces(facts, max(1, facts.rows))), np.empty(0, facts.dtype))
 
@@ -100,12 +118,17 @@ def id_dtype(nodes: int) -> np.dtype[Any]:
 
 def write_facts(
     folder: Path, *, name: str, nodes: int, edges: int, width: int, dtype: str, classes: int,
-    seed: int | None, source: str,
+    seed: int | None, source: str, node_types: Mapping[str, int] | None = None,
+    edge_types: Sequence[EdgeType] = (),
 ) -> None:  # fmt: skip
-    """Write dataset.json, which makes the folder a dataset: the last file."""
+    """Write dataset.json, which makes the folder a dataset: the last file.
+
+    node_types: How many nodes each type has, in the order of their numbers.
+    """
     facts = {
         "format": FORMAT, "name": name, "nodes": nodes, "edges": edges, "width": width, "dtype": dtype,
-        "classes": classes, "seed": seed, "source": source,
+        "classes": classes, "seed": seed, "source": source, "node_types": dict(node_types or {}),
+        "edge_types": edge_types,
     }  # fmt: skip
     (folder / FACTS).write_text(json.dumps(facts, indent=1) + "\n")
 
@@ -131,6 +154,8 @@ def open_dataset(folder: str | os.PathLike[str], *, verify: bool = False) -> Dat
     found = _read_facts(path)
     _check_shape(found.pointers, "int64", (found.nodes + 1,))
     _check_shape(found.neighbors, str(id_dtype(found.nodes)), (found.edges,))
+    if found.edge_types:
+        _check_shape(found.relations, "uint8", (found.edges,))
     _check_features(found)
     _check_shape(found.labels, "int64", (found.nodes,))
     _check_pointers(found)
@@ -139,6 +164,8 @@ def open_dataset(folder: str | os.PathLike[str], *, verify: bool = False) -> Dat
     if verify:
         _check_range(found.neighbors, 0, found.nodes, "node ids")
         _check_range(found.labels, -1, found.classes, "labels")
+        if found.edge_types:
+            _check_range(found.relations, 0, len(found.edge_types), "numbers of edge types")
     return found
 
 
@@ -161,6 +188,7 @@ def _read_facts(path: Path) -> Dataset:
         found = Dataset(
             path, str(facts["name"]), _whole(facts, "nodes"), _whole(facts, "edges"), _whole(facts, "width"),
             str(facts["dtype"]), _whole(facts, "classes"), seed, str(facts["source"]),
+            _node_types(facts), _edge_types(facts),
         )  # fmt: skip
         if found.dtype not in FEATURE_DTYPES:
             raise ValueError(f"its dtype is {found.dtype}, and float32 and float16 are known")
@@ -176,6 +204,24 @@ def _whole(facts: Any, name: str) -> int:
     if type(value) is not int or value < 0:
         raise ValueError(f"its {name} is {value!r}, and no number of 0 or more")
     return value
+
+
+def _node_types(facts: Any) -> dict[str, range]:
+    counts = facts.get("node_types", {})
+    if not isinstance(counts, dict) or any(type(count) is not int or count < 0 for count in counts.values()):
+        raise ValueError(f"its node_types are {counts!r}, and no numbers of nodes")
+    if counts and sum(counts.values()) != facts["nodes"]:
+        raise ValueError(f"its node_types have {sum(counts.values())} nodes, and there are {facts['nodes']}")
+    ends = list(accumulate(counts.values()))
+    return {name: range(end - counts[name], end) for name, end in zip(counts, ends, strict=True)}
+
+
+def _edge_types(facts: Any) -> tuple[EdgeType, ...]:
+    given = facts.get("edge_types", [])
+    right = isinstance(given, list) and len(given) <= MAX_RELATIONS
+    if not right or any(not isinstance(each, list) or len(each) != 3 for each in given):
+        raise ValueError(f"its edge_types are {given!r}, and no list of source type, name and target type")
+    return tuple((str(source), str(name), str(target)) for source, name, target in given)
 
 
 def _read(path: Path) -> Npy:
@@ -227,7 +273,7 @@ def _check_pointers(found: Dataset) -> None:
 
 def _check_range(path: Path, least: int, end: int, what: str) -> None:
     facts = _read(path)
-    if len(facts.shape) != 1 or facts.dtype.kind != "i":
+    if len(facts.shape) != 1 or facts.dtype.kind not in "iu":
         raise ValueError(
             f"open {path}: it has {facts.dtype} of shape {facts.shape}, not a list of {what}: "
             "make the dataset anew"

@@ -13,7 +13,7 @@ from penstock.checks import checked_count, checked_number
 from penstock.sizes import format_bytes, parse_size
 
 from .blocks import in_order
-from .dataset import Dataset, id_dtype, open_dataset, write_facts
+from .dataset import MAX_RELATIONS, Dataset, id_dtype, open_dataset, write_facts
 from .drafts import draft_folder
 from .npy import NpyWriter
 from .planted import EDGES_OF_BLOCK, FEATURE_ROWS, MAX_CLASSES, Edges, Facts, Features, Nodes
@@ -22,6 +22,7 @@ from .shapes import Shape, shape_named
 DTYPES = ("float32", "float16")
 _MAX_NODES = 1 << 40
 _NODE_ROWS = 1 << 15
+_NODE = "node"  # the one type of nodes
 _EDGE_BYTES = 160  # of temporary arrays, for an edge of a block
 
 
@@ -39,6 +40,7 @@ def generate(
     homophily: SupportsFloat = 0.7,
     accuracy: SupportsFloat = 0.5,
     hot_share: SupportsFloat | None = None,
+    relations: SupportsIndex = 1,
     seed: SupportsIndex = 1,
     memory: SupportsIndex | str = "1GiB",
     threads: SupportsIndex = 0,
@@ -67,6 +69,8 @@ def generate(
             `width` is not well above `classes`.
         hot_share: Share of the edges whose sources are the most popular 1 % of the nodes, 0.01 to 0.9; at
             0.01 all nodes are equally popular.
+        relations: Types of edges, up to 256. For those of type r the class that `homophily` is about is not
+            the node's own, but r / relations of all classes further on.
         seed: Of all that is drawn.
         memory: Bytes for arrays that are not written yet, such as "1GiB".
         threads: 0: one for each core.
@@ -91,6 +95,7 @@ def generate(
         hot_share=_between("hot_share", shape.hot_share if hot_share is None else hot_share, 0.01, 0.9),
         seed=checked_count("seed", seed, 0, (1 << 64) - 1),
         splits=_splits(count, shape.splits if splits is None else splits),
+        relations=checked_count("relations", relations, 1, MAX_RELATIONS),
     )
     if facts.nodes < facts.classes:
         raise ValueError(
@@ -98,9 +103,8 @@ def generate(
         )
     workers = _workers(facts, parse_size(memory, "memory"), checked_count("threads", threads, 0, 1024))
     with draft_folder("generate", folder, _nbytes(facts)) as draft:
-        _Generation(draft, facts, workers, progress).write(
-            Path(folder).resolve().name, f"generated like {like}"
-        )
+        made = _Generation(draft, facts, workers, progress)
+        made.write(Path(folder).resolve().name, f"generated like {like}")
     return open_dataset(folder)
 
 
@@ -115,11 +119,16 @@ class _Generation:
     def write(self, name: str, source: str) -> None:
         self.write_nodes()
         self.write_edges()
+        if self.facts.relations > 1:
+            self.write_relations()
         self.write_features()
         facts = self.facts
+        types = [(_NODE, str(number), _NODE) for number in range(facts.relations)]
+        typed = facts.relations > 1
         write_facts(
             self.draft, name=name, nodes=facts.nodes, edges=facts.edges, width=facts.width, dtype=facts.dtype,
             classes=facts.classes, seed=facts.seed, source=source,
+            node_types={_NODE: facts.nodes} if typed else None, edge_types=types if typed else (),
         )  # fmt: skip
 
     def write_nodes(self) -> None:
@@ -162,6 +171,12 @@ class _Generation:
                 neighbors.add(sources)
                 done += len(sources)
                 self._report("drawing edges", done, self.facts.edges)
+
+    def write_relations(self) -> None:
+        edges = Edges(self.nodes)
+        with NpyWriter(self.draft / "relations.npy", np.uint8, (self.facts.edges,)) as writer:
+            for relations in in_order(edges.relations, edges.blocks, self.workers):
+                writer.add(relations)
 
     def write_features(self) -> None:
         features = Features(self.facts)
@@ -241,4 +256,5 @@ def _workers(facts: Facts, memory: int, threads: int) -> int:
 
 def _nbytes(facts: Facts) -> int:
     per_node = 16 + facts.width * np.dtype(facts.dtype).itemsize
-    return facts.nodes * per_node + facts.edges * id_dtype(facts.nodes).itemsize + 8 * sum(facts.splits)
+    per_edge = id_dtype(facts.nodes).itemsize + (facts.relations > 1)
+    return facts.nodes * per_node + facts.edges * per_edge + 8 * sum(facts.splits)

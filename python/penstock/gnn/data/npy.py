@@ -180,6 +180,10 @@ class NpyWriter:
         self.put(self._added, values)
         self._added += len(values)
 
+    def fill(self) -> None:
+        """Make all rows zeros, which takes no room on most file systems."""
+        os.ftruncate(self._handle, DATA_OFFSET + self.shape[0] * self._row_bytes)
+
     def set_rows(self, rows: int) -> None:
         """Write the header anew, for a file whose length was not known before."""
         self.shape = (rows, *self.shape[1:])

@@ -14,11 +14,12 @@ from penstock.callbacks import Progress
 
 from .archives import npz_member, npz_names, read_torch_arrays
 from .converting import Parts, Target, checked_options, write_parts
-from .csv_gz import read_ids, store_columns
-from .dataset import SPLITS, Dataset, open_dataset
+from .csv_gz import read_ids, read_words, store_columns
+from .dataset import SPLITS, Dataset, EdgeType, open_dataset
 from .drafts import draft_folder
-from .edges import file_edges
+from .edges import Edges, file_edges
 from .npy import Npy, missing, read_npy, read_pieces
+from .typed import NodeType, TypedParts, write_typed_parts
 
 Ids = npt.NDArray[np.int64]
 _REMEDY = "fetch the dataset again"
@@ -36,14 +37,16 @@ def from_ogb(
 ) -> Dataset:
     """Convert a dataset for node classification of the Open Graph Benchmark.
 
-    It has one of three layouts: gzipped text (ogbn-products, ogbn-arxiv), raw/data.npz (ogbn-papers100M), or
-    MAG240M's files of papers and citations.
+    It has one of four layouts: gzipped text (ogbn-products, ogbn-arxiv), gzipped text of several types
+    (ogbn-mag), raw/data.npz (ogbn-papers100M), or MAG240M's files of papers and citations. Of several types,
+    nodes without features get zeros.
 
     Args:
         source: The folder that the archive unpacks to, with `raw` and `split`, or with `processed`.
         folder: A new one; it appears when all is written.
         undirected: Add the reverse of each edge, once for an edge of a node to itself. An edge whose reverse
-            is there already is then there twice.
+            is there already is then there twice. Reverses of edges between two node types are an edge type
+            of their own, "rev_" and its name.
         copy: Copy features that are a .npy file already, in place of a link to it.
         split: A folder of `split`, where there are several.
         memory: Bytes for edges that are sorted and numbers that are converted at once; 8 bytes for each node
@@ -62,20 +65,69 @@ def from_ogb(
     root = Path(source)
     with draft_folder("convert to", folder) as draft:
         target = Target(draft, Path(folder).resolve(), options)
-        if (root / "raw" / "data.npz").exists():
-            parts = _binary(root, split, target)
-        elif (root / "raw" / "edge.csv.gz").exists():
-            parts = _text(root, split, target)
-        elif (root / "processed" / "paper").is_dir():
-            parts = _papers(root)
+        name = f"OGB {root.name}"
+        if (root / "raw" / "triplet-type-list.csv.gz").exists():
+            write_typed_parts(target, _typed_text(root, split, target), name)
         else:
-            raise missing(
-                root / "raw" / "data.npz",
-                "name the folder that OGB's archive unpacks to, with raw/data.npz, raw/edge.csv.gz or "
-                "processed/paper",
-            )
-        write_parts(target, parts, f"OGB {root.name}")
+            write_parts(target, _parts(root, split, target), name)
     return open_dataset(folder)
+
+
+def _parts(root: Path, split: str | None, target: Target) -> Parts:
+    if (root / "raw" / "data.npz").exists():
+        return _binary(root, split, target)
+    if (root / "raw" / "edge.csv.gz").exists():
+        return _text(root, split, target)
+    if (root / "processed" / "paper").is_dir():
+        return _papers(root)
+    raise missing(
+        root / "raw" / "data.npz",
+        "name the folder that OGB's archive unpacks to, with raw/data.npz, raw/edge.csv.gz, "
+        "raw/triplet-type-list.csv.gz or processed/paper",
+    )
+
+
+def _typed_text(root: Path, split: str | None, target: Target) -> TypedParts:
+    raw, memory = root / "raw", target.options.memory
+    counts = _counts_of_types(raw / "num-node-dict.csv.gz")
+    labels = sorted(raw.glob("node-label/*/node-label.csv.gz"))
+    if len(labels) != 1 or labels[0].parent.name not in counts:
+        raise ValueError(f"read {raw / 'node-label'}: no single type of nodes has labels: {_REMEDY}")
+    own = labels[0].parent.name
+    splits, where = _splits(root, split, memory, own)
+    store_columns(labels[0], target.draft / "label.tmp", np.float64, memory)
+    nodes = []
+    for number, name in enumerate(counts):
+        features = raw / "node-feat" / name / "node-feat.csv.gz"
+        stored = target.draft / f"feat{number}.tmp"
+        if features.exists():
+            target.report(f"reading features of {name}", number, len(counts))
+            store_columns(features, stored, np.float32, memory)
+        nodes.append(NodeType(name, counts[name], read_npy(stored) if features.exists() else None))
+    edges: dict[EdgeType, Edges] = {}
+    triplets = read_words(raw / "triplet-type-list.csv.gz")
+    for number, triplet in enumerate(triplets):
+        if len(triplet) != 3:
+            raise ValueError(f"read {raw / 'triplet-type-list.csv.gz'}: a line is no three names: {_REMEDY}")
+        source, kind, sink = triplet
+        path = raw / "relations" / "___".join(triplet) / "edge.csv.gz"
+        target.report(f"reading edges {kind}", number, len(triplets))
+        store_columns(path, target.draft / f"edge{number}.tmp", np.int64, memory)
+        found = read_npy(target.draft / f"edge{number}.tmp")
+        if found.shape[1] != 2:
+            raise ValueError(f"read {path}: lines have no two numbers: {_REMEDY}")
+        edges[source, kind, sink] = file_edges(found, pairs=True)
+    return TypedParts(nodes, edges, own, read_npy(target.draft / "label.tmp"), splits, where)
+
+
+def _counts_of_types(path: Path) -> dict[str, int]:
+    """Nodes of each type."""
+    lines = read_words(path)
+    try:
+        (names, counts) = lines
+        return {name: int(count) for name, count in zip(names, counts, strict=True)}
+    except ValueError:
+        raise ValueError(f"read {path}: it is no line of types and one of their numbers: {_REMEDY}") from None
 
 
 def _text(root: Path, split: str | None, target: Target) -> Parts:
@@ -149,10 +201,10 @@ def _one_graph(counts: npt.NDArray[np.integer], where: Path) -> int:
     return int(counts.reshape(-1)[0])
 
 
-def _splits(root: Path, split: str | None, memory: int) -> tuple[dict[str, Ids], Path]:
-    """Ids of each split, and the folder that they are from."""
+def _splits(root: Path, split: str | None, memory: int, kind: str = "") -> tuple[dict[str, Ids], Path]:
+    """Ids of each split, and the folder that they are from. kind: The type of nodes, of several."""
     place = root / "split"
-    names = sorted(path.parent.name for path in place.glob("*/train.csv.gz"))
+    names = sorted(path.name for path in place.glob("*") if (path / kind / "train.csv.gz").exists())
     if split is not None and split not in names:
         raise ValueError(
             f"split '{split}': {place} has {', '.join(names) or 'none'}: choose one that is there"
@@ -161,5 +213,5 @@ def _splits(root: Path, split: str | None, memory: int) -> tuple[dict[str, Ids],
         raise ValueError(f"read {place}: it has several splits: choose split={' or '.join(map(repr, names))}")
     if not names:
         raise missing(place / "*" / "train.csv.gz", _REMEDY)
-    chosen = place / (split or names[0])
+    chosen = place / (split or names[0]) / kind
     return {name: read_ids(chosen / f"{name}.csv.gz", memory) for name in SPLITS}, chosen

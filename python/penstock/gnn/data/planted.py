@@ -30,7 +30,7 @@ FEATURE_ROWS = 2048  # of a block; a change of it changes what a seed draws
 EDGES_OF_BLOCK = 1 << 18  # about as many; nodes with most edges come on top
 _NODES_OF_BLOCK = 1 << 14
 
-_IDS, _DEGREES, _SPLITS, _CENTROIDS, _SOURCES, _NOISE = range(6)  # streams of a seed
+_IDS, _DEGREES, _SPLITS, _CENTROIDS, _SOURCES, _NOISE, _RELATIONS = range(7)  # streams of a seed
 
 # How 64 random bits of an edge are used, from the lowest: the class of its source, whether that is the node's
 # own, and the source's rank in the class.
@@ -54,6 +54,8 @@ class Facts:
     seed: int
     splits: tuple[int, int, int]
     """Nodes for training, validation and test."""
+    relations: int = 1
+    """An edge of relation r is drawn to a node whose class is r / relations of all classes further on."""
 
 
 def random_of(seed: int, stream: int, block: int = 0) -> np.random.Generator:
@@ -135,12 +137,15 @@ class Edges:
 
     def block(self, number: int) -> npt.NDArray[np.int64]:
         """Sources of the edges into the nodes of a block, node after node."""
-        first = number * self.block_nodes
-        ids = np.arange(first, min(first + self.block_nodes, self.nodes.facts.nodes))
+        ids = self._ids(number)
         ranks = self.nodes.ranks(ids)
         degrees = self.nodes.degrees(ids)
         classes = self.nodes.classes_of(ranks)
         own_ranks, own_classes = np.repeat(ranks, degrees), np.repeat(classes, degrees)
+        facts = self.nodes.facts
+        if facts.relations > 1:
+            ahead = np.arange(facts.relations) * facts.classes // facts.relations
+            own_classes = (own_classes + ahead[self.relations(number)]) % facts.classes
         bits = random_of(self.nodes.facts.seed, _SOURCES, number).integers(
             0, 1 << 64, len(own_ranks), dtype=np.uint64
         )
@@ -150,6 +155,16 @@ class Edges:
         used = _CLASS_BITS + _OWN_BITS
         uniform = (bits >> np.uint64(used)) * 2.0 ** (used - 64)
         return self.nodes.ids.forward(self._popular(chosen, uniform, own_ranks))
+
+    def relations(self, number: int) -> npt.NDArray[np.uint8]:
+        """Of the edges of a block."""
+        count = int(self.nodes.degrees(self._ids(number)).sum())
+        draws = random_of(self.nodes.facts.seed, _RELATIONS, number)
+        return draws.integers(0, self.nodes.facts.relations, count, dtype=np.uint8)
+
+    def _ids(self, number: int) -> Ids:
+        first = number * self.block_nodes
+        return np.arange(first, min(first + self.block_nodes, self.nodes.facts.nodes))
 
     def _popular(self, classes: Ids, uniform: Floats, own_ranks: Ids) -> Ids:
         """A rank of each class; no node's own, where its class has others."""
