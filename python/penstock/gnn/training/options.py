@@ -14,7 +14,8 @@ from penstock.checks import check_choice, checked_count, checked_number
 from penstock.sizes import whole_number
 from penstock.tiering import METHODS
 
-MODELS = ("sage", "gcn", "gat", "rgcn")
+RGCN = "rgcn"
+MODELS = ("sage", "gcn", "gat", RGCN)
 TIERED = "tiered"
 NODES, LINKS = TASKS = ("nodes", "links")
 ALL = -1
@@ -36,7 +37,8 @@ class Options:
 
     Attributes:
         dataset: A dataset's folder, as `penstock.gnn.data.open` takes it.
-        model: "sage", "gcn", "gat" or "rgcn", which has one relation where the dataset has no types of edges.
+        model: "sage", "gcn", "gat" or "rgcn", which has weights for each edge type of the dataset; the others
+            take all edges for one type.
         task: "nodes" predicts the labels of nodes, "links" whether two nodes have an edge.
         fanout: Neighbours that are sampled of each node, by hop; -1 for all. A model has a layer for each.
         layers: Of the model; one fan-out is repeated that often. None: a layer for each fan-out.

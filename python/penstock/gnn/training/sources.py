@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from penstock.arrays import Array, open_array
 from penstock.gnn import LinkLoader, NeighborLoader, data
-from penstock.gnn.training.options import NODES, TIERED, Options
+from penstock.gnn.training.options import NODES, RGCN, TIERED, Options
 from penstock.gnn.training.ranks import Ranks
 from penstock.sampling import Graph
 from penstock.tiering import score, tiered
@@ -31,7 +31,7 @@ class Source(Protocol):
     Attributes:
         width: Of the features.
         classes: Of the labels; not read for links.
-        relations: Types of edges; batches have `edge_type` where there is more than one.
+        relations: Types of edges; batches for rgcn have `edge_type` where there is more than one.
     """
 
     width: int
@@ -69,10 +69,15 @@ class DatasetSource:
         self._loaders: list[Any] = []
         self._dataset = data.open(options.dataset)
         self.width, self.classes = int(self._dataset.width), int(self._dataset.classes)
-        self.relations = int(getattr(self._dataset, "relations", 1))
+        self.relations = max(1, len(self._dataset.edge_types))
         device = str(ranks.device)
         self._graph = Graph.open(self._dataset.folder, placement=options.graph_placement, device=device)
         self._features = self._opened_features(device)
+        self._edge_types: Array | None = None
+        if options.model == RGCN and self.relations > 1:
+            self._edge_types = open_array(
+                self._dataset.relations, placement=options.graph_placement, device=device
+            )
         self._labels = self._checked_labels() if options.task == NODES else None
 
     def identity(self) -> dict[str, Any]:
@@ -141,6 +146,7 @@ class DatasetSource:
             "seed": options.seed + self._ranks.rank,
             "device": str(self._ranks.device),
             "prefetch": options.prefetch,
+            "edge_type": self._edge_types,
         }
         given = (self._graph, self._features)
         if options.task == NODES:
