@@ -27,15 +27,15 @@ from array_bench import Bench, check
 HOST_WIDTHS = (32, 64, 128, 256, 512, 1024)
 
 
-def random_rows(count: int, rows: int, seed: int = 7) -> torch.Tensor:
-    generator = torch.Generator(device="cuda").manual_seed(seed)
-    return torch.randint(0, rows, (count,), device="cuda", generator=generator)
+def random_rows(count: int, rows: int, seed: int = 7, device: str = "cuda") -> torch.Tensor:
+    generator = torch.Generator(device=device).manual_seed(seed)
+    return torch.randint(0, rows, (count,), device=device, generator=generator)
 
 
-def zipf_rows(count: int, rows: int, exponent: float, seed: int = 7) -> torch.Tensor:
+def zipf_rows(count: int, rows: int, exponent: float, seed: int = 7, device: str = "cuda") -> torch.Tensor:
     """Ranks by inversion of a bounded power law, spread over the table by a multiplication."""
-    generator = torch.Generator(device="cuda").manual_seed(seed)
-    uniform = torch.rand(count, device="cuda", dtype=torch.float64, generator=generator)
+    generator = torch.Generator(device=device).manual_seed(seed)
+    uniform = torch.rand(count, device=device, dtype=torch.float64, generator=generator)
     past = 1 - exponent
     ranks = ((uniform * (float(rows + 1) ** past - 1) + 1) ** (1 / past)).to(torch.int64) - 1
     return ranks.clamp_(0, rows - 1) * 2654435761 % rows
@@ -43,7 +43,7 @@ def zipf_rows(count: int, rows: int, exponent: float, seed: int = 7) -> torch.Te
 
 def expected(rows: torch.Tensor, words: int) -> torch.Tensor:
     """Row k of the table holds k * words, k * words + 1, ... modulo 2^32, as int32."""
-    base = rows.to(torch.int64)[:, None] * words + torch.arange(words, device="cuda")[None, :]
+    base = rows.to(torch.int64)[:, None] * words + torch.arange(words, device=rows.device)[None, :]
     return base.to(torch.int32)
 
 

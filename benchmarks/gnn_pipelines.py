@@ -1,0 +1,84 @@
+"""Pipelines of graph neural networks: variants of the gather, placements, orders, loads, shares of the GPU.
+
+    python benchmarks/gnn_pipelines.py --results gnn.jsonl [--nodes 5000000] [--only gather,epochs]
+    torchrun --nproc-per-node 2 benchmarks/gnn_pipelines.py --results gnn.jsonl --only epochs
+
+gather      GB/s of the variants of the zero-copy dissertation's chapter 3 (gnn_variants.py), by width
+epochs      an epoch of GraphSAGE with each of them; under torchrun each process has its share of the seeds
+accuracy    five seeds of each placement, and of PyG with features in memory
+reorder     gathers and epochs after `penstock.tiering.reorder`, and what it takes
+mix         epochs beside a busy host, with a small cache, of skewed seeds; two loaders over one table
+sms         epochs by the multiprocessors that the loader takes; another process in its place; green contexts
+wholegraph  WholeGraph's gather from host memory beside Penstock's, where pylibwholegraph is installed
+
+Rows are compared with those of the table, losses with each other. The process ends after `--limit` seconds,
+whatever it waits for.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from gnn_accuracy import accuracies
+from gnn_bench import Results, cores, drawn, end_after, machine_name, parser_of, parts_of
+from gnn_mix import mixed_loads
+from gnn_reordering import reordered_rates
+from gnn_sms import shares_of_gpu
+from gnn_variants import gather_rates, variant_epochs
+from gnn_wholegraph import wholegraph_rates
+from penstock.gnn.training.ranks import Ranks, ranks_for
+
+PARTS = ("gather", "epochs", "accuracy", "reorder", "mix", "sms", "wholegraph")
+
+
+def run(part: str, given: Any, results: Results, ranks: Ranks) -> None:
+    def graph() -> Any:
+        dataset = drawn(given.folder / f"{given.like}-{given.nodes}", given.like, given.nodes)
+        results.about(nodes=dataset.nodes, edges=dataset.edges, batch=given.batch)
+        return dataset
+
+    match part:
+        case "gather":
+            gather_rates(results, ranks.device, given.gib, given.rows)
+        case "epochs":
+            variant_epochs(graph(), results, ranks, given.batch, given.repeats)
+        case "accuracy":
+            accuracies(given.folder, results, given.accuracy_nodes)
+        case "reorder":
+            reordered_rates(graph(), results, given.batch, given.repeats)
+        case "mix":
+            mixed_loads(graph(), results, given.batch, given.repeats)
+        case "sms":
+            shares_of_gpu(graph(), results, given.batch, given.repeats)
+        case "wholegraph":
+            wholegraph_rates(results, given.gib, given.rows)
+
+
+def main() -> None:
+    parser = parser_of(__doc__, nodes=5_000_000, parts=PARTS, limit=540)
+    parser.add_argument("--gib", type=float, default=8, help="of the table that rows are gathered from")
+    parser.add_argument("--rows", type=int, default=200_000, help="of a gather")
+    parser.add_argument("--accuracy-nodes", type=int, default=100_000)
+    parser.add_argument("--repeats", type=int, default=3, help="epochs, of which the median is given")
+    given = parser.parse_args()
+    only = parts_of(given, PARTS)
+    end_after(given.limit)
+    with ranks_for("auto") as ranks:
+        if ranks.size > 1 and only != ["epochs"]:
+            raise SystemExit(f"--only {given.only}: {ranks.size} processes run epochs alone: give that")
+        if ranks.first and "epochs" in only:
+            drawn(given.folder / f"{given.like}-{given.nodes}", given.like, given.nodes)
+        ranks.gather(0)
+        common = {"machine": machine_name(ranks.size), "cores": cores(), "commit": given.commit}
+        results = Results(given.results, common, shown=ranks.first)
+        for part in only:
+            began = time.perf_counter()
+            run(part, given, results, ranks)
+            if ranks.first:
+                print(f"{part}: {time.perf_counter() - began:.1f} s", flush=True)
+        results.show()
+
+
+if __name__ == "__main__":
+    main()
