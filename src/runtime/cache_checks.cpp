@@ -10,6 +10,11 @@ namespace {
 constexpr u64 least_line = 512;
 constexpr u64 most_line = 65536;
 
+void check_own_fills(dataset_spec const& spec) {
+  if (spec.volume.members.empty() && spec.memory == nullptr && !spec.writable) return;
+  throw_bad_input("open", spec.name, "its lines are made where they are missed: give it neither volume nor memory, read-only");
+}
+
 void check_memory(dataset_spec const& spec) {
   const auto refuse_it = [&](std::string const& problem) { throw_bad_input("open", spec.name, problem); };
   if (!spec.volume.members.empty()) refuse_it("it lies in memory and on a volume: name one of them");
@@ -54,6 +59,7 @@ u64 checked_frames(cache_options const& options) {
 void check_cache(cache_options const& options) { checked_frames(options); }
 
 void check_volume(dataset_spec const& spec, u64 line) {
+  if (spec.own_fills) return check_own_fills(spec);
   if (spec.memory != nullptr) return check_memory(spec);
   volume_spec const& volume = spec.volume;
   const u64 members = volume.members.size();

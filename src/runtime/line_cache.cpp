@@ -239,7 +239,7 @@ void line_cache::place_datasets(std::vector<dataset_spec> const& datasets,
     data.writable = spec.writable;
     data.health = health_.data() + data.index;
     data.counters = {counters_.data() + datasets_.size() * counter_shards, counter_shards};
-    data.memory = reinterpret_cast<u64>(spec.memory);
+    data.memory = spec.own_fills ? dataset_view::made : reinterpret_cast<u64>(spec.memory);
     data.volume.layout = spec.volume.layout;
     data.volume.members_count = static_cast<u32>(spec.volume.members.size());
     data.volume.stripe_shift = ceil_log2(spec.volume.stripe_bytes);
@@ -273,6 +273,18 @@ line_reader line_cache::reader(u32 dataset, u64 origin, u64 elements, u64 item_b
                         " bytes: the file is cut short or the shape is wrong");
   }
   return line_reader::over(view_, view_copy_.data(), dataset, datasets_[dataset].first_line, datasets_[dataset].counters);
+}
+
+void line_cache::check_has_source(u32 dataset) const {
+  dataset_spec const& spec = specs_.at(dataset);
+  if (!spec.own_fills) return;
+  throw_bad_input("open", spec.name, "its lines are made by a filled_cache_view: read it by array_through");
+}
+
+void line_cache::check_takes_policy(u32 dataset) const {
+  if (view_.directory.is_direct()) return;
+  throw_bad_input("open", specs_.at(dataset).name,
+                  "the sets of its cache choose their victims themselves: ask for directory_kind::direct");
 }
 
 void line_cache::check_pins(u64 groups, u64 pins_per_group) const {

@@ -40,7 +40,7 @@ struct alignas(128) dataset_health {
 struct alignas(128) dataset_view {
   u64 first_line = 0;
   u64 bytes = 0;                     ///< its last line may be cut short
-  u64 memory = 0;                    ///< where it lies, for kernels to copy from; 0: on a volume
+  u64 memory = 0;                    ///< where it lies, for kernels to copy from, or `made`; 0: on a volume
   dataset_health* health = nullptr;  ///< null: not kept
   counter_set_view counters;
   u32 index = 0;   ///< in the cache
@@ -49,6 +49,9 @@ struct alignas(128) dataset_view {
   u64 lines = 0;
   bool writable = false;
   advice advised = advice::normal;
+
+  /// Instead of an address: it lies nowhere, its lines are made (coalesce/own_fill.hpp).
+  static constexpr u64 made = 1;
 
   PENSTOCK_FN fill_source source() const { return memory != 0 ? fill_source::memory : fill_source::commands; }
 };

@@ -8,7 +8,7 @@ namespace penstock {
 
 enum class fill_source : u32 {
   commands,  ///< of its volume: controllers store the bytes, and the sender of a fill goes on
-  memory,    ///< that kernels reach: the group that misses copies them, all lanes together
+  memory,    ///< that kernels reach: the group that misses copies them, or makes them (own_fill.hpp), all lanes together
 };
 
 /// Whether a fill of this source is over when it has been sent. Then nothing is gained by one ahead of need: its sender would

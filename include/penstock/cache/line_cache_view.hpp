@@ -31,12 +31,11 @@ struct fault_slot {
   fault_access access = fault_access::read;
 };
 
-/// Trivially copyable handle; the host-side `line_cache` owns what it points at.
-template <replacement_policy Policy = clock_policy>
-struct alignas(128) basic_line_cache_view {
+/// What a cache view has before its policy: all that a usual miss needs, in the first 128 bytes, for after an acquire each 32
+/// bytes of it are a trip to L2.
+struct line_cache_front {
   using queue_pair = queue_pair_view<line_sink>;
 
-  // All that a usual miss needs, in the first 128 bytes: after an acquire each 32 bytes of it are a trip to L2.
   directory_view directory;
   frame_record* records = nullptr;  ///< [frames]
   u64 frames_base = 0;              ///< address of frame 0
@@ -59,13 +58,32 @@ struct alignas(128) basic_line_cache_view {
   u32 prefetch_limit = 0;               ///< in flight per shard
   u32 spare_normal = 0;                 ///< lines that a search for one that is streamed passes by; 0 while nothing is streamed
   u32 spare_kept = 0;                   ///< those, and kept lines that it then passes by; 0 while nothing is advised
+};
+
+template <replacement_policy Policy>
+struct line_cache_policy {
   Policy policy;
+};
+
+struct line_cache_back {
   retry_policy retry;
   fill_admission admission;
   write_back_view writes;
   fault_slot* fault = nullptr;
   u32* fault_taken = nullptr;  ///< 1 from a fault on until the host has reported it
   u64 process = 0;             ///< a random number of this process (group/lane_meeting.hpp)
+};
+
+/// Trivially copyable handle; the host-side `line_cache` owns what it points at.
+template <replacement_policy Policy = clock_policy>
+struct alignas(128) basic_line_cache_view : line_cache_front, line_cache_policy<Policy>, line_cache_back {
+  /// The same cache for threads that choose their victims by another policy: of a `direct` directory, whose frames it names by
+  /// number. The sets of a set-associative one have their own order. REQUIRES: what `advise` and `limit_share` of the cache
+  /// change is changed before.
+  template <replacement_policy Other>
+  basic_line_cache_view<Other> with(Other const& other) const {
+    return {*this, {other}, *this};
+  }
 
   PENSTOCK_FN u64 line_bytes() const { return 1ull << line_shift; }
   PENSTOCK_FN u64 frame_address(u64 const* entry, u64 word) const {

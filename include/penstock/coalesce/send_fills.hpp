@@ -3,6 +3,7 @@
 
 #include "penstock/cache/line_cache_view.hpp"
 #include "penstock/coalesce/copied_fill.hpp"
+#include "penstock/coalesce/own_fill.hpp"
 
 namespace penstock {
 
@@ -52,7 +53,13 @@ PENSTOCK_FN u64 send_fills(G const& g, Cache const& cache, dataset_view const& d
   status outcome{};
   switch (data.source()) {
     case fill_source::commands: outcome = submit_fills(g, cache, claimed, fill); break;
-    case fill_source::memory: copy_fills(g, claimed, fill); break;
+    case fill_source::memory:
+      if constexpr (has_fills<Cache>) {
+        make_fills(g, cache, data, claimed, fill);
+      } else {
+        copy_fills(g, claimed, fill);
+      }
+      break;
   }
   if (!claimed) return no_command;
   if (!outcome.ok()) {

@@ -1,6 +1,7 @@
 // Owns a cache: directory, frames, queues; makes the views that kernels use; sums the counters.
 #pragma once
 
+#include "penstock/array/cached_array.hpp"
 #include "penstock/array/writable_view.hpp"
 #include "penstock/controller/controller.hpp"
 #include "penstock/executor/executor.hpp"
@@ -78,6 +79,9 @@ struct dataset_spec {
   /// Instead of a volume: memory that kernels reach, which the group that misses copies from by itself. Aligned to 16; the
   /// caller keeps it alive. For datasets that are only read.
   void const* memory = nullptr;
+  /// Instead of either: it lies nowhere, and is only read, through a filled_cache_view, which makes its lines where they are
+  /// missed (coalesce/own_fill.hpp).
+  bool own_fills = false;
 };
 
 /// Sums of one dataset's counters (core/counters.hpp says what each counts).
@@ -108,9 +112,11 @@ class line_cache {
   /// to handle it calls `flush` first.
   ~line_cache();
 
-  /// Elements of T of a dataset, element 0 at byte `origin`. Throws penstock::error (bad_input) when they don't fit.
+  /// Elements of T of a dataset, element 0 at byte `origin`. Throws penstock::error (bad_input) when they don't fit, and for a
+  /// dataset of `own_fills`.
   template <class T>
   array_view<T> array(u32 dataset, u64 origin, u64 elements) const {
+    check_has_source(dataset);
     return array_view<T>(reader(dataset, origin, elements, sizeof(T), alignof(T)), origin, elements);
   }
 
@@ -119,6 +125,16 @@ class line_cache {
   writable_view<T> writable(u32 dataset, u64 origin, u64 elements) const {
     check_writable(dataset);
     return writable_view<T>(reader(dataset, origin, elements, sizeof(T), alignof(T)), origin, elements);
+  }
+
+  /// The same, to read through a view of the program's own: made from `view()`, with another policy (`with`) or own fills
+  /// (filled_cache_view), and copied to where kernels find it, at `through`, for as long as they use it. Throws likewise, and
+  /// for another policy in a set-associative directory, which would not ask it.
+  template <class T, class View>
+  cached_array<T, View> array_through(View const* through, u32 dataset, u64 origin, u64 elements) const {
+    if constexpr (!has_fills<View>) check_has_source(dataset);
+    if constexpr (!std::is_same_v<decltype(View::policy), clock_policy>) check_takes_policy(dataset);
+    return {reader(dataset, origin, elements, sizeof(T), sizeof(T)), through, origin, elements};
   }
 
   /// Writes all dirty lines back and returns when they are on the device for good (docs/DURABILITY.md). Throws
@@ -190,6 +206,8 @@ class line_cache {
 
  private:
   line_reader reader(u32 dataset, u64 origin, u64 elements, u64 item_bytes, u64 alignment) const;
+  void check_has_source(u32 dataset) const;
+  void check_takes_policy(u32 dataset) const;
   void check_writable(u32 dataset) const;
   line_range range_of(u32 dataset, u64 offset, u64 bytes, char const* operation) const;
   flush_report read_report() const;

@@ -41,6 +41,13 @@ class stored_array {
     return cache_.array<T>(0, contents_.layout.offset, contents_.layout.elements);
   }
 
+  /// The same through a view of the program's own: as line_cache::array_through.
+  template <class T, class View>
+  cached_array<T, View> view_through(View const* through) const {
+    check_type(sizeof(T), kind_of<T>());
+    return cache_.array_through<T>(through, 0, contents_.layout.offset, contents_.layout.elements);
+  }
+
   /// The same to write. Throws bad_input also when the array was not opened as writable. What is written is in the file once
   /// `flush` has returned, or this object has gone.
   template <class T>
