@@ -42,6 +42,22 @@ def depths(offsets: Any, edges: Any, source: int) -> Any:
     return found
 
 
+def collatz_steps(n: int) -> int:
+    steps = 0
+    while n != 1:
+        n = n // 2 if n % 2 == 0 else 3 * n + 1
+        steps += 1
+    return steps
+
+
+def mixed_sum(values: Any) -> Any:
+    """What own_policy reads: half of it from 200 hot lines, half from those that follow, in turn."""
+    i = np.arange(1 << 18, dtype=np.uint64)
+    drawn = i * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(24)
+    line = np.where(i % 2 == 0, drawn % 200, 200 + i // 2 % (len(values) // 512 - 200))
+    return values[line * 512 + drawn % 512].sum()
+
+
 def check_csv_filter(program: Path, data: Path) -> None:
     # Fields in quotes, some longer than a window of the program and some than a part, begin and end anywhere.
     def field(text: str) -> str:
@@ -66,6 +82,7 @@ def check_csv_filter(program: Path, data: Path) -> None:
         except ValueError:
             return False
 
+    csv.field_size_limit(1 << 20)
     done = subprocess.run([program, path, "price", "-2.5", "10"], capture_output=True, timeout=120)
     found = list(csv.reader(io.StringIO(done.stdout.decode(), newline="")))
     assert found == [names, *(row for row in rows if wanted(row[2])), ["", "", "3"]], done.stderr
@@ -183,6 +200,21 @@ def check(folder: Path, data: Path) -> None:
     (data / "from").write_bytes(content)
     subprocess.run([folder / "copy_blocks", data / "from", data / "to"], check=True, timeout=120)
     assert (data / "to").read_bytes() == content
+
+    codes = rng.integers(0, 256, 1234567).astype(np.uint8)
+    codes.tofile(data / "codes")
+    sample = codes[np.arange(65536, dtype=np.uint64) * 2654435761 % len(codes)]
+    assert run(folder / "own_controller", data / "codes") == ((sample - 128.0) / 128).sum()
+
+    found = run(folder / "own_cache", 20000)
+    steps = [0, *map(collatz_steps, range(1, 20001))]
+    assert found[0] == sum(steps[1 + i * 2654435761 % 20000] for i in range(1 << 17))
+    assert found[1] == 20, "lines of 1024 elements, each computed once"
+
+    np.save(data / "many.npy", rng.integers(-8, 8, 1 << 21).astype(np.float64))
+    by_clock, clock_misses, by_ours, our_misses = run(folder / "own_policy", data / "many.npy")
+    assert by_clock == by_ours == mixed_sum(np.load(data / "many.npy"))
+    assert our_misses < 0.8 * clock_misses, "hot lines stay"
 
     check_csv_filter(folder / "csv_filter", data)
     check_sort_file(folder / "sort_file", data)
