@@ -101,6 +101,17 @@ PENSTOCK_FN inline accumulator accumulator_of(aggregate_kind what, u64 value) {
   }
 }
 
+/// Takes a value into an extreme that others change, too.
+PENSTOCK_FN inline void add_extreme(u64& shared, aggregate_kind what, accumulator const& more) {
+  device_ref<u64> word(shared);
+  u64 seen = word.load(relaxed);
+  for (;;) {
+    accumulator next{seen, 0, 0};
+    combine(what, next, more);
+    if (next.low == seen || word.compare_exchange_weak(seen, next.low, relaxed, relaxed)) return;
+  }
+}
+
 /// Of one member of a group.
 template <thread_group G>
 class accumulators {
@@ -220,15 +231,7 @@ class accumulators {
       }
       case aggregate_kind::rows:
       case aggregate_kind::count: break;
-      default: {
-        device_ref<u64> word(shared.low);
-        u64 seen = word.load(relaxed);
-        for (;;) {
-          accumulator next{seen, 0, 0};
-          combine(what, next, more);
-          if (next.low == seen || word.compare_exchange_weak(seen, next.low, relaxed, relaxed)) break;
-        }
-      }
+      default: add_extreme(shared.low, what, more);
     }
   }
 

@@ -1,6 +1,7 @@
 // Runs bodies on either executor.
 #pragma once
 
+#include "libs/columns/group_bodies.hpp"
 #include "libs/columns/join_bodies.hpp"
 #include "libs/columns/zone_bodies.hpp"
 

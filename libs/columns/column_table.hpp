@@ -120,6 +120,20 @@ struct results {
   query_account account;
 };
 
+/// A sum of groups by any keys. `counted`: how many values it has is counted beside it; of rows and counts it is all there is.
+struct counted_aggregate {
+  aggregate of;
+  bool counted = true;
+};
+/// Groups in the order of their keys, the first word before the others, as signed numbers.
+struct key_groups {
+  /// [stride][groups]: words of the key; then for each aggregate its value, of integer sums two words, and its count.
+  std::unique_ptr<u64[]> words;
+  u64 groups = 0, stride = 0;
+  u64 slots = 0;  ///< of the table that they were found with
+  query_account account;
+};
+
 /// What a query that reads a column only where its condition holds needs of it.
 struct column_touch {
   u64 least_bytes = 0;  ///< of the values themselves
@@ -142,6 +156,10 @@ class column_table {
   /// `rows_met` is of the first aggregate of kind `rows`. `line_aware` false: an ablation.
   aggregates aggregate_rows(query_program const& program, std::vector<aggregate> const& wanted, u32 groups,
                             std::optional<u32> key, bool line_aware);
+  /// By the values of registers, none of which is null or -1, as many as they are. REQUIRES: rows and counts are counted.
+  /// Throws bad_input where the groups do not fit the executor's memory.
+  key_groups group_rows(query_program const& program, std::vector<counted_aggregate> const& wanted, std::vector<u8> const& keys,
+                        bool line_aware);
   /// Values of registers of the rest's program for each row that meets the condition, in the table's order.
   results select_rows(query_program const& program, std::vector<u8> const& registers);
   /// The same for rows by their numbers in the table. Throws bad_input for one that it does not have.

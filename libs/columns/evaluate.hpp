@@ -192,6 +192,11 @@ class evaluator {
       case op::fill_null: return choose(c);
       case op::lookup: return look_up(c);
       case op::find: return find(c);
+      case op::sortable:
+        each([&](u32 k) {
+          r_.value[c.to][k] = static_cast<u64>(penstock::columns::sortable(detail::as_number(r_.value[c.a][k])));
+        });
+        return strict(c);
       default: return parts_of_date(c);
     }
   }

@@ -41,7 +41,7 @@ struct fill_words {
 /// Keys and whether rows have one.
 struct join_keys {
   u64 const* keys = nullptr;
-  u8 const* valid = nullptr;
+  u8 const* valid = nullptr;  ///< nullptr: find_extremes takes all for valid
   u64 rows = 0;
 };
 
@@ -58,7 +58,7 @@ struct find_extremes {
   PENSTOCK_FN void operator()(Group const& g, grid_range range) const {
     u64 low = ~u64{0}, high = ~u64{0};
     each_row(g, range, of.rows, [&](u64 row) {
-      if (of.valid[row] == 0) return;
+      if (of.valid != nullptr && of.valid[row] == 0) return;
       const u64 key = ordered_key(of.keys[row]);
       low = key < low ? key : low;
       high = ~key < high ? ~key : high;

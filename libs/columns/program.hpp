@@ -41,6 +41,7 @@ enum class op : u8 {
   fill_null,  ///< b where a is null
   lookup,     ///< row a - `bits` of table `number`; null outside of it
   find,       ///< the row of table `number`, whose values are keys in slots (key_slots.hpp), that has a; null: none
+  sortable,   ///< of a floating-point number the integer that orders as it does; NaN is the greatest
   year,       ///< of days since 1970, as are the following
   month,
   day,

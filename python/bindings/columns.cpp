@@ -32,6 +32,11 @@ nb::object rows_of(std::vector<T> values, u64 columns, u64 rows) {
   return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<2>>(owned->data(), {columns, rows}, owner));
 }
 
+nb::object words_of(std::unique_ptr<u64[]> words, u64 columns, u64 rows) {
+  nb::capsule owner(words.get(), [](void* p) noexcept { delete[] static_cast<u64*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, u64, nb::ndim<2>>(words.release(), {columns, rows}, owner));
+}
+
 template <class T>
 T at(nb::dict const& from, char const* name) {
   return nb::cast<T>(from[name]);
@@ -149,6 +154,17 @@ nb::tuple aggregate_rows(column_table& table, nb::dict const& given, std::vector
   return nb::make_tuple(rows_of(std::move(words), u64{groups} * list.size(), 3), account_of(found.account));
 }
 
+nb::tuple group_rows(column_table& table, nb::dict const& given, std::vector<std::vector<u32>> const& wanted,
+                     std::vector<u8> const& keys, bool line_aware) {
+  const query_program program = program_of(given);
+  std::vector<counted_aggregate> list;
+  for (auto const& each : wanted) {
+    list.push_back({{static_cast<aggregate_kind>(each[0]), static_cast<u8>(each[1])}, each[2] != 0});
+  }
+  key_groups found = unlocked([&] { return table.group_rows(program, list, keys, line_aware); });
+  return nb::make_tuple(words_of(std::move(found.words), found.stride, found.groups), found.slots, account_of(found.account));
+}
+
 nb::tuple answer_of(results found, u64 columns) {
   return nb::make_tuple(rows_of(std::move(found.values), columns, found.rows),
                         rows_of(std::move(found.valid), columns, found.rows), account_of(found.account));
@@ -190,6 +206,7 @@ void bind_columns(nb::module_& m) {
       .def_prop_ro("device", &column_table::device)
       .def("has_zone_map", &column_table::has_zone_map, "column"_a)
       .def("aggregate", &aggregate_rows, "program"_a, "wanted"_a, "groups"_a, "key"_a.none(), "line_aware"_a)
+      .def("group", &group_rows, "program"_a, "wanted"_a, "keys"_a, "line_aware"_a)
       .def("select", &select_rows, "program"_a, "registers"_a)
       .def(
           "select_kept",

@@ -268,7 +268,7 @@ class MountedFolder:
     def view_bytes(self) -> int: ...
 
 # Extents are (path, offset, bytes), columns as TableLayout.native has them, programs as assembling.assemble.
-# `aggregate` gives [groups * wanted, 3] words, `select` and `take` [registers, rows] values and which there
+# `aggregate` gives [groups * wanted, 3] words, `group` [words, groups] and the slots of its table,
 # are; all an account.
 class ColumnLookup: ...
 
@@ -300,6 +300,9 @@ class ColumnTable:
     def aggregate(
         self, program: dict[str, Any], wanted: list[list[int]], groups: int, key: int | None, line_aware: bool
     ) -> tuple[NDArray[np.uint64], dict[str, Any]]: ...
+    def group(
+        self, program: dict[str, Any], wanted: list[list[int]], keys: list[int], line_aware: bool
+    ) -> tuple[NDArray[np.uint64], int, dict[str, Any]]: ...
     def select(
         self, program: dict[str, Any], registers: list[int]
     ) -> tuple[NDArray[np.uint64], NDArray[np.uint8], dict[str, Any]]: ...

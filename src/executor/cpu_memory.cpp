@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <string>
 
 #include <fcntl.h>
@@ -77,6 +78,13 @@ class cpu_memory_resource final : public memory_resource {
   }
 
   u64 free_bytes() const override {
+    std::ifstream facts("/proc/meminfo");
+    for (std::string name, unit; facts >> name;) {
+      u64 kibibytes = 0;
+      if (!(facts >> kibibytes)) break;
+      if (name == "MemAvailable:") return kibibytes * 1024;  // with what the page cache gives up
+      std::getline(facts, unit);
+    }
     return static_cast<u64>(sysconf(_SC_AVPHYS_PAGES)) * static_cast<u64>(sysconf(_SC_PAGESIZE));
   }
   void write(void* to, void const* from, u64 bytes) override {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,7 @@ from penstock.columns.assembling import Program
 from penstock.columns.expressions import Aggregate, Alias, Call, Expr, Value, name_of
 from penstock.columns.lowering import Graph, Typed, shown
 from penstock.columns.results import ResultColumn
-from penstock.columns.types import FLOAT, INTEGER, ColumnType
+from penstock.columns.types import FLOAT, INTEGER, ColumnType, numbers_of_sorted
 
 KINDS = (
     "rows",
@@ -27,6 +28,13 @@ KINDS = (
 )
 
 
+class Sums:
+    """What the engine has summed up for each group: of each sum the lower word, the upper, and the count."""
+
+    def __init__(self, words: Sequence[Sequence[npt.NDArray[np.uint64]]], groups: int) -> None:
+        self.words, self.groups = words, groups
+
+
 class AggregatePlan:
     """The sums that the engine makes for some aggregates, each once."""
 
@@ -36,8 +44,13 @@ class AggregatePlan:
         self.number: dict[tuple[str, int], int] = {}
         self.nodes: list[int] = []
         self.types: dict[int, tuple[str, int, ColumnType]] = {}
+        self.distinct: dict[int, npt.NDArray[np.uint64]] = {}
+        self.with_count: set[int] = set()
+        """Numbers of sums whose values are counted, too: not all rows have one, or they are divided by it."""
 
     def add(self, aggregate: Aggregate) -> None:
+        if aggregate.kind == "nunique":
+            return
         kind, value = self._needs(aggregate)
         key = (kind, value.node if value is not None else -1)
         if key not in self.number:
@@ -45,6 +58,9 @@ class AggregatePlan:
             self.kinds.append(key)
             if value is not None and value.node not in self.nodes:
                 self.nodes.append(value.node)
+        counted = kind in ("rows", "count") or aggregate.kind == "mean"
+        if counted or (value is not None and self.graph.nodes[value.node].nullable):
+            self.with_count.add(self.number[key])
         self.types[id(aggregate)] = (kind, self.number[key], value.type if value is not None else INTEGER)
 
     def _needs(self, aggregate: Aggregate) -> tuple[str, Typed | None]:
@@ -52,7 +68,7 @@ class AggregatePlan:
             return "rows", None
         value = self.graph.lower(aggregate.of)
         if aggregate.kind == "count":
-            return "count", value
+            return ("count", value) if self.graph.nodes[value.node].nullable else ("rows", None)
         kind = value.type.kind
         if aggregate.kind in ("sum", "mean"):
             if not (value.type.is_numeric or kind == "boolean"):
@@ -66,7 +82,32 @@ class AggregatePlan:
         register = dict(zip(self.nodes, program.outputs, strict=False))
         return [[KINDS.index(kind), register.get(node, 0)] for kind, node in self.kinds]
 
-    def finish(self, expression: Expr, found: npt.NDArray[np.uint64]) -> ResultColumn:
+    def counted(self, program: Program) -> list[list[int]]:
+        """The same, and whether values are counted, for groups in a hash table."""
+        return [[*each, k in self.with_count] for k, each in enumerate(self.wanted(program))]
+
+    def sums(self, words: npt.NDArray[np.uint64]) -> Sums:
+        """What comes of these: words of a sum and its count, one after the other."""
+        groups, at = words.shape[1], 0
+        nothing = np.broadcast_to(np.uint64(0), groups)
+        made = []
+        for k, (kind, _) in enumerate(self.kinds):
+            values = 0 if kind in ("rows", "count") else 2 if kind == "integer_sum" else 1
+            low = words[at] if values else nothing
+            high = words[at + 1] if values == 2 else nothing
+            at += values
+            count = np.broadcast_to(np.uint64(1), groups)
+            if k in self.with_count:
+                count = words[at]
+                at += 1
+            made.append((low, high, count))
+        return Sums(made, groups)
+
+    def set_distinct(self, aggregate: Aggregate, counts: npt.NDArray[np.uint64]) -> None:
+        """How many values an expression has in each group."""
+        self.distinct[id(aggregate)] = counts
+
+    def finish(self, expression: Expr, found: Sums) -> ResultColumn:
         """The result of an expression of aggregates, for each group."""
         if isinstance(expression, Alias):
             return replace(self.finish(expression.of, found), name=expression.name)
@@ -79,43 +120,37 @@ class AggregatePlan:
             raise OverflowError(f"{shown(expression)}: it is beyond 64 bits: cast to float before")
         return ResultColumn(name_of(expression), kind, values.astype(np.int64).view(np.uint64), valid)
 
-    def _finish(self, aggregate: Aggregate, found: npt.NDArray[np.uint64]) -> ResultColumn:
+    def _finish(self, aggregate: Aggregate, found: Sums) -> ResultColumn:
+        name, everywhere = name_of(aggregate), np.ones(found.groups, bool)
+        if aggregate.kind == "nunique":
+            return ResultColumn(name, INTEGER, self.distinct[id(aggregate)], everywhere)
         kind, number, of = self.types[id(aggregate)]
-        low, high, counted = (found[:, number, k] for k in range(3))
+        low, high, counted = found.words[number]
         some = counted != 0
-        everywhere = some if aggregate.or_null else np.ones(len(low), bool)
-        name = name_of(aggregate)
         if aggregate.kind in ("len", "count"):
-            return ResultColumn(name, INTEGER, counted, np.ones(len(low), bool))
+            return ResultColumn(name, INTEGER, counted, everywhere)
         if kind.startswith("number_m"):
-            return ResultColumn(name, of, _numbers(low), some)
+            return ResultColumn(name, of, numbers_of_sorted(low), some)
         if kind.endswith("imum"):
             return ResultColumn(name, of, low, some)
+        valid = some if aggregate.or_null or aggregate.kind == "mean" else everywhere
         if kind == "number_sum":
             with np.errstate(all="ignore"):
                 sums = low.view(np.float64) + high.view(np.float64)
-                means = sums / np.where(some, counted, 1)
-            chosen = means if aggregate.kind == "mean" else sums
-            return ResultColumn(
-                name, FLOAT, chosen.view(np.uint64), some if aggregate.kind == "mean" else everywhere
-            )
-        wide = [_signed(a, b) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
+                made = sums / np.where(some, counted, 1) if aggregate.kind == "mean" else sums
+            return ResultColumn(name, FLOAT, made.view(np.uint64), valid)
         if aggregate.kind == "mean":
-            unit = 10**of.scale
-            means = np.array(
-                [w / (max(n, 1) * unit) for w, n in zip(wide, counted.tolist(), strict=True)], np.float64
-            )
-            return ResultColumn(name, FLOAT, means.view(np.uint64), some)
-        if any(not -(1 << 63) <= w < 1 << 63 for w in wide):
+            means = _means(low, high, np.maximum(counted, 1), 10**of.scale)
+            return ResultColumn(name, FLOAT, means.view(np.uint64), valid)
+        if not _fits(low, high).all():
             raise OverflowError(f"{shown(aggregate)}: it is beyond 64 bits: cast to float before")
-        kept = of if of.kind == "decimal" else INTEGER
-        return ResultColumn(name, kept, np.array(wide, np.int64).view(np.uint64), everywhere)
+        return ResultColumn(name, of if of.kind == "decimal" else INTEGER, low, valid)
 
-    def _combined(self, expression: Expr, found: npt.NDArray[np.uint64]) -> tuple[Any, Any, ColumnType]:
+    def _combined(self, expression: Expr, found: Sums) -> tuple[Any, Any, ColumnType]:
         """Values of aggregates and what is made of them: floating-point numbers, or Python's integers with
         the type that says where their point is."""
         if isinstance(expression, Value):
-            return (*_literal(expression.value, len(found)),)
+            return (*_literal(expression.value, found.groups),)
         if isinstance(expression, Aggregate | Alias):
             column = self.finish(expression, found)
             if not column.type.is_numeric:
@@ -173,14 +208,24 @@ def _as_floats(values: Any, kind: ColumnType) -> npt.NDArray[np.float64]:
     return np.array([value / unit for value in values], np.float64)
 
 
+def _fits(low: npt.NDArray[np.uint64], high: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+    """Whether sums are no more than their lower word says, as a signed one."""
+    fits: npt.NDArray[np.bool_] = high.view(np.int64) == low.view(np.int64) >> 63
+    return fits
+
+
+def _means(
+    low: npt.NDArray[np.uint64], high: npt.NDArray[np.uint64], counted: npt.NDArray[np.uint64], unit: int
+) -> npt.NDArray[np.float64]:
+    """Sums over counts, rounded once: floating-point numbers have both where they are below 2^53."""
+    whole = low.view(np.int64)
+    exact = _fits(low, high) & (np.abs(whole) < 1 << 53) & (counted < (1 << 53) // unit)
+    means: npt.NDArray[np.float64] = whole / (counted * np.uint64(unit)).astype(np.float64)
+    for k in np.flatnonzero(~exact):
+        means[k] = _signed(int(low[k]), int(high[k])) / (int(counted[k]) * unit)
+    return means
+
+
 def _signed(low: int, high: int) -> int:
     whole = high << 64 | low
     return whole - (1 << 128) if whole >> 127 else whole
-
-
-def _numbers(sorted_bits: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """As number_of in libs/columns/column_view.hpp."""
-    whole = sorted_bits.view(np.int64)
-    most = np.iinfo(np.int64).max
-    bits = np.where(whole < 0, whole ^ most, whole)
-    return np.where(whole == most, np.array(np.nan).view(np.int64), bits).view(np.uint64)

@@ -42,6 +42,7 @@ OPS = [
     "fill_null",
     "lookup",
     "find",
+    "sortable",
     "year",
     "month",
     "day",

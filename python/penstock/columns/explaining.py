@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.columns.grouping import described
 from penstock.columns.lowering import shown
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ def explained(query: Query, analyze: bool = False) -> str:
     if query.condition is None and not query.joins:
         lines += [_whole(table, name) for name in some]
         some = []
+    if query.keys:
+        lines.append(described(query, analyze))
     touched = query.touched(some) if analyze else [None] * len(some)
     for name, touch in zip(some, touched, strict=True):
         line = f"  {name}  {_stored(table, name)}  read where the condition holds"

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from penstock.columns.types import ColumnType
 
-AGGREGATES = ("sum", "mean", "min", "max", "count", "len")
-Aggregation = Literal["sum", "mean", "min", "max", "count", "len"]
+AGGREGATES = ("sum", "mean", "min", "max", "count", "len", "nunique")
+Aggregation = Literal["sum", "mean", "min", "max", "count", "len", "nunique"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,6 +168,10 @@ class Expr:
     def count(self) -> Expr:
         """Rows that have a value."""
         return Aggregate("count", self)
+
+    def nunique(self) -> Expr:
+        """Different values; a null is none."""
+        return Aggregate("nunique", self)
 
     @property
     def dt(self) -> DateParts:

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from penstock.columns.aggregating import AggregatePlan
 from penstock.columns.assembling import Program, assemble
 from penstock.columns.expressions import (
-    Aggregate,
     Column,
     Expr,
     Stored,
@@ -21,6 +19,7 @@ from penstock.columns.expressions import (
     columns_of,
     name_of,
 )
+from penstock.columns.grouping import grouped
 from penstock.columns.joining import HOWS, Columns, How, Join, QueryColumns, ResultColumns
 from penstock.columns.lowering import Graph, Typed, shown
 from penstock.columns.results import Account, Result, ResultColumn
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from penstock._native import ColumnRows
     from penstock.columns.table import Table
 
-MOST_GROUPS = 1 << 22
 MOST_OUTPUTS = 12
 ERRORS = {
     1: "an integer is beyond 64 bits: cast to float before",
@@ -147,7 +145,7 @@ class Query:
         """The same column, in the executor's memory."""
         self.table.check_files()
         graph = self.graph()
-        program = self._assembled(graph, [graph.lower(self._output(name)).node])
+        program = self.assembled(graph, [graph.lower(self._output(name)).node])
         kept = self.table.native.select_kept(program.native, program.outputs[0])
         if kept is None:
             self.result_column(name)  # raises what was met
@@ -183,7 +181,7 @@ class Query:
         return replace(self, aggregates=outputs)
 
     def group_by(self, *keys: Expr | str) -> GroupBy:
-        """Aggregates for each value of the keys, which have few."""
+        """Aggregates for each value of the keys."""
         self._not_after("group_by")
         if not keys:
             raise TypeError("group_by() takes at least one column")
@@ -212,13 +210,13 @@ class Query:
             KeyError: A column that the table does not have.
             TypeError: Operands that do not go together.
             OverflowError: An integer that is beyond 64 bits.
-            ValueError: More groups, or more values of a row at once, than there may be.
+            ValueError: More values of a row at once than there may be, or groups that do not fit memory.
             penstock.Error: A file that could not be read, or became shorter.
         """
         self.table.check_files()
         try:
             if self.aggregates is not None:
-                return self._limited(self._aggregated())
+                return self._limited(self.grouped())
             return self._limited(self._best() if self.best is not None else self._selected(self._outputs()))
         except RecursionError:
             raise ValueError(
@@ -240,7 +238,7 @@ class Query:
     def touched(self, names: Sequence[str]) -> list[tuple[int, int, int]]:
         """Of columns, for the rows that meet the condition: bytes of the values, sectors of 32 bytes of the
         files that these lie in, and lines of the table's cache (4 KiB where it has none)."""
-        program = self._assembled(self.graph(), [])
+        program = self.assembled(self.graph(), [])
         numbers = [self.table.column(name)[0] for name in names]
         return self.table.native.touched(program.native, numbers, self.table.line_bytes)
 
@@ -287,7 +285,8 @@ class Query:
                 whole = stays if whole is None else graph.add("logic_and", whole, stays)
         return whole
 
-    def _assembled(self, graph: Graph, nodes: Sequence[int]) -> Program:
+    def assembled(self, graph: Graph, nodes: Sequence[int]) -> Program:
+        """The program of the condition, and of values of the rows that meet it."""
         program = assemble(graph, self._condition(graph), nodes)
         if not self.table.zone_maps:
             program.native["bounds"], program.native["notes"] = [], []
@@ -303,13 +302,14 @@ class Query:
     def _select(self, outputs: Sequence[Expr]) -> tuple[list[ResultColumn], Account]:
         graph = self.graph()
         typed = [_with_words(graph.lower(output), output) for output in outputs]
-        program = self._assembled(graph, [value.node for value in typed])
+        program = self.assembled(graph, [value.node for value in typed])
         values, valid, native = self.table.native.select(program.native, program.outputs)
-        return _columns_of(outputs, typed, values, valid), self._account(native, outputs)
+        return _columns_of(outputs, typed, values, valid), self.account(native, *outputs)
 
-    def _account(self, native: dict[str, Any], outputs: Sequence[Expr]) -> Account:
+    def account(self, native: dict[str, Any], *outputs: Expr) -> Account:
+        """What a run cost that has read these, keys and aggregates. Raises what rows had wrong."""
         _raise_errors(native["errors"], self)
-        named = self.stored_columns(*outputs, *self.keys, *_some(self.condition))
+        named = self.stored_columns(*outputs, *self.keys, *(self.aggregates or ()), *_some(self.condition))
         return Account(
             seconds=native["seconds"], set_up_seconds=native["set_up_seconds"],
             run_seconds=native["run_seconds"],
@@ -330,7 +330,7 @@ class Query:
             typed = [_with_words(graph.lower(output), output) for output in some]
             program = assemble(graph, None, [value.node for value in typed])
             values, valid, native = self.table.native.take(program.native, program.outputs, numbers)
-            account = self._account(native, some)
+            account = self.account(native, *some)
             parts += _columns_of(some, typed, values, valid)
         return Result(parts, account)
 
@@ -364,40 +364,9 @@ class Query:
         found.columns.pop()
         return found
 
-    # Aggregates.
-
-    def _aggregated(self) -> Result:
-        assert self.aggregates is not None
-        keys = [_KeyRange.of(self, key) for key in self.keys]
-        groups = 1
-        for key in keys:
-            groups *= key.size
-        if groups > MOST_GROUPS:
-            wide = ", ".join(f"{shown(key.expression)}: {key.size}" for key in keys)
-            raise ValueError(
-                f"group_by: {groups} groups ({wide}), and {MOST_GROUPS} at most: group by fewer values"
-            )
-        graph = self.graph()
-        plan = AggregatePlan(graph)
-        for expression in self.aggregates:
-            for aggregate in aggregates_of(expression):
-                plan.add(aggregate)
-        plan.add(Aggregate("len", None))
-        key_node = _key_node(graph, keys)
-        nodes = [*plan.nodes, *([] if key_node is None else [key_node])]
-        program = self._assembled(graph, nodes)
-        key_register = None if key_node is None else program.outputs[-1]
-        words, native = self.table.native.aggregate(
-            program.native, plan.wanted(program), groups, key_register, self.table.line_aware
-        )
-        account = self._account(native, self.aggregates)
-        found = words.reshape(groups, len(plan.kinds), 3)
-        rows = found[:, plan.number[("rows", -1)], 2]
-        there = rows != 0 if keys else np.ones(1, bool)
-        found = found[there]
-        columns = _key_columns(keys, np.flatnonzero(there))
-        columns += [plan.finish(expression, found) for expression in self.aggregates]
-        return Result(columns, account)
+    def grouped(self) -> Result:
+        """The aggregates, of all rows or by keys."""
+        return grouped(self)
 
 
 @dataclass(frozen=True)
@@ -410,65 +379,6 @@ class GroupBy:
         """A row for each value of the keys that rows have, in their order, nulls last."""
         plain = replace(self.query, keys=()).agg(*expressions, **named)
         return replace(plain, keys=self.query.keys)
-
-
-@dataclass(frozen=True)
-class _KeyRange:
-    """The values of a key of group_by: `size` of them from `low` on, the last for nulls."""
-
-    expression: Expr
-    type: ColumnType
-    low: int
-    size: int
-    nullable: bool
-
-    @staticmethod
-    def of(query: Query, expression: Expr) -> _KeyRange:
-        graph = query.graph()
-        value = graph.lower(expression)
-        nullable = graph.nodes[value.node].nullable
-        if value.type.is_number:
-            raise TypeError(
-                f"group_by({shown(expression)}): its values are floating-point numbers: cast(int) them"
-            )
-        if value.type.kind == "string":
-            low, high = 0, len(value.type.words or ()) - 1
-        elif value.type.kind == "boolean":
-            low, high = 0, 1
-        else:
-            plain = replace(query, keys=(), aggregates=(expression.min(), expression.max()))
-            extremes = plain._aggregated()
-            if not extremes.columns[0].valid[0]:
-                low, high = 0, -1
-            else:
-                low, high = (int(column.bits.view(np.int64)[0]) for column in extremes.columns)
-        return _KeyRange(expression, value.type, low, max(high - low + 1, 0) + nullable or 1, nullable)
-
-
-def _key_node(graph: Graph, keys: Sequence[_KeyRange]) -> int | None:
-    """The group's number: keys as digits."""
-    whole: int | None = None
-    for key in keys:
-        value = graph.lower(key.expression).node
-        digit = value if key.low == 0 else graph.add("subtract", value, graph.integer(key.low))
-        if key.nullable:
-            digit = graph.add("fill_null", digit, graph.integer(key.size - 1), nullable=False)
-        if whole is not None:
-            whole = graph.add("multiply", whole, graph.integer(key.size))
-            digit = graph.add("add", whole, digit)
-        whole = digit
-    return whole
-
-
-def _key_columns(keys: Sequence[_KeyRange], groups: npt.NDArray[np.int64]) -> list[ResultColumn]:
-    columns = []
-    for key in reversed(keys):
-        groups, digit = np.divmod(groups, key.size)
-        valid = digit != key.size - 1 if key.nullable else np.ones(len(digit), bool)
-        columns.append(
-            ResultColumn(name_of(key.expression), key.type, (digit + key.low).view(np.uint64), valid)
-        )
-    return columns[::-1]
 
 
 def _ordered(column: ResultColumn, reverse: bool) -> npt.NDArray[np.int64]:

@@ -109,6 +109,10 @@ class Account:
     """The same, as they lie."""
     bytes_moved: int = 0
     """Into the cache; 0 where columns are read in place."""
+    groups: int = 0
+    """Of group_by."""
+    slots: int = 0
+    """Of the hash table that they were found with; 0: there was none."""
     columns: dict[str, dict[str, int]] = field(default_factory=dict)
 
     @property

@@ -148,5 +148,13 @@ def values_as(kind: ColumnType, bits: npt.NDArray[np.uint64], valid: npt.NDArray
             return whole.astype(f"{'i' if kind.signed else 'u'}{kind.width // 8}")
 
 
+def numbers_of_sorted(bits: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """As number_of in libs/columns/column_view.hpp."""
+    whole = bits.view(np.int64)
+    most = np.iinfo(np.int64).max
+    numbers = np.where(whole < 0, whole ^ most, whole)
+    return np.where(whole == most, np.array(np.nan).view(np.int64), numbers).view(np.uint64)
+
+
 def _dated(values: Any, valid: npt.NDArray[np.bool_]) -> Any:
     return values if valid.all() else np.where(valid, values, np.datetime64("NaT"))

@@ -1,0 +1,275 @@
+"""Groups of a query by any keys: in an array of sums where keys are near each other, in a hash table else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.columns.aggregating import AggregatePlan, Sums
+from penstock.columns.expressions import Aggregate, Alias, Column, Expr, aggregates_of, name_of
+from penstock.columns.lowering import Graph, shown
+from penstock.columns.results import Account, Result, ResultColumn
+from penstock.columns.types import ColumnType, numbers_of_sorted
+
+if TYPE_CHECKING:
+    from penstock.columns.query import Query
+
+MOST_IN_ARRAY = 1 << 22
+"""Combinations of keys that have sums whether rows have them or not."""
+FEW_GROUPS = 1 << 16
+"""As many as that have them in a table of fewer rows, too."""
+FEW_VALUES = 1 << 12
+"""Of all keys together, by what their columns are stored in: it is not worth reading them to know fewer."""
+OF_WORD = 1 << 63
+"""Values of a word of digits; -1 marks what is free (libs/columns/group_slots.hpp)."""
+KEYS_PER_PASS = 8
+HALF = 1 << 32
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key of group_by: `count` values from `low` on, and the null behind them."""
+
+    expression: Expr
+    type: ColumnType
+    nullable: bool
+    low: int = 0
+    count: int = 0
+
+    @property
+    def size(self) -> int:
+        return max(self.count + self.nullable, 1)
+
+    @property
+    def is_far(self) -> bool:
+        """Whether its values are more than a word has beside other digits."""
+        return self.type.is_number or self.size > OF_WORD
+
+    def digits(self, graph: Graph) -> list[tuple[int, int]]:
+        """Values and how many each may have, 0: a word of its own; the first weighs most."""
+        value = graph.lower(self.expression).node
+        if not self.is_far:
+            digit = value if self.low == 0 else graph.add("subtract", value, graph.integer(self.low))
+            if self.nullable:
+                digit = graph.add("fill_null", digit, graph.integer(self.count), nullable=False)
+            return [(digit, self.size)]
+        if self.type.is_number:
+            value = graph.add("sortable", value)
+        missing = []
+        if self.nullable:
+            missing = [(graph.add("is_null", value, nullable=False), 2)]
+            value = graph.add("fill_null", value, graph.integer(0), nullable=False)
+        if self.type.is_number:
+            return [*missing, (value, 0)]
+        half = graph.integer(HALF)
+        upper = graph.add("floor_divide", value, half, nullable=False)
+        upper = graph.add("add", upper, graph.integer(HALF // 2))
+        return [*missing, (upper, HALF), (graph.add("modulo", value, half, nullable=False), HALF)]
+
+    def column(self, parts: Sequence[npt.NDArray[np.int64]]) -> ResultColumn:
+        """Of the groups, from the values of its digits."""
+        name = name_of(self.expression)
+        if not self.is_far:
+            valid = parts[0] != self.count if self.nullable else np.ones(len(parts[0]), bool)
+            return ResultColumn(name, self.type, (parts[0] + self.low).view(np.uint64), valid)
+        valid = parts[0] == 0 if self.nullable else np.ones(len(parts[0]), bool)
+        if self.type.is_number:
+            return ResultColumn(name, self.type, numbers_of_sorted(parts[-1].view(np.uint64)), valid)
+        upper, lower = parts[-2:]
+        return ResultColumn(name, self.type, ((upper - HALF // 2) * HALF + lower).view(np.uint64), valid)
+
+
+def keys_of(query: Query, read: bool = True) -> list[Key] | None:
+    """The keys and their ranges; None: columns would have to be read for them, and are not."""
+    graph = query.graph()
+    keys = [_declared(query, graph, expression) for expression in query.keys]
+    wide = [k for k, key in enumerate(keys) if key.type.kind not in ("string", "boolean", "float")]
+    whole = _combinations(keys) if all(keys[k].count for k in wide) else None
+    if not wide or (whole is not None and whole <= FEW_VALUES):
+        return keys
+    if not read:
+        return None
+    for first in range(0, len(wide), KEYS_PER_PASS):
+        some = wide[first : first + KEYS_PER_PASS]
+        extremes = [
+            made.alias(f"{name}{k}")
+            for k in some
+            for name, made in (("low", query.keys[k].min()), ("high", query.keys[k].max()))
+        ]
+        found = replace(query, keys=(), aggregates=tuple(extremes), limit=None).grouped().columns
+        for k, low, high in zip(some, found[::2], found[1::2], strict=True):
+            least, most = (int(each.bits.view(np.int64)[0]) for each in (low, high))
+            count = most - least + 1 if low.valid[0] else 0
+            keys[k] = replace(keys[k], low=least if count else 0, count=count)
+    return keys
+
+
+def _declared(query: Query, graph: Graph, expression: Expr) -> Key:
+    """A key as its type, and the way it is stored, have it; 0 values: they are not known."""
+    value = graph.lower(expression)
+    key = Key(expression, value.type, graph.nodes[value.node].nullable)
+    if value.type.kind == "string":
+        return replace(key, count=len(value.type.words or ()))
+    if value.type.kind == "boolean":
+        return replace(key, count=2)
+    inside = expression
+    while isinstance(inside, Alias):
+        inside = inside.of
+    if not isinstance(inside, Column) or inside.name not in query.table.columns:
+        return key
+    place = query.table.place_of(inside.name)
+    if place.encoding == "packed" and not value.type.is_number:
+        return replace(key, low=place.base, count=1 << place.packed_bits)
+    return key
+
+
+def _combinations(keys: Sequence[Key]) -> int | None:
+    """How many the keys have; None: too many to count."""
+    whole = 1
+    for key in keys:
+        if key.type.is_number or key.size > MOST_IN_ARRAY:
+            return None
+        whole *= key.size
+    return whole
+
+
+def in_array(query: Query, keys: Sequence[Key]) -> int | None:
+    """How many sums an array has; None: a hash table is better."""
+    whole = _combinations(keys)
+    if whole is None or whole > min(MOST_IN_ARRAY, max(FEW_GROUPS, query.table.rows)):
+        return None
+    return whole
+
+
+def grouped(query: Query) -> Result:
+    """The rows of group_by and agg, in the order of the keys, nulls last."""
+    keys = keys_of(query)
+    assert keys is not None
+    groups = in_array(query, keys)
+    graph = query.graph()
+    plan = AggregatePlan(graph)
+    for expression in query.aggregates or ():
+        for aggregate in aggregates_of(expression):
+            plan.add(aggregate)
+            if aggregate.kind == "nunique":
+                plan.set_distinct(aggregate, _distinct(query, aggregate))
+    columns, sums, account = (
+        _by_hash(query, keys, graph, plan) if groups is None else _by_array(query, keys, groups, graph, plan)
+    )
+    columns += [plan.finish(expression, sums) for expression in query.aggregates or ()]
+    return Result(columns, account)
+
+
+def _by_array(
+    query: Query, keys: Sequence[Key], groups: int, graph: Graph, plan: AggregatePlan
+) -> tuple[list[ResultColumn], Sums, Account]:
+    plan.add(Aggregate("len", None))
+    digits = [digit for key in keys for digit in key.digits(graph)]
+    nodes = [*plan.nodes, *([_packed(graph, digits)] if digits else [])]
+    program = query.assembled(graph, nodes)
+    words, native = query.table.native.aggregate(
+        program.native, plan.wanted(program), groups, program.outputs[-1] if digits else None,
+        query.table.line_aware,
+    )  # fmt: skip
+    account = query.account(native)
+    found = words.reshape(groups, len(plan.kinds), 3)
+    there = found[:, plan.number[("rows", -1)], 2] != 0 if keys else np.ones(1, bool)
+    found = found[there]
+    account.groups = len(found) if keys else 0
+    columns = _columns(keys, [[size for _, size in digits]], [np.flatnonzero(there)])
+    return columns, Sums([found[:, k].T for k in range(len(plan.kinds))], len(found)), account
+
+
+def _by_hash(
+    query: Query, keys: Sequence[Key], graph: Graph, plan: AggregatePlan
+) -> tuple[list[ResultColumn], Sums, Account]:
+    words = words_of(graph, keys)
+    nodes = [_packed(graph, word) for word in words]
+    program = query.assembled(graph, [*plan.nodes, *nodes])
+    registers = program.outputs[len(plan.nodes) :]
+    found, slots, native = query.table.native.group(
+        program.native, plan.counted(program), registers, query.table.line_aware
+    )
+    account = query.account(native)
+    account.groups, account.slots = found.shape[1], slots
+    columns = _columns(keys, [[size for _, size in word] for word in words], list(found.view(np.int64)))
+    return columns, plan.sums(found[len(words) :]), account
+
+
+def words_of(graph: Graph, keys: Sequence[Key]) -> list[list[tuple[int, int]]]:
+    """Digits of all keys, in order, as few words as they fit."""
+    words: list[list[tuple[int, int]]] = []
+    room = 0
+    for digit in (digit for key in keys for digit in key.digits(graph)):
+        if digit[1] == 0 or room < digit[1]:
+            words.append([])
+            room = OF_WORD if digit[1] else 0
+        words[-1].append(digit)
+        room = room // digit[1] if digit[1] else 0
+    return words
+
+
+def _packed(graph: Graph, digits: Sequence[tuple[int, int]]) -> int:
+    whole = digits[0][0]
+    for digit, size in digits[1:]:
+        whole = graph.add("add", graph.add("multiply", whole, graph.integer(size)), digit)
+    return whole
+
+
+def _columns(
+    keys: Sequence[Key], sizes: Sequence[Sequence[int]], words: Sequence[npt.NDArray[np.int64]]
+) -> list[ResultColumn]:
+    """Of the keys, from the words that their digits were packed into."""
+    parts: list[npt.NDArray[np.int64]] = []
+    for word, of in zip(words, sizes, strict=False):
+        rest, found = word, []
+        for size in reversed(of[1:]):
+            rest, digit = np.divmod(rest, size)
+            found.append(digit)
+        parts += [rest, *reversed(found)]
+    columns, at = [], 0
+    for key in keys:
+        count = 1 if not key.is_far else (1 if key.type.is_number else 2) + key.nullable
+        columns.append(key.column(parts[at : at + count]))
+        at += count
+    return columns
+
+
+def _distinct(query: Query, aggregate: Aggregate) -> npt.NDArray[np.uint64]:
+    """How many values an expression has in each group: groups by it and the keys, and of these groups by the
+    keys, which lie one after another."""
+    assert aggregate.of is not None
+    names = [key.alias(f"k{k}") for k, key in enumerate(query.keys)]
+    pairs = (
+        replace(query, keys=(*names, aggregate.of.alias("of")), aggregates=(), limit=None).grouped().columns
+    )
+    *outer, of = pairs
+    if not outer:
+        return np.array([of.valid.sum()], np.uint64)
+    if not len(of.bits):
+        return np.empty(0, np.uint64)
+    begins = np.zeros(len(of.bits), bool)
+    begins[0] = True
+    for column in outer:
+        for values in (np.where(column.valid, column.bits, 0), column.valid):
+            begins[1:] |= values[1:] != values[:-1]
+    return np.add.reduceat(of.valid.astype(np.uint64), np.flatnonzero(begins))
+
+
+def described(query: Query, read: bool) -> str:
+    """Which way groups are found, for explain."""
+    names = ", ".join(shown(key) for key in query.keys)
+    keys = keys_of(query, read)
+    if keys is None:
+        return (
+            f"group by {names}: in an array of sums where the keys have at most {MOST_IN_ARRAY} "
+            "combinations, else in a hash table"
+        )
+    groups = in_array(query, keys)
+    if groups is not None:
+        return f"group by {names}: in an array of {groups} sums"
+    return f"group by {names}: in a hash table, keys of {len(words_of(query.graph(), keys))} words"
