@@ -110,4 +110,15 @@ std::shared_ptr<kept_lookup> column_table::lookup(std::shared_ptr<kept_keys> con
   return made;
 }
 
+std::optional<std::pair<std::int64_t, std::int64_t>> column_table::extremes(std::shared_ptr<kept_lookup> const& lookup) {
+  const std::scoped_lock lock(state_->mutex);
+  const joiner with(*state_);
+  const buffer<u64> found = with.words(2, ~u64{0});
+  const u64 rows = lookup->values.size();
+  with.run(rows, find_extremes{{lookup->values.data(), lookup->valid.data(), rows}, found.data(), found.data() + 1});
+  const std::vector<u64> extremes = with.read(found);
+  if (extremes[0] == ~u64{0} && extremes[1] == ~u64{0}) return {};
+  return std::pair{static_cast<std::int64_t>(ordered_key(extremes[0])), static_cast<std::int64_t>(ordered_key(~extremes[1]))};
+}
+
 }  // namespace penstock::columns

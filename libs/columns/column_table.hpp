@@ -175,6 +175,8 @@ class column_table {
   std::shared_ptr<kept_keys> place_at(std::span<u64 const> places, u64 count);
   /// A column at the places of its rows' keys, the others null. Throws bad_input where they are not as many.
   std::shared_ptr<kept_lookup> lookup(std::shared_ptr<kept_keys> const& keys, std::shared_ptr<kept_rows> const& rows);
+  /// The least and the greatest integer of a column; none where all are null.
+  std::optional<std::pair<std::int64_t, std::int64_t>> extremes(std::shared_ptr<kept_lookup> const& lookup);
   /// Whether a query that names the column in a condition has left a zone map.
   bool has_zone_map(u32 column) const;
 

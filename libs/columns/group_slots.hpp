@@ -48,12 +48,17 @@ PENSTOCK_FN inline bool take_word(u64& word, u64 key) {
   return seen == key;
 }
 
-/// The slot of a key, which key_of(w) gives the words of; no_slot: the table is full.
+/// Where the search for a key begins, which key_of(w) gives the words of.
 template <class Key>
-PENSTOCK_FN u64 find_or_add(group_slots const& in, Key const& key_of) {
+PENSTOCK_FN u64 first_slot_of(group_slots const& in, Key const& key_of) {
   u64 hash = key_of(0);
   for (u32 w = 1; w < in.key_words; ++w) hash = mixed(hash) + key_of(w);
-  u64 slot = first_slot(hash, in.slots);
+  return first_slot(hash, in.slots);
+}
+
+/// The slot of a key, from `slot` on; no_slot: the table is full.
+template <class Key>
+PENSTOCK_FN u64 find_or_add(group_slots const& in, u64 slot, Key const& key_of) {
   for (u64 probe = 0; probe < in.probes; ++probe, slot = (slot + 1) & (in.slots - 1)) {
     u64* const words = in.words + slot * in.stride;
     u32 w = 0;
@@ -93,9 +98,13 @@ class grouped_rows {
   /// Collective.
   template <class Rows, class Registers>
   PENSTOCK_FN void add(Rows const& rows, Registers const& r) const {
+    constexpr bool alone = std::is_same_v<G, lone_thread>;
+    if constexpr (alone) {
+      for (u32 k = 0; k < rows.count; ++k) __builtin_prefetch(words(begin_of(r, k)), 1);
+    }
     for (u32 k = 0; k < rows.count; ++k) {
       const u64 slot = rows.active[k] != 0 ? slot_of(r, k) : no_slot;
-      if constexpr (!std::is_same_v<G, lone_thread>) {
+      if constexpr (!alone) {
         const auto peers = g_.match_any(slot);
         if (any(g_.ballot(slot != no_slot && count(peers) > 1))) {
           add_together(r, k, slot, peers);
@@ -119,9 +128,13 @@ class grouped_rows {
       device_ref<u32>(*errors_).fetch_or(bad_group, relaxed);
       return no_slot;
     }
-    const u64 slot = find_or_add(into_, [&](u32 w) { return r.value[into_.keys[w]][k]; });
+    const u64 slot = find_or_add(into_, begin_of(r, k), [&](u32 w) { return r.value[into_.keys[w]][k]; });
     if (slot == no_slot) device_ref<u32>(*into_.full).store(1, relaxed);
     return slot;
+  }
+  template <class Registers>
+  PENSTOCK_FN u64 begin_of(Registers const& r, u32 k) const {
+    return first_slot_of(into_, [&](u32 w) { return r.value[into_.keys[w]][k]; });
   }
   template <class Registers>
   PENSTOCK_FN bool counts(slot_aggregate const& each, Registers const& r, u32 k) const {

@@ -5,6 +5,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -238,6 +239,12 @@ void bind_columns(nb::module_& m) {
             return unlocked([&] { return table.lookup(keys, rows); });
           },
           "keys"_a, "rows"_a)
+      .def(
+          "extremes",
+          [](column_table& table, std::shared_ptr<kept_lookup> lookup) {
+            return unlocked([&] { return table.extremes(lookup); });
+          },
+          "lookup"_a)
       .def(
           "touched",
           [](column_table& table, nb::dict const& given, std::vector<u32> const& columns, u64 line_bytes) {

@@ -146,6 +146,6 @@ def test_explain_says_how_groups_are_found(executor: Any, tmp_path: Path) -> Non
         assert "in an array of 2 sums" in table.group_by("near").agg(n=n).explain(analyze=True)
         assert "in a hash table, keys of 1 words" in table.group_by("number").agg(n=n).explain()
         assert "in a hash table, keys of 2 words" in table.group_by("number", "far").agg(n=n).explain(True)
-        assert "at most 4194304 combinations" in table.group_by("far").agg(n=n).explain()
+        assert "at most 65536 combinations" in table.group_by("far").agg(n=n).explain()
         assert table.group_by("near").agg(n=n).collect().account.slots == 0
         assert table.agg(col("number").nunique()).collect().item() == 2

@@ -18,12 +18,8 @@ from penstock.columns.types import ColumnType, numbers_of_sorted
 if TYPE_CHECKING:
     from penstock.columns.query import Query
 
-MOST_IN_ARRAY = 1 << 22
+MOST_IN_ARRAY = 1 << 16
 """Combinations of keys that have sums whether rows have them or not."""
-FEW_GROUPS = 1 << 16
-"""As many as that have them in a table of fewer rows, too."""
-FEW_VALUES = 1 << 12
-"""Of all keys together, by what their columns are stored in: it is not worth reading them to know fewer."""
 OF_WORD = 1 << 63
 """Values of a word of digits; -1 marks what is free (libs/columns/group_slots.hpp)."""
 KEYS_PER_PASS = 8
@@ -38,7 +34,8 @@ class Key:
     type: ColumnType
     nullable: bool
     low: int = 0
-    count: int = 0
+    count: int = -1
+    """-1: not known."""
 
     @property
     def size(self) -> int:
@@ -48,6 +45,9 @@ class Key:
     def is_far(self) -> bool:
         """Whether its values are more than a word has beside other digits."""
         return self.type.is_number or self.size > OF_WORD
+
+    def between(self, low: int, high: int) -> Key:
+        return replace(self, low=low, count=high - low + 1)
 
     def digits(self, graph: Graph) -> list[tuple[int, int]]:
         """Values and how many each may have, 0: a word of its own; the first weighs most."""
@@ -87,14 +87,11 @@ def keys_of(query: Query, read: bool = True) -> list[Key] | None:
     """The keys and their ranges; None: columns would have to be read for them, and are not."""
     graph = query.graph()
     keys = [_declared(query, graph, expression) for expression in query.keys]
-    wide = [k for k, key in enumerate(keys) if key.type.kind not in ("string", "boolean", "float")]
-    whole = _combinations(keys) if all(keys[k].count for k in wide) else None
-    if not wide or (whole is not None and whole <= FEW_VALUES):
-        return keys
-    if not read:
+    unknown = [k for k, key in enumerate(keys) if key.count < 0]
+    if unknown and not read:
         return None
-    for first in range(0, len(wide), KEYS_PER_PASS):
-        some = wide[first : first + KEYS_PER_PASS]
+    for first in range(0, len(unknown), KEYS_PER_PASS):
+        some = unknown[first : first + KEYS_PER_PASS]
         extremes = [
             made.alias(f"{name}{k}")
             for k in some
@@ -103,15 +100,16 @@ def keys_of(query: Query, read: bool = True) -> list[Key] | None:
         found = replace(query, keys=(), aggregates=tuple(extremes), limit=None).grouped().columns
         for k, low, high in zip(some, found[::2], found[1::2], strict=True):
             least, most = (int(each.bits.view(np.int64)[0]) for each in (low, high))
-            count = most - least + 1 if low.valid[0] else 0
-            keys[k] = replace(keys[k], low=least if count else 0, count=count)
+            keys[k] = keys[k].between(least, most) if low.valid[0] else replace(keys[k], count=0)
     return keys
 
 
 def _declared(query: Query, graph: Graph, expression: Expr) -> Key:
-    """A key as its type, and the way it is stored, have it; 0 values: they are not known."""
+    """A key as its type has it, the way it is stored, or the rows of a table that was joined."""
     value = graph.lower(expression)
     key = Key(expression, value.type, graph.nodes[value.node].nullable)
+    if value.type.is_number:
+        return replace(key, count=0)
     if value.type.kind == "string":
         return replace(key, count=len(value.type.words or ()))
     if value.type.kind == "boolean":
@@ -119,29 +117,25 @@ def _declared(query: Query, graph: Graph, expression: Expr) -> Key:
     inside = expression
     while isinstance(inside, Alias):
         inside = inside.of
-    if not isinstance(inside, Column) or inside.name not in query.table.columns:
+    if not isinstance(inside, Column):
         return key
+    for join in query.joins:
+        if inside.name in join.names:
+            extremes = join.extremes(graph, join.names[inside.name])
+            return replace(key, count=0) if extremes is None else key.between(*extremes)
     place = query.table.place_of(inside.name)
-    if place.encoding == "packed" and not value.type.is_number:
-        return replace(key, low=place.base, count=1 << place.packed_bits)
-    return key
+    if place.encoding != "packed":
+        return key
+    return replace(key, low=place.base, count=1 << place.packed_bits)
 
 
-def _combinations(keys: Sequence[Key]) -> int | None:
-    """How many the keys have; None: too many to count."""
+def in_array(keys: Sequence[Key]) -> int | None:
+    """How many sums an array has; None: a hash table is better."""
     whole = 1
     for key in keys:
-        if key.type.is_number or key.size > MOST_IN_ARRAY:
-            return None
         whole *= key.size
-    return whole
-
-
-def in_array(query: Query, keys: Sequence[Key]) -> int | None:
-    """How many sums an array has; None: a hash table is better."""
-    whole = _combinations(keys)
-    if whole is None or whole > min(MOST_IN_ARRAY, max(FEW_GROUPS, query.table.rows)):
-        return None
+        if key.type.is_number or whole > MOST_IN_ARRAY:
+            return None
     return whole
 
 
@@ -149,7 +143,7 @@ def grouped(query: Query) -> Result:
     """The rows of group_by and agg, in the order of the keys, nulls last."""
     keys = keys_of(query)
     assert keys is not None
-    groups = in_array(query, keys)
+    groups = in_array(keys)
     graph = query.graph()
     plan = AggregatePlan(graph)
     for expression in query.aggregates or ():
@@ -269,7 +263,7 @@ def described(query: Query, read: bool) -> str:
             f"group by {names}: in an array of sums where the keys have at most {MOST_IN_ARRAY} "
             "combinations, else in a hash table"
         )
-    groups = in_array(query, keys)
+    groups = in_array(keys)
     if groups is not None:
         return f"group by {names}: in an array of {groups} sums"
     return f"group by {names}: in a hash table, keys of {len(words_of(query.graph(), keys))} words"

@@ -111,6 +111,17 @@ class Join:
         )
         return Typed(found, kind)
 
+    def extremes(self, graph: Graph, name: str) -> tuple[int, int] | None:
+        """Of a column of the other table, in rows that have a key; None: no row has a value."""
+        native: ColumnTable = graph.schema.native  # type: ignore[attr-defined]
+        key = graph.lower(self.key)
+        with self.lock:
+            placed = self._placed(native, key.type)
+            lookup = placed.lookup(self.other, name)
+            if name not in placed.extremes:
+                placed.extremes[name] = native.extremes(lookup)
+            return placed.extremes[name]
+
     def condition(self, graph: Graph) -> int | None:
         """Which rows stay; None: all."""
         if self.how == "left":
@@ -175,6 +186,7 @@ class Placed:
     """Kept, so that no other has its id."""
     keys: ColumnKeys
     lookups: dict[str, ColumnLookup] = field(default_factory=dict)
+    extremes: dict[str, tuple[int, int] | None] = field(default_factory=dict)
 
     def lookup(self, other: Columns, name: str) -> ColumnLookup:
         if name not in self.lookups:

@@ -10,6 +10,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, SupportsIndex, TypedDict
@@ -22,7 +23,7 @@ from penstock.columns.conversions import cache_root, written_folder
 from penstock.columns.expressions import Expr
 from penstock.columns.folders import is_folder, open_folder
 from penstock.columns.joining import Columns, How
-from penstock.columns.layout import ColumnPlace, Piece, TableLayout
+from penstock.columns.layout import ColumnPlace, Piece, TableLayout, check_names
 from penstock.columns.messages import one_line
 from penstock.columns.query import GroupBy, Query
 from penstock.columns.results import Result
@@ -42,6 +43,7 @@ KNOWN = (".arrow", ".arrows", ".feather", ".ipc", ".parquet", ".pq", ".orc", ".c
 DRIVE_FILES = 16
 """Namespaces of an emulated drive (src/controller/served_records.hpp)."""
 
+MAKE_ROOM = "make room, or set TMPDIR to another folder"
 ON_HOST = (1, 3)
 """DLPack's devices in memory that the host reaches: CPU, CUDA host."""
 
@@ -321,6 +323,8 @@ def _layout_of(source: Any, options: Mapping[str, Any]) -> TableLayout:
         if not path.is_file():
             raise ValueError(f"open {path}: there is no such file")
         return _of_file(path, options)
+    if isinstance(source, Result):
+        return _of_result(source)
     if isinstance(source, Mapping) and not hasattr(source, "__arrow_c_stream__"):
         paths = [isinstance(each, (str, os.PathLike)) for each in source.values()]
         if all(paths):
@@ -456,22 +460,51 @@ def _stream_failed(source: Any, problem: Exception) -> ValueError:
 
 def _of_stream(source: Any, options: Mapping[str, Any]) -> TableLayout:
     what = f"open a table of a {type(source).__name__}"
-    remedy = "make room, or set TMPDIR to another folder"
+    with _temporary_folder(what) as folder:
+        kept = {"memory": options["memory"], "progress": options["progress"]}
+        _convert(source, Path(folder) / "table", kept, what, MAKE_ROOM)
+        layout = open_folder(Path(folder) / "table")
+    layout.name = type(source).__name__
+    layout.owner = _TemporaryFolder(folder)
+    return layout
+
+
+def _of_result(source: Result) -> TableLayout:
+    """As its columns are: what is read once or twice is not packed for it."""
+    with _temporary_folder("open a table of a Result") as folder:
+        columns = []
+        for k, column in enumerate(source.columns):
+            piece = Piece(f"{folder}/{k}.values", 0, column.bits.nbytes)
+            try:
+                column.bits.tofile(piece.path)
+                if not column.valid.all():
+                    marks = np.packbits(column.valid, bitorder="little")
+                    piece = replace(piece, validity=Piece(f"{folder}/{k}.valid", 0, marks.nbytes))
+                    marks.tofile(f"{folder}/{k}.valid")
+            except OSError as problem:
+                why = os.strerror(problem.errno or 0)
+                raise Error(
+                    f"open a table of a Result: {folder} cannot be written: {why}: {MAKE_ROOM}"
+                ) from None
+            encoding = "float64" if column.type.is_number else "int64"
+            columns.append(ColumnPlace(column.name, column.type, encoding, [piece]))
+    check_names([column.name for column in columns], "a Result")
+    return TableLayout("Result", [source.row_count], columns, owner=_TemporaryFolder(folder))
+
+
+@contextlib.contextmanager
+def _temporary_folder(what: str) -> Iterator[str]:
+    """A folder that is removed when the block ends with an error."""
     try:
         folder = tempfile.mkdtemp(prefix="penstock-table-")
     except OSError as problem:
         why = os.strerror(problem.errno or 0)
-        raise Error(f"{what}: {tempfile.gettempdir()} cannot be written: {why}: {remedy}") from None
+        raise Error(f"{what}: {tempfile.gettempdir()} cannot be written: {why}: {MAKE_ROOM}") from None
     try:
-        kept = {"memory": options["memory"], "progress": options["progress"]}
-        _convert(source, Path(folder) / "table", kept, what, remedy)
-        layout = open_folder(Path(folder) / "table")
+        yield folder
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    layout.name = type(source).__name__
-    layout.owner = _TemporaryFolder(folder)
-    return layout
 
 
 def _as_arrow(source: Mapping[str, Any]) -> Any:
