@@ -70,6 +70,10 @@ row_array_options options_of(nb::dict const& given) {
   options.engine = media::parse_engine(nb::cast<std::string>(given["engine"]));
   options.direct = nb::cast<bool>(given["direct"]);
   options.controller_threads = nb::cast<u32>(given["threads"]);
+  if (given.contains("parts")) {
+    options.copied = {nb::cast<std::vector<int>>(given["parts"]), nb::cast<u32>(given["processes"]),
+                      nb::cast<u32>(given["own"])};
+  }
   return options;
 }
 
@@ -312,6 +316,9 @@ void bind_rows(nb::module_& m) {
       .def_prop_ro("cuda", [](shared_executor const& e) { return e.on->kind() == executor_kind::cuda; })
       .def_prop_ro("device", [](shared_executor const& e) { return e.on->device(); })
       .def_prop_ro("gpu", [](shared_executor const& e) { return e.on->gpu(); })
+      .def(
+          "share_copy", [](shared_executor const& e, u64 bytes, u32 processes) { return share_copy(*e.on, bytes, processes); },
+          released(), "bytes"_a, "processes"_a)
       .def_prop_ro("place", [](shared_executor const& e) { return e.on->memory().place(); })
       .def(
           "no_fast_link_to",

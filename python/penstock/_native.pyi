@@ -476,6 +476,8 @@ class Executor:
     def device(self) -> str: ...
     @property
     def gpu(self) -> int: ...
+    def share_copy(self, bytes: int, processes: int) -> list[int]:
+        """Descriptors, the caller's, of this process's parts of a copy that all have together."""
     @property
     def place(self) -> str:
         """Of its memory: all processes of a machine have this name for it."""

@@ -18,6 +18,7 @@ import penstock
 import pytest
 from numpy.typing import NDArray
 from penstock import _native
+from penstock.sampling import Graph, NeighborSampler
 from penstock.tiering import Peers, hottest, plan, tiered
 
 ROWS, WIDTH = 4000, 33
@@ -126,6 +127,49 @@ def test_processes_of_their_own(table: tuple[str, NDArray[np.float32]], tmp_path
     # A fifth of the rows each, a quarter of it the same rows.
     assert all(text.split()[1] == str(200 + 2 * 600) for text in told), told
     assert not (tmp_path / "meet").exists()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("rows", [0, 1, 70, 20_000])
+def test_a_copy_lies_in_the_memory_of_all(tmp_path: Path, device: str, rows: int) -> None:
+    values = np.random.default_rng(rows).random((rows, 1031), np.float32)
+    np.save(tmp_path / "table.npy", values)
+    options: Any = {"placement": "hbm", "device": device}
+
+    def run(rank: int) -> None:
+        with Peers(rank, 3, tmp_path / "meet", timeout=60) as peers:
+            planned = penstock.plan(tmp_path / "table.npy", peers=peers, **options)
+            assert planned.hbm_bytes == -(-values.nbytes // 3)
+            array = penstock.open(tmp_path / "table.npy", peers=peers, **options)
+            assert array.opened.notes == ()
+        if rank == 1:
+            array.close()
+            return
+        assert np.array_equal(np.asarray(on_host(array[:])), values)
+        if rows:
+            wanted = np.random.default_rng(rank).integers(0, rows, 999)
+            assert np.array_equal(np.asarray(on_host(array[wanted])), values[wanted])
+        array.close()
+
+    for result in in_threads(3, run):
+        if isinstance(result, BaseException):
+            raise result
+
+
+def test_a_graph_lies_in_the_memory_of_all(tmp_path: Path) -> None:
+    draw = np.random.default_rng(4)
+    whole = Graph.from_edges(draw.integers(0, 500, 9000), draw.integers(0, 500, 9000), 500, device="cpu")
+    np.save(tmp_path / "neighbors.npy", np.asarray(whole.neighbors[:]))
+    wanted = NeighborSampler(whole, [5, 3], seed=1).sample(np.arange(40))
+
+    def run(rank: int) -> None:
+        with Peers(rank, 2, tmp_path / "meet", timeout=60) as peers:
+            lists = penstock.open(tmp_path / "neighbors.npy", placement="hbm", device="cpu", peers=peers)
+            graph = Graph(np.asarray(whole.pointers[:]), lists, device="cpu")
+            found = NeighborSampler(graph, [5, 3], seed=1).sample(np.arange(40))
+            assert np.array_equal(on_host(found.nodes), on_host(wanted.nodes))
+
+    assert in_threads(2, run) == [None, None]
 
 
 def test_tensors_are_kept_together(tmp_path: Path) -> None:
@@ -287,6 +331,8 @@ def test_no_peers_where_they_have_no_effect(table: tuple[str, NDArray[np.float32
         tiered(path, falling(), 0.1, replicated=0.5)
     with pytest.raises(TypeError, match="Peers"):
         tiered(path, falling(), 0.1, peers=2)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="Peers"):
+        penstock.open(path, placement="hbm", device="cpu", peers="all")
     with pytest.raises(ValueError, match="keeps no rows"):
         penstock.open(path, placement="host", replicated=0.5)
     with pytest.raises(ValueError, match="no peers"):

@@ -1,4 +1,6 @@
 // Opening of an array of rows: what lies where, and what that takes.
+#include "../host/owned_file.hpp"
+
 #include "penstock/core/bits.hpp"
 #include "penstock/host/error.hpp"
 #include "row_array_state.hpp"
@@ -16,6 +18,16 @@ namespace {
 constexpr u32 rings_per_thread = 2, least_ring = 256, most_ring = 1024;
 constexpr u64 most_in_rings = 32ull << 20;
 
+// Parts of a copy that processes have together. Many of each, or what is read most lies in the memory of one; and no more than
+// a message carries descriptors.
+constexpr u64 least_part = 32ull << 20, most_parts = 240, most_parts_each = 16;
+
+u64 parts_of_each(u64 bytes, u32 processes) {
+  const u64 most = std::min(most_parts_each, most_parts / processes);
+  return std::clamp<u64>(bytes / (processes * least_part), 1, std::max<u64>(most, 1));
+}
+u64 part_bytes(u64 bytes, u64 parts) { return round_up(ceil_div(bytes, parts), memory_resource::part_granule); }
+
 constexpr u64 small_page = 4096, page_table_entry = 8;
 constexpr u64 direct_block = 4096;  // of any device
 
@@ -23,11 +35,20 @@ std::string name_of(row_source const& source) { return source.path.empty() ? "an
 
 void check_placement(executor const& on, row_source const& source, row_array_options const& options) {
   const bool cuda = on.kind() == executor_kind::cuda, written_file = options.writable && !source.path.empty();
-  if (options.where == placement::hbm && !cuda) {
+  if (options.where == placement::hbm && !cuda && options.copied.parts.empty()) {
     throw_bad_input("place", "an array", "there is no GPU for placement hbm: choose host or storage");
   }
   if (options.where == placement::hbm && written_file) {
     throw_bad_input("open", source.path, "placement hbm is a copy, and stores would not reach the file: choose storage");
+  }
+  shared_copy const& copied = options.copied;
+  if (!copied.parts.empty()) {
+    if (options.where != placement::hbm || options.writable || (source.path.empty() && source.memory == nullptr)) {
+      throw_bad_input("place", "an array", "processes share copies of what is only read: choose placement hbm");
+    }
+    if (copied.own >= copied.processes || copied.parts.size() % copied.processes != 0) {
+      throw_bad_input("place", "an array", "its parts are not those of as many processes: give as many of each");
+    }
   }
   if (options.where == placement::host && cuda && written_file) {
     throw_bad_input("open", source.path, "a GPU cannot store into a mapped file: choose placement storage");
@@ -94,7 +115,6 @@ row_array::state::~state() {
 }
 
 void row_array::state::copy_to_hbm(row_source const& source, row_progress const& watch) {
-  copy = {on.memory(), memory_kind::local, round_up(shape.bytes(), 16)};
   auto const* from = static_cast<std::byte const*>(source.memory);
   std::optional<rows::mapped_rows> mapped;
   if (!source.path.empty()) {
@@ -104,12 +124,47 @@ void row_array::state::copy_to_hbm(row_source const& source, row_progress const&
   } else if (source.memory != nullptr) {
     watch_memory(source.memory);
   }
-  if (from != nullptr) rows::watched_copy(on.memory(), copy.data(), from, shape.bytes(), watch);
+  std::byte* const begin = copy_own(from, watch);
   if (mapped && mapped->was_cut()) mapped->check();
   check_file();
   watched.reset();
   memory_owner.reset();
-  place.address = reinterpret_cast<u64>(copy.data());
+  place.address = reinterpret_cast<u64>(begin);
+}
+
+std::byte* row_array::state::copy_own(std::byte const* from, row_progress const& watch) {
+  shared_copy const& how = options.copied;
+  if (how.parts.empty()) {
+    copy = {on.memory(), memory_kind::local, round_up(shape.bytes(), 16)};
+    if (from != nullptr) rows::watched_copy(on.memory(), copy.data(), from, shape.bytes(), watch);
+    return copy.data();
+  }
+  const u64 each = part_bytes(shape.bytes(), how.parts.size());
+  std::vector<memory_part> parts;
+  for (const int file : how.parts) parts.push_back({file, each});
+  shared = {on.memory(), std::move(parts)};
+  const u64 own_parts = how.parts.size() / how.processes;
+  for (u64 k = 0; k < own_parts; ++k) {
+    const u64 first = (k * how.processes + how.own) * each;
+    if (first >= shape.bytes()) break;
+    const auto seen = [&](u64 done, u64) {
+      if (watch) watch(k * each + done, own_parts * each);
+    };
+    rows::watched_copy(on.memory(), shared.data() + first, from + first, std::min(each, shape.bytes() - first), seen);
+  }
+  return shared.data();
+}
+
+std::vector<int> share_copy(executor& on, u64 bytes, u32 processes) {
+  if (processes == 0 || processes > most_parts) {
+    throw_bad_input("share", "a copy", std::to_string(processes) + " processes: give 1 to " + std::to_string(most_parts));
+  }
+  const u64 each = parts_of_each(bytes, processes);
+  std::vector<owned_file> made;
+  for (u64 k = 0; k < each; ++k) made.emplace_back(on.memory().make_part(part_bytes(bytes, each * processes)));
+  std::vector<int> files;
+  for (owned_file& file : made) files.push_back(file.release());
+  return files;
 }
 
 void row_array::state::open_storage(row_source const& source) {

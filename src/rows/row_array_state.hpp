@@ -26,6 +26,8 @@ struct row_array::state : std::enable_shared_from_this<row_array::state> {
   ~state();
 
   void copy_to_hbm(row_source const& source, row_progress const& watch);
+  /// Copies what this process has of the rows. Returns where row 0 lies.
+  std::byte* copy_own(std::byte const* from, row_progress const& watch);
   void open_storage(row_source const& source);
   void open_host(row_source const& source);
   void start_controller();
@@ -81,6 +83,7 @@ struct row_array::state : std::enable_shared_from_this<row_array::state> {
   std::unique_ptr<rows::row_device> device;
   rows::report_pool reports;
   buffer<std::byte> copy;
+  mapped_parts shared;  ///< instead of `copy`
   std::optional<rows::mapped_rows> file;
   std::optional<watched_mapping> watched;  ///< memory of the caller's
   std::optional<rows::registered_host> registration;

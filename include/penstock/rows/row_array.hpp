@@ -39,6 +39,14 @@ struct row_source {
   std::shared_ptr<void> owner = {};  ///< of that memory: kept until nothing, not even a captured graph, can reach it
 };
 
+/// A copy in local memory that several processes of a machine have together: equal parts, in turn one of each process, which
+/// all of them map side by side.
+struct shared_copy {
+  std::vector<int> parts;  ///< descriptors, in the order in which they lie; none: the copy is this process's alone
+  u32 processes = 1;
+  u32 own = 0;  ///< this process has parts own, own + processes, ...
+};
+
 struct row_array_options {
   placement where = placement::host;
   bool writable = false;
@@ -48,6 +56,7 @@ struct row_array_options {
   io_engine engine = io_engine::automatic;
   bool direct = false;         ///< storage: bypasses the page cache (O_DIRECT)
   u32 controller_threads = 0;  ///< 0: as software_options_for
+  shared_copy copied;          ///< hbm, read-only. The rows are there when the constructors of all processes have returned
 };
 
 /// Called with how many bytes of a copy are done, and of how many. What it throws ends the copy.
@@ -263,6 +272,10 @@ struct row_gather {
 /// Gathers from several arrays of one executor, on one stream: a call for each, as row_array::gather. CUDA: rows of arrays in
 /// memory share a launch; those behind a cache, and those that are sorted first, have one of their own.
 std::vector<row_call> gather_all(std::span<row_gather const> gathers, row_call_options const& how = {});
+
+/// Makes this process's parts of a copy of `bytes` that so many processes have together: descriptors, the caller's, to send to
+/// the others. Throws penstock::error (world).
+std::vector<int> share_copy(executor& on, u64 bytes, u32 processes);
 
 /// Throws bad_input as opening the array would: a placement that the executor does not have, or not to write, a cache that
 /// there cannot be. Nothing is opened.

@@ -56,9 +56,10 @@ class Array(Whole, RowReads, RowStores, MemoryViews):
     """
 
     def __init__(self, opened: Opened, progress: Progress | None = None) -> None:
-        self._opened = opened
         self._executor: Any = opened.executor
-        self._native: _native.RowArray | None = opened.make(self._executor, progress)
+        self._native: _native.RowArray | None
+        opened, self._native = opened.open(self._executor, progress)
+        self._opened = opened
         if opened.kept is not None:
             self._opened = opened = opened.keep(opened.kept, self._native, self._executor, progress)
         if opened.placement == "hbm":  # a copy

@@ -1,9 +1,10 @@
-"""Rows that are kept next to the kernels, by one process or by several together."""
+"""What lies next to the kernels, of one process or of several together: rows that are kept, and copies."""
 
 from __future__ import annotations
 
 import os
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -50,11 +51,10 @@ def keep(
     about = peers.together(lambda: _description(kept, executor))
     if len({tuple(each[1:]) for each in about}) > 1:
         raise ValueError("peers: they keep other rows of the table each: give all the same scores and sizes")
-    reasons = peers.together(lambda: _unreached([each[0] for each in about], executor))
-    if any(reasons):
+    if reason := _unreached([each[0] for each in about], peers, executor):
         array.keep_rows(kept.alone().rows, progress)
-        return kept.alone(), (f"rows are kept without peers: {next(filter(None, reasons))}",)
-    files = peers.share(lambda: array.share_kept_rows(len(kept), peers.size, kept.everywhere))
+        return kept.alone(), (f"rows are kept without peers: {reason}",)
+    files = peers.share(lambda: [array.share_kept_rows(len(kept), peers.size, kept.everywhere)])
     try:
         peers.together(
             lambda: array.keep_rows_together(kept.rows, files, peers.rank, kept.everywhere, progress)
@@ -69,5 +69,35 @@ def _description(kept: KeptRows, executor: _native.Executor) -> list[Any]:
     return [executor.place, len(kept), kept.everywhere, zlib.crc32(np.ascontiguousarray(kept.rows).data)]
 
 
-def _unreached(places: list[str], executor: _native.Executor) -> str:
-    return next(filter(None, map(executor.no_fast_link_to, places)), "")
+def copy_together(
+    peers: Peers, executor: _native.Executor, nbytes: int, make: Callable[[dict[str, Any]], _native.RowArray]
+) -> _native.RowArray | str:
+    """An array whose copy lies in the memory of all peers, a part in each.
+
+    make: Opens it, with these native options.
+
+    Returns:
+        The array, or why a peer's memory is out of reach.
+    """
+    places = peers.together(lambda: executor.place)
+    if len(set(peers.together(lambda: nbytes))) > 1:
+        raise ValueError("peers: they open arrays of other sizes each: open the same file in all")
+    if reason := _unreached(places, peers, executor):
+        return reason
+    files = peers.share(lambda: executor.share_copy(nbytes, peers.size))
+    each = len(files) // peers.size
+    parts = [files[rank * each + k] for k in range(each) for rank in range(peers.size)]
+    made: list[_native.RowArray] = []
+    try:
+        peers.together(
+            lambda: made.append(make({"parts": parts, "processes": peers.size, "own": peers.rank}))
+        )
+    finally:
+        for file in files:
+            os.close(file)
+    return made[0]
+
+
+def _unreached(places: list[str], peers: Peers, executor: _native.Executor) -> str:
+    reasons = peers.together(lambda: next(filter(None, map(executor.no_fast_link_to, places)), ""))
+    return next(filter(None, reasons), "")

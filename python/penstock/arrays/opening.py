@@ -47,12 +47,12 @@ def open(
     Args:
         path: a file, a block device, or the folder of a Zarr store. What it is its first bytes and its ending
             say: .npy, .npz, .safetensors and indexes of several, Arrow, Parquet, HDF5, Zarr; others are raw.
-        placement: "hbm" copies it to the GPU; "host" maps the file and reads it in place through the page
-            cache, without a copy and without a CPU thread; "host-cached" puts a cache in GPU memory before
-            that; "storage" leaves it on the drive behind a cache; "tiered" keeps the rows with the highest
-            scores in GPU memory and leaves the others below; "auto" takes the first of hbm, host and
-            storage that it fits (half of the free GPU memory, half of the physical memory), storage for
-            writable ones.
+        placement: "hbm" copies it to the GPU, with `peers` an equal part to each of theirs; "host" maps the
+            file and reads it in place through the page cache, without a copy and without a CPU thread;
+            "host-cached" puts a cache in GPU memory before that; "storage" leaves it on the drive behind a
+            cache; "tiered" keeps the rows with the highest scores in GPU memory and leaves the others below;
+            "auto" takes the first of hbm, host and storage that it fits (half of the free GPU memory, half of
+            the physical memory), storage for writable ones.
         device: "auto", "cpu", "cuda" (torch's current GPU) or "cuda:1", or a torch.device.
         cache: bytes, such as "4GiB"; a tenth of the array otherwise, 16 MiB to 1 GiB.
         line: bytes that are moved at once, a power of two from 512 to 65536; 4096 otherwise.
@@ -63,9 +63,12 @@ def open(
         scores, hot, below: of placement tiered: a number for each row (`penstock.tiering.score`), how much is
             kept in GPU memory, in bytes such as "4GiB" or as a share of the rows such as 0.1, and the
             placement of the others, host unless it is given.
-        peers, replicated: of placement tiered: the processes (`penstock.tiering.Peers`) that keep the hot
-            rows together, each with a GPU of its own, so that more of them fit; and the share of what each
-            keeps that all of them keep, by the scores unless it is given.
+        peers: of the placements tiered and hbm, processes (`penstock.tiering.Peers`) each with a GPU of its
+            own, which keep the hot rows or the copy together: every kernel reads what lies in the memory of
+            the others over the link between them. All of them open the file alike. Where a link is no faster
+            than that to the host the array lies in host memory, and `opened.notes` says so.
+        replicated: with peers of placement tiered the share of what each keeps that all of them keep, by the
+            scores unless it is given.
         name: of a tensor, column, dataset or array, where the file has several.
         progress: called with what is done, the bytes done and the bytes in all: "convert" while a copy
             is made of an array that no file has in one piece, "copy" every 64 MiB that go to the GPU. What it

@@ -20,6 +20,7 @@ T = TypeVar("T")
 _HEADER = struct.Struct("<QB")  # bytes that follow, and how many descriptors come with them
 _RETRY_SECONDS = 0.02
 _MOST_PROCESSES = 64
+_MOST_FILES = 240  # in a message: the kernel's limit is 253
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -163,26 +164,27 @@ class Peers:
         Raises:
             Whatever it raises; ValueError where it failed in another process.
         """
-        told: list[T] = self._exchange(action, lambda value: (value, -1))[0]
+        told: list[T] = self._exchange(action, lambda value: (value, []))[0]
         return told
 
-    def share(self, make: Callable[[], int]) -> list[int]:
-        """The same for descriptors. Returns those of all, by rank, which are the caller's to close."""
-        return self._exchange(make, lambda file: (None, file))[1]
+    def share(self, make: Callable[[], list[int]]) -> list[int]:
+        """The same for descriptors, as many in each process and 240 in all at most. Returns those of all, by
+        rank, which are the caller's to close."""
+        return self._exchange(make, lambda files: (None, files))[1]
 
     def _exchange(
-        self, action: Callable[[], T], parts: Callable[[T], tuple[Any, int]]
+        self, action: Callable[[], T], parts: Callable[[T], tuple[Any, list[int]]]
     ) -> tuple[Any, list[int]]:
         problem: BaseException | None = None
         value: Any = None
-        file = -1
+        own_files: list[int] = []
         try:
-            value, file = parts(action())
+            value, own_files = parts(action())
         except BaseException as raised:
             problem = raised
         own = {"value": value, "failed": None if problem is None else str(problem) or type(problem).__name__}
         try:
-            told, files = self._told(own, file)
+            told, files = self._told(own, own_files)
         except BaseException:
             if problem is not None:
                 raise problem from None
@@ -196,9 +198,8 @@ class Peers:
             raise ValueError(f"peers: process {failed[0]} of {self.size}: {told[failed[0]]['failed']}")
         return [each["value"] for each in told], files
 
-    def _told(self, own: Any, file: int) -> tuple[list[Any], list[int]]:
+    def _told(self, own: Any, files: list[int]) -> tuple[list[Any], list[int]]:
         """Through process 0: what each has told, and their descriptors."""
-        files = [file] if file >= 0 else []
         at = 0
         try:
             if self.rank != 0:
@@ -272,7 +273,7 @@ def _send(to: socket.socket, told: Any, files: list[int] | None = None) -> None:
 
 
 def _receive(of: socket.socket) -> tuple[Any, list[int]]:
-    head, files, _, _ = socket.recv_fds(of, _HEADER.size, _MOST_PROCESSES)
+    head, files, _, _ = socket.recv_fds(of, _HEADER.size, _MOST_FILES)
     try:
         if not head:
             raise ConnectionResetError

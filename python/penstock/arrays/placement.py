@@ -11,7 +11,8 @@ from typing import Any
 from penstock.arrays.converted import laid, notice
 from penstock.arrays.devices import device_name, executor_for
 from penstock.arrays.layout import Layout, check_permission, check_shape, find_layout
-from penstock.arrays.messages import naming, shown_path
+from penstock.arrays.messages import naming, shown, shown_path
+from penstock.arrays.peers import Peers
 from penstock.arrays.spec import CACHED, PLACEMENTS, ArrayOptions, Opened
 from penstock.arrays.tiers import TIERED, Tiers
 from penstock.callbacks import Progress
@@ -34,9 +35,15 @@ EFFECTS = (
     ),
     *effects(
         ArrayOptions,
-        ("scores", "hot", "below", "peers", "replicated"),
+        ("scores", "hot", "below", "replicated"),
         lambda given: given["placement"] == TIERED,
         "placement {placement} keeps no rows by their scores: leave it out, or choose tiered",
+    ),
+    *effects(
+        ArrayOptions,
+        ("peers",),
+        lambda given: given["placement"] in ("hbm", TIERED),
+        "placement {placement} has nothing in the memory of peers: leave it out, or choose tiered or hbm",
     ),
     *effects(
         ArrayOptions,
@@ -100,7 +107,11 @@ def described(path: str, given: ArrayOptions) -> tuple[Layout, Opened]:
         check_storable(found)
     device = device_name(options["device"])
     refuse_without_effect(EFFECTS, {**options, "line": given.get("line")})
-    kept = None
+    kept, peers = None, options["peers"]
+    if peers is not None and not isinstance(peers, Peers):
+        raise TypeError(f"peers {shown(peers)}: give a penstock.tiering.Peers")
+    if peers is not None and writable:
+        raise ValueError("peers share copies of what is only read: leave writable out, or choose storage")
     if options["placement"] == TIERED:
         tiers = tiers_of(found, options)
         chosen = tiers.below
@@ -115,4 +126,5 @@ def described(path: str, given: ArrayOptions) -> tuple[Layout, Opened]:
         str(Path(found.path).absolute()), found.shape, found.dtype, found.offset, chosen, device,
         writable, cache, options["line"], options["directory"], options["engine"], options["direct"],
         options["threads"], found.name, found.stored, kept=kept,
+        peers=peers if chosen == "hbm" else None,
     )  # fmt: skip

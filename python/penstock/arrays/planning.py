@@ -84,6 +84,8 @@ def plan(
         counts = _native.plan_rows(
             opened.executor, opened.shape[0], opened.row_bytes, str(opened.path), opened.native_options()
         )
+        if opened.peers is not None:
+            counts["hbm_bytes"] = -(-counts["hbm_bytes"] // opened.peers.size)
         placement = opened.placement
         rates: dict[str, float] = {}
         if options.get("placement") == TIERED:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from penstock.arrays.devices import executor_for
 from penstock.arrays.dtypes import DType
-from penstock.arrays.keeping import KeptRows, keep
+from penstock.arrays.keeping import KeptRows, copy_together, keep
 from penstock.arrays.memory import BorrowedMemory
 from penstock.arrays.messages import naming
 from penstock.arrays.tiers import TIERED
@@ -18,6 +18,7 @@ from penstock.options import CacheOptions, Choice, Option, StorageOptions, Switc
 
 if TYPE_CHECKING:
     from penstock import _native
+    from penstock.arrays.peers import Peers
     from penstock.callbacks import Progress
 
 PLACEMENTS = ("auto", "hbm", "host", "host-cached", "storage")
@@ -68,6 +69,7 @@ class Opened:
     notes: tuple[str, ...] = field(default=(), compare=False)  # what was done to open it: conversions
     memory: BorrowedMemory | None = field(default=None, compare=False)
     kept: KeptRows | None = field(default=None, compare=False)
+    peers: Peers | None = field(default=None, compare=False)  # that share the copy of placement hbm
 
     @property
     def executor(self) -> _native.Executor:
@@ -86,7 +88,28 @@ class Opened:
         names = ("placement", "writable", "cache", "line", "directory", "engine", "direct", "threads")
         return {name: getattr(self, name) for name in names}
 
-    def make(self, executor: _native.Executor, progress: Progress | None = None) -> _native.RowArray:
+    def open(self, executor: _native.Executor, progress: Progress | None) -> tuple[Opened, _native.RowArray]:
+        """The array, and this as it was opened: where peers do not reach each other it is another
+        placement."""
+        if self.peers is None:
+            return self, self.make(executor, progress)
+        nbytes = self.shape[0] * self.row_bytes
+        made = copy_together(
+            self.peers, executor, nbytes, lambda shared: self.make(executor, progress, shared)
+        )
+        if not isinstance(made, str):
+            return self, made
+        note = f"placement host instead of hbm with peers: {made}"
+        other = replace(self, placement="host", peers=None, notes=(*self.notes, note))
+        return other, other.make(executor, progress)
+
+    def make(
+        self,
+        executor: _native.Executor,
+        progress: Progress | None = None,
+        shared: dict[str, Any] | None = None,
+    ) -> _native.RowArray:
+        """The array, of this process alone. shared: native options of a copy that peers have together."""
         from penstock import _native
 
         borrowed = self.memory
@@ -99,7 +122,7 @@ class Opened:
                 self.offset,
                 0 if borrowed is None else borrowed.address,
                 None if borrowed is None or self.placement == "hbm" else borrowed.memory,  # which is a copy
-                self.native_options(),
+                {**self.native_options(), **(shared or {})},
                 seen,
             )
 

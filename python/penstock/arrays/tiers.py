@@ -65,7 +65,7 @@ class Tiers:
                 raise ValueError(f"tiered: replicated {shown(replicated)}: there are no peers: leave it out")
             return cls(values, kept, below)
         if not isinstance(peers, Peers):
-            raise TypeError(f"tiered: peers {shown(peers)}: give a penstock.tiering.Peers")
+            raise TypeError(f"peers {shown(peers)}: give a penstock.tiering.Peers")
         return cls(values, kept, below, peers, _everywhere(values, kept, peers.size, replicated))
 
     @property
