@@ -5,7 +5,9 @@
 Two GPUs of one host. `peers.gather.*`: GB/s of one GPU that gathers rows which the other keeps, and of both
 at once, uniform and Zipf; beside it a kernel that reads the same rows by a peer pointer, a warp to a row and
 four of them in flight, which is what the link gives. `peers.mix.*`: half of the rows kept, each GPU a
-quarter, with and without peers. All rows are compared with the table's.
+quarter, with and without peers. `peers.copy.*`: the whole table in the memory of both. `peers.sample.*`: M
+edges/s of samples (fan-out 15,10,5 of 1024 seeds) over lists in the GPU's own memory and in that of both. All
+rows are compared with the table's, and samples with each other.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from typing import Any
 import numpy as np
 import penstock
 import torch
+from penstock.gnn import data
+from penstock.sampling import Graph, NeighborSampler
 from penstock.tiering import Peers
 
 GPUS = 2
@@ -50,15 +54,15 @@ class Results:
     def __init__(self, path: Path | None, common: dict[str, Any]) -> None:
         self._path, self._common = path, common
 
-    def add(self, name: str, value: float, **more: Any) -> None:
-        line = {"id": name, "value": value, "unit": "GB/s", **more, **self._common}
+    def add(self, name: str, value: float, unit: str = "GB/s", **more: Any) -> None:
+        line = {"id": name, "value": value, "unit": unit, **more, **self._common}
         if self._path is not None:
             with self._path.open("a") as file:
                 file.write(json.dumps(line) + "\n")
         shown = ", ".join(
             f"{key} {each:.4g}" if isinstance(each, float) else f"{key} {each}" for key, each in more.items()
         )
-        print(f"{name:34} {value:8.1f} GB/s  {shown}", flush=True)
+        print(f"{name:34} {value:8.1f} {unit}  {shown}", flush=True)
 
 
 def rate(gpu: int, row_bytes: int, count: int, call: Callable[[], Any]) -> float:
@@ -126,6 +130,11 @@ def open_together(path: str, folder: str, kept: int, together: bool) -> list[pen
     return on_gpus(run)
 
 
+def open_shared(path: str, folder: str, gpu: int) -> penstock.Array:
+    with Peers(gpu, GPUS, f"{folder}/meet", timeout=120) as peers:
+        return penstock.open(path, placement="hbm", device=f"cuda:{gpu}", peers=peers)
+
+
 def measure(arrays: list[penstock.Array], table: Any, lists: list[Any], at_once: bool) -> list[float]:
     row_bytes = table[0].nbytes
     gate = threading.Barrier(GPUS if at_once else 1)
@@ -183,6 +192,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=16_000_000)
     parser.add_argument("--width", type=int, default=128)
+    parser.add_argument("--nodes", type=int, default=10_000_000, help="of the graph that is sampled")
     parser.add_argument("--results", type=Path)
     parser.add_argument("--commit", default="")
     given = parser.parse_args()
@@ -204,6 +214,41 @@ def main() -> None:
                 given.width
             )
         run(path, folder, table, results)
+        sample(
+            data.generate(f"{folder}/graph", "papers100M", nodes=given.nodes, memory="16GiB"), folder, results
+        )
+
+
+def sample(dataset: data.Dataset, folder: str, results: Results) -> None:
+    pointers, neighbors = (dataset.folder / f"{name}.npy" for name in ("pointers", "neighbors"))
+    found: dict[bool, Any] = {}
+    for together in (False, True):
+
+        def run(gpu: int, together: bool = together) -> tuple[float, Any]:
+            place: dict[str, Any] = {"placement": "hbm", "device": f"cuda:{gpu}"}
+            if together:
+                with Peers(gpu, GPUS, f"{folder}/meet", timeout=120) as peers:
+                    lists = penstock.open(neighbors, peers=peers, **place)
+            else:
+                lists = penstock.open(neighbors, **place)
+            sampler = NeighborSampler(Graph(pointers, lists, device=place["device"]), (15, 10, 5), seed=7)
+            seeds = torch.as_tensor(np.random.default_rng(gpu).integers(0, dataset.nodes, (40, 1024)))
+            seeds = seeds.to(place["device"])
+            for k in range(4):
+                sampler.sample(seeds[k], call=k)
+            edges, began = 0, time.perf_counter()
+            for k in range(4, len(seeds)):
+                edges += len(sampler.sample(seeds[k], call=k).rows)
+            torch.cuda.synchronize(gpu)
+            took = time.perf_counter() - began
+            return edges / took / 1e6, sampler.sample(seeds[0], call=0).nodes.cpu()
+
+        rates = on_gpus(run)
+        found[together] = rates[0][1]
+        name = "both" if together else "own"
+        results.add(f"peers.sample.{name}", rates[0][0], "M edges/s", sum=sum(each for each, _ in rates))
+    if not torch.equal(found[False], found[True]):
+        raise SystemExit("samples over lists in the memory of both GPUs are others")
 
 
 def run(path: str, folder: str, table: Any, results: Results) -> None:
@@ -222,6 +267,13 @@ def run(path: str, folder: str, table: Any, results: Results) -> None:
             at_once = measure(arrays, table, drawn, at_once=True)
             more = {"over_raw": alone / raw} if name == "far" and not skewed else {}
             results.add(f"peers.gather.{name}.{kind}", alone, at_once=sum(at_once), **more)
+    for array in arrays:
+        array.close()
+    arrays = on_gpus(lambda gpu: open_shared(path, folder, gpu))
+    for skewed in (False, True):
+        drawn = [lists_of(np.arange(rows), skewed, gpu) for gpu in range(GPUS)]
+        at_once = measure(arrays, table, drawn, at_once=True)
+        results.add(f"peers.copy.{'zipf' if skewed else 'uniform'}", sum(at_once))
     for array in arrays:
         array.close()
     for together in (True, False):
