@@ -141,7 +141,7 @@ std::byte* row_array::state::copy_own(std::byte const* from, row_progress const&
   }
   const u64 each = part_bytes(shape.bytes(), how.parts.size());
   std::vector<memory_part> parts;
-  for (const int file : how.parts) parts.push_back({file, each});
+  for (const int part : how.parts) parts.push_back({part, each});
   shared = {on.memory(), std::move(parts)};
   const u64 own_parts = how.parts.size() / how.processes;
   for (u64 k = 0; k < own_parts; ++k) {
