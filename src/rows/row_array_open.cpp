@@ -159,9 +159,9 @@ std::vector<int> share_copy(executor& on, u64 bytes, u32 processes) {
   if (processes == 0 || processes > most_parts) {
     throw_bad_input("share", "a copy", std::to_string(processes) + " processes: give 1 to " + std::to_string(most_parts));
   }
-  const u64 each = parts_of_each(bytes, processes);
+  const u64 each = parts_of_each(bytes, processes), least = std::max<u64>(bytes, 1);
   std::vector<owned_file> made;
-  for (u64 k = 0; k < each; ++k) made.emplace_back(on.memory().make_part(part_bytes(bytes, each * processes)));
+  for (u64 k = 0; k < each; ++k) made.emplace_back(on.memory().make_part(part_bytes(least, each * processes)));
   std::vector<int> files;
   for (owned_file& file : made) files.push_back(file.release());
   return files;
@@ -244,7 +244,7 @@ row_array_plan plan_rows(executor const& on, row_shape const& shape, row_source 
   row_array_plan plan;
   const bool cuda = on.kind() == executor_kind::cuda;
   const u64 bytes = shape.bytes();
-  if (options.where == placement::hbm) plan.hbm_bytes = bytes;
+  if (options.where == placement::hbm) plan.hbm_bytes = ceil_div(bytes, options.copied.processes);
   if (options.where == placement::host || options.where == placement::host_cached) plan.host_bytes = bytes;
   if (options.where == placement::host && cuda) plan.mapping_bytes = ceil_div(bytes, small_page) * page_table_entry;
   if (options.where == placement::storage) plan.storage_bytes = bytes;

@@ -81,11 +81,12 @@ def plan(
     where = path_text(path)
     with naming("open", where, str(Path(where).absolute())):
         found, opened = described(where, options)
+        native = opened.native_options()
+        if (peers := opened.peers) is not None:  # a plan makes no parts
+            native |= {"parts": [-1] * peers.size, "processes": peers.size, "own": peers.rank}
         counts = _native.plan_rows(
-            opened.executor, opened.shape[0], opened.row_bytes, str(opened.path), opened.native_options()
+            opened.executor, opened.shape[0], opened.row_bytes, str(opened.path), native
         )
-        if opened.peers is not None:
-            counts["hbm_bytes"] = -(-counts["hbm_bytes"] // opened.peers.size)
         placement = opened.placement
         rates: dict[str, float] = {}
         if options.get("placement") == TIERED:
