@@ -73,6 +73,16 @@ def test_the_command_draws_a_dataset_once(tmp_path: Path) -> None:
     assert "another shape or size" in command(*named, "--nodes", "9")[1]
 
 
+def test_the_command_draws_relations(tmp_path: Path) -> None:
+    place = str(tmp_path / "drawn")
+    arguments = ["papers100M", "--folder", place, "--nodes", "2000", *OF_COMMAND, "--epochs", "1", "--json"]
+    shown, problem = command(*arguments, "--model", "rgcn", "--relations", "3")
+    assert problem is None
+    assert len(json.loads((Path(place) / "dataset.json").read_text())["edge_types"]) == 3
+    assert json.loads(shown)["parameters"] > 0
+    assert "another shape or size" in command(*arguments)[1]
+
+
 def test_the_command_prints_how_to_resume(
     papers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,6 +121,7 @@ def test_options_of_the_command_are_those_of_the_call() -> None:
         (["--device", "cuda:99"], "device cuda:99: torch finds"),
         (["--cache", "1MiB"], "placement host has no cache"),
         (["--nodes", "9"], "--nodes is for a dataset that is drawn"),
+        (["--relations", "2"], "--relations is for a dataset that is drawn"),
         (["--trace", "PAPERS/features.npy"], "it is the input"),
     ],
 )

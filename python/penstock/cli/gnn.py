@@ -143,11 +143,20 @@ def gnn_group() -> None:
 )
 @click.option("--folder", type=click.Path(path_type=Path), help="For a dataset that is drawn.")
 @click.option("--nodes", type=click.IntRange(1), help="Of a dataset that is drawn.")
+@click.option(
+    "--relations", type=click.IntRange(1, 256), help="Edge types of a dataset that is drawn.  [default: 1]"
+)
 @click.option("--trace", type=OutputFile(), help="Write when what ran, for ui.perfetto.dev.")
 @click.option("--json", "as_json", is_flag=True, help="JSON on stdout instead of a table.")
 @names_refused()
 def train_command(
-    dataset: str, folder: Path | None, nodes: int | None, trace: Path | None, as_json: bool, **given: Any
+    dataset: str,
+    folder: Path | None,
+    nodes: int | None,
+    relations: int | None,
+    trace: Path | None,
+    as_json: bool,
+    **given: Any,
 ) -> None:
     """Trains a model on DATASET: a dataset's folder; debian, the packages of this machine; or the name of a
     shape, which is drawn with --nodes into --folder.
@@ -159,6 +168,7 @@ def train_command(
     penstock gnn train debian --fanout 10,10
     penstock gnn train papers100M --nodes 1000000 --folder papers
     penstock gnn train papers --model gat --placement storage --cache 4GiB --checkpoint papers.pt
+    penstock gnn train MAG240M --nodes 1000000 --relations 4 --folder related --model rgcn
     torchrun --nproc-per-node 4 -m penstock gnn train papers
     """
     if find_spec("torch") is None:
@@ -169,7 +179,7 @@ def train_command(
     options = Options(dataset, **given)
     timeline = None if trace is None else Timeline()
     with progress_bar() if _is_first() else nullcontext() as progress:
-        place = _dataset_folder(dataset, folder, nodes, progress)
+        place = _dataset_folder(dataset, folder, nodes, relations, progress)
         _refuse_trace(trace, options.checkpoint_path, place)
         try:
             result = train(dataclasses.replace(options, dataset=place), timeline=timeline, progress=progress)
@@ -229,31 +239,39 @@ def _refuse_trace(trace: Path | None, checkpoint: Path | None, folder: Path) -> 
     refuse_inputs("--trace", trace, files)
 
 
-def _dataset_folder(name: str, folder: Path | None, nodes: int | None, progress: Progress | None) -> Path:
+def _dataset_folder(
+    name: str, folder: Path | None, nodes: int | None, relations: int | None, progress: Progress | None
+) -> Path:
     """Where the dataset is; made first where its shape is named and `folder` is not there."""
     from penstock.gnn import data
 
     if name == PACKAGES and not Path(name).is_dir():
-        return _packages_folder(folder, nodes, progress)
+        for option, value in (("--nodes", nodes), ("--relations", relations)):
+            if value is not None:
+                raise click.UsageError(
+                    f"{option} is for a dataset that is drawn, and {PACKAGES} has its own: leave it out"
+                )
+        return _packages_folder(folder, progress)
     shape = next((known for known in data.SHAPES if known.lower() == name.lower()), None)
     if Path(name).is_dir() or shape is None:
-        if folder is not None or nodes is not None:
-            option = "--folder" if folder is not None else "--nodes"
-            raise click.UsageError(
-                f"{option} is for a dataset that is drawn, and {name} is a folder or no shape: leave it "
-                f"out, or name one of {', '.join(data.SHAPES)}"
-            )
+        drawn: dict[str, Any] = {"--folder": folder, "--nodes": nodes, "--relations": relations}
+        for option, value in drawn.items():
+            if value is not None:
+                raise click.UsageError(
+                    f"{option} is for a dataset that is drawn, and {name} is a folder or no shape: leave it "
+                    f"out, or name one of {', '.join(data.SHAPES)}"
+                )
         return Path(name)
     if folder is None or nodes is None:
         raise click.UsageError(f"{name} is drawn: give --nodes and --folder, or name a folder that is there")
     if not folder.exists():
         if os.environ.get("WORLD_SIZE", "1") != "1":
             raise click.UsageError(f"{folder}: there is no dataset yet: make it with one process first")
-        data.generate(folder, shape, nodes=nodes, progress=progress)
+        data.generate(folder, shape, nodes=nodes, relations=relations or 1, progress=progress)
         return folder
     found = data.open(folder)
-    expected = data.SHAPES[shape]
-    if (found.nodes, found.width, found.classes) != (nodes, expected.width, expected.classes):
+    expected = (nodes, data.SHAPES[shape].width, data.SHAPES[shape].classes, relations or 1)
+    if (found.nodes, found.width, found.classes, max(1, len(found.edge_types))) != expected:
         raise ValueError(
             f"train {folder}: it has {found.nodes:,} nodes and is of another shape or size than {shape} with "
             f"{nodes:,}: name another --folder"
@@ -261,14 +279,10 @@ def _dataset_folder(name: str, folder: Path | None, nodes: int | None, progress:
     return folder
 
 
-def _packages_folder(folder: Path | None, nodes: int | None, progress: Progress | None) -> Path:
+def _packages_folder(folder: Path | None, progress: Progress | None) -> Path:
     """The dataset of this machine's packages; made first where it is not there."""
     from penstock.gnn import data
 
-    if nodes is not None:
-        raise click.UsageError(
-            f"--nodes is for a dataset that is drawn, and {PACKAGES} has its own: leave it out"
-        )
     place = default_cache_dir().parent / "gnn" / PACKAGES if folder is None else folder
     if not (place / "dataset.json").exists():
         place.parent.mkdir(parents=True, exist_ok=True)
