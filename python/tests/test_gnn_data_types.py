@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import pickle
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -98,6 +100,33 @@ class Library:
             zipped(root / "split" / "time" / "paper" / f"{name}.csv.gz", [[each] for each in ids])
         return root
 
+    def write_mag240m(self, root: Path) -> Path:
+        """Authors and topics have no features there."""
+        papers = root / "processed" / "paper"
+        stored(papers / "node_feat.npy", self.features["paper"].astype(np.float16))
+        stored(papers / "node_label.npy", np.where(self.labels < 0, np.nan, self.labels))
+        for kind, ends in self.ends.items():
+            stored(root / "processed" / "___".join(kind) / "edge_index.npy", ends)
+        splits = {name: np.array(ids) for name, ids in SPLITS.items()}
+        for name, content in (("split_dict", splits), ("meta", {**COUNTS, "num_classes": 4})):
+            with zipfile.ZipFile(root / f"{name}.pt", "w") as archive:
+                archive.writestr(f"{name}/data.pkl", pickle.dumps(content, protocol=2))
+        return root
+
+    def write_igb(self, root: Path) -> Path:
+        """Features are 1024 wide there, and all types have some."""
+        for name, count in COUNTS.items():
+            stored(root / "processed" / name / "node_feat.npy", np.full((count, 1024), count, np.float32))
+        stored(root / "processed" / "paper" / "node_label_19.npy", np.maximum(self.labels, 0).astype(float))
+        for kind, ends in self.ends.items():
+            stored(root / "processed" / "__".join(kind) / "edge_index.npy", ends.T.copy())
+        return root
+
+
+def stored(path: Path, values: Array) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    np.save(path, values)
+
 
 def zipped(path: Path, rows: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -109,6 +138,11 @@ def triples(found: gnn_data.Dataset) -> list[tuple[EdgeType, int, int]]:
     targets = np.repeat(np.arange(found.nodes), np.diff(found.load("pointers")))
     kinds = [found.edge_types[number] for number in found.load("relations")]
     return sorted(zip(kinds, found.load("neighbors").tolist(), targets.tolist(), strict=True))
+
+
+def in_their_types(found: gnn_data.Dataset) -> list[tuple[EdgeType, int, int]]:
+    first = {name: numbers.start for name, numbers in found.node_types.items()}
+    return sorted((kind, a - first[kind[0]], b - first[kind[2]]) for kind, a, b in triples(found))
 
 
 @pytest.fixture(scope="module")
@@ -134,6 +168,37 @@ def test_ogb_text_of_several_types(library: Library, tmp_path: Path, undirected:
     library.check(found, undirected)
     assert found.source == "OGB ogbn_mag"
     assert [path.name for path in found.folder.iterdir() if path.is_dir() or path.suffix == ".tmp"] == []
+
+
+def test_mag240m_of_all_types(library: Library, tmp_path: Path) -> None:
+    source = library.write_mag240m(tmp_path / "mag240m")
+    found = gnn_data.from_ogb(source, tmp_path / "g", hetero=True)
+    assert (found.dtype, list(found.node_types)) == ("float16", ["paper", "author", "topic"])
+    by_type = [(kind, a, b) for kind, pairs in library.ends.items() for a, b in pairs.T.tolist()]
+    assert in_their_types(found) == sorted(by_type)
+    features = np.load(found.features)
+    assert features[:50].tolist() == library.features["paper"].tolist()
+    assert not features[50:].any()
+    assert found.load("labels")[:50].tolist() == library.labels.tolist()
+    assert found.load("labels")[50:].max() == -1
+    papers = gnn_data.from_ogb(source.rename(tmp_path / "again"), tmp_path / "papers", hetero=True)
+    assert papers.edges == found.edges
+    (tmp_path / "again" / "meta.pt").write_bytes((tmp_path / "again" / "split_dict.pt").read_bytes())
+    with pytest.raises(ValueError, match=r"meta\.pt: it has no number of nodes for author"):
+        gnn_data.from_ogb(tmp_path / "again", tmp_path / "h", hetero=True)
+    with pytest.raises(ValueError, match="is not MAG240M"):
+        gnn_data.from_ogb(tmp_path, tmp_path / "h", hetero=True)
+
+
+def test_igb_of_all_types(library: Library, tmp_path: Path) -> None:
+    found = gnn_data.from_igb(library.write_igb(tmp_path / "tiny"), tmp_path / "g", hetero=True)
+    assert (found.classes, found.width, list(found.node_types)) == (19, 1024, ["paper", "author", "topic"])
+    by_type = [(kind, a, b) for kind, pairs in library.ends.items() for a, b in pairs.T.tolist()]
+    assert in_their_types(found) == sorted(by_type)
+    counts = np.load(found.features)[:, 0]
+    for name, numbers in found.node_types.items():
+        assert (counts[numbers.start : numbers.stop] == COUNTS[name]).all()
+    assert [len(found.load(name)) for name in SPLITS] == [30, 10, 10]
 
 
 def test_edges_that_do_not_fit_memory_are_merged_in_parts(tmp_path: Path) -> None:

@@ -11,11 +11,12 @@ import numpy as np
 from penstock.callbacks import Progress
 from penstock.checks import checked_integer
 
-from .converting import Parts, Target, checked_options, has_header, write_parts
+from .converting import Ids, Parts, Target, checked_options, has_header, write_parts
 from .dataset import Dataset, open_dataset
 from .drafts import draft_folder
 from .edges import file_edges
 from .npy import Npy, read_npy
+from .typed import NodeType, TypedParts, edges_of_types, write_typed_parts
 
 _REMEDY = "fetch the dataset again"
 _WIDTH = 1024
@@ -29,12 +30,13 @@ def from_igb(
     folder: str | os.PathLike[str],
     *,
     classes: SupportsIndex = 19,
+    hetero: bool = False,
     undirected: bool = False,
     copy: bool = False,
     memory: SupportsIndex | str = "1GiB",
     progress: Progress | None = None,
 ) -> Dataset:
-    """Convert a homogeneous dataset of the Illinois Graph Benchmark: papers and citations.
+    """Convert a dataset of the Illinois Graph Benchmark: papers and citations, or all of its types.
 
     The first 60 % of the labelled papers are for training, the next 20 % for validation, the rest for test,
     as in IGB's own loader. Features of igb-large and igb-full have no .npy header, and are copied.
@@ -43,9 +45,12 @@ def from_igb(
         source: A folder of one size, with `processed/paper` and `processed/paper__cites__paper`.
         folder: A new one; it appears when all is written.
         classes: 19 or 2983.
+        hetero: Convert authors, institutes and whatever else `processed` has edges of, too.
         undirected: Add the reverse of each edge, once for an edge of a node to itself. An edge whose reverse
-            is there already is then there twice.
-        copy: Copy features that are a .npy file already, in place of a link to it.
+            is there already is then there twice. Reverses of edges between two node types are an edge type
+            of their own, "rev_" and its name.
+        copy: Copy features that are a .npy file already, in place of a link to it; those of several types are
+            copied always.
         memory: Bytes for edges that are sorted and numbers that are converted at once; 8 bytes for each node
             come on top.
         progress: Called with what is done, how much of it, and of how much.
@@ -65,10 +70,10 @@ def from_igb(
     root = Path(source)
     with draft_folder("convert to", folder) as draft:
         target = Target(draft, Path(folder).resolve(), options)
+        name = f"IGB {root.name}"
         papers = root / "processed" / "paper"
         features = _array(papers / "node_feat.npy", _WIDTH)
         labels = _array(papers / _LABELS[kind], 0)
-        cites = read_npy(root / "processed" / "paper__cites__paper" / "edge_index.npy", _REMEDY)
         nodes = features.rows
         labelled = _LABELLED.get((nodes, kind), nodes)
         train, valid = int(labelled * 0.6), int(labelled * 0.2)
@@ -77,9 +82,22 @@ def from_igb(
             "valid": np.arange(train, train + valid),
             "test": np.arange(train + valid, labelled),
         }
-        edges = file_edges(cites, pairs=True)
-        write_parts(target, Parts(nodes, edges, features, labels, splits, papers, kind), f"IGB {root.name}")
+        if hetero:
+            write_typed_parts(target, _typed(root / "processed", features, labels, splits, kind), name)
+        else:
+            cites = read_npy(root / "processed" / "paper__cites__paper" / "edge_index.npy", _REMEDY)
+            edges = file_edges(cites, pairs=True)
+            write_parts(target, Parts(nodes, edges, features, labels, splits, papers, kind), name)
     return open_dataset(folder)
+
+
+def _typed(processed: Path, papers: Npy, labels: Npy, splits: dict[str, Ids], classes: int) -> TypedParts:
+    edges = edges_of_types(processed, "__", pairs=True)
+    nodes = [NodeType("paper", papers.rows, papers)]
+    for name in sorted({end for kind in edges for end in (kind[0], kind[2])} - {"paper"}):
+        features = _array(processed / name / "node_feat.npy", _WIDTH)
+        nodes.append(NodeType(name, features.rows, features))
+    return TypedParts(nodes, edges, "paper", labels, splits, processed / "paper", classes)
 
 
 def _array(path: Path, width: int) -> Npy:

@@ -19,10 +19,11 @@ from .dataset import SPLITS, Dataset, EdgeType, open_dataset
 from .drafts import draft_folder
 from .edges import Edges, file_edges
 from .npy import Npy, missing, read_npy, read_pieces
-from .typed import NodeType, TypedParts, write_typed_parts
+from .typed import NodeType, TypedParts, edges_of_types, write_typed_parts
 
 Ids = npt.NDArray[np.int64]
 _REMEDY = "fetch the dataset again"
+_SPLITS = "split_dict.pt"  # of MAG240M
 
 
 def from_ogb(
@@ -32,6 +33,7 @@ def from_ogb(
     undirected: bool = False,
     copy: bool = False,
     split: str | None = None,
+    hetero: bool = False,
     memory: SupportsIndex | str = "1GiB",
     progress: Progress | None = None,
 ) -> Dataset:
@@ -47,8 +49,10 @@ def from_ogb(
         undirected: Add the reverse of each edge, once for an edge of a node to itself. An edge whose reverse
             is there already is then there twice. Reverses of edges between two node types are an edge type
             of their own, "rev_" and its name.
-        copy: Copy features that are a .npy file already, in place of a link to it.
+        copy: Copy features that are a .npy file already, in place of a link to it; those of several types are
+            copied always.
         split: A folder of `split`, where there are several.
+        hetero: Of MAG240M, convert authors and institutions, too; ogbn-mag is converted with all its types.
         memory: Bytes for edges that are sorted and numbers that are converted at once; 8 bytes for each node
             come on top.
         progress: Called with what is done, how much of it, and of how much.
@@ -68,6 +72,8 @@ def from_ogb(
         name = f"OGB {root.name}"
         if (root / "raw" / "triplet-type-list.csv.gz").exists():
             write_typed_parts(target, _typed_text(root, split, target), name)
+        elif hetero:
+            write_typed_parts(target, _typed_papers(root), name)
         else:
             write_parts(target, _parts(root, split, target), name)
     return open_dataset(folder)
@@ -175,17 +181,35 @@ def _binary(root: Path, split: str | None, target: Target) -> Parts:
 
 def _papers(root: Path) -> Parts:
     """MAG240M's papers and citations; authors and institutions are left out."""
-    papers = root / "processed" / "paper"
-    features = read_npy(papers / "node_feat.npy", _REMEDY)
-    labels = read_npy(papers / "node_label.npy", _REMEDY)
+    features, labels, splits = _papers_alone(root)
     cites = read_npy(root / "processed" / "paper___cites___paper" / "edge_index.npy", _REMEDY)
-    where = root / "split_dict.pt"
+    return Parts(features.rows, file_edges(cites, pairs=False), features, labels, splits, root / _SPLITS)
+
+
+def _typed_papers(root: Path) -> TypedParts:
+    """All of MAG240M."""
+    if not (root / "processed" / "paper").is_dir():
+        raise ValueError(f"hetero: {root} is not MAG240M, whose folder has processed/paper: leave it out")
+    features, labels, splits = _papers_alone(root)
+    meta = read_torch_arrays(root / "meta.pt")
+    edges = edges_of_types(root / "processed", "___", pairs=False)
+    nodes = [NodeType("paper", features.rows, features)]
+    for name in sorted({end for kind in edges for end in (kind[0], kind[2])} - {"paper"}):
+        if not isinstance(meta.get(name), int):
+            raise ValueError(f"read {root / 'meta.pt'}: it has no number of nodes for {name}: {_REMEDY}")
+        nodes.append(NodeType(name, meta[name], None))
+    return TypedParts(nodes, edges, "paper", labels, splits, root / _SPLITS)
+
+
+def _papers_alone(root: Path) -> tuple[Npy, Npy, dict[str, Ids]]:
+    """MAG240M's features, labels and splits."""
+    papers, where = root / "processed" / "paper", root / _SPLITS
     found = read_torch_arrays(where)
     test = next((name for name in ("test", "test-dev", "test-whole") if name in found), "test")
     splits = {
         name: _ids(found, key, where) for name, key in zip(SPLITS, ("train", "valid", test), strict=True)
     }
-    return Parts(features.rows, file_edges(cites, pairs=False), features, labels, splits, where)
+    return read_npy(papers / "node_feat.npy", _REMEDY), read_npy(papers / "node_label.npy", _REMEDY), splits
 
 
 def _ids(found: Mapping[str, object], name: str, where: Path) -> Ids:

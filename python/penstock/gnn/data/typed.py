@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from .converting import Target
 from .dataset import FEATURE_DTYPES, EdgeType, write_facts
-from .edges import Edges
-from .npy import Npy, NpyWriter, read_pieces
+from .edges import Edges, file_edges
+from .npy import Npy, NpyWriter, read_npy, read_pieces
 from .relations import Relation, put_relations, with_reverses
 
 Ids = npt.NDArray[np.int64]
@@ -39,6 +40,8 @@ class TypedParts:
     splits: Mapping[str, Ids]
     splits_from: object
     """What errors name."""
+    classes: int = 0
+    """The least number of them; labels may have more."""
 
 
 def write_typed_parts(target: Target, parts: TypedParts, source: str) -> None:
@@ -51,16 +54,29 @@ def write_typed_parts(target: Target, parts: TypedParts, source: str) -> None:
     if target.options.undirected:
         relations = with_reverses(relations)
     target.put_splits(parts.splits, parts.splits_from, len(own), first=own.start)
-    classes = target.put_labels(parts.labels, len(own), first=own.start, nodes=nodes)
+    labels = target.put_labels(parts.labels, len(own), first=own.start, nodes=nodes)
     width, dtype = _put_features(target, parts.nodes, nodes)
     edges = put_relations(target.draft, relations, nodes, target.options.memory, target.options.progress)
     for temporary in target.draft.glob("*.tmp"):
         temporary.unlink()
     write_facts(
         target.draft, name=target.folder.name, nodes=nodes, edges=edges, width=width, dtype=dtype,
-        classes=classes, seed=None, source=source, node_types=counts,
+        classes=max(parts.classes, labels), seed=None, source=source, node_types=counts,
         edge_types=[each.kind for each in relations],
     )  # fmt: skip
+
+
+def edges_of_types(processed: Path, between: str, *, pairs: bool) -> dict[EdgeType, Edges]:
+    """Edges of folders named by source type, name and target type, with `between` them.
+
+    pairs: As of `file_edges`.
+    """
+    named = {tuple(path.parent.name.split(between)): path for path in processed.glob("*/edge_index.npy")}
+    return {
+        (names[0], names[1], names[2]): file_edges(read_npy(path, "fetch the dataset again"), pairs=pairs)
+        for names, path in sorted(named.items())
+        if len(names) == 3
+    }
 
 
 def _relation(kind: EdgeType, edges: Edges, ranges: Mapping[str, range]) -> Relation:
