@@ -122,6 +122,16 @@ def test_a_batch_is_what_the_sampler_draws(library: Library) -> None:
     assert all(torch.equal(batch.e_id_dict[kind], made.edges[kind]) for kind in SIZES)
 
 
+def test_all_edges_of_all_types_into_the_seeds_are_there(library: Library) -> None:
+    batch = next(iter(library.loader(fanout=[-1], batch_size=70)))
+    seeds = batch.n_id_dict["paper"][:70].cpu().numpy()
+    for kind, ends in library.ends.items():
+        into = np.flatnonzero(np.isin(ends[1], seeds)) if kind[2] == "paper" else np.empty(0, int)
+        assert sorted(batch.e_id_dict[kind].tolist()) == into.tolist()
+        if kind[0] != "paper" and kind[2] == "paper":
+            assert sorted(batch.n_id_dict[kind[0]].tolist()) == sorted(set(ends[0][into].tolist()))
+
+
 def test_an_epoch_of_types_goes_on_from_a_state(library: Library) -> None:
     whole = [signature(batch) for batch in library.loader()]
     assert whole == [signature(batch) for batch in library.loader(prefetch=5)]
@@ -253,6 +263,37 @@ def test_each_end_of_a_link_is_sampled_as_a_seed_at_its_time() -> None:
     other = next(iter(plain))
     assert torch.equal(batch.n_id, other.n_id)
     assert torch.equal(batch.edge_index, other.edge_index)
+
+
+def test_links_with_times_are_what_the_sampler_for_pyg_gives() -> None:
+    pytest.importorskip("torch_geometric", reason="torch_geometric is not installed")
+    from penstock.pyg import NeighborSampler
+    from torch_geometric.sampler import EdgeSamplerInput
+
+    timed = Timed("cpu", "edges")
+    batch = next(iter(timed.loader(negatives=0, shuffle=False)))
+    links, times = torch.as_tensor(timed.links[:, :40]), torch.as_tensor(timed.link_times[:40])
+    asked = EdgeSamplerInput(None, links[0], links[1], time=times)
+    made = NeighborSampler(timed.graph, [-1, -1]).sample_from_edges(asked)
+    assert torch.equal(batch.n_id, made.node)
+    assert torch.equal(batch.edge_index, torch.stack([made.row, made.col]))
+    assert torch.equal(batch.batch, made.batch)
+    assert torch.equal(batch.edge_label_index, made.metadata[1])
+    assert torch.equal(batch.edge_label_time, made.metadata[3])
+
+
+def test_links_may_have_trees_of_their_own_without_times() -> None:
+    library = Library()
+    graph, links = library.graphs[CITES], library.ends[CITES][:, :50]
+    loader = LinkLoader(graph, numbered(PAPERS, 2), links, [3], 20, negatives=1, disjoint=True)
+    batch = next(iter(loader))
+    assert batch.batch is not None
+    assert batch.edge_label_index is not None
+    assert batch.edge_label_time is None
+    assert batch.batch_size == 2 * 40
+    assert torch.equal(batch.batch[batch.edge_label_index], torch.arange(20).repeat(2, 2))
+    ends = batch.edge_index
+    assert torch.equal(batch.batch[ends[0]], batch.batch[ends[1]])
 
 
 def test_negatives_where_all_nodes_are_later_are_the_earliest() -> None:
