@@ -135,6 +135,20 @@ def test_with_tables_queries_and_results(table: Table, tmp_path: Path, executor:
     assert found == trips().join(by_zone, on="zone").filter(pl.col("miles") > 1.9 * pl.col("mean")).height
 
 
+@pytest.mark.parametrize("how", ["inner", "left", "semi", "anti"])
+@pytest.mark.parametrize("keys", [["zone_n", "word"], ["far", "word", "day"], ["zone", "far"]])
+def test_several_columns_are_one_key(table: Table, how: Any, keys: list[str]) -> None:
+    few = trips().filter(pl.col("miles") < 0.6).group_by(keys).agg(most=pl.col("miles").max()).sort("most")
+    order = {"maintain_order": "left"} if how in ("inner", "left") else {}
+    expected = trips().join(few, on=keys, how=how, **order)
+    joined = table.join(few, on=keys, how=how)
+    found = joined.agg(n=count(), miles=col("miles").sum()).collect().rows()[0]
+    assert found[0] == expected.height
+    assert found[1] == pytest.approx(expected["miles"].sum(), rel=1e-12)
+    if how in ("inner", "left"):
+        same(joined.collect(), expected)
+
+
 def test_refusals(table: Table) -> None:
     twice = pl.DataFrame({"zone": [1, 2, 1], "x": [1, 2, 3]})
     with pytest.raises(ValueError, match="1 stands more than once in 'zone'"):

@@ -76,12 +76,29 @@ select case when flag then null else true end as c, count(*) from trips group by
 select coalesce(day, timestamp '2024-01-01 10:00:00') as d from trips order by miles limit 2;
 select max(x % 0.1), min(floor(x)), max(ceil(x)) from (select zone * 0.1 as x from trips) s;
 select z.zone, n from zones z join (select zone, count(*) as n from trips group by zone) c on c.zone
-    = z.zone where n > 60 order by z.zone
+    = z.zone where n > 60 order by z.zone;
+select word, count(distinct zone_n) as n, count(distinct day), count(*), count(distinct word) from trips
+    group by word having count(distinct zone) > 3 order by word;
+select count(distinct zone_n), count(distinct miles) from trips where word = 'a';
+select miles, count(*) as n, sum(zone) from trips group by miles order by miles limit 50;
+select miles, word, zone_n, max(day) from trips group by miles, word, zone_n order by miles, word limit 20;
+select zone, borough, t.miles from trips t join zones using (zone) where zone > 20 order by t.miles limit 9;
+select * from trips join zones using (zone) where area < 20 order by trips.miles limit 5;
+select count(*), sum(zone) from trips left join zones using (zone) where borough is null;
+select zone, word, n from trips join (select zone, word, count(*) as n from trips group by zone, word) c
+    using (zone, word) where trips.miles < 0.01 order by trips.miles;
+select t.miles, n from trips t join (select zone_n, word, count(*) as n from trips group by zone_n, word) c on
+    t.zone_n = c.zone_n and t.word = c.word and t.zone > 100 where miles < 0.3 order by t.miles limit 40;
+select count(*), sum(n) from trips t left join (select zone, word, day, count(*) as n from trips where flag
+    group by zone, word, day) c on t.zone = c.zone and t.day = c.day and t.word = c.word;
+select z.borough, sum(t.miles) from trips t, zones z where t.zone = z.zone and z.zone in (select zone from
+    trips group by zone having sum(miles) > 36) group by z.borough order by 1 nulls first
 """.strip().split(";\n")
 
 REFUSED = {
     "select sum(miles) over () from trips": "WINDOW is not covered",
-    "select count(distinct zone) from trips": "DISTINCT in an aggregate",
+    "select sum(distinct zone) from trips": "DISTINCT in an aggregate",
+    "select count(distinct zone, word) from trips": "DISTINCT in an aggregate",
     "select 1": "without FROM",
     "select zone from trips union select zone from zones": "UNION is not covered",
     "select zone, sum(miles) from trips group by word": "neither in GROUP BY",
@@ -89,7 +106,8 @@ REFUSED = {
     "select cast(miles as bigint) from trips": "CAST to BIGINT",
     "select zone from trips where exists (select 1 from zones)": "EXISTS is not covered",
     "select trips.zone from trips full join zones on trips.zone = zones.zone": "joins are INNER",
-    "select zone from trips join zones using (zone)": "joins are INNER",
+    "select zone from trips join zones using (word)": "USING takes columns",
+    "select zone from trips natural join zones": "joins are INNER",
     "select miles from trips, zones where trips.zone = zones.zone": "several tables have this column",
     "select x.zone from trips": "there is no table x",
     "select zone from trips limit zone": "LIMIT takes a number",

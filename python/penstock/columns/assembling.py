@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -96,7 +96,7 @@ class Emitter:
 
     def emit(self, wanted: Sequence[int], kept: Iterable[int]) -> None:
         """Brings values into registers. Those of `kept` stay; others go after their last use."""
-        order = [node for node in needed(self.graph, wanted) if node not in self.at]
+        order = [node for node in needed(self.graph, wanted, self.at) if node not in self.at]
         left: dict[int, int] = {}
         for node in order:
             for arg in self.graph.nodes[node].args:
@@ -115,7 +115,7 @@ class Emitter:
     def emit_results(self, outputs: Sequence[int], registers: Sequence[int]) -> None:
         """Brings values into registers of their own, one after the other."""
         for k, (node, register) in enumerate(zip(outputs, registers, strict=True)):
-            later = set(needed(self.graph, outputs[k + 1 :]))
+            later = set(needed(self.graph, outputs[k + 1 :], self.at))
             self.emit([node], later)
             self.copy_to(node, register)
             for done in [each for each in self.at if each not in self.fixed and each not in later]:
@@ -151,15 +151,15 @@ class Emitter:
         self.write(Node("copy", (node,), 0, 0, value.is_number, value.nullable), register, [self.at[node]])
 
 
-def needed(graph: Graph, wanted: Iterable[int]) -> list[int]:
-    """Values and their operands, operands first."""
+def needed(graph: Graph, wanted: Iterable[int], known: Container[int] = ()) -> list[int]:
+    """Values and their operands, operands first; not those of values that are known."""
     found: set[int] = set()
     todo = list(wanted)
     while todo:
         node = todo.pop()
         if node not in found:
             found.add(node)
-            todo += graph.nodes[node].args
+            todo += () if node in known else graph.nodes[node].args
     return sorted(found)
 
 
@@ -222,8 +222,8 @@ def assemble(graph: Graph, condition: int | None, outputs: Sequence[int]) -> Pro
 
 
 def in_condition_used(graph: Graph, outputs: Sequence[int], in_condition: Sequence[int]) -> list[int]:
-    """Values of the condition that the outputs use, too."""
-    both = set(needed(graph, outputs)) & set(in_condition)
+    """Values of the condition that the outputs use, too, other than by such a value."""
+    both = set(needed(graph, outputs, set(in_condition))) & set(in_condition)
     return sorted(both)
 
 

@@ -30,9 +30,7 @@ def explained(query: Query, analyze: bool = False) -> str:
         scanned = query.stored_columns(*whole)
         lines += [_whole(table, name) for name in scanned]
     for join in query.joins:
-        lines.append(
-            f"{join.how} join on {shown(join.key)}: {len(join.other.names)} columns, read into memory"
-        )
+        lines.append(f"{join.how} join on {join.shown()}: {len(join.other.names)} columns, read into memory")
     rest = [*query.keys, *(query.aggregates or query.outputs or ())]
     names = query.stored_columns(*rest)
     what = ", ".join(shown(expression) for expression in rest) or "all columns"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -22,6 +23,10 @@ How = Literal["inner", "left", "semi", "anti"]
 HOWS = ("inner", "left", "semi", "anti")
 NO_PLACE = np.uint64((1 << 64) - 1)
 """As libs/columns/join_bodies.hpp has it."""
+
+
+PACKED = ""
+"""Stands for the keys of several columns among the names of lookups."""
 
 
 class RepeatedKeyError(ValueError):
@@ -85,9 +90,9 @@ def _uploaded(native: ColumnTable, column: ResultColumn) -> ColumnRows:
 class Join:
     """One join of a query."""
 
-    key: Expr
+    keys: tuple[Expr, ...]
     other: Columns
-    other_key: str
+    other_keys: tuple[str, ...]
     how: How
     names: Mapping[str, str]
     """What the query calls the other table's columns, and what they are called there."""
@@ -97,13 +102,12 @@ class Join:
 
     def lower(self, graph: Graph, name: str) -> Typed:
         """The value of a column of the other table that a row meets; null where it meets none."""
-        key = graph.lower(self.key)
         kind = self.other.type_of(name)
         with self.lock:
-            placed = self._placed(graph.schema.native, key.type)  # type: ignore[attr-defined]
-            node, keys = key.node, placed.keys
+            node, placed = self._key(graph)
+            keys = placed.keys
             if not keys.in_order:
-                number = graph.kept(placed.lookup(self.other, self.other_key))
+                number = graph.kept(placed.key_lookup(self.other, self.other_keys[0]))
                 node = graph.add("find", node, number=number, nullable=True)
             number = graph.kept(placed.lookup(self.other, name))
         found = graph.add(
@@ -113,69 +117,137 @@ class Join:
 
     def extremes(self, graph: Graph, name: str) -> tuple[int, int] | None:
         """Of a column of the other table, in rows that have a key; None: no row has a value."""
-        native: ColumnTable = graph.schema.native  # type: ignore[attr-defined]
-        key = graph.lower(self.key)
         with self.lock:
-            placed = self._placed(native, key.type)
-            lookup = placed.lookup(self.other, name)
+            _, placed = self._key(graph)
             if name not in placed.extremes:
-                placed.extremes[name] = native.extremes(lookup)
+                placed.extremes[name] = placed.native.extremes(placed.lookup(self.other, name))
             return placed.extremes[name]
 
     def condition(self, graph: Graph) -> int | None:
         """Which rows stay; None: all."""
         if self.how == "left":
             return None
-        missing = graph.add("is_null", self.lower(graph, self.other_key).node, nullable=False)
+        missing = graph.add("is_null", self.lower(graph, self.other_keys[0]).node, nullable=False)
         return missing if self.how == "anti" else graph.add("logic_not", missing)
 
-    def _placed(self, native: ColumnTable, kind: ColumnType) -> Placed:
-        of = (id(native), kind.words if kind.kind == "string" else None)
+    def shown(self) -> str:
+        return ", ".join(shown(key) for key in self.keys)
+
+    def _key(self, graph: Graph) -> tuple[int, Placed]:
+        """A row's key as one value, and where the other table's rows lie by it."""
+        native: ColumnTable = graph.schema.native  # type: ignore[attr-defined]
+        keys = [graph.lower(key) for key in self.keys]
+        of = (id(native), *(key.type.words for key in keys))
         if of not in self.placed:
-            theirs = self.other.type_of(self.other_key)
-            self._check_types(kind, theirs)
-            if kind.kind == "string":
-                keys = self._by_words(native, kind.words or ())
-            else:
-                keys = native.place(self.other.rows(native, self.other_key))
-                if keys.again is not None and self.how in ("inner", "left"):
-                    bits = np.array([keys.again], np.uint64)
-                    raise self._repeated(
-                        ResultColumn("", theirs, bits, np.ones(1, bool)).to_arrow().to_pylist()[0]
-                    )
-            self.placed[of] = Placed(native, keys)
-        return self.placed[of]
+            for key, mine, name in zip(keys, self.keys, self.other_keys, strict=True):
+                self._check_types(mine, key.type, self.other.type_of(name))
+            self.placed[of] = self._placed(native, [key.type for key in keys])
+        placed = self.placed[of]
+        return (keys[0].node if placed.packing is None else placed.packing.node(graph, keys)), placed
+
+    def _placed(self, native: ColumnTable, kinds: Sequence[ColumnType]) -> Placed:
+        if len(kinds) > 1:
+            packing = KeyPacking.of([self.other.host(name) for name in self.other_keys], self.shown())
+            rows = native.upload(*packing.packed)
+            return Placed(native, self._unique(native.place(rows), None), packing, rows)
+        if kinds[0].kind == "string":
+            return Placed(native, self._by_words(native, kinds[0].words or ()))
+        theirs = self.other.type_of(self.other_keys[0])
+        return Placed(native, self._unique(native.place(self.other.rows(native, self.other_keys[0])), theirs))
+
+    def _unique(self, keys: ColumnKeys, kind: ColumnType | None) -> ColumnKeys:
+        """`kind`: of a key that is not packed."""
+        if keys.again is None or self.how not in ("inner", "left"):
+            return keys
+        if kind is None:
+            raise self._repeated("a key")
+        bits = np.array([keys.again], np.uint64)
+        raise self._repeated(repr(ResultColumn("", kind, bits, np.ones(1, bool)).to_arrow().to_pylist()[0]))
 
     def _by_words(self, native: ColumnTable, others: tuple[str, ...]) -> ColumnKeys:
         """By the codes of the rows' own dictionary; words that it does not have go to a place behind."""
-        column = self.other.host(self.other_key)
+        column = self.other.host(self.other_keys[0])
         words = column.type.words or ()
         codes, counts = np.unique(column.bits[column.valid], return_counts=True)
         if self.how in ("inner", "left") and len(counts) and counts.max() > 1:
-            raise self._repeated(words[int(codes[counts.argmax()])])
+            raise self._repeated(repr(words[int(codes[counts.argmax()])]))
         code_of = {word: code for code, word in enumerate(others)}
         place = np.array([code_of.get(word, len(others)) for word in words] or [0], np.uint64)
         code = np.where(column.valid, column.bits, 0).astype(np.int64)
         places = np.where(column.valid, place[code], NO_PLACE)
         return native.place_at(np.ascontiguousarray(places), len(others) + 1)
 
-    def _repeated(self, key: Any) -> RepeatedKeyError:
+    def _repeated(self, key: str) -> RepeatedKeyError:
         return RepeatedKeyError(
-            f"join on {shown(self.key)}: {key!r} stands more than once in {self.other_key!r} of the other "
-            "table, and a row meets one of its rows at most: make its keys unique with group_by(), or join "
-            "the other way round"
+            f"join on {self.shown()}: {key} stands more than once in {', '.join(map(repr, self.other_keys))} "
+            "of the other table, and a row meets one of its rows at most: make its keys unique with "
+            "group_by(), or join the other way round"
         )
 
-    def _check_types(self, mine: ColumnType, other: ColumnType) -> None:
+    @staticmethod
+    def _check_types(key: Expr, mine: ColumnType, other: ColumnType) -> None:
         same = mine.kind == other.kind and (mine.scale, mine.unit) == (other.scale, other.unit)
         if not same or (mine.zone is None) != (other.zone is None):
             raise TypeError(
-                f"join on {shown(self.key)}: it is {mine} here and {other} there: give both the same type"
+                f"join on {shown(key)}: it is {mine} here and {other} there: give both the same type"
             )
         if mine.is_number:
-            raise TypeError(
-                f"join on {shown(self.key)}: its values are floating-point numbers: cast(int) them"
+            raise TypeError(f"join on {shown(key)}: its values are floating-point numbers: cast(int) them")
+
+
+@dataclass
+class KeyPacking:
+    """Keys of several columns as one integer: digits, from the least value that the other table has."""
+
+    columns: list[ResultColumn]
+    lows: list[int]
+    sizes: list[int]
+    packed: tuple[Any, Any]
+    """Of the other table's rows; and which have all keys."""
+
+    @staticmethod
+    def of(columns: list[ResultColumn], names: str) -> KeyPacking:
+        valid = np.logical_and.reduce([column.valid for column in columns])
+        values = [column.bits.view(np.int64)[valid] for column in columns]
+        lows = [int(each.min()) if len(each) else 0 for each in values]
+        highs = [int(each.max()) if len(each) else 0 for each in values]
+        sizes = [high - low + 1 for high, low in zip(highs, lows, strict=True)]
+        if math.prod(sizes) > 1 << 63:
+            raise ValueError(
+                f"join on {names}: the keys of the other table have {math.prod(sizes)} combinations, and "
+                "2^63 at most: join on fewer columns"
             )
+        whole = np.zeros(len(values[0]), np.int64)
+        for each, low, size in zip(values, lows, sizes, strict=True):
+            whole = whole * size + (each - low)
+        packed = np.zeros(len(valid), np.uint64)
+        packed[valid] = whole.view(np.uint64)
+        return KeyPacking(columns, lows, sizes, (packed, valid.astype(np.uint8)))
+
+    def node(self, graph: Graph, keys: Sequence[Typed]) -> int:
+        """The same of a row; null where the other table cannot have it."""
+        whole: int | None = None
+        for key, column, low, size in zip(keys, self.columns, self.lows, self.sizes, strict=True):
+            node = key.node if key.type.kind != "string" else _code_there(graph, key, column.type)
+            above = graph.add("less_equal", graph.integer(low), node)
+            both = graph.add("logic_and", above, graph.add("less_equal", node, graph.integer(low + size - 1)))
+            # What is outside is null, so its difference, which may be beyond 64 bits, is none.
+            kept = graph.add("select", both, node, graph.add("null", nullable=True), nullable=True)
+            digit = graph.add("subtract", kept, graph.integer(low))
+            if whole is not None:
+                digit = graph.add("add", graph.add("multiply", whole, graph.integer(size)), digit)
+            whole = digit
+        assert whole is not None
+        return whole
+
+
+def _code_there(graph: Graph, key: Typed, other: ColumnType) -> int:
+    """The code that a text has in another dictionary; null: none."""
+    code_of = {word: code for code, word in enumerate(other.words or ())}
+    codes = [code_of.get(word, -1) for word in key.type.words or ()]
+    there = np.array(codes, np.int64)
+    number = graph.table(np.maximum(there, 0).view(np.uint64), (there >= 0).astype(np.uint8))
+    return graph.add("lookup", key.node, number=number, nullable=True)
 
 
 @dataclass
@@ -185,6 +257,9 @@ class Placed:
     native: ColumnTable
     """Kept, so that no other has its id."""
     keys: ColumnKeys
+    packing: KeyPacking | None = None
+    packed: ColumnRows | None = None
+    """Keys of several columns."""
     lookups: dict[str, ColumnLookup] = field(default_factory=dict)
     extremes: dict[str, tuple[int, int] | None] = field(default_factory=dict)
 
@@ -192,3 +267,11 @@ class Placed:
         if name not in self.lookups:
             self.lookups[name] = self.native.lookup(self.keys, other.rows(self.native, name))
         return self.lookups[name]
+
+    def key_lookup(self, other: Columns, name: str) -> ColumnLookup:
+        """Of the keys themselves, for those that are found in slots."""
+        if self.packed is None:
+            return self.lookup(other, name)
+        if PACKED not in self.lookups:
+            self.lookups[PACKED] = self.native.lookup(self.keys, self.packed)
+        return self.lookups[PACKED]

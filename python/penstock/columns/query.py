@@ -55,11 +55,11 @@ class Query:
     def join(
         self,
         other: Any,
-        on: str | None = None,
+        on: str | Sequence[str] | None = None,
         how: How = "inner",
         *,
-        left_on: Expr | str | None = None,
-        right_on: str | None = None,
+        left_on: Expr | str | Sequence[Expr | str] | None = None,
+        right_on: str | Sequence[str] | None = None,
         suffix: str = "_right",
     ) -> Query:
         """Columns of another table beside each row, by a key that the other table has once.
@@ -69,11 +69,11 @@ class Query:
 
         Args:
             other: A `Table`, a query, a result, or what `open_table` takes.
-            on: The key, by the same name in both.
+            on: The key, by the same name in both, or several names.
             how: inner (rows that meet none go), left (they stay, with nulls), semi (the rows that meet one,
                 with no more columns), anti (those that meet none).
-            left_on: The key of this table, a column or an expression, where the names differ.
-            right_on: The key of the other, a column's name.
+            left_on: The key of this table, a column or an expression, where the names differ; or several.
+            right_on: The key of the other, a column's name; or as many.
             suffix: Behind names that both have.
 
         Raises:
@@ -88,31 +88,34 @@ class Query:
             or theirs is None
             or (on is not None and (left_on is not None or right_on is not None))
         ):
-            raise TypeError("join: name the key with on=, or with left_on= and right_on=, one column each")
-        if not isinstance(theirs, str) or isinstance(mine, (list, tuple)):
+            raise TypeError("join: name the keys with on=, or with left_on= and right_on=")
+        keys = tuple(_named(each) for each in ([mine] if isinstance(mine, (str, Expr)) else mine))
+        others = (theirs,) if isinstance(theirs, str) else tuple(theirs)
+        if not keys or len(keys) != len(others) or not all(isinstance(name, str) for name in others):
             raise TypeError(
-                "join: the key is one column: make one of several, such as col('a') * 1000 + col('b')"
+                "join: give as many keys of the other table as of this one, and of the other columns' names"
             )
         if how not in HOWS:
             raise ValueError(f"join how={how!r}: choose one of {', '.join(HOWS)}")
         columns = self._columns_of(other)
-        if theirs not in columns.names:
-            raise KeyError(
-                f"join: there is no column {theirs!r} in the other table: it has "
-                f"{', '.join(columns.names[:8])}"
-            )
-        key = _named(mine)
-        self.graph().lower(key)
+        for name in others:
+            if name not in columns.names:
+                raise KeyError(
+                    f"join: there is no column {name!r} in the other table: it has "
+                    f"{', '.join(columns.names[:8])}"
+                )
+        for key in keys:
+            self.graph().lower(key)
         names = {}
         if how in ("inner", "left"):
             here = {*self.table.columns, *(name for join in self.joins for name in join.names)}
             for name in columns.names:
-                if name != theirs:
+                if name not in others:
                     names[name + suffix if name in here else name] = name
         clash = next((name for name in names if name in here), None) if names else None
         if clash is not None:
             raise ValueError(f"join: a column {clash!r} is there already: choose another suffix")
-        return replace(self, joins=(*self.joins, Join(key, columns, theirs, how, names)))
+        return replace(self, joins=(*self.joins, Join(keys, columns, others, how, names)))
 
     def _columns_of(self, other: Any) -> Columns:
         if isinstance(other, Result):
@@ -268,7 +271,7 @@ class Query:
 
     def stored_columns(self, *expressions: Expr) -> list[str]:
         """The table's own columns that expressions need, and joins; in order, each once."""
-        found = [name for join in self.joins for name in self.stored_columns_of(join.key)]
+        found = [name for join in self.joins for key in join.keys for name in self.stored_columns_of(key)]
         for expression in expressions:
             found += self.stored_columns_of(expression)
         return list(dict.fromkeys(found))

@@ -12,17 +12,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from penstock.columns.expressions import Column, Expr, aggregates_of
-from penstock.columns.joining import Join, RepeatedKeyError, ResultColumns
+from penstock.columns.joining import How
 from penstock.columns.query import Query
 from penstock.columns.results import Result
-from penstock.columns.statement_expressions import Node, Translator, refuse
+from penstock.columns.statement_expressions import Node, Translator, expressions, refuse
+from penstock.columns.statement_sources import Source, Sources, conjuncts, used
 from penstock.columns.table import Table, open_table
 
 PARTS_OF_SELECT = {
     "kind", "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset",
     "distinct", "with_", "operation_modifiers",
 }  # fmt: skip
-HOWS = {
+HOWS: dict[str, How] = {
     "": "inner", "INNER": "inner", "LEFT": "left", "LEFT OUTER": "left",
     "SEMI": "semi", "LEFT SEMI": "semi", "ANTI": "anti", "LEFT ANTI": "anti",
 }  # fmt: skip
@@ -32,9 +33,9 @@ def sql(statement: str, /, **tables: Any) -> Result:
     """Run one SELECT.
 
     Covered: expressions of columns (arithmetic, comparisons, AND, OR, NOT, BETWEEN, IN, LIKE, IS NULL,
-    CASE, COALESCE, parts of dates), SUM, AVG, MIN, MAX, COUNT, GROUP BY, HAVING, ORDER BY, LIMIT, DISTINCT;
-    joins by equal keys that the smaller table has once, LEFT, SEMI and ANTI too; subqueries behind FROM, IN
-    and WITH.
+    CASE, COALESCE, parts of dates), SUM, AVG, MIN, MAX, COUNT, COUNT(DISTINCT), GROUP BY, HAVING, ORDER BY,
+    LIMIT, DISTINCT; joins by equal keys that the smaller table has once, ON or USING, LEFT, SEMI and ANTI
+    too; subqueries behind FROM, IN and WITH.
 
     Args:
         statement: In DuckDB's dialect.
@@ -119,20 +120,6 @@ class Plan:
         return self.query.top_k(wanted, by, reverse=not descending)
 
 
-@dataclass
-class _Source:
-    """A table that FROM names."""
-
-    alias: str
-    table: Table
-    node: Node
-    how: str = "inner"
-    on: Node | None = None
-    columns: dict[str, str] = field(default_factory=dict)
-    """Of the query, by their names in lower case here; semi and anti joins have none."""
-    filters: list[Node] = field(default_factory=list)
-
-
 class _Planner:
     def __init__(self, tables: dict[str, Any]) -> None:
         self.tables = tables
@@ -148,24 +135,28 @@ class _Planner:
             _check_parts(each, {"this", "alias"})
             _check_parts(each.args["alias"], {"this"})
             self.tables = {**self.tables, each.alias.lower(): _Planner(self.tables).plan(each.this).collect()}
-        return _Select(node, self._sources(node), self.subquery).plan()
+        return _Select(node, Sources(self._sources(node), self.subquery)).plan()
 
     def subquery(self, node: Node) -> Result:
         return _Planner(self.tables).plan(node).collect()
 
-    def _sources(self, node: Node) -> list[_Source]:
+    def _sources(self, node: Node) -> list[Source]:
         first = node.args.get("from_")
         if first is None:
             refuse(node, "SELECT without FROM is not covered here")
-        found = [_Source(*self._table(first.this), first.this)]
+        found = [Source(*self._table(first.this), first.this)]
         for join in node.args.get("joins") or ():
             how = f"{join.args.get('side') or ''} {join.args.get('kind') or ''}".strip().upper()
-            if how not in HOWS or set(join.args) - {"this", "side", "kind", "on"} & {
+            if how not in HOWS or set(join.args) - {"this", "side", "kind", "on", "using"} & {
                 part for part, value in join.args.items() if value
             }:
-                refuse(join, "joins are INNER, LEFT, SEMI or ANTI, with ON")
-            alias, table = self._table(join.this)
-            found.append(_Source(alias, table, join, HOWS[how], join.args.get("on")))
+                refuse(join, "joins are INNER, LEFT, SEMI or ANTI, with ON or USING")
+            source = Source(*self._table(join.this), join, HOWS[how])
+            source.on = conjuncts(join.args["on"]) if join.args.get("on") else []
+            for name in join.args.get("using") or ():
+                source.on.append(used(name, source, found))
+                source.using.add(name.name.lower())
+            found.append(source)
         names = [source.alias for source in found]
         for name in names:
             if names.count(name) > 1:
@@ -194,14 +185,13 @@ class _Planner:
 class _Select:
     """One SELECT over its sources."""
 
-    def __init__(self, node: Node, sources: list[_Source], subquery: Any) -> None:
-        self.node, self.sources, self.subquery = node, sources, subquery
-        self.translate = Translator(self._column)
+    def __init__(self, node: Node, sources: Sources) -> None:
+        self.node, self.sources = node, sources
+        self.translate = Translator(sources.column)
 
     def plan(self) -> Plan:
         where = self.node.args.get("where")
-        conditions = [] if where is None else _conjuncts(where.this)
-        query = self._joined_by_any(conditions)
+        query = self.sources.joined([] if where is None else conjuncts(where.this))
         items = list(self._items())
         group, distinct = self.node.args.get("group"), self.node.args.get("distinct")
         aggregates = group is not None or any(_has_aggregate(n) for n, _ in items)
@@ -214,139 +204,6 @@ class _Select:
         plan.limit, plan.offset = self._number("limit"), self._number("offset") or 0
         return plan
 
-    # Tables.
-
-    def _column(self, node: Node) -> Expr | None:
-        if type(node).__name__ != "Column":
-            return None
-        sources = [source for source in self.sources if node.table.lower() in ("", source.alias)]
-        if not sources:
-            refuse(node, f"there is no table {node.table} in FROM")
-        found = [s.columns[node.name.lower()] for s in sources if node.name.lower() in s.columns]
-        if len(found) > 1:
-            refuse(node, "several tables have this column: say which")
-        if not found:
-            names = ", ".join([name for s in sources for name in s.columns][:8])
-            raise KeyError(f"sql: there is no column {node.sql(dialect='duckdb')!r}: there are {names}")
-        return Column(found[0])
-
-    def _of(self, node: Node) -> set[str]:
-        """The tables that an expression names columns of."""
-        found: set[str] = set()
-        for column in node.find_all(_expressions().Column):
-            owners = [
-                source.alias
-                for source in self.sources
-                if column.table.lower() in ("", source.alias)
-                and column.name.lower() in {name.lower() for name in source.table.columns}
-            ]
-            found.update(owners if len(owners) == 1 else {column.table.lower()} if column.table else owners)
-        return found
-
-    def _joined_by_any(self, conditions: list[Node]) -> Query:
-        """The largest table is scanned whose rows meet one of each other at most."""
-        only_inner = all(source.how == "inner" for source in self.sources)
-        bases = sorted(self.sources, key=lambda s: -s.table.rows) if only_inner else self.sources[:1]
-        for number, base in enumerate(bases):
-            for source in self.sources:
-                source.columns, source.filters = {}, []
-            query = self._joined(list(conditions), base)
-            try:
-                for join in query.joins:
-                    join.lower(query.graph(), join.other_key)
-            except RepeatedKeyError:
-                if number + 1 == len(bases):
-                    raise
-                continue
-            break
-        return query
-
-    def _joined(self, conditions: list[Node], base: _Source) -> Query:
-        base.columns = {name.lower(): name for name in base.table.columns}
-        for source in self.sources:
-            on = [] if source.on is None else _conjuncts(source.on)
-            if source.how == "inner":
-                conditions += on
-            else:
-                source.filters = on
-        rest: list[Node] = []
-        for condition in conditions:
-            owner = [
-                s
-                for s in self.sources
-                if self._of(condition) == {s.alias} and s is not base and s.how == "inner"
-            ]
-            (owner[0].filters if owner and not condition.find(_expressions().Query) else rest).append(
-                condition
-            )
-        query = Query(base.table)
-        waiting = [source for source in self.sources if source is not base]
-        while waiting:
-            ready = next((s for s in waiting if self._key(s, self._pool(s, rest)) is not None), None)
-            if ready is None:
-                refuse(waiting[0].node, "it has no key that is equal to one of the tables before")
-            query = self._join(query, ready, self._pool(ready, rest))
-            waiting.remove(ready)
-        for condition in rest:
-            query = self._filtered(query, condition)
-        return query
-
-    @staticmethod
-    def _pool(source: _Source, rest: list[Node]) -> list[Node]:
-        return rest if source.how == "inner" else source.filters
-
-    def _key(self, source: _Source, pool: list[Node]) -> tuple[Node, Node, Node] | None:
-        """A condition that makes a key: it, the source's column, and what the others have."""
-        there = {s.alias for s in self.sources if s.columns}
-        for condition in pool:
-            if type(condition).__name__ != "EQ":
-                continue
-            for mine, other in (
-                (condition.this, condition.expression),
-                (condition.expression, condition.this),
-            ):
-                others = self._of(other)
-                if (
-                    type(mine).__name__ == "Column"
-                    and self._of(mine) == {source.alias}
-                    and others
-                    and others <= there
-                ):
-                    return condition, mine, other
-        return None
-
-    def _join(self, query: Query, source: _Source, pool: list[Node]) -> Query:
-        key = self._key(source, pool)
-        assert key is not None
-        condition, mine, other = key
-        pool.remove(condition)
-        names = {name.lower(): name for name in source.table.columns}
-        own = Translator(lambda n: Column(names[n.name.lower()]) if type(n).__name__ == "Column" else None)
-        small = Query(source.table)
-        for each in source.filters:
-            if self._of(each) != {source.alias}:
-                refuse(each, "behind ON of this join there are one equal key, and conditions of its table")
-            small = small.filter(own(each))
-        taken = {name for s in self.sources for name in s.columns.values()}
-        if source.how in ("inner", "left"):
-            source.columns = {
-                low: name if name not in taken else f"{name} of {source.alias}" for low, name in names.items()
-            }
-        inside = {source.columns[low]: name for low, name in names.items() if low in source.columns}
-        left = self.translate(other)
-        join = Join(left, small.join_columns(), names[mine.name.lower()], source.how, inside)  # type: ignore[arg-type]
-        return replace(query, joins=(*query.joins, join))
-
-    def _filtered(self, query: Query, condition: Node) -> Query:
-        if type(condition).__name__ == "In" and condition.args.get("query") is not None:
-            found = self.subquery(condition.args["query"].this)
-            if len(found.columns) != 1:
-                refuse(condition, "a subquery behind IN has one column")
-            key = self.translate(condition.this)
-            join = Join(key, ResultColumns(found.columns), found.columns[0].name, "semi", {})
-            return replace(query, joins=(*query.joins, join))
-        return query.filter(self.translate(condition))
-
     # Results.
 
     def _items(self) -> Iterable[tuple[Node, str]]:
@@ -356,15 +213,12 @@ class _Select:
             if kind == "Star" or (kind == "Column" and type(node.this).__name__ == "Star"):
                 if any(node.args.get(part) for part in ("except_", "replace", "rename")):
                     refuse(node)
-                for source in self.sources:
+                for source in self.sources.all:
                     if kind == "Star" or node.table.lower() == source.alias:
                         for low in source.columns:
-                            yield (
-                                _expressions().column(low, table=source.alias),
-                                source.table.columns[
-                                    [name.lower() for name in source.table.columns].index(low)
-                                ],
-                            )
+                            if kind == "Star" and low in source.using:
+                                continue
+                            yield expressions().column(low, table=source.alias), source.names[low]
             elif kind == "Alias":
                 yield node.this, node.alias
             elif kind == "Column":
@@ -415,14 +269,14 @@ class _Select:
             number = self._item(node, items) if type(node).__name__ == "Column" else None
             if number is not None:
                 return Column(shown[number][0])
-            if self._text(node) in names or isinstance(node, _expressions().AggFunc):
+            if self._text(node) in names or isinstance(node, expressions().AggFunc):
                 return Column(result(node))
             return None
 
         having = self.node.args.get("having")
         condition = None if having is None else Translator(of_group)(having.this)
         if not outputs:
-            result(_expressions().Count(this=_expressions().Star()))
+            result(expressions().Count(this=expressions().Star()))
         made = query.group_by(*key_outputs).agg(*outputs) if keys else query.agg(*outputs)
         return Plan(made, shown, condition, order)
 
@@ -447,7 +301,7 @@ class _Select:
             if not 0 <= number < len(items):
                 refuse(node, f"{len(items)} columns are selected")
             return number
-        if kind == "Column" and not node.table and (columns or not self._is_column(node)):
+        if kind == "Column" and not node.table and (columns or not self.sources.has_column(node)):
             for number, (_, name) in enumerate(items):
                 if name.lower() == node.name.lower():
                     return number
@@ -458,16 +312,13 @@ class _Select:
         """Alike where expressions are."""
 
         def resolved(part: Node) -> Node:
-            if type(part).__name__ != "Column" or not self._is_column(part):
+            if type(part).__name__ != "Column" or not self.sources.has_column(part):
                 return part
-            found = self._column(part)
+            found = self.sources.column(part)
             assert isinstance(found, Column)
-            return _expressions().column(found.name, quoted=True)
+            return expressions().column(found.name, quoted=True)
 
         return str(node.unnest().transform(resolved).sql(dialect="duckdb"))
-
-    def _is_column(self, node: Node) -> bool:
-        return any(node.name.lower() in source.columns for source in self.sources)
 
     def _ordered(self) -> list[Node]:
         order = self.node.args.get("order")
@@ -481,12 +332,6 @@ class _Select:
         if type(node.expression).__name__ != "Literal" or not str(node.expression.this).isdigit():
             refuse(node, f"{part.upper()} takes a number")
         return int(node.expression.this)
-
-
-def _expressions() -> Any:
-    from sqlglot import expressions
-
-    return expressions
 
 
 def _check_parts(node: Node, known: set[str]) -> None:
@@ -510,15 +355,8 @@ def _different(shown: list[tuple[str, str]]) -> list[tuple[str, str]]:
     return made
 
 
-def _conjuncts(node: Node) -> list[Node]:
-    kind = type(node).__name__
-    if kind == "Paren":
-        return _conjuncts(node.this)
-    return [*_conjuncts(node.this), *_conjuncts(node.expression)] if kind == "And" else [node]
-
-
 def _has_aggregate(node: Node) -> bool:
-    return node.find(_expressions().AggFunc) is not None
+    return node.find(expressions().AggFunc) is not None
 
 
 def _directions(ordered: Node) -> tuple[bool, bool]:

@@ -196,11 +196,11 @@ class Table:
     def join(
         self,
         other: Any,
-        on: str | None = None,
+        on: str | Sequence[str] | None = None,
         how: How = "inner",
         *,
-        left_on: Expr | str | None = None,
-        right_on: str | None = None,
+        left_on: Expr | str | Sequence[Expr | str] | None = None,
+        right_on: str | Sequence[str] | None = None,
         suffix: str = "_right",
     ) -> Query:
         """See `Query.join`."""
