@@ -137,6 +137,11 @@ def open_features(dataset: data.Dataset, place: str, scores: Any = None, device:
     return open_array(dataset.features, device=device, **options)
 
 
+def bytes_since(features: Array, before: dict[str, int]) -> dict[str, int]:
+    """What came from each tier since `bytes_by_tier` was `before`."""
+    return {tier: count - before.get(tier, 0) for tier, count in features.bytes_by_tier().items()}
+
+
 def synchronize() -> None:
     if CUDA:
         torch.cuda.synchronize()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import statistics
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from gnn_bench import (
     Results,
     Training,
     alone,
+    bytes_since,
     cores,
     open_features,
     place_needs,
@@ -29,6 +31,13 @@ from penstock.sampling import Graph
 from penstock.tiering import score
 
 BUSY_SECONDS = 120
+LOAD = """
+import os, sys, time
+parent, end = int(sys.argv[1]), time.monotonic() + float(sys.argv[2])
+print(flush=True)
+while time.monotonic() < end and os.getppid() == parent:
+    sum(k * k for k in range(100_000))
+"""
 JOIN_SECONDS = 300
 ZIPF = 1.1
 
@@ -78,8 +87,9 @@ class _Bench:
         with open_features(self._dataset, place, self._scores) as features:
             loader = self._loader(features, seeds, 0)
             self._check(figure, loader)
+            before = features.bytes_by_tier()
             runs = [Training(self._dataset, alone(), seed).epoch(loader) for seed in range(self._repeats)]
-            stats = loader.stats()
+            stats, moved = loader.stats(), bytes_since(features, before)
         took = statistics.median(each for each, _ in runs)
         self._results.add(
             figure,
@@ -88,6 +98,7 @@ class _Bench:
             loss=statistics.mean(each for _, each in runs),
             gather=stats["gather"] / (self._repeats + 1),
             verified=True,
+            **{f"{tier}_GB": count / self._repeats / 1e9 for tier, count in moved.items()},
             **{name: took / value for name, value in beside.items() if value},
         )
         return took
@@ -152,33 +163,16 @@ def at_once(figure: str, loaders: list[NeighborLoader]) -> list[list[int]]:
 def busy_host() -> Iterator[None]:
     """As many processes as there are cores, which compute until the block ends, and no longer than
     BUSY_SECONDS or than this process lives."""
-    context = multiprocessing.get_context("spawn")
-    started = context.Value("i", 0)
-    loads = [
-        context.Process(target=compute, args=(os.getpid(), BUSY_SECONDS, started), daemon=True)
-        for _ in range(cores())
-    ]
+    command = [sys.executable, "-c", LOAD, str(os.getpid()), str(BUSY_SECONDS)]
+    loads = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(cores())]
     try:
         for load in loads:
-            load.start()
-        deadline = time.monotonic() + 60
-        while started.value < len(loads) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        if started.value < len(loads):
-            raise SystemExit(f"mix.busy: {started.value} of {len(loads)} processes began within 60 s")
+            if load.stdout is None or not load.stdout.readline():
+                raise SystemExit(f"mix.busy: a load ended with {load.wait()} before it began")
         yield
-        if not all(load.is_alive() for load in loads):
-            raise SystemExit(f"mix.busy: a load ended before the epochs; they have {BUSY_SECONDS} s")
+        if any(load.poll() is not None for load in loads):
+            raise SystemExit(f"mix.busy: a load ended before the epochs: it has {BUSY_SECONDS} s")
     finally:
         for load in loads:
-            if load.pid is not None:
-                load.kill()
-                load.join()
-
-
-def compute(parent: int, seconds: float, started: Any) -> None:
-    with started.get_lock():
-        started.value += 1
-    end = time.monotonic() + seconds
-    while time.monotonic() < end and os.getppid() == parent:
-        sum(k * k for k in range(100_000))
+            load.kill()
+            load.communicate()

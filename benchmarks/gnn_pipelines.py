@@ -8,34 +8,46 @@ epochs      an epoch of GraphSAGE with each of them; under torchrun each process
 accuracy    five seeds of each placement, and of PyG with features in memory
 reorder     gathers and epochs after `penstock.tiering.reorder`, and what it takes
 mix         epochs beside a busy host, with a small cache, of skewed seeds; two loaders over one table
-sms         epochs by the multiprocessors that the loader takes; another process in its place; green contexts
+sms         epochs by the multiprocessors that the loader takes
+process     epochs of another process that samples and gathers, in place of the loader's thread
+green       epochs of the loader's thread in green contexts
 wholegraph  WholeGraph's gather from host memory beside Penstock's, where pylibwholegraph is installed
 
-Rows are compared with those of the table, losses with each other. The process ends after `--limit` seconds,
-whatever it waits for.
+Rows are compared with those of the table, losses with each other. A part that fails ends no other one. The
+process ends after `--limit` seconds, whatever it waits for.
 """
 
 from __future__ import annotations
 
 import time
+import traceback
 from typing import Any
 
+import torch
 from gnn_accuracy import accuracies
 from gnn_bench import Results, cores, drawn, end_after, machine_name, parser_of, parts_of
 from gnn_mix import mixed_loads
 from gnn_reordering import reordered_rates
-from gnn_sms import shares_of_gpu
+from gnn_sms import green_contexts, loader_shares, process_beside_thread
 from gnn_variants import gather_rates, variant_epochs
 from gnn_wholegraph import wholegraph_rates
+from penstock.gnn import data
 from penstock.gnn.training.ranks import Ranks, ranks_for
 
-PARTS = ("gather", "epochs", "accuracy", "reorder", "mix", "sms", "wholegraph")
+PARTS = ("gather", "epochs", "accuracy", "reorder", "mix", "sms", "process", "green", "wholegraph")
+
+
+def drawn_as(given: Any) -> data.Dataset:
+    name = f"{given.like}-{given.nodes}"
+    if given.width is None:
+        return drawn(given.folder / name, given.like, given.nodes)
+    return drawn(given.folder / f"{name}-{given.width}", given.like, given.nodes, width=given.width)
 
 
 def run(part: str, given: Any, results: Results, ranks: Ranks) -> None:
     def graph() -> Any:
-        dataset = drawn(given.folder / f"{given.like}-{given.nodes}", given.like, given.nodes)
-        results.about(nodes=dataset.nodes, edges=dataset.edges, batch=given.batch)
+        dataset = drawn_as(given)
+        results.about(nodes=dataset.nodes, edges=dataset.edges, width=dataset.width, batch=given.batch)
         return dataset
 
     match part:
@@ -50,13 +62,33 @@ def run(part: str, given: Any, results: Results, ranks: Ranks) -> None:
         case "mix":
             mixed_loads(graph(), results, given.batch, given.repeats)
         case "sms":
-            shares_of_gpu(graph(), results, given.batch, given.repeats)
+            loader_shares(graph(), results, given.batch, given.repeats)
+        case "process":
+            process_beside_thread(graph(), results, given.batch, given.repeats)
+        case "green":
+            green_contexts(graph(), results, given.batch, given.repeats)
         case "wholegraph":
             wholegraph_rates(results, given.gib, given.rows)
 
 
+def succeeds(part: str, given: Any, results: Results, ranks: Ranks) -> bool:
+    """Runs a part. What ends it is printed, and ends no other one."""
+    began = time.perf_counter()
+    try:
+        run(part, given, results, ranks)
+    except (Exception, SystemExit):
+        if ranks.size > 1:
+            raise  # or the other processes would wait for this one
+        traceback.print_exc()
+        return False
+    if ranks.first:
+        print(f"{part}: {time.perf_counter() - began:.1f} s", flush=True)
+    return True
+
+
 def main() -> None:
     parser = parser_of(__doc__, nodes=5_000_000, parts=PARTS, limit=540)
+    parser.add_argument("--width", type=int, help="numbers of a node's features; else those of --like")
     parser.add_argument("--gib", type=float, default=8, help="of the table that rows are gathered from")
     parser.add_argument("--rows", type=int, default=200_000, help="of a gather")
     parser.add_argument("--accuracy-nodes", type=int, default=100_000)
@@ -64,20 +96,19 @@ def main() -> None:
     given = parser.parse_args()
     only = parts_of(given, PARTS)
     end_after(given.limit)
+    torch.set_float32_matmul_precision("high")
     with ranks_for("auto") as ranks:
         if ranks.size > 1 and only != ["epochs"]:
             raise SystemExit(f"--only {given.only}: {ranks.size} processes run epochs alone: give that")
         if ranks.first and "epochs" in only:
-            drawn(given.folder / f"{given.like}-{given.nodes}", given.like, given.nodes)
+            drawn_as(given)
         ranks.gather(0)
         common = {"machine": machine_name(ranks.size), "cores": cores(), "commit": given.commit}
         results = Results(given.results, common, shown=ranks.first)
-        for part in only:
-            began = time.perf_counter()
-            run(part, given, results, ranks)
-            if ranks.first:
-                print(f"{part}: {time.perf_counter() - began:.1f} s", flush=True)
+        failed = [part for part in only if not succeeds(part, given, results, ranks)]
         results.show()
+    if failed:
+        raise SystemExit(f"failed: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

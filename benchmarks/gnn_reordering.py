@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from gnn_bench import FANOUT, Results, Training, alone, open_features, place_needs, seconds_of
+from gnn_bench import FANOUT, Results, Training, alone, bytes_since, open_features, place_needs, seconds_of
 from penstock.gnn import NeighborLoader, data
 from penstock.sampling import Graph, NeighborSampler
 from penstock.tiering import reorder, score
@@ -118,7 +118,3 @@ def sampled_lists(graph: Graph, train: Any, batch_size: int) -> list[torch.Tenso
 def gather_each(features: Any, lists: Iterable[torch.Tensor]) -> None:
     for nodes in lists:
         features.gather(nodes)
-
-
-def bytes_since(features: Any, before: dict[str, int]) -> dict[str, int]:
-    return {tier: count - before.get(tier, 0) for tier, count in features.bytes_by_tier().items()}

@@ -25,6 +25,7 @@ from gnn_bench import (
     Results,
     Training,
     alone,
+    bytes_since,
     drawn,
     end_after,
     machine_name,
@@ -146,8 +147,8 @@ def epochs(dataset: data.Dataset, results: Results, seeds: int, batch_size: int)
                 seconds, loss = Training(dataset, ranks, seed).epoch(loader)
                 took.append(seconds)
                 last.append(loss)
-            after, stats = features.bytes_by_tier(), loader.stats()
-            moved = {f"{tier}_GB": (count - before.get(tier, 0)) / 1e9 for tier, count in after.items()}
+            stats = loader.stats()
+            moved = {f"{tier}_GB": count / 1e9 for tier, count in bytes_since(features, before).items()}
             results.add(
                 f"gnn.epoch.{name}",
                 statistics.median(took),

@@ -16,6 +16,7 @@ import math
 import statistics
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -83,7 +84,7 @@ def opened_variant(stack: ExitStack, name: str, table: torch.Tensor, device: tor
     if name == "dma":
         return DmaGather(table, device, CHUNKS[1])
     place = "hbm" if name == "hbm" else "host"
-    array = stack.enter_context(from_tensor(table, place, device=str(device), writable=False))
+    array = stack.enter_context(from_tensor(table, place, device=str(device)))
     if name == "naive":
         mapped = array.tensor()
         return lambda rows: torch.index_select(mapped, 0, rows)
@@ -219,63 +220,96 @@ class Batches:
         return batch
 
 
+@dataclass(frozen=True)
+class Epoch:
+    """What a variant took."""
+
+    seconds: float
+    spread: float
+    loss: float
+    nbytes: int
+    rate: float
+    """Bytes per second of one batch that is gathered alone."""
+    rows: torch.Tensor
+    """Of the first batch."""
+
+
+class EpochBench:
+    """Epochs of one process over one table in host memory."""
+
+    def __init__(self, dataset: data.Dataset, graph: Graph, ranks: Ranks, batch_size: int) -> None:
+        self._dataset, self._ranks, self._batch_size = dataset, ranks, batch_size
+        self._table = torch.from_numpy(np.load(dataset.features))
+        self._labels = torch.from_numpy(np.load(dataset.labels)).to(ranks.device)
+        self._ids = ranks.share(np.load(dataset.train), equal=True)
+        self._sampler = NeighborSampler(graph, FANOUT, seed=7 + ranks.rank)
+
+    def epoch(self, name: str, repeats: int) -> Epoch:
+        with ExitStack() as stack:
+            gather = opened_variant(stack, name, self._table, self._ranks.device)
+            if name == "dma":
+                gather = self._fastest_dma(self._batches(gather).make(0).n_id)
+            batches = self._batches(gather)
+            first = batches.make(0)
+            rate = first.x.nbytes / seconds_of(lambda: gather(first.n_id))
+            # This warms everything, too.
+            nbytes = sum(batch.x.nbytes for batch in batches)
+            runs = [Training(self._dataset, self._ranks, 0).epoch(batches) for _ in range(repeats)]
+        seconds = [took for took, _ in runs]
+        median = statistics.median(seconds)
+        return Epoch(median, (max(seconds) - min(seconds)) / median, runs[0][1], nbytes, rate, first.x)
+
+    def _batches(self, gather: GatherRows) -> Batches:
+        return Batches(self._sampler, gather, self._ids, self._labels, self._batch_size)
+
+    def _fastest_dma(self, nodes: torch.Tensor) -> GatherRows:
+        gathers = [DmaGather(self._table, self._ranks.device, chunk) for chunk in CHUNKS]
+        return min(gathers, key=lambda gather: seconds_of(lambda: gather(nodes)))
+
+
 def variant_epochs(
     dataset: data.Dataset, results: Results, ranks: Ranks, batch_size: int, repeats: int
 ) -> None:
     """Seconds of an epoch by variant, over the same samples, each process its share of the seeds.
 
     `predicted`: the longer of the epoch with all rows in GPU memory and the epoch's bytes over the rate at
-    which the variant gathers one batch alone. `of_link`: bytes over the bandwidth of the copy engine, as a
-    share of the epoch.
+    which the variant gathers one batch alone. `of_link`: what the epoch's bytes take at the bandwidth of the
+    copy engine, as a share of the epoch.
     """
     # torchrun starts each process with one thread.
     torch.set_num_threads(max(1, cores() // ranks.size))
-    torch.set_float32_matmul_precision("high")
-    table = torch.from_numpy(np.load(dataset.features))
-    labels = torch.from_numpy(np.load(dataset.labels)).to(ranks.device)
-    ids = ranks.share(np.load(dataset.train), equal=True)
     link = min(ranks.gather(link_rate())) if CUDA else 0.0
-    seconds: dict[str, float] = {}
+    found: dict[str, Epoch] = {}
     with Graph.open(dataset, device=str(ranks.device)) as graph:
-        sampler = NeighborSampler(graph, FANOUT, seed=7 + ranks.rank)
-        first: tuple[torch.Tensor, float] | None = None
+        bench = EpochBench(dataset, graph, ranks, batch_size)
         for name in VARIANTS:
             figure = f"variants.epoch.{name}.{ranks.size}gpu"
             if lacks := variant_needs(name):
                 results.skip(figure, lacks)
                 continue
-            with ExitStack() as stack:
-                gather = opened_variant(stack, name, table, ranks.device)
-                batches = Batches(sampler, gather, ids, labels, batch_size)
-                one = batches.make(0)
-                first_rows = one.x if first is None else first[0]
-                if not torch.equal(one.x, first_rows):
-                    raise SystemExit(f"{figure}: other rows than the first variant's")
-                rate = one.x.nbytes / seconds_of(lambda n=one.n_id, g=gather: g(n))
-                nbytes = sum(len(batch.n_id) for batch in batches) * table[0].nbytes  # warms everything, too
-                runs = [Training(dataset, ranks, 0).epoch(batches) for _ in range(repeats)]
-            took, loss = statistics.median(each for each, _ in runs), runs[0][1]
-            if first is None:
-                first = first_rows, loss
-            if abs(loss - first[1]) > 0.05 * abs(first[1]):
-                raise SystemExit(f"{figure}: a loss of {loss:.4g}, and {first[1]:.4g} with the first variant")
-            seconds[name] = took
-            more = {"of_link": nbytes / link / took} if link and name != "hbm" else {}
-            predicted = max([nbytes / rate, *([seconds["hbm"]] if "hbm" in seconds else [])])
+            one = found[name] = bench.epoch(name, repeats)
+            check_alike(figure, next(iter(found.values())), one)
+            shortest = found["hbm"].seconds if "hbm" in found else 0.0
             results.add(
                 figure,
-                took,
+                one.seconds,
                 "s",
-                predicted=predicted,
-                loss=loss,
-                GB=nbytes / 1e9,
-                gather_GB_s=rate / 1e9,
-                batches=len(batches),
-                spread=(max(each for each, _ in runs) - min(each for each, _ in runs)) / took,
+                predicted=max(shortest, one.nbytes / one.rate),
+                loss=one.loss,
+                GB=one.nbytes / 1e9,
+                gather_GB_s=one.rate / 1e9,
+                spread=one.spread,
                 verified=True,
-                **more,
+                **({"of_link": one.nbytes / link / one.seconds} if link and name != "hbm" else {}),
             )
-    compared(results, seconds, ranks.size)
+    compared(results, {name: one.seconds for name, one in found.items()}, ranks.size)
+
+
+def check_alike(figure: str, first: Epoch, one: Epoch) -> None:
+    if not torch.equal(one.rows, first.rows):
+        raise SystemExit(f"{figure}: other rows than the first variant's")
+    if abs(one.loss - first.loss) > 0.05 * abs(first.loss):
+        raise SystemExit(f"{figure}: a loss of {one.loss:.4g}, and {first.loss:.4g} of the first variant")
 
 
 def compared(results: Results, seconds: dict[str, float], gpus: int) -> None:

@@ -34,8 +34,10 @@ def wholegraph_rates(results: Results, gib: float, rows: int) -> None:
     torch.set_num_threads(cores())  # it has set one
     try:
         whole = filled_host(int(gib * (1 << 30)), "numpy")
-        for width in WIDTHS:
-            beside(wholegraph, comm, table_of(whole, width), results, rows)
+        # What the arrays over its parts register is registered once.
+        with from_tensor(whole, "host"):
+            for width in WIDTHS:
+                beside(wholegraph, comm, table_of(whole, width), results, rows)
     finally:
         wholegraph.finalize()
 
@@ -53,7 +55,7 @@ def beside(wholegraph: Any, comm: Any, table: torch.Tensor, results: Results, ro
         "small": random_rows(min(rows, 4096), len(table)),
     }
     try:
-        with from_tensor(table, "host", writable=False) as array:
+        with from_tensor(table, "host") as array:
             for kind, wanted in lists.items():
                 figure = f"wholegraph.gather.{width}.{kind}"
                 right = expected(wanted, width)
