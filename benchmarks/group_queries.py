@@ -1,11 +1,13 @@
 """Groups of many keys by penstock, and beside it by DuckDB and Polars in the same process.
 
     python benchmarks/group_queries.py --results columns.jsonl [--rows 200000000] [--groups 1e6,1e7,1e8]
-        [--keys uniform,zipf] [--executor cuda] [--threads 16] [--placements host,hbm] [--folder /tmp]
+        [--keys uniform,zipf] [--executor cuda] [--threads 16] [--placements host,hbm] [--budget-s 180]
+        [--folder /tmp]
 
 A table of int64 keys and values: keys are drawn uniformly, or as ranks of Zipf's law with exponent 1 (the
 greatest has 5 % of the rows), and spread over 60 bits. Asked for are the sum of the values and the number of
-rows of each key; every engine has the columns in its own format, runs warm and keeps the result in memory.
+rows of each key; every engine has the columns in its own format, runs warm (what takes more than three
+seconds is not repeated) and keeps the result in memory. What would not end within the budget is left out.
 Answers are compared with DuckDB's: all keys, sums and counts.
 """
 
@@ -27,6 +29,7 @@ import numpy as np
 import pyarrow as pa
 from penstock.columns import col, count, open_table
 
+LONG_S = 3.0
 SPREAD = 0x9E3779B97F4A7C15
 
 
@@ -45,13 +48,17 @@ def drawn(kind: str, rows: int, groups: int, seed: int = 1) -> np.ndarray:
 
 def timed(call: Callable[[], Any], repeats: int) -> tuple[list[float], Any]:
     """Seconds of calls after a first one, and what the last gave."""
-    taken = []
-    result = call()
-    for _ in range(repeats):
+    taken: list[float] = []
+    result = None
+    for number in range(repeats + 1):
         result = None  # before the next: two would take twice the memory
         begun = time.perf_counter()
         result = call()
-        taken.append(time.perf_counter() - begun)
+        seconds = time.perf_counter() - begun
+        if number or seconds > LONG_S:
+            taken.append(seconds)
+        if seconds > LONG_S:
+            break
     return taken, result
 
 
@@ -91,35 +98,29 @@ def others(frame: Any, threads: int) -> dict[str, tuple[Callable[[], Any], Calla
     return found
 
 
-def run(options: argparse.Namespace, kind: str, groups: int) -> None:
-    rows = options.rows
-    keys = drawn(kind, rows, groups)
-    values = np.random.default_rng(2).integers(-1000, 1000, rows)
-    frame = pa.table({"k": keys, "v": values})
-    engines = others(frame, options.threads)
+def run(options: argparse.Namespace, folder: str, values: Any, kind: str, groups: int) -> None:
+    keys = drawn(kind, options.rows, groups)
+    engines = others(pa.table({"k": keys, "v": values}), options.threads)
     seconds: dict[str, list[float]] = {}
     expected: Any = None
     for name, (ask, of) in engines.items():
         seconds[name], result = timed(ask, options.repeats)
-        expected = expected or of(result)
-        if of(result) != expected:
+        found = of(result)
+        expected = expected or found
+        if found != expected:
             raise SystemExit(f"{kind} {groups}: {name} answers otherwise")
-        result = None
+        del result
     engines.clear()
-    del frame
-    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        files = {"k": f"{folder}/k.npy", "v": f"{folder}/v.npy"}
-        np.save(files["k"], keys)
-        np.save(files["v"], values)
-        del keys, values
-        for place in options.placements.split(","):
-            threads = 0 if options.executor == "cuda" else options.threads
-            with open_table(files, executor=options.executor, placement=place, threads=threads) as table:
-                query = table.group_by("k").agg(col("v").sum(), n=count())
-                taken, result = timed(query.collect, options.repeats)
-                if sums(result["k"], result["v"], result["n"]) != expected:
-                    raise SystemExit(f"{kind} {groups}: {place}: other answers than DuckDB's")
-                report(options, kind, groups, place, taken, seconds, result.account)
+    files = {"k": f"{folder}/k.npy", "v": f"{folder}/v.npy"}
+    np.save(files["k"], keys)
+    for place in options.placements.split(","):
+        threads = 0 if options.executor == "cuda" else options.threads
+        with open_table(files, executor=options.executor, placement=place, threads=threads) as table:
+            query = table.group_by("k").agg(col("v").sum(), n=count())
+            taken, result = timed(query.collect, options.repeats)
+            if sums(result["k"], result["v"], result["n"]) != expected:
+                raise SystemExit(f"{kind} {groups}: {place}: other answers than DuckDB's")
+            report(options, kind, groups, place, taken, seconds, result.account)
 
 
 def report(
@@ -162,15 +163,26 @@ def main() -> None:
     parser.add_argument("--rows", type=lambda text: int(float(text)), default=200_000_000)
     parser.add_argument("--groups", default="1e6,1e7,1e8")
     parser.add_argument("--keys", default="uniform,zipf")
+    parser.add_argument("--budget-s", type=float, default=0, help="seconds; 0: as many as it takes")
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--executor", choices=("cpu", "cuda"), default="cuda")
     parser.add_argument("--placements", default="host,hbm")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--folder", default=tempfile.gettempdir(), help="where columns are written")
     options = parser.parse_args()
-    for groups in options.groups.split(","):
-        for kind in options.keys.split(","):
-            run(options, kind, int(float(groups)))
+    begun = time.monotonic()
+    longest = 0.0
+    values = np.random.default_rng(2).integers(-1000, 1000, options.rows)
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        np.save(f"{folder}/v.npy", values)
+        for groups in options.groups.split(","):
+            for kind in options.keys.split(","):
+                before = time.monotonic()
+                if options.budget_s and before - begun + longest > options.budget_s:
+                    print(f"{kind} {groups}: left out, {before - begun:.0f} s have gone")
+                    continue
+                run(options, folder, values, kind, int(float(groups)))
+                longest = max(longest, time.monotonic() - before)
 
 
 if __name__ == "__main__":

@@ -30,9 +30,9 @@ class grouping {
   u64 met() const { return met_; }
   u64 slots() const { return slots_.slots; }
 
-  /// The groups in the order of their keys, a word a row; the table is gone.
-  std::unique_ptr<u64[]> in_order() {
-    buffer<u64> found = taken();
+  /// The groups that are in all ranges in the order of their keys, a word a row; the table is gone.
+  std::unique_ptr<u64[]> in_order(std::vector<slot_range> const& ranges) {
+    buffer<u64> found = taken(ranges);
     words_ = {};
     auto all = std::make_unique_for_overwrite<u64[]>(std::max<u64>(found.size(), 1));
     if (groups_ == 0) return all;
@@ -86,16 +86,21 @@ class grouping {
     return read_all(full)[0] == 0;
   }
 
-  buffer<u64> taken() {
+  buffer<u64> taken(std::vector<slot_range> const& ranges) {
     std::vector<u64> counts(ceil_div(slots_.slots, rows_of_join_item));
     buffer<u64> before = room<u64>(counts.size());
-    each(slots_.slots, find_groups{slots_, before.data()});
+    find_groups find{slots_, before.data()};
+    std::copy(ranges.begin(), ranges.end(), find.ranges);
+    find.range_count = static_cast<u32>(ranges.size());
+    each(slots_.slots, find);
     before.read(counts);
     groups_ = std::accumulate(counts.begin(), counts.end(), u64{0});
     std::exclusive_scan(counts.begin(), counts.end(), counts.begin(), u64{0});
     before.write(counts);
     buffer<u64> found = room<u64>(groups_ * slots_.stride);
-    each(slots_.slots, find_groups{slots_, before.data(), found.data(), groups_});
+    find.to = found.data();
+    find.groups = groups_;
+    each(slots_.slots, find);
     return found;
   }
 
@@ -148,11 +153,12 @@ class grouping {
 }  // namespace
 
 key_groups column_table::group_rows(query_program const& program, std::vector<counted_aggregate> const& wanted,
-                                    std::vector<u8> const& keys, bool line_aware) {
-  if (keys.empty() || keys.size() > max_key_words || wanted.size() > max_aggregates) {
+                                    std::vector<u8> const& keys, std::vector<slot_range> const& ranges, bool line_aware) {
+  if (keys.empty() || keys.size() > max_key_words || wanted.size() > max_aggregates || ranges.size() > max_slot_ranges) {
     throw_bad_input("group", "a table",
-                    std::to_string(keys.size()) + " words of keys and " + std::to_string(wanted.size()) + " sums: give 1 to " +
-                        std::to_string(max_key_words) + " and " + std::to_string(max_aggregates) + " at most");
+                    std::to_string(keys.size()) + " words of keys, " + std::to_string(wanted.size()) + " sums and " +
+                        std::to_string(ranges.size()) + " ranges: give 1 to " + std::to_string(max_key_words) + ", " +
+                        std::to_string(max_aggregates) + " and " + std::to_string(max_slot_ranges) + " at most");
   }
   group_slots slots;
   slots.key_words = slots.stride = static_cast<u32>(keys.size());
@@ -177,7 +183,7 @@ key_groups column_table::group_rows(query_program const& program, std::vector<co
   grouping groups(*state_, query, rows);
   groups.run(slots, free_slot);
   key_groups found;
-  found.words = groups.in_order();
+  found.words = groups.in_order(ranges);
   found.groups = groups.groups();
   found.stride = slots.stride;
   found.slots = groups.slots();

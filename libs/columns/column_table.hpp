@@ -1,6 +1,7 @@
 // A table's columns opened on an executor, wherever their files' bytes are read from, and queries of them.
 #pragma once
 
+#include "libs/columns/group_bodies.hpp"
 #include "libs/columns/zone_bodies.hpp"
 #include "libs/media/media_options.hpp"
 
@@ -156,10 +157,10 @@ class column_table {
   /// `rows_met` is of the first aggregate of kind `rows`. `line_aware` false: an ablation.
   aggregates aggregate_rows(query_program const& program, std::vector<aggregate> const& wanted, u32 groups,
                             std::optional<u32> key, bool line_aware);
-  /// By the values of registers, none of which is null or -1, as many as they are. REQUIRES: rows and counts are counted.
-  /// Throws bad_input where the groups do not fit the executor's memory.
+  /// By the values of registers, none of which is null or -1, as many as they are; those in all ranges are left. REQUIRES: rows
+  /// and counts are counted. Throws bad_input where the groups do not fit the executor's memory.
   key_groups group_rows(query_program const& program, std::vector<counted_aggregate> const& wanted, std::vector<u8> const& keys,
-                        bool line_aware);
+                        std::vector<slot_range> const& ranges, bool line_aware);
   /// Values of registers of the rest's program for each row that meets the condition, in the table's order.
   results select_rows(query_program const& program, std::vector<u8> const& registers);
   /// The same for rows by their numbers in the table. Throws bad_input for one that it does not have.

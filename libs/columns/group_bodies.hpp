@@ -43,22 +43,42 @@ struct group_zones {
   }
 };
 
-/// The slots that have a group: how many there are in each run of rows_of_join_item, and with `to` these, a word a row.
+/// What a word of a group's slot must be to be in a result: from `low` to `high`, of numbers sortable.
+struct slot_range {
+  u32 word = 0;
+  u32 upper = 0;   ///< of an integer sum, the word that follows; 0: of none. A sum beyond 64 bits is kept: it is an error
+  u32 number = 0;  ///< whether it is the bits of a floating-point number
+  std::int64_t low = 0, high = 0;
+
+  PENSTOCK_FN bool keeps(u64 const* slot) const {
+    const u64 value = slot[word];
+    if (upper != 0 && slot[upper] != sign_of(value)) return true;
+    const std::int64_t key = number != 0 ? sortable(std::bit_cast<double>(value)) : static_cast<std::int64_t>(value);
+    return key >= low && key <= high;
+  }
+};
+inline constexpr u32 max_slot_ranges = 8;
+
+/// The slots that have a group that is wanted: how many there are in each run of rows_of_join_item, and with `to` these, a word
+/// a row.
 struct find_groups {
   group_slots of;
   u64* counts;        ///< of each run; with `to` how many are before it
   u64* to = nullptr;  ///< [stride][groups]
   u64 groups = 0;
+  slot_range ranges[max_slot_ranges] = {};
+  u32 range_count = 0;
 
   template <class Group>
   PENSTOCK_FN void operator()(Group const& g, grid_range range) const {
     for (u64 item = range.first; item < range.last; item += range.step) {
       const u64 begin = item * rows_of_join_item;
       u64 found = 0;
-      for (u64 k = 0; k < rows_of_join_item; k += size(g)) {
-        const u64 slot = begin + k + index_in(g);
+      for (u64 n = 0; n < rows_of_join_item; n += size(g)) {
+        const u64 slot = begin + n + index_in(g);
         u64 const* const words = of.words + slot * of.stride;
-        const bool used = slot < of.slots && words[of.key_words - 1] != free_word;
+        bool used = slot < of.slots && words[of.key_words - 1] != free_word;
+        for (u32 k = 0; used && k < range_count; ++k) used = ranges[k].keeps(words);
         const auto those = g.ballot(used);
         if (used && to != nullptr) {
           const u64 at = counts[item] + found + count_below(those, g.rank());

@@ -156,13 +156,18 @@ nb::tuple aggregate_rows(column_table& table, nb::dict const& given, std::vector
 }
 
 nb::tuple group_rows(column_table& table, nb::dict const& given, std::vector<std::vector<u32>> const& wanted,
-                     std::vector<u8> const& keys, bool line_aware) {
+                     std::vector<u8> const& keys, nb::list const& given_ranges, bool line_aware) {
   const query_program program = program_of(given);
+  std::vector<slot_range> ranges;
+  for (nb::handle each : given_ranges) {
+    ranges.push_back({nb::cast<u32>(each[0]), nb::cast<u32>(each[1]), nb::cast<u32>(each[2]), nb::cast<std::int64_t>(each[3]),
+                      nb::cast<std::int64_t>(each[4])});
+  }
   std::vector<counted_aggregate> list;
   for (auto const& each : wanted) {
     list.push_back({{static_cast<aggregate_kind>(each[0]), static_cast<u8>(each[1])}, each[2] != 0});
   }
-  key_groups found = unlocked([&] { return table.group_rows(program, list, keys, line_aware); });
+  key_groups found = unlocked([&] { return table.group_rows(program, list, keys, ranges, line_aware); });
   return nb::make_tuple(words_of(std::move(found.words), found.stride, found.groups), found.slots, account_of(found.account));
 }
 
@@ -207,7 +212,7 @@ void bind_columns(nb::module_& m) {
       .def_prop_ro("device", &column_table::device)
       .def("has_zone_map", &column_table::has_zone_map, "column"_a)
       .def("aggregate", &aggregate_rows, "program"_a, "wanted"_a, "groups"_a, "key"_a.none(), "line_aware"_a)
-      .def("group", &group_rows, "program"_a, "wanted"_a, "keys"_a, "line_aware"_a)
+      .def("group", &group_rows, "program"_a, "wanted"_a, "keys"_a, "ranges"_a, "line_aware"_a)
       .def("select", &select_rows, "program"_a, "registers"_a)
       .def(
           "select_kept",

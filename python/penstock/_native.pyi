@@ -302,7 +302,12 @@ class ColumnTable:
         self, program: dict[str, Any], wanted: list[list[int]], groups: int, key: int | None, line_aware: bool
     ) -> tuple[NDArray[np.uint64], dict[str, Any]]: ...
     def group(
-        self, program: dict[str, Any], wanted: list[list[int]], keys: list[int], line_aware: bool
+        self,
+        program: dict[str, Any],
+        wanted: list[list[int]],
+        keys: list[int],
+        ranges: list[tuple[int, int, bool, int, int]],
+        line_aware: bool,
     ) -> tuple[NDArray[np.uint64], int, dict[str, Any]]: ...
     def select(
         self, program: dict[str, Any], registers: list[int]

@@ -110,6 +110,37 @@ def test_random_groups_have_polars_answers(
     same(ours, in_order_of(table, theirs, keys), tolerance=1e-9)
 
 
+@settings(
+    max_examples=int(os.environ.get("PENSTOCK_COLUMN_QUERIES", "150")) // 3,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    keys=st.sampled_from([["far"], ["number_n"], ["far_n", "near"], ["text_n"]]),
+    least=st.sampled_from([-(2.0**41), -0.5, 0, 7, 10**12]),
+    rows=st.integers(1, 25),
+    most=st.sampled_from([math.inf, 3.25, 60.0]),
+    which=st.integers(0, 7),
+)
+def test_conditions_of_groups_have_polars_answers(
+    frame: Any, tables: Any, keys: list[str], least: float, rows: int, most: float, which: int
+) -> None:
+    table = tables[which % len(tables)]
+    theirs = frame.group_by(keys).agg(
+        s=pl.col("value_n").sum(), x=pl.col("cents_n").sum(), a=pl.col("value").min(),
+        b=pl.col("cents").max(), n=pl.len(),
+    )  # fmt: skip
+    theirs = theirs.filter(
+        (pl.col("s") > least) & (pl.col("n") >= rows) & (pl.col("b") < most) & (pl.col("x") != 0)
+    )
+    ours = table.group_by(*keys).agg(
+        s=col("value_n").sum(), x=col("cents_n").sum(), a=col("value").min(), b=col("cents").max(), n=count()
+    )  # fmt: skip
+    condition = (col("s") > least) & (rows <= col("n")) & (col("x") != 0)
+    found = ours.filter(condition).filter(col("b") < most).collect()
+    same(found, in_order_of(table, theirs, keys), tolerance=1e-9)
+
+
 @pytest.mark.parametrize("groups", [1, 700, 300_000])
 def test_the_table_grows_until_all_groups_fit(executor: Any, groups: int) -> None:
     draw = np.random.default_rng(groups)
@@ -132,6 +163,8 @@ def test_sums_beyond_64_bits_of_a_group_are_refused(executor: Any) -> None:
     with open_table(frame, executor=executor) as table:
         with pytest.raises(OverflowError, match=r"sum\(v\): it is beyond 64 bits"):
             table.group_by("k").agg(col("v").sum()).collect()
+        with pytest.raises(OverflowError, match="beyond 64 bits"):  # of a group that is not kept, too
+            table.group_by("k").agg(col("v").sum()).filter(col("v") < 5).collect()
         means = table.group_by("k").agg(col("v").mean()).collect()
         assert means.rows() == [(0.5, float(2**62)), (1.5, 1.0)]
 
@@ -149,3 +182,6 @@ def test_explain_says_how_groups_are_found(executor: Any, tmp_path: Path) -> Non
         assert "at most 65536 combinations" in table.group_by("far").agg(n=n).explain()
         assert table.group_by("near").agg(n=n).collect().account.slots == 0
         assert table.agg(col("number").nunique()).collect().item() == 2
+        few = table.group_by("number").agg(n=n).filter(col("n") > 1)
+        assert few.explain().endswith("condition of groups: (1 < n)")
+        assert few.collect().rows() == [(1.5, 2)]

@@ -158,6 +158,19 @@ TEST_P(group_slots_test, sums_are_those_of_a_map) {
 
 INSTANTIATE_TEST_SUITE_P(words, group_slots_test, testing::Values(1u, 2u, 3u));
 
+// Of a sum of integers one beyond 64 bits is kept, whatever its lower word is.
+TEST(group_slots, ranges_keep_what_they_say) {
+  const auto bits = [](double v) { return std::bit_cast<u64>(v); };
+  const u64 slot[] = {7, 0 - u64{5}, ~u64{0}, bits(-0.0), 5, 1};
+  EXPECT_TRUE((slot_range{0, 0, 0, 7, 7}).keeps(slot));
+  EXPECT_FALSE((slot_range{0, 0, 0, 8, 100}).keeps(slot));
+  EXPECT_TRUE((slot_range{1, 2, 0, -5, -5}).keeps(slot));
+  EXPECT_FALSE((slot_range{1, 2, 0, -4, 9}).keeps(slot));
+  EXPECT_TRUE((slot_range{3, 0, 1, sortable(0.0), sortable(1.0)}).keeps(slot));
+  EXPECT_FALSE((slot_range{3, 0, 1, sortable(0.5), sortable(1.0)}).keeps(slot));
+  EXPECT_TRUE((slot_range{4, 5, 0, 6, 9}).keeps(slot));
+}
+
 struct full_body : group_body {
   void verify(check_report& report, run_shape) const { PENSTOCK_CHECK_EQ(report, 1u, *full); }
 };

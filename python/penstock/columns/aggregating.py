@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import decimal
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,17 @@ KINDS = (
     "number_minimum",
     "number_maximum",
 )
+
+
+@dataclass(frozen=True)
+class Place:
+    """Words of a sum."""
+
+    low: int
+    values: int
+    """How many from there on."""
+    count: int | None
+    """Of the values; None: each row has one."""
 
 
 class Sums:
@@ -86,21 +97,25 @@ class AggregatePlan:
         """The same, and whether values are counted, for groups in a hash table."""
         return [[*each, k in self.with_count] for k, each in enumerate(self.wanted(program))]
 
-    def sums(self, words: npt.NDArray[np.uint64]) -> Sums:
-        """What comes of these: words of a sum and its count, one after the other."""
-        groups, at = words.shape[1], 0
-        nothing = np.broadcast_to(np.uint64(0), groups)
-        made = []
+    def places(self, first: int = 0) -> list[Place]:
+        """Which words of a group its sums have, from a first one on."""
+        found, at = [], first
         for k, (kind, _) in enumerate(self.kinds):
             values = 0 if kind in ("rows", "count") else 2 if kind == "integer_sum" else 1
-            low = words[at] if values else nothing
-            high = words[at + 1] if values == 2 else nothing
-            at += values
-            count = np.broadcast_to(np.uint64(1), groups)
-            if k in self.with_count:
-                count = words[at]
-                at += 1
-            made.append((low, high, count))
+            counted = k in self.with_count
+            found.append(Place(at, values, at + values if counted else None))
+            at += values + counted
+        return found
+
+    def sums(self, words: npt.NDArray[np.uint64]) -> Sums:
+        """What comes of these, of the first sum on."""
+        groups = words.shape[1]
+        nothing, one = (np.broadcast_to(np.uint64(each), groups) for each in (0, 1))
+        made = []
+        for place in self.places():
+            low = words[place.low] if place.values else nothing
+            high = words[place.low + 1] if place.values == 2 else nothing
+            made.append((low, high, one if place.count is None else words[place.count]))
         return Sums(made, groups)
 
     def set_distinct(self, aggregate: Aggregate, counts: npt.NDArray[np.uint64]) -> None:

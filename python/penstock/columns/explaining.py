@@ -41,6 +41,8 @@ def explained(query: Query, analyze: bool = False) -> str:
         some = []
     if query.keys:
         lines.append(described(query, analyze))
+    if query.having is not None:
+        lines.append(f"condition of groups: {shown(query.having)}")
     touched = query.touched(some) if analyze else [None] * len(some)
     for name, touch in zip(some, touched, strict=True):
         line = f"  {name}  {_stored(table, name)}  read where the condition holds"

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from penstock.columns.aggregating import AggregatePlan, Sums
 from penstock.columns.expressions import Aggregate, Alias, Column, Expr, aggregates_of, name_of
+from penstock.columns.having import ranges_of
 from penstock.columns.lowering import Graph, shown
 from penstock.columns.results import Account, Result, ResultColumn
 from penstock.columns.types import ColumnType, numbers_of_sorted
@@ -97,7 +98,7 @@ def keys_of(query: Query, read: bool = True) -> list[Key] | None:
             for k in some
             for name, made in (("low", query.keys[k].min()), ("high", query.keys[k].max()))
         ]
-        found = replace(query, keys=(), aggregates=tuple(extremes), limit=None).grouped().columns
+        found = replace(query, keys=(), aggregates=tuple(extremes), limit=None, having=None).grouped().columns
         for k, low, high in zip(some, found[::2], found[1::2], strict=True):
             least, most = (int(each.bits.view(np.int64)[0]) for each in (low, high))
             keys[k] = keys[k].between(least, most) if low.valid[0] else replace(keys[k], count=0)
@@ -140,7 +141,8 @@ def in_array(keys: Sequence[Key]) -> int | None:
 
 
 def grouped(query: Query) -> Result:
-    """The rows of group_by and agg, in the order of the keys, nulls last."""
+    """The rows of group_by and agg, in the order of the keys, nulls last. Of `having` as much is met as keeps
+    groups from leaving the engine's memory."""
     keys = keys_of(query)
     assert keys is not None
     groups = in_array(keys)
@@ -185,8 +187,10 @@ def _by_hash(
     nodes = [_packed(graph, word) for word in words]
     program = query.assembled(graph, [*plan.nodes, *nodes])
     registers = program.outputs[len(plan.nodes) :]
+    # Counts of different values are of all groups.
+    ranges = [] if plan.distinct else ranges_of(query.having, query.aggregates or (), plan, len(words))
     found, slots, native = query.table.native.group(
-        program.native, plan.counted(program), registers, query.table.line_aware
+        program.native, plan.counted(program), registers, ranges, query.table.line_aware
     )
     account = query.account(native)
     account.groups, account.slots = found.shape[1], slots
@@ -238,9 +242,8 @@ def _distinct(query: Query, aggregate: Aggregate) -> npt.NDArray[np.uint64]:
     keys, which lie one after another."""
     assert aggregate.of is not None
     names = [key.alias(f"k{k}") for k, key in enumerate(query.keys)]
-    pairs = (
-        replace(query, keys=(*names, aggregate.of.alias("of")), aggregates=(), limit=None).grouped().columns
-    )
+    keys = (*names, aggregate.of.alias("of"))
+    pairs = replace(query, keys=keys, aggregates=(), limit=None, having=None).grouped().columns
     *outer, of = pairs
     if not outer:
         return np.array([of.valid.sum()], np.uint64)

@@ -47,6 +47,8 @@ class Query:
     """Of `select`; None: all columns."""
     aggregates: tuple[Expr, ...] | None = None
     keys: tuple[Expr, ...] = ()
+    having: Expr | None = None
+    """Of the result of `agg`: a condition of its columns."""
     best: tuple[int, Expr, bool] | None = None
     """Of `top_k`."""
     limit: int | None = None
@@ -159,12 +161,14 @@ class Query:
         return next(each for each in self._outputs() if name_of(each) == name)
 
     def filter(self, *conditions: Expr) -> Query:
-        """The rows that meet all conditions; a null is not met."""
-        self._not_after("filter")
-        whole = self.condition
+        """The rows that meet all conditions; a null is not met. Behind agg() the groups, by its columns."""
+        of_groups = self.aggregates is not None and self.limit is None
+        if not of_groups:
+            self._not_after("filter")
+        whole = self.having if of_groups else self.condition
         for condition in conditions:
             whole = condition if whole is None else whole & condition
-        return replace(self, condition=whole)
+        return replace(self, having=whole) if of_groups else replace(self, condition=whole)
 
     def select(self, *expressions: Expr | str, **named: Expr) -> Query:
         """What each row of the result has: columns by name, and expressions."""
@@ -219,7 +223,7 @@ class Query:
         self.table.check_files()
         try:
             if self.aggregates is not None:
-                return self._limited(self.grouped())
+                return self._limited(self._met(self.grouped()))
             return self._limited(self._best() if self.best is not None else self._selected(self._outputs()))
         except RecursionError:
             raise ValueError(
@@ -366,6 +370,13 @@ class Query:
             column.bits, column.valid = column.bits[chosen], column.valid[chosen]
         found.columns.pop()
         return found
+
+    def _met(self, groups: Result) -> Result:
+        if self.having is None:
+            return groups
+        with self.table.opened(groups, executor="cpu") as table:
+            met = table.filter(self.having).collect()
+        return Result(met.columns, groups.account)
 
     def grouped(self) -> Result:
         """The aggregates, of all rows or by keys."""

@@ -86,7 +86,6 @@ class Plan:
     query: Query
     shown: list[tuple[str, str]]
     """Columns of the query's result, and what they are called."""
-    having: Expr | None = None
     order: list[tuple[str, bool, bool]] = field(default_factory=list)
     limit: int | None = None
     offset: int = 0
@@ -94,9 +93,6 @@ class Plan:
     def collect(self) -> Result:
         result = self._limited().collect()
         account = result.account
-        if self.having is not None:
-            with open_table(result, executor="cpu") as table:
-                result = table.filter(self.having).collect()
         if self.order:
             result = result.sorted(self.order)
         named = {column.name: column for column in result.columns}
@@ -108,7 +104,7 @@ class Plan:
 
     def _limited(self) -> Query:
         """No more rows than are wanted, where that is known before."""
-        if self.limit is None or self.having is not None or not self.query.is_by_row:
+        if self.limit is None or not self.query.is_by_row:
             return self.query
         wanted = self.limit + self.offset
         if not self.order:
@@ -278,7 +274,7 @@ class _Select:
         if not outputs:
             result(expressions().Count(this=expressions().Star()))
         made = query.group_by(*key_outputs).agg(*outputs) if keys else query.agg(*outputs)
-        return Plan(made, shown, condition, order)
+        return Plan(made if condition is None else made.filter(condition), shown, order)
 
     def _keys(self, items: Sequence[tuple[Node, str]], group: Node | None) -> list[Node]:
         if group is None:

@@ -240,9 +240,9 @@ class Table:
         return Query(self).join_columns()
 
     @staticmethod
-    def opened(source: Any) -> Table:
-        """What is no table yet, for a join."""
-        return open_table(source)
+    def opened(source: Any, executor: Executor = "auto") -> Table:
+        """What is no table yet, for a join or a condition of groups."""
+        return open_table(source, executor=executor)
 
     def collect(self) -> Result:
         """All rows."""
