@@ -7,7 +7,7 @@
 namespace penstock::columns {
 namespace {
 
-constexpr u64 first_slots = u64{1} << 18, growth = 4;
+constexpr u64 first_slots = u64{1} << 19, growth = 4;
 /// Of a table that is not the largest. With half of a hundred million slots in use, no key is further away from its own.
 constexpr u64 probes_before_growth = 256;
 

@@ -31,7 +31,7 @@ struct group_zones {
   template <class Group>
   PENSTOCK_FN void operator()(Group const& g, grid_range range) const {
     zone_walker<Group> walker(g, query);
-    const grouped_rows<Group> groups(g, into, query.with.errors);
+    grouped_rows<Group> groups(g, into, query.with.errors);
     u64 rows = 0;
     for (u64 z = range.first; z < range.last; z += range.step) {
       const bool full = device_ref<u32>(*into.full).load(relaxed) != 0;
@@ -39,6 +39,7 @@ struct group_zones {
       const u32 zone = query.zones != nullptr ? query.zones[z] : static_cast<u32>(z);
       rows += walker.walk(zone, [&](auto const& batch, auto const& r) { groups.add(batch, r); });
     }
+    groups.finish();
     if (is_leader(g)) device_ref<u64>(*met).fetch_add(rows, relaxed);
   }
 };

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "libs/columns/accumulator.hpp"
+#include "penstock/core/fetch_ahead.hpp"
 
 namespace penstock::columns {
 
@@ -97,10 +98,9 @@ class grouped_rows {
 
   /// Collective.
   template <class Rows, class Registers>
-  PENSTOCK_FN void add(Rows const& rows, Registers const& r) const {
-    constexpr bool alone = std::is_same_v<G, lone_thread>;
+  PENSTOCK_FN void add(Rows const& rows, Registers const& r) {
     if constexpr (alone) {
-      for (u32 k = 0; k < rows.count; ++k) __builtin_prefetch(words(begin_of(r, k)), 1);
+      for (u32 k = 0; k < rows.count; ++k) fetch_ahead(words(begin_of(r, k)));
     }
     for (u32 k = 0; k < rows.count; ++k) {
       const u64 slot = rows.active[k] != 0 ? slot_of(r, k) : no_slot;
@@ -112,14 +112,54 @@ class grouped_rows {
         }
       }
       if (slot == no_slot) continue;
+      accumulator* held = nullptr;
+      if constexpr (alone) held = held_of(slot);
       for (u32 a = 0; a < into_.count; ++a) {
         slot_aggregate const& each = into_.list[a];
-        if (counts(each, r, k)) add_to_slot(words(slot), each, accumulator_of(each.of.what, r.value[each.of.from][k]));
+        if (!counts(each, r, k)) continue;
+        const accumulator more = accumulator_of(each.of.what, r.value[each.of.from][k]);
+        held != nullptr ? combine(each.of.what, held[a], more) : add_to_slot(words(slot), each, more);
       }
     }
   }
 
+  /// Adds what is held back.
+  PENSTOCK_FN void finish() {
+    if constexpr (alone) {
+      for (held_slot& each : held_) let_go(each);
+    }
+  }
+
  private:
+  /// Sums of a slot that a thread by itself holds back, so that threads do not change one slot all the time for the rows of a
+  /// key that has many.
+  static constexpr bool alone = std::is_same_v<G, lone_thread>;
+  static constexpr u32 held_slots = alone ? 64 : 1, most_held = 8;
+  struct held_slot {
+    u64 slot = no_slot;
+    bool holds = false;
+    accumulator sums[alone ? most_held : 1];
+  };
+
+  /// Of a slot that was the last of its place, too; nullptr: of another.
+  PENSTOCK_FN accumulator* held_of(u64 slot) {
+    held_slot& held = held_[slot % held_slots];
+    if (held.slot != slot || into_.count > most_held) {
+      let_go(held);
+      held.slot = slot;
+      return nullptr;
+    }
+    if (!held.holds) {
+      for (u32 a = 0; a < into_.count; ++a) held.sums[a] = empty_accumulator(into_.list[a].of.what);
+      held.holds = true;
+    }
+    return held.sums;
+  }
+  PENSTOCK_FN void let_go(held_slot& held) {
+    for (u32 a = 0; held.holds && a < into_.count; ++a) add_to_slot(words(held.slot), into_.list[a], held.sums[a]);
+    held.holds = false;
+  }
+
   template <class Registers>
   PENSTOCK_FN u64 slot_of(Registers const& r, u32 k) const {
     bool known = true;
@@ -175,6 +215,7 @@ class grouped_rows {
   G g_;
   group_slots const& into_;
   u32* errors_;
+  held_slot held_[held_slots];
 };
 
 }  // namespace penstock::columns

@@ -83,7 +83,7 @@ struct group_body {
   void operator()(G const& g, test_context const& c) const {
     constexpr u32 batch = 2;
     const group_slots into = view();
-    const grouped_rows<G> groups(g, into, errors.get());
+    grouped_rows<G> groups(g, into, errors.get());
     const auto r = std::make_unique<registers<batch>>();
     row_batch<batch> some;
     some.count = batch;
@@ -99,6 +99,7 @@ struct group_body {
       }
       groups.add(some, *r);
     }
+    groups.finish();
   }
 
   void verify(check_report& report, run_shape) const {
