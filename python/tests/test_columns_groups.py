@@ -5,6 +5,9 @@ from __future__ import annotations
 import datetime
 import math
 import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +159,40 @@ def test_the_table_grows_until_all_groups_fit(executor: Any, groups: int) -> Non
         assert table.group_by("other").agg(n=count()).collect().account.slots >= 2 * len(theirs) - 2
         nothing = table.filter(col("value") > 100).group_by("other").agg(n=count()).collect()
         assert nothing.rows() == []
+
+
+WITHOUT_MEMORY = """
+import resource, sys
+from pathlib import Path
+import numpy as np
+from penstock.columns import col, count, open_table
+
+with open_table({"k": Path(sys.argv[1])}, executor="cpu", threads=1) as table:
+    few = table.filter(col("k") < 0.001).group_by("k").agg(n=count())
+    before = few.collect().account.groups
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + (40 << 20), resource.RLIM_INFINITY))
+    try:
+        table.group_by("k").agg(n=count()).collect()
+    except ValueError as problem:
+        print(problem)
+    resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    print(few.collect().account.groups == before)
+"""
+
+
+def test_groups_that_do_not_fit_memory_are_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "k.npy", np.random.default_rng(1).random(2_000_000))
+    run = subprocess.run(
+        [sys.executable, "-c", WITHOUT_MEMORY, str(tmp_path / "k.npy")],
+        capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    refusal, same_as_before = run.stdout.splitlines()
+    assert re.fullmatch(
+        r"group a table: its groups need \d+ bytes at least, and \d+ are free: filter rows, .*", refusal
+    )
+    assert same_as_before == "True"
 
 
 def test_sums_beyond_64_bits_of_a_group_are_refused(executor: Any) -> None:

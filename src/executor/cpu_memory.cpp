@@ -4,6 +4,7 @@
 #include "penstock/executor/memory.hpp"
 #include "penstock/host/error.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -11,6 +12,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,6 +20,28 @@ namespace penstock {
 namespace {
 
 constexpr u64 huge_page = u64{2} << 20;
+
+/// Memory of the machine, with what the page cache gives up.
+u64 available() {
+  std::ifstream facts("/proc/meminfo");
+  for (std::string name, unit; facts >> name;) {
+    u64 kibibytes = 0;
+    if (!(facts >> kibibytes)) break;
+    if (name == "MemAvailable:") return kibibytes * 1024;
+    std::getline(facts, unit);
+  }
+  return static_cast<u64>(sysconf(_SC_AVPHYS_PAGES)) * static_cast<u64>(sysconf(_SC_PAGESIZE));
+}
+
+/// Of this process (ulimit -v).
+u64 left_of_address_space() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return ~u64{0};
+  u64 pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const u64 used = pages * static_cast<u64>(sysconf(_SC_PAGESIZE));
+  return limit.rlim_cur > used ? limit.rlim_cur - used : 0;
+}
 
 // Mappings rather than the heap: zeroed by the kernel when first touched, page-aligned, and given back at once.
 class cpu_memory_resource final : public memory_resource {
@@ -77,16 +101,7 @@ class cpu_memory_resource final : public memory_resource {
     munmap(begin, all);
   }
 
-  u64 free_bytes() const override {
-    std::ifstream facts("/proc/meminfo");
-    for (std::string name, unit; facts >> name;) {
-      u64 kibibytes = 0;
-      if (!(facts >> kibibytes)) break;
-      if (name == "MemAvailable:") return kibibytes * 1024;  // with what the page cache gives up
-      std::getline(facts, unit);
-    }
-    return static_cast<u64>(sysconf(_SC_AVPHYS_PAGES)) * static_cast<u64>(sysconf(_SC_PAGESIZE));
-  }
+  u64 free_bytes() const override { return std::min(available(), left_of_address_space()); }
   void write(void* to, void const* from, u64 bytes) override {
     if (bytes != 0) std::memcpy(to, from, bytes);
   }
