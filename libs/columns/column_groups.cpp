@@ -31,16 +31,16 @@ class grouping {
   u64 slots() const { return slots_.slots; }
 
   /// The groups that are in all ranges in the order of their keys, a word a row; the table is gone.
-  std::unique_ptr<u64[]> in_order(std::vector<slot_range> const& ranges) {
+  buffer<u64> in_order(std::vector<slot_range> const& ranges) {
     buffer<u64> found = taken(ranges);
     words_ = {};
-    auto all = std::make_unique_for_overwrite<u64[]>(std::max<u64>(found.size(), 1));
+    buffer<u64> all(cpu_memory(), local, found.size());
     if (groups_ == 0) return all;
     const buffer<u32> order = sorted(found);
     const buffer<u64> column = room<u64>(groups_);
     for (u32 w = 0; w < slots_.stride; ++w) {
       each(groups_, take_in_order{found.data() + w * groups_, order.data(), groups_, column.data()});
-      column.read({all.get() + w * groups_, groups_});
+      column.read({all.data() + w * groups_, groups_});
     }
     return all;
   }

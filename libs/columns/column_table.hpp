@@ -128,8 +128,9 @@ struct counted_aggregate {
 };
 /// Groups in the order of their keys, the first word before the others, as signed numbers.
 struct key_groups {
-  /// [stride][groups]: words of the key; then for each aggregate its value, of integer sums two words, and its count.
-  std::unique_ptr<u64[]> words;
+  /// Of the host, [stride][groups]: words of the key; then for each aggregate its value, of integer sums two words, and its
+  /// count.
+  buffer<u64> words;
   u64 groups = 0, stride = 0;
   u64 slots = 0;  ///< of the table that they were found with
   query_account account;

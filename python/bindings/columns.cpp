@@ -33,9 +33,10 @@ nb::object rows_of(std::vector<T> values, u64 columns, u64 rows) {
   return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<2>>(owned->data(), {columns, rows}, owner));
 }
 
-nb::object words_of(std::unique_ptr<u64[]> words, u64 columns, u64 rows) {
-  nb::capsule owner(words.get(), [](void* p) noexcept { delete[] static_cast<u64*>(p); });
-  return nb::cast(nb::ndarray<nb::numpy, u64, nb::ndim<2>>(words.release(), {columns, rows}, owner));
+nb::object words_of(buffer<u64> words, u64 columns, u64 rows) {
+  auto* const owned = new buffer<u64>(std::move(words));
+  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<buffer<u64>*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, u64, nb::ndim<2>>(owned->data(), {columns, rows}, owner));
 }
 
 template <class T>
