@@ -1,8 +1,9 @@
 # What kernels of the user's own are linked with when the program runs (libs/kernels/device): reads as LTO-IR, which the linker
-# inlines, and everything else compiled, with register caps. One fatbin each, for all architectures of this build.
+# inlines, and everything else compiled, with register caps. One fatbin each, for all architectures of this build. And for
+# linkers that take nothing but LTO-IR, such as cuda.compute's: reads with all that they call, a file for each architecture.
 
 set(device_folder ${PROJECT_BINARY_DIR}/device)
-set(device_fatbins)
+set(device_parts)
 
 set(architectures ${CMAKE_CUDA_ARCHITECTURES})
 if(architectures STREQUAL "native")
@@ -28,7 +29,27 @@ function(penstock_device_fatbin source form)
     DEPFILE ${made}.d
     COMMENT "Device library: ${name}"
     VERBATIM)
-  set(device_fatbins ${device_fatbins} ${made} PARENT_SCOPE)
+  set(device_parts ${device_parts} ${made} PARENT_SCOPE)
+endfunction()
+
+# penstock_device_ltoir(SOURCE): nothing of it is left to link.
+function(penstock_device_ltoir source)
+  cmake_path(GET source STEM name)
+  foreach(architecture IN LISTS architectures)
+    set(made ${device_folder}/${name}.sm_${architecture}.ltoir)
+    add_custom_command(
+      OUTPUT ${made}
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${device_folder}
+      COMMAND ${CMAKE_CUDA_COMPILER} -std=c++20 -O3 --expt-relaxed-constexpr -dc -ltoir -MD -MF ${made}.d
+              -gencode arch=compute_${architecture},code=lto_${architecture} -DPENSTOCK_WHOLE_LIBRARY
+              -I${PROJECT_SOURCE_DIR} -I${PROJECT_SOURCE_DIR}/include -o ${made} ${source}
+      DEPENDS ${source}
+      DEPFILE ${made}.d
+      COMMENT "Device library: ${name}, LTO-IR of sm_${architecture}"
+      VERBATIM)
+    list(APPEND device_parts ${made})
+  endforeach()
+  set(device_parts ${device_parts} PARENT_SCOPE)
 endfunction()
 
 set(device_sources ${PROJECT_SOURCE_DIR}/libs/kernels/device)
@@ -37,4 +58,5 @@ penstock_device_fatbin(${device_sources}/cold_calls.cu sm -maxrregcount=${PENSTO
 penstock_device_fatbin(${device_sources}/span_calls.cu sm -maxrregcount=64)
 penstock_device_fatbin(${PROJECT_SOURCE_DIR}/src/device/read_slowly.cu sm -maxrregcount=${PENSTOCK_COLD_REGISTERS})
 penstock_device_fatbin(${PROJECT_SOURCE_DIR}/src/device/write_back.cu sm -maxrregcount=${PENSTOCK_COLD_REGISTERS})
-add_custom_target(penstock_device_library ALL DEPENDS ${device_fatbins})
+penstock_device_ltoir(${device_sources}/read_calls.cu)
+add_custom_target(penstock_device_library ALL DEPENDS ${device_parts})

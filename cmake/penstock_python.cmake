@@ -25,7 +25,7 @@ if(binding_sources)
   # What kernels of the user's own are compiled with.
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/penstock/kernels DESTINATION penstock/include/penstock)
   if(PENSTOCK_HAS_CUDA)
-    install(FILES ${device_fatbins} DESTINATION penstock/device)
+    install(FILES ${device_parts} DESTINATION penstock/device)
   endif()
 else()
   message(STATUS "python/bindings has no sources: no penstock._native")

@@ -15,6 +15,7 @@ from places import DEVICES
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "kernels"
 NEEDS = {
+    "with_cuda_compute.py": ("cuda.compute", "cuda.core", "torch"),
     "with_cuda_core.py": ("cuda.core", "torch"),
     "with_cupy.py": ("cupy",),
     "with_numba.py": ("numba.cuda",),

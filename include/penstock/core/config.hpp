@@ -24,8 +24,9 @@
 #define PENSTOCK_COMPILED_BY_NVCC 0
 #endif
 
-/// 1 where functions of the library come compiled instead of being instantiated here: relocatable device code.
-#if defined(__CUDACC_RDC__)
+/// 1 where functions of the library come compiled instead of being instantiated here: relocatable device code, unless this
+/// unit is to be all of the library that its users link (cmake/penstock_device_library.cmake).
+#if defined(__CUDACC_RDC__) && !defined(PENSTOCK_WHOLE_LIBRARY)
 #define PENSTOCK_SEPARATE_DEVICE_CODE 1
 #else
 #define PENSTOCK_SEPARATE_DEVICE_CODE 0

@@ -2,6 +2,6 @@
 
 from penstock.kernels.functions import Function, function
 from penstock.kernels.launching import Kernel, Launch, kernel
-from penstock.kernels.locations import device_library, include_dirs
+from penstock.kernels.locations import device_library, include_dirs, lto_ir
 
-__all__ = ["Function", "Kernel", "Launch", "device_library", "function", "include_dirs", "kernel"]
+__all__ = ["Function", "Kernel", "Launch", "device_library", "function", "include_dirs", "kernel", "lto_ir"]

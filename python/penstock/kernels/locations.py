@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import re
 import threading
 from pathlib import Path
 
@@ -35,11 +36,51 @@ def device_library() -> tuple[tuple[str, bytes], ...]:
     Raises:
         penstock.Error: This build has none.
     """
+    parts = [(file.suffixes[0].removeprefix("."), file.read_bytes()) for file in _device_files("*.fatbin")]
+    return tuple(sorted(parts, key=lambda part: part[0] != "lto"))
+
+
+def lto_ir(architecture: int | str) -> bytes:
+    """The reads of arrays as one LTO-IR, for linkers that take nothing else.
+
+    `penstock_read_4` and its like, which `array<const T>` calls, and `penstock_load_f32` and its like, with
+    all that they call. A kernel linked with it takes the registers of its misses, up to 255 of a thread, and
+    linking it takes half a minute; `device_library` has compiled them with a cap: link with that where the
+    linker takes fatbins.
+
+    Args:
+        architecture: Of the GPU, as 90 or "sm_90".
+
+    Returns:
+        Of the newest architecture of this build that such a GPU takes.
+
+    Raises:
+        ValueError: It is no architecture.
+        penstock.Error: This build has none that such a GPU takes.
+    """
+    named = re.fullmatch(r"(?:sm_|compute_)?(\d{2,3})[af]?", str(architecture))
+    if named is None:
+        raise ValueError(
+            f"penstock.kernels.lto_ir: {architecture!r} is no architecture: give one as 90 or 'sm_90'"
+        )
+    found = {
+        int(numbered.group(1)): file
+        for file in _device_files("*.ltoir")
+        if (numbered := re.search(r"\.sm_(\d+)\.", file.name)) is not None
+    }
+    usable = [one for one in found if one <= int(named.group(1))]
+    if not usable:
+        raise Error(
+            f"penstock.kernels.lto_ir: this build has sm_{', sm_'.join(map(str, sorted(found)))}, and "
+            f"none for sm_{named.group(1)}: build Penstock with -DCMAKE_CUDA_ARCHITECTURES={named.group(1)}"
+        )
+    return found[max(usable)].read_bytes()
+
+
+def _device_files(pattern: str) -> list[Path]:
     for folder in (_PACKAGE / "device", _CHECKOUT / "build-cuda" / "device"):
-        files = sorted(folder.glob("*.fatbin"))
-        if files:
-            parts = [(file.suffixes[0].removeprefix("."), file.read_bytes()) for file in files]
-            return tuple(sorted(parts, key=lambda part: part[0] != "lto"))
+        if files := sorted(folder.glob(pattern)):
+            return files
     raise Error(
         "compile a kernel for a GPU: this build has no device library: build Penstock with PENSTOCK_CUDA=ON"
     )
