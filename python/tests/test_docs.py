@@ -20,7 +20,7 @@ DOCS = Path(__file__).parents[2] / "docs"
         ("COLUMNS.md", "pyarrow sqlglot"),
         ("FILES.md", "numpy"),
         ("GRAPHS.md", "numpy"),
-        ("tasks/PYTHON_KERNELS.md", "numpy"),
+        ("tasks/PYTHON_KERNELS.md", "numpy pyarrow scipy"),
         ("tasks/FEATURES.md", "torch_geometric"),
         ("tasks/EMBEDDINGS.md", "torch"),
         ("tasks/LOADER.md", "torch"),

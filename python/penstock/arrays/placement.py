@@ -100,7 +100,14 @@ def tiers_of(found: Layout, options: Mapping[str, Any]) -> Tiers:
 def described(path: str, given: ArrayOptions) -> tuple[Layout, Opened]:
     """The array that lies in a file, and how it is opened with these options. Errors: those of `open`."""
     options = checked(ArrayOptions, given)
-    found = find_layout(path, **{name: options[name] for name in ("dtype", "shape", "offset", "name")})
+    return laid_out(
+        find_layout(path, **{name: options[name] for name in ("dtype", "shape", "offset", "name")}), given
+    )
+
+
+def laid_out(found: Layout, given: ArrayOptions) -> tuple[Layout, Opened]:
+    """The same of a layout that is known."""
+    options = checked(ArrayOptions, given)
     check_shape(f"open {shown_path(found.path)}", found.shape, found.dtype.itemsize)
     writable = options["writable"]
     if writable:

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.checks import checked_count
+from penstock.columns.as_array import column_array
 from penstock.columns.conversions import cache_root, written_folder
 from penstock.columns.expressions import Expr
 from penstock.columns.folders import is_folder, open_folder
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
     from penstock._native import ColumnTable
+    from penstock.arrays.array import Array
 
 KNOWN = (".arrow", ".arrows", ".feather", ".ipc", ".parquet", ".pq", ".orc", ".csv", ".tsv", ".gz")
 DRIVE_FILES = 16
@@ -235,6 +237,37 @@ class Table:
             raise ValueError(f"take row {wrong} of {self.name}: it has {self.rows} rows")
         query = Query(self).select(*expressions) if expressions else Query(self)
         return query.taken(rows.astype(np.uint64))
+
+    def array(
+        self,
+        name: str,
+        *,
+        placement: str = "auto",
+        device: Any = "auto",
+        cache: int | str | None = None,
+        line: int | None = None,
+    ) -> Array:
+        """A column as an array, such as `penstock.kernel` takes.
+
+        It reads the values where they lie, if they lie in one piece as numbers; else a copy in the cache
+        directory, made once.
+
+        Args:
+            name: Of a column of numbers or truth values.
+            placement: As of `penstock.open`; so are the others.
+            device: Where kernels run.
+            cache: Bytes.
+            line: Bytes.
+
+        Returns:
+            An array of shape (rows,), of the column's type. It outlives the table.
+
+        Raises:
+            KeyError: There is no such column.
+            ValueError: It has nulls, or holds no numbers; or what `penstock.open` refuses.
+        """
+        sizes = {key: size for key, size in (("cache", cache), ("line", line)) if size is not None}
+        return column_array(self, name, {"placement": placement, "device": device, **sizes})
 
     def join_columns(self) -> Columns:
         return Query(self).join_columns()
