@@ -664,7 +664,7 @@ def test_another_name_for_an_element_is_refused(device: str) -> None:
 
 def test_a_type_that_is_another_than_it_seems_is_refused(device: str) -> None:
     source = """
-    #if 1
+    #if __cplusplus > 1
     using real = double;
     #else
     using real = float;

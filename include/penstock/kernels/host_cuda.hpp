@@ -5,6 +5,7 @@
 #pragma once
 
 #include "penstock/kernels/host_calls.hpp"
+#include "penstock/kernels/host_intrinsics.hpp"
 
 #include <cmath>
 #include <cstdint>
@@ -41,6 +42,24 @@ PENSTOCK_VECTOR_TYPE(int, int)
 PENSTOCK_VECTOR_TYPE(uint, unsigned)
 PENSTOCK_VECTOR_TYPE(float, float)
 PENSTOCK_VECTOR_TYPE(double, double)
+#undef PENSTOCK_VECTOR_TYPE
+#define PENSTOCK_VECTOR_TYPE(name, T) \
+  struct name##3 { T x, y, z; };      \
+  inline name##3 make_##name##3(T x, T y, T z) { return {x, y, z}; }
+PENSTOCK_VECTOR_TYPE(char, signed char)
+PENSTOCK_VECTOR_TYPE(uchar, unsigned char)
+PENSTOCK_VECTOR_TYPE(short, short)
+PENSTOCK_VECTOR_TYPE(ushort, unsigned short)
+PENSTOCK_VECTOR_TYPE(int, int)
+PENSTOCK_VECTOR_TYPE(float, float)
+PENSTOCK_VECTOR_TYPE(double, double)
+#undef PENSTOCK_VECTOR_TYPE
+inline uint3 make_uint3(unsigned x, unsigned y, unsigned z) { return {x, y, z}; }
+#define PENSTOCK_VECTOR_TYPE(name, T)                \
+  struct alignas(2 * sizeof(T)) name##2 { T x, y; }; \
+  inline name##2 make_##name##2(T x, T y) { return {x, y}; }
+PENSTOCK_VECTOR_TYPE(longlong, long long)
+PENSTOCK_VECTOR_TYPE(ulonglong, unsigned long long)
 #undef PENSTOCK_VECTOR_TYPE
 
 namespace penstock::kernels {
@@ -180,18 +199,14 @@ inline T update(T* at, Next const& next) {
 #define __shfl_down_sync(lanes, value, ...) ::penstock::kernels::shuffle_down(lanes, value, __VA_ARGS__)
 #define __shfl_up_sync(lanes, value, ...) ::penstock::kernels::shuffle_up(lanes, value, __VA_ARGS__)
 #define __ballot_sync(lanes, yes) ::penstock::kernels::vote(lanes, yes)
+// Those that may go on together: no other thread of the warp runs at the same time.
+#define __activemask() (1u << ::penstock::kernels::lane_in_warp())
 #define __any_sync(lanes, yes) (::penstock::kernels::vote(lanes, yes) != 0)
 #define __all_sync(lanes, yes) (::penstock::kernels::vote(lanes, !(yes)) == 0)
 
 inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 inline void __threadfence_block() {}
 inline void __nanosleep(unsigned) {}
-inline int __popc(unsigned x) { return __builtin_popcount(x); }
-inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
-inline int __ffs(int x) { return __builtin_ffs(x); }
-inline int __ffsll(long long x) { return __builtin_ffsll(x); }
-inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(static_cast<unsigned>(x)); }
-inline int __clzll(long long x) { return x == 0 ? 64 : __builtin_clzll(static_cast<unsigned long long>(x)); }
 inline float __int_as_float(int x) { return ::penstock::kernels::bits_as<float>(x); }
 inline float __uint_as_float(unsigned x) { return ::penstock::kernels::bits_as<float>(x); }
 inline int __float_as_int(float x) { return ::penstock::kernels::bits_as<int>(x); }
@@ -223,7 +238,6 @@ PENSTOCK_MIN_MAX(unsigned long long)
 PENSTOCK_MIN_MAX(float)
 PENSTOCK_MIN_MAX(double)
 #undef PENSTOCK_MIN_MAX
-inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
 
 #define PENSTOCK_ATOMIC(name, makes)                                                                     \
   template <class T>                                                                                     \

@@ -60,6 +60,8 @@ _VECTORS = {
     "ushort": "uint16",
     "int": "int32",
     "uint": "uint32",
+    "longlong": "int64",
+    "ulonglong": "uint64",
     "float": "float32",
     "double": "float64",
 }

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.kernels.ctypes_of import ElementType, element_type
+from penstock.kernels.plain_text import namespace_at, plain_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +31,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Signature:
-    name: str
+    name: str  # with its namespaces
     parameters: tuple[Parameter, ...]
     has_c_linkage: bool
     is_template: bool
@@ -68,14 +69,20 @@ def find_kernel(source: str, name: str | None, names: Mapping[str, str] | None =
     Raises:
         ValueError: There is none, or there are several and no name.
     """
-    plain = _without_comments(source)
+    plain = plain_text(source, names or {})
     found = _kernels_in(plain, {**_aliases(plain), **(names or {})})
     there = sorted({signature.name for signature in found})
     if not found:
         raise ValueError("penstock.kernel: the source has no __global__ function: write one")
     if name is None and len(there) > 1:
         raise ValueError(f"penstock.kernel: the source has the kernels {', '.join(there)}: give name=")
-    wanted = next((signature for signature in found if name in (None, signature.name)), None)
+    named = [
+        signature for signature in found if name in (None, signature.name, signature.name.rpartition("::")[2])
+    ]
+    if len({signature.name for signature in named}) > 1:
+        several = ", ".join(sorted({signature.name for signature in named}))
+        raise ValueError(f"penstock.kernel: several kernels are called {name}: give one of {several}")
+    wanted = named[0] if named else None
     if wanted is None:
         raise ValueError(f"penstock.kernel: the source has no kernel {name}: it has {', '.join(there)}")
     if wanted.is_template:
@@ -84,16 +91,6 @@ def find_kernel(source: str, name: str | None, names: Mapping[str, str] | None =
             "__device__ template from it"
         )
     return wanted
-
-
-def _without_comments(source: str) -> str:
-    """With blanks in place of comments and of the text of string literals, so that positions stay."""
-
-    def blank(match: re.Match[str]) -> str:
-        text = match.group()
-        return text if text == '"C"' else re.sub(r"[^\n]", " ", text)
-
-    return re.sub(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', blank, source, flags=re.DOTALL)
 
 
 def _aliases(plain: str) -> dict[str, str]:
@@ -128,7 +125,8 @@ def _kernels_in(plain: str, names: Mapping[str, str]) -> list[Signature]:
         parameters = tuple(
             _parameter(text, names) for text in _split(inside) if text.strip() not in ("", "void")
         )
-        found.append(Signature(named.group(1), parameters, linkage is not None, is_template))
+        full_name = namespace_at(plain, match.start()) + named.group(1)
+        found.append(Signature(full_name, parameters, linkage is not None, is_template))
     return found
 
 
@@ -166,6 +164,8 @@ def _parameter(text: str, names: Mapping[str, str]) -> Parameter:
     text = re.sub(
         r"\b(__restrict__|__restrict|__grid_constant__|restrict)\b", " ", text.split("=")[0]
     ).strip()
+    if (extents := re.fullmatch(r"([^\[\])]*?)(\w*)\s*\[[^\[\]]*\]\s*", text)) is not None:
+        text = f"{extents.group(1).rstrip()}* {extents.group(2)}"  # as C++ takes it
     named = re.search(r"([A-Za-z_]\w*)\s*$", text)
     kind_text, name = text, ""
     unnamed = element_type(text) is not None or text[: named.start() if named else 0].strip() in ("", "const")

@@ -1,0 +1,168 @@
+"""What the reader of signatures takes, and the words of CUDA that the CPU's compiler has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import penstock
+import pytest
+from penstock.kernels.signature import find_kernel
+
+pytest.importorskip("penstock._native", reason="needs the compiled part", exc_type=ImportError)
+
+
+def output(content: Any, device: str) -> tuple[Callable[[], Any], Any]:
+    """What a kernel's pointer takes, and what is there when it has run."""
+    if device == "cpu":
+        memory = np.array(content)
+        return lambda: memory, memory
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    tensor = torch.as_tensor(content, device=device)
+    return lambda: tensor.cpu().numpy(), tensor
+
+
+SPACES = """
+namespace outer::inner {
+struct pair { int a, b; };
+extern "C" __global__ void f(int* out) { out[0] = 1; }
+__global__ void g(int out[3], pair p) { out[1] = p.a + p.b; }
+}
+namespace other { __global__ void g(int* out) { out[2] = 5; } }
+"""
+BRANCHES = """
+#if 0
+__global__ void f(double* out, double x) { *out = x; }
+#elif defined(WIDE) // the first that holds
+#define TYPE long long
+__global__ void f(TYPE* out, TYPE x) { *out = x; }
+#else
+__global__ void f(int* out, int x) { *out = x + 1; }
+#endif
+"""
+
+
+def test_a_kernel_in_a_namespace_is_found_by_its_name(device: str) -> None:
+    memory, out = output(np.zeros(3, np.int32), device)
+    penstock.kernel(SPACES, "f", device=device)(out, threads=1).wait()
+    penstock.kernel(SPACES, "outer::inner::g", device=device)(
+        out, np.array([2, 3], np.int32), threads=1
+    ).wait()
+    penstock.kernel(SPACES, "other::g", device=device)(out, threads=1).wait()
+    assert memory().tolist() == [1, 5, 5]
+
+
+def test_of_several_kernels_of_a_name_one_is_asked_for() -> None:
+    with pytest.raises(
+        ValueError, match="several kernels are called g: give one of other::g, outer::inner::g"
+    ):
+        find_kernel(SPACES, "g")
+    with pytest.raises(
+        ValueError, match="has no kernel h: it has other::g, outer::inner::f, outer::inner::g"
+    ):
+        find_kernel(SPACES, "h")
+
+
+def test_the_branch_that_is_compiled_has_the_signature(device: str) -> None:
+    runs: list[tuple[dict[str, Any], Any, int]] = [({}, np.int32, 8), ({"WIDE": 1}, np.int64, 7)]
+    for defines, dtype, wanted in runs:
+        memory, out = output(np.zeros(1, dtype), device)
+        penstock.kernel(BRANCHES, device=device, defines=defines)(out, 7, threads=1).wait()
+        assert memory().tolist() == [wanted]
+
+
+@pytest.mark.parametrize(
+    ("condition", "taken"),
+    [
+        ("#if 1", "yes"),
+        ("#ifdef SET", "yes"),
+        ("#ifndef SET", "no"),
+        ("#if !defined(UNSET)", "yes"),
+        ("#if SET", "yes"),
+        ("#if UNSET", "no"),
+        ("#if __cplusplus > 1", "both"),
+        ("#ifdef __CUDACC__", "both"),
+    ],
+)
+def test_conditions_that_are_known_decide(condition: str, taken: str) -> None:
+    source = f"""
+{condition}
+__global__ void yes() {{}}
+#else
+__global__ void no() {{}}
+#endif
+"""
+    found = {name for name in ("yes", "no") if _has(source, name)}
+    assert found == ({"yes", "no"} if taken == "both" else {taken})
+
+
+def _has(source: str, name: str) -> bool:
+    try:
+        return find_kernel(source, name, {"SET": "2"}).name == name
+    except ValueError:
+        return False
+
+
+def test_parameters_with_extents_are_pointers() -> None:
+    found = find_kernel("__global__ void f(float x[3], const int y[], double (&z)[2]) {}", None)
+    assert [(p.name, p.kind, p.text, p.stores) for p in found.parameters[:2]] == [
+        ("x", "pointer", "float*", True),
+        ("y", "pointer", "const int*", False),
+    ]
+    assert found.parameters[2].kind == "other"
+
+
+WORDS = """
+__global__ void words(long long* out, double* real, int x, unsigned y) {
+  const float3 a = make_float3(1, 2, 3);
+  const int3 b = make_int3(x, -x, 7);
+  const double3 c{0.5, 1.5, 2.5};
+  const longlong2 d = make_longlong2(1ll << 40, 3);
+  real[0] = a.x + a.y * a.z + c.x + c.y + c.z;
+  real[1] = __saturatef(1.5f) + __fdividef(3.0f, 2.0f) + __fmaf_rn(2.0f, 3.0f, 4.0f);
+  real[2] = __expf(1.0f);
+  real[3] = min(2, 3) + max(1u, 3u) + max(2.5f, 1.0);
+  out[0] = b.x + b.y + b.z + d.x + d.y;
+  out[1] = __popc(y) + 100 * __ffs(x) + 10000 * __clz(x);
+  out[2] = __brev(y);
+  out[3] = (long long)(__brevll(y) >> 1);
+  out[4] = __umulhi(y, y) + (long long)__mulhi(x, x);
+  out[5] = (long long)__umul64hi(1ull << 63, 6);
+  out[6] = __mul64hi(-(1ll << 62), 8);
+  out[7] = (__activemask() >> (threadIdx.x % 32)) & 1;
+  out[8] = __byte_perm(0x33221100u, 0x77665544u, 0x5140u);
+  out[9] = min(-1ll, 2ll) + (long long)max(3ull, 2ull);
+}
+"""
+
+
+def test_words_of_cuda_mean_the_same_everywhere(device: str) -> None:
+    whole, out = output(np.zeros(10, np.int64), device)
+    real, values = output(np.zeros(4), device)
+    x, y = 40, 0xF0000013
+    penstock.kernel(WORDS, device=device)(out, values, x, y, threads=1).wait()
+    reversed_bits = int(f"{y:032b}"[::-1], 2)
+    assert whole().tolist() == [
+        7 + (1 << 40) + 3,
+        y.bit_count() + 100 * 4 + 10000 * 26,
+        reversed_bits,
+        (reversed_bits << 32) >> 1,
+        (y * y >> 32) + (x * x >> 32),
+        3,
+        -2,
+        1,
+        0x55114400,
+        2,
+    ]
+    assert np.allclose(real(), [11.5, 1 + 1.5 + 10, np.e, 2 + 3 + 2.5], rtol=1e-5)
+
+
+def test_vectors_of_three_are_parameters(device: str) -> None:
+    memory, out = output(np.zeros(1), device)
+    kernel = penstock.kernel(
+        "__global__ void f(double* out, float3 v) { *out = v.x + 10 * v.y + 100 * v.z; }", device=device
+    )
+    given: Any = np.array([1, 2, 3], np.float32)
+    kernel(out, given, threads=1).wait()
+    assert memory().tolist() == [321]
