@@ -10,7 +10,6 @@ reorder     gathers and epochs after `penstock.tiering.reorder`, and what it tak
 mix         epochs beside a busy host, with a small cache, of skewed seeds; two loaders over one table
 sms         epochs by the multiprocessors that the loader takes
 process     epochs of another process that samples and gathers, in place of the loader's thread
-green       epochs of the loader's thread in green contexts
 wholegraph  WholeGraph's gather from host memory beside Penstock's, where pylibwholegraph is installed
 
 Rows are compared with those of the table, losses with each other. A part that fails ends no other one. The
@@ -28,13 +27,13 @@ from gnn_accuracy import accuracies
 from gnn_bench import Results, cores, drawn, end_after, machine_name, parser_of, parts_of
 from gnn_mix import mixed_loads
 from gnn_reordering import reordered_rates
-from gnn_sms import green_contexts, loader_shares, process_beside_thread
+from gnn_sms import loader_shares, process_beside_thread
 from gnn_variants import gather_rates, variant_epochs
 from gnn_wholegraph import wholegraph_rates
 from penstock.gnn import data
 from penstock.gnn.training.ranks import Ranks, ranks_for
 
-PARTS = ("gather", "epochs", "accuracy", "reorder", "mix", "sms", "process", "green", "wholegraph")
+PARTS = ("gather", "epochs", "accuracy", "reorder", "mix", "sms", "process", "wholegraph")
 
 
 def drawn_as(given: Any) -> data.Dataset:
@@ -65,8 +64,6 @@ def run(part: str, given: Any, results: Results, ranks: Ranks) -> None:
             loader_shares(graph(), results, given.batch, given.repeats)
         case "process":
             process_beside_thread(graph(), results, given.batch, given.repeats)
-        case "green":
-            green_contexts(graph(), results, given.batch, given.repeats)
         case "wholegraph":
             wholegraph_rates(results, given.gib, given.rows)
 

@@ -1,15 +1,14 @@
-"""Loading and training on one GPU: multiprocessors of the loader, a process of its own, green contexts.
+"""Loading and training on one GPU: multiprocessors of the loader, and a process of its own.
 
 The zero-copy dissertation (3.3.2) gathers in a process of its own, which MPS keeps to a tenth of the GPU.
 Here the loader is a thread that takes `sms` multiprocessors at most. Beside it stand such a process, which
 fills buffers that the training maps (CUDA IPC), but without MPS, so that the GPU runs either process at a
-time; and the thread on a stream of a green context, whose multiprocessors the driver sets.
+time.
 """
 
 from __future__ import annotations
 
 import statistics
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -25,7 +24,6 @@ from penstock.tiering import score
 
 PLACES = ("host", "tiered.10")
 SMS = (8, 16, 32, 66, 0)
-GREEN_SMS = (8, 16, 32, 64)  # drivers give multiples of 8
 
 
 def loader_shares(dataset: data.Dataset, results: Results, batch_size: int, repeats: int) -> None:
@@ -61,38 +59,16 @@ def process_beside_thread(dataset: data.Dataset, results: Results, batch_size: i
     tell("sms.process.host", (by_process, its_loss), (took, loss), results)
 
 
-def green_contexts(dataset: data.Dataset, results: Results, batch_size: int, repeats: int) -> None:
-    """The thread samples and gathers on a stream of a green context; the training has the whole GPU."""
-    if not CUDA:
-        results.skip("sms.green", "it needs a GPU")
-        return
-    with in_thread(dataset, batch_size) as thread:
-        beside = epochs_of(dataset, thread, repeats)
-        for sms in GREEN_SMS:
-            figure = f"sms.green.host.{sms}"
-            try:
-                from torch.cuda.green_contexts import GreenContext
-
-                context = GreenContext.create(num_sms=sms, device_id=torch.cuda.current_device())
-                stream = context.Stream()
-            except (ImportError, AttributeError, TypeError, RuntimeError) as problem:
-                why = traceback.format_exception_only(problem)[-1].strip()
-                results.skip(figure, f"not available: {why}")
-                continue
-            found = epochs_of(dataset, lambda on=stream: thread(on), repeats)
-            tell(figure, found, beside, results)
-
-
 @contextmanager
 def in_thread(dataset: data.Dataset, batch_size: int) -> Iterator[Callable[..., Batches]]:
-    """Makes epochs of a thread, over features in host memory; its argument is a stream, if there is one."""
+    """Makes epochs of a thread, over features in host memory."""
     with Graph.open(dataset) as graph, open_features(dataset, "host") as features:
         sampler = NeighborSampler(graph, FANOUT, seed=7)
         labels = torch.from_numpy(np.load(dataset.labels)).to(sampler.device)
         train = np.load(dataset.train)
 
-        def epoch(stream: Any = None) -> Batches:
-            return Batches(sampler, features.gather, train, labels, batch_size, stream=stream)
+        def epoch() -> Batches:
+            return Batches(sampler, features.gather, train, labels, batch_size)
 
         yield epoch
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -173,21 +173,18 @@ class Batches:
         ids: Any,
         labels: torch.Tensor,
         batch_size: int,
-        *,
-        stream: Any = None,
     ) -> None:
         """
         Args:
             sampler: Draws the same samples for each variant.
             gather: Rows of the features by number.
             labels: On the sampler's device.
-            stream: A torch.cuda.Stream to sample and gather on; None: one of the thread's own.
         """
         self._sampler, self._gather, self._labels = sampler, gather, labels
         self._seeds = torch.as_tensor(ids)[
             torch.randperm(len(ids), generator=torch.Generator().manual_seed(1))
         ]
-        self._size, self._stream = batch_size, stream
+        self._size = batch_size
         self._device = torch.device(sampler.device)
 
     def __len__(self) -> int:
@@ -201,23 +198,19 @@ class Batches:
             ahead.stop()
 
     def make(self, number: int) -> Batch:
-        with torch.cuda.stream(self._stream) if self._stream is not None else nullcontext():
-            seeds = self._seeds[number * self._size : (number + 1) * self._size].to(self._device)
-            made = self._sampler.sample(seeds, call=number)
-            batch = Batch(
-                x=self._gather(made.nodes),
-                edge_index=torch.stack([made.rows, made.columns]),
-                n_id=made.nodes,
-                e_id=made.edges,
-                batch_size=len(seeds),
-                nodes_per_hop=made.nodes_per_hop,
-                edges_per_hop=made.edges_per_hop,
-                y=self._labels[seeds],
-                number=number,
-            )
-            if self._device.type == "cuda":
-                torch.cuda.current_stream(self._device).synchronize()
-        return batch
+        seeds = self._seeds[number * self._size : (number + 1) * self._size].to(self._device)
+        made = self._sampler.sample(seeds, call=number)
+        return Batch(
+            x=self._gather(made.nodes),
+            edge_index=torch.stack([made.rows, made.columns]),
+            n_id=made.nodes,
+            e_id=made.edges,
+            batch_size=len(seeds),
+            nodes_per_hop=made.nodes_per_hop,
+            edges_per_hop=made.edges_per_hop,
+            y=self._labels[seeds],
+            number=number,
+        )
 
 
 @dataclass(frozen=True)
