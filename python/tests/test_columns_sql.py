@@ -81,6 +81,9 @@ select word, count(distinct zone_n) as n, count(distinct day), count(*), count(d
     group by word having count(distinct zone) > 3 order by word;
 select count(distinct zone_n), count(distinct miles) from trips where word = 'a';
 select miles, count(*) as n, sum(zone) from trips group by miles order by miles limit 50;
+select zone_n, word, count(*) as n from trips group by zone_n, word order by n desc, word, zone_n limit 30;
+select zone_n, count(*) as n from trips group by zone_n order by zone_n nulls first limit 4 offset 2;
+select zone_n, max(miles) as m from trips group by zone_n order by 1 desc limit 3;
 select miles, word, zone_n, max(day) from trips group by miles, word, zone_n order by miles, word limit 20;
 select zone, borough, t.miles from trips t join zones using (zone) where zone > 20 order by t.miles limit 9;
 select * from trips join zones using (zone) where area < 20 order by trips.miles limit 5;

@@ -136,14 +136,35 @@ class Result(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self.columns)
 
-    def sorted(self, by: Sequence[tuple[str, bool, bool]]) -> Result:
-        """The rows in the order of columns: name, whether the greatest comes first, whether nulls do."""
+    def sorted(self, by: Sequence[tuple[str, bool, bool]], most: int | None = None) -> Result:
+        """The rows in the order of columns: name, whether the greatest comes first, whether nulls do.
+
+        Args:
+            by: The columns.
+            most: Rows that are wanted, the first; None: all.
+        """
         named = {column.name: column for column in self.columns}
+        some = self._at_least(named[by[0][0]], by[0][1], by[0][2], most) if by else None
         keys: list[npt.NDArray[Any]] = []
         for name, descending, nulls_first in reversed(by):
             column = named[name]
-            keys += [column.order_keys(descending), column.valid if nulls_first else ~column.valid]
-        return self.rows_at(np.lexsort(keys) if keys else np.arange(self.row_count))
+            marks = column.valid if nulls_first else ~column.valid
+            both = (column.order_keys(descending), marks)
+            keys += both if some is None else (each[some] for each in both)
+        order = np.lexsort(keys) if keys else np.arange(self.row_count)
+        return self.rows_at((order if some is None else some[order])[:most])
+
+    @staticmethod
+    def _at_least(
+        first: ResultColumn, descending: bool, nulls_first: bool, most: int | None
+    ) -> npt.NDArray[np.int64] | None:
+        """Numbers of rows that have the first `most` by one column among them, so that no more are sorted;
+        None: all."""
+        keys = first.order_keys(descending)
+        if not most or most >= first.valid.sum() or (nulls_first and not first.valid.all()):
+            return None
+        last = np.partition(keys[first.valid], most - 1)[most - 1]
+        return np.flatnonzero(first.valid & (keys <= last))
 
     def rows_at(self, numbers: npt.NDArray[np.int64]) -> Result:
         """Some rows, by their numbers."""

@@ -93,11 +93,11 @@ class Plan:
     def collect(self) -> Result:
         result = self._limited().collect()
         account = result.account
+        last = None if self.limit is None else self.offset + self.limit
         if self.order:
-            result = result.sorted(self.order)
+            result = result.sorted(self.order, last)
         named = {column.name: column for column in result.columns}
         shown = [replace(named[inside], name=name) for inside, name in self.shown]
-        last = None if self.limit is None else self.offset + self.limit
         for column in shown:
             column.bits, column.valid = column.bits[self.offset : last], column.valid[self.offset : last]
         return Result(shown, account)
