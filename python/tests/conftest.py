@@ -54,3 +54,9 @@ def table(request: pytest.FixtureRequest, tmp_path: Path, device: str) -> Any:
     return penstock.open(
         tmp_path / "table.npy", placement="storage", writable=True, device=device, cache="1MiB"
     )
+
+
+@pytest.fixture
+def kernel_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of compiled kernels: one for all tests, and not the user's."""
+    monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path_factory.getbasetemp() / "kernel_cache"))

@@ -11,6 +11,7 @@ import pytest
 from penstock.kernels.signature import find_kernel
 
 pytest.importorskip("penstock._native", reason="needs the compiled part", exc_type=ImportError)
+pytestmark = pytest.mark.usefixtures("kernel_cache")
 
 
 def output(content: Any, device: str) -> tuple[Callable[[], Any], Any]:

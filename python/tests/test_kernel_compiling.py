@@ -1,0 +1,138 @@
+"""Where kernels come from: files, the cache of compiled ones, other processes, other GPUs."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import penstock
+import pytest
+from kernels_here import READ
+from penstock.kernels import host_compiler, locations, nvrtc
+from penstock.kernels.signature import find_kernel
+from penstock.kernels.source import Source
+from places import DEVICES
+
+pytestmark = pytest.mark.usefixtures("kernel_cache")
+
+GPU = "cuda" in DEVICES
+
+
+def test_a_file_of_source(tmp_path: Path) -> None:
+    (tmp_path / "mine.cu").write_text('#include "part.h"\n__global__ void f(int* n) { *n = PART; }\n')
+    (tmp_path / "part.h").write_text("#define PART 42\n")
+    number = np.zeros(1, np.int32)
+    penstock.kernel(tmp_path / "mine.cu", device="cpu", include_dirs=[tmp_path])(number, threads=1)
+    assert number[0] == 42
+    (tmp_path / "part.h").write_text("#define PART 43\n")
+    penstock.kernel(tmp_path / "mine.cu", device="cpu", include_dirs=[tmp_path])(number, threads=1)
+    assert number[0] == 43
+    with pytest.raises(FileNotFoundError, match=r"no\.cu: No such file"):
+        penstock.kernel(tmp_path / "no.cu")
+
+
+def test_compiled_kernels_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path / "cache"))
+    source = "__global__ void f(int* n) { *n += 1; }"
+    number = np.zeros(1, np.int32)
+    penstock.kernel(source, device="cpu")(number, threads=1)
+    (library,) = (tmp_path / "cache" / "kernels").glob("*.so")
+    stamp = library.stat().st_mtime_ns
+    penstock.kernel(source, device="cpu")(number, threads=1)
+    assert library.stat().st_mtime_ns == stamp
+    library.unlink()  # it is loaded still: what is written there would be that
+    library.write_bytes(b"damaged")
+    penstock.kernel(source, device="cpu")(number, threads=1)
+    assert number[0] == 3
+    monkeypatch.setenv("PENSTOCK_CACHE", "/proc/none")
+    penstock.kernel(source + "//", device="cpu")(number, threads=1)
+    assert number[0] == 4
+
+
+def test_a_forked_process_has_kernels_of_its_own(tmp_path: Path) -> None:
+    program = """
+import os, sys, numpy as np, penstock
+array = penstock.from_tensor(np.arange(5, dtype=np.int32), "host", device="cpu")
+source = "__global__ void f(penstock::array<const int> a, int* n) { *n = a[4]; }"
+kernel = penstock.kernel(source, device="cpu")
+number = np.zeros(1, np.int32)
+kernel(array, number, threads=1)
+child = os.fork()
+if child == 0:
+    number[0] = 0
+    kernel(array, number, threads=1)
+    os._exit(0 if number[0] == 4 else 1)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    environment = {**os.environ, "PYTHONPATH": str(Path(penstock.__file__).parents[1])}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True, timeout=60)
+
+
+@pytest.mark.skipif(GPU, reason="the tests on a GPU compile for it")
+def test_a_kernel_compiles_for_a_gpu_that_is_elsewhere() -> None:
+    pytest.importorskip("cuda.core", reason="cuda.core is not installed")
+    try:
+        locations.device_library()
+    except penstock.Error:
+        pytest.skip("this build has no device library")
+    source = Source(READ, "copy_it", "kernel.cu", (), (), ("TYPE=float",))
+    image, name = nvrtc.compile_for_gpu(source, find_kernel(READ, "copy_it"), 90)
+    assert image[:4] == b"\x7fELF"
+    assert name == "copy_it"
+
+
+def test_headers_are_where_they_are_said_to_be() -> None:
+    (folder,) = penstock.include_dirs()
+    assert (Path(folder) / "penstock" / "kernels" / "kernel.hpp").is_file()
+    assert host_compiler.compiler()
+
+
+def test_a_kernel_is_pickled_by_its_source() -> None:
+    kernel = penstock.kernel("__global__ void f(TYPE* x) { *x += 1; }", device="cpu", defines={"TYPE": "int"})
+    number = np.zeros(1, np.int32)
+    pickle.loads(pickle.dumps(kernel))(number, threads=1)
+    assert number[0] == 1
+
+
+def test_templates_stand_beside_a_kernel() -> None:
+    source = """template <class T> __global__ void g(T* x) { *x = 2; }
+    __global__ void f(int* x) { *x = 1; }"""
+    number = np.zeros(1, np.int32)
+    penstock.kernel(source, "f", device="cpu")(number, threads=1)
+    assert number[0] == 1
+    with pytest.raises(ValueError, match="g is a template"):
+        penstock.kernel(source, "g", device="cpu")
+    with pytest.raises(ValueError, match=r"of a file give pathlib\.Path"):
+        penstock.kernel("mine.cu")
+
+
+def test_kernels_of_one_process_have_their_own_variables(tmp_path: Path) -> None:
+    source = """
+    inline int table[2] = {VALUE, VALUE};
+    template <class T> __device__ T* part() { __shared__ T s[SIZE]; return s; }
+    extern "C" __global__ void read(int* out) {
+      part<int>()[SIZE - 1] = table[1];
+      *out = part<int>()[SIZE - 1];
+    }
+    """
+    number = np.zeros(1, np.int32)
+    for value, size in ((11, 1), (22, 4096), (33, 2)):
+        kernel = penstock.kernel(source, device="cpu", defines={"VALUE": value, "SIZE": size})
+        kernel(number, threads=1)
+        assert number[0] == value
+
+
+def test_headers_of_the_current_folder_are_not_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    number = np.zeros(1, np.int32)
+    for value in (3, 4):
+        (tmp_path / "inner.h").write_text(f"#define VALUE {value}\n")
+        (tmp_path / "outer.h").write_text('#include "inner.h"\n')
+        for name in ("outer.h", str(tmp_path / "outer.h")):
+            source = f'#include "{name}"\n__global__ void f(int* n) {{ *n = VALUE; }}'
+            penstock.kernel(source, device="cpu")(number, threads=1)
+            assert number[0] == value

@@ -1,0 +1,248 @@
+"""What goes wrong with kernels of the user's own, and the sentences that say so."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock
+import pytest
+from kernels_here import opened, results
+from penstock.kernels import nvrtc
+
+pytestmark = pytest.mark.usefixtures("kernel_cache")
+
+
+WRONG = """extern "C" __global__ void f(penstock::array<float> a, int n, unsigned char c) {
+  a[0] = n;
+}"""
+
+
+def test_wrong_arguments_are_refused_by_name(tmp_path: Path, device: str) -> None:
+    kernel = penstock.kernel(WRONG, device=device)
+    floats = opened(tmp_path, np.zeros(10, np.float32), "host", device)
+    doubles = opened(tmp_path, np.zeros(10), "storage", device, writable=True)
+    good = opened(tmp_path, np.zeros(10, np.float32), "storage", device, writable=True)
+    for arguments, error, sentence in [
+        (
+            (good, 1),
+            TypeError,
+            r"kernel f: 2 arguments: it takes 3: \(penstock::array<float> a, int n, unsigned",
+        ),
+        (
+            (floats, 1, 1),
+            ValueError,
+            r"argument 1 .* is read-only: declare penstock::array<const float>, or open",
+        ),
+        ((doubles, 1, 1), TypeError, "the array holds float64: declare penstock::array<double>"),
+        ((good, "x", 1), TypeError, r"argument 2 \(int n\): x: give a number"),
+        ((good, 2**31, 1), OverflowError, r"2147483648 is out of the range of int"),
+        ((good, 1, -1), OverflowError, "argument 3"),
+        ((good, 1.5, 1), TypeError, "argument 2"),
+        ((np.zeros(3, np.float32), 1, 1), TypeError, "give a penstock.Array"),
+    ]:
+        with pytest.raises(error, match=sentence):
+            kernel(*arguments)
+    for shape in (
+        {"block": 0},
+        {"block": 4096},
+        {"threads": 0},
+        {"grid": (1, 2, 3, 4)},
+        {"grid": 1, "threads": 1},
+    ):
+        with pytest.raises(ValueError, match=r"block|threads|grid"):
+            kernel(good, 1, 1, **shape)
+    good.close()
+    with pytest.raises(ValueError, match="it is closed"):
+        kernel(good, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("source", "sentence"),
+    [
+        ("int f();", "has no __global__ function"),
+        ("__global__ void f(int n) {} __global__ void g(int n) {}", "the kernels f, g: give name="),
+        ("template <class T> __global__ void f(T n) {}", "f is a template"),
+        ("// __global__ void f() {}\n", "has no __global__ function"),
+        ("__global__ void f(int n {", "never closed"),
+    ],
+)
+def test_what_is_no_kernel_is_refused(source: str, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        penstock.kernel(source)
+
+
+def test_errors_are_in_the_lines_of_the_source(device: str) -> None:
+    source = "\n\n__global__ void f(penstock::array<const float> a) {\n  a[0] = 1;\n  unknown = 3;\n}"
+    with pytest.raises(ValueError, match="compile the kernel f: ") as met:
+        penstock.kernel(source, device=device)
+    assert "kernel.cu" in str(met.value)
+    assert "5" in str(met.value)
+    assert "unknown" in str(met.value)
+
+
+def test_an_index_out_of_range_is_told_where_asked(tmp_path: Path, device: str, placement: str) -> None:
+    array = opened(tmp_path, np.zeros(1000, np.float32), placement, device)
+    memory, out = results(np.ones(1, np.float32), device)
+    kernel = penstock.kernel(
+        """__global__ void f(penstock::array<const float> a, penstock::array<float> out) {
+             penstock::for_each_index(10, [&](auto i) { out[0] = a[a.size() + 5 + i]; });
+           }""",
+        device=device,
+        check_bounds=True,
+    )
+    with pytest.raises(
+        IndexError, match=r"kernel f over .*: element 1005 is out of range: it has 1000 elements"
+    ):
+        kernel(array, out).wait()
+    assert memory[0] == 0
+
+
+def spin(kernel: penstock.Kernel, out: penstock.Array, device: str) -> None:
+    if device == "cpu":
+        kernel(out, threads=1, timeout=0.2)
+    else:
+        kernel(out, threads=1).wait(timeout=0.2)
+
+
+def test_a_kernel_past_its_deadline_is_stopped_by_name(device: str) -> None:
+    _, out = results(np.zeros(1, np.int32), device)
+    kernel = penstock.kernel(
+        """__global__ void spin(penstock::array<int> out) {
+             while (!penstock::stopped()) __nanosleep(100);
+             out[0] = 1;
+           }""",
+        device=device,
+    )
+    for _ in range(2):  # another launch has its own deadline
+        with pytest.raises(TimeoutError, match=r"kernel spin: it ran past its deadline of 0.2 s$"):
+            spin(kernel, out, device)
+
+
+def test_threads_that_wait_in_vain_are_told(tmp_path: Path) -> None:
+    kernel = penstock.kernel(
+        "__global__ void f(int n) { if (threadIdx.x < 3) __syncthreads(); else __syncwarp(0xff); }",
+        device="cpu",
+    )
+    with pytest.raises(ValueError, match="run the kernel f: thread 0 of block 0 waits for threads"):
+        kernel(1, block=32, grid=1)
+
+
+def test_a_file_that_was_cut_is_told(tmp_path: Path, device: str, placement: str) -> None:
+    array = opened(tmp_path, np.zeros(1_000_000, np.float32), placement, device)
+    _, out = results(np.zeros(1, np.float32), device)
+    kernel = penstock.kernel(
+        """__global__ void f(penstock::array<const float> a, penstock::array<float> out) {
+             penstock::for_each_index(a.size(), [&](auto i) { if (a[i] == 3) out[0] = 1; });
+           }""",
+        device=device,
+    )
+    kernel(array, out).wait()
+    os.truncate(array.path or "", 100_000)
+    with pytest.raises(penstock.Error, match=r"100000 bytes|shorter|cut short|too short"):
+        kernel(array, out).wait()
+
+
+def test_a_launch_that_is_held_does_not_hold_the_file(tmp_path: Path, device: str) -> None:
+    array = opened(tmp_path, np.zeros(1000, np.float32), "storage", device, writable=True)
+    kernel = penstock.kernel(
+        "__global__ void f(penstock::array<float> a) { a[threadIdx.x] = 1; }", device=device
+    )
+    launch = kernel(array, threads=100)
+    array.close()
+    with penstock.open(array.path or "", placement="storage", device=device, writable=True) as again:
+        kernel(again, threads=200)
+    launch.wait()
+    assert launch.done
+    assert np.load(array.path or "").sum() == 200
+
+
+def test_a_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "/no/compiler")
+    with pytest.raises(penstock.Error, match="there is no /no/compiler: install a C"):
+        penstock.kernel("__global__ void f(int n) { /* new */ }", device="cpu")
+
+
+def test_missing_libraries_of_nvidia_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> Any:
+        raise ImportError(name)
+
+    monkeypatch.setattr(importlib, "import_module", missing)
+    with pytest.raises(penstock.Error, match=r"cuda.core is missing: pip install 'penstock\[kernels\]'"):
+        nvrtc._core()
+
+    def not_found() -> Any:
+        raise RuntimeError("libnvJitLink.so.13 not found")
+
+    with pytest.raises(penstock.Error, match="install the wheel nvidia-nvjitlink"):
+        nvrtc._checked_call("compile the kernel f", not_found)
+
+
+def test_a_signal_ends_a_launch_on_the_cpu() -> None:
+    program = """
+import time, numpy as np, penstock
+source = "__global__ void f(double* x, int n) { for (int k = 0; k < n; ++k) *x = *x * 0.999 + k; }"
+kernel = penstock.kernel(source, device="cpu")
+number = np.zeros(1)
+kernel(number, 1, threads=1)
+print("runs", flush=True)
+try:
+    kernel(number, 1_000_000, grid=100_000, block=1)
+except KeyboardInterrupt:
+    kernel(number, 1, threads=1)
+    print("interrupted", flush=True)
+"""
+    environment = {**os.environ, "PYTHONPATH": str(Path(penstock.__file__).parents[1])}
+    with subprocess.Popen([sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE) as run:
+        assert run.stdout is not None
+        assert run.stdout.readline() == b"runs\n"
+        time.sleep(0.3)
+        run.send_signal(signal.SIGINT)
+        assert run.communicate(timeout=30)[0] == b"interrupted\n"
+
+
+def test_another_name_for_an_element_is_refused(device: str) -> None:
+    with pytest.raises(ValueError, match="compile the kernel f"):
+        penstock.kernel(
+            "__global__ void f(penstock::array<int> a) { auto x = a[0]; a[1] = x; }", device=device
+        )
+
+
+def test_a_type_that_is_another_than_it_seems_is_refused(device: str) -> None:
+    source = """
+    #if __cplusplus > 1
+    using real = double;
+    #else
+    using real = float;
+    #endif
+    __global__ void f(penstock::array<const real> a, real x) {}"""
+    with pytest.raises(ValueError, match="parameter 1 of f is not what its type seems to be"):
+        penstock.kernel(source, device=device)
+
+
+def test_a_structure_has_the_bytes_of_its_parameter(device: str) -> None:
+    kernel = penstock.kernel("struct s { double x[4]; };\n__global__ void f(s v, int n) {}", device=device)
+    kernel(np.zeros(4), 1).wait()
+    with pytest.raises(ValueError, match="argument 1 has 8 bytes, and its parameter 32: give as many"):
+        kernel(np.zeros(1), 1)
+
+
+def test_bounds_are_those_of_each_dimension(device: str) -> None:
+    memory, out = results(np.zeros((4, 4), np.int32), device)
+    for index, element in (("1, 6", 26), ("-1", 2**64 - 2), ("4, 0", 16)):
+        access = f"out[{index}]" if "," not in index else f"out({index})"
+        kernel = penstock.kernel(
+            f"__global__ void f(penstock::array<int> out) {{ {access} = 1; }}",
+            device=device,
+            check_bounds=True,
+        )
+        with pytest.raises(IndexError, match=f"element {element} is out of range: it has 16"):
+            kernel(out, threads=1).wait()
+    assert not memory.any()
