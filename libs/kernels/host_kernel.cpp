@@ -178,6 +178,8 @@ class host_kernel final : public user_kernel {
 
 }  // namespace
 
+host_calls const& calls_of_host() { return calls; }
+
 std::unique_ptr<user_kernel> load_host_kernel(executor& on, std::string const& name, std::string const& library) {
   return std::make_unique<host_kernel>(on, name, library);
 }

@@ -77,6 +77,9 @@ struct started_launch {
 /// Lends the arrays and starts the kernel.
 started_launch launch(user_kernel& kernel, std::span<kernel_argument> arguments, launch_shape const& shape);
 
+/// What array<T> calls in code for the CPU that others have compiled and loaded. Not for its barriers: those are a launch's.
+host_calls const& calls_of_host();
+
 /// `library`: of a host compiler, with the entry that host_entry.hpp defines. Throws penstock::error for one that cannot be
 /// loaded. REQUIRES: the executor, one of CPUs, outlives it.
 std::unique_ptr<user_kernel> load_host_kernel(executor& on, std::string const& name, std::string const& library);

@@ -67,6 +67,7 @@ nb::dict facts_of(user_kernel const& kernel, u32 block_threads, u32 shared_bytes
 
 void bind_kernels(nb::module_& m) {
   m.def("gpu_architecture", &architecture_of, "executor"_a);
+  m.def("host_calls", [] { return reinterpret_cast<u64>(&calls_of_host()); });
   nb::class_<kernel_arguments>(m, "KernelArguments")
       .def(nb::init<>())
       .def(

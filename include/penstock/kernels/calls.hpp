@@ -91,6 +91,9 @@ inline index_range share_of(u64 count, u64 self, u64 threads) {
   const u64 first = self * each + (self < more ? self : more);
   return {first, first + each + (self < more ? 1 : 0), 1};
 }
+/// Where code that penstock.kernel has not compiled, an extension of torch's, finds what array<T> calls: before its first use
+/// of one. `address`: penstock.kernels.host_calls().
+inline void use_calls(u64 address) { the_calls = reinterpret_cast<host_calls const*>(address); }
 inline bool stopped() { return __atomic_load_n(the_thread->stop, __ATOMIC_RELAXED) != 0; }
 inline void* dynamic_shared() { return the_thread->dynamic_shared; }
 

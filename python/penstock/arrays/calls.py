@@ -85,6 +85,7 @@ class Calls(ArrayState):
         native = self._open()
         with self._library.on(stream) as handle:
             bad = native.check_replays(handle)
+        native.check_file()
         if bad is not None:
             raise IndexError(
                 f"a replayed call on {self!r}: the index at position {bad} was out of range: "

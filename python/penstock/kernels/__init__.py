@@ -2,6 +2,16 @@
 
 from penstock.kernels.functions import Function, function
 from penstock.kernels.launching import Kernel, Launch, kernel
-from penstock.kernels.locations import device_library, include_dirs, lto_ir
+from penstock.kernels.locations import device_library, host_calls, include_dirs, lto_ir
 
-__all__ = ["Function", "Kernel", "Launch", "device_library", "function", "include_dirs", "kernel", "lto_ir"]
+__all__ = [
+    "Function",
+    "Kernel",
+    "Launch",
+    "device_library",
+    "function",
+    "host_calls",
+    "include_dirs",
+    "kernel",
+    "lto_ir",
+]

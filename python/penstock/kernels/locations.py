@@ -77,6 +77,17 @@ def lto_ir(architecture: int | str) -> bytes:
     return found[max(usable)].read_bytes()
 
 
+def host_calls() -> int:
+    """Address of what `array<T>` calls in C++ for the CPU that `penstock.kernel` has not compiled.
+
+    A torch extension gives it to `penstock::kernels::use_calls` before it reads an array
+    (docs/tasks/PYTHON_KERNELS.md). It is compiled with the headers of this version of Penstock.
+    """
+    from penstock.native import load_native
+
+    return int(load_native().host_calls())
+
+
 def _device_files(pattern: str) -> list[Path]:
     for folder in (_PACKAGE / "device", _CHECKOUT / "build-cuda" / "device"):
         if files := sorted(folder.glob(pattern)):
