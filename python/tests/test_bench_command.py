@@ -224,3 +224,25 @@ def test_a_line_that_is_no_measurement_is_refused(tmp_path: Path, text: str, par
     file.write_text(json.dumps(fakes.make_line()) + "\n" + text + "\n")
     with pytest.raises(ValueError, match=part):
         bench.read_lines(file)
+
+
+def test_lines_with_all_repeats_or_a_named_machine_are_read(tmp_path: Path) -> None:
+    every = {
+        "id": "a",
+        "unit": "s",
+        "median": 2.0,
+        "values": [1.0, 2.0, 3.0],
+        "baseline": 4.0,
+        "machine": "one",
+    }
+    named = {
+        "id": "b",
+        "unit": "s",
+        "value": 1,
+        "baseline": "another",
+        "baseline_value": 3,
+        "machine": {"name": "two"},
+    }
+    first, second = bench.read_lines(Path(write_results(tmp_path / "r.jsonl", every, named)))
+    assert (first.value, first.baseline, first.baseline_value, first.ran_on) == (2.0, None, 4.0, "one")
+    assert (second.value, second.baseline, second.baseline_value, second.ran_on) == (1.0, "another", 3, "two")

@@ -26,6 +26,7 @@ DOCS = Path(__file__).parents[2] / "docs"
         ("tasks/LOADER.md", "torch"),
         ("tasks/GNN.md", "torch_geometric"),
         ("tasks/PYG_LOADERS.md", "torch_geometric"),
+        ("tasks/REPORT.md", "scipy"),
     ],
 )
 def test_examples_do_what_they_say(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,25 +38,32 @@ class Measurement:
 
     @classmethod
     def of(cls, line: Mapping[str, Any]) -> Measurement:
-        """Raises ValueError for what is no measurement."""
-        missing = [name for name in MUST_HAVE if line.get(name) is None]
+        """Raises ValueError for what is no measurement.
+
+        Lines with all values of the repeats have `median` instead of `value`, and a number as `baseline`.
+        """
+        value = line.get("value", line.get("median"))
+        missing = [name for name in MUST_HAVE if (value if name == "value" else line.get(name)) is None]
         if missing:
             raise ValueError(f"it has no {' and no '.join(missing)}")
         params = {name: str(value) for name, value in (line.get("params") or {}).items()}
+        baseline = line.get("baseline")
+        named = isinstance(baseline, str)
+        machine = line.get("machine") or {}
         return cls(
             id=str(line["id"]),
-            value=float(line["value"]),
+            value=float(value),
             unit=str(line["unit"]),
             params=params,
-            baseline=line.get("baseline"),
-            baseline_value=line.get("baseline_value"),
+            baseline=baseline if named else None,
+            baseline_value=line.get("baseline_value") if named else baseline,
             ratio=line.get("ratio"),
             spread=line.get("spread"),
             sms=line.get("sms") or 0,
             warps=line.get("warps") or 0,
             registers=line.get("registers") or 0,
             details=dict(line.get("details") or {}),
-            machine=dict(line.get("machine") or {}),
+            machine={"name": machine} if isinstance(machine, str) else dict(machine),
             commit=str(line.get("commit") or ""),
             date=str(line.get("date") or ""),
             line=line,
@@ -85,18 +92,22 @@ class Measurement:
 
 def read_lines(path: Path) -> list[Measurement]:
     """The measurements of a file, in its order. Raises ValueError for a line that is none."""
-    found = []
+    return [measurement for _, measurement in numbered_lines(path)]
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, Measurement]]:
+    """Each measurement of a file after the number of its line. Raises ValueError for a line that is none."""
     with path.open(encoding="utf-8") as file:
         for number, text in enumerate(file, 1):
             if not text.strip():
                 continue
             try:
-                found.append(_parse(text))
+                measurement = _parse(text)
             except (ValueError, TypeError, AttributeError) as problem:
                 raise ValueError(
                     f"read {path}, line {number}: {problem}: give JSON lines of results"
                 ) from None
-    return found
+            yield number, measurement
 
 
 def _parse(text: str) -> Measurement:

@@ -42,6 +42,7 @@ from penstock.cli.nvme import nvme_group
 from penstock.cli.output import cannot_be_written, write_result
 from penstock.cli.progress_bar import progress_bar
 from penstock.cli.regular import reduce_command, vectoradd_command
+from penstock.cli.report import report_command
 from penstock.cli.sql import sql_command
 from penstock.cli.taxi import taxi_command
 from penstock.cli.volume import volume_group
@@ -70,7 +71,7 @@ def print_version(context: click.Context, _: click.Parameter, wanted: bool) -> N
         "Files": ("grep", "collage", "collage-dataset"),
         "Tables": ("sql", "taxi"),
         "Drives": ("nvme", "volume"),
-        "Measurements": ("bench", "plot", "reduce", "vectoradd"),
+        "Measurements": ("bench", "plot", "report", "reduce", "vectoradd"),
         "This machine": ("doctor", "demo", "version"),
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
@@ -172,6 +173,7 @@ def sssp_command(graph: str, **options: Any) -> None:
 penstock.add_command(graph_group)
 penstock.add_command(bench_command)
 penstock.add_command(plot_command)
+penstock.add_command(report_command)
 penstock.add_command(reduce_command)
 penstock.add_command(vectoradd_command)
 penstock.add_command(grep_command)

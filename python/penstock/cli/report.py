@@ -1,0 +1,133 @@
+"""`penstock report`: the papers' figures and tables beside result lines, as a page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from penstock.cli.graph_options import print_json
+from penstock.cli.inputs import refuse_inputs
+from penstock.cli.output import cannot_be_written
+from penstock.report import papers
+from penstock.report.figures import number
+from penstock.report.whole_files import written_whole
+
+RESULTS = Path("benchmarks/results")
+SOURCE = click.Path(path_type=Path)
+WIDE = 150
+
+
+class ReportGroup(click.Group):
+    """Its first command runs where no other is named."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        first, *_ = self.commands
+        return super().parse_args(ctx, args if args and args[0] in self.commands else [first, *args])
+
+
+@click.group("report", cls=ReportGroup, short_help="The papers' figures and tables beside what was measured.")
+def report_command() -> None:
+    """The papers' figures and tables beside what was measured."""
+
+
+@report_command.command("page", short_help="Write the page.")
+@click.argument("results", nargs=-1, type=SOURCE)
+@click.option("--only", multiple=True, metavar="TEXT", help="Figures with TEXT in their name; repeatable.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("report.html"),
+    show_default=True,
+    help="The page; the same as JSON lies beside it.",
+)
+@click.option("--json", "as_json", is_flag=True, help="JSON on stdout instead of files.")
+@click.option("--list", "wants_list", is_flag=True, help="The figures, and what measures each again.")
+def page_command(
+    results: tuple[Path, ...], only: tuple[str, ...], output: Path, as_json: bool, wants_list: bool
+) -> None:
+    """Writes a page: each figure and table of the papers beside RESULTS, files or folders of result lines.
+
+    RESULTS: benchmarks/results if there are none. A figure has the paper's value, ours with its machine and
+    commit, their ratio, the repeats, whether the run was verified, and the command that measures it again.
+
+    penstock report diff A B compares two sets of results.
+    """
+    if wants_list:
+        console = Console()
+        console.width = max(console.width, WIDE)
+        console.print(figures_table(papers.load_papers()))
+        return
+    evaluated = evaluate(results, only)
+    if as_json:
+        print_json(evaluated)
+        return
+    write_report(evaluated, output, results)
+
+
+def evaluate(results: tuple[Path, ...], only: tuple[str, ...]) -> dict[str, Any]:
+    """Raises ValueError where there are no result lines, or no figure that is asked for."""
+    if not results and not RESULTS.is_dir():
+        raise ValueError(f"report: there is no {RESULTS} here: give files or folders of result lines")
+    figures = papers.load_papers()
+    lines = papers.read_run_files(results or (RESULTS,))
+    evaluated = papers.evaluate(figures, papers.load_answers(figures), lines, only)
+    if not evaluated["papers"]:
+        raise ValueError(f"report --only {', '.join(only)}: no figure has that in its name: see --list")
+    return evaluated
+
+
+def write_report(evaluated: dict[str, Any], output: Path, results: tuple[Path, ...]) -> None:
+    """The page, and the same as JSON beside it; prints what they have."""
+    beside = output.with_suffix(".json")
+    if beside == output:
+        raise ValueError(
+            f"report {output}: the JSON beside it has that name: choose one that ends with .html"
+        )
+    for path in (output, beside):
+        refuse_inputs("report -o", path, results)
+        if problem := cannot_be_written(path):
+            raise ValueError(f"report {problem}")
+    texts = {output: papers.page(evaluated), beside: json.dumps(evaluated, indent=1, allow_nan=False) + "\n"}
+    for path, text in texts.items():
+        with written_whole("write", path) as whole:
+            whole.write_text(text, encoding="utf-8")
+    counts = evaluated["counts"]
+    with_ours = counts["measured"] + counts["partly"]
+    verdicts = f"{counts['better']} better than the paper's, {counts['level']} level, {counts['worse']} worse"
+    click.echo(f"{counts['figures']} figures and tables, {with_ours} with numbers of ours: {verdicts}")
+    for path in texts:
+        click.echo(path)
+
+
+def figures_table(known: list[papers.Paper]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for name in ("key", "what", "the paper", "again, or why not"):
+        table.add_column(name, overflow="fold")
+    for paper in known:
+        for figure in paper.figures:
+            table.add_row(*(escape(text) for text in _listed(figure)))
+    return table
+
+
+def _listed(figure: papers.Figure) -> tuple[str, str, str, str]:
+    stated = [_stated(point) for point in figure.points if point.paper is not None]
+    why_not = f"needs {figure.needs}" if figure.needs else f"not yet: {figure.not_yet}"
+    return (
+        figure.key,
+        f"{figure.name}: {figure.title}",
+        ", ".join(stated[:3]) + (", ..." if len(stated) > 3 else "") or "a picture only",
+        figure.command or why_not,
+    )
+
+
+def _stated(point: papers.Point) -> str:
+    paper = point.paper
+    text = f"{number(paper[0])} to {number(paper[1])}" if isinstance(paper, tuple) else number(paper)
+    return f"{text} {point.unit}".rstrip()

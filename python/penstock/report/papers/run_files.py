@@ -1,0 +1,91 @@
+"""Result lines with the file and the line number that each was read from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock.bench.measurement import Measurement, numbered_lines
+
+SAMPLES = ("values", "trial_seconds")
+"""Fields, of a line or of its details, that hold the value of each repeat."""
+
+
+@dataclass(frozen=True, eq=False)
+class RunLine:
+    """A measurement and where it stands."""
+
+    measurement: Measurement
+    file: str
+    """As the report names it: below the folder that was given, or the file's own name."""
+    number: int
+    """Of the line, from 1."""
+
+    def field(self, path: str) -> Any:
+        """What stands at a dotted path of the JSON line; None where nothing does."""
+        if path == "value":
+            return self.measurement.value
+        if path == "baseline_value":
+            return self.measurement.baseline_value
+        found: Any = self.measurement.line
+        for name in path.split("."):
+            found = found.get(name) if isinstance(found, dict) else None
+        return found
+
+    def condition(self, name: str) -> str | None:
+        """A parameter as text, or what stands at a dotted path."""
+        given = self.measurement.params.get(name)
+        if given is None:
+            found = self.field(name)
+            given = None if found is None else str(found)
+        return given
+
+    @property
+    def machine(self) -> str:
+        """The machine's name; lines of one machine have the same."""
+        return self.measurement.machine.get("name") or self.measurement.ran_on or "a machine without a name"
+
+    @property
+    def verified(self) -> bool | None:
+        """Whether the run compared its output; None where the line does not say."""
+        stated = self.field("verified")
+        return None if stated is None else bool(stated)
+
+    def samples(self) -> list[float]:
+        """The value of each repeat in the line's unit; empty where the line has only their median."""
+        for name in SAMPLES:
+            for path in (name, f"details.{name}"):
+                found = self.field(path)
+                if isinstance(found, list) and found:
+                    return [float(value) for value in found]
+        return []
+
+
+def read_run_files(paths: Sequence[Path]) -> list[RunLine]:
+    """All lines of files and of folders' .jsonl files, oldest first; of one date in the files' order.
+
+    Raises ValueError for a path without result lines and for a line that is none.
+    """
+    found: list[RunLine] = []
+    for path in paths:
+        lines = [line for file, name in _files(path) for line in _lines(file, name)]
+        if not lines:
+            raise ValueError(
+                f"report {path}: there is no result line in it: give .jsonl files or their folder"
+            )
+        found += lines
+    return sorted(found, key=lambda line: line.measurement.date)
+
+
+def _files(path: Path) -> list[tuple[Path, str]]:
+    if path.is_dir():
+        return [(file, file.relative_to(path).as_posix()) for file in sorted(path.rglob("*.jsonl"))]
+    if not path.exists():
+        raise ValueError(f"report {path}: there is no such file or folder: give result files")
+    return [(path, path.name)]
+
+
+def _lines(file: Path, name: str) -> Iterable[RunLine]:
+    return (RunLine(measurement, name, number) for number, measurement in numbered_lines(file))

@@ -1,0 +1,304 @@
+"""The papers' figures beside result lines: what is selected, and that no number comes from elsewhere."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from penstock.cli import main as cli
+from penstock.report import papers
+from penstock.report.papers import evaluation, rows
+from penstock.report.papers.rows import Point, Term
+from penstock.report.papers.run_files import RunLine
+from penstock.report.papers.terms import RunIndex
+
+TREE = Path(__file__).parents[2]
+RESULTS = TREE / "benchmarks/results"
+MACHINE = {"name": "M"}
+
+pytestmark = pytest.mark.skipif(not RESULTS.is_dir(), reason="the results are not beside the package")
+
+
+@pytest.fixture(scope="module")
+def lines() -> list[RunLine]:
+    return papers.read_run_files([RESULTS])
+
+
+@pytest.fixture(scope="module")
+def report(lines: list[RunLine]) -> dict[str, Any]:
+    known = papers.load_papers()
+    return papers.evaluate(known, papers.load_answers(known), lines)
+
+
+def figures_of(report: dict[str, Any]) -> list[dict[str, Any]]:
+    return [figure for paper in report["papers"] for figure in paper["figures"]]
+
+
+def points_of(report: dict[str, Any]) -> list[dict[str, Any]]:
+    return [point for figure in figures_of(report) for point in figure["points"]]
+
+
+def line(id: str, value: float, **more: Any) -> dict[str, Any]:
+    return {"id": id, "value": value, "unit": "s", "machine": MACHINE, "verified": True, **more}
+
+
+def index_of(tmp_path: Path, *given: dict[str, Any]) -> RunIndex:
+    path = tmp_path / "runs.jsonl"
+    path.write_text("".join(json.dumps(each) + "\n" for each in given))
+    return RunIndex(papers.read_run_files([path]))
+
+
+def term(**facts: Any) -> Term:
+    return Term.of(facts, "here")
+
+
+def value_of(index: RunIndex, **facts: Any) -> float:
+    found = index.term(term(**facts))
+    assert found is not None
+    return found.value
+
+
+class Elements(HTMLParser):
+    """What a page has of the elements that the tests look at."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.ours: list[tuple[float, str]] = []
+        self.tags: set[str] = set()
+        self.outside: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        self.tags.add(tag)
+        if "id" in given:
+            self.ids.append(given["id"])
+        if tag == "a":
+            self.links.append(given["href"])
+        if tag == "data":
+            self.ours.append((float(given["value"]), given["data-lines"]))
+        self.outside += [given[name] for name in ("src", "srcset") if name in given]
+
+
+def test_sixty_figures_and_tables_are_there_and_most_are_measured(report: dict[str, Any]) -> None:
+    counts = report["counts"]
+    assert counts["figures"] >= 60
+    assert counts["measured"] + counts["partly"] >= 45
+    assert counts["no line"] == 0
+    assert len({figure["key"] for figure in figures_of(report)}) == counts["figures"]
+    assert len(report["answers"]) == 10
+
+
+def test_a_figure_says_how_to_run_it_or_why_not() -> None:
+    for paper in papers.load_papers():
+        for figure in paper.figures:
+            assert [bool(figure.command), bool(figure.needs), bool(figure.not_yet)].count(True) == 1, (
+                figure.key
+            )
+            assert all(
+                point.ours or not figure.command or point.why_not or figure.points for point in figure.points
+            )
+
+
+def test_commands_name_programs_and_topics_that_exist() -> None:
+    pytest.importorskip("penstock._native", reason="needs the compiled part", exc_type=ImportError)
+    from penstock import bench
+
+    options = {topic.name: topic.options for topic in bench.topics()}
+    for paper in papers.load_papers():
+        for figure in paper.figures:
+            words = figure.command.split()
+            if words[:2] == ["penstock", "bench"]:
+                given = {word.removeprefix("--") for word in words[3:] if word.startswith("--")}
+                assert given <= set(options[words[2]]), figure.key
+            elif words:
+                program = words[1] if words[0] == "python" else words[0]
+                assert (TREE / program).is_file(), figure.key
+
+
+def test_every_number_of_ours_comes_from_the_lines_that_it_names(
+    report: dict[str, Any], lines: list[RunLine]
+) -> None:
+    text = {f"{each.file}:{each.number}" for each in lines}
+    shown = Elements(papers.page(report)).ours
+    assert {value for value, _ in shown} == {p["ours"] for p in points_of(report) if p["ours"] is not None}
+    for _, named in shown:
+        assert named
+        assert set(named.split(" ")) <= text
+
+
+def test_a_number_of_one_line_is_what_the_file_has(report: dict[str, Any]) -> None:
+    terms = {
+        (figure.key, position): point.ours[0]
+        for paper in papers.load_papers()
+        for figure in paper.figures
+        for position, point in enumerate(figure.points)
+        if len(point.ours) == 1 and point.ours[0].over is None and point.ours[0].minus is None
+    }
+    checked = 0
+    for figure in figures_of(report):
+        for position, point in enumerate(figure["points"]):
+            selected = terms.get((figure["key"], position))
+            if selected is None or point["ours"] is None:
+                continue
+            source = point["lines"][0]
+            found = json.loads((RESULTS / source["file"]).read_text().splitlines()[source["line"] - 1])
+            assert found["id"] == source["id"] == selected.id
+            for name in selected.take.split("."):
+                found = found[name]
+            assert point["ours"] == pytest.approx(found * selected.scale, rel=1e-12)
+            checked += 1
+    assert checked > 60
+
+
+def test_without_their_lines_no_figure_has_a_number(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    path.write_text(json.dumps(line("something.else", 3.0)) + "\n")
+    known = papers.load_papers()
+    empty = papers.evaluate(known, papers.load_answers(known), papers.read_run_files([path]))
+    assert Elements(papers.page(empty)).ours == []
+    assert {point["ratio"] for point in points_of(empty)} == {None}
+
+
+def test_a_number_typed_into_the_data_is_refused() -> None:
+    facts = {"key": "fig1", "name": "Figure 1", "where": "", "title": "", "unit": "s"}
+    with pytest.raises(ValueError, match=r"bam.fig1: ours is a selection of a result line, not 3.2"):
+        rows._figure("bam", {**facts, "points": [{"label": "a", "ours": 3.2}]})
+    with pytest.raises(ValueError, match="there is no value in a term"):
+        rows._figure("bam", {**facts, "points": [{"label": "a", "ours": {"id": "x", "value": 3.2}}]})
+
+
+def test_the_page_is_whole_and_the_same_each_time(report: dict[str, Any], lines: list[RunLine]) -> None:
+    text = papers.page(report)
+    known = papers.load_papers()
+    assert text == papers.page(papers.evaluate(known, papers.load_answers(known), lines))
+    page = Elements(text)
+    assert len(text.encode()) < 3 << 20
+    assert not page.tags & {"script", "iframe", "img"}
+    assert page.outside == []
+    assert not re.search(r"@import|url\(", text)
+    assert len(set(page.ids)) == len(page.ids)
+    assert {link.removeprefix("#") for link in page.links} <= set(page.ids)
+    assert "not yet" in text
+    assert "nan" not in text.lower().replace("nand", "")
+
+
+def test_the_newest_line_counts_and_where_selects(tmp_path: Path) -> None:
+    index = index_of(
+        tmp_path,
+        line("a", 3.0, date="2026-02-01"),
+        line("a", 2.0, date="2026-01-01"),
+        line("a", 5.0, date="2026-01-01", params={"drives": 4}),
+    )
+    assert value_of(index, id="a") == 3.0
+    assert value_of(index, id="a", where={"drives": "4"}) == 5.0
+    assert index.term(term(id="a", where={"drives": "5"})) is None
+    assert index.term(term(id="b")) is None
+
+
+def test_highest_and_lowest_are_of_the_newest_commit(tmp_path: Path) -> None:
+    values = [(9.0, "old"), (1.0, "new"), (3.0, "new"), (2.0, "new")]
+    index = index_of(tmp_path, *(line("a", value, commit=commit) for value, commit in values))
+    assert value_of(index, id="a", pick="highest") == 3.0
+    assert value_of(index, id="a", pick="lowest") == 1.0
+
+
+def test_lines_that_are_compared_are_of_one_machine_and_one_commit_where_there_is_one(tmp_path: Path) -> None:
+    index = index_of(
+        tmp_path,
+        line("base", 2.0, commit="c1"),
+        line("base", 4.0, commit="c2"),
+        line("base", 7.0, machine={"name": "N"}),
+        line("a", 8.0, commit="c1"),
+        line("a", 70.0, machine={"name": "O"}),
+    )
+    assert value_of(index, id="a", over={"id": "base"}) == 4.0
+    assert value_of(index, id="a", minus={"id": "base"}, scale=100) == 600.0
+
+
+def test_several_terms_are_their_geometric_mean(tmp_path: Path) -> None:
+    index = index_of(tmp_path, line("a", 2.0), line("b", 8.0))
+    found = index.point(Point("", None, (term(id="a"), term(id="b")), "s", "higher"))
+    assert found is not None
+    assert found.value == pytest.approx(4.0)
+    assert index.point(Point("", None, (term(id="a"), term(id="c")), "s", "higher")) is None
+
+
+def test_repeats_give_an_interval(tmp_path: Path) -> None:
+    index = index_of(tmp_path, line("a", 2.0, values=[1.0, 2.0, 4.0]), line("b", 1.0))
+    found = index.term(term(id="a", scale=10))
+    assert found is not None
+    assert (found.lowest, found.highest) == (10.0, 40.0)
+    ratio = index.term(term(id="a", over={"id": "b"}))
+    assert ratio is not None
+    assert ratio.lowest is None
+
+
+@pytest.mark.parametrize(
+    ("paper", "ours", "better", "ratio"),
+    [
+        (2.0, 4.0, "higher", 2.0),
+        (2.0, 4.0, "lower", 0.5),
+        ((2.0, 3.0), 2.5, "higher", 1.0),
+        ((2.0, 3.0), 6.0, "higher", 2.0),
+        ((2.0, 3.0), 1.0, "lower", 2.0),
+        (None, 4.0, "higher", None),
+        (2.0, 4.0, "neither", None),
+    ],
+)
+def test_above_one_is_better(paper: Any, ours: float, better: str, ratio: float | None) -> None:
+    assert evaluation._ratio(Point("", paper, (), "s", better), ours) == ratio
+
+
+def test_a_line_that_was_not_verified_is_shown_as_such(tmp_path: Path) -> None:
+    index = index_of(
+        tmp_path, line("a", 1.0, verified=False), line("b", 1.0), {"id": "c", "value": 1, "unit": "s"}
+    )
+    verdicts = [found.verified for id in "abc" if (found := index.term(term(id=id)))]
+    assert verdicts == [False, True, None]
+
+
+def test_the_command_writes_the_page_and_its_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "out.html"
+    assert cli.main(["report", str(RESULTS), "--only", "Figure 5.6", "-o", str(page)]) == 0
+    assert "1 figures and tables" in capsys.readouterr().out
+    written = json.loads(page.with_suffix(".json").read_text())
+    assert [figure["key"] for figure in figures_of(written)] == ["dissertation.fig5.6"]
+    assert "fig5.6.read" in page.read_text()
+
+
+def test_the_command_lists_figures_with_what_runs_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["report", "--list"]) == 0
+    out = capsys.readouterr().out
+    for word in ("dissertation.fig5.9", "penstock bench io", "needs an Optane drive", "not yet:"):
+        assert word in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["report", "nowhere.jsonl"], "report nowhere.jsonl: there is no such file or folder"),
+        (["report"], "there is no benchmarks/results here"),
+        (["report", str(RESULTS), "--only", "Figure 99"], "no figure has that in its name"),
+        (["report", str(RESULTS), "-o", "r.json"], "the JSON beside it has that name"),
+        (["report", str(RESULTS / "h200/bfs.jsonl"), "-o", str(RESULTS / "h200")], "is a directory"),
+    ],
+)
+def test_what_cannot_be_reported_is_refused(
+    arguments: list[str],
+    part: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(arguments) == cli.REFUSED
+    err = capsys.readouterr().err
+    assert part in err
+    assert err.count("\n") == 1
