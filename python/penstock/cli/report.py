@@ -15,6 +15,7 @@ from penstock.cli.graph_options import print_json
 from penstock.cli.inputs import refuse_inputs
 from penstock.cli.output import cannot_be_written
 from penstock.report import papers
+from penstock.report.comparing import CHANGED, Difference, compare
 from penstock.report.figures import number
 from penstock.report.whole_files import written_whole
 
@@ -104,6 +105,74 @@ def write_report(evaluated: dict[str, Any], output: Path, results: tuple[Path, .
     click.echo(f"{counts['figures']} figures and tables, {with_ours} with numbers of ours: {verdicts}")
     for path in texts:
         click.echo(path)
+
+
+@report_command.command("diff", short_help="Compare two sets of results.")
+@click.argument("first", type=SOURCE)
+@click.argument("second", type=SOURCE)
+@click.option("--only", default="", metavar="TEXT", help="Measurements with TEXT in their id.")
+@click.option("--limit", type=click.IntRange(1), default=40, show_default=True, help="Rows of the table.")
+@click.option("--json", "as_json", is_flag=True, help="All of them as JSON on stdout instead of a table.")
+def diff_command(first: Path, second: Path, only: str, limit: int, as_json: bool) -> None:
+    """Compares FIRST and SECOND, files or folders of result lines: two machines, or two commits.
+
+    Measurements that both have, those that changed first. Where both have repeats, p is how often chance
+    alone makes such a difference, by the rank test of Mann and Whitney; below 0.05 it is called a change.
+    """
+    chosen = [
+        [line for line in papers.read_run_files([path]) if only in line.measurement.id]
+        for path in (first, second)
+    ]
+    comparison = compare(*chosen)
+    if not comparison.differences:
+        which = f" with '{only}' in its id" if only else ""
+        raise ValueError(f"report diff {first} {second}: they have no measurement{which} in common")
+    if as_json:
+        print_json(comparison.as_dict())
+        return
+    console = Console()
+    console.width = max(console.width, WIDE)
+    console.print(differences_table(comparison.differences[:limit]))
+    tested = [difference for difference in comparison.differences if difference.p is not None]
+    changed = sum(bool(difference.changed) for difference in tested)
+    click.echo(
+        f"{len(comparison.differences)} in both, {len(tested)} with repeats, {changed} changed "
+        f"(by chance: {CHANGED * len(tested):.0f}); ids in one alone: {comparison.only_first} first, "
+        f"{comparison.only_second} second"
+    )
+
+
+def differences_table(differences: list[Difference]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    told = varying_params_of(differences)
+    for name in ("id", "parameters"):
+        table.add_column(name, overflow="fold")
+    for name in ("first", "second", "second / first", "samples", "p"):
+        table.add_column(name, justify="right")
+    table.add_column("")
+    for each in differences:
+        params = [f"{name}={text}" for name, text in each.params.items() if name in told]
+        params += [f"{name}={one}/{other}" for name, (one, other) in each.differing.items()]
+        table.add_row(
+            escape(each.id),
+            escape(" ".join(params)),
+            f"{number(each.first)} {each.unit}",
+            f"{number(each.second)} {each.unit}",
+            number(each.ratio),
+            f"{each.first_samples}, {each.second_samples}",
+            "" if each.p is None else f"{each.p:.2g}",
+            f"changed{', ' + each.faster + ' faster' if each.faster else ''}" if each.changed else "",
+        )
+    return table
+
+
+def varying_params_of(differences: list[Difference]) -> set[str]:
+    """Names of parameters in which measurements of one id differ."""
+    values: dict[tuple[str, str], set[str]] = {}
+    for each in differences:
+        for name, text in each.params.items():
+            values.setdefault((each.id, name), set()).add(text)
+    return {name for (_, name), texts in values.items() if len(texts) > 1}
 
 
 def figures_table(known: list[papers.Paper]) -> Table:
