@@ -38,6 +38,7 @@ from penstock.cli.graph_options import (
 )
 from penstock.cli.help_groups import GroupedProgram
 from penstock.cli.inputs import refuse_files_of
+from penstock.cli.model import model_command
 from penstock.cli.nvme import nvme_group
 from penstock.cli.output import cannot_be_written, write_result
 from penstock.cli.progress_bar import progress_bar
@@ -71,7 +72,7 @@ def print_version(context: click.Context, _: click.Parameter, wanted: bool) -> N
         "Files": ("grep", "collage", "collage-dataset"),
         "Tables": ("sql", "taxi"),
         "Drives": ("nvme", "volume"),
-        "Measurements": ("bench", "plot", "report", "reduce", "vectoradd"),
+        "Measurements": ("bench", "plot", "report", "model", "reduce", "vectoradd"),
         "This machine": ("doctor", "demo", "version"),
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
@@ -174,6 +175,7 @@ penstock.add_command(graph_group)
 penstock.add_command(bench_command)
 penstock.add_command(plot_command)
 penstock.add_command(report_command)
+penstock.add_command(model_command)
 penstock.add_command(reduce_command)
 penstock.add_command(vectoradd_command)
 penstock.add_command(grep_command)
