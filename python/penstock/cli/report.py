@@ -14,9 +14,12 @@ from rich.table import Table
 from penstock.cli.graph_options import print_json
 from penstock.cli.inputs import refuse_inputs
 from penstock.cli.output import cannot_be_written
+from penstock.cli.progress_bar import progress_bar
+from penstock.errors import Error
 from penstock.report import papers
 from penstock.report.comparing import CHANGED, Difference, compare
 from penstock.report.figures import number
+from penstock.report.quick import executor_here, run_steps, steps_of
 from penstock.report.whole_files import written_whole
 
 RESULTS = Path("benchmarks/results")
@@ -49,27 +52,57 @@ def report_command() -> None:
     help="The page; the same as JSON lies beside it.",
 )
 @click.option("--json", "as_json", is_flag=True, help="JSON on stdout instead of files.")
+@click.option("--quick", is_flag=True, help="Measure first, 10 minutes at most, and report on that.")
 @click.option("--list", "wants_list", is_flag=True, help="The figures, and what measures each again.")
 def page_command(
-    results: tuple[Path, ...], only: tuple[str, ...], output: Path, as_json: bool, wants_list: bool
+    results: tuple[Path, ...],
+    only: tuple[str, ...],
+    output: Path,
+    as_json: bool,
+    quick: bool,
+    wants_list: bool,
 ) -> None:
     """Writes a page: each figure and table of the papers beside RESULTS, files or folders of result lines.
 
     RESULTS: benchmarks/results if there are none. A figure has the paper's value, ours with its machine and
     commit, their ratio, the repeats, whether the run was verified, and the command that measures it again.
 
-    penstock report diff A B compares two sets of results.
+    --quick runs what this machine allows, adds the result lines to a file beside the page (report.jsonl), and
+    reports on it. penstock report diff A B compares two sets of results.
     """
     if wants_list:
         console = Console()
         console.width = max(console.width, WIDE)
         console.print(figures_table(papers.load_papers()))
         return
+    problems = 0
+    if quick:
+        if results:
+            raise ValueError("report --quick: it makes its results: leave RESULTS out")
+        results = (output.with_suffix(".jsonl"),)
+        if problem := cannot_be_written(results[0]):
+            raise ValueError(f"report {problem}")
+        problems = measure(results[0])
     evaluated = evaluate(results, only)
     if as_json:
         print_json(evaluated)
-        return
-    write_report(evaluated, output, results)
+    else:
+        write_report(evaluated, output, results)
+    if problems:
+        raise Error(f"report --quick: {problems} of its steps failed: see above, and run the command of each")
+
+
+def measure(results: Path) -> int:
+    """Runs the quick steps; prints each as it ends. Returns the number of those that failed."""
+    failed = 0
+    with progress_bar() as progress:
+        for outcome in run_steps(steps_of(executor_here()), results, progress=progress):
+            failed += bool(outcome.problem) and outcome.seconds > 0
+            count = f"{outcome.measurements} measurements, each answer checked"
+            click.echo(
+                f"{outcome.seconds:6.1f} s  {outcome.step.command}: {outcome.problem or count}", err=True
+            )
+    return failed
 
 
 def evaluate(results: tuple[Path, ...], only: tuple[str, ...]) -> dict[str, Any]:

@@ -165,6 +165,7 @@ def _source(line: RunLine) -> dict[str, Any]:
         "machine": line.machine,
         "commit": line.measurement.commit,
         "date": line.measurement.date,
+        "executor": line.measurement.params.get("executor", ""),
     }
 
 

@@ -153,11 +153,17 @@ def _row(point: dict[str, Any]) -> str:
         return f'<tr class="without">{label}{paper}<td data-name="Penstock" colspan="4">{why}</td></tr>'
     return (
         f"<tr>{label}{paper}"
-        f'<td data-name="Penstock">{_ours(point)}</td>'
+        f'<td data-name="Penstock">{_ours(point)}<small>{_machine(point["lines"][0])}</small></td>'
         f'<td data-name="Ratio" class="ratio">{_ratio(point)}</td>'
         f'<td data-name="Repeats">{_repeats(point)}</td>'
         f'<td data-name="Verified">{CHECKED[point["verified"]]}</td></tr>'
     )
+
+
+def _machine(source: dict[str, Any]) -> str:
+    """In a word or two, as there is little room."""
+    name = str(source["machine"]).split(",")[0].removeprefix("NVIDIA ")
+    return escape(" ".join(name.split()[:2]) + (", CPU executor" if source["executor"] == "cpu" else ""))
 
 
 def _ours(point: dict[str, Any]) -> str:
@@ -203,7 +209,9 @@ def _repeats(point: dict[str, Any]) -> str:
 
 
 def _notes(figure: dict[str, Any]) -> str:
+    on_cpu = any(source["executor"] == "cpu" for point in figure["points"] for source in point["lines"])
     notes = [
+        ("Ran on", "the CPU executor: no GPU took part, and sizes are small." if on_cpu else ""),
         ("Differs", escape(figure["differs"])),
         ("Chosen", escape(figure["choice"])),
         ("Needs", escape(figure["needs"])),

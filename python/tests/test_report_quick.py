@@ -1,0 +1,76 @@
+"""`penstock report --quick`, above a stand-in for the compiled part."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import fakes
+import penstock
+import pytest
+from penstock.cli import main as cli
+from penstock.errors import Error
+from penstock.report import quick
+
+
+@pytest.fixture
+def native(monkeypatch: pytest.MonkeyPatch) -> fakes.FakeNative:
+    fake = fakes.FakeNative()
+    monkeypatch.setitem(sys.modules, "penstock._native", fake)
+    monkeypatch.setattr(penstock, "_native", fake, raising=False)
+    fake.measurements = [
+        fakes.make_line(id="hit.linear.direct", value=3.0, unit="GB/s", params={"executor": "cpu"})
+    ]
+    return fake
+
+
+def test_what_is_measured_is_kept_and_reported(
+    native: fakes.FakeNative, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "r.html"
+    assert cli.main(["report", "--quick", "-o", str(page)]) == 0
+    steps = quick.steps_of("cpu")
+    assert len((tmp_path / "r.jsonl").read_text().splitlines()) == len(steps)
+    err = capsys.readouterr().err
+    assert err.count("1 measurements, each answer checked") == len(steps)
+    assert "CPU executor" in page.read_text()
+    figures = {
+        f["key"]: f for p in json.loads((tmp_path / "r.json").read_text())["papers"] for f in p["figures"]
+    }
+    assert figures["dissertation.fig5.11"]["points"][0]["ours"] == 3.0
+
+
+def test_a_step_that_fails_is_named_and_makes_the_command_fail(
+    native: fakes.FakeNative, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    native.problem = Error("bench: an element was read wrong")
+    assert cli.main(["report", "--quick", "-o", str(tmp_path / "r.html")]) == cli.REFUSED
+    err = capsys.readouterr().err
+    assert "an element was read wrong" in err
+    assert "8 of its steps failed" in err
+    assert (tmp_path / "r.html").exists()
+
+
+def test_no_step_begins_when_the_time_is_over(native: fakes.FakeNative, tmp_path: Path) -> None:
+    times = iter([0.0, 0.0, 30.0, 90.0, 90.0])
+    steps = [quick.Step("flow", {"n": "1"}), quick.Step("flow", {"n": "2"})]
+    outcomes = list(quick.run_steps(steps, tmp_path / "r.jsonl", limit_s=60, clock=lambda: next(times)))
+    assert [outcome.measurements for outcome in outcomes] == [1, 0]
+    assert outcomes[1].problem == "not begun: 60 s were over"
+    assert native.asked["options"] == {"n": "1"}
+
+
+def test_results_and_quick_do_not_go_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["report", str(tmp_path), "--quick"]) == cli.REFUSED
+    assert "it makes its results" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("executor", ["cpu", "cuda"])
+def test_steps_are_topics_with_their_options(executor: str) -> None:
+    pytest.importorskip("penstock._native", reason="needs the compiled part", exc_type=ImportError)
+    from penstock import bench
+
+    known = {topic.name: topic.options for topic in bench.topics()}
+    for step in quick.steps_of(executor):
+        assert set(step.options) <= set(known[step.topic]), step.command
