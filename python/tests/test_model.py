@@ -80,6 +80,16 @@ def test_faster_drives_help_until_the_link_is_full_and_then_a_wider_link_does() 
     assert found["NVLink-C2C and drives of four times the reads"] == pytest.approx(4 * base)
 
 
+def test_prices_give_the_papers_gains() -> None:
+    gains = {each.name: round(each.gain, 1) for each in model.cost.all_media()}
+    # Table 2 has 4.3 for the PM1735: 11.13 / 2.56 is 4.35.
+    assert gains == {"dram": 1.0, "p5800x": 4.4, "pm1735": 4.3, "980pro": 21.8}
+    assert model.cost.per_dollar(1.49, "p5800x") == pytest.approx(6.53, abs=0.005)
+    assert "2022" in model.cost.dated()
+    with pytest.raises(ValueError, match="there is no price of tape: choose one of dram"):
+        model.cost.media("tape")
+
+
 def test_every_part_names_its_source() -> None:
     for kind, named in (("gpus", model.gpu), ("links", model.link), ("drives", model.drive)):
         assert all(named(name).source for name in model.names(kind))
@@ -116,7 +126,13 @@ def test_the_command_prints_tables_and_json(tmp_path: Path, capsys: pytest.Captu
     path.write_text(json.dumps(line) + "\n")
     assert cli.main(["model", str(path), "--drives", "10"]) == 0
     out = capsys.readouterr().out
-    for word in ("bound by link", "NVLink-C2C", "misses of whole lines over Gen5 x16"):
+    for word in (
+        "times cheaper than DRAM",
+        "prices of 2022",
+        "bound by link",
+        "NVLink-C2C",
+        "misses of whole lines over Gen5 x16",
+    ):
         assert word in out
     assert cli.main(["model", str(path), "--json"]) == 0
     written = json.loads(capsys.readouterr().out)

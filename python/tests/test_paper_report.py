@@ -139,7 +139,8 @@ def test_a_number_of_one_line_is_what_the_file_has(report: dict[str, Any]) -> No
         for paper in papers.load_papers()
         for figure in paper.figures
         for position, point in enumerate(figure.points)
-        if len(point.ours) == 1 and point.ours[0].over is None and point.ours[0].minus is None
+        if len(point.ours) == 1
+        and (point.ours[0].over, point.ours[0].minus, point.ours[0].per_dollar) == (None, None, None)
     }
     checked = 0
     for figure in figures_of(report):
@@ -228,6 +229,11 @@ def test_several_terms_are_their_geometric_mean(tmp_path: Path) -> None:
     assert found is not None
     assert found.value == pytest.approx(4.0)
     assert index.point(Point("", None, (term(id="a"), term(id="c")), "s", "higher")) is None
+
+
+def test_performance_per_dollar_is_the_speed_times_the_price(tmp_path: Path) -> None:
+    index = index_of(tmp_path, line("a", 2.0, values=[1.0, 2.0]))
+    assert value_of(index, id="a", per_dollar="980pro") == pytest.approx(2.0 * 11.13 / 0.51)
 
 
 def test_repeats_give_an_interval(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,8 @@ def model_command(
     console.width = max(console.width, WIDE)
     console.print(system_table(system, found[0][1]))
     console.print(alternatives_table(found))
+    console.print(cost_table())
+    console.print(model.cost.dated(), highlight=False)
     if beside:
         console.print(predictions_table(beside))
     elif results:
@@ -75,6 +78,7 @@ def model_command(
 
 def _as_json(found: list[tuple[str, model.Prediction]], beside: list[Predicted]) -> dict[str, Any]:
     return {
+        "media": [{**dataclasses.asdict(each), "gain": each.gain} for each in model.cost.all_media()],
         "systems": [{"system": name, **prediction.as_dict()} for name, prediction in found],
         "measured": [each.as_dict() for each in beside],
     }
@@ -120,6 +124,14 @@ def alternatives_table(found: list[tuple[str, model.Prediction]]) -> Table:
             number(each.needed),
             number(each.gb_per_s_by_elements),
         )
+    return table
+
+
+def cost_table() -> Table:
+    table = _table("Cost", "dollars per GB", "times cheaper than DRAM", "writes of all a day")
+    for each in model.cost.all_media():
+        row = (f"{each.dollars_per_gb:.2f}", number(each.gain), number(each.writes_per_day))
+        table.add_row(each.title, *row)
     return table
 
 

@@ -8,7 +8,7 @@ The equations are of the BaM dissertation (4.5, 6.1, 6.2) and of the zero-copy d
 
 from __future__ import annotations
 
-from penstock.model import laws
+from penstock.model import cost, laws
 from penstock.model.hardware import Drive, Gpu, Link, drive, gpu, link, names
 from penstock.model.prediction import Prediction, System, alternatives, predict
 
@@ -19,6 +19,7 @@ __all__ = [
     "Prediction",
     "System",
     "alternatives",
+    "cost",
     "drive",
     "gpu",
     "laws",

@@ -34,6 +34,8 @@ class Term:
     """Divides, from the same machine."""
     minus: Term | None = None
     """Is subtracted first, from the same machine."""
+    per_dollar: str | None = None
+    """Media that takes DRAM's place: the speed is multiplied by how many times cheaper it is."""
 
     @classmethod
     def of(cls, facts: Mapping[str, Any], where: str) -> Term:

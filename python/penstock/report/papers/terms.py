@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from penstock.model.cost import per_dollar
 from penstock.report.papers.rows import Curve, Point, Term
 from penstock.report.papers.run_files import RunLine
 
@@ -92,7 +93,9 @@ class RunIndex:
                 return None
             value = value / companion.value if part is term.over else value - companion.value
             lines += companion.lines
-        samples = [] if len(lines) > 1 or term.take != "value" else line.samples()
+        if term.per_dollar is not None:
+            value = per_dollar(value, term.per_dollar)
+        samples = [] if len(lines) > 1 or term.take != "value" or term.per_dollar else line.samples()
         return Found(
             value * term.scale,
             tuple(dict.fromkeys(lines)),
