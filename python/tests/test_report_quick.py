@@ -34,7 +34,9 @@ def test_what_is_measured_is_kept_and_reported(
     assert len((tmp_path / "r.jsonl").read_text().splitlines()) == len(steps)
     err = capsys.readouterr().err
     assert err.count("1 measurements, each answer checked") == len(steps)
-    assert "CPU executor" in page.read_text()
+    article = page.read_text().partition('id="dissertation.fig5.11"')[2].partition("</article>")[0]
+    assert "no GPU took part" in article
+    assert "An H200 instead" not in article
     figures = {
         f["key"]: f for p in json.loads((tmp_path / "r.json").read_text())["papers"] for f in p["figures"]
     }

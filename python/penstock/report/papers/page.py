@@ -21,6 +21,7 @@ STATES = {
 }
 VERDICTS = {"better": "▲ better", "level": "= level", "worse": "▼ worse"}
 CHECKED = {True: "yes", False: "wrong", None: "not stated"}
+ON_CPU = "the CPU executor: no GPU took part, and a few cores stand beside the paper's GPU"
 HEADINGS = ("What", "Paper", "Penstock", "Ratio", "Repeats", "Verified")
 METHOD = (
     "Ratios are Penstock over the paper, turned so that above 1 is better, whatever the unit; within 5 % is "
@@ -162,8 +163,10 @@ def _row(point: dict[str, Any]) -> str:
 
 def _machine(source: dict[str, Any]) -> str:
     """In a word or two, as there is little room."""
+    if source["executor"] == "cpu":
+        return "CPU executor"
     name = str(source["machine"]).split(",")[0].removeprefix("NVIDIA ")
-    return escape(" ".join(name.split()[:2]) + (", CPU executor" if source["executor"] == "cpu" else ""))
+    return escape(" ".join(name.split()[:2]))
 
 
 def _ours(point: dict[str, Any]) -> str:
@@ -209,10 +212,11 @@ def _repeats(point: dict[str, Any]) -> str:
 
 
 def _notes(figure: dict[str, Any]) -> str:
-    on_cpu = any(source["executor"] == "cpu" for point in figure["points"] for source in point["lines"])
+    executors = {source["executor"] for point in figure["points"] for source in point["lines"]}
     notes = [
-        ("Ran on", "the CPU executor: no GPU took part, and sizes are small." if on_cpu else ""),
-        ("Differs", escape(figure["differs"])),
+        ("Ran on", ON_CPU if "cpu" in executors else ""),
+        # It says how a GPU's run differs.
+        ("Differs", "" if executors == {"cpu"} else escape(figure["differs"])),
         ("Chosen", escape(figure["choice"])),
         ("Needs", escape(figure["needs"])),
         ("Not yet", _code_marks(figure["not_yet"])),
