@@ -195,7 +195,7 @@ def test_many_batches_widen_a_column_again_and_again(tmp_path: Path) -> None:
             "rough_at_last": np.where(rows < 4999, rows / 10, 1 / 3),
             "too_wide_at_last": np.where(rows < 4999, rows, 2**62),
             "rarely": pa.array([k if k in (70, 2500) else None for k in range(5000)]),
-            "wrapped": np.where(rows < 4000, 2**64 - 1, 2**64 - 9).astype(np.uint64),
+            "wrapped": np.where(rows < 4000, np.uint64(2**64 - 1), np.uint64(2**64 - 9)),
         }
     )
     arrow.convert(table.to_batches(max_chunksize=130), table.schema, tmp_path / "table")
