@@ -167,7 +167,9 @@ def test_adagrads_sums_begin_with_a_number_of_their_type(tmp_path: Path, where: 
     np.save(tmp_path / "t.npy", content.numpy())
     how: dict[str, Any] = {"placement": "storage", "writable": True, "device": "cpu"}
     array = (
-        penstock.open(tmp_path / "t.npy", **how) if where == "file" else penstock.from_tensor(content.clone())
+        penstock.open(tmp_path / "t.npy", **how)
+        if where == "file"
+        else penstock.from_tensor(content.clone(), device="cpu")
     )
     table = penstock.nn.Embedding.from_pretrained(array, freeze=False)
     theirs = torch.nn.Embedding(ROWS, WIDTH, sparse=True, _weight=content.clone())
