@@ -250,6 +250,52 @@ def test_other_rows_are_refused_in_all(table: tuple[str, NDArray[np.float32]], t
         assert "other rows" in str(result)
 
 
+@pytest.mark.parametrize("placement", ["hbm", "storage", "memory"])
+def test_other_tables_are_refused_in_all(tmp_path: Path, placement: str) -> None:
+    for rank in range(2):
+        np.save(tmp_path / f"table{rank}.npy", np.full((ROWS, WIDTH), rank, np.float32))
+
+    def run(rank: int) -> None:
+        path = tmp_path / f"table{rank}.npy"
+        with Peers(rank, 2, tmp_path / "meet", timeout=60) as peers:
+            if placement == "hbm":
+                penstock.open(path, placement="hbm", device="cpu", peers=peers)
+            elif placement == "storage":
+                tiered(path, falling(), 0.1, below="storage", device="cpu", peers=peers)
+            else:
+                array = penstock.from_tensor(np.load(path), "host", device="cpu", writable=False)
+                array.keep_rows(np.arange(10), peers=peers)
+
+    for result in in_threads(2, run):
+        assert isinstance(result, ValueError)
+        assert "other tables" in str(result)
+
+
+def test_a_meeting_that_has_ended(table: tuple[str, NDArray[np.float32]], tmp_path: Path) -> None:
+    path, _ = table
+
+    def run(rank: int) -> None:
+        peers = Peers(rank, 2, tmp_path / "meet", timeout=60)
+        peers.close()
+        peers.close()
+        with pytest.raises(ValueError, match="it has ended: make Peers anew"):
+            penstock.open(path, placement="hbm", device="cpu", peers=peers)
+
+    assert in_threads(2, run) == [None, None]
+
+
+def test_a_forked_process_is_no_peer(tmp_path: Path) -> None:
+    with Peers(0, 1, tmp_path / "meet") as peers:
+        child = os.fork()
+        if child == 0:
+            try:
+                peers.together(lambda: None)
+            except ValueError as problem:
+                os._exit(0 if "forked" in str(problem) else 2)
+            os._exit(1)
+        assert os.waitpid(child, 0)[1] == 0
+
+
 def test_a_failure_in_one_is_told_to_all(table: tuple[str, NDArray[np.float32]], tmp_path: Path) -> None:
     path, _ = table
 
@@ -288,6 +334,15 @@ def test_one_that_dies_is_named(tmp_path: Path) -> None:
 
 
 def test_meetings_that_cannot_be(tmp_path: Path) -> None:
+    for timeout in (0, -1, float("nan"), float("inf"), "soon"):
+        with pytest.raises((ValueError, TypeError), match="timeout"):
+            Peers(0, 2, tmp_path / "meet", timeout=timeout)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="give a shorter one"):
+        Peers(1, 2, tmp_path / ("m" * 120))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match="Not a directory: give another path"):
+        Peers(1, 2, tmp_path / "file" / "meet")
+    assert Peers(np.int64(0), np.int64(1), tmp_path / "meet").together(lambda: 5) == [5]
     for rank, size in ((2, 2), (-1, 2), (0, 0), (0, 65), (0.5, 2), ("0", 2)):
         with pytest.raises(ValueError, match="give a rank below"):
             Peers(rank, size, tmp_path / "meet")  # type: ignore[arg-type]
@@ -337,3 +392,6 @@ def test_no_peers_where_they_have_no_effect(table: tuple[str, NDArray[np.float32
         penstock.open(path, placement="host", replicated=0.5)
     with pytest.raises(ValueError, match="no peers"):
         penstock.open(path, placement="host").keep_rows(np.arange(3), everywhere=1)
+    for everywhere in (-1, 1.5, 4):
+        with pytest.raises(ValueError, match="whole number up to 3"):
+            penstock.open(path, placement="host").keep_rows(np.arange(3), everywhere=everywhere)  # type: ignore[arg-type]

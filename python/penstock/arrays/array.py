@@ -20,6 +20,7 @@ from penstock.arrays.references import referred
 from penstock.arrays.row_reads import RowReads
 from penstock.arrays.row_stores import RowStores
 from penstock.arrays.whole import Whole
+from penstock.sizes import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -127,7 +128,7 @@ class Array(Whole, RowReads, RowStores, MemoryViews):
             far, moved = "host", requested - own
         else:
             far = "storage" if placement == "storage" else "host"
-            moved = counts["bytes_moved"] - self._moved_to_keep
+            moved = counts.get("bytes_moved", 0) - self._moved_to_keep  # of no rows there is no cache
         if near == far:
             return {near: requested, **others}
         return {near: own + max(requested - own - moved, 0), **others, far: moved}
@@ -169,6 +170,9 @@ class Array(Whole, RowReads, RowStores, MemoryViews):
                 f"keep rows of {self!r}: {numbers.dtype} of shape {numbers.shape}: give a list of integers"
             )
         kept = numbers.astype(np.int64, copy=False)
+        whole = whole_number(everywhere)
+        if whole is None or not 0 <= whole <= len(kept):
+            raise ValueError(f"keep rows: everywhere {everywhere!r}: give a whole number up to {len(kept)}")
         if peers is None and everywhere:
             raise ValueError(
                 f"keep rows of {self!r}: everywhere {everywhere}: there are no peers: leave it out"

@@ -37,9 +37,15 @@ class KeptRows:
 
 
 def keep(
-    kept: KeptRows, array: _native.RowArray, executor: _native.Executor, progress: Progress | None
+    kept: KeptRows,
+    array: _native.RowArray,
+    executor: _native.Executor,
+    progress: Progress | None,
+    table: Callable[[], list[int]],
 ) -> tuple[KeptRows, tuple[str, ...]]:
     """Keeps them.
+
+    table: What tells the array from others.
 
     Returns:
         What is kept, and what is to be said of it: why it is not kept together with the peers.
@@ -48,6 +54,7 @@ def keep(
     if peers is None:
         array.keep_rows(kept.rows, progress)
         return kept, ()
+    _check_same(peers, table)
     about = peers.together(lambda: _description(kept, executor))
     if len({tuple(each[1:]) for each in about}) > 1:
         raise ValueError("peers: they keep other rows of the table each: give all the same scores and sizes")
@@ -65,12 +72,21 @@ def keep(
     return kept, ()
 
 
+def _check_same(peers: Peers, table: Callable[[], list[int]]) -> None:
+    if len(set(map(tuple, peers.together(table)))) > 1:
+        raise ValueError("peers: they have other tables each: open the same one in all")
+
+
 def _description(kept: KeptRows, executor: _native.Executor) -> list[Any]:
     return [executor.place, len(kept), kept.everywhere, zlib.crc32(np.ascontiguousarray(kept.rows).data)]
 
 
 def copy_together(
-    peers: Peers, executor: _native.Executor, nbytes: int, make: Callable[[dict[str, Any]], _native.RowArray]
+    peers: Peers,
+    executor: _native.Executor,
+    nbytes: int,
+    make: Callable[[dict[str, Any]], _native.RowArray],
+    table: Callable[[], list[int]],
 ) -> _native.RowArray | str:
     """An array whose copy lies in the memory of all peers, a part in each.
 
@@ -79,9 +95,8 @@ def copy_together(
     Returns:
         The array, or why a peer's memory is out of reach.
     """
+    _check_same(peers, table)
     places = peers.together(lambda: executor.place)
-    if len(set(peers.together(lambda: nbytes))) > 1:
-        raise ValueError("peers: they open arrays of other sizes each: open the same file in all")
     if reason := _unreached(places, peers, executor):
         return reason
     files = peers.share(lambda: executor.share_copy(nbytes, peers.size))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
@@ -14,12 +15,15 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from penstock.arrays.messages import shown
+from penstock.checks import checked_number
 from penstock.sizes import whole_number
 
 T = TypeVar("T")
 _HEADER = struct.Struct("<QB")  # bytes that follow, and how many descriptors come with them
 _RETRY_SECONDS = 0.02
 _MOST_PROCESSES = 64
+_MOST_PATH = 107
+_MOST_SECONDS = 86_400.5
 _MOST_FILES = 240  # in a message: the kernel's limit is 253
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
@@ -43,19 +47,28 @@ class Peers:
             ValueError: A rank or a size that cannot be, or that another process has.
             TimeoutError: Not all came in that time.
         """
-        numbers = whole_number(rank), whole_number(size)
-        if None in numbers or not 0 <= rank < size <= _MOST_PROCESSES:
+        number, count = whole_number(rank), whole_number(size)
+        if number is None or count is None or not 0 <= number < count <= _MOST_PROCESSES:
             raise ValueError(
                 f"peers: rank {shown(rank)} of {shown(size)}: give a rank below the number of processes, "
                 f"{_MOST_PROCESSES} at most"
             )
-        self.rank, self.size = rank, size
-        self._timeout = float(timeout)
+        self.rank, self.size = int(number), int(count)
+        self._timeout = checked_number("timeout", timeout)
+        if not 0 < self._timeout < _MOST_SECONDS:
+            raise ValueError(f"peers: timeout {shown(timeout)}: give seconds above 0, a day at most")
         self._path = str(Path(meeting).absolute())
+        if len(os.fsencode(self._path)) > _MOST_PATH or "\0" in self._path:
+            raise ValueError(
+                f"peers: {shown(self._path)}: a socket's path has {_MOST_PATH} bytes at most: give a "
+                "shorter one"
+            )
+        self._process = os.getpid()
+        self._ended = False
         self._others: dict[int, socket.socket] = {}
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         try:
-            if rank == 0:
+            if self.rank == 0:
                 self._await_others()
             else:
                 self._join()
@@ -134,6 +147,10 @@ class Peers:
                 break
             except OSError as problem:
                 door.close()
+                if problem.errno not in (errno.ENOENT, errno.ECONNREFUSED):
+                    raise ValueError(
+                        f"peers: {self._path}: {problem.strerror or problem}: give another path"
+                    ) from None
                 if time.monotonic() > ends:
                     raise TimeoutError(
                         f"peers: process 0 did not come to {self._path} within {self._timeout:g} s "
@@ -175,6 +192,9 @@ class Peers:
     def _exchange(
         self, action: Callable[[], T], parts: Callable[[T], tuple[Any, list[int]]]
     ) -> tuple[Any, list[int]]:
+        if self._ended or self._process != os.getpid():
+            why = "it has ended" if self._ended else "this process was forked from one of them"
+            raise ValueError(f"peers: the meeting at {self._path}: {why}: make Peers anew in all processes")
         problem: BaseException | None = None
         value: Any = None
         own_files: list[int] = []
@@ -229,6 +249,7 @@ class Peers:
 
     def close(self) -> None:
         """Ends the meeting; what was opened together stays open."""
+        self._ended = True
         for each in self._others.values():
             each.close()
         self._others = {}

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from penstock.arrays.devices import executor_for
@@ -95,7 +96,11 @@ class Opened:
             return self, self.make(executor, progress)
         nbytes = self.shape[0] * self.row_bytes
         made = copy_together(
-            self.peers, executor, nbytes, lambda shared: self.make(executor, progress, shared)
+            self.peers,
+            executor,
+            nbytes,
+            lambda shared: self.make(executor, progress, shared),
+            self.identity,
         )
         if not isinstance(made, str):
             return self, made
@@ -135,8 +140,17 @@ class Opened:
     ) -> Opened:
         """Keeps rows of the array that `make` made. Returns this with them, and with what is to be said."""
         with self._named(progress) as seen:
-            done, notes = keep(kept, array, executor, seen)
+            done, notes = keep(kept, array, executor, seen, self.identity)
         return replace(self, kept=done, notes=(*self.notes, *notes))
+
+    def identity(self) -> list[int]:
+        """What tells the array from others on this machine: of a file which it is, of memory some of its
+        bytes."""
+        about = [self.offset, self.row_bytes, *self.shape]
+        if self.memory is not None:
+            return [*about, self.memory.checksum()]
+        file = Path(self.data or self.path or "").stat()
+        return [*about, file.st_dev, file.st_ino, file.st_size, file.st_mtime_ns]
 
     def _named(self, progress: Progress | None) -> AbstractContextManager[Progress | None]:
         if self.path is None:
