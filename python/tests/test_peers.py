@@ -271,6 +271,18 @@ def test_other_tables_are_refused_in_all(tmp_path: Path, placement: str) -> None
         assert "other tables" in str(result)
 
 
+def test_other_sizes_are_refused_in_all(table: tuple[str, NDArray[np.float32]], tmp_path: Path) -> None:
+    path, _ = table
+
+    def run(rank: int) -> None:
+        with Peers(rank, 2, tmp_path / "meet", timeout=60) as peers:
+            tiered(path, falling(), (0.0, 0.1)[rank], below="storage", device="cpu", peers=peers)
+
+    for result in in_threads(2, run):
+        assert isinstance(result, ValueError)
+        assert "other rows" in str(result)
+
+
 def test_a_meeting_that_has_ended(table: tuple[str, NDArray[np.float32]], tmp_path: Path) -> None:
     path, _ = table
 
@@ -342,10 +354,15 @@ def test_meetings_that_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ValueError, match="Not a directory: give another path"):
         Peers(1, 2, tmp_path / "file" / "meet")
+    for other in (tmp_path, tmp_path / "file"):
+        for rank in (0, 1):
+            with pytest.raises(ValueError, match="give another path"):
+                Peers(rank, 2, other)
     assert Peers(np.int64(0), np.int64(1), tmp_path / "meet").together(lambda: 5) == [5]
-    for rank, size in ((2, 2), (-1, 2), (0, 0), (0, 65), (0.5, 2), ("0", 2)):
-        with pytest.raises(ValueError, match="give a rank below"):
-            Peers(rank, size, tmp_path / "meet")  # type: ignore[arg-type]
+    wrong: list[Any] = [(2, 2), (-1, 2), (0, 0), (0, 65), (0.5, 2), ("0", 2)]
+    for rank, size in wrong:
+        with pytest.raises(ValueError, match="give whole numbers, the rank below"):
+            Peers(rank, size, tmp_path / "meet")
     with pytest.raises(TimeoutError, match="process 1 of 2 did not come"):
         Peers(0, 2, tmp_path / "meet", timeout=0.2)
     with pytest.raises(TimeoutError, match="process 0 did not come"):

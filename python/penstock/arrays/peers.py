@@ -50,8 +50,8 @@ class Peers:
         number, count = whole_number(rank), whole_number(size)
         if number is None or count is None or not 0 <= number < count <= _MOST_PROCESSES:
             raise ValueError(
-                f"peers: rank {shown(rank)} of {shown(size)}: give a rank below the number of processes, "
-                f"{_MOST_PROCESSES} at most"
+                f"peers: rank {rank!r} of {size!r}: give whole numbers, the rank below the number of "
+                f"processes, and {_MOST_PROCESSES} of these at most"
             )
         self.rank, self.size = int(number), int(count)
         self._timeout = checked_number("timeout", timeout)
@@ -147,7 +147,7 @@ class Peers:
                 break
             except OSError as problem:
                 door.close()
-                if problem.errno not in (errno.ENOENT, errno.ECONNREFUSED):
+                if problem.errno not in (errno.ENOENT, errno.ECONNREFUSED) or _is_other(self._path):
                     raise ValueError(
                         f"peers: {self._path}: {problem.strerror or problem}: give another path"
                     ) from None
@@ -274,13 +274,18 @@ def _take_path(door: socket.socket, path: str) -> None:
         door.bind(path)
         return
     except OSError as problem:
-        if not Path(path).is_socket():
+        if problem.errno != errno.EADDRINUSE or _is_other(path):
             raise ValueError(f"peers: {path}: {problem.strerror or problem}: give another path") from None
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as other:
         if other.connect_ex(path) == 0:
             raise ValueError(f"peers: {path}: other processes meet there: give another path")
     Path(path).unlink(missing_ok=True)
     door.bind(path)
+
+
+def _is_other(path: str) -> bool:
+    """Whether something else than a socket lies there."""
+    return Path(path).exists() and not Path(path).is_socket()
 
 
 def _send(to: socket.socket, told: Any, files: list[int] | None = None) -> None:

@@ -11,7 +11,8 @@ import torch
 
 from penstock.arguments import is_torch
 from penstock.arrays.messages import shown
-from penstock.gnn.loading.seeds import checked_times, node_numbers
+from penstock.checks import checked_number
+from penstock.gnn.loading.seeds import check_nodes, checked_times, integers
 from penstock.sampling.host import on_host
 
 _MAX_NEGATIVES = 2**10
@@ -88,15 +89,23 @@ class Links:
             times: One for each link, where the graph has times.
             node_times: Of sources and targets, or None: no node is drawn that is later than its link.
         """
-        if not isinstance(negatives, (int, float)) or not 0 <= negatives < _MAX_NEGATIVES:
+        self._negatives = checked_number("negatives", negatives)
+        if not 0 <= self._negatives < _MAX_NEGATIVES:
             raise ValueError(
-                f"loader: negatives {shown(negatives)}: give how many pairs to draw for each edge"
+                f"loader: negatives {shown(negatives)}: give pairs to draw for each edge, from 0 below "
+                f"{_MAX_NEGATIVES}"
             )
-        if len(edges) != 2 or len(edges[0]) != len(edges[1]):
+        if not hasattr(edges, "__len__") or len(edges) != 2:
             raise ValueError("loader: edges: give sources and targets, as many of both")
-        sides = zip(edges, nodes, strict=True)
-        self._ends = torch.stack([node_numbers("edges", side, count) for side, count in sides])
-        self._negatives = float(negatives)
+        ends = [integers("edges", side) for side in edges]
+        if ends[0].dim() != 1 or ends[0].shape != ends[1].shape:
+            raise ValueError(
+                f"loader: edges: sources of shape {tuple(ends[0].shape)} and targets of "
+                f"{tuple(ends[1].shape)}: give lists, as many of both"
+            )
+        for side, count in zip(ends, nodes, strict=True):
+            check_nodes("edges", side, count)
+        self._ends = torch.stack(ends)
         self._labels = _checked_labels(labels, len(self), self._negatives)
         self._times = checked_times("edge_label_time", times, len(self), "links", has_times)
         same = nodes[0] == nodes[1] and node_times[0] is node_times[1]
@@ -147,7 +156,8 @@ def _checked_labels(given: Any, links: int, negatives: float) -> torch.Tensor | 
         raise ValueError(f"loader: {len(labels)} edge_label for {links} links: give one for each")
     if not negatives:
         return labels
-    if labels.dtype.is_floating_point or (labels.numel() and int(labels.min()) < 0):
+    labels = integers("edge_label with negatives", labels)
+    if labels.numel() and not 0 <= int(labels.min()) <= int(labels.max()) < 2**63 - 1:
         raise ValueError(
             "loader: edge_label with negatives, whose label is 0: give whole numbers from 0 on, or "
             "negatives=0"

@@ -11,6 +11,8 @@ from penstock.arguments import is_torch
 from penstock.arrays import Array
 from penstock.arrays.messages import shown
 
+_MOST = 2**63 - 1
+
 
 def node_numbers(what: str, given: Any, nodes: int) -> torch.Tensor:
     """int64, in host memory; a mask as the numbers where it is true; None: all."""
@@ -30,12 +32,17 @@ def node_numbers(what: str, given: Any, nodes: int) -> torch.Tensor:
     if numbers.dtype == torch.uint8 and len(numbers.reshape(-1)) == nodes > 2 and int(numbers.max()) <= 1:
         raise TypeError(f"loader: {what}: a mask of uint8 would be numbers: give it as bool")
     numbers = numbers.to(torch.int64).reshape(-1)
+    check_nodes(what, numbers, nodes)
+    return numbers
+
+
+def check_nodes(what: str, numbers: torch.Tensor, nodes: int) -> None:
+    """Errors: IndexError for one that is no node."""
     if numbers.numel():
         least, most = (int(each) for each in torch.aminmax(numbers))
         if least < 0 or most >= nodes:
             wrong = least if least < 0 else most
             raise IndexError(f"loader: {what}: {wrong} is no node: give numbers from 0 to {nodes - 1}")
-    return numbers
 
 
 def checked_times(what: str, given: Any, count: int, items: str, needed: bool) -> torch.Tensor | None:
@@ -46,12 +53,27 @@ def checked_times(what: str, given: Any, count: int, items: str, needed: bool) -
         return None
     if given is None:
         raise ValueError(f"loader: the graph has times: give {what}, one for each of {count} {items}")
-    times = given.detach().cpu() if is_torch(given) else torch.as_tensor(np.asarray(given))
-    if times.numel() and (times.dtype.is_floating_point or times.dtype in (torch.bool, torch.complex64)):
-        raise TypeError(f"loader: {what} of type {times.dtype}: give integers")
-    if len(times) != count:
-        raise ValueError(f"loader: {len(times)} {what} for {count} {items}: give one for each")
-    return times.to(torch.int64).reshape(-1)
+    times = integers(what, given)
+    if times.dim() != 1 or len(times) != count:
+        raise ValueError(
+            f"loader: {what} of shape {tuple(times.shape)} for {count} {items}: give one for each"
+        )
+    return times
+
+
+def integers(what: str, given: Any) -> torch.Tensor:
+    """int64, in host memory.
+
+    Errors: TypeError for what is no integers, ValueError for one beyond int64.
+    """
+    values = given.detach().cpu().numpy() if is_torch(given) else np.asarray(given)
+    if values.size == 0:
+        return torch.zeros(values.shape, dtype=torch.int64)
+    if values.dtype.kind not in "iu":
+        raise TypeError(f"loader: {what} of type {values.dtype}: give integers")
+    if values.dtype == np.uint64 and int(values.max()) > _MOST:
+        raise ValueError(f"loader: {what}: {values.max()}: give numbers up to {_MOST}")
+    return torch.as_tensor(values.astype(np.int64))
 
 
 class Seeds:
