@@ -13,8 +13,7 @@ constexpr u64 probes_before_growth = 256;
 
 class grouping {
  public:
-  grouping(column_table::state& table, prepared_query& query, u64 rows)
-      : t_(table), on_(*table.on), query_(query), rows_(rows) {}
+  grouping(executor& on, prepared_query& query, u64 rows) : on_(on), query_(query), rows_(rows) {}
 
   /// The table of all groups. Throws bad_input where it does not fit the executor's memory.
   void run(group_slots slots, std::vector<u64> const& free_slot) {
@@ -141,7 +140,6 @@ class grouping {
     columns::run(on_, items, sort_by_digit{from, to, groups_, items, shift, counts_.data()}, {});
   }
 
-  column_table::state& t_;
   executor& on_;
   prepared_query& query_;
   u64 rows_, met_ = 0, groups_ = 0;
@@ -180,7 +178,7 @@ key_groups column_table::group_rows(query_program const& program, std::vector<co
   prepared_query query(*state_, program, line_aware);
   u64 rows = 0;
   for (u64 z = 0; z < query.zones(); ++z) rows += state_->places[query.zone(z)].rows;
-  grouping groups(*state_, query, rows);
+  grouping groups(*state_->on, query, rows);
   groups.run(slots, free_slot);
   key_groups found;
   found.words = groups.in_order(ranges);

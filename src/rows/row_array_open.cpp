@@ -141,6 +141,7 @@ std::byte* row_array::state::copy_own(std::byte const* from, row_progress const&
   }
   const u64 each = part_bytes(shape.bytes(), how.parts.size());
   std::vector<memory_part> parts;
+  parts.reserve(how.parts.size());
   for (const int part : how.parts) parts.push_back({part, each});
   shared = {on.memory(), std::move(parts)};
   const u64 own_parts = how.parts.size() / how.processes;
@@ -161,8 +162,10 @@ std::vector<int> share_copy(executor& on, u64 bytes, u32 processes) {
   }
   const u64 each = parts_of_each(bytes, processes), least = std::max<u64>(bytes, 1);
   std::vector<owned_file> made;
+  made.reserve(each);
   for (u64 k = 0; k < each; ++k) made.emplace_back(on.memory().make_part(part_bytes(least, each * processes)));
   std::vector<int> files;
+  files.reserve(each);
   for (owned_file& file : made) files.push_back(file.release());
   return files;
 }
