@@ -256,17 +256,17 @@ def run(path: str, folder: str, table: Any, results: Results) -> None:
     far = [kept_by(rows, 1 - gpu) for gpu in range(GPUS)]
     near = [kept_by(rows, gpu) for gpu in range(GPUS)]
     part = rows // GPUS
-    raw, copy = raw_rate(table[:part], np.random.default_rng(1).integers(0, part, LIST))
-    results.add("peers.raw.uniform", raw, copy_GB_s=copy)
     arrays = open_together(path, folder, rows, True)
+    from_peer = 0.0
     for skewed in (False, True):
         kind = "zipf" if skewed else "uniform"
         for name, lists in (("near", near), ("far", far), ("both", [np.arange(rows)] * GPUS)):
             drawn = [lists_of(lists[gpu], skewed, gpu) for gpu in range(GPUS)]
             alone = measure(arrays, table, drawn, at_once=False)[0]
             at_once = measure(arrays, table, drawn, at_once=True)
-            more = {"over_raw": alone / raw} if name == "far" and not skewed else {}
-            results.add(f"peers.gather.{name}.{kind}", alone, at_once=sum(at_once), **more)
+            if name == "far" and not skewed:
+                from_peer = alone
+            results.add(f"peers.gather.{name}.{kind}", alone, at_once=sum(at_once))
     for array in arrays:
         array.close()
     arrays = on_gpus(lambda gpu: open_shared(path, folder, gpu))
@@ -291,6 +291,8 @@ def run(path: str, folder: str, table: Any, results: Results) -> None:
             )
         for array in arrays:
             array.close()
+    raw, copy = raw_rate(table[:part], np.random.default_rng(1).integers(0, part, LIST))
+    results.add("peers.raw.uniform", raw, copy_GB_s=copy, penstock_over_it=from_peer / raw)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,8 @@ using rows::row_report;
 constexpr u32 host_units = 16;
 // Where the rows that are asked for most lie next to the kernels.
 constexpr u32 kept_units = 32;
+// Where other processes' memory has a part of them: the link between GPUs takes more.
+constexpr u32 kept_together_units = 64;
 constexpr u64 most_narrow_row = 16;
 
 // Rows of host memory in the order that they were asked for in cost the GPU a look at a page table each, once there are more
@@ -240,7 +242,8 @@ row_call row_array::state::call(char const* operation, row_list const& list, row
   auto made = begin(operation);
   const u64 row_bytes = list.part.pitch != 0 ? list.part.bytes : shape.row_bytes;
   const bool bound_by_link = options.where == placement::host && row_bytes > most_narrow_row;
-  const u32 enough = place.kept.slots != nullptr ? kept_units : host_units;
+  const bool together = kept && kept->layout().processes > 1;
+  const u32 enough = together ? kept_together_units : kept ? kept_units : host_units;
   const u32 units = how.units == 0 && bound_by_link ? enough : how.units;
   if (list.count != 0) {
     const u64 listed = list.grid.levels == 0 ? list.count * list.item_bytes : 0;
