@@ -206,6 +206,7 @@ class Peers:
         try:
             told, files = self._told(own, own_files)
         except BaseException:
+            self.close()  # what the others have told is not known
             if problem is not None:
                 raise problem from None
             raise
@@ -243,7 +244,6 @@ class Peers:
             raise self._lost(at, problem) from None
 
     def _lost(self, rank: int, problem: OSError) -> OSError:
-        self.close()  # or the others would wait for it
         gone = "did not answer in time" if isinstance(problem, TimeoutError) else "has ended"
         return ConnectionError(f"peers: process {rank} of {self.size} {gone}: start them all again")
 
