@@ -46,7 +46,7 @@ def accuracies(folder: Path, results: Results, nodes: int) -> None:
     results.about(nodes=dataset.nodes, edges=dataset.edges, batch=BATCH, seeds=SEEDS, epochs=EPOCHS)
     ids, valid = np.load(dataset.train), np.load(dataset.valid)
     baseline = in_pyg(dataset, ids, valid)
-    tell(results, "pyg", baseline, baseline)
+    record(results, "pyg", baseline, baseline)
     with Graph.open(dataset) as graph:
         scores = score(graph, "weighted_reverse_pagerank", train_ids=ids)
         for place in BELOW:
@@ -59,7 +59,7 @@ def accuracies(folder: Path, results: Results, nodes: int) -> None:
                 def loader(part: Any, seed: int, table: Any = features, of: Any = labels) -> Any:
                     return NeighborLoader(graph, table, part, FANOUT, BATCH, labels=of, seed=seed)
 
-                tell(results, place, trained(dataset, ids, valid, loader), baseline)
+                record(results, place, trained(dataset, ids, valid, loader), baseline)
 
 
 def in_pyg(dataset: data.Dataset, ids: Any, valid: Any) -> list[tuple[float, float]]:
@@ -88,7 +88,7 @@ def trained(
     return found
 
 
-def tell(
+def record(
     results: Results, name: str, found: list[tuple[float, float]], baseline: list[tuple[float, float]]
 ) -> None:
     accuracy, within = interval([each for each, _ in found])

@@ -56,7 +56,7 @@ def process_beside_thread(dataset: data.Dataset, results: Results, batch_size: i
                 if not torch.equal(made.x, wanted.x):
                     raise SystemExit(f"sms.process.host: batch {wanted.number}: not the thread's rows")
             by_process, its_loss = epochs_of(dataset, process.epoch, repeats)
-    tell("sms.process.host", (by_process, its_loss), (took, loss), results)
+    record("sms.process.host", (by_process, its_loss), (took, loss), results)
 
 
 @contextmanager
@@ -79,7 +79,7 @@ def epochs_of(dataset: data.Dataset, epoch: Callable[[], Any], repeats: int) -> 
     return statistics.median(took for took, _ in runs), runs[0][1]
 
 
-def tell(figure: str, found: tuple[float, float], beside: tuple[float, float], results: Results) -> None:
+def record(figure: str, found: tuple[float, float], beside: tuple[float, float], results: Results) -> None:
     """Seconds and loss, beside those of the thread."""
     (took, loss), (of_thread, wanted) = found, beside
     if abs(loss - wanted) > 0.05 * abs(wanted):

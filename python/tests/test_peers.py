@@ -326,6 +326,26 @@ def test_a_failure_in_one_is_told_to_all(table: tuple[str, NDArray[np.float32]],
     assert "kept already" in str(second)
 
 
+def test_rows_that_a_peer_did_not_copy_are_not_read(
+    table: tuple[str, NDArray[np.float32]], tmp_path: Path
+) -> None:
+    path, _ = table
+
+    def stop(*_: object) -> None:
+        raise RuntimeError("stopped")
+
+    def run(rank: int) -> None:
+        with Peers(rank, 2, tmp_path / "meet", timeout=60) as peers:
+            array = penstock.open(path, placement="storage", device="cpu", cache="1MiB")
+            kind, words = ((ValueError, "process 1 of 2: .*stopped"), (RuntimeError, "stopped"))[rank]
+            with pytest.raises(kind, match=words):
+                array.keep_rows(np.arange(500), peers=peers, progress=stop if rank == 1 else None)
+            with pytest.raises(ValueError, match="closed"):
+                array.gather(np.arange(500))
+
+    assert in_threads(2, run) == [None, None]
+
+
 def test_one_that_dies_is_named(tmp_path: Path) -> None:
     script = (
         "import os, signal, sys\nfrom penstock.tiering import Peers\n"

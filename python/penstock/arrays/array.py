@@ -62,7 +62,8 @@ class Array(Whole, RowReads, RowStores, MemoryViews):
         opened, self._native = opened.open(self._executor, progress)
         self._opened = opened
         if opened.kept is not None:
-            self._opened = opened = opened.keep(opened.kept, self._native, self._executor, progress)
+            keeping = (opened.kept, self._native, self._executor, progress)
+            self._opened = opened = opened.keep(*keeping, drop=lambda: None)  # nobody has this array yet
         if opened.placement == "hbm":  # a copy
             self._opened = opened = dataclasses.replace(opened, memory=None)
         self._borrow(opened.memory)
@@ -159,7 +160,8 @@ class Array(Whole, RowReads, RowStores, MemoryViews):
         Raises:
             ValueError: An array that is written to or lies in GPU memory as a whole, rows that it does not
                 have, or that it keeps some already.
-            penstock.Error: No room for them.
+            penstock.Error: No room for them. Where a peer fails while the rows are copied, the array is
+                closed: not all of them are there.
 
         Source: the zero-copy dissertation, 4.3.1.
         """
@@ -179,7 +181,7 @@ class Array(Whole, RowReads, RowStores, MemoryViews):
             )
         own = 0 if peers is None else everywhere + -(-(len(kept) - everywhere) // peers.size)
         wanted = KeptRows(kept, peers, everywhere, own)
-        self._opened = self._opened.keep(wanted, native, self._executor, progress)
+        self._opened = self._opened.keep(wanted, native, self._executor, progress, drop=self.close)
         self._moved_to_keep = self.stats().get("bytes_moved", 0)
 
     @property

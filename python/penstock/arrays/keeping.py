@@ -42,10 +42,12 @@ def keep(
     executor: _native.Executor,
     progress: Progress | None,
     table: Callable[[], list[int]],
+    drop: Callable[[], None],
 ) -> tuple[KeptRows, tuple[str, ...]]:
     """Keeps them.
 
-    table: What tells the array from others.
+    table: Identifies the array.
+    drop: Called where this process keeps the rows and another one failed: some parts are not filled then.
 
     Returns:
         What is kept, and what is to be said of it: why it is not kept together with the peers.
@@ -66,6 +68,9 @@ def keep(
         peers.together(
             lambda: array.keep_rows_together(kept.rows, files, peers.rank, kept.everywhere, progress)
         )
+    except BaseException:
+        drop()
+        raise
     finally:
         for each in files:
             os.close(each)

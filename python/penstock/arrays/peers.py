@@ -94,11 +94,11 @@ class Peers:
         rank, size = distributed.get_rank(group), distributed.get_world_size(group)
         folder = tempfile.TemporaryDirectory(prefix="penstock-") if rank == 0 else None
         meeting = str(Path(folder.name) / "peers") if folder is not None else ""
-        told: list[Any] = [None] * size
-        distributed.all_gather_object(told, (_BOOT.read_text().strip(), meeting), group)
-        if len({boot for boot, _ in told}) > 1:
+        answers: list[Any] = [None] * size
+        distributed.all_gather_object(answers, (_BOOT.read_text().strip(), meeting), group)
+        if len({boot for boot, _ in answers}) > 1:
             raise ValueError("peers: the group's processes run on several machines: make a group of each")
-        made = cls(rank, size, told[0][1], timeout)
+        made = cls(rank, size, answers[0][1], timeout)
         made._folder = folder
         return made
 
@@ -181,8 +181,8 @@ class Peers:
         Raises:
             Whatever it raises; ValueError where it failed in another process.
         """
-        told: list[T] = self._exchange(action, lambda value: (value, []))[0]
-        return told
+        answers: list[T] = self._exchange(action, lambda value: (value, []))[0]
+        return answers
 
     def share(self, make: Callable[[], list[int]]) -> list[int]:
         """The same for descriptors, as many in each process and 240 in all at most. Returns those of all, by
@@ -204,23 +204,23 @@ class Peers:
             problem = raised
         own = {"value": value, "failed": None if problem is None else str(problem) or type(problem).__name__}
         try:
-            told, files = self._told(own, own_files)
+            answers, files = self._answers(own, own_files)
         except BaseException:
-            self.close()  # what the others have told is not known
+            self.close()  # the answers of the others are lost
             if problem is not None:
                 raise problem from None
             raise
-        failed = [rank for rank, each in enumerate(told) if each["failed"] is not None]
+        failed = [rank for rank, each in enumerate(answers) if each["failed"] is not None]
         if failed:
             for each in files:
                 os.close(each)
             if problem is not None:
                 raise problem
-            raise ValueError(f"peers: process {failed[0]} of {self.size}: {told[failed[0]]['failed']}")
-        return [each["value"] for each in told], files
+            raise ValueError(f"peers: process {failed[0]} of {self.size}: {answers[failed[0]]['failed']}")
+        return [each["value"] for each in answers], files
 
-    def _told(self, own: Any, files: list[int]) -> tuple[list[Any], list[int]]:
-        """Through process 0: what each has told, and their descriptors."""
+    def _answers(self, own: Any, files: list[int]) -> tuple[list[Any], list[int]]:
+        """Through process 0: the answer of each, and their descriptors."""
         at = 0
         try:
             if self.rank != 0:
@@ -229,12 +229,12 @@ class Peers:
                     os.close(each)
                 files = []
                 return _receive(self._others[0])
-            told = {0: own}
+            answers = {0: own}
             found = {0: files}
             for at in sorted(self._others):
-                told[at], found[at] = _receive(self._others[at])
+                answers[at], found[at] = _receive(self._others[at])
             files = [each for rank in sorted(found) for each in found[rank]]
-            everything = [told[rank] for rank in sorted(told)]
+            everything = [answers[rank] for rank in sorted(answers)]
             for at in sorted(self._others):
                 _send(self._others[at], everything, files)
             return everything, files
@@ -288,8 +288,8 @@ def _is_other(path: str) -> bool:
     return Path(path).exists() and not Path(path).is_socket()
 
 
-def _send(to: socket.socket, told: Any, files: list[int] | None = None) -> None:
-    text = json.dumps(told).encode()
+def _send(to: socket.socket, answers: Any, files: list[int] | None = None) -> None:
+    text = json.dumps(answers).encode()
     files = files or []
     head = _HEADER.pack(len(text), len(files))
     if files:
@@ -305,10 +305,10 @@ def _receive(of: socket.socket) -> tuple[Any, list[int]]:
             raise ConnectionResetError
         head += _exactly(of, _HEADER.size - len(head))
         size, count = _HEADER.unpack(head)
-        told = json.loads(_exactly(of, size))
+        answers = json.loads(_exactly(of, size))
         if count != len(files):
             raise ConnectionResetError
-        return told, files
+        return answers, files
     except BaseException:
         for each in files:
             os.close(each)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -136,16 +136,19 @@ class Opened:
         kept: KeptRows,
         array: _native.RowArray,
         executor: _native.Executor,
-        progress: Progress | None = None,
+        progress: Progress | None,
+        drop: Callable[[], None],
     ) -> Opened:
-        """Keeps rows of the array that `make` made. Returns this with them, and with what is to be said."""
+        """Keeps rows of the array that `make` made. Returns this with them, and with what is to be said.
+
+        drop: As of keeping.keep.
+        """
         with self._named(progress) as seen:
-            done, notes = keep(kept, array, executor, seen, self.identity)
+            done, notes = keep(kept, array, executor, seen, self.identity, drop)
         return replace(self, kept=done, notes=(*self.notes, *notes))
 
     def identity(self) -> list[int]:
-        """What tells the array from others on this machine: of a file which it is, of memory some of its
-        bytes."""
+        """Identifies the array on this machine: by its file, or by some of its bytes in memory."""
         about = [self.offset, self.row_bytes, *self.shape]
         if self.memory is not None:
             return [*about, self.memory.checksum()]

@@ -240,9 +240,9 @@ def _source(point: dict[str, Any], source: dict[str, Any]) -> str:
     parts = [source["machine"], source["commit"] and f"commit {source['commit']}", source["date"]]
     if source is point["lines"][0] and point["bytes"]:
         parts.append(", ".join(f"{tier} {format_bytes(count)}" for tier, count in point["bytes"].items()))
-    told = " · ".join(escape(part) for part in parts if part)
+    values = " · ".join(escape(part) for part in parts if part)
     where = f"{source['file']}:{source['line']}"
-    return f"<li><code>{escape(source['id'])}</code> {told} <span>{escape(where)}</span></li>"
+    return f"<li><code>{escape(source['id'])}</code> {values} <span>{escape(where)}</span></li>"
 
 
 def _code_marks(text: str) -> str:
