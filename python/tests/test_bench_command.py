@@ -217,6 +217,7 @@ def test_run_gives_measurements(native: fakes.FakeNative) -> None:
         ("[1]", "line 2: it is no JSON object"),
         ("{}", "line 2: it has no id and no value and no unit"),
         ('{"id": "a", "value": null, "unit": "s"}', "line 2: it has no value"),
+        ('{"id": "a", "value": NaN, "unit": "s"}', "line 2: its value is nan"),
     ],
 )
 def test_a_line_that_is_no_measurement_is_refused(tmp_path: Path, text: str, part: str) -> None:

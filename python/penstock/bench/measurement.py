@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,6 +47,8 @@ class Measurement:
         missing = [name for name in MUST_HAVE if (value if name == "value" else line.get(name)) is None]
         if missing:
             raise ValueError(f"it has no {' and no '.join(missing)}")
+        if not math.isfinite(float(value)):
+            raise ValueError(f"its value is {value}")
         params = {name: str(value) for name, value in (line.get("params") or {}).items()}
         baseline = line.get("baseline")
         named = isinstance(baseline, str)
