@@ -97,7 +97,12 @@ def test_an_epoch_is_the_same_again_and_goes_on_from_a_state(table: Table) -> No
     assert other != whole
     labels = [sorted(label for each in epoch for label in each[3]) for epoch in (other, whole)]
     assert labels[0] == labels[1]
-    for options, words in (({"seed": 4}, "state of seed 3"), ({"batch_size": 50}, "of batch_size 100")):
+    others: list[tuple[dict[str, Any], str]] = [
+        ({"seed": 4}, "state of seed 3"),
+        ({"batch_size": 50}, "of batch_size 100"),
+        ({"shuffle": False}, "of shuffle True"),
+    ]
+    for options, words in others:
         with pytest.raises(ValueError, match=words):
             table.loader(**options).load_state_dict(state)
     for wrong in ({}, {**state, "batch": 11}, None):

@@ -397,6 +397,11 @@ def test_bad_input_of_types_is_one_sentence() -> None:
         (lambda: timed.loader(), ValueError, "the graph has times: give seed_times"),
         (lambda: timed.loader(seed_times=[1, 2]), ValueError, "seed_times of shape .* for 450 seeds"),
         (lambda: timed.loader(seed_times=np.zeros(450)), TypeError, "seed_times of type float64"),
+        (
+            lambda: links.loader(negatives=2).load_state_dict(links.loader().state_dict()),
+            ValueError,
+            "a state of negatives",
+        ),
         (lambda: links.loader(edge_label_time=None), ValueError, "give edge_label_time, one for each of 90"),
         (lambda: links.loader(edge_label_time=[1]), ValueError, "edge_label_time of shape .* for 90 links"),
         (lambda: links.loader(edge_label_time=[[1, 2]] * 90), ValueError, "of shape .90, 2. for 90 links"),

@@ -70,18 +70,25 @@ class Loader(ABC):
         self.close()
         self._epoch, self._begin, self._given = number, 0, 0
 
-    def state_dict(self) -> dict[str, int]:
+    def state_dict(self) -> dict[str, Any]:
         """Where the epoch stands: batches that were given count, not those that are made ahead."""
         return {"epoch": self._epoch, "batch": self._given, **self._identity()}
 
-    def _identity(self) -> dict[str, int]:
-        return {"seed": self._seed, "batch_size": self._size, "items": self._items}
+    def _identity(self) -> dict[str, Any]:
+        """What batches depend on beside the epoch and their number."""
+        return {
+            "seed": self._seed,
+            "batch_size": self._size,
+            "items": self._items,
+            "shuffle": self._shuffle,
+        }
 
-    def load_state_dict(self, state: Mapping[str, int]) -> None:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where a state was taken: the next iteration begins there.
 
         Raises:
-            ValueError: A state of a loader with another seed, batch size or number of seeds.
+            ValueError: A state of a loader with another seed, batch size, number of seeds, `shuffle` or
+                `negatives`.
         """
         known = {"epoch", "batch", *self._identity()}
         if not isinstance(state, Mapping) or not known <= set(state):

@@ -186,6 +186,9 @@ class HeteroLinkLoader(_HeteroLoader):
         )
         super().__init__(sampler, features, edge_features, options, len(self._links))
 
+    def _identity(self) -> dict[str, Any]:
+        return {**super()._identity(), "negatives": self._links.negatives}
+
     def _make(self, number: int) -> HeteroBatch:
         pairs = self._links.pairs(self._places(number), self._generator(number + 1))
         source, _, target = self._edge_type

@@ -79,6 +79,9 @@ class LinkLoader(OneTypeLoader):
         )
         super().__init__(sampler, features, edge_features, edge_type, options, len(self._links))
 
+    def _identity(self) -> dict[str, Any]:
+        return {**super()._identity(), "negatives": self._links.negatives}
+
     def _make(self, number: int) -> Batch:
         pairs = self._links.pairs(self._places(number), self._generator(number + 1))
         seeds, times, index = pairs.seeds((_KIND, _KIND), self._sampler.disjoint)

@@ -89,8 +89,8 @@ class Links:
             times: One for each link, where the graph has times.
             node_times: Of sources and targets, or None: no node is drawn that is later than its link.
         """
-        self._negatives = checked_number("negatives", negatives)
-        if not 0 <= self._negatives < _MAX_NEGATIVES:
+        self.negatives = checked_number("negatives", negatives)
+        if not 0 <= self.negatives < _MAX_NEGATIVES:
             raise ValueError(
                 f"loader: negatives {shown(negatives)}: give pairs to draw for each edge, from 0 below "
                 f"{_MAX_NEGATIVES}"
@@ -106,7 +106,7 @@ class Links:
         for side, count in zip(ends, nodes, strict=True):
             check_nodes("edges", side, count)
         self._ends = torch.stack(ends)
-        self._labels = _checked_labels(labels, len(self), self._negatives)
+        self._labels = _checked_labels(labels, len(self), self.negatives)
         self._times = checked_times("edge_label_time", times, len(self), "links", has_times)
         same = nodes[0] == nodes[1] and node_times[0] is node_times[1]
         first = _Drawn(nodes[0], node_times[0])
@@ -117,7 +117,7 @@ class Links:
 
     def pairs(self, places: torch.Tensor, generator: torch.Generator) -> Pairs:
         ends = self._ends[:, places]
-        count = round(len(places) * self._negatives)
+        count = round(len(places) * self.negatives)
         rounds = 1 + -(-count // len(places))
         times = None if self._times is None else self._times[places].repeat(rounds)[: len(places) + count]
         late = None if times is None else times[len(places) :]
