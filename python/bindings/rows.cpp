@@ -70,6 +70,7 @@ row_array_options options_of(nb::dict const& given) {
   options.engine = media::parse_engine(nb::cast<std::string>(given["engine"]));
   options.direct = nb::cast<bool>(given["direct"]);
   options.controller_threads = nb::cast<u32>(given["threads"]);
+  options.gather_threads = nb::cast<u32>(given["gather_threads"]);
   if (given.contains("parts")) {
     options.copied = {nb::cast<std::vector<int>>(given["parts"]), nb::cast<u32>(given["processes"]),
                       nb::cast<u32>(given["own"])};

@@ -105,6 +105,16 @@ class Count(Option):
 
 
 @dataclass(frozen=True)
+class Few(Option):
+    """A whole number, or None where it is chosen."""
+
+    most: int = MOST
+
+    def check(self, name: str, value: Any, hint: Any) -> int | None:
+        return None if value is None else checked_count(name, value, 0, self.most)
+
+
+@dataclass(frozen=True)
 class Size(Option):
     """Bytes, or text such as 16MiB. Not given, or None, it is `unless`."""
 

@@ -34,6 +34,12 @@ constexpr u64 least_sorted_rows = 1 << 16, least_sorted_long_rows = 1 << 14, lea
 // Less is over before the system would have answered.
 constexpr u64 least_expected_bytes = 4ull << 20;
 
+// What a GPU reads in place of a sorted list, as measured (docs/ARRAYS.md): so many rows a second that are far from each other,
+// and of those that share what its tables of addresses are cached by, so many bytes of the array are passed a second. Threads
+// of the CPU share what takes more than a millisecond, unless that is near what the link bears.
+constexpr double rows_apart_per_second = 32e6, bytes_passed_per_second = 2e12, enough_per_second = 40e9;
+constexpr u64 least_shared_bytes = 16ull << 20;
+
 // From here on copy engines are faster, by 4 to 6 % (docs/ARRAYS.md).
 constexpr u64 least_copied_row = 1ull << 20;
 
@@ -90,6 +96,15 @@ bool row_array::state::sorts(row_list const& list, rows::row_place const& from, 
   return list.count >= (from.row_bytes >= least_long_row ? least_sorted_long_rows : least_sorted_rows);
 }
 
+bool row_array::state::shares(row_list const& list, rows::row_place const& from, row_call_options const& how) const {
+  const u64 bytes = list.count * from.row_bytes;
+  if (options.gather_threads == 0 || options.where != placement::host || bytes < least_shared_bytes) return false;
+  if (device->is_captured(how.stream)) return false;
+  const double between = static_cast<double>(from.rows * from.pitch) / static_cast<double>(list.count);
+  const double rows_per_second = std::max(rows_apart_per_second, bytes_passed_per_second / between);
+  return rows_per_second * static_cast<double>(from.row_bytes) < enough_per_second;
+}
+
 row_call row_array::state::gather(row_list const& list, void* out, row_call_options const& how, bool marked) {
   if (how.order == gather_order::copy_engine) check_copies(how);
   // To learn the list it waits for the stream, which nobody expects of a call that does not wait.
@@ -103,7 +118,11 @@ row_call row_array::state::gather(row_list const& list, void* out, row_call_opti
       return device->copy(out, address_in(from, list), list.count * from.row_bytes, how.stream);
     }
     if (copies) return device->copied_gather(asked, from, out);
-    if (sorts(list, from, how.order)) return device->sorted_gather(on, asked, from, out);
+    if (sorts(list, from, how.order)) {
+      rows::row_launch helped = asked;
+      if (shares(list, from, how)) helped.helpers = options.gather_threads;
+      return device->sorted_gather(on, helped, from, out);
+    }
     rows::launch_gather(on, asked, from, out);
   };
   return call("gather", list, {"the result", out, list.count * from.row_bytes}, how, launch, marked);

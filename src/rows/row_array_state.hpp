@@ -49,6 +49,8 @@ struct row_array::state : std::enable_shared_from_this<row_array::state> {
   void check_file() const;
 
   bool sorts(row_list const& list, rows::row_place const& from, gather_order order) const;
+  /// Of a list that is sorted: whether threads of the CPU help with it.
+  bool shares(row_list const& list, rows::row_place const& from, row_call_options const& how) const;
 
   /// `marked`: the call can be waited for; else whoever asks waits for the stream.
   template <class Launch>

@@ -62,7 +62,8 @@ struct row_launch {
   row_list list;
   row_report* report = nullptr;
   void* stream = nullptr;
-  u32 units = 0;  ///< SMs at most; 0: all
+  u32 units = 0;    ///< SMs at most; 0: all
+  u32 helpers = 0;  ///< sorted gathers of rows in host memory: threads of the CPU that share them
 };
 
 /// One of several gathers that share a launch. REQUIRES: from.address != 0.

@@ -1,5 +1,6 @@
 // The launches over rows for both executors, and the sort before a gather (CUB's radix sort).
 #include "row_launch_bodies.hpp"
+#include "shared_lists.cuh"
 
 #include <cub/device/device_radix_sort.cuh>
 
@@ -45,20 +46,46 @@ class stream_room {
 class sort_room {
  public:
   sort_room(cudaMemPool_t pool, u64 count, u64 scratch_bytes, cudaStream_t stream)
-      : list_bytes_(round_up(count * sizeof(u32), aligned_to)), room_(pool, 4 * list_bytes_ + scratch_bytes, stream) {}
+      : list_bytes_(round_up(count * sizeof(u32), aligned_to)), scratch_bytes_(round_up(scratch_bytes, aligned_to)),
+        chunks_(ceil_div(count, chunk_rows)), room_(pool, 4 * list_bytes_ + scratch_bytes_ + shared_bytes(), stream) {}
 
   cub::DoubleBuffer<u32> keys() const { return {list(0), list(1)}; }
   cub::DoubleBuffer<u32> positions() const { return {list(2), list(3)}; }
   void* scratch() const { return room_.at(4 * list_bytes_); }
+  /// What groups that share a gather know; the ways of its chunks follow. Not zeroed.
+  shared_progress* progress() const { return reinterpret_cast<shared_progress*>(room_.at(4 * list_bytes_ + scratch_bytes_)); }
+  chunk_way* ways() const { return reinterpret_cast<chunk_way*>(progress() + 1); }
+  u64 shared_bytes() const { return sizeof(shared_progress) + chunks_ * sizeof(chunk_way); }
 
  private:
   static constexpr u64 aligned_to = 256;  // as cudaMalloc
 
   u32* list(u32 k) const { return reinterpret_cast<u32*>(room_.at(k * list_bytes_)); }
 
-  u64 list_bytes_;
+  u64 list_bytes_, scratch_bytes_, chunks_;
   stream_room room_;
 };
+
+/// Whether a group has one load of each row in a lane, as rows that a kernel shares must be.
+bool is_short(row_place const& from, void* out) {
+  const u64 alignment = common_alignment(from, out);
+  return from.row_bytes != alignment && pieces_of(from, alignment) <= 32;
+}
+
+/// REQUIRES: is_short(from, out).
+void gather_shared_rows(executor& on, row_launch const& how, row_place const& from, rows_by_number const& rows, void* out,
+                        shared_list const& list, shared_progress* progress, chunk_way* ways) {
+  constexpr u64 taking_lanes = 4096, patience_ns = 200 * one_microsecond_ns;
+  const u64 alignment = common_alignment(from, out), pieces = pieces_of(from, alignment);
+  with_edge(alignment, [&](auto unit) {
+    using edge = typename decltype(unit)::type;
+    const gather_short<edge, rows_by_number> each{rows,       from.address, from.row_bytes, reinterpret_cast<u64>(out),
+                                                  from.pitch, from.kept};
+    const auto takers = static_cast<u32>(taking_lanes / std::bit_ceil(std::max<u64>(pieces, 2)));
+    start_by_width(on, how, ceil_div(rows.count, few_rows::most), pieces,
+                   gather_shared<edge, rows_by_number>{each, list, progress, ways, takers, patience_ns});
+  });
+}
 
 constexpr std::size_t max_free_events = 64;
 
@@ -76,7 +103,9 @@ class cuda_row_device final : public row_device {
     free_events_.reserve(max_free_events);
   }
   ~cuda_row_device() override {
+    for (auto const& each : helps_) row_helpers::of_process().end(each->what);
     if (followed_ != nullptr) cudaEventDestroy(followed_);
+    if (listed_ != nullptr) cudaEventDestroy(listed_);
     if (beside_ != nullptr) cudaStreamDestroy(beside_);
     for (cudaEvent_t const each : free_events_) cudaEventDestroy(each);
     cudaMemPoolDestroy(pool_);
@@ -84,9 +113,13 @@ class cuda_row_device final : public row_device {
 
   void sorted_gather(executor& on, row_launch const& how, row_place const& from, void* out) override {
     const gpu_scope here(gpu_);
-    for (u64 first = 0; first < how.list.count; first += most_sorted_at_once) {
-      gather_part(on, how, from, first, std::min(most_sorted_at_once, how.list.count - first),
-                  static_cast<u8*>(out) + first * from.row_bytes);
+    const bool shares = how.helpers != 0 && is_short(from, out) && from.rows < 1ull << 31 && can_share(on);
+    const u64 most = shares ? most_shared_rows(from.row_bytes) : most_sorted_at_once;
+    const u64 each = ceil_div(how.list.count, ceil_div(how.list.count, most));
+    for (u64 first = 0; first < how.list.count; first += each) {
+      const u64 count = std::min(each, how.list.count - first);
+      u8* const to = static_cast<u8*>(out) + first * from.row_bytes;
+      shares ? share_part(on, how, from, first, count, to) : gather_part(on, how, from, first, count, to);
     }
   }
 
@@ -167,6 +200,7 @@ class cuda_row_device final : public row_device {
     if (beside_ == nullptr) {
       check(cudaStreamCreateWithFlags(&beside_, cudaStreamNonBlocking), "no stream");
       check(cudaEventCreateWithFlags(&followed_, cudaEventDisableTiming), "no event");
+      check(cudaEventCreateWithFlags(&listed_, cudaEventDisableTiming), "no event");
     }
     check(cudaEventRecord(followed_, static_cast<cudaStream_t>(stream)), "no event");
     check(cudaStreamWaitEvent(beside_, followed_), "the stream cannot wait");
@@ -205,16 +239,74 @@ class cuda_row_device final : public row_device {
   }
 
   void gather_part(executor& on, row_launch const& how, row_place const& from, u64 first, u64 count, void* out) {
+    with_sorted(on, how, from, first, count, 0,
+                [&](sort_room const&, rows_by_number const& sorted) { gather_rows(on, how, from, count, sorted, out); });
+  }
+
+  /// Calls with(room, rows) for a part of the list in the order of its rows, those that are kept first if `others` is not 0.
+  template <class With>
+  void with_sorted(executor& on, row_launch const& how, row_place const& from, u64 first, u64 count, u32 others,
+                   With const& with) {
     auto* const stream = static_cast<cudaStream_t>(how.stream);
+    const u64 largest = from.rows + others;
     std::size_t bytes = 0;
     cub::DoubleBuffer<u32> nothing;
-    check(sort(nullptr, bytes, nothing, nothing, count, from.rows, stream), "they cannot be sorted");
+    check(sort(nullptr, bytes, nothing, nothing, count, largest, stream), "they cannot be sorted");
     const sort_room room(pool_, count, bytes, stream);
     auto keys = room.keys(), positions = room.positions();
     start<32>(on, how, ceil_div(count, list_rows::items_per_group),
-              list_rows{numbers_of(how, from), first, count, keys.Current(), positions.Current()});
-    check(sort(room.scratch(), bytes, keys, positions, count, from.rows, stream), "they cannot be sorted");
-    gather_rows(on, how, from, count, rows_by_number{keys.Current(), positions.Current(), count, from.rows}, out);
+              list_rows{numbers_of(how, from), first, count, keys.Current(), positions.Current(), from.kept, others});
+    check(sort(room.scratch(), bytes, keys, positions, count, largest, stream), "they cannot be sorted");
+    with(room, rows_by_number{keys.Current(), positions.Current(), count, from.rows, {}, others});
+  }
+
+  /// Makes the memory for it. False: there is none.
+  bool can_share(executor& on) {
+    const std::lock_guard lock(sharing_);
+    try {
+      if (!shared_ && !no_room_) shared_.emplace(on.memory());
+    } catch (error const&) {
+      no_room_ = true;
+    }
+    return shared_.has_value();
+  }
+
+  /// The kernel begins at once, beside the words to the CPU's threads. What these do with the list is over before it is the
+  /// next one's turn, on the stream beside.
+  void share_part(executor& on, row_launch const& how, row_place const& from, u64 first, u64 count, void* out) {
+    const u32 others = from.kept.slots != nullptr ? std::bit_ceil(static_cast<u32>(from.rows) + 1) : 0;
+    auto* const stream = static_cast<cudaStream_t>(how.stream);
+    const std::lock_guard lock(sharing_);
+    with_sorted(on, how, from, first, count, others, [&](sort_room const& room, rows_by_number const& sorted) {
+      help& with = new_help(how.helpers, from, sorted);
+      check(cudaMemsetAsync(room.progress(), 0, room.shared_bytes(), stream), "they cannot be shared");
+      auto* const side = static_cast<cudaStream_t>(beside(stream));
+      check(cudaMemcpyAsync(shared_->keys(), sorted.keys, count * sizeof(u32), cudaMemcpyDeviceToHost, side),
+            "they cannot be shared");
+      check(cudaEventRecord(listed_, side), "no event");
+      check(cudaLaunchHostFunc(side, help::begin, &with), "they cannot be shared");
+      gather_shared_rows(on, how, from, sorted, out, with.what.list, room.progress(), room.ways());
+      beside(stream);
+      check(cudaLaunchHostFunc(side, help::end, &with), "they cannot be shared");
+      check(cudaStreamWaitEvent(stream, listed_), "the stream cannot wait");  // before the room is given back
+    });
+  }
+
+  help& new_help(u32 threads, row_place const& from, rows_by_number const& sorted) {
+    std::erase_if(helps_, [](auto const& each) { return each->ended.load(std::memory_order_acquire); });
+    help& made = *helps_.emplace_back(std::make_unique<help>());
+    made.threads = threads;
+    helped_list& what = made.what;
+    what.list = shared_->next(sorted.count);
+    what.keys = shared_->keys();
+    what.count = sorted.count;
+    what.others = sorted.others;
+    what.rows = from.rows;
+    what.source = from.address;
+    what.pitch = from.pitch;
+    what.row_bytes = from.row_bytes;
+    what.most_chunks = most_staged_chunks(from.row_bytes);
+    return made;
   }
 
   static void copy_all(std::vector<void*>& to, std::vector<void const*>& from, u64 bytes, cudaStream_t stream) {
@@ -247,7 +339,11 @@ class cuda_row_device final : public row_device {
   int gpu_;
   cudaMemPool_t pool_ = nullptr;
   cudaStream_t beside_ = nullptr;
-  cudaEvent_t followed_ = nullptr;
+  cudaEvent_t followed_ = nullptr, listed_ = nullptr;
+  std::mutex sharing_;
+  std::optional<shared_memory> shared_;       ///< under sharing_
+  bool no_room_ = false;                      ///< likewise
+  std::vector<std::unique_ptr<help>> helps_;  ///< likewise; those that have not ended, and perhaps others
   std::mutex mutex_;
   std::vector<cudaEvent_t> free_events_;  ///< under mutex_
 };

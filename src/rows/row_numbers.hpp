@@ -40,18 +40,22 @@ struct row_numbers {
 };
 
 /// Keys and positions to sort by: a row's number, or `rows` of one outside, and where its copy goes, from position `first` on.
+/// `others` is added to the keys of those that are not kept, so that they come last.
 struct list_rows {
   row_numbers numbers;
   u64 first, count;
   u32* keys;
   u32* positions;
+  kept_rows kept{};
+  u32 others = 0;
 
   template <thread_group G>
   PENSTOCK_FN void operator()(G const& g, grid_range range) const {
     for (u64 item = range.first; item < range.last; item += range.step) {
       for (u64 k = item * items_per_group + index_in(g); k < (item + 1) * items_per_group && k < count; k += size(g)) {
         const u64 row = numbers.at(first + k);
-        keys[k] = static_cast<u32>(row != row_numbers::none ? row : numbers.rows);
+        const bool is_kept = others != 0 && row != row_numbers::none && kept.place_of(row) != kept_rows::none;
+        keys[k] = static_cast<u32>(row != row_numbers::none ? row : numbers.rows) + (is_kept ? 0 : others);
         positions[k] = static_cast<u32>(k);
       }
     }
@@ -95,10 +99,12 @@ struct rows_by_number {
   u32 const* positions;
   u64 count, rows;
   row_pass pass{};
+  u32 others = 0;  ///< as list_rows
 
   PENSTOCK_FN u64 take(u64 k, u64& position) const {
     const bool there = k < count;
-    const u64 row = there ? keys[k] : rows;
+    const u32 key = there ? keys[k] : 0;
+    const u64 row = there ? key - (key < others ? 0 : others) : rows;
     position = there ? positions[k] : 0;
     return row < rows ? pass.own(row) : row_numbers::none;
   }

@@ -1,4 +1,5 @@
 #include "device/rows_test_body.hpp"
+#include "device/shared_gather_test_body.hpp"
 
 #include "penstock/rows/row_array.hpp"
 #include "support/cuda_main.cuh"
@@ -17,6 +18,12 @@ PENSTOCK_CUDA_TEST(rows_are_gathered_by_parts_of_warps) {
   const auto on = open_executor("cuda");
   check_gathers(on->memory(), report, cuda_test_seed(),
                 [&](auto width, u64 items, auto const& body) { launch<decltype(width)::value>(*on, items, body); });
+}
+
+PENSTOCK_CUDA_TEST(rows_are_gathered_by_warps_and_threads_of_the_cpu) {
+  const auto on = open_executor("cuda");
+  check_shared_gathers(on->memory(), report, cuda_test_seed(), false,
+                       [&](auto width, u64 items, auto const& body) { launch<decltype(width)::value>(*on, items, body); });
 }
 
 PENSTOCK_CUDA_TEST(rows_behind_a_cache_are_gathered_by_warps) {

@@ -56,7 +56,10 @@ struct row_array_options {
   io_engine engine = io_engine::automatic;
   bool direct = false;         ///< storage: bypasses the page cache (O_DIRECT)
   u32 controller_threads = 0;  ///< 0: as software_options_for
-  shared_copy copied{};        ///< hbm, read-only. The rows are there when the constructors of all processes have returned
+  /// CUDA, host: threads of the CPU that large gathers of short rows share with the link; 0: none. A GPU reads narrow rows in
+  /// place as fast as it translates addresses, which is slower than the link.
+  u32 gather_threads = 0;
+  shared_copy copied{};  ///< hbm, read-only. The rows are there when the constructors of all processes have returned
 };
 
 /// Called with how many bytes of a copy are done, and of how many. What it throws ends the copy.

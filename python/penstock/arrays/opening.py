@@ -6,7 +6,7 @@ import math
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from penstock.arrays.messages import naming
 from penstock.arrays.placement import EFFECTS, LEAST_CACHE, chosen_placement, data_of, described
 from penstock.arrays.references import referred
 from penstock.arrays.spec import ArrayOptions, Opened
+from penstock.checks import checked_count
 from penstock.effects import refuse_without_effect
 from penstock.options import show_options
 from penstock.sizes import parse_size
@@ -48,7 +49,7 @@ def open(
         path: a file, a block device, or the folder of a Zarr store. What it is its first bytes and its ending
             say: .npy, .npz, .safetensors and indexes of several, Arrow, Parquet, HDF5, Zarr; others are raw.
         placement: "hbm" copies it to the GPU, with `peers` an equal part to each of theirs; "host" maps the
-            file and reads it in place through the page cache, without a copy and without a CPU thread;
+            file and reads it in place through the page cache, without a copy;
             "host-cached" puts a cache in GPU memory before that; "storage" leaves it on the drive behind a
             cache; "tiered" keeps the rows with the highest scores in GPU memory and leaves the others below;
             "auto" takes the first of hbm, host and storage that it fits (half of the free GPU memory, half of
@@ -58,6 +59,9 @@ def open(
         line: bytes that are moved at once, a power of two from 512 to 65536; 4096 otherwise.
         writable: stores go to the file (storage; on the CPU host, too).
         directory, engine, direct, threads: as for `penstock bfs`.
+        gather_threads: of placement host on a GPU, threads of the CPU that share large gathers of rows of up
+            to 512 bytes, which a GPU reads in place more slowly than the link bears; 0: none. Half of the
+            cores, up to 8, unless it is given.
         dtype: of the elements of a raw file; elsewhere another type of the same size.
         shape, offset: of a raw file: of the array, and its first byte.
         scores, hot, below: of placement tiered: a number for each row (`penstock.tiering.score`), how much is
@@ -95,13 +99,14 @@ def from_tensor(
     device: Any = "auto",
     cache: int | str | None = None,
     writable: bool = True,
+    gather_threads: SupportsIndex | None = None,
     progress: Progress | None = None,
 ) -> Array:
     """An array over a tensor or a NumPy array.
 
     placement: "host" pins or registers its memory in place, and stores go there; "hbm" copies it to the
     GPU; "host-cached" puts a cache before it. writable: False refuses stores, as memory does that is
-    read-only. progress: as for `open`.
+    read-only. gather_threads, progress: as for `open`.
 
     Errors: ValueError for one that is not contiguous, or has no dimensions.
     """
@@ -122,7 +127,9 @@ def from_tensor(
     check_shape("from_tensor", shape, dtype.itemsize)
     nbytes = math.prod(shape) * dtype.itemsize
     chosen = chosen_placement(placement, device, nbytes, writable=False, in_file=False)
-    refuse_without_effect(EFFECTS, {"placement": placement, "cache": cache}, "from_tensor")
+    given = {"placement": placement, "cache": cache, "gather_threads": gather_threads}
+    refuse_without_effect(EFFECTS, given, "from_tensor")
+    helpers = None if gather_threads is None else checked_count("gather_threads", gather_threads, 0, 1024)
     takes = writable and (chosen == "hbm" or takes_stores(memory))
     cache_bytes = LEAST_CACHE if cache is None else parse_size(cache, "cache")
     if is_torch(memory) and memory.is_cuda:
@@ -143,6 +150,7 @@ def from_tensor(
             "auto",
             False,
             0,
+            helpers,
             memory=BorrowedMemory(memory),
         ),
         progress,

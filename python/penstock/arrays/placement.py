@@ -47,6 +47,12 @@ EFFECTS = (
     ),
     *effects(
         ArrayOptions,
+        ("gather_threads",),
+        lambda given: _where(given) in ("auto", "host"),
+        "placement {placement} reads no rows in host memory: leave it out, or choose host",
+    ),
+    *effects(
+        ArrayOptions,
         ("direct", "engine", "threads"),
         lambda given: _where(given) in ("auto", "storage"),
         "placement {placement} reads no file by commands: leave it out, or choose storage",
@@ -133,6 +139,6 @@ def laid_out(found: Layout, given: ArrayOptions) -> tuple[Layout, Opened]:
     return found, Opened(
         str(Path(found.path).absolute()), found.shape, found.dtype, found.offset, chosen, device,
         writable, cache, options["line"], options["directory"], options["engine"], options["direct"],
-        options["threads"], found.name, found.stored, kept=kept,
+        options["threads"], options["gather_threads"], found.name, found.stored, kept=kept,
         peers=peers if chosen == "hbm" else None,
     )  # fmt: skip

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, SupportsIndex
 
 from penstock.arrays.devices import executor_for
 from penstock.arrays.dtypes import DType
@@ -15,7 +16,7 @@ from penstock.arrays.keeping import KeptRows, copy_together, keep
 from penstock.arrays.memory import BorrowedMemory
 from penstock.arrays.messages import naming
 from penstock.arrays.tiers import TIERED
-from penstock.options import CacheOptions, Choice, Option, StorageOptions, Switch
+from penstock.options import CacheOptions, Choice, Few, Option, StorageOptions, Switch
 
 if TYPE_CHECKING:
     from penstock import _native
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 PLACEMENTS = ("auto", "hbm", "host", "host-cached", "storage")
 CACHED = ("auto", "host-cached", "storage")
+# Threads of the CPU that share gathers from host memory, unless they are given: more add little to the rate.
+_MOST_HELPERS = 8
 REFERENCE = (
     "path", "shape", "offset", "placement", "cache", "line", "directory", "engine", "direct", "threads",
     "name",
@@ -34,6 +37,7 @@ class ArrayOptions(CacheOptions, StorageOptions, total=False):
     """What `penstock.open` and `penstock.plan` take."""
 
     placement: Annotated[str, Choice("auto", names=(*PLACEMENTS, TIERED))]
+    gather_threads: Annotated[SupportsIndex | None, Few(most=1024)]
     device: Annotated[Any, Option("auto")]
     writable: Annotated[bool, Switch()]
     dtype: Annotated[Any, Option()]
@@ -64,6 +68,7 @@ class Opened:
     engine: str
     direct: bool
     threads: int
+    gather_threads: int | None = None  # None: as many as are likely to be idle
     name: str | None = None  # of the tensor or column, where the file has names
     stored: DType | None = None  # what the header calls the elements; None: there is none
     data: str | None = None  # the file that the bytes are in, where that is another: a shard, a chunk, a copy
@@ -87,7 +92,14 @@ class Opened:
 
     def native_options(self) -> dict[str, Any]:
         names = ("placement", "writable", "cache", "line", "directory", "engine", "direct", "threads")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in names} | {"gather_threads": self._helpers()}
+
+    def _helpers(self) -> int:
+        if self.gather_threads is not None:
+            return self.gather_threads
+        if self.placement != "host" or not self.executor.cuda:
+            return 0
+        return min(_MOST_HELPERS, len(os.sched_getaffinity(0)) // 2)
 
     def open(self, executor: _native.Executor, progress: Progress | None) -> tuple[Opened, _native.RowArray]:
         """The array, and this as it was opened: where peers do not reach each other it is another

@@ -1,0 +1,168 @@
+#include "row_helpers.hpp"
+
+#include "penstock/core/atomic.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+#include <pthread.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+namespace penstock::rows {
+namespace {
+
+/// Rows are asked for so many before they are copied: a thread has some ten loads under way by itself.
+constexpr u32 rows_ahead = 6;
+
+/// Copies a row whose copy this CPU does not read: past its caches, which a GPU's reads would only find dirty.
+void copy_past_caches(std::byte* to, std::byte const* from, u64 bytes) {
+#if defined(__SSE2__)
+  if (bytes % sizeof(__m128i) == 0) {
+    for (u64 at = 0; at < bytes; at += sizeof(__m128i)) {
+      _mm_stream_si128(reinterpret_cast<__m128i*>(to + at), _mm_loadu_si128(reinterpret_cast<__m128i const*>(from + at)));
+    }
+    return;
+  }
+#endif
+  std::memcpy(to, from, bytes);
+}
+void order_copies_past_caches() {
+#if defined(__SSE2__)
+  _mm_sfence();  // the stores are in no order with that of the flag
+#endif
+}
+
+class chunk_copier {
+ public:
+  explicit chunk_copier(helped_list const& what) : what_(what) {}
+
+  /// Whether there is something to copy in chunk k: rows that are kept come first, and those outside last.
+  bool helps(u32 k) const { return what_.keys[first(k)] >= what_.others; }
+
+  void copy(u32 k) const {
+    const u64 begin = first(k), end = std::min(begin + chunk_rows, what_.count);
+    auto* to = reinterpret_cast<std::byte*>(what_.list.staging + u64{k} * chunk_rows * what_.row_bytes);
+    for (u64 at = begin; at < std::min(begin + rows_ahead, end); ++at) ask(at);
+    for (u64 at = begin; at < end; ++at, to += what_.row_bytes) {
+      if (at + rows_ahead < end) ask(at + rows_ahead);
+      if (auto const* from = row(at)) copy_past_caches(to, from, what_.row_bytes);
+    }
+    order_copies_past_caches();
+  }
+
+ private:
+  u64 first(u32 k) const { return u64{what_.list.chunks - 1 - k} * chunk_rows; }
+
+  std::byte const* row(u64 at) const {
+    const u64 number = what_.keys[at] - what_.others;
+    return number < what_.rows ? reinterpret_cast<std::byte const*>(what_.source + number * what_.pitch) : nullptr;
+  }
+  void ask(u64 at) const {
+    constexpr u64 line = 64;
+    auto const* from = row(at);
+    if (from == nullptr) return;
+    for (u64 k = 0; k < what_.row_bytes; k += line) __builtin_prefetch(from + k, 0, 0);
+  }
+
+  helped_list const& what_;
+};
+
+/// How far the kernel will be when a chunk has been copied that is begun now.
+class kernel_pace {
+ public:
+  explicit kernel_pace(helped_list const& what)
+      : walked_(what.list.words->walked), list_(what.list.number), before_(look()), since_ns_(now_ns()) {}
+
+  u32 look() const { return shared_words::chunks(walked_.load(relaxed), list_); }
+  /// Twice as far from `now` on as it came in such a time lately.
+  u64 foreseen(u32 now) {
+    const u64 at_ns = now_ns();
+    const u64 far = 2 * copy_ns_ * (now - before_) / std::max<u64>(at_ns - since_ns_, 1);
+    before_ = now;
+    since_ns_ = at_ns;
+    return now + far + 1;
+  }
+  void copied_in(u64 ns) { copy_ns_ = ns; }
+
+ private:
+  system_ref<u64> walked_;
+  u32 list_, before_;
+  u64 since_ns_, copy_ns_ = 0;
+};
+
+}  // namespace
+
+void help_gather(helped_list& what) {
+  constexpr u64 until_next_look_ns = 20 * one_microsecond_ns;
+  shared_list const& list = what.list;
+  const chunk_copier copier(what);
+  kernel_pace pace(what);
+  while (!what.over.load(std::memory_order_relaxed)) {
+    const u32 now = pace.look();
+    const u64 foreseen = pace.foreseen(now);
+    const auto is_ahead = [&](u32 k) { return k < what.most_chunks && u64{k} + now + 1 < list.chunks && copier.helps(k); };
+    u32 k = what.begun.load(std::memory_order_relaxed);
+    bool begun = false;
+    while (!begun && is_ahead(k) && k + foreseen < list.chunks) {
+      begun = what.begun.compare_exchange_weak(k, k + 1, std::memory_order_relaxed);
+    }
+    if (begun) {
+      const u64 since_ns = now_ns();
+      raise_to(list.words->begun, shared_words::of(list.number, k + 1));
+      copier.copy(k);
+      system_ref<u32>(list.staged[k]).store(list.number, release);
+      pace.copied_in(now_ns() - since_ns);
+    } else if (is_ahead(k)) {
+      let_others_run(until_next_look_ns);  // the kernel may be slower from here on, as it is behind rows that are kept
+    } else {
+      return;
+    }
+  }
+}
+
+row_helpers& row_helpers::of_process() {
+  static auto* const helpers = new row_helpers;  // its threads run until the process ends
+  return *helpers;
+}
+
+void row_helpers::begin(helped_list& what, u32 threads) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (helped_ != nullptr) return;
+    for (; threads_ < threads; ++threads_) std::thread([this, number = threads_] { run(number); }).detach();
+    system_ref<u64>(what.list.words->begun).store(shared_words::of(what.list.number, 0), release);
+    helped_ = &what;
+    wanted_ = threads;
+    ++lists_;
+  }
+  begins_.notify_all();
+}
+
+void row_helpers::end(helped_list& what) {
+  std::unique_lock lock(mutex_);
+  if (helped_ != &what) return;
+  what.over.store(true, std::memory_order_relaxed);
+  ends_.wait(lock, [&] { return helping_ == 0; });
+  helped_ = nullptr;
+}
+
+void row_helpers::run(u32 number) {
+  ::pthread_setname_np(::pthread_self(), "penstock rows");
+  u64 seen = 0;
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    begins_.wait(lock, [&] { return helped_ != nullptr && lists_ != seen && number < wanted_; });
+    seen = lists_;
+    helped_list& what = *helped_;
+    ++helping_;
+    lock.unlock();
+    help_gather(what);
+    lock.lock();
+    if (--helping_ == 0) ends_.notify_all();
+  }
+}
+
+}  // namespace penstock::rows

@@ -1,0 +1,49 @@
+// Threads of the CPU that copy rows of gathers which they share with a kernel (shared_gather.hpp).
+#pragma once
+
+#include "shared_gather.hpp"
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+
+namespace penstock::rows {
+
+/// What threads of the CPU know of a list. It stays until `row_helpers::end` has returned.
+struct helped_list {
+  shared_list list;
+  u32 const* keys = nullptr;  ///< sorted, of chunks * chunk_rows rows at most; in memory of the host
+  u64 count = 0;
+  u32 others = 0;  ///< keys below are of rows that are no help: they come first, and lie next to the kernels
+  u64 rows = 0;    ///< keys from others + rows on are of none
+  u64 source = 0, pitch = 0, row_bytes = 0;
+  u32 most_chunks = 0;  ///< that there is staging memory for
+
+  std::atomic<u32> begun{0};  ///< chunks, from the back
+  std::atomic<bool> over{false};
+};
+
+/// Copies chunks of a list, from the back, until the kernel has come to them.
+void help_gather(helped_list& what);
+
+/// The threads of this process, which are made when they are first asked for and then stay. Thread-safe.
+class row_helpers {
+ public:
+  static row_helpers& of_process();
+
+  /// `threads` of them help from now on. Nothing while they help with another list.
+  void begin(helped_list& what, u32 threads);
+  /// When this returns none of them has to do with the list.
+  void end(helped_list& what);
+
+ private:
+  void run(u32 number);
+
+  std::mutex mutex_;
+  std::condition_variable begins_, ends_;
+  helped_list* helped_ = nullptr;  ///< all under mutex_
+  u64 lists_ = 0;                  ///< that were begun
+  u32 threads_ = 0, wanted_ = 0, helping_ = 0;
+};
+
+}  // namespace penstock::rows

@@ -1,0 +1,83 @@
+// Gathers that are shared with threads of the CPU, under emulated warps and lone threads.
+#include "device/shared_gather_test_body.hpp"
+
+#include "penstock/executor/executor.hpp"
+#include "support/emulated_warp.hpp"
+#include "support/expect_clean.hpp"
+#include "support/run_threads.hpp"
+
+#include <gtest/gtest.h>
+
+namespace penstock::test {
+namespace {
+
+constexpr u64 seed = 5;
+
+TEST(shared_gathers, are_done_by_parts_of_warps) {
+  check_report report;
+  check_shared_gathers(open_executor("cpu", 1)->memory(), report, seed, false, [](auto width, u64 items, auto const& body) {
+    constexpr u32 lanes = decltype(width)::value, groups = 32 / lanes;
+    std::vector<lane_assignment> assigned;
+    for (u32 k = 0; k < groups; ++k) assign_group(assigned, 0, ((lane_mask{1} << lanes) - 1) << (k * lanes));
+    run_lanes(assigned, [&](emulated_warp const& g, lane_assignment const&) {
+      body(g, grid_range{lowest(g.members()) / lanes, items, groups});
+    });
+  });
+  EXPECT_TRUE(report.clean()) << "line " << report.first_line << ": " << report.expected << ", not " << report.found;
+}
+
+TEST(shared_gathers, are_done_by_lone_threads) {
+  for (const bool by_one : {true, false}) {
+    check_report report;
+    check_shared_gathers(open_executor("cpu", 1)->memory(), report, seed, by_one, [&](auto, u64 items, auto const& body) {
+      constexpr u32 threads = 4;
+      if (!by_one) return run_threads(threads, [&](u32 k) { body(lone_thread{}, grid_range{k, items, threads}); });
+      for (u64 k = 0; k < threads; ++k) body(lone_thread{}, grid_range{k, items, threads});
+    });
+    EXPECT_TRUE(report.clean()) << "line " << report.first_line << ": " << report.expected << ", not " << report.found;
+  }
+}
+
+TEST(shared_gathers, that_are_over_are_helped_no_more) {
+  check_report report;
+  const shared_task task(open_executor("cpu", 1)->memory(), 64, 3 * rows::chunk_rows, false, seed);
+  rows::helped_list what;
+  task.help(what, 3);
+  what.over = true;
+  rows::help_gather(what);
+  EXPECT_EQ(task.words().begun >> 32, task.number - 1);
+}
+
+// Rows that are kept next to the kernels come first, and no thread of the CPU copies them.
+TEST(shared_gathers, are_helped_with_rows_that_are_not_kept) {
+  const shared_task task(open_executor("cpu", 1)->memory(), 64, 6 * rows::chunk_rows, true, seed);
+  rows::helped_list what;
+  task.help(what, 6);
+  rows::help_gather(what);
+  const u32 begun = rows::shared_words::chunks(task.words().begun, task.number);
+  EXPECT_GE(begun, 3u);
+  EXPECT_LE(begun, 4u);
+}
+
+TEST(row_helpers, help_with_one_list_after_the_other) {
+  auto& helpers = rows::row_helpers::of_process();
+  const auto on = open_executor("cpu", 1);
+  for (u32 turn = 0; turn < 20; ++turn) {
+    const shared_task task(on->memory(), 64, 5 * rows::chunk_rows, false, seed + turn);
+    rows::helped_list what, other;
+    task.help(what, 5);
+    task.help(other, 5);
+    helpers.begin(what, 1 + turn % 3);
+    helpers.begin(other, 2);  // nobody has time
+    helpers.end(other);
+    check_report report;
+    run_threads(2, [&](u32 k) { task.body(0)(lone_thread{}, grid_range{k, 1, 2}); });
+    helpers.end(what);
+    EXPECT_EQ(other.begun.load(), 0u);
+    EXPECT_EQ(task.check(report), 0u);
+    EXPECT_TRUE(report.clean()) << "line " << report.first_line;
+  }
+}
+
+}  // namespace
+}  // namespace penstock::test
