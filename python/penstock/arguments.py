@@ -33,6 +33,11 @@ def owner_of(memory: Any) -> Any:
     return memory
 
 
+def is_foreign(memory: Any) -> bool:
+    """Whether a tensor or a NumPy array has memory that neither torch nor NumPy allocated."""
+    return any(True for _ in _spans(memory))
+
+
 def reading(what: str, *arguments: Any) -> AbstractContextManager[None]:
     """Watches the memory of arguments, and of their parts, that NumPy or torch did not allocate.
 

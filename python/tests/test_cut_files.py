@@ -251,6 +251,32 @@ def test_modules_and_stores_look_at_it(tmp_path: Path) -> None:
         FeatureStore(device="cpu")["paper", "x", None] = more
 
 
+def test_gradients_look_at_it(tmp_path: Path) -> None:
+    """In the backward pass; a gradient that it took whole is the table's, whatever becomes of the file."""
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    import penstock.nn
+    import penstock.optim
+
+    np.save(tmp_path / "table.npy", np.zeros((50_000, 8), np.float32))
+    np.save(tmp_path / "rows.npy", np.arange(50_000))
+    np.save(tmp_path / "gradient.npy", np.ones((50_000, 8), np.float32))
+    rows = torch.from_numpy(np.load(tmp_path / "rows.npy", mmap_mode="r+"))
+    gradient = torch.from_numpy(np.load(tmp_path / "gradient.npy", mmap_mode="r+"))
+    table = penstock.nn.Embedding(50_000, 8, path=tmp_path / "table.npy", device="cpu")
+    with table.array as array:
+        optimizer = penstock.optim.SGD(table, lr=1.0)
+        table(rows).backward(gradient)
+        of_cut_rows = table(rows)
+        os.truncate(tmp_path / "gradient.npy", 4096)
+        os.truncate(tmp_path / "rows.npy", 4096)
+        with pytest.raises(penstock.Error, match=f"keep the gradient of .*: {CUT}"):
+            table(torch.arange(50_000)).backward(gradient)
+        with pytest.raises(penstock.Error, match=f"keep the gradient of .*: {CUT}"):
+            of_cut_rows.sum().backward()
+        optimizer.step()
+        np.testing.assert_array_equal(np.asarray(array[:]), -np.ones((50_000, 8)))
+
+
 def test_workers_that_are_forked_say_it_too(tmp_path: Path) -> None:
     """torch puts its own handler of bus errors into workers."""
     torch = pytest.importorskip("torch", reason="torch is not installed")

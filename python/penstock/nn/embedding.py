@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from penstock.arguments import reading
+from penstock.arguments import is_foreign, reading
 from penstock.arrays import Array
 from penstock.arrays import operators as ops
 from penstock.arrays.bags import checked_rows
@@ -187,9 +187,13 @@ class Embedding(TableModule):
     def keep_gradient(self, rows: Tensor, gradient: Tensor, owned: bool = False) -> None:
         """What the backward pass calls: rows of any shape, gradient of that shape and embedding_dim. Keeps
         copies: the next batch may come in the memory of these rows, and a compiled pass puts something else
-        into that of its gradient. owned: by autograd alone, which leaves it as it is: none is made."""
-        kept = gradient.detach().reshape(-1, self.embedding_dim)
-        self._kept.append((rows.detach().reshape(-1).clone(), kept if owned else kept.clone()))
+        into that of its gradient. owned: by autograd alone, which leaves it as it is: none is made where
+        torch allocated it; the caller of a backward pass may give memory that maps a file."""
+        with reading(f"keep the gradient of {self._what}", rows, gradient):
+            kept = gradient.detach().reshape(-1, self.embedding_dim)
+            if not owned or is_foreign(kept):
+                kept = kept.clone()
+            self._kept.append((rows.detach().reshape(-1).clone(), kept))
 
     def scale_gradient(self, by: Tensor) -> None:
         """Multiplies the gradient by a tensor of one number. What backward passes were given stays."""
