@@ -86,6 +86,8 @@ def test_unsigned_row_numbers_do_not_become_negative(array: Any, library: str) -
         for rows in (bad, of_library(library, bad)):
             with pytest.raises(IndexError, match=r"index \d+ or more at position \(1, 1\) is out of range"):
                 array[rows]
+        with pytest.raises(IndexError, match=r"index \d+ or more at position 0 is out of range: dimension 1"):
+            array[:, np.array([number], np.uint64)]
     with pytest.raises(IndexError, match=r"index 100 at position 0 is out"):
         array[np.array([100], np.uint64)]
 

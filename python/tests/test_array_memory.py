@@ -125,6 +125,19 @@ def test_memory_is_taken_by_dlpack_as_it_is(library: str) -> None:
             assert not np.from_dlpack(array).flags.writeable
 
 
+def test_memory_with_gaps_is_refused(library: str) -> None:
+    """By what makes it whole in the library that it is of."""
+    given: Any = np.ones((4, 6))
+    wanted = r"numpy\.ascontiguousarray"
+    if library == "torch":
+        import torch
+
+        given, wanted = torch.from_numpy(given), r"tensor\.contiguous\(\)"
+    for gaps in (given.T, given[::2], given[:, 1:]):
+        with pytest.raises(ValueError, match=f"its elements do not follow each other: give {wanted}"):
+            penstock.from_tensor(gaps, device="cpu")
+
+
 def test_what_dlpack_cannot_take_says_so(file: Path, library: str) -> None:
     with opened(file, "storage") as array:
         assert array.__dlpack_device__() == (1, 0)

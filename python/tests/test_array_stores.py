@@ -30,6 +30,7 @@ def tensor(given: np.ndarray[Any, Any]) -> Any:
         ("int8", np.arange(3)), ("float16", np.arange(3.0)), ("int32", np.arange(3, dtype=np.uint8)),
         ("float32", 2), ("float32", 2.5), ("uint8", 255), ("uint8", [1, 2, 3]), ("int8", [[-128], [127]]),
         ("uint64", 2**64 - 1), ("bool", True), ("float32", [1, 2.5, True]), ("float16", float("inf")),
+        ("uint64", [2**64 - 1, 2**63, 1]), ("uint64", [[np.uint64(2**63)], [1]]),
         ("float32", np.arange(3, dtype=">f8")), ("int64", [np.int8(1), np.int8(2), np.int8(3)]),
     ],
 )  # fmt: skip
@@ -74,7 +75,7 @@ def test_values_of_another_kind_are_refused(
     ("dtype", "value"),
     [
         ("uint8", 300), ("uint8", -1), ("int8", 128), ("int32", 2**63 - 1), ("uint64", -1), ("float16", 1e6),
-        ("float32", -1e300), ("float16", 100_000),
+        ("uint64", 2**64), ("int8", 2**70), ("int64", 2**63), ("float32", -1e300), ("float16", 100_000),
     ],
 )  # fmt: skip
 def test_numbers_that_do_not_fit_are_refused(tmp_path: Path, dtype: str, value: Any) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.arrays.foreign import PAST_ALL_ROWS
+from penstock.arrays.foreign import shown_number
 from penstock.arrays.keys import checked_sms
 from penstock.arrays.selection import select
 from penstock.arrays.state import ArrayState
@@ -131,8 +131,7 @@ class Calls(ArrayState):
         shape = tuple(numbers.shape)
         position = tuple(int(k) for k in np.unravel_index(bad, shape))
         shown = position[0] if len(position) == 1 else position
-        number = self._library.item(numbers, bad)
-        index = f"{number} or more" if number == PAST_ALL_ROWS else str(number)
+        index = shown_number(self._library.item(numbers, bad))
         raise IndexError(
             f"{what} {self!r}: index {index} at position {shown} is out of range: it has {len(self)} rows"
         )

@@ -15,6 +15,10 @@ from penstock.arrays.messages import shown
 PAST_ALL_ROWS = 2**63 - 1  # stands for every row number above: all are out of range
 
 
+def shown_number(row: int) -> str:
+    return f"{row} or more" if row == PAST_ALL_ROWS else str(row)
+
+
 def has_torch() -> bool:
     return importlib.util.find_spec("torch") is not None
 

@@ -116,7 +116,8 @@ def from_tensor(
     memory: Any = dense(tensor, "from_tensor: it") if is_torch(tensor) else np.asarray(tensor)
     whole = memory.is_contiguous() if is_torch(memory) else memory.flags.c_contiguous
     if not whole:
-        raise ValueError("from_tensor: its elements do not follow each other: give tensor.contiguous()")
+        remedy = "tensor.contiguous()" if is_torch(memory) else "numpy.ascontiguousarray(...)"
+        raise ValueError(f"from_tensor: its elements do not follow each other: give {remedy}")
     if is_torch(memory) and memory.is_cuda and placement not in ("auto", "hbm"):
         raise ValueError(
             f"from_tensor: the tensor is on the GPU already, not in placement {placement}: choose hbm"

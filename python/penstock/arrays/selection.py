@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from penstock.arguments import is_torch
-from penstock.arrays.foreign import checked_numbers
+from penstock.arrays.foreign import checked_numbers, shown_number
 from penstock.arrays.libraries import DeviceArray
 
 if TYPE_CHECKING:
@@ -279,13 +279,16 @@ def _checked(numbers: Any, dimension: int, walk: _Walk) -> Any:
     if bool(bad.any()):
         place = int(bad.reshape(-1).nonzero()[0] if is_torch(bad) else np.flatnonzero(bad)[0])
         position = tuple(int(k) for k in np.unravel_index(place, tuple(numbers.shape)))
-        raise _out_of_range(walk, int(numbers.reshape(-1)[place]), dimension, position)
+        index = shown_number(int(numbers.reshape(-1)[place]))
+        raise _out_of_range(walk, index, dimension, position)
     stride = math.prod(walk.array.shape[dimension + 1 :])
     wide = numbers.long() if is_torch(numbers) else numbers.astype(np.int64)
     return (wide + (wide < 0) * size) * stride
 
 
-def _out_of_range(walk: _Walk, index: int, dimension: int, position: tuple[int, ...] = ()) -> IndexError:
+def _out_of_range(
+    walk: _Walk, index: int | str, dimension: int, position: tuple[int, ...] = ()
+) -> IndexError:
     array = walk.array
     where = f" at position {position[0] if len(position) == 1 else position}" if position else ""
     has = f"it has {len(array)} rows"

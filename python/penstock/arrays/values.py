@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,10 +75,29 @@ def _cast(given: Any, dtype: DType) -> np.ndarray[Any, Any]:
     if not _in_numpy(dtype):
         raise TypeError(f"values of type {has}: NumPy has no {dtype}: give a tensor of it")
     if not hasattr(given, "dtype"):
-        return _fitted(values, dtype)
+        return _fitted(_whole(given, values, dtype), dtype)
     if not np.can_cast(values.dtype, dtype.numpy, "same_kind"):
         raise _refused(has, dtype)
     return values.astype(dtype.numpy)
+
+
+def _whole(given: Any, values: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
+    """Python's integers in an array's integers. NumPy makes floats of them where some are from 2**63 on and
+    others are not, and objects where one has more than 64 bits."""
+    if values.dtype.kind not in "fO" or dtype.numpy.kind not in "iu":
+        return values
+    exact = np.asarray(given, np.object_)
+    if not all(isinstance(number, Integral) for number in exact.flat):
+        return values
+    limits = np.iinfo(dtype.numpy)
+    for number in exact.flat:
+        if not limits.min <= number <= limits.max:
+            raise _unfit(number, dtype)
+    return exact.astype(dtype.numpy)
+
+
+def _unfit(value: Any, dtype: DType) -> ValueError:
+    return ValueError(f"value {value}: it does not fit the array's {dtype}")
 
 
 def _fitted(values: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
@@ -87,5 +107,5 @@ def _fitted(values: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
         cast = values.astype(dtype.numpy)
     unlike = np.isinf(cast) & ~np.isinf(values) if dtype.numpy.kind == "f" else cast != values
     if unlike.any():
-        raise ValueError(f"value {values[unlike].flat[0]}: it does not fit the array's {dtype}")
+        raise _unfit(values[unlike].flat[0], dtype)
     return cast
