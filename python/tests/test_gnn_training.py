@@ -199,6 +199,22 @@ def test_a_failed_save_leaves_the_checkpoint_before(
     with pytest.raises(OSError, match=r"write checkpoint .*model\.pt: No space left on device: make room"):
         train(Options(papers, epochs=2, checkpoint=file, resume=True, **SMALL))
     assert file.read_bytes() == content
+    assert list(tmp_path.glob("model*")) == [file]
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [("missing/model.pt", "there is no folder .*missing: make it"), ("", "it is a folder: name a file")],
+)
+def test_a_checkpoint_that_cannot_be_is_refused_before_anything_is_trained(
+    papers: Path, tmp_path: Path, name: str, sentence: str
+) -> None:
+    def progress(*_: Any) -> None:
+        raise AssertionError("it was trained")
+
+    with pytest.raises(ValueError, match=sentence):
+        train(Options(papers, epochs=1, checkpoint=tmp_path / name, **SMALL), progress=progress)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_more_epochs_go_on_from_a_finished_training(papers: Path, tmp_path: Path) -> None:

@@ -117,6 +117,8 @@ def test_options_of_the_command_are_those_of_the_call() -> None:
         (["--model", "mlp"], "'mlp' is not one of"),
         (["--resume"], "resume: there is no checkpoint: name its file, too"),
         (["--checkpoint-every", "5"], "checkpoint_every 5: there is no checkpoint"),
+        (["--checkpoint", "PAPERS/missing/model.pt"], "there is no folder PAPERS/missing: make it"),
+        (["--checkpoint", "PAPERS"], "'PAPERS': it is a folder: name a file"),
         (["--device", "tpu"], "device 'tpu': give auto, cpu, cuda or cuda:N"),
         (["--device", "cuda:99"], "device cuda:99: torch finds"),
         (["--cache", "1MiB"], "placement host has no cache"),
@@ -128,7 +130,7 @@ def test_options_of_the_command_are_those_of_the_call() -> None:
 def test_bad_options_are_one_sentence(arguments: list[str], sentence: str, papers: Path) -> None:
     given = [argument.replace("PAPERS", str(papers)) for argument in arguments]
     problem = command(str(papers), *given)[1]
-    assert sentence in problem
+    assert sentence.replace("PAPERS", str(papers)) in problem
     assert "\n" not in problem
 
 

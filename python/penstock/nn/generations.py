@@ -48,11 +48,15 @@ def write_whole(path: Path, content: bytes) -> None:
     REQUIRES: one writer; the draft has a fixed name, so that killed processes leave one at most.
     """
     draft = path.with_name(f"{path.name}.draft")
-    with draft.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
+    try:
+        with draft.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
     sync_folder(path.parent)
 
 

@@ -19,6 +19,23 @@ FORMAT = 1
 _KEYS = ("options", "source", "processes", "model", "optimizer", "epoch", "step", "epochs", "losses", "ranks")
 
 
+def check_place(path: Path, resume: bool) -> None:
+    """What can be known of a checkpoint before anything is trained.
+
+    Args:
+        resume: Whether the one that is there is to be gone on from.
+
+    Raises:
+        ValueError: There is no folder for it, or one in its place; or a file that is not to be resumed.
+    """
+    if not path.parent.is_dir():
+        raise ValueError(f"checkpoint {path}: there is no folder {path.parent}: make it, or name another")
+    if path.is_dir():
+        raise ValueError(f"checkpoint {path}: it is a folder: name a file in it")
+    if path.exists() and not resume:
+        raise ValueError(f"checkpoint {path}: there is one: resume it, delete it, or name another file")
+
+
 def save(path: Path, content: dict[str, Any]) -> None:
     """Replaces the checkpoint; returns when it is on the drive.
 
@@ -28,7 +45,6 @@ def save(path: Path, content: dict[str, Any]) -> None:
     buffer = io.BytesIO()
     torch.save({"format": FORMAT, **content}, buffer)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, buffer.getvalue())
     except OSError as problem:
         raise Error(

@@ -31,8 +31,8 @@ def run(
     """`entry.train`, where torch_geometric is installed."""
     begin = time.perf_counter()
     path = options.checkpoint_path
-    if path is not None and path.exists() and not options.resume:
-        raise ValueError(f"checkpoint {path}: there is one: resume it, delete it, or name another file")
+    if path is not None:
+        checkpoints.check_place(path, options.resume)
     with ranks_for(options.device) as ranks, _random_state_kept(ranks.device):
         source = open_source(options, ranks)
         try:
