@@ -18,6 +18,7 @@ import penstock
 import pytest
 from numpy.typing import NDArray
 from penstock import _native
+from penstock.arrays import peers as peers_module
 from penstock.sampling import Graph, NeighborSampler
 from penstock.tiering import Peers, hottest, plan, tiered
 
@@ -406,15 +407,74 @@ def test_a_socket_that_was_left_is_taken_away(tmp_path: Path) -> None:
     assert results == [[0, 1], [0, 1]]
 
 
-def test_two_with_one_rank(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("ranks", "sizes"),
+    [((0, 1, 1), (3, 3, 3)), ((0, 1), (3, 4)), ((0, 3), (3, 4)), ((0, 1), (3, 2))],
+)
+def test_ranks_that_cannot_be_are_refused_in_all_at_once(
+    tmp_path: Path, ranks: tuple[int, ...], sizes: tuple[int, ...]
+) -> None:
     def run(place: int) -> Any:
-        time.sleep(0.1 * place)
-        with Peers((0, 1, 1, 2)[place], 3, tmp_path / "meet", timeout=60) as peers:
-            return peers.together(lambda: os.getpid() > 0)
+        with Peers(ranks[place], sizes[place], tmp_path / "meet", timeout=40):
+            return None
 
-    results = in_threads(4, run)
-    assert [isinstance(each, list) for each in results] == [True, True, False, True]
-    assert "another process has this rank" in str(results[2])
+    began = time.monotonic()
+    results = in_threads(len(ranks), run)
+    assert time.monotonic() - began < 30
+    assert all(isinstance(each, ValueError) for each in results), results
+    assert "give each a rank of its own, and all the same size" in str(results[0])
+    assert len({str(each) for each in results}) == 1
+
+
+def test_the_others_hear_of_one_that_is_missing(tmp_path: Path) -> None:
+    def run(place: int) -> Any:
+        return Peers((0, 2)[place], 3, tmp_path / "meet", timeout=1)
+
+    results = in_threads(2, run)
+    assert all(isinstance(each, TimeoutError) for each in results), results
+    assert all("process 1 of 3 did not come" in str(each) for each in results), results
+
+
+def test_one_that_ends_before_all_have_come_is_named(tmp_path: Path) -> None:
+    waiting: list[Any] = []
+    began = time.monotonic()
+
+    def come(rank: int) -> socket.socket:
+        door = socket.socket(socket.AF_UNIX)
+        while door.connect_ex(str(tmp_path / "meet")) != 0:
+            time.sleep(0.02)
+        peers_module._send(door, [rank, 4])
+        return door
+
+    def run(place: int) -> None:
+        if place == 0:
+            Peers(0, 4, tmp_path / "meet", timeout=60)
+            return
+        with come(2) as other:
+            come(1).close()
+            waiting.append(peers_module._receive(other)[0])
+
+    results = in_threads(2, run)
+    assert time.monotonic() - began < 30
+    assert isinstance(results[0], ConnectionError), results
+    assert "process 1 of 4 has ended" in str(results[0])
+    assert waiting == [[True, str(results[0])]]
+
+
+def test_what_a_peer_forked_does_not_stand_in_for_it(tmp_path: Path) -> None:
+    script = (
+        "import os, signal, sys\nfrom penstock.tiering import Peers\n"
+        f"peers = Peers(1, 2, {str(tmp_path / 'meet')!r}, timeout=60)\n"
+        "sys.stdin.read() if os.fork() == 0 else os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    began = time.monotonic()
+    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE):
+        with (
+            Peers(0, 2, tmp_path / "meet", timeout=60) as peers,
+            pytest.raises(ConnectionError, match="process 1 of 2 has ended"),
+        ):
+            peers.together(lambda: None)
+        assert time.monotonic() - began < 30
 
 
 def test_no_peers_where_they_have_no_effect(table: tuple[str, NDArray[np.float32]]) -> None:

@@ -147,7 +147,10 @@ def test_a_placement_of_open(tmp_path: Path) -> None:
     planned = penstock.plan(tmp_path / "table.npy", device="cpu", **how)
     assert planned.placement == "tiered over storage"
     assert planned.hit_rate == pytest.approx(sum(range(90, 100)) / sum(range(100)))
-    assert "reads from GPU memory" in str(planned)
+    assert "reads of kept rows" in str(planned)
+    in_memory = penstock.plan(tmp_path / "table.npy", device="cpu", **{**how, "below": "host"})
+    assert (in_memory.hit_rate, in_memory.peer_rate) == (None, 0.0)
+    assert "kept rows" not in str(in_memory)
 
 
 @pytest.mark.parametrize("device", DEVICES)

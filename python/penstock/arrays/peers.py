@@ -5,10 +5,12 @@ from __future__ import annotations
 import errno
 import json
 import os
+import selectors
 import socket
 import struct
 import tempfile
 import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +23,7 @@ from penstock.sizes import whole_number
 T = TypeVar("T")
 _HEADER = struct.Struct("<QB")  # bytes that follow, and how many descriptors come with them
 _RETRY_SECONDS = 0.02
+_GRACE_SECONDS = 1.0
 _MOST_PROCESSES = 64
 _MOST_PATH = 107
 _MOST_SECONDS = 86_400.5
@@ -43,9 +46,12 @@ class Peers:
             meeting: Path of a socket that they meet at: process 0 makes it and takes it away again.
             timeout: Seconds after which a process that does not answer is given up.
 
+        Returns when all have come.
+
         Raises:
-            ValueError: A rank or a size that cannot be, or that another process has.
-            TimeoutError: Not all came in that time.
+            ValueError: In all processes, where the ranks or the sizes of those that came cannot be.
+            TimeoutError: In all processes, not all came in that time.
+            ConnectionError: One of them has ended.
         """
         number, count = whole_number(rank), whole_number(size)
         if number is None or count is None or not 0 <= number < count <= _MOST_PROCESSES:
@@ -67,6 +73,7 @@ class Peers:
         self._ended = False
         self._others: dict[int, socket.socket] = {}
         self._folder: tempfile.TemporaryDirectory[str] | None = None
+        _MEETINGS.add(self)
         try:
             if self.rank == 0:
                 self._await_others()
@@ -105,38 +112,64 @@ class Peers:
     # How they meet
 
     def _await_others(self) -> None:
-        ends = time.monotonic() + self._timeout
+        """Every process is answered when all have come, or when it is known that they will not."""
+        problem: Exception | None = None
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as door:
             _take_path(door, self._path)
             try:
                 door.listen(self.size)
-                while len(self._others) < self.size - 1:
-                    door.settimeout(max(ends - time.monotonic(), _RETRY_SECONDS))
-                    try:
-                        other, _ = door.accept()
-                    except TimeoutError:
-                        missing = sorted({*range(1, self.size)} - {*self._others})
-                        raise TimeoutError(
-                            f"peers: process {missing[0]} of {self.size} did not come to {self._path} within "
-                            f"{self._timeout:g} s: start them all, with one path"
-                        ) from None
-                    other.settimeout(self._timeout)
-                    self._greet(other)
+                self._meet_at(door)
+            except (ValueError, OSError) as raised:
+                problem = raised
             finally:
                 Path(self._path).unlink(missing_ok=True)
+        answer = None if problem is None else [isinstance(problem, OSError), str(problem)]
+        for rank, other in self._others.items():
+            try:
+                _send(other, answer)
+            except OSError as gone:
+                problem = problem or self._lost(rank, gone)
+        if problem is not None:
+            raise problem
 
-    def _greet(self, other: socket.socket) -> None:
+    def _meet_at(self, door: socket.socket) -> None:
+        ends = time.monotonic() + self._timeout
+        with selectors.DefaultSelector() as ready:
+            ready.register(door, selectors.EVENT_READ, 0)
+            while len(self._others) < self.size - 1:
+                events = ready.select(max(ends - time.monotonic(), _RETRY_SECONDS))
+                for ended in (key.data for key, _ in events if key.data != 0):  # they only wait
+                    raise self._lost(ended, ConnectionResetError())
+                if not events:
+                    missing = min({*range(1, self.size)} - {*self._others})
+                    raise TimeoutError(
+                        f"peers: process {missing} of {self.size} did not come to {self._path} within "
+                        f"{self._timeout:g} s: start them all, with one path"
+                    )
+                other, _ = door.accept()
+                other.settimeout(self._timeout)
+                if (rank := self._greeted(other)) is not None:
+                    ready.register(other, selectors.EVENT_READ, rank)
+
+    def _greeted(self, other: socket.socket) -> int | None:
+        """The rank of a process that has come; None of one that is not ours. ValueError for one that cannot
+        be: the others would wait for it in vain."""
         try:
             (rank, size), _ = _receive(other)
             known = size == self.size and 0 < rank < size and rank not in self._others
-            _send(other, None if known else "another process has this rank, or another size was given")
+            if not known:
+                why = "give each a rank of its own, and all the same size"
+                problem = f"peers: rank {rank} of {size} came beside process 0 of {self.size}"
+                problem += f" and {sorted(self._others)}: {why}" if self._others else f": {why}"
+                _send(other, [False, problem])
         except (OSError, ValueError, TypeError):  # no process of ours
             other.close()
-            return
-        if known:
-            self._others[rank] = other
-        else:
+            return None
+        if not known:
             other.close()
+            raise ValueError(problem)
+        self._others[rank] = other
+        return int(rank)
 
     def _join(self) -> None:
         ends = time.monotonic() + self._timeout
@@ -157,15 +190,17 @@ class Peers:
                         f"({problem.strerror or problem}): start them all, with one path"
                     ) from None
                 time.sleep(_RETRY_SECONDS)
-        door.settimeout(self._timeout)
         self._others[0] = door
         try:
             _send(door, [self.rank, self.size])
+            door.settimeout(self._timeout + _GRACE_SECONDS)  # process 0 came first, and says who is missing
             refusal, _ = _receive(door)
+            door.settimeout(self._timeout)
         except OSError as problem:
             raise self._lost(0, problem) from None
         if refusal is not None:
-            raise ValueError(f"peers: rank {self.rank} of {self.size}: {refusal}: give each its own")
+            late, sentence = refusal
+            raise (TimeoutError if late else ValueError)(sentence)
 
     # What they do together
 
@@ -266,6 +301,20 @@ class Peers:
 
     def __repr__(self) -> str:
         return f"Peers(rank={self.rank}, size={self.size}, meeting={self._path!r})"
+
+
+_MEETINGS: weakref.WeakSet[Peers] = weakref.WeakSet()
+
+
+def _leave_after_fork() -> None:
+    """A forked process is no peer, and an end of a connection that it had would outlive its parent's."""
+    for each in list(_MEETINGS):
+        for other in each._others.values():
+            other.close()
+        each._others = {}
+
+
+os.register_at_fork(after_in_child=_leave_after_fork)
 
 
 def _take_path(door: socket.socket, path: str) -> None:

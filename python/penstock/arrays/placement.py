@@ -128,8 +128,7 @@ def laid_out(found: Layout, given: ArrayOptions) -> tuple[Layout, Opened]:
     if options["placement"] == TIERED:
         tiers = tiers_of(found, options)
         chosen = tiers.below
-        # Nothing together with peers is asked for, too: another one may ask for more.
-        if (tiers.kept or peers is not None) and (executor_for(device).cuda or chosen == "storage"):
+        if tiers.keeps and (executor_for(device).cuda or chosen == "storage"):
             kept = tiers.keeping()
     else:
         chosen = chosen_placement(options["placement"], device, found.nbytes, writable, in_file=True)

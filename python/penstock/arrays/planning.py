@@ -25,9 +25,9 @@ _SLOT_BYTES = 4  # of the look-up table of kept rows
 class Plan:
     """What an array will take, in bytes. transit: rings, and buffers that data on their way pass through; for
     a GPU nearly all of it pinned host memory. mapping: page tables of the GPU for what it reads in place, an
-    estimate. hit_rate: of placement tiered the share of the reads that the rows in GPU memory are expected to
-    have, which is their share of the scores; else None. peer_rate: of these, the share of the reads that goes
-    to other GPUs."""
+    estimate. hit_rate: of placement tiered the share of the reads that the rows which are kept next to the
+    kernels are expected to have, which is their share of the scores; None where none are kept, as by the CPU
+    of rows in memory. peer_rate: of these, the share of the reads that goes to other processes."""
 
     placement: str
     device: str
@@ -54,7 +54,7 @@ class Plan:
         ]
         lines += [f"  {what:<24} {format_bytes(count)}" for what, count in parts if count]
         if self.hit_rate is not None:
-            lines.append(f"  {'reads from GPU memory':<24} {self.hit_rate:.1%}, by the scores")
+            lines.append(f"  {'reads of kept rows':<24} {self.hit_rate:.1%}, by the scores")
         if self.peer_rate:
             lines.append(f"  {'of them from peers':<24} {self.peer_rate:.1%} of the reads")
         return "\n".join(lines)
@@ -92,8 +92,8 @@ def plan(
         if options.get("placement") == TIERED:
             tiers = tiers_of(found, checked(ArrayOptions, options))
             placement = f"{TIERED} over {placement}"
-            rates = {"hit_rate": tiers.hit_rate, "peer_rate": tiers.peer_rate}
         if opened.kept is not None:
+            rates = {"hit_rate": tiers.hit_rate, "peer_rate": tiers.peer_rate}
             counts["hbm_bytes" if opened.executor.cuda else "host_bytes"] += tiers.kept * opened.row_bytes
             counts["metadata_bytes"] += _SLOT_BYTES * opened.shape[0]
         return Plan(

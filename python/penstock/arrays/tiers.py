@@ -69,6 +69,11 @@ class Tiers:
         return cls(values, kept, below, peers, _everywhere(values, kept, peers.size, replicated))
 
     @property
+    def keeps(self) -> bool:
+        """Nothing together with peers is asked for, too: another one may ask for more."""
+        return self.kept > 0 or self.peers is not None
+
+    @property
     def together(self) -> int:
         """Rows that are kept by this process or a peer."""
         if self.peers is None:

@@ -65,7 +65,8 @@ def plan(
     peers: Peers | None = None,
     replicated: float | None = None,
 ) -> TierPlan:
-    """What `tiered` with the same arguments will keep, before anything is allocated.
+    """What `tiered` with the same arguments will keep on a GPU, before anything is allocated. The CPU
+    executor keeps rows of storage alone: `penstock.plan` counts for either.
 
     Args:
         table: A path or a tensor, as for `tiered`.
@@ -148,7 +149,7 @@ def tiered(
     tiers = Tiers.of(*_shape_of(table), scores, hot, below, peers, replicated)
     array = from_tensor(table, below, writable=False, **options)
     try:
-        if tiers.kept and array.on_gpu:
+        if tiers.keeps and array.on_gpu:
             array.keep_rows(tiers.rows(), peers=peers, everywhere=tiers.everywhere, progress=progress)
     except BaseException:
         array.close()
