@@ -7,6 +7,7 @@ import hashlib
 import os
 import resource
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -182,3 +183,24 @@ def test_nor_twice_by_name_and_number() -> None:
     write_folder("gg", 3, [0, 1], [1, 2], names=["a", "b", "c"])
     with pytest.raises(ValueError, match=r"^rank gg: personalization of vertex 0: it is given twice: give"):
         penstock.graph.pagerank("gg", personalization={"a": 1, 0: 3})
+
+
+def test_a_link_stays_a_link_and_a_pipe_a_pipe(place: Path) -> None:
+    """What replaced a file took the place of a device, too."""
+    write_folder("gg", 8, from_=np.arange(8), to=(np.arange(8) + 1) % 8)
+    (place / "there").mkdir()
+    (place / "link.npy").symlink_to(place / "there" / "result.npy")
+    for _ in range(2):
+        assert cli.main(["bfs", "gg", "--source", "0", "--output", "link.npy"]) == 0
+    assert (place / "link.npy").is_symlink()
+    assert [each.name for each in (place / "there").iterdir()] == ["result.npy"]
+    os.mkfifo("pipe.csv")
+    took: list[str] = []
+    reader = threading.Thread(target=lambda: took.append(Path("pipe.csv").read_text()))
+    reader.start()
+    assert cli.main(["bfs", "gg", "--source", "0", "--output", "pipe.csv"]) == 0
+    reader.join(60)
+    assert Path("pipe.csv").is_fifo()
+    assert cli.main(["bfs", "gg", "--source", "0", "--output", "a.csv"]) == 0
+    assert took == [Path("a.csv").read_text()]
+    assert not list(place.glob(".*"))

@@ -15,20 +15,25 @@ def written_whole(operation: str, path: Path, *others: type[Exception]) -> Itera
     """The name of a file beside `path`, with its ending, which takes the place of `path` after the block.
 
     Raises penstock.Error, which begins with `operation` and `path`, for OSError and `others` from the block;
-    what was there stays then, and nothing else is left.
+    what was there stays then, and nothing else is left. A link stays one; a device or a pipe is what is
+    written to, for nothing takes its place.
     """
     failures: tuple[type[Exception], ...] = (OSError, *others)
-    beside = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
+    target = Path(os.path.realpath(path))
+    in_place = target.exists() and not target.is_file()
+    beside = target if in_place else target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
         yield beside
-        beside.replace(path)
+        if not in_place:
+            beside.replace(target)
     except failures as error:
         code, reason = _cause(error)
         remedy = "make room, or choose another folder" if code else "choose another kind of file"
         raise Error(f"{operation} {path}: {reason}: {remedy}", code) from error
     finally:
-        beside.unlink(missing_ok=True)
+        if not in_place:
+            beside.unlink(missing_ok=True)
 
 
 def _cause(error: BaseException) -> tuple[int, str]:
