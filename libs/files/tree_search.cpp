@@ -15,6 +15,7 @@ namespace {
 
 constexpr u64 part_bytes = u64{8} << 20;  // of a file, for a group
 constexpr u64 folders_at_once = 1024, parts_at_once = 16384;
+constexpr u64 files_at_first = 256;  // twice as many each time: what is found first is there soon
 
 /// Names on the host.
 struct tree_names {
@@ -45,12 +46,8 @@ class tree_search {
   search_result run() {
     const u64 begun = now_ns();
     list_tree();
-    const u64 listed = now_ns();
+    result_.listing_seconds = static_cast<double>(now_ns() - begun) * 1e-9;
     search_files();
-    const u64 searched = now_ns();
-    collect_lines();
-    result_.listing_seconds = static_cast<double>(listed - begun) * 1e-9;
-    result_.searching_seconds = static_cast<double>(searched - listed) * 1e-9;
     result_.seconds = static_cast<double>(now_ns() - begun) * 1e-9;
     result_.executor = on_->kind() == executor_kind::cuda ? "cuda" : "cpu";
     result_.device = on_->device();
@@ -151,39 +148,55 @@ class tree_search {
   }
 
   void search_files() {
-    std::vector<file_part> parts;
-    for (name_place const& name : names_.names) parts.push_back({name, 0, part_bytes});
+    std::vector<name_place>& names = names_.names;
+    std::sort(names.begin(), names.end(), [&](name_place const& a, name_place const& b) {
+      return names_.text.compare(a.begin, a.bytes, names_.text, b.begin, b.bytes) < 0;
+    });
     const u64 first_file = result_.files.size();
-    result_.files.resize(first_file + parts.size());
-    files_ = {result_.files.data() + first_file, parts.size()};
+    result_.files.resize(first_file + names.size());
+    files_ = {result_.files.data() + first_file, names.size()};
     text_ = {on_->memory(), memory_kind::local, std::max<u64>(names_.text.size(), 1)};
     text_.write({names_.text.data(), names_.text.size()});
-    newlines_.resize(parts.size());
-    std::vector<u64> owners(parts.size());
-    for (u64 k = 0; k < parts.size(); ++k) owners[k] = k;
-    search_all(parts, owners);
+    newlines_.resize(names.size());
+    for (u64 first = 0, at_once = files_at_first; first < names.size(); at_once = std::min(2 * at_once, parts_at_once)) {
+      const u64 count = std::min<u64>(names.size() - first, at_once);
+      search_some(first, count);
+      if (options_.searched) options_.searched(files_.subspan(first, count));
+      first += count;
+    }
+  }
+
+  void search_some(u64 first, u64 count) {
+    report_searching(first);
+    std::vector<file_part> parts;
+    std::vector<u64> owners;
+    for (u64 k = first; k < first + count; ++k) {
+      parts.push_back({names_.names[k], 0, part_bytes});
+      owners.push_back(k);
+    }
+    search(parts, owners);
     // What follows of large files.
-    std::vector<file_part> rest;
-    std::vector<u64> rest_owners;
-    for (u64 k = 0; k < files_.size(); ++k) {
+    parts.clear();
+    owners.clear();
+    for (u64 k = first; k < first + count; ++k) {
       searched_file const& file = files_[k];
       for (u64 at = part_bytes; at < file.bytes && !file.binary && file.error == 0; at += part_bytes) {
-        rest.push_back({names_.names[k], at, at + part_bytes});
-        rest_owners.push_back(k);
+        parts.push_back({names_.names[k], at, at + part_bytes});
+        owners.push_back(k);
       }
     }
-    search_all(rest, rest_owners);
+    for (u64 done = 0; done < parts.size(); done += parts_at_once) {
+      report_searching(owners[done]);
+      const u64 some = std::min<u64>(parts.size() - done, parts_at_once);
+      search({parts.data() + done, some}, {owners.data() + done, some});
+    }
+    collect_lines();
   }
 
-  void search_all(std::vector<file_part> const& parts, std::vector<u64> const& owners) {
-    for (u64 first = 0; first < parts.size(); first += parts_at_once) {
-      report("searching " + root_, first, parts.size());
-      const u64 count = std::min<u64>(parts.size() - first, parts_at_once);
-      search({parts.data() + first, count}, {owners.data() + first, count});
-    }
-  }
+  void report_searching(u64 file) const { report("searching " + root_, file, files_.size()); }
 
   void search(std::span<file_part const> parts, std::span<u64 const> owners) {
+    const u64 begun = now_ns();
     memory_resource& memory = on_->memory();
     constexpr auto local = memory_kind::local;
     buffer<file_part> items(memory, local, parts.size());
@@ -209,6 +222,7 @@ class tree_search {
     std::vector<part_result> done(parts.size());
     results.read(done);
     take_matches(parts, owners, done, found);
+    result_.searching_seconds += static_cast<double>(now_ns() - begun) * 1e-9;
   }
 
   void take_matches(std::span<file_part const> parts, std::span<u64 const> owners, std::vector<part_result> const& done,
@@ -259,9 +273,11 @@ class tree_search {
       }
     }
     if (open_file >= 0) close(open_file);
-    for (searched_file& file : files_) {
+    for (line_place const& place : offsets_) {
+      searched_file& file = files_[place.file];
       if (file.binary || file.error == ESTALE) file.lines.clear();
     }
+    offsets_.clear();
   }
 
   bool has_pattern(int file, u64 offset) const {
@@ -318,8 +334,8 @@ class tree_search {
   buffer<char> text_;  ///< of the names of files
   tree_names names_;   ///< of files
   std::span<searched_file> files_;
-  std::vector<u64> newlines_;  ///< [files] in the parts before
-  std::vector<line_place> offsets_;
+  std::vector<u64> newlines_;        ///< [files] in the parts before
+  std::vector<line_place> offsets_;  ///< of lines whose text is not there yet
   search_result result_;
 };
 

@@ -4,20 +4,11 @@
 #include "penstock/core/config.hpp"
 
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace penstock::files {
-
-struct search_options {
-  std::string executor = "auto";
-  bool ignore_case = false;  ///< of ASCII letters
-  u64 cache_bytes = 0;       ///< 0: 64 MiB, on a GPU 1 GiB
-  u64 line_bytes = 65536;
-  u32 threads = 0;  ///< of the CPU executor; 0: one a core
-  /// Called between launches with what is done, how far it is, and of how much; may throw.
-  std::function<void(std::string const&, u64, u64)> progress;
-};
 
 struct found_line {
   u64 number = 0;  ///< from 1
@@ -30,6 +21,18 @@ struct searched_file {
   bool binary = false;  ///< it has a zero byte: no line of it counts
   int error = 0;  ///< an errno: it, or a folder, could not be read; ESTALE: it changed meanwhile, and no line of it counts
   std::vector<found_line> lines;
+};
+
+struct search_options {
+  std::string executor = "auto";
+  bool ignore_case = false;  ///< of ASCII letters
+  u64 cache_bytes = 0;       ///< 0: 64 MiB, on a GPU 1 GiB
+  u64 line_bytes = 65536;
+  u32 threads = 0;  ///< of the CPU executor; 0: one a core
+  /// Called between launches with what is done, how far it is, and of how much; may throw.
+  std::function<void(std::string const&, u64, u64)> progress;
+  /// Called with some files, searched, after others whose names come before theirs; may throw.
+  std::function<void(std::span<searched_file const>)> searched;
 };
 
 struct search_result {

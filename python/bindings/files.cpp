@@ -14,9 +14,9 @@ nb::object path_of(std::string const& text) {
   return nb::steal(PyUnicode_DecodeFSDefaultAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
 }
 
-nb::list files_of(search_result const& result) {
+nb::list listed(std::span<searched_file const> files) {
   nb::list all;
-  for (searched_file const& file : result.files) {
+  for (searched_file const& file : files) {
     nb::list lines;
     for (found_line const& line : file.lines) {
       lines.append(nb::make_tuple(line.number, nb::bytes(line.text.data(), line.text.size())));
@@ -27,7 +27,7 @@ nb::list files_of(search_result const& result) {
 }
 
 nb::dict search(std::string const& folder, nb::bytes const& pattern, bool ignore_case, std::string const& executor, u64 cache,
-                u64 line, u32 threads, nb::object const& progress) {
+                u64 line, u32 threads, nb::object const& progress, nb::object const& searched) {
   search_options options;
   options.executor = executor;
   options.ignore_case = ignore_case;
@@ -40,13 +40,19 @@ nb::dict search(std::string const& folder, nb::bytes const& pattern, bool ignore
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
     if (!progress.is_none()) progress(what, done, total);
   };
+  if (!searched.is_none()) {
+    options.searched = [searched](std::span<searched_file const> files) {
+      nb::gil_scoped_acquire const gil;
+      searched(listed(files));
+    };
+  }
   const std::string text(pattern.c_str(), pattern.size());
   const search_result result = [&] {
     nb::gil_scoped_release const released;
     return search_tree(folder, text, options);
   }();
   nb::dict d;
-  d["files"] = files_of(result);
+  d["files"] = listed(result.files);
   d["folders"] = result.folders;
   d["bytes"] = result.bytes;
   d["seconds"] = result.seconds;
@@ -63,7 +69,7 @@ nb::dict search(std::string const& folder, nb::bytes const& pattern, bool ignore
 
 void bind_files(nb::module_& m) {
   m.def("files_search", &search, "folder"_a, "pattern"_a, "ignore_case"_a, "executor"_a, "cache"_a, "line"_a, "threads"_a,
-        "progress"_a = nb::none());
+        "progress"_a = nb::none(), "searched"_a = nb::none());
 }
 
 }  // namespace penstock::files

@@ -208,8 +208,11 @@ def bench_run(
     found: Callable[[dict[str, Any]], None] | None = None,
 ) -> list[dict[str, Any]]: ...
 
+# Of each file: path, bytes, whether it is binary, an errno, and lines.
+_SearchedFile = tuple[str, int, bool, int, list[tuple[int, bytes]]]
+
 class _SearchResult(TypedDict):
-    files: list[tuple[str, int, bool, int, list[tuple[int, bytes]]]]
+    files: list[_SearchedFile]
     folders: int
     bytes: int
     seconds: float
@@ -220,7 +223,6 @@ class _SearchResult(TypedDict):
     bytes_moved: int
     host_calls: int
 
-# Of each file: path, bytes, whether it is binary, an errno, and lines.
 def files_search(
     folder: str,
     pattern: bytes,
@@ -230,6 +232,7 @@ def files_search(
     line: int,
     threads: int,
     progress: Callable[[str, int, int], None] | None = None,
+    searched: Callable[[list[_SearchedFile]], None] | None = None,
 ) -> _SearchResult: ...
 
 class FileDescriptor:

@@ -195,6 +195,31 @@ def test_what_cannot_be_read_is_reported(nobody: Path, capsys: pytest.CaptureFix
     assert f"{nobody}/secret: Permission denied" in capsys.readouterr().err
 
 
+def test_matches_come_as_they_are_found(tmp_path: Path, executor: Literal["cpu", "cuda"]) -> None:
+    for number in range(700):
+        (tmp_path / str(number % 7)).mkdir(exist_ok=True)
+        (tmp_path / str(number % 7) / f"file{number}").write_text("needle\nhay\n" * (number % 3))
+    events: list[str] = []
+    parts: list[list[fs.Match]] = []
+
+    def found(matches: list[fs.Match]) -> None:
+        events.append("found")
+        parts.append(matches)
+
+    result = fs.grep(
+        "needle", tmp_path, executor=executor, found=found, progress=lambda what, *_: events.append(what)
+    )
+    assert found_by(result) == lines_of(tmp_path, b"needle")
+    assert [match for part in parts for match in part] == result.matches
+    assert f"searching {tmp_path}" in events[events.index("found") :]
+
+    def stop(_: object) -> None:
+        raise RuntimeError("stopped")
+
+    with pytest.raises(RuntimeError, match="stopped"):
+        fs.grep("needle", tmp_path, executor=executor, found=stop)
+
+
 def test_ctrl_c_ends_it(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("needle")
 

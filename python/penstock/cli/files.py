@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import errno
 import sys
+from collections import Counter
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -12,7 +14,7 @@ import click
 
 from penstock.cli.declared_options import option_of
 from penstock.cli.progress_bar import progress_bar
-from penstock.fs.search import GrepOptions, GrepResult, grep, is_gone
+from penstock.fs.search import GrepOptions, GrepResult, Match, grep, is_gone
 
 FOUND, NOT_FOUND, NOT_ALL_READ = 0, 1, 2
 
@@ -33,7 +35,8 @@ _option = partial(option_of, GrepOptions)
 def grep_command(
     pattern: str, folder: str, count: bool, names_only: bool, stats: bool, **options: Any
 ) -> None:
-    """Prints the lines of text files below FOLDER that contain PATTERN, as it is, with path and number.
+    """Prints the lines of text files below FOLDER that contain PATTERN, as it is, with path and number, as
+    they are found, in the order of their paths.
 
     Files with a zero byte are left out, links are not followed. What cannot be read is
     reported on stderr. Exit status: 0, 1 where nothing was found, 2 where something could not be read.
@@ -42,15 +45,20 @@ def grep_command(
     penstock grep printf src                    every line with printf
     penstock grep --count --ignore-case gpu .   how many lines of each file
     """
-    with progress_bar() as progress:
-        found = grep(pattern, folder, progress=progress, **options)
-    lines = counts_of(found) if count else names_of(found) if names_only else matches_of(found)
-    below = folder.rstrip("/") + "/"
-    text = "".join(f"{below}{path}{rest}\n" for path, rest in lines)
     if sys.stdout is None:
         raise OSError(errno.EBADF, "it is closed: open it", "standard output")
-    sys.stdout.buffer.write(text.encode(errors="surrogateescape"))
-    sys.stdout.buffer.flush()
+    output = sys.stdout
+    lines_of = counts_of if count else names_of if names_only else matches_of
+    below = folder.rstrip("/") + "/"
+
+    def show(matches: list[Match]) -> None:
+        text = "".join(f"{below}{path}{rest}\n" for path, rest in lines_of(matches))
+        output.buffer.write(text.encode(errors="surrogateescape"))
+        output.buffer.flush()
+
+    # A bar would be drawn over the lines.
+    with nullcontext() if output.isatty() else progress_bar() as progress:
+        found = grep(pattern, folder, progress=progress, found=show, **options)
     problems = [problem for problem in found.errors if not is_gone(problem)]
     for problem in problems:
         click.echo(f"penstock: {problem.filename}: {problem.strerror}", err=True)
@@ -59,19 +67,16 @@ def grep_command(
     sys.exit(NOT_ALL_READ if problems else FOUND if found.matches else NOT_FOUND)
 
 
-def matches_of(found: GrepResult) -> list[tuple[str, str]]:
-    return [(match.path, f":{match.line}:{match.text}") for match in found.matches]
+def matches_of(matches: list[Match]) -> list[tuple[str, str]]:
+    return [(match.path, f":{match.line}:{match.text}") for match in matches]
 
 
-def counts_of(found: GrepResult) -> list[tuple[str, str]]:
-    counts: dict[str, int] = {}
-    for match in found.matches:
-        counts[match.path] = counts.get(match.path, 0) + 1
-    return [(path, f":{lines}") for path, lines in counts.items()]
+def counts_of(matches: list[Match]) -> list[tuple[str, str]]:
+    return [(path, f":{lines}") for path, lines in Counter(match.path for match in matches).items()]
 
 
-def names_of(found: GrepResult) -> list[tuple[str, str]]:
-    return [(path, "") for path in dict.fromkeys(match.path for match in found.matches)]
+def names_of(matches: list[Match]) -> list[tuple[str, str]]:
+    return [(path, "") for path in dict.fromkeys(match.path for match in matches)]
 
 
 def cost_of(found: GrepResult) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, SupportsIndex, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, SupportsIndex, TypedDict
 
 from penstock.callbacks import Progress
 from penstock.graph.options import Executor
@@ -76,6 +77,7 @@ def grep(
     folder: str | os.PathLike[str],
     *,
     progress: Progress | None = None,
+    found: Callable[[list[Match]], object] | None = None,
     **options: Unpack[GrepOptions],
 ) -> GrepResult:
     """Find the lines below a folder that contain a text (GPUfs, section 6; `grep -rIF`).
@@ -92,6 +94,7 @@ def grep(
         line: How much of a file comes at once.
         threads: Of the CPU executor; 0: one for each core.
         progress: Called with what is done, how far it is, and of how much.
+        found: Called with the matches of some files as they are found, in the order of `matches`.
 
     Returns:
         Matches, what could not be read, and the cost.
@@ -117,12 +120,8 @@ def grep(
         given["line"],
         given["threads"],
         progress,
+        None if found is None else lambda files: found(_matches_in(files)),
     )
-    matches = [
-        Match(path, line, text.decode(errors="surrogateescape"))
-        for path, _, _, _, lines in answer["files"]
-        for line, text in lines
-    ]
     errors = [
         OSError(number, CHANGED if number == errno.ESTALE else os.strerror(number), str(Path(root) / path))
         for path, _, _, number, _ in answer["files"]
@@ -130,12 +129,20 @@ def grep(
     ]
     opened = [binary for _, _, binary, number, _ in answer["files"] if number == 0]
     return GrepResult(
-        matches=matches,
+        matches=_matches_in(answer["files"]),
         errors=errors,
         files=len(opened),
         binary=sum(opened),
         **{name: value for name, value in answer.items() if name != "files"},
     )
+
+
+def _matches_in(files: list[Any]) -> list[Match]:
+    return [
+        Match(path, line, text.decode(errors="surrogateescape"))
+        for path, _, _, _, lines in files
+        for line, text in lines
+    ]
 
 
 def is_gone(problem: OSError) -> bool:
