@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 import time
 from typing import Any
@@ -13,7 +14,13 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 
 import penstock  # noqa: E402
 from penstock import _native  # noqa: E402
-from penstock.gnn import Batch, LinkLoader, NeighborLoader  # noqa: E402
+from penstock.gnn import (  # noqa: E402
+    Batch,
+    HeteroLinkLoader,
+    HeteroNeighborLoader,
+    LinkLoader,
+    NeighborLoader,
+)
 from penstock.sampling import Graph  # noqa: E402
 
 DEVICES = ["cpu", *(["cuda"] if _native.cuda_usable()[0] and torch.cuda.is_available() else [])]
@@ -188,6 +195,13 @@ def test_a_loader_that_is_left_ends_its_thread(table: Table) -> None:
     assert signature(next(two[0])) == signature(next(two[1]))
 
 
+@pytest.mark.parametrize("kind", [NeighborLoader, LinkLoader, HeteroNeighborLoader, HeteroLinkLoader])
+def test_signatures_have_every_option(kind: type) -> None:
+    shown = inspect.signature(kind).parameters
+    given = ("shuffle", "seed", "device", "replace", "disjoint", "temporal", "prefetch", "drop_last", "sms")
+    assert [shown[name].default for name in given] == [True, 0, "auto", False, False, "uniform", 2, False, 0]
+
+
 def test_bad_input_is_one_sentence() -> None:
     table = Table("cpu")
     graph, features = table.graph, table.features
@@ -200,6 +214,17 @@ def test_bad_input_is_one_sentence() -> None:
         (lambda: NeighborLoader(graph, features, [1], [0]), ValueError, "fan-out 0"),
         (lambda: NeighborLoader(graph, features, [1], [2], 0), ValueError, "batch_size 0"),
         (lambda: NeighborLoader(graph, features, [1], [2], prefetch=0), ValueError, "prefetch 0"),
+        (lambda: NeighborLoader(graph, features, [1], [2], sms=-1), ValueError, "sms -1: it must be 0 or"),
+        (
+            lambda: NeighborLoader(graph, features, [1], [2], shuffle="no"),  # type: ignore[arg-type]
+            TypeError,
+            "shuffle 'no': give True or False",
+        ),
+        (
+            lambda: LinkLoader(graph, features, [[1], [2]], [2], workers=2),  # type: ignore[call-arg]
+            TypeError,
+            "workers: there is no such option",
+        ),
         (lambda: NeighborLoader(graph, features, [1], [2], labels=[1, 2]), ValueError, "2 labels"),
         (lambda: NeighborLoader(graph, features, [1], [2], labels=["a"] * NODES), TypeError, "give numbers"),
         (lambda: NeighborLoader(graph, features, "a", [2]), TypeError, "give integers, or a mask"),

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 
 from penstock.arrays.messages import shown
+from penstock.checks import checked_count
 from penstock.gnn.loading.ahead import Ahead
-from penstock.gnn.loading.options import Options
 from penstock.gnn.loading.tables import Tables
 from penstock.sizes import whole_number
 
@@ -28,22 +28,23 @@ class Loader(ABC):
     What items are (nodes, links) and what batches are (of one type, of several) is its subclasses'.
     """
 
-    def __init__(self, sampler: Any, options: Options, items: int) -> None:
+    def __init__(self, sampler: Any, batch_size: int, options: dict[str, Any], items: int) -> None:
         """
         Args:
             sampler: A NeighborSampler or a HeteroNeighborSampler.
+            batch_size: Items of a batch.
+            options: All of LoaderOptions, checked.
             items: Of an epoch.
         """
         self._sampler = sampler
         self.device = torch.device(sampler.device)
-        if options.device != "auto" and torch.device(options.device).type != self.device.type:
-            raise ValueError(
-                f"loader: device {options.device}, and the graph is on {self.device}: open both alike"
-            )
+        device = options["device"]
+        if device != "auto" and torch.device(device).type != self.device.type:
+            raise ValueError(f"loader: device {device}, and the graph is on {self.device}: open both alike")
         self._tables = Tables(self.device)
-        self._items, self._size = items, options.batch_size
-        self._shuffle, self._seed, self._depth = bool(options.shuffle), options.seed, options.prefetch
-        self._drop_last, self._sms = bool(options.drop_last), options.sms
+        self._items, self._size = items, checked_count("batch_size", batch_size, 1)
+        self._shuffle, self._seed, self._depth = options["shuffle"], options["seed"], options["prefetch"]
+        self._drop_last, self._sms = options["drop_last"], options["sms"]
         self._epoch = 0
         self._begin = 0  # where the next iteration begins: behind a state that was loaded
         self._given = 0  # batches of this epoch

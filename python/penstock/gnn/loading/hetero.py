@@ -10,12 +10,15 @@ import torch
 from penstock.arrays.messages import shown
 from penstock.gnn.loading.base import Loader
 from penstock.gnn.loading.batch import HeteroBatch
-from penstock.gnn.loading.options import Options
+from penstock.gnn.loading.options import LoaderOptions, of_sampler
 from penstock.gnn.loading.pairs import Links
 from penstock.gnn.loading.seeds import Seeds
+from penstock.options import checked, show_options
 from penstock.sampling import HeteroNeighborSampler
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from penstock.sampling import Graph
     from penstock.sampling.sample import EdgeType
 
@@ -24,9 +27,15 @@ class _HeteroLoader(Loader):
     """Batches of a HeteroNeighborSampler's samples."""
 
     def __init__(
-        self, sampler: HeteroNeighborSampler, features: Any, edge_features: Any, options: Options, items: int
+        self,
+        sampler: HeteroNeighborSampler,
+        features: Any,
+        edge_features: Any,
+        batch_size: int,
+        options: dict[str, Any],
+        items: int,
     ) -> None:
-        super().__init__(sampler, options, items)
+        super().__init__(sampler, batch_size, options, items)
         nodes = sampler.nodes
         for what, given, known in (
             ("features", features, nodes),
@@ -69,6 +78,7 @@ class HeteroNeighborLoader(_HeteroLoader):
     """NeighborLoader over nodes and edges of several types: batches of seeds of one type with their
     neighbourhoods in all types."""
 
+    @show_options(LoaderOptions)
     def __init__(
         self,
         graphs: Mapping[EdgeType, Graph],
@@ -81,15 +91,7 @@ class HeteroNeighborLoader(_HeteroLoader):
         labels: Any = None,
         edge_features: Mapping[EdgeType, Any] | None = None,
         seed_times: Any = None,
-        shuffle: bool = True,
-        seed: int = 0,
-        device: Any = "auto",
-        replace: bool = False,
-        disjoint: bool = False,
-        temporal: str = "uniform",
-        prefetch: int = 2,
-        drop_last: bool = False,
-        sms: int = 0,
+        **options: Unpack[LoaderOptions],
     ) -> None:
         """
         Args:
@@ -99,20 +101,17 @@ class HeteroNeighborLoader(_HeteroLoader):
             labels: A value for each node of the seeds' type.
             edge_features: By edge type a table with a row for each edge, by edge ids.
             seed_times: int64, shape (seeds,), where a graph has times.
-            batch_size, shuffle, seed, device, replace, disjoint, temporal, prefetch, drop_last, sms: As for
-                NeighborLoader.
+            batch_size, options: As for NeighborLoader.
 
         Raises:
             TypeError, ValueError, IndexError: What cannot be.
         """
-        options = Options(batch_size, shuffle, seed, device, prefetch, drop_last, sms)
-        sampler = HeteroNeighborSampler(
-            graphs, fanout, nodes=nodes, replace=replace, disjoint=disjoint, temporal=temporal, seed=seed
-        )
+        given = checked(LoaderOptions, options)
+        sampler = HeteroNeighborSampler(graphs, fanout, nodes=nodes, **of_sampler(given))
         self._kind, numbers = _typed("seeds", seeds, str)
         count = _nodes_of(sampler, "seeds", self._kind)
         self._seeds = Seeds(numbers, count, labels, seed_times, sampler.has_times)
-        super().__init__(sampler, features, edge_features, options, len(self._seeds))
+        super().__init__(sampler, features, edge_features, batch_size, given, len(self._seeds))
 
     def _make(self, number: int) -> HeteroBatch:
         places = self._places(number)
@@ -130,6 +129,7 @@ class HeteroNeighborLoader(_HeteroLoader):
 class HeteroLinkLoader(_HeteroLoader):
     """LinkLoader over nodes and edges of several types: batches of links of one edge type."""
 
+    @show_options(LoaderOptions)
     def __init__(
         self,
         graphs: Mapping[EdgeType, Graph],
@@ -143,32 +143,20 @@ class HeteroLinkLoader(_HeteroLoader):
         edge_label: Any = None,
         edge_label_time: Any = None,
         edge_features: Mapping[EdgeType, Any] | None = None,
-        shuffle: bool = True,
-        seed: int = 0,
-        device: Any = "auto",
-        replace: bool = False,
-        disjoint: bool = False,
-        temporal: str = "uniform",
-        prefetch: int = 2,
-        drop_last: bool = False,
-        sms: int = 0,
+        **options: Unpack[LoaderOptions],
     ) -> None:
         """
         Args:
             edges: An edge type, whose edges need be in no graph, and integers, shape (2, links): sources and
                 targets, each numbered in its type.
             graphs, features, fanout, nodes, edge_features: As for HeteroNeighborLoader.
-            negatives, edge_label, edge_label_time, disjoint: As for LinkLoader.
-            batch_size, shuffle, seed, device, replace, temporal, prefetch, drop_last, sms: As for
-                NeighborLoader.
+            batch_size, negatives, edge_label, edge_label_time, options: As for LinkLoader.
 
         Raises:
             TypeError, ValueError, IndexError: What cannot be.
         """
-        options = Options(batch_size, shuffle, seed, device, prefetch, drop_last, sms)
-        sampler = HeteroNeighborSampler(
-            graphs, fanout, nodes=nodes, replace=replace, disjoint=disjoint, temporal=temporal, seed=seed
-        )
+        given = checked(LoaderOptions, options)
+        sampler = HeteroNeighborSampler(graphs, fanout, nodes=nodes, **of_sampler(given))
         self._edge_type, ends = _typed("edges", edges, tuple)
         if len(self._edge_type) != 3:
             raise TypeError(
@@ -184,7 +172,7 @@ class HeteroLinkLoader(_HeteroLoader):
             has_times=sampler.has_times,
             node_times=(_times_of(sampler, source), _times_of(sampler, target)),
         )
-        super().__init__(sampler, features, edge_features, options, len(self._links))
+        super().__init__(sampler, features, edge_features, batch_size, given, len(self._links))
 
     def _identity(self) -> dict[str, Any]:
         return {**super()._identity(), "negatives": self._links.negatives}

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.gnn.loading.one_type import OneTypeLoader, checked_graph
-from penstock.gnn.loading.options import Options
+from penstock.gnn.loading.options import LoaderOptions, of_sampler
 from penstock.gnn.loading.pairs import Links
+from penstock.options import checked, show_options
 from penstock.sampling import NeighborSampler
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from typing_extensions import Unpack
 
     from penstock.gnn.loading.batch import Batch
     from penstock.sampling import Graph
@@ -23,6 +26,7 @@ class LinkLoader(OneTypeLoader):
     of both ends. Each node of a batch is sampled once; each end of each pair for itself in a graph with times
     and with `disjoint`. Otherwise as NeighborLoader."""
 
+    @show_options(LoaderOptions)
     def __init__(
         self,
         graph: Graph,
@@ -36,20 +40,11 @@ class LinkLoader(OneTypeLoader):
         edge_label_time: Any = None,
         edge_features: Any = None,
         edge_type: Any = None,
-        shuffle: bool = True,
-        seed: int = 0,
-        device: Any = "auto",
-        replace: bool = False,
-        disjoint: bool = False,
-        temporal: str = "uniform",
-        prefetch: int = 2,
-        drop_last: bool = False,
-        sms: int = 0,
+        **options: Unpack[LoaderOptions],
     ) -> None:
         """
         Args:
-            graph, features, fanout, edge_features, edge_type, shuffle, seed, device, replace, temporal,
-                prefetch, drop_last, sms: As for NeighborLoader.
+            graph, features, fanout, edge_features, edge_type, options: As for NeighborLoader.
             edges: Integers, shape (2, links): sources and targets.
             batch_size: Edges of a batch, without those that are drawn.
             negatives: Pairs drawn at random for each edge: both ends uniformly, so that now and then one is
@@ -64,10 +59,8 @@ class LinkLoader(OneTypeLoader):
         Raises:
             TypeError, ValueError, IndexError: What cannot be.
         """
-        options = Options(batch_size, shuffle, seed, device, prefetch, drop_last, sms)
-        sampler = NeighborSampler(
-            checked_graph(graph), fanout, replace=replace, disjoint=disjoint, temporal=temporal, seed=seed
-        )
+        given = checked(LoaderOptions, options)
+        sampler = NeighborSampler(checked_graph(graph), fanout, **of_sampler(given))
         self._links = Links(
             edges,
             (graph.nodes, graph.nodes),
@@ -77,7 +70,7 @@ class LinkLoader(OneTypeLoader):
             has_times=sampler.has_times,
             node_times=(graph.node_times, graph.node_times),
         )
-        super().__init__(sampler, features, edge_features, edge_type, options, len(self._links))
+        super().__init__(sampler, features, edge_features, edge_type, batch_size, given, len(self._links))
 
     def _identity(self) -> dict[str, Any]:
         return {**super()._identity(), "negatives": self._links.negatives}

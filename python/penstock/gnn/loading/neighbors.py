@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.gnn.loading.one_type import OneTypeLoader, checked_graph
-from penstock.gnn.loading.options import Options
+from penstock.gnn.loading.options import LoaderOptions, of_sampler
 from penstock.gnn.loading.seeds import Seeds
+from penstock.options import checked, show_options
 from penstock.sampling import NeighborSampler
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from typing_extensions import Unpack
 
     from penstock.gnn.loading.batch import Batch
     from penstock.sampling import Graph
@@ -24,6 +27,7 @@ class NeighborLoader(OneTypeLoader):
     same seed an epoch is the same on every device, and from a state (`state_dict`) it goes on where it was.
     """
 
+    @show_options(LoaderOptions)
     def __init__(
         self,
         graph: Graph,
@@ -36,15 +40,7 @@ class NeighborLoader(OneTypeLoader):
         edge_features: Any = None,
         edge_type: Any = None,
         seed_times: Any = None,
-        shuffle: bool = True,
-        seed: int = 0,
-        device: Any = "auto",
-        replace: bool = False,
-        disjoint: bool = False,
-        temporal: str = "uniform",
-        prefetch: int = 2,
-        drop_last: bool = False,
-        sms: int = 0,
+        **options: Unpack[LoaderOptions],
     ) -> None:
         """
         Args:
@@ -70,12 +66,10 @@ class NeighborLoader(OneTypeLoader):
         Raises:
             TypeError, ValueError, IndexError: What cannot be.
         """
-        options = Options(batch_size, shuffle, seed, device, prefetch, drop_last, sms)
-        sampler = NeighborSampler(
-            checked_graph(graph), fanout, replace=replace, disjoint=disjoint, temporal=temporal, seed=seed
-        )
+        given = checked(LoaderOptions, options)
+        sampler = NeighborSampler(checked_graph(graph), fanout, **of_sampler(given))
         self._seeds = Seeds(seeds, graph.nodes, labels, seed_times, sampler.has_times)
-        super().__init__(sampler, features, edge_features, edge_type, options, len(self._seeds))
+        super().__init__(sampler, features, edge_features, edge_type, batch_size, given, len(self._seeds))
 
     def _make(self, number: int) -> Batch:
         places = self._places(number)

@@ -9,7 +9,6 @@ import torch
 from penstock.arrays.messages import shown
 from penstock.gnn.loading.base import Loader
 from penstock.gnn.loading.batch import Batch
-from penstock.gnn.loading.options import Options
 from penstock.sampling import Graph, NeighborSampler
 
 _NODES, _EDGES = "nodes", "edges"
@@ -31,10 +30,11 @@ class OneTypeLoader(Loader):
         features: Any,
         edge_features: Any,
         edge_type: Any,
-        options: Options,
+        batch_size: int,
+        options: dict[str, Any],
         items: int,
     ) -> None:
-        super().__init__(sampler, options, items)
+        super().__init__(sampler, batch_size, options, items)
         self._tables.add_features(_NODES, "features", features, sampler.graph.nodes)
         if edge_features is not None:
             self._tables.add(_EDGES, "edge_attr", "edge_features", edge_features, sampler.graph.edges)

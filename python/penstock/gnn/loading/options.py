@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, SupportsIndex, TypedDict
 
-from penstock.arrays.messages import shown
-from penstock.sizes import whole_number
+from penstock.options import Count, Option, Switch
+
+_OF_SAMPLER = ("replace", "disjoint", "temporal", "seed")
 
 
-@dataclass(frozen=True)
-class Options:
-    """See NeighborLoader. Numbers are checked when an object is made."""
+class LoaderOptions(TypedDict, total=False):
+    """See NeighborLoader."""
 
-    batch_size: int
-    shuffle: bool
-    seed: int
-    device: Any
-    prefetch: int
-    drop_last: bool
-    sms: int
+    shuffle: Annotated[bool, Switch(True)]
+    seed: Annotated[int, Option(0)]
+    device: Annotated[Any, Option("auto")]
+    replace: Annotated[bool, Switch()]
+    disjoint: Annotated[bool, Switch()]
+    temporal: Annotated[str, Option("uniform")]
+    prefetch: Annotated[SupportsIndex, Count(2, least=1)]
+    drop_last: Annotated[bool, Switch()]
+    sms: Annotated[SupportsIndex, Count()]
 
-    def __post_init__(self) -> None:
-        for name, least in (("batch_size", 1), ("prefetch", 1), ("sms", 0)):
-            given = getattr(self, name)
-            number = whole_number(given)
-            if number is None or number < least:
-                raise ValueError(f"loader: {name} {shown(given)}: give a whole number from {least} on")
+
+def of_sampler(options: dict[str, Any]) -> dict[str, Any]:
+    """What a sampler takes of them, and checks."""
+    return {name: options[name] for name in _OF_SAMPLER}
