@@ -17,6 +17,7 @@ from penstock.gnn import (  # noqa: E402
     LinkLoader,
     NeighborLoader,
 )
+from penstock.gnn.loading.pairs import Links  # noqa: E402
 from penstock.sampling import Graph, HeteroNeighborSampler  # noqa: E402
 
 DEVICES = ["cpu", *(["cuda"] if _native.cuda_usable()[0] and torch.cuda.is_available() else [])]
@@ -431,3 +432,14 @@ def test_bad_input_of_types_is_one_sentence() -> None:
         with pytest.raises(kind, match=words) as raised:
             call()
         assert "\n" not in str(raised.value)
+
+
+def test_times_of_nodes_are_read_for_negatives_alone() -> None:
+    class Unread:
+        def __getitem__(self, _: Any) -> None:
+            raise AssertionError("they were read")
+
+    times = (Unread(), Unread())
+    Links([[0], [1]], (3, 3), 0, None, [5], has_times=True, node_times=times)
+    with pytest.raises(AssertionError):
+        Links([[0], [1]], (3, 3), 1, None, [5], has_times=True, node_times=times)

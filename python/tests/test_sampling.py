@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -355,6 +356,15 @@ def test_bad_input_is_one_sentence(edges: Edges) -> None:
         (lambda: Graph.from_edges([0], [1], weights=[1.0, 2.0]), ValueError, "2 weights"),
         (lambda: Graph.from_edges([0], [1], -1), ValueError, "nodes -1"),
         (lambda: Graph([0, 1], [0], edge_ids=[0.5]), TypeError, "edge_ids"),
+        (lambda: Graph([0, 1], [0], edge_times=np.ones(1, np.uint32)), TypeError, "int32 or int64"),
+        (lambda: Graph([0, 1], [0], node_times=np.ones(1, np.uint64)), TypeError, "int32 or int64"),
+        (
+            lambda: NeighborSampler(Graph([0, 1], [0], node_times=[3]), [1]).sample(
+                [0], seed_times=np.array([2**63], np.uint64)
+            ),
+            ValueError,
+            f"seed_times: {2**63}: give numbers below",
+        ),
         (lambda: sampler.sample([0], sms=2**70), ValueError, "sms"),
         (lambda: NeighborSampler(None, [1]), TypeError, "give a penstock"),  # type: ignore[arg-type]
     ]
@@ -368,3 +378,29 @@ def test_bad_input_is_one_sentence(edges: Edges) -> None:
     with pytest.raises(ValueError, match="it is closed"):
         over.sample([0])
     assert isinstance(closed.pointers, penstock.Array)
+
+
+@pytest.mark.parametrize("kind", ["int32", "uint32", "int64", "uint64"])
+@pytest.mark.parametrize("readable", ["writable", "mapped", "tensor"])
+def test_edges_are_named_as_int64_without_a_copy_of_all_names(
+    tmp_path: Path, kind: str, readable: str
+) -> None:
+    edges = 3_000_000
+    ids = (np.arange(edges) * 7).astype(kind)
+    names: Any = ids
+    if readable == "mapped":
+        np.save(tmp_path / "ids.npy", ids)
+        names = np.load(tmp_path / "ids.npy", mmap_mode="r")
+    elif readable == "tensor":
+        names = pytest.importorskip("torch", reason="torch is not installed").from_numpy(ids)
+    graph = Graph([0, edges], np.zeros(edges, np.int32), sources=1, edge_ids=names, device="cpu")
+    sampler = NeighborSampler(graph, [5], seed=1)
+    plain = Graph([0, edges], graph.neighbors, sources=1, device="cpu")
+    positions = np.asarray(NeighborSampler(plain, [5], seed=1).sample([0]).edges)
+    tracemalloc.start()
+    named = sampler.sample([0]).edges
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < edges
+    assert str(named.dtype).endswith("int64")
+    assert np.array_equal(np.asarray(named), positions * 7)

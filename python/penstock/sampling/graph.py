@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from penstock.arrays import Array
 
 _INTEGERS = ("int32", "int64", "uint32", "uint64")
+_TIMES = ("int32", "int64")
 _REALS = ("float32", "float64")
 _PARTS = ("pointers", "neighbors", "weights", "edge_times", "node_times")
 
@@ -73,8 +74,8 @@ class Graph:
         self.pointers = _numbers("pointers", pointers, beside, _INTEGERS)
         self.neighbors = _numbers("neighbors", neighbors, place, _INTEGERS)
         self.weights = _numbers("weights", weights, place, _REALS)
-        self.edge_times = _numbers("edge_times", edge_times, place, _INTEGERS)
-        self.node_times = _numbers("node_times", node_times, beside, _INTEGERS)
+        self.edge_times = _numbers("edge_times", edge_times, place, _TIMES)
+        self.node_times = _numbers("node_times", node_times, beside, _TIMES)
         self.edge_ids = _edge_ids(edge_ids)
         self.nodes = len(self.pointers) - 1
         self.sources = self.nodes if sources is None else int(sources)

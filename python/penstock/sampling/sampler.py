@@ -25,6 +25,7 @@ _TEMPORAL = ("uniform", "latest")
 _NODE = "node"
 _EDGE: EdgeType = (_NODE, "to", _NODE)
 _MAX_FANOUT = 2**31 - 1
+_PAST_TIMES = 2**63
 
 
 class _Sampler:
@@ -175,6 +176,8 @@ class _Sampler:
             values = on_host(times)
             if values.dtype.kind not in "iu":
                 raise TypeError(f"sample: seed_times of type {values.dtype}: give integers")
+            if values.dtype == np.uint64 and (values >= _PAST_TIMES).any():
+                raise ValueError(f"sample: seed_times: {values.max()}: give numbers below {_PAST_TIMES}")
             parts.append(values.astype(np.int64))
         return self._int64("seed_times", np.concatenate(parts) if parts else [])
 
@@ -208,15 +211,11 @@ class _Sampler:
         )
 
     def _named(self, names: Any, edges: Any) -> Any:
-        """Edge ids of positions."""
+        """Edge ids of positions: of these alone, for the list may be a mapped file."""
         if names is None:
             return edges
-        if is_torch(edges):
-            import torch
-
-            names = torch.as_tensor(names)
-            return names[edges.to(names.device)].to(edges.device)
-        return self._int64("edge ids", np.asarray(on_host(names))[on_host(edges)])
+        taken = names[edges.to(names.device)] if is_torch(names) else names[on_host(edges)]
+        return self._int64("edge ids", taken)
 
 
 def _with_number(problem: ValueError, seeds: list[Any]) -> ValueError:

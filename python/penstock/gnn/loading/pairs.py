@@ -108,9 +108,10 @@ class Links:
         self._ends = torch.stack(ends)
         self._labels = _checked_labels(labels, len(self), self.negatives)
         self._times = checked_times("edge_label_time", times, len(self), "links", has_times)
-        same = nodes[0] == nodes[1] and node_times[0] is node_times[1]
-        first = _Drawn(nodes[0], node_times[0])
-        self._drawn = (first, first if same else _Drawn(nodes[1], node_times[1]))
+        times_of = node_times if self.negatives else (None, None)
+        first = _Drawn(nodes[0], times_of[0])
+        same = nodes[0] == nodes[1] and times_of[0] is times_of[1]
+        self._drawn = (first, first if same else _Drawn(nodes[1], times_of[1]))
 
     def __len__(self) -> int:
         return len(self._ends[0])
