@@ -23,7 +23,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from penstock.gnn import data
 from penstock.sampling import Graph
-from penstock.tiering import reordering, score
+from penstock.tiering import ranking, reordering, score, workers
 from penstock.tiering.reordering import original, places, reorder
 
 Values = np.ndarray[Any, Any]
@@ -121,8 +121,8 @@ def test_equals_a_plain_renumbering(
         shutil.rmtree(tmp_path / name, ignore_errors=True)
     folder = write(tmp_path / "in", **parts)
     with monkeypatch.context() as patch:
-        patch.setattr(reordering, "_MAX_BLOCK", block)
-        patch.setattr(reordering, "_SAMPLE", sample)
+        patch.setattr(workers, "_MAX_BLOCK", block)
+        patch.setattr(ranking, "_SAMPLE", sample)
         made = reorder(folder, scores, tmp_path / "out", threads=threads)
     assert (made.nodes, made.edges) == (nodes, len(parts["neighbors"]))
     check_same(made.folder, renumbered(parts, scores))
@@ -132,7 +132,7 @@ def test_equals_a_plain_renumbering(
 def test_scores_at_the_ends_of_their_types(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scores: list[Any]
 ) -> None:
-    monkeypatch.setattr(reordering, "_SAMPLE", 2)
+    monkeypatch.setattr(ranking, "_SAMPLE", 2)
     values = np.array(scores * 5)
     parts: dict[str, Values] = {
         "pointers": np.zeros(len(values) + 1, np.int64), "neighbors": np.zeros(0, np.int32),
