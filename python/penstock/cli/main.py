@@ -38,6 +38,7 @@ from penstock.cli.graph_options import (
 )
 from penstock.cli.help_groups import GroupedProgram
 from penstock.cli.inputs import refuse_files_of
+from penstock.cli.link_trace import LinkTrace, trace_option
 from penstock.cli.model import model_command
 from penstock.cli.nvme import nvme_group
 from penstock.cli.output import cannot_be_written, write_result
@@ -98,6 +99,7 @@ def penstock() -> None:
 @source_option
 @sources_option
 @incoming_option
+@trace_option
 @graph_options
 def bfs_command(graph: str, **options: Any) -> None:
     """Breadth-first search of GRAPH.
@@ -253,13 +255,17 @@ def run(
     breakdown: bool,
     image: Path | None,
     output: Path | None,
+    trace: str | None = None,
     **options: Any,
 ) -> None:
     """Run an algorithm by name, and print its result."""
     function = algorithm_named(algorithm)
+    link = None if trace is None else LinkTrace(**options)
     if breakdown:
-        if image is not None or output is not None:
-            raise ValueError("--plot and --output are of one run, and --breakdown has three: leave it out")
+        if image is not None or output is not None or link is not None:
+            raise ValueError(
+                "--plot, --output and --trace are of one run, and --breakdown has three: leave it out"
+            )
         return print_breakdown(function, graph, as_json, **options)
     for option, path in (("--output", output), ("--plot", image)):
         refuse_files_of(option, path, graph, options["format"])
@@ -270,7 +276,10 @@ def run(
         options["level_traffic"] = moves_bytes(**options)
     with progress_bar() as progress:
         result = function(graph, progress=progress, **options)
-    print_json(result.as_dict()) if as_json else print_result(result)
+    more = {} if link is None else {"link": link.of(result)}
+    print_json(result.as_dict() | more) if as_json else print_result(result)
+    if link is not None and not as_json:
+        Console().print(link.table(result))
     if output is not None:
         write_result(result, output)
     if image is not None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from penstock.graph.cost_breakdown import Breakdown, breakdown
     from penstock.graph.folder import GraphFolder, open_folder, write_folder
     from penstock.graph.folder import GraphFolder as Graph
+    from penstock.graph.link import LinkRequests, link_requests
     from penstock.graph.opening import convert, resolve
     from penstock.graph.results import BfsResult, ComponentsResult, PagerankResult, SsspResult
     from penstock.graph.search import bfs
@@ -24,6 +25,7 @@ __all__ = [
     "ComponentsResult",
     "Graph",
     "GraphFolder",
+    "LinkRequests",
     "PagerankResult",
     "SsspResult",
     "bfs",
@@ -31,6 +33,7 @@ __all__ = [
     "cc",
     "convert",
     "default_cache_dir",
+    "link_requests",
     "open_folder",
     "pagerank",
     "resolve",
@@ -45,6 +48,7 @@ _MODULES = {
     "cache": ("default_cache_dir",),
     "cost_breakdown": ("Breakdown", "breakdown"),
     "folder": ("GraphFolder", "open_folder", "write_folder"),
+    "link": ("LinkRequests", "link_requests"),
     "opening": ("convert", "resolve"),
     "results": ("BfsResult", "ComponentsResult", "PagerankResult", "SsspResult"),
     "search": ("bfs",),

@@ -1,0 +1,173 @@
+"""Requests over a link: counts by hand, a slow reference, and what the command prints."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from penstock.cli import main as cli
+from penstock.graph import bfs, link, link_requests, write_folder
+from penstock.graph.link_counters import CountersMissing, LinkCounters
+
+
+def numbers(*values: int) -> link.Numbers:
+    return np.array(values, np.int64)
+
+
+def by_warps(*lists: tuple[int, int], item: int = 4, aligned: bool = True) -> dict[int, int]:
+    begin, end = (numbers(*side) for side in zip(*lists, strict=True))
+    return link.requests_of_warps(begin, end, item, aligned=aligned)
+
+
+def by_threads(*lists: tuple[int, int], item: int = 4) -> dict[int, int]:
+    """Lists of vertices 0, 1, ... that are read in one round."""
+    begin, end = (numbers(*side) for side in zip(*lists, strict=True))
+    return link.requests_of_threads(begin, end, np.zeros_like(begin), np.arange(len(begin)), item)
+
+
+@pytest.mark.parametrize(
+    ("lists", "aligned", "expected"),
+    [
+        # One line of 32 items of 4 bytes.
+        ([(0, 32)], False, (0, 0, 0, 1)),
+        # Off by a sector, as in the dissertation's Figure 2.4 (c): each step has 96 and 32 bytes.
+        ([(8, 72)], False, (2, 0, 2, 0)),
+        # The same list from the line before: 24 items, 32 items, 8 items.
+        ([(8, 72)], True, (1, 0, 1, 1)),
+        # Off by one item: sectors 0 to 3, 4; then 5 to 7 (4 was read), 8.
+        ([(1, 65)], False, (2, 0, 1, 1)),
+        ([(1, 65)], True, (1, 0, 0, 2)),
+        # Short lists: a sector; two on both sides of a line's end; none.
+        ([(3, 5), (30, 34), (7, 7)], True, (3, 0, 0, 0)),
+        ([(3, 5), (30, 34), (7, 7)], False, (3, 0, 0, 0)),
+        # 10 items from item 4 on: bytes 16 to 56, two sectors.
+        ([(4, 14)], True, (0, 1, 0, 0)),
+    ],
+)
+def test_warps_by_hand(lists: list[tuple[int, int]], aligned: bool, expected: tuple[int, ...]) -> None:
+    assert tuple(by_warps(*lists, aligned=aligned).values()) == expected
+
+
+def test_items_of_eight_bytes_have_two_lines_a_step() -> None:
+    assert by_warps((0, 32), item=8) == {32: 0, 64: 0, 96: 0, 128: 2}
+    assert by_warps((4, 36), item=8, aligned=False) == {32: 1, 64: 0, 96: 1, 128: 1}
+
+
+def test_threads_by_hand() -> None:
+    # Lists of a line each: in step 8 k each thread asks for its sector k, far from the others'.
+    assert by_threads((0, 32), (32, 64), (64, 96)) == {32: 12, 64: 0, 96: 0, 128: 0}
+    # Lists of a sector each, side by side: in step 0 four threads ask for one line together.
+    assert by_threads((0, 8), (8, 16), (16, 24), (24, 32)) == {32: 0, 64: 0, 96: 0, 128: 1}
+    # One sector for two threads in one step is asked for once.
+    assert by_threads((0, 4), (4, 8)) == {32: 1, 64: 0, 96: 0, 128: 0}
+    # Sectors 0 and 2 of a line are two requests.
+    assert by_threads((0, 8), (16, 24)) == {32: 2, 64: 0, 96: 0, 128: 0}
+
+
+def test_warps_and_rounds_are_kept_apart() -> None:
+    begin, end = numbers(0, 8), numbers(8, 16)
+    together = link.requests_of_threads(begin, end, numbers(0, 0), numbers(0, 1), 4)
+    assert together == {32: 0, 64: 1, 96: 0, 128: 0}
+    for rounds, vertices in ((numbers(0, 1), numbers(0, 1)), (numbers(0, 0), numbers(31, 32))):
+        assert link.requests_of_threads(begin, end, rounds, vertices, 4) == {32: 2, 64: 0, 96: 0, 128: 0}
+
+
+def slow_requests(offsets: list[int], levels: list[int], item: int, strategy: str) -> dict[int, int]:
+    """Lane by lane and step by step."""
+    found: Counter[int] = Counter()
+    groups: dict[tuple[int, int], list[int]] = {}
+    for v, level in enumerate(levels):
+        if level >= 0:
+            groups.setdefault((level, v // 32 if strategy == "thread" else v), []).append(v)
+    for vertices in groups.values():
+        read: set[tuple[int, int]] = set()
+        if strategy == "thread":
+            longest = max(offsets[v + 1] - offsets[v] for v in vertices)
+            steps = [
+                [(v, offsets[v] + k) for v in vertices if offsets[v] + k < offsets[v + 1]]
+                for k in range(longest)
+            ]
+        else:
+            (v,) = vertices
+            origin = offsets[v] - (offsets[v] % 32 if strategy == "merged_aligned" else 0)
+            steps = [
+                [(0, i) for i in range(at, at + 32) if offsets[v] <= i < offsets[v + 1]]
+                for at in range(origin, offsets[v + 1], 32)
+            ]
+        for step in steps:
+            asked = {(reader, i * item // 32) for reader, i in step} - read
+            read |= asked
+            run = 0
+            sectors = {sector for _, sector in asked}
+            for sector in sorted(sectors):
+                run += 1
+                if sector + 1 not in sectors or sector % 4 == 3:
+                    found[32 * run] += 1
+                    run = 0
+    return {size: found[size] for size in link.SIZES}
+
+
+@pytest.mark.parametrize("strategy", ["thread", "merged", "merged_aligned"])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_a_search_asks_for_what_its_lanes_read(
+    strategy: str, dtype: type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link, "PIECE", 100)
+    random = np.random.default_rng(7)
+    vertices = 300
+    degrees = np.where(random.random(vertices) < 0.1, random.integers(50, 200, vertices), 5)
+    offsets = np.concatenate(([0], np.cumsum(degrees)))
+    edges: Any = random.integers(0, vertices, int(offsets[-1])).astype(dtype)
+    graph = write_folder(tmp_path / "g", vertices, np.repeat(np.arange(vertices), degrees), edges)
+    result = bfs(graph, source=0, placement="host", executor="cpu", strategy=strategy)
+    found = link_requests(result)
+    levels = link.levels_of(np.asarray(result.parents), 0)
+    item = graph.edge_dtype.itemsize
+    assert found.counts == slow_requests(graph.offsets().tolist(), levels.tolist(), item, strategy)
+    assert found.edge_bytes == result.edges_traversed * item
+    assert Counter(levels[levels >= 0].tolist()) == dict(enumerate(result.level_sizes))
+
+
+def test_the_command_prints_requests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path))
+    words = ["bfs", "kron:8", "--placement", "host", "--executor", "cpu", "--trace", "link"]
+    assert cli.main([*words, "--strategy", "merged_aligned"]) == 0
+    out = capsys.readouterr().out
+    assert "Requests over the link" in out
+    assert "128 B" in out
+    assert "no GPU took part" in out
+    assert cli.main([*words, "--strategy", "merged_aligned", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["link"]
+    assert sum(told["counts"].values()) == told["requests"] > 0
+    assert told["received_bytes"] is None
+
+
+@pytest.mark.parametrize(
+    ("more", "part"),
+    [
+        (["--placement", "host"], "strategy auto does not walk whole lists"),
+        (["--placement", "host", "--strategy", "tiled"], "strategy tiled does not walk whole lists"),
+        (["--strategy", "merged"], "placement storage does not read edges over the link"),
+        (["--placement", "host", "--strategy", "merged", "--breakdown"], "--trace are of one run"),
+    ],
+)
+def test_what_has_no_trace_is_refused(more: list[str], part: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["bfs", "kron:8", "--trace", "link", *more]) == cli.REFUSED
+    assert part in capsys.readouterr().err
+
+
+def test_a_machine_without_counters_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ctypes, "CDLL", _none)
+    with pytest.raises(CountersMissing, match=r"libnvidia-ml\.so\.1 is not installed"):
+        LinkCounters()
+
+
+def _none(name: str) -> None:
+    raise OSError(name)
