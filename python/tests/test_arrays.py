@@ -329,6 +329,11 @@ def test_the_plan_says_what_goes_where(tmp_path: Path) -> None:
     assert plan.metadata_bytes > 0
     writable = penstock.plan(path, placement="storage", device=Here.device, cache="2MiB", writable=True)
     assert 0 < plan.transit_bytes < writable.transit_bytes, "which has buffers for what is written back"
+    cost = plan.cost("980pro", bytes_written_per_s=256_000 / 86_400)
+    in_dram = (2 << 20) + plan.metadata_bytes + plan.transit_bytes
+    assert cost.dollars == pytest.approx({"hbm": 0, "dram": in_dram * 11.13e-9, "980pro": 256_000 * 0.51e-9})
+    assert cost.dram_dollars == pytest.approx(256_000 * 11.13e-9)
+    assert cost.drive_writes_per_day == pytest.approx(1.0)
     assert "left on storage" in str(plan)
     assert "rings and buffers" in str(plan)
     assert penstock.plan(path, device=Here.device).placement == "host"

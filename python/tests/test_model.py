@@ -83,11 +83,50 @@ def test_faster_drives_help_until_the_link_is_full_and_then_a_wider_link_does() 
 def test_prices_give_the_papers_gains() -> None:
     gains = {each.name: round(each.gain, 1) for each in model.cost.all_media()}
     # Table 2 has 4.3 for the PM1735: 11.13 / 2.56 is 4.35.
-    assert gains == {"dram": 1.0, "p5800x": 4.4, "pm1735": 4.3, "980pro": 21.8}
+    assert gains == {"hbm": 0.0, "dram": 1.0, "p5800x": 4.4, "pm1735": 4.3, "980pro": 21.8}
     assert model.cost.per_dollar(1.49, "p5800x") == pytest.approx(6.53, abs=0.005)
+    assert model.cost.per_dollar(0.25, "p5800x", "hbm") == pytest.approx(0.25 * 625 / 2.54)
     assert "2022" in model.cost.dated()
-    with pytest.raises(ValueError, match="there is no price of tape: choose one of dram"):
+    with pytest.raises(ValueError, match="there is no price of tape: choose one of hbm, dram"):
         model.cost.media("tape")
+
+
+def test_the_cost_of_a_plan_counts_every_tier() -> None:
+    gb = 10**9
+    found = model.cost.cost_of(
+        100 * gb,
+        hbm_bytes=gb,
+        dram_bytes=2 * gb,
+        storage_bytes=100 * gb,
+        drive="980pro",
+        bytes_written_per_s=100 * gb / 86_400,
+    )
+    assert found.dollars == pytest.approx({"hbm": 625, "dram": 22.26, "980pro": 51})
+    assert found.total == pytest.approx(698.26)
+    assert (found.dram_dollars, found.hbm_dollars) == pytest.approx((1113, 62_500))
+    assert found.per_dollar(0.5) == pytest.approx(0.5 * 1113 / 698.26)
+    assert found.per_dollar(0.5, "hbm") == pytest.approx(0.5 * 62_500 / 698.26)
+    assert found.drive_writes_per_day == pytest.approx(1.0)
+    assert not found.endures
+    text = str(found)
+    for part in (
+        "of 0.3 that it is made for",
+        "prices of 2022 (dram, p5800x, pm1735, 980pro): BaM",
+        "VideoCardz",
+    ):
+        assert part in text
+
+
+def test_costs_that_cannot_be_are_refused() -> None:
+    none = {"hbm_bytes": 0, "dram_bytes": 0, "storage_bytes": 1}
+    with pytest.raises(ValueError, match="no price of drive tape: choose one of p5800x"):
+        model.cost.cost_of(1, **none, drive="tape")
+    with pytest.raises(ValueError, match="there are no data"):
+        model.cost.cost_of(0, **none, drive="p5800x")
+    with pytest.raises(ValueError, match="bytes_written_per_s -1: it is 0 or more"):
+        model.cost.cost_of(1, **none, drive="p5800x", bytes_written_per_s=-1)
+    with pytest.raises(ValueError, match="base tape: choose dram or hbm"):
+        model.cost.cost_of(1, **none, drive="p5800x").per_dollar(base="tape")
 
 
 def test_every_part_names_its_source() -> None:

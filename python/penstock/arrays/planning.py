@@ -12,6 +12,7 @@ from penstock.arrays.messages import naming
 from penstock.arrays.placement import described, tiers_of
 from penstock.arrays.spec import ArrayOptions
 from penstock.arrays.tiers import TIERED
+from penstock.model.cost import Cost, cost_of
 from penstock.options import checked, show_options
 from penstock.sizes import format_bytes
 
@@ -27,7 +28,8 @@ class Plan:
     a GPU nearly all of it pinned host memory. mapping: page tables of the GPU for what it reads in place, an
     estimate. hit_rate: of placement tiered the share of the reads that the rows which are kept next to the
     kernels are expected to have, which is their share of the scores; None where none are kept, as by the CPU
-    of rows in memory. peer_rate: of these, the share of the reads that goes to other processes."""
+    of rows in memory. peer_rate: of these, the share of the reads that goes to other processes. data_bytes: of
+    the array itself. on_gpu: whether the device is one."""
 
     placement: str
     device: str
@@ -39,6 +41,8 @@ class Plan:
     metadata_bytes: int
     transit_bytes: int
     mapping_bytes: int
+    data_bytes: int
+    on_gpu: bool
     hit_rate: float | None = None
     peer_rate: float = 0.0
 
@@ -58,6 +62,32 @@ class Plan:
         if self.peer_rate:
             lines.append(f"  {'of them from peers':<24} {self.peer_rate:.1%} of the reads")
         return "\n".join(lines)
+
+    def cost(self, drive: str = "p5800x", *, bytes_written_per_s: float = 0.0) -> Cost:
+        """What the bytes of the plan cost, beside all data in DRAM or in pooled HBM.
+
+        Args:
+            drive: What storage is: "p5800x", "pm1735" or "980pro". Page tables cost nothing.
+            bytes_written_per_s: To storage, for drive writes per day.
+
+        Returns:
+            Dollars by media; `str` of it has the dates and sources of the prices, too.
+
+        Raises:
+            ValueError: A drive without a price, an array without data, a negative rate.
+        """
+        return cost_of(
+            self.data_bytes,
+            **self._bytes_by_media(),
+            drive=drive,
+            bytes_written_per_s=bytes_written_per_s,
+        )
+
+    def _bytes_by_media(self) -> dict[str, int]:
+        own = self.hbm_bytes + self.metadata_bytes
+        host = self.host_bytes + self.transit_bytes
+        hbm, dram = (own, host) if self.on_gpu else (0, own + host)
+        return {"hbm_bytes": hbm, "dram_bytes": dram, "storage_bytes": self.storage_bytes}
 
 
 @show_options(ArrayOptions)
@@ -102,6 +132,8 @@ def plan(
             opened.shape,
             opened.dtype.name,
             **counts,
+            data_bytes=opened.shape[0] * opened.row_bytes,
+            on_gpu=opened.executor.cuda,
             hit_rate=rates.get("hit_rate"),
             peer_rate=rates.get("peer_rate", 0.0),
         )

@@ -35,7 +35,8 @@ class Term:
     minus: Term | None = None
     """Is subtracted first, from the same machine."""
     per_dollar: str | None = None
-    """Media that takes DRAM's place: the speed is multiplied by how many times cheaper it is."""
+    """Media that takes the place of `instead_of`: the speed is multiplied by how many times cheaper it is."""
+    instead_of: str = "dram"
 
     @classmethod
     def of(cls, facts: Mapping[str, Any], where: str) -> Term:

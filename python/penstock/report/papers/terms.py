@@ -94,7 +94,7 @@ class RunIndex:
             value = value / companion.value if part is term.over else value - companion.value
             lines += companion.lines
         if term.per_dollar is not None:
-            value = per_dollar(value, term.per_dollar)
+            value = per_dollar(value, term.per_dollar, term.instead_of)
         samples = [] if len(lines) > 1 or term.take != "value" or term.per_dollar else line.samples()
         return Found(
             value * term.scale,
