@@ -8,6 +8,7 @@ and aligned lists (Figures 2.6 and 2.8), of ids of 4 bytes and of 8 as in the pa
 the lists; each search is verified, and of aligned lists the bytes are compared with the sectors that the
 GPU's warps counted while they read. Where the GPU counts what its link brings, details has that, too: the
 difference of a run of nine trials from the same source and one of a single trial, over eight.
+link.managed.*: what the driver moves for a search in managed memory, by that counter.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import argparse
 import datetime
 import json
 import os
+import statistics
 import time
 from pathlib import Path
 from typing import Any
@@ -30,30 +32,32 @@ SCAN_BYTES = 64 << 20
 TRIALS = 9
 
 
-def write(options: argparse.Namespace, line: dict[str, Any], found: link.LinkRequests) -> None:
+def write(options: argparse.Namespace, line: dict[str, Any]) -> None:
+    line["details"]["wall_seconds"] = time.monotonic() - options.begun
+    options.begun = time.monotonic()
     line |= {
-        "value": found.requests,
-        "unit": "requests",
         "baseline": "",
         "baseline_value": None,
         "ratio": None,
         "repeats": 1,
         "spread": None,
-        "bytes": {"host": found.bytes},
         "machine": {"name": os.environ.get("PENSTOCK_MACHINE", "unnamed")},
         "commit": os.environ.get("PENSTOCK_COMMIT", "unknown"),
         "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
     }
+    with Path(options.results).open("a", encoding="utf-8") as out:
+        out.write(json.dumps(line) + "\n")
+
+
+def write_requests(options: argparse.Namespace, line: dict[str, Any], found: link.LinkRequests) -> None:
+    line |= {"value": found.requests, "unit": "requests", "bytes": {"host": found.bytes}}
     line["details"] |= {
         **{f"share_{size}": found.share(size) for size in link.SIZES},
         "counts": {str(size): count for size, count in found.counts.items()},
         "edge_bytes": found.edge_bytes,
         "amplification": found.bytes / max(found.edge_bytes, 1),
-        "wall_seconds": time.monotonic() - options.begun,
     }
-    options.begun = time.monotonic()
-    with Path(options.results).open("a", encoding="utf-8") as out:
-        out.write(json.dumps(line) + "\n")
+    write(options, line)
     shares = ", ".join(f"{size} B {found.share(size):.1%}" for size in link.SIZES)
     print(f"{line['id']}: {found.requests:,} requests: {shares}", flush=True)
 
@@ -72,49 +76,71 @@ def scans(options: argparse.Namespace) -> None:
         found = link.LinkRequests(name, counts, SCAN_BYTES)
         # Each byte once, whatever the sizes.
         line = {"id": f"link.scan.{name}", "verified": found.bytes == SCAN_BYTES, "params": {}, "details": {}}
-        write(options, line, found)
+        write_requests(options, line, found)
 
 
-def received_in_a_trial(folder: graphs.GraphFolder, options: argparse.Namespace, **how: Any) -> int | None:
-    """Bytes, by the GPU's own counter; None where it has none."""
-    received = []
+def received_in_a_trial(folder: graphs.GraphFolder, **how: Any) -> tuple[int, float] | None:
+    """Bytes by the GPU's own counter, and seconds; None where it has none."""
+    received, seconds = [], 0.0
     for trials in (1, TRIALS):
         try:
             counters = LinkCounters()
         except CountersMissing as missing:
             print(f"no counters here: {missing}", flush=True)
             return None
-        graphs.bfs(folder, trials=trials, **how)
+        seconds = statistics.median(graphs.bfs(folder, trials=trials, **how).trial_seconds)
         received.append(counters.received())
-    return (received[1] - received[0]) // (TRIALS - 1)
+    return (received[1] - received[0]) // (TRIALS - 1), seconds
 
 
 def searches(options: argparse.Namespace) -> None:
     folder = graphs.resolve(options.graph, cache_dir=options.folder)
-    source = None
+    source, on_gpu = None, False
     for strategy in STRATEGIES:
         how = {"placement": options.placement, "executor": options.executor, "strategy": strategy}
         result = graphs.bfs(folder, source=source, verify=True, **how)
-        source = result.source
+        source, on_gpu = result.source, result.executor == "cuda"
         read = graphs.link_requests(result)
         agrees = strategy != "merged_aligned" or result.sector_bytes in (0, read.bytes)
         agrees = agrees and read.edge_bytes == result.edges_traversed * folder.edge_dtype.itemsize
         for id_bytes in (4, 8):
-            found = graphs.link_requests(result, id_bytes)
             details: dict[str, Any] = {"device": result.device, "seconds": result.seconds}
             if id_bytes == folder.edge_dtype.itemsize:
                 details["sector_bytes"] = result.sector_bytes
-                if result.executor == "cuda":
-                    details["received_bytes"] = received_in_a_trial(folder, options, source=source, **how)
+                counted = received_in_a_trial(folder, source=source, **how) if on_gpu else None
+                details["received_bytes"] = counted and counted[0]
             line = {
                 "id": f"link.bfs.{options.graph}.{strategy}",
                 "verified": bool(result.verified) and agrees,
                 "params": {"id_bytes": str(id_bytes), "executor": result.executor},
                 "details": details,
             }
-            write(options, line, found)
+            write_requests(options, line, graphs.link_requests(result, id_bytes))
             if not line["verified"]:
                 raise SystemExit(f"wrong: {line['id']}: {result.violation or 'the sectors differ'}")
+    if on_gpu:
+        pages(options, folder, source)
+
+
+def pages(options: argparse.Namespace, folder: graphs.GraphFolder, source: int | None) -> None:
+    """What the driver moves for a search in managed memory, anew in each trial."""
+    how = {"placement": "managed", "executor": options.executor, "strategy": "merged_aligned"}
+    result = graphs.bfs(folder, source=source, verify=True, **how)
+    counted = received_in_a_trial(folder, source=source, **how)
+    if counted is None:
+        return
+    received, seconds = counted
+    line = {
+        "id": f"link.managed.bfs.{options.graph}",
+        "value": received / seconds / 1e9,
+        "unit": "GB/s",
+        "verified": bool(result.verified),
+        "params": {"executor": result.executor},
+        "bytes": {"host": received},
+        "details": {"device": result.device, "seconds": seconds, "edge_bytes": result.edge_bytes},
+    }
+    write(options, line)
+    print(f"{line['id']}: {line['value']:.1f} GB/s", flush=True)
 
 
 def main() -> None:

@@ -161,7 +161,8 @@ def check(folder: Path, data: Path) -> None:
     values = np.arange(65536.0)
     np.save(data / "values.npy", values)
     expected = values[np.arange(65536, dtype=np.uint64) * 2654435761 % 65536].sum()
-    assert run(folder / "sum", data / "values.npy") == expected
+    for name in ("sum", "plain_sum"):
+        assert run(folder / name, data / "values.npy") == expected
 
     positions = rng.integers(0, 1 << 40, 50001).astype(np.uint64)
     np.save(data / "positions.npy", positions)
@@ -178,14 +179,16 @@ def check(folder: Path, data: Path) -> None:
 
     matrix = rng.integers(-8, 8, (300, 1001)).astype(np.float32)
     np.save(data / "matrix.npy", matrix)
-    assert np.array_equal(run(folder / "row_sums", data / "matrix.npy", 1001), matrix.sum(axis=1))
+    for name in ("row_sums", "plain_row_sums"):
+        assert np.array_equal(run(folder / name, data / "matrix.npy", 1001), matrix.sum(axis=1))
 
     sources = np.sort(rng.integers(0, 2000, 5000))
     edges = rng.integers(0, 2000, 5000).astype(np.int32)
     offsets = np.searchsorted(sources, np.arange(2001)).astype(np.int64)
     np.save(data / "offsets.npy", offsets)
     np.save(data / "edges.npy", edges)
-    assert np.array_equal(run(folder / "search", data, 7), depths(offsets, edges, 7))
+    for name in ("search", "plain_search"):
+        assert np.array_equal(run(folder / name, data, 7), depths(offsets, edges, 7))
 
     texts = data / "texts"
     texts.mkdir()
