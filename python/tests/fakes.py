@@ -141,7 +141,7 @@ class FakeNative(ModuleType):
         self.asked = {"topic": topic, "options": options}
         if progress:
             progress("flow.wide", 0, 1)
-        for line in self.measurements if found else []:
+        for line in self.measurements:
             found(line)
         if self.problem:
             raise self.problem

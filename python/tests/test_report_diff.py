@@ -60,6 +60,20 @@ def test_repeats_are_tested_by_their_ranks(tmp_path: Path) -> None:
     assert (single.p, single.changed, single.faster) == (None, None, "")
 
 
+def test_a_repeat_that_is_no_number_is_no_sample(tmp_path: Path) -> None:
+    nan = float("nan")
+    first, second = line("x", 1.0, values=[1.0, nan, 1.1]), line("x", 2.0, values=[nan, nan])
+    (difference,) = compared(tmp_path, [first], [second]).differences
+    assert (difference.first_samples, difference.second_samples) == (2, 1)
+    assert (difference.p, difference.changed, difference.ratio) == (None, None, 2.0)
+
+
+def test_repeats_that_are_all_alike_did_not_change(tmp_path: Path) -> None:
+    same = line("x", 1.0, values=[1.0, 1.0, 1.0])
+    (difference,) = compared(tmp_path, [same], [same]).differences
+    assert (difference.p, difference.changed) == (1.0, False)
+
+
 def test_more_is_faster_in_a_rate_and_neither_in_a_share(tmp_path: Path) -> None:
     low, high = [1.0, 1.1, 1.2, 1.3, 1.4], [2.0, 2.1, 2.2, 2.3, 2.4]
     for unit, faster in (("GB/s", "second"), ("us a line", "first"), ("of reads", "")):

@@ -53,7 +53,7 @@ def report_command() -> None:
 )
 @click.option("--json", "as_json", is_flag=True, help="JSON on stdout instead of files.")
 @click.option("--quick", is_flag=True, help="Measure first, 10 minutes at most, and report on that.")
-@click.option("--list", "wants_list", is_flag=True, help="The figures, and what measures each again.")
+@click.option("--list", "wants_list", is_flag=True, help="The figures: commands, output, time, disk.")
 def page_command(
     results: tuple[Path, ...],
     only: tuple[str, ...],
@@ -67,13 +67,14 @@ def page_command(
     RESULTS: benchmarks/results if there are none. A figure has the paper's value, ours with its machine and
     commit, their ratio, the repeats, whether the run was verified, and the command that measures it again.
 
+    --list prints for each figure what measures it again, the lines that this writes, and what the lines of
+    RESULTS took and read, where they record it.
+
     --quick runs what this machine allows, adds the result lines to a file beside the page (report.jsonl), and
     reports on it. penstock report diff A B compares two sets of results.
     """
     if wants_list:
-        console = Console()
-        console.width = max(console.width, WIDE)
-        console.print(figures_table(papers.load_papers()))
+        print_listing(results, only, as_json)
         return
     problems = 0
     if quick:
@@ -208,28 +209,30 @@ def varying_params_of(differences: list[Difference]) -> set[str]:
     return {name for (_, name), texts in values.items() if len(texts) > 1}
 
 
-def figures_table(known: list[papers.Paper]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for name in ("key", "what", "the paper", "again, or why not"):
-        table.add_column(name, overflow="fold")
-    for paper in known:
-        for figure in paper.figures:
-            table.add_row(*(escape(text) for text in _listed(figure)))
-    return table
-
-
-def _listed(figure: papers.Figure) -> tuple[str, str, str, str]:
-    stated = [_stated(point) for point in figure.points if point.paper is not None]
-    why_not = f"needs {figure.needs}" if figure.needs else f"not yet: {figure.not_yet}"
-    return (
-        figure.key,
-        f"{figure.name}: {figure.title}",
-        ", ".join(stated[:3]) + (", ..." if len(stated) > 3 else "") or "a picture only",
-        figure.command or why_not,
-    )
-
-
-def _stated(point: papers.Point) -> str:
-    paper = point.paper
-    text = f"{number(paper[0])} to {number(paper[1])}" if isinstance(paper, tuple) else number(paper)
-    return f"{text} {point.unit}".rstrip()
+def print_listing(results: tuple[Path, ...], only: tuple[str, ...], as_json: bool) -> None:
+    """Without result lines where there are none here: what they took is then not recorded."""
+    lines = papers.read_run_files(results or (RESULTS,)) if results or RESULTS.is_dir() else []
+    known = papers.load_papers()
+    listed = [
+        each
+        for each in papers.listing(known, lines)
+        if not only or any(text.lower() in f"{each.key} {each.name} {each.title}".lower() for text in only)
+    ]
+    if as_json:
+        print_json([each.as_dict() for each in listed])
+        return
+    console = Console(soft_wrap=True)
+    for each in listed:
+        console.print(f"{each.key}  {each.name}: {each.title}", style="bold", markup=False, highlight=False)
+        rows = [("the paper", each.paper)]
+        if each.command:
+            rows += [
+                ("again", each.command),
+                ("writes", ", ".join(each.ids)),
+                ("took", each.took),
+                ("disk", each.disk),
+            ]
+        else:
+            rows.append(("", each.why_not))
+        for name, text in rows:
+            console.print(f"  {name:<10}{text}", markup=False, highlight=False)

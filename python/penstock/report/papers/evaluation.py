@@ -66,7 +66,7 @@ def machines(lines: Iterable[RunLine]) -> list[dict[str, Any]]:
 def counts(figures: Sequence[dict[str, Any]]) -> dict[str, int]:
     """Of figures by state and of points by verdict."""
     found = dict.fromkeys(
-        ("figures", "measured", "partly", "needs", "not yet", "no line", "better", "level", "worse"), 0
+        ("figures", "measured", "partly", "needs", "left out", "no line", "better", "level", "worse"), 0
     )
     for figure in figures:
         found["figures"] += 1
@@ -90,7 +90,7 @@ def evaluate_figure(figure: Figure, index: RunIndex) -> dict[str, Any]:
         "differs": figure.differs,
         "choice": figure.choice,
         "needs": figure.needs,
-        "not_yet": figure.not_yet,
+        "left_out": figure.left_out,
     }
     if figure.plot is not None:
         facts["plot"] = _plot(figure.plot, index)
@@ -101,8 +101,8 @@ def _state(figure: Figure, points: Sequence[dict[str, Any]]) -> str:
     measured = sum(point["ours"] is not None for point in points)
     if measured:
         return "measured" if measured == len(points) else "partly"
-    if figure.not_yet:
-        return "not yet"
+    if figure.left_out:
+        return "left out"
     return "needs" if figure.needs else "no line"
 
 

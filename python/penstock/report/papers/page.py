@@ -16,12 +16,13 @@ STATES = {
     "measured": "measured",
     "partly": "partly measured",
     "needs": "cannot run here",
-    "not yet": "not yet",
+    "left out": "left out",
     "no line": "no result line",
 }
 VERDICTS = {"better": "▲ better", "level": "= level", "worse": "▼ worse"}
 CHECKED = {True: "yes", False: "wrong", None: "not stated"}
 ON_CPU = "the CPU executor: no GPU took part, and a few cores stand beside the paper's GPU"
+LOSSES = 10
 HEADINGS = ("What", "Paper", "Penstock", "Ratio", "Repeats", "Verified")
 METHOD = (
     "Ratios are Penstock over the paper, turned so that above 1 is better, whatever the unit; within 5 % is "
@@ -35,7 +36,13 @@ def page(evaluated: dict[str, Any]) -> str:
     """The same bytes for the same dictionary."""
     style = (resources.files(__package__) / "data" / "page.css").read_text(encoding="utf-8")
     body = "\n".join(
-        [_header(evaluated), _answers(evaluated), _overview(evaluated), *map(_paper, evaluated["papers"])]
+        [
+            _header(evaluated),
+            _answers(evaluated),
+            _losses(evaluated),
+            _overview(evaluated),
+            *map(_paper, evaluated["papers"]),
+        ]
     )
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -103,6 +110,27 @@ def _card(answer: dict[str, Any], figure: dict[str, Any]) -> str:
         f'<li><a href="#{escape(figure["key"])}"><h3>{escape(answer["question"])}</h3>{value}'
         f"<p>{escape(point['label'])}</p><p>paper {_paper_value(point)} {verdict}</p></a></li>"
     )
+
+
+def _losses(evaluated: dict[str, Any]) -> str:
+    """The worst ratios, as plain as the answers."""
+    worst = [each for each in ratios(evaluated) if each[2]["verdict"] == "worse"][:LOSSES]
+    if not worst:
+        return ""
+    rows = "".join(
+        f'<li><a href="#{escape(figure["key"])}"><b class="worse">{number(ratio)}</b>'
+        f"<span>{escape(point['label'])}<small>{_named(figure)}</small></span>"
+        f"<span>{_ours(point)}<small>paper {_paper_value(point)}</small></span></a></li>"
+        for ratio, figure, point in worst
+    )
+    return (
+        '<section aria-labelledby="losses"><h2 id="losses">Where the papers are ahead, worst first</h2>'
+        f'<ol class="losses">{rows}</ol></section>'
+    )
+
+
+def _named(figure: dict[str, Any]) -> str:
+    return escape(f"{figure['name']}: {figure['title']}")
 
 
 def _overview(evaluated: dict[str, Any]) -> str:
@@ -219,7 +247,7 @@ def _notes(figure: dict[str, Any]) -> str:
         ("Differs", "" if executors == {"cpu"} else escape(figure["differs"])),
         ("Chosen", escape(figure["choice"])),
         ("Needs", escape(figure["needs"])),
-        ("Not yet", _code_marks(figure["not_yet"])),
+        ("Left out", _code_marks(figure["left_out"])),
         ("Again", f"<code>{escape(figure['command'])}</code>" if figure["command"] else ""),
         ("Where", escape(figure["where"])),
     ]

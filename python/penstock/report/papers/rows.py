@@ -109,7 +109,7 @@ class Figure:
     """Where the paper contradicts itself: what was taken."""
     needs: str = ""
     """What a machine must have that none of the run files' has."""
-    not_yet: str = ""
+    left_out: str = ""
     """The capability that is still to come."""
     plot: Plot | None = None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,12 +55,12 @@ class RunLine:
         return None if stated is None else bool(stated)
 
     def samples(self) -> list[float]:
-        """The value of each repeat in the line's unit; empty where the line has only their median."""
+        """The numbers of the repeats in the line's unit; empty where it has only their median."""
         for name in SAMPLES:
             for path in (name, f"details.{name}"):
                 found = self.field(path)
                 if isinstance(found, list) and found:
-                    return [float(value) for value in found]
+                    return [float(value) for value in found if math.isfinite(float(value))]
         return []
 
 
