@@ -125,6 +125,8 @@ def _losses(evaluated: dict[str, Any]) -> str:
     )
     return (
         '<section aria-labelledby="losses"><h2 id="losses">Where the papers are ahead, worst first</h2>'
+        '<p class="method">Penstock over the paper. What differs in the machine or the setting stands with '
+        "each figure.</p>"
         f'<ol class="losses">{rows}</ol></section>'
     )
 
@@ -209,7 +211,7 @@ def _ours(point: dict[str, Any]) -> str:
 def _paper_value(point: dict[str, Any]) -> str:
     paper = point["paper"]
     if paper is None:
-        return '<span class="muted">picture only</span>'
+        return '<span class="muted">not in the text</span>'
     text = "–".join(number(value) for value in paper) if isinstance(paper, list) else number(paper)
     return f"{text}{_unit(point['unit'])}"
 

@@ -108,7 +108,7 @@ def line_plot(plot: dict[str, Any], points: Sequence[dict[str, Any]]) -> str:
         f"<title>paper, {escape(label)}: {number(y)}</title></circle>"
         for x, y, label in marks
     ]
-    return _legend([curve["label"] for curve in curves], bool(marks)) + _svg(HEIGHT, parts, plot["y"])
+    return _legend([curve["label"] for curve in curves], bool(marks)) + _plot(HEIGHT, parts, plot["y"])
 
 
 def pair_plot(points: Sequence[dict[str, Any]]) -> str:
@@ -118,7 +118,7 @@ def pair_plot(points: Sequence[dict[str, Any]]) -> str:
     if len(both) < 3 or len({point["unit"] for point in both}) > 1 or min(values) <= 0:
         return ""
     height = TOP + ROW * len(both) + BOTTOM - 8
-    label_width = 210
+    label_width = 236
     across = scale_over(values, label_width, WIDTH - RIGHT, max(values) > WIDE * min(values))
     floor = height - BOTTOM + 8
     parts = _ticks_across(across, TOP, floor)
@@ -133,7 +133,7 @@ def pair_plot(points: Sequence[dict[str, Any]]) -> str:
             f'<circle class="dot c0" cx="{ours:.1f}" cy="{y}" r="4.5"><title>Penstock</title></circle>',
         ]
     parts.append(_text(WIDTH - RIGHT, height - 4, _unit(both[0]["unit"]), "end"))
-    return _legend(["Penstock"], True) + _svg(height, parts, "the paper's values beside ours")
+    return _legend(["Penstock"], True) + _plot(height, parts, "the paper's values beside ours")
 
 
 def ratio_bar(ratio: float, verdict: str) -> str:
@@ -201,6 +201,11 @@ def _text(x: str | float, y: float, text: str, anchor: str = "middle") -> str:
     return f'<text class="axis" x="{x}" y="{y}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
+def _plot(height: float, parts: Sequence[str], label: str) -> str:
+    """Scrolls where it is wider than the screen, so that its text stays readable."""
+    return f'<div class="scroll">{_svg(height, parts, label)}</div>'
+
+
 def _svg(height: float, parts: Sequence[str], label: str, width: int = WIDTH, kind: str = "plot") -> str:
     box = f'viewBox="0 0 {width} {height:.0f}"'
     return f'<svg class="{kind}" {box} role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
@@ -222,7 +227,7 @@ def _middle(paper: Any) -> float:
     return float(sum(paper) / len(paper) if isinstance(paper, list) else paper)
 
 
-def _short(text: str, letters: int = 32) -> str:
+def _short(text: str, letters: int = 38) -> str:
     return text if len(text) <= letters else text[: letters - 1].rstrip() + "…"
 
 

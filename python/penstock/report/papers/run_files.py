@@ -10,6 +10,8 @@ from typing import Any
 
 from penstock.bench.measurement import Measurement, numbered_lines
 
+UNNAMED = "unnamed"
+"""What benchmarks write where PENSTOCK_MACHINE is not set."""
 SAMPLES = ("values", "trial_seconds")
 """Fields, of a line or of its details, that hold the value of each repeat."""
 
@@ -45,8 +47,12 @@ class RunLine:
 
     @property
     def machine(self) -> str:
-        """The machine's name; lines of one machine have the same."""
-        return self.measurement.machine.get("name") or self.measurement.ran_on or "a machine without a name"
+        """The machine's name, or its device's; lines of one machine have the same."""
+        name = self.measurement.machine.get("name", "")
+        if name and name != UNNAMED:
+            return name
+        device = self.measurement.machine.get("device", "")
+        return device or self.measurement.ran_on.replace(UNNAMED, "") or "a machine without a name"
 
     @property
     def verified(self) -> bool | None:
