@@ -38,8 +38,8 @@ class RunLine:
         return found
 
     def condition(self, name: str) -> str | None:
-        """A parameter as text, or what stands at a dotted path."""
-        given = self.measurement.params.get(name)
+        """A parameter as text, the file's name, or what stands at a dotted path."""
+        given = self.measurement.params.get(name) or (self.file if name == "file" else None)
         if given is None:
             found = self.field(name)
             given = None if found is None else str(found)

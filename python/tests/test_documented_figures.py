@@ -1,0 +1,136 @@
+"""Numbers in the tables of the documents are those of the result lines that docs/figures.json names."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import shutil
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from penstock.report.papers import read_run_files
+from penstock.report.papers.terms import RunIndex
+
+TREE = Path(__file__).parents[2]
+SCRIPT = TREE / "scripts/documented_figures.py"
+COMPLETE = ("README.md", "docs/FIGURES.md")
+"""Pages of which each row with numbers is named."""
+
+pytestmark = pytest.mark.skipif(not SCRIPT.is_file(), reason="the documents are not beside the package")
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("documented_figures", SCRIPT)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def index() -> RunIndex:
+    return RunIndex(read_run_files([TREE / "benchmarks/results"]))
+
+
+def page_of(tmp_path: Path, text: str) -> Path:
+    (tmp_path / "page.md").write_text(text)
+    return tmp_path
+
+
+def index_with(tmp_path: Path, **values: float) -> RunIndex:
+    lines = [{"id": id, "value": value, "unit": "s"} for id, value in values.items()]
+    path = tmp_path / "runs.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return RunIndex(read_run_files([path]))
+
+
+def test_the_tables_have_the_runs_numbers(script: ModuleType, index: RunIndex) -> None:
+    different = "\n".join(map(str, script.differing(script.load(TREE), index, TREE)))
+    assert different == "", "python scripts/documented_figures.py --write puts the runs' numbers there"
+
+
+@pytest.mark.parametrize("page", COMPLETE)
+def test_each_row_with_numbers_is_named(script: ModuleType, page: str) -> None:
+    facts = script.load(TREE)[page]
+    named = {*facts["rows"], *facts["without"]}
+    rows = {first for _, first, numbers in script.tables((TREE / page).read_text()) if numbers}
+    assert rows <= named
+    assert set(facts["without"]) <= rows
+    assert all(facts["without"].values()), "with a reason"
+
+
+def test_most_numbers_are_compared_and_none_is_typed_into_the_data(script: ModuleType) -> None:
+    entries = [e for facts in script.load(TREE).values() for row in facts["rows"].values() for e in row]
+    terms = [entry for entry in entries if not isinstance(entry, str)]
+    assert len(terms) > 250
+    assert len(terms) > 0.9 * len(entries)
+
+
+TABLE = "text 99.9\n\n| what | ours | beside |\n|---|---|---|\n| a `x 7` | 1.50 / 1,200 s, 4 `--n 5` | 3 |\n"
+
+
+def test_numbers_are_those_of_cells_without_code(script: ModuleType) -> None:
+    ((head, first, numbers),) = script.tables(TABLE)
+    assert (head, first) == ("what", "a `x 7`")
+    assert [each.text for each in numbers] == ["1.50", "1,200", "4", "3"]
+    assert [TABLE[each.begin : each.begin + len(each.text)] for each in numbers] == [n.text for n in numbers]
+
+
+def test_a_number_that_differs_is_found_and_written(script: ModuleType, tmp_path: Path) -> None:
+    root = page_of(tmp_path, TABLE)
+    index = index_with(tmp_path, a=1.504, b=1234.5, c=4.2, d=3.6)
+    row: list[Any] = [{"id": "a"}, {"id": "b"}, {"id": "c"}, {"id": "d"}]
+    pages = {"page.md": {"rows": {"a `x 7`": row}}}
+    found = script.differing(pages, index, root)
+    assert [(each.printed.text, each.measured) for each in found] == [("1,200", "1,234"), ("3", "4")]
+    script.write(found, root)
+    assert (root / "page.md").read_text() == TABLE.replace("1,200", "1,234").replace("| 3 |", "| 4 |")
+    assert script.differing(pages, index, root) == []
+
+
+@pytest.mark.parametrize(
+    ("rows", "part"),
+    [
+        ({"b": []}, "page.md: b: no table has that row"),
+        ({"a `x 7`": ["none"]}, "the row has 4 numbers: 1.50, 1,200, 4, 3"),
+        ({"a `x 7`": [{"id": "z"}, "", "", ""]}, "no result line is {'id': 'z'}"),
+    ],
+)
+def test_what_does_not_fit_is_named(
+    script: ModuleType, tmp_path: Path, rows: dict[str, Any], part: str
+) -> None:
+    root = page_of(tmp_path, TABLE)
+    with pytest.raises(ValueError, match=re.escape(part)):
+        script.differing({"page.md": {"rows": rows}}, index_with(tmp_path, a=1.0), root)
+
+
+def test_a_row_of_two_tables_needs_the_tables_name(script: ModuleType, tmp_path: Path) -> None:
+    root = page_of(tmp_path, TABLE + "\n" + TABLE.replace("| what", "| other").replace("1.50", "2.50"))
+    rows = script.rows_of((root / "page.md").read_text())
+    assert set(rows) == {"what | a `x 7`", "other | a `x 7`"}
+    assert rows["other | a `x 7`"][0].text == "2.50"
+
+
+def test_the_command_fails_while_a_page_differs(
+    script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("README.md", "docs", "benchmarks/results"):
+        source, target = TREE / name, tmp_path / name
+        target.parent.mkdir(exist_ok=True)
+        shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)
+    page = tmp_path / "README.md"
+    good = page.read_text()
+    page.write_text(good.replace("| 50.3 GB/s |", "| 55.3 GB/s |"))
+    monkeypatch.setattr(sys, "argv", ["documented_figures.py"])
+    assert script.main(tmp_path) == 1
+    assert "55.3 is 50.3 in h200/miss.jsonl" in capsys.readouterr().out
+    monkeypatch.setattr(sys, "argv", ["documented_figures.py", "--write"])
+    assert script.main(tmp_path) == 0
+    assert page.read_text() == good

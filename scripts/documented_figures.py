@@ -1,0 +1,148 @@
+"""Numbers in the tables of the documents, beside the result lines that they are from.
+
+    python scripts/documented_figures.py            prints those that differ; fails where there are some
+    python scripts/documented_figures.py --write    writes the runs' numbers into the tables
+
+docs/figures.json names them: for each page its rows by their first cell ("TABLE | ROW" with the first cell of
+the table's head, where a page has several), and for each number of a row's other cells, in their order,
+either what selects it of benchmarks/results, as in the figures of `penstock report`, or a text that says why
+it is none. Code in a cell is left out. Rows of which no line is kept stand under "without", with the reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock.report.papers.rows import Term
+from penstock.report.papers.run_files import read_run_files
+from penstock.report.papers.terms import RunIndex
+
+ROOT = Path(__file__).resolve().parent.parent
+NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w.]*`)")
+RULE = re.compile(r"^\|[\s|:-]+\|$")
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A number as a page prints it."""
+
+    text: str
+    begin: int
+    """In the page."""
+
+    @property
+    def decimals(self) -> int:
+        return len(self.text.partition(".")[2])
+
+    def of(self, value: float) -> str:
+        """`value` with as many decimals, and commas where this has some."""
+        return f"{value:{',' if ',' in self.text else ''}.{self.decimals}f}"
+
+
+@dataclass(frozen=True)
+class Differing:
+    page: str
+    row: str
+    printed: Printed
+    measured: str
+    line: str
+
+    def __str__(self) -> str:
+        return f"{self.page}: {self.row}: {self.printed.text} is {self.measured} in {self.line}"
+
+
+def rows_of(text: str) -> dict[str, list[Printed]]:
+    """The numbers of each row by its names; a first cell that several tables have is no name."""
+    found: dict[str, list[Printed]] = {}
+    several = set()
+    for head, first, numbers in tables(text):
+        found[f"{head} | {first}"] = numbers
+        if first in found:
+            several.add(first)
+        found[first] = numbers
+    return {name: numbers for name, numbers in found.items() if name not in several}
+
+
+def tables(text: str) -> Iterator[tuple[str, str, list[Printed]]]:
+    """The rows of a page's tables: the first cell of the head, their own, and the numbers of the others."""
+    at, last, head, inside = 0, "", "", False
+    for line in text.splitlines(keepends=True):
+        stripped = line.strip()
+        if RULE.match(stripped):
+            inside = last.startswith("|")
+            head = last[1:].partition("|")[0].strip()
+        elif not stripped.startswith("|"):
+            inside = False
+        elif inside:
+            first, _, rest = stripped[1:].partition("|")
+            begin = at + line.index("|", line.index("|") + 1) + 1
+            blank = re.sub(r"`[^`]*`", lambda code: " " * len(code.group()), rest)
+            yield head, first.strip(), [Printed(m.group(), begin + m.start()) for m in NUMBER.finditer(blank)]
+        last, at = stripped, at + len(line)
+
+
+def load(root: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((root / "docs/figures.json").read_text(encoding="utf-8"))
+    return found
+
+
+def differing(pages: dict[str, Any], index: RunIndex, root: Path) -> list[Differing]:
+    """Raises ValueError for a row that is not there, a count that does not fit, a term without a line."""
+    found = []
+    for page, facts in pages.items():
+        rows = rows_of((root / page).read_text(encoding="utf-8"))
+        for row, terms in facts["rows"].items():
+            where = f"docs/figures.json: {page}: {row}"
+            if row not in rows:
+                raise ValueError(f"{where}: no table has that row, or several have")
+            if len(rows[row]) != len(terms):
+                texts = ", ".join(each.text for each in rows[row])
+                raise ValueError(f"{where}: the row has {len(rows[row])} numbers: {texts}")
+            for printed, term in zip(rows[row], terms, strict=True):
+                if isinstance(term, str):
+                    continue
+                line = index.term(Term.of(term, where))
+                if line is None:
+                    raise ValueError(f"{where}: no result line is {term}")
+                measured = printed.of(line.value)
+                if measured != printed.text:
+                    source = line.lines[0]
+                    place = f"{source.file}:{source.number}"
+                    found.append(Differing(page, row, printed, measured, place))
+    return found
+
+
+def write(differences: list[Differing], root: Path) -> None:
+    for page in {each.page for each in differences}:
+        text = (root / page).read_text(encoding="utf-8")
+        of_page = [each for each in differences if each.page == page]
+        for each in sorted(of_page, key=lambda each: -each.printed.begin):
+            begin = each.printed.begin
+            text = text[:begin] + each.measured + text[begin + len(each.printed.text) :]
+        (root / page).write_text(text, encoding="utf-8")
+
+
+def main(root: Path = ROOT) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--write", action="store_true", help="write the runs' numbers into the tables")
+    options = parser.parse_args()
+    found = differing(load(root), RunIndex(read_run_files([root / "benchmarks/results"])), root)
+    for each in found:
+        print(each)
+    if options.write:
+        write(found, root)
+        return 0
+    return bool(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
