@@ -55,12 +55,23 @@ def test_a_step_that_fails_is_named_and_makes_the_command_fail(
 
 
 def test_no_step_begins_when_the_time_is_over(native: fakes.FakeNative, tmp_path: Path) -> None:
-    times = iter([0.0, 0.0, 30.0, 90.0, 90.0])
+    times = iter([0.0, 0.0, 20.0, 30.0, 90.0])
     steps = [quick.Step("flow", {"n": "1"}), quick.Step("flow", {"n": "2"})]
     outcomes = list(quick.run_steps(steps, tmp_path / "r.jsonl", limit_s=60, clock=lambda: next(times)))
     assert [outcome.measurements for outcome in outcomes] == [1, 0]
     assert outcomes[1].problem == "not begun: 60 s were over"
     assert native.asked["options"] == {"n": "1"}
+
+
+def test_a_step_that_runs_too_long_is_stopped_and_what_it_measured_is_kept(
+    native: fakes.FakeNative, tmp_path: Path
+) -> None:
+    times = iter([0.0, 1.0, 50.0, 52.0, 60.0, 130.0])
+    steps = [quick.Step("flow", {"n": "1"}), quick.Step("flow", {"n": "2"})]
+    results = tmp_path / "r.jsonl"
+    outcomes = list(quick.run_steps(steps, results, limit_s=100, end_s=120, clock=lambda: next(times, 131.0)))
+    assert [outcome.problem for outcome in outcomes] == ["", "stopped: 120 s were over"]
+    assert [outcome.measurements for outcome in outcomes] == [1, 0]
 
 
 def test_results_and_quick_do_not_go_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

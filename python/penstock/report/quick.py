@@ -15,8 +15,8 @@ from penstock.callbacks import Progress
 from penstock.errors import Error
 from penstock.native import load_native
 
-LIMIT_S = 420.0
-"""After so long no step begins: the longest of two cores takes three minutes more."""
+LIMIT_S, END_S = 420.0, 570.0
+"""After so long no step begins; and a step that still runs ends at its next report of progress."""
 
 
 @dataclass(frozen=True)
@@ -59,14 +59,23 @@ def run_steps(
     results: Path,
     *,
     limit_s: float = LIMIT_S,
+    end_s: float = END_S,
     progress: Progress | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[Outcome]:
-    """Run each step and append what it measures to `results` at once; after limit_s none begins.
+    """Run each step and append what it measures to `results` at once; after limit_s none begins, and after
+    end_s the one that runs is stopped.
 
     A step that the machine refuses, or that reads something wrong, is an outcome with its problem.
     """
     begin = clock()
+
+    def watched(what: str, done: int, total: int) -> None:
+        if clock() - begin > end_s:
+            raise Error(f"stopped: {end_s:.0f} s were over")
+        if progress is not None:
+            progress(what, done, total)
+
     for step in steps:
         start = clock()
         if start - begin > limit_s:
@@ -80,7 +89,7 @@ def run_steps(
 
         problem = ""
         try:
-            bench.run(step.topic, step.options, progress=progress, found=keep)
+            bench.run(step.topic, step.options, progress=watched, found=keep)
         except (Error, ValueError) as error:
             problem = str(error)
         yield Outcome(step, clock() - start, len(found), problem)
