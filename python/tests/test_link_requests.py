@@ -13,6 +13,9 @@ import pytest
 from penstock.cli import main as cli
 from penstock.graph import bfs, link, link_requests, write_folder
 from penstock.graph.link_counters import CountersMissing, LinkCounters
+from penstock.report.papers import read_run_files
+
+RESULTS = Path(__file__).parents[2] / "benchmarks/results"
 
 
 def numbers(*values: int) -> link.Numbers:
@@ -131,6 +134,23 @@ def test_a_search_asks_for_what_its_lanes_read(
     assert found.counts == slow_requests(graph.offsets().tolist(), levels.tolist(), item, strategy)
     assert found.edge_bytes == result.edges_traversed * item
     assert Counter(levels[levels >= 0].tolist()) == dict(enumerate(result.level_sizes))
+
+
+@pytest.mark.skipif(not RESULTS.is_dir(), reason="the results are not beside the package")
+@pytest.mark.parametrize(("id_bytes", "graph"), [("4", "kron:22"), ("8", "kron:22:int64")])
+def test_aligned_lists_take_the_sectors_that_warps_of_a_gpu_counted(id_bytes: str, graph: str) -> None:
+    lines = read_run_files([RESULTS])
+    counted = {
+        line.field("details.sector_bytes")
+        for line in lines
+        if line.measurement.id == f"graph.host.bfs.{graph}.merged_aligned"
+    }
+    (found,) = (
+        line.field("bytes.host")
+        for line in lines
+        if line.measurement.id == "link.bfs.kron:22.merged_aligned" and line.condition("id_bytes") == id_bytes
+    )
+    assert counted == {found}
 
 
 def test_the_command_prints_requests(

@@ -113,15 +113,34 @@ def test_commands_name_programs_and_topics_that_exist() -> None:
     from penstock import bench
 
     options = {topic.name: topic.options for topic in bench.topics()}
-    for paper in papers.load_papers():
-        for figure in paper.figures:
-            words = figure.command.split()
-            if words[:2] == ["penstock", "bench"]:
-                given = {word.removeprefix("--") for word in words[3:] if word.startswith("--")}
-                assert given <= set(options[words[2]]), figure.key
-            elif words:
-                program = words[1] if words[0] == "python" else words[0]
-                assert (TREE / program).is_file(), figure.key
+    for key, words in commands():
+        given = {word for word in words if word.startswith("--")}
+        if words[:2] == ["penstock", "bench"]:
+            assert {word.removeprefix("--") for word in given} <= set(options[words[2]]), key
+            continue
+        program = TREE / (words[1] if words[0] == "python" else words[0])
+        assert program.is_file(), key
+        if words[0] == "python":
+            beside = program.read_text() + "".join(map(Path.read_text, program.parent.glob("*_bench.py")))
+            assert all(f'"{word}"' in beside for word in given), key
+
+
+def commands() -> list[tuple[str, list[str]]]:
+    """Each command of a figure, by words; some have two."""
+    return [
+        (figure.key, command.split())
+        for paper in papers.load_papers()
+        for figure in paper.figures
+        for command in figure.command.split(" && ")
+        if command
+    ]
+
+
+def test_most_figures_run_on_one_gpu_without_a_drive(report: dict[str, Any]) -> None:
+    several = {"zerocopy.fig4.12"}  # which compares GPUs
+    on_one = [f for f in figures_of(report) if f["command"] and not f["needs"] and f["key"] not in several]
+    assert len(on_one) >= 45
+    assert sum(f["state"] in ("measured", "partly") for f in on_one) >= 45
 
 
 def test_every_number_of_ours_comes_from_the_lines_that_it_names(
