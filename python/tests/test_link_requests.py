@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from penstock.cli import main as cli
-from penstock.graph import bfs, link, link_requests, write_folder
+from penstock.graph import bfs, cc, link, link_requests, pagerank, sssp, write_folder
 from penstock.graph.link_counters import CountersMissing, LinkCounters
 from penstock.report.papers import read_run_files
 
@@ -134,6 +134,28 @@ def test_a_search_asks_for_what_its_lanes_read(
     assert found.counts == slow_requests(graph.offsets().tolist(), levels.tolist(), item, strategy)
     assert found.edge_bytes == result.edges_traversed * item
     assert Counter(levels[levels >= 0].tolist()) == dict(enumerate(result.level_sizes))
+
+
+@pytest.mark.parametrize("strategy", ["thread", "merged", "merged_aligned"])
+def test_components_and_ranks_read_all_lists(
+    strategy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path))
+    how: Any = {"placement": "host", "executor": "cpu", "strategy": strategy}
+    components, ranks = cc("kron:8", **how), pagerank("kron:8", iterations=3, tolerance=0, **how)
+    offsets = components.folder.offsets().tolist()
+    expected = slow_requests(offsets, [0] * components.vertices, 4, strategy)
+    assert link_requests(components).counts == expected
+    assert link_requests(ranks).counts == {size: 3 * count for size, count in expected.items()}
+    assert link_requests(ranks).edge_bytes == 4 * ranks.edges_traversed == 12 * ranks.edges
+
+
+def test_runs_that_read_something_else_are_refused(tmp_path: Path) -> None:
+    write_folder(tmp_path / "g", 3, [0, 0, 1], [1, 2, 2], weights=[1, 2, 3])
+    how: Any = {"placement": "host", "executor": "cpu", "strategy": "merged_aligned"}
+    for result in (sssp(tmp_path / "g", source=0, **how), pagerank(tmp_path / "g", **how)):
+        with pytest.raises(ValueError, match=r"it reads other lists than all of the graph's"):
+            link_requests(result)
 
 
 @pytest.mark.skipif(not RESULTS.is_dir(), reason="the results are not beside the package")

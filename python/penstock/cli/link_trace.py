@@ -8,7 +8,7 @@ import click
 from rich.table import Table
 
 from penstock.graph.link_counters import CountersMissing, LinkCounters
-from penstock.graph.results import BfsResult, GraphCost
+from penstock.graph.results import GraphCost
 from penstock.sizes import format_bytes
 
 IN_PLACE = ("host", "pinned")
@@ -46,7 +46,6 @@ class LinkTrace:
         """The requests of the last trial, and what the GPU received meanwhile."""
         from penstock.graph import link_requests
 
-        assert isinstance(result, BfsResult)
         if self.counters is not None and result.executor == "cuda":
             self.received = self.counters.received()
         self.requests = link_requests(result)

@@ -114,6 +114,7 @@ def bfs_command(graph: str, **options: Any) -> None:
 
 @penstock.command("cc", short_help="Connected components of a graph.")
 @click.argument("graph")
+@trace_option
 @graph_options
 def cc_command(graph: str, **options: Any) -> None:
     """Weakly connected components of GRAPH, in one pass over its edges. GRAPH: as for bfs."""
@@ -136,6 +137,7 @@ def cc_command(graph: str, **options: Any) -> None:
     "(1); once for each.  [default: at all]",
 )
 @incoming_option
+@trace_option
 @graph_options
 def pagerank_command(graph: str, **options: Any) -> None:
     """PageRank of GRAPH, as GAP defines it; with --weighted, --personalize and --dangling as NetworkX does.

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from penstock.graph.results import BfsResult
+from penstock.graph.results import BfsResult, ComponentsResult, GraphCost, PagerankResult
 
 SECTOR, LINE, WARP = 32, 128, 32
 """Bytes of the smallest request and of the largest; lanes of a warp."""
@@ -26,7 +25,7 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class LinkRequests:
-    """The requests of a search.
+    """The requests of a run.
 
     Attributes:
         strategy: How its threads shared out edges.
@@ -70,19 +69,22 @@ def check_strategy(strategy: str) -> None:
         )
 
 
-def link_requests(result: BfsResult, id_bytes: int | None = None) -> LinkRequests:
-    """Requests that reading a search's lists in place takes, where its threads are a GPU's.
+def link_requests(result: GraphCost, id_bytes: int | None = None) -> LinkRequests:
+    """Requests that reading the lists of a run in place takes, where its threads are a GPU's.
 
-    Each vertex that was reached had its list read once, in the round of its level. A warp's loads of one step
-    are merged to sectors of 32 bytes inside lines of 128, and a thread or warp that has read a sector of its
-    list does not ask for it again. The edges begin on a line. The executor of the search does not matter.
+    A search reads the list of each vertex that it reaches once, in the round of its level; components and
+    PageRank read all lists, once or in each iteration. A warp's loads of one step are merged to sectors of 32
+    bytes inside lines of 128, and a thread or warp that has read a sector of its list does not ask for it
+    again in that round. The edges begin on a line. The executor of the run does not matter.
 
     Args:
-        result: Of `penstock.graph.bfs`, with a strategy that walks whole lists (`STRATEGIES`).
+        result: Of `penstock.graph.bfs`, `cc` or `pagerank`, the last trial, with a strategy that walks whole
+            lists (`STRATEGIES`).
         id_bytes: 4 or 8, of the id of a vertex in the lists; None: as they are stored.
 
     Raises:
-        ValueError: Another strategy, other bytes, or a graph on a volume.
+        ValueError: Another strategy, other bytes, a graph on a volume, or a run that read something else:
+            some lists again, lists of incoming edges, or weights.
 
     Source: the zero-copy dissertation, 2.3.2 and 2.3.3.
     """
@@ -92,15 +94,31 @@ def link_requests(result: BfsResult, id_bytes: int | None = None) -> LinkRequest
     if item not in (4, 8):
         raise ValueError(f"trace link: ids of {item} bytes: they have 4 or 8")
     offsets = np.asarray(result.folder.offsets()).astype(np.int64)
-    parents = np.asarray(result.parents)
-    reached = np.flatnonzero(parents >= 0)
-    begin, end = offsets[reached], offsets[reached + 1]
+    vertices, rounds, times = _lists_of(result)
+    begin, end = offsets[vertices], offsets[vertices + 1]
     if result.strategy == "thread":
-        rounds = levels_of(parents, result.source)[reached]
-        counts = requests_of_threads(begin, end, rounds, reached, item)
+        counts = requests_of_threads(begin, end, rounds, vertices, item)
     else:
         counts = requests_of_warps(begin, end, item, aligned=result.strategy != "merged")
-    return LinkRequests(result.strategy, counts, int((end - begin).sum()) * item)
+    edge_bytes = int((end - begin).sum()) * item * times
+    return LinkRequests(result.strategy, {size: times * n for size, n in counts.items()}, edge_bytes)
+
+
+def _lists_of(result: GraphCost) -> tuple[Numbers, Numbers, int]:
+    """Vertices whose lists were read, the round of each, and how often all of that was done."""
+    if isinstance(result, BfsResult):
+        parents = np.asarray(result.parents)
+        reached = np.flatnonzero(parents >= 0)
+        return reached, levels_of(parents, result.source)[reached], 1
+    times, rest = divmod(result.edges_traversed, max(result.edges, 1))
+    ranks = isinstance(result, PagerankResult) and not result.directed and result.weights != "used"
+    if rest or not (ranks or isinstance(result, ComponentsResult)):
+        raise ValueError(
+            f"trace link: {result.title.lower()} of {result.graph}: it reads other lists than all of the "
+            "graph's, or weights: trace bfs, cc, or pagerank of an undirected graph"
+        )
+    every = np.arange(result.vertices)
+    return every, np.zeros_like(every), times
 
 
 def levels_of(parents: Numbers, source: int) -> Numbers:
