@@ -4,6 +4,11 @@
 #include <cstring>
 
 namespace penstock::files {
+
+using kernels::folder_answer;
+using kernels::folder_op;
+using kernels::folder_request;
+
 namespace {
 
 constexpr u64 data_bytes = u64{1} << 20;  // that a call moves
@@ -28,17 +33,20 @@ mounted_folder::mounted_folder(std::string const& root, mount_options const& opt
     : on_(open_executor(options.executor, options.threads, has_kernels)), folder_(*on_, root, options_of(*on_, options)),
       cache_bytes_(cache_bytes_of(*on_, options.cache_bytes)), line_bytes_(options.line_bytes),
       paths_(on_->memory(), memory_kind::local, 2 * max_path_bytes), data_(on_->memory(), memory_kind::local, data_bytes),
-      outcome_(on_->memory(), memory_kind::local, 1) {}
+      answer_(on_->memory(), memory_kind::local, 1), view_(on_->memory(), memory_kind::local, 1) {
+  view_.write({&folder_.view(), 1});
+}
 
-host_outcome mounted_folder::call(host_request asked, std::string const& path, std::string const& other) {
+folder_answer mounted_folder::call(folder_request asked, std::string const& path, std::string const& other) {
   const std::lock_guard lock(mutex_);
   return call_locked(asked, path, other);
 }
 
-host_outcome mounted_folder::call_locked(host_request asked, std::string const& path, std::string const& other) {
-  host_outcome given;
-  given.error = ENAMETOOLONG;
-  if (path.size() >= max_path_bytes || other.size() >= max_path_bytes) return given;
+folder_answer mounted_folder::call_locked(folder_request asked, std::string const& path, std::string const& other) {
+  if (path.size() >= max_path_bytes || other.size() >= max_path_bytes) return {.error = ENAMETOOLONG};
+  asked.path = paths_.data();
+  asked.other = paths_.data() + max_path_bytes;
+  asked.memory = data_.data();
   asked.path_bytes = static_cast<u32>(path.size());
   asked.other_bytes = static_cast<u32>(other.size());
   if (!path.empty() || !other.empty()) {
@@ -47,8 +55,9 @@ host_outcome mounted_folder::call_locked(host_request asked, std::string const& 
     other.copy(both.data() + max_path_bytes, other.size());
     paths_.write(both);
   }
-  run(*on_, 1, make_call{folder_.view(), asked, paths_.data(), paths_.data() + max_path_bytes, data_.data(), outcome_.data()});
-  outcome_.read({&given, 1});
+  run(*on_, 1, make_call{folder_.view(), asked, answer_.data()});
+  folder_answer given;
+  answer_.read({&given, 1});
   return given;
 }
 
@@ -57,8 +66,8 @@ file_result mounted_folder::pread(file_descriptor const& file, std::span<char> t
   file_result all;
   while (all.value < to.size()) {
     const u64 count = std::min<u64>(to.size() - all.value, data_bytes);
-    const host_outcome got =
-        call_locked({.op = host_op::pread, .file = file, .offset = offset + all.value, .count = count}, "", "");
+    const folder_answer got = call_locked(
+        {.op = folder_op::pread, .file = kernels::words_of(file), .offset = offset + all.value, .count = count}, "", "");
     if (got.error != 0) return {all.value, got.error};
     on_->memory().read(to.data() + all.value, data_.data(), got.value);
     all.value += got.value;
@@ -73,8 +82,8 @@ file_result mounted_folder::pwrite(file_descriptor const& file, std::span<char c
   while (all.value < from.size()) {
     const u64 count = std::min<u64>(from.size() - all.value, data_bytes);
     on_->memory().write(data_.data(), from.data() + all.value, count);
-    const host_outcome got =
-        call_locked({.op = host_op::pwrite, .file = file, .offset = offset + all.value, .count = count}, "", "");
+    const folder_answer got = call_locked(
+        {.op = folder_op::pwrite, .file = kernels::words_of(file), .offset = offset + all.value, .count = count}, "", "");
     if (got.error != 0) return {all.value, got.error};
     all.value += got.value;
   }
@@ -86,7 +95,7 @@ std::vector<std::pair<std::string, u32>> mounted_folder::list(std::string const&
   std::vector<std::pair<std::string, u32>> names;
   std::vector<char> entries(folder_view::max_entry_bytes);
   for (u64 cursor = 0;;) {
-    const host_outcome got = call_locked({.op = host_op::list, .offset = cursor}, path, "");
+    const folder_answer got = call_locked({.op = folder_op::list, .offset = cursor}, path, "");
     error = got.error;
     if (got.error != 0 || got.value == 0) return names;
     on_->memory().read(entries.data(), data_.data(), got.value);
@@ -96,7 +105,7 @@ std::vector<std::pair<std::string, u32>> mounted_folder::list(std::string const&
       names.emplace_back(std::string(entries.data() + at + sizeof entry, entry.name_bytes), entry.kind);
       at += entry.bytes;
     }
-    cursor = got.changed_ns;
+    cursor = got.time;
   }
 }
 

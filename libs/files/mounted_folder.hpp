@@ -35,9 +35,12 @@ class mounted_folder {
 
   /// For kernels of the caller's own, by value. Valid as long as this.
   folder_view const& view() const { return folder_.view(); }
+  /// The same in local memory, where penstock::files of a kernel finds it.
+  folder_view const* local_view() const { return view_.data(); }
+  executor const& on() const { return *on_; }
 
   /// A call without bytes to move.
-  host_outcome call(host_request asked, std::string const& path = "", std::string const& other = "");
+  kernels::folder_answer call(kernels::folder_request asked, std::string const& path = "", std::string const& other = "");
   file_result pread(file_descriptor const& file, std::span<char> to, u64 offset);
   file_result pwrite(file_descriptor const& file, std::span<char const> from, u64 offset);
   /// Names and st_mode's type bits; an errno in `error`.
@@ -49,14 +52,15 @@ class mounted_folder {
   mount_facts facts() const;
 
  private:
-  host_outcome call_locked(host_request asked, std::string const& path, std::string const& other);
+  kernels::folder_answer call_locked(kernels::folder_request asked, std::string const& path, std::string const& other);
 
   std::unique_ptr<executor> on_;
   folder folder_;
   u64 cache_bytes_, line_bytes_;
   mutable std::mutex mutex_;
   buffer<char> paths_, data_;
-  buffer<host_outcome> outcome_;
+  buffer<kernels::folder_answer> answer_;
+  buffer<folder_view> view_;
 };
 
 }  // namespace penstock::files

@@ -1,5 +1,6 @@
 #include "libs/kernels/block_runner.hpp"
 #include "libs/kernels/element_calls.hpp"
+#include "libs/kernels/folder_calls.hpp"
 #include "libs/kernels/user_kernel.hpp"
 #include "penstock/core/atomic.hpp"
 #include "penstock/core/clock.hpp"
@@ -59,6 +60,8 @@ constexpr host_calls calls{
     .read_span = read_span_of_lane,
     .prefetch = [](array_descriptor const* from, u64 address) { prefetch_line_of(*from, address); },
     .out_of_range = note_out_of_range,
+    .call_folder = [](void const* folder, folder_request const* asked,
+                      folder_answer* given) { *given = call_folder(lone_thread{}, folder, *asked); },
     .wait = block_runner::wait,
 };
 

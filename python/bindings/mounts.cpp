@@ -9,6 +9,8 @@ namespace penstock::files {
 namespace {
 
 namespace nb = nanobind;
+using kernels::folder_answer;
+using kernels::folder_op;
 using namespace nanobind::literals;
 
 /// A name of bytes that need be no UTF-8.
@@ -26,12 +28,12 @@ auto released(Call const& call) {
 
 nb::tuple open(mounted_folder& folder, nb::bytes const& path, u32 flags) {
   const std::string name = text_of(path);
-  const host_outcome got = released([&] { return folder.call({.op = host_op::open, .flags = flags}, name); });
-  return nb::make_tuple(got.error, got.file);
+  const folder_answer got = released([&] { return folder.call({.op = folder_op::open, .flags = flags}, name); });
+  return nb::make_tuple(got.error, kernels::descriptor_of(got.file));
 }
 
-host_outcome with_file(mounted_folder& folder, host_op op, file_descriptor const& file, u64 size = 0) {
-  return released([&] { return folder.call({.op = op, .file = file, .offset = size}); });
+folder_answer with_file(mounted_folder& folder, folder_op op, file_descriptor const& file, u64 size = 0) {
+  return released([&] { return folder.call({.op = op, .file = kernels::words_of(file), .offset = size}); });
 }
 
 nb::tuple read_into(mounted_folder& folder, file_descriptor const& file, std::uintptr_t to, u64 count, u64 offset) {
@@ -46,8 +48,8 @@ nb::tuple write_from(mounted_folder& folder, file_descriptor const& file, std::u
 
 nb::tuple stat(mounted_folder& folder, nb::bytes const& path) {
   const std::string name = text_of(path);
-  const host_outcome got = released([&] { return folder.call({.op = host_op::stat}, name); });
-  return nb::make_tuple(got.error, got.value, got.changed_ns, got.kind);
+  const folder_answer got = released([&] { return folder.call({.op = folder_op::stat}, name); });
+  return nb::make_tuple(got.error, got.value, got.time, got.kind);
 }
 
 nb::tuple list(mounted_folder& folder, nb::bytes const& path) {
@@ -105,13 +107,13 @@ void bind_mounts(nb::module_& m) {
   nb::class_<mounted_folder>(m, "MountedFolder")
       .def("__init__", &make, "root"_a, "writable"_a, "executor"_a, "cache"_a, "line"_a, "threads"_a, "max_files"_a)
       .def("open", &open, "path"_a, "flags"_a)
-      .def("close", [](mounted_folder& f, file_descriptor const& file) { return with_file(f, host_op::close, file).error; })
-      .def("sync", [](mounted_folder& f, file_descriptor const& file) { return with_file(f, host_op::sync, file).error; })
+      .def("close", [](mounted_folder& f, file_descriptor const& file) { return with_file(f, folder_op::close, file).error; })
+      .def("sync", [](mounted_folder& f, file_descriptor const& file) { return with_file(f, folder_op::sync, file).error; })
       .def("truncate", [](mounted_folder& f, file_descriptor const& file,
-                          u64 size) { return with_file(f, host_op::truncate, file, size).error; })
+                          u64 size) { return with_file(f, folder_op::truncate, file, size).error; })
       .def("size_of",
            [](mounted_folder& f, file_descriptor const& file) {
-             const host_outcome got = with_file(f, host_op::size_of, file);
+             const folder_answer got = with_file(f, folder_op::size_of, file);
              return nb::make_tuple(got.error, got.value);
            })
       .def("read_into", &read_into, "file"_a, "address"_a, "count"_a, "offset"_a)
@@ -120,18 +122,21 @@ void bind_mounts(nb::module_& m) {
       .def("unlink",
            [](mounted_folder& f, nb::bytes const& path) {
              const std::string name = text_of(path);
-             return released([&] { return f.call({.op = host_op::unlink}, name).error; });
+             return released([&] { return f.call({.op = folder_op::unlink}, name).error; });
            })
       .def("rename",
            [](mounted_folder& f, nb::bytes const& from, nb::bytes const& to) {
              const std::string name = text_of(from), other = text_of(to);
-             return released([&] { return f.call({.op = host_op::rename}, name, other).error; });
+             return released([&] { return f.call({.op = folder_op::rename}, name, other).error; });
            })
       .def("list_names", &list, "path"_a)
       .def("stage", &stage, "paths"_a)
       .def("flush", &mounted_folder::flush, nb::call_guard<nb::gil_scoped_release>())
       .def("inspect", &inspect)
       .def_prop_ro("view_address", [](mounted_folder const& f) { return reinterpret_cast<std::uintptr_t>(&f.view()); })
+      .def_prop_ro("kernel_address", [](mounted_folder const& f) { return reinterpret_cast<std::uintptr_t>(f.local_view()); })
+      .def_prop_ro("cuda", [](mounted_folder const& f) { return f.on().kind() == executor_kind::cuda; })
+      .def_prop_ro("gpu", [](mounted_folder const& f) { return f.on().gpu(); })
       .def_prop_ro("view_bytes", [](mounted_folder const&) { return sizeof(folder_view); });
 }
 

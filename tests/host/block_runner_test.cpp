@@ -20,6 +20,7 @@ constexpr host_calls only_waits{.read = nullptr,
                                 .read_span = nullptr,
                                 .prefetch = nullptr,
                                 .out_of_range = nullptr,
+                                .call_folder = nullptr,
                                 .wait = block_runner::wait};
 
 template <void (*Kernel)(void**)>

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "penstock/kernels/descriptor.hpp"
+#include "penstock/kernels/folder_call.hpp"
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define PENSTOCK_KERNEL_FN __device__ inline
@@ -31,6 +32,10 @@ __device__ void penstock_read_span(penstock::kernels::array_descriptor const*, u
 __device__ void penstock_prefetch(penstock::kernels::array_descriptor const*, unsigned long long address);
 __device__ void penstock_out_of_range(penstock::kernels::array_descriptor const*, unsigned long long index);
 __device__ unsigned int penstock_stopped();
+__device__ void penstock_call_folder(void const* folder, penstock::kernels::folder_request const*,
+                                     penstock::kernels::folder_answer*);
+__device__ void penstock_call_folder_by_warp(void const* folder, penstock::kernels::folder_request const*,
+                                             penstock::kernels::folder_answer*);
 }
 
 namespace penstock::kernels {
@@ -58,6 +63,15 @@ __device__ inline void prefetch(array_descriptor const* from, u64 address) { pen
 __device__ inline void out_of_range(array_descriptor const* from, u64 index) { penstock_out_of_range(from, index); }
 __device__ inline index_range share_of(u64 count, u64 self, u64 threads) { return {self, count, threads}; }
 __device__ inline bool stopped() { return penstock_stopped() != 0; }
+template <bool ByWarp>
+__device__ inline void call_folder(void const* folder, folder_request const& asked, folder_answer& given) {
+  if constexpr (ByWarp) {
+    __syncwarp();  // the call is of the lanes that come to it together
+    penstock_call_folder_by_warp(folder, &asked, &given);
+  } else {
+    penstock_call_folder(folder, &asked, &given);
+  }
+}
 __device__ inline void* dynamic_shared() {
   extern __shared__ unsigned long long penstock_dynamic_shared[];
   return penstock_dynamic_shared;
@@ -94,6 +108,19 @@ inline index_range share_of(u64 count, u64 self, u64 threads) {
 /// Where code that penstock.kernel has not compiled, an extension of torch's, finds what array<T> calls: before its first use
 /// of one. `address`: penstock.kernels.host_calls().
 inline void use_calls(u64 address) { the_calls = reinterpret_cast<host_calls const*>(address); }
+/// By a warp: its first lane calls when all have come, and the others take over what it was given.
+template <bool ByWarp>
+inline void call_folder(void const* folder, folder_request const& asked, folder_answer& given) {
+  if constexpr (!ByWarp) {
+    the_calls->call_folder(folder, &asked, &given);
+  } else {
+    const u32 here = vote(0xffffffffu, true), leader = static_cast<u32>(__builtin_ctz(here));
+    if (lane_in_warp() == leader) the_calls->call_folder(folder, &asked, &given);
+    auto const* const of_leader = exchange<folder_answer const*>(0xffffffffu, &given, leader);
+    if (lane_in_warp() != leader) given = *of_leader;
+    barrier<of_warp>::wait(0xffffffffu);
+  }
+}
 inline bool stopped() { return __atomic_load_n(the_thread->stop, __ATOMIC_RELAXED) != 0; }
 inline void* dynamic_shared() { return the_thread->dynamic_shared; }
 

@@ -1,7 +1,7 @@
 // The table of calls that a kernel compiled for the CPU makes, and the threads of a block there.
 #pragma once
 
-#include "penstock/kernels/descriptor.hpp"
+#include "penstock/kernels/folder_call.hpp"
 
 namespace penstock::kernels {
 
@@ -13,6 +13,7 @@ struct host_calls {
   void (*read_span)(array_descriptor const*, u64 address, u64 bytes, void* to, u32 lane, u32 lanes);
   void (*prefetch)(array_descriptor const*, u64 address);
   void (*out_of_range)(array_descriptor const*, u64 index);
+  void (*call_folder)(void const* folder, folder_request const*, folder_answer*);
   void (*wait)(u32 kind, u32 lanes);  ///< barrier_kind; lanes: of a warp
 };
 

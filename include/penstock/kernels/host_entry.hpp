@@ -5,7 +5,7 @@
 
 namespace penstock::kernels {
 
-inline constexpr u32 entry_version = 1;  ///< of host_calls, host_thread and array_descriptor
+inline constexpr u32 entry_version = 2;  ///< of host_calls, host_thread and array_descriptor
 
 inline constexpr u32 max_parameters = 64;
 

@@ -3,10 +3,11 @@
 #pragma once
 
 #include "penstock/kernels/array.hpp"
+#include "penstock/kernels/files.hpp"
 
 namespace penstock::kernels {
 
-enum parameter_kind : u32 { array_parameter, pointer_parameter, value_parameter };
+enum parameter_kind : u32 { array_parameter, pointer_parameter, files_parameter, value_parameter };
 enum number_type : u32 { no_number, signed_number, unsigned_number, floating_number };
 
 template <class T>
@@ -34,6 +35,12 @@ template <class T>
 struct parameter<T*> {
   using element = typename without_const<T>::type;
   static constexpr parameter_kind kind = pointer_parameter;
+};
+
+template <>
+struct parameter<files> {
+  using element = files;
+  static constexpr parameter_kind kind = files_parameter;
 };
 
 /// Whether parameter `index` of a kernel is one of that kind, with elements of so many bytes that are such numbers.

@@ -5,10 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Any, SupportsIndex, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, SupportsIndex, TypedDict
 
 from penstock.graph.options import Executor
 from penstock.native import load_native
@@ -57,6 +58,20 @@ class Facts:
     """Since 1970."""
     mode: int
     """As os.stat has it."""
+
+
+class Launch(Protocol):
+    """Of a kernel that has a folder (penstock.kernel)."""
+
+    @property
+    def done(self) -> bool: ...
+
+    def settle(self, what: str) -> None: ...
+
+
+# Launches that have a folder: it stays mounted until they end, whoever holds it.
+_under_way: list[tuple[Folder, Launch]] = []
+_under_way_lock = threading.Lock()
 
 
 class File:
@@ -233,16 +248,31 @@ class Folder:
         `host_calls` that were answered, `hits`, `misses`, `evictions`, bytes; sizes, executor and device."""
         return self.native.inspect()
 
+    def lend(self, launch: Launch) -> None:
+        """Keep the folder mounted until a kernel that has it has ended."""
+        with _under_way_lock:
+            _under_way[:] = [(folder, other) for folder, other in _under_way if not other.done]
+            _under_way.append((self, launch))
+
     def flush(self) -> None:
-        """Write all that was stored; files have the sizes that kernels gave them. No kernel may run."""
+        """Write all that was stored; files have the sizes that kernels gave them. Launches of
+        `penstock.kernel` that have the folder end first; no kernel of an extension may run."""
+        self._settle("flush")
         self.native.flush()
 
     def close(self) -> None:
         """Flush, and end the folder with all files that are open."""
         if self._native is None:
             return
+        self._settle("close")
         native, self._native = self._native, None
         native.flush()
+
+    def _settle(self, what: str) -> None:
+        with _under_way_lock:
+            mine = [launch for folder, launch in _under_way if folder is self]
+        for launch in mine:
+            launch.settle(f"{what} the folder {self.root}")
 
     def _walk(self, folder: str) -> Iterable[str]:
         error, names = self.native.list_names(os.fsencode(folder) or b".")

@@ -6,6 +6,7 @@ import math
 import operator
 import struct
 import weakref
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from penstock.arrays.base import is_array
 from penstock.arrays.foreign import dense
 from penstock.arrays.memory import takes_stores
 from penstock.arrays.messages import shown
+from penstock.fs.folder import Folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from penstock.arrays.array import Array
     from penstock.kernels.signature import Parameter, Signature
 
-    _Adder = Callable[[Any, _native.KernelArguments, list[Array]], None]
+    _Adder = Callable[[Any, _native.KernelArguments, "Lent"], None]
 
 _MAX_DIMENSIONS = 6
 _CODES = {
@@ -44,6 +46,14 @@ _CODES = {
 _FLOATS = ("<e", "<f", "<d")
 
 
+@dataclass
+class Lent:
+    """What a launch has until its kernel ends, in the order of the arguments."""
+
+    arrays: list[Array] = field(default_factory=list)
+    folders: list[Folder] = field(default_factory=list)
+
+
 class Packer:
     """Packs the arguments of one kernel. `cuda`: kernels run on a GPU, and so must tensors lie there."""
 
@@ -54,8 +64,8 @@ class Packer:
         self._torch: Any = None  # its module, once a tensor was given
         self._dtypes: dict[Any, str] = {}  # of torch, by their objects
 
-    def pack(self, given: tuple[Any, ...], to: _native.KernelArguments) -> list[Array]:
-        """Fills `to`, and returns the arrays among the arguments, in their order.
+    def pack(self, given: tuple[Any, ...], to: _native.KernelArguments) -> Lent:
+        """Fills `to`, and returns the arrays and folders among the arguments.
 
         Raises:
             TypeError, ValueError, OverflowError: What is wrong with which argument.
@@ -65,16 +75,18 @@ class Packer:
             raise TypeError(
                 f"kernel {self._name}: {len(given)} arguments: it takes {len(self._parameters)}: ({takes})"
             )
-        arrays: list[Array] = []
+        lent = Lent()
         for add, one in zip(self._adders, given, strict=True):
-            add(one, to, arrays)
-        return arrays
+            add(one, to, lent)
+        return lent
 
     def _adder(self, parameter: Parameter) -> _Adder:
         """What packs the arguments of one parameter."""
         element = parameter.element
         if parameter.kind == "array":
             return self._array_adder(parameter)
+        if parameter.kind == "files":
+            return lambda one, to, lent: self._add_folder(parameter, one, to, lent)
         if parameter.kind == "pointer":
             return lambda one, to, _: to.add_address(self._address(parameter, one))
         if parameter.kind == "scalar" and element is not None and element.dtype in _CODES:
@@ -86,15 +98,29 @@ class Packer:
         position = self._parameters.index(parameter) + 1
         return f"kernel {self._name}: argument {position} ({parameter.text} {parameter.name})"
 
-    def _array_adder(
-        self, parameter: Parameter
-    ) -> Callable[[Any, _native.KernelArguments, list[Array]], None]:
+    def _add_folder(self, parameter: Parameter, one: Any, to: _native.KernelArguments, lent: Lent) -> None:
+        if not isinstance(one, Folder):
+            raise TypeError(f"{self._at(parameter)}: {shown(one)}: give a folder of penstock.fs.mount")
+        if one.closed:
+            raise ValueError(f"{self._at(parameter)}: {one.root}: it is closed: mount it again")
+        native = one.native
+        if native.cuda != self._cuda or (self._cuda and native.gpu != self._gpu):
+            here, wanted = (f"GPU {self._gpu}", "cuda") if self._cuda else ("the CPU", "cpu")
+            there = f"GPU {native.gpu}" if native.cuda else "the CPU"
+            raise ValueError(
+                f"{self._at(parameter)}: {one.root} is mounted for {there}, and the kernel runs on {here}: "
+                f"mount it with executor='{wanted}'"
+            )
+        to.add_address(native.kernel_address)
+        lent.folders.append(one)
+
+    def _array_adder(self, parameter: Parameter) -> _Adder:
         """Looks at an array once, as long as the same one is given and what it is stays."""
         last: Any = None
         opened: Any = None
         shape: list[int] = []
 
-        def add(one: Any, to: _native.KernelArguments, arrays: list[Array]) -> None:
+        def add(one: Any, to: _native.KernelArguments, lent: Lent) -> None:
             nonlocal last, opened, shape
             if last is None or one is not last() or one._opened is not opened:
                 shape = self._checked_shape(parameter, one)
@@ -104,7 +130,7 @@ class Packer:
                 one.before_store()
             assert parameter.element is not None
             to.add_array(native, parameter.element.itemsize, parameter.stores, shape)
-            arrays.append(one)
+            lent.arrays.append(one)
 
         return add
 
@@ -201,6 +227,8 @@ class Packer:
             raise TypeError(
                 f"{self._at(parameter)}: a penstock.Array: declare penstock::array<const T> to read it"
             )
+        if isinstance(one, Folder):
+            raise TypeError(f"{self._at(parameter)}: a mounted folder: declare penstock::files")
         address, dtype, gpu, writable = self._memory(parameter, one)
         element = parameter.element
         if element is not None and dtype is not None and dtype != element.dtype:

@@ -84,6 +84,17 @@ class Launch:
         if problem is not None:
             raise problem
 
+    def settle(self, what: str) -> None:
+        """Wait for the end, and leave what went wrong to `wait`. penstock.Error: it is past its deadline, and
+        runs still."""
+        while not self.done:
+            if self._kernel._late is self:
+                raise Error(
+                    f"{what}: the kernel {self._kernel.name} passed its deadline and still runs: let its "
+                    "loops ask penstock::stopped(), and start this process anew"
+                )
+            time.sleep(_POLL_SECONDS)
+
     def _wait_until(self, deadline: float, timeout: float) -> None:
         while not self.done:
             if time.monotonic() >= deadline:
@@ -151,8 +162,9 @@ class Kernel:
         """Launch the kernel over its arguments.
 
         Args:
-            arguments: One for each parameter: a penstock.Array for a `penstock::array<T>`, a tensor or an
-                array in memory for a pointer, numbers for scalars, bytes for structures.
+            arguments: One for each parameter: a penstock.Array for a `penstock::array<T>`, a folder of
+                `penstock.fs.mount` for a `penstock::files`, a tensor or an array in memory for a pointer,
+                numbers for scalars, bytes for structures.
             threads: Of the launch, rounded up to whole blocks. Neither this nor `grid`: as many as run at
                 once, for kernels that walk over their items (`penstock::for_each_index`).
             block: Threads of a block; up to three numbers, x first. By default 256, or all of `threads` where
@@ -174,7 +186,7 @@ class Kernel:
         """
         self._check_usable()
         packed = self._new_arguments()
-        arrays = self._packer.pack(arguments, packed)
+        lent = self._packer.pack(arguments, packed)
         block_size, grid_size = self._shape(threads, grid, block, shared)
         limit = 0 if timeout is None else int(_seconds(timeout) * 1e9)
         if limit and self._cuda:
@@ -187,14 +199,16 @@ class Kernel:
         else:
             with self._library.on(stream) as handle:
                 calls, end = self._native.launch(packed, grid_size, block_size, shared, handle, limit)
-        launch = Launch(self, arrays, calls, end, arguments)
+        launch = Launch(self, lent.arrays, calls, end, arguments)
         if not self._cuda:
             if limit and self._native.stopped:
                 self._native.set_stopped(False)
                 raise TimeoutError(f"kernel {self.name}: it ran past its deadline of {timeout:g} s")
             launch.wait()
             return launch
-        for array, call in zip(arrays, calls, strict=True):
+        for folder in lent.folders:
+            folder.lend(launch)
+        for array, call in zip(lent.arrays, calls, strict=True):
             array._leave(self._what, None, call, arguments, stream)
         return launch
 
@@ -311,9 +325,10 @@ def kernel(
     """Compile a kernel of the user's own, whose parameters are arrays wherever they lie.
 
     `penstock::array<const T> a` reads (`a[i]`, `a.warp_read`, `a.prefetch`), `penstock::array<T> a` writes,
-    too (`a[i] = v`, `a.fetch_add(i, v)`, `fetch_min`, `compare_exchange`); pointers take tensors, scalars
-    numbers. On a GPU NVRTC compiles it and nvJitLink links it with the library's hit path; without one the
-    host's C++ compiler does, for the CPU executor. What was compiled is kept and loads in milliseconds.
+    too (`a[i] = v`, `a.fetch_add(i, v)`, `fetch_min`, `compare_exchange`); `penstock::files` takes a mounted
+    folder, pointers tensors, scalars numbers. On a GPU NVRTC compiles it and nvJitLink links it with the
+    library's hit path; without one the host's C++ compiler does, for the CPU executor. What was compiled is
+    kept and loads in milliseconds.
 
     Args:
         source: CUDA C++, or the path of a file of it. `penstock/kernels/kernel.hpp` is included before it.

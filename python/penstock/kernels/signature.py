@@ -24,7 +24,7 @@ class Parameter:
 
     name: str
     text: str
-    kind: str  # array, pointer, scalar, other
+    kind: str  # array, files, pointer, scalar, other
     element: ElementType | None
     stores: bool  # whether the kernel may write through it
 
@@ -42,18 +42,23 @@ class Signature:
         lines = []
         for index, parameter in enumerate(self.parameters):
             element = parameter.element
-            if element is None:
+            if parameter.kind == "files":
+                asked = "files_parameter, sizeof(penstock::files), penstock::kernels::no_number"
+            elif element is None:
                 continue
-            asked = f"{index}, penstock::kernels::{kinds.get(parameter.kind, 'value_parameter')}, "
-            asked += f"{element.itemsize}, penstock::kernels::{element.number}"
+            else:
+                asked = f"{kinds.get(parameter.kind, 'value_parameter')}, {element.itemsize}, "
+                asked += f"penstock::kernels::{element.number}"
             lines.append(
-                f'static_assert(penstock::kernels::parameter_is(&{self.name}, {asked}), "parameter '
+                f"static_assert(penstock::kernels::parameter_is(&{self.name}, {index}, "
+                f'penstock::kernels::{asked}), "parameter '
                 f'{index + 1} of {self.name} is not what its type seems to be: name a plain type there");'
             )
         return "\n".join(lines) + "\n"
 
 
 _BOUNDS = re.compile(r"\s*__launch_bounds__\s*")
+_FILES = re.compile(r"(?:::)?(?:penstock\s*::\s*)?files")
 _ARRAY = re.compile(r"(?:::)?(?:penstock\s*::\s*)?array\s*<(.*)>$", re.DOTALL)
 
 
@@ -131,13 +136,17 @@ def _kernels_in(plain: str, names: Mapping[str, str]) -> list[Signature]:
 
 
 def _element(text: str, names: Mapping[str, str]) -> ElementType | None:
+    return element_type(_resolved(text, names))
+
+
+def _resolved(text: str, names: Mapping[str, str]) -> str:
+    """With what its names stand for, until they name a plain type."""
     for _ in range(8):  # names of names
-        found = element_type(text)
         changed = re.sub(r"[A-Za-z_]\w*", lambda word: names.get(word.group(), word.group()), text)
-        if found is not None or changed == text:
-            return found
+        if element_type(text) is not None or changed == text:
+            break
         text = changed
-    return None
+    return text
 
 
 def _closing(text: str, opening: int) -> int:
@@ -168,7 +177,8 @@ def _parameter(text: str, names: Mapping[str, str]) -> Parameter:
         text = f"{extents.group(1).rstrip()}* {extents.group(2)}"  # as C++ takes it
     named = re.search(r"([A-Za-z_]\w*)\s*$", text)
     kind_text, name = text, ""
-    unnamed = element_type(text) is not None or text[: named.start() if named else 0].strip() in ("", "const")
+    before = text[: named.start() if named else 0].strip()
+    unnamed = element_type(text) is not None or before in ("", "const") or before.endswith("::")
     if named is not None and not unnamed:
         kind_text, name = text[: named.start()].strip(), named.group(1)
     shown = " ".join(kind_text.split())
@@ -177,6 +187,8 @@ def _parameter(text: str, names: Mapping[str, str]) -> Parameter:
         element = array.group(1).strip()
         stores = re.search(r"\bconst\b", element) is None
         return Parameter(name, shown, "array", _element(element, names), stores)
+    if _FILES.fullmatch(_resolved(bare, names)) is not None:
+        return Parameter(name, shown, "files", None, False)
     if shown.endswith(("*", "* const")):
         pointed = shown.removesuffix("const").strip().removesuffix("*").strip()
         stores = re.search(r"\bconst\b", pointed) is None
