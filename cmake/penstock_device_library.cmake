@@ -1,6 +1,7 @@
 # What kernels of the user's own are linked with when the program runs (libs/kernels/device): reads as LTO-IR, which the linker
 # inlines, and everything else compiled, with register caps. One fatbin each, for all architectures of this build. And for
-# linkers that take nothing but LTO-IR, such as cuda.compute's: reads with all that they call, a file for each architecture.
+# linkers that take nothing but LTO-IR, such as cuda.compute's, and compilers that link nothing but LLVM IR, such as Triton's
+# (made of PTX): reads with all that they call, a file for each architecture.
 
 set(device_folder ${PROJECT_BINARY_DIR}/device)
 set(device_parts)
@@ -32,20 +33,24 @@ function(penstock_device_fatbin source form)
   set(device_parts ${device_parts} ${made} PARENT_SCOPE)
 endfunction()
 
-# penstock_device_ltoir(SOURCE): nothing of it is left to link.
-function(penstock_device_ltoir source)
+# penstock_device_whole(SOURCE FORM): nothing of it is left to link. FORM is ltoir or ptx.
+function(penstock_device_whole source form)
   cmake_path(GET source STEM name)
   foreach(architecture IN LISTS architectures)
-    set(made ${device_folder}/${name}.sm_${architecture}.ltoir)
+    if(form STREQUAL "ltoir")
+      set(target -dc -ltoir -gencode arch=compute_${architecture},code=lto_${architecture})
+    else()
+      set(target -rdc=true -ptx -arch=compute_${architecture})
+    endif()
+    set(made ${device_folder}/${name}.sm_${architecture}.${form})
     add_custom_command(
       OUTPUT ${made}
       COMMAND ${CMAKE_COMMAND} -E make_directory ${device_folder}
-      COMMAND ${CMAKE_CUDA_COMPILER} -std=c++20 -O3 --expt-relaxed-constexpr -dc -ltoir -MD -MF ${made}.d
-              -gencode arch=compute_${architecture},code=lto_${architecture} -DPENSTOCK_WHOLE_LIBRARY
-              -I${PROJECT_SOURCE_DIR} -I${PROJECT_SOURCE_DIR}/include -o ${made} ${source}
+      COMMAND ${CMAKE_CUDA_COMPILER} -std=c++20 -O3 --expt-relaxed-constexpr -MD -MF ${made}.d ${target}
+              -DPENSTOCK_WHOLE_LIBRARY -I${PROJECT_SOURCE_DIR} -I${PROJECT_SOURCE_DIR}/include -o ${made} ${source}
       DEPENDS ${source}
       DEPFILE ${made}.d
-      COMMENT "Device library: ${name}, LTO-IR of sm_${architecture}"
+      COMMENT "Device library: ${name}, ${form} of sm_${architecture}"
       VERBATIM)
     list(APPEND device_parts ${made})
   endforeach()
@@ -60,5 +65,6 @@ penstock_device_fatbin(${device_sources}/folder_calls.cu sm -maxrregcount=64)
 penstock_device_fatbin(${PROJECT_SOURCE_DIR}/src/device/files.cu sm -maxrregcount=64)
 penstock_device_fatbin(${PROJECT_SOURCE_DIR}/src/device/read_slowly.cu sm -maxrregcount=${PENSTOCK_COLD_REGISTERS})
 penstock_device_fatbin(${PROJECT_SOURCE_DIR}/src/device/write_back.cu sm -maxrregcount=${PENSTOCK_COLD_REGISTERS})
-penstock_device_ltoir(${device_sources}/read_calls.cu)
+penstock_device_whole(${device_sources}/read_calls.cu ltoir)
+penstock_device_whole(${device_sources}/read_calls.cu ptx)
 add_custom_target(penstock_device_library ALL DEPENDS ${device_parts})

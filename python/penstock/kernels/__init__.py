@@ -2,7 +2,7 @@
 
 from penstock.kernels.functions import Function, function
 from penstock.kernels.launching import Kernel, Launch, kernel
-from penstock.kernels.locations import device_library, host_calls, include_dirs, lto_ir
+from penstock.kernels.locations import device_library, host_calls, include_dirs, lto_ir, triton_library
 
 __all__ = [
     "Function",
@@ -14,4 +14,5 @@ __all__ = [
     "include_dirs",
     "kernel",
     "lto_ir",
+    "triton_library",
 ]

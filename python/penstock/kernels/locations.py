@@ -6,10 +6,12 @@ import functools
 import hashlib
 import os
 import re
+import tempfile
 import threading
 from pathlib import Path
 
 from penstock.errors import Error
+from penstock.kernels.llvm_ir import as_llvm_ir
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _CHECKOUT = _PACKAGE.parents[1]
@@ -58,23 +60,53 @@ def lto_ir(architecture: int | str) -> bytes:
         ValueError: It is no architecture.
         penstock.Error: This build has none that such a GPU takes.
     """
+    return _for_architecture("penstock.kernels.lto_ir", architecture, "ltoir").read_bytes()
+
+
+def triton_library(architecture: int | str) -> str:
+    """Path of the reads of arrays as LLVM IR, for `extern_libs` of a kernel of Triton's.
+
+    `penstock_load_f32(array, index)` and its like (`i8` to `u64`, `f32`, `f64`), for `extern_elementwise`:
+    `array` is `array.device_ptr`, both are int64, and every index is one that the array has. Nothing but
+    Triton's `maxnreg` caps the registers of a kernel that calls them.
+
+    Args:
+        architecture: Of the GPU, as 90 or "sm_90".
+
+    Returns:
+        A file in the cache of compiled kernels, or a temporary one where that cannot be written.
+
+    Raises:
+        ValueError: It is no architecture.
+        penstock.Error: This build has none that such a GPU takes.
+    """
+    ptx = _for_architecture("penstock.kernels.triton_library", architecture, "ptx").read_text()
+    code = as_llvm_ir(ptx).encode()
+    path = cached(f"triton-{hashlib.sha256(code).hexdigest()}", ".ll")
+    if path.is_file() or store(path, code):
+        return str(path)
+    with tempfile.NamedTemporaryFile(prefix="penstock-", suffix=".ll", delete=False) as file:
+        file.write(code)
+    return file.name
+
+
+def _for_architecture(what: str, architecture: int | str, suffix: str) -> Path:
+    """Of the newest architecture of this build that a GPU of this one takes."""
     named = re.fullmatch(r"(?:sm_|compute_)?(\d{2,3})[af]?", str(architecture))
     if named is None:
-        raise ValueError(
-            f"penstock.kernels.lto_ir: {architecture!r} is no architecture: give one as 90 or 'sm_90'"
-        )
+        raise ValueError(f"{what}: {architecture!r} is no architecture: give one as 90 or 'sm_90'")
     found = {
         int(numbered.group(1)): file
-        for file in _device_files("*.ltoir")
+        for file in _device_files(f"*.{suffix}")
         if (numbered := re.search(r"\.sm_(\d+)\.", file.name)) is not None
     }
     usable = [one for one in found if one <= int(named.group(1))]
     if not usable:
         raise Error(
-            f"penstock.kernels.lto_ir: this build has sm_{', sm_'.join(map(str, sorted(found)))}, and "
-            f"none for sm_{named.group(1)}: build Penstock with -DCMAKE_CUDA_ARCHITECTURES={named.group(1)}"
+            f"{what}: this build has sm_{', sm_'.join(map(str, sorted(found)))}, and none for "
+            f"sm_{named.group(1)}: build Penstock with -DCMAKE_CUDA_ARCHITECTURES={named.group(1)}"
         )
-    return found[max(usable)].read_bytes()
+    return found[max(usable)]
 
 
 def host_calls() -> int:
