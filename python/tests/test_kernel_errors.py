@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import penstock
 import pytest
 from kernels_here import opened, results
-from penstock.kernels import nvrtc
 
 pytestmark = pytest.mark.usefixtures("kernel_cache")
 
@@ -168,21 +165,6 @@ def test_a_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "/no/compiler")
     with pytest.raises(penstock.Error, match="there is no /no/compiler: install a C"):
         penstock.kernel("__global__ void f(int n) { /* new */ }", device="cpu")
-
-
-def test_missing_libraries_of_nvidia_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> Any:
-        raise ImportError(name)
-
-    monkeypatch.setattr(importlib, "import_module", missing)
-    with pytest.raises(penstock.Error, match=r"cuda.core is missing: pip install 'penstock\[kernels\]'"):
-        nvrtc._core()
-
-    def not_found() -> Any:
-        raise RuntimeError("libnvJitLink.so.13 not found")
-
-    with pytest.raises(penstock.Error, match="install the wheel nvidia-nvjitlink"):
-        nvrtc._checked_call("compile the kernel f", not_found)
 
 
 def test_a_signal_ends_a_launch_on_the_cpu() -> None:

@@ -42,6 +42,21 @@ def device_library() -> tuple[tuple[str, bytes], ...]:
     return tuple(sorted(parts, key=lambda part: part[0] != "lto"))
 
 
+@functools.cache
+def device_architectures() -> tuple[int, ...]:
+    """That the device library of this build is for, as 90."""
+    return tuple(sorted(_by_architecture("ltoir")))
+
+
+@functools.cache
+def device_release() -> tuple[int, int]:
+    """Of the CUDA that this build's device library was compiled with."""
+    with _device_files("*.ptx")[0].open() as ptx:
+        named = re.search(r"^// Cuda compilation tools, release (\d+)\.(\d+)", ptx.read(1000), re.MULTILINE)
+    assert named is not None
+    return int(named.group(1)), int(named.group(2))
+
+
 def lto_ir(architecture: int | str) -> bytes:
     """The reads of arrays as one LTO-IR, for linkers that take nothing else.
 
@@ -95,11 +110,7 @@ def _for_architecture(what: str, architecture: int | str, suffix: str) -> Path:
     named = re.fullmatch(r"(?:sm_|compute_)?(\d{2,3})[af]?", str(architecture))
     if named is None:
         raise ValueError(f"{what}: {architecture!r} is no architecture: give one as 90 or 'sm_90'")
-    found = {
-        int(numbered.group(1)): file
-        for file in _device_files(f"*.{suffix}")
-        if (numbered := re.search(r"\.sm_(\d+)\.", file.name)) is not None
-    }
+    found = _by_architecture(suffix)
     usable = [one for one in found if one <= int(named.group(1))]
     if not usable:
         raise Error(
@@ -107,6 +118,14 @@ def _for_architecture(what: str, architecture: int | str, suffix: str) -> Path:
             f"sm_{named.group(1)}: build Penstock with -DCMAKE_CUDA_ARCHITECTURES={named.group(1)}"
         )
     return found[max(usable)]
+
+
+def _by_architecture(suffix: str) -> dict[int, Path]:
+    return {
+        int(numbered.group(1)): file
+        for file in _device_files(f"*.{suffix}")
+        if (numbered := re.search(r"\.sm_(\d+)\.", file.name)) is not None
+    }
 
 
 def host_calls() -> int:

@@ -2,48 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
-import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from penstock.errors import Error
+from penstock.kernels import toolkit
 from penstock.kernels.locations import cached, device_library, include_dirs, sources_digest, store
 
 if TYPE_CHECKING:
     from penstock.kernels.signature import Signature
     from penstock.kernels.source import Source
-
-_REMEDY = "pip install 'penstock[kernels]'"
-
-
-def _core() -> Any:
-    problem: Exception | None = None
-    for module in ("cuda.core", "cuda.core.experimental"):  # the latter until its release 0.5
-        try:
-            core = importlib.import_module(module)
-            if all(hasattr(core, needed) for needed in ("Program", "Linker", "ObjectCode")):
-                return core
-        except ImportError as met:
-            problem = problem or met
-    raise Error(f"compile a kernel for a GPU: cuda.core is missing: {_REMEDY}") from problem
-
-
-def _checked_call(what: str, call: Any) -> Any:
-    """What NVIDIA's libraries raise where they are missing, as one sentence that names the wheel."""
-    try:
-        return call()
-    except Exception as problem:
-        text = str(problem)
-        missing = (
-            type(problem).__name__ in ("DynamicLibNotFoundError", "NotFoundError")
-            or "not found" in text.lower()
-        )
-        if missing:
-            wheel = "nvidia-nvjitlink" if "nvjitlink" in text.lower() else "nvidia-cuda-nvrtc"
-            raise Error(
-                f"{what}: {text.splitlines()[0]}: install the wheel {wheel}, or {_REMEDY}"
-            ) from problem
-        raise
 
 
 def compile_for_gpu(source: Source, signature: Signature, architecture: int) -> tuple[bytes, str]:
@@ -69,10 +35,14 @@ def compile_for_gpu(source: Source, signature: Signature, architecture: int) -> 
 
 
 def _compile(source: Source, text: str, signature: Signature, architecture: int) -> tuple[bytes, str]:
-    core = _core()
+    core = toolkit.core()
     parts = device_library()
     arch = f"sm_{architecture}"
     what = f"compile the kernel {source.name}"
+    if (problem := toolkit.architecture_problem(what, architecture)) is not None:
+        raise problem
+    toolkit.nvrtc()
+    toolkit.nvjitlink()  # without it cuda.core takes the driver's linker, which links no LTO-IR
     defines = [tuple(name.split("=", 1)) if "=" in name else name for name in source.defines]
     options = core.ProgramOptions(
         name=source.file,
@@ -84,35 +54,21 @@ def _compile(source: Source, text: str, signature: Signature, architecture: int)
         include_path=[*include_dirs(), *source.include_dirs],
         define_macro=defines or None,
     )
-    program = _checked_call(what, lambda: core.Program(text, "c++", options))
+    program = core.Program(text, "c++", options)
     try:
         compiled = program.compile("ltoir", name_expressions=(signature.name,))
-    except Exception as problem:
-        log = str(problem)
+    except Exception as met:
+        log = str(met)
         if "NVRTC_ERROR" not in log:
             raise
-        raise ValueError(source.refusal(log.partition("compilation log:")[2] or log)) from None
+        refused = ValueError(source.refusal(log.partition("compilation log:")[2] or log))
+        raise toolkit.compile_problem(what, log, architecture) or refused from None
     name = compiled.symbol_mapping.get(signature.name, signature.name)
     name = name.decode() if isinstance(name, bytes) else str(name)
     linked = [compiled, *(core.ObjectCode.from_fatbin(code) for _, code in parts)]
     try:
-        linker = _checked_call(
-            what,
-            lambda: core.Linker(*linked, options=core.LinkerOptions(arch=arch, link_time_optimization=True)),
-        )
+        linker = core.Linker(*linked, options=core.LinkerOptions(arch=arch, link_time_optimization=True))
         code = linker.link("cubin").code
-    except Error:
-        raise
-    except Exception as problem:
-        raise ValueError(_link_refusal(source, str(problem), architecture)) from None
+    except Exception as met:
+        raise toolkit.link_problem(what, str(met)) or ValueError(source.refusal(str(met))) from None
     return bytes(code), name
-
-
-def _link_refusal(source: Source, log: str, architecture: int) -> str:
-    undefined = re.search(r"[Uu]ndefined reference to '([^']+)'", log)
-    if undefined is not None and undefined.group(1).startswith("penstock_"):
-        return (
-            f"compile the kernel {source.name}: this build has no device library for sm_{architecture}: "
-            f"build Penstock with -DCMAKE_CUDA_ARCHITECTURES={architecture}"
-        )
-    return source.refusal(log)
