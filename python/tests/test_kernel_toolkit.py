@@ -29,9 +29,7 @@ def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for architecture in (80, 90):
         made = tmp_path / "device" / f"read_calls.sm_{architecture}"
         made.with_name(made.name + ".ltoir").touch()
-        made.with_name(made.name + ".ptx").write_text(
-            "//\n// Cuda compilation tools, release 13.0, V13.0.88\n"
-        )
+        made.with_name(made.name + ".ptx").write_text(RELEASE)
     monkeypatch.setattr(locations, "_PACKAGE", tmp_path)
     monkeypatch.setattr(nvrtc, "include_dirs", list)
     monkeypatch.setattr(nvrtc, "sources_digest", lambda gpu: str(tmp_path))
@@ -127,17 +125,14 @@ def test_a_gpu_that_the_build_is_not_for_is_named(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize(
-    ("missing", "wheel"), [("nvrtc", "nvidia-cuda-nvrtc"), ("nvjitlink", "nvidia-nvjitlink")]
+    ("name", "wheel"), [("NVRTC", "nvidia-cuda-nvrtc"), ("nvJitLink", "nvidia-nvjitlink")]
 )
-def test_a_library_that_is_missing_is_named_with_its_wheel(
-    machine: Machine, missing: str, wheel: str
-) -> None:
-    setattr(machine, missing, None)
-    sentence = refused()
-    assert sentence.startswith(
-        "compile a kernel for a GPU: nv" if missing == "nvjitlink" else "compile a kernel"
+def test_a_library_that_is_missing_is_named_with_its_wheel(machine: Machine, name: str, wheel: str) -> None:
+    setattr(machine, name.lower(), None)
+    assert refused() == (
+        f"compile a kernel for a GPU: {name} is missing: pip install 'penstock[kernels]', or install the "
+        f"wheel {wheel}"
     )
-    assert sentence.endswith(f" is missing: pip install 'penstock[kernels]', or install the wheel {wheel}")
 
 
 def test_cuda_core_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
