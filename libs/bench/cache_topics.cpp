@@ -6,6 +6,7 @@
 #include "libs/bench/latency.hpp"
 #include "libs/bench/miss.hpp"
 #include "libs/bench/option_values.hpp"
+#include "libs/bench/own.hpp"
 #include "libs/bench/topic_list.hpp"
 #include "libs/bench/write.hpp"
 
@@ -119,6 +120,20 @@ std::vector<measurement> run_write(option_texts const& given, progress_fn const&
   options.progress = progress;
   options.found = found;
   return run_write_benchmark(options);
+}
+
+std::vector<measurement> run_own(option_texts const& given, progress_fn const& progress, found_fn const& found) {
+  own_options options;
+  options.executor = text(given, "executor", options.executor);
+  options.bytes = number(given, "mib", 0) << 20;
+  options.cache_bytes = number(given, "cache-mib", 0) << 20;
+  options.line_bytes = number(given, "line", options.line_bytes);
+  options.reads = number(given, "reads", 0);
+  options.patterns = words(given, "patterns");
+  options.repeats = small(given, "repeats", options.repeats);
+  options.progress = progress;
+  options.found = found;
+  return run_own_benchmark(options);
 }
 
 std::vector<measurement> run_files(option_texts const& given, progress_fn const& progress, found_fn const& found) {
@@ -265,6 +280,19 @@ topic write_topic() {
            {"patterns", "of random4k, random8, sequential8"},
            {"repeats", "of each measurement"}},
           run_write};
+}
+
+topic own_topic() {
+  return {"own",
+          "reads through a cache with an own policy (FIFO) and with own fills (computed lines), beside the stock cache",
+          {{"executor", "auto, cpu or cuda"},
+           {"mib", "of data, a power of two"},
+           {"cache-mib", "of each cache"},
+           {"line", "bytes of a line"},
+           {"reads", "of each repeat, of 8 bytes"},
+           {"patterns", "of uniform, zipf, sequential"},
+           {"repeats", "of each measurement"}},
+          run_own};
 }
 
 topic files_topic() {

@@ -10,6 +10,7 @@ topic hit_topic();
 topic miss_topic();
 topic latency_topic();
 topic write_topic();
+topic own_topic();
 topic files_topic();
 topic grep_topic();
 topic gpufs_topic();

@@ -20,9 +20,9 @@ void check_options(topic const& t, option_texts const& given) {
 }  // namespace
 
 std::vector<topic> const& topics() {
-  static const std::vector<topic> all = {hit_topic(),    io_topic(),    miss_topic(),    latency_topic(),     model_topic(),
-                                         litmus_topic(), soak_topic(),  write_topic(),   cliffs_topic(),      files_topic(),
-                                         grep_topic(),   gpufs_topic(), collage_topic(), image_search_topic()};
+  static const std::vector<topic> all = {hit_topic(),    io_topic(),   miss_topic(),  latency_topic(), model_topic(),
+                                         litmus_topic(), soak_topic(), write_topic(), own_topic(),     cliffs_topic(),
+                                         files_topic(),  grep_topic(), gpufs_topic(), collage_topic(), image_search_topic()};
   return all;
 }
 

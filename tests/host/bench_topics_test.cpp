@@ -357,6 +357,33 @@ TEST(bench_write, refuses_in_one_sentence_what_cannot_be) {
   }
 }
 
+const option_texts tiny_own = {{"mib", "1"}, {"cache-mib", "0"}, {"line", "512"}, {"reads", "20000"}};
+
+TEST(bench_own, reads_by_an_own_policy_and_from_own_fills_beside_the_stock_cache) {
+  const auto all = measure("own", tiny_own);
+  ASSERT_EQ(all.size(), 6);
+  for (measurement const& m : all) {
+    EXPECT_TRUE(m.verified);
+    EXPECT_EQ(m.values.size(), 2);
+    EXPECT_EQ(m.baseline_values.size(), 2);
+    EXPECT_GT(m.details.at("misses_per_read"), 0) << m.id;
+    EXPECT_GT(m.details.at("misses_per_read_stock"), 0) << m.id;
+  }
+  measurement const *const uniform = find(all, "own.policy.uniform"), *const zipf = find(all, "own.policy.zipf"),
+                           *const sequential = find(all, "own.fills.sequential");
+  ASSERT_TRUE(uniform != nullptr && zipf != nullptr && sequential != nullptr);
+  EXPECT_LT(zipf->details.at("misses_per_read"), uniform->details.at("misses_per_read"));
+  EXPECT_GT(zipf->details.at("misses_per_read"), zipf->details.at("misses_per_read_stock"))
+      << "FIFO takes lines that are used again, CLOCK leaves them";
+  EXPECT_NEAR(sequential->details.at("misses_per_read"), 1.0 / 64, 0.001) << "each line once, by its first read";
+}
+
+TEST(bench_own, refuses_in_one_sentence_what_cannot_be) {
+  EXPECT_NE(refusal("own", with(tiny_own, {{"patterns", "plaid"}})).find("no pattern plaid: choose"), std::string::npos);
+  EXPECT_NE(refusal("own", with(tiny_own, {{"repeats", "0"}})).find("0 repeats"), std::string::npos);
+  EXPECT_NE(refusal("own", with(tiny_own, {{"mib", "3"}})).find("choose a power of two"), std::string::npos);
+}
+
 TEST(bench_io, tickets_pass_32_bits) {
   const auto all =
       measure("io", {{"queues", "1"}, {"first-ticket", "4294966000"}, {"depth", "64"}, {"commands", "5000"}, {"mib", "1"}});
