@@ -77,12 +77,15 @@ class cuda_kernel final : public user_kernel {
     int blocks = 0;
     check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel_, static_cast<int>(block_threads), shared_bytes),
           "describe");
+    int unit_threads = 0;
+    check(cudaDeviceGetAttribute(&unit_threads, cudaDevAttrMaxThreadsPerMultiProcessor, on_.gpu()), "describe");
     return {static_cast<u32>(found.numRegs),
             static_cast<u32>(found.localSizeBytes),
             static_cast<u32>(found.sharedSizeBytes),
             static_cast<u32>(found.maxThreadsPerBlock),
             static_cast<u32>(blocks),
-            static_cast<u32>(on_.units())};
+            static_cast<u32>(on_.units()),
+            static_cast<u32>(unit_threads)};
   }
 
   void start(std::span<void*> parameters, launch_shape const& shape) override {

@@ -31,6 +31,7 @@ struct launch_facts {
   u32 max_block_threads = 0;
   u32 blocks_per_unit = 0;  ///< that fit one multiprocessor
   u32 units = 0;
+  u32 unit_threads = 0;  ///< of a multiprocessor
 };
 
 /// One parameter: bytes as the kernel takes them, or an array.

@@ -60,6 +60,7 @@ nb::dict facts_of(user_kernel const& kernel, u32 block_threads, u32 shared_bytes
   d["max_block_threads"] = f.max_block_threads;
   d["blocks_per_unit"] = f.blocks_per_unit;
   d["units"] = f.units;
+  d["unit_threads"] = f.unit_threads;
   return d;
 }
 

@@ -262,3 +262,25 @@ def test_elements_take_assignments_as_memory_does(tmp_path: Path, device: str, p
     )
     kernel(array, out, threads=1).wait()
     assert memory.tolist() == [15, 15, 100, 8, 5, 2, 10, 15]
+
+
+def test_a_report_says_what_the_kernel_takes(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = penstock.kernel("__global__ void f(int* n) { *n = threadIdx.x; }", device=device)
+    facts = kernel.report(block=128)
+    assert facts["units"] >= 1
+    if device == "cpu":
+        assert (facts["registers"], facts["occupancy"]) == (0, 0)
+    else:
+        assert facts["registers"] > 0
+        assert 0 < facts["occupancy"] <= 1
+
+    class Native:
+        @staticmethod
+        def facts(block: int, shared: int) -> dict[str, int]:
+            return {"blocks_per_unit": 6, "unit_threads": 1536}
+
+    monkeypatch.setattr(kernel, "_native", Native)
+    assert kernel.report(block=128)["occupancy"] == 0.5
+    for wrong in ({"block": 0}, {"block": 2048}, {"shared": -1}, {"block": "x"}):
+        with pytest.raises(ValueError, match=r"report: block .*: give threads and bytes"):
+            kernel.report(**wrong)

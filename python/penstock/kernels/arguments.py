@@ -6,7 +6,7 @@ import math
 import operator
 import struct
 import weakref
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,8 +50,8 @@ _FLOATS = ("<e", "<f", "<d")
 class Lent:
     """What a launch has until its kernel ends, in the order of the arguments."""
 
-    arrays: list[Array] = field(default_factory=list)
-    folders: list[Folder] = field(default_factory=list)
+    arrays: list[Array]
+    folders: list[Folder]
 
 
 class Packer:
@@ -75,7 +75,7 @@ class Packer:
             raise TypeError(
                 f"kernel {self._name}: {len(given)} arguments: it takes {len(self._parameters)}: ({takes})"
             )
-        lent = Lent()
+        lent = Lent([], [])
         for add, one in zip(self._adders, given, strict=True):
             add(one, to, lent)
         return lent

@@ -215,13 +215,14 @@ class Kernel:
     def report(self, block: int = _BLOCK, shared: int = 0) -> dict[str, Any]:
         """What the kernel takes: `registers` of a thread, `local_bytes` (stack and spills) of a thread,
         `shared_bytes`, `max_block_threads`, `blocks_per_unit` that fit a multiprocessor, `occupancy`
-        (threads of those over the multiprocessor's 2048), `units` (multiprocessors, or CPU threads). Zeros
-        on the CPU for what it does not have."""
+        (threads of those over the multiprocessor's `unit_threads`), `units` (multiprocessors, or CPU
+        threads). Zeros on the CPU for what it does not have."""
         sizes = [whole_number(given) for given in (block, shared)]
         if None in sizes or not 0 < (sizes[0] or 0) <= 1024 or not 0 <= (sizes[1] or 0) < 2**31:
             raise ValueError(f"report: block {shown(block)}, shared {shown(shared)}: give threads and bytes")
         facts = self._native.facts(block, shared)
-        facts["occupancy"] = facts["blocks_per_unit"] * block / 2048
+        threads = facts["unit_threads"]
+        facts["occupancy"] = facts["blocks_per_unit"] * block / threads if threads else 0.0
         return facts
 
     # Inside
