@@ -13,10 +13,11 @@ BaM: Qureshi et al., ASPLOS 2023, section 5.3; Mailthody, dissertation, sections
 from __future__ import annotations
 
 from penstock.columns.expressions import Expr, col, count, lit, when
+from penstock.columns.opening import convert
 from penstock.columns.query import GroupBy, Query
 from penstock.columns.results import Account, Result
 from penstock.columns.statements import sql
-from penstock.columns.table import Table, TableOptions, convert, open_table
+from penstock.columns.table import Table, TableOptions, open_table
 from penstock.columns.types import ColumnType
 
 __all__ = [

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import os
-import shutil
-import tempfile
 import threading
-import weakref
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, SupportsIndex, TypedDict
@@ -18,22 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, SupportsIndex, TypedD
 import numpy as np
 import numpy.typing as npt
 
-from penstock.checks import checked_count
 from penstock.columns.as_array import column_array
-from penstock.columns.conversions import cache_root, written_folder
 from penstock.columns.expressions import Expr
-from penstock.columns.folders import is_folder, open_folder
 from penstock.columns.joining import Columns, How
-from penstock.columns.layout import ColumnPlace, Piece, TableLayout, check_names
-from penstock.columns.messages import one_line
+from penstock.columns.layout import ColumnPlace, TableLayout
+from penstock.columns.opening import layout_of
 from penstock.columns.query import GroupBy, Query
 from penstock.columns.results import Result
-from penstock.columns.types import ColumnType, Kind
-from penstock.errors import Error
+from penstock.columns.types import ColumnType
 from penstock.graph.options import Executor
 from penstock.native import load_native
 from penstock.options import Choice, Count, Option, Size, Switch, Text, checked, show_options
-from penstock.sizes import parse_size
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -41,13 +29,9 @@ if TYPE_CHECKING:
     from penstock._native import ColumnTable
     from penstock.arrays.array import Array
 
-KNOWN = (".arrow", ".arrows", ".feather", ".ipc", ".parquet", ".pq", ".orc", ".csv", ".tsv", ".gz")
 DRIVE_FILES = 16
 """Namespaces of an emulated drive (src/controller/served_records.hpp)."""
 
-MAKE_ROOM = "make room, or set TMPDIR to another folder"
-ON_HOST = (1, 3)
-"""DLPack's devices in memory that the host reaches: CPU, CUDA host."""
 
 Place = Literal["auto", "host", "hbm", "storage", "host-cached", "pinned"]
 
@@ -333,7 +317,7 @@ def open_table(source: Any, **given: Unpack[TableOptions]) -> Table:
         penstock.Error: A file that cannot be read.
     """
     options = checked(TableOptions, given)
-    layout = _layout_of(source, options)
+    layout = layout_of(source, options)
     if options["columns"] is not None:
         known = {column.name: column for column in layout.columns}
         for name in options["columns"]:
@@ -342,257 +326,3 @@ def open_table(source: Any, **given: Unpack[TableOptions]) -> Table:
                 raise ValueError(f"open {layout.name}: there is no column {name!r} to open: {why}")
         layout.columns = [known[name] for name in dict.fromkeys(options["columns"])]
     return Table(layout, options)
-
-
-def _layout_of(source: Any, options: Mapping[str, Any]) -> TableLayout:
-    if isinstance(source, (str, os.PathLike)):
-        path = Path(os.fspath(source))
-        if path.is_dir():
-            if is_folder(path):
-                return open_folder(path)
-            raise ValueError(
-                f"open {path}: there is no table in this folder: name a file, or convert one to it"
-            )
-        if not path.is_file():
-            raise ValueError(f"open {path}: there is no such file")
-        return _of_file(path, options)
-    if isinstance(source, Result):
-        return _of_result(source)
-    if isinstance(source, Mapping) and not hasattr(source, "__arrow_c_stream__"):
-        paths = [isinstance(each, (str, os.PathLike)) for each in source.values()]
-        if all(paths):
-            return _of_arrays(source)
-        if any(paths):
-            raise TypeError(
-                "open a table of a dict: give paths of .npy files for all columns, or arrays for all"
-            )
-        layout = _of_stream(_as_arrow(source), options)
-        layout.name = "arrays"
-        return layout
-    return _of_stream(source, options)
-
-
-def _of_file(path: Path, options: Mapping[str, Any]) -> TableLayout:
-    from penstock.columns import arrow
-
-    if path.suffix.lower() not in KNOWN:
-        raise ValueError(
-            f"open {path}: its name ends in {path.suffix!r}: the ending says what it is: {', '.join(KNOWN)}"
-        )
-    if path.suffix.lower() in (".arrow", ".feather", ".ipc") and not arrow.is_stream(path):
-        found = arrow.open_ipc(str(path))
-        if found is not None:
-            return found
-    facts = path.stat()
-    key = f"{path.resolve()}:{facts.st_size}:{facts.st_mtime_ns}:{facts.st_ctime_ns}:{facts.st_ino}"
-    kept = cache_root() / f"{path.stem[:64]}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
-    if not is_folder(kept):
-        if kept.exists() and not is_folder(kept):  # what another thread puts there is complete
-            shutil.rmtree(kept, ignore_errors=True)
-        remedy = f"make room, set XDG_CACHE_HOME to another folder, or convert {path} to one and open that"
-        with contextlib.suppress(FileExistsError):  # of another thread or process: as good as this one
-            made = {"memory": options["memory"], "progress": options["progress"]}
-            _convert(path, kept, made, f"open {path}", remedy)
-    layout = open_folder(kept)
-    layout.name = str(path)
-    return layout
-
-
-def convert(
-    source: Any,
-    folder: str | os.PathLike[str],
-    *,
-    memory: SupportsIndex | str = "1GiB",
-    threads: SupportsIndex = 0,
-    progress: Any = None,
-) -> None:
-    """Write a table as a folder of columns, streaming.
-
-    Args:
-        source: A Parquet, ORC, CSV or Arrow file, or an object with Arrow's stream interface.
-        folder: A new one.
-        memory: Bytes that this may take, about: a number, or text such as 64MiB.
-        threads: That write, beside those that decode; 0: one per core. 1: one thread decodes, too.
-        progress: As of `open_table`.
-
-    Raises:
-        ValueError: The source is damaged, or the folder not empty.
-        penstock.Error: The folder cannot be written.
-    """
-    target = Path(folder)
-    options = {
-        "memory": parse_size(memory, "memory"),
-        "threads": checked_count("threads", threads, 0, 1024),
-        "progress": progress,
-    }
-    if isinstance(source, (str, os.PathLike)) and not Path(os.fspath(source)).is_file():
-        raise ValueError(f"convert {os.fspath(source)}: there is no such file")
-    there = f"convert to {target}: it is there already: name a new folder"
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise ValueError(there)
-    try:
-        _convert(source, target, options, f"convert to {target}", "make room, or name another folder")
-    except FileExistsError as problem:
-        if problem.filename != str(target):
-            raise
-        raise ValueError(there) from None
-
-
-def _convert(source: Any, target: Path, options: Mapping[str, Any], operation: str, remedy: str) -> None:
-    from penstock.columns import arrow
-
-    threads = options.get("threads", 0)
-    with written_folder(target, operation, remedy) as made:
-        if isinstance(source, (str, os.PathLike)):
-            path = Path(os.fspath(source))
-            arrow.convert_file(path, made, options["memory"], threads, options["progress"])
-        else:
-            schema, batches, rows = _stream(source)
-            arrow.convert(batches, schema, made, rows, threads, options["progress"])
-
-
-def _stream(source: Any) -> tuple[Any, Any, int]:
-    import pyarrow as pa
-
-    of_stream = hasattr(source, "__arrow_c_stream__")
-    if not of_stream and not type(source).__module__.startswith("pandas"):
-        raise TypeError(
-            f"open a table of a {type(source).__name__}: give a path, a dict of .npy files or of arrays "
-            "by column name, or a table of PyArrow, Polars, pandas or DuckDB"
-        )
-    try:
-        reader = (
-            pa.RecordBatchReader.from_stream(source)
-            if of_stream
-            else pa.Table.from_pandas(source).to_reader()
-        )
-        schema = reader.schema
-        _ = schema.names  # they may be no UTF-8
-    except Exception as problem:
-        raise _stream_failed(source, problem) from problem
-    return schema, _batches_of(source, reader), 0
-
-
-def _batches_of(source: Any, reader: Any) -> Iterator[Any]:
-    while True:
-        try:
-            batch = next(reader)
-        except StopIteration:
-            return
-        except Exception as problem:
-            raise _stream_failed(source, problem) from problem
-        yield batch
-
-
-def _stream_failed(source: Any, problem: Exception) -> ValueError:
-    return ValueError(
-        f"open a table of a {type(source).__name__}: its Arrow stream has failed: {one_line(problem)}: mend "
-        "what makes it, and open the table again"
-    )
-
-
-def _of_stream(source: Any, options: Mapping[str, Any]) -> TableLayout:
-    what = f"open a table of a {type(source).__name__}"
-    with _temporary_folder(what) as folder:
-        kept = {"memory": options["memory"], "progress": options["progress"]}
-        _convert(source, Path(folder) / "table", kept, what, MAKE_ROOM)
-        layout = open_folder(Path(folder) / "table")
-    layout.name = type(source).__name__
-    layout.owner = _TemporaryFolder(folder)
-    return layout
-
-
-def _of_result(source: Result) -> TableLayout:
-    """As its columns are: what is read once or twice is not packed for it."""
-    with _temporary_folder("open a table of a Result") as folder:
-        columns = []
-        for k, column in enumerate(source.columns):
-            piece = Piece(f"{folder}/{k}.values", 0, column.bits.nbytes)
-            try:
-                column.bits.tofile(piece.path)
-                if not column.valid.all():
-                    marks = np.packbits(column.valid, bitorder="little")
-                    piece = replace(piece, validity=Piece(f"{folder}/{k}.valid", 0, marks.nbytes))
-                    marks.tofile(f"{folder}/{k}.valid")
-            except OSError as problem:
-                why = os.strerror(problem.errno or 0)
-                raise Error(
-                    f"open a table of a Result: {folder} cannot be written: {why}: {MAKE_ROOM}"
-                ) from None
-            encoding = "float64" if column.type.is_number else "int64"
-            columns.append(ColumnPlace(column.name, column.type, encoding, [piece]))
-    check_names([column.name for column in columns], "a Result")
-    return TableLayout("Result", [source.row_count], columns, owner=_TemporaryFolder(folder))
-
-
-@contextlib.contextmanager
-def _temporary_folder(what: str) -> Iterator[str]:
-    """A folder that is removed when the block ends with an error."""
-    try:
-        folder = tempfile.mkdtemp(prefix="penstock-table-")
-    except OSError as problem:
-        why = os.strerror(problem.errno or 0)
-        raise Error(f"{what}: {tempfile.gettempdir()} cannot be written: {why}: {MAKE_ROOM}") from None
-    try:
-        yield folder
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-
-
-def _as_arrow(source: Mapping[str, Any]) -> Any:
-    """Arrays in memory, NumPy's or with DLPack's interface, as an Arrow table."""
-    import pyarrow as pa
-
-    columns = {}
-    for name, given in source.items():
-        if not isinstance(given, np.ndarray) and hasattr(given, "__dlpack_device__"):
-            if int(given.__dlpack_device__()[0]) not in ON_HOST:
-                given = given.cpu() if hasattr(given, "cpu") else given.get()  # torch, CuPy
-            given = np.from_dlpack(given)
-        values = np.asarray(given)
-        if values.ndim != 1:
-            raise ValueError(
-                f"open a table: column {name!r} has shape {values.shape}: a column is one row of values"
-            )
-        try:
-            columns[name] = pa.array(values)
-        except (pa.ArrowException, TypeError) as problem:
-            raise ValueError(
-                f"open a table: column {name!r} has elements of {values.dtype}: {one_line(problem)}: give "
-                "numbers, truth values, dates or texts"
-            ) from None
-    if len({len(column) for column in columns.values()}) > 1:
-        raise ValueError("open a table: its columns have different lengths: give all as many rows")
-    return pa.table(columns)
-
-
-class _TemporaryFolder:
-    """Removes a folder when nothing names it any more."""
-
-    def __init__(self, path: str) -> None:
-        self._end = weakref.finalize(self, shutil.rmtree, path, ignore_errors=True)
-
-
-def _of_arrays(source: Mapping[str, Any]) -> TableLayout:
-    from penstock.arrays.formats.npy_header import find
-
-    kinds: dict[str, Kind] = {"i": "integer", "u": "integer", "f": "float", "b": "boolean"}
-    columns, rows = [], set()
-    for name, given in source.items():
-        path = os.fspath(given)
-        place = find(path)
-        dtype = place.dtype.numpy
-        if len(place.shape) != 1 or dtype.kind not in kinds or (dtype.itemsize == 2 and dtype.kind == "f"):
-            raise ValueError(
-                f"open {path}: column {name!r}: it has shape {place.shape} and elements of {dtype}: a column "
-                "is one row of integers, float32, float64 or truth values"
-            )
-        width = 8 * dtype.itemsize
-        kind = ColumnType(kinds[dtype.kind], 64 if dtype.kind == "b" else width, dtype.kind != "u")
-        piece = Piece(path, place.offset, place.nbytes)
-        columns.append(ColumnPlace(name, kind, "uint8" if dtype.kind == "b" else dtype.name, [piece]))
-        rows.add(place.shape[0])
-    if len(rows) > 1:
-        raise ValueError(f"open a table: its columns have {sorted(rows)} rows: give all as many")
-    return TableLayout("arrays", [rows.pop()] if rows else [0], columns)
