@@ -22,7 +22,7 @@ pytest.importorskip("penstock._native", reason="needs the compiled part", exc_ty
 pl: Any = pytest.importorskip("polars", reason="polars is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
-from test_columns import same  # noqa: E402
+from column_frames import same  # noqa: E402
 
 ROWS = 5000
 KEYS = ["far", "near", "number", "nan", "text", "day", "flag", "whole"]

@@ -12,8 +12,10 @@ import numpy.typing as npt
 
 from penstock.columns.assembling import Program
 from penstock.columns.expressions import Aggregate, Alias, Call, Expr, Value, name_of
-from penstock.columns.lowering import Graph, Typed, shown
+from penstock.columns.graph import Typed
+from penstock.columns.lowering import Graph
 from penstock.columns.results import ResultColumn
+from penstock.columns.shown import shown
 from penstock.columns.types import FLOAT, INTEGER, ColumnType, numbers_of_sorted
 
 KINDS = (

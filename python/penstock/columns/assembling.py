@@ -7,7 +7,8 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.columns.lowering import INT64, Graph, Node
+from penstock.columns.graph import INT64, Node
+from penstock.columns.lowering import Graph
 
 OPS = [
     "load",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.columns.grouping import described
-from penstock.columns.lowering import shown
+from penstock.columns.shown import shown
 
 if TYPE_CHECKING:
     from penstock.columns.query import Query

@@ -12,8 +12,9 @@ import numpy.typing as npt
 from penstock.columns.aggregating import AggregatePlan, Sums
 from penstock.columns.expressions import Aggregate, Alias, Column, Expr, aggregates_of, name_of
 from penstock.columns.having import ranges_of
-from penstock.columns.lowering import Graph, shown
+from penstock.columns.lowering import Graph
 from penstock.columns.results import Account, Result, ResultColumn
+from penstock.columns.shown import shown
 from penstock.columns.types import ColumnType, numbers_of_sorted
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from fractions import Fraction
 from penstock.columns.aggregating import AggregatePlan
 from penstock.columns.assembling import sortable
 from penstock.columns.expressions import Aggregate, Alias, Call, Column, Expr, Value, name_of
-from penstock.columns.lowering import INT64
+from penstock.columns.graph import INT64
 
 MOST_RANGES = 8
 """As libs/columns/group_bodies.hpp has it."""

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 
 from penstock.columns.expressions import Expr
-from penstock.columns.lowering import Graph, Typed, shown
+from penstock.columns.graph import Typed
+from penstock.columns.lowering import Graph
 from penstock.columns.results import ResultColumn
+from penstock.columns.shown import shown
 from penstock.columns.types import ColumnType
 
 if TYPE_CHECKING:

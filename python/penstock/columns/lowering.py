@@ -1,135 +1,37 @@
-"""From expressions to values with types, alike ones once: what assembling makes a program of."""
+"""From expressions to values with types."""
 
 from __future__ import annotations
 
 import datetime
 import decimal
 import struct
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from penstock.columns.expressions import Aggregate, Alias, Call, Column, Expr, Stored, Value, name_of
+from penstock.columns.expressions import Aggregate, Alias, Call, Column, Expr, Stored, Value
+from penstock.columns.graph import INT64, Typed, Values
+from penstock.columns.lowering_texts import look_up, text_comparison, text_test, within
+from penstock.columns.lowering_times import as_date, as_time, date_arithmetic, date_part, in_unit
+from penstock.columns.shown import mismatch, shown
 from penstock.columns.types import (
     BOOLEAN,
     DATE,
     FLOAT,
     INTEGER,
     MOST_DIGITS,
-    PER_SECOND,
     ColumnType,
     literal_type,
     ticks_of,
 )
 
-if TYPE_CHECKING:
-    from penstock.columns.joining import Join
-
 LOOKUP_ROWS = 1 << 20
-INT64 = range(-(1 << 63), 1 << 63)
-SYMBOLS = {
-    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "modulo": "%",
-    "less": "<", "less_equal": "<=", "equal": "==", "not_equal": "!=", "logic_and": "&", "logic_or": "|",
-}  # fmt: skip
 
 
-class Schema(Protocol):
-    """What the lowering asks of a table."""
-
-    def column(self, name: str) -> tuple[int, ColumnType, bool]:
-        """Number, type, and whether there are nulls. Raises KeyError with a sentence."""
-
-
-@dataclass(frozen=True)
-class Node:
-    """A value of the program; those that are alike are one."""
-
-    op: str
-    args: tuple[int, ...]
-    number: int
-    bits: int
-    is_number: bool
-    nullable: bool
-
-
-@dataclass(frozen=True)
-class Typed:
-    """A value with what it means."""
-
-    node: int
-    type: ColumnType
-
-
-@dataclass
-class Graph:
-    """Values, those of operands before those that use them."""
-
-    schema: Schema
-    nodes: list[Node] = field(default_factory=list)
-    numbers: dict[Node, int] = field(default_factory=dict)
-    tables: list[Any] = field(default_factory=list)
-    joins: tuple[Join, ...] = ()
-
-    def add(
-        self,
-        op: str,
-        *args: int,
-        number: int = 0,
-        bits: int = 0,
-        is_number: bool = False,
-        nullable: bool | None = None,
-    ) -> int:
-        if nullable is None:
-            nullable = any(self.nodes[arg].nullable for arg in args)
-        known = self.folded(op, args)
-        if known is not None:
-            return known
-        node = Node(op, args, number, bits & (1 << 64) - 1, is_number, nullable)
-        if node not in self.numbers:
-            self.numbers[node] = len(self.nodes)
-            self.nodes.append(node)
-        return self.numbers[node]
-
-    def folded(self, op: str, args: tuple[int, ...]) -> int | None:
-        """The constant that is made of constants: bounds and zone maps see it as one."""
-        given = [self.nodes[arg] for arg in args]
-        if op not in ("multiply", "convert_to_float", "divide") or any(
-            each.op != "constant" for each in given
-        ):
-            return None
-        if op == "divide" or given[0].is_number:
-            a, b = (struct.unpack("<d", struct.pack("<Q", each.bits))[0] for each in given)
-            return None if op == "divide" and b == 0 else self.float(a / b if op == "divide" else a * b)
-        whole = [each.bits - (1 << 64) if each.bits >> 63 else each.bits for each in given]
-        if op == "convert_to_float":
-            return self.float(float(whole[0]))
-        product = whole[0] * whole[1]
-        return self.integer(product) if product in INT64 else None
-
-    def integer(self, value: int) -> int:
-        if value not in INT64:
-            raise OverflowError(f"{value}: it does not fit 64 bits: give a smaller one, or a float")
-        return self.add("constant", bits=value, nullable=False)
-
-    def float(self, value: float) -> int:
-        bits = struct.unpack("<Q", struct.pack("<d", value))[0]
-        return self.add("constant", bits=bits, is_number=True, nullable=False)
-
-    def kept(self, lookup: Any) -> int:
-        """The number of a table that lies in the executor's memory."""
-        for number, each in enumerate(self.tables):
-            if each is lookup:
-                return number
-        self.tables.append(lookup)
-        return len(self.tables) - 1
-
-    def table(self, values: Any, valid: Any) -> int:
-        self.tables.append((np.ascontiguousarray(values, np.uint64), np.ascontiguousarray(valid, np.uint8)))
-        return len(self.tables) - 1
-
-    # Expressions.
+class Graph(Values):
+    """Values of expressions."""
 
     def lower(self, expression: Expr) -> Typed:
         """The value of an expression of one row.
@@ -199,24 +101,11 @@ class Graph:
         first, second = args
         if isinstance(first, Value) and (not isinstance(second, Value) or first.value is None):
             b = self.lower(second)
-            return self.literal(self.as_date(first.value, b), b.type), b
+            return self.literal(as_date(first.value, b), b.type), b
         a = self.lower(first)
         if isinstance(second, Value):
-            return a, self.literal(self.as_date(second.value, a), a.type)
+            return a, self.literal(as_date(second.value, a), a.type)
         return a, self.lower(second)
-
-    @staticmethod
-    def as_date(value: Any, other: Typed) -> Any:
-        """A text that stands beside a date is one."""
-        if not isinstance(value, str) or other.type.kind not in ("date", "timestamp"):
-            return value
-        try:
-            made = datetime.datetime.fromisoformat(value)
-        except ValueError:
-            raise TypeError(
-                f"{value!r}: it is no date or time: give it as 2024-01-31 or 2024-01-31 12:00"
-            ) from None
-        return made.date() if other.type.kind == "date" and made.time() == datetime.time() else made
 
     def call(self, name: str, args: tuple[Expr, ...], extra: Any) -> Typed:
         match name:
@@ -234,11 +123,11 @@ class Graph:
             case "is_in":
                 return self.membership(args[0], extra)
             case "text_test":
-                return self.text_test(args[0], extra)
+                return text_test(self, args[0], extra)
             case "select" | "fill_null":
                 return self.choice(name, args)
             case "year" | "month" | "day" | "weekday" | "hour" | "date":
-                return self.date_part(name, args[0])
+                return date_part(self, name, args[0])
         return self.unary(name, args[0])
 
     def truth(self, expression: Expr) -> int:
@@ -300,7 +189,7 @@ class Graph:
         a, b = self.pair(name, args)
         kinds = {a.type.kind, b.type.kind}
         if kinds <= {"date", "timestamp", "integer"} and kinds - {"integer"}:
-            return self.date_arithmetic(name, a, b, args)
+            return date_arithmetic(self, name, a, b, args)
         if not (a.type.is_numeric and b.type.is_numeric):
             raise mismatch(name, args, a, b)
         if kinds == {"decimal", "float"} and name in ("add", "subtract", "multiply"):
@@ -328,43 +217,20 @@ class Graph:
             nullable = not known or self.nodes[a.node].nullable
         return Typed(self.add(name, a.node, b.node, nullable=nullable), kind)
 
-    def date_arithmetic(self, name: str, a: Typed, b: Typed, args: tuple[Expr, ...]) -> Typed:
-        """Dates and days; the days or ticks between two."""
-        if name == "subtract" and a.type.kind == b.type.kind and a.type.unit == b.type.unit:
-            return Typed(self.add(name, a.node, b.node), INTEGER)
-        whole = (a.type.kind, b.type.kind)
-        if whole == ("date", "integer") and name in ("add", "subtract"):
-            return Typed(self.add(name, a.node, b.node), DATE)
-        if whole == ("integer", "date") and name == "add":
-            return Typed(self.add(name, a.node, b.node), DATE)
-        raise mismatch(name, args, a, b)
-
     def comparison(self, name: str, args: tuple[Expr, ...]) -> Typed:
         a, b = self.pair(name, args)
         kinds = {a.type.kind, b.type.kind}
         if "string" in kinds:
-            return self.text_comparison(name, args, a, b)
+            return text_comparison(self, name, args, a, b)
         if kinds == {"date", "timestamp"}:
-            a, b = self.as_time(a, b.type), self.as_time(b, a.type)
+            a, b = as_time(self, a, b.type), as_time(self, b, a.type)
         elif a.type.is_numeric and b.type.is_numeric:
             return self.number_comparison(name, a, b)
         elif kinds != {"boolean"} and a.type.kind != b.type.kind:
             raise mismatch(name, args, a, b)
         if a.type.kind == "timestamp":
-            a, b = self.in_unit(a, b.type), self.in_unit(b, a.type)
+            a, b = in_unit(self, a, b.type), in_unit(self, b, a.type)
         return Typed(self.add(name, a.node, b.node), BOOLEAN)
-
-    def in_unit(self, value: Typed, other: ColumnType) -> Typed:
-        """Ticks of the finer of two units."""
-        times = PER_SECOND[other.unit] // PER_SECOND[value.type.unit]
-        if times <= 1:
-            return value
-        return Typed(self.add("multiply", value.node, self.integer(times)), other)
-
-    def as_time(self, value: Typed, other: ColumnType) -> Typed:
-        if value.type.kind == "timestamp":
-            return value
-        return Typed(self.add("multiply", value.node, self.integer(86400 * PER_SECOND[other.unit])), other)
 
     def number_comparison(self, name: str, a: Typed, b: Typed) -> Typed:
         kinds = {a.type.kind, b.type.kind}
@@ -399,67 +265,15 @@ class Graph:
             return (whole, other) if first else (other, whole)
         return None
 
-    # Texts: codes of a dictionary.
-
-    def text_comparison(self, name: str, args: tuple[Expr, ...], a: Typed, b: Typed) -> Typed:
-        if a.type.kind != b.type.kind:
-            raise mismatch(name, args, a, b)
-        if a.node < 0 and b.node < 0:
-            raise TypeError(f"{shown(Call(name, args))}: it compares two literals: name a column")
-        if a.node >= 0 and b.node >= 0:
-            if name not in ("equal", "not_equal") or a.type.words != b.type.words:
-                raise TypeError(
-                    f"{shown(Call(name, args))}: two columns of text are compared for equality alone, where "
-                    "they share a dictionary"
-                )
-            return Typed(self.add(name, a.node, b.node), BOOLEAN)
-        column, literal = (a, b) if a.node >= 0 else (b, a)
-        word = (literal.type.words or ("",))[0]
-        tests: dict[str, Callable[[str], bool]] = {
-            "equal": lambda text: text == word,
-            "not_equal": lambda text: text != word,
-            "less": (lambda text: text < word) if a.node >= 0 else (lambda text: word < text),
-            "less_equal": (lambda text: text <= word) if a.node >= 0 else (lambda text: word <= text),
-        }
-        return self.look_up(column, tests[name])
-
-    def look_up(self, text: Typed, test: Callable[[str], bool]) -> Typed:
-        words = text.type.words or ()
-        answers = np.fromiter((test(word) for word in words), np.uint64, len(words))
-        between = self.between(text.node, np.flatnonzero(answers))
-        if between is None and answers.any():
-            without = self.between(text.node, np.flatnonzero(answers == 0))
-            between = None if without is None else self.add("logic_not", without)
-        if between is not None:
-            return Typed(between, BOOLEAN)
-        number = self.table(answers, np.ones(len(words), np.uint8))
-        return Typed(self.add("lookup", text.node, number=number, nullable=True), BOOLEAN)
-
-    def between(self, node: int, codes: Any) -> int | None:
-        """Whether a value is one of those, in order, if they have no gap: ranges need no instructions."""
-        low, high = (int(codes[0]), int(codes[-1])) if len(codes) else (-1, -1)
-        if high - low + 1 > max(len(codes), 1):
-            return None
-        if low == high:
-            return self.add("equal", node, self.integer(low))
-        least = self.add("less_equal", self.integer(low), node)
-        return self.add("logic_and", least, self.add("less_equal", node, self.integer(high)))
-
-    def text_test(self, arg: Expr, test: Callable[[str], bool]) -> Typed:
-        value = self.lower(arg)
-        if value.type.kind != "string" or value.node < 0:
-            raise TypeError(f"{shown(arg)} is {value.type}: a column of text is wanted")
-        return self.look_up(value, test)
-
     def membership(self, arg: Expr, values: Sequence[Any]) -> Typed:
         value = self.lower(arg)
         given = [each for each in values if each is not None]
         if value.type.kind == "string":
             words = set(given)
-            return self.look_up(value, lambda text: text in words)
+            return look_up(self, value, lambda text: text in words)
         whole = self.whole_numbers(value, given)
         if whole:
-            between = self.between(value.node, np.unique(whole))
+            between = within(self, value.node, np.unique(whole))
             if between is not None:
                 return Typed(between, BOOLEAN)
         if whole is not None:
@@ -476,7 +290,7 @@ class Graph:
             return None if given else []
         bits = []
         for one in given:
-            literal = self.literal(self.as_date(one, value), value.type)
+            literal = self.literal(as_date(one, value), value.type)
             mine, other = literal.type, value.type
             if (mine.kind, mine.scale, mine.unit) != (other.kind, other.scale, other.unit):
                 return None
@@ -519,9 +333,9 @@ class Graph:
             else:
                 a, b = Typed(a.node, INTEGER), Typed(b.node, INTEGER)
         if {a.type.kind, b.type.kind} == {"date", "timestamp"}:
-            a, b = self.as_time(a, b.type), self.as_time(b, a.type)
+            a, b = as_time(self, a, b.type), as_time(self, b, a.type)
         if a.type.kind == b.type.kind == "timestamp":
-            a, b = self.in_unit(a, b.type), self.in_unit(b, a.type)
+            a, b = in_unit(self, a, b.type), in_unit(self, b, a.type)
         if a.type.kind != b.type.kind:
             raise mismatch(name, values, a, b)
         if name == "fill_null":
@@ -531,75 +345,7 @@ class Graph:
         nullable = self.nodes[a.node].nullable or self.nodes[b.node].nullable
         return Typed(self.add(name, condition, a.node, b.node, nullable=nullable), a.type)
 
-    def in_own_time(self, value: Typed, arg: Expr, name: str) -> Typed:
-        """A time as clocks of its zone show it."""
-        if value.type.zone is None:
-            return value
-        ahead = offset_of(value.type.zone)
-        if ahead is None:
-            raise TypeError(
-                f"{name} of {shown(arg)}: the clocks of {value.type.zone} change: convert the column to "
-                "UTC or to times without a zone before"
-            )
-        if ahead == 0:
-            return value
-        ticks = self.integer(ahead * PER_SECOND[value.type.unit])
-        return Typed(self.add("add", value.node, ticks), value.type)
-
-    def date_part(self, name: str, arg: Expr) -> Typed:
-        value = self.lower(arg)
-        if value.type.kind == "date":
-            if name == "date":
-                return value
-            if name != "hour":
-                return Typed(self.add(name, value.node), INTEGER)
-        if value.type.kind != "timestamp":
-            raise TypeError(f"{shown(arg)} is {value.type}: a date or a time is wanted for {name}")
-        second = PER_SECOND[value.type.unit]
-        value = self.in_own_time(value, arg, name)
-        if name == "hour":
-            hours = self.add("floor_divide", value.node, self.integer(3600 * second))
-            return Typed(self.add("modulo", hours, self.integer(24)), INTEGER)
-        days = self.add("floor_divide", value.node, self.integer(86400 * second))
-        return Typed(days, DATE) if name == "date" else Typed(self.add(name, days), INTEGER)
-
-
-def offset_of(zone: str) -> int | None:
-    """Seconds that a zone is ahead of UTC; None where that changes."""
-    if zone.upper() in ("UTC", "ETC/UTC", "Z", "GMT"):
-        return 0
-    if len(zone) == 6 and zone[0] in "+-" and zone[3] == ":" and (zone[1:3] + zone[4:]).isdigit():
-        seconds = int(zone[1:3]) * 3600 + int(zone[4:]) * 60
-        return -seconds if zone[0] == "-" else seconds
-    return None
-
 
 def widest(kind: ColumnType) -> ColumnType:
     """What arithmetic gives: 64 bits."""
     return FLOAT if kind.is_number else INTEGER if kind.kind == "integer" else kind
-
-
-def mismatch(name: str, args: Sequence[Expr], a: Typed, b: Typed) -> TypeError:
-    what = SYMBOLS.get(name, name)
-    return TypeError(
-        f"{shown(args[0])} {what} {shown(args[1])}: {a.type} and {b.type} do not go together: give both "
-        "the same type"
-    )
-
-
-def shown(expression: Expr) -> str:
-    """An expression as it was written, about."""
-    match expression:
-        case Column(name):
-            return name
-        case Value(value):
-            return repr(value)
-        case Alias(of, _):
-            return shown(of)
-        case Aggregate(kind, of):
-            return f"{kind}({'' if of is None else shown(of)})"
-        case Call(name, (a, b)) if name in SYMBOLS:
-            return f"({shown(a)} {SYMBOLS[name]} {shown(b)})"
-        case Call(name, args):
-            return f"{name}({', '.join(shown(arg) for arg in args)})"
-    return name_of(expression)

@@ -10,19 +10,21 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.columns.assembling import Program, assemble
+from penstock.columns.best import best_rows
 from penstock.columns.expressions import (
     Column,
     Expr,
-    Stored,
     aggregates_of,
     as_expr,
     columns_of,
     name_of,
 )
+from penstock.columns.graph import Typed
 from penstock.columns.grouping import grouped
 from penstock.columns.joining import HOWS, Columns, How, Join, QueryColumns, ResultColumns
-from penstock.columns.lowering import Graph, Typed, shown
+from penstock.columns.lowering import Graph
 from penstock.columns.results import Account, Result, ResultColumn
+from penstock.columns.shown import shown
 from penstock.columns.types import ColumnType
 
 if TYPE_CHECKING:
@@ -136,7 +138,7 @@ class Query:
 
     def names(self) -> list[str]:
         """Of the result's columns, where it is by row."""
-        return [name_of(output) for output in self._outputs()]
+        return [name_of(output) for output in self.results()]
 
     def result_column(self, name: str) -> ResultColumn:
         """One column of the result, where it is by row."""
@@ -158,7 +160,7 @@ class Query:
         return kept
 
     def _output(self, name: str) -> Expr:
-        return next(each for each in self._outputs() if name_of(each) == name)
+        return next(each for each in self.results() if name_of(each) == name)
 
     def filter(self, *conditions: Expr) -> Query:
         """The rows that meet all conditions; a null is not met. Behind agg() the groups, by its columns."""
@@ -224,7 +226,7 @@ class Query:
         try:
             if self.aggregates is not None:
                 return self._limited(self._met(self.grouped()))
-            return self._limited(self._best() if self.best is not None else self._selected(self._outputs()))
+            return self._limited(best_rows(self) if self.best is not None else self.selected(self.results()))
         except RecursionError:
             raise ValueError(
                 f"query {self.table.name}: its expressions are nested too deep: make it two queries, or use "
@@ -257,7 +259,8 @@ class Query:
         if self.outputs is not None:
             raise TypeError(f"{what}() behind select(): say it before, with the table's columns")
 
-    def _outputs(self) -> tuple[Expr, ...]:
+    def results(self) -> tuple[Expr, ...]:
+        """What each row has."""
         if self.outputs is not None:
             return self.outputs
         joined = (name for join in self.joins for name in join.names)
@@ -299,7 +302,8 @@ class Query:
             program.native["bounds"], program.native["notes"] = [], []
         return program
 
-    def _selected(self, outputs: Sequence[Expr]) -> Result:
+    def selected(self, outputs: Sequence[Expr]) -> Result:
+        """Of the rows that meet the condition, so many outputs as a pass takes at a time."""
         parts, account = [], Account()
         for first in range(0, max(len(outputs), 1), MOST_OUTPUTS):
             columns, account = self._select(outputs[first : first + MOST_OUTPUTS])
@@ -329,7 +333,7 @@ class Query:
     def taken(self, numbers: npt.NDArray[np.uint64]) -> Result:
         """Of rows by their numbers in the table, in that order."""
         self.table.check_files()
-        outputs = self._outputs()
+        outputs = self.results()
         parts, account = [], Account()
         for first in range(0, max(len(outputs), 1), MOST_OUTPUTS):
             some = outputs[first : first + MOST_OUTPUTS]
@@ -340,36 +344,6 @@ class Query:
             account = self.account(native, *some)
             parts += _columns_of(some, typed, values, valid)
         return Result(parts, account)
-
-    # Largest and smallest.
-
-    def _best(self) -> Result:
-        assert self.best is not None
-        k, by, reverse = self.best
-        if self.graph().lower(by).type.kind == "string":
-            raise TypeError(f"top_k by {shown(by)}: texts have no order here: choose a number or a date")
-        plain = replace(self, best=None)
-        keys, _ = plain._select([by])
-        order = _ordered(keys[0], reverse)
-        outputs = [*self._outputs(), by]
-        if k < len(order) and order.size:
-            last = keys[0].bits[order[k - 1 : k]]
-            edge = keys[0].valid[order[k - 1 : k]]
-            if k and edge[0]:
-                number = (
-                    last.view(np.float64)[0].item()
-                    if keys[0].type.is_number
-                    else last.view(np.int64)[0].item()
-                )
-                edge_or_better = _beyond(by, keys[0].type, number, reverse)
-                both = edge_or_better if self.condition is None else self.condition & edge_or_better
-                plain = replace(plain, condition=both)
-        found = plain._selected(outputs)
-        chosen = _ordered(found.columns[-1], reverse)[:k]
-        for column in found.columns:
-            column.bits, column.valid = column.bits[chosen], column.valid[chosen]
-        found.columns.pop()
-        return found
 
     def _met(self, groups: Result) -> Result:
         if self.having is None:
@@ -393,18 +367,6 @@ class GroupBy:
         """A row for each value of the keys that rows have, in their order, nulls last."""
         plain = replace(self.query, keys=()).agg(*expressions, **named)
         return replace(plain, keys=self.query.keys)
-
-
-def _ordered(column: ResultColumn, reverse: bool) -> npt.NDArray[np.int64]:
-    """Positions by value, largest first, or smallest; nulls last; equal ones in their order."""
-    order: npt.NDArray[np.int64] = np.lexsort((column.order_keys(not reverse), ~column.valid))
-    return order
-
-
-def _beyond(by: Expr, kind: ColumnType, edge: int | float, reverse: bool) -> Expr:
-    """Rows that are as good as the k-th."""
-    value = Stored(edge, kind)
-    return by <= value if reverse else by >= value
 
 
 def _columns_of(
