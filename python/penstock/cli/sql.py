@@ -85,7 +85,7 @@ def sql_command(
             tables[name] = open_table(path, progress=progress, **options)
     plan = planned(statement, tables)
     if explain or analyze:
-        Console().print(escape(plan.query.explain(analyze)), soft_wrap=True)
+        Console().print(escape(plan.explain(analyze)), soft_wrap=True)
         return
     result = plan.collect()
     if output is not None:

@@ -12,7 +12,7 @@ BaM: Qureshi et al., ASPLOS 2023, section 5.3; Mailthody, dissertation, sections
 
 from __future__ import annotations
 
-from penstock.columns.expressions import Expr, col, count, lit, when
+from penstock.columns.expressions import Expr, col, concat_str, count, lit, when
 from penstock.columns.opening import convert
 from penstock.columns.query import GroupBy, Query
 from penstock.columns.results import Account, Result
@@ -30,6 +30,7 @@ __all__ = [
     "Table",
     "TableOptions",
     "col",
+    "concat_str",
     "convert",
     "count",
     "lit",

@@ -14,6 +14,7 @@ from penstock.columns.assembling import Program
 from penstock.columns.expressions import Aggregate, Alias, Call, Expr, Value, name_of
 from penstock.columns.graph import Typed
 from penstock.columns.lowering import Graph
+from penstock.columns.lowering_texts import in_order
 from penstock.columns.results import ResultColumn
 from penstock.columns.shown import shown
 from penstock.columns.types import FLOAT, INTEGER, ColumnType, numbers_of_sorted
@@ -29,6 +30,9 @@ KINDS = (
     "number_maximum",
 )
 
+APART = ("nunique", "variance", "deviation")
+"""Aggregates that have passes of their own."""
+PLAIN = ("add", "subtract", "multiply", "divide", "negate")
 CHECKED = 1 << 16
 """Sums that are looked at together, so that what is made of them stays in a cache."""
 
@@ -60,12 +64,13 @@ class AggregatePlan:
         self.number: dict[tuple[str, int], int] = {}
         self.nodes: list[int] = []
         self.types: dict[int, tuple[str, int, ColumnType]] = {}
-        self.distinct: dict[int, npt.NDArray[np.uint64]] = {}
+        self.apart: dict[int, ResultColumn] = {}
+        """Results that are no sums of this pass, by their aggregates."""
         self.with_count: set[int] = set()
         """Numbers of sums whose values are counted, too: not all rows have one, or they are divided by it."""
 
     def add(self, aggregate: Aggregate) -> None:
-        if aggregate.kind == "nunique":
+        if aggregate.kind in APART:
             return
         kind, value = self._needs(aggregate)
         key = (kind, value.node if value is not None else -1)
@@ -91,7 +96,7 @@ class AggregatePlan:
                 raise TypeError(f"{shown(aggregate)}: there is no {aggregate.kind} of values of type {kind}")
             return ("number_sum" if value.type.is_number else "integer_sum"), value
         if kind == "string":
-            raise TypeError(f"{shown(aggregate)}: texts have no order here: group by them, or count them")
+            (value,) = in_order(self.graph, value)
         return f"{'number' if value.type.is_number else 'integer'}_{aggregate.kind}imum", value
 
     def wanted(self, program: Program) -> list[list[int]]:
@@ -123,10 +128,6 @@ class AggregatePlan:
             made.append((low, high, one if place.count is None else words[place.count]))
         return Sums(made, groups)
 
-    def set_distinct(self, aggregate: Aggregate, counts: npt.NDArray[np.uint64]) -> None:
-        """How many values an expression has in each group."""
-        self.distinct[id(aggregate)] = counts
-
     def finish(self, expression: Expr, found: Sums) -> ResultColumn:
         """The result of an expression of aggregates, for each group."""
         if isinstance(expression, Alias):
@@ -142,8 +143,8 @@ class AggregatePlan:
 
     def _finish(self, aggregate: Aggregate, found: Sums) -> ResultColumn:
         name, everywhere = name_of(aggregate), np.ones(found.groups, bool)
-        if aggregate.kind == "nunique":
-            return ResultColumn(name, INTEGER, self.distinct[id(aggregate)], everywhere)
+        if aggregate.kind in APART:
+            return replace(self.apart[id(aggregate)], name=name)
         kind, number, of = self.types[id(aggregate)]
         low, high, counted = found.words[number]
         some = counted != 0
@@ -180,17 +181,7 @@ class AggregatePlan:
                 return column.bits.view(np.float64), column.valid, FLOAT
             kind = column.type if column.type.kind == "decimal" else INTEGER
             return column.bits.view(np.int64).astype(object), column.valid, kind
-        if not isinstance(expression, Call) or expression.name not in (
-            "add",
-            "subtract",
-            "multiply",
-            "divide",
-            "negate",
-        ):
-            raise TypeError(
-                f"{shown(expression)}: of aggregates there are sums, differences, products, ratios: do the "
-                "rest with the result"
-            )
+        assert isinstance(expression, Call)  # see is_plain
         parts = [self._combined(arg, found) for arg in expression.args]
         (a, of_a, kind_a), (b, of_b, kind_b) = parts[0], parts[-1]
         valid = of_a & of_b
@@ -208,6 +199,22 @@ class AggregatePlan:
         a, b = a * 10 ** (scale - kind_a.scale), b * 10 ** (scale - kind_b.scale)
         whole = ColumnType("decimal", scale=scale) if "decimal" in (kind_a.kind, kind_b.kind) else INTEGER
         return (a + b if expression.name == "add" else a - b), valid, whole
+
+
+def is_plain(expression: Expr) -> bool:
+    """Whether it is an aggregate, or sums, differences, products and ratios of aggregates and numbers, which
+    are exact."""
+    match expression:
+        case Alias(of, _):
+            return is_plain(of)
+        case Call(name, args):
+            return name in PLAIN and all(is_plain(arg) or _is_number(arg) for arg in args)
+    return isinstance(expression, Aggregate)
+
+
+def _is_number(expression: Expr) -> bool:
+    value = expression.value if isinstance(expression, Value) else None
+    return isinstance(value, (int, float, decimal.Decimal)) and not isinstance(value, bool)
 
 
 def _literal(value: Any, count: int) -> tuple[Any, Any, ColumnType]:

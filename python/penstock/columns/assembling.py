@@ -53,7 +53,11 @@ CODE = {name: number for number, name in enumerate(OPS)}
 REGISTERS = 32
 INSTRUCTIONS = 4096
 HOISTED = 8
-"""Constants that stay in registers; others are made anew for each batch."""
+"""Constants that stay in registers; others are made anew wherever they are used."""
+
+
+class TooManyValuesError(ValueError):
+    """There are not so many registers."""
 
 
 @dataclass
@@ -67,7 +71,7 @@ class Registers:
         if self.free[nullable]:
             return self.free[nullable].pop()
         if self.used == REGISTERS:
-            raise ValueError(
+            raise TooManyValuesError(
                 f"the query needs more than {REGISTERS} values of a row at once: ask for less of it, or make "
                 "it two queries"
             )
@@ -97,21 +101,35 @@ class Emitter:
 
     def emit(self, wanted: Sequence[int], kept: Iterable[int]) -> None:
         """Brings values into registers. Those of `kept` stay; others go after their last use."""
+        nodes = self.graph.nodes
         order = [node for node in needed(self.graph, wanted, self.at) if node not in self.at]
+        staying = set(kept) | set(wanted) | self.fixed
+        anew = {node for node in order if nodes[node].op in ("constant", "null")} - staying
         left: dict[int, int] = {}
         for node in order:
-            for arg in self.graph.nodes[node].args:
+            for arg in nodes[node].args:
                 left[arg] = left.get(arg, 0) + 1
-        staying = set(kept) | set(wanted) | self.fixed
         for node in order:
-            value = self.graph.nodes[node]
+            if node in anew:
+                continue
+            value = nodes[node]
+            for arg in dict.fromkeys(value.args):
+                if arg in anew:
+                    self.put(arg)
             args = [self.at[arg] for arg in value.args]
-            self.at[node] = self.registers.take(value.nullable)
-            self.write(value, self.at[node], args)
+            self.put(node, args)
             for arg in value.args:
                 left[arg] -= 1
-                if left[arg] == 0 and arg not in staying and arg in order:
+                if left[arg] == 0 and arg not in staying and arg in order and arg not in anew:
                     self.drop(arg)
+            for arg in anew.intersection(value.args):
+                self.drop(arg)
+
+    def put(self, node: int, args: Sequence[int] = ()) -> None:
+        """A value into a register of its own."""
+        value = self.graph.nodes[node]
+        self.at[node] = self.registers.take(value.nullable)
+        self.write(value, self.at[node], args)
 
     def emit_results(self, outputs: Sequence[int], registers: Sequence[int]) -> None:
         """Brings values into registers of their own, one after the other."""

@@ -32,7 +32,7 @@ def explained(query: Query, analyze: bool = False) -> str:
     for join in query.joins:
         lines.append(f"{join.how} join on {join.shown()}: {len(join.other.names)} columns, read into memory")
     rest = [*query.keys, *(query.aggregates or query.outputs or ())]
-    names = query.stored_columns(*rest)
+    names = query.stored_columns(*query.of_groups(), *(query.outputs or ()))
     what = ", ".join(shown(expression) for expression in rest) or "all columns"
     lines.append(f"rest: {what}")
     some = [name for name in (names if rest else table.columns) if name not in scanned]

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import datetime
+import operator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from penstock.columns.parts import TEXT, DateParts, TextFunction, Texts
 from penstock.columns.types import ColumnType
 
-AGGREGATES = ("sum", "mean", "min", "max", "count", "len", "nunique")
-Aggregation = Literal["sum", "mean", "min", "max", "count", "len", "nunique"]
+CASTS = {
+    int: "convert_to_integer", float: "convert_to_float", bool: "cast_to_boolean",
+    datetime.date: "date", datetime.datetime: "cast_to_time",
+}  # fmt: skip
+Aggregation = Literal["sum", "mean", "min", "max", "count", "len", "nunique", "variance", "deviation"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +28,9 @@ class Expr:
     def alias(self, name: str) -> Expr:
         """The same under another name in the result."""
         return Alias(self, name)
+
+    def _called(self, name: str, extra: Any) -> Expr:
+        return Call(name, (self,), extra)
 
     def _with(self, name: str, other: Any) -> Expr:
         return Call(name, (self, as_expr(other)))
@@ -145,11 +154,20 @@ class Expr:
     def sqrt(self) -> Expr:
         return Call("square_root", (self,))
 
-    def cast(self, kind: type[int] | type[float]) -> Expr:
-        """As int (towards zero; an error where it does not fit) or float."""
-        if kind not in (int, float):
-            raise TypeError(f"cast to {kind!r}: choose int or float")
-        return Call("convert_to_integer" if kind is int else "convert_to_float", (self,))
+    def round(self, digits: int = 0) -> Expr:
+        """To so many digits behind the point, halves away from zero."""
+        return Call("round", (self,), operator.index(digits))
+
+    def cast(self, kind: type) -> Expr:
+        """As another type.
+
+        Args:
+            kind: int (towards zero; an error where it does not fit), float, bool, `datetime.date` or
+                `datetime.datetime`.
+        """
+        if kind not in CASTS:
+            raise TypeError(f"cast to {kind!r}: choose int, float, bool, datetime.date or datetime.datetime")
+        return Call(CASTS[kind], (self,))
 
     def sum(self) -> Expr:
         """Of the rows that have a value; 0 where none has."""
@@ -173,15 +191,23 @@ class Expr:
         """Different values; a null is none."""
         return Aggregate("nunique", self)
 
-    @property
-    def dt(self) -> DateParts:
-        """Parts of dates and timestamps."""
-        return DateParts(self)
+    def var(self, ddof: int = 1) -> Expr:
+        """The variance of a sample (`ddof` 1) or of all there are (0); null of `ddof` values and less."""
+        return Aggregate("variance", self, of_all=_of_all(ddof))
+
+    def std(self, ddof: int = 1) -> Expr:
+        """The standard deviation, the root of `var`."""
+        return Aggregate("deviation", self, of_all=_of_all(ddof))
 
     @property
-    def str(self) -> Texts:
-        """Questions about texts."""
-        return Texts(self)
+    def dt(self) -> DateParts[Expr]:
+        """Parts of dates and timestamps."""
+        return DateParts(self._called)
+
+    @property
+    def str(self) -> Texts[Expr]:
+        """What is made of texts."""
+        return Texts(self._called)
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,54 +247,8 @@ class Aggregate(Expr):
     of: Expr | None
     or_null: bool = False
     """A sum of no rows is null, as SQL has it."""
-
-
-@dataclass(frozen=True)
-class DateParts:
-    """`col("t").dt.year()` and the like."""
-
-    of: Expr
-
-    def year(self) -> Expr:
-        return Call("year", (self.of,))
-
-    def month(self) -> Expr:
-        return Call("month", (self.of,))
-
-    def day(self) -> Expr:
-        return Call("day", (self.of,))
-
-    def weekday(self) -> Expr:
-        """Monday is 1."""
-        return Call("weekday", (self.of,))
-
-    def hour(self) -> Expr:
-        """Of timestamps, in their own time (UTC where they have a zone)."""
-        return Call("hour", (self.of,))
-
-    def date(self) -> Expr:
-        """The day of a timestamp."""
-        return Call("date", (self.of,))
-
-
-@dataclass(frozen=True)
-class Texts:
-    """`col("name").str.starts_with("a")` and the like."""
-
-    of: Expr
-
-    def _test(self, test: Callable[[str], bool]) -> Expr:
-        return Call("text_test", (self.of,), test)
-
-    def starts_with(self, prefix: str) -> Expr:
-        return self._test(lambda text: text.startswith(prefix))
-
-    def ends_with(self, suffix: str) -> Expr:
-        return self._test(lambda text: text.endswith(suffix))
-
-    def contains(self, part: str) -> Expr:
-        """Whether a text has another in it, letter for letter."""
-        return self._test(lambda text: part in text)
+    of_all: bool = False
+    """A variance is that of all there are, not of a sample."""
 
 
 @dataclass(frozen=True)
@@ -287,6 +267,12 @@ class When:
         return Call("select", (self.condition, self.chosen, as_expr(value)))
 
 
+def _of_all(ddof: int) -> bool:
+    if ddof not in (0, 1):
+        raise ValueError(f"ddof={ddof!r}: 1 for a sample, 0 for all there are")
+    return ddof == 0
+
+
 def as_expr(value: Any) -> Expr:
     """A literal, if it is no expression."""
     return value if isinstance(value, Expr) else Value(value)
@@ -300,6 +286,12 @@ def col(name: str) -> Expr:
 def lit(value: Any) -> Expr:
     """A value: a number, a text, a date, a time, a truth value or None."""
     return Value(value)
+
+
+def concat_str(*parts: Expr | str) -> Expr:
+    """Texts one behind the other, null where one is."""
+    given = tuple(as_expr(part) for part in parts)
+    return Call("concat_str", given, TextFunction("concat_str", lambda *texts: "".join(texts), TEXT))
 
 
 def when(condition: Expr) -> When:

@@ -107,5 +107,9 @@ class Values:
         return len(self.tables) - 1
 
     def table(self, values: Any, valid: Any) -> int:
+        """The number of a table of 64-bit values."""
+        for number, each in enumerate(self.tables):
+            if isinstance(each, tuple) and each[0] is values and each[1] is valid:
+                return number
         self.tables.append((np.ascontiguousarray(values, np.uint64), np.ascontiguousarray(valid, np.uint8)))
         return len(self.tables) - 1

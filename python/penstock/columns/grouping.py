@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from penstock.columns.aggregating import AggregatePlan, Sums
-from penstock.columns.expressions import Aggregate, Alias, Column, Expr, aggregates_of, name_of
+from penstock.columns.aggregating import APART, AggregatePlan, Sums, is_plain
+from penstock.columns.expressions import Aggregate, Alias, Call, Column, Expr, aggregates_of, name_of
 from penstock.columns.having import ranges_of
 from penstock.columns.lowering import Graph
 from penstock.columns.results import Account, Result, ResultColumn
 from penstock.columns.shown import shown
-from penstock.columns.types import ColumnType, numbers_of_sorted
+from penstock.columns.types import INTEGER, ColumnType, numbers_of_sorted
+from penstock.columns.variances import variance
 
 if TYPE_CHECKING:
     from penstock.columns.query import Query
@@ -153,12 +154,47 @@ def grouped(query: Query) -> Result:
         for aggregate in aggregates_of(expression):
             plan.add(aggregate)
             if aggregate.kind == "nunique":
-                plan.set_distinct(aggregate, _distinct(query, aggregate))
+                plan.apart[id(aggregate)] = _distinct(query, aggregate)
+            elif aggregate.kind in APART:
+                plan.apart[id(aggregate)] = variance(query, aggregate)
     columns, sums, account = (
         _by_hash(query, keys, graph, plan) if groups is None else _by_array(query, keys, groups, graph, plan)
     )
-    columns += [plan.finish(expression, sums) for expression in query.aggregates or ()]
-    return Result(columns, account)
+    return Result(columns + results_of(query, plan, sums, columns), account)
+
+
+def results_of(
+    query: Query, plan: AggregatePlan, sums: Sums, keys: Sequence[ResultColumn]
+) -> list[ResultColumn]:
+    """The results of each group. What is more than sums, differences, products and ratios of aggregates is
+    computed as a query of these and the keys."""
+    given = query.aggregates or ()
+    others = [expression for expression in given if not is_plain(expression)]
+    made = {id(each): plan.finish(each, sums) for each in given if is_plain(each)}
+    if others:
+        names: dict[int, str] = {}
+        nothing = np.zeros(sums.groups, np.uint64)
+        parts = [*keys, ResultColumn("group", INTEGER, nothing, np.ones(sums.groups, bool))]
+        for aggregate in (each for expression in others for each in aggregates_of(expression)):
+            if id(aggregate) not in names:
+                names[id(aggregate)] = f"aggregate {len(names)}"
+                parts.append(replace(plan.finish(aggregate, sums), name=names[id(aggregate)]))
+        with query.table.opened(Result(parts, Account()), executor="cpu") as table:
+            found = table.select(*(with_columns(each, names) for each in others)).collect().columns
+        made |= {id(each): column for each, column in zip(others, found, strict=True)}
+    return [made[id(each)] for each in given]
+
+
+def with_columns(expression: Expr, names: Mapping[int, str]) -> Expr:
+    """An expression with columns in the places of its aggregates."""
+    match expression:
+        case Aggregate():
+            return Column(names[id(expression)])
+        case Alias(of, name):
+            return Alias(with_columns(of, names), name)
+        case Call(name, args, extra):
+            return Call(name, tuple(with_columns(arg, names) for arg in args), extra)
+    return expression
 
 
 def _by_array(
@@ -188,8 +224,8 @@ def _by_hash(
     nodes = [_packed(graph, word) for word in words]
     program = query.assembled(graph, [*plan.nodes, *nodes])
     registers = program.outputs[len(plan.nodes) :]
-    # Counts of different values are of all groups.
-    ranges = [] if plan.distinct else ranges_of(query.having, query.aggregates or (), plan, len(words))
+    # What has passes of its own is of all groups.
+    ranges = [] if plan.apart else ranges_of(query.having, query.aggregates or (), plan, len(words))
     found, slots, native = query.table.native.group(
         program.native, plan.counted(program), registers, ranges, query.table.line_aware
     )
@@ -238,7 +274,7 @@ def _columns(
     return columns
 
 
-def _distinct(query: Query, aggregate: Aggregate) -> npt.NDArray[np.uint64]:
+def _distinct(query: Query, aggregate: Aggregate) -> ResultColumn:
     """How many values an expression has in each group: groups by it and the keys, and of these groups by the
     keys, which lie one after another."""
     assert aggregate.of is not None
@@ -247,15 +283,19 @@ def _distinct(query: Query, aggregate: Aggregate) -> npt.NDArray[np.uint64]:
     pairs = replace(query, keys=keys, aggregates=(), limit=None, having=None).grouped().columns
     *outer, of = pairs
     if not outer:
-        return np.array([of.valid.sum()], np.uint64)
+        return _counts(np.array([of.valid.sum()], np.uint64))
     if not len(of.bits):
-        return np.empty(0, np.uint64)
+        return _counts(np.empty(0, np.uint64))
     begins = np.zeros(len(of.bits), bool)
     begins[0] = True
     for column in outer:
         for values in (np.where(column.valid, column.bits, 0), column.valid):
             begins[1:] |= values[1:] != values[:-1]
-    return np.add.reduceat(of.valid.astype(np.uint64), np.flatnonzero(begins))
+    return _counts(np.add.reduceat(of.valid.astype(np.uint64), np.flatnonzero(begins)))
+
+
+def _counts(numbers: npt.NDArray[np.uint64]) -> ResultColumn:
+    return ResultColumn("", INTEGER, numbers, np.ones(len(numbers), bool))
 
 
 def described(query: Query, read: bool) -> str:

@@ -197,6 +197,12 @@ class Join:
             raise TypeError(f"join on {shown(key)}: its values are floating-point numbers: cast(int) them")
 
 
+def combinations(columns: Sequence[ResultColumn]) -> int:
+    """How many keys of several columns there may be between their extremes."""
+    values = [column.bits.view(np.int64)[column.valid] for column in columns]
+    return math.prod(int(each.max()) - int(each.min()) + 1 if len(each) else 1 for each in values)
+
+
 @dataclass
 class KeyPacking:
     """Keys of several columns as one integer: digits, from the least value that the other table has."""

@@ -13,8 +13,34 @@ import numpy as np
 
 from penstock.columns.expressions import Aggregate, Alias, Call, Column, Expr, Stored, Value
 from penstock.columns.graph import INT64, Typed, Values
-from penstock.columns.lowering_texts import look_up, text_comparison, text_test, within
-from penstock.columns.lowering_times import as_date, as_time, date_arithmetic, date_part, in_unit
+from penstock.columns.lowering_numbers import (
+    cast_to_boolean,
+    cast_to_date,
+    cast_to_decimal,
+    cast_to_float,
+    cast_to_integer,
+    cast_to_time,
+    rounded,
+)
+from penstock.columns.lowering_texts import (
+    literal_text,
+    look_up,
+    merged,
+    text_comparison,
+    text_function,
+    within,
+)
+from penstock.columns.lowering_times import (
+    DATE_PARTS,
+    as_date,
+    as_time,
+    date_arithmetic,
+    date_part,
+    in_unit,
+    later,
+    truncated,
+)
+from penstock.columns.parts import TextFunction
 from penstock.columns.shown import mismatch, shown
 from penstock.columns.types import (
     BOOLEAN,
@@ -28,6 +54,13 @@ from penstock.columns.types import (
 )
 
 LOOKUP_ROWS = 1 << 20
+CASTS = {
+    "cast_to_integer": cast_to_integer,
+    "cast_to_float": cast_to_float,
+    "cast_to_boolean": cast_to_boolean,
+    "cast_to_time": cast_to_time,
+    "date": cast_to_date,
+}
 
 
 class Graph(Values):
@@ -92,7 +125,7 @@ class Graph(Values):
                 assert ticks is not None  # Python's times have no parts of a microsecond
                 return Typed(self.integer(ticks), replace(kind, unit=unit))
             case "string":
-                return Typed(-1, replace(kind, words=(value,)))
+                return literal_text(self, value)
             case _:
                 return Typed(self.integer(int(value)), INTEGER)
 
@@ -108,6 +141,10 @@ class Graph(Values):
         return a, self.lower(second)
 
     def call(self, name: str, args: tuple[Expr, ...], extra: Any) -> Typed:
+        if isinstance(extra, TextFunction):
+            return text_function(self, args, extra)
+        if name in CASTS:
+            return CASTS[name](self, self.lower(args[0]), args[0])
         match name:
             case "add" | "subtract" | "multiply" | "divide" | "floor_divide" | "modulo":
                 return self.arithmetic(name, args)
@@ -122,12 +159,18 @@ class Graph(Values):
                 return Typed(self.add(name, self.lower(args[0]).node, nullable=False), BOOLEAN)
             case "is_in":
                 return self.membership(args[0], extra)
-            case "text_test":
-                return text_test(self, args[0], extra)
+            case "round":
+                return rounded(self, self.lower(args[0]), extra, args[0])
+            case "cast_to_decimal":
+                return cast_to_decimal(self, self.lower(args[0]), args[0], extra)
+            case "truncate":
+                return truncated(self, self.lower(args[0]), args[0], extra)
+            case "offset":
+                return later(self, self.lower(args[0]), args[0], *extra)
             case "select" | "fill_null":
                 return self.choice(name, args)
-            case "year" | "month" | "day" | "weekday" | "hour" | "date":
-                return date_part(self, name, args[0])
+        if name in DATE_PARTS:
+            return date_part(self, name, args[0])
         return self.unary(name, args[0])
 
     def truth(self, expression: Expr) -> int:
@@ -320,10 +363,8 @@ class Graph(Values):
     def choice(self, name: str, args: tuple[Expr, ...]) -> Typed:
         values = args[-2:] if name == "select" else args
         a, b = self.pair(name, (values[0], values[1]))
-        if "string" in (a.type.kind, b.type.kind):
-            raise TypeError(
-                f"{shown(Call(name, args))}: a choice between texts cannot be made: choose codes instead"
-            )
+        if a.type.kind == b.type.kind == "string":
+            a, b = merged(self, a, b)
         if a.type.is_numeric and b.type.is_numeric and a.type != b.type:
             if "float" in (a.type.kind, b.type.kind):
                 a, b = Typed(self.as_float(a), FLOAT), Typed(self.as_float(b), FLOAT)

@@ -1,55 +1,148 @@
-"""Texts: codes of a dictionary, whose words are looked at on the host."""
+"""Texts: codes of a dictionary. What is made of a text is made of each of its words, once, on the host."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+import math
+import operator
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.columns.expressions import Call, Expr
+from penstock.columns.expressions import Expr
 from penstock.columns.graph import Typed
+from penstock.columns.parts import TextFunction
 from penstock.columns.shown import mismatch, shown
-from penstock.columns.types import BOOLEAN
+from penstock.columns.types import BOOLEAN, ColumnType
 
 if TYPE_CHECKING:
     from penstock.columns.lowering import Graph
+
+COMBINATIONS = 1 << 20
+"""Of the words of several texts that something is made of together."""
+
+COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "equal": operator.eq, "not_equal": operator.ne, "less": operator.lt, "less_equal": operator.le,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a function gives for each combination of words."""
+
+    of: tuple[tuple[str, ...], ...]
+    values: Any
+    """uint64: truth values, numbers, or codes of words."""
+    valid: Any
+    words: tuple[str, ...] | None
+
+
+_made: weakref.WeakKeyDictionary[TextFunction, Made] = weakref.WeakKeyDictionary()
+"""By function, so that a query that is lowered several times goes through a dictionary once."""
+
+
+def literal_text(graph: Graph, text: str) -> Typed:
+    return Typed(graph.integer(0), ColumnType("string", words=(text,)))
+
+
+def _word_of(graph: Graph, literal: Typed) -> str:
+    return (literal.type.words or ())[graph.nodes[literal.node].bits]
+
+
+def is_literal(graph: Graph, value: Typed) -> bool:
+    return graph.nodes[value.node].op == "constant"
 
 
 def text_comparison(graph: Graph, name: str, args: tuple[Expr, ...], a: Typed, b: Typed) -> Typed:
     if a.type.kind != b.type.kind:
         raise mismatch(name, args, a, b)
-    if a.node < 0 and b.node < 0:
-        raise TypeError(f"{shown(Call(name, args))}: it compares two literals: name a column")
-    if a.node >= 0 and b.node >= 0:
-        if name not in ("equal", "not_equal") or a.type.words != b.type.words:
-            raise TypeError(
-                f"{shown(Call(name, args))}: two columns of text are compared for equality alone, where "
-                "they share a dictionary"
+    compare = COMPARISONS[name]
+    if is_literal(graph, b):
+        return look_up(graph, a, lambda text: compare(text, _word_of(graph, b)))
+    if is_literal(graph, a):
+        return look_up(graph, b, lambda text: compare(_word_of(graph, a), text))
+    if a.type.words is not b.type.words or name.startswith("less"):
+        a, b = in_order(graph, *merged(graph, a, b))
+    return Typed(graph.add(name, a.node, b.node), BOOLEAN)
+
+
+def text_function(graph: Graph, args: Sequence[Expr], function: TextFunction) -> Typed:
+    """What a function makes of texts, null where one is."""
+    texts = [graph.lower(arg) for arg in args]
+    for arg, text in zip(args, texts, strict=True):
+        if graph.nodes[text.node].op == "null":
+            return graph.literal(
+                None, replace(function.type, words=()) if function.is_text else function.type
             )
-        return Typed(graph.add(name, a.node, b.node), BOOLEAN)
-    column, literal = (a, b) if a.node >= 0 else (b, a)
-    word = (literal.type.words or ("",))[0]
-    tests: dict[str, Callable[[str], bool]] = {
-        "equal": lambda text: text == word,
-        "not_equal": lambda text: text != word,
-        "less": (lambda text: text < word) if a.node >= 0 else (lambda text: word < text),
-        "less_equal": (lambda text: text <= word) if a.node >= 0 else (lambda text: word <= text),
-    }
-    return look_up(graph, column, tests[name])
+        if text.type.kind != "string":
+            raise TypeError(f"{shown(arg)} is {text.type}: a column of text is wanted")
+    return text_of_words(graph, texts, function, args)
+
+
+def text_of_words(
+    graph: Graph, texts: Sequence[Typed], function: TextFunction, args: Sequence[Expr]
+) -> Typed:
+    made = _of_words(function, tuple(text.type.words or () for text in texts), args)
+    if made.words is not None and len(texts) == 1 and made.words is texts[0].type.words:
+        return texts[0]
+    code = texts[0].node
+    for text in texts[1:]:
+        code = graph.add("multiply", code, graph.integer(len(text.type.words or ())))
+        code = graph.add("add", code, text.node)
+    kind = replace(function.type, words=made.words) if function.is_text else function.type
+    known = graph.nodes[code]
+    if known.op == "constant" and made.valid[known.bits]:
+        bits = int(made.values[known.bits])
+        return Typed(graph.add("constant", bits=bits, is_number=kind.is_number, nullable=False), kind)
+    if kind.kind == "boolean" and made.valid.all():
+        return Typed(_marked(graph, code, made.values), kind)
+    return Typed(_looked_up(graph, code, made.values, made.valid, kind.is_number), kind)
+
+
+def _of_words(function: TextFunction, of: tuple[tuple[str, ...], ...], args: Sequence[Expr]) -> Made:
+    known = _made.get(function)
+    if known is not None and all(a is b for a, b in zip(known.of, of, strict=True)):
+        return known
+    if len(of) > 1 and math.prod(map(len, of)) > COMBINATIONS:
+        raise ValueError(
+            f"{function.name}({', '.join(map(shown, args))}): the texts have {math.prod(map(len, of))} "
+            f"combinations, and {COMBINATIONS} are made at most: use one column, and literals"
+        )
+    found = [None if None in words else function.apply(*words) for words in itertools.product(*of)]
+    valid = np.array([each is not None for each in found], bool)
+    words: tuple[str, ...] | None = None
+    if function.is_text:
+        is_same = len(of) == 1 and found == list(of[0])
+        words = of[0] if is_same else tuple(sorted({each for each in found if each is not None}))
+        code_of = {word: code for code, word in enumerate(words)}
+        found = [None if each is None else code_of[each] for each in found]
+    kind = np.float64 if function.type.is_number else np.int64
+    values = np.array([0 if each is None else each for each in found], kind).view(np.uint64)
+    _made[function] = Made(of, values, valid.astype(np.uint8), words)
+    return _made[function]
 
 
 def look_up(graph: Graph, text: Typed, test: Callable[[str], bool]) -> Typed:
     words = text.type.words or ()
-    answers = np.fromiter((test(word) for word in words), np.uint64, len(words))
-    between = within(graph, text.node, np.flatnonzero(answers))
-    if between is None and answers.any():
-        without = within(graph, text.node, np.flatnonzero(answers == 0))
-        between = None if without is None else graph.add("logic_not", without)
-    if between is not None:
-        return Typed(between, BOOLEAN)
-    number = graph.table(answers, np.ones(len(words), np.uint8))
-    return Typed(graph.add("lookup", text.node, number=number, nullable=True), BOOLEAN)
+    answers = np.fromiter((word is not None and test(word) for word in words), np.uint64, len(words))
+    return Typed(_marked(graph, text.node, answers), BOOLEAN)
+
+
+def _marked(graph: Graph, code: int, answers: Any) -> int:
+    """Whether a code's answer is yes."""
+    found = within(graph, code, np.flatnonzero(answers))
+    if found is None and answers.any():
+        without = within(graph, code, np.flatnonzero(answers == 0))
+        found = None if without is None else graph.add("logic_not", without)
+    return _looked_up(graph, code, answers, np.ones(len(answers), np.uint8)) if found is None else found
+
+
+def _looked_up(graph: Graph, code: int, values: Any, valid: Any, is_number: bool = False) -> int:
+    number = graph.table(values, valid)
+    return graph.add("lookup", code, number=number, is_number=is_number, nullable=True)
 
 
 def within(graph: Graph, node: int, codes: Any) -> int | None:
@@ -63,8 +156,32 @@ def within(graph: Graph, node: int, codes: Any) -> int | None:
     return graph.add("logic_and", least, graph.add("less_equal", node, graph.integer(high)))
 
 
-def text_test(graph: Graph, arg: Expr, test: Callable[[str], bool]) -> Typed:
-    value = graph.lower(arg)
-    if value.type.kind != "string" or value.node < 0:
-        raise TypeError(f"{shown(arg)} is {value.type}: a column of text is wanted")
-    return look_up(graph, value, test)
+def merged(graph: Graph, a: Typed, b: Typed) -> tuple[Typed, Typed]:
+    """Two texts as codes of one dictionary, which begins with the first one's."""
+    first, second = a.type.words or (), b.type.words or ()
+    if first is second:
+        return a, b
+    code_of = {word: code for code, word in enumerate(dict.fromkeys((*first, *second)))}
+    kind = replace(a.type, words=tuple(code_of))
+    return Typed(a.node, kind), Typed(_recoded(graph, b.node, [code_of[word] for word in second]), kind)
+
+
+def in_order(graph: Graph, *texts: Typed) -> list[Typed]:
+    """Texts of one dictionary as codes that order as its words do."""
+    words = texts[0].type.words or ()
+    ordered = tuple(sorted(words, key=lambda word: (word is None, word or "")))
+    if ordered == words:
+        return list(texts)
+    rank = {word: code for code, word in enumerate(ordered)}
+    codes = [rank[word] for word in words]
+    kind = replace(texts[0].type, words=ordered)
+    return [Typed(_recoded(graph, text.node, codes), kind) for text in texts]
+
+
+def _recoded(graph: Graph, node: int, codes: Sequence[int]) -> int:
+    known = graph.nodes[node]
+    if known.op == "constant":
+        return graph.integer(codes[known.bits])
+    if list(codes) == list(range(len(codes))):
+        return node
+    return _looked_up(graph, node, np.array(codes, np.uint64), np.ones(len(codes), np.uint8))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from penstock.columns.assembling import Program, assemble
+from penstock.columns.assembling import Program, TooManyValuesError, assemble
 from penstock.columns.best import best_rows
 from penstock.columns.expressions import (
     Column,
@@ -276,6 +276,11 @@ class Query:
     def graph(self) -> Graph:
         return Graph(self.table, joins=self.joins)
 
+    def of_groups(self) -> list[Expr]:
+        """The keys of groups, and what their aggregates are of."""
+        aggregates = (each for expression in self.aggregates or () for each in aggregates_of(expression))
+        return [*self.keys, *(each.of for each in aggregates if each.of is not None)]
+
     def stored_columns(self, *expressions: Expr) -> list[str]:
         """The table's own columns that expressions need, and joins; in order, each once."""
         found = [name for join in self.joins for key in join.keys for name in self.stored_columns_of(key)]
@@ -303,16 +308,21 @@ class Query:
         return program
 
     def selected(self, outputs: Sequence[Expr]) -> Result:
-        """Of the rows that meet the condition, so many outputs as a pass takes at a time."""
-        parts, account = [], Account()
-        for first in range(0, max(len(outputs), 1), MOST_OUTPUTS):
-            columns, account = self._select(outputs[first : first + MOST_OUTPUTS])
-            parts += columns
-        return Result(parts, account)
+        """Of the rows that meet the condition, as many outputs a pass as it has registers for."""
+        few = len(outputs) <= MOST_OUTPUTS
+        if few:
+            try:
+                return Result(*self._select(outputs))
+            except TooManyValuesError:
+                if len(outputs) < 2:
+                    raise
+        half = len(outputs) // 2 if few else MOST_OUTPUTS
+        first, second = self.selected(outputs[:half]), self.selected(outputs[half:])
+        return Result(first.columns + second.columns, second.account)
 
     def _select(self, outputs: Sequence[Expr]) -> tuple[list[ResultColumn], Account]:
         graph = self.graph()
-        typed = [_with_words(graph.lower(output), output) for output in outputs]
+        typed = [graph.lower(output) for output in outputs]
         program = self.assembled(graph, [value.node for value in typed])
         values, valid, native = self.table.native.select(program.native, program.outputs)
         return _columns_of(outputs, typed, values, valid), self.account(native, *outputs)
@@ -320,7 +330,7 @@ class Query:
     def account(self, native: dict[str, Any], *outputs: Expr) -> Account:
         """What a run cost that has read these, keys and aggregates. Raises what rows had wrong."""
         _raise_errors(native["errors"], self)
-        named = self.stored_columns(*outputs, *self.keys, *(self.aggregates or ()), *_some(self.condition))
+        named = self.stored_columns(*outputs, *self.of_groups(), *_some(self.condition))
         return Account(
             seconds=native["seconds"], set_up_seconds=native["set_up_seconds"],
             run_seconds=native["run_seconds"],
@@ -338,7 +348,7 @@ class Query:
         for first in range(0, max(len(outputs), 1), MOST_OUTPUTS):
             some = outputs[first : first + MOST_OUTPUTS]
             graph = self.graph()
-            typed = [_with_words(graph.lower(output), output) for output in some]
+            typed = [graph.lower(output) for output in some]
             program = assemble(graph, None, [value.node for value in typed])
             values, valid, native = self.table.native.take(program.native, program.outputs, numbers)
             account = self.account(native, *some)
@@ -397,12 +407,6 @@ def _listed(expressions: Sequence[Expr | str], named: dict[str, Expr]) -> tuple[
         if names.count(name) > 1:
             raise ValueError(f"two results are called {name!r}: give one another name with alias()")
     return tuple(whole)
-
-
-def _with_words(value: Typed, expression: Expr) -> Typed:
-    if value.node < 0:
-        raise TypeError(f"{shown(expression)}: a text by itself is no column: compare one with it")
-    return value
 
 
 def _raise_errors(found: int, query: Query) -> None:

@@ -7,33 +7,25 @@ import datetime
 import decimal
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from typing import Any
 
-from penstock.columns.expressions import Aggregate, Call, Column, Expr, Value, as_expr, when
+from penstock.columns.expressions import Aggregate, Aggregation, Call, Expr, Value, as_expr, when
+from penstock.columns.statement_functions import FUNCTIONS, MORE_ARGUMENTS, UNITS, constant, part_of_time
+from penstock.columns.statement_nodes import Node, kind_of, refuse
 
-Node = Any
-"""Of sqlglot's syntax tree."""
 Resolve = Callable[[Node], Expr | None]
-
-
-def expressions() -> Any:
-    """The classes of sqlglot's tree, which is imported where a statement is read."""
-    from sqlglot import expressions as found
-
-    return found
-
-
-def refuse(node: Node, why: str = "is not covered here") -> NoReturn:
-    """One sentence about a part of the statement.
-
-    Raises:
-        ValueError: Always.
-    """
-    text = node.sql(dialect="duckdb")
-    shown = text if len(text) <= 80 else text[:77] + "..."
-    raise ValueError(
-        f"sql: {shown}: {why}: write it another way, or give the tables to DuckDB, which reads columns whole"
-    )
+NUMBERS = (int, float, decimal.Decimal)
+INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+DATES = ("DATE",)
+TIMES = ("TIMESTAMP", "DATETIME", "TIMESTAMPNTZ")
+TEXTS = ("TEXT", "VARCHAR")
+CASTS: Mapping[tuple[str, ...], str] = {
+    INTEGERS: "cast_to_integer",
+    ("DOUBLE", "FLOAT"): "cast_to_float",
+    ("BOOLEAN",): "cast_to_boolean",
+    DATES: "date",
+    TIMES: "cast_to_time",
+}
 
 
 def _truncated_remainder(a: Expr, b: Expr) -> Expr:
@@ -71,24 +63,13 @@ UNARY: Mapping[str, Callable[[Expr], Expr]] = {
     "Floor": lambda a: a.floor(),
     "Ceil": lambda a: a.ceil(),
     "Sqrt": lambda a: a.sqrt(),
-    "Year": lambda a: a.dt.year(),
-    "Month": lambda a: a.dt.month(),
-    "Day": lambda a: a.dt.day(),
-    "DayOfMonth": lambda a: a.dt.day(),
-    "Hour": lambda a: a.dt.hour(),
-    "DayOfWeek": lambda a: a.dt.weekday() % 7,
-    "DayOfWeekIso": lambda a: a.dt.weekday(),
     "IsNan": lambda a: a.is_nan(),
 }
-PARTS = {
-    "YEAR": "Year",
-    "MONTH": "Month",
-    "DAY": "Day",
-    "HOUR": "Hour",
-    "ISODOW": "DayOfWeekIso",
-    "DOW": "DayOfWeek",
-}
-AGGREGATES = {"Sum": "sum", "Avg": "mean", "Min": "min", "Max": "max", "Count": "count"}
+AGGREGATES: Mapping[str, Aggregation] = {
+    "Sum": "sum", "Avg": "mean", "Min": "min", "Max": "max", "Count": "count",
+    "Variance": "variance", "VariancePop": "variance", "Stddev": "deviation", "StddevSamp": "deviation",
+    "StddevPop": "deviation",
+}  # fmt: skip
 TAKEN = {
     "this", "expression", "expressions", "unit", "to", "low", "high", "default", "ifs", "true", "false",
     "big_int", "typed", "safe", "is_string", "query", "quoted", "table",
@@ -97,43 +78,48 @@ TAKEN = {
 
 
 class Translator:
-    """Of the expressions of one SELECT."""
+    """Of the expressions of one SELECT.
 
-    def __init__(self, resolve: Resolve) -> None:
+    Args:
+        resolve: What stands for a node as a whole: a column, a group's key, an aggregate; None: its parts do.
+        of_rows: Of what stands in aggregates, where that is another.
+    """
+
+    def __init__(self, resolve: Resolve, of_rows: Translator | None = None) -> None:
         self.resolve = resolve
-        """What stands for a node as a whole: a column, a group's key, an aggregate; None: its parts do."""
+        self.of_rows = of_rows or self
 
     def __call__(self, node: Node) -> Expr:
         known = self.resolve(node)
         if known is not None:
             return known
-        name = type(node).__name__
+        name = kind_of(node)
         made = self._made(node, name)
         if node.args.get("negate"):
             made = ~made
+        more = MORE_ARGUMENTS.get(name, ())
         for argument, value in node.args.items():
-            if value and argument not in TAKEN and argument != "negate":
+            if value and argument not in TAKEN and argument not in more and argument != "negate":
                 refuse(node, f"{name.upper()} with {argument.upper()} is not covered here")
         return made
 
     def _made(self, node: Node, name: str) -> Expr:
-        if name in ("Add", "Sub") and type(node.expression).__name__ == "Interval":
-            return self._moved(node, -1 if name == "Sub" else 1)
+        if name in ("Add", "Sub", "DateAdd", "DateSub") and kind_of(node.expression) == "Interval":
+            return self._moved(node, -1 if name.endswith("Sub") else 1)
         if name in BINARY:
             a, b = self(node.this), self(node.expression)
             known = folded(name, a, b)
             return known if known is not None else as_expr(BINARY[name](a, b))
         if name in UNARY:
             of = self(node.this)
-            if (
-                name == "Neg"
-                and isinstance(of, Value)
-                and isinstance(of.value, (int, float, decimal.Decimal))
-            ):
+            if name == "Neg" and isinstance(of, Value) and isinstance(of.value, NUMBERS):
                 return Value(-of.value)
             return UNARY[name](of)
         if name in AGGREGATES:
-            return self.aggregate(node, name)
+            return self._aggregate(node, name)
+        function = FUNCTIONS.get(name)
+        if function is not None:
+            return function(self, node)
         method = getattr(self, f"_{name.lower()}", None)
         if method is None:
             refuse(node, f"{name.upper()} is not covered here")
@@ -145,33 +131,53 @@ class Translator:
         start, length = self(node.this), node.expression
         number = str(length.this.this if length.this is not None else "")
         unit = str(getattr(length.args.get("unit"), "this", "")).upper().rstrip("S")
-        if not isinstance(start, Value) or not isinstance(start.value, datetime.date):
-            refuse(node, "an interval stands beside a date that is written down, not beside a column")
         if not number.isdigit() or unit not in UNITS:
             refuse(node, f"intervals are so many of {', '.join(UNITS)}")
-        return Value(moved(start.value, sign * int(number), unit))
+        if isinstance(start, Value) and isinstance(start.value, datetime.date):
+            return Value(moved(start.value, sign * int(number), unit))
+        return start.dt.offset_by(sign * int(number), unit)
 
     def _anonymous(self, node: Node) -> Expr:
         name, given = str(node.this).lower(), node.expressions
-        if name in ("suffix", "ends_with") and len(given) == 2 and given[1].is_string:
-            return self(given[0]).str.ends_with(given[1].this)
-        if name in ("prefix", "starts_with") and len(given) == 2 and given[1].is_string:
-            return self(given[0]).str.starts_with(given[1].this)
-        refuse(node, f"{name.upper()} is not covered here")
+        if name in ("suffix", "ends_with") and len(given) == 2:
+            return self(given[0]).str.ends_with(constant(self, given[1], str))
+        if name in ("prefix", "starts_with") and len(given) == 2:
+            return self(given[0]).str.starts_with(constant(self, given[1], str))
+        if name not in ("date_part", "datepart") or len(given) != 2:
+            refuse(node, f"{name.upper()} is not covered here")
+        return part_of_time(node, constant(self, given[0], str), self(given[1]))
 
-    def _endswith(self, node: Node) -> Expr:
-        return self(node.this).str.ends_with(node.expression.this)
-
-    def aggregate(self, node: Node, name: str) -> Expr:
+    def _aggregate(self, node: Node, name: str, condition: Expr | None = None) -> Expr:
         """SUM and the like of an expression of one row."""
         of = node.this
-        if name == "Count" and type(of).__name__ == "Star":
-            return Aggregate("len", None)
-        if type(of).__name__ == "Distinct":
-            if name != "Count" or len(of.expressions) != 1:
+        if name == "Count" and kind_of(of) == "Star":
+            if condition is None:
+                return Aggregate("len", None)
+            return Aggregate("count", when(condition).then(1).otherwise(None))
+        kind = AGGREGATES[name]
+        if kind_of(of) == "Distinct":
+            if len(of.expressions) != 1 or name not in ("Count", "Min", "Max"):
                 refuse(node, "DISTINCT in an aggregate is covered of one value in COUNT")
-            return Aggregate("nunique", self(of.expressions[0]))
-        return Aggregate(AGGREGATES[name], self(of), or_null=True)  # type: ignore[arg-type]
+            kind, of = "nunique" if name == "Count" else kind, of.expressions[0]
+        value = self.of_rows(of)
+        if condition is not None:
+            value = when(condition).then(value).otherwise(None)
+        return Aggregate(kind, value, or_null=True, of_all=name.endswith("Pop"))
+
+    def _countif(self, node: Node, condition: Expr | None = None) -> Expr:
+        """As DuckDB has it, null of no rows."""
+        found = self.of_rows(node.this).cast(int)
+        if condition is not None:
+            found = when(condition).then(found).otherwise(None)
+        return Aggregate("sum", found, or_null=True)
+
+    def _filter(self, node: Node) -> Expr:
+        name, condition = kind_of(node.this), self.of_rows(node.expression.this)
+        if name == "CountIf":
+            return self._countif(node.this, condition)
+        if name not in AGGREGATES:
+            refuse(node, f"{name.upper()} with FILTER is not covered here")
+        return self._aggregate(node.this, name, condition)
 
     def _literal(self, node: Node) -> Expr:
         if node.is_string:
@@ -210,37 +216,6 @@ class Translator:
         found = self(node.this).is_in(values)
         return found | Value(None) if None in values else found
 
-    def _like(self, node: Node) -> Expr:
-        return self._pattern(node, 0)
-
-    def _ilike(self, node: Node) -> Expr:
-        return self._pattern(node, re.IGNORECASE)
-
-    def _pattern(self, node: Node, flags: int) -> Expr:
-        pattern = self(node.expression)
-        if not isinstance(pattern, Value) or not isinstance(pattern.value, str):
-            refuse(node, "a pattern is a text")
-        parts = {"%": ".*", "_": "."}
-        wanted = re.compile("".join(parts.get(c, re.escape(c)) for c in pattern.value), flags | re.DOTALL)
-        return Call("text_test", (self(node.this),), lambda text: wanted.fullmatch(text) is not None)
-
-    def _startswith(self, node: Node) -> Expr:
-        return self(node.this).str.starts_with(node.expression.this)
-
-    def _contains(self, node: Node) -> Expr:
-        return self(node.this).str.contains(node.expression.this)
-
-    def _extract(self, node: Node) -> Expr:
-        part = str(node.this.this).upper()
-        if part not in PARTS:
-            refuse(node, f"the part {part} of a time is not covered here")
-        return UNARY[PARTS[part]](self(node.expression))
-
-    def _timestamptrunc(self, node: Node) -> Expr:
-        if str(node.args["unit"].this).upper() != "DAY":
-            refuse(node, "DATE_TRUNC to days alone is covered here")
-        return self(node.this).dt.date()
-
     def _coalesce(self, node: Node) -> Expr:
         whole = self(node.this)
         for each in node.expressions:
@@ -268,36 +243,28 @@ class Translator:
             whole = when(condition).then(self(each.args["true"])).otherwise(whole)
         return whole
 
-    def _countif(self, node: Node) -> Expr:
-        return Aggregate("sum", self(node.this).cast(int), or_null=True)
-
     def _cast(self, node: Node) -> Expr:
-        kind = node.args["to"].this.name
-        value = self(node.this)
-        if kind == "DATE":
-            if isinstance(value, Value) and isinstance(value.value, str):
-                return Value(_parsed(node, value.value).date())
-            return value.dt.date()
-        if (
-            kind in ("TIMESTAMP", "DATETIME", "TIMESTAMPNTZ")
-            and isinstance(value, Value)
-            and isinstance(value.value, str)
-        ):
-            return Value(_parsed(node, value.value))
-        if kind in ("DOUBLE", "FLOAT"):
-            return value.cast(float)
-        if kind in ("INT", "BIGINT") and isinstance(value, Value) and isinstance(value.value, int):
+        kind, value = node.args["to"].this.name, self(node.this)
+        if kind in TEXTS and (isinstance(value, Value) and isinstance(value.value, str)):
             return value
-        refuse(node, f"CAST to {kind} is not covered here (of numbers that are rounded, say FLOOR or CEIL)")
-
-
-UNITS = ("DAY", "MONTH", "YEAR", "HOUR", "MINUTE", "SECOND", "WEEK")
+        if isinstance(value, Value) and isinstance(value.value, str) and kind in (*DATES, *TIMES):
+            return Value(_parsed(node, value.value).date() if kind in DATES else _parsed(node, value.value))
+        if kind in INTEGERS and isinstance(value, Value) and type(value.value) is int:
+            return value
+        if kind == "DECIMAL":
+            given = [int(each.this.this) for each in node.args["to"].expressions] or [18, 3]
+            return Call("cast_to_decimal", (value,), given[1] if len(given) > 1 else 0)
+        name = next((name for kinds, name in CASTS.items() if kind in kinds), None)
+        if name is None:
+            refuse(node, f"CAST to {kind} is not covered here")
+        return Call(name, (value,))
 
 
 def moved(start: datetime.date, number: int, unit: str) -> datetime.date:
     """A date or time so many units later, or the last day of a month without such a day; hours make times."""
-    if unit in ("MONTH", "YEAR"):
-        months = start.year * 12 + start.month - 1 + number * (12 if unit == "YEAR" else 1)
+    months_of = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
+    if unit in months_of:
+        months = start.year * 12 + start.month - 1 + number * months_of[unit]
         year, month = divmod(months, 12)
         last = calendar.monthrange(year, month + 1)[1]
         return start.replace(year=year, month=month + 1, day=min(start.day, last))
@@ -332,7 +299,3 @@ def _parsed(node: Node, text: str) -> datetime.datetime:
         return datetime.datetime.fromisoformat(text)
     except ValueError:
         refuse(node, "it is no date or time")
-
-
-def column(name: str) -> Expr:
-    return Column(name)

@@ -4,13 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
-from penstock.columns.expressions import Column, Expr
-from penstock.columns.joining import How, Join, RepeatedKeyError, ResultColumns
+import numpy as np
+
+from penstock.columns.expressions import Column, Expr, Stored, Value
+from penstock.columns.joining import Columns, How, Join, RepeatedKeyError
 from penstock.columns.query import Query
 from penstock.columns.results import Result
-from penstock.columns.statement_expressions import Node, Translator, expressions, refuse
+from penstock.columns.statement_expressions import Translator
+from penstock.columns.statement_nodes import Node, columns_in, expressions, kind_of, refuse, sentence
 from penstock.columns.table import Table
+
+UNCONNECTED = "it has no key that is equal to one of the tables before"
+
+
+@dataclass(frozen=True)
+class Membership:
+    """The rows whose keys are among those of a subquery, or not."""
+
+    node: Node
+    keys: list[Node]
+    columns: Columns
+    names: list[str]
+    """Of the subquery's keys."""
+    how: How
+
+
+Condition: TypeAlias = "Node | Membership"
+
+
+class UnconnectedError(ValueError):
+    """A table has no key that is equal to one of the tables before."""
 
 
 @dataclass
@@ -18,7 +43,8 @@ class Source:
     """A table that FROM names."""
 
     alias: str
-    table: Table
+    table: Table | None
+    """None: it stands for a subquery."""
     node: Node
     how: How = "inner"
     on: list[Node] = field(default_factory=list)
@@ -27,12 +53,20 @@ class Source:
     """Columns that are those of a table before, in lower case: by themselves their names are that one's."""
     columns: dict[str, str] = field(default_factory=dict)
     """Of the query, by their names in lower case here; semi and anti joins have none."""
-    filters: list[Node] = field(default_factory=list)
+    filters: list[Condition] = field(default_factory=list)
+    given: Columns | None = None
+    """Of a subquery."""
 
     @property
     def names(self) -> dict[str, str]:
         """The table's columns, by their names in lower case."""
-        return {name.lower(): name for name in self.table.columns}
+        if self.table is not None:
+            return {name.lower(): name for name in self.table.columns}
+        return {name.lower(): name for name in self.given.names} if self.given is not None else {}
+
+    @property
+    def rows(self) -> int:
+        return 0 if self.table is None else self.table.rows
 
     def is_meant(self, column: Node) -> bool:
         """Whether the name of a column may stand for one of this table, if it has one of that name."""
@@ -45,16 +79,14 @@ class Sources:
 
     def __init__(self, sources: list[Source], subquery: Callable[[Node], Result]) -> None:
         self.all = sources
-        self.translate = Translator(self.column)
+        self.translate = Translator(self.value)
         self._subquery = subquery
-        self._answers: dict[int, Result] = {}
-        """Of subqueries, by their nodes: each is asked once, whatever is tried."""
         self._by_all_keys = False
         self._more_keys = False
 
     def column(self, node: Node) -> Expr | None:
         """The query's column that a name stands for; None: it is no name."""
-        if type(node).__name__ != "Column":
+        if kind_of(node) != "Column":
             return None
         sources = [source for source in self.all if node.table.lower() in ("", source.alias)]
         if not sources:
@@ -68,28 +100,52 @@ class Sources:
             raise KeyError(f"sql: there is no column {node.sql(dialect='duckdb')!r}: there are {names}")
         return Column(found[0])
 
+    def value(self, node: Node) -> Expr | None:
+        """The column or the constant that a node stands for."""
+        return self.column(node) if kind_of(node) == "Column" else self.constant(node)
+
+    def constant(self, node: Node) -> Expr | None:
+        """What a subquery's only row has; without a row a null."""
+        if kind_of(node) != "Subquery":
+            return None
+        result = self._subquery(node.this)
+        if len(result.columns) != 1:
+            refuse(node, "a subquery that is a value has one column")
+        if result.row_count > 1:
+            refuse(node, "more than one row returned by a subquery used as an expression")
+        (column,) = result.columns
+        if not column.valid.any():
+            return Value(None)
+        if column.type.kind == "string":
+            return Value(column.values()[0])
+        number = column.bits.view(np.float64 if column.type.is_number else np.int64)[0].item()
+        return Stored(number, column.type)
+
     def has_column(self, node: Node) -> bool:
         return any(node.name.lower() in source.columns for source in self.all)
 
-    def joined(self, conditions: list[Node]) -> Query:
+    def joined(self, conditions: Sequence[Condition]) -> Query:
         """The rows that meet all conditions. The largest table is scanned whose rows meet one of each other
         at most, by one key or, where that stands more than once, by all there are."""
-        only_inner = all(source.how == "inner" for source in self.all)
-        bases = sorted(self.all, key=lambda s: -s.table.rows) if only_inner else self.all[:1]
-        problem: RepeatedKeyError | None = None
+        bases = sorted((s for s in self.all if s.how == "inner"), key=lambda s: -s.rows)
+        problem: RepeatedKeyError | UnconnectedError | None = None
         for base in bases:
             for self._by_all_keys in (False, True):
                 self._more_keys = False
                 try:
                     return self._joined_to(base, list(conditions))
-                except RepeatedKeyError as found:
+                except UnconnectedError as found:
                     problem = problem or found
+                    break
+                except RepeatedKeyError as found:
+                    problem = found if isinstance(problem, UnconnectedError | None) else problem
                     if not self._more_keys:
                         break
         assert problem is not None
         raise problem
 
-    def _joined_to(self, base: Source, conditions: list[Node]) -> Query:
+    def _joined_to(self, base: Source, conditions: list[Condition]) -> Query:
+        assert base.table is not None
         for source in self.all:
             source.columns, source.filters = {}, []
             if source.how == "inner":
@@ -97,18 +153,17 @@ class Sources:
             else:
                 source.filters = list(source.on)
         base.columns = base.names
-        rest: list[Node] = []
+        rest: list[Condition] = []
         for condition in conditions:
             of = self._of(condition)
             owner = [s for s in self.all if of == {s.alias} and s is not base and s.how == "inner"]
-            mine = owner and (_is_subquery(condition) or not condition.find(expressions().Query))
-            (owner[0].filters if mine else rest).append(condition)
+            (owner[0].filters if owner else rest).append(condition)
         query = Query(base.table)
         waiting = [source for source in self.all if source is not base]
         while waiting:
             ready = next((s for s in waiting if self._keys(s, self._pool(s, rest))), None)
             if ready is None:
-                refuse(waiting[0].node, "it has no key that is equal to one of the tables before")
+                raise UnconnectedError(sentence(waiting[0].node, UNCONNECTED))
             query = self._join(query, ready, self._pool(ready, rest))
             waiting.remove(ready)
         for condition in rest:
@@ -117,37 +172,37 @@ class Sources:
             join.lower(query.graph(), join.other_keys[0])
         return query
 
-    def _of(self, condition: Node) -> set[str]:
+    def _of(self, condition: Condition) -> set[str]:
         """The tables that an expression names columns of; of IN with a subquery what stands before it."""
-        node = condition.this if _is_subquery(condition) else condition
+        nodes = condition.keys if isinstance(condition, Membership) else [condition]
         found: set[str] = set()
-        for column in node.find_all(expressions().Column):
+        for column in (each for node in nodes for each in columns_in(node)):
             name, table = column.name.lower(), column.table.lower()
             owners = [s.alias for s in self.all if name in s.names and s.is_meant(column)]
             found.update(owners if len(owners) == 1 else {table} if table else owners)
         return found
 
     @staticmethod
-    def _pool(source: Source, rest: list[Node]) -> list[Node]:
+    def _pool(source: Source, rest: list[Condition]) -> list[Condition]:
         return rest if source.how == "inner" else source.filters
 
-    def _keys(self, source: Source, pool: list[Node]) -> list[tuple[Node, Node, Node]]:
+    def _keys(self, source: Source, pool: list[Condition]) -> list[tuple[Node, Node, Node]]:
         """Conditions that make a key: each, the source's column, and what the others have."""
         there = {s.alias for s in self.all if s.columns}
         found = []
         for condition in pool:
-            if type(condition).__name__ != "EQ":
+            if isinstance(condition, Membership) or kind_of(condition) != "EQ":
                 continue
             both = (condition.this, condition.expression)
             for mine, other in (both, both[::-1]):
                 others = self._of(other)
-                is_mine = type(mine).__name__ == "Column" and self._of(mine) == {source.alias}
+                is_mine = kind_of(mine) == "Column" and self._of(mine) == {source.alias}
                 if is_mine and others and others <= there:
                     found.append((condition, mine, other))
                     break
         return found
 
-    def _join(self, query: Query, source: Source, pool: list[Node]) -> Query:
+    def _join(self, query: Query, source: Source, pool: list[Condition]) -> Query:
         keys = self._keys(source, pool)
         self._more_keys |= len(keys) > 1
         if source.how == "inner" and not self._by_all_keys:
@@ -155,12 +210,7 @@ class Sources:
         for condition, _, _ in keys:
             pool.remove(condition)
         names = source.names
-        own = Translator(lambda n: Column(names[n.name.lower()]) if type(n).__name__ == "Column" else None)
-        small = Query(source.table)
-        for each in source.filters:
-            if self._of(each) != {source.alias}:
-                refuse(each, "behind ON of this join there are equal keys, and conditions of its table")
-            small = self._filtered(small, each, own)
+        columns = self._filtered_columns(source)
         taken = {name for s in self.all for name in s.columns.values()}
         left = tuple(self.translate(other) for _, _, other in keys)
         if source.how in ("inner", "left"):
@@ -169,19 +219,33 @@ class Sources:
             }
         inside = {source.columns[low]: name for low, name in names.items() if low in source.columns}
         right = tuple(names[mine.name.lower()] for _, mine, _ in keys)
-        join = Join(left, small.join_columns(), right, source.how, inside)
+        join = Join(left, columns, right, source.how, inside)
         return replace(query, joins=(*query.joins, join))
 
-    def _filtered(self, query: Query, condition: Node, translate: Translator) -> Query:
-        if not _is_subquery(condition):
+    def _filtered_columns(self, source: Source) -> Columns:
+        """Of the rows of a table that meet the conditions of it alone."""
+        if source.table is None:
+            assert source.given is not None
+            return source.given
+        names = source.names
+
+        def own(node: Node) -> Expr | None:
+            return Column(names[node.name.lower()]) if kind_of(node) == "Column" else self.constant(node)
+
+        small = Query(source.table)
+        for each in source.filters:
+            if self._of(each) != {source.alias}:
+                node = each.node if isinstance(each, Membership) else each
+                refuse(node, "behind ON of this join there are equal keys, and conditions of its table")
+            small = self._filtered(small, each, Translator(own))
+        return small.join_columns()
+
+    @staticmethod
+    def _filtered(query: Query, condition: Condition, translate: Translator) -> Query:
+        if not isinstance(condition, Membership):
             return query.filter(translate(condition))
-        if id(condition) not in self._answers:
-            self._answers[id(condition)] = self._subquery(condition.args["query"].this)
-        found = self._answers[id(condition)]
-        if len(found.columns) != 1:
-            refuse(condition, "a subquery behind IN has one column")
-        key = (translate(condition.this),)
-        join = Join(key, ResultColumns(found.columns), (found.columns[0].name,), "semi", {})
+        keys = tuple(map(translate, condition.keys))
+        join = Join(keys, condition.columns, tuple(condition.names), condition.how, {})
         return replace(query, joins=(*query.joins, join))
 
 
@@ -193,16 +257,3 @@ def used(name: Node, source: Source, before: Sequence[Source]) -> Node:
         refuse(source.node, f"USING takes columns of this table and of one before, and {name.name} is none")
     columns = (expressions().column(low, table=each.alias) for each in (owners[0], source))
     return expressions().EQ(this=next(columns), expression=next(columns))
-
-
-def conjuncts(node: Node) -> list[Node]:
-    """Conditions that stand with AND between them."""
-    kind = type(node).__name__
-    if kind == "Paren":
-        return conjuncts(node.this)
-    return [*conjuncts(node.this), *conjuncts(node.expression)] if kind == "And" else [node]
-
-
-def _is_subquery(condition: Node) -> bool:
-    """Whether it is IN with a subquery."""
-    return type(condition).__name__ == "In" and condition.args.get("query") is not None

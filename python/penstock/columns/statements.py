@@ -1,28 +1,31 @@
-"""SQL over tables: one SELECT at a time, in DuckDB's dialect, read by sqlglot, run as a query.
+"""SQL over tables: one statement at a time, in DuckDB's dialect, read by sqlglot, run as queries.
 
 The largest table that is named is scanned; the others are joined with it (`Query.join`), those conditions
-that are about one of them alone met before. HAVING, ORDER BY and LIMIT are done with the result.
+that are about one of them alone met before. ORDER BY and LIMIT are done with the result.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from penstock.columns.expressions import Column, Expr, aggregates_of
-from penstock.columns.joining import How
-from penstock.columns.query import Query
+from penstock.columns.joining import Columns, How, RepeatedKeyError, ResultColumns
 from penstock.columns.results import Result
-from penstock.columns.statement_expressions import Node, Translator, expressions, refuse
-from penstock.columns.statement_sources import Source, Sources, conjuncts, used
+from penstock.columns.statement_nodes import Node, check_parts, conjuncts, kind_of, refuse
+from penstock.columns.statement_rewriting import other_way_round, with_merged_subquery
+from penstock.columns.statement_rows import combined
+from penstock.columns.statement_select import Ordering, Plan, Select
+from penstock.columns.statement_sources import Source, Sources, used
+from penstock.columns.statement_subqueries import Subqueries
 from penstock.columns.table import Table, open_table
 
 PARTS_OF_SELECT = {
     "kind", "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset",
     "distinct", "with_", "operation_modifiers",
 }  # fmt: skip
+SETS = {"Union": "UNION", "Except": "EXCEPT", "Intersect": "INTERSECT"}
+PARTS_OF_SETS = {"this", "expression", "distinct", "order", "limit", "offset", "with_"}
 HOWS: dict[str, How] = {
     "": "inner", "INNER": "inner", "LEFT": "left", "LEFT OUTER": "left",
     "SEMI": "semi", "LEFT SEMI": "semi", "ANTI": "anti", "LEFT ANTI": "anti",
@@ -30,12 +33,13 @@ HOWS: dict[str, How] = {
 
 
 def sql(statement: str, /, **tables: Any) -> Result:
-    """Run one SELECT.
+    """Run one statement: a SELECT, or several with UNION, EXCEPT or INTERSECT between them.
 
     Covered: expressions of columns (arithmetic, comparisons, AND, OR, NOT, BETWEEN, IN, LIKE, IS NULL,
-    CASE, COALESCE, parts of dates), SUM, AVG, MIN, MAX, COUNT, COUNT(DISTINCT), GROUP BY, HAVING, ORDER BY,
-    LIMIT, DISTINCT; joins by equal keys that the smaller table has once, ON or USING, LEFT, SEMI and ANTI
-    too; subqueries behind FROM, IN and WITH.
+    CASE, COALESCE, casts, functions of texts, dates and times), SUM, AVG, MIN, MAX, COUNT, COUNT(DISTINCT),
+    VARIANCE and STDDEV, FILTER, GROUP BY, HAVING, ORDER BY, LIMIT, DISTINCT; joins by equal keys that the
+    smaller table has once, ON or USING, LEFT, SEMI and ANTI too; subqueries behind FROM, WITH, IN and EXISTS
+    and as values, also correlated by equal keys.
 
     Args:
         statement: In DuckDB's dialect.
@@ -52,7 +56,7 @@ def sql(statement: str, /, **tables: Any) -> Result:
     return planned(statement, tables).collect()
 
 
-def planned(statement: str, tables: dict[str, Any]) -> Plan:
+def planned(statement: str, tables: dict[str, Any]) -> Plan | SetPlan:
     """What a statement comes to."""
     try:
         import sqlglot
@@ -80,61 +84,108 @@ def planned(statement: str, tables: dict[str, Any]) -> Plan:
 
 
 @dataclass
-class Plan:
-    """A query, and what is done with its result."""
+class SetPlan:
+    """UNION, EXCEPT or INTERSECT of two."""
 
-    query: Query
-    shown: list[tuple[str, str]]
-    """Columns of the query's result, and what they are called."""
-    order: list[tuple[str, bool, bool]] = field(default_factory=list)
-    limit: int | None = None
-    offset: int = 0
+    what: str
+    every: bool
+    """UNION ALL."""
+    first: Plan | SetPlan
+    second: Plan | SetPlan
+    ordering: Ordering
+    """By what the result's columns are called."""
 
     def collect(self) -> Result:
-        result = self._limited().collect()
-        account = result.account
-        last = None if self.limit is None else self.offset + self.limit
-        if self.order:
-            result = result.sorted(self.order, last)
-        named = {column.name: column for column in result.columns}
-        shown = [replace(named[inside], name=name) for inside, name in self.shown]
-        for column in shown:
-            column.bits, column.valid = column.bits[self.offset : last], column.valid[self.offset : last]
-        return Result(shown, account)
+        result = combined(self.first.collect(), self.second.collect(), self.what, self.every)
+        return self.ordering.applied(result)
 
-    def _limited(self) -> Query:
-        """No more rows than are wanted, where that is known before."""
-        if self.limit is None or not self.query.is_by_row:
-            return self.query
-        wanted = self.limit + self.offset
-        if not self.order:
-            return self.query.head(wanted)
-        name, descending, nulls_first = self.order[0]
-        by = next(each for each in self.query.outputs or () if getattr(each, "name", None) == name)
-        if len(self.order) > 1 or nulls_first or self.query.graph().lower(by).type.kind == "string":
-            return self.query
-        return self.query.top_k(wanted, by, reverse=not descending)
+    def explain(self, analyze: bool = False) -> str:
+        what = f"{self.what}{' ALL' if self.every else ''} with"
+        return "\n".join([self.first.explain(analyze), what, self.second.explain(analyze)])
 
 
 class _Planner:
-    def __init__(self, tables: dict[str, Any]) -> None:
+    def __init__(self, tables: dict[str, Any], opened: dict[int, tuple[Any, Table]] | None = None) -> None:
         self.tables = tables
-        self.opened: dict[str, Table] = {}
+        self.opened = {} if opened is None else opened
+        """What is no table yet, by its id."""
+        self.answers: dict[int, tuple[Node, Result]] = {}
+        """Of subqueries, by their nodes, which are kept."""
+        self.derived: dict[int, tuple[Node, Table]] = {}
 
-    def plan(self, node: Node) -> Plan:
-        if type(node).__name__ != "Select":
-            refuse(node, f"{type(node).__name__.upper()} is not covered here, SELECT is")
-        _check_parts(node, PARTS_OF_SELECT)
-        if node.args.get("with_") is not None:
-            _check_parts(node.args["with_"], {"expressions"})
-        for each in (node.args.get("with_") and node.args["with_"].expressions) or ():
-            _check_parts(each, {"this", "alias"})
-            _check_parts(each.args["alias"], {"this"})
-            self.tables = {**self.tables, each.alias.lower(): _Planner(self.tables).plan(each.this).collect()}
-        return _Select(node, Sources(self._sources(node), self.subquery)).plan()
+    def plan(self, node: Node) -> Plan | SetPlan:
+        while kind_of(node) == "Subquery" and not any(
+            value for part, value in node.args.items() if part != "this"
+        ):
+            node = node.this
+        if kind_of(node) not in (*SETS, "Select"):
+            refuse(node, f"{kind_of(node).upper()} is not covered here, SELECT is")
+        with_ = node.args.get("with_")
+        if with_ is not None:
+            return self._with(with_).plan_without(node)
+        return self.plan_without(node)
 
-    def subquery(self, node: Node) -> Result:
-        return _Planner(self.tables).plan(node).collect()
+    def _with(self, node: Node) -> _Planner:
+        check_parts(node, {"expressions"})
+        tables = self.tables
+        for each in node.expressions:
+            check_parts(each, {"this", "alias"})
+            check_parts(each.args["alias"], {"this"})
+            tables = {**tables, each.alias.lower(): _Planner(tables, self.opened).plan(each.this).collect()}
+        return _Planner(tables, self.opened)
+
+    def plan_without(self, node: Node) -> Plan | SetPlan:
+        """What is behind WITH."""
+        if kind_of(node) in SETS:
+            return self._sets(node)
+        check_parts(node, PARTS_OF_SELECT)
+        whole, node = node, with_merged_subquery(node.copy())
+        sources = self._sources(node)
+        subqueries = Subqueries(self, sources)
+        where = node.args.get("where")
+        conditions = subqueries.conditions(None if where is None else where.this)
+        for part in ("expressions", "group", "order"):
+            given = node.args.get(part)
+            if given:
+                of = given if part == "expressions" else given.expressions
+                made = [subqueries.replaced(each) for each in of]
+                (node if part == "expressions" else given).set("expressions", made)
+        select = Select(node, Sources(sources, self.result), conditions)
+        try:
+            return select.plan()
+        except RepeatedKeyError:
+            turned = other_way_round(whole, sources)
+            if turned is None:
+                raise
+            return self.plan_without(turned)
+
+    def _sets(self, node: Node) -> SetPlan:
+        what = SETS[kind_of(node)]
+        check_parts(node, PARTS_OF_SETS)
+        every = not node.args.get("distinct")
+        if every and what != "UNION":
+            refuse(node, f"{what} ALL is not covered here")
+        first, second = self.plan(node.this), self.plan(node.expression)
+        return SetPlan(what, every, first, second, Ordering.of_names(node))
+
+    # What subqueries need: Runner.
+
+    def result(self, node: Node) -> Result:
+        if id(node) not in self.answers:
+            self.answers[id(node)] = (node, _Planner(self.tables, self.opened).plan(node).collect())
+        return self.answers[id(node)][1]
+
+    def columns(self, node: Node) -> Columns:
+        plan = _Planner(self.tables, self.opened).plan(node)
+        return plan.columns() if isinstance(plan, Plan) else ResultColumns(plan.collect().columns)
+
+    def names(self, select: Node) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        joins = [join.this for join in select.args.get("joins") or ()]
+        for each in [*([select.args["from_"].this] if select.args.get("from_") else []), *joins]:
+            alias, table = self._table(each)
+            found[alias] = {name.lower() for name in table.columns}
+        return found
 
     def _sources(self, node: Node) -> list[Source]:
         first = node.args.get("from_")
@@ -148,7 +199,7 @@ class _Planner:
             }:
                 refuse(join, "joins are INNER, LEFT, SEMI or ANTI, with ON or USING")
             source = Source(*self._table(join.this), join, HOWS[how])
-            source.on = conjuncts(join.args["on"]) if join.args.get("on") else []
+            source.on = conjuncts(join.args.get("on"))
             for name in join.args.get("using") or ():
                 source.on.append(used(name, source, found))
                 source.using.add(name.name.lower())
@@ -161,200 +212,41 @@ class _Planner:
 
     def _table(self, node: Node) -> tuple[str, Table]:
         name = (node.alias or node.name).lower()
-        _check_parts(node, {"this", "alias"})
-        if node.args.get("alias") is not None:
-            _check_parts(node.args["alias"], {"this"})
-        if type(node).__name__ == "Subquery":
-            return name, open_table(self.subquery(node.this), executor="auto")
+        check_parts(node, {"this", "alias"})
+        columns = self._renamed(node)
+        if kind_of(node) == "Subquery":
+            if id(node) not in self.derived:
+                result = _Planner(self.tables, self.opened).plan(node.this).collect()
+                self.derived[id(node)] = (node, open_table(_called(node, result, columns), executor="auto"))
+            return name, self.derived[id(node)][1]
+        if columns:
+            refuse(node, "COLUMNS is not covered here")
         key = node.name.lower()
-        if type(node).__name__ != "Table" or key not in self.tables:
+        if kind_of(node) != "Table" or key not in self.tables:
             known = ", ".join(self.tables) or "none"
             raise KeyError(f"sql: there is no table {node.sql(dialect='duckdb')!r}: given are {known}")
         given = self.tables[key]
         if isinstance(given, Table):
             return name, given
-        if key not in self.opened:
-            self.opened[key] = open_table(given)
-        return name, self.opened[key]
+        if id(given) not in self.opened:
+            self.opened[id(given)] = (given, open_table(given))
+        return name, self.opened[id(given)][1]
+
+    @staticmethod
+    def _renamed(node: Node) -> list[str]:
+        """The names that an alias gives the columns."""
+        alias = node.args.get("alias")
+        if alias is None:
+            return []
+        check_parts(alias, {"this", "columns"})
+        return [each.name for each in alias.args.get("columns") or ()]
 
 
-class _Select:
-    """One SELECT over its sources."""
-
-    def __init__(self, node: Node, sources: Sources) -> None:
-        self.node, self.sources = node, sources
-        self.translate = Translator(sources.column)
-
-    def plan(self) -> Plan:
-        where = self.node.args.get("where")
-        query = self.sources.joined([] if where is None else conjuncts(where.this))
-        items = list(self._items())
-        group, distinct = self.node.args.get("group"), self.node.args.get("distinct")
-        aggregates = group is not None or any(_has_aggregate(n) for n, _ in items)
-        if distinct is not None:
-            _check_parts(distinct, set())
-            if aggregates:
-                refuse(self.node, "DISTINCT beside groups is not covered here")
-        plan = self._grouped(query, items, group) if aggregates or distinct else self._rows(query, items)
-        plan.shown = _different(plan.shown)
-        plan.limit, plan.offset = self._number("limit"), self._number("offset") or 0
-        return plan
-
-    # Results.
-
-    def _items(self) -> Iterable[tuple[Node, str]]:
-        """What is selected, and what it is called."""
-        for node in self.node.expressions:
-            kind = type(node).__name__
-            if kind == "Star" or (kind == "Column" and type(node.this).__name__ == "Star"):
-                if any(node.args.get(part) for part in ("except_", "replace", "rename")):
-                    refuse(node)
-                for source in self.sources.all:
-                    if kind == "Star" or node.table.lower() == source.alias:
-                        for low in source.columns:
-                            if kind == "Star" and low in source.using:
-                                continue
-                            yield expressions().column(low, table=source.alias), source.names[low]
-            elif kind == "Alias":
-                yield node.this, node.alias
-            elif kind == "Column":
-                yield node, node.name
-            else:
-                text = node.sql(dialect="duckdb")
-                yield node, "count_star()" if text.lower() == "count(*)" else text.lower()
-
-    def _rows(self, query: Query, items: Sequence[tuple[Node, str]]) -> Plan:
-        if self.node.args.get("having") is not None:
-            refuse(self.node.args["having"], "HAVING without groups is not covered here")
-        outputs = [self.translate(node).alias(f"c{k}") for k, (node, _) in enumerate(items)]
-        shown = [(f"c{k}", name) for k, (_, name) in enumerate(items)]
-        order = []
-        for each in self._ordered():
-            number = self._item(each.this, items)
-            if number is None:
-                number = len(outputs)
-                outputs.append(self.translate(each.this).alias(f"c{number}"))
-            order.append((f"c{number}", *_directions(each)))
-        return Plan(query.select(*outputs), shown, order=order)
-
-    def _grouped(self, query: Query, items: Sequence[tuple[Node, str]], group: Node | None) -> Plan:
-        keys = self._keys(items, group)
-        key_outputs = [self.translate(node).alias(f"k{k}") for k, node in enumerate(keys)]
-        names: dict[str, str] = {self._text(node): f"k{k}" for k, node in enumerate(keys)}
-        outputs: list[Expr] = []
-
-        def result(node: Node) -> str:
-            """The column of the query's result that has a value of each group."""
-            text = self._text(node)
-            if text not in names:
-                made = self.translate(node)
-                if not list(aggregates_of(made)):
-                    refuse(node, "it stands neither in GROUP BY nor in an aggregate")
-                names[text] = f"a{len(outputs)}"
-                outputs.append(made.alias(names[text]))
-            return names[text]
-
-        shown = [(result(node), name) for node, name in items]
-        order = []
-        for each in self._ordered():
-            number = self._item(each.this, items)
-            order.append((result(each.this) if number is None else shown[number][0], *_directions(each)))
-
-        def of_group(node: Node) -> Expr | None:
-            """In HAVING: keys, aggregates and what is selected, as columns of the result."""
-            number = self._item(node, items) if type(node).__name__ == "Column" else None
-            if number is not None:
-                return Column(shown[number][0])
-            if self._text(node) in names or isinstance(node, expressions().AggFunc):
-                return Column(result(node))
-            return None
-
-        having = self.node.args.get("having")
-        condition = None if having is None else Translator(of_group)(having.this)
-        if not outputs:
-            result(expressions().Count(this=expressions().Star()))
-        made = query.group_by(*key_outputs).agg(*outputs) if keys else query.agg(*outputs)
-        return Plan(made if condition is None else made.filter(condition), shown, order)
-
-    def _keys(self, items: Sequence[tuple[Node, str]], group: Node | None) -> list[Node]:
-        if group is None:
-            return [node for node, _ in items] if self.node.args.get("distinct") else []
-        for part, value in group.args.items():
-            if value and part != "expressions":
-                refuse(group, f"GROUP BY {part.upper()} is not covered here")
-        keys = []
-        for each in group.expressions:
-            number = self._item(each, items, columns=False)
-            keys.append(each if number is None else items[number][0])
-        return keys
-
-    def _item(self, node: Node, items: Sequence[tuple[Node, str]], columns: bool = True) -> int | None:
-        """The number of what is selected that a number, a name or the same expression stands for. Before
-        GROUP BY a column of a table comes first."""
-        kind = type(node).__name__
-        if kind == "Literal" and not node.is_string:
-            number = int(node.this) - 1 if str(node.this).isdigit() else -1
-            if not 0 <= number < len(items):
-                refuse(node, f"{len(items)} columns are selected")
-            return number
-        if kind == "Column" and not node.table and (columns or not self.sources.has_column(node)):
-            for number, (_, name) in enumerate(items):
-                if name.lower() == node.name.lower():
-                    return number
-        texts = [self._text(item) for item, _ in items]
-        return texts.index(self._text(node)) if self._text(node) in texts else None
-
-    def _text(self, node: Node) -> str:
-        """Alike where expressions are."""
-
-        def resolved(part: Node) -> Node:
-            if type(part).__name__ != "Column" or not self.sources.has_column(part):
-                return part
-            found = self.sources.column(part)
-            assert isinstance(found, Column)
-            return expressions().column(found.name, quoted=True)
-
-        return str(node.unnest().transform(resolved).sql(dialect="duckdb"))
-
-    def _ordered(self) -> list[Node]:
-        order = self.node.args.get("order")
-        return [] if order is None else list(order.expressions)
-
-    def _number(self, part: str) -> int | None:
-        node = self.node.args.get(part)
-        if node is None:
-            return None
-        _check_parts(node, {"expression"})
-        if type(node.expression).__name__ != "Literal" or not str(node.expression.this).isdigit():
-            refuse(node, f"{part.upper()} takes a number")
-        return int(node.expression.this)
-
-
-def _check_parts(node: Node, known: set[str]) -> None:
-    """Refuses a part of a statement that nothing would look at."""
-    for part, value in node.args.items():
-        if value and part not in known:
-            refuse(node, f"{part.strip('_').upper().replace('_', ' ')} is not covered here")
-
-
-def _different(shown: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Names that stand twice with a number behind, as DuckDB gives them."""
-    taken: set[str] = set()
-    made = []
-    for inside, name in shown:
-        number, free = 0, name
-        while free in taken:
-            number += 1
-            free = f"{name}_{number}"
-        taken.add(free)
-        made.append((inside, free))
-    return made
-
-
-def _has_aggregate(node: Node) -> bool:
-    return node.find(expressions().AggFunc) is not None
-
-
-def _directions(ordered: Node) -> tuple[bool, bool]:
-    """Whether the greatest comes first, and whether nulls do."""
-    return bool(ordered.args.get("desc")), bool(ordered.args.get("nulls_first"))
+def _called(node: Node, result: Result, names: list[str]) -> Result:
+    if len(names) > len(result.columns):
+        refuse(node, f"the subquery has {len(result.columns)} columns")
+    columns = [
+        replace(column, name=name)
+        for column, name in zip(result.columns, [*names, *list(result)[len(names) :]], strict=True)
+    ]
+    return Result(columns, result.account)

@@ -1,0 +1,222 @@
+"""Rounding of numbers, and casts: of numbers, texts and times."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from penstock.columns.expressions import Expr
+from penstock.columns.graph import Typed
+from penstock.columns.lowering_texts import text_of_words
+from penstock.columns.lowering_times import TIME, as_time, in_own_time
+from penstock.columns.parts import TextFunction
+from penstock.columns.shown import shown
+from penstock.columns.types import BOOLEAN, DATE, FLOAT, INTEGER, PER_SECOND, ColumnType, ticks_of
+
+if TYPE_CHECKING:
+    from penstock.columns.lowering import Graph
+
+
+SPLITTER = float((1 << 27) + 1)
+MOST_PLACES = 15
+TRUTHS = {"true": 1, "t": 1, "1": 1, "yes": 1, "y": 1, "false": 0, "f": 0, "0": 0, "no": 0, "n": 0}
+
+
+def rounded(graph: Graph, value: Typed, digits: int, arg: Expr) -> Typed:
+    """To so many digits behind the point, halves away from zero."""
+    if value.type.kind == "integer" and digits >= 0:
+        return value
+    if value.type.kind in ("integer", "decimal"):
+        scale = min(digits, value.type.scale)
+        node = _in_units(graph, value.node, 10 ** (value.type.scale - scale))
+        if scale < 0:
+            return Typed(graph.add("multiply", node, graph.integer(10**-scale)), INTEGER)
+        kind = ColumnType("decimal", scale=scale) if value.type.kind == "decimal" else INTEGER
+        return Typed(node, kind)
+    if not value.type.is_number:
+        raise TypeError(f"{shown(arg)} is {value.type}: a number is wanted for round")
+    if not 0 <= digits <= MOST_PLACES:
+        raise ValueError(f"round({shown(arg)}, {digits}): 0 to {MOST_PLACES} digits are rounded to")
+    return Typed(_rounded_number(graph, value.node, 10**digits), FLOAT)
+
+
+def _in_units(graph: Graph, node: int, unit: int) -> int:
+    """An integer over a unit, halves away from zero."""
+    if unit == 1:
+        return node
+    size = graph.add(
+        "floor_divide", _plus(graph, graph.add("absolute", node), unit // 2), graph.integer(unit)
+    )
+    return _with_sign(graph, size, node, graph.integer(0))
+
+
+def _plus(graph: Graph, node: int, more: int) -> int:
+    return graph.add("add", node, graph.integer(more))
+
+
+def _with_sign(graph: Graph, size: int, node: int, zero: int, is_number: bool = False) -> int:
+    below = graph.add("negate", size, is_number=is_number)
+    return graph.add("select", graph.add("less", node, zero), below, size, is_number=is_number)
+
+
+def _rounded_number(graph: Graph, node: int, unit: int) -> int:
+    """The value itself is rounded, not its product, which is rounded already: the rest of the product is
+    known exactly (Dekker, Numer. Math. 18, 1971)."""
+
+    def op(name: str, *args: int) -> int:
+        return graph.add(name, *args, is_number=True)
+
+    scale, half = graph.float(float(unit)), graph.float(0.5)
+    size = op("absolute", node)
+    product = op("multiply", size, scale)
+    whole = op("floor", product)
+    part = op("subtract", op("subtract", product, whole), half)
+    zero, one = graph.float(0.0), graph.float(1.0)
+    if unit == 1:
+        up = graph.add("less_equal", zero, part)
+        return _with_sign(graph, op("select", up, op("add", whole, one), whole), node, zero, is_number=True)
+    upper, lower = _halves(op, size, graph.float(SPLITTER))
+    high = float(unit * SPLITTER) - (float(unit * SPLITTER) - float(unit))
+    above, below = graph.float(high), graph.float(float(unit) - high)
+    rest = op("subtract", op("multiply", upper, above), product)
+    for a, b in ((upper, below), (lower, above), (lower, below)):
+        rest = op("add", rest, op("multiply", a, b))
+    at_half = graph.add("logic_and", graph.add("equal", part, zero), graph.add("less_equal", zero, rest))
+    up = graph.add("logic_or", graph.add("less", zero, part), at_half)
+    made = op("divide", op("select", up, op("add", whole, one), whole), scale)
+    has_places = graph.add("less", product, graph.float(float(1 << 52)))
+    size = op("select", has_places, made, size)
+    return _with_sign(graph, size, node, zero, is_number=True)
+
+
+def _halves(op: Callable[..., int], node: int, splitter: int) -> tuple[int, int]:
+    """A number as two of 26 bits."""
+    more = op("multiply", node, splitter)
+    upper = op("subtract", more, op("subtract", more, node))
+    return upper, op("subtract", node, upper)
+
+
+def cast_to_integer(graph: Graph, value: Typed, arg: Expr) -> Typed:
+    """As SQL has it: decimals with halves away from zero, floating-point numbers with halves to even."""
+    match value.type.kind:
+        case "integer" | "boolean":
+            return Typed(value.node, INTEGER)
+        case "decimal":
+            return Typed(rounded(graph, value, 0, arg).node, INTEGER)
+        case "float":
+            return Typed(graph.add("convert_to_integer", _to_even(graph, value.node)), INTEGER)
+        case "string":
+            return text_of_words(graph, [value], TO_INTEGER, [arg])
+    raise _no_cast(arg, value, "an integer")
+
+
+def _to_even(graph: Graph, node: int) -> int:
+    below = graph.add("floor", node, is_number=True)
+    part = graph.add("subtract", node, below, is_number=True)
+    half, two = graph.float(0.5), graph.float(2.0)
+    odd = graph.add("modulo", below, two, is_number=True)
+    up = graph.add(
+        "logic_or", graph.add("less", half, part),
+        graph.add("logic_and", graph.add("equal", part, half), graph.add("equal", odd, graph.float(1.0))),
+    )  # fmt: skip
+    above = graph.add("add", below, graph.float(1.0), is_number=True)
+    return graph.add("select", up, above, below, is_number=True)
+
+
+def cast_to_float(graph: Graph, value: Typed, arg: Expr) -> Typed:
+    if value.type.kind == "string":
+        return text_of_words(graph, [value], TO_FLOAT, [arg])
+    if value.type.kind == "boolean":
+        value = Typed(value.node, INTEGER)
+    if not value.type.is_numeric:
+        raise _no_cast(arg, value, "a number")
+    return Typed(graph.as_float(value), FLOAT)
+
+
+def cast_to_decimal(graph: Graph, value: Typed, arg: Expr, scale: int) -> Typed:
+    kind = ColumnType("decimal", scale=scale)
+    if value.type.kind in ("integer", "boolean", "decimal"):
+        if value.type.scale <= scale:
+            return Typed(graph.scaled(value, scale), kind)
+        return rounded(graph, value, scale, arg)
+    if not value.type.is_number:
+        raise _no_cast(arg, value, "a decimal")
+    units = graph.add("multiply", value.node, graph.float(float(10**scale)), is_number=True)
+    return Typed(graph.add("convert_to_integer", _rounded_number(graph, units, 1)), kind)
+
+
+def cast_to_boolean(graph: Graph, value: Typed, arg: Expr) -> Typed:
+    if value.type.kind == "boolean":
+        return value
+    if value.type.kind == "string":
+        return text_of_words(graph, [value], TO_BOOLEAN, [arg])
+    if not value.type.is_numeric:
+        raise _no_cast(arg, value, "a truth value")
+    zero = graph.float(0.0) if value.type.is_number else graph.integer(0)
+    return Typed(graph.add("not_equal", value.node, zero), BOOLEAN)
+
+
+def cast_to_time(graph: Graph, value: Typed, arg: Expr) -> Typed:
+    match value.type.kind:
+        case "timestamp":
+            return Typed(value.node, value.type)
+        case "date":
+            return as_time(graph, value, TIME)
+        case "string":
+            return text_of_words(graph, [value], TO_TIME, [arg])
+    raise _no_cast(arg, value, "a time")
+
+
+def cast_to_date(graph: Graph, value: Typed, arg: Expr) -> Typed:
+    match value.type.kind:
+        case "date":
+            return value
+        case "timestamp":
+            ticks = graph.integer(86400 * PER_SECOND[value.type.unit])
+            return Typed(graph.add("floor_divide", in_own_time(graph, value, arg, "date").node, ticks), DATE)
+        case "string":
+            return text_of_words(graph, [value], TO_DATE, [arg])
+    raise TypeError(f"{shown(arg)} is {value.type}: a date or a time is wanted for date")
+
+
+def _no_cast(arg: Expr, value: Typed, to: str) -> TypeError:
+    return TypeError(f"{shown(arg)} is {value.type}: it cannot be cast to {to}: choose another type")
+
+
+def _parser(name: str, kind: ColumnType, parse: Callable[[str], Any]) -> TextFunction:
+    def apply(text: str) -> Any:
+        try:
+            return parse(text.strip())
+        except (ValueError, KeyError, ArithmeticError):
+            raise ValueError(
+                f"cast: the column has the text {text[:40]!r}, which is no {kind.kind}: filter before, and "
+                "collect(), or leave it a text"
+            ) from None
+
+    return TextFunction(name, apply, kind)
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        number = float(text)
+        return int(abs(number) + 0.5) * (-1 if number < 0 else 1)
+
+
+def _parsed_time(text: str) -> int:
+    ticks = ticks_of(datetime.datetime.fromisoformat(text), "us")
+    assert ticks is not None  # Python's times have no parts of a microsecond
+    return ticks
+
+
+def _parsed_date(text: str) -> int:
+    return datetime.datetime.fromisoformat(text).toordinal() - datetime.date(1970, 1, 1).toordinal()
+
+
+TO_INTEGER = _parser("cast", INTEGER, _whole)
+TO_FLOAT = _parser("cast", FLOAT, float)
+TO_BOOLEAN = _parser("cast", BOOLEAN, lambda text: TRUTHS[text.lower()])
+TO_TIME = _parser("cast", TIME, _parsed_time)
+TO_DATE = _parser("cast", DATE, _parsed_date)

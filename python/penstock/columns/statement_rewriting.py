@@ -1,0 +1,138 @@
+"""Statements that come to the same, and that run with less."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from penstock.columns.statement_nodes import Node, columns_in, expressions, kind_of
+from penstock.columns.statement_sources import Source
+
+PLAIN = {"expressions", "from_", "joins", "where", "kind"}
+"""Parts of a SELECT whose rows are those of its tables."""
+
+
+def shown_name(node: Node) -> str:
+    """What a part of a result is called."""
+    if kind_of(node) in ("Alias", "Column"):
+        return str(node.alias_or_name)
+    text = str(node.sql(dialect="duckdb")).lower()
+    return "count_star()" if text == "count(*)" else text
+
+
+def with_merged_subquery(node: Node) -> Node:
+    """A SELECT of rows of a SELECT as one, so that these rows need not be kept."""
+    first = node.args.get("from_")
+    inner = None if first is None else first.this
+    if (
+        inner is None
+        or kind_of(inner) != "Subquery"
+        or node.args.get("joins")
+        or kind_of(inner.this) != "Select"
+    ):
+        return node
+    select, known = inner.this, expressions()
+    parts = [part for part, value in select.args.items() if value]
+    items = {each.alias_or_name.lower(): each.unalias() for each in select.expressions}
+    if (
+        node.args.get("joins")
+        or not set(parts) <= PLAIN
+        or len(items) < len(select.expressions)
+        or "" in items
+        or any(each.find(known.AggFunc, known.Star, known.Query) for each in select.expressions)
+        or any(each.find(known.Star) and not each.find(known.Count) for each in node.expressions)
+        or any(part.find(known.Query) for name, part in _parts(node) if name != "from_")
+        or any(column.name.lower() not in items for column in _columns(node))
+        or inner.alias_column_names
+    ):
+        return node
+    _replace_columns(node, lambda column: known.Paren(this=items[column.name.lower()].copy()))
+    both = [part.this for part in (select.args.get("where"), node.args.get("where")) if part is not None]
+    node.set("from_", select.args["from_"])
+    node.set("joins", select.args.get("joins"))
+    node.set("where", known.Where(this=known.and_(*both)) if both else None)
+    return node
+
+
+def _parts(node: Node) -> list[tuple[str, Node]]:
+    return [
+        (name, each)
+        for name, value in node.args.items()
+        for each in (value if isinstance(value, list) else [value])
+        if hasattr(each, "find")
+    ]
+
+
+def _columns(node: Node) -> list[Node]:
+    """What a SELECT names, but for what ORDER BY and HAVING name of its results."""
+    called = {each.alias.lower() for each in node.expressions if kind_of(each) == "Alias"}
+    found = []
+    for name, part in _parts(node):
+        of = columns_in(part) if name not in ("from_", "joins") else ()
+        found += [c for c in of if name not in ("order", "having") or c.table or c.name.lower() not in called]
+    return found
+
+
+def _replace_columns(node: Node, make: Callable[[Node], Node]) -> None:
+    """Puts something in the places of a SELECT's columns; its results keep their names."""
+    known, found = expressions(), _columns(node)
+    names = [shown_name(each) for each in node.expressions]
+    node.set(
+        "expressions",
+        [
+            each if kind_of(each) == "Alias" else known.alias_(each, name, quoted=True, copy=False)
+            for each, name in zip(node.expressions, names, strict=True)
+        ],
+    )
+    for column in found:
+        column.replace(make(column))
+
+
+def other_way_round(node: Node, sources: list[Source]) -> Node | None:
+    """A LEFT JOIN with a table that has a key more than once: an inner join of that table with the first one,
+    and the rows of the first one that meet none; None: it is another statement."""
+    known = expressions()
+    whole = len(sources) == 2 and [source.how for source in sources] == ["inner", "left"]
+    if not whole or any(source.table is None or source.using for source in sources):
+        return None
+    if any(part.find(known.Query) for name, part in _parts(node) if name not in ("from_", "joins")) or any(
+        each.find(known.Star) and not each.find(known.Count) for each in node.expressions
+    ):
+        return None
+    first, join = node.args["from_"].this, node.args["joins"][0]
+    named: dict[tuple[str, str], None] = {}
+
+    def owner(column: Node) -> Source:
+        return next(s for s in sources if column.name.lower() in s.names and s.is_meant(column))
+
+    for column in _columns(node):
+        if sum(column.name.lower() in s.names and s.is_meant(column) for s in sources) != 1:
+            return None
+        named[owner(column).alias, column.name.lower()] = None
+    selected = {source.alias: [name for alias, name in named if alias == source.alias] for source in sources}
+
+    def items(null: str | None) -> list[Node]:
+        return [
+            known.alias_(
+                known.Null() if alias == null else known.column(name, table=alias),
+                f"{alias}.{name}",
+                quoted=True,
+            )
+            for alias, names in selected.items()
+            for name in names
+        ]
+
+    on = join.args.get("on")
+    met = known.select(*items(None)).from_(join.this.copy())
+    met = met.join(first.copy(), on=on.copy(), join_type="inner")
+    rest = known.select(*items(sources[1].alias)).from_(first.copy())
+    rest = rest.join(join.this.copy(), on=on.copy(), join_type="anti")
+    turned = node.copy()
+    alias = "both ways"
+    _replace_columns(
+        turned, lambda c: known.column(f"{owner(c).alias}.{c.name.lower()}", table=alias, quoted=True)
+    )
+    union = known.Union(this=met, expression=rest, distinct=False)
+    named_alias = known.TableAlias(this=known.to_identifier(alias, quoted=True))
+    turned.set("from_", known.From(this=known.Subquery(this=union, alias=named_alias)))
+    turned.set("joins", None)
+    return turned

@@ -1,0 +1,297 @@
+"""Subqueries of a SELECT: constants, or tables that are joined with its own.
+
+What a subquery compares with the outer query's columns for equality becomes the key of the join and, of an
+aggregate, of its groups (Neumann and Kemper, BTW 2015, section 2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from penstock.columns.joining import Columns, How, ResultColumns
+from penstock.columns.results import Result
+from penstock.columns.statement_nodes import Node, columns_in, conjuncts, expressions, kind_of, refuse
+from penstock.columns.statement_rows import without_repeats
+from penstock.columns.statement_sources import Condition, Membership, Source
+
+COMPARED = {"NEQ": "NEQ", "LT": "GT", "LTE": "GTE", "GT": "LT", "GTE": "LTE"}
+"""Comparisons, and what they are the other way round."""
+
+
+class Runner(Protocol):
+    """What subqueries need of who plans statements."""
+
+    def names(self, select: Node) -> dict[str, set[str]]:
+        """The columns of the tables that FROM names, by these, in lower case."""
+
+    def result(self, node: Node) -> Result:
+        """Of a subquery; each is asked once."""
+
+    def columns(self, node: Node) -> Columns:
+        """The same, not yet read where it is by row."""
+
+
+@dataclass
+class Correlated:
+    """A subquery without its conditions that name the outer query's columns."""
+
+    select: Node
+    keys: list[tuple[Node, Node]] = field(default_factory=list)
+    """What is equal: of the subquery, of the outer query."""
+    others: list[tuple[str, Node, Node]] = field(default_factory=list)
+    """What is compared otherwise."""
+
+
+class Subqueries:
+    """The subqueries of one SELECT."""
+
+    def __init__(self, runner: Runner, sources: list[Source]) -> None:
+        self.runner = runner
+        self.sources = sources
+        """Those that stand for subqueries are added."""
+
+    def conditions(self, where: Node | None) -> list[Condition]:
+        """Those of WHERE. Of the subqueries those are left that are constants."""
+        return [each for node in conjuncts(where) for each in self._condition(node)]
+
+    def replaced(self, node: Node) -> Node:
+        """An expression. Of its subqueries those are left that are constants."""
+        if not any(subqueries_of(node)):
+            return node
+        root = expressions().Paren(this=node.copy())
+        for each in list(subqueries_of(root)):
+            kind = kind_of(each)
+            if kind == "Exists":
+                each.replace(self._exists_value(each))
+            elif kind == "In":
+                each.replace(self._in_value(each))
+            elif kind == "Subquery":
+                found = self._correlated(each.this)
+                if found is not None:
+                    each.replace(self._value(found, each))
+            else:
+                refuse(each, f"{kind.upper()} with a subquery is not covered here")
+        return root.this
+
+    def _condition(self, node: Node) -> Iterator[Condition]:
+        is_not = kind_of(node) == "Not"
+        inner = node.this.unnest() if is_not else node
+        if kind_of(inner) == "Exists":
+            found = self._correlated(_select_of(inner).copy())
+            if found is not None and not found.others:
+                yield self._membership(found, "anti" if is_not else "semi", inner)
+                return
+        if kind_of(inner) == "In" and inner.args.get("query") is not None:
+            yield from self._not_in(inner) if is_not else self._in(inner)
+            return
+        yield self.replaced(node)
+
+    # IN.
+
+    def _in(self, node: Node) -> Iterator[Condition]:
+        found = self._correlated(_select_of(node))
+        if found is not None:
+            if found.others or _has_groups(found.select):
+                refuse(node, "a correlated subquery behind IN has no groups, and compares with = alone")
+            found.keys.append((_only_item(node, found.select), node.this))
+            yield self._membership(found, "semi", node)
+            return
+        columns = self.runner.columns(_select_of(node))
+        _check_one(node, columns.names)
+        yield Membership(node, [node.this], columns, columns.names, "semi")
+
+    def _not_in(self, node: Node) -> Iterator[Condition]:
+        """Beside a null that the subquery has, no value is known not to be in it."""
+        result = self._values(node)
+        column = result.columns[0]
+        if not column.valid.all():
+            yield expressions().false()
+        elif len(column.valid):
+            yield Membership(node, [node.this], ResultColumns(result.columns), [column.name], "anti")
+            yield expressions().Not(this=_is_null(node.this))
+
+    def _in_value(self, node: Node) -> Node:
+        """IN as a truth value among others."""
+        result, known = self._values(node), expressions()
+        valid = result.columns[0].valid
+        if not len(valid):
+            return known.false()
+        (there,) = self._joined(without_repeats(result), [node.this], node)
+        cases = ((_is_null(node.this), known.Null()), (known.Not(this=_is_null(there)), known.true()))
+        ifs = [known.If(this=condition, true=value) for condition, value in cases]
+        return known.Case(ifs=ifs, default=known.false() if valid.all() else known.Null())
+
+    def _values(self, node: Node) -> Result:
+        select = _select_of(node)
+        if self._correlated(select) is not None:
+            refuse(node, "a correlated subquery behind IN stands as a whole condition of WHERE, without NOT")
+        result = self.runner.result(select)
+        _check_one(node, [*result])
+        return result
+
+    # EXISTS.
+
+    def _membership(self, found: Correlated, how: How, node: Node) -> Membership:
+        select = found.select
+        select.set("expressions", [_named(key, k) for k, (key, _) in enumerate(found.keys)])
+        for part in ("order", "limit", "distinct"):
+            select.set(part, None)
+        columns = self.runner.columns(select)
+        return Membership(node, [outer for _, outer in found.keys], columns, columns.names, how)
+
+    def _exists_value(self, node: Node) -> Node:
+        """EXISTS as a truth value among others, or with a comparison that is none for equality: that of an
+        extreme of each key's rows."""
+        select, known = _select_of(node), expressions()
+        found = self._correlated(select)
+        if found is None:
+            select.set("limit", known.Limit(expression=known.Literal.number(1)))
+            return known.true() if self.runner.result(select).row_count else known.false()
+        if len(found.others) > 1 or not found.keys:
+            refuse(node, "a correlated subquery has keys that are equal, and one other comparison at most")
+        extremes = [
+            made
+            for _, inner, _ in found.others
+            for made in (known.Min(this=inner), known.Max(this=inner.copy()))
+        ]
+        there, *most = self._grouped(found, extremes, node)
+        if not found.others:
+            return known.Not(this=_is_null(there))
+        kind, _, outer = found.others[0]
+        of = {"NEQ": most, "LT": most[:1], "LTE": most[:1], "GT": most[1:], "GTE": most[1:]}[kind]
+        tests = [getattr(known, kind)(this=each, expression=outer.copy()) for each in of]
+        whole = tests[0] if len(tests) == 1 else known.Or(this=tests[0], expression=tests[1])
+        return known.Coalesce(this=known.Paren(this=whole), expressions=[known.false()])
+
+    # Values.
+
+    def _value(self, found: Correlated, node: Node) -> Node:
+        """A correlated aggregate as a column of its groups."""
+        item = _only_item(node, found.select)
+        known = expressions()
+        if found.others or not found.keys or _has_groups(found.select) or item.find(known.AggFunc) is None:
+            refuse(node, "a correlated subquery is one aggregate without groups, and compares with = alone")
+        is_count = item.find(known.Count, known.CountIf) is not None
+        if is_count and not isinstance(item, known.Count):
+            refuse(node, "a correlated COUNT stands by itself")
+        value = self._grouped(found, [item], node)[1]
+        return known.Coalesce(this=value, expressions=[known.Literal.number(0)]) if is_count else value
+
+    def _grouped(self, found: Correlated, items: list[Node], node: Node) -> list[Node]:
+        """Columns of a subquery's groups by its keys, which are joined: the first key, and items."""
+        select, keys = found.select, [inner for inner, _ in found.keys]
+        if _has_groups(select):
+            refuse(node, "a correlated subquery has no groups of its own")
+        select.set("expressions", [_named(each, k) for k, each in enumerate([*keys, *items])])
+        select.set("group", expressions().Group(expressions=[key.copy() for key in keys]))
+        for part in ("order", "limit", "distinct"):
+            select.set(part, None)
+        made = self._joined(self.runner.result(select), [outer for _, outer in found.keys], node)
+        return [made[0], *made[len(keys) :]]
+
+    def _joined(self, result: Result, outer: Sequence[Node], node: Node) -> list[Node]:
+        """A result beside each row, by its first columns; what stands for its columns."""
+        alias = f"subquery {len(self.sources)}"
+        given = [replace(column, name=f"{alias}.{k}") for k, column in enumerate(result.columns)]
+        columns = [expressions().column(c.name, table=alias, quoted=True) for c in given]
+        source = Source(alias, None, node, "left", given=ResultColumns(given))
+        source.on = [
+            expressions().EQ(this=mine.copy(), expression=other.copy())
+            for mine, other in zip(columns, outer, strict=False)
+        ]
+        self.sources.append(source)
+        return columns
+
+    # Correlation.
+
+    def _correlated(self, select: Node) -> Correlated | None:
+        """A subquery whose conditions name the outer query's columns; None: it does not."""
+        if kind_of(select) != "Select":
+            return None
+        names = self.runner.names(select)
+
+        def is_outer(column: Node) -> bool:
+            table, name = column.table.lower(), column.name.lower()
+            if table:
+                return table not in names
+            if any(name in each for each in names.values()):
+                return False
+            return any(name in source.names for source in self.sources)
+
+        def outer_in(node: Node) -> list[bool]:
+            return [is_outer(column) for column in columns_in(node)]
+
+        if not any(outer_in(select)):
+            return None
+        found = Correlated(select)
+        where = select.args.get("where")
+        stays = []
+        for condition in conjuncts(where.this if where is not None else None):
+            if not any(outer_in(condition)):
+                stays.append(condition)
+                continue
+            kind = kind_of(condition)
+            if kind not in ("EQ", *COMPARED):
+                refuse(condition, "a correlated subquery compares its own columns with the outer query's")
+            sides = (condition.this, condition.expression)
+            outer = [all(outer_in(side)) and bool(outer_in(side)) for side in sides]
+            inner = [not any(outer_in(side)) and bool(outer_in(side)) for side in sides]
+            if outer == [True, False] and inner[1]:
+                sides, kind = sides[::-1], COMPARED.get(kind, kind)
+            elif outer != [False, True] or not inner[0]:
+                refuse(condition, "a correlated subquery compares its own columns with the outer query's")
+            if kind == "EQ":
+                found.keys.append(sides)
+            else:
+                found.others.append((kind, *sides))
+        known = expressions()
+        select.set("where", known.Where(this=known.and_(*stays, copy=False)) if stays else None)
+        if any(outer_in(select)):
+            refuse(select, "the outer query's columns stand in conditions of WHERE alone")
+        return found
+
+
+def subqueries_of(node: Node) -> Iterator[Node]:
+    """The subqueries in an expression, each as the expression that it stands in; not those in these."""
+    known = expressions()
+    todo = [node]
+    while todo:
+        each = todo.pop()
+        kind = kind_of(each)
+        whole = kind in ("Exists", "All", "Any") or (kind == "In" and each.args.get("query") is not None)
+        if isinstance(each, known.Query) or (whole and each.find(known.Query) is not None):
+            yield each
+        else:
+            todo += each.iter_expressions()
+
+
+def _select_of(node: Node) -> Node:
+    """What an EXISTS or IN asks."""
+    inner = node.args.get("query") if kind_of(node) == "In" else node.this
+    while kind_of(inner) == "Subquery":
+        inner = inner.this
+    return inner
+
+
+def _only_item(node: Node, select: Node) -> Node:
+    _check_one(node, select.expressions)
+    return select.expressions[0].unalias()
+
+
+def _check_one(node: Node, given: Sequence[object]) -> None:
+    if len(given) != 1:
+        refuse(node, "a subquery that is a value, or behind IN, has one column")
+
+
+def _has_groups(select: Node) -> bool:
+    return any(select.args.get(part) for part in ("group", "having", "offset"))
+
+
+def _named(node: Node, number: int) -> Node:
+    return expressions().alias_(node.copy(), f"c{number}", quoted=True)
+
+
+def _is_null(node: Node) -> Node:
+    return expressions().Is(this=node.copy(), expression=expressions().Null())
