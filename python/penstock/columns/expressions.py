@@ -291,7 +291,7 @@ def lit(value: Any) -> Expr:
 def concat_str(*parts: Expr | str) -> Expr:
     """Texts one behind the other, null where one is."""
     given = tuple(as_expr(part) for part in parts)
-    return Call("concat_str", given, TextFunction("concat_str", lambda *texts: "".join(texts), TEXT))
+    return Call("concat_str", given, TextFunction("concat_str", (), TEXT, lambda *texts: "".join(texts)))
 
 
 def when(condition: Expr) -> When:

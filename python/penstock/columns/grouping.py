@@ -12,6 +12,7 @@ import numpy.typing as npt
 from penstock.columns.aggregating import APART, AggregatePlan, Sums, is_plain
 from penstock.columns.expressions import Aggregate, Alias, Call, Column, Expr, aggregates_of, name_of
 from penstock.columns.having import ranges_of
+from penstock.columns.key_ranges import values_of
 from penstock.columns.lowering import Graph
 from penstock.columns.results import Account, Result, ResultColumn
 from penstock.columns.shown import shown
@@ -117,19 +118,10 @@ def _declared(query: Query, graph: Graph, expression: Expr) -> Key:
         return replace(key, count=len(value.type.words or ()))
     if value.type.kind == "boolean":
         return replace(key, count=2)
-    inside = expression
-    while isinstance(inside, Alias):
-        inside = inside.of
-    if not isinstance(inside, Column):
+    values = values_of(query, graph, expression)
+    if values is None:
         return key
-    for join in query.joins:
-        if inside.name in join.names:
-            extremes = join.extremes(graph, join.names[inside.name])
-            return replace(key, count=0) if extremes is None else key.between(*extremes)
-    place = query.table.place_of(inside.name)
-    if place.encoding != "packed":
-        return key
-    return replace(key, low=place.base, count=1 << place.packed_bits)
+    return replace(key, low=values.start, count=values.stop - values.start)
 
 
 def in_array(keys: Sequence[Key]) -> int | None:

@@ -24,8 +24,8 @@ from penstock.columns.lowering_numbers import (
 )
 from penstock.columns.lowering_texts import (
     literal_text,
-    look_up,
     merged,
+    test,
     text_comparison,
     text_function,
     within,
@@ -313,7 +313,7 @@ class Graph(Values):
         given = [each for each in values if each is not None]
         if value.type.kind == "string":
             words = set(given)
-            return look_up(self, value, lambda text: text in words)
+            return test(self, value, "is_in", lambda text: text in words, frozenset(words))
         whole = self.whole_numbers(value, given)
         if whole:
             between = within(self, value.node, np.unique(whole))

@@ -194,7 +194,7 @@ def _parser(name: str, kind: ColumnType, parse: Callable[[str], Any]) -> TextFun
                 "collect(), or leave it a text"
             ) from None
 
-    return TextFunction(name, apply, kind)
+    return TextFunction(name, (str(kind),), kind, apply)
 
 
 def _whole(text: str) -> int:

@@ -37,11 +37,21 @@ class Made:
     values: Any
     """uint64: truth values, numbers, or codes of words."""
     valid: Any
-    words: tuple[str, ...] | None
+    type: ColumnType
 
 
-_made: weakref.WeakKeyDictionary[TextFunction, Made] = weakref.WeakKeyDictionary()
-"""By function, so that a query that is lowered several times goes through a dictionary once."""
+MOST_KEPT = 16
+"""Of what is made of a dictionary."""
+
+_kept: dict[int, dict[TextFunction, Made]] = {}
+"""By the type that has the dictionary, as long as there is such an object."""
+
+
+def _kept_of(kind: ColumnType) -> dict[TextFunction, Made]:
+    if id(kind) not in _kept:
+        _kept[id(kind)] = {}
+        weakref.finalize(kind, _kept.pop, id(kind), None)
+    return _kept[id(kind)]
 
 
 def literal_text(graph: Graph, text: str) -> Typed:
@@ -61,12 +71,19 @@ def text_comparison(graph: Graph, name: str, args: tuple[Expr, ...], a: Typed, b
         raise mismatch(name, args, a, b)
     compare = COMPARISONS[name]
     if is_literal(graph, b):
-        return look_up(graph, a, lambda text: compare(text, _word_of(graph, b)))
+        word = _word_of(graph, b)
+        return test(graph, a, name, lambda text: compare(text, word), word)
     if is_literal(graph, a):
-        return look_up(graph, b, lambda text: compare(_word_of(graph, a), text))
+        first = _word_of(graph, a)
+        return test(graph, b, f"{name} of", lambda text: compare(first, text), first)
     if a.type.words is not b.type.words or name.startswith("less"):
         a, b = in_order(graph, *merged(graph, a, b))
     return Typed(graph.add(name, a.node, b.node), BOOLEAN)
+
+
+def test(graph: Graph, text: Typed, name: str, is_so: Callable[[str], bool], *args: Any) -> Typed:
+    """Whether something is so of a text; name and arguments say what."""
+    return text_of_words(graph, [text], TextFunction(name, args, BOOLEAN, is_so), [])
 
 
 def text_function(graph: Graph, args: Sequence[Expr], function: TextFunction) -> Typed:
@@ -85,50 +102,54 @@ def text_function(graph: Graph, args: Sequence[Expr], function: TextFunction) ->
 def text_of_words(
     graph: Graph, texts: Sequence[Typed], function: TextFunction, args: Sequence[Expr]
 ) -> Typed:
-    made = _of_words(function, tuple(text.type.words or () for text in texts), args)
-    if made.words is not None and len(texts) == 1 and made.words is texts[0].type.words:
+    made = _of_words(function, [text.type for text in texts], args)
+    if made.type is texts[0].type:
         return texts[0]
     code = texts[0].node
     for text in texts[1:]:
         code = graph.add("multiply", code, graph.integer(len(text.type.words or ())))
         code = graph.add("add", code, text.node)
-    kind = replace(function.type, words=made.words) if function.is_text else function.type
     known = graph.nodes[code]
     if known.op == "constant" and made.valid[known.bits]:
-        bits = int(made.values[known.bits])
-        return Typed(graph.add("constant", bits=bits, is_number=kind.is_number, nullable=False), kind)
-    if kind.kind == "boolean" and made.valid.all():
-        return Typed(_marked(graph, code, made.values), kind)
-    return Typed(_looked_up(graph, code, made.values, made.valid, kind.is_number), kind)
+        bits, is_number = int(made.values[known.bits]), made.type.is_number
+        return Typed(graph.add("constant", bits=bits, is_number=is_number, nullable=False), made.type)
+    if made.type.kind == "boolean" and made.valid.all():
+        return Typed(_marked(graph, code, made.values), made.type)
+    return Typed(_looked_up(graph, code, made.values, made.valid, made.type.is_number), made.type)
 
 
-def _of_words(function: TextFunction, of: tuple[tuple[str, ...], ...], args: Sequence[Expr]) -> Made:
-    known = _made.get(function)
-    if known is not None and all(a is b for a, b in zip(known.of, of, strict=True)):
+def _of_words(function: TextFunction, kinds: Sequence[ColumnType], args: Sequence[Expr]) -> Made:
+    kept, of = _kept_of(kinds[0]), tuple(kind.words or () for kind in kinds)
+    known = kept.get(function)
+    if (
+        known is not None
+        and len(known.of) == len(of)
+        and all(a is b for a, b in zip(known.of, of, strict=True))
+    ):
         return known
     if len(of) > 1 and math.prod(map(len, of)) > COMBINATIONS:
         raise ValueError(
             f"{function.name}({', '.join(map(shown, args))}): the texts have {math.prod(map(len, of))} "
             f"combinations, and {COMBINATIONS} are made at most: use one column, and literals"
         )
-    found = [None if None in words else function.apply(*words) for words in itertools.product(*of)]
-    valid = np.array([each is not None for each in found], bool)
-    words: tuple[str, ...] | None = None
+    if function.is_of_all:
+        found = function.apply(list(of[0]))
+    else:
+        found = [None if None in words else function.apply(*words) for words in itertools.product(*of)]
+    valid = np.array([each is not None for each in found], np.uint8)
+    kind = function.type
     if function.is_text:
         is_same = len(of) == 1 and found == list(of[0])
         words = of[0] if is_same else tuple(sorted({each for each in found if each is not None}))
+        kind = kinds[0] if is_same else replace(kind, words=words)
         code_of = {word: code for code, word in enumerate(words)}
         found = [None if each is None else code_of[each] for each in found]
-    kind = np.float64 if function.type.is_number else np.int64
-    values = np.array([0 if each is None else each for each in found], kind).view(np.uint64)
-    _made[function] = Made(of, values, valid.astype(np.uint8), words)
-    return _made[function]
-
-
-def look_up(graph: Graph, text: Typed, test: Callable[[str], bool]) -> Typed:
-    words = text.type.words or ()
-    answers = np.fromiter((word is not None and test(word) for word in words), np.uint64, len(words))
-    return Typed(_marked(graph, text.node, answers), BOOLEAN)
+    dtype = np.float64 if kind.is_number else np.int64
+    values = np.array([0 if each is None else each for each in found], dtype).view(np.uint64)
+    while len(kept) >= MOST_KEPT:
+        kept.pop(next(iter(kept)), None)
+    kept[function] = Made(of, values, valid, kind)
+    return kept[function]
 
 
 def _marked(graph: Graph, code: int, answers: Any) -> int:

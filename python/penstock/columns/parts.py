@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from penstock.columns.types import BOOLEAN, INTEGER, ColumnType
@@ -17,14 +17,19 @@ Make = Callable[[str, Any], Made]
 """An expression of the one that these stand behind: its name, and more."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class TextFunction:
     """What is made of one text, or of several together: a text, a number or a truth value; None: a null.
-    The words of a dictionary are gone through once for each such object."""
+
+    Of each dictionary it is made once: a name and arguments stand for one function.
+    """
 
     name: str
-    apply: Callable[..., Any]
+    args: tuple[Any, ...]
     type: ColumnType
+    apply: Callable[..., Any] = field(compare=False)
+    is_of_all: bool = False
+    """It takes a list of texts and gives an array."""
 
     @property
     def is_text(self) -> bool:
@@ -108,18 +113,18 @@ class Texts(Generic[Made]):
 
     make: Make[Made]
 
-    def _made(self, name: str, kind: ColumnType, apply: Callable[[str], Any]) -> Made:
-        return self.make(name, TextFunction(name, apply, kind))
+    def _made(self, name: str, kind: ColumnType, apply: Callable[[str], Any], *args: Any) -> Made:
+        return self.make(name, TextFunction(name, args, kind, apply))
 
     def starts_with(self, prefix: str) -> Made:
-        return self._made("starts_with", BOOLEAN, lambda text: text.startswith(prefix))
+        return self._made("starts_with", BOOLEAN, lambda text: text.startswith(prefix), prefix)
 
     def ends_with(self, suffix: str) -> Made:
-        return self._made("ends_with", BOOLEAN, lambda text: text.endswith(suffix))
+        return self._made("ends_with", BOOLEAN, lambda text: text.endswith(suffix), suffix)
 
     def contains(self, part: str) -> Made:
         """Whether a text has another in it, letter for letter."""
-        return self._made("contains", BOOLEAN, lambda text: part in text)
+        return self._made("contains", BOOLEAN, lambda text: part in text, part)
 
     def to_lowercase(self) -> Made:
         return self._made("to_lowercase", TEXT, str.lower)
@@ -138,22 +143,24 @@ class Texts(Generic[Made]):
             last = len(text) if length is None else first + length
             return text[max(first, 0) : max(last, 0)]
 
-        return self._made("slice", TEXT, part)
+        return self._made("slice", TEXT, part, offset, length)
 
     def replace_all(self, part: str, by: str) -> Made:
         """All occurrences, letter for letter."""
-        return self._made("replace_all", TEXT, lambda text: text.replace(part, by) if part else text)
+        return self._made(
+            "replace_all", TEXT, lambda text: text.replace(part, by) if part else text, part, by
+        )
 
     def replace(self, part: str, by: str) -> Made:
         """The first occurrence, letter for letter."""
-        return self._made("replace", TEXT, lambda text: text.replace(part, by, 1))
+        return self._made("replace", TEXT, lambda text: text.replace(part, by, 1), part, by)
 
     def strip_chars(self, characters: str | None = None) -> Made:
         """Without characters at both ends; None: white space."""
-        return self._made("strip_chars", TEXT, lambda text: text.strip(characters))
+        return self._made("strip_chars", TEXT, lambda text: text.strip(characters), characters)
 
     def strip_chars_start(self, characters: str | None = None) -> Made:
-        return self._made("strip_chars_start", TEXT, lambda text: text.lstrip(characters))
+        return self._made("strip_chars_start", TEXT, lambda text: text.lstrip(characters), characters)
 
     def strip_chars_end(self, characters: str | None = None) -> Made:
-        return self._made("strip_chars_end", TEXT, lambda text: text.rstrip(characters))
+        return self._made("strip_chars_end", TEXT, lambda text: text.rstrip(characters), characters)

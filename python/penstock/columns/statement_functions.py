@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.columns.expressions import Call, Expr, Value, as_expr, concat_str, when
 from penstock.columns.parts import TEXT, TextFunction
-from penstock.columns.statement_nodes import Node, refuse
+from penstock.columns.statement_nodes import Node, kind_of, refuse
 from penstock.columns.types import BOOLEAN, INTEGER, ColumnType
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ def constant(translate: Translator, node: Node | None, kind: type, default: Any 
     return value.value
 
 
-def of_text(name: str, of: Expr, apply: Callable[[str], Any], kind: ColumnType = TEXT) -> Expr:
-    return Call(name, (of,), TextFunction(name, apply, kind))
+def of_text(name: str, of: Expr, apply: Callable[[str], Any], *args: Any, kind: ColumnType = TEXT) -> Expr:
+    return Call(name, (of,), TextFunction(f"sql {name}", args, kind, apply))
 
 
 # Texts.
@@ -69,12 +69,14 @@ def substring(text: str, start: int, length: int | None) -> str:
 def _substring(translate: Translator, node: Node) -> Expr:
     start = constant(translate, node.args.get("start"), int, 1)
     length = constant(translate, node.args.get("length"), int)
-    return of_text("substring", translate(node.this), lambda text: substring(text, start, length))
+    return of_text(
+        "substring", translate(node.this), lambda text: substring(text, start, length), start, length
+    )
 
 
 def _left(translate: Translator, node: Node) -> Expr:
     count = constant(translate, node.expression, int)
-    return of_text("left", translate(node.this), lambda text: text[:count])
+    return of_text("left", translate(node.this), lambda text: text[:count], count)
 
 
 def _right(translate: Translator, node: Node) -> Expr:
@@ -83,13 +85,14 @@ def _right(translate: Translator, node: Node) -> Expr:
     def last(text: str) -> str:
         return text[-count:] if count < 0 else text[max(len(text) - count, 0) :]
 
-    return of_text("right", translate(node.this), last)
+    return of_text("right", translate(node.this), last, count)
 
 
 def _trim(translate: Translator, node: Node) -> Expr:
     characters = constant(translate, node.args.get("expression"), str, " ")
-    strip = {"LEADING": str.lstrip, "TRAILING": str.rstrip}.get(node.args.get("position"), str.strip)
-    return of_text("trim", translate(node.this), lambda text: strip(text, characters))
+    where = node.args.get("position")
+    strip = {"LEADING": str.lstrip, "TRAILING": str.rstrip}.get(where, str.strip)
+    return of_text("trim", translate(node.this), lambda text: strip(text, characters), where, characters)
 
 
 def _replace(translate: Translator, node: Node) -> Expr:
@@ -110,13 +113,13 @@ def _concat(translate: Translator, node: Node) -> Expr:
 
 def _position(translate: Translator, node: Node) -> Expr:
     part = constant(translate, node.args["substr"], str)
-    return of_text("strpos", translate(node.this), lambda text: text.find(part) + 1, INTEGER)
+    return of_text("strpos", translate(node.this), lambda text: text.find(part) + 1, part, kind=INTEGER)
 
 
 def _test(name: str, test: Callable[[str, str], bool]) -> Function:
     def made(translate: Translator, node: Node) -> Expr:
         other = constant(translate, node.expression, str)
-        return of_text(name, translate(node.this), lambda text: test(text, other), BOOLEAN)
+        return of_text(name, translate(node.this), lambda text: test(text, other), other, kind=BOOLEAN)
 
     return made
 
@@ -129,49 +132,45 @@ def _pattern(flags: int, whole: bool) -> Function:
         except re.error as problem:
             refuse(node, f"the pattern is none: {problem}")
         match = wanted.fullmatch if whole else wanted.search
-        return of_text("regexp", translate(node.this), lambda text: match(text) is not None, BOOLEAN)
+        of = translate(node.this)
+        return of_text("regexp", of, lambda text: match(text) is not None, text, whole, kind=BOOLEAN)
 
     return made
 
 
 def like(translate: Translator, node: Node, escape: str = "") -> Expr:
     """LIKE and ILIKE."""
-    pattern = constant(translate, node.expression, str)
-    is_alike = _alike(pattern, escape, re.IGNORECASE if type(node).__name__ == "ILike" else 0)
-    return of_text("like", translate(node.this), is_alike, BOOLEAN)
+    pattern, is_exact = constant(translate, node.expression, str), kind_of(node) == "Like"
+    if len(escape) > 1:
+        refuse(node, "what stands behind ESCAPE is one character")
+    escaped = "".join(_escaped(pattern, escape))
+    function = TextFunction("like", (escaped, is_exact), BOOLEAN, partial(_alike, escaped, is_exact), True)
+    return Call("like", (translate(node.this),), function)
 
 
-def _alike(pattern: str, escape: str, flags: int) -> Callable[[str], bool]:
-    if "_" not in pattern and not flags and (not escape or escape not in pattern):
-        return functools.partial(_has_parts, pattern.split("%"))
-    parts, given = [], iter(pattern)
+def _escaped(pattern: str, escape: str) -> Iterator[str]:
+    """A pattern with a backslash where it escapes, as Arrow has it."""
+    given = iter(pattern)
     for c in given:
         if c == escape:
-            parts.append(re.escape(next(given, c)))
+            c = next(given, c)
+            yield f"\\{c}" if c in "%_\\" else c
         else:
-            parts.append({"%": ".*", "_": "."}.get(c, re.escape(c)))
-    wanted = re.compile("".join(parts), flags | re.DOTALL)
-    return lambda text: wanted.fullmatch(text) is not None
+            yield "\\\\" if c == "\\" else c
 
 
-def _has_parts(parts: list[str], text: str) -> bool:
-    """Whether a text has parts one behind the other, the first at its begin, the last at its end."""
-    first, last = parts[0], parts[-1]
-    if len(parts) == 1:
-        return text == first
-    if len(text) < len(first) + len(last) or not (text.startswith(first) and text.endswith(last)):
-        return False
-    at, end = len(first), len(text) - len(last)
-    for part in parts[1:-1]:
-        found = text.find(part, at, end)
-        if found < 0:
-            return False
-        at = found + len(part)
-    return True
+def _alike(pattern: str, is_exact: bool, texts: list[str]) -> list[bool | None]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found: list[bool | None] = pc.match_like(
+        pa.array(texts, pa.string()), pattern, ignore_case=not is_exact
+    ).to_pylist()
+    return found
 
 
 def _escape(translate: Translator, node: Node) -> Expr:
-    if type(node.this).__name__ not in ("Like", "ILike"):
+    if kind_of(node.this) not in ("Like", "ILike"):
         refuse(node)
     return like(translate, node.this, constant(translate, node.expression, str))
 
@@ -258,7 +257,7 @@ def _date_diff(translate: Translator, node: Node) -> Expr:
 
 
 def _text(name: str, apply: Callable[[str], Any], kind: ColumnType = TEXT) -> Function:
-    return lambda translate, node: of_text(name, translate(node.this), apply, kind)
+    return lambda translate, node: of_text(name, translate(node.this), apply, kind=kind)
 
 
 FUNCTIONS: Mapping[str, Function] = {
