@@ -28,8 +28,8 @@ class Plan:
     a GPU nearly all of it pinned host memory. mapping: page tables of the GPU for what it reads in place, an
     estimate. hit_rate: of placement tiered the share of the reads that the rows which are kept next to the
     kernels are expected to have, which is their share of the scores; None where none are kept, as by the CPU
-    of rows in memory. peer_rate: of these, the share of the reads that goes to other processes. data_bytes: of
-    the array itself. on_gpu: whether the device is one."""
+    of rows in memory. peer_rate: of these, the share of the reads that goes to other processes. data_bytes:
+    of the array itself. on_gpu: whether the device is one."""
 
     placement: str
     device: str
