@@ -70,43 +70,55 @@ class chunk_copier {
   helped_list const& what_;
 };
 
-/// How far the kernel will be when a chunk has been copied that is begun now.
+/// How fast the kernel walks.
 class kernel_pace {
  public:
   explicit kernel_pace(helped_list const& what)
-      : walked_(what.list.words->walked), list_(what.list.number), before_(look()), since_ns_(now_ns()) {}
+      : walked_(what.list.words->walked), list_(what.list.number), before_(walked()), since_ns_(now_ns()) {}
 
-  u32 look() const { return shared_words::chunks(walked_.load(relaxed), list_); }
-  /// Twice as far from `now` on as it came in such a time lately.
-  u64 foreseen(u32 now) {
-    const u64 at_ns = now_ns();
-    const u64 far = 2 * copy_ns_ * (now - before_) / std::max<u64>(at_ns - since_ns_, 1);
+  u32 walked() const { return shared_words::chunks(walked_.load(relaxed), list_); }
+  void look() {
+    const u64 passed_ns = now_ns() - since_ns_;
+    if (passed_ns < between_looks_ns) return;
+    const u32 now = walked();
+    chunks_per_ns_ = static_cast<double>(now - before_) / static_cast<double>(passed_ns);
     before_ = now;
-    since_ns_ = at_ns;
-    return now + far + 1;
+    since_ns_ += passed_ns;
+    is_known_ = true;
   }
-  void copied_in(u64 ns) { copy_ns_ = ns; }
+  bool is_known() const { return is_known_; }
+  double chunks_per_ns() const { return chunks_per_ns_; }
 
  private:
+  static constexpr u64 between_looks_ns = 50 * one_microsecond_ns;
+
   system_ref<u64> walked_;
   u32 list_, before_;
-  u64 since_ns_, copy_ns_ = 0;
+  u64 since_ns_;
+  double chunks_per_ns_ = 0;
+  bool is_known_ = false;
 };
 
 }  // namespace
 
 void help_gather(helped_list& what) {
+  // Of bytes: a kernel that is faster needs no help. Twice what it walks while a chunk is copied is left to it.
+  constexpr double enough_per_ns = 40, left_to_kernel = 2;
   constexpr u64 until_next_look_ns = 20 * one_microsecond_ns;
   shared_list const& list = what.list;
   const chunk_copier copier(what);
   kernel_pace pace(what);
+  u64 copy_ns = 0;
   while (!what.over.load(std::memory_order_relaxed)) {
-    const u32 now = pace.look();
-    const u64 foreseen = pace.foreseen(now);
+    pace.look();
+    const u32 now = pace.walked();
     const auto is_ahead = [&](u32 k) { return k < what.most_chunks && u64{k} + now + 1 < list.chunks && copier.helps(k); };
+    const bool is_slow =
+        pace.is_known() && pace.chunks_per_ns() * chunk_rows * static_cast<double>(what.row_bytes) < enough_per_ns;
+    const double foreseen = now + 1 + left_to_kernel * static_cast<double>(copy_ns) * pace.chunks_per_ns();
     u32 k = what.begun.load(std::memory_order_relaxed);
     bool begun = false;
-    while (!begun && is_ahead(k) && k + foreseen < list.chunks) {
+    while (!begun && is_slow && is_ahead(k) && k + foreseen < list.chunks) {
       begun = what.begun.compare_exchange_weak(k, k + 1, std::memory_order_relaxed);
     }
     if (begun) {
@@ -114,9 +126,9 @@ void help_gather(helped_list& what) {
       raise_to(list.words->begun, shared_words::of(list.number, k + 1));
       copier.copy(k);
       system_ref<u32>(list.staged[k]).store(list.number, release);
-      pace.copied_in(now_ns() - since_ns);
+      copy_ns = now_ns() - since_ns;
     } else if (is_ahead(k)) {
-      let_others_run(until_next_look_ns);  // the kernel may be slower from here on, as it is behind rows that are kept
+      let_others_run(until_next_look_ns);
     } else {
       return;
     }

@@ -10,6 +10,8 @@
 // - Each chunk has one group that takes it, if it is decided so. That group comes to it when the CPU has begun the chunk or all
 //   its items are claimed, and walks itself until then: what nobody has decided is decided then.
 // - No group waits for another group, nor for the CPU any longer than its patience: then it reads the chunk in place.
+// - Threads of the CPU look how fast the kernel walks before they begin anything, and leave what it reads as fast as the link
+//   bears: rows that are near each other, or kept next to the kernels.
 #pragma once
 
 #include "gather_bodies.hpp"
@@ -55,9 +57,9 @@ enum class chunk_way : u32 { open, in_place, taken };
 
 /// What the groups of the kernel know. Zero at first.
 struct shared_progress {
-  u64 walked = 0;  ///< items claimed, from the front
-  u32 begun = 0;   ///< as the CPU's
-  u32 taken = 0;   ///< chunks claimed, from the back
+  u64 walked = 0;              ///< items claimed, from the front
+  alignas(128) u32 begun = 0;  ///< as the CPU's; read by all, so apart from what all add to
+  u32 taken = 0;               ///< chunks claimed, from the back
 };
 
 template <class Unit, class Rows>
@@ -138,16 +140,10 @@ struct gather_shared {
   /// Walks until the CPU has begun chunk k, or all its items are claimed: false.
   template <thread_group G>
   PENSTOCK_FN bool is_begun(G const& g, u32 k) const {
-    constexpr u32 looks = 8;
-    constexpr u64 between_ns = 500;
-    for (u32 round = 1;; ++round) {
+    for (;;) {
       if (k < look(g, progress->begun)) return true;
       if (look(g, progress->walked) >= u64{list.chunks - k} * items_each) return false;
-      if (round % looks == 0) {
-        walk(g);
-      } else {
-        let_others_run(between_ns);
-      }
+      walk(g);
     }
   }
 
