@@ -116,23 +116,23 @@ def slow_requests(offsets: list[int], levels: list[int], item: int, strategy: st
 
 
 @pytest.mark.parametrize("strategy", ["thread", "merged", "merged_aligned"])
-@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+@pytest.mark.parametrize("id_bytes", [4, 8])
 def test_a_search_asks_for_what_its_lanes_read(
-    strategy: str, dtype: type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    strategy: str, id_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(link, "PIECE", 100)
     random = np.random.default_rng(7)
     vertices = 300
     degrees = np.where(random.random(vertices) < 0.1, random.integers(50, 200, vertices), 5)
     offsets = np.concatenate(([0], np.cumsum(degrees)))
-    edges: Any = random.integers(0, vertices, int(offsets[-1])).astype(dtype)
+    edges: Any = random.integers(0, vertices, int(offsets[-1]))
     graph = write_folder(tmp_path / "g", vertices, np.repeat(np.arange(vertices), degrees), edges)
     result = bfs(graph, source=0, placement="host", executor="cpu", strategy=strategy)
-    found = link_requests(result)
+    found = link_requests(result, id_bytes)
     levels = link.levels_of(np.asarray(result.parents), 0)
-    item = graph.edge_dtype.itemsize
-    assert found.counts == slow_requests(graph.offsets().tolist(), levels.tolist(), item, strategy)
-    assert found.edge_bytes == result.edges_traversed * item
+    expected = slow_requests(graph.offsets().tolist(), levels.tolist(), id_bytes, strategy)
+    assert found.counts == expected
+    assert found.edge_bytes == result.edges_traversed * id_bytes
     assert Counter(levels[levels >= 0].tolist()) == dict(enumerate(result.level_sizes))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from html import escape
@@ -134,6 +135,33 @@ def commands() -> list[tuple[str, list[str]]]:
         for command in figure.command.split(" && ")
         if command
     ]
+
+
+def ids_written(words: list[str]) -> set[str]:
+    """By benchmarks/graph_algorithms.py, of whose ids these options are parts."""
+    named = {name: value.strip("'") for name, value in itertools.pairwise(words) if name.startswith("--")}
+    given = {"--only": "bfs,cc,pagerank,sssp", **named}
+    parts = (given[name].split(",") for name in ("--placements", "--only", "--strategies"))
+    note = given.get("--note", "")
+    return {
+        f"graph.{placement}.{algorithm}.{given['--graph']}.{strategy}{note}"
+        for placement, algorithm, strategy in itertools.product(*parts)
+    }
+
+
+def test_commands_write_the_lines_that_their_figures_select() -> None:
+    of_folders = {"zerocopy.fig2.13", "zerocopy.table2.3"}  # whose lines have another name
+    checked = 0
+    for listed in papers.listing(papers.load_papers(), []):
+        chosen = [words for key, words in commands() if key == listed.key]
+        if not all("graph_algorithms.py" in words[1] for words in chosen) or listed.key in of_folders:
+            continue
+        if not all("--strategies" in words for words in chosen):
+            continue
+        written = set().union(*map(ids_written, chosen))
+        assert {id for id in listed.ids if id.startswith("graph.")} <= written, listed.key
+        checked += bool(chosen)
+    assert checked >= 18
 
 
 def test_most_figures_run_on_one_gpu_without_a_drive(report: dict[str, Any]) -> None:

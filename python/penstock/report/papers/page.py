@@ -250,7 +250,7 @@ def _notes(figure: dict[str, Any]) -> str:
         ("Chosen", escape(figure["choice"])),
         ("Needs", escape(figure["needs"])),
         ("Left out", _code_marks(figure["left_out"])),
-        ("Again", f"<code>{escape(figure['command'])}</code>" if figure["command"] else ""),
+        ("Again", _commands(figure["command"])),
         ("Where", escape(figure["where"])),
     ]
     items = "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in notes if text)
@@ -273,6 +273,11 @@ def _source(point: dict[str, Any], source: dict[str, Any]) -> str:
     values = " · ".join(escape(part) for part in parts if part)
     where = f"{source['file']}:{source['line']}"
     return f"<li><code>{escape(source['id'])}</code> {values} <span>{escape(where)}</span></li>"
+
+
+def _commands(text: str) -> str:
+    """Each on a line of its own."""
+    return "<br>".join(f"<code>{escape(each)}</code>" for each in text.split(" && ") if each)
 
 
 def _code_marks(text: str) -> str:
