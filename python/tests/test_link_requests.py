@@ -150,6 +150,13 @@ def test_components_and_ranks_read_all_lists(
     assert link_requests(ranks).edge_bytes == 4 * ranks.edges_traversed == 12 * ranks.edges
 
 
+def test_ids_have_four_bytes_or_eight(tmp_path: Path) -> None:
+    graph = write_folder(tmp_path / "g", 2, [0], [1])
+    result = bfs(graph, source=0, placement="host", executor="cpu", strategy="merged")
+    with pytest.raises(ValueError, match="ids of 3 bytes: they have 4 or 8"):
+        link_requests(result, 3)
+
+
 def test_runs_that_read_something_else_are_refused(tmp_path: Path) -> None:
     write_folder(tmp_path / "g", 3, [0, 0, 1], [1, 2, 2], weights=[1, 2, 3])
     how: Any = {"placement": "host", "executor": "cpu", "strategy": "merged_aligned"}
