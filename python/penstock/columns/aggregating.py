@@ -64,6 +64,8 @@ class AggregatePlan:
         self.number: dict[tuple[str, int], int] = {}
         self.nodes: list[int] = []
         self.types: dict[int, tuple[str, int, ColumnType]] = {}
+        self.squares: dict[int, tuple[Aggregate, Aggregate]] = {}
+        """Of variances of integers and decimals, the mean and the sum of squares, which are exact."""
         self.apart: dict[int, ResultColumn] = {}
         """Results that are no sums of this pass, by their aggregates."""
         self.with_count: set[int] = set()
@@ -83,6 +85,16 @@ class AggregatePlan:
         if counted or (value is not None and self.graph.nodes[value.node].nullable):
             self.with_count.add(self.number[key])
         self.types[id(aggregate)] = (kind, self.number[key], value.type if value is not None else INTEGER)
+
+    def add_variance(self, aggregate: Aggregate) -> None:
+        """Of integers or decimals whose squares fit 64 bits."""
+        assert aggregate.of is not None
+        parts = aggregate.of.mean(), (aggregate.of * aggregate.of).sum()
+        assert isinstance(parts[0], Aggregate)
+        assert isinstance(parts[1], Aggregate)
+        self.squares[id(aggregate)] = (parts[0], parts[1])
+        for part in self.squares[id(aggregate)]:
+            self.add(part)
 
     def _needs(self, aggregate: Aggregate) -> tuple[str, Typed | None]:
         if aggregate.kind == "len" or aggregate.of is None:
@@ -143,6 +155,8 @@ class AggregatePlan:
 
     def _finish(self, aggregate: Aggregate, found: Sums) -> ResultColumn:
         name, everywhere = name_of(aggregate), np.ones(found.groups, bool)
+        if id(aggregate) in self.squares:
+            return replace(self._variance(aggregate, found), name=name)
         if aggregate.kind in APART:
             return replace(self.apart[id(aggregate)], name=name)
         kind, number, of = self.types[id(aggregate)]
@@ -167,6 +181,21 @@ class AggregatePlan:
         if not all(_fits(low[k : k + CHECKED], high[k : k + CHECKED]).all() for k in some):
             raise OverflowError(f"{shown(aggregate)}: it is beyond 64 bits: cast to float before")
         return ResultColumn(name, of if of.kind == "decimal" else INTEGER, low, valid)
+
+    def _variance(self, aggregate: Aggregate, found: Sums) -> ResultColumn:
+        """From sums, rounded once."""
+        (_, mean, of), (_, square, _) = (self.types[id(part)] for part in self.squares[id(aggregate)])
+        low, high, counted = found.words[mean]
+        low_of_squares, high_of_squares, _ = found.words[square]
+        degrees = counted.view(np.int64) - (not aggregate.of_all)
+        made, unit = np.zeros(found.groups), 10 ** (2 * of.scale)
+        for k in np.flatnonzero(degrees > 0):
+            count, total = int(counted[k]), _signed(int(low[k]), int(high[k]))
+            squares = _signed(int(low_of_squares[k]), int(high_of_squares[k]))
+            made[k] = (count * squares - total * total) / (count * int(degrees[k]) * unit)
+        if aggregate.kind == "deviation":
+            made = np.sqrt(made)
+        return ResultColumn("", FLOAT, made.view(np.uint64), degrees > 0)
 
     def _combined(self, expression: Expr, found: Sums) -> tuple[Any, Any, ColumnType]:
         """Values of aggregates and what is made of them: floating-point numbers, or Python's integers with

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from penstock.columns.aggregating import APART, AggregatePlan, Sums, is_plain
 from penstock.columns.expressions import Aggregate, Alias, Call, Column, Expr, aggregates_of, name_of
 from penstock.columns.having import ranges_of
-from penstock.columns.key_ranges import values_of
+from penstock.columns.key_ranges import has_squares, values_of
 from penstock.columns.lowering import Graph
 from penstock.columns.results import Account, Result, ResultColumn
 from penstock.columns.shown import shown
@@ -147,6 +147,8 @@ def grouped(query: Query) -> Result:
             plan.add(aggregate)
             if aggregate.kind == "nunique":
                 plan.apart[id(aggregate)] = _distinct(query, aggregate)
+            elif aggregate.kind in APART and has_squares(query, graph, aggregate.of):
+                plan.add_variance(aggregate)
             elif aggregate.kind in APART:
                 plan.apart[id(aggregate)] = variance(query, aggregate)
     columns, sums, account = (

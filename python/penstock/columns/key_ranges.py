@@ -1,4 +1,4 @@
-"""What values a key of groups may have, as far as that is known before columns are read."""
+"""What values an expression may have, as far as that is known before columns are read."""
 
 from __future__ import annotations
 
@@ -29,6 +29,10 @@ def values_of(query: Query, graph: Graph, expression: Expr) -> range | None:
             return _of_column(query, graph, name)
         case Call(name, _) if name in PARTS:
             return PARTS[name]
+        case Value(value) if type(value) is int:
+            return range(value, value + 1)
+        case Call("select", (_, a, b)) if graph.lower(expression).type.kind == "integer":
+            return _either(query, graph, a, b)
         case Call("modulo", (_, Value(divisor))) if type(divisor) is int and divisor > 0:
             return range(divisor) if graph.lower(expression).type.kind == "integer" else None
         case Call("year" | "date" as name, (of,)):
@@ -37,6 +41,21 @@ def values_of(query: Query, graph: Graph, expression: Expr) -> range | None:
                 return days
             return range(_year(days[0]), _year(days[-1]) + 1) if days else days
     return None
+
+
+def _either(query: Query, graph: Graph, *given: Expr) -> range | None:
+    """Of a choice between integers; a null is none."""
+    least, end = [], []
+    for each in given:
+        if isinstance(each, Value) and each.value is None:
+            continue
+        values = values_of(query, graph, each)
+        if values is None:
+            return None
+        if values:
+            least.append(values.start)
+            end.append(values.stop)
+    return range(min(least), max(end)) if least else range(0)
 
 
 def _of_column(query: Query, graph: Graph, name: str) -> range | None:
@@ -59,3 +78,11 @@ def _days(query: Query, graph: Graph, of: Expr) -> range | None:
 
 def _year(day: int) -> int:
     return int(np.datetime64(day, "D").astype("datetime64[Y]").astype(int)) + 1970
+
+
+def has_squares(query: Query, graph: Graph, expression: Expr | None) -> bool:
+    """Whether it is of integers or decimals whose squares are known to fit 64 bits."""
+    if expression is None or graph.lower(expression).type.kind not in ("integer", "decimal"):
+        return False
+    values = values_of(query, graph, expression)
+    return values is not None and (not values or max(-values[0], values[-1]) < 1 << 31)
