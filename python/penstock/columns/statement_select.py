@@ -245,7 +245,8 @@ class Select:
         """Alike where expressions are."""
 
         def resolved(part: Node) -> Node:
-            if kind_of(part) != "Column" or not self.sources.has_column(part):
+            inside = part.find_ancestor(expressions().Query) is not None
+            if inside or kind_of(part) != "Column" or not self.sources.has_column(part):
                 return part
             found = self.sources.column(part)
             assert isinstance(found, Column)
