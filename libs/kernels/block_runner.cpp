@@ -23,26 +23,36 @@ constexpr u32 warp_threads = 32;
 
 enum class fiber_state { ready, at_block_barrier, at_warp_barrier, ended };
 
-/// Of one fiber, mapped when it first runs: pages that it does not touch cost nothing.
+/// Of one fiber, mapped when it first runs: pages that it does not touch cost nothing. Below it lies a page that nobody may
+/// touch, so that an overflow ends the process instead of changing another fiber's locals.
 class fiber_stack {
  public:
   fiber_stack() = default;
   fiber_stack(fiber_stack const&) = delete;
   fiber_stack& operator=(fiber_stack const&) = delete;
   ~fiber_stack() {
-    if (memory_ != nullptr) ::munmap(memory_, stack_bytes);
+    if (memory_ != nullptr) ::munmap(memory_, guard_bytes + stack_bytes);
   }
 
   void* memory() {
-    if (memory_ != nullptr) return memory_;
-    void* const mapped =
-        ::mmap(nullptr, stack_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (mapped == MAP_FAILED) throw_os_error("run", "threads of a kernel", errno, "launch smaller blocks");
-    return memory_ = mapped;
+    if (memory_ == nullptr) map();
+    return memory_ + guard_bytes;
   }
 
  private:
-  void* memory_ = nullptr;
+  static constexpr std::size_t guard_bytes = 1 << 16;  // a page, of any machine
+
+  void map() {
+    void* const mapped =
+        ::mmap(nullptr, guard_bytes + stack_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapped == MAP_FAILED) throw_os_error("run", "threads of a kernel", errno, "launch smaller blocks");
+    memory_ = static_cast<std::byte*>(mapped);
+    if (::mprotect(memory_ + guard_bytes, stack_bytes, PROT_READ | PROT_WRITE) != 0) {
+      throw_os_error("run", "threads of a kernel", errno, "launch smaller blocks");
+    }
+  }
+
+  std::byte* memory_ = nullptr;
 };
 
 /// What ThreadSanitizer knows of a fiber: it is to be told of each switch.

@@ -79,7 +79,7 @@ def test_a_kernel_compiles_for_a_gpu_that_is_elsewhere() -> None:
         locations.device_library()
     except penstock.Error:
         pytest.skip("this build has no device library")
-    source = Source(READ, "copy_it", "kernel.cu", (), (), ("TYPE=float",))
+    source = Source(READ, "copy_it", "kernel.cu", defines=("TYPE=float",))
     image, name = nvrtc.compile_for_gpu(source, find_kernel(READ, "copy_it"), 90)
     assert image[:4] == b"\x7fELF"
     assert name == "copy_it"

@@ -228,3 +228,17 @@ def test_bounds_are_those_of_each_dimension(device: str) -> None:
         with pytest.raises(IndexError, match=f"element {element} is out of range: it has 16"):
             kernel(out, threads=1).wait()
     assert not memory.any()
+
+
+def test_an_overflow_of_a_thread_changes_no_other_thread() -> None:
+    program = """
+import penstock
+kernel = penstock.kernel('''
+__device__ int deep(volatile int* x) { volatile int y[64]; y[0] = *x + 1; return deep(y) + y[0]; }
+__global__ void f(int n) { __syncthreads(); volatile int x = n; if (threadIdx.x == 1) deep(&x); }
+''', device="cpu")
+kernel(1, threads=64)
+"""
+    environment = {**os.environ, "PYTHONPATH": str(Path(penstock.__file__).parents[1])}
+    run = subprocess.run([sys.executable, "-c", program], env=environment, check=False, timeout=60)
+    assert run.returncode == -signal.SIGSEGV

@@ -106,12 +106,13 @@ def _has(source: str, name: str) -> bool:
 
 
 def test_parameters_with_extents_are_pointers() -> None:
-    found = find_kernel("__global__ void f(float x[3], const int y[], double (&z)[2]) {}", None)
-    assert [(p.name, p.kind, p.text, p.stores) for p in found.parameters[:2]] == [
+    found = find_kernel("__global__ void f(float x[3], const int y[]) {}", None)
+    assert [(p.name, p.kind, p.text, p.stores) for p in found.parameters] == [
         ("x", "pointer", "float*", True),
         ("y", "pointer", "const int*", False),
     ]
-    assert found.parameters[2].kind == "other"
+    with pytest.raises(ValueError, match=r"f: parameter 1 \(double \(&z\)\[2\]\): a kernel takes values"):
+        find_kernel("__global__ void f(double (&z)[2]) {}", None)
 
 
 WORDS = """
@@ -167,3 +168,114 @@ def test_vectors_of_three_are_parameters(device: str) -> None:
     given: Any = np.array([1, 2, 3], np.float32)
     kernel(out, given, threads=1).wait()
     assert memory().tolist() == [321]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "#define PARAMS int* n, int k\n__global__ void f(PARAMS) { *n = k; }",
+        "#define K \\\n 7\n__global__ void \\\nf(int* n, int k) { *n = K; }",
+        '__device__ const char t[] = R"x(__global__ void "no"(int q) { )x";\n'
+        "__global__ void f(int* n, int k) { *n = k + 0 * t[0]; }",
+        "__global__ void f(int *n, int);\r\n__global__ void f(int* n, int k) { *n = k; }",
+        "// größer ≥ 日本語\n__global__ void f(int* zähler, int k) { *zähler = k; }",
+        "struct files { int k; };\n__global__ void f(int* n, int k) { files x{k}; *n = x.k; }",
+    ],
+)
+def test_sources_as_people_write_them_compile(source: str) -> None:
+    number = np.zeros(1, np.int32)
+    penstock.kernel(source, device="cpu")(number, 7, threads=1)
+    assert number[0] == 7
+
+
+def test_another_name_of_an_array_is_an_array(device: str) -> None:
+    memory, out = output(np.zeros(1, np.int32), device)
+    array = penstock.from_tensor(np.array([3, 5], np.int32), "host", device=device)
+    penstock.kernel(
+        "using A = penstock::array<const int>; __global__ void f(A a, int* n) { *n = a[1]; }", device=device
+    )(array, out, threads=1).wait()
+    assert memory().tolist() == [5]
+
+
+@pytest.mark.parametrize(
+    ("source", "sentence"),
+    [
+        (
+            "#define KERNEL(x) __global__ void x(int* n)\nKERNEL(f) {}",
+            r"write __global__ void name\(parameters\), and not by",
+        ),
+        ("__global__ int f(int* n) { return 1; }", "has no __global__ function that can be read"),
+        (
+            "__global__ void f(int* n) {}\n__global__ void f(float* n) {}",
+            "several kernels f with other parameters: give each",
+        ),
+        ("__global__ void f(auto n) {}", "f is a template"),
+        ("__global__ void f(int* n, ...) {}", r"f: parameter 2 \(\.\.\.\): a kernel takes values, arrays"),
+        ("__global__ void f(int (*g)(int), int* n) {}", r"f: parameter 1 \(int \(\*g\)\(int\)\): a kernel"),
+        ("__global__ void f(int n) {}\0", r"the source has '\\x00' at position 27, which is no text"),
+        ("// \udcff\n__global__ void f(int n) {}", r"the source has '\\udcff' at position 3, which is no"),
+        ("__global__ void max(int* n) {}", "compile the kernel max: another function has its name"),
+    ],
+)
+def test_what_cannot_be_a_kernel_is_one_sentence(source: str, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        penstock.kernel(source, device="cpu")
+
+
+def test_a_name_is_that_of_a_kernel() -> None:
+    source = "template <class T> __global__ void f(T* n) {}"
+    with pytest.raises(ValueError, match="f<int>: a kernel is no template: write one"):
+        penstock.kernel(source, "f<int>")
+    wrong: Any = 3
+    with pytest.raises(TypeError, match="name 3: give the name of a kernel"):
+        penstock.kernel(source, wrong)
+
+
+def test_an_array_for_a_type_that_does_not_seem_one_is_refused() -> None:
+    array = penstock.from_tensor(np.zeros(3, np.int32), "host", device="cpu")
+    kernel = penstock.kernel("struct s { int x; };\n__global__ void f(s a) {}", device="cpu")
+    with pytest.raises(TypeError, match=r"argument 1 \(s a\): a penstock.Array: declare penstock::array<T>"):
+        kernel(array)
+
+
+def test_macros_may_have_any_name(device: str) -> None:
+    memory, out = output(np.zeros(1, np.float32), device)
+    source = "__global__ void f(T* kernel) { *kernel = ADD(K, 2) + Of; }"
+    macros = {"T": "float", "K": 4, "Of": True, "ADD(x, y)": "((x) + (y))", "parameters": "none", "A": "x y"}
+    penstock.kernel(source, device=device, defines=macros)(out, threads=1).wait()
+    assert memory().tolist() == [7]
+
+
+def test_what_is_no_macro_is_refused() -> None:
+    source = "__global__ void f(int n) {}"
+    cases: list[tuple[dict[str, object], str]] = [
+        ({"A B": 1}, "A B: give the name"),
+        ({"A": "1\n2"}, "defines A: .*: give one"),
+    ]
+    for defines, sentence in cases:
+        with pytest.raises(ValueError, match=sentence):
+            penstock.kernel(source, device="cpu", defines=defines)
+    with pytest.raises(TypeError, match="include_dirs /tmp: give a list of folders"):
+        penstock.kernel(source, device="cpu", include_dirs="/tmp")
+
+
+def test_parameters_have_a_limit(device: str) -> None:
+    def source(count: int) -> str:
+        return f"__global__ void f({', '.join(f'int a{k}' for k in range(count))}) {{}}"
+
+    penstock.kernel(source(64), device=device)(*range(64), threads=1).wait()
+    with pytest.raises(ValueError, match="f has 65 parameters: a kernel takes up to 64: put some into"):
+        penstock.kernel(source(65), device=device)
+
+
+def test_a_kernel_throws_nothing_on_the_cpu() -> None:
+    with pytest.raises(ValueError, match="exception handling disabled"):
+        penstock.kernel("__global__ void f() { throw 1; }", device="cpu")
+
+
+def test_nothing_is_no_array() -> None:
+    kernel = penstock.kernel("__global__ void f(penstock::array<const int> a) {}", device="cpu")
+    for _ in range(2):
+        with pytest.raises(TypeError, match=r"None: give a penstock\.Array"):
+            kernel(None)
+        kernel(penstock.from_tensor(np.zeros(3, np.int32), "host", device="cpu")).wait()  # which is gone then

@@ -3,6 +3,9 @@
 
 #include "penstock/kernels/host_calls.hpp"
 
+#include <type_traits>
+#include <utility>
+
 namespace penstock::kernels {
 
 inline constexpr u32 entry_version = 2;  ///< of host_calls, host_thread and array_descriptor
@@ -23,5 +26,19 @@ struct host_entry {
   void (*run)(void** parameters);     ///< that thread, from its beginning
   parameter_sizes sizes;
 };
+
+template <class... Of>
+constexpr parameter_sizes sizes_of(void (*)(Of...)) {
+  return {sizeof...(Of), {sizeof(std::remove_cv_t<std::remove_reference_t<Of>>)...}};
+}
+
+template <class... Of, std::size_t... K>
+void call_kernel(void (*kernel)(Of...), void** parameters, std::index_sequence<K...>) {
+  kernel(*static_cast<std::remove_cv_t<std::remove_reference_t<Of>>*>(parameters[K])...);
+}
+template <class... Of>
+void call_kernel(void (*kernel)(Of...), void** parameters) {
+  call_kernel(kernel, parameters, std::index_sequence_for<Of...>());
+}
 
 }  // namespace penstock::kernels

@@ -122,7 +122,8 @@ class Packer:
 
         def add(one: Any, to: _native.KernelArguments, lent: Lent) -> None:
             nonlocal last, opened, shape
-            if last is None or one is not last() or one._opened is not opened:
+            known = None if last is None else last()
+            if known is None or one is not known or one._opened is not opened:
                 shape = self._checked_shape(parameter, one)
                 last, opened = weakref.ref(one), one._opened
             native = one._open()
@@ -192,6 +193,10 @@ class Packer:
         """Of a struct of the user's own, or a vector."""
         if "&" in parameter.text:
             raise TypeError(f"{self._at(parameter)}: a kernel takes no references: take it by value")
+        if is_array(one):
+            raise TypeError(
+                f"{self._at(parameter)}: a penstock.Array: declare penstock::array<T>, written out"
+            )
         element = parameter.element
         if element is not None:
             values = np.asarray(one)

@@ -27,38 +27,29 @@ _FLAGS = [
     "-fwrapv",
     "-fvisibility=hidden",
     "-fno-strict-aliasing",
+    "-fno-exceptions",  # as on a GPU: one that left a thread would end the process
     "-w",
 ]
 
+# Names of its own, for macros of the source may have any other.
 _ENTRY = """
-#undef threadIdx
-#undef blockIdx
-#undef blockDim
-#undef gridDim
 #line 1 "penstock_entry"
-#include <penstock/kernels/host_entry.hpp>
 {checks}namespace {{
-template <class... Of>
-constexpr penstock::kernels::parameter_sizes penstock_sizes(void (*)(Of...)) {{
-  return {{sizeof...(Of), {{sizeof(std::remove_cv_t<std::remove_reference_t<Of>>)...}}}};
+void penstock_bind(penstock::kernels::host_calls const* penstock_calls) {{
+  penstock::kernels::the_calls = penstock_calls;
 }}
-template <class... Of, unsigned long... K>
-void penstock_call(void (*kernel)(Of...), void** parameters, std::integer_sequence<unsigned long, K...>) {{
-  kernel(*static_cast<std::remove_cv_t<std::remove_reference_t<Of>>*>(parameters[K])...);
+void penstock_enter(penstock::kernels::host_thread const* penstock_place) {{
+  penstock::kernels::the_thread = penstock_place;
 }}
-template <class... Of>
-void penstock_call(void (*kernel)(Of...), void** parameters) {{
-  penstock_call(kernel, parameters, std::make_integer_sequence<unsigned long, sizeof...(Of)>());
+void penstock_run(void** penstock_parameters) {{
+  penstock::kernels::call_kernel(&{name}, penstock_parameters);
 }}
-void penstock_enter(penstock::kernels::host_thread const* place) {{ penstock::kernels::the_thread = place; }}
-void penstock_run(void** parameters) {{ penstock_call(&{name}, parameters); }}
 bool penstock_waits() {{ return penstock::kernels::has_barriers; }}
-void penstock_bind(penstock::kernels::host_calls const* calls) {{ penstock::kernels::the_calls = calls; }}
 }}
 extern "C" __attribute__((visibility("default"))) penstock::kernels::host_entry const penstock_entry;
 penstock::kernels::host_entry const penstock_entry{{penstock::kernels::entry_version,
     penstock_waits, penstock_bind, penstock_enter, penstock_run,
-    penstock_sizes(&{name})}};
+    penstock::kernels::sizes_of(&{name})}};
 """
 
 
@@ -112,8 +103,7 @@ def _compile(with_compiler: str, text: str, library: Path, source: Source) -> Pa
     made = folder / f".{library.name}.{os.getpid()}.{threading.get_ident()}"
     command = [*shlex.split(with_compiler), *_FLAGS, *(f"-I{where}" for where in include_dirs())]
     command += [f"-I{where}" for where in source.include_dirs]
-    command += [f"-D{name}" for name in source.defines]
-    command += [*source.options, "-x", "c++", "-", "-o", str(made)]
+    command += ["-x", "c++", "-", "-o", str(made)]
     try:
         run = subprocess.run(command, input=text, text=True, capture_output=True, check=False)
     except OSError as problem:

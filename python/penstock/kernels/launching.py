@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
+import re
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -357,16 +358,29 @@ def kernel(
         raise ValueError(f"penstock.kernel: source {source}: of a file give pathlib.Path({source!r})")
     if not isinstance(source, str):
         raise TypeError(f"penstock.kernel: source {shown(source)}: give text, or a pathlib.Path")
+    if (wrong := re.search(r"[\0\ud800-\udfff]", source)) is not None:
+        raise ValueError(
+            f"penstock.kernel: the source has {wrong.group()!a} at position {wrong.start()}, which is no "
+            "text: leave it out"
+        )
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"penstock.kernel: name {shown(name)}: give the name of a kernel")
     if defines is not None and not isinstance(defines, dict):
         raise TypeError(f"penstock.kernel: defines {shown(defines)}: give a dictionary of names and values")
-    macros = [f"{key}={_word(value)}" for key, value in (defines or {}).items()]
-    macros += ["PENSTOCK_CHECK_BOUNDS=1"] if check_bounds else []
+    if isinstance(include_dirs, (str, Path)):
+        raise TypeError(f"penstock.kernel: include_dirs {shown(include_dirs)}: give a list of folders")
+    macros = tuple(_macro(key, value) for key, value in (defines or {}).items())
     folders = tuple(str(folder) for folder in include_dirs)
-    made = Source(source, name or "", file, (), folders, tuple(macros))
+    made = Source(source, name or "", file, check_bounds, folders, macros)
     signature = find_kernel(source, name, made.names())
     return Kernel(dataclasses.replace(made, name=signature.name), signature, device)
 
 
-def _word(value: object) -> str:
-    """Of a macro, as C++ has it."""
-    return str(int(value)) if isinstance(value, bool) else str(value)
+def _macro(name: object, value: object) -> str:
+    """NAME=VALUE, the value as C++ has it."""
+    if not isinstance(name, str) or re.fullmatch(r"[A-Za-z_]\w*(\([\w, .]*\))?", name) is None:
+        raise ValueError(f"penstock.kernel: defines {shown(name)}: give the name of a macro")
+    text = str(int(value)) if isinstance(value, bool) else str(value)
+    if "\n" in text:
+        raise ValueError(f"penstock.kernel: defines {name}: {shown(text)}: give one line")
+    return f"{name}={text}"

@@ -43,7 +43,6 @@ def _compile(source: Source, text: str, signature: Signature, architecture: int)
         raise problem
     toolkit.nvrtc()
     toolkit.nvjitlink()  # without it cuda.core takes the driver's linker, which links no LTO-IR
-    defines = [tuple(name.split("=", 1)) if "=" in name else name for name in source.defines]
     options = core.ProgramOptions(
         name=source.file,
         arch=arch,
@@ -52,7 +51,6 @@ def _compile(source: Source, text: str, signature: Signature, architecture: int)
         link_time_optimization=True,
         device_as_default_execution_space=True,
         include_path=[*include_dirs(), *source.include_dirs],
-        define_macro=defines or None,
     )
     program = core.Program(text, "c++", options)
     try:

@@ -16,9 +16,9 @@ _DIRECTIVE = re.compile(r"[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif|define|u
 
 
 def plain_text(source: str, names: Mapping[str, str]) -> str:
-    """With blanks in place of comments, of the text of string literals and of branches that are not taken, so
-    that positions stay. names: of macros that are given."""
-    return active_text(_without_comments(source), names)
+    """With blanks in place of comments, of the text of string literals and of branches that are not taken,
+    and continued lines as one. names: of macros that are given."""
+    return active_text(_without_comments(re.sub(r"\\\r?\n", "", source)), names)
 
 
 def _without_comments(source: str) -> str:
@@ -26,7 +26,9 @@ def _without_comments(source: str) -> str:
         text = match.group()
         return text if text == '"C"' else re.sub(r"[^\n]", " ", text)
 
-    return re.sub(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', blank, source, flags=re.DOTALL)
+    return re.sub(
+        r'//[^\n]*|/\*.*?\*/|\bR"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"', blank, source, flags=re.DOTALL
+    )
 
 
 def active_text(plain: str, names: Mapping[str, str]) -> str:

@@ -57,6 +57,7 @@ class Signature:
         return "\n".join(lines) + "\n"
 
 
+_MAX_PARAMETERS = 64  # host_entry.hpp
 _BOUNDS = re.compile(r"\s*__launch_bounds__\s*")
 _FILES = re.compile(r"(?:::)?(?:penstock\s*::\s*)?files")
 _ARRAY = re.compile(r"(?:::)?(?:penstock\s*::\s*)?array\s*<(.*)>$", re.DOTALL)
@@ -78,7 +79,18 @@ def find_kernel(source: str, name: str | None, names: Mapping[str, str] | None =
     found = _kernels_in(plain, {**_aliases(plain), **(names or {})})
     there = sorted({signature.name for signature in found})
     if not found:
-        raise ValueError("penstock.kernel: the source has no __global__ function: write one")
+        there_is = "__global__" in plain
+        raise ValueError(
+            "penstock.kernel: the source has no __global__ function that can be read: write __global__ void "
+            "name(parameters), and not by a macro"
+            if there_is
+            else "penstock.kernel: the source has no __global__ function: write one"
+        )
+    if name is not None and "<" in name:
+        raise ValueError(
+            f"penstock.kernel: {name}: a kernel is no template: write one that names its types, and call a "
+            "__device__ template from it"
+        )
     if name is None and len(there) > 1:
         raise ValueError(f"penstock.kernel: the source has the kernels {', '.join(there)}: give name=")
     named = [
@@ -95,7 +107,34 @@ def find_kernel(source: str, name: str | None, names: Mapping[str, str] | None =
             f"penstock.kernel: {wanted.name} is a template: write a kernel that names its types, and call a "
             "__device__ template from it"
         )
+    _check_declarations(wanted, found)
     return wanted
+
+
+def _check_declarations(wanted: Signature, found: list[Signature]) -> None:
+    """ValueError for a kernel that cannot be named or called by itself."""
+    if len({tuple(_type_of(p) for p in one.parameters) for one in found if one.name == wanted.name}) > 1:
+        raise ValueError(
+            f"penstock.kernel: there are several kernels {wanted.name} with other parameters: give each a "
+            "name of its own"
+        )
+    if len(wanted.parameters) > _MAX_PARAMETERS:
+        raise ValueError(
+            f"penstock.kernel: {wanted.name} has {len(wanted.parameters)} parameters: a kernel takes up to "
+            f"{_MAX_PARAMETERS}: put some into a structure"
+        )
+    for position, parameter in enumerate(wanted.parameters, 1):
+        if parameter.text.startswith("...") or "(" in parameter.text:
+            raise ValueError(
+                f"penstock.kernel: {wanted.name}: parameter {position} ({parameter.text}): a kernel takes "
+                "values, arrays, files and pointers to data: declare one of them"
+            )
+
+
+def _type_of(parameter: Parameter) -> tuple[object, ...]:
+    """The same in a declaration and in the definition."""
+    text = "" if parameter.element is not None else "".join(parameter.text.split())
+    return parameter.kind, parameter.element, parameter.stores, text
 
 
 def _aliases(plain: str) -> dict[str, str]:
@@ -107,7 +146,10 @@ def _aliases(plain: str) -> dict[str, str]:
 
 def _kernels_in(plain: str, names: Mapping[str, str]) -> list[Signature]:
     found = []
-    for match in re.finditer(r"__global__", plain):
+    macros = _macros(plain)
+    for match in re.finditer(r"^[ \t]*#[^\n]*|__global__", plain, re.MULTILINE):
+        if match.group() != "__global__":  # a directive
+            continue
         at = match.end()
         before = plain[: match.start()].rstrip()
         while True:  # attributes and `void`, in any order
@@ -122,17 +164,28 @@ def _kernels_in(plain: str, names: Mapping[str, str]) -> list[Signature]:
         if named is None:
             continue
         opening = at + named.end() - 1
-        inside = plain[opening + 1 : _closing(plain, opening)]
+        inside = re.sub(
+            r"[A-Za-z_]\w*",
+            lambda word: macros.get(word.group(), word.group()),
+            plain[opening + 1 : _closing(plain, opening)],
+        )
         linkage = re.search(
             r'extern\s+"C"(?:\s+(?:static|inline|void|__launch_bounds__\s*\([^)]*\)))*\s*$', before
         )
         is_template = re.search(r"template\s*<[^{};]*>\s*$", before) is not None
+        is_template = is_template or re.search(r"\bauto\b", inside) is not None
         parameters = tuple(
             _parameter(text, names) for text in _split(inside) if text.strip() not in ("", "void")
         )
         full_name = namespace_at(plain, match.start()) + named.group(1)
         found.append(Signature(full_name, parameters, linkage is not None, is_template))
     return found
+
+
+def _macros(plain: str) -> dict[str, str]:
+    """Those without parameters that stand for several words of a kernel's parameters."""
+    found = re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([^\n]*,[^\n]*)$", plain, re.MULTILINE)
+    return {name: of.strip() for name, of in found}
 
 
 def _element(text: str, names: Mapping[str, str]) -> ElementType | None:
@@ -175,6 +228,8 @@ def _parameter(text: str, names: Mapping[str, str]) -> Parameter:
     ).strip()
     if (extents := re.fullmatch(r"([^\[\])]*?)(\w*)\s*\[[^\[\]]*\]\s*", text)) is not None:
         text = f"{extents.group(1).rstrip()}* {extents.group(2)}"  # as C++ takes it
+    if "(" in text:  # of a function, which find_kernel refuses
+        return Parameter("", " ".join(text.split()), "other", None, False)
     named = re.search(r"([A-Za-z_]\w*)\s*$", text)
     kind_text, name = text, ""
     before = text[: named.start() if named else 0].strip()
@@ -183,11 +238,12 @@ def _parameter(text: str, names: Mapping[str, str]) -> Parameter:
         kind_text, name = text[: named.start()].strip(), named.group(1)
     shown = " ".join(kind_text.split())
     bare = re.sub(r"^const\b|\bconst$", "", shown).strip()
-    if (array := _ARRAY.match(bare)) is not None:
+    resolved = _resolved(bare, names)
+    if (array := _ARRAY.match(resolved)) is not None:
         element = array.group(1).strip()
         stores = re.search(r"\bconst\b", element) is None
         return Parameter(name, shown, "array", _element(element, names), stores)
-    if _FILES.fullmatch(_resolved(bare, names)) is not None:
+    if _FILES.fullmatch(resolved) is not None:
         return Parameter(name, shown, "files", None, False)
     if shown.endswith(("*", "* const")):
         pointed = shown.removesuffix("const").strip().removesuffix("*").strip()

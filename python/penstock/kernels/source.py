@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _HEADERS = {
-    "host": "#include <penstock/kernels/kernel.hpp>\n#include <type_traits>\n#include <utility>\n",
+    "host": "#include <penstock/kernels/kernel.hpp>\n#include <penstock/kernels/host_entry.hpp>\n",
     "cuda": "#include <penstock/kernels/kernel.hpp>\n",
 }
 _MOST_LINES = 12
@@ -22,13 +22,16 @@ class Source:
     text: str
     name: str
     file: str
-    options: tuple[str, ...] = ()
+    checks_bounds: bool = False
     include_dirs: tuple[str, ...] = ()
     defines: tuple[str, ...] = ()
 
     def text_for(self, target: str) -> str:
-        """With Penstock's header in front; lines keep their numbers."""
-        return f'{_HEADERS[target]}#line 1 "{self.file}"\n{self.text}\n'
+        """With Penstock's header in front, and behind that the macros, which so may have any name; lines keep
+        their numbers."""
+        checks = "#define PENSTOCK_CHECK_BOUNDS 1\n" if self.checks_bounds else ""
+        macros = "".join(f"#define {name} {value}\n" for name, value in self.names().items())
+        return f'{checks}{_HEADERS[target]}{macros}#line 1 "{self.file}"\n{self.text}\n'
 
     def digest(self, target: str, *more: str) -> str:
         """Of all that the compiled kernel depends on: the source, the user's headers that it includes,
@@ -37,9 +40,6 @@ class Source:
         headers = self._headers()
         for part in (
             *more,
-            *self.options,
-            "defines",
-            *self.defines,
             "headers",
             *headers,
             self.text_for(target),
@@ -76,6 +76,8 @@ class Source:
             (line for line in lines if re.search(r"\berror\b", line)), lines[0] if lines else "unknown"
         )
         first = re.sub(r"\s+", " ", first).removesuffix(":")
+        if re.search(r"no matches converting function|instance of overloaded function", first):
+            return f"compile the kernel {self.name}: another function has its name: give it one of its own"
         shown = lines[:_MOST_LINES]
         rest = f"\n  ... and {len(lines) - _MOST_LINES} lines" if len(lines) > _MOST_LINES else ""
         details = "".join(f"\n  {line}" for line in shown) + rest
