@@ -5,6 +5,7 @@
 
 #include "libs/columns/evaluate.hpp"
 #include "penstock/core/memory_access.hpp"
+#include "penstock/group/lone_thread.hpp"
 
 namespace penstock::columns {
 
@@ -41,7 +42,7 @@ struct aggregation_view {
   u32 by_key = 0;
   accumulator* slots = nullptr;  ///< [those that run or 1][groups][count]
 
-  PENSTOCK_FN bool by_thread() const { return count * groups <= max_of_thread; }
+  PENSTOCK_FN constexpr bool by_thread() const { return count * groups <= max_of_thread; }
   PENSTOCK_FN bool by_group() const { return !by_thread() && u64{count} * groups <= max_of_group; }
   /// Whether each that runs has slots of its own.
   PENSTOCK_FN bool owns() const { return by_thread() || by_group(); }
@@ -113,42 +114,40 @@ PENSTOCK_FN inline void add_extreme(u64& shared, aggregate_kind what, accumulato
 }
 
 /// Of one member of a group.
-template <thread_group G>
+template <thread_group G, class Code = interpreted>
 class accumulators {
  public:
   /// `slot`: of this group.
   PENSTOCK_FN accumulators(G const& g, aggregation_view const& into, u32* errors, u64 slot)
-      : g_(g), into_(into), errors_(errors), groups_own_(into.slots + (into.owns() ? slot * into.count * into.groups : 0)) {
-    if (!into_.by_thread()) return;
-    for (u32 k = 0; k < into_.count * into_.groups; ++k) own_[k] = empty_accumulator(into_.list[k % into_.count].what);
+      : g_(g), into_(into), errors_(errors), groups_own_(into.slots) {
+    if (shape().owns()) groups_own_ += slot * shape().count * shape().groups;
+    if (!shape().by_thread()) return;
+    each_own([&](u32 k, aggregate_kind what) { own_[k] = empty_accumulator(what); });
   }
 
   template <class Rows, class Registers>
   PENSTOCK_FN void add(Rows const& rows, Registers const& r) {
     if constexpr (!std::is_same_v<G, lone_thread>) {
-      if (into_.by_group()) return add_together(rows, r);
+      if (shape().by_group()) return add_together(rows, r);
     }
-    for (u32 k = 0; k < rows.count; ++k) {
-      if (rows.active[k] == 0) continue;
-      const u64 group = into_.by_key != 0 ? r.value[into_.key][k] : 0;
-      if (group >= into_.groups) {
+    each_below<Code::is_compiled>(rows.size(), [&](u32 k) {
+      if (rows.active[k] == 0) return;
+      const u64 group = shape().by_key != 0 ? r.value[shape().key][k] : 0;
+      if (group >= shape().groups) {
         device_ref<u32>(*errors_).fetch_or(bad_group, relaxed);
-        continue;
+        return;
       }
-      for (u32 a = 0; a < into_.count; ++a) {
-        aggregate const& each = into_.list[a];
+      each_aggregate([&](u32 a, aggregate const& each) {
         const bool counts = each.what == aggregate_kind::rows || r.valid[each.from][k] != 0;
-        if (counts) add_one(static_cast<u32>(group) * into_.count + a, each.what, r.value[each.from][k]);
-      }
-    }
+        if (counts) add_one(static_cast<u32>(group) * shape().count + a, each.what, r.value[each.from][k]);
+      });
+    });
   }
 
   /// All members' together, to a slot of the group's own. Collective.
   PENSTOCK_FN void store() {
-    if (!into_.by_thread()) return;
-    const u32 all = into_.count * into_.groups;
-    for (u32 k = 0; k < all; ++k) {
-      const aggregate_kind what = into_.list[k % into_.count].what;
+    if (!shape().by_thread()) return;
+    each_own([&](u32 k, aggregate_kind what) {
       accumulator mine = own_[k];
       for (u32 apart = size(g_) / 2; apart != 0; apart /= 2) {
         const u32 from = g_.rank() ^ apart;
@@ -156,30 +155,53 @@ class accumulators {
         combine(what, mine, other);
       }
       if (is_leader(g_)) groups_own_[k] = mine;
-    }
+    });
   }
 
  private:
+  /// What is summed up, of a compiled program constants.
+  PENSTOCK_FN decltype(auto) shape() const {
+    if constexpr (Code::is_compiled) {
+      return (Code::aggregation);
+    } else {
+      return (into_);
+    }
+  }
+  static constexpr u32 max_own() {
+    if constexpr (Code::is_compiled) {
+      return Code::aggregation.by_thread() ? Code::aggregation.count * Code::aggregation.groups : 1;
+    } else {
+      return max_of_thread;
+    }
+  }
+  template <class Use>
+  PENSTOCK_FORCE_INLINE void each_aggregate(Use const& use) const {
+    each_below<Code::is_compiled>(shape().count, [&](u32 a) { use(a, shape().list[a]); });
+  }
+  template <class Use>
+  PENSTOCK_FORCE_INLINE void each_own(Use const& use) const {
+    each_below<Code::is_compiled>(shape().count * shape().groups, [&](u32 k) { use(k, shape().list[k % shape().count].what); });
+  }
+
   /// One row of each member at once: those of one key are combined before the leader takes them in. Collective.
   template <class Rows, class Registers>
   PENSTOCK_FN void add_together(Rows const& rows, Registers const& r) {
-    for (u32 k = 0; k < rows.count; ++k) {
-      const u64 group = into_.by_key != 0 ? r.value[into_.key][k] : 0;
-      const bool known = rows.active[k] != 0 && group < into_.groups;
+    each_below<Code::is_compiled>(rows.size(), [&](u32 k) {
+      const u64 group = shape().by_key != 0 ? r.value[shape().key][k] : 0;
+      const bool known = rows.active[k] != 0 && group < shape().groups;
       if (rows.active[k] != 0 && !known) device_ref<u32>(*errors_).fetch_or(bad_group, relaxed);
       auto left = g_.ballot(known);
       while (any(left)) {
         const u64 chosen = g_.shfl(group, lowest(left));
         const bool mine = known && group == chosen;
         left = without(left, g_.ballot(mine));
-        for (u32 a = 0; a < into_.count; ++a) {
-          aggregate const& each = into_.list[a];
+        each_aggregate([&](u32 a, aggregate const& each) {
           const bool counts = mine && (each.what == aggregate_kind::rows || r.valid[each.from][k] != 0);
           const accumulator more = combined_of(each.what, counts, r.value[each.from][k]);
-          if (is_leader(g_) && more.count != 0) combine(each.what, groups_own_[chosen * into_.count + a], more);
-        }
+          if (is_leader(g_) && more.count != 0) combine(each.what, groups_own_[chosen * shape().count + a], more);
+        });
       }
-    }
+    });
   }
 
   /// Of the members that count. Collective.
@@ -206,8 +228,8 @@ class accumulators {
   }
 
   PENSTOCK_FN void add_one(u32 k, aggregate_kind what, u64 value) {
-    if (into_.owns()) {
-      accumulator& mine = into_.by_thread() ? own_[k] : groups_own_[k];
+    if (shape().owns()) {
+      accumulator& mine = shape().by_thread() ? own_[k] : groups_own_[k];
       if (what == aggregate_kind::number_sum) {
         add_number(mine, std::bit_cast<double>(value));
         ++mine.count;
@@ -239,7 +261,7 @@ class accumulators {
   aggregation_view const& into_;
   u32* errors_;
   accumulator* groups_own_;
-  accumulator own_[max_of_thread];
+  accumulator own_[max_own()];
 };
 
 }  // namespace penstock::columns

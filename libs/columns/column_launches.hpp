@@ -4,6 +4,7 @@
 #include "libs/columns/group_bodies.hpp"
 #include "libs/columns/join_bodies.hpp"
 #include "libs/columns/zone_bodies.hpp"
+#include "penstock/executor/launch.hpp"
 
 namespace penstock::columns {
 

@@ -4,6 +4,7 @@
 #include "libs/columns/column_table.hpp"
 #include "libs/media/placed_array.hpp"
 #include "penstock/controller/software_controller.hpp"
+#include "penstock/executor/launch.hpp"
 
 namespace penstock::columns {
 

@@ -2,7 +2,7 @@
 // bits, integers that were packed (frame of reference and bit width). Each comes as an int64 or a double.
 #pragma once
 
-#include "penstock/array/array_view.hpp"
+#include "libs/columns/column_bytes.hpp"
 
 #include <limits>
 
@@ -27,10 +27,19 @@ PENSTOCK_FN constexpr u32 bits_of(encoding how, u32 packed_bits) {
   }
 }
 
+/// What all pieces of a column have in common.
+struct column_facts {
+  encoding how = encoding::int64;
+  u32 packed_bits = 0;
+  bool is_divided = false;   ///< packed: the divisor is not 0
+  bool is_nullable = true;   ///< a piece may be
+  bool is_resident = false;  ///< all bytes are; false: they may be
+};
+
 /// One piece of a column: rows that lie one after another. Trivially copyable.
 struct column_view {
-  array_view<u8> bytes;     ///< from value 0 on, to the end of what may be read
-  array_view<u8> validity;  ///< a bit each, 1: there is a value
+  column_bytes bytes;     ///< from value 0 on, to the end of what may be read
+  column_bytes validity;  ///< a bit each, 1: there is a value
   encoding how = encoding::int64;
   u32 packed_bits = 0;
   u64 base = 0;        ///< packed: the value of 0
@@ -39,54 +48,66 @@ struct column_view {
   u32 first_valid = 0;
   u32 nullable = 0;
 
+  PENSTOCK_FORCE_INLINE column_facts facts() const { return {how, packed_bits, divisor != 0, nullable != 0, false}; }
+
   /// REQUIRES: the piece has row i, and whole pieces of its size lie at `bytes` from there on.
   template <class T>
-  PENSTOCK_FORCE_INLINE T at(u64 i) const {
-    if (bytes.is_resident()) return reinterpret_cast<T const*>(bytes.resident())[i];
-    return std::bit_cast<T>(bytes.reader().template read<piece_of<sizeof(T)>>(bytes.address_of(0) + i * sizeof(T)));
+  PENSTOCK_FORCE_INLINE T at(u64 i, bool is_resident = false) const {
+    if (is_resident || bytes.is_resident()) return reinterpret_cast<T const*>(bytes.resident())[i];
+    return std::bit_cast<T>(read_piece<piece_of<sizeof(T)>>(bytes, i * sizeof(T)));
   }
-  PENSTOCK_FN static bool bit_of(array_view<u8> const& from, u64 bit) {
-    const unsigned byte = from[bit / 8];
+  PENSTOCK_FN static bool bit_of(column_bytes const& from, u64 bit, bool is_resident) {
+    const unsigned byte = is_resident ? from.resident()[bit / 8] : from[bit / 8];
     return (byte >> bit % 8 & 1) != 0;
   }
 
-  PENSTOCK_FN bool is_valid(u64 i) const { return nullable == 0 || bit_of(validity, first_valid + i); }
+  PENSTOCK_FN bool is_valid(u64 i) const { return is_valid(i, facts()); }
+  PENSTOCK_FN bool is_valid(u64 i, column_facts const& of) const {
+    return !of.is_nullable || nullable == 0 || bit_of(validity, first_valid + i, of.is_resident);
+  }
 
   /// An int64 or a double, by its bits.
-  PENSTOCK_FN u64 value(u64 i) const {
+  PENSTOCK_FN u64 value(u64 i) const { return value(i, facts()); }
+  /// `of`: its facts, which may be constants.
+  PENSTOCK_FN u64 value(u64 i, column_facts const& of) const {
     using signed_word = std::int64_t;
-    switch (how) {
-      case encoding::int8: return static_cast<u64>(static_cast<signed_word>(static_cast<signed char>(at<u8>(i))));
-      case encoding::int16: return static_cast<u64>(static_cast<signed_word>(static_cast<short>(at<u16>(i))));
-      case encoding::int32: return static_cast<u64>(static_cast<signed_word>(static_cast<int>(at<u32>(i))));
-      case encoding::uint8: return at<u8>(i);
-      case encoding::uint16: return at<u16>(i);
-      case encoding::uint32: return at<u32>(i);
-      case encoding::float32: return std::bit_cast<u64>(static_cast<double>(std::bit_cast<float>(at<u32>(i))));
-      case encoding::bits: return bit_of(bytes, first_bit + i) ? 1 : 0;
-      case encoding::packed: return unpacked(i);
-      case encoding::int128: return at<u64>(2 * i);
-      default: return at<u64>(i);
+    const bool here = of.is_resident;
+    switch (of.how) {
+      case encoding::int8: return static_cast<u64>(static_cast<signed_word>(static_cast<signed char>(at<u8>(i, here))));
+      case encoding::int16: return static_cast<u64>(static_cast<signed_word>(static_cast<short>(at<u16>(i, here))));
+      case encoding::int32: return static_cast<u64>(static_cast<signed_word>(static_cast<int>(at<u32>(i, here))));
+      case encoding::uint8: return at<u8>(i, here);
+      case encoding::uint16: return at<u16>(i, here);
+      case encoding::uint32: return at<u32>(i, here);
+      case encoding::float32: return std::bit_cast<u64>(static_cast<double>(std::bit_cast<float>(at<u32>(i, here))));
+      case encoding::bits: return bit_of(bytes, first_bit + i, here) ? 1 : 0;
+      case encoding::packed: return widened(base + packed_raw(i, of), of.is_divided);
+      case encoding::int128: return at<u64>(2 * i, here);
+      default: return at<u64>(i, here);
     }
   }
 
   /// A packed value lies in two words at most; whole words lie behind the last value.
-  PENSTOCK_FN u64 unpacked(u64 i) const { return widened(base + packed_raw(i)); }
-  PENSTOCK_FN u64 packed_raw(u64 i) const {
-    if (packed_bits == 0) return 0;
-    const u64 bit = i * packed_bits, word = bit / 64;
+  PENSTOCK_FN u64 packed_raw(u64 i) const { return packed_raw(i, facts()); }
+  PENSTOCK_FN u64 packed_raw(u64 i, column_facts const& of) const {
+    const u32 bits = of.packed_bits;
+    if (bits == 0) return 0;
+    const u64 bit = i * bits, word = bit / 64;
     const auto within = static_cast<u32>(bit % 64);
-    u64 low = at<u64>(word) >> within;
-    if (within + packed_bits > 64) low |= at<u64>(word + 1) << (64 - within);
-    return low & (~u64{0} >> (64 - packed_bits));
+    u64 low = at<u64>(word, of.is_resident) >> within;
+    if (within + bits > 64) low |= at<u64>(word + 1, of.is_resident) << (64 - within);
+    return low & (~u64{0} >> (64 - bits));
   }
   /// Rounded as division is, so the number that was stored comes out (ALP: Afroozeh, Kuffo, Boncz, SIGMOD 2024).
-  PENSTOCK_FN u64 widened(u64 integer) const {
-    if (divisor == 0) return integer;
+  PENSTOCK_FN u64 widened(u64 integer) const { return widened(integer, divisor != 0); }
+  PENSTOCK_FN u64 widened(u64 integer, bool is_divided) const {
+    if (!is_divided) return integer;
     return std::bit_cast<u64>(static_cast<double>(static_cast<std::int64_t>(integer)) / divisor);
   }
   /// Of 128 bits, whether they are no more than the lower 64 say. REQUIRES: int128.
-  PENSTOCK_FN bool fits(u64 i) const { return at<u64>(2 * i + 1) == 0 - (at<u64>(2 * i) >> 63); }
+  PENSTOCK_FN bool fits(u64 i, bool is_resident) const {
+    return at<u64>(2 * i + 1, is_resident) == 0 - (at<u64>(2 * i, is_resident) >> 63);
+  }
 
   /// Where the bytes of rows lie, from `begin` to `end` bytes behind the first.
   struct byte_range {

@@ -27,6 +27,14 @@ struct row_batch {
   column_view const* columns = nullptr;  ///< of the piece
 
   PENSTOCK_FN u64 at(u32 k) const { return together ? row[0] + k : row[k]; }
+  /// How many to look at, of a GPU's thread a constant.
+  PENSTOCK_FN u32 size() const {
+    if constexpr (V > 32) {
+      return count;
+    } else {
+      return V;
+    }
+  }
 };
 
 namespace detail {
@@ -62,24 +70,21 @@ PENSTOCK_FN inline date_parts date_of(std::int64_t days) {
 }
 
 /// Sets `wrong` where the result does not fit.
-PENSTOCK_FN inline std::int64_t arithmetic(op what, std::int64_t a, std::int64_t b, bool& wrong) {
+template <op What>
+PENSTOCK_FN inline std::int64_t arithmetic(std::int64_t a, std::int64_t b, bool& wrong) {
   const u64 x = static_cast<u64>(a), y = static_cast<u64>(b);
-  switch (what) {
-    case op::add: {
-      const u64 sum = x + y;
-      wrong = ((x ^ sum) & (y ^ sum)) >> 63 != 0;
-      return static_cast<std::int64_t>(sum);
-    }
-    case op::subtract: {
-      const u64 rest = x - y;
-      wrong = ((x ^ y) & (x ^ rest)) >> 63 != 0;
-      return static_cast<std::int64_t>(rest);
-    }
-    default: {
-      const auto product = static_cast<__int128>(a) * b;
-      wrong = product != static_cast<std::int64_t>(product);
-      return static_cast<std::int64_t>(product);
-    }
+  if constexpr (What == op::add) {
+    const u64 sum = x + y;
+    wrong = ((x ^ sum) & (y ^ sum)) >> 63 != 0;
+    return static_cast<std::int64_t>(sum);
+  } else if constexpr (What == op::subtract) {
+    const u64 rest = x - y;
+    wrong = ((x ^ y) & (x ^ rest)) >> 63 != 0;
+    return static_cast<std::int64_t>(rest);
+  } else {
+    const auto product = static_cast<__int128>(a) * b;
+    wrong = product != static_cast<std::int64_t>(product);
+    return static_cast<std::int64_t>(product);
   }
 }
 
@@ -87,19 +92,31 @@ PENSTOCK_FN inline std::int64_t arithmetic(op what, std::int64_t a, std::int64_t
 
 /// What a program needs beside its rows.
 struct evaluation {
-  instruction const* code;
-  lookup_table const* tables;
-  u32* errors;
+  lookup_table const* tables = nullptr;
+  u32* errors = nullptr;
+  u64 literals[max_literals] = {};  ///< of a compiled program, whose instructions have their numbers in place of `bits`
 };
 
 /// Runs instructions [first, last). Rows whose value is null or that are not active have no errors.
-template <u32 V>
+template <u32 V, class Code = interpreted>
 class evaluator {
  public:
   PENSTOCK_FN evaluator(evaluation const& with, registers<V>& r, row_batch<V> const& rows) : with_(with), r_(r), rows_(rows) {}
 
-  PENSTOCK_FN void run(u32 first, u32 last) const {
-    for (u32 k = first; k < last; ++k) step(with_.code[k]);
+  PENSTOCK_FN void run(instruction const* first, instruction const* last) const {
+    for (; first != last; ++first) step(*first);
+  }
+  /// The same of constants: what an instruction does is decided when it is compiled.
+  template <program_view const& Program, u32 First, u32 Last>
+  PENSTOCK_FN void run() const {
+    if constexpr (Last == First + 1) {
+      constexpr instruction c = Program.code[First];
+      step<c.what>(c);
+    } else if constexpr (Last > First) {
+      constexpr u32 middle = First + (Last - First) / 2;
+      run<Program, First, middle>();
+      run<Program, middle, Last>();
+    }
   }
 
  private:
@@ -134,6 +151,12 @@ class evaluator {
     strict(c);
   }
 
+  template <class Of>
+  PENSTOCK_FN void values(instruction const& c, Of const& of) const {
+    each([&](u32 k) { r_.value[c.to][k] = of(r_.value[c.a][k]); });
+    strict(c);
+  }
+
   /// Null where an operand is. Those that have one operand name it twice.
   PENSTOCK_FN void strict(instruction const& c) const {
     if (c.nullable == 0) return;
@@ -142,83 +165,131 @@ class evaluator {
 
   PENSTOCK_FN void step(instruction const& c) const {
     switch (c.what) {
-      case op::load: return load(c);
-      case op::constant:
-        each([&](u32 k) {
-          r_.value[c.to][k] = c.bits;
-          r_.valid[c.to][k] = 1;
-        });
-        return;
-      case op::null: each([&](u32 k) { r_.value[c.to][k] = r_.valid[c.to][k] = 0; }); return;
-      case op::copy: return integers(c, [](std::int64_t a, std::int64_t) { return a; });
-      case op::convert_to_float:
-        each([&](u32 k) {
-          r_.value[c.to][k] = detail::bits_of_number(static_cast<double>(detail::as_integer(r_.value[c.a][k])));
-        });
-        return strict(c);
-      case op::convert_to_integer: return convert_to_integer(c);
-      case op::add:
-      case op::subtract:
-      case op::multiply: return c.kind == value_kind::number ? number_arithmetic(c) : integer_arithmetic(c);
-      case op::divide: return numbers(c, [](double a, double b) { return a / b; });
-      case op::negate:
-      case op::absolute: return sign(c);
-      case op::floor_divide:
-      case op::modulo: return c.kind == value_kind::number ? number_rest(c) : integer_rest(c);
-      case op::minimum:
-      case op::maximum: return extreme(c);
-      case op::floor: return numbers(c, [](double a, double) { return ::floor(a); });
-      case op::ceil: return numbers(c, [](double a, double) { return ::ceil(a); });
-      case op::square_root: return numbers(c, [](double a, double) { return ::sqrt(a); });
-      case op::equal:
-      case op::not_equal:
-      case op::less:
-      case op::less_equal: return compare(c);
-      case op::logic_and: return conjunction(c, 0);
-      case op::logic_or: return conjunction(c, 1);
-      case op::logic_not: return integers(c, [](std::int64_t a, std::int64_t) { return a ^ 1; });
-      case op::is_null:
-        each([&](u32 k) {
-          r_.value[c.to][k] = r_.valid[c.a][k] ^ 1u;
-          r_.valid[c.to][k] = 1;
-        });
-        return;
-      case op::is_nan:
-        each([&](u32 k) {
-          r_.value[c.to][k] = detail::as_number(r_.value[c.a][k]) != detail::as_number(r_.value[c.a][k]) ? 1 : 0;
-        });
-        return strict(c);
-      case op::select:
-      case op::fill_null: return choose(c);
-      case op::lookup: return look_up(c);
-      case op::find: return find(c);
-      case op::sortable:
-        each([&](u32 k) {
-          r_.value[c.to][k] = static_cast<u64>(penstock::columns::sortable(detail::as_number(r_.value[c.a][k])));
-        });
-        return strict(c);
-      default: return parts_of_date(c);
+      case op::load: return step<op::load>(c);
+      case op::constant: return step<op::constant>(c);
+      case op::null: return step<op::null>(c);
+      case op::copy: return step<op::copy>(c);
+      case op::convert_to_float: return step<op::convert_to_float>(c);
+      case op::convert_to_integer: return step<op::convert_to_integer>(c);
+      case op::add: return step<op::add>(c);
+      case op::subtract: return step<op::subtract>(c);
+      case op::multiply: return step<op::multiply>(c);
+      case op::negate: return step<op::negate>(c);
+      case op::absolute: return step<op::absolute>(c);
+      case op::divide: return step<op::divide>(c);
+      case op::floor_divide: return step<op::floor_divide>(c);
+      case op::modulo: return step<op::modulo>(c);
+      case op::minimum: return step<op::minimum>(c);
+      case op::maximum: return step<op::maximum>(c);
+      case op::floor: return step<op::floor>(c);
+      case op::ceil: return step<op::ceil>(c);
+      case op::square_root: return step<op::square_root>(c);
+      case op::equal: return step<op::equal>(c);
+      case op::not_equal: return step<op::not_equal>(c);
+      case op::less: return step<op::less>(c);
+      case op::less_equal: return step<op::less_equal>(c);
+      case op::logic_and: return step<op::logic_and>(c);
+      case op::logic_or: return step<op::logic_or>(c);
+      case op::logic_not: return step<op::logic_not>(c);
+      case op::is_null: return step<op::is_null>(c);
+      case op::is_nan: return step<op::is_nan>(c);
+      case op::select: return step<op::select>(c);
+      case op::fill_null: return step<op::fill_null>(c);
+      case op::lookup: return step<op::lookup>(c);
+      case op::find: return step<op::find>(c);
+      case op::sortable: return step<op::sortable>(c);
+      case op::year: return step<op::year>(c);
+      case op::month: return step<op::month>(c);
+      case op::day: return step<op::day>(c);
+      case op::weekday: return step<op::weekday>(c);
     }
   }
 
-  PENSTOCK_FN void load(instruction const& c) const {
+  template <op What>
+  PENSTOCK_FN void step(instruction const& c) const {
+    using enum op;
+    if constexpr (What == load) read_column(c);
+    if constexpr (What == constant) {
+      each([&](u32 k) {
+        r_.value[c.to][k] = bits_of(c);
+        r_.valid[c.to][k] = 1;
+      });
+    }
+    if constexpr (What == null) each([&](u32 k) { r_.value[c.to][k] = r_.valid[c.to][k] = 0; });
+    if constexpr (What == copy) integers(c, [](std::int64_t a, std::int64_t) { return a; });
+    if constexpr (What == convert_to_float) {
+      values(c, [](u64 a) { return detail::bits_of_number(static_cast<double>(detail::as_integer(a))); });
+    }
+    if constexpr (What == convert_to_integer) truncate(c);
+    if constexpr (What == add || What == subtract || What == multiply) {
+      c.kind == value_kind::number ? number_arithmetic<What>(c) : integer_arithmetic<What>(c);
+    }
+    if constexpr (What == divide) numbers(c, [](double a, double b) { return a / b; });
+    if constexpr (What == negate || What == absolute) sign<What>(c);
+    if constexpr (What == floor_divide || What == modulo) {
+      c.kind == value_kind::number ? number_rest<What>(c) : integer_rest<What>(c);
+    }
+    if constexpr (What == minimum || What == maximum) extreme<What>(c);
+    if constexpr (What == op::floor) numbers(c, [](double a, double) { return ::floor(a); });
+    if constexpr (What == op::ceil) numbers(c, [](double a, double) { return ::ceil(a); });
+    if constexpr (What == square_root) numbers(c, [](double a, double) { return ::sqrt(a); });
+    if constexpr (What == equal || What == not_equal || What == less || What == less_equal) compare<What>(c);
+    if constexpr (What == logic_and) conjunction<0>(c);
+    if constexpr (What == logic_or) conjunction<1>(c);
+    if constexpr (What == logic_not) integers(c, [](std::int64_t a, std::int64_t) { return a ^ 1; });
+    if constexpr (What == is_null) {
+      each([&](u32 k) {
+        r_.value[c.to][k] = r_.valid[c.a][k] ^ 1u;
+        r_.valid[c.to][k] = 1;
+      });
+    }
+    if constexpr (What == is_nan) {
+      values(c, [](u64 a) -> u64 { return detail::as_number(a) != detail::as_number(a) ? 1 : 0; });
+    }
+    if constexpr (What == select || What == fill_null) choose<What>(c);
+    if constexpr (What == lookup) look_up(c);
+    if constexpr (What == find) find_row(c);
+    if constexpr (What == op::sortable) {
+      values(c, [](u64 a) { return static_cast<u64>(penstock::columns::sortable(detail::as_number(a))); });
+    }
+    if constexpr (What == year || What == month || What == day || What == weekday) part_of_date<What>(c);
+  }
+
+  PENSTOCK_FN u64 bits_of(instruction const& c) const {
+    if constexpr (Code::is_compiled) {
+      return with_.literals[c.bits];
+    } else {
+      return c.bits;
+    }
+  }
+  PENSTOCK_FN column_facts facts_of(instruction const& c) const {
+    if constexpr (Code::is_compiled) {
+      return Code::columns[c.number];
+    } else {
+      return rows_.columns[c.number].facts();
+    }
+  }
+
+  PENSTOCK_FN void read_column(instruction const& c) const {
     column_view const& column = rows_.columns[c.number];
     if constexpr (V > 32) {
-      if (rows_.together && load_together(column, r_.value[c.to])) return load_validity(c, column);
+      if (rows_.together && load_together(column, r_.value[c.to])) return load_validity(c, column, column.facts());
     }
-    each([&](u32 k) { r_.value[c.to][k] = rows_.active[k] != 0 ? column.value(rows_.at(k)) : 0; });
-    if (column.how == encoding::uint64 || column.how == encoding::int128) {
+    const column_facts facts = facts_of(c);
+    each([&](u32 k) { r_.value[c.to][k] = rows_.active[k] != 0 ? column.value(rows_.at(k), facts) : 0; });
+    if (facts.how == encoding::uint64 || facts.how == encoding::int128) {
       each([&](u32 k) {
-        if (rows_.active[k] == 0 || !column.is_valid(rows_.at(k))) return;
-        const bool fits = column.how == encoding::uint64 ? r_.value[c.to][k] >> 63 == 0 : column.fits(rows_.at(k));
+        if (rows_.active[k] == 0 || !column.is_valid(rows_.at(k), facts)) return;
+        const bool fits =
+            facts.how == encoding::uint64 ? r_.value[c.to][k] >> 63 == 0 : column.fits(rows_.at(k), facts.is_resident);
         if (!fits) report(out_of_range);
       });
     }
-    load_validity(c, column);
+    load_validity(c, column, facts);
   }
-  PENSTOCK_FN void load_validity(instruction const& c, column_view const& column) const {
+  PENSTOCK_FN void load_validity(instruction const& c, column_view const& column, column_facts const& facts) const {
     if (c.nullable == 0) return;
-    each([&](u32 k) { r_.valid[c.to][k] = rows_.active[k] != 0 && column.is_valid(rows_.at(k)) ? 1 : 0; });
+    each([&](u32 k) { r_.valid[c.to][k] = rows_.active[k] != 0 && column.is_valid(rows_.at(k), facts) ? 1 : 0; });
   }
 
   /// Of what lies in memory as plain numbers. False: it does not.
@@ -267,7 +338,7 @@ class evaluator {
     return true;
   }
 
-  PENSTOCK_FN void convert_to_integer(instruction const& c) const {
+  PENSTOCK_FN void truncate(instruction const& c) const {
     strict(c);
     each([&](u32 k) {
       const double v = detail::as_number(r_.value[c.a][k]);
@@ -280,23 +351,24 @@ class evaluator {
     return rows_.active[k] != 0 && (c.nullable == 0 || r_.valid[c.to][k] != 0);
   }
 
+  template <op What>
   PENSTOCK_FN void number_arithmetic(instruction const& c) const {
-    if (c.what == op::add) return numbers(c, [](double a, double b) { return a + b; });
-    if (c.what == op::subtract) return numbers(c, [](double a, double b) { return a - b; });
-    numbers(c, [](double a, double b) { return a * b; });
+    numbers(c, [](double a, double b) { return What == op::add ? a + b : What == op::subtract ? a - b : a * b; });
   }
+  template <op What>
   PENSTOCK_FN void integer_arithmetic(instruction const& c) const {
     strict(c);
     each([&](u32 k) {
       bool wrong = false;
       const auto a = detail::as_integer(r_.value[c.a][k]), b = detail::as_integer(r_.value[c.b][k]);
-      r_.value[c.to][k] = static_cast<u64>(detail::arithmetic(c.what, a, b, wrong));
+      r_.value[c.to][k] = static_cast<u64>(detail::arithmetic<What>(a, b, wrong));
       if (wrong && is_there(c, k)) report(overflow);
     });
   }
+  template <op What>
   PENSTOCK_FN void sign(instruction const& c) const {
-    const bool negates = c.what == op::negate;
-    if (c.kind == value_kind::number) return numbers(c, [&](double a, double) { return negates ? -a : fabs(a); });
+    constexpr bool negates = What == op::negate;
+    if (c.kind == value_kind::number) return numbers(c, [](double a, double) { return negates ? -a : fabs(a); });
     strict(c);
     each([&](u32 k) {
       const u64 v = r_.value[c.a][k];
@@ -305,46 +377,49 @@ class evaluator {
     });
   }
 
+  template <op What>
   PENSTOCK_FN void number_rest(instruction const& c) const {
-    if (c.what == op::modulo) return numbers(c, [](double a, double b) { return detail::floor_modulo(a, b); });
-    numbers(c, [](double a, double b) { return ::floor(a / b); });
+    numbers(c, [](double a, double b) { return What == op::modulo ? detail::floor_modulo(a, b) : ::floor(a / b); });
   }
+  template <op What>
   PENSTOCK_FN void integer_rest(instruction const& c) const {
     each([&](u32 k) {
       const auto a = detail::as_integer(r_.value[c.a][k]), b = detail::as_integer(r_.value[c.b][k]);
       const u8 valid = r_.valid[c.a][k] & r_.valid[c.b][k];
       const bool lost = b == -1 && r_.value[c.a][k] == u64{1} << 63;
-      if (lost && c.what == op::floor_divide && valid != 0 && rows_.active[k] != 0) report(overflow);
+      if (lost && What == op::floor_divide && valid != 0 && rows_.active[k] != 0) report(overflow);
       const bool none = b == 0 || lost;
       const std::int64_t whole = none ? 0 : detail::floor_division(a, b);
-      r_.value[c.to][k] = static_cast<u64>(none ? 0 : c.what == op::modulo ? a - whole * b : whole);
+      r_.value[c.to][k] = static_cast<u64>(none ? 0 : What == op::modulo ? a - whole * b : whole);
       r_.valid[c.to][k] = b == 0 ? 0 : valid;
     });
   }
 
+  template <op What>
   PENSTOCK_FN void extreme(instruction const& c) const {
-    const bool least = c.what == op::minimum;
+    constexpr bool least = What == op::minimum;
     if (c.kind == value_kind::number) {
-      return numbers(c, [&](double a, double b) { return detail::less(b, a) == least ? b : a; });
+      return numbers(c, [](double a, double b) { return detail::less(b, a) == least ? b : a; });
     }
-    integers(c, [&](std::int64_t a, std::int64_t b) { return (b < a) == least ? b : a; });
+    integers(c, [](std::int64_t a, std::int64_t b) { return (b < a) == least ? b : a; });
   }
 
+  template <op What>
   PENSTOCK_FN void compare(instruction const& c) const {
     if (c.kind == value_kind::number) {
-      switch (c.what) {
-        case op::equal: return truths(c, [](double a, double b) { return detail::equal(a, b); });
-        case op::not_equal: return truths(c, [](double a, double b) { return !detail::equal(a, b); });
-        case op::less: return truths(c, [](double a, double b) { return detail::less(a, b); });
-        default: return truths(c, [](double a, double b) { return !detail::less(b, a); });
-      }
+      return truths(c, [](double a, double b) {
+        if constexpr (What == op::equal) return detail::equal(a, b);
+        if constexpr (What == op::not_equal) return !detail::equal(a, b);
+        if constexpr (What == op::less) return detail::less(a, b);
+        if constexpr (What == op::less_equal) return !detail::less(b, a);
+      });
     }
-    switch (c.what) {
-      case op::equal: return integers(c, [](std::int64_t a, std::int64_t b) { return a == b ? 1 : 0; });
-      case op::not_equal: return integers(c, [](std::int64_t a, std::int64_t b) { return a != b ? 1 : 0; });
-      case op::less: return integers(c, [](std::int64_t a, std::int64_t b) { return a < b ? 1 : 0; });
-      default: return integers(c, [](std::int64_t a, std::int64_t b) { return a <= b ? 1 : 0; });
-    }
+    integers(c, [](std::int64_t a, std::int64_t b) {
+      if constexpr (What == op::equal) return a == b ? 1 : 0;
+      if constexpr (What == op::not_equal) return a != b ? 1 : 0;
+      if constexpr (What == op::less) return a < b ? 1 : 0;
+      if constexpr (What == op::less_equal) return a <= b ? 1 : 0;
+    });
   }
   template <class Of>
   PENSTOCK_FN void truths(instruction const& c, Of const& of) const {
@@ -355,26 +430,28 @@ class evaluator {
   }
 
   /// `and` where `settles` is 0, `or` where it is 1: an operand that has this value settles the result, null or not the other.
-  PENSTOCK_FN void conjunction(instruction const& c, u64 settles) const {
+  template <u64 Settles>
+  PENSTOCK_FN void conjunction(instruction const& c) const {
     if (c.nullable == 0) {
-      return integers(c, [&](std::int64_t a, std::int64_t b) { return settles == 0 ? a & b : a | b; });
+      return integers(c, [](std::int64_t a, std::int64_t b) { return Settles == 0 ? a & b : a | b; });
     }
     each([&](u32 k) {
       const u64 a = r_.value[c.a][k], b = r_.value[c.b][k];
       const u8 of_a = r_.valid[c.a][k], of_b = r_.valid[c.b][k];
-      const bool settled = (of_a != 0 && a == settles) || (of_b != 0 && b == settles);
-      r_.value[c.to][k] = settled ? settles : settles ^ 1;
+      const bool settled = (of_a != 0 && a == Settles) || (of_b != 0 && b == Settles);
+      r_.value[c.to][k] = settled ? Settles : Settles ^ 1;
       r_.valid[c.to][k] = settled ? 1 : of_a & of_b;
     });
   }
 
+  template <op What>
   PENSTOCK_FN void choose(instruction const& c) const {
-    const bool fills = c.what == op::fill_null;
+    constexpr bool fills = What == op::fill_null;
     each([&](u32 k) {
       const bool first = fills ? r_.valid[c.a][k] != 0 : r_.valid[c.a][k] != 0 && r_.value[c.a][k] != 0;
-      const u32 from = first ? (fills ? c.a : c.b) : (fills ? c.b : c.c);
-      const u64 value = r_.value[from][k];
-      r_.valid[c.to][k] = r_.valid[from][k];
+      const u32 met = fills ? c.a : c.b, other = fills ? c.b : c.c;  // of both, so that no register has an address
+      const u64 value = first ? r_.value[met][k] : r_.value[other][k];
+      r_.valid[c.to][k] = first ? r_.valid[met][k] : r_.valid[other][k];
       r_.value[c.to][k] = value;
     });
   }
@@ -382,7 +459,7 @@ class evaluator {
   PENSTOCK_FN void look_up(instruction const& c) const {
     lookup_table const& table = with_.tables[c.number];
     each([&](u32 k) {
-      const u64 row = r_.value[c.a][k] - c.bits;
+      const u64 row = r_.value[c.a][k] - bits_of(c);
       const bool inside = row < table.rows && r_.valid[c.a][k] != 0 && rows_.active[k] != 0;
       const bool there = inside && (table.valid == nullptr || table.valid[row] != 0);
       r_.value[c.to][k] = there ? table.values[row] : 0;
@@ -390,7 +467,7 @@ class evaluator {
     });
   }
 
-  PENSTOCK_FN void find(instruction const& c) const {
+  PENSTOCK_FN void find_row(instruction const& c) const {
     lookup_table const& table = with_.tables[c.number];
     each([&](u32 k) {
       const u64 key = r_.value[c.a][k];
@@ -402,11 +479,12 @@ class evaluator {
     });
   }
 
-  PENSTOCK_FN void parts_of_date(instruction const& c) const {
-    integers(c, [&](std::int64_t days, std::int64_t) -> std::int64_t {
-      if (c.what == op::weekday) return days - 7 * detail::floor_division(days + 3, 7) + 4;
+  template <op What>
+  PENSTOCK_FN void part_of_date(instruction const& c) const {
+    integers(c, [](std::int64_t days, std::int64_t) -> std::int64_t {
+      if (What == op::weekday) return days - 7 * detail::floor_division(days + 3, 7) + 4;
       const detail::date_parts parts = detail::date_of(days);
-      return c.what == op::year ? parts.year : c.what == op::month ? parts.month : parts.day;
+      return What == op::year ? parts.year : What == op::month ? parts.month : parts.day;
     });
   }
 

@@ -28,10 +28,10 @@ struct group_zones {
   group_slots into;
   u64* met;  ///< rows
 
-  template <class Group>
+  template <class Group, class Code = interpreted>
   PENSTOCK_FN void operator()(Group const& g, grid_range range) const {
-    zone_walker<Group> walker(g, query);
-    grouped_rows<Group> groups(g, into, query.with.errors);
+    zone_walker<Group, Code> walker(g, query);
+    grouped_rows<Group, Code> groups(g, into, query.with.errors);
     u64 rows = 0;
     for (u64 z = range.first; z < range.last; z += range.step) {
       const bool full = device_ref<u32>(*into.full).load(relaxed) != 0;

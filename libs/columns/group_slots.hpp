@@ -49,22 +49,28 @@ PENSTOCK_FN inline bool take_word(u64& word, u64 key) {
   return seen == key;
 }
 
-/// Where the search for a key begins, which key_of(w) gives the words of.
-template <class Key>
-PENSTOCK_FN u64 first_slot_of(group_slots const& in, Key const& key_of) {
-  u64 hash = key_of(0);
-  for (u32 w = 1; w < in.key_words; ++w) hash = mixed(hash) + key_of(w);
+/// Where the search for a key begins, which key_of(w) gives the words of. `shape`: of the slots, which may be constants.
+template <bool Unrolled, class Key>
+PENSTOCK_FN inline u64 first_slot_of(group_slots const& in, group_slots const& shape, Key const& key_of) {
+  u64 hash = 0;
+  each_below<Unrolled>(shape.key_words, [&](u32 w) { hash = w == 0 ? key_of(w) : mixed(hash) + key_of(w); });
   return first_slot(hash, in.slots);
 }
 
 /// The slot of a key, from `slot` on; no_slot: the table is full.
-template <class Key>
-PENSTOCK_FN u64 find_or_add(group_slots const& in, u64 slot, Key const& key_of) {
+template <bool Unrolled, class Key>
+PENSTOCK_FN inline u64 find_or_add(group_slots const& in, group_slots const& shape, u64 slot, Key const& key_of) {
   for (u64 probe = 0; probe < in.probes; ++probe, slot = (slot + 1) & (in.slots - 1)) {
-    u64* const words = in.words + slot * in.stride;
-    u32 w = 0;
-    while (w < in.key_words && take_word(words[w], key_of(w))) ++w;
-    if (w == in.key_words) return slot;
+    u64* const words = in.words + slot * shape.stride;
+    if constexpr (Unrolled) {
+      bool mine = true;
+      each_below<true>(shape.key_words, [&](u32 w) { mine = mine && take_word(words[w], key_of(w)); });
+      if (mine) return slot;
+    } else {
+      u32 w = 0;
+      while (w < shape.key_words && take_word(words[w], key_of(w))) ++w;
+      if (w == shape.key_words) return slot;
+    }
   }
   return no_slot;
 }
@@ -91,7 +97,7 @@ PENSTOCK_FN inline void add_to_slot(u64* slot, slot_aggregate const& each, accum
 }
 
 /// What the members of a group do with their rows.
-template <thread_group G>
+template <thread_group G, class Code = interpreted>
 class grouped_rows {
  public:
   PENSTOCK_FN grouped_rows(G const& g, group_slots const& into, u32* errors) : g_(g), into_(into), errors_(errors) {}
@@ -102,25 +108,24 @@ class grouped_rows {
     if constexpr (alone) {
       for (u32 k = 0; k < rows.count; ++k) fetch_ahead(words(begin_of(r, k)));
     }
-    for (u32 k = 0; k < rows.count; ++k) {
+    each_below<unrolled>(rows.size(), [&](u32 k) {
       const u64 slot = rows.active[k] != 0 ? slot_of(r, k) : no_slot;
       if constexpr (!alone) {
         const auto peers = g_.match_any(slot);
         if (any(g_.ballot(slot != no_slot && count(peers) > 1))) {
           add_together(r, k, slot, peers);
-          continue;
+          return;
         }
       }
-      if (slot == no_slot) continue;
+      if (slot == no_slot) return;
       accumulator* held = nullptr;
       if constexpr (alone) held = held_of(slot);
-      for (u32 a = 0; a < into_.count; ++a) {
-        slot_aggregate const& each = into_.list[a];
-        if (!counts(each, r, k)) continue;
+      each_aggregate([&](u32 a, slot_aggregate const& each) {
+        if (!counts(each, r, k)) return;
         const accumulator more = accumulator_of(each.of.what, r.value[each.of.from][k]);
         held != nullptr ? combine(each.of.what, held[a], more) : add_to_slot(words(slot), each, more);
-      }
-    }
+      });
+    });
   }
 
   /// Adds what is held back.
@@ -131,6 +136,20 @@ class grouped_rows {
   }
 
  private:
+  static constexpr bool unrolled = Code::is_compiled;
+  /// What a slot has, of a compiled program constants.
+  PENSTOCK_FN decltype(auto) shape() const {
+    if constexpr (Code::is_compiled) {
+      return (Code::grouping);
+    } else {
+      return (into_);
+    }
+  }
+  template <class Use>
+  PENSTOCK_FORCE_INLINE void each_aggregate(Use const& use) const {
+    each_below<unrolled>(shape().count, [&](u32 a) { use(a, shape().list[a]); });
+  }
+
   /// Sums of a slot that a thread by itself holds back, so that threads do not change one slot all the time for the rows of a
   /// key that has many.
   static constexpr bool alone = std::is_same_v<G, lone_thread>;
@@ -163,31 +182,30 @@ class grouped_rows {
   template <class Registers>
   PENSTOCK_FN u64 slot_of(Registers const& r, u32 k) const {
     bool known = true;
-    for (u32 w = 0; w < into_.key_words; ++w) known &= r.value[into_.keys[w]][k] != free_word;
+    each_below<unrolled>(shape().key_words, [&](u32 w) { known &= r.value[shape().keys[w]][k] != free_word; });
     if (!known) {
       device_ref<u32>(*errors_).fetch_or(bad_group, relaxed);
       return no_slot;
     }
-    const u64 slot = find_or_add(into_, begin_of(r, k), [&](u32 w) { return r.value[into_.keys[w]][k]; });
+    const u64 slot = find_or_add<unrolled>(into_, shape(), begin_of(r, k), [&](u32 w) { return r.value[shape().keys[w]][k]; });
     if (slot == no_slot) device_ref<u32>(*into_.full).store(1, relaxed);
     return slot;
   }
   template <class Registers>
   PENSTOCK_FN u64 begin_of(Registers const& r, u32 k) const {
-    return first_slot_of(into_, [&](u32 w) { return r.value[into_.keys[w]][k]; });
+    return first_slot_of<unrolled>(into_, shape(), [&](u32 w) { return r.value[shape().keys[w]][k]; });
   }
   template <class Registers>
   PENSTOCK_FN bool counts(slot_aggregate const& each, Registers const& r, u32 k) const {
     return each.of.what == aggregate_kind::rows || r.valid[each.of.from][k] != 0;
   }
-  PENSTOCK_FN u64* words(u64 slot) const { return into_.words + slot * into_.stride; }
+  PENSTOCK_FN u64* words(u64 slot) const { return into_.words + slot * shape().stride; }
 
   /// Rows of members that have one slot are combined before the first of these adds them: keys that many rows have are not
   /// changed by all of them. Collective.
   template <class Registers>
   PENSTOCK_FN void add_together(Registers const& r, u32 k, u64 slot, lane_mask peers) const {
-    for (u32 a = 0; a < into_.count; ++a) {
-      slot_aggregate const& each = into_.list[a];
+    each_aggregate([&](u32, slot_aggregate const& each) {
       const aggregate_kind what = each.of.what;
       const bool counted = slot != no_slot && counts(each, r, k);
       const lane_mask those = g_.ballot(counted) & peers;
@@ -195,7 +213,7 @@ class grouped_rows {
       if (words_of(what) != 0) mine = combined_with_peers(what, mine, peers);
       mine.count = count(those);
       if (slot != no_slot && g_.rank() == lowest(peers)) add_to_slot(words(slot), each, mine);
-    }
+    });
   }
 
   /// Of the members of `peers`, in the lowest of them: each takes in its next, then every other one is done. Collective.

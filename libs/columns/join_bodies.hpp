@@ -4,7 +4,8 @@
 
 #include "libs/columns/key_slots.hpp"
 #include "penstock/core/atomic.hpp"
-#include "penstock/executor/launch.hpp"
+#include "penstock/executor/grid.hpp"
+#include "penstock/group/thread_group.hpp"
 
 #include <limits>
 
@@ -21,7 +22,7 @@ PENSTOCK_FN inline void lower_to(u64& word, u64 value) {
 
 /// Calls use(row) for the rows of a group's items.
 template <class Group, class Use>
-PENSTOCK_FN void each_row(Group const& g, grid_range range, u64 rows, Use const& use) {
+PENSTOCK_FN inline void each_row(Group const& g, grid_range range, u64 rows, Use const& use) {
   for (u64 item = range.first; item < range.last; item += range.step) {
     const u64 begin = item * rows_of_join_item, end = begin + rows_of_join_item < rows ? begin + rows_of_join_item : rows;
     for (u64 row = begin + index_in(g); row < end; row += size(g)) use(row);

@@ -73,9 +73,9 @@ class prepared_query {
     arrays.copy(room);
     errors_ = arrays.place<u32>(room, errors);
     view_.table = t_.view();
-    view_.with = {arrays.place<instruction>(room, dense), arrays.place<lookup_table>(room, lookups), errors_};
-    view_.dense = {view_.with.code, program.constants, program.filter, static_cast<u32>(program.dense.size()),
-                   program.condition};
+    view_.with = {arrays.place<lookup_table>(room, lookups), errors_};
+    view_.dense = {arrays.place<instruction>(room, dense), program.constants, program.filter,
+                   static_cast<u32>(program.dense.size()), program.condition};
     view_.sparse = {arrays.place<instruction>(room, sparse), 0, program.sparse_filter, static_cast<u32>(program.sparse.size()),
                     0};
     view_.scanned = arrays.place<u16>(room, scanned);

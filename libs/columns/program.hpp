@@ -65,6 +65,8 @@ struct instruction {
 static_assert(sizeof(instruction) == 24);
 
 inline constexpr u32 max_registers = 32;
+/// Of a program that is compiled: its literals are parameters, so that another threshold is no other program.
+inline constexpr u32 max_literals = 64;
 
 /// Instructions in three parts: what does not depend on the row, the condition (its truth value in register `condition`), and
 /// what is done with the rows that meet it.
@@ -75,6 +77,23 @@ struct program_view {
   u32 end = 0;
   u32 condition = 0;
 };
+
+/// The program of code that takes it from memory. Of code that is compiled for one program (compiled_source.hpp) a type with
+/// constants of the same names as a query's fields stands in its place, and everything that depends on them is decided then.
+struct interpreted {
+  static constexpr bool is_compiled = false;
+};
+
+/// Calls use(k) for k from 0 to count - 1: a loop, or where `Unrolled` one call behind the other.
+template <bool Unrolled, class Use>
+PENSTOCK_FORCE_INLINE void each_below(u32 count, Use const& use) {
+  if constexpr (Unrolled) {
+    PENSTOCK_UNROLL
+    for (u32 k = 0; k < count; ++k) use(k);
+  } else {
+    for (u32 k = 0; k < count; ++k) use(k);
+  }
+}
 
 /// Why rows have no answer. Bits of a word.
 enum row_error : u32 { overflow = 1, out_of_range = 2, bad_group = 4 };

@@ -60,7 +60,7 @@ PENSTOCK_FN inline std::int64_t packed_at(u64 const* words, u32 bits, u64 i) {
 }
 
 template <class T, class Use>
-PENSTOCK_FN void with_plain_keys(column_view const& column, Use const& use) {
+PENSTOCK_FN inline void with_plain_keys(column_view const& column, column_facts const& facts, Use const& use) {
   const auto key = [](T v) {
     if constexpr (std::is_floating_point_v<T>) {
       return sortable(static_cast<double>(v));
@@ -68,7 +68,7 @@ PENSTOCK_FN void with_plain_keys(column_view const& column, Use const& use) {
       return static_cast<std::int64_t>(v);
     }
   };
-  if (column.bytes.is_resident()) {
+  if (facts.is_resident || column.bytes.is_resident()) {
     auto const* const values = reinterpret_cast<T const*>(column.bytes.resident());
     use([=](u64 i) { return key(values[i]); });
   } else {
@@ -78,31 +78,31 @@ PENSTOCK_FN void with_plain_keys(column_view const& column, Use const& use) {
 
 /// Calls use(range_key): what a row's value is compared as.
 template <class Use>
-PENSTOCK_FN void with_range_keys(column_view const& column, Use const& use) {
-  switch (column.how) {
-    case encoding::int8: return with_plain_keys<std::int8_t>(column, use);
-    case encoding::int16: return with_plain_keys<std::int16_t>(column, use);
-    case encoding::int32: return with_plain_keys<std::int32_t>(column, use);
-    case encoding::uint8: return with_plain_keys<u8>(column, use);
-    case encoding::uint16: return with_plain_keys<u16>(column, use);
-    case encoding::uint32: return with_plain_keys<u32>(column, use);
-    case encoding::float32: return with_plain_keys<float>(column, use);
-    case encoding::float64: return with_plain_keys<double>(column, use);
+PENSTOCK_FN inline void with_range_keys(column_view const& column, column_facts const& facts, Use const& use) {
+  switch (facts.how) {
+    case encoding::int8: return with_plain_keys<std::int8_t>(column, facts, use);
+    case encoding::int16: return with_plain_keys<std::int16_t>(column, facts, use);
+    case encoding::int32: return with_plain_keys<std::int32_t>(column, facts, use);
+    case encoding::uint8: return with_plain_keys<u8>(column, facts, use);
+    case encoding::uint16: return with_plain_keys<u16>(column, facts, use);
+    case encoding::uint32: return with_plain_keys<u32>(column, facts, use);
+    case encoding::float32: return with_plain_keys<float>(column, facts, use);
+    case encoding::float64: return with_plain_keys<double>(column, facts, use);
     case encoding::packed:
-      if (column.bytes.is_resident()) {
+      if (facts.is_resident || column.bytes.is_resident()) {
         auto const* const words = reinterpret_cast<u64 const*>(column.bytes.resident());
-        const u32 bits = column.packed_bits;
+        const u32 bits = facts.packed_bits;
         return use([=](u64 i) { return packed_at(words, bits, i); });
       }
-      return use([&](u64 i) { return static_cast<std::int64_t>(column.packed_raw(i)); });
-    default: return with_plain_keys<std::int64_t>(column, use);
+      return use([&](u64 i) { return static_cast<std::int64_t>(column.packed_raw(i, facts)); });
+    default: return with_plain_keys<std::int64_t>(column, facts, use);
   }
 }
 
 /// Which of up to 32 rows from `first` on are in a range. For one thread: without branches, so that it is compiled for vectors.
 template <class Key>
-PENSTOCK_FN u32 rows_in_range(Key const& key, column_range const& range, u64 first, u32 count, std::int64_t& low,
-                              std::int64_t& high, bool notes) {
+PENSTOCK_FN inline u32 rows_in_range(Key const& key, column_range const& range, u64 first, u32 count, std::int64_t& low,
+                                     std::int64_t& high, bool notes) {
   alignas(32) u8 in[32] = {};
   if (notes) {
     for (u32 k = 0; k < count; ++k) {
@@ -133,18 +133,31 @@ PENSTOCK_FN u32 rows_in_range(Key const& key, column_range const& range, u64 fir
 
 }  // namespace detail
 
+/// Calls use(words[index]). A thread's few words are in registers, which are chosen and have no address.
+template <u32 Words, class Word, class Use>
+PENSTOCK_FORCE_INLINE void with_word(Word (&words)[Words], u32 index, Use const& use) {
+  if constexpr (Words > 4) {
+    use(words[index]);
+  } else {
+    PENSTOCK_UNROLL
+    for (u32 w = 0; w < Words; ++w) {
+      if (w == index) use(words[w]);
+    }
+  }
+}
+
 /// Rows that a warp has in flight for each of its lanes.
 inline constexpr u32 range_loads_in_flight = 8;
 
 /// Takes the rows out of `words` that are not in a range. Word w of the zone is words[w / size(g)] of lane w % size(g). What
-/// the column has in the zone's rows goes to `noted`, sortable, where that is no null pointer. Collective; a warp or a lone
-/// thread.
+/// the column has in the zone's rows goes to `noted`, sortable, where that is no null pointer. `facts`: of the column.
+/// Collective; a warp or a lone thread.
 template <u32 Words, class Range, thread_group G>
-PENSTOCK_FN void keep_range(G const& g, column_view const& column, column_range const& range, u64 first, u32 rows,
-                            u32 (&words)[Words], Range* noted) {
+PENSTOCK_FN inline void keep_range(G const& g, column_view const& column, column_facts const& facts, column_range const& range,
+                                   u64 first, u32 rows, u32 (&words)[Words], Range* noted) {
   constexpr auto most = std::numeric_limits<std::int64_t>::max();
   std::int64_t low = most, high = ~most;
-  detail::with_range_keys(column, [&](auto const& key) {
+  detail::with_range_keys(column, facts, [&](auto const& key) {
     if constexpr (std::is_same_v<G, lone_thread>) {
       for (u32 w = 0; 32 * w < rows; ++w) {
         if (words[w] == 0 && noted == nullptr) continue;
@@ -167,20 +180,21 @@ PENSTOCK_FN void keep_range(G const& g, column_view const& column, column_range 
       constexpr u32 step = range_loads_in_flight;
       const u32 lane = index_in(g), width = size(g);
       for (u32 n = 0; 32 * n < rows; n += step) {
-        const u32 mine = words[n / width];
+        u32 mine = 0;
+        with_word(words, n / width, [&](u32 word) { mine = word; });
         if (noted == nullptr && !any(g.ballot(mine != 0 && lane >= n % width && lane < n % width + step))) continue;
         std::int64_t value[step];
         bool there[step];
         PENSTOCK_UNROLL
         for (u32 k = 0; k < step; ++k) {
           const u32 row = 32 * (n + k) + lane;
-          there[k] = row < rows && (column.nullable == 0 || column.is_valid(first + row));
+          there[k] = row < rows && column.is_valid(first + row, facts);
           value[k] = there[k] ? key(first + row) : 0;
         }
         PENSTOCK_UNROLL
         for (u32 k = 0; k < step; ++k) {
           const u32 in = static_cast<u32>(g.ballot(there[k] && value[k] >= range.low && value[k] <= range.high));
-          if ((n + k) % width == lane) words[(n + k) / width] &= in;
+          if ((n + k) % width == lane) with_word(words, (n + k) / width, [&](u32& word) { word &= in; });
           if (noted != nullptr && there[k]) {
             low = value[k] < low ? value[k] : low;
             high = value[k] > high ? value[k] : high;
@@ -190,7 +204,7 @@ PENSTOCK_FN void keep_range(G const& g, column_view const& column, column_range 
     }
   });
   if (noted == nullptr || low > high) return;
-  const bool packed = column.how == encoding::packed;
+  const bool packed = facts.how == encoding::packed;
   noted->low = packed ? sortable_of_packed(column, low) : low;
   noted->high = packed ? sortable_of_packed(column, high) : high;
 }

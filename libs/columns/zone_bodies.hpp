@@ -12,10 +12,10 @@ struct aggregate_zones {
   aggregation_view into;
   u64 zones_per_item = 1, zones = 0;
 
-  template <class Group>
+  template <class Group, class Code = interpreted>
   PENSTOCK_FN void operator()(Group const& g, grid_range range) const {
-    zone_walker<Group> walker(g, query);
-    accumulators<Group> sums(g, into, query.with.errors, range.first);
+    zone_walker<Group, Code> walker(g, query);
+    accumulators<Group, Code> sums(g, into, query.with.errors, range.first);
     for (u64 item = range.first; item < range.last; item += range.step) {
       const u64 begin = item * zones_per_item, end = begin + zones_per_item < zones ? begin + zones_per_item : zones;
       for (u64 z = begin; z < end; ++z) {
@@ -33,9 +33,9 @@ struct mark_zones {
   u32* words;   ///< [zones of the table][zone_words]
   u32* counts;  ///< [zones of the table]
 
-  template <class Group>
+  template <class Group, class Code = interpreted>
   PENSTOCK_FN void operator()(Group const& g, grid_range range) const {
-    zone_walker<Group> walker(g, query);
+    zone_walker<Group, Code> walker(g, query);
     for (u64 z = range.first; z < range.last; z += range.step) {
       const u32 zone = query.zones != nullptr ? query.zones[z] : static_cast<u32>(z);
       const u32 met = walker.mark(zone, words + u64{zone} * zone_words);
@@ -52,12 +52,17 @@ struct output_view {
   u8* valid = nullptr;
   u64 rows = 0;
 
-  template <class Rows, class Registers>
+  template <class Code, class Rows, class Registers>
   PENSTOCK_FN void store(Rows const& rows_of, Registers const& r, u32 k, u64 at) const {
     if (rows_of.active[k] == 0) return;
-    for (u32 c = 0; c < columns; ++c) {
-      values[c * rows + at] = r.value[registers[c]][k];
-      valid[c * rows + at] = r.valid[registers[c]][k];
+    const auto store_one = [&](u32 c, u32 from) {
+      values[c * rows + at] = r.value[from][k];
+      valid[c * rows + at] = r.valid[from][k];
+    };
+    if constexpr (Code::is_compiled) {
+      each_below<true>(Code::output.columns, [&](u32 c) { store_one(c, Code::output.registers[c]); });
+    } else {
+      for (u32 c = 0; c < columns; ++c) store_one(c, registers[c]);
     }
   }
 };
@@ -69,14 +74,15 @@ struct emit_zones {
   u64 const* begins;  ///< [zones] rows before
   output_view out;
 
-  template <class Group>
+  template <class Group, class Code = interpreted>
   PENSTOCK_FN void operator()(Group const& g, grid_range range) const {
-    zone_walker<Group> walker(g, query);
+    zone_walker<Group, Code> walker(g, query);
     for (u64 z = range.first; z < range.last; z += range.step) {
       const u32 zone = query.zones != nullptr ? query.zones[z] : static_cast<u32>(z);
       u32 const* const marked = words == nullptr ? nullptr : words + u64{zone} * zone_words;
       walker.walk(zone, marked, [&](auto const& rows, auto const& r) {
-        for (u32 k = 0; k < rows.count; ++k) out.store(rows, r, k, begins[zone] + walker.position(k));
+        each_below<Code::is_compiled>(rows.size(),
+                                      [&](u32 k) { out.template store<Code>(rows, r, k, begins[zone] + walker.position(k)); });
       });
     }
   }
@@ -96,7 +102,7 @@ struct take_rows {
     for (u64 item = range.first; item < range.last; item += range.step) {
       const u64 begin = item * rows_per_item, rows = count - begin < rows_per_item ? count - begin : rows_per_item;
       walker.take(codes + begin, rows, [&](auto const& batch, auto const& r) {
-        for (u32 k = 0; k < batch.count; ++k) out.store(batch, r, k, begin + walker.position(k));
+        for (u32 k = 0; k < batch.count; ++k) out.store<interpreted>(batch, r, k, begin + walker.position(k));
       });
     }
   }

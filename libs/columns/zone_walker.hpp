@@ -9,7 +9,7 @@
 
 #include "libs/columns/evaluate.hpp"
 #include "libs/columns/range_marks.hpp"
-#include "penstock/executor/launch.hpp"
+#include "penstock/executor/grid.hpp"
 
 namespace penstock::columns {
 
@@ -69,29 +69,29 @@ inline constexpr u32 batch_rows = std::is_same_v<G, lone_thread> ? 256 : 2;
 
 /// Of the members' values, in all of them. Collective; groups of 1 or of whole warps.
 template <thread_group G, class Combine>
-PENSTOCK_FN u64 combined(G const& g, u64 mine, Combine const& of) {
+PENSTOCK_FN inline u64 combined(G const& g, u64 mine, Combine const& of) {
   for (u32 apart = size(g) / 2; apart != 0; apart /= 2) mine = of(mine, g.shfl(mine, g.rank() ^ apart));
   return mine;
 }
 
 /// One group's way through the zones.
-template <thread_group G, u32 V = batch_rows<G>>
+template <thread_group G, class Code = interpreted, u32 V = batch_rows<G>>
 class zone_walker {
  public:
   PENSTOCK_FN zone_walker(G const& g, query_view const& query) : g_(g), q_(query) {
-    for (auto& valid : r_.valid) {
-      for (u32 k = 0; k < V; ++k) valid[k] = 1;
-    }
+    each_below<Code::is_compiled>(max_registers, [&](u32 number) {
+      for (u32 k = 0; k < V; ++k) r_.valid[number][k] = 1;
+    });
     rows_.count = V;
     for (u32 k = 0; k < V; ++k) rows_.active[k] = 0;
-    run(0, q_.dense.constants);
+    run<part::constants>();
   }
 
   /// Calls use(rows, registers) for batches of the rows of a zone that meet the condition. Returns how many do. Collective.
   template <class Use>
   PENSTOCK_FN u32 walk(u32 zone, Use const& use) {
     enter(zone);
-    const bool all = q_.dense.filter == q_.dense.constants;
+    const bool all = meets_all();
     u32 met = 0;
     if (all || was_dense_) {
       met = walk_at_once(use);
@@ -148,12 +148,50 @@ class zone_walker {
  private:
   static constexpr u32 words_here = std::is_same_v<G, lone_thread> ? zone_words : zone_words / 32;
   static_assert(batch_rows<lone_thread> % 32 == 0);
+  enum class part { constants, condition, rest, sparse, residual };
+
+  // What the program has, of a compiled one constants.
+
+  PENSTOCK_FN program_view dense() const {
+    if constexpr (Code::is_compiled) {
+      return Code::dense;
+    } else {
+      return q_.dense;
+    }
+  }
+  PENSTOCK_FN program_view residual() const {
+    if constexpr (Code::is_compiled) {
+      return Code::residual;
+    } else {
+      return q_.residual;
+    }
+  }
+  PENSTOCK_FN bool meets_all() const { return dense().filter == dense().constants; }
+  PENSTOCK_FN u32 ranges_count() const {
+    if constexpr (Code::is_compiled) {
+      return Code::ranges_count;
+    } else {
+      return q_.ranges_count;
+    }
+  }
+  /// Calls use(n, register, whether it is a floating-point number) for the columns that are noted.
+  template <class Use>
+  PENSTOCK_FN void each_note(Use const& use) const {
+    if constexpr (Code::is_compiled) {
+      each_below<true>(Code::notes.count, [&](u32 n) { use(n, Code::notes.registers[n], Code::notes.numbers[n] != 0); });
+    } else {
+      for (u32 n = 0; n < q_.notes.count; ++n) use(n, q_.notes.registers[n], q_.notes.numbers[n] != 0);
+    }
+  }
 
   PENSTOCK_FN void enter(u32 zone) {
     place_ = q_.table.places[zone];
     rows_.columns = q_.table.columns + u64{place_.piece} * q_.table.count;
-    for (u32 n = 0; n < q_.notes.count; ++n) noted_[n] = {};
+    each_note([&](u32 n, u32, bool) { noted_[n] = {}; });
     if (!q_.line_aware) return;
+    if constexpr (Code::is_compiled) {
+      if (Code::is_resident) return;
+    }
     for (u32 c = 0; c < q_.scanned_count; ++c) {
       column_view const& column = rows_.columns[q_.scanned[c]];
       const auto range = column.bytes_of(place_.first, place_.rows);
@@ -165,11 +203,23 @@ class zone_walker {
     }
   }
 
-  PENSTOCK_FN void run(u32 first, u32 last) { evaluator<V>(q_.with, r_, rows_).run(first, last); }
-  PENSTOCK_FN void run_sparse() {
-    evaluation with = q_.with;
-    with.code = q_.sparse.code;
-    evaluator<V>(with, r_, rows_).run(q_.sparse.filter, q_.sparse.end);
+  template <part Which>
+  PENSTOCK_FN void run() {
+    const evaluator<V, Code> with(q_.with, r_, rows_);
+    if constexpr (Code::is_compiled) {
+      if constexpr (Which == part::constants) with.template run<Code::dense, 0, Code::dense.constants>();
+      if constexpr (Which == part::condition) with.template run<Code::dense, Code::dense.constants, Code::dense.filter>();
+      if constexpr (Which == part::rest) with.template run<Code::dense, Code::dense.filter, Code::dense.end>();
+      if constexpr (Which == part::sparse) with.template run<Code::sparse, Code::sparse.filter, Code::sparse.end>();
+      if constexpr (Which == part::residual) with.template run<Code::residual, 0, Code::residual.end>();
+    } else {
+      instruction const* const code = q_.dense.code;
+      if constexpr (Which == part::constants) with.run(code, code + q_.dense.constants);
+      if constexpr (Which == part::condition) with.run(code + q_.dense.constants, code + q_.dense.filter);
+      if constexpr (Which == part::rest) with.run(code + q_.dense.filter, code + q_.dense.end);
+      if constexpr (Which == part::sparse) with.run(q_.sparse.code + q_.sparse.filter, q_.sparse.code + q_.sparse.end);
+      if constexpr (Which == part::residual) with.run(q_.residual.code, q_.residual.code + q_.residual.end);
+    }
   }
 
   PENSTOCK_FN void set_row(u32 k, u64 row, bool active) {
@@ -194,48 +244,46 @@ class zone_walker {
   }
 
   PENSTOCK_FN void note() {
-    for (u32 n = 0; n < q_.notes.count; ++n) {
-      const u32 from = q_.notes.registers[n];
+    each_note([&](u32 n, u32 from, bool number) {
       zone_range& range = noted_[n];
       for (u32 k = 0; k < V; ++k) {
         if (rows_.active[k] == 0 || r_.valid[from][k] == 0) continue;
         const u64 bits = r_.value[from][k];
-        const std::int64_t value =
-            q_.notes.numbers[n] != 0 ? sortable(std::bit_cast<double>(bits)) : static_cast<std::int64_t>(bits);
+        const std::int64_t value = number ? sortable(std::bit_cast<double>(bits)) : static_cast<std::int64_t>(bits);
         range.low = value < range.low ? value : range.low;
         range.high = value > range.high ? value : range.high;
       }
-    }
+    });
   }
   PENSTOCK_FN void store_notes(u32 zone) {
-    for (u32 n = 0; n < q_.notes.count; ++n) {
+    each_note([&](u32 n, u32, bool) {
       const auto word = [](std::int64_t v) { return static_cast<u64>(v); };
       const auto value = [](u64 v) { return static_cast<std::int64_t>(v); };
       const u64 low = combined(g_, word(noted_[n].low), [&](u64 a, u64 b) { return value(b) < value(a) ? b : a; });
       const u64 high = combined(g_, word(noted_[n].high), [&](u64 a, u64 b) { return value(b) > value(a) ? b : a; });
       if (is_leader(g_)) q_.notes.ranges[n][zone] = {value(low), value(high)};
-    }
+    });
   }
 
   PENSTOCK_FN bool meets(u32 k) const {
-    const u32 condition = q_.dense.condition;
+    const u32 condition = dense().condition;
     return rows_.active[k] != 0 && r_.valid[condition][k] != 0 && r_.value[condition][k] != 0;
   }
 
   template <class Use>
   PENSTOCK_FN u32 walk_at_once(Use const& use) {
-    const bool all = q_.dense.filter == q_.dense.constants;
+    const bool all = meets_all();
     u32 met = 0;
     for (u32 offset = 0; offset < place_.rows; offset += V * size(g_)) {
       set_rows(offset);
-      run(q_.dense.constants, q_.dense.filter);
+      run<part::condition>();
       note();
       if (!all) {
         for (u32 k = 0; k < V; ++k) rows_.active[k] = meets(k) ? 1 : 0;
         all_active_ = false;
       }
       for (u32 k = 0; k < V; ++k) met += rows_.active[k];
-      run(q_.dense.filter, q_.dense.end);
+      run<part::rest>();
       use(rows_, r_);
     }
     return static_cast<u32>(combined(g_, met, [](u64 a, u64 b) { return a + b; }));
@@ -243,9 +291,9 @@ class zone_walker {
 
   /// Each member has words index, index + size, ... of the zone.
   PENSTOCK_FN u32 mark(u32 (&words)[words_here]) {
-    if (q_.ranges_count != 0 && (ranges_pay_ || zones_walked_++ % zones_for_ranges == 0)) {
+    if (ranges_count() != 0 && (ranges_pay_ || zones_walked_++ % zones_for_ranges == 0)) {
       const u32 met = mark_ranges(words);
-      if (q_.residual.end == 0) return met;
+      if (residual().end == 0) return met;
       ranges_pay_ = met < most_in_ranges;
       if (ranges_pay_) return met == 0 ? 0 : keep_residual(words, met);
     }
@@ -253,14 +301,14 @@ class zone_walker {
     const u32 width = size(g_);
     for (u32 offset = 0; offset < place_.rows; offset += V * width) {
       set_rows(offset);
-      run(q_.dense.constants, q_.dense.filter);
+      run<part::condition>();
       note();
       if constexpr (std::is_same_v<G, lone_thread>) {
         for (u32 w = 0; w < V / 32; ++w) words[offset / 32 + w] = word_of(32 * w);
       } else {
         for (u32 k = 0; k < V; ++k) {
           const u32 word = static_cast<u32>(g_.ballot(meets(k))), number = offset / 32 + k;
-          if (number % width == index_in(g_)) words[number / width] = word;
+          if (number % width == index_in(g_)) with_word(words, number / width, [&](u32& mine) { mine = word; });
         }
       }
     }
@@ -268,23 +316,32 @@ class zone_walker {
   }
   PENSTOCK_FN u32 mark_ranges(u32 (&words)[words_here]) {
     for (u32 w = 0; w < words_here; ++w) words[w] = all_of(index_in(g_) + w * size(g_));
-    for (u32 k = 0; k < q_.ranges_count; ++k) {
-      const column_range range = q_.ranges[k];
-      zone_range* const noted = range.note == column_range::no_note ? nullptr : &noted_[range.note];
-      keep_range(g_, rows_.columns[range.column], range, place_.first, place_.rows, words, noted);
+    if constexpr (Code::is_compiled) {
+      each_below<true>(Code::ranges_count, [&](u32 k) {
+        column_range range = Code::ranges[k];
+        range.low = q_.ranges[k].low;
+        range.high = q_.ranges[k].high;
+        mark_range(range, Code::columns[range.column], words);
+      });
+    } else {
+      for (u32 k = 0; k < q_.ranges_count; ++k) {
+        mark_range(q_.ranges[k], rows_.columns[q_.ranges[k].column].facts(), words);
+      }
     }
     return count_marked(words);
+  }
+  PENSTOCK_FN void mark_range(column_range const& range, column_facts const& facts, u32 (&words)[words_here]) {
+    zone_range* const noted = range.note == column_range::no_note ? nullptr : &noted_[range.note];
+    keep_range(g_, rows_.columns[range.column], facts, range, place_.first, place_.rows, words, noted);
   }
   /// Of rows that are in the ranges, fewer than most_in_ranges, those that meet the rest of the condition. Collective.
   PENSTOCK_FN u32 keep_residual(u32 (&words)[words_here], u32 met) {
     u32 meets_rest[most_in_ranges / 32] = {};  // bit n % 32 of word n / 32: the n-th that is marked
     u32 done = 0;
     walk_batches(words, met, [&] {
-      evaluation with = q_.with;
-      with.code = q_.residual.code;
-      evaluator<V>(with, r_, rows_).run(0, q_.residual.end);
-      for (u32 k = 0; k < rows_.count; ++k) {
-        const u32 condition = q_.residual.condition, number = done + k * size(g_);
+      run<part::residual>();
+      each_below<Code::is_compiled>(rows_.size(), [&](u32 k) {
+        const u32 condition = residual().condition, number = done + k * size(g_);
         const bool kept = rows_.active[k] != 0 && r_.valid[condition][k] != 0 && r_.value[condition][k] != 0;
         if constexpr (std::is_same_v<G, lone_thread>) {
           meets_rest[number / 32] |= (kept ? 1u : 0u) << number % 32;
@@ -292,13 +349,15 @@ class zone_walker {
           const u32 votes = static_cast<u32>(g_.ballot(kept));
           if (number < met) meets_rest[number / 32] = votes;
         }
-      }
+      });
       done += V * size(g_);
     });
     u32 before = 0;
     for (u32 n = 0; n < zone_words && before < met; ++n) {
-      const u32 bits = static_cast<u32>(g_.shfl(words[n / size(g_)], rank_of(n % size(g_))));
-      if (n % size(g_) == index_in(g_)) words[n / size(g_)] = chosen_bits(bits, meets_rest, before);
+      const u32 bits = word_in_zone(words, n);
+      if (n % size(g_) == index_in(g_)) {
+        with_word(words, n / size(g_), [&](u32& mine) { mine = chosen_bits(bits, meets_rest, before); });
+      }
       before += bit_count(bits);
     }
     return count_marked(words);
@@ -313,7 +372,7 @@ class zone_walker {
   }
   PENSTOCK_FN u32 word_of(u32 first) const {
     u64 some = 0;
-    for (u32 k = 0; k < 32; ++k) some |= r_.value[q_.dense.condition][first + k];
+    for (u32 k = 0; k < 32; ++k) some |= r_.value[dense().condition][first + k];
     if (some == 0) return 0;  // most words, of a query that selects little
     u32 word = 0;
     for (u32 k = 0; k < 32; ++k) word |= (meets(first + k) ? 1u : 0u) << k;
@@ -333,7 +392,7 @@ class zone_walker {
   template <class Use>
   PENSTOCK_FN void walk_marked(u32 const (&words)[words_here], u32 met, Use const& use) {
     walk_batches(words, met, [&] {
-      run_sparse();
+      run<part::sparse>();
       use(rows_, r_);
     });
   }
@@ -343,12 +402,12 @@ class zone_walker {
     u32 word = 0, before = 0;  // rows in the words before `word`
     for (u32 done = 0; done < met; done += V * width) {
       rows_.count = std::is_same_v<G, lone_thread> && met - done < V ? met - done : V;
-      for (u32 k = 0; k < rows_.count; ++k) {
+      each_below<Code::is_compiled>(rows_.size(), [&](u32 k) {
         const u32 wanted = done + k * width + index_in(g_);
         set_row(k, place_.first, false);
         position_[k] = wanted;
         find_marked(words, met, wanted, word, before, k);
-      }
+      });
       rows_.together = false;
       evaluate();
     }
@@ -359,7 +418,7 @@ class zone_walker {
     const u32 width = size(g_), last = wanted - index_in(g_) + width < met ? wanted - index_in(g_) + width : met;
     u32 at = word, sum = before;
     while (sum < last) {
-      const u32 bits = static_cast<u32>(g_.shfl(words[at / width], rank_of(at % width)));
+      const u32 bits = word_in_zone(words, at);
       const u32 here = bit_count(bits);
       if (wanted >= sum && wanted < sum + here) set_row(k, place_.first + 32 * at + nth_bit(bits, wanted - sum), true);
       if (sum + here > last) break;  // the next rows begin in it, too
@@ -368,6 +427,12 @@ class zone_walker {
       word = at;
       before = sum;
     }
+  }
+  /// Word `number` of the zone, whichever member has it. Collective.
+  PENSTOCK_FN u32 word_in_zone(u32 const (&words)[words_here], u32 number) const {
+    u32 mine = 0;
+    with_word(words, number / size(g_), [&](u32 word) { mine = word; });
+    return static_cast<u32>(g_.shfl(mine, rank_of(number % size(g_))));
   }
   PENSTOCK_FN u32 rank_of(u32 index) const { return nth(g_.members(), index); }
   PENSTOCK_FN static u32 nth_bit(u32 bits, u32 n) {
@@ -396,7 +461,7 @@ class zone_walker {
         left |= wanted[k] != 0;
       }
       rows_.columns = q_.table.columns + u64{piece} * q_.table.count;
-      run_sparse();
+      run<part::sparse>();
       use(rows_, r_);
     }
   }

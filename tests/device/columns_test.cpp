@@ -69,8 +69,44 @@ struct sample {
   table_view view() const { return {columns.data(), 2, static_cast<u32>(zones.size()), zones.data()}; }
 };
 
+constexpr instruction load_amount{op::load, value_kind::number, 0, 2, 0, 0, 0, 0, 0, 0, 0},
+    compare{op::less_equal, value_kind::number, 0, 3, 0, 2, 2, 0, 0, 0, 0},
+    load_number{op::load, value_kind::integer, 1, 4, 0, 0, 0, 0, 1, 0, 0},
+    twice{op::multiply, value_kind::integer, 1, 5, 4, 1, 1, 0, 0, 0, 0};
+
+/// The program of aggregate_body as compiled_source.cpp writes it.
+struct compiled {
+  static constexpr bool is_compiled = true, is_resident = true;
+  static constexpr instruction dense_code[] = {{op::constant, value_kind::number, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+                                               {op::constant, value_kind::integer, 0, 1, 0, 0, 0, 0, 0, 0, 1},
+                                               load_amount,
+                                               compare,
+                                               load_number,
+                                               twice};
+  static constexpr program_view dense{dense_code, 2, 4, 6, 3};
+  static constexpr instruction sparse_code[] = {load_amount, load_number, twice};
+  static constexpr program_view sparse{sparse_code, 0, 0, 3, 0};
+  static constexpr program_view residual{};
+  static constexpr zone_notes notes{1, {2}, {1}, {}};
+  static constexpr u32 ranges_count = 0;
+  static constexpr column_range ranges[1] = {};
+  static constexpr column_facts columns[] = {{encoding::float64, 0, false, false, true},
+                                             {encoding::packed, sample::width, false, true, true}};
+  static constexpr aggregation_view aggregation{{{aggregate_kind::integer_sum, 5},
+                                                 {aggregate_kind::number_maximum, 2},
+                                                 {aggregate_kind::count, 4},
+                                                 {aggregate_kind::rows, 0}},
+                                                4,
+                                                1,
+                                                0,
+                                                0,
+                                                nullptr};
+  static constexpr output_view output{1, {5}};
+};
+
 /// sum(number * 2), max(amount), count(number), rows, where amount >= least: registers 0: least, 1: two, 2: amount,
 /// 3: condition, 4: number, 5: number * 2.
+template <class Code>
 struct aggregate_body {
   sample const* data;
   double least;
@@ -83,10 +119,6 @@ struct aggregate_body {
   static constexpr u32 aggregates = 4;
 
   aggregate_body(sample const& from, double limit) : data(&from), least(limit) {
-    const instruction compare{op::less_equal, value_kind::number, 0, 3, 0, 2, 2, 0, 0, 0, 0};
-    const instruction load_amount{op::load, value_kind::number, 0, 2, 0, 0, 0, 0, 0, 0, 0};
-    const instruction load_number{op::load, value_kind::integer, 1, 4, 0, 0, 0, 0, 1, 0, 0};
-    const instruction twice{op::multiply, value_kind::integer, 1, 5, 4, 1, 1, 0, 0, 0, 0};
     *code = {{op::constant, value_kind::number, 0, 0, 0, 0, 0, 0, 0, 0, bits(least)},
              {op::constant, value_kind::integer, 0, 1, 0, 0, 0, 0, 0, 0, 2},
              load_amount,
@@ -100,7 +132,7 @@ struct aggregate_body {
     slots->assign(aggregates, {});
     notes->assign(data->zones.size(), {});
     zones.query.table = data->view();
-    zones.query.with = {code->data(), nullptr, errors.get()};
+    zones.query.with = {nullptr, errors.get(), {bits(least), 2}};
     zones.query.dense = {code->data(), 2, 4, static_cast<u32>(code->size()), 3};
     zones.query.sparse = {alone->data(), 0, 0, static_cast<u32>(alone->size()), 0};
     zones.query.notes.count = 1;
@@ -119,7 +151,7 @@ struct aggregate_body {
 
   template <thread_group G>
   void operator()(G const& g, test_context const&) const {
-    zones(g, grid_range{0, zones.zones, 1});
+    zones.template operator()<G, Code>(g, grid_range{0, zones.zones, 1});
   }
 
   void verify(check_report& report, run_shape) const {
@@ -155,10 +187,11 @@ struct aggregate_body {
 };
 
 /// The rows that meet the condition, as words; then their numbers, in order.
+template <class Code>
 struct emit_body {
   sample const* data;
   double least;
-  aggregate_body program;
+  aggregate_body<Code> program;
   std::shared_ptr<std::vector<u32>> words = std::make_shared<std::vector<u32>>();
   std::shared_ptr<std::vector<u32>> counts = std::make_shared<std::vector<u32>>();
   std::shared_ptr<std::vector<u64>> begins = std::make_shared<std::vector<u64>>();
@@ -187,7 +220,7 @@ struct emit_body {
   void operator()(G const& g, test_context const&) const {
     const grid_range all{0, data->zones.size(), 1};
     const mark_zones mark{program.zones.query, words->data(), counts->data()};
-    mark(g, all);
+    mark.template operator()<G, Code>(g, all);
     g.sync();
     emit_zones emit{program.zones.query, words->data(), begins->data(), {}};
     emit.out.columns = 1;
@@ -195,7 +228,7 @@ struct emit_body {
     emit.out.values = values->data();
     emit.out.valid = valid->data();
     emit.out.rows = values->size();
-    emit(g, all);
+    emit.template operator()<G, Code>(g, all);
   }
 
   void verify(check_report& report, run_shape) const {
@@ -301,7 +334,7 @@ struct keyed_body {
              {op::modulo, value_kind::integer, 1, 6, 5, 1, 1, 0, 0, 0, 0},
              {op::fill_null, value_kind::integer, 1, 7, 6, 1, 1, 0, 0, 0, 0}};
     zones.query.table = data->view();
-    zones.query.with = {code->data(), nullptr, errors.get()};
+    zones.query.with = {nullptr, errors.get()};
     zones.query.dense = {code->data(), 3, 3, static_cast<u32>(code->size()), 0};
     zones.into.list[0] = {aggregate_kind::integer_sum, 4};
     zones.into.list[1] = {aggregate_kind::integer_sum, 2};  // beyond 64 bits
@@ -363,7 +396,6 @@ struct residual_body {
   query_view query{};
 
   void prepare(run_shape) {
-    const instruction load_number{op::load, value_kind::integer, 1, 4, 0, 0, 0, 0, 1, 0, 0};
     const instruction few{op::less_equal, value_kind::integer, 1, 5, 4, 0, 0, 0, 0, 0, 0};
     *dense = {{op::constant, value_kind::integer, 0, 0, 0, 0, 0, 0, 0, 0, 17},
               {op::constant, value_kind::number, 0, 1, 0, 0, 0, 0, 0, 0, bits(least)},
@@ -377,7 +409,7 @@ struct residual_body {
     words->assign(data->zones.size() * zone_words, ~0u);
     counts->assign(data->zones.size(), 0);
     query.table = data->view();
-    query.with = {dense->data(), nullptr, errors.get()};
+    query.with = {nullptr, errors.get()};
     query.dense = {dense->data(), 2, 7, 7, 6};
     query.ranges = range.get();
     query.ranges_count = 1;
@@ -417,12 +449,14 @@ class columns_test : public testing::TestWithParam<double> {};
 // All rows, a half, few, the NaNs alone.
 TEST_P(columns_test, sums_are_those_of_a_loop) {
   const sample data(test::test_seed());
-  run_as_executors_do(aggregate_body(data, GetParam()));
+  run_as_executors_do(aggregate_body<interpreted>(data, GetParam()));
+  run_as_executors_do(aggregate_body<compiled>(data, GetParam()));
 }
 
 TEST_P(columns_test, rows_come_in_order) {
   const sample data(test::test_seed());
-  run_as_executors_do(emit_body(data, GetParam()));
+  run_as_executors_do(emit_body<interpreted>(data, GetParam()));
+  run_as_executors_do(emit_body<compiled>(data, GetParam()));
 }
 
 TEST_P(columns_test, ranges_mark_the_rows_of_a_loop) {

@@ -109,7 +109,7 @@ struct join_body {
     const std::vector<instruction> code{{by_value ? op::lookup : op::find, value_kind::integer, 1, 1, 0, 0, 0, 0, 0, 0, low},
                                         {op::lookup, value_kind::integer, 1, 2, from, from, 0, 0, 1, 0, low}};
     u32 errors = 0;
-    const evaluation with{code.data(), tables.data(), &errors};
+    const evaluation with{tables.data(), &errors};
     const auto r = std::make_unique<registers<V>>();
     const auto rows = std::make_unique<row_batch<V>>();
     rows->count = V;
@@ -120,7 +120,7 @@ struct join_body {
         r->valid[0][k] = drawn % 7 != 0 ? 1 : 0;
         rows->active[k] = drawn % 11 != 0 ? 1 : 0;
       }
-      evaluator<V>(with, *r, *rows).run(0, 2);
+      evaluator<V>(with, *r, *rows).run(code.data(), code.data() + 2);
       for (u32 k = 0; k < V; ++k) {
         const auto at = data->row_of.find(r->value[0][k]);
         const bool found =
@@ -168,7 +168,7 @@ TEST(join_lookup, rows_begin_at_a_base) {
   rows.active[0] = rows.active[1] = r.valid[0][0] = r.valid[0][1] = 1;
   const auto row_of = [&](std::int64_t key) {
     r.value[0][0] = static_cast<u64>(key);
-    evaluator<2>({code.data(), tables.data(), &errors}, r, rows).run(0, 1);
+    evaluator<2>({tables.data(), &errors}, r, rows).run(code.data(), code.data() + 1);
     return r.valid[1][0] != 0 ? r.value[1][0] : ~u64{0};
   };
   EXPECT_EQ(10u, row_of(-4));

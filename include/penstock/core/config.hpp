@@ -5,7 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 
-#if defined(__CUDACC__)
+#if defined(__CUDACC_RTC__)
+/// Marks a function that runs on every executor. Here of code that is compiled when it runs, with constants in the place of
+/// variables: they reach what is inlined.
+#define PENSTOCK_FN __device__ __attribute__((always_inline))
+#define PENSTOCK_FORCE_INLINE __device__ __forceinline__
+#define PENSTOCK_COLD __device__ __noinline__
+#elif defined(__CUDACC__)
 /// Marks a function that runs on every executor.
 #define PENSTOCK_FN __host__ __device__
 #define PENSTOCK_FORCE_INLINE __host__ __device__ __forceinline__

@@ -7,6 +7,7 @@
 #include "penstock/core/bits.hpp"
 #include "penstock/executor/executor.hpp"
 #include "penstock/executor/gpu_scope.hpp"
+#include "penstock/executor/grid.hpp"
 #include "penstock/group/lone_thread.hpp"
 #include "penstock/group/warp.hpp"
 #include "penstock/host/error.hpp"
@@ -19,13 +20,6 @@
 #endif
 
 namespace penstock {
-
-/// The items of one group: first, first + step, ... below last.
-struct grid_range {
-  u64 first = 0;
-  u64 last = 0;
-  u64 step = 1;
-};
 
 /// What a launch may take of a GPU.
 struct launch_limits {
@@ -40,10 +34,21 @@ struct kernel_facts {
   u32 local_bytes = 0;  ///< stack and spills per thread
 };
 
-/// CUDA blocks; four of them fit a multiprocessor, which leaves 64 registers a thread. With eight it is 32, and twice the
-/// threads to wait with.
-inline constexpr u32 cuda_block_threads = 256;
-inline constexpr u32 cuda_blocks_per_unit = 4;
+/// The shape of a CUDA launch over `items` items.
+struct launch_grid {
+  u64 groups;
+  u32 blocks, threads;  ///< threads of a block
+};
+
+/// REQUIRES: items != 0.
+inline launch_grid grid_of(executor const& on, u64 items, launch_limits limits, u32 width, u32 blocks_per_unit) {
+  const u64 units = limits.units != 0 ? std::min(limits.units, on.units()) : on.units();
+  u64 groups = std::min<u64>(items, units * blocks_per_unit * (cuda_block_threads / width));
+  if (limits.groups != 0) groups = std::min(groups, limits.groups);
+  // A grid of less than a block is one smaller block, in whole warps.
+  const u64 threads = std::min<u64>(cuda_block_threads, round_up(groups * width, 32));
+  return {groups, static_cast<u32>(ceil_div(groups * width, threads)), static_cast<u32>(threads)};
+}
 
 #if defined(__CUDACC__)
 // The body stays in constant memory: views in it are read from there, not from a copy on each thread's stack.
@@ -80,15 +85,8 @@ void launch_on([[maybe_unused]] void* stream, executor& on, u64 items, Body cons
   if (on.kind() == executor_kind::cpu) return run_lone_threads(on, items, body);
 #if defined(__CUDACC__)
   const gpu_scope here(on.gpu());
-  constexpr u64 groups_per_block = cuda_block_threads / Width;
-  const u64 units = limits.units != 0 ? std::min(limits.units, on.units()) : on.units();
-  u64 groups = std::min<u64>(items, units * Blocks * groups_per_block);
-  if (limits.groups != 0) groups = std::min(groups, limits.groups);
-  // A grid of less than a block is one smaller block, in whole warps.
-  const u64 threads = std::min<u64>(cuda_block_threads, round_up(groups * Width, 32));
-  const u64 blocks = ceil_div(groups * Width, threads);
-  run_body<Width, Blocks>
-      <<<static_cast<u32>(blocks), static_cast<u32>(threads), 0, static_cast<cudaStream_t>(stream)>>>(body, items, groups);
+  const launch_grid grid = grid_of(on, items, limits, Width, Blocks);
+  run_body<Width, Blocks><<<grid.blocks, grid.threads, 0, static_cast<cudaStream_t>(stream)>>>(body, items, grid.groups);
   check_launch();
 #else
   throw_bad_input("launch", "a kernel", "this program was compiled without nvcc: use the cpu executor");
