@@ -59,6 +59,7 @@ endfunction()
 
 set(device_sources ${PROJECT_SOURCE_DIR}/libs/kernels/device)
 penstock_device_fatbin(${device_sources}/read_calls.cu lto)
+penstock_device_fatbin(${device_sources}/column_calls.cu lto)
 penstock_device_fatbin(${device_sources}/cold_calls.cu sm -maxrregcount=${PENSTOCK_COLD_REGISTERS})
 penstock_device_fatbin(${device_sources}/span_calls.cu sm -maxrregcount=64)
 penstock_device_fatbin(${device_sources}/folder_calls.cu sm -maxrregcount=64)

@@ -24,6 +24,14 @@ if(binding_sources)
   install(TARGETS _native LIBRARY DESTINATION penstock)
   # What kernels of the user's own are compiled with.
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/penstock/kernels DESTINATION penstock/include/penstock)
+  # And queries: of these folders, what libs/columns/group_bodies.hpp and zone_bodies.hpp include.
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/libs/columns DESTINATION penstock/include/libs
+          FILES_MATCHING PATTERN "*.hpp" PATTERN "nvrtc" EXCLUDE)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/libs/columns/nvrtc DESTINATION penstock/include/libs/columns PATTERN "*.md" EXCLUDE)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/penstock/core ${PROJECT_SOURCE_DIR}/include/penstock/group
+          DESTINATION penstock/include/penstock)
+  install(FILES ${PROJECT_SOURCE_DIR}/include/penstock/array/piece_of.hpp DESTINATION penstock/include/penstock/array)
+  install(FILES ${PROJECT_SOURCE_DIR}/include/penstock/executor/grid.hpp DESTINATION penstock/include/penstock/executor)
   if(PENSTOCK_HAS_CUDA)
     install(FILES ${device_parts} DESTINATION penstock/device)
   endif()

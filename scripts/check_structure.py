@@ -224,7 +224,9 @@ def check_headers(root: Path, rules: Rules, jobs: int, part: tuple[int, int] = (
     headers = [
         p
         for p in source_files(root)
-        if p.suffix in (".hpp", ".cuh") and stands_in(str(p.relative_to(root)), rules["headers"]["in"])
+        if p.suffix in (".hpp", ".cuh")
+        and stands_in(str(p.relative_to(root)), rules["headers"]["in"])
+        and not stands_in(str(p.relative_to(root)), rules["headers"]["not_in"])
     ]
     failures = header_check.compile_alone(root, parts.take(headers, part), rules["headers"], jobs)
     return [

@@ -130,6 +130,17 @@ column_table::~column_table() = default;
 
 std::string column_table::device() const { return state_->on->device(); }
 std::string column_table::executor_name() const { return state_->on->kind() == executor_kind::cuda ? "cuda" : "cpu"; }
+u32 column_table::architecture() const {
+  if constexpr (has_kernels) {
+    if (state_->on->kind() == executor_kind::cuda) return kernels::gpu_architecture(*state_->on);
+  }
+  return 0;
+}
+void column_table::compile_with(std::shared_ptr<query_compiler> compiler, double least_seconds) {
+  const std::scoped_lock lock(state_->mutex);
+  state_->compiler = std::move(compiler);
+  state_->least_seconds = least_seconds;
+}
 bool column_table::has_zone_map(u32 column) const {
   const std::scoped_lock lock(state_->mutex);
   return !state_->maps.at(column).empty();

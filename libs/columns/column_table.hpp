@@ -103,11 +103,32 @@ struct query_program {
   std::vector<table> tables;
 };
 
+/// One launch over the rows of a table.
+struct pass_account {
+  char const* what = "";  ///< aggregate, mark, emit, take or group
+  bool is_compiled = false;
+  double seconds = 0;
+};
+
 struct query_account {
   double set_up_seconds = 0, run_seconds = 0, seconds = 0;
   u64 zones = 0, zones_skipped = 0, rows_met = 0;
   u32 errors = 0;       ///< of row_error
   u64 bytes_moved = 0;  ///< into the cache; nothing where there is none
+  std::vector<pass_account> passes;
+};
+
+/// Who compiles passes of a table's queries for its executor (compiled_source.hpp). Its functions are called in the turn of the
+/// query, and another pass of the same source may come at any time.
+class query_compiler {
+ public:
+  virtual ~query_compiler() = default;
+  /// The image of a source for a GPU; empty: there is none, or none yet. What it throws ends the query.
+  virtual std::vector<std::byte> compiled(std::string const& source, bool is_resident) = 0;
+  /// A pass took so long without, at least what compile_with says; `source` is what the next one of the query will be.
+  virtual void interpreted(std::string const& source, bool is_resident, double seconds) = 0;
+  /// An image could not be loaded. The source is interpreted from now on.
+  virtual void refused(std::string const& source, std::string const& why) = 0;
 };
 
 struct aggregates {
@@ -154,6 +175,12 @@ class column_table {
   u64 rows() const { return rows_; }
   std::string device() const;
   std::string executor_name() const;
+  /// 90 for compute capability 9.0; 0: of a CPU.
+  u32 architecture() const;
+
+  /// From now on; what is interpreted in less than `least_seconds` stays so. REQUIRES: of a GPU's executor, the compiler makes
+  /// images for it.
+  void compile_with(std::shared_ptr<query_compiler> compiler, double least_seconds);
 
   /// `rows_met` is of the first aggregate of kind `rows`. `line_aware` false: an ablation.
   aggregates aggregate_rows(query_program const& program, std::vector<aggregate> const& wanted, u32 groups,

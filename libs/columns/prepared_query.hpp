@@ -41,10 +41,11 @@ class query_arrays {
 };
 
 /// What a query needs in the executor's memory, as long as it runs.
+/// REQUIRES: the program outlives it.
 class prepared_query {
  public:
   prepared_query(column_table::state& table, query_program const& program, bool line_aware)
-      : t_(table), on_(*table.on), begun_ns_(now_ns()) {
+      : t_(table), on_(*table.on), program_(program), begun_ns_(now_ns()) {
     query_arrays arrays;
     const u64 errors = arrays.add(std::vector<u32>{0}), dense = arrays.add(program.dense), sparse = arrays.add(program.sparse),
               scanned = arrays.add(program.scanned);
@@ -58,8 +59,8 @@ class prepared_query {
     some_ = t_.zones_to_look_at(program);
     const u64 listed = some_ ? arrays.add(*some_) : 0;
     if (!some_) prepare_notes(program);
-    const std::vector<column_range> keys = ranges_of(program);
-    const u64 ranges = arrays.add(keys), residual = arrays.add(program.residual);
+    keys_ = ranges_of(noted_);
+    const u64 ranges = arrays.add(keys_), residual = arrays.add(program.residual);
     std::vector<lookup_table> tables(places.size());
     const u64 lookups = arrays.add(tables);
     buffer<std::byte>& room = t_.arrays;
@@ -83,7 +84,7 @@ class prepared_query {
     view_.zones = some_ ? arrays.place<u32>(room, listed) : nullptr;
     view_.line_aware = line_aware;
     view_.ranges = arrays.place<column_range>(room, ranges);
-    view_.ranges_count = static_cast<u32>(keys.size());
+    view_.ranges_count = static_cast<u32>(keys_.size());
     view_.residual = {arrays.place<instruction>(room, residual), 0, 0, static_cast<u32>(program.residual.size()),
                       program.residual_condition};
     moved_before_ = t_.media.bytes_moved();
@@ -97,18 +98,22 @@ class prepared_query {
   template <class Body>
   void run(u64 items, Body const& body) {
     if (account_.set_up_seconds == 0) account_.set_up_seconds = seconds_since(begun_ns_);
-    if (t_.media.is_modelled()) prepare(on_, body);
+    compiled_launch<Body> compiled(*this, body);
+    if (t_.media.is_modelled()) compiled.is_there() ? compiled.prepare() : prepare(on_, body);
     const u64 begun = now_ns();
     t_.media.start();
     try {
-      columns::run(on_, items, body, t_.media.limits());
+      compiled.is_there() ? compiled.run(items) : columns::run(on_, items, body, t_.media.limits());
     } catch (...) {
       t_.media.stop();
       throw;
     }
     t_.media.stop();
-    account_.run_seconds += seconds_since(begun);
+    const double seconds = seconds_since(begun);
+    account_.run_seconds += seconds;
+    account_.passes.push_back({name_of(body), compiled.is_there(), seconds});
     t_.media.check();
+    if (!compiled.is_there()) compiled.offer(seconds);
   }
 
   query_account end(u64 rows_met) {
@@ -125,12 +130,59 @@ class prepared_query {
   }
 
  private:
+  /// A body's kernel, if it was compiled. Rows by their numbers are few, and are interpreted.
+  template <class Body>
+  class compiled_launch {
+   public:
+    compiled_launch(prepared_query& query, Body const& body) : q_(query), body_(body) {
+      if (!can_be() || q_.on_.kind() != executor_kind::cuda) return;
+      const compiled_source source = source_as_it_is();
+      if (source.text.empty()) return;
+      kernel_ = q_.t_.compiled.find(*q_.t_.compiler, source);
+      std::copy(source.literals.begin(), source.literals.end(), body_.query.with.literals);
+    }
+
+    bool is_there() const { return kernel_ != nullptr; }
+    void prepare() { q_.t_.compiled.prepare(*kernel_, &body_); }
+    void run(u64 items) { q_.t_.compiled.run(*kernel_, &body_, items, q_.t_.media.limits()); }
+
+    /// What the next run of the query would be compiled from: nothing is noted then.
+    void offer(double seconds) const {
+      if (!can_be() || seconds < q_.t_.least_seconds) return;
+      query_view view = body_.query;
+      view.notes = {};
+      const compiled_source source = source_with(view, q_.ranges_of({}));
+      if (!source.text.empty()) q_.t_.compiler->interpreted(source.text, source.is_resident, seconds);
+    }
+
+   private:
+    bool can_be() const { return !std::is_same_v<Body, take_rows> && q_.t_.compiler != nullptr; }
+    compiled_source source_as_it_is() const { return source_with(body_.query, q_.keys_); }
+    compiled_source source_with(query_view const& view, std::vector<column_range> const& ranges) const {
+      if constexpr (std::is_same_v<Body, take_rows>) {
+        return {};
+      } else {
+        return source_of({q_.program_, view, ranges, q_.t_.facts}, body_);
+      }
+    }
+
+    prepared_query& q_;
+    Body body_;  ///< with the literals
+    kernels::user_kernel* kernel_ = nullptr;
+  };
+
+  static char const* name_of(aggregate_zones const&) { return "aggregate"; }
+  static char const* name_of(mark_zones const&) { return "mark"; }
+  static char const* name_of(emit_zones const&) { return "emit"; }
+  static char const* name_of(take_rows const&) { return "take"; }
+  static char const* name_of(group_zones const&) { return "group"; }
+
   /// None where a column has values that are no keys, or is noted and has no range: what is noted is of all rows of a zone.
-  std::vector<column_range> ranges_of(query_program const& program) const {
+  std::vector<column_range> ranges_of(std::vector<u32> const& noted) const {
     std::vector<column_range> keys;
-    for (zone_bound const& bound : program.ranges) {
-      const auto note = std::find(noted_.begin(), noted_.end(), bound.column);
-      const u32 number = note == noted_.end() ? column_range::no_note : static_cast<u32>(note - noted_.begin());
+    for (zone_bound const& bound : program_.ranges) {
+      const auto note = std::find(noted.begin(), noted.end(), bound.column);
+      const u32 number = note == noted.end() ? column_range::no_note : static_cast<u32>(note - noted.begin());
       column_layout const& column = t_.plan.columns[bound.column];
       if (!has_range_keys(column.how)) return {};
       column_view view;
@@ -140,7 +192,7 @@ class prepared_query {
       view.divisor = column.divisor;
       keys.push_back(as_keys(view, {bound.column, number, bound.low, bound.high}));
     }
-    const bool all_noted = std::all_of(noted_.begin(), noted_.end(), [&](u32 column) {
+    const bool all_noted = std::all_of(noted.begin(), noted.end(), [&](u32 column) {
       return std::any_of(keys.begin(), keys.end(), [&](column_range const& key) { return key.column == column; });
     });
     return all_noted ? keys : std::vector<column_range>{};
@@ -163,11 +215,13 @@ class prepared_query {
 
   column_table::state& t_;
   executor& on_;
+  query_program const& program_;
   u64 begun_ns_;
   u32* errors_ = nullptr;
   std::optional<std::vector<u32>> some_;
   std::vector<buffer<zone_range>> ranges_;
   std::vector<u32> noted_;
+  std::vector<column_range> keys_;  ///< of the view's ranges
   query_view view_;
   query_account account_;
   u64 moved_before_ = 0;

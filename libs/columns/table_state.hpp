@@ -3,6 +3,7 @@
 
 #include "libs/columns/column_launches.hpp"
 #include "libs/columns/column_media.hpp"
+#include "libs/columns/compiled_kernels.hpp"
 #include "penstock/host/error.hpp"
 
 #include <algorithm>
@@ -39,7 +40,7 @@ inline std::vector<zone_place> zones_of(std::vector<u64> const& pieces) {
 struct column_table::state {
   state(table_layout layout, media::media_options const& with)
       : plan(std::move(layout)), options(with), on(open_executor(with.executor, media::cpu_threads(with), has_kernels)),
-        media(*on, plan.extents, with), places(zones_of(plan.pieces)) {
+        media(*on, plan.extents, with), places(zones_of(plan.pieces)), compiled(*on) {
     if (places.size() > (u64{1} << 32) / zone_rows) {
       throw_bad_input("open", "a table",
                       std::to_string(places.size()) + " zones of " + std::to_string(zone_rows) +
@@ -57,6 +58,18 @@ struct column_table::state {
       row += place.rows;
     }
     maps.resize(plan.columns.size());
+    for (column_layout const& column : plan.columns) facts.push_back(facts_of(column));
+  }
+
+  /// Of all its pieces.
+  column_facts facts_of(column_layout const& column) const {
+    column_facts all{column.how, column.packed_bits, column.divisor != 0, false, true};
+    for (piece_place const& piece : column.pieces) {
+      all.is_nullable |= piece.nullable;
+      all.is_resident &= media.view(piece.extent).is_resident();
+      if (piece.nullable) all.is_resident &= media.view(piece.validity_extent).is_resident();
+    }
+    return all;
   }
 
   column_view view_of(column_layout const& column, u64 piece) const {
@@ -114,7 +127,11 @@ struct column_table::state {
   std::unique_ptr<executor> on;
   column_media media;
   std::vector<zone_place> places;
-  std::vector<u64> rows_before;  ///< of each zone
+  std::vector<u64> rows_before;     ///< of each zone
+  std::vector<column_facts> facts;  ///< of each column
+  compiled_kernels compiled;
+  std::shared_ptr<query_compiler> compiler;  ///< nullptr: all is interpreted
+  double least_seconds = 0;                  ///< of a pass that is worth to be compiled
   buffer<column_view> columns;
   buffer<zone_place> zones;
   buffer<std::byte> arrays;                   ///< of the last query

@@ -136,13 +136,53 @@ nb::dict account_of(query_account const& a) {
   d["rows_met"] = a.rows_met;
   d["errors"] = a.errors;
   d["bytes_moved"] = a.bytes_moved;
+  nb::list passes;
+  for (pass_account const& each : a.passes) passes.append(nb::make_tuple(each.what, each.is_compiled, each.seconds));
+  d["passes"] = passes;
   return d;
 }
+
+/// An object with `compiled`, `interpreted` and `refused` (penstock.columns.compiling).
+class python_compiler final : public query_compiler {
+ public:
+  explicit python_compiler(nb::object of) : of_(std::move(of)) {}
+  python_compiler(python_compiler const&) = delete;
+  python_compiler& operator=(python_compiler const&) = delete;
+  ~python_compiler() override {
+    nb::gil_scoped_acquire const with;
+    of_.reset();
+  }
+
+  std::vector<std::byte> compiled(std::string const& source, bool is_resident) override {
+    nb::gil_scoped_acquire const with;
+    const nb::object image = of_.attr("compiled")(source, is_resident);
+    if (image.is_none()) return {};
+    const auto bytes = nb::cast<nb::bytes>(image);
+    auto const* const first = static_cast<std::byte const*>(bytes.data());
+    return {first, first + bytes.size()};
+  }
+  void interpreted(std::string const& source, bool is_resident, double seconds) override {
+    nb::gil_scoped_acquire const with;
+    of_.attr("interpreted")(source, is_resident, seconds);
+  }
+  void refused(std::string const& source, std::string const& why) override {
+    nb::gil_scoped_acquire const with;
+    of_.attr("refused")(source, why);
+  }
+
+ private:
+  nb::object of_;
+};
 
 template <class Call>
 auto unlocked(Call const& call) {
   nb::gil_scoped_release const without;
   return call();
+}
+
+void compile_with(column_table& table, nb::object compiler, double least_seconds) {
+  auto made = std::make_shared<python_compiler>(std::move(compiler));
+  unlocked([&] { table.compile_with(std::move(made), least_seconds); });
 }
 
 nb::tuple aggregate_rows(column_table& table, nb::dict const& given, std::vector<std::vector<u32>> const& wanted, u32 groups,
@@ -211,7 +251,10 @@ void bind_columns(nb::module_& m) {
       .def_prop_ro("rows", &column_table::rows)
       .def_prop_ro("executor", &column_table::executor_name)
       .def_prop_ro("device", &column_table::device)
-      .def("has_zone_map", &column_table::has_zone_map, "column"_a)
+      // Whoever has the turn may wait for the GIL, to compile.
+      .def("has_zone_map", &column_table::has_zone_map, "column"_a, nb::call_guard<nb::gil_scoped_release>())
+      .def_prop_ro("architecture", &column_table::architecture)
+      .def("compile_with", &compile_with, "compiler"_a, "least_seconds"_a)
       .def("aggregate", &aggregate_rows, "program"_a, "wanted"_a, "groups"_a, "key"_a.none(), "line_aware"_a)
       .def("group", &group_rows, "program"_a, "wanted"_a, "keys"_a, "ranges"_a, "line_aware"_a)
       .def("select", &select_rows, "program"_a, "registers"_a)

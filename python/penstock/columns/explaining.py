@@ -22,6 +22,8 @@ def explained(query: Query, analyze: bool = False) -> str:
         f"table {table.name}: {table.rows} rows, {len(table.columns)} columns, placement {table.placement}, "
         f"executor {table.executor}"
     ]
+    if table.compiler is not None:
+        lines.append(f"kernels: {table.compiler.described()}")
     scanned: list[str] = []
     if query.condition is not None:
         lines.append(f"condition: {shown(query.condition)}")
@@ -47,6 +49,11 @@ def explained(query: Query, analyze: bool = False) -> str:
     for name, touch in zip(some, touched, strict=True):
         line = f"  {name}  {_stored(table, name)}  read where the condition holds"
         lines.append(line + ("" if touch is None else _touched(table, *touch)))
+    if analyze and table.compiler is not None:
+        for what, compiled, seconds in query.collect().account.passes:
+            way = "compiled" if compiled else "interpreted"
+            lines.append(f"pass {what}: {way}, {1000 * seconds:.3f} ms")
+        lines += table.compiler.account()
     return "\n".join(lines)
 
 

@@ -237,7 +237,8 @@ class Query:
         """How it runs: columns, what of them is read when, and the bytes that takes.
 
         Args:
-            analyze: Evaluate the condition, and say of each column that is read where it holds how many bytes
+            analyze: Run it where its passes may be compiled, and print how each ran; evaluate the condition,
+                and say of each column that is read where it holds how many bytes
                 its rows have, and in how many sectors of 32 bytes and lines of the cache they lie.
         """
         from penstock.columns.explaining import explained
@@ -338,6 +339,7 @@ class Query:
             zones_skipped=native["zones_skipped"], bytes_moved=native["bytes_moved"],
             bytes_named=sum(self.table.bytes_of(name) for name in named),
             bytes_stored=sum(self.table.bytes_stored(name) for name in named),
+            passes=tuple(native["passes"]),
         )  # fmt: skip
 
     def taken(self, numbers: npt.NDArray[np.uint64]) -> Result:

@@ -113,6 +113,8 @@ class Account:
     """Of group_by."""
     slots: int = 0
     """Of the hash table that they were found with; 0: there was none."""
+    passes: tuple[tuple[str, bool, float], ...] = ()
+    """Launches of kernels: what they do, whether the query's own kernel was compiled, and seconds."""
     columns: dict[str, dict[str, int]] = field(default_factory=dict)
 
     @property

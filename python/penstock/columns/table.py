@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, SupportsIndex, TypedD
 import numpy as np
 import numpy.typing as npt
 
+from penstock.columns import compiling
 from penstock.columns.as_array import column_array
+from penstock.columns.compiling import QueryCompiler
 from penstock.columns.expressions import Expr
 from penstock.columns.joining import Columns, How
 from penstock.columns.layout import ColumnPlace, TableLayout
@@ -33,6 +35,7 @@ DRIVE_FILES = 16
 """Namespaces of an emulated drive (src/controller/served_records.hpp)."""
 
 
+Compiled = Literal["auto", "always", "never"]
 Place = Literal["auto", "host", "hbm", "storage", "host-cached", "pinned"]
 
 
@@ -48,6 +51,7 @@ class TableOptions(TypedDict, total=False):
     drives: Annotated[SupportsIndex, Count(1, least=1, most=64)]
     direct: Annotated[bool, Switch()]
     zone_maps: Annotated[bool, Switch(True)]
+    compiled: Annotated[Compiled, Choice("auto")]
     columns: Annotated[Sequence[str] | None, Option()]
     memory: Annotated[SupportsIndex | str | None, Size(unless="1GiB")]
     progress: Annotated[Any, Option()]
@@ -64,6 +68,8 @@ class Table:
         self._options = dict(options)
         self._numbers = {column.name: k for k, column in enumerate(layout.columns)}
         self._native: ColumnTable | None = None
+        self.compiler: QueryCompiler | None = None
+        """Of its queries, on a GPU."""
         self._closed = False
         self._stamps: dict[str, tuple[int, int, int]] = {}
         self._lock = threading.Lock()
@@ -111,7 +117,7 @@ class Table:
                 raise ValueError(f"query {self.name}: the table is closed: open it again")
             if self._native is None:
                 options = {**self._options, "placement": self.placement}
-                for name in ("columns", "memory", "progress", "zone_maps"):
+                for name in ("columns", "compiled", "memory", "progress", "zone_maps"):
                     options.pop(name)
                 whole = self.placement not in ("hbm", "pinned")
                 extents, pieces, columns = self.layout.native(whole)
@@ -121,8 +127,25 @@ class Table:
                         f"takes {DRIVE_FILES}: name those that are asked for with columns="
                     )
                 self._stamps = self._stamped()
-                self._native = load_native().ColumnTable(extents, pieces, columns, options)
+                native = load_native().ColumnTable(extents, pieces, columns, options)
+                self.compiler = self._compiler_of(native)
+                self._native = native
             return self._native
+
+    def _compiler_of(self, native: ColumnTable) -> QueryCompiler | None:
+        always = self._options["compiled"] == "always"
+        if native.architecture == 0:
+            if always:
+                raise ValueError(
+                    f"open {self.name}: compiled='always': the executor {native.executor} interprets "
+                    "queries: choose executor='cuda', or leave it at auto"
+                )
+            return None
+        if self._options["compiled"] == "never":
+            return None
+        compiler = QueryCompiler(native.architecture, always)
+        native.compile_with(compiler, compiling.LEAST_SECONDS)
+        return compiler
 
     def _stamped(self) -> dict[str, tuple[int, int, int]]:
         paths = {piece.path for column in self.layout.columns for piece in column.pieces}
@@ -305,6 +328,8 @@ def open_table(source: Any, **given: Unpack[TableOptions]) -> Table:
         drives: Emulated SSDs.
         direct: Bypass the page cache.
         zone_maps: Keep the extremes of runs of rows that conditions have read, and leave runs out by them.
+        compiled: Kernels of a query's own on a GPU: auto (interpreted first, compiled in the background where
+            a pass takes 20 ms, and used from the next run on), always (before the first run), never.
         columns: Names of those to be opened; None: all. What is not opened is not copied to a GPU.
         memory: Bytes that a conversion may take.
         progress: Called with what is done, how much of it, and of how much.

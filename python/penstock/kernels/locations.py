@@ -15,6 +15,8 @@ from penstock.kernels.llvm_ir import as_llvm_ir
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _CHECKOUT = _PACKAGE.parents[1]
+QUERY_LAYERS = ("array", "core", "executor", "group")
+"""Of include/penstock, what compiled queries include (cmake/penstock_python.cmake installs it)."""
 
 
 def include_dirs() -> list[str]:
@@ -29,6 +31,35 @@ def include_dirs() -> list[str]:
     raise Error(
         f"compile a kernel: {_PACKAGE / 'include'} has no headers: reinstall Penstock with pip install ."
     )
+
+
+def query_include_dirs() -> list[str]:
+    """Folders for the headers of compiled queries; first what NVRTC finds in place of the C++ library's.
+
+    Raises:
+        penstock.Error: The headers are not there.
+    """
+    for folder, headers in ((_PACKAGE / "include", _PACKAGE / "include"), (_CHECKOUT, _CHECKOUT / "include")):
+        if (folder / "libs" / "columns" / "zone_bodies.hpp").is_file():
+            return [str(folder / "libs" / "columns" / "nvrtc"), str(folder), str(headers)]
+    raise Error(
+        f"compile a query: {_PACKAGE / 'include'} has no headers: reinstall Penstock with pip install ."
+    )
+
+
+@functools.cache
+def query_sources_digest(resident: bool) -> str:
+    """Of all that the image of a query depends on beside its source."""
+    _, folder, headers = (Path(path) for path in query_include_dirs())
+    digest = hashlib.sha256()
+    files = [*(folder / "libs" / "columns").rglob("*")]
+    files += [path for name in QUERY_LAYERS for path in (headers / "penstock" / name).glob("*.hpp")]
+    for path in sorted(path for path in files if path.is_file() and path.suffix in ("", ".hpp")):
+        digest.update(path.read_bytes())
+    if not resident:
+        for _, part in device_library():
+            digest.update(part)
+    return digest.hexdigest()
 
 
 @functools.cache

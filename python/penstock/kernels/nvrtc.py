@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.kernels import toolkit
-from penstock.kernels.locations import cached, device_library, include_dirs, sources_digest, store
+from penstock.kernels.locations import (
+    cached,
+    device_library,
+    include_dirs,
+    query_include_dirs,
+    sources_digest,
+    store,
+)
 
 if TYPE_CHECKING:
     from penstock.kernels.signature import Signature
@@ -35,38 +42,84 @@ def compile_for_gpu(source: Source, signature: Signature, architecture: int) -> 
 
 
 def _compile(source: Source, text: str, signature: Signature, architecture: int) -> tuple[bytes, str]:
-    core = toolkit.core()
-    parts = device_library()
-    arch = f"sm_{architecture}"
+    parts = [code for _, code in device_library()]
     what = f"compile the kernel {source.name}"
     if (problem := toolkit.architecture_problem(what, architecture)) is not None:
         raise problem
-    toolkit.nvrtc()
-    toolkit.nvjitlink()  # without it cuda.core takes the driver's linker, which links no LTO-IR
-    options = core.ProgramOptions(
-        name=source.file,
-        arch=arch,
-        std="c++17",
-        relocatable_device_code=True,
-        link_time_optimization=True,
-        device_as_default_execution_space=True,
-        include_path=[*include_dirs(), *source.include_dirs],
-    )
-    program = core.Program(text, "c++", options)
+    options = {
+        "name": source.file,
+        "std": "c++17",
+        "include_path": [*include_dirs(), *source.include_dirs],
+    }
     try:
-        compiled = program.compile("ltoir", name_expressions=(signature.name,))
+        compiled = _compiled(what, text, architecture, "ltoir", (signature.name,), options)
+        name = compiled.symbol_mapping.get(signature.name, signature.name)
+        name = name.decode() if isinstance(name, bytes) else str(name)
+        return _linked(what, [compiled], parts, architecture), name
+    except _NotCompiledError as problem:
+        raise ValueError(source.refusal(str(problem))) from None
+
+
+def compile_query(text: str, resident: bool, architecture: int) -> bytes:
+    """The image of a pass of a query (libs/columns/compiled_source.hpp).
+
+    It is machine code before it meets the device library, which it needs for columns behind a cache alone:
+    with parts of that which are machine code, the linker optimizes LTO-IR for a minute, and inlines less.
+    Products and sums are rounded one by one, as the interpreter's are.
+
+    Raises:
+        ValueError: It does not compile, or does not link.
+        penstock.Error: A library that compiles is missing.
+    """
+    what = "compile a query"
+    options = {
+        "name": "query.cu",
+        "std": "c++20",
+        "include_path": query_include_dirs(),
+        "device_int128": True,
+        "fma": False,
+    }
+    parts = [] if resident else [code for _, code in device_library()]
+    try:
+        compiled = _compiled(what, text, architecture, "cubin", ("penstock_query",), options)
+        return _linked(what, [compiled], parts, architecture, lto=not resident)
+    except _NotCompiledError as problem:
+        raise ValueError(f"{what}: {problem}") from None
+
+
+class _NotCompiledError(Exception):
+    """With the log of NVRTC or nvJitLink."""
+
+
+def _compiled(
+    what: str, text: str, architecture: int, form: str, names: tuple[str, ...], options: dict[str, Any]
+) -> Any:
+    core = toolkit.core()
+    toolkit.nvrtc()
+    made = core.ProgramOptions(
+        arch=f"sm_{architecture}",
+        relocatable_device_code=True,
+        link_time_optimization=True if form == "ltoir" else None,
+        device_as_default_execution_space=True,
+        **options,
+    )
+    program = core.Program(text, "c++", made)
+    try:
+        return program.compile(form, name_expressions=names)
     except Exception as met:
         log = str(met)
         if "NVRTC_ERROR" not in log:
             raise
-        refused = ValueError(source.refusal(log.partition("compilation log:")[2] or log))
+        refused = _NotCompiledError(log.partition("compilation log:")[2] or log)
         raise toolkit.compile_problem(what, log, architecture) or refused from None
-    name = compiled.symbol_mapping.get(signature.name, signature.name)
-    name = name.decode() if isinstance(name, bytes) else str(name)
-    linked = [compiled, *(core.ObjectCode.from_fatbin(code) for _, code in parts)]
+
+
+def _linked(what: str, made: list[Any], parts: list[bytes], architecture: int, lto: bool = True) -> bytes:
+    core = toolkit.core()
+    toolkit.nvjitlink()  # without it cuda.core takes the driver's linker, which links no LTO-IR
+    options = core.LinkerOptions(arch=f"sm_{architecture}", link_time_optimization=lto or None)
+    whole = [*made, *(core.ObjectCode.from_fatbin(code) for code in parts)]
     try:
-        linker = core.Linker(*linked, options=core.LinkerOptions(arch=arch, link_time_optimization=True))
-        code = linker.link("cubin").code
+        return bytes(core.Linker(*whole, options=options).link("cubin").code)
     except Exception as met:
-        raise toolkit.link_problem(what, str(met)) or ValueError(source.refusal(str(met))) from None
-    return bytes(code), name
+        raise toolkit.link_problem(what, str(met)) or _NotCompiledError(str(met)) from None
