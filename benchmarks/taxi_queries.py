@@ -1,12 +1,15 @@
 """The taxi queries Q0 to Q5 by Penstock and beside it by DuckDB, Polars, and whole columns copied to the GPU.
 
     python benchmarks/taxi_queries.py --results columns.jsonl [--rows 200000000] [--folder /tmp]
-        [--executor cuda] [--threads 16]
+        [--executor cuda] [--threads 16] [--compiled]
 
 Draws the table (8-byte doubles, only the columns of the queries; and once more packed), and runs each query
 warm, from the page cache, with trips of at least 30 and 20 miles. DuckDB and Polars take part where they are
 installed, with the same number of threads, from their own formats; KvikIO and torch bring whole columns where
 there is a GPU. All answers are compared: counts exactly, averages to 1e-12.
+
+--compiled has no other engines: the lines `taxi.q1.compiled` and the like are Q1 to Q5 on the GPU with
+kernels of their own, beside interpreted ones, in turn.
 """
 
 from __future__ import annotations
@@ -160,6 +163,7 @@ def run(options: argparse.Namespace, folder: Path) -> None:
             placement=place,
             threads=0 if gpu else options.threads,
             zone_maps=maps,
+            compiled="never",
         )
         for where, place, maps in places
     }
@@ -177,6 +181,56 @@ def run(options: argparse.Namespace, folder: Path) -> None:
                 answers[name], accounts[name] = (count, average), result.account
             check(answers, f"Q{number} of {miles:g} miles")
             report(options, number, miles, seconds, accounts, others.parts)
+
+
+def run_compiled(options: argparse.Namespace, folder: Path) -> None:
+    for target, pack in ((folder / "plain", False), (folder / "packed", True)):
+        taxi.make(target, options.rows, columns="needed", pack=pack)
+        for place in ("host", "hbm"):
+            tables = {
+                way: open_table(target, executor="cuda", placement=place, zone_maps=False, compiled=way)
+                for way in ("never", "always")
+            }
+            for number in range(1, len(taxi.QUERIES)):
+                queries = {way: taxi.query(table, number, 30.0) for way, table in tables.items()}
+                taken: dict[str, list[float]] = {"never": [], "always": []}
+                answers: dict[str, Answer] = {}
+                for way in ("never", "always") * (1 + options.repeats):
+                    begun = time.perf_counter()
+                    result = queries[way].collect()
+                    taken[way].append(time.perf_counter() - begun)
+                    average, count = result.rows()[0]
+                    answers[way] = (count, average)
+                    check(answers, f"Q{number}")
+                report_compiled(options, number, f"{target.name}.{place}", taken, result.account.passes)
+            for table in tables.values():
+                table.close()
+
+
+def report_compiled(
+    options: argparse.Namespace, number: int, lies: str, taken: dict[str, list[float]],
+    passes: tuple[tuple[str, bool, float], ...],
+) -> None:  # fmt: skip
+    """The first run of each way is no repeat: it compiles."""
+    if not any(compiled for _, compiled, _ in passes):
+        raise SystemExit(f"Q{number} {lies}: no pass was compiled: {passes}")
+    nbytes = options.rows * 8 * (1 + number)
+    mine, baseline = (statistics.median(taken[way][1:]) for way in ("always", "never"))
+    line = {
+        "id": f"taxi.q{number}.compiled", "value": nbytes / mine / 1e9, "unit": "GB/s",
+        "repeats": options.repeats, "baseline": "interpreted", "baseline_value": nbytes / baseline / 1e9,
+        "ratio": baseline / mine,
+        "spread": (max(taken["always"][1:]) - min(taken["always"][1:])) / mine, "verified": True,
+        "params": {"rows": options.rows, "miles": 30.0, "lies": lies, "executor": "cuda"},
+        "details": {"seconds": mine, "interpreted_seconds": baseline, "first_seconds": taken["always"][0]}
+        | {f"{what}_seconds": seconds for what, _, seconds in passes},
+        "commit": os.environ.get("PENSTOCK_COMMIT", "unknown"),
+        "machine": {"name": os.environ.get("PENSTOCK_MACHINE", "unnamed")},
+        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+    }  # fmt: skip
+    with Path(options.results).open("a", encoding="utf-8") as out:
+        out.write(json.dumps(line) + "\n")
+    print(f"Q{number} {lies}: compiled {mine * 1e3:.2f} ms, interpreted {baseline * 1e3:.2f}", flush=True)
 
 
 def check(answers: dict[str, Answer], what: str) -> None:
@@ -235,11 +289,12 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--executor", choices=("cpu", "cuda"), default="cuda")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--compiled", action="store_true", help="interpreted and compiled, on a GPU")
     parser.add_argument("--folder", default=tempfile.gettempdir(), help="where tables are made, and removed")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(dir=options.folder))
     try:
-        run(options, folder)
+        (run_compiled if options.compiled else run)(options, folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -2,11 +2,15 @@
 
     python benchmarks/tpch_queries.py --results columns.jsonl [--scale 10] [--executor cuda] [--threads 16]
         [--placements host,hbm] [--only tpch.q3,tpch.q10,tpch.q18] [--folder /tmp]
+    python benchmarks/tpch_queries.py --results columns.jsonl --compiled [--scale 10] [--placements host,hbm]
 
 tpchgen-cli draws TPC-H's tables; SSB's are made of them by DuckDB. The columns that the
 queries name are converted, packed, and every statement runs warm, from the page cache. The others have the
 same columns in their own formats, in memory, and the same number of threads. All answers are compared with
 DuckDB's: counts, integers and decimals exactly, floating-point numbers to 1e-12.
+
+--compiled has no other engines: the lines `tpch.q1.compiled` and the like are the same statements on the GPU
+with kernels of their own, beside interpreted ones, in turn.
 """
 
 from __future__ import annotations
@@ -136,20 +140,78 @@ def timed(call: Callable[[], Any], repeats: int) -> tuple[list[float], Any]:
     return taken, result
 
 
-def run(options: argparse.Namespace, folder: Path) -> None:
-    only = options.only.split(",") if options.only else list(STATEMENTS)
-    asked = {number: STATEMENTS[number] for number in only}
-    paths = drawn(folder, options.scale, asked.values())
+def converted(options: argparse.Namespace, folder: Path, statements: Iterable[str]) -> dict[str, Path]:
+    """Folders of the tables that statements name, beside the Parquet files that this returns."""
+    paths = drawn(folder, options.scale, statements)
     for name, path in paths.items():
         begun = time.perf_counter()
         convert(ds.dataset(path).scanner(columns=columns_of(name, path)).to_reader(), folder / name)
         print(f"converted {name}: {time.perf_counter() - begun:.1f} s", flush=True)
+    return paths
+
+
+def run_compiled(options: argparse.Namespace, folder: Path) -> None:
+    only = options.only.split(",") if options.only else ["tpch.q1", "tpch.q3", "tpch.q6"]
+    names = converted(options, folder, [STATEMENTS[number] for number in only])
+    for place in options.placements.split(","):
+        ways = {
+            way: {
+                name: open_table(folder / name, executor="cuda", placement=place, compiled=way)
+                for name in names
+            }
+            for way in ("never", "always")
+        }
+        for number in only:
+            ask = {way: partial(sql, STATEMENTS[number], **tables) for way, tables in ways.items()}
+            first, begun = ask["never"](), time.perf_counter()
+            ask["always"]()
+            compiling = time.perf_counter() - begun
+            ask["always"]()  # with zone maps, which is another kernel
+            taken: dict[str, list[float]] = {"never": [], "always": []}
+            for way in ("never", "always") * options.repeats:
+                begun = time.perf_counter()
+                result = ask[way]()
+                taken[way].append(time.perf_counter() - begun)
+                if not same(result.rows(), first.rows()):
+                    raise SystemExit(f"{number}: {place}: {result.rows()[:3]} beside {first.rows()[:3]}")
+            report_compiled(options, number, place, taken, compiling, result.account.passes)
+
+
+def report_compiled(
+    options: argparse.Namespace, number: str, place: str, taken: dict[str, list[float]], compiling: float,
+    passes: tuple[tuple[str, bool, float], ...],
+) -> None:  # fmt: skip
+    if not any(compiled for _, compiled, _ in passes):
+        raise SystemExit(f"{number}: {place}: no pass was compiled: {passes}")
+    mine, baseline = (statistics.median(taken[way]) for way in ("always", "never"))
+    line = {
+        "id": f"{number}.compiled", "value": mine * 1e3, "unit": "ms", "repeats": options.repeats,
+        "baseline": "interpreted", "baseline_value": baseline * 1e3, "ratio": baseline / mine,
+        "spread": (max(taken["always"]) - min(taken["always"])) / mine, "verified": True,
+        "params": {"scale": options.scale, "placement": place, "executor": "cuda"},
+        "details": {"first_run_ms": compiling * 1e3}
+        | {f"{what}_ms": seconds * 1e3 for what, _, seconds in passes},
+        "commit": os.environ.get("PENSTOCK_COMMIT", "unknown"),
+        "machine": {"name": os.environ.get("PENSTOCK_MACHINE", "unnamed")},
+        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+    }  # fmt: skip
+    with Path(options.results).open("a", encoding="utf-8") as out:
+        out.write(json.dumps(line) + "\n")
+    print(f"{number} {place}: compiled {mine * 1e3:.2f} ms, interpreted {baseline * 1e3:.2f}", flush=True)
+
+
+def run(options: argparse.Namespace, folder: Path) -> None:
+    only = options.only.split(",") if options.only else list(STATEMENTS)
+    asked = {number: STATEMENTS[number] for number in only}
+    paths = converted(options, folder, asked.values())
     others = Others(folder, paths, options.threads).engines
     tables: dict[str, dict[str, Table]] = {}
     for place in options.placements.split(","):
         threads = 0 if options.executor == "cuda" else options.threads
         tables[place] = {
-            name: open_table(folder / name, executor=options.executor, placement=place, threads=threads)
+            name: open_table(
+                folder / name, executor=options.executor, placement=place, threads=threads, compiled="never"
+            )
             for name in paths
         }
     for number, statement in asked.items():
@@ -214,11 +276,12 @@ def main() -> None:
     parser.add_argument("--placements", default="host")
     parser.add_argument("--only", default="", help="some statements: tpch.q3,tpch.q18")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--compiled", action="store_true", help="interpreted and compiled, on a GPU")
     parser.add_argument("--folder", default=tempfile.gettempdir(), help="where tables are made, and removed")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(dir=options.folder))
     try:
-        run(options, folder)
+        (run_compiled if options.compiled else run)(options, folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
