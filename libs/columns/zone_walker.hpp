@@ -317,18 +317,25 @@ class zone_walker {
   PENSTOCK_FN u32 mark_ranges(u32 (&words)[words_here]) {
     for (u32 w = 0; w < words_here; ++w) words[w] = all_of(index_in(g_) + w * size(g_));
     if constexpr (Code::is_compiled) {
-      each_below<true>(Code::ranges_count, [&](u32 k) {
-        column_range range = Code::ranges[k];
-        range.low = q_.ranges[k].low;
-        range.high = q_.ranges[k].high;
-        mark_range(range, Code::columns[range.column], words);
-      });
+      mark_ranges_from<0>(words);
     } else {
       for (u32 k = 0; k < q_.ranges_count; ++k) {
         mark_range(q_.ranges[k], rows_.columns[q_.ranges[k].column].facts(), words);
       }
     }
     return count_marked(words);
+  }
+  /// Of a compiled program. No loop that is unrolled: before it is, there would be all encodings in it.
+  template <u32 K>
+  PENSTOCK_FN void mark_ranges_from(u32 (&words)[words_here]) {
+    if constexpr (K < Code::ranges_count) {
+      constexpr column_facts facts = Code::columns[Code::ranges[K].column];
+      column_range range = Code::ranges[K];
+      range.low = q_.ranges[K].low;
+      range.high = q_.ranges[K].high;
+      mark_range(range, facts, words);
+      mark_ranges_from<K + 1>(words);
+    }
   }
   PENSTOCK_FN void mark_range(column_range const& range, column_facts const& facts, u32 (&words)[words_here]) {
     zone_range* const noted = range.note == column_range::no_note ? nullptr : &noted_[range.note];

@@ -65,6 +65,11 @@ def _ranges_and_a_rest(t: Table, k: Any) -> Any:
     return met.agg(s=col("cents").sum(), n=count())
 
 
+def _several_ranges(t: Table, k: Any) -> Any:
+    met = t.filter(col("cents") >= k, col("f") > -20.0, col("single") < 30.0, col("key") > 0)
+    return met.agg(s=col("small").sum(), n=count())
+
+
 def _one_sum(t: Table, k: Any) -> Any:
     return t.filter(col("i") > k).agg(s=(col("f") * col("cents")).sum())
 
@@ -106,6 +111,7 @@ def _a_join(t: Table, k: Any) -> Any:
 SOURCES: dict[str, Callable[[Table, Any], Any]] = {
     "two conditions": _two_conditions,
     "ranges and a rest": _ranges_and_a_rest,
+    "several ranges": _several_ranges,
     "one sum": _one_sum,
     "integers": _integers,
     "nulls": _nulls,

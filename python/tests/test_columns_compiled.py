@@ -149,11 +149,11 @@ def test_a_long_pass_is_compiled_behind_it(fresh: Any, monkeypatch: pytest.Monke
     assert table.run() is None
     fresh.wait()
     assert table.run() == b"image"
-    assert re.match(r"1 kernels, compiled in \d", table.compiler.account()[0])
+    assert re.match(r"compiled kernels: 1, in \d", table.compiler.account()[0])
     monkeypatch.setattr(compiling, "compilations", compiling._Compilations())  # another process
     other = Table()
     assert other.run() == b"image"
-    assert other.compiler.account() == ["1 kernels, compiled in 0.00 s, 1 of them from the cache on disk"]
+    assert other.compiler.account() == ["compiled kernels: 1, in 0.00 s, 1 of them from the cache on disk"]
 
 
 def test_tables_wait_for_no_compilation(fresh: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,7 +272,7 @@ def test_compiled_answers_are_the_interpreters(name: str, placement: str) -> Non
             if way == "always":
                 told = SOURCES[name](table, 10).explain(analyze=True)
                 assert ": compiled, " in told
-                assert "kernels, compiled in" in told
+                assert "compiled kernels: " in told
     assert ways["never"] == ways["always"]
 
 

@@ -160,7 +160,7 @@ class QueryCompiler:
         made = [each for each in self._outcomes.values() if each.image is not None]
         seconds = sum(each.seconds for each in made)
         kept = sum(each.seconds == 0 for each in made)
-        lines = [f"{len(made)} kernels, compiled in {seconds:.2f} s, {kept} of them from the cache on disk"]
+        lines = [f"compiled kernels: {len(made)}, in {seconds:.2f} s, {kept} of them from the cache on disk"]
         failed = {each.why for each in self._outcomes.values() if each.image is None}
         return lines + [f"no kernel: {why}" for why in sorted(failed)]
 
