@@ -73,7 +73,7 @@ def test_sources_compile_for_a_gpu_that_is_elsewhere(name: str, resident: bool, 
     pytest.importorskip("cuda.core", reason="cuda.core is not installed")
     if not resident:
         try:
-            locations.device_library()
+            locations.query_library()
         except penstock.Error:
             pytest.skip("this build has no device library")
     for what, text in recorded(name, 10, placement="host" if resident else "storage"):

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from penstock.errors import Error
 from penstock.kernels.locations import cached, query_include_dirs, query_sources_digest, store
-from penstock.kernels.nvrtc import compile_query, core
+from penstock.kernels.nvrtc import compile_query
+from penstock.kernels.toolkit import core
 
 LEAST_SECONDS = 0.02
 """From a pass of this length on, a query that runs again soon has back what its compilation takes."""

@@ -15,6 +15,7 @@ from penstock.kernels.llvm_ir import as_llvm_ir
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _CHECKOUT = _PACKAGE.parents[1]
+_OF_QUERIES = "column_calls."
 QUERY_LAYERS = ("array", "core", "executor", "group")
 """Of include/penstock, what compiled queries include (cmake/penstock_python.cmake installs it)."""
 
@@ -56,9 +57,8 @@ def query_sources_digest(resident: bool) -> str:
     files += [path for name in QUERY_LAYERS for path in (headers / "penstock" / name).glob("*.hpp")]
     for path in sorted(path for path in files if path.is_file() and path.suffix in ("", ".hpp")):
         digest.update(path.read_bytes())
-    if not resident:
-        for _, part in device_library():
-            digest.update(part)
+    for part in () if resident else query_library():
+        digest.update(part)
     return digest.hexdigest()
 
 
@@ -69,7 +69,8 @@ def device_library() -> tuple[tuple[str, bytes], ...]:
     Raises:
         penstock.Error: This build has none.
     """
-    parts = [(file.suffixes[0].removeprefix("."), file.read_bytes()) for file in _device_files("*.fatbin")]
+    files = [file for file in _device_files("*.fatbin") if not file.name.startswith(_OF_QUERIES)]
+    parts = [(file.suffixes[0].removeprefix("."), file.read_bytes()) for file in files]
     return tuple(sorted(parts, key=lambda part: part[0] != "lto"))
 
 
@@ -86,6 +87,17 @@ def device_release() -> tuple[int, int]:
         named = re.search(r"^// Cuda compilation tools, release (\d+)\.(\d+)", ptx.read(1000), re.MULTILINE)
     assert named is not None
     return int(named.group(1)), int(named.group(2))
+
+
+@functools.cache
+def query_library() -> tuple[bytes, ...]:
+    """What queries are linked with that read columns behind a cache.
+
+    Raises:
+        penstock.Error: This build has none.
+    """
+    files = _device_files("*.fatbin")
+    return tuple(f.read_bytes() for f in files if f.name.startswith(_OF_QUERIES) or ".sm." in f.name)
 
 
 def lto_ir(architecture: int | str) -> bytes:

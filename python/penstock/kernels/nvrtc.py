@@ -10,6 +10,8 @@ from penstock.kernels.locations import (
     device_library,
     include_dirs,
     query_include_dirs,
+    query_library,
+    query_library,
     sources_digest,
     store,
 )
@@ -79,7 +81,7 @@ def compile_query(text: str, resident: bool, architecture: int) -> bytes:
         "device_int128": True,
         "fma": False,
     }
-    parts = [] if resident else [code for _, code in device_library()]
+    parts = [] if resident else [*query_library()]
     try:
         compiled = _compiled(what, text, architecture, "cubin", ("penstock_query",), options)
         return _linked(what, [compiled], parts, architecture, lto=not resident)
