@@ -14,7 +14,8 @@ from places import DEVICES
 if "cuda" not in DEVICES:
     pytest.skip("there is no GPU", allow_module_level=True)
 pytest.importorskip("cuda.core", reason="cuda.core is not installed")
-from test_columns import conditions, frame_of, numbers
+from column_frames import frame_of
+from test_columns_random import conditions, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

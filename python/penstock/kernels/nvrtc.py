@@ -11,7 +11,6 @@ from penstock.kernels.locations import (
     include_dirs,
     query_include_dirs,
     query_library,
-    query_library,
     sources_digest,
     store,
 )
