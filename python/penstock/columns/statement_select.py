@@ -119,6 +119,7 @@ class Select:
         self.translate = Translator(sources.value)
 
     def plan(self) -> Plan:
+        self.sources.selected = self._selected()
         query = self.sources.joined(self.conditions)
         items = list(self._items())
         group, distinct = self.node.args.get("group"), self.node.args.get("distinct")
@@ -133,6 +134,15 @@ class Select:
             refuse(self.node, "what DISTINCT is ordered by is selected, too")
         plan.shown = different(plan.shown)
         return plan
+
+    def _selected(self) -> set[str]:
+        """Tables whose columns the result is made of."""
+        parts = [self.node.args.get(part) for part in ("group", "having", "order")]
+        nodes = [*self.node.expressions, *(part for part in parts if part is not None)]
+        known = expressions()
+        if any(node.find(known.Star) and not node.find(known.Count) for node in nodes):
+            return {source.alias for source in self.sources.all}
+        return set().union(*map(self.sources.tables_of, nodes))
 
     # Results.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -54,6 +54,8 @@ class Source:
     columns: dict[str, str] = field(default_factory=dict)
     """Of the query, by their names in lower case here; semi and anti joins have none."""
     filters: list[Condition] = field(default_factory=list)
+    nested: list[tuple[Source, Node, Node]] = field(default_factory=list)
+    """Tables that only leave out rows of this one: each, its key, and what is equal here."""
     given: Columns | None = None
     """Of a subquery."""
 
@@ -80,6 +82,8 @@ class Sources:
     def __init__(self, sources: list[Source], subquery: Callable[[Node], Result]) -> None:
         self.all = sources
         self.translate = Translator(self.value)
+        self.selected: set[str] = set()
+        """Tables whose columns the result is made of."""
         self._subquery = subquery
         self._by_all_keys = False
         self._more_keys = False
@@ -147,7 +151,7 @@ class Sources:
     def _joined_to(self, base: Source, conditions: list[Condition]) -> Query:
         assert base.table is not None
         for source in self.all:
-            source.columns, source.filters = {}, []
+            source.columns, source.filters, source.nested = {}, [], []
             if source.how == "inner":
                 conditions += source.on
             else:
@@ -155,11 +159,11 @@ class Sources:
         base.columns = base.names
         rest: list[Condition] = []
         for condition in conditions:
-            of = self._of(condition)
+            of = self.tables_of(condition)
             owner = [s for s in self.all if of == {s.alias} and s is not base and s.how == "inner"]
             (owner[0].filters if owner else rest).append(condition)
         query = Query(base.table)
-        waiting = [source for source in self.all if source is not base]
+        waiting = self._nest([source for source in self.all if source is not base], rest)
         while waiting:
             ready = next((s for s in waiting if self._keys(s, self._pool(s, rest))), None)
             if ready is None:
@@ -172,7 +176,39 @@ class Sources:
             join.lower(query.graph(), join.other_keys[0])
         return query
 
-    def _of(self, condition: Condition) -> set[str]:
+    def _nest(self, waiting: list[Source], rest: list[Condition]) -> list[Source]:
+        """Tables that the result has no column of, and that have one key, of one table that waits, are joined
+        with that one, which has fewer rows then; the others still wait."""
+        others = [on for source in self.all if source.how != "inner" for on in source.on]
+        stay = self.selected.union(*map(self.tables_of, others))
+        plain = {s.alias: s for s in waiting if s.how == "inner" and s.table is not None}
+        nested: set[str] = set()
+        while True:
+            tried = (self._nesting(s, plain, rest) for s in plain.values() if s.alias not in stay)
+            found = next(filter(None, tried), None)
+            if found is None:
+                return [source for source in waiting if source.alias not in nested]
+            inner, outer, condition, mine, other = found
+            outer.nested.append((inner, mine, other))
+            rest.remove(condition)
+            nested.add(plain.pop(inner.alias).alias)
+
+    def _nesting(
+        self, source: Source, plain: Mapping[str, Source], rest: list[Condition]
+    ) -> tuple[Source, Source, Node, Node, Node] | None:
+        """The table that a table is joined with, by its only condition beside those of it alone."""
+        about = [condition for condition in rest if source.alias in self.tables_of(condition)]
+        if len(about) != 1 or isinstance(about[0], Membership) or kind_of(about[0]) != "EQ":
+            return None
+        sides = (about[0].this, about[0].expression)
+        for mine, other in (sides, sides[::-1]):
+            of = self.tables_of(other)
+            is_key = kind_of(mine) == "Column" and self.tables_of(mine) == {source.alias}
+            if is_key and len(of) == 1 and source.alias not in of and of <= set(plain):
+                return source, plain[of.pop()], about[0], mine, other
+        return None
+
+    def tables_of(self, condition: Condition) -> set[str]:
         """The tables that an expression names columns of; of IN with a subquery what stands before it."""
         nodes = condition.keys if isinstance(condition, Membership) else [condition]
         found: set[str] = set()
@@ -195,8 +231,8 @@ class Sources:
                 continue
             both = (condition.this, condition.expression)
             for mine, other in (both, both[::-1]):
-                others = self._of(other)
-                is_mine = kind_of(mine) == "Column" and self._of(mine) == {source.alias}
+                others = self.tables_of(other)
+                is_mine = kind_of(mine) == "Column" and self.tables_of(mine) == {source.alias}
                 if is_mine and others and others <= there:
                     found.append((condition, mine, other))
                     break
@@ -234,10 +270,14 @@ class Sources:
 
         small = Query(source.table)
         for each in source.filters:
-            if self._of(each) != {source.alias}:
+            if self.tables_of(each) != {source.alias}:
                 node = each.node if isinstance(each, Membership) else each
                 refuse(node, "behind ON of this join there are equal keys, and conditions of its table")
             small = self._filtered(small, each, Translator(own))
+        for inner, mine, other in source.nested:
+            key = (inner.names[mine.name.lower()],)
+            join = Join((Translator(own)(other),), self._filtered_columns(inner), key, "inner", {})
+            small = replace(small, joins=(*small.joins, join))
         return small.join_columns()
 
     @staticmethod
