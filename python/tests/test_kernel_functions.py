@@ -117,3 +117,12 @@ def test_functions_wrap_and_shift_as_numpy_does(device: str) -> None:
     large = np.full(5, 2**62, np.int64)
     mean = penstock.function(lambda x: x).mean(penstock.from_tensor(large, "host", device=device))
     assert mean == 2.0**62
+
+
+def test_what_is_no_expression_is_refused() -> None:
+    array = penstock.from_tensor(np.zeros(3, np.float32), "host", device="cpu")
+    text: Any = "x + 1"
+    with pytest.raises(TypeError, match=r"penstock.function: x \+ 1: give a Python function of elements"):
+        penstock.function(text)
+    with pytest.raises(TypeError, match="it returns list, which depends on no argument: return an"):
+        penstock.function(lambda x: [x])(array)

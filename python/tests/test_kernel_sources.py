@@ -279,3 +279,20 @@ def test_nothing_is_no_array() -> None:
         with pytest.raises(TypeError, match=r"None: give a penstock\.Array"):
             kernel(None)
         kernel(penstock.from_tensor(np.zeros(3, np.int32), "host", device="cpu")).wait()  # which is gone then
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        ("extern __shared__ int s[]; s[0] = 1;", r"write penstock::dynamic_shared<T>\(\)"),
+        ("__half x = 1;", "__half and __nv_bfloat16 are a GPU's: use float"),
+        ("f<<<1, 1>>>(n);", "a kernel launches no other on the CPU"),
+        ('asm("mov.u32 %0, %laneid;" : "=r"(*n));', "PTX is a GPU's"),
+        ("\n#include <cuda_fp16.h>\n", "the headers of CUDA are a GPU's: leave them out"),
+        ("cudaTextureObject_t t;", "textures are a GPU's"),
+        ("// __half\n unknown = 1;", "'unknown' was not declared|‘unknown’ was not declared"),
+    ],
+)
+def test_what_the_cpu_does_not_take_is_named(body: str, sentence: str) -> None:
+    with pytest.raises(ValueError, match=f"compile the kernel f: .*({sentence})"):
+        penstock.kernel(f"__global__ void f(int* n) {{ {body} }}", device="cpu")

@@ -205,7 +205,11 @@ class Function:
             parameters.append(f"{to} {word}")
         result = self._expression(*values)
         if not isinstance(result, Value):
-            raise TypeError(f"function {self.name}: it returns {shown(result)}, which depends on no argument")
+            what = type(result).__name__ if isinstance(result, (list, tuple, dict)) else shown(result)
+            raise TypeError(
+                f"function {self.name}: it returns {what}, which depends on no argument: return an "
+                "expression of its elements"
+            )
         dtype = np.asarray(result._like).dtype
         if how == "mean":
             dtype = np.dtype("float64")
@@ -256,4 +260,6 @@ def function(expression: Callable[..., Any]) -> Function:
     Returns:
         What is called with arrays and numbers.
     """
+    if not callable(expression):
+        raise TypeError(f"penstock.function: {shown(expression)}: give a Python function of elements")
     return Function(expression)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -29,6 +30,25 @@ _FLAGS = [
     "-fno-strict-aliasing",
     "-fno-exceptions",  # as on a GPU: one that left a thread would end the process
     "-w",
+]
+
+# What the compiler names in its log, and what to do.
+_GPU_ALONE = [
+    (
+        r"conflicting specifiers|cannot combine",
+        "extern __shared__ is a GPU's: write penstock::dynamic_shared<T>()",
+    ),
+    (r"__half|__nv_bfloat16", "__half and __nv_bfloat16 are a GPU's: use float for the CPU"),
+    (
+        r"\b(cuda\w*|cooperative_groups|mma|cub|thrust)[\w/]*\.(h|hpp|cuh)\b",
+        "the headers of CUDA are a GPU's: leave them out",
+    ),
+    (
+        r"error: expected (primary-)?expression before [‘']<[’'] token",
+        "a kernel launches no other on the CPU: call a __device__ function",
+    ),
+    (r"invalid '?asm'?|in asm|inline asm", "PTX is a GPU's: write it in C++ for the CPU"),
+    (r"cuda(Texture|Surface)Object_t", "textures are a GPU's: take an array or a pointer"),
 ]
 
 # Names of its own, for macros of the source may have any other.
@@ -94,6 +114,12 @@ def _machine() -> str:
     return "\n".join(line for line in lines if line.startswith(("model name", "flags", "Features")))
 
 
+def _word_of_gpus(log: str) -> str:
+    """Empty: it is none."""
+    errors = "\n".join(line for line in log.splitlines() if "error:" in line)
+    return next((sentence for pattern, sentence in _GPU_ALONE if re.search(pattern, errors)), "")
+
+
 def _compile(with_compiler: str, text: str, library: Path, source: Source) -> Path:
     try:
         library.parent.mkdir(parents=True, exist_ok=True)
@@ -113,7 +139,7 @@ def _compile(with_compiler: str, text: str, library: Path, source: Source) -> Pa
         ) from problem
     if run.returncode != 0:
         made.unlink(missing_ok=True)
-        raise ValueError(source.refusal(run.stderr))
+        raise ValueError(source.refusal(run.stderr, _word_of_gpus(run.stderr)))
     final = folder / library.name
     made.replace(final)
     return final

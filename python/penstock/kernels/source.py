@@ -69,8 +69,13 @@ class Source:
                         waiting.append((path.parent, found[path]))
         return [part for path in sorted(found) for part in (str(path), found[path])]
 
-    def refusal(self, log: str) -> str:
-        """One sentence, and the compiler's lines below it: those of the user's own source first."""
+    def refusal(self, log: str, why: str = "") -> str:
+        """One sentence, and the compiler's lines below it.
+
+        Args:
+            log: The compiler's.
+            why: What is known better than by the compiler's first error, and what to do.
+        """
         lines = [line.rstrip() for line in log.splitlines() if line.strip()]
         first = next(
             (line for line in lines if re.search(r"\berror\b", line)), lines[0] if lines else "unknown"
@@ -81,4 +86,4 @@ class Source:
         shown = lines[:_MOST_LINES]
         rest = f"\n  ... and {len(lines) - _MOST_LINES} lines" if len(lines) > _MOST_LINES else ""
         details = "".join(f"\n  {line}" for line in shown) + rest
-        return f"compile the kernel {self.name}: {first}: correct its source{details}"
+        return f"compile the kernel {self.name}: {why or first + ': correct its source'}{details}"
