@@ -65,7 +65,10 @@ pygments_style, pygments_dark_style = "friendly", "github-dark"
 # Broken references are warnings, except to what this site does not have: types of other projects and of
 # Penstock's private modules in signatures, and C++ names of headers that are not listed.
 nitpicky = True
-PRIVATE = r"penstock\.(arrays\.(exports|size)|graph\.(_binding|results))\..*"
+PRIVATE = (
+    r"penstock\.(arrays\.(exports|peers|size)|graph\.(_binding|results)"
+    r"|gnn\.training\.(ranks|results|sources))\..*"
+)
 nitpick_ignore_regex = [("py:class", rf"(?!penstock\b).*|{PRIVATE}"), ("cpp:identifier", ".*")]
 # Without doxygen the pages of the headers are not there.
 suppress_warnings = [] if has_doxygen else ["toc.excluded"]

@@ -18,11 +18,16 @@ RAISES = re.compile(r"(?<=[.;]) (?:Raises|Errors:) ")
 ALIAS = re.compile(r"TypeAliasForwardRef\('(\w+)'\)")
 PAGE = re.compile(r"(?<![`/\w])(docs/[\w/]+)\.md\b")
 STAR = re.compile(r"(?<=[\w-])\*(?![*\w])")
+OVER_LISTS = ("penstock.gnn.", "penstock.sampling.", "penstock.tiering.")
+GRAPH = re.compile(r"(?<![\w.])Graph\b")
 GRAPHS = re.compile(r"penstock\.(bfs|cc|pagerank|sssp)")
 
 RETURNED = ("penstock.Array", "penstock.GatherHandle")
 GOOGLE = Config(
-    napoleon_use_param=False, napoleon_use_rtype=False, napoleon_custom_sections=[("Raises", "params_style")]
+    napoleon_use_param=False,
+    napoleon_use_rtype=False,
+    napoleon_use_ivar=True,  # else attributes are documented twice: as members, too
+    napoleon_custom_sections=[("Raises", "params_style")],
 )
 
 
@@ -130,6 +135,8 @@ def shown_signature(
         given = stringify_signature(
             signature(thing.__init__, bound_method=True), show_return_annotation=False
         )
+    if name.startswith(OVER_LISTS):  # penstock.networkx has a Graph, too
+        given, returns = (text and GRAPH.sub("penstock.sampling.Graph", text) for text in (given, returns))
     return given and ALIAS.sub(r"\1", given), returns and ALIAS.sub(r"\1", returns)
 
 

@@ -20,7 +20,7 @@ struct frame_writer {
 
 /// A view of a cache whose lines come from `fills`: a trivially copyable type that is called as
 ///
-///   template <thread_group G> PENSTOCK_FN status operator()(G const& g, byte_offset first, frame_writer const& to) const;
+///     template <thread_group G> PENSTOCK_FN status operator()(G const& g, byte_offset first, frame_writer const& to) const;
 ///
 /// by all threads of the group that misses, for the line that begins at byte `first` of its dataset; between them they store
 /// each piece once. A status that is not ok, in any thread, fails the line: its readers get that status.

@@ -48,7 +48,7 @@ def from_igb(
         hetero: Convert authors, institutes and whatever else `processed` has edges of, too.
         undirected: Add the reverse of each edge, once for an edge of a node to itself. An edge whose reverse
             is there already is then there twice. Reverses of edges between two node types are an edge type
-            of their own, "rev_" and its name.
+            of their own, `rev_` and its name.
         copy: Copy features that are a .npy file already, in place of a link to it; those of several types are
             copied always.
         memory: Bytes for edges that are sorted and numbers that are converted at once; 8 bytes for each node

@@ -42,7 +42,7 @@ def from_pyg(
         folder: A new one; it appears when all is written.
         undirected: Add the reverse of each edge, once for an edge of a node to itself. An edge whose reverse
             is there already is then there twice. Reverses of edges between two node types are an edge type
-            of their own, "rev_" and its name.
+            of their own, `rev_` and its name.
         memory: Bytes for edges that are sorted at once.
         progress: Called with what is done, how much of it, and of how much.
 
