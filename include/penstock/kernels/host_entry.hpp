@@ -29,7 +29,9 @@ struct host_entry {
 
 template <class... Of>
 constexpr parameter_sizes sizes_of(void (*)(Of...)) {
-  return {sizeof...(Of), {sizeof(std::remove_cv_t<std::remove_reference_t<Of>>)...}};
+  parameter_sizes sizes{};
+  ((sizes.bytes[sizes.count++] = sizeof(std::remove_cv_t<std::remove_reference_t<Of>>)), ...);
+  return sizes;
 }
 
 template <class... Of, std::size_t... K>
