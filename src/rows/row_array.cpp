@@ -4,6 +4,7 @@
 #include "penstock/core/bits.hpp"
 #include "penstock/host/error.hpp"
 #include "row_array_state.hpp"
+#include "shared_gather.hpp"
 
 #include <cerrno>
 #include <cstring>
@@ -99,6 +100,7 @@ bool row_array::state::sorts(row_list const& list, rows::row_place const& from, 
 bool row_array::state::shares(row_list const& list, rows::row_place const& from, row_call_options const& how) const {
   const u64 bytes = list.count * from.row_bytes;
   if (options.gather_threads == 0 || options.where != placement::host || bytes < least_shared_bytes) return false;
+  if (!rows::may_be_shared(shape)) return false;
   if (device->is_captured(how.stream)) return false;
   const double between = static_cast<double>(from.rows * from.pitch) / static_cast<double>(list.count);
   const double rows_per_second = std::max(rows_apart_per_second, bytes_passed_per_second / between);

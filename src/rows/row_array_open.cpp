@@ -251,7 +251,9 @@ row_array_plan plan_rows(executor const& on, row_shape const& shape, row_source 
   if (options.where == placement::hbm) plan.hbm_bytes = ceil_div(bytes, options.copied.processes);
   if (options.where == placement::host || options.where == placement::host_cached) plan.host_bytes = bytes;
   if (options.where == placement::host && cuda) plan.mapping_bytes = ceil_div(bytes, small_page) * page_table_entry;
-  if (options.where == placement::host && cuda && options.gather_threads != 0) plan.transit_bytes = rows::sharing_bytes;
+  if (options.where == placement::host && cuda && options.gather_threads != 0 && rows::may_be_shared(shape)) {
+    plan.transit_bytes = rows::sharing_bytes;
+  }
   if (options.where == placement::storage) plan.storage_bytes = bytes;
   if (options.where == placement::storage || options.where == placement::host_cached) {
     (cuda ? plan.hbm_bytes : plan.host_bytes) += options.cache.bytes;

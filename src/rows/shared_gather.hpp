@@ -27,6 +27,12 @@ inline constexpr u64 shared_list_bytes = 288ull << 20, staging_bytes = 192ull <<
 /// Host memory that sharing takes, about.
 inline constexpr u64 sharing_bytes = staging_bytes + most_listed_rows * sizeof(u32);
 
+/// Whether gathers from an array are shared at all: of short rows, and of so many that lists have few to a page.
+inline bool may_be_shared(row_shape const& shape) {
+  constexpr u64 most_short_row = 512, least_bytes = 512ull << 20;
+  return shape.row_bytes <= most_short_row && shape.bytes() >= least_bytes;
+}
+
 /// Rows of a list, and chunks of it that there is staging memory for.
 inline u64 most_shared_rows(u64 row_bytes) {
   return row_bytes * most_listed_rows < shared_list_bytes ? most_listed_rows : shared_list_bytes / row_bytes;
