@@ -106,7 +106,34 @@ select z.borough, sum(t.miles) from zones z left join trips t on z.zone = t.zone
 select n, count(*) from (select z.zone, count(t.zone) from zones z left outer join trips t on z.zone =
     t.zone and t.word not like 'a%' group by z.zone) as c (k, n) group by n order by n;
 select z.zone, t.word, t.miles from zones z left join trips t on z.zone = t.zone and t.miles < 0.01 order
-    by z.zone, t.miles limit 20
+    by z.zone, t.miles limit 20;
+select zone, (select coalesce(sum(miles), 0) from trips t where t.zone = z.zone and t.miles < 0.01) as x
+    from zones z order by zone;
+select count(*) from zones z where (select coalesce(sum(miles), -1) from trips t where t.zone = z.zone and
+    t.miles < 0.01) < 0;
+select zone, (select greatest(max(miles), 0) from trips t where t.zone = z.zone and t.miles < 0.01) as g,
+    (select case when max(miles) is null then 'none' else 'some' end from trips t where t.zone = z.zone and
+    t.miles < 0.01) as c from zones z order by zone;
+select count(*) from zones z where (select max(miles) is null from trips t where t.zone = z.zone and
+    t.miles < 0.01);
+select zone, (select coalesce(sum(zone), 0) + coalesce(min(miles), 7) from trips t where t.zone = z.zone
+    and t.miles < 0.01) as x from zones z order by zone;
+select zone, (select 1 + count(*) * 2 from trips t where t.zone = z.zone and t.miles < 0.01) as n, (select
+    count(*) filter (where flag) from trips t where t.zone = z.zone) as f, (select count(distinct word) + 1
+    from trips t where t.zone = z.zone and not t.flag) as d from zones z order by zone;
+select count(*) from zones where exists (select 1 from trips limit 0);
+select count(*) from zones where exists (select 1 from trips limit 5) and not exists (select 1 from trips
+    offset 1000000);
+select count(*) from zones z where exists (select 1 from trips t where t.zone = z.zone and t.miles < 0.01
+    order by t.miles limit 1);
+select count(*) from zones z where exists (select max(miles) from trips t where t.zone = z.zone and t.miles
+    < 0.01);
+select count(*) from zones z where not exists (select count(*) from trips t where t.zone = z.zone) or zone
+    < 3;
+select count(*) from zones where not exists (select count(*) from trips where miles > 100);
+select count(*) from zones where exists (select max(miles) from trips having max(miles) > 100);
+select count(*) from zones z where exists (select max(miles) from trips t where t.zone = z.zone and t.miles
+    < 0.01 group by word)
 """.strip().split(";\n")
 
 REFUSED = {
@@ -117,13 +144,29 @@ REFUSED = {
     "select zone from trips where zone in (select zone, area from zones)": "has one column",
     "select zone from trips t where exists (select 1 from zones z where z.zone < t.zone)": "has keys",
     "select zone from trips t where miles > (select area from zones z where z.zone = "
-    "t.zone)": "one aggregate",
+    "t.zone)": "made of aggregates",
     "select zone from trips t where miles > (select sum(area) from zones z where "
     "z.zone + t.zone = 3)": "its own columns with the outer",
     "select zone from trips t where miles > (select sum(area * t.miles) from zones z "
     "where z.zone = t.zone)": "in conditions of WHERE alone",
-    "select zone from trips t where miles > (select 1 + count(*) from zones z where "
-    "z.zone = t.zone)": "COUNT stands by itself",
+    "select zone from trips t where miles > (select area + count(*) from zones z where "
+    "z.zone = t.zone)": "values alone",
+    "select zone from trips t where exists (select 1 from zones z where z.zone = t.zone limit "
+    "0)": "LIMIT of a correlated",
+    "select zone from trips t where not exists (select 1 from zones z where z.zone = t.zone offset "
+    "9)": "OFFSET of a correlated",
+    "select zone, (select max(area) from zones z where z.zone = t.zone limit 0) from trips "
+    "t": "LIMIT of a correlated",
+    "select zone, (select max(area) from zones z where z.zone = t.zone having max(area) > 9) from trips "
+    "t": "HAVING of a correlated",
+    "select zone from trips t where exists (select max(area) from zones z where z.zone = t.zone having "
+    "max(area) > 9)": "HAVING of a correlated",
+    "select zone from trips t where exists (select area from zones z where z.zone = t.zone group by "
+    "rollup(area))": "in a correlated subquery",
+    "select zone from trips t where zone in (select z.zone from zones z where z.area = t.zone limit "
+    "1)": "has no LIMIT",
+    "select zone from trips t where zone in (select max(zone) from zones z where z.area = "
+    "t.zone)": "has no groups",
     "select zone from trips t where zone not in (select zone from zones z where "
     "z.miles = t.zone)": "without NOT",
     "select zone from trips where zone > all (select zone from zones)": "ALL with a subquery",

@@ -54,6 +54,17 @@ def conjuncts(node: Node | None) -> list[Node]:
     return [*conjuncts(node.this), *conjuncts(node.expression)] if kind == "And" else [node]
 
 
+def aggregates_in(node: Node) -> Iterator[Node]:
+    """The aggregates of an expression, with FILTER, not those in its subqueries."""
+    known = expressions()
+    if isinstance(node, known.AggFunc) or kind_of(node) == "Filter":
+        yield node
+        return
+    for part in node.iter_expressions():
+        if not isinstance(part, known.Query):
+            yield from aggregates_in(part)
+
+
 def columns_in(node: Node) -> Iterator[Node]:
     """The columns that an expression or a SELECT names, not those in its subqueries."""
     todo = [node]

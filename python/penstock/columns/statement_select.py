@@ -10,7 +10,7 @@ from penstock.columns.joining import Columns, ResultColumns
 from penstock.columns.query import Query
 from penstock.columns.results import Result
 from penstock.columns.statement_expressions import Translator
-from penstock.columns.statement_nodes import Node, check_parts, expressions, kind_of, refuse
+from penstock.columns.statement_nodes import Node, aggregates_in, check_parts, expressions, kind_of, refuse
 from penstock.columns.statement_rewriting import shown_name
 from penstock.columns.statement_rows import without_repeats
 from penstock.columns.statement_sources import Condition, Sources
@@ -123,7 +123,7 @@ class Select:
         query = self.sources.joined(self.conditions)
         items = list(self._items())
         group, distinct = self.node.args.get("group"), self.node.args.get("distinct")
-        aggregates = group is not None or any(_has_aggregate(n) for n, _ in items)
+        aggregates = group is not None or any(any(aggregates_in(n)) for n, _ in items)
         if distinct is not None:
             check_parts(distinct, set())
         plan = self._grouped(query, items, group) if aggregates or distinct else self._rows(query, items)
@@ -292,14 +292,6 @@ def different(shown: list[tuple[str, str]]) -> list[tuple[str, str]]:
         taken.add(free)
         made.append((inside, free))
     return made
-
-
-def _has_aggregate(node: Node) -> bool:
-    """Of its own, not of a subquery."""
-    known = expressions()
-    return isinstance(node, known.AggFunc) or any(
-        _has_aggregate(each) for each in node.iter_expressions() if not isinstance(each, known.Query)
-    )
 
 
 def _is_filtered(node: Node) -> bool:

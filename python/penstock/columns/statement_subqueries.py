@@ -12,7 +12,16 @@ from typing import Protocol
 
 from penstock.columns.joining import Columns, How, ResultColumns
 from penstock.columns.results import Result
-from penstock.columns.statement_nodes import Node, columns_in, conjuncts, expressions, kind_of, refuse
+from penstock.columns.statement_nodes import (
+    Node,
+    aggregates_in,
+    check_parts,
+    columns_in,
+    conjuncts,
+    expressions,
+    kind_of,
+    refuse,
+)
 from penstock.columns.statement_rows import without_repeats
 from penstock.columns.statement_sources import Condition, Membership, Source
 
@@ -80,7 +89,7 @@ class Subqueries:
         inner = node.this.unnest() if is_not else node
         if kind_of(inner) == "Exists":
             found = self._correlated(_select_of(inner).copy())
-            if found is not None and not found.others:
+            if found is not None and not found.others and not _has_one_row(found.select):
                 yield self._membership(found, "anti" if is_not else "semi", inner)
                 return
         if kind_of(inner) == "In" and inner.args.get("query") is not None:
@@ -91,11 +100,15 @@ class Subqueries:
     # IN.
 
     def _in(self, node: Node) -> Iterator[Condition]:
+        limit = _select_of(node).args.get("limit")
         found = self._correlated(_select_of(node))
         if found is not None:
-            if found.others or _has_groups(found.select):
+            if limit is not None:
+                refuse(node, "a correlated subquery behind IN has no LIMIT")
+            item = _only_item(node, found.select)
+            if found.others or found.select.args.get("group") or any(aggregates_in(item)):
                 refuse(node, "a correlated subquery behind IN has no groups, and compares with = alone")
-            found.keys.append((_only_item(node, found.select), node.this))
+            found.keys.append((item, node.this))
             yield self._membership(found, "semi", node)
             return
         columns = self.runner.columns(_select_of(node))
@@ -136,8 +149,7 @@ class Subqueries:
     def _membership(self, found: Correlated, how: How, node: Node) -> Membership:
         select = found.select
         select.set("expressions", [_named(key, k) for k, (key, _) in enumerate(found.keys)])
-        for part in ("order", "limit", "distinct"):
-            select.set(part, None)
+        select.set("group", None)
         columns = self.runner.columns(select)
         return Membership(node, [outer for _, outer in found.keys], columns, columns.names, how)
 
@@ -147,8 +159,11 @@ class Subqueries:
         select, known = _select_of(node), expressions()
         found = self._correlated(select)
         if found is None:
-            select.set("limit", known.Limit(expression=known.Literal.number(1)))
+            if select.args.get("limit") is None:
+                select.set("limit", known.Limit(expression=known.Literal.number(1)))
             return known.true() if self.runner.result(select).row_count else known.false()
+        if _has_one_row(select):
+            return known.true()
         if len(found.others) > 1 or not found.keys:
             refuse(node, "a correlated subquery has keys that are equal, and one other comparison at most")
         extremes = [
@@ -168,26 +183,30 @@ class Subqueries:
     # Values.
 
     def _value(self, found: Correlated, node: Node) -> Node:
-        """A correlated aggregate as a column of its groups."""
-        item = _only_item(node, found.select)
+        """What is made of a correlated subquery's aggregates, which are columns of its groups: of no rows
+        counts are 0, others null."""
         known = expressions()
-        if found.others or not found.keys or _has_groups(found.select) or item.find(known.AggFunc) is None:
-            refuse(node, "a correlated subquery is one aggregate without groups, and compares with = alone")
-        is_count = item.find(known.Count, known.CountIf) is not None
-        if is_count and not isinstance(item, known.Count):
-            refuse(node, "a correlated COUNT stands by itself")
-        value = self._grouped(found, [item], node)[1]
-        return known.Coalesce(this=value, expressions=[known.Literal.number(0)]) if is_count else value
+        whole = known.Paren(this=_only_item(node, found.select).copy())
+        aggregates = list(aggregates_in(whole))
+        if found.others or not found.keys or found.select.args.get("group") or not aggregates:
+            refuse(node, "a correlated value is made of aggregates without groups, and compares with = alone")
+        rest = whole.copy()
+        for each in list(aggregates_in(rest)):
+            each.replace(known.Null())
+        if any(columns_in(rest)) or rest.find(known.Query):
+            refuse(node, "beside the aggregates of a correlated subquery there are values alone")
+        columns = self._grouped(found, aggregates, node)[1:]
+        for each, column in zip(aggregates, columns, strict=True):
+            is_count = isinstance(each.this if kind_of(each) == "Filter" else each, known.Count)
+            zero = [known.Literal.number(0)]
+            each.replace(known.Coalesce(this=column, expressions=zero) if is_count else column)
+        return whole
 
     def _grouped(self, found: Correlated, items: list[Node], node: Node) -> list[Node]:
         """Columns of a subquery's groups by its keys, which are joined: the first key, and items."""
         select, keys = found.select, [inner for inner, _ in found.keys]
-        if _has_groups(select):
-            refuse(node, "a correlated subquery has no groups of its own")
         select.set("expressions", [_named(each, k) for k, each in enumerate([*keys, *items])])
         select.set("group", expressions().Group(expressions=[key.copy() for key in keys]))
-        for part in ("order", "limit", "distinct"):
-            select.set(part, None)
         made = self._joined(self.runner.result(select), [outer for _, outer in found.keys], node)
         return [made[0], *made[len(keys) :]]
 
@@ -225,6 +244,7 @@ class Subqueries:
 
         if not any(outer_in(select)):
             return None
+        _drop_order(select)
         found = Correlated(select)
         where = select.args.get("where")
         stays = []
@@ -285,8 +305,31 @@ def _check_one(node: Node, given: Sequence[object]) -> None:
         refuse(node, "a subquery that is a value, or behind IN, has one column")
 
 
-def _has_groups(select: Node) -> bool:
-    return any(select.args.get(part) for part in ("group", "having", "offset"))
+def _drop_order(select: Node) -> None:
+    """Takes from a correlated subquery what neither adds nor leaves out rows that anything depends on."""
+    known, limit = expressions(), select.args.get("limit")
+    number: Node = None if limit is None else limit.expression
+    is_plain = limit is None or (kind_of(number) == "Literal" and str(number.this).strip("0").isdigit())
+    for part in ("having", "offset", "qualify") if is_plain else ("limit",):
+        if select.args.get(part):
+            refuse(select, f"{part.upper()} of a correlated subquery is not covered here")
+    distinct = select.args.get("distinct")
+    if distinct is not None:
+        check_parts(distinct, set())
+    group = select.args.get("group")
+    if group is not None:
+        check_parts(group, {"expressions"})
+    of_rows = [*select.expressions, *(group.expressions if group is not None else ())]
+    for each in of_rows:
+        if each.find(known.Window, known.UDTF, known.Rollup, known.Cube, known.GroupingSets, known.Tuple):
+            refuse(each, "in a correlated subquery it is not covered here")
+    for part in ("order", "limit", "distinct"):
+        select.set(part, None)
+
+
+def _has_one_row(select: Node) -> bool:
+    """Aggregates of all rows, also of none."""
+    return not select.args.get("group") and any(any(aggregates_in(each)) for each in select.expressions)
 
 
 def _named(node: Node, number: int) -> Node:
