@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.columns.expressions import Call, Expr, Value, as_expr, concat_str, when
+from penstock.columns.messages import one_line
 from penstock.columns.parts import TEXT, TextFunction
 from penstock.columns.statement_nodes import Node, kind_of, refuse
 from penstock.columns.types import BOOLEAN, INTEGER, ColumnType
@@ -124,18 +124,29 @@ def _test(name: str, test: Callable[[str, str], bool]) -> Function:
     return made
 
 
-def _pattern(flags: int, whole: bool) -> Function:
+def _pattern(whole: bool) -> Function:
     def made(translate: Translator, node: Node) -> Expr:
-        text = constant(translate, node.expression, str)
+        import pyarrow as pa
+
+        pattern = constant(translate, node.expression, str)
         try:
-            wanted = re.compile(text, flags)
-        except re.error as problem:
-            refuse(node, f"the pattern is none: {problem}")
-        match = wanted.fullmatch if whole else wanted.search
-        of = translate(node.this)
-        return of_text("regexp", of, lambda text: match(text) is not None, text, whole, kind=BOOLEAN)
+            _matching(pattern, [""])
+        except pa.ArrowInvalid as problem:
+            refuse(node, f"the pattern is none: {one_line(problem)}")
+        text = f"\\A(?:{pattern})\\z" if whole else pattern
+        function = TextFunction("regexp", (text,), BOOLEAN, partial(_matching, text), True)
+        return Call("regexp", (translate(node.this),), function)
 
     return made
+
+
+def _matching(pattern: str, texts: list[str]) -> list[bool | None]:
+    """By RE2, which DuckDB has, too."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found: list[bool | None] = pc.match_substring_regex(pa.array(texts, pa.string()), pattern).to_pylist()
+    return found
 
 
 def like(translate: Translator, node: Node, escape: str = "") -> Expr:
@@ -276,9 +287,9 @@ FUNCTIONS: Mapping[str, Function] = {
     "Like": like,
     "ILike": like,
     "Escape": _escape,
-    "RegexpLike": _pattern(0, whole=False),
-    "RegexpFullMatch": _pattern(0, whole=True),
-    "SimilarTo": _pattern(0, whole=True),
+    "RegexpLike": _pattern(whole=False),
+    "RegexpFullMatch": _pattern(whole=True),
+    "SimilarTo": _pattern(whole=True),
     "StartsWith": _test("starts_with", str.startswith),
     "EndsWith": _test("ends_with", str.endswith),
     "Contains": _test("contains", str.__contains__),

@@ -1,0 +1,63 @@
+"""Texts, dates, casts and names of penstock.sql beside DuckDB's, at the edges of their types."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import pytest
+from penstock.columns import Table, open_table, sql
+from places import DEVICES
+
+pytest.importorskip("penstock._native", reason="needs the compiled part", exc_type=ImportError)
+pytest.importorskip("sqlglot", reason="sqlglot is not installed")
+pa: Any = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+duckdb: Any = pytest.importorskip("duckdb", reason="duckdb is not installed")
+
+EDGES = pa.table(
+    {
+        "id": [1, 2, 3, 4],
+        "s": ["abc", "Äöß", "日本", "a\nc"],
+        "d": pa.array([dt.date(1970, 1, 1), dt.date(1970, 1, 2), None, dt.date(1969, 12, 31)]),
+    }
+)
+PATTERNS = (
+    r"\w\w\w", r"^\w+$", r"^\W+$", r"\bc", r"\S\s\S", r"\d", "[[:alpha:]]", "[^[:space:]]{3}", r"c\z",
+    r"\p{L}{3}", r"\p{Han}", "a.c", "(?s)a.c", "(?m)^c", "(?i)äÖ", "[a-b&&c]", "ab|abc", "",
+)  # fmt: skip
+COVERED = [
+    f"select id, {test} as m from edges order by id"
+    for pattern in PATTERNS
+    for test in (
+        f"regexp_matches(s, '{pattern}')", f"regexp_full_match(s, '{pattern}')", f"s similar to '{pattern}'"
+    )
+]  # fmt: skip
+REFUSED = {
+    r"select regexp_matches(s, '(a)\1') from edges": r"the pattern is none: .*\\1",
+    "select regexp_matches(s, 'a(?=b)') from edges": r"the pattern is none: .*\(\?=",
+    "select s similar to 'a)|(b' from edges": "the pattern is none",
+}
+
+
+@pytest.fixture(params=DEVICES, scope="module")
+def edges(request: pytest.FixtureRequest) -> Any:
+    executor: Any = "cuda" if "cuda" in str(request.param) else "cpu"
+    with open_table(EDGES, executor=executor) as made:
+        yield made
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("statement", COVERED)
+def test_answers_are_those_of_duckdb(edges: Table, statement: str) -> None:
+    connection = duckdb.connect()
+    connection.register("edges", EDGES)
+    mine, theirs = sql(statement, edges=edges), connection.sql(statement)
+    assert repr(mine.rows()) == repr(theirs.fetchall())
+    assert list(mine) == theirs.columns
+
+
+@pytest.mark.parametrize("statement", REFUSED)
+def test_what_is_not_covered_is_refused_by_name(edges: Table, statement: str) -> None:
+    with pytest.raises((ValueError, TypeError), match="^sql: .*" + REFUSED[statement]) as refusal:
+        sql(statement, edges=edges)
+    assert "\n" not in str(refusal.value)
