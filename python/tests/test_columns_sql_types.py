@@ -32,6 +32,15 @@ COVERED = [
         f"regexp_matches(s, '{pattern}')", f"regexp_full_match(s, '{pattern}')", f"s similar to '{pattern}'"
     )
 ]  # fmt: skip
+COVERED += """
+select id from edges where d < '1970-01-01 12:00:00' order by id;
+select id from edges where d = '1970-01-01 12:00:00' order by id;
+select id from edges where '1970-01-01 12:00:00' <= d order by id;
+select id from edges where d in ('1970-01-01 12:00:00', '1970-01-02') order by id;
+select id from edges where d between '1970-01-01 12:00:00' and '1970-01-01 13:00:00' order by id;
+select id from edges where d < timestamp '1970-01-01 12:00:00' order by id;
+select coalesce(d, '1970-01-01 12:00:00') as c, nullif(d, '1970-01-01 12:00:00') as n from edges order by id
+""".strip().split(";\n")
 REFUSED = {
     r"select regexp_matches(s, '(a)\1') from edges": r"the pattern is none: .*\\1",
     "select regexp_matches(s, 'a(?=b)') from edges": r"the pattern is none: .*\(\?=",

@@ -190,7 +190,7 @@ def offset_of(zone: str) -> int | None:
 
 
 def as_date(value: Any, other: Typed) -> Any:
-    """A text that stands beside a date is one."""
+    """A text that stands beside a date is one, whatever time it has, and beside a time a time."""
     if not isinstance(value, str) or other.type.kind not in ("date", "timestamp"):
         return value
     try:
@@ -199,4 +199,4 @@ def as_date(value: Any, other: Typed) -> Any:
         raise TypeError(
             f"{value!r}: it is no date or time: give it as 2024-01-31 or 2024-01-31 12:00"
         ) from None
-    return made.date() if other.type.kind == "date" and made.time() == datetime.time() else made
+    return made.date() if other.type.kind == "date" else made
