@@ -134,7 +134,8 @@ class Emitter:
     def emit_results(self, outputs: Sequence[int], registers: Sequence[int]) -> None:
         """Brings values into registers of their own, one after the other."""
         for k, (node, register) in enumerate(zip(outputs, registers, strict=True)):
-            later = set(needed(self.graph, outputs[k + 1 :], self.at))
+            mine = needed(self.graph, [node], self.at)
+            later = set(needed(self.graph, outputs[k + 1 :], {*self.at, *mine}))
             self.emit([node], later)
             self.copy_to(node, register)
             for done in [each for each in self.at if each not in self.fixed and each not in later]:
