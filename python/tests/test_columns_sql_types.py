@@ -18,6 +18,9 @@ EDGES = pa.table(
     {
         "id": [1, 2, 3, 4],
         "s": ["abc", "Äöß", "日本", "a\nc"],
+        "n": [127, -128, None, 5],
+        "x": [1.25, -99.9, None, 0.005],
+        "t": ["12.345", "-0.005", None, "1e2"],
         "d": pa.array([dt.date(1970, 1, 1), dt.date(1970, 1, 2), None, dt.date(1969, 12, 31)]),
     }
 )
@@ -39,13 +42,29 @@ select id from edges where '1970-01-01 12:00:00' <= d order by id;
 select id from edges where d in ('1970-01-01 12:00:00', '1970-01-02') order by id;
 select id from edges where d between '1970-01-01 12:00:00' and '1970-01-01 13:00:00' order by id;
 select id from edges where d < timestamp '1970-01-01 12:00:00' order by id;
-select coalesce(d, '1970-01-01 12:00:00') as c, nullif(d, '1970-01-01 12:00:00') as n from edges order by id
+select coalesce(d, '1970-01-01 12:00:00') as c, nullif(d, '1970-01-01 12:00:00') as n from edges order by id;
+select cast(n as tinyint) as a, cast(n * 256 as smallint) as b, cast(n * 16777216 as integer) as c
+    from edges order by id;
+select cast(x as decimal(3,1)) as a, cast(n as decimal(4,1)) as b, cast(n as decimal(38,2)) as c
+    from edges order by id;
+select cast(x * 2.56 as smallint) as a, cast(-128 as tinyint) as b, cast('127' as tinyint) as c
+    from edges order by id;
+select cast(t as decimal(5,2)) as a, cast(t as decimal) as b, cast('1.25' as decimal(2,1)) as c
+    from edges order by id;
+select id from edges where cast(t as decimal(6,2)) > 12.34 order by id
 """.strip().split(";\n")
 REFUSED = {
     r"select regexp_matches(s, '(a)\1') from edges": r"the pattern is none: .*\\1",
     "select regexp_matches(s, 'a(?=b)') from edges": r"the pattern is none: .*\(\?=",
     "select s similar to 'a)|(b' from edges": "the pattern is none",
+    "select cast(300 as tinyint) from edges": "does not fit 8 bits",
+    "select cast(x as real) from edges": "CAST to FLOAT is not covered",
 }
+OUTSIDE = (
+    "n + 1 as tinyint", "n - 1 as tinyint", "n * 256 + 256 as smallint", "n * 16777217 as integer",
+    "x * 100000000 as integer", "n as decimal(3,1)", "x as decimal(2,1)", "n - 872 as decimal(3,0)",
+    "'300' as tinyint", "t as decimal(2,0)", "t as decimal(4,2)",
+)  # fmt: skip
 
 
 @pytest.fixture(params=DEVICES, scope="module")
@@ -67,6 +86,19 @@ def test_answers_are_those_of_duckdb(edges: Table, statement: str) -> None:
 
 @pytest.mark.parametrize("statement", REFUSED)
 def test_what_is_not_covered_is_refused_by_name(edges: Table, statement: str) -> None:
-    with pytest.raises((ValueError, TypeError), match="^sql: .*" + REFUSED[statement]) as refusal:
+    with pytest.raises(
+        (ValueError, TypeError, OverflowError), match="^sql: .*" + REFUSED[statement]
+    ) as refusal:
         sql(statement, edges=edges)
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("cast", OUTSIDE)
+def test_casts_of_what_does_not_fit_fail(edges: Table, cast: str) -> None:
+    connection = duckdb.connect()
+    connection.register("edges", EDGES)
+    statement = f"select cast({cast}) as c from edges"
+    with pytest.raises(duckdb.ConversionException):
+        connection.sql(statement).fetchall()
+    with pytest.raises(OverflowError, match="beyond"):
+        sql(statement, edges=edges)

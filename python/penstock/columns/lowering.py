@@ -20,6 +20,7 @@ from penstock.columns.lowering_numbers import (
     cast_to_float,
     cast_to_integer,
     cast_to_time,
+    in_range,
     rounded,
 )
 from penstock.columns.lowering_texts import (
@@ -161,6 +162,8 @@ class Graph(Values):
                 return self.membership(args[0], extra)
             case "round":
                 return rounded(self, self.lower(args[0]), extra, args[0])
+            case "in_range":
+                return in_range(self, self.lower(args[0]), args[0], extra)
             case "cast_to_decimal":
                 return cast_to_decimal(self, self.lower(args[0]), args[0], extra)
             case "truncate":

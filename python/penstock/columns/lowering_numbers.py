@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime
+import decimal
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from penstock.columns.expressions import Expr
-from penstock.columns.graph import Typed
+from penstock.columns.expressions import Call, Expr
+from penstock.columns.graph import INT64, Typed
 from penstock.columns.lowering_texts import text_of_words
 from penstock.columns.lowering_times import TIME, as_time, in_own_time
 from penstock.columns.parts import TextFunction
@@ -140,10 +142,35 @@ def cast_to_decimal(graph: Graph, value: Typed, arg: Expr, scale: int) -> Typed:
         if value.type.scale <= scale:
             return Typed(graph.scaled(value, scale), kind)
         return rounded(graph, value, scale, arg)
+    if value.type.kind == "string":
+        return text_of_words(graph, [value], _to_decimal(kind), [arg])
     if not value.type.is_number:
         raise _no_cast(arg, value, "a decimal")
     units = graph.add("multiply", value.node, graph.float(float(10**scale)), is_number=True)
     return Typed(graph.add("convert_to_integer", _rounded_number(graph, units, 1)), kind)
+
+
+def in_range(graph: Graph, value: Typed, cast: Expr, most: int) -> Typed:
+    """What a cast gives; an error from `most` on and, of integers, below -`most`, of decimals from that on.
+
+    What is outside is beyond 64 bits when the rest of these is added, which is one constant in a register.
+    """
+    of = graph.lower(cast.args[0]).type if isinstance(cast, Call) else value.type
+    if of.kind == "boolean" or (of.kind == "integer" and most >= _size(of) * 10**value.type.scale):
+        return value
+    rest, node = graph.integer(INT64[-1] - (most - 1)), value.node
+    if value.type.kind == "integer":
+        steps: tuple[str, ...] = ("add", "subtract", "subtract", "add")
+    else:
+        steps = ("add", "subtract", "negate", "add", "subtract", "negate")
+    for step in steps:
+        node = graph.add(step, node) if step == "negate" else graph.add(step, node, rest)
+    return Typed(node, value.type)
+
+
+def _size(kind: ColumnType) -> int:
+    """An integer type has values from minus this on, and below it."""
+    return 1 << kind.width - kind.signed
 
 
 def cast_to_boolean(graph: Graph, value: Typed, arg: Expr) -> Typed:
@@ -203,6 +230,18 @@ def _whole(text: str) -> int:
     except ValueError:
         number = float(text)
         return int(abs(number) + 0.5) * (-1 if number < 0 else 1)
+
+
+@functools.cache
+def _to_decimal(kind: ColumnType) -> TextFunction:
+    def parse(text: str) -> int:
+        number = decimal.Decimal(text).quantize(decimal.Decimal(1).scaleb(-kind.scale), decimal.ROUND_HALF_UP)
+        digits = int(number.scaleb(kind.scale))
+        if digits not in INT64:
+            raise ValueError(text)
+        return digits
+
+    return _parser("cast", kind, parse)
 
 
 def _parsed_time(text: str) -> int:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 MOST_OUTPUTS = 12
 ERRORS = {
-    1: "an integer is beyond 64 bits: cast to float before",
+    1: "an integer is beyond 64 bits, or beyond the type that it is cast to: cast to float before",
     2: "a value does not fit a signed integer of 64 bits: leave the column out, or what is cast",
     4: "rows changed while they were read: keep the files as they are",
 }

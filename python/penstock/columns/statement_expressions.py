@@ -11,17 +11,19 @@ from typing import Any
 
 from penstock.columns.expressions import Aggregate, Aggregation, Call, Expr, Value, as_expr, when
 from penstock.columns.statement_functions import FUNCTIONS, MORE_ARGUMENTS, UNITS, constant, part_of_time
-from penstock.columns.statement_nodes import Node, kind_of, refuse
+from penstock.columns.statement_nodes import Node, kind_of, refuse, sentence
+from penstock.columns.types import MOST_DIGITS
 
 Resolve = Callable[[Node], Expr | None]
 NUMBERS = (int, float, decimal.Decimal)
-INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+INTEGERS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+"""Bits."""
 DATES = ("DATE",)
 TIMES = ("TIMESTAMP", "DATETIME", "TIMESTAMPNTZ")
 TEXTS = ("TEXT", "VARCHAR")
 CASTS: Mapping[tuple[str, ...], str] = {
-    INTEGERS: "cast_to_integer",
-    ("DOUBLE", "FLOAT"): "cast_to_float",
+    tuple(INTEGERS): "cast_to_integer",
+    ("DOUBLE",): "cast_to_float",
     ("BOOLEAN",): "cast_to_boolean",
     DATES: "date",
     TIMES: "cast_to_time",
@@ -249,15 +251,21 @@ class Translator:
             return value
         if isinstance(value, Value) and isinstance(value.value, str) and kind in (*DATES, *TIMES):
             return Value(_parsed(node, value.value).date() if kind in DATES else _parsed(node, value.value))
+        most = 1 << INTEGERS.get(kind, 1) - 1
         if kind in INTEGERS and isinstance(value, Value) and type(value.value) is int:
+            if not -most <= value.value < most:
+                raise OverflowError(sentence(node, f"the value does not fit {INTEGERS[kind]} bits"))
             return value
         if kind == "DECIMAL":
             given = [int(each.this.this) for each in node.args["to"].expressions] or [18, 3]
-            return Call("cast_to_decimal", (value,), given[1] if len(given) > 1 else 0)
+            digits, scale = (*given, 0)[:2]
+            made = Call("cast_to_decimal", (value,), scale)
+            return Call("in_range", (made,), 10**digits) if digits <= MOST_DIGITS else made
         name = next((name for kinds, name in CASTS.items() if kind in kinds), None)
         if name is None:
             refuse(node, f"CAST to {kind} is not covered here")
-        return Call(name, (value,))
+        made = Call(name, (value,))
+        return Call("in_range", (made,), most) if INTEGERS.get(kind, 64) < 64 else made
 
 
 def moved(start: datetime.date, number: int, unit: str) -> datetime.date:
