@@ -34,6 +34,18 @@ PACKED = ""
 class RepeatedKeyError(ValueError):
     """The other table has a key more than once."""
 
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what}: make its keys unique with group_by(), or join the other way round")
+        self.what = what
+
+
+class KeyTypeError(TypeError):
+    """Values of the key's types are no keys, or not of each other's."""
+
+    def __init__(self, what: str, remedy: str) -> None:
+        super().__init__(f"{what}: {remedy}")
+        self.what = what
+
 
 class Columns(Protocol):
     """The other table, a column at a time."""
@@ -182,19 +194,21 @@ class Join:
     def _repeated(self, key: str) -> RepeatedKeyError:
         return RepeatedKeyError(
             f"join on {self.shown()}: {key} stands more than once in {', '.join(map(repr, self.other_keys))} "
-            "of the other table, and a row meets one of its rows at most: make its keys unique with "
-            "group_by(), or join the other way round"
+            "of the other table, and a row meets one of its rows at most"
         )
 
     @staticmethod
     def _check_types(key: Expr, mine: ColumnType, other: ColumnType) -> None:
         same = mine.kind == other.kind and (mine.scale, mine.unit) == (other.scale, other.unit)
         if not same or (mine.zone is None) != (other.zone is None):
-            raise TypeError(
-                f"join on {shown(key)}: it is {mine} here and {other} there: give both the same type"
+            raise KeyTypeError(
+                f"join on {shown(key)}: it is {mine} here and {other} there", "give both the same type"
             )
         if mine.is_number:
-            raise TypeError(f"join on {shown(key)}: its values are floating-point numbers: cast(int) them")
+            raise KeyTypeError(
+                f"join on {shown(key)}: its values are floating-point numbers, which are no keys",
+                "join by another column, or by integers that are made of it before",
+            )
 
 
 def combinations(columns: Sequence[ResultColumn]) -> int:

@@ -200,9 +200,20 @@ class Translator:
         refuse(node, "there is no such column")
 
     def _is(self, node: Node) -> Expr:
-        if type(node.expression).__name__ != "Null":
+        kind = kind_of(node.expression)
+        if kind not in ("Null", "Boolean"):
             refuse(node)
-        return self(node.this).is_null()
+        value = self(node.this)
+        if kind == "Null":
+            return value.is_null()
+        return (value if node.expression.this else ~value).fill_null(False)
+
+    def _nullsafeeq(self, node: Node) -> Expr:
+        a, b = self(node.this), self(node.expression)
+        return (a == b).fill_null(False) | (a.is_null() & b.is_null())
+
+    def _nullsafeneq(self, node: Node) -> Expr:
+        return ~self._nullsafeeq(node)
 
     def _between(self, node: Node) -> Expr:
         value = self(node.this)

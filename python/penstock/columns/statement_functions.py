@@ -195,7 +195,8 @@ def _round(translate: Translator, node: Node) -> Expr:
 
 def _sign(translate: Translator, node: Node) -> Expr:
     of = translate(node.this)
-    return as_expr(of > 0).cast(int) - as_expr(of < 0).cast(int)
+    is_above = (of > 0) & ~of.is_nan()
+    return is_above.cast(int) - as_expr(of < 0).cast(int)
 
 
 def _extreme(is_better: Callable[[Expr, Expr], Expr]) -> Function:

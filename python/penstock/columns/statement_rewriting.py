@@ -15,7 +15,7 @@ def shown_name(node: Node) -> str:
     """What a part of a result is called."""
     if kind_of(node) in ("Alias", "Column"):
         return str(node.alias_or_name)
-    text = str(node.sql(dialect="duckdb")).lower()
+    text = str(node.sql(dialect="duckdb", normalize_functions="lower"))
     return "count_star()" if text == "count(*)" else text
 
 

@@ -22,6 +22,7 @@ from penstock.columns.statement_nodes import (
     kind_of,
     refuse,
 )
+from penstock.columns.statement_rewriting import shown_name
 from penstock.columns.statement_rows import without_repeats
 from penstock.columns.statement_sources import Condition, Membership, Source
 
@@ -83,6 +84,20 @@ class Subqueries:
             else:
                 refuse(each, f"{kind.upper()} with a subquery is not covered here")
         return root.this
+
+    def selected(self, node: Node) -> Node:
+        """A result, which is called what is written."""
+        made = self.replaced(node)
+        if made is node or kind_of(node) == "Alias":
+            return made
+        name = expressions().to_identifier(shown_name(node), quoted=True)
+        return expressions().Alias(this=made, alias=name)
+
+    def check_having(self, having: Node | None) -> None:
+        """Refuses what only rows can be joined with."""
+        for each in subqueries_of(having) if having is not None else ():
+            if kind_of(each) != "Subquery" or self._correlated(each.this.copy()) is not None:
+                refuse(each, "a subquery in HAVING is a value without columns of the outer query")
 
     def _condition(self, node: Node) -> Iterator[Condition]:
         is_not = kind_of(node) == "Not"

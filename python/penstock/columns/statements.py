@@ -10,7 +10,7 @@ import logging
 from dataclasses import dataclass, replace
 from typing import Any
 
-from penstock.columns.joining import Columns, How, RepeatedKeyError, ResultColumns
+from penstock.columns.joining import Columns, How, KeyTypeError, RepeatedKeyError, ResultColumns
 from penstock.columns.results import Result
 from penstock.columns.statement_nodes import Node, check_parts, conjuncts, kind_of, refuse
 from penstock.columns.statement_rewriting import other_way_round, with_merged_subquery
@@ -79,6 +79,10 @@ def planned(statement: str, tables: dict[str, Any]) -> Plan | SetPlan:
         raise ValueError(f"sql: line {at.get('line', 1)}, column {at.get('col', 1)}: {why}") from None
     except sqlglot.errors.SqlglotError as problem:
         raise ValueError(f"sql: {str(problem).splitlines()[0]}") from None
+    except (RepeatedKeyError, KeyTypeError) as problem:
+        kind = ValueError if isinstance(problem, ValueError) else TypeError
+        remedy = "join by another key, or give the tables to DuckDB, which reads columns whole"
+        raise kind(f"sql: {problem.what}: {remedy}") from None
     except RecursionError:
         raise ValueError("sql: the statement is nested too deep: make it two, or use IN") from None
 
@@ -148,8 +152,9 @@ class _Planner:
             given = node.args.get(part)
             if given:
                 of = given if part == "expressions" else given.expressions
-                made = [subqueries.replaced(each) for each in of]
+                made = [(subqueries.selected if of is given else subqueries.replaced)(each) for each in of]
                 (node if part == "expressions" else given).set("expressions", made)
+        subqueries.check_having(node.args.get("having"))
         select = Select(node, Sources(sources, self.result), conditions)
         try:
             return select.plan()
