@@ -122,6 +122,7 @@ select zone, (select 1 + count(*) * 2 from trips t where t.zone = z.zone and t.m
     count(*) filter (where flag) from trips t where t.zone = z.zone) as f, (select count(distinct word) + 1
     from trips t where t.zone = z.zone and not t.flag) as d from zones z order by zone;
 select count(*) from zones where exists (select 1 from trips limit 0);
+select count(*) from trips where zone in (select zone from zones order by zone offset 190);
 select count(*) from zones where exists (select 1 from trips limit 5) and not exists (select 1 from trips
     offset 1000000);
 select count(*) from zones z where exists (select 1 from trips t where t.zone = z.zone and t.miles < 0.01

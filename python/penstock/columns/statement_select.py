@@ -76,7 +76,8 @@ class Plan:
 
     def columns(self) -> Columns:
         """Of a subquery: not yet read, where each row is one of the table's."""
-        if not self.query.is_by_row or self.ordering.limit is not None or self.distinct:
+        is_whole = self.ordering.limit is None and not self.ordering.offset
+        if not self.query.is_by_row or not is_whole or self.distinct:
             return ResultColumns(self.collect().columns)
         outputs = {name_of(each): each for each in self.query.results()}
         shown = tuple(outputs[inside] for inside, _ in self.shown)
