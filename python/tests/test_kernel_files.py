@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import errno
+import gc
 import stat
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ import penstock.fs
 import pytest
 from kernels_here import results
 from penstock.fs import folder as folders
+from penstock.kernels.call import Call
 from penstock.kernels.signature import find_kernel
 
 pytest.importorskip("penstock._native", reason="needs the compiled part", exc_type=ImportError)
@@ -267,3 +271,100 @@ def test_a_folder_closes_behind_the_kernels_that_have_it(tmp_path: Path) -> None
     with mounted(tmp_path, "cpu") as other:
         other.lend(Running())
         assert all(held is not folder for held, _ in folders._under_way)
+
+
+SLOW = """
+__global__ void slow(penstock::files fs, penstock::array<int> steps) {
+  const auto file = fs.open("f", "w+");
+  steps[0] = 1;
+  while (steps.fetch_add(1, 0) == 0 && !penstock::stopped()) __nanosleep(1000);
+  for (int i = 0; i < 1000; ++i) fs.pwrite(file, &i, 4, 4 * i);
+  fs.close(file);
+  steps[2] = 1;
+}
+"""
+
+
+@pytest.mark.parametrize("what", ["close", "flush", "collect"])
+def test_a_folder_waits_for_the_kernel_of_another_thread(tmp_path: Path, device: str, what: str) -> None:
+    kernel = penstock.kernel(SLOW, device=device)
+    steps, out = results(np.zeros(3, np.int32), device)
+    folder: penstock.fs.Folder | None = mounted(tmp_path, device, writable=True)
+    runs = threading.Thread(target=kernel_to_its_end, args=(kernel, [folder], out))
+    runs.start()
+    while steps[0] == 0 and runs.is_alive():
+        time.sleep(0.001)
+    met: list[int] = []
+
+    def ends(folder: penstock.fs.Folder) -> None:
+        getattr(folder, what)()
+        met.append(int(steps[2]))
+
+    if what == "collect":
+        folder = None
+        gc.collect()
+        steps[1] = 1
+    else:
+        assert folder is not None
+        waits = [threading.Thread(target=ends, args=(folder,)) for _ in range(2)]
+        for thread in waits:
+            thread.start()
+        waits[0].join(0.1)
+        early = list(met)
+        steps[1] = 1
+        for thread in waits:
+            thread.join()
+        assert early == []
+        assert met == [1, 1]
+    runs.join()
+    if folder is not None:
+        folder.close()
+    assert np.array_equal(np.fromfile(tmp_path / "f", np.int32), np.arange(1000))
+    assert folders._under_way == []
+
+
+def kernel_to_its_end(kernel: penstock.Kernel, holds: list[Any], out: penstock.Array) -> None:
+    kernel(holds.pop(), out, threads=1).wait()
+    folders.forget_ended()
+
+
+def test_a_folder_waits_for_a_kernel_that_has_not_begun(tmp_path: Path) -> None:
+    first, behind = (penstock.kernel(SLOW, device="cpu") for _ in range(2))
+    steps, out = results(np.zeros(3, np.int32), "cpu")
+    done, last = results(np.array([0, 1, 0], np.int32), "cpu")
+    (tmp_path / "other").mkdir()
+    with mounted(tmp_path, "cpu", writable=True) as one:
+        other = mounted(tmp_path / "other", "cpu", writable=True)
+        runs = [threading.Thread(target=kernel_to_its_end, args=(first, [one], out))]
+        runs[0].start()
+        while steps[0] == 0:
+            time.sleep(0.001)
+        runs.append(threading.Thread(target=kernel_to_its_end, args=(behind, [other], last)))
+        runs[1].start()
+        while not any(held is other for held, _ in folders._under_way):
+            time.sleep(0.001)
+        closes = threading.Thread(target=other.close)
+        closes.start()
+        steps[1] = 1
+        for thread in (closes, *runs):
+            thread.join()
+    assert done[2] == 1
+    assert (tmp_path / "other" / "f").stat().st_size == 4000
+
+
+def test_a_closed_folder_is_lent_to_no_launch(tmp_path: Path) -> None:
+    folder = mounted(tmp_path, "cpu")
+    folder.close()
+    with pytest.raises(ValueError, match="it is closed: mount it again"):
+        folder.lend(Call("f"))
+
+
+def test_a_thread_does_not_wait_for_its_own_kernel(tmp_path: Path) -> None:
+    folder = mounted(tmp_path, "cpu")
+    call = Call("mine")
+    folder.lend(call)
+    with pytest.raises(penstock.Error, match=r"close the folder .*: this thread runs the kernel mine: do it"):
+        folder.close()
+    assert not folder.closed
+    call.end()
+    folder.close()

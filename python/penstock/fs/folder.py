@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, SupportsIndex, TypedDict
@@ -72,6 +73,13 @@ class Launch(Protocol):
 # Launches that have a folder: it stays mounted until they end, whoever holds it.
 _under_way: list[tuple[Folder, Launch]] = []
 _under_way_lock = threading.Lock()
+
+
+def forget_ended() -> None:
+    """Folders of launches that have ended are their holders' alone."""
+    with _under_way_lock:
+        ended = [entry for entry in _under_way if entry[1].done]
+        _under_way[:] = [entry for entry in _under_way if entry not in ended]
 
 
 class File:
@@ -158,6 +166,7 @@ class Folder:
     def __init__(self, root: str, native: MountedFolder) -> None:
         self.root = root
         self._native: MountedFolder | None = native
+        self._begins = threading.RLock()  # held where no launch may begin
 
     @property
     def native(self) -> MountedFolder:
@@ -249,30 +258,37 @@ class Folder:
         return self.native.inspect()
 
     def lend(self, launch: Launch) -> None:
-        """Keep the folder mounted until a kernel that has it has ended."""
-        with _under_way_lock:
-            _under_way[:] = [(folder, other) for folder, other in _under_way if not other.done]
+        """Keep the folder mounted until a kernel that has it has ended. ValueError: it is closed."""
+        forget_ended()
+        with self._begins, _under_way_lock:
+            _ = self.native
             _under_way.append((self, launch))
 
     def flush(self) -> None:
         """Write all that was stored; files have the sizes that kernels gave them. Launches of
         `penstock.kernel` that have the folder end first; no kernel of an extension may run."""
-        self._settle("flush")
-        self.native.flush()
+        with self._settled("flush"):
+            self.native.flush()
 
     def close(self) -> None:
-        """Flush, and end the folder with all files that are open."""
-        if self._native is None:
-            return
-        self._settle("close")
-        native, self._native = self._native, None
-        native.flush()
+        """Flush, and end the folder with all files that are open. Launches end first, as for `flush`."""
+        with self._settled("close"):
+            native, self._native = self._native, None
+            if native is not None:
+                native.flush()
 
-    def _settle(self, what: str) -> None:
-        with _under_way_lock:
-            mine = [launch for folder, launch in _under_way if folder is self]
-        for launch in mine:
-            launch.settle(f"{what} the folder {self.root}")
+    @contextlib.contextmanager
+    def _settled(self, what: str) -> Iterator[None]:
+        """No launch has the folder, and none begins."""
+        while True:
+            with self._begins:
+                with _under_way_lock:
+                    running = [each for folder, each in _under_way if folder is self and not each.done]
+                if not running:
+                    yield
+                    return
+            for launch in running:
+                launch.settle(f"{what} the folder {self.root}")
 
     def _walk(self, folder: str) -> Iterable[str]:
         error, names = self.native.list_names(os.fsencode(folder) or b".")

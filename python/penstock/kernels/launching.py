@@ -15,6 +15,7 @@ from penstock.arrays.libraries import library_for
 from penstock.arrays.messages import shown
 from penstock.errors import Error
 from penstock.kernels.arguments import Packer
+from penstock.kernels.call import Call
 from penstock.kernels.host_compiler import compile_for_host
 from penstock.kernels.nvrtc import compile_for_gpu
 from penstock.kernels.signature import find_kernel
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from penstock import _native
     from penstock.arrays.array import Array
+    from penstock.kernels.arguments import Lent
     from penstock.kernels.signature import Signature
 
 _Extent = tuple[int, int, int]
@@ -194,17 +196,36 @@ class Kernel:
             raise ValueError(
                 f"kernel {self.name}: timeout: a launch on a GPU returns at once: give it to wait()"
             )
+        shape = (grid_size, block_size, shared)
+        if not lent.folders:
+            return self._launch(arguments, lent, packed, shape, stream, limit)
+        call = Call(self.name)
+        try:
+            for folder in lent.folders:
+                folder.lend(call)
+            return self._launch(arguments, lent, packed, shape, stream, limit)
+        finally:
+            call.end()
+
+    def _launch(
+        self,
+        arguments: tuple[Any, ...],
+        lent: Lent,
+        packed: _native.KernelArguments,
+        shape: tuple[_Extent, _Extent, int],
+        stream: Any,
+        limit: int,
+    ) -> Launch:
         if stream is None and self._on_torch:
-            handle = self._library.current_stream()
-            calls, end = self._native.launch(packed, grid_size, block_size, shared, handle, limit)
+            calls, end = self._native.launch(packed, *shape, self._library.current_stream(), limit)
         else:
             with self._library.on(stream) as handle:
-                calls, end = self._native.launch(packed, grid_size, block_size, shared, handle, limit)
+                calls, end = self._native.launch(packed, *shape, handle, limit)
         launch = Launch(self, lent.arrays, calls, end, arguments)
         if not self._cuda:
             if limit and self._native.stopped:
                 self._native.set_stopped(False)
-                raise TimeoutError(f"kernel {self.name}: it ran past its deadline of {timeout:g} s")
+                raise TimeoutError(f"kernel {self.name}: it ran past its deadline of {limit / 1e9:g} s")
             launch.wait()
             return launch
         for folder in lent.folders:
