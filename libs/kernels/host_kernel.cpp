@@ -1,15 +1,16 @@
 #include "libs/kernels/block_runner.hpp"
 #include "libs/kernels/element_calls.hpp"
 #include "libs/kernels/folder_calls.hpp"
+#include "libs/kernels/launch_thread.hpp"
 #include "libs/kernels/user_kernel.hpp"
 #include "penstock/core/atomic.hpp"
-#include "penstock/core/clock.hpp"
 #include "penstock/group/lone_thread.hpp"
 #include "penstock/host/error.hpp"
 #include "penstock/kernels/host_entry.hpp"
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
@@ -128,24 +129,34 @@ class host_kernel final : public user_kernel {
     check_shape(shape);
     system_ref<u32>(stop_).store(0, relaxed);
     const deadline watch(stop_, shape.timeout_ns);
-    const std::thread::id caller = std::this_thread::get_id();
-    u64 checked_ns = now_ns();
-    const auto look = [&] {
-      if (!shape.check || std::this_thread::get_id() != caller || now_ns() - checked_ns < check_every_ns) return;
-      checked_ns = now_ns();
+    launch_thread* const beside = shape.check ? launch_thread::free_one() : nullptr;
+    if (beside == nullptr) return run_blocks(parameters, shape);
+    beside->start([&] { run_blocks(parameters, shape); });
+    while (!beside->wait_for(check_every)) {
       try {
         shape.check();
       } catch (...) {
-        system_ref<u32>(stop_).store(1, relaxed);  // for threads that wait in their loops; the next launch begins anew
+        system_ref<u32>(stop_).store(1, relaxed);  // for threads that ask; the next launch begins anew
+        beside->finish();
         throw;
       }
-    };
+    }
+    if (const std::exception_ptr failure = beside->finish()) std::rethrow_exception(failure);
+  }
+
+ private:
+  static constexpr u32 max_block_threads = 1024;
+  static constexpr auto check_every = std::chrono::milliseconds(50);
+
+  /// Until the launch is stopped.
+  void run_blocks(std::span<void*> parameters, launch_shape const& shape) {
     const u64 blocks = u64{shape.grid.x} * shape.grid.y * shape.grid.z;
     on_.run(blocks, 1, [&](u64 first, u64 last) {
       thread_local block_runner runner;
       std::vector<u64> shared((shape.shared_bytes + 7) / 8 + 2);
       const u64 unaligned = reinterpret_cast<std::uintptr_t>(shared.data()) % 16;
       for (u64 block = first; block < last; ++block) {
+        if (system_ref<u32>(stop_).load(relaxed) != 0) return;
         host_thread place;
         place.thread = {0, 0, 0};
         place.block = {static_cast<u32>(block % shape.grid.x), static_cast<u32>(block / shape.grid.x % shape.grid.y),
@@ -155,14 +166,9 @@ class host_kernel final : public user_kernel {
         place.dynamic_shared = reinterpret_cast<std::byte*>(shared.data()) + (unaligned == 0 ? 0 : 16 - unaligned);
         place.stop = &stop_;
         runner.run(name_, *entry_, parameters.data(), place);
-        look();
       }
     });
   }
-
- private:
-  static constexpr u32 max_block_threads = 1024;
-  static constexpr u64 check_every_ns = 50 * one_millisecond_ns;
 
   void check_shape(launch_shape const& shape) const {
     const u64 threads = u64{shape.block.x} * shape.block.y * shape.block.z;

@@ -19,7 +19,7 @@ struct launch_shape {
   u32 shared_bytes = 0;    ///< dynamic
   void* stream = nullptr;  ///< CUDA
   u64 timeout_ns = 0;      ///< CPU: stopped() is true from then on; 0: none
-  /// CPU: called by the caller's thread between blocks, some times a second; what it throws ends the launch.
+  /// CPU: called by the process's main thread some times a second, where that launches; what it throws ends the launch.
   std::function<void()> check = {};
 };
 

@@ -167,27 +167,60 @@ def test_a_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         penstock.kernel("__global__ void f(int n) { /* new */ }", device="cpu")
 
 
-def test_a_signal_ends_a_launch_on_the_cpu() -> None:
-    program = """
-import time, numpy as np, penstock
-source = "__global__ void f(double* x, int n) { for (int k = 0; k < n; ++k) *x = *x * 0.999 + k; }"
-kernel = penstock.kernel(source, device="cpu")
+@pytest.mark.parametrize(
+    ("source", "shape"),
+    [
+        (
+            "__global__ void f(double* x, int n) { for (int k = 0; k < n; ++k) *x = *x * 0.999 + k; }",
+            "grid=100_000, block=1",
+        ),
+        (
+            "__global__ void f(double* x, int n) { while (n > 1 && !penstock::stopped()) *x += 1; }",
+            "grid=1, block=1",
+        ),
+    ],
+)
+def test_a_signal_ends_a_launch_on_the_cpu(source: str, shape: str) -> None:
+    program = f"""
+import signal, numpy as np, penstock
+signal.signal(signal.SIGINT, signal.default_int_handler)
+kernel = penstock.kernel({source!r}, device="cpu")
 number = np.zeros(1)
 kernel(number, 1, threads=1)
 print("runs", flush=True)
 try:
-    kernel(number, 1_000_000, grid=100_000, block=1)
+    kernel(number, 1_000_000, {shape})
 except KeyboardInterrupt:
     kernel(number, 1, threads=1)
     print("interrupted", flush=True)
 """
     environment = {**os.environ, "PYTHONPATH": str(Path(penstock.__file__).parents[1])}
-    with subprocess.Popen([sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE) as run:
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        env=environment,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    ) as run:
         assert run.stdout is not None
-        assert run.stdout.readline() == b"runs\n"
-        time.sleep(0.3)
-        run.send_signal(signal.SIGINT)
-        assert run.communicate(timeout=30)[0] == b"interrupted\n"
+        try:
+            assert run.stdout.readline() == b"runs\n"
+            time.sleep(0.3)
+            os.killpg(run.pid, signal.SIGINT)
+            assert run.communicate(timeout=30)[0] == b"interrupted\n"
+        finally:
+            run.kill()
+
+
+def test_a_deadline_ends_a_launch_of_blocks_that_do_not_ask() -> None:
+    kernel = penstock.kernel(
+        "__global__ void f(double* x, int n) { for (int k = 0; k < n; ++k) *x = *x * 0.999 + k; }",
+        device="cpu",
+    )
+    number = np.zeros(1)
+    before = time.monotonic()
+    with pytest.raises(TimeoutError, match=r"kernel f: it ran past its deadline of 0.1 s"):
+        kernel(number, 1_000_000, grid=100_000, block=1, timeout=0.1)
+    assert time.monotonic() - before < 20
 
 
 def test_another_name_for_an_element_is_refused(device: str) -> None:

@@ -65,7 +65,8 @@ class Launch:
 
         Args:
             timeout: Seconds; None: as long as it takes. At the deadline `penstock::stopped()` becomes true in
-                the kernel's threads, which have two seconds to leave.
+                the kernel's threads, which have two seconds to leave. CPU: the kernel is over before this is
+                called: give the call a `timeout`.
 
         Raises:
             TimeoutError: It ran past its deadline, with the kernel's name.
@@ -176,7 +177,8 @@ class Kernel:
             shared: Bytes of dynamic shared memory of a block.
             stream: A torch.cuda.Stream or a cudaStream_t; torch's current one by default. Captured into a
                 CUDA graph, where the arguments are the same in each replay.
-            timeout: Seconds after which `penstock::stopped()` is true. On a GPU give it to `wait`.
+            timeout: CPU: seconds after which `penstock::stopped()` is true and no block begins. On a GPU give
+                it to `wait`.
 
         Returns:
             The launch. CPU: it is over.
