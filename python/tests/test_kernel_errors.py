@@ -275,3 +275,9 @@ kernel(1, threads=64)
     environment = {**os.environ, "PYTHONPATH": str(Path(penstock.__file__).parents[1])}
     run = subprocess.run([sys.executable, "-c", program], env=environment, check=False, timeout=60)
     assert run.returncode == -signal.SIGSEGV
+
+
+@pytest.mark.parametrize("text", ["penstock::files& x", "penstock::array<int> &x", "const int& x"])
+def test_a_reference_is_refused_in_its_line(text: str) -> None:
+    with pytest.raises(ValueError, match=r"f, line 3: parameter 2 .* takes no references: take it by value"):
+        penstock.kernel(f"\n\n__global__ void f(int n, {text}) {{}}")

@@ -191,8 +191,6 @@ class Packer:
 
     def _bytes(self, parameter: Parameter, one: Any) -> bytes:
         """Of a struct of the user's own, or a vector."""
-        if "&" in parameter.text:
-            raise TypeError(f"{self._at(parameter)}: a kernel takes no references: take it by value")
         if is_array(one):
             raise TypeError(
                 f"{self._at(parameter)}: a penstock.Array: declare penstock::array<T>, written out"

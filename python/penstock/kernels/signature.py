@@ -35,6 +35,7 @@ class Signature:
     parameters: tuple[Parameter, ...]
     has_c_linkage: bool
     is_template: bool
+    line: int  # of the source
 
     def checks(self) -> str:
         """C++ that does not compile unless the parameters are what their text seems to say."""
@@ -129,6 +130,11 @@ def _check_declarations(wanted: Signature, found: list[Signature]) -> None:
                 f"penstock.kernel: {wanted.name}: parameter {position} ({parameter.text}): a kernel takes "
                 "values, arrays, files and pointers to data: declare one of them"
             )
+        if parameter.text.endswith("&"):
+            raise ValueError(
+                f"penstock.kernel: {wanted.name}, line {wanted.line}: parameter {position} "
+                f"({parameter.text} {parameter.name}): a kernel takes no references: take it by value"
+            )
 
 
 def _type_of(parameter: Parameter) -> tuple[object, ...]:
@@ -178,7 +184,8 @@ def _kernels_in(plain: str, names: Mapping[str, str]) -> list[Signature]:
             _parameter(text, names) for text in _split(inside) if text.strip() not in ("", "void")
         )
         full_name = namespace_at(plain, match.start()) + named.group(1)
-        found.append(Signature(full_name, parameters, linkage is not None, is_template))
+        line = plain.count("\n", 0, match.start()) + 1
+        found.append(Signature(full_name, parameters, linkage is not None, is_template, line))
     return found
 
 
