@@ -64,6 +64,7 @@ def test_a_file_of_the_graph_folder_is_not_written(
     command: str, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_folder("gg", 3, [0, 1], [1, 2])
+    Path("gg", "incoming").mkdir(exist_ok=True)
     said = refused(capsys, command, "gg", "--output", f"gg/{name}")
     assert said == f"--output gg/{name}: it is {Path(name).name} of the input gg: name another file"
 

@@ -392,3 +392,11 @@ def test_what_cannot_be_reported_is_refused(
     err = capsys.readouterr().err
     assert part in err
     assert err.count("\n") == 1
+
+
+def test_a_page_in_no_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results = Path(__file__).parents[2] / "benchmarks" / "results"
+    page = tmp_path / "missing" / "page.html"
+    assert cli.main(["report", str(results), "-o", str(page)]) == cli.REFUSED
+    assert f"there is no folder {page.parent}: make it, or name another" in capsys.readouterr().err
+    assert not page.parent.exists()

@@ -38,7 +38,9 @@ def cannot_be_written(path: Path) -> str:
     """Why a file of that name cannot be made, said before the work; empty where it can."""
     if path.is_dir():
         return f"'{path}': it is a folder: name a file"
-    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    folder = path.parent
+    if not folder.exists():
+        return f"'{path}': there is no folder {folder}: make it, or name another"
     if not folder.is_dir():
         return f"'{path}': {folder} is no folder: choose another one"
     if not os.access(folder, os.W_OK):
