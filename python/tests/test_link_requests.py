@@ -198,12 +198,27 @@ def test_the_command_prints_requests(
     assert told["received_bytes"] is None
 
 
+def test_a_trace_has_a_placement_and_a_strategy_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path))
+    assert cli.main(["bfs", "kron:8", "--executor", "cpu", "--trace", "link", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["placement"], found["strategy"]) == ("host", "merged_aligned")
+    assert cli.main(["bfs", "missing.el", "--trace", "link"]) == cli.REFUSED
+    assert "open missing.el: no such file" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("more", "part"),
     [
-        (["--placement", "host"], "strategy auto does not walk whole lists"),
+        (["--placement", "host", "--strategy", "auto"], "strategy auto does not walk whole lists"),
         (["--placement", "host", "--strategy", "tiled"], "strategy tiled does not walk whole lists"),
-        (["--strategy", "merged"], "placement storage does not read edges over the link"),
+        (["--placement", "storage"], "placement storage does not read edges over the link"),
+        (
+            ["--placement", "storage", "--strategy", "auto"],
+            "choose host or pinned; trace link: strategy auto does not walk whole lists",
+        ),
         (["--placement", "host", "--strategy", "merged", "--breakdown"], "--trace are of one run"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import click
+from click.core import ParameterSource
 from rich.table import Table
 
 from penstock.graph.link_counters import CountersMissing, LinkCounters
@@ -17,8 +18,20 @@ trace_option = click.option(
     "--trace",
     type=click.Choice(["link"]),
     default=None,
-    help="Sizes and counts of the requests that cross a GPU's link, from the lists that were read.",
+    help="Sizes and counts of the requests that cross a GPU's link, from the lists that were read. "
+    "Without --placement and --strategy: host, merged_aligned.",
 )
+DEFAULTS = {"placement": "host", "strategy": "merged_aligned"}
+
+
+def with_defaults(context: click.Context, options: dict[str, Any]) -> dict[str, Any]:
+    """Placement and strategy of a trace, where the user gave none."""
+    chosen = {
+        name: value
+        for name, value in DEFAULTS.items()
+        if context.get_parameter_source(name) is ParameterSource.DEFAULT
+    }
+    return {**options, **chosen}
 
 
 class LinkTrace:
@@ -28,12 +41,18 @@ class LinkTrace:
         """Raises ValueError for a run that has no trace."""
         from penstock.graph.link import check_strategy
 
+        problems = []
         if placement not in IN_PLACE:
-            raise ValueError(
+            problems.append(
                 f"--trace link: placement {placement} does not read edges over the link in place: choose "
                 f"{' or '.join(IN_PLACE)}"
             )
-        check_strategy(strategy)
+        try:
+            check_strategy(strategy)
+        except ValueError as problem:
+            problems.append(str(problem))
+        if problems:
+            raise ValueError("; ".join(problems))
         self.counters: LinkCounters | None = None
         self.received: int | None = None
         self.why_not = ""

@@ -38,7 +38,7 @@ from penstock.cli.graph_options import (
 )
 from penstock.cli.help_groups import GroupedProgram
 from penstock.cli.inputs import refuse_files_of
-from penstock.cli.link_trace import LinkTrace, trace_option
+from penstock.cli.link_trace import LinkTrace, trace_option, with_defaults
 from penstock.cli.model import model_command
 from penstock.cli.nvme import nvme_group
 from penstock.cli.output import cannot_be_written, write_result
@@ -262,6 +262,8 @@ def run(
 ) -> None:
     """Run an algorithm by name, and print its result."""
     function = algorithm_named(algorithm)
+    if trace is not None:
+        options = with_defaults(click.get_current_context(), options)
     link = None if trace is None else LinkTrace(**options)
     if breakdown:
         if image is not None or output is not None or link is not None:
