@@ -96,6 +96,22 @@ def test_the_command_prints_how_to_resume(
     assert "resumed in epoch 1 after step 2" in shown.stdout
 
 
+def test_a_training_that_is_over_is_not_resumed(papers: Path, tmp_path: Path) -> None:
+    arguments = [str(papers), *OF_COMMAND, "--checkpoint", str(tmp_path / "model.pt"), "--resume"]
+    assert "nothing was left" not in command(*arguments)[0]
+    shown, problem = command(*arguments, "--epochs", "1")
+    assert problem is None
+    assert "nothing was left to do: the checkpoint has 2 epochs, and --epochs is 1" in " ".join(shown.split())
+    assert "resumed in" not in shown
+
+
+def test_a_dataset_without_relations_is_named_to_rgcn(papers: Path) -> None:
+    for model, says in (("rgcn", True), ("sage", False)):
+        shown = CliRunner().invoke(gnn_group, ["train", str(papers), *OF_COMMAND, "--model", model])
+        assert shown.exit_code == 0
+        assert (f"--model rgcn: {papers} has no edge types: there is one relation" in shown.stderr) == says
+
+
 def test_options_of_the_command_are_those_of_the_call() -> None:
     given = train_command.make_context("train", ["papers"]).params
     of_call = {each.name: each.default for each in fields(Options) if each.name not in ("dataset", "shuffle")}
@@ -125,6 +141,7 @@ def test_options_of_the_command_are_those_of_the_call() -> None:
         (["--nodes", "9"], "--nodes is for a dataset that is drawn"),
         (["--relations", "2"], "--relations is for a dataset that is drawn"),
         (["--trace", "PAPERS/features.npy"], "it is the input"),
+        (["--trace", "PAPERS/missing/t.json"], "there is no folder PAPERS/missing: make it"),
     ],
 )
 def test_bad_options_are_one_sentence(arguments: list[str], sentence: str, papers: Path) -> None:

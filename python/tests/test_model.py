@@ -182,3 +182,9 @@ def test_the_command_prints_tables_and_json(tmp_path: Path, capsys: pytest.Captu
 def test_the_command_refuses_what_it_cannot_use(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["model", "--drives", "0"]) == cli.REFUSED
     assert "drives 0: it has to be positive" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("line", ["3GiB", "5000", "256", "128KiB"])
+def test_what_is_no_line_of_the_cache_is_refused(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["model", "--line", line]) == cli.REFUSED
+    assert "a line has a power of two of bytes, 512 to 65536" in capsys.readouterr().err

@@ -174,13 +174,17 @@ def train_command(
     if find_spec("torch") is None:
         raise ImportError("train: torch is not installed: pip install 'penstock[pyg]'")
     # Here and not above: torch takes seconds to import.
+    from penstock.gnn import data
     from penstock.gnn.training import Interrupted, Options, Timeline, train
+    from penstock.gnn.training.options import RGCN
 
     options = Options(dataset, **given)
     timeline = None if trace is None else Timeline()
     with progress_bar() if _is_first() else nullcontext() as progress:
         place = _dataset_folder(dataset, folder, nodes, relations, progress)
         _refuse_trace(trace, options.checkpoint_path, place)
+        if options.model == RGCN and _is_first() and len(data.open(place).edge_types) < 2:
+            click.echo(f"penstock: --model rgcn: {place} has no edge types: there is one relation", err=True)
         try:
             result = train(dataclasses.replace(options, dataset=place), timeline=timeline, progress=progress)
         except Interrupted as interrupted:
@@ -346,7 +350,13 @@ def _summary(result: Result) -> str:
     lines = [f"test: {', '.join(parts)}" if parts else "test: there are no seeds"]
     if result.resumed_at is not None:
         epoch, step = result.resumed_at
-        lines.append(f"resumed in epoch {epoch} after step {step}")
+        asked = result.options["epochs"]
+        if epoch > asked:
+            lines.append(
+                f"nothing was left to do: the checkpoint has {epoch - 1} epochs, and --epochs is {asked}"
+            )
+        else:
+            lines.append(f"resumed in epoch {epoch} after step {step}")
     if result.overlap.loading > 0:
         lines.append(
             f"{result.overlap.share:.0%} of {format_seconds(result.overlap.loading)} of sampling and "

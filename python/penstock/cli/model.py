@@ -57,6 +57,8 @@ def model_command(
 
     With RESULTS, files or folders of result lines, predictions for them stand beside what was measured.
     """
+    if not 512 <= line <= 65536 or line & (line - 1):
+        raise ValueError(f"model --line {line}: a line has a power of two of bytes, 512 to 65536: choose one")
     parts = model.gpu(gpu_name), model.link(link_name), model.drive(drive_name)
     system = model.System(*parts, drives, line, element, stack)
     found = [(name, model.predict(each)) for name, each in model.alternatives(system)]
