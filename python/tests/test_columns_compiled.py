@@ -30,11 +30,12 @@ GPU = "cuda" in DEVICES
 
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
-    """A process that has compiled nothing, and cuda.core."""
+    """A process that has compiled nothing, and cuda.core and a device library."""
     monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path / "cache"))
     made = compiling._Compilations()
     monkeypatch.setattr(compiling, "compilations", made)
     monkeypatch.setattr(compiling, "core", lambda: None)
+    monkeypatch.setattr(compiling, "query_sources_digest", lambda resident: f"headers {resident}")
     yield made
     made.wait()
 
