@@ -244,7 +244,10 @@ class evaluator {
       });
     }
     if constexpr (What == is_nan) {
-      values(c, [](u64 a) -> u64 { return detail::as_number(a) != detail::as_number(a) ? 1 : 0; });
+      values(c, [](u64 a) -> u64 {
+        const double v = detail::as_number(a);
+        return v != v ? 1 : 0;
+      });
     }
     if constexpr (What == select || What == fill_null) choose<What>(c);
     if constexpr (What == lookup) look_up(c);

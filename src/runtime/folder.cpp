@@ -118,6 +118,7 @@ std::vector<u64> folder::read_sizes() const {
   std::vector<open_file> files(open_files_.size());
   open_files_.read(files);
   std::vector<u64> sizes;
+  sizes.reserve(files.size());
   for (open_file const& file : files) sizes.push_back(file.size);
   return sizes;
 }

@@ -39,8 +39,8 @@ TEST(shared_gathers, are_done_by_lone_threads) {
 }
 
 TEST(shared_gathers, that_are_over_are_helped_no_more) {
-  check_report report;
-  const shared_task task(open_executor("cpu", 1)->memory(), 64, 3 * rows::chunk_rows, false, seed);
+  const auto on = open_executor("cpu", 1);
+  const shared_task task(on->memory(), 64, 3 * rows::chunk_rows, false, seed);
   rows::helped_list what;
   task.help(what, 3);
   what.over = true;
@@ -50,7 +50,8 @@ TEST(shared_gathers, that_are_over_are_helped_no_more) {
 
 // Rows that are kept next to the kernels come first, and no thread of the CPU copies them.
 TEST(shared_gathers, are_helped_with_rows_that_are_not_kept) {
-  const shared_task task(open_executor("cpu", 1)->memory(), 64, 6 * rows::chunk_rows, true, seed);
+  const auto on = open_executor("cpu", 1);
+  const shared_task task(on->memory(), 64, 6 * rows::chunk_rows, true, seed);
   rows::helped_list what;
   task.help(what, 6);
   rows::help_gather(what);

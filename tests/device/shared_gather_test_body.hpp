@@ -6,6 +6,7 @@
 #include "support/check.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <numeric>
 #include <random>
@@ -153,7 +154,7 @@ void check_shared_gathers(memory_resource& memory, check_report& report, u64 see
   constexpr u64 count = 3 * rows::chunk_rows - 77;
   const u64 items = ceil_div(count, u64{rows::few_rows::most});
   for (const bool keeps : {false, true}) {
-    for (const u64 row_bytes : {36, 98}) {
+    for (const u64 row_bytes : {u64{36}, u64{98}}) {
       const shared_task alone(memory, row_bytes, count, keeps, seed);
       run(lanes_8{}, items, alone.body(1));
       PENSTOCK_CHECK_EQ(report, u64{0}, alone.check(report));
@@ -170,8 +171,7 @@ void check_shared_gathers(memory_resource& memory, check_report& report, u64 see
       const shared_task helped(memory, row_bytes, count, keeps, seed + 2);
       rows::helped_list what;
       helped.help(what, 2);
-      std::vector<std::thread> threads;
-      for (u32 k = 0; k < 2; ++k) threads.emplace_back([&] { rows::help_gather(what); });
+      std::array threads{std::thread([&] { rows::help_gather(what); }), std::thread([&] { rows::help_gather(what); })};
       if (by_one) {
         for (std::thread& each : threads) each.join();
       }
