@@ -21,7 +21,7 @@ namespace {
 
 [[noreturn]] void refuse_own(std::string const& problem) { throw_bad_input("measure", "an own policy and own fills", problem); }
 
-constexpr char const* pattern_names[] = {"uniform", "zipf", "sequential"};
+constexpr char const* own_pattern_names[] = {"uniform", "zipf", "sequential"};
 
 store_options store_of(executor const& on, own_options const& options) {
   const bool cuda = on.kind() == executor_kind::cuda;
@@ -90,16 +90,16 @@ class own_bench {
 
  private:
   bool cuda() const { return on_.kind() == executor_kind::cuda; }
-  static char const* name_of(own_pattern pattern) { return pattern_names[static_cast<u32>(pattern)]; }
+  static char const* name_of(own_pattern pattern) { return own_pattern_names[static_cast<u32>(pattern)]; }
 
   std::vector<own_pattern> chosen() const {
     std::vector<own_pattern> all;
     for (std::string const& name : options_.patterns) {
-      auto const* const known = std::find(std::begin(pattern_names), std::end(pattern_names), name);
-      if (known == std::end(pattern_names)) {
+      auto const* const known = std::find(std::begin(own_pattern_names), std::end(own_pattern_names), name);
+      if (known == std::end(own_pattern_names)) {
         refuse_own("there is no pattern " + name + ": choose of uniform, zipf, sequential");
       }
-      all.push_back(static_cast<own_pattern>(known - std::begin(pattern_names)));
+      all.push_back(static_cast<own_pattern>(known - std::begin(own_pattern_names)));
     }
     if (all.empty()) all = {own_pattern::uniform, own_pattern::zipf, own_pattern::sequential};
     return all;
