@@ -329,7 +329,7 @@ def test_time_is_taken_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize("placement", ["host", "storage"])
 def test_rounds_are_drawn(tmp_path: Path, placement: str, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    image = tmp_path / "deep" / "rounds.svg"
+    image = tmp_path / "rounds.svg"
     common = ["--cache-dir", str(tmp_path), "--executor", "cpu", "--placement", placement]
     assert penstock.cli.main.main(["bfs", "kron:10", "--plot", str(image), *common]) == 0
     text = image.read_text()
