@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <random>
 #include <thread>
-#include <utility>
 
 namespace penstock {
 namespace {
@@ -124,14 +123,9 @@ std::vector<u64> folder::read_sizes() const {
 }
 
 void folder::flush() {
-  const bool stored = cache_->has_unflushed();
-  if (!stored && files_.open_files() == 0) return;
-  std::vector<u64> sizes = read_sizes();
-  if (!stored && sizes == flushed_sizes_) return;
-  flushed_sizes_.clear();  // nothing is sure where the next two fail
+  if (!cache_->has_unflushed() && files_.open_files() == 0) return;
   cache_->flush();
-  files_.finalize_sizes(sizes);
-  flushed_sizes_ = std::move(sizes);
+  files_.finalize_sizes(read_sizes());
 }
 
 }  // namespace penstock

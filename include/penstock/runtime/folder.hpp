@@ -63,7 +63,6 @@ class folder {
   std::vector<std::unique_ptr<queue_pair<result_sink>>> queues_;
   buffer<queue_pair_view<result_sink>> table_;
   folder_view view_;
-  std::vector<u64> flushed_sizes_;  ///< of the open files at the last flush
 };
 
 }  // namespace penstock
