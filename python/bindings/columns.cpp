@@ -251,7 +251,7 @@ void bind_columns(nb::module_& m) {
       .def_prop_ro("rows", &column_table::rows)
       .def_prop_ro("executor", &column_table::executor_name)
       .def_prop_ro("device", &column_table::device)
-      // Whoever has the turn may wait for the GIL, to compile.
+      // The thread that has the turn may wait for the GIL, to compile.
       .def("has_zone_map", &column_table::has_zone_map, "column"_a, nb::call_guard<nb::gil_scoped_release>())
       .def_prop_ro("architecture", &column_table::architecture)
       .def("compile_with", &compile_with, "compiler"_a, "least_seconds"_a)

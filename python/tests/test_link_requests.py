@@ -193,9 +193,9 @@ def test_the_command_prints_requests(
     assert "128 B" in out
     assert "no GPU took part" in out
     assert cli.main([*words, "--strategy", "merged_aligned", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)["link"]
-    assert sum(told["counts"].values()) == told["requests"] > 0
-    assert told["received_bytes"] is None
+    printed = json.loads(capsys.readouterr().out)["link"]
+    assert sum(printed["counts"].values()) == printed["requests"] > 0
+    assert printed["received_bytes"] is None
 
 
 def test_a_trace_has_a_placement_and_a_strategy_of_its_own(

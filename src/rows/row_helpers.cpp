@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <system_error>
 #include <thread>
 
 #include <pthread.h>
@@ -144,13 +145,19 @@ void row_helpers::begin(helped_list& what, u32 threads) {
   {
     const std::lock_guard lock(mutex_);
     if (helped_ != nullptr) return;
-    for (; threads_ < threads; ++threads_) std::thread([this, number = threads_] { run(number); }).detach();
+    make(threads);
     system_ref<u64>(what.list.words->begun).store(shared_words::of(what.list.number, 0), release);
     helped_ = &what;
     wanted_ = threads;
     ++lists_;
   }
   begins_.notify_all();
+}
+
+void row_helpers::make(u32 threads) {
+  try {
+    for (; threads_ < threads; ++threads_) std::thread([this, number = threads_] { run(number); }).detach();
+  } catch (std::system_error const&) {}  // the system has no more: those that there are help
 }
 
 void row_helpers::end(helped_list& what) {

@@ -37,6 +37,8 @@ class row_helpers {
   void end(helped_list& what);
 
  private:
+  /// Up to so many threads in all. Under mutex_.
+  void make(u32 threads);
   void run(u32 number);
 
   std::mutex mutex_;

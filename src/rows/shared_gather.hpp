@@ -5,8 +5,8 @@
 // the back on, and copy their rows side by side into staging memory; other groups take them from there, a stream of bytes.
 //
 // - A word that both sides reach has one side that stores it: there are no read-modify-writes over a link.
-// - Whether the rows of a chunk are read in place one by one, or taken by one group, is decided once, by whoever comes first
-//   (`decide`), and all keep to it: each row is copied once.
+// - Whether the rows of a chunk are read in place one by one, or taken by one group, is decided once, by the first group that
+//   comes to it (`decide`), and all keep to it: each row is copied once.
 // - Each chunk has one group that takes it, if it is decided so. That group comes to it when the CPU has begun the chunk or all
 //   its items are claimed, and walks itself until then: what nobody has decided is decided then.
 // - No group waits for another group, nor for the CPU any longer than its patience: then it reads the chunk in place.
@@ -81,10 +81,10 @@ struct gather_shared {
 
   template <thread_group G>
   PENSTOCK_FN void operator()(G const& g, grid_range range) const {
-    const bool tells = range.first == 0;
-    if (tells || range.first > takers) {
+    const bool exchanges = range.first == 0;
+    if (exchanges || range.first > takers) {
       do {
-        if (tells) exchange_words(g);
+        if (exchanges) exchange_words(g);
       } while (walk(g));
     }
     for (u32 k = claim(g, progress->taken); k < list.chunks; k = claim(g, progress->taken)) {

@@ -70,7 +70,7 @@ class Launch(Protocol):
     def settle(self, what: str) -> None: ...
 
 
-# Launches that have a folder: it stays mounted until they end, whoever holds it.
+# Launches that have a folder: it stays mounted until they end, also where nothing else holds it.
 _under_way: list[tuple[Folder, Launch]] = []
 _under_way_lock = threading.Lock()
 
