@@ -48,6 +48,11 @@ def table(request: pytest.FixtureRequest) -> Table:
     return Table(request.param)
 
 
+def loading_threads() -> list[str]:
+    names = [thread.name for thread in threading.enumerate()]
+    return [name for name in names if name in ("penstock sampling", "penstock gather")]
+
+
 def signature(batch: Batch) -> tuple[Any, ...]:
     return (batch.number, batch.n_id.tolist(), batch.e_id.tolist(), batch.y.tolist())
 
@@ -180,16 +185,37 @@ def test_what_fails_ahead_is_raised_where_batches_are_taken(table: Table) -> Non
     with pytest.raises(ValueError, match="it is closed"):
         for _ in batches:
             pass
-    assert all(thread.name != "penstock loader" for thread in threading.enumerate())
+    assert not loading_threads()
 
 
-def test_a_loader_that_is_left_ends_its_thread(table: Table) -> None:
+def test_a_batch_is_sampled_while_the_one_before_is_gathered(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loader = table.loader()
+    second_began = threading.Event()
+    sample, gather = loader._sampler.sample, loader._tables.gather
+
+    def sampled(*given: Any, call: int, **options: Any) -> Any:
+        if call == 1:
+            second_began.set()
+        return sample(*given, call=call, **options)
+
+    def gathered(*given: Any) -> Any:
+        assert second_began.wait(10), "the second batch was not sampled while the first waited for rows"
+        return gather(*given)
+
+    monkeypatch.setattr(loader._sampler, "sample", sampled)
+    monkeypatch.setattr(loader._tables, "gather", gathered)
+    assert [batch.number for batch in loader] == list(range(len(loader)))
+
+
+def test_a_loader_that_is_left_ends_its_threads(table: Table) -> None:
     loader = table.loader()
     for _ in loader:
         break
     loader.close()
     until = time.monotonic() + 10
-    while any(thread.name == "penstock loader" for thread in threading.enumerate()):
+    while loading_threads():
         assert time.monotonic() < until
     two = [iter(table.loader()), iter(table.loader())]
     assert signature(next(two[0])) == signature(next(two[1]))

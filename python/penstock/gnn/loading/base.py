@@ -16,6 +16,7 @@ import torch
 from penstock.arrays.messages import shown
 from penstock.checks import checked_count
 from penstock.gnn.loading.ahead import Ahead
+from penstock.gnn.loading.draft import Draft
 from penstock.gnn.loading.tables import Tables
 from penstock.sizes import whole_number
 
@@ -44,7 +45,9 @@ class Loader(ABC):
         self._tables = Tables(self.device)
         self._items, self._size = items, checked_count("batch_size", batch_size, 1)
         self._shuffle, self._seed, self._depth = options["shuffle"], options["seed"], options["prefetch"]
-        self._drop_last, self._sms = options["drop_last"], options["sms"]
+        self._drop_last = options["drop_last"]
+        sms = options["sms"]  # both run at the same time
+        self._sampling_sms, self._gather_sms = (sms // 2, sms - sms // 2) if sms > 1 else (sms, sms)
         self._epoch = 0
         self._begin = 0  # where the next iteration begins: behind a state that was loaded
         self._given = 0  # batches of this epoch
@@ -113,7 +116,7 @@ class Loader(ABC):
         return self._batches(begin)
 
     def _batches(self, begin: int) -> Iterator[Any]:
-        ahead = Ahead(self._make, begin, len(self), self._depth, self.device)
+        ahead = Ahead(self._drawn, self._filled, begin, len(self), self._depth, self.device)
         self._ahead.add(ahead)
         try:
             batches = iter(ahead)
@@ -167,8 +170,17 @@ class Loader(ABC):
         return self._epoch * _MAX_BATCHES + number
 
     @abstractmethod
-    def _make(self, number: int) -> Any:
-        """Batch `number` of the epoch. Called in the loader's thread."""
+    def _drawn(self, number: int) -> Draft:
+        """Batch `number` of the epoch, sampled. Called in the thread that samples."""
+
+    def _filled(self, draft: Draft) -> Any:
+        """The batch with its rows. Called in the thread that gathers."""
+        began = time.perf_counter()
+        with self._span("gather", draft.number):
+            rows = self._tables.gather(draft.wanted, self._gather_sms)
+        with self._counting:
+            self._counts["gather"] += time.perf_counter() - began
+        return draft.finished(rows)
 
     def _span(self, lane: str, number: int) -> AbstractContextManager[Any]:
         timeline = self.timeline
@@ -177,22 +189,15 @@ class Loader(ABC):
     def _sampled(self, number: int, seeds: Any, times: Any = None) -> Any:
         began = time.perf_counter()
         with self._span("sampling", number):
-            made = self._sampler.sample(seeds, call=self._call(number), seed_times=times, sms=self._sms)
+            made = self._sampler.sample(
+                seeds, call=self._call(number), seed_times=times, sms=self._sampling_sms
+            )
         with self._counting:
             self._counts["sampling"] += time.perf_counter() - began
             self._numbers["batches"] += 1
             self._numbers["nodes"] += _total(made.nodes_per_hop)
             self._numbers["edges"] += _total(made.edges_per_hop)
         return made
-
-    def _rows(self, number: int, wanted: Mapping[Any, Any]) -> dict[Any, dict[str, torch.Tensor]]:
-        """Of the tables, by kind and name. wanted: numbers of nodes and edges by kind."""
-        began = time.perf_counter()
-        with self._span("gather", number):
-            rows = self._tables.gather(wanted, self._sms)
-        with self._counting:
-            self._counts["gather"] += time.perf_counter() - began
-        return rows
 
 
 def _total(per_hop: Any) -> int:

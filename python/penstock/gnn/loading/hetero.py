@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -10,6 +11,7 @@ import torch
 from penstock.arrays.messages import shown
 from penstock.gnn.loading.base import Loader
 from penstock.gnn.loading.batch import HeteroBatch
+from penstock.gnn.loading.draft import Draft
 from penstock.gnn.loading.options import LoaderOptions, of_sampler
 from penstock.gnn.loading.pairs import Links
 from penstock.gnn.loading.seeds import Seeds
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from penstock.sampling import Graph
-    from penstock.sampling.sample import EdgeType
+    from penstock.sampling.sample import EdgeType, HeteroSample
 
 
 class _HeteroLoader(Loader):
@@ -55,23 +57,30 @@ class _HeteroLoader(Loader):
             edges = sampler.graphs[edge_type].edges
             self._tables.add(edge_type, "edge_attr", f"edge_features of {edge_type}", table, edges)
 
-    def _batch(self, number: int, seeds: Any, times: Any, **more: Any) -> HeteroBatch:
-        made = self._sampled(number, seeds, times)
-        rows = self._rows(number, {**made.nodes, **made.edges})
-        of_nodes = {kind: rows[kind] for kind in made.nodes if kind in rows}
-        return HeteroBatch(
-            x_dict={kind: tables.pop("x") for kind, tables in of_nodes.items()},
-            edge_index_dict={kind: torch.stack([made.rows[kind], made.columns[kind]]) for kind in made.edges},
-            n_id_dict=made.nodes,
-            e_id_dict=made.edges,
-            nodes_per_hop_dict=made.nodes_per_hop,
-            edges_per_hop_dict=made.edges_per_hop,
-            edge_attr_dict={kind: rows[kind]["edge_attr"] for kind in made.edges if kind in rows},
-            features_dict={kind: tables for kind, tables in of_nodes.items() if tables},
-            batch_dict=made.trees,
-            number=number,
-            **more,
-        )
+    def _draft(self, number: int, made: HeteroSample, **more: Any) -> Draft:
+        known: dict[str, Any] = {
+            "edge_index_dict": {
+                kind: torch.stack([made.rows[kind], made.columns[kind]]) for kind in made.edges
+            },
+            "n_id_dict": made.nodes,
+            "e_id_dict": made.edges,
+            "nodes_per_hop_dict": made.nodes_per_hop,
+            "edges_per_hop_dict": made.edges_per_hop,
+            "batch_dict": made.trees,
+            "number": number,
+        }
+
+        def finished(rows: dict[Any, dict[str, Any]]) -> HeteroBatch:
+            of_nodes = {kind: rows[kind] for kind in made.nodes if kind in rows}
+            return HeteroBatch(
+                x_dict={kind: tables.pop("x") for kind, tables in of_nodes.items()},
+                edge_attr_dict={kind: rows[kind]["edge_attr"] for kind in made.edges if kind in rows},
+                features_dict={kind: tables for kind, tables in of_nodes.items() if tables},
+                **known,
+                **more,
+            )
+
+        return Draft(number, {**made.nodes, **made.edges}, finished)
 
 
 class HeteroNeighborLoader(_HeteroLoader):
@@ -113,13 +122,13 @@ class HeteroNeighborLoader(_HeteroLoader):
         self._seeds = Seeds(numbers, count, labels, seed_times, sampler.has_times)
         super().__init__(sampler, features, edge_features, batch_size, given, len(self._seeds))
 
-    def _make(self, number: int) -> HeteroBatch:
+    def _drawn(self, number: int) -> Draft:
         places = self._places(number)
         seeds, times = self._seeds.numbers[places], self._seeds.times(places)
-        return self._batch(
+        made = self._sampled(number, {self._kind: seeds}, None if times is None else {self._kind: times})
+        return self._draft(
             number,
-            {self._kind: seeds},
-            None if times is None else {self._kind: times},
+            made,
             input_type=self._kind,
             batch_size=len(seeds),
             y=self._seeds.labels(seeds, self.device),
@@ -177,21 +186,20 @@ class HeteroLinkLoader(_HeteroLoader):
     def _identity(self) -> dict[str, Any]:
         return {**super()._identity(), "negatives": self._links.negatives}
 
-    def _make(self, number: int) -> HeteroBatch:
+    def _drawn(self, number: int) -> Draft:
         pairs = self._links.pairs(self._places(number), self._generator(number + 1))
         source, _, target = self._edge_type
         seeds, times, index = pairs.seeds((source, target), self._sampler.disjoint)
-        batch = self._batch(
+        made = self._sampled(number, seeds, times)
+        if made.trees is not None:
+            made = replace(made, trees={kind: pairs.links_of(each) for kind, each in made.trees.items()})
+        return self._draft(
             number,
-            seeds,
-            times,
+            made,
             input_type=self._edge_type,
             batch_size=pairs.ends.shape[1],
             **pairs.fields(index, self.device),
         )
-        if batch.batch_dict is not None:
-            batch.batch_dict = {kind: pairs.links_of(trees) for kind, trees in batch.batch_dict.items()}
-        return batch
 
 
 def _typed(what: str, given: Any, kind: type) -> tuple[Any, Any]:

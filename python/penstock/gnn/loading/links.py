@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.gnn.loading.one_type import OneTypeLoader, checked_graph
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
-    from penstock.gnn.loading.batch import Batch
+    from penstock.gnn.loading.draft import Draft
     from penstock.sampling import Graph
 
 _KIND = "nodes"
@@ -75,12 +76,10 @@ class LinkLoader(OneTypeLoader):
     def _identity(self) -> dict[str, Any]:
         return {**super()._identity(), "negatives": self._links.negatives}
 
-    def _make(self, number: int) -> Batch:
+    def _drawn(self, number: int) -> Draft:
         pairs = self._links.pairs(self._places(number), self._generator(number + 1))
         seeds, times, index = pairs.seeds((_KIND, _KIND), self._sampler.disjoint)
-        batch = self._batch(
-            number, seeds[_KIND], None if times is None else times[_KIND], **pairs.fields(index, self.device)
-        )
-        if batch.batch is not None:
-            batch.batch = pairs.links_of(batch.batch)
-        return batch
+        made = self._sampled(number, seeds[_KIND], None if times is None else times[_KIND])
+        if made.trees is not None:
+            made = replace(made, trees=pairs.links_of(made.trees))
+        return self._draft(number, made, **pairs.fields(index, self.device))

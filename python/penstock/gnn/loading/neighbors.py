@@ -15,15 +15,16 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
-    from penstock.gnn.loading.batch import Batch
+    from penstock.gnn.loading.draft import Draft
     from penstock.sampling import Graph
 
 
 class NeighborLoader(OneTypeLoader):
     """Batches of seeds with sampled neighbourhoods, their features and labels, made ahead of the training.
 
-    Sampling and gathering run on the device of the graph and the features, on a GPU beside the training on a
-    stream of their own. All tables of a batch are gathered in one launch where they lie in memory. With the
+    Sampling and gathering run on the device of the graph and the features, each in a thread of its own, so
+    that a batch is sampled while the rows of the one before are gathered; on a GPU on streams beside the
+    training's. All tables of a batch are gathered in one launch where they lie in memory. With the
     same seed an epoch is the same on every device, and from a state (`state_dict`) it goes on where it was.
     """
 
@@ -59,9 +60,11 @@ class NeighborLoader(OneTypeLoader):
             seed: Of the order and the draws.
             device: Where batches lie; by default where the graph is. It is an error if that is another.
             replace, disjoint, temporal: As for penstock.sampling.NeighborSampler.
-            prefetch: Batches that are made ahead at most.
+            prefetch: Whole batches that are made ahead at most; beyond them one is gathered and two are
+                sampled.
             drop_last: Leave out a last batch that is smaller.
-            sms: Multiprocessors that sampling and gathering take at most, the rest is the training's; 0: all.
+            sms: Multiprocessors that sampling and gathering take at most, half of them each, the rest is the
+                training's; 0: all.
 
         Raises:
             TypeError, ValueError, IndexError: What cannot be.
@@ -71,8 +74,8 @@ class NeighborLoader(OneTypeLoader):
         self._seeds = Seeds(seeds, graph.nodes, labels, seed_times, sampler.has_times)
         super().__init__(sampler, features, edge_features, edge_type, batch_size, given, len(self._seeds))
 
-    def _make(self, number: int) -> Batch:
+    def _drawn(self, number: int) -> Draft:
         places = self._places(number)
         seeds = self._seeds.numbers[places]
-        y = self._seeds.labels(seeds, self.device)
-        return self._batch(number, seeds, self._seeds.times(places), y=y)
+        made = self._sampled(number, seeds, self._seeds.times(places))
+        return self._draft(number, made, y=self._seeds.labels(seeds, self.device))

@@ -9,7 +9,9 @@ import torch
 from penstock.arrays.messages import shown
 from penstock.gnn.loading.base import Loader
 from penstock.gnn.loading.batch import Batch
+from penstock.gnn.loading.draft import Draft
 from penstock.sampling import Graph, NeighborSampler
+from penstock.sampling.sample import Sample
 
 _NODES, _EDGES = "nodes", "edges"
 _TYPES = ("uint8", "int8", "int16", "int32", "int64")
@@ -45,23 +47,22 @@ class OneTypeLoader(Loader):
                     f"loader: edge_type: {array.dtype} of shape {array.shape}: give a list of integers"
                 )
 
-    def _batch(self, number: int, seeds: Any, times: Any, **more: Any) -> Batch:
-        made = self._sampled(number, seeds, times)
-        rows = self._rows(number, {_NODES: made.nodes, _EDGES: made.edges})
-        features, of_edges = rows[_NODES], rows.get(_EDGES, {})
-        if "edge_type" in of_edges:
-            of_edges["edge_type"] = of_edges["edge_type"].long()
-        return Batch(
-            x=features.pop("x"),
-            edge_index=torch.stack([made.rows, made.columns]),
-            n_id=made.nodes,
-            e_id=made.edges,
-            batch_size=made.nodes_per_hop[0],
-            nodes_per_hop=made.nodes_per_hop,
-            edges_per_hop=made.edges_per_hop,
-            features=features,
-            batch=made.trees,
-            number=number,
-            **of_edges,
-            **more,
-        )
+    def _draft(self, number: int, made: Sample, **more: Any) -> Draft:
+        known: dict[str, Any] = {
+            "edge_index": torch.stack([made.rows, made.columns]),
+            "n_id": made.nodes,
+            "e_id": made.edges,
+            "batch_size": made.nodes_per_hop[0],
+            "nodes_per_hop": made.nodes_per_hop,
+            "edges_per_hop": made.edges_per_hop,
+            "batch": made.trees,
+            "number": number,
+        }
+
+        def finished(rows: dict[Any, dict[str, Any]]) -> Batch:
+            features, of_edges = rows[_NODES], rows.get(_EDGES, {})
+            if "edge_type" in of_edges:
+                of_edges["edge_type"] = of_edges["edge_type"].long()
+            return Batch(x=features.pop("x"), features=features, **of_edges, **known, **more)
+
+        return Draft(number, {_NODES: made.nodes, _EDGES: made.edges}, finished)
