@@ -93,11 +93,11 @@ def parser_of(
     return parser
 
 
-def parts_of(given: argparse.Namespace, parts: Iterable[str]) -> list[str]:
-    chosen: list[str] = given.only.split(",")
+def parts_of(option: str, given: str, parts: Iterable[str]) -> list[str]:
+    chosen = given.split(",")
     for name in chosen:
         if name not in parts:
-            raise SystemExit(f"--only {name}: choose of {','.join(parts)}")
+            raise SystemExit(f"{option} {name}: choose of {','.join(parts)}")
     return chosen
 
 

@@ -91,7 +91,7 @@ def main() -> None:
     parser.add_argument("--accuracy-nodes", type=int, default=100_000)
     parser.add_argument("--repeats", type=int, default=3, help="epochs, of which the median is given")
     given = parser.parse_args()
-    only = parts_of(given, PARTS)
+    only = parts_of("--only", given.only, PARTS)
     end_after(given.limit)
     torch.set_float32_matmul_precision("high")
     with ranks_for("auto") as ranks:

@@ -1,6 +1,7 @@
 """Sampling, tiers and epochs of GraphSAGE over a graph of papers100M's shape.
 
     python benchmarks/gnn_training.py --results gnn.jsonl [--nodes 40000000] [--folder /tmp] [--only sample]
+        [--places hbm,host]
 
 `sample.*`: edges per second of samples with fan-out (15,10,5) of 1024 seeds, and of 8192, for lists in GPU
 memory, in host memory, behind a cache and on the CPU; samples of all placements are compared. `tiering`: of
@@ -41,7 +42,16 @@ from penstock.sampling import Graph, NeighborSampler
 from penstock.tiering import hottest, score
 
 PARTS = ("sample", "tiering", "epochs")
-PLACES = ("hbm", "tiered.25", "tiered.10", "host", "host-cached.8th", "storage.8th", "storage.10.tiered")
+PLACES = (
+    "hbm",
+    "tiered.25",
+    "tiered.10",
+    "host",
+    "host-cached.8th",
+    "storage.8th",
+    "storage.10.tiered",
+    "pyg",
+)
 
 
 # Sampling
@@ -120,7 +130,7 @@ def tiering_rates(dataset: data.Dataset, results: Results, batch_size: int) -> N
 # Epochs
 
 
-def epochs(dataset: data.Dataset, results: Results, seeds: int, batch_size: int) -> None:
+def epochs(dataset: data.Dataset, results: Results, seeds: int, batch_size: int, places: list[str]) -> None:
     fits = CUDA and dataset.feature_bytes < torch.cuda.mem_get_info()[0] // 2
     ranks = alone()
     train = np.load(dataset.train)
@@ -134,7 +144,10 @@ def epochs(dataset: data.Dataset, results: Results, seeds: int, batch_size: int)
             NeighborLoader(graph, warm, train[: 8 * batch_size], FANOUT, labels=labels)
         )
         warm.close()
-        for name in PLACES:
+        for name in places:
+            if name == "pyg":
+                in_pyg(dataset, results, batch_size)
+                continue
             lacks = "the features do not fit" if name == "hbm" and CUDA and not fits else place_needs(name)
             if lacks:
                 results.skip(f"gnn.epoch.{name}", lacks)
@@ -161,7 +174,6 @@ def epochs(dataset: data.Dataset, results: Results, seeds: int, batch_size: int)
                 **moved,
             )
             features.close()
-    in_pyg(dataset, results, batch_size)
 
 
 def in_pyg(dataset: data.Dataset, results: Results, batch_size: int) -> None:
@@ -177,8 +189,9 @@ def in_pyg(dataset: data.Dataset, results: Results, batch_size: int) -> None:
 def main() -> None:
     parser = parser_of(__doc__, nodes=40_000_000, parts=PARTS, limit=3600)
     parser.add_argument("--seeds", type=int, default=1, help="trainings of each placement")
+    parser.add_argument("--places", default=",".join(PLACES), help="of the features of epochs")
     given = parser.parse_args()
-    only = parts_of(given, PARTS)
+    only = parts_of("--only", given.only, PARTS)
     end_after(given.limit)
     dataset = drawn(given.folder / f"{given.like}-{given.nodes}", given.like, given.nodes)
     results = Results(given.results, {"machine": machine_name(), "commit": given.commit})
@@ -188,7 +201,8 @@ def main() -> None:
     if "tiering" in only:
         tiering_rates(dataset, results, given.batch)
     if "epochs" in only:
-        epochs(dataset, results, given.seeds, given.batch)
+        places = parts_of("--places", given.places, PLACES)
+        epochs(dataset, results, given.seeds, given.batch, places)
     results.show()
 
 
