@@ -104,7 +104,7 @@ class kernel_pace {
 
 void help_gather(helped_list& what) {
   // Of bytes: a kernel that is faster needs no help. Twice what it walks while a chunk is copied is left to it.
-  constexpr double enough_per_ns = 40, left_to_kernel = 2;
+  constexpr double enough_per_ns = 32, left_to_kernel = 2;
   constexpr u64 until_next_look_ns = 20 * one_microsecond_ns;
   shared_list const& list = what.list;
   const chunk_copier copier(what);

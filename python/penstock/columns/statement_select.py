@@ -118,6 +118,7 @@ class Select:
     def __init__(self, node: Node, sources: Sources, conditions: Sequence[Condition]) -> None:
         self.node, self.sources, self.conditions = node, sources, conditions
         self.translate = Translator(sources.value)
+        self._texts: dict[int, tuple[Node, str]] = {}  # by id of the node, which lives as long
 
     def plan(self) -> Plan:
         self.sources.selected = self._selected()
@@ -254,7 +255,11 @@ class Select:
 
     def _text(self, node: Node) -> str:
         """Alike where expressions are."""
+        if id(node) not in self._texts:
+            self._texts[id(node)] = (node, self._written(node))
+        return self._texts[id(node)][1]
 
+    def _written(self, node: Node) -> str:
         def resolved(part: Node) -> Node:
             inside = part.find_ancestor(expressions().Query) is not None
             if inside or kind_of(part) != "Column" or not self.sources.has_column(part):
