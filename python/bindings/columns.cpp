@@ -1,6 +1,7 @@
 // Columns and queries for Python: names of penstock._native that start with Column; penstock.columns wraps them.
 #include "libs/columns/column_table.hpp"
 #include "penstock/host/error.hpp"
+#include "without_lock.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -11,6 +12,8 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstring>
+
+PENSTOCK_DESTROY_WITHOUT_LOCK(penstock::columns::column_table)
 
 namespace penstock::columns {
 namespace {
@@ -180,6 +183,16 @@ auto unlocked(Call const& call) {
   return call();
 }
 
+/// For Python, which gives it back holding its lock.
+template <class T>
+std::shared_ptr<T> lent(std::shared_ptr<T> kept) {
+  T* const at = kept.get();
+  return {at, [kept = std::move(kept)](T*) mutable {
+            nb::gil_scoped_release const without;
+            kept.reset();
+          }};
+}
+
 void compile_with(column_table& table, nb::object compiler, double least_seconds) {
   auto made = std::make_shared<python_compiler>(std::move(compiler));
   unlocked([&] { table.compile_with(std::move(made), least_seconds); });
@@ -262,30 +275,32 @@ void bind_columns(nb::module_& m) {
           "select_kept",
           [](column_table& table, nb::dict const& given, u8 of) {
             const query_program program = program_of(given);
-            return unlocked([&] { return table.select_kept(program, of); });
+            return lent(unlocked([&] { return table.select_kept(program, of); }));
           },
           "program"_a, "register"_a)
       .def(
           "upload",
           [](column_table& table, numbers<u64> const& values, numbers<u8> const& valid) {
             if (values.size() != valid.size()) throw_bad_input("join", "a column", "give as many values as marks");
-            return unlocked([&] { return table.upload({values.data(), values.size()}, {valid.data(), valid.size()}); });
+            return lent(unlocked([&] { return table.upload({values.data(), values.size()}, {valid.data(), valid.size()}); }));
           },
           "values"_a, "valid"_a)
       .def(
           "place",
-          [](column_table& table, std::shared_ptr<kept_rows> rows) { return unlocked([&] { return table.place(rows); }); },
+          [](column_table& table, std::shared_ptr<kept_rows> rows) {
+            return lent(unlocked([&] { return table.place(rows); }));
+          },
           "rows"_a)
       .def(
           "place_at",
           [](column_table& table, numbers<u64> const& places, u64 count) {
-            return unlocked([&] { return table.place_at({places.data(), places.size()}, count); });
+            return lent(unlocked([&] { return table.place_at({places.data(), places.size()}, count); }));
           },
           "places"_a, "count"_a)
       .def(
           "lookup",
           [](column_table& table, std::shared_ptr<kept_keys> keys, std::shared_ptr<kept_rows> rows) {
-            return unlocked([&] { return table.lookup(keys, rows); });
+            return lent(unlocked([&] { return table.lookup(keys, rows); }));
           },
           "keys"_a, "rows"_a)
       .def(

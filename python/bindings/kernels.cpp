@@ -3,6 +3,7 @@
 #include "libs/kernels/user_kernel.hpp"
 #include "penstock/core/atomic.hpp"
 #include "penstock/host/error.hpp"
+#include "without_lock.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
@@ -13,6 +14,9 @@
 
 #include <cstring>
 #include <tuple>
+
+PENSTOCK_DESTROY_WITHOUT_LOCK(penstock::kernels::launch_end)
+PENSTOCK_DESTROY_WITHOUT_LOCK(penstock::kernels::user_kernel)
 
 namespace penstock::kernels {
 namespace {

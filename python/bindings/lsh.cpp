@@ -3,11 +3,14 @@
 #include "libs/lsh/block_histograms.hpp"
 #include "libs/lsh/build_index.hpp"
 #include "libs/lsh/find_within.hpp"
+#include "without_lock.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+
+PENSTOCK_DESTROY_WITHOUT_LOCK(penstock::lsh::lsh_index)
 
 namespace penstock::lsh {
 namespace {

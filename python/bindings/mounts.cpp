@@ -1,9 +1,13 @@
 // Mounted folders for Python: the class _native.MountedFolder; penstock.fs wraps it. Errors are errnos.
 #include "libs/files/mounted_folder.hpp"
+#include "without_lock.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+
+PENSTOCK_DESTROY_WITHOUT_LOCK(penstock::file_descriptor)
+PENSTOCK_DESTROY_WITHOUT_LOCK(penstock::files::mounted_folder)
 
 namespace penstock::files {
 namespace {

@@ -6,6 +6,7 @@
 #include "penstock/host/npy.hpp"
 #include "penstock/host/watched_mapping.hpp"
 #include "penstock/rows/row_array.hpp"
+#include "without_lock.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -16,6 +17,10 @@
 #include <nanobind/stl/vector.h>
 #include <algorithm>
 #include <memory>
+
+PENSTOCK_DESTROY_WITHOUT_LOCK(penstock::shared_executor)
+PENSTOCK_DESTROY_WITHOUT_LOCK(penstock::row_array)
+PENSTOCK_DESTROY_WITHOUT_LOCK(penstock::row_call)
 
 namespace penstock {
 namespace {
@@ -309,6 +314,11 @@ void bind_array(nb::module_& m) {
 }
 
 }  // namespace
+}  // namespace penstock
+
+PENSTOCK_DESTROY_WITHOUT_LOCK(penstock::row_buffer)
+
+namespace penstock {
 
 void bind_rows(nb::module_& m) {
   using released = nb::call_guard<nb::gil_scoped_release>;

@@ -3,11 +3,15 @@
 #include "libs/kernels/shared_executor.hpp"
 #include "libs/sampling/neighbor_sampler.hpp"
 #include "libs/sampling/node_scores.hpp"
+#include "without_lock.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
+
+PENSTOCK_DESTROY_WITHOUT_LOCK(penstock::sampling::neighbor_sampler)
+PENSTOCK_DESTROY_WITHOUT_LOCK(penstock::sampling::node_scores)
 
 namespace penstock::sampling {
 namespace {

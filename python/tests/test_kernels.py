@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -284,3 +286,35 @@ def test_a_report_says_what_the_kernel_takes(device: str, monkeypatch: pytest.Mo
     for wrong in ({"block": 0}, {"block": 2048}, {"shared": -1}, {"block": "x"}):
         with pytest.raises(ValueError, match=r"report: block .*: give threads and bytes"):
             kernel.report(**wrong)
+
+
+def test_memory_is_freed_while_a_kernel_waits_for_a_thread_of_python(device: str) -> None:
+    kernel = penstock.kernel(
+        """__global__ void waits(penstock::array<int> steps, int tries) {
+          steps[0] = 1;
+          for (int k = 0; k < tries && steps.fetch_add(1, 0) == 0; ++k) __nanosleep(1000);
+          steps[2] = steps.fetch_add(1, 0);
+        }""",
+        device=device,
+    )
+    steps, out = results(np.zeros(3, np.int32), device)
+    others: list[Any] = [penstock.from_tensor(np.zeros(1 << 20), "host", device=device)]
+    if device == "cuda":
+        others.append(penstock.from_tensor(np.zeros(1 << 20), "hbm", device=device))
+        others.append(penstock.kernel("__global__ void other() {}", device=device))
+    tries = 2_000_000 if device == "cuda" else 2_000_000_000  # some seconds
+    runs = threading.Thread(target=lambda: kernel(out, tries, threads=1).wait())
+    runs.start()
+    while steps[0] == 0 and runs.is_alive():
+        time.sleep(0.001)
+
+    def stores() -> None:
+        time.sleep(0.05)
+        steps[1] = 1
+
+    ends = threading.Thread(target=stores)
+    ends.start()
+    del others
+    ends.join()
+    runs.join()
+    assert steps[2] == 1, "the thread could not store while memory was freed"

@@ -51,7 +51,7 @@ class TableOptions(TypedDict, total=False):
     drives: Annotated[SupportsIndex, Count(1, least=1, most=64)]
     direct: Annotated[bool, Switch()]
     zone_maps: Annotated[bool, Switch(True)]
-    compiled: Annotated[Compiled, Choice("never")]
+    compiled: Annotated[Compiled, Choice("auto")]
     columns: Annotated[Sequence[str] | None, Option()]
     memory: Annotated[SupportsIndex | str | None, Size(unless="1GiB")]
     progress: Annotated[Any, Option()]

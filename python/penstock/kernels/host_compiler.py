@@ -35,7 +35,7 @@ _FLAGS = [
 # What the compiler names in its log, and what to do.
 _GPU_ALONE = [
     (
-        r"conflicting specifiers|cannot combine",
+        r"conflicting specifiers|specifier conflicts|cannot combine",
         "extern __shared__ is a GPU's: write penstock::dynamic_shared<T>()",
     ),
     (r"__half|__nv_bfloat16", "__half and __nv_bfloat16 are a GPU's: use float for the CPU"),
