@@ -95,6 +95,8 @@ REFUSED = {
     "select round(miles, zone) from trips": "a whole number that is written down",
     "select median(miles) from trips": "MEDIAN is not covered",
     "select sum(word) from trips": "no sum of values of type string",
+    "select cast(day as timestamp) - cast(day as timestamp) from trips": "the difference of two times",
+    "select max(cast(day as timestamp)) - min(day) from trips": "the difference of two times",
 }
 
 

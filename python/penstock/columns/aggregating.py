@@ -197,6 +197,21 @@ class AggregatePlan:
             made = np.sqrt(made)
         return ResultColumn("", FLOAT, made.view(np.uint64), degrees > 0)
 
+    def is_plain(self, expression: Expr) -> bool:
+        """Whether it is an aggregate, or sums, differences, products and ratios of numeric aggregates and
+        numbers, which are exact."""
+        match expression:
+            case Alias(of, _):
+                return self.is_plain(of)
+            case Call(name, args):
+                return name in PLAIN and all(self._is_number(arg) or _is_number(arg) for arg in args)
+        return isinstance(expression, Aggregate)
+
+    def _is_number(self, expression: Expr) -> bool:
+        of = self.types.get(id(expression))
+        is_same = isinstance(expression, Aggregate) and expression.kind in ("min", "max")
+        return self.is_plain(expression) and not (is_same and of is not None and not of[2].is_numeric)
+
     def _combined(self, expression: Expr, found: Sums) -> tuple[Any, Any, ColumnType]:
         """Values of aggregates and what is made of them: floating-point numbers, or Python's integers with
         the type that says where their point is."""
@@ -228,17 +243,6 @@ class AggregatePlan:
         a, b = a * 10 ** (scale - kind_a.scale), b * 10 ** (scale - kind_b.scale)
         whole = ColumnType("decimal", scale=scale) if "decimal" in (kind_a.kind, kind_b.kind) else INTEGER
         return (a + b if expression.name == "add" else a - b), valid, whole
-
-
-def is_plain(expression: Expr) -> bool:
-    """Whether it is an aggregate, or sums, differences, products and ratios of aggregates and numbers, which
-    are exact."""
-    match expression:
-        case Alias(of, _):
-            return is_plain(of)
-        case Call(name, args):
-            return name in PLAIN and all(is_plain(arg) or _is_number(arg) for arg in args)
-    return isinstance(expression, Aggregate)
 
 
 def _is_number(expression: Expr) -> bool:

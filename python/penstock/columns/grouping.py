@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from penstock.columns.aggregating import APART, AggregatePlan, Sums, is_plain
+from penstock.columns.aggregating import APART, AggregatePlan, Sums
 from penstock.columns.expressions import Aggregate, Alias, Call, Column, Expr, aggregates_of, name_of
 from penstock.columns.having import ranges_of
 from penstock.columns.key_ranges import has_squares, values_of
@@ -163,8 +163,8 @@ def results_of(
     """The results of each group. What is more than sums, differences, products and ratios of aggregates is
     computed as a query of these and the keys."""
     given = query.aggregates or ()
-    others = [expression for expression in given if not is_plain(expression)]
-    made = {id(each): plan.finish(each, sums) for each in given if is_plain(each)}
+    others = [expression for expression in given if not plan.is_plain(expression)]
+    made = {id(each): plan.finish(each, sums) for each in given if plan.is_plain(each)}
     if others:
         names: dict[int, str] = {}
         nothing = np.zeros(sums.groups, np.uint64)

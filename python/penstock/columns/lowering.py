@@ -21,6 +21,7 @@ from penstock.columns.lowering_numbers import (
     cast_to_integer,
     cast_to_time,
     in_range,
+    quotient,
     rounded,
 )
 from penstock.columns.lowering_texts import (
@@ -109,6 +110,8 @@ class Graph(Values):
                 return Typed(self.float(float(value)), FLOAT)
             case "boolean":
                 return Typed(self.integer(int(value)), BOOLEAN)
+            case "decimal" if wanted is not None and wanted.is_number and wanted.width == 32:
+                return Typed(self.float(float(np.float32(value))), FLOAT)
             case "decimal":
                 return Typed(self.integer(int(value.scaleb(kind.scale))), kind)
             case "date":
@@ -148,7 +151,9 @@ class Graph(Values):
             return CASTS[name](self, self.lower(args[0]), args[0])
         match name:
             case "add" | "subtract" | "multiply" | "divide" | "floor_divide" | "modulo":
-                return self.arithmetic(name, args)
+                return self.arithmetic(name, args, extra)
+            case "quotient":
+                return quotient(self, *args)
             case "equal" | "not_equal" | "less" | "less_equal":
                 return self.comparison(name, args)
             case "logic_and" | "logic_or":
@@ -231,11 +236,11 @@ class Graph(Values):
         more = scale - value.type.scale
         return value.node if more == 0 else self.add("multiply", value.node, self.integer(10**more))
 
-    def arithmetic(self, name: str, args: tuple[Expr, ...]) -> Typed:
+    def arithmetic(self, name: str, args: tuple[Expr, ...], times: str | None = None) -> Typed:
         a, b = self.pair(name, args)
         kinds = {a.type.kind, b.type.kind}
         if kinds <= {"date", "timestamp", "integer"} and kinds - {"integer"}:
-            return date_arithmetic(self, name, a, b, args)
+            return date_arithmetic(self, name, a, b, args, times)
         if not (a.type.is_numeric and b.type.is_numeric):
             raise mismatch(name, args, a, b)
         if kinds == {"decimal", "float"} and name in ("add", "subtract", "multiply"):

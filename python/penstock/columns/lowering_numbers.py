@@ -8,7 +8,7 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from penstock.columns.expressions import Call, Expr
+from penstock.columns.expressions import Call, Expr, when
 from penstock.columns.graph import INT64, Typed
 from penstock.columns.lowering_texts import text_of_words
 from penstock.columns.lowering_times import TIME, as_time, in_own_time
@@ -41,6 +41,14 @@ def rounded(graph: Graph, value: Typed, digits: int, arg: Expr) -> Typed:
     if not 0 <= digits <= MOST_PLACES:
         raise ValueError(f"round({shown(arg)}, {digits}): 0 to {MOST_PLACES} digits are rounded to")
     return Typed(_rounded_number(graph, value.node, 10**digits), FLOAT)
+
+
+def quotient(graph: Graph, a: Expr, b: Expr) -> Typed:
+    """As SQL's // has it: of integers towards zero, of other numbers what / gives."""
+    if any(graph.lower(each).type.kind != "integer" for each in (a, b)):
+        return graph.lower(a / b)
+    down = a // b
+    return graph.lower(when((a % b != 0) & ((a < 0) != (b < 0))).then(down + 1).otherwise(down))
 
 
 def _in_units(graph: Graph, node: int, unit: int) -> int:

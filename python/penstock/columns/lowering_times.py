@@ -17,6 +17,8 @@ TIME = ColumnType("timestamp", unit="us")
 DATE_PARTS = (
     "year", "quarter", "month", "week", "day", "ordinal_day", "weekday", "hour", "minute", "second", "epoch",
 )  # fmt: skip
+DAYS_ALONE = "days alone"
+"""Of a difference in SQL: that of two times is no number."""
 OF_DAY = {"hour": (3600, 24), "minute": (60, 60), "second": (1, 60)}
 """Seconds of a part, and how many there are."""
 OF_UNIT = {"1h": 3600, "1m": 60, "1s": 1}
@@ -153,8 +155,20 @@ def later(graph: Graph, value: Typed, arg: Expr, number: int, unit: str) -> Type
     return Typed(graph.add("add", _times(graph, moved, day), of_day), value.type)
 
 
-def date_arithmetic(graph: Graph, name: str, a: Typed, b: Typed, args: tuple[Expr, ...]) -> Typed:
-    """Dates and days; the days or ticks between two."""
+def date_arithmetic(
+    graph: Graph, name: str, a: Typed, b: Typed, args: tuple[Expr, ...], times: str | None
+) -> Typed:
+    """Dates and days; the days or ticks between two.
+
+    Args:
+        times: DAYS_ALONE: the difference of two times is refused.
+    """
+    kinds = {a.type.kind, b.type.kind}
+    if times == DAYS_ALONE and name == "subtract" and "timestamp" in kinds and "integer" not in kinds:
+        raise TypeError(
+            f"{shown(args[0])} - {shown(args[1])}: the difference of two times is an INTERVAL, which no column "
+            "has: subtract their EPOCH, or use DATE_DIFF"
+        )
     if name == "subtract" and a.type.kind == b.type.kind and a.type.unit == b.type.unit:
         return Typed(graph.add(name, a.node, b.node), INTEGER)
     whole = (a.type.kind, b.type.kind)

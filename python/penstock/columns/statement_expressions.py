@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from penstock.columns.expressions import Aggregate, Aggregation, Call, Expr, Value, as_expr, when
+from penstock.columns.lowering_times import DAYS_ALONE
 from penstock.columns.statement_functions import FUNCTIONS, MORE_ARGUMENTS, UNITS, constant, part_of_time
 from penstock.columns.statement_nodes import Node, kind_of, refuse, sentence
 from penstock.columns.types import MOST_DIGITS
@@ -36,17 +37,12 @@ def _truncated_remainder(a: Expr, b: Expr) -> Expr:
     return when((rest != 0) & ((a < 0) != (b < 0))).then(rest - b).otherwise(rest)
 
 
-def _truncated_quotient(a: Expr, b: Expr) -> Expr:
-    down = a // b
-    return when((a % b != 0) & ((a < 0) != (b < 0))).then(down + 1).otherwise(down)
-
-
 BINARY: Mapping[str, Callable[[Expr, Expr], Any]] = {
     "Add": lambda a, b: a + b,
-    "Sub": lambda a, b: a - b,
+    "Sub": lambda a, b: Call("subtract", (a, b), DAYS_ALONE),
     "Mul": lambda a, b: a * b,
     "Div": lambda a, b: a / b,
-    "IntDiv": _truncated_quotient,
+    "IntDiv": lambda a, b: Call("quotient", (a, b)),
     "Mod": _truncated_remainder,
     "EQ": lambda a, b: a == b,
     "NEQ": lambda a, b: a != b,
