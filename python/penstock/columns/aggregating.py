@@ -30,7 +30,8 @@ KINDS = (
     "number_maximum",
 )
 
-APART = ("nunique", "variance", "deviation")
+DISTINCT = ("nunique", "distinct_sum", "distinct_mean")
+APART = (*DISTINCT, "variance", "deviation")
 """Aggregates that have passes of their own."""
 PLAIN = ("add", "subtract", "multiply", "divide", "negate")
 CHECKED = 1 << 16

@@ -15,7 +15,10 @@ CASTS = {
     int: "convert_to_integer", float: "convert_to_float", bool: "cast_to_boolean",
     datetime.date: "date", datetime.datetime: "cast_to_time",
 }  # fmt: skip
-Aggregation = Literal["sum", "mean", "min", "max", "count", "len", "nunique", "variance", "deviation"]
+Aggregation = Literal[
+    "sum", "mean", "min", "max", "count", "len", "nunique", "variance", "deviation", "distinct_sum",
+    "distinct_mean",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from penstock.columns.aggregating import APART, AggregatePlan, Sums
+from penstock.columns.aggregating import APART, DISTINCT, AggregatePlan, Sums
+from penstock.columns.distinct import distinct
 from penstock.columns.expressions import Aggregate, Alias, Call, Column, Expr, aggregates_of, name_of
 from penstock.columns.having import ranges_of
 from penstock.columns.key_ranges import has_squares, values_of
@@ -145,8 +146,8 @@ def grouped(query: Query) -> Result:
     for expression in query.aggregates or ():
         for aggregate in aggregates_of(expression):
             plan.add(aggregate)
-            if aggregate.kind == "nunique":
-                plan.apart[id(aggregate)] = _distinct(query, aggregate)
+            if aggregate.kind in DISTINCT:
+                plan.apart[id(aggregate)] = distinct(query, aggregate)
             elif aggregate.kind in APART and has_squares(query, graph, aggregate.of):
                 plan.add_variance(aggregate)
             elif aggregate.kind in APART:
@@ -266,30 +267,6 @@ def _columns(
         columns.append(key.column(parts[at : at + count]))
         at += count
     return columns
-
-
-def _distinct(query: Query, aggregate: Aggregate) -> ResultColumn:
-    """How many values an expression has in each group: groups by it and the keys, and of these groups by the
-    keys, which lie one after another."""
-    assert aggregate.of is not None
-    names = [key.alias(f"k{k}") for k, key in enumerate(query.keys)]
-    keys = (*names, aggregate.of.alias("of"))
-    pairs = replace(query, keys=keys, aggregates=(), limit=None, having=None).grouped().columns
-    *outer, of = pairs
-    if not outer:
-        return _counts(np.array([of.valid.sum()], np.uint64))
-    if not len(of.bits):
-        return _counts(np.empty(0, np.uint64))
-    begins = np.zeros(len(of.bits), bool)
-    begins[0] = True
-    for column in outer:
-        for values in (np.where(column.valid, column.bits, 0), column.valid):
-            begins[1:] |= values[1:] != values[:-1]
-    return _counts(np.add.reduceat(of.valid.astype(np.uint64), np.flatnonzero(begins)))
-
-
-def _counts(numbers: npt.NDArray[np.uint64]) -> ResultColumn:
-    return ResultColumn("", INTEGER, numbers, np.ones(len(numbers), bool))
 
 
 def described(query: Query, read: bool) -> str:

@@ -12,10 +12,11 @@ import numpy as np
 
 from penstock.columns.expressions import Expr
 from penstock.columns.graph import Typed
+from penstock.columns.join_keys import is_stored_so, key_type, other_key, own_key
 from penstock.columns.lowering import Graph
 from penstock.columns.results import ResultColumn
 from penstock.columns.shown import shown
-from penstock.columns.types import ColumnType
+from penstock.columns.types import ColumnType, numbers_of_sorted
 
 if TYPE_CHECKING:
     from penstock._native import ColumnKeys, ColumnLookup, ColumnRows, ColumnTable
@@ -28,7 +29,7 @@ NO_PLACE = np.uint64((1 << 64) - 1)
 
 
 PACKED = ""
-"""Stands for the keys of several columns among the names of lookups."""
+"""Stands for keys that are no column of the other table among the names of lookups."""
 
 
 class RepeatedKeyError(ValueError):
@@ -150,24 +151,40 @@ class Join:
     def _key(self, graph: Graph) -> tuple[int, Placed]:
         """A row's key as one value, and where the other table's rows lie by it."""
         native: ColumnTable = graph.schema.native  # type: ignore[attr-defined]
-        keys = [graph.lower(key) for key in self.keys]
+        given = [graph.lower(key) for key in self.keys]
+        kinds = [self._kind(*each) for each in zip(self.keys, given, self.other_keys, strict=True)]
+        keys = [own_key(graph, key, kind) for key, kind in zip(given, kinds, strict=True)]
         of = (id(native), *(key.type.words for key in keys))
         if of not in self.placed:
-            for key, mine, name in zip(keys, self.keys, self.other_keys, strict=True):
-                self._check_types(mine, key.type, self.other.type_of(name))
-            self.placed[of] = self._placed(native, [key.type for key in keys])
+            self.placed[of] = self._placed(native, kinds)
         placed = self.placed[of]
         return (keys[0].node if placed.packing is None else placed.packing.node(graph, keys)), placed
 
+    def _kind(self, key: Expr, mine: Typed, name: str) -> ColumnType:
+        """What a key is compared as."""
+        other = self.other.type_of(name)
+        kind = key_type(mine.type, other)
+        if kind is None:
+            raise KeyTypeError(
+                f"join on {shown(key)}: it is {mine.type} here and {other} there", "give both the same type"
+            )
+        return kind
+
     def _placed(self, native: ColumnTable, kinds: Sequence[ColumnType]) -> Placed:
         if len(kinds) > 1:
-            packing = KeyPacking.of([self.other.host(name) for name in self.other_keys], self.shown())
+            names = zip(self.other_keys, kinds, strict=True)
+            packing = KeyPacking.of(
+                [other_key(self.other.host(name), kind) for name, kind in names], self.shown()
+            )
             rows = native.upload(*packing.packed)
             return Placed(native, self._unique(native.place(rows), None), packing, rows)
-        if kinds[0].kind == "string":
-            return Placed(native, self._by_words(native, kinds[0].words or ()))
-        theirs = self.other.type_of(self.other_keys[0])
-        return Placed(native, self._unique(native.place(self.other.rows(native, self.other_keys[0])), theirs))
+        (kind,), (name,) = kinds, self.other_keys
+        if kind.kind == "string":
+            return Placed(native, self._by_words(native, kind.words or ()))
+        if is_stored_so(kind, self.other.type_of(name)):
+            return Placed(native, self._unique(native.place(self.other.rows(native, name)), kind))
+        rows = _uploaded(native, other_key(self.other.host(name), kind))
+        return Placed(native, self._unique(native.place(rows), kind), None, rows)
 
     def _unique(self, keys: ColumnKeys, kind: ColumnType | None) -> ColumnKeys:
         """`kind`: of a key that is not packed."""
@@ -176,6 +193,7 @@ class Join:
         if kind is None:
             raise self._repeated("a key")
         bits = np.array([keys.again], np.uint64)
+        bits = numbers_of_sorted(bits) if kind.is_number else bits
         raise self._repeated(repr(ResultColumn("", kind, bits, np.ones(1, bool)).to_arrow().to_pylist()[0]))
 
     def _by_words(self, native: ColumnTable, others: tuple[str, ...]) -> ColumnKeys:
@@ -196,19 +214,6 @@ class Join:
             f"join on {self.shown()}: {key} stands more than once in {', '.join(map(repr, self.other_keys))} "
             "of the other table, and a row meets one of its rows at most"
         )
-
-    @staticmethod
-    def _check_types(key: Expr, mine: ColumnType, other: ColumnType) -> None:
-        same = mine.kind == other.kind and (mine.scale, mine.unit) == (other.scale, other.unit)
-        if not same or (mine.zone is None) != (other.zone is None):
-            raise KeyTypeError(
-                f"join on {shown(key)}: it is {mine} here and {other} there", "give both the same type"
-            )
-        if mine.is_number:
-            raise KeyTypeError(
-                f"join on {shown(key)}: its values are floating-point numbers, which are no keys",
-                "join by another column, or by integers that are made of it before",
-            )
 
 
 def combinations(columns: Sequence[ResultColumn]) -> int:
@@ -281,7 +286,7 @@ class Placed:
     keys: ColumnKeys
     packing: KeyPacking | None = None
     packed: ColumnRows | None = None
-    """Keys of several columns."""
+    """The keys, where they are not one of the other table's columns as it lies."""
     lookups: dict[str, ColumnLookup] = field(default_factory=dict)
     extremes: dict[str, tuple[int, int] | None] = field(default_factory=dict)
 

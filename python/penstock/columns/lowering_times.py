@@ -166,8 +166,8 @@ def date_arithmetic(
     kinds = {a.type.kind, b.type.kind}
     if times == DAYS_ALONE and name == "subtract" and "timestamp" in kinds and "integer" not in kinds:
         raise TypeError(
-            f"{shown(args[0])} - {shown(args[1])}: the difference of two times is an INTERVAL, which no column "
-            "has: subtract their EPOCH, or use DATE_DIFF"
+            f"{shown(args[0])} - {shown(args[1])}: the difference of two times is an INTERVAL, which no "
+            "column has: subtract their EPOCH, or use DATE_DIFF"
         )
     if name == "subtract" and a.type.kind == b.type.kind and a.type.unit == b.type.unit:
         return Typed(graph.add(name, a.node, b.node), INTEGER)

@@ -68,6 +68,9 @@ AGGREGATES: Mapping[str, Aggregation] = {
     "Variance": "variance", "VariancePop": "variance", "Stddev": "deviation", "StddevSamp": "deviation",
     "StddevPop": "deviation",
 }  # fmt: skip
+DISTINCT: Mapping[str, Aggregation] = {
+    "Count": "nunique", "Sum": "distinct_sum", "Avg": "distinct_mean", "Min": "min", "Max": "max",
+}  # fmt: skip
 TAKEN = {
     "this", "expression", "expressions", "unit", "to", "low", "high", "default", "ifs", "true", "false",
     "big_int", "typed", "safe", "is_string", "query", "quoted", "table",
@@ -154,9 +157,11 @@ class Translator:
             return Aggregate("count", when(condition).then(1).otherwise(None))
         kind = AGGREGATES[name]
         if kind_of(of) == "Distinct":
-            if len(of.expressions) != 1 or name not in ("Count", "Min", "Max"):
-                refuse(node, "DISTINCT in an aggregate is covered of one value in COUNT")
-            kind, of = "nunique" if name == "Count" else kind, of.expressions[0]
+            if len(of.expressions) != 1 or name not in DISTINCT:
+                refuse(
+                    node, f"DISTINCT in an aggregate is covered of one value in {', '.join(DISTINCT).upper()}"
+                )
+            kind, of = DISTINCT[name], of.expressions[0]
         value = self.of_rows(of)
         if condition is not None:
             value = when(condition).then(value).otherwise(None)

@@ -45,16 +45,26 @@ def without_repeats(result: Result) -> Result:
 
 
 def combined(first: Result, second: Result, what: str, every: bool) -> Result:
-    """UNION, EXCEPT and INTERSECT; `every`: UNION ALL."""
+    """UNION, EXCEPT and INTERSECT; `every`: with ALL, rows as often as they are there."""
     both = stacked(first, second, what)
     if what == "UNION":
         return both if every else without_repeats(both)
     numbers = _numbers(both)
     mine, theirs = numbers[: first.row_count], numbers[first.row_count :]
-    _, at = np.unique(mine, return_index=True)
-    at = np.sort(at)
-    is_there = np.isin(mine[at], theirs)
-    return both.rows_at(at[~is_there if what == "EXCEPT" else is_there])
+    before = _before(mine)
+    here = np.flatnonzero(before == 0) if not every else np.arange(len(mine))
+    counts = np.bincount(theirs, minlength=int(numbers.max(initial=0)) + 1)
+    is_there = before[here] < counts[mine[here]]
+    return both.rows_at(here[~is_there if what == "EXCEPT" else is_there])
+
+
+def _before(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """How many of each number stand before it."""
+    order = np.argsort(numbers, kind="stable")
+    in_order = numbers[order]
+    before = np.empty(len(numbers), np.int64)
+    before[order] = np.arange(len(numbers)) - np.searchsorted(in_order, in_order)
+    return before
 
 
 def _numbers(result: Result) -> npt.NDArray[np.int64]:

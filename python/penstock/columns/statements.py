@@ -93,7 +93,7 @@ class SetPlan:
 
     what: str
     every: bool
-    """UNION ALL."""
+    """With ALL: rows as often as they are there."""
     first: Plan | SetPlan
     second: Plan | SetPlan
     ordering: Ordering
@@ -168,8 +168,6 @@ class _Planner:
         what = SETS[kind_of(node)]
         check_parts(node, PARTS_OF_SETS)
         every = not node.args.get("distinct")
-        if every and what != "UNION":
-            refuse(node, f"{what} ALL is not covered here")
         first, second = self.plan(node.this), self.plan(node.expression)
         return SetPlan(what, every, first, second, Ordering.of_names(node))
 

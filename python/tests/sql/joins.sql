@@ -48,7 +48,11 @@ select s.id, s.k not in (select cid from c) as x from s order by 1
 select s.id from s where s.k in (select cid from c) or s.b order by 1
 select s.id from s where s.g in (select region from r where quota > 15) order by 1
 select s.id from s where s.g not in (select region from c) order by 1
+select s.id from s where s.d in (select credit from c) order by 1
+select s.id from s where s.f in (select w from c) order by 1
+select s.id from s where s.f not in (select w from c where w is not null) order by 1
 select s.id from s where s.day in (select since from c) order by 1
+select s.id from s where s.ts in (select since from c) order by 1
 select s.id from s where s.k in (select c.cid from c where c.region = s.g) order by 1
 select s.id from s where s.k in (select c.cid from c group by c.cid having count(*) = 1) order by 1
 select s.id from s where s.k = (select max(cid) from c where c.region = s.g) order by 1
@@ -87,6 +91,8 @@ select id from s union all select cid from c order by id
 select k from s union select cid from c order by k
 select k from s except select cid from c order by k
 select k from s intersect select rank from c order by k
+select k from s except all select cid from c order by k
+select k from s intersect all select rank from c order by k
 select g from s union select region from c order by g
 select g, k from s intersect select region, cid from c order by g, k
 select d from s union select credit from c order by d
@@ -175,6 +181,9 @@ select date_trunc('month', day), count(*) from s group by 1 order by 1
 select g, sum(k), avg(k), sum(f) filter (where f between -10 and 10), count(*) filter (where b) from s group by g
   order by g
 select g, stddev(k), variance(d), stddev_pop(k), var_pop(d), var_samp(k), stddev_samp(d) from s group by g order by g
+select sum(distinct k), avg(distinct k), count(distinct k), min(distinct k) from s
+select g, sum(distinct k), avg(distinct d) from s group by g order by g
+select sum(distinct d) from s
 select sum(k) + count(*), sum(k) / count(*), sum(d) / count(*), sum(d) * 2 from s
 select g, sum(d) / sum(k) from s group by g order by g
 select g, max(d) - min(d), round(avg(d), 2) from s group by g order by g
