@@ -17,8 +17,8 @@ FOLDER = Path(__file__).parent / "sql"
 
 
 def statements() -> list[str]:
-    """Of all files; a line that begins with a space belongs to the one before."""
-    found = [path.read_text().replace("\n ", " ").splitlines() for path in sorted(FOLDER.glob("*.sql"))]
+    """Of all files; an indented line belongs to the one before."""
+    found = [path.read_text().replace("\n  ", " ").splitlines() for path in sorted(FOLDER.glob("*.sql"))]
     return [line for lines in found for line in lines if line and not line.startswith("--")]
 
 

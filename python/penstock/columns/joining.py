@@ -13,13 +13,13 @@ import numpy as np
 from penstock.columns.expressions import Expr
 from penstock.columns.graph import Typed
 from penstock.columns.join_keys import is_stored_so, key_type, other_key, own_key
-from penstock.columns.lowering import Graph
 from penstock.columns.results import ResultColumn
 from penstock.columns.shown import shown
 from penstock.columns.types import ColumnType, numbers_of_sorted
 
 if TYPE_CHECKING:
     from penstock._native import ColumnKeys, ColumnLookup, ColumnRows, ColumnTable
+    from penstock.columns.lowering import Graph
     from penstock.columns.query import Query
 
 How = Literal["inner", "left", "semi", "anti"]

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock.columns.casting import try_cast
 from penstock.columns.expressions import Aggregate, Alias, Call, Column, Expr, Stored, Value
 from penstock.columns.graph import INT64, Typed, Values
 from penstock.columns.lowering_numbers import (
@@ -43,6 +44,7 @@ from penstock.columns.lowering_times import (
     truncated,
 )
 from penstock.columns.parts import TextFunction
+from penstock.columns.printing import printed
 from penstock.columns.shown import mismatch, shown
 from penstock.columns.types import (
     BOOLEAN,
@@ -148,7 +150,7 @@ class Graph(Values):
         if isinstance(extra, TextFunction):
             return text_function(self, args, extra)
         if name in CASTS:
-            return CASTS[name](self, self.lower(args[0]), args[0])
+            return self.cast(name, args[0])
         match name:
             case "add" | "subtract" | "multiply" | "divide" | "floor_divide" | "modulo":
                 return self.arithmetic(name, args, extra)
@@ -170,7 +172,11 @@ class Graph(Values):
             case "in_range":
                 return in_range(self, self.lower(args[0]), args[0], extra)
             case "cast_to_decimal":
-                return cast_to_decimal(self, self.lower(args[0]), args[0], extra)
+                return self.cast(name, args[0], extra)
+            case "try_cast":
+                return try_cast(self, args[0], extra)
+            case "printed":
+                return printed(self, args[0], extra)
             case "truncate":
                 return truncated(self, self.lower(args[0]), args[0], extra)
             case "offset":
@@ -180,6 +186,12 @@ class Graph(Values):
         if name in DATE_PARTS:
             return date_part(self, name, args[0])
         return self.unary(name, args[0])
+
+    def cast(self, name: str, arg: Expr, scale: int = 0) -> Typed:
+        value = self.lower(arg)
+        if name == "cast_to_decimal":
+            return cast_to_decimal(self, value, arg, scale)
+        return CASTS[name](self, value, arg)
 
     def truth(self, expression: Expr) -> int:
         value = self.lower(expression)

@@ -5,16 +5,25 @@ from __future__ import annotations
 import datetime
 import decimal
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from penstock.columns.expressions import Call, Expr, when
 from penstock.columns.graph import INT64, Typed
 from penstock.columns.lowering_texts import text_of_words
-from penstock.columns.lowering_times import TIME, as_time, in_own_time
+from penstock.columns.lowering_times import TIME, as_time, in_own_time, time_of
 from penstock.columns.parts import TextFunction
 from penstock.columns.shown import shown
-from penstock.columns.types import BOOLEAN, DATE, FLOAT, INTEGER, PER_SECOND, ColumnType, ticks_of
+from penstock.columns.types import (
+    BOOLEAN,
+    DATE,
+    FLOAT,
+    INTEGER,
+    MOST_DIGITS,
+    PER_SECOND,
+    ColumnType,
+    ticks_of,
+)
 
 if TYPE_CHECKING:
     from penstock.columns.lowering import Graph
@@ -115,13 +124,14 @@ def cast_to_integer(graph: Graph, value: Typed, arg: Expr) -> Typed:
         case "decimal":
             return Typed(rounded(graph, value, 0, arg).node, INTEGER)
         case "float":
-            return Typed(graph.add("convert_to_integer", _to_even(graph, value.node)), INTEGER)
+            return Typed(graph.add("convert_to_integer", rounded_to_even(graph, value.node)), INTEGER)
         case "string":
             return text_of_words(graph, [value], TO_INTEGER, [arg])
     raise _no_cast(arg, value, "an integer")
 
 
-def _to_even(graph: Graph, node: int) -> int:
+def rounded_to_even(graph: Graph, node: int) -> int:
+    """A floating-point number as a whole one, halves to the even one."""
     below = graph.add("floor", node, is_number=True)
     part = graph.add("subtract", node, below, is_number=True)
     half, two = graph.float(0.5), graph.float(2.0)
@@ -234,10 +244,15 @@ def _parser(name: str, kind: ColumnType, parse: Callable[[str], Any]) -> TextFun
 
 def _whole(text: str) -> int:
     try:
-        return int(text)
+        number = int(text, 0 if text[:2].lower() in ("0x", "0b") else 10)
     except ValueError:
-        number = float(text)
-        return int(abs(number) + 0.5) * (-1 if number < 0 else 1)
+        given = decimal.Decimal(text)
+        if not given.is_finite() or given.adjusted() > MOST_DIGITS:
+            raise
+        number = int(given.to_integral_value(decimal.ROUND_HALF_UP))
+    if number not in INT64:
+        raise ValueError(text)
+    return number
 
 
 @functools.cache
@@ -253,13 +268,13 @@ def _to_decimal(kind: ColumnType) -> TextFunction:
 
 
 def _parsed_time(text: str) -> int:
-    ticks = ticks_of(datetime.datetime.fromisoformat(text), "us")
+    ticks = ticks_of(time_of(text), "us")
     assert ticks is not None  # Python's times have no parts of a microsecond
     return ticks
 
 
 def _parsed_date(text: str) -> int:
-    return datetime.datetime.fromisoformat(text).toordinal() - datetime.date(1970, 1, 1).toordinal()
+    return time_of(text).toordinal() - datetime.date(1970, 1, 1).toordinal()
 
 
 TO_INTEGER = _parser("cast", INTEGER, _whole)
@@ -267,3 +282,12 @@ TO_FLOAT = _parser("cast", FLOAT, float)
 TO_BOOLEAN = _parser("cast", BOOLEAN, lambda text: TRUTHS[text.lower()])
 TO_TIME = _parser("cast", TIME, _parsed_time)
 TO_DATE = _parser("cast", DATE, _parsed_date)
+PARSERS: Mapping[str, Callable[[int], TextFunction]] = {
+    "cast_to_integer": lambda scale: TO_INTEGER,
+    "cast_to_float": lambda scale: TO_FLOAT,
+    "cast_to_boolean": lambda scale: TO_BOOLEAN,
+    "cast_to_time": lambda scale: TO_TIME,
+    "date": lambda scale: TO_DATE,
+    "cast_to_decimal": lambda scale: _to_decimal(ColumnType("decimal", scale=scale)),
+}
+"""What parses texts for a cast, with the scale of decimals."""

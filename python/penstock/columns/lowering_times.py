@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from typing import TYPE_CHECKING, Any
 
 from penstock.columns.expressions import Expr
@@ -14,6 +15,11 @@ if TYPE_CHECKING:
     from penstock.columns.lowering import Graph
 
 TIME = ColumnType("timestamp", unit="us")
+WRITTEN = re.compile(
+    r"(\d{1,4})([-/])(\d{1,2})\2(\d{1,2})(?:[ T](\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?"
+    r"(Z|[+-]\d\d(?::?\d\d)?)?)?",
+    re.ASCII,
+)
 DATE_PARTS = (
     "year", "quarter", "month", "week", "day", "ordinal_day", "weekday", "hour", "minute", "second", "epoch",
 )  # fmt: skip
@@ -203,12 +209,33 @@ def offset_of(zone: str) -> int | None:
     return None
 
 
+def time_of(text: str) -> datetime.datetime:
+    """A date, or a date and a time, as SQL has them written.
+
+    Raises:
+        ValueError: It is none.
+    """
+    found = WRITTEN.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(text)
+    year, _, month, day, hour, minute, second, part, zone = found.groups()
+    made = datetime.datetime(
+        int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0),
+        int((part or "").ljust(6, "0")[:6]),
+    )  # fmt: skip
+    if zone is None:
+        return made
+    ahead = 0 if zone == "Z" else int(zone[1:3]) * 60 + int(zone[3:].strip(":") or 0)
+    shift = datetime.timedelta(minutes=-ahead if zone[0] == "-" else ahead)
+    return made.replace(tzinfo=datetime.timezone(shift))
+
+
 def as_date(value: Any, other: Typed) -> Any:
     """A text that stands beside a date is one, whatever time it has, and beside a time a time."""
     if not isinstance(value, str) or other.type.kind not in ("date", "timestamp"):
         return value
     try:
-        made = datetime.datetime.fromisoformat(value)
+        made = time_of(value)
     except ValueError:
         raise TypeError(
             f"{value!r}: it is no date or time: give it as 2024-01-31 or 2024-01-31 12:00"

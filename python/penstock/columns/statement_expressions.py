@@ -5,30 +5,21 @@ from __future__ import annotations
 import calendar
 import datetime
 import decimal
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from penstock.columns.expressions import Aggregate, Aggregation, Call, Expr, Value, as_expr, when
 from penstock.columns.lowering_times import DAYS_ALONE
-from penstock.columns.statement_functions import FUNCTIONS, MORE_ARGUMENTS, UNITS, constant, part_of_time
-from penstock.columns.statement_nodes import Node, kind_of, refuse, sentence
-from penstock.columns.types import MOST_DIGITS
+from penstock.columns.statement_casts import cast
+from penstock.columns.statement_functions import FUNCTIONS, MORE_ARGUMENTS, UNITS, part_of_time
+from penstock.columns.statement_nodes import Node, kind_of, refuse
+from penstock.columns.statement_texts import constant, of_text
+from penstock.columns.types import INTEGER
 
 Resolve = Callable[[Node], Expr | None]
 NUMBERS = (int, float, decimal.Decimal)
-INTEGERS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
-"""Bits."""
-DATES = ("DATE",)
-TIMES = ("TIMESTAMP", "DATETIME", "TIMESTAMPNTZ")
-TEXTS = ("TEXT", "VARCHAR")
-CASTS: Mapping[tuple[str, ...], str] = {
-    tuple(INTEGERS): "cast_to_integer",
-    ("DOUBLE",): "cast_to_float",
-    ("BOOLEAN",): "cast_to_boolean",
-    DATES: "date",
-    TIMES: "cast_to_time",
-}
 
 
 def _truncated_remainder(a: Expr, b: Expr) -> Expr:
@@ -66,7 +57,7 @@ UNARY: Mapping[str, Callable[[Expr], Expr]] = {
 AGGREGATES: Mapping[str, Aggregation] = {
     "Sum": "sum", "Avg": "mean", "Min": "min", "Max": "max", "Count": "count",
     "Variance": "variance", "VariancePop": "variance", "Stddev": "deviation", "StddevSamp": "deviation",
-    "StddevPop": "deviation",
+    "StddevPop": "deviation", "LogicalAnd": "min", "LogicalOr": "max", "AnyValue": "min",
 }  # fmt: skip
 DISTINCT: Mapping[str, Aggregation] = {
     "Count": "nunique", "Sum": "distinct_sum", "Avg": "distinct_mean", "Min": "min", "Max": "max",
@@ -142,6 +133,10 @@ class Translator:
         name, given = str(node.this).lower(), node.expressions
         if name in ("suffix", "ends_with") and len(given) == 2:
             return self(given[0]).str.ends_with(constant(self, given[1], str))
+        if name == "isfinite" and len(given) == 1:
+            return as_expr(self(given[0]).cast(float).abs() < math.inf)
+        if name == "strlen" and len(given) == 1:
+            return of_text("strlen", self(given[0]), lambda text: len(text.encode()), kind=INTEGER)
         if name in ("prefix", "starts_with") and len(given) == 2:
             return self(given[0]).str.starts_with(constant(self, given[1], str))
         if name not in ("date_part", "datepart") or len(given) != 2:
@@ -257,27 +252,16 @@ class Translator:
             whole = when(condition).then(self(each.args["true"])).otherwise(whole)
         return whole
 
+    def _ignorenulls(self, node: Node) -> Expr:
+        if kind_of(node.this) != "AnyValue":
+            refuse(node)
+        return self(node.this)
+
     def _cast(self, node: Node) -> Expr:
-        kind, value = node.args["to"].this.name, self(node.this)
-        if kind in TEXTS and (isinstance(value, Value) and isinstance(value.value, str)):
-            return value
-        if isinstance(value, Value) and isinstance(value.value, str) and kind in (*DATES, *TIMES):
-            return Value(_parsed(node, value.value).date() if kind in DATES else _parsed(node, value.value))
-        most = 1 << INTEGERS.get(kind, 1) - 1
-        if kind in INTEGERS and isinstance(value, Value) and type(value.value) is int:
-            if not -most <= value.value < most:
-                raise OverflowError(sentence(node, f"the value does not fit {INTEGERS[kind]} bits"))
-            return value
-        if kind == "DECIMAL":
-            given = [int(each.this.this) for each in node.args["to"].expressions] or [18, 3]
-            digits, scale = (*given, 0)[:2]
-            made = Call("cast_to_decimal", (value,), scale)
-            return Call("in_range", (made,), 10**digits) if digits <= MOST_DIGITS else made
-        name = next((name for kinds, name in CASTS.items() if kind in kinds), None)
-        if name is None:
-            refuse(node, f"CAST to {kind} is not covered here")
-        made = Call(name, (value,))
-        return Call("in_range", (made,), most) if INTEGERS.get(kind, 64) < 64 else made
+        return cast(self, node)
+
+    def _trycast(self, node: Node) -> Expr:
+        return cast(self, node, is_tried=True)
 
 
 def moved(start: datetime.date, number: int, unit: str) -> datetime.date:
@@ -312,10 +296,3 @@ def folded(name: str, a: Expr, b: Expr) -> Expr | None:
         case "Div" if y != 0:
             return Value(float(x) / float(y))
     return None
-
-
-def _parsed(node: Node, text: str) -> datetime.datetime:
-    try:
-        return datetime.datetime.fromisoformat(text)
-    except ValueError:
-        refuse(node, "it is no date or time")

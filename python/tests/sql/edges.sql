@@ -232,4 +232,5 @@ select g, sum(d) from s group by g order by sum(d) / count(*) desc nulls last, g
 select g, sum(d) from s group by g order by g desc nulls last limit 2
 select g, b, sum(d) from s group by b, g order by b desc nulls last, g nulls first
 select upper(g), sum(d) from s group by g order by g
+select g, upper(g) || count(*) from s group by g order by g
 select length(g), upper(g), count(*) from s group by g order by g

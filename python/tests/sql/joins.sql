@@ -150,6 +150,10 @@ select id from s where t like '___' order by id
 select id from s where t similar to '(abc)+' order by id
 select id from s where regexp_matches(t, '^[a-c]+$') order by id
 select id from s where t ~ 'b' order by id
+select regexp_replace(t, 'b', 'X') from s order by id
+select regexp_replace(t, '[a-c]', 'X', 'g') from s order by id
+select regexp_extract(t, '[a-c]+') from s order by id
+select regexp_extract(t, '([a-c])([a-c])', 2) from s order by id
 select upper(t), lower(t), length(t), reverse(t) from s order by id
 select substring(t, 2), substring(t, 2, 2), substring(t, -2), substring(t, 0, 2), substr(t, -3, 2) from s order by id
 select substring(t from 2 for 3) from s order by id
@@ -157,10 +161,17 @@ select left(t, 2), right(t, 2), left(t, -1), right(t, -1), left(t, 0), right(t, 
 select trim(t), ltrim(t), rtrim(t), trim(t, 'a') from s order by id
 select trim(both 'a' from t), trim(leading 'a' from t) from s order by id
 select replace(t, 'a', 'b'), replace(t, '', 'x'), replace(t, 'abc', '') from s order by id
+select concat(t, g), concat(t, '-', g), t || g, concat_ws('-', t, g) from s order by id
 select concat('a', null, t) from s order by id
 select t || null from s order by id
 select strpos(t, 'b'), instr(t, 'c'), position('b' in t) from s order by id
 select contains(t, 'b'), starts_with(t, 'a'), ends_with(t, 'c'), prefix(t, 'a'), suffix(t, 'c') from s order by id
+select lpad(t, 5, '*'), rpad(t, 5, '*') from s order by id
+select repeat(t, 2) from s order by id
+select split_part(t, 'b', 1) from s order by id
+select md5(t) from s order by id
+select strlen(t), bit_length(t) from s order by id
+select translate(t, 'abc', 'xyz') from s order by id
 select length(g) + length(t) from s order by id
 select upper(g), count(*) from s group by upper(g) order by 1
 select length(t), count(*) from s group by 1 order by 1
@@ -189,6 +200,8 @@ select g, sum(d) / sum(k) from s group by g order by g
 select g, max(d) - min(d), round(avg(d), 2) from s group by g order by g
 select g, coalesce(sum(k), 0) from s group by g order by g
 select g, case when count(*) > 3 then 'many' else 'few' end from s group by g order by g
+select any_value(g) from s where g = 'north'
+select bool_and(b), bool_or(b) from s
 select count(b), sum(cast(b as int)) from s
 select sum(b) from s
 select avg(cast(b as int)) from s

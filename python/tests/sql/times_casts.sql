@@ -19,14 +19,48 @@ select year(day), month(day), day(day), quarter(day), week(day), dayofweek(day),
 select hour(ts), minute(ts), second(ts) from s order by id
 select extract(year from ts), extract(dow from ts), extract(epoch from ts), extract(hour from ts) from s order by id
 select epoch(ts), epoch(day) from s order by id
+select date_part('month', ts), date_part('doy', day), date_part('week', day), date_part('isoyear', day) from s order
+  by id
+select extract(decade from day), extract(century from day), extract(millennium from day) from s order by id
 select date_trunc('year', ts), date_trunc('month', ts), date_trunc('day', ts), date_trunc('hour', ts),
   date_trunc('minute', ts), date_trunc('second', ts) from s order by id
 select date_diff('day', day, date '2024-01-01') from s order by id
+select date_diff('month', day, date '2024-01-01'), date_diff('year', day, date '2024-01-01') from s order by id
+select date_diff('hour', ts, timestamp '2024-01-01 00:00:00') from s order by id
 select datediff('day', day, ts) from s order by id
 select last_day(day) from s order by id
+select strftime(day, '%Y-%m') from s order by id
+select monthname(day), dayname(day) from s order by id
+select current_date > day from s where day is not null order by id
 select cast(ts as date), cast(day as timestamp) from s order by id
 select max(day) - min(day) from s
 select day = '2024-01-01' from s order by id
+select day::varchar from s order by id
+select ts::varchar from s order by id
+select id::varchar, k::varchar, i64::varchar from s order by id
+select d::varchar, e::varchar from s order by id
+select f::varchar from s order by id
+select b::varchar from s order by id
+select t::varchar from s order by id
+select cast(k as text) || '-' || g from s order by id
+select k || 'x' from s order by id
+select concat(k, '-', g) from s order by id
+select concat(d, b, day) from s order by id
+select length(cast(id as varchar)) from s order by id
+select cast(1.50 as varchar), cast(true as varchar), cast(1e20 as varchar), cast(0.1::double as varchar) from o
+select id from s where cast(k as varchar) = '2' order by id
+select id from s where cast(day as varchar) like '2024-%' order by id
+select try_cast(t as integer) from s order by id
+select try_cast(t as double) from s order by id
+select try_cast(t as decimal(5,1)) from s order by id
+select try_cast(t as date) from s order by id
+select try_cast(t as boolean) from s order by id
+select try_cast(i64 as integer) from s order by id
+select try_cast(id as tinyint), try_cast(k as varchar) from s order by id
+select try_cast(f as integer) from s order by id
+select try_cast(d as decimal(4,2)) from s order by id
+select try_cast(f as decimal(4,2)) from s order by id
+select try_cast(day as timestamp) from s order by id
 select cast(k as double), cast(k as decimal(6,2)), cast(d as decimal(12,3)), cast(d as decimal(12,1)) from s order by
   id
 select cast(d as decimal(10,0)) from s order by id
@@ -59,10 +93,12 @@ select 1 as a, 2 as b, null as c from s order by id limit 2
 select 'x' as c, count(*) from s group by c
 select 'x' as c, g, count(*) from s group by 1, 2 order by 2
 select count(*), 1, 'x' from s
+select 7 / 2, 7 // 2, -7 // 2, -7 % 3, 7 % -3, 7.5 % 2, 1 / 3.0, 2 ** 3 from o
 select 1 + 1.5, 1.1 + 2.22, 1.1 * 2.2, 0.1 + 0.2, 0.1 + 0.2 = 0.3, 1.0 / 3 from o
 select 0.1::double + 0.2::double = 0.3::double from o
 select 1e0, 1.5e3, 0x1F, 1_000 from o
 select 9223372036854775807, -9223372036854775808 from o
+select k ^ 2 from s order by id
 select true and false, true or null, not null from o
 select 'a' = 'a ', 'a' < 'B', 'ä' > 'z' from o
 select 'a' || 'b' || 'c' from o
@@ -70,6 +106,8 @@ select null = null, null <> 1, null is null from o
 select 1 between 0 and 2, 1 not between 0 and 2, 1 in (1, 2) from o
 select date '2024-01-01' < timestamp '2024-01-01 00:00:01' from o
 select date '2024-01-01' - date '2023-01-01' from o
+select abs(-5), sign(-2.5), ceil(1.2), floor(-1.2), round(2.5), round(-2.5), round(1.005, 2), trunc(1.7) from o
+select trunc(d), trunc(f) from s where abs(f) < 1e6 order by id
 select k is distinct from 2, k is not distinct from null from s order by id
 select id from s where g is not distinct from null order by id
 select max(id) filter (where b), min(d) filter (where not b) from s

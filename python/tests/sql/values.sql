@@ -27,7 +27,9 @@ select f // 2 from s where id not in (3,5,6) order by id
 select f + 1, f * 2, -f, abs(f) from s order by id
 select floor(f), ceil(f), round(f), round(f, 1) from s order by id
 select sqrt(f) from s where f >= 0 order by id
+select power(k, 2) from s order by id
 select mod(k, 2), mod(-7, 3) from s order by id
+select isnan(f), isinf(f), isfinite(f) from s order by id
 select min(f), max(f) from s
 select sum(f) from s where f < 1e10 and f > -1e10
 select id from s where f > 1e299 order by id
