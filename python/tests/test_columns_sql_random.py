@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -185,6 +186,10 @@ def statements(draw: st.DrawFn) -> str:
 
 def same(mine: list[Any], theirs: list[Any]) -> bool:
     """The same rows in any order; floating-point numbers about."""
+    if mine == theirs or Counter(mine) == Counter(
+        theirs
+    ):  # without the sorting, which takes longer than both queries
+        return True
 
     def rounded(row: tuple[Any, ...]) -> list[str]:
         return [f"{value:.6g}" if isinstance(value, float) else str(value) for value in row]

@@ -181,7 +181,9 @@ class Result(Mapping[str, Any]):
 
     def rows(self) -> list[tuple[Any, ...]]:
         """Python values, None for a null."""
-        return list(zip(*(column.to_arrow().to_pylist() for column in self.columns), strict=True))
+        columns = (column.to_arrow() for column in self.columns)
+        plain = (each.dictionary_decode() if hasattr(each, "dictionary") else each for each in columns)
+        return list(zip(*(each.to_pylist() for each in plain), strict=True))
 
     def item(self) -> Any:
         """The only value."""
