@@ -8,6 +8,7 @@ page cache; the last result is verified. Its baseline is merged_aligned at the s
 first. `cold`: one trial each time, through a cache that is empty. `warm`: later ones, through one that has
 all edges. `--media p5800x --drives 4`: storage is modelled drives; floor: what moved, at their rated speed;
 target: all edges read to host memory at that speed first, then merged_aligned there (BaM section 5.2).
+`--variant int64`: ids of 8 bytes; `reordered`: vertices in the order of a search, as HALO has them for UVM.
 link: what a GPU reads of the same file in place, or of pinned memory, by rows of 4 KiB one after another.
 """
 
@@ -27,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import penstock
+from graph_variants import VARIANTS, variant
 from penstock import graph as graphs
 
 ALGORITHMS: dict[str, Callable[..., Any]] = {
@@ -177,6 +179,7 @@ def main() -> None:
     )
     parser.add_argument("--results", required=True)
     parser.add_argument("--graph", default="kron:20")
+    parser.add_argument("--variant", choices=VARIANTS, help="another folder of the graph's edges")
     parser.add_argument("--executor", default="auto")
     parser.add_argument("--cache", default="256MiB")
     parser.add_argument("--warm-cache", default="8GiB")
@@ -200,6 +203,9 @@ def main() -> None:
     # With weights for all: the algorithms that need none do not read them.
     weighted = options.weighted or "sssp" in options.only
     graph = graphs.resolve(options.graph, cache_dir=options.folder, weighted=weighted)
+    called = options.graph
+    if options.variant:
+        graph, called = variant(graph, options.variant), f"{called}:{options.variant}"
     wrong = []
     in_hbm: dict[str, float] = {}
     in_host: dict[str, float] = {}
@@ -225,7 +231,7 @@ def main() -> None:
                     how |= {"server_sms": options.server_sms}
                 line = measure(name, graph, options, placement=placement, strategy=strategy, **how)
                 line |= {
-                    "id": f"graph.{placement}.{name}.{options.graph}.{strategy}{options.note}",
+                    "id": f"graph.{placement}.{name}.{called}.{strategy}{options.note}",
                     "baseline": BASELINE if best else "",
                     "baseline_value": best,
                     "ratio": best / line["value"] if best else None,

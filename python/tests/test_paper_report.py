@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 from html import escape
@@ -107,61 +106,6 @@ def test_a_figure_says_how_to_run_it_or_why_not() -> None:
             assert all(
                 point.ours or not figure.command or point.why_not or figure.points for point in figure.points
             )
-
-
-def test_commands_name_programs_and_topics_that_exist() -> None:
-    pytest.importorskip("penstock._native", reason="needs the compiled part", exc_type=ImportError)
-    from penstock import bench
-
-    options = {topic.name: topic.options for topic in bench.topics()}
-    for key, words in commands():
-        given = {word for word in words if word.startswith("--")}
-        if words[:2] == ["penstock", "bench"]:
-            assert {word.removeprefix("--") for word in given} <= set(options[words[2]]), key
-            continue
-        program = TREE / (words[1] if words[0] == "python" else words[0])
-        assert program.is_file(), key
-        if words[0] == "python":
-            beside = program.read_text() + "".join(map(Path.read_text, program.parent.glob("*_bench.py")))
-            assert all(f'"{word}"' in beside for word in given), key
-
-
-def commands() -> list[tuple[str, list[str]]]:
-    """Each command of a figure, by words; some have two."""
-    return [
-        (figure.key, command.split())
-        for paper in papers.load_papers()
-        for figure in paper.figures
-        for command in figure.command.split(" && ")
-        if command
-    ]
-
-
-def ids_written(words: list[str]) -> set[str]:
-    """By benchmarks/graph_algorithms.py, of whose ids these options are parts."""
-    named = {name: value.strip("'") for name, value in itertools.pairwise(words) if name.startswith("--")}
-    given = {"--only": "bfs,cc,pagerank,sssp", **named}
-    parts = (given[name].split(",") for name in ("--placements", "--only", "--strategies"))
-    note = given.get("--note", "")
-    return {
-        f"graph.{placement}.{algorithm}.{given['--graph']}.{strategy}{note}"
-        for placement, algorithm, strategy in itertools.product(*parts)
-    }
-
-
-def test_commands_write_the_lines_that_their_figures_select() -> None:
-    of_folders = {"zerocopy.fig2.13", "zerocopy.table2.3"}  # whose lines have another name
-    checked = 0
-    for listed in papers.listing(papers.load_papers(), []):
-        chosen = [words for key, words in commands() if key == listed.key]
-        if not all("graph_algorithms.py" in words[1] for words in chosen) or listed.key in of_folders:
-            continue
-        if not all("--strategies" in words for words in chosen):
-            continue
-        written = set().union(*map(ids_written, chosen))
-        assert {id for id in listed.ids if id.startswith("graph.")} <= written, listed.key
-        checked += bool(chosen)
-    assert checked >= 18
 
 
 def test_most_figures_run_on_one_gpu_without_a_drive(report: dict[str, Any]) -> None:
