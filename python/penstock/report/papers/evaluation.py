@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -42,7 +43,12 @@ def evaluate(
         "machines": machines(line for line in lines if line.machine in used),
         "counts": counts(list(by_key.values())),
         "answers": [
-            {"question": answer.question, "figure": answer.figure, "point": answer.point}
+            {
+                "question": answer.question,
+                "figure": answer.figure,
+                "point": answer.point,
+                "yes": answer.yes,
+            }
             for answer in answers
             if answer.figure in by_key
         ],
@@ -51,23 +57,27 @@ def evaluate(
 
 
 def machines(lines: Iterable[RunLine]) -> list[dict[str, Any]]:
-    """Each machine with its number of lines, and their first and last date."""
+    """Each machine with what most of its lines say of it, their number, and their first and last date."""
     found: dict[str, dict[str, Any]] = {}
+    hosts: dict[str, Counter[str]] = {}
     for line in lines:
         each = found.setdefault(line.machine, {"name": line.machine, "lines": 0, "first": "", "last": ""})
         each["lines"] += 1
+        if line.host:
+            hosts.setdefault(line.machine, Counter())[line.host] += 1
         date = line.measurement.date
         if date:
             each["first"] = each["first"] or date
             each["last"] = date
+    for name, each in found.items():
+        each["host"] = hosts[name].most_common(1)[0][0] if name in hosts else ""
     return sorted(found.values(), key=lambda machine: -machine["lines"])
 
 
 def counts(figures: Sequence[dict[str, Any]]) -> dict[str, int]:
     """Of figures by state and of points by verdict."""
-    found = dict.fromkeys(
-        ("figures", "measured", "partly", "needs", "left out", "no line", "better", "level", "worse"), 0
-    )
+    states = ("measured", "partly", "needs", "not yet", "unmeasured", "no line")
+    found = dict.fromkeys(("figures", *states, "better", "level", "worse"), 0)
     for figure in figures:
         found["figures"] += 1
         found[figure["state"]] += 1
@@ -90,7 +100,8 @@ def evaluate_figure(figure: Figure, index: RunIndex) -> dict[str, Any]:
         "differs": figure.differs,
         "choice": figure.choice,
         "needs": figure.needs,
-        "left_out": figure.left_out,
+        "not_yet": figure.not_yet,
+        "unmeasured": figure.unmeasured,
     }
     if figure.plot is not None:
         facts["plot"] = _plot(figure.plot, index)
@@ -101,8 +112,10 @@ def _state(figure: Figure, points: Sequence[dict[str, Any]]) -> str:
     measured = sum(point["ours"] is not None for point in points)
     if measured:
         return "measured" if measured == len(points) else "partly"
-    if figure.left_out:
-        return "left out"
+    if figure.not_yet:
+        return "not yet"
+    if figure.unmeasured:
+        return "unmeasured"
     return "needs" if figure.needs else "no line"
 
 
@@ -132,7 +145,7 @@ def _point(point: Point, found: Found | None) -> dict[str, Any]:
         "repeats": first.field("repeats") or (len(first.samples()) or None),
         "spread": first.measurement.spread,
         "verified": found.verified,
-        "bytes": first.field("bytes") or {},
+        "bytes": _bytes(first),
         "lines": [_source(line) for line in found.lines],
     }
     return facts
@@ -155,6 +168,17 @@ def verdict(ratio: float) -> str:
     if ratio >= LEVEL:
         return "better"
     return "worse" if ratio <= 1 / LEVEL else "level"
+
+
+def _bytes(line: RunLine) -> dict[str, int]:
+    """What moved, by the tier that it came from; of a graph's run, lines of storage or sectors in place."""
+    stated = line.field("bytes")
+    if stated:
+        return dict(stated)
+    for path, tier in (("details.bytes_moved", "storage"), ("details.sector_bytes", "")):
+        if moved := line.field(path):
+            return {tier or line.measurement.id.split(".")[1]: int(moved)}
+    return {}
 
 
 def _source(line: RunLine) -> dict[str, Any]:

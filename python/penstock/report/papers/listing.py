@@ -70,7 +70,9 @@ def _listed(figure: Figure, index: RunIndex) -> Listed:
     seconds = [float(value) for line in used if (value := line.field(SECONDS)) is not None]
     sizes = [int(value) for line in used if (value := _file_bytes(line)) is not None]
     stated = [_stated(point) for point in figure.points if point.paper is not None]
-    why_not = f"needs {figure.needs}" if figure.needs else f"left out: {figure.left_out}"
+    why_not = f"not yet: {figure.not_yet}" if figure.not_yet else figure.unmeasured
+    if figure.needs:
+        why_not = f"needs {figure.needs}"
     return Listed(
         key=figure.key,
         name=figure.name,

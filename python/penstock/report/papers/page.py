@@ -16,14 +16,15 @@ STATES = {
     "measured": "measured",
     "partly": "partly measured",
     "needs": "cannot run here",
-    "left out": "left out",
+    "not yet": "not yet",
+    "unmeasured": "nothing to measure",
     "no line": "no result line",
 }
 VERDICTS = {"better": "▲ better", "level": "= level", "worse": "▼ worse"}
 CHECKED = {True: "yes", False: "wrong", None: "not stated"}
 ON_CPU = "the CPU executor: no GPU took part, and a few cores stand beside the paper's GPU"
 LOSSES = 10
-HEADINGS = ("What", "Paper", "Penstock", "Ratio", "Repeats", "Verified")
+HEADINGS = ("What", "Paper", "Penstock", "Ratio", "Repeats", "Bytes", "Verified")
 METHOD = (
     "Ratios are Penstock over the paper, turned so that above 1 is better, whatever the unit; within 5 % is "
     "level. The machines differ from the papers': each figure says how. Every number of ours is taken from a "
@@ -56,7 +57,8 @@ def page(evaluated: dict[str, Any]) -> str:
 def _header(evaluated: dict[str, Any]) -> str:
     machines = "".join(
         f"<li><b>{escape(machine['name'])}</b>"
-        f"<span>{_count(machine['lines'], 'result line')}{_dates(machine)}</span></li>"
+        f"<span>{_count(machine['lines'], 'result line')}{_dates(machine)}</span>"
+        f"<small>{escape(machine['host'])}</small></li>"
         for machine in evaluated["machines"]
     )
     links = "".join(
@@ -94,8 +96,9 @@ def _answers(evaluated: dict[str, Any]) -> str:
     cards = [_card(answer, figures[answer["figure"]]) for answer in evaluated["answers"]]
     if not cards:
         return ""
+    title = "Ten answers" if len(cards) == 10 else "Answers"
     return (
-        '<section aria-labelledby="answers"><h2 id="answers">Ten answers</h2>'
+        f'<section aria-labelledby="answers"><h2 id="answers">{title}</h2>'
         f'<ol class="cards">{"".join(cards)}</ol></section>'
     )
 
@@ -104,12 +107,17 @@ def _card(answer: dict[str, Any], figure: dict[str, Any]) -> str:
     point = figure["points"][answer["point"]]
     value = '<p class="big none">no line</p>'
     if point["ours"] is not None:
-        value = f'<p class="big">{_ours(point)}</p>'
+        value = f'<p class="big">{_yes(answer["yes"], point["ours"])}{_ours(point)}</p>'
     verdict = f'<b class="{point["verdict"]}">{VERDICTS[point["verdict"]]}</b>' if point["verdict"] else ""
     return (
         f'<li><a href="#{escape(figure["key"])}"><h3>{escape(answer["question"])}</h3>{value}'
-        f"<p>{escape(point['label'])}</p><p>paper {_paper_value(point)} {verdict}</p></a></li>"
+        f"<p>{escape(figure['title'])}: {escape(point['label'])}</p>"
+        f"<p>paper {_paper_value(point)} {verdict}</p></a></li>"
     )
+
+
+def _yes(yes: str, ours: float) -> str:
+    return f"{'Yes' if (ours > 1) == (yes == 'above') else 'No'}, " if yes else ""
 
 
 def _losses(evaluated: dict[str, Any]) -> str:
@@ -160,10 +168,10 @@ def _figure(figure: dict[str, Any]) -> str:
     parts = [
         f'<article id="{escape(figure["key"])}" class="{state.replace(" ", "-")}">'
         f"<h3><span>{escape(figure['name'])}</span>{escape(figure['title'])}<em>{STATES[state]}</em></h3>",
-        _table(figure["points"]),
+        _table(figure["points"]) if figure["points"] else "",
         plots.line_plot(figure["plot"], figure["points"])
         if "plot" in figure
-        else plots.pair_plot(figure["points"]),
+        else plots.pair_plots(figure["points"]),
         _notes(figure),
         _sources(figure["points"]),
         "</article>",
@@ -181,12 +189,13 @@ def _row(point: dict[str, Any]) -> str:
     paper = f'<td data-name="Paper">{_paper_value(point)}</td>'
     if point["ours"] is None:
         why = escape(point["why_not"]) or "—"
-        return f'<tr class="without">{label}{paper}<td data-name="Penstock" colspan="4">{why}</td></tr>'
+        return f'<tr class="without">{label}{paper}<td data-name="Penstock" colspan="5">{why}</td></tr>'
     return (
         f"<tr>{label}{paper}"
         f'<td data-name="Penstock">{_ours(point)}<small>{_machine(point["lines"][0])}</small></td>'
         f'<td data-name="Ratio" class="ratio">{_ratio(point)}</td>'
         f'<td data-name="Repeats">{_repeats(point)}</td>'
+        f'<td data-name="Bytes">{_bytes(point)}</td>'
         f'<td data-name="Verified">{CHECKED[point["verified"]]}</td></tr>'
     )
 
@@ -238,18 +247,35 @@ def _repeats(point: dict[str, Any]) -> str:
     text = f"{repeats}"
     if point["lowest"] is not None:
         return f"{text}, {number(point['lowest'])} to {number(point['highest'])}"
-    return text if point["spread"] is None else f"{text}, spread {100 * point['spread']:.1f} %"
+    if point["spread"] is None:
+        return text
+    spread = _whole(f"{100 * point['spread']:.1f} %")
+    return f"{text}, spread {spread}"
+
+
+def _bytes(point: dict[str, Any]) -> str:
+    """A line for each tier."""
+    tiers = (f"{escape(tier)} {_whole(format_bytes(count))}" for tier, count in point["bytes"].items())
+    return "<br>".join(tiers) or '<span class="muted">not stated</span>'
+
+
+def _whole(text: str) -> str:
+    """Without a place to break the line."""
+    return text.replace(" ", "&nbsp;")
 
 
 def _notes(figure: dict[str, Any]) -> str:
     executors = {source["executor"] for point in figure["points"] for source in point["lines"]}
+    if "--executor cpu" in figure["command"]:
+        executors = set()  # The command is of a GPU's work that a CPU counts.
     notes = [
         ("Ran on", ON_CPU if "cpu" in executors else ""),
         # It says how a GPU's run differs.
         ("Differs", "" if executors == {"cpu"} else escape(figure["differs"])),
         ("Chosen", escape(figure["choice"])),
-        ("Needs", escape(figure["needs"])),
-        ("Left out", _code_marks(figure["left_out"])),
+        ("Needs", _code_marks(figure["needs"])),
+        ("Not yet", _code_marks(figure["not_yet"])),
+        ("Why", _code_marks(figure["unmeasured"])),
         ("Again", _commands(figure["command"])),
         ("Where", escape(figure["where"])),
     ]
@@ -258,7 +284,7 @@ def _notes(figure: dict[str, Any]) -> str:
 
 
 def _sources(points: Sequence[dict[str, Any]]) -> str:
-    rows = [_source(point, source) for point in points for source in point["lines"]]
+    rows = [_source(source) for point in points for source in point["lines"]]
     unique = list(dict.fromkeys(rows))
     if not unique:
         return ""
@@ -266,10 +292,8 @@ def _sources(points: Sequence[dict[str, Any]]) -> str:
     return f"<details>{summary}<ul>{''.join(unique)}</ul></details>"
 
 
-def _source(point: dict[str, Any], source: dict[str, Any]) -> str:
+def _source(source: dict[str, Any]) -> str:
     parts = [source["machine"], source["commit"] and f"commit {source['commit']}", source["date"]]
-    if source is point["lines"][0] and point["bytes"]:
-        parts.append(", ".join(f"{tier} {format_bytes(count)}" for tier, count in point["bytes"].items()))
     values = " · ".join(escape(part) for part in parts if part)
     where = f"{source['file']}:{source['line']}"
     return f"<li><code>{escape(source['id'])}</code> {values} <span>{escape(where)}</span></li>"

@@ -111,29 +111,41 @@ def line_plot(plot: dict[str, Any], points: Sequence[dict[str, Any]]) -> str:
     return _legend([curve["label"] for curve in curves], bool(marks)) + _plot(HEIGHT, parts, plot["y"])
 
 
-def pair_plot(points: Sequence[dict[str, Any]]) -> str:
-    """A row for each point that has both values: the paper's ring, our dot, a line between them."""
-    both = [point for point in points if point["ours"] and point["paper"] is not None]
-    values = [value for point in both for value in (point["ours"], _middle(point["paper"]))]
-    if len(both) < 3 or len({point["unit"] for point in both}) > 1 or min(values) <= 0:
-        return ""
-    height = TOP + ROW * len(both) + BOTTOM - 8
+def pair_plots(points: Sequence[dict[str, Any]]) -> str:
+    """A plot for each unit that several points of ours have."""
+    measured = [point for point in points if point["ours"] is not None]
+    units = dict.fromkeys(point["unit"] for point in measured)
+    groups = [[point for point in measured if point["unit"] == unit] for unit in units]
+    drawn = [_pair_plot(group) for group in groups if len(group) > 1]
+    with_paper = any(point["paper"] is not None for point in measured)
+    return _legend(["Penstock"], with_paper) + "".join(drawn) if drawn else ""
+
+
+def _pair_plot(points: Sequence[dict[str, Any]]) -> str:
+    """A row for each point: the paper's ring where it has a value, our dot, a line between them."""
+    papers = [None if point["paper"] is None else _middle(point["paper"]) for point in points]
+    values = [value for value in (*papers, *(point["ours"] for point in points)) if value is not None]
+    height = TOP + ROW * len(points) + BOTTOM - 8
     label_width = 236
-    across = scale_over(values, label_width, WIDTH - RIGHT, max(values) > WIDE * min(values))
+    across = scale_over(values, label_width, WIDTH - RIGHT, 0 < WIDE * min(values) < max(values))
     floor = height - BOTTOM + 8
     parts = _ticks_across(across, TOP, floor)
-    for index, point in enumerate(both):
+    for index, (point, stated) in enumerate(zip(points, papers, strict=True)):
         y = TOP + ROW * (index + 0.5)
-        paper, ours = across(_middle(point["paper"])), across(point["ours"])
+        ours = across(point["ours"])
         name = escape(_short(point["label"]))
-        parts += [
-            f'<text class="name" x="{label_width - 10}" y="{y + 4:.1f}">{name}</text>',
-            f'<line class="between {point["verdict"]}" x1="{paper:.1f}" x2="{ours:.1f}" y1="{y}" y2="{y}"/>',
-            f'<circle class="ring" cx="{paper:.1f}" cy="{y}" r="5.5"><title>paper</title></circle>',
-            f'<circle class="dot c0" cx="{ours:.1f}" cy="{y}" r="4.5"><title>Penstock</title></circle>',
-        ]
-    parts.append(_text(WIDTH - RIGHT, height - 4, _unit(both[0]["unit"]), "end"))
-    return _legend(["Penstock"], True) + _plot(height, parts, "the paper's values beside ours")
+        parts.append(f'<text class="name" x="{label_width - 10}" y="{y + 4:.1f}">{name}</text>')
+        if stated is not None:
+            paper, between = f"{across(stated):.1f}", f"between {point['verdict']}"
+            parts += [
+                f'<line class="{between}" x1="{paper}" x2="{ours:.1f}" y1="{y}" y2="{y}"/>',
+                f'<circle class="ring" cx="{paper}" cy="{y}" r="5.5"><title>paper</title></circle>',
+            ]
+        parts.append(
+            f'<circle class="dot c0" cx="{ours:.1f}" cy="{y}" r="4.5"><title>Penstock</title></circle>'
+        )
+    parts.append(_text(WIDTH - RIGHT, height - 4, _unit(points[0]["unit"]), "end"))
+    return _plot(height, parts, "the paper's values beside ours")
 
 
 def ratio_bar(ratio: float, verdict: str) -> str:

@@ -109,8 +109,10 @@ class Figure:
     """Where the paper contradicts itself: what was taken."""
     needs: str = ""
     """What a machine must have that none of the run files' has."""
-    left_out: str = ""
+    not_yet: str = ""
     """The capability that is still to come."""
+    unmeasured: str = ""
+    """Why there is nothing that a run could measure."""
     plot: Plot | None = None
 
 
@@ -130,6 +132,8 @@ class Answer:
     question: str
     figure: str
     point: int
+    yes: str = ""
+    """Where the value answers with yes: "above" or "below" 1; "" for a question of how much."""
 
 
 def load_papers() -> list[Paper]:

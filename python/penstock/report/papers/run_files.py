@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from penstock.bench.measurement import Measurement, numbered_lines
+from penstock.sizes import format_bytes
 
 UNNAMED = "unnamed"
 """What benchmarks write where PENSTOCK_MACHINE is not set."""
+GPU = re.compile(r"NVIDIA (\w+)")
+SPELLINGS = re.compile(r"^\d+ ?x |NVIDIA | \d+GB HBM\w*| \(.*SMs\)")
+"""Of one name by different benchmarks."""
 SAMPLES = ("values", "trial_seconds")
 """Fields, of a line or of its details, that hold the value of each repeat."""
 
@@ -47,12 +52,26 @@ class RunLine:
 
     @property
     def machine(self) -> str:
-        """The machine's name, or its device's; lines of one machine have the same."""
-        name = self.measurement.machine.get("name", "")
-        if name and name != UNNAMED:
-            return name
-        device = self.measurement.machine.get("device", "")
-        return device or self.measurement.ran_on.replace(UNNAMED, "") or "a machine without a name"
+        """The machine's name, or its device's: the same for one kind of machine, of one GPU or several."""
+        given = self.measurement.machine
+        name, device = given.get("name", "").replace(UNNAMED, ""), given.get("device", "")
+        if gpu := GPU.search(device):
+            name = name if gpu[1] in name else ", ".join(filter(None, (gpu[1], name)))
+        found = SPELLINGS.sub("", name or device or self.measurement.ran_on.replace(UNNAMED, ""))
+        return found or "a machine without a name"
+
+    @property
+    def host(self) -> str:
+        """Its processor, cores and memory; "" where the line does not say."""
+        given = self.measurement.machine
+        parts = [given.get("device", ""), given.get("cpu", "")]
+        if not parts[1]:
+            return ""
+        if cores := given.get("cores"):
+            parts.append(f"{cores} cores")
+        if (memory := given.get("memory", "").partition(" ")[0]).isdecimal():
+            parts.append(f"{format_bytes(1024 * int(memory))} of memory")
+        return ", ".join(part for part in parts if part)
 
     @property
     def verified(self) -> bool | None:
