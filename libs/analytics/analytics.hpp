@@ -39,9 +39,10 @@ struct pagerank_result : graph_cost {
 pagerank_result run_pagerank(pagerank_options const& options);
 
 struct paths_options : graph_options {
-  std::optional<u64> source;  ///< none: as for run_bfs
-  double delta = 0;           ///< how far the threshold rises; 0: chosen by weights and degrees
-  bool parents = false;       ///< predecessors are wanted, too: one more walk over the edges
+  std::optional<u64> source;    ///< none: as for run_bfs
+  double delta = 0;             ///< how far the threshold rises; 0: chosen by weights and degrees
+  bool parents = false;         ///< predecessors are wanted, too: one more walk over the edges
+  bool round_vertices = false;  ///< those of each round are wanted
 };
 
 /// Rounds are frontiers.
@@ -54,6 +55,8 @@ struct paths_result : graph_cost {
   std::variant<std::vector<std::int64_t>, std::vector<double>> distances;
   /// Of each vertex the one before it on a shortest path; the source's is itself, -1: no path. Empty unless asked for.
   std::vector<std::int64_t> predecessors;
+  /// Of the rounds, one after the other, as many as level_sizes says; parents have rounds of their own. Empty unless asked for.
+  std::vector<std::int64_t> round_vertices;
 };
 
 /// Weights: of weights.npy. Throws bad_input, before any edge is walked, for a graph without them or with one that is negative,

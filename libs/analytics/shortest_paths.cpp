@@ -60,8 +60,9 @@ class path_search {
         pile_count_(run.account.template filled<u64>(1, 0)),
         least_(run.account.template filled<distance>(1, no_path<distance>)) {}
 
-  void search(u64 source, paths_result& result) {
+  void search(u64 source, bool keeps_rounds, paths_result& result) {
     threshold_ = delta_;
+    result.round_vertices.clear();
     run_.graph.write(distances_.data() + source, distance{0});
     run_.graph.write(places_.data() + source, place_of(waits::near));
     run_.graph.write(frontier_.data(), static_cast<Id>(source));
@@ -70,6 +71,7 @@ class path_search {
       done += size;
       run_.account.begin_round(result, "round", size, std::min(done, n_), n_);
       const vertex_list<Id> which{frontier_.data(), size};
+      if (keeps_rounds) keep(size, result.round_vertices);
       const path_data<Id, distance> data = shared(which);
       const u32 round = static_cast<u32>(result.level_sizes.size());
       run_.walks.over(size, take_frontier<Id, distance>{data, size, round});
@@ -127,6 +129,12 @@ class path_search {
             run_.walks.found_list(next_, which),
             {pile_.data(), pile_count_.data(), 0},
             run_.walks.bad_weight_word()};
+  }
+
+  void keep(u64 size, std::vector<std::int64_t>& rounds) const {
+    std::vector<Id> these(size);
+    frontier_.read(these);
+    rounds.insert(rounds.end(), these.begin(), these.end());
   }
 
   u64 take_next() {
@@ -190,7 +198,7 @@ void find_paths(graph_run<Id>& run, paths_options const& options, paths_result& 
       run.walks.prepare(count_unlinked<Id, distance_of<Weight>>{});
     }
     run.account.trial(result, [&] {
-      job.search(result.source, result);
+      job.search(result.source, options.round_vertices, result);
       if (options.parents) job.link(result.source, result);
     });
     if (trial + 1 != options.trials) continue;

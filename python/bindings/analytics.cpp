@@ -177,11 +177,13 @@ nb::dict pagerank(nb::dict const& given, double damping, double tolerance, u32 i
   return d;
 }
 
-nb::dict sssp(nb::dict const& given, std::int64_t source, double delta, bool parents, nb::object const& progress) {
+nb::dict sssp(nb::dict const& given, std::int64_t source, double delta, bool parents, bool round_vertices,
+              nb::object const& progress) {
   auto options = options_of<paths_options>(given, progress);
   options.source = source_of(source);
   options.delta = delta;
   options.parents = parents;
+  options.round_vertices = round_vertices;
   paths_result result;
   {
     const nb::gil_scoped_release unlocked;
@@ -194,6 +196,7 @@ nb::dict sssp(nb::dict const& given, std::int64_t source, double delta, bool par
   d["farthest"] = result.farthest;
   d["distances"] = std::visit([](auto& all) { return array_of(std::move(all)); }, result.distances);
   d["predecessors"] = parents ? array_of(std::move(result.predecessors)) : nb::none();
+  d["round_vertices"] = round_vertices ? array_of(std::move(result.round_vertices)) : nb::none();
   return d;
 }
 
@@ -204,7 +207,7 @@ void bind_analytics(nb::module_& m) {
   m.def("components", &components, "options"_a, "progress"_a.none());
   m.def("pagerank", &pagerank, "options"_a, "damping"_a, "tolerance"_a, "iterations"_a, "dangling"_a, "wide"_a, "weighted"_a,
         "teleport"_a.none(), "start"_a.none(), "dangling_goes"_a.none(), "progress"_a.none());
-  m.def("sssp", &sssp, "options"_a, "source"_a, "delta"_a, "parents"_a, "progress"_a.none());
+  m.def("sssp", &sssp, "options"_a, "source"_a, "delta"_a, "parents"_a, "round_vertices"_a, "progress"_a.none());
 }
 
 }  // namespace penstock::analytics

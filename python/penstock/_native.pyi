@@ -102,6 +102,8 @@ class _SsspResult(_GraphCost):
     delta: float
     farthest: float
     distances: NDArray[Any]
+    predecessors: NDArray[np.int64] | None
+    round_vertices: NDArray[np.int64] | None
 
 class _Topic(TypedDict):
     name: str
@@ -197,7 +199,14 @@ def pagerank(
     wide: bool,
     progress: _Progress | None,
 ) -> _PagerankResult: ...
-def sssp(options: _GraphOptions, source: int, delta: float, progress: _Progress | None) -> _SsspResult: ...
+def sssp(
+    options: _GraphOptions,
+    source: int,
+    delta: float,
+    parents: bool,
+    round_vertices: bool,
+    progress: _Progress | None,
+) -> _SsspResult: ...
 def bench_topics() -> list[_Topic]: ...
 
 # Each measurement as its JSON line has it; `found` is called with each as it comes.

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 from penstock.cli import main as cli
-from penstock.graph import bfs, cc, link, link_requests, pagerank, sssp, write_folder
+from penstock.graph import bfs, cc, link, link_lists, link_requests, pagerank, sssp, write_folder
 from penstock.graph.link_counters import CountersMissing, LinkCounters
 from penstock.report.papers import read_run_files
 
 RESULTS = Path(__file__).parents[2] / "benchmarks/results"
 
 
-def numbers(*values: int) -> link.Numbers:
+def numbers(*values: int) -> link_lists.Numbers:
     return np.array(values, np.int64)
 
 
@@ -120,7 +120,7 @@ def slow_requests(offsets: list[int], levels: list[int], item: int, strategy: st
 def test_a_search_asks_for_what_its_lanes_read(
     strategy: str, id_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(link, "PIECE", 100)
+    monkeypatch.setattr(link_lists, "PIECE", 100)
     random = np.random.default_rng(7)
     vertices = 300
     degrees = np.where(random.random(vertices) < 0.1, random.integers(50, 200, vertices), 5)
@@ -129,7 +129,7 @@ def test_a_search_asks_for_what_its_lanes_read(
     graph = write_folder(tmp_path / "g", vertices, np.repeat(np.arange(vertices), degrees), edges)
     result = bfs(graph, source=0, placement="host", executor="cpu", strategy=strategy)
     found = link_requests(result, id_bytes)
-    levels = link.levels_of(np.asarray(result.parents), 0)
+    levels = link_lists.levels_of(np.asarray(result.parents), 0)
     expected = slow_requests(graph.offsets().tolist(), levels.tolist(), id_bytes, strategy)
     assert found.counts == expected
     assert found.edge_bytes == result.edges_traversed * id_bytes
@@ -150,6 +150,83 @@ def test_components_and_ranks_read_all_lists(
     assert link_requests(ranks).edge_bytes == 4 * ranks.edges_traversed == 12 * ranks.edges
 
 
+def slow_tiles(offsets: list[int], rounds: list[set[int]], item: int) -> dict[int, int]:
+    """Line by line: the sectors of it that lists of a round have, in runs."""
+    found: Counter[int] = Counter()
+    for vertices in rounds:
+        sectors = {edge * item // 32 for v in vertices for edge in range(offsets[v], offsets[v + 1])}
+        run = 0
+        for sector in sorted(sectors):
+            run += 1
+            if sector + 1 not in sectors or sector % 4 == 3:
+                found[32 * run] += 1
+                run = 0
+    return {size: found[size] for size in link.SIZES}
+
+
+@pytest.mark.parametrize("strategy", ["tiled", "tiled_frontier"])
+@pytest.mark.parametrize("id_bytes", [4, 8])
+def test_tiles_are_read_where_a_round_wants_some_of_them(
+    strategy: str, id_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path))
+    result = bfs("kron:9", placement="host", executor="cpu", strategy=strategy)
+    levels = link_lists.levels_of(np.asarray(result.parents), result.source)
+    rounds = [set(np.flatnonzero(levels == level).tolist()) for level in range(len(result.level_sizes))]
+    found = link_requests(result, id_bytes)
+    assert found.counts == slow_tiles(result.folder.offsets().tolist(), rounds, id_bytes)
+    assert found.edge_bytes == result.edges_traversed * id_bytes
+
+
+def test_tiles_without_lists_ask_for_nothing() -> None:
+    assert link.requests_of_tiles(numbers(), numbers(), numbers(), 4) == dict.fromkeys(link.SIZES, 0)
+    assert link.requests_of_tiles(numbers(3), numbers(3), numbers(0), 4) == dict.fromkeys(link.SIZES, 0)
+
+
+def test_lists_that_share_a_sector_ask_for_it_once_in_a_round() -> None:
+    lists = numbers(0, 3, 8), numbers(3, 8, 40)
+    assert link.requests_of_tiles(*lists, numbers(0, 0, 0), 4) == {32: 1, 64: 0, 96: 0, 128: 1}
+    assert link.requests_of_tiles(*lists, numbers(0, 1, 0), 4) == {32: 2, 64: 0, 96: 0, 128: 1}
+
+
+def test_a_round_that_pulls_reads_lists_up_to_a_parent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path))
+    monkeypatch.setattr(link_lists, "PIECE", 100)
+    result = bfs("kron:10", placement="host", executor="cpu")
+    assert "pull" in result.level_strategies
+    # A group of the CPU has one lane, which stops at the edge itself.
+    monkeypatch.setattr(link_lists, "PULL_WIDTH", 1)
+    assert sum(lists.edges for lists in link_lists.lists_of(result)) == result.edges_traversed
+    monkeypatch.setattr(link_lists, "PULL_WIDTH", 8)
+    for lists in link_lists.lists_of(result):
+        whole = np.asarray(result.folder.offsets())[lists.vertices + 1].astype(np.int64)
+        assert lists.how != "pull" or ((lists.end % 8 == 0) | (lists.end == whole)).all()
+
+
+def test_shortest_paths_read_the_lists_of_each_round_and_their_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path))
+    how: Any = {"placement": "host", "executor": "cpu", "round_vertices": True}
+    result = sssp("kron:8", strategy="frontier", **how)
+    assert len(result.round_vertices) == sum(result.level_sizes)
+    assert int(result.round_vertices[0]) == result.source
+    found = link_requests(result)
+    assert found.edge_bytes == 8 * result.edges_traversed
+    assert not found.at_most
+    offsets = result.folder.offsets().tolist()
+    # Each list by itself: what one list asks for, edges and weights.
+    expected: Counter[int] = Counter()
+    for v in result.round_vertices.tolist():
+        levels = [0 if each == v else -1 for each in range(result.vertices)]
+        expected.update(slow_requests(offsets, levels, 4, "merged_aligned"))
+    assert found.counts == {size: 2 * expected[size] for size in link.SIZES}
+    tiled = link_requests(sssp("kron:8", strategy="tiled", **how))
+    assert tiled.as_dict()["at_most"] is True
+
+
 def test_ids_have_four_bytes_or_eight(tmp_path: Path) -> None:
     graph = write_folder(tmp_path / "g", 2, [0], [1])
     result = bfs(graph, source=0, placement="host", executor="cpu", strategy="merged")
@@ -157,12 +234,25 @@ def test_ids_have_four_bytes_or_eight(tmp_path: Path) -> None:
         link_requests(result, 3)
 
 
-def test_runs_that_read_something_else_are_refused(tmp_path: Path) -> None:
+def test_runs_that_read_something_else_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path / "made"))
     write_folder(tmp_path / "g", 3, [0, 0, 1], [1, 2, 2], weights=[1, 2, 3])
-    how: Any = {"placement": "host", "executor": "cpu", "strategy": "merged_aligned"}
-    for result in (sssp(tmp_path / "g", source=0, **how), pagerank(tmp_path / "g", **how)):
-        with pytest.raises(ValueError, match=r"it reads other lists than all of the graph's"):
+    how: Any = {"placement": "host", "executor": "cpu"}
+    aligned: Any = {**how, "strategy": "merged_aligned"}
+    found = [
+        (pagerank(tmp_path / "g", **aligned), "it reads other lists than all of the graph's"),
+        (cc("kron:10", **how), "trace cc with another strategy than auto"),
+        (sssp(tmp_path / "g", source=0, **aligned), "search with round_vertices=True"),
+        (
+            sssp(tmp_path / "g", source=0, round_vertices=True, parents=True, **aligned),
+            "parents read more lists: leave them out",
+        ),
+    ]
+    for result, part in found:
+        with pytest.raises(ValueError, match=part):
             link_requests(result)
+    with pytest.raises(TypeError, match="round_vertices 1: give True or False"):
+        sssp(tmp_path / "g", source=0, round_vertices=1, **how)  # type: ignore[arg-type]
 
 
 @pytest.mark.skipif(not RESULTS.is_dir(), reason="the results are not beside the package")
@@ -205,6 +295,10 @@ def test_a_trace_has_a_placement_and_a_strategy_of_its_own(
     assert cli.main(["bfs", "kron:8", "--executor", "cpu", "--trace", "link", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["placement"], found["strategy"]) == ("host", "merged_aligned")
+    assert cli.main(["sssp", "kron:8", "--executor", "cpu", "--trace", "link", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["link"]["edge_bytes"] > 0
+    assert cli.main(["sssp", "kron:8", "--executor", "cpu", "--trace", "link", "--parents"]) == cli.REFUSED
+    assert "--parents reads more lists than a trace has" in capsys.readouterr().err
     assert cli.main(["bfs", "missing.el", "--trace", "link"]) == cli.REFUSED
     assert "open missing.el: no such file" in capsys.readouterr().err
 
@@ -212,13 +306,7 @@ def test_a_trace_has_a_placement_and_a_strategy_of_its_own(
 @pytest.mark.parametrize(
     ("more", "part"),
     [
-        (["--placement", "host", "--strategy", "auto"], "strategy auto does not walk whole lists"),
-        (["--placement", "host", "--strategy", "tiled"], "strategy tiled does not walk whole lists"),
         (["--placement", "storage"], "placement storage does not read edges over the link"),
-        (
-            ["--placement", "storage", "--strategy", "auto"],
-            "choose host or pinned; trace link: strategy auto does not walk whole lists",
-        ),
         (["--placement", "host", "--strategy", "merged", "--breakdown"], "--trace are of one run"),
     ],
 )

@@ -37,22 +37,13 @@ def with_defaults(context: click.Context, options: dict[str, Any]) -> dict[str, 
 class LinkTrace:
     """Made before the run, so that what the GPU counts begins with it."""
 
-    def __init__(self, *, placement: str, strategy: str, **_: Any) -> None:
+    def __init__(self, *, placement: str, **_: Any) -> None:
         """Raises ValueError for a run that has no trace."""
-        from penstock.graph.link import check_strategy
-
-        problems = []
         if placement not in IN_PLACE:
-            problems.append(
+            raise ValueError(
                 f"--trace link: placement {placement} does not read edges over the link in place: choose "
                 f"{' or '.join(IN_PLACE)}"
             )
-        try:
-            check_strategy(strategy)
-        except ValueError as problem:
-            problems.append(str(problem))
-        if problems:
-            raise ValueError("; ".join(problems))
         self.counters: LinkCounters | None = None
         self.received: int | None = None
         self.why_not = ""
@@ -79,7 +70,8 @@ class LinkTrace:
         for size, count in found.counts.items():
             table.add_row(f"{size} B", f"{count:,}, {100 * found.share(size):.1f} %")
         over = found.bytes / max(found.edge_bytes, 1)
-        asked = f"{found.requests:,}, {format_bytes(found.bytes)}: {over:.2f} of the bytes of the lists"
+        moved = f"{format_bytes(found.bytes)}: {over:.2f} of the bytes of the lists"
+        asked = f"{'at most ' if found.at_most else ''}{found.requests:,}, {moved}"
         table.add_row("requests", asked)
         table.add_row("counted there", self._counted(result))
         return table

@@ -169,9 +169,14 @@ def personalization_of(values: tuple[str, ...]) -> dict[str, float] | None:
 @sources_option
 @click.option("--delta", type=float, default=0.0, help="How far the threshold rises.  [default: chosen]")
 @click.option("--parents", is_flag=True, help="Find the vertex before each on a shortest path, too.")
+@trace_option
 @graph_options
 def sssp_command(graph: str, **options: Any) -> None:
     """Shortest paths in GRAPH from a vertex, by its weights. GRAPH: as for bfs; weights are drawn if made."""
+    if options["trace"] is not None and options["parents"]:
+        raise ValueError("--trace link: --parents reads more lists than a trace has: leave it out")
+    if options["trace"] is not None:
+        options["round_vertices"] = True
     run("sssp", graph, **options)
 
 

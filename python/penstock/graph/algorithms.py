@@ -183,6 +183,7 @@ def sssp(
     source: Hashable = None,
     delta: float = 0,
     parents: bool = False,
+    round_vertices: bool = False,
     progress: Progress | None = None,
     **options: Unpack[GraphOptions],
 ) -> SsspResult:
@@ -197,6 +198,7 @@ def sssp(
         source: As for `penstock.bfs`.
         delta: How far the threshold rises when no vertex below it is left; 0: chosen.
         parents: Find `predecessors`, a tree of shortest paths, too: one more walk over the edges.
+        round_vertices: Keep the vertices of each round, for `penstock.graph.link_requests`.
         progress: As for `penstock.bfs`.
         **options: Those of `penstock.bfs`.
 
@@ -208,11 +210,12 @@ def sssp(
             or with one that is negative, infinite or no number, whose edge is named.
     """
     check_source(source, graph)
-    if not isinstance(parents, bool):
-        raise TypeError(f"parents {parents!r}: give True or False")
+    for name, flag in (("parents", parents), ("round_vertices", round_vertices)):
+        if not isinstance(flag, bool):
+            raise TypeError(f"{name} {flag!r}: give True or False")
     step = checked_number("delta", delta)
     job = prepare("sssp", graph, progress, options, source=source, weighted=True)
-    found = job.native.sssp(job.options, source_number(job, source), step, parents, progress)
+    found = job.native.sssp(job.options, source_number(job, source), step, parents, round_vertices, progress)
     distances = found["distances"]
     reached = np.isfinite(distances) & (distances >= 0)
     farthest = int(np.argmax(np.where(reached, distances, -1)))

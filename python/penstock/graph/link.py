@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from penstock.graph.results import BfsResult, ComponentsResult, GraphCost, PagerankResult
+from penstock.graph.link_lists import PULL_WIDTH, Lists, Numbers, counted, lists_of, pieces_of
+from penstock.graph.results import GraphCost, SsspResult
 
 SECTOR, LINE, WARP = 32, 128, 32
 """Bytes of the smallest request and of the largest; lanes of a warp."""
 SIZES = tuple(range(SECTOR, LINE + 1, SECTOR))
-ALIGNED = ("merged_aligned", "frontier", "coarsened", "transposed")
-STRATEGIES = ("thread", "merged", *ALIGNED)
-"""Those that walk whole lists."""
-PIECE = 1 << 21
-"""Sectors that are looked at together, which bounds the memory."""
-
-Numbers = NDArray[np.int64]
+TILED = ("tiled", "tiled_frontier")
 
 
 @dataclass(frozen=True)
@@ -30,12 +23,15 @@ class LinkRequests:
     Attributes:
         strategy: How its threads shared out edges.
         counts: Requests by their bytes, 32, 64, 96 and 128.
-        edge_bytes: Of the lists that were read.
+        edge_bytes: Of the lists that were read, with their weights where these are read.
+        at_most: Whether the run read less: shortest paths leave the rest of a list for the next round where
+            its vertex gets nearer meanwhile.
     """
 
     strategy: str
     counts: dict[int, int]
     edge_bytes: int
+    at_most: bool = False
 
     @property
     def requests(self) -> int:
@@ -57,98 +53,94 @@ class LinkRequests:
             "requests": self.requests,
             "bytes": self.bytes,
             "edge_bytes": self.edge_bytes,
+            "at_most": self.at_most,
         }
-
-
-def check_strategy(strategy: str) -> None:
-    """Raises ValueError for one that does not walk whole lists."""
-    if strategy.partition("(")[0] not in STRATEGIES:
-        raise ValueError(
-            f"trace link: strategy {strategy} does not walk whole lists, which a trace is made of: choose "
-            f"one of {', '.join(STRATEGIES)}"
-        )
 
 
 def link_requests(result: GraphCost, id_bytes: int | None = None) -> LinkRequests:
     """Requests that reading the lists of a run in place takes, where its threads are a GPU's.
 
-    A search reads the list of each vertex that it reaches once, in the round of its level; components and
-    PageRank read all lists, once or in each iteration. A warp's loads of one step are merged to sectors of 32
-    bytes inside lines of 128, and a thread or warp that has read a sector of its list does not ask for it
-    again in that round. The edges begin on a line. The executor of the run does not matter.
+    A search reads the list of each vertex that it reaches once, in the round of its level, and where a round
+    pulls, lists of what is not reached up to a parent; shortest paths read the lists of each round with
+    their weights; components and PageRank all lists, once or in each iteration. A warp's loads of one step
+    are merged to sectors of 32 bytes inside lines of 128, and a thread or warp that has read a sector of its
+    list does not ask for it again in that round. Tiles are read by steps of whole lines, of which lists that
+    a round does not want are left out. The edges begin on a line. The executor of the run does not matter,
+    but strategy auto chooses by it.
 
     Args:
-        result: Of `penstock.graph.bfs`, `cc` or `pagerank`, the last trial, with a strategy that walks whole
-            lists (`STRATEGIES`).
+        result: Of `penstock.graph.bfs`, `cc`, `pagerank` or, with `round_vertices`, `sssp`, the last trial.
         id_bytes: 4 or 8, of the id of a vertex in the lists; None: as they are stored.
 
     Raises:
-        ValueError: Another strategy, other bytes, a graph on a volume, or a run that read something else:
-            some lists again, lists of incoming edges, or weights.
+        ValueError: Other bytes, a graph on a volume, or a run whose lists are not known: components by auto,
+            lists of incoming edges, ranks by weights, shortest paths without their rounds or with parents.
 
     Source: the zero-copy dissertation, 2.3.2 and 2.3.3.
     """
-    for strategy in {result.strategy, *result.level_strategies}:
-        check_strategy(strategy)
     item = result.folder.edge_dtype.itemsize if id_bytes is None else id_bytes
     if item not in (4, 8):
         raise ValueError(f"trace link: ids of {item} bytes: they have 4 or 8")
-    offsets = np.asarray(result.folder.offsets()).astype(np.int64)
-    vertices, rounds, times = _lists_of(result)
-    begin, end = offsets[vertices], offsets[vertices + 1]
-    if result.strategy == "thread":
-        counts = requests_of_threads(begin, end, rounds, vertices, item)
-    else:
-        counts = requests_of_warps(begin, end, item, aligned=result.strategy != "merged")
-    edge_bytes = int((end - begin).sum()) * item * times
-    return LinkRequests(result.strategy, {size: times * n for size, n in counts.items()}, edge_bytes)
+    # Weights lie as the edges do, in an array of their own.
+    items = (item, result.folder.weight_array().itemsize) if isinstance(result, SsspResult) else (item,)
+    counts = dict.fromkeys(SIZES, 0)
+    edge_bytes = edges = 0
+    for lists in lists_of(result):
+        edges += lists.edges
+        for each in items:
+            for size, count in _requests_of(lists, each).items():
+                counts[size] += lists.times * count
+            edge_bytes += lists.edges * each
+    at_most = isinstance(result, SsspResult) and edges > result.edges_traversed
+    return LinkRequests(result.strategy, counts, edge_bytes, at_most)
 
 
-def _lists_of(result: GraphCost) -> tuple[Numbers, Numbers, int]:
-    """Vertices whose lists were read, the round of each, and how often all of that was done."""
-    if isinstance(result, BfsResult):
-        parents = np.asarray(result.parents)
-        reached = np.flatnonzero(parents >= 0)
-        return reached, levels_of(parents, result.source)[reached], 1
-    times, rest = divmod(result.edges_traversed, max(result.edges, 1))
-    ranks = isinstance(result, PagerankResult) and not result.directed and result.weights != "used"
-    if rest or not (ranks or isinstance(result, ComponentsResult)):
-        raise ValueError(
-            f"trace link: {result.title.lower()} of {result.graph}: it reads other lists than all of the "
-            "graph's, or weights: trace bfs, cc, or pagerank of an undirected graph"
-        )
-    every = np.arange(result.vertices)
-    return every, np.zeros_like(every), times
+def _requests_of(lists: Lists, item: int) -> dict[int, int]:
+    if lists.how == "thread":
+        return requests_of_threads(lists.begin, lists.end, lists.rounds, lists.vertices, item)
+    if lists.how in TILED:
+        return requests_of_tiles(lists.begin, lists.end, lists.rounds, item)
+    width = PULL_WIDTH if lists.how == "pull" else WARP
+    return requests_of_warps(lists.begin, lists.end, item, aligned=lists.how != "merged", width=width)
 
 
-def levels_of(parents: Numbers, source: int) -> Numbers:
-    """Of each vertex, from its parents; -1 for what was not reached."""
-    levels = np.full(len(parents), -1, np.int64)
-    levels[source] = 0
-    waiting = np.flatnonzero(parents >= 0)
-    while len(waiting := waiting[levels[waiting] < 0]):
-        above = levels[parents[waiting]]
-        levels[waiting] = np.where(above < 0, -1, above + 1)
-    return levels
+def requests_of_warps(
+    begin: Numbers, end: Numbers, item: int, *, aligned: bool, width: int = WARP
+) -> dict[int, int]:
+    """A warp for each list, or a part of one with `width` lanes, over as many items at a time.
 
-
-def requests_of_warps(begin: Numbers, end: Numbers, item: int, *, aligned: bool) -> dict[int, int]:
-    """A warp for each list, its lanes over 32 items at a time.
-
-    begin, end: of each list, in items of `item` bytes. aligned: steps begin at multiples of 32 items, else
-    where the list does.
+    begin, end: of each list, in items of `item` bytes. aligned: steps begin at multiples of `width` items,
+    else where the list does.
     """
     counts = np.zeros(LINE // SECTOR + 1, np.int64)
-    origin = begin - begin % WARP if aligned else begin
-    steps = np.where(end > begin, -(-(end - origin) // WARP), 0)
-    for some in _pieces(steps):
+    origin = begin - begin % width if aligned else begin
+    steps = np.where(end > begin, -(-(end - origin) // width), 0)
+    for some in pieces_of(steps):
         of = np.repeat(some, steps[some])
-        step = _counted(steps[some])
-        low = np.maximum(origin[of] + step * WARP, begin[of])
-        high = np.minimum(origin[of] + (step + 1) * WARP, end[of])
+        step = counted(steps[some])
+        low = np.maximum(origin[of] + step * width, begin[of])
+        high = np.minimum(origin[of] + (step + 1) * width, end[of])
         first, last = low * item // SECTOR, (high * item - 1) // SECTOR
         first += (step > 0) & ((low * item) % SECTOR != 0)  # the step before has read that sector
         _count_lines(first, last, counts)
+    return _by_size(counts)
+
+
+def requests_of_tiles(begin: Numbers, end: Numbers, rounds: Numbers, item: int) -> dict[int, int]:
+    """A warp for each tile, its lanes over 4 items each: what lists of one round share is read once."""
+    counts = np.zeros(LINE // SECTOR + 1, np.int64)
+    order = np.lexsort((begin, rounds))
+    order = order[begin[order] < end[order]]
+    first, last, rounds = begin[order] * item // SECTOR, (end[order] * item - 1) // SECTOR, rounds[order]
+    same = np.diff(rounds, prepend=-1) == 0
+    before = np.concatenate(([-1], last[:-1]))
+    first = np.where(same & (first <= before), before + 1, first)
+    some = first <= last  # not all of it in a sector of the list before
+    first, last, rounds = first[some], last[some], rounds[some]
+    follows = (np.diff(rounds) == 0) & (first[1:] == last[:-1] + 1)
+    run_begins = np.concatenate(([True], ~follows))[: len(first)]
+    run_ends = np.concatenate((~follows, [True]))[: len(first)]
+    _count_lines(first[run_begins], last[run_ends], counts)
     return _by_size(counts)
 
 
@@ -168,28 +160,13 @@ def requests_of_threads(
     sectors = np.where(end > begin, (end * item - 1) // SECTOR - first + 1, 0)
     of_warp = np.bincount(warp_of, sectors).astype(np.int64)
     bounds = np.searchsorted(warp_of, np.arange(len(of_warp) + 1))
-    for some in _pieces(of_warp):
+    for some in pieces_of(of_warp):
         lists = np.arange(bounds[some[0]], bounds[some[-1] + 1])
         of = np.repeat(lists, sectors[lists])
-        sector = first[of] + _counted(sectors[lists])
+        sector = first[of] + counted(sectors[lists])
         step = np.maximum(sector * SECTOR // item - begin[of], 0)
         _count_runs(warp_of[of], step, sector, counts)
     return _by_size(counts)
-
-
-def _pieces(sizes: Numbers) -> Iterator[Numbers]:
-    """Positions that follow each other, whose sizes together are about PIECE."""
-    ends = np.cumsum(sizes)
-    cuts = np.searchsorted(ends, np.arange(PIECE, ends[-1] if len(ends) else 0, PIECE), side="left") + 1
-    for some in np.split(np.arange(len(sizes)), np.unique(cuts)):
-        if len(some):
-            yield some
-
-
-def _counted(sizes: Numbers) -> Numbers:
-    """0, 1, ... for each of the sizes, one after the other."""
-    total = int(sizes.sum())
-    return np.arange(total) - np.repeat(np.cumsum(sizes) - sizes, sizes)
 
 
 def _count_lines(first: Numbers, last: Numbers, counts: Numbers) -> None:

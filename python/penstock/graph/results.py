@@ -140,12 +140,8 @@ class GraphCost:
         return ""
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON: without what is as long as the graph has vertices."""
-        return {
-            each.name: getattr(self, each.name)
-            for each in dataclasses.fields(self)
-            if each.metadata != PER_VERTEX and each.name != "folder"
-        }
+        """For JSON: without what is as long as the graph has vertices, or longer."""
+        return {each.name: getattr(self, each.name) for each in dataclasses.fields(self) if not each.metadata}
 
 
 def share_of(vertices: int, result: GraphCost) -> str:
@@ -270,6 +266,9 @@ class SsspResult(GraphCost):
     predecessors: Any = field(metadata=PER_VERTEX, repr=False, compare=False)
     """int64: of each vertex the one before it on a shortest path, the smallest of several where no weight is
     0; the source's is itself, -1 where there is no path. None unless `parents` was given."""
+    round_vertices: Any = field(metadata={"of rounds": True}, repr=False, compare=False)
+    """int64 vertices of the rounds, one after the other, as many as `level_sizes` says. None unless asked
+    for."""
 
     def found(self) -> list[tuple[str, str]]:
         rows = [
