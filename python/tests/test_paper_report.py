@@ -407,6 +407,40 @@ def test_what_cannot_be_reported_is_refused(
     assert err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        (b"\xff\xfe", "line 1: it is no JSON"),
+        (b'{"id": "a", "value": 1', "line 1: it is no JSON"),
+        (b'{"id": "a", "value": 1e999, "unit": "s"}', "line 1: its value is inf"),
+        (b'{"id": "a", "value": 1, "unit": "s", "repeats": "x"}', "line 1: its field repeats is 'x'"),
+        (b'{"id": "a", "value": 1, "unit": "s", "bytes": 7}', "line 1: its field bytes is 7"),
+        (b'{"id": "a", "value": 1, "unit": "s", "bytes": {"hbm": "x"}}', "its bytes are no numbers"),
+        (
+            b'{"id": "a", "value": 1, "unit": "s", "values": ["x"]}',
+            "the values of its repeats are no numbers",
+        ),
+    ],
+)
+def test_a_file_that_holds_no_results_is_refused_by_its_line(
+    text: bytes, part: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(text + b"\n")
+    assert cli.main(["report", str(path), "-o", str(tmp_path / "r.html")]) == cli.REFUSED
+    err = capsys.readouterr().err
+    assert f"read {path}, line 1" in err
+    assert part in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "r.html").exists()
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.jsonl").mkdir()
+    assert cli.main(["report", str(tmp_path), "-o", str(tmp_path / "r.html")]) == cli.REFUSED
+    assert f"read {tmp_path / 'a.jsonl'}: Is a directory" in capsys.readouterr().err
+
+
 def test_a_page_in_no_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results = Path(__file__).parents[2] / "benchmarks" / "results"
     page = tmp_path / "missing" / "page.html"

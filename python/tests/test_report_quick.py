@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import resource
 import sys
 from pathlib import Path
+from typing import Any
 
 import fakes
 import penstock
 import pytest
+from penstock import bench
 from penstock.cli import main as cli
 from penstock.errors import Error
 from penstock.report import quick
@@ -54,6 +57,95 @@ def test_a_step_that_fails_is_named_and_makes_the_command_fail(
     assert (tmp_path / "r.html").exists()
 
 
+def test_an_interrupt_ends_the_steps_and_what_was_measured_is_reported(
+    native: fakes.FakeNative,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run, begun = bench.run, []
+
+    def interrupted(topic: str, *arguments: Any, **options: Any) -> Any:
+        begun.append(topic)
+        if len(begun) == 3:
+            raise KeyboardInterrupt
+        return run(topic, *arguments, **options)
+
+    monkeypatch.setattr(bench, "run", interrupted)
+    assert cli.main(["report", "--quick", "-o", str(tmp_path / "r.html")]) == cli.INTERRUPTED
+    assert len(begun) == 3
+    assert len((tmp_path / "r.jsonl").read_text().splitlines()) == 2
+    assert "hit.linear.direct" in (tmp_path / "r.html").read_text()
+    assert capsys.readouterr().err.endswith("penstock: interrupted\n")
+
+
+def test_an_interrupt_before_anything_is_measured_writes_no_page(
+    native: fakes.FakeNative, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(bench, "run", interrupted)
+    assert cli.main(["report", "--quick", "-o", str(tmp_path / "r.html")]) == cli.INTERRUPTED
+    assert not (tmp_path / "r.html").exists()
+
+
+def test_results_that_cannot_be_written_end_the_steps(
+    native: fakes.FakeNative,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def full(*_: Any) -> None:
+        raise Error("write r.jsonl: No space left on device: make room, or choose another file")
+
+    monkeypatch.setattr(quick, "append_lines", full)
+    outcomes = list(quick.run_steps(quick.steps_of("cpu"), tmp_path / "r.jsonl"))
+    assert [(outcome.measurements, outcome.problem[:12]) for outcome in outcomes] == [(0, "write r.json")]
+    assert cli.main(["report", "--quick", "-o", str(tmp_path / "r.html")]) == cli.REFUSED
+    assert "1 of its steps failed" in capsys.readouterr().err
+    assert not (tmp_path / "r.html").exists()
+
+
+def test_lines_for_which_there_is_no_room_leave_the_file_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    measurement = bench.Measurement.of(fakes.make_line())
+    bench.append_lines([measurement], path)
+    written = path.read_bytes()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(written) + 9, before[1]))
+    try:
+        with pytest.raises(Error, match=rf"write {path}: File too large: make room, or choose another file"):
+            bench.append_lines([measurement], path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert path.read_bytes() == written
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (["--only", "Figure 99"], "report --only Figure 99: no figure has that in its name"),
+        (["-o", "r.json"], "the JSON beside it has that name"),
+        (["-o", "missing/r.html"], "there is no folder missing"),
+    ],
+)
+def test_nothing_is_measured_for_a_page_that_cannot_be(
+    words: list[str],
+    part: str,
+    native: fakes.FakeNative,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["report", "--quick", *words]) == cli.REFUSED
+    err = capsys.readouterr().err
+    assert part in err
+    assert err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_no_step_begins_when_the_time_is_over(native: fakes.FakeNative, tmp_path: Path) -> None:
     times = iter([0.0, 0.0, 20.0, 30.0, 90.0])
     steps = [quick.Step("flow", {"n": "1"}), quick.Step("flow", {"n": "2"})]
@@ -82,8 +174,6 @@ def test_results_and_quick_do_not_go_together(tmp_path: Path, capsys: pytest.Cap
 @pytest.mark.parametrize("executor", ["cpu", "cuda"])
 def test_steps_are_topics_with_their_options(executor: str) -> None:
     pytest.importorskip("penstock._native", reason="needs the compiled part", exc_type=ImportError)
-    from penstock import bench
-
     known = {topic.name: topic.options for topic in bench.topics()}
     for step in quick.steps_of(executor):
         assert set(step.options) <= set(known[step.topic]), step.command

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from penstock.errors import Error
 
 MUST_HAVE = ("id", "value", "unit")
 
@@ -99,21 +102,27 @@ def read_lines(path: Path) -> list[Measurement]:
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, Measurement]]:
-    """Each measurement of a file after the number of its line. Raises ValueError for a line that is none."""
-    with path.open(encoding="utf-8") as file:
-        for number, text in enumerate(file, 1):
-            if not text.strip():
-                continue
-            try:
-                measurement = _parse(text)
-            except (ValueError, TypeError, AttributeError) as problem:
-                raise ValueError(
-                    f"read {path}, line {number}: {problem}: give JSON lines of results"
-                ) from None
-            yield number, measurement
+    """Each measurement of a file after the number of its line.
+
+    Raises ValueError for a line that is none, Error for a file that cannot be read.
+    """
+    try:
+        texts = path.read_bytes().splitlines()
+    except OSError as problem:
+        raise Error(
+            f"read {path}: {problem.strerror}: give a file of JSON lines", problem.errno or 0
+        ) from None
+    for number, text in enumerate(texts, 1):
+        if not text.strip():
+            continue
+        try:
+            measurement = _parse(text)
+        except (ValueError, TypeError, AttributeError) as problem:
+            raise ValueError(f"read {path}, line {number}: {problem}: give JSON lines of results") from None
+        yield number, measurement
 
 
-def _parse(text: str) -> Measurement:
+def _parse(text: bytes) -> Measurement:
     try:
         line = json.loads(text)
     except ValueError:
@@ -124,10 +133,31 @@ def _parse(text: str) -> Measurement:
 
 
 def append_lines(measurements: Iterable[Measurement], path: Path) -> None:
-    """One JSON line each at the end of the file; its folders are made."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a", encoding="utf-8") as file:
-        file.writelines(json_line(m) + "\n" for m in measurements)
+    """One JSON line each at the end of the file, all or none; its folders are made.
+
+    Raises Error where they cannot be written.
+    """
+    lines = "".join(json_line(m) + "\n" for m in measurements).encode()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab", buffering=0) as file:
+            end = file.tell() if file.seekable() else None
+            try:
+                _write(file, lines)
+            except OSError:
+                if end is not None:
+                    file.truncate(end)
+                raise
+    except OSError as problem:
+        reason = f"{problem.strerror}: make room, or choose another file"
+        raise Error(f"write {path}: {reason}", problem.errno or 0) from None
+
+
+def _write(file: io.FileIO, data: bytes) -> None:
+    """All of it: a system call may take a part."""
+    left = memoryview(data)
+    while left:
+        left = left[file.write(left) or 0 :]
 
 
 def json_line(measurement: Measurement) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -76,52 +77,70 @@ def page_command(
     if wants_list:
         print_listing(results, only, as_json)
         return
-    problems = 0
+    known = papers.load_papers()
+    check_only(known, only)
+    if quick and results:
+        raise ValueError("report --quick: it makes its results: leave RESULTS out")
     if quick:
-        if results:
-            raise ValueError("report --quick: it makes its results: leave RESULTS out")
         results = (output.with_suffix(".jsonl"),)
-        if problem := cannot_be_written(results[0]):
-            raise ValueError(f"report {problem}")
-        problems = measure(results[0])
-    evaluated = evaluate(results, only)
+    if not as_json or quick:
+        check_output(output, results)
+    measured = measure(results[0]) if quick else Measured()
+    evaluated = evaluate(known, results, only)
     if as_json:
         print_json(evaluated)
     else:
-        write_report(evaluated, output, results)
-    if problems:
-        raise Error(f"report --quick: {problems} of its steps failed: see above, and run the command of each")
+        write_report(evaluated, output)
+    measured.check()
 
 
-def measure(results: Path) -> int:
-    """Runs the quick steps; prints each as it ends. Returns the number of those that failed."""
-    failed = 0
-    with progress_bar() as progress:
-        for outcome in run_steps(steps_of(executor_here()), results, progress=progress):
-            failed += bool(outcome.problem) and outcome.seconds > 0
-            count = f"{outcome.measurements} measurements, each answer checked"
-            click.echo(
-                f"{outcome.seconds:6.1f} s  {outcome.step.command}: {outcome.problem or count}", err=True
-            )
-    return failed
+@dataclass
+class Measured:
+    """What became of the quick steps."""
+
+    failed: int = 0
+    interrupted: bool = False
+
+    def check(self) -> None:
+        """Raises what is left to report once the page is there."""
+        if self.interrupted:
+            raise KeyboardInterrupt
+        if self.failed:
+            steps = f"{self.failed} of its steps failed"
+            raise Error(f"report --quick: {steps}: see above, and run the command of each")
 
 
-def evaluate(results: tuple[Path, ...], only: tuple[str, ...]) -> dict[str, Any]:
-    """Raises ValueError where there are no result lines, or no figure that is asked for."""
-    if not results and not RESULTS.is_dir():
-        raise ValueError(f"report: there is no {RESULTS} here: give files or folders of result lines")
-    figures = papers.load_papers()
-    lines = papers.read_run_files(results or (RESULTS,))
-    evaluated = papers.evaluate(figures, papers.load_answers(figures), lines, only)
-    if not evaluated["papers"]:
-        raise ValueError(f"report --only {', '.join(only)}: no figure has that in its name: see --list")
-    return evaluated
+def measure(results: Path) -> Measured:
+    """Runs the quick steps until they are interrupted; prints each as it ends.
+
+    Raises Error where nothing was measured, KeyboardInterrupt where it was interrupted before.
+    """
+    measured, count = Measured(), 0
+    try:
+        with progress_bar() as progress:
+            for outcome in run_steps(steps_of(executor_here()), results, progress=progress):
+                measured.failed += bool(outcome.problem) and outcome.seconds > 0
+                count += outcome.measurements
+                what = outcome.problem or f"{outcome.measurements} measurements, each answer checked"
+                click.echo(f"{outcome.seconds:6.1f} s  {outcome.step.command}: {what}", err=True)
+    except KeyboardInterrupt:
+        measured.interrupted = True
+    if count == 0:
+        measured.check()
+    return measured
 
 
-def write_report(evaluated: dict[str, Any], output: Path, results: tuple[Path, ...]) -> None:
-    """The page, and the same as JSON beside it; prints what they have."""
+def check_only(known: list[papers.Paper], only: tuple[str, ...]) -> None:
+    """Raises ValueError for a text that no figure has."""
+    for text in only:
+        if not papers.evaluate(known, [], [], [text])["papers"]:
+            raise ValueError(f"report --only {text}: no figure has that in its name: see --list")
+
+
+def check_output(output: Path, results: tuple[Path, ...]) -> None:
+    """Raises ValueError, before anything is measured, for a page that cannot be written."""
     beside = output.with_suffix(".json")
-    if beside == output:
+    if output.suffix in (".json", ".jsonl"):
         raise ValueError(
             f"report {output}: the JSON beside it has that name: choose one that ends with .html"
         )
@@ -129,6 +148,19 @@ def write_report(evaluated: dict[str, Any], output: Path, results: tuple[Path, .
         refuse_inputs("report -o", path, results)
         if problem := cannot_be_written(path):
             raise ValueError(f"report {problem}")
+
+
+def evaluate(known: list[papers.Paper], results: tuple[Path, ...], only: tuple[str, ...]) -> dict[str, Any]:
+    """Raises ValueError where there are no result lines."""
+    if not results and not RESULTS.is_dir():
+        raise ValueError(f"report: there is no {RESULTS} here: give files or folders of result lines")
+    lines = papers.read_run_files(results or (RESULTS,))
+    return papers.evaluate(known, papers.load_answers(known), lines, only)
+
+
+def write_report(evaluated: dict[str, Any], output: Path) -> None:
+    """The page, and the same as JSON beside it; prints what they have."""
+    beside = output.with_suffix(".json")
     texts = {output: papers.page(evaluated), beside: json.dumps(evaluated, indent=1, allow_nan=False) + "\n"}
     for path, text in texts.items():
         with written_whole("write", path) as whole:

@@ -66,9 +66,11 @@ def run_steps(
     """Run each step and append what it measures to `results` at once; after limit_s none begins, and after
     end_s the one that runs is stopped.
 
-    A step that the machine refuses, or that reads something wrong, is an outcome with its problem.
+    A step that the machine refuses, or that reads something wrong, is an outcome with its problem. One whose
+    results cannot be written is the last.
     """
     begin = clock()
+    unwritten = ""
 
     def watched(what: str, done: int, total: int) -> None:
         if clock() - begin > end_s:
@@ -84,12 +86,19 @@ def run_steps(
         found: list[bench.Measurement] = []
 
         def keep(measurement: bench.Measurement, found: list[bench.Measurement] = found) -> None:
-            append_lines([measurement], results)
+            nonlocal unwritten
+            try:
+                append_lines([measurement], results)
+            except Error as error:
+                unwritten = str(error)
+                raise
             found.append(measurement)
 
         problem = ""
         try:
             bench.run(step.topic, step.options, progress=watched, found=keep)
-        except (Error, ValueError) as error:
-            problem = str(error)
-        yield Outcome(step, clock() - start, len(found), problem)
+        except (ValueError, OSError, MemoryError) as error:
+            problem = str(error) or "out of memory"
+        yield Outcome(step, clock() - start, len(found), unwritten or problem)
+        if unwritten:
+            return
