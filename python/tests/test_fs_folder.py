@@ -216,3 +216,15 @@ def test_an_extension_takes_an_open_folder(tmp_path: Path) -> None:
         assert extension.count_lines(view, b"lines", 5) == 3000
         assert extension.count_lines(view, b"none", 4) == -errno.ENOENT
         assert folder.inspect()["open_files"] == 0
+
+
+def test_a_flush_cuts_files_of_the_sizes_that_the_last_one_knew(tmp_path: Path, folder: fs.Folder) -> None:
+    path = tmp_path / "file"
+    with folder.open("file", "w+") as file:
+        for text in (b"a", b"b"):
+            with folder.open("file", "r+") as again:  # its close writes the line back, whole
+                again.write(text * 1005)
+            assert path.read_bytes() == text * 1005 + bytes(19)
+            folder.flush()
+            assert path.read_bytes() == text * 1005
+        assert file.read() == b"b" * 1005

@@ -1,6 +1,5 @@
 // A folder's calls by threads of the host: what is seen when, refused, and reported.
-#include "device/small_folder.hpp"
-#include "penstock/executor/executor.hpp"
+#include "device/lone_folder.hpp"
 #include "support/emulated_warp.hpp"
 #include "support/scratch_files.hpp"
 #include "support/test_context.hpp"
@@ -17,40 +16,6 @@
 
 namespace penstock::test {
 namespace {
-
-// A thread of the host calls as a kernel's would.
-struct lone_folder : testing::Test {
-  std::unique_ptr<executor> on = open_executor("cpu");
-  test_support::scratch_folder scratch;
-  lone_thread g;
-
-  folder open_root(bool writable, u32 files = 100, u64 timeout_ns = folder_options().cache.timeout_ns) {
-    folder_options options = small_folder(512, io_engine::automatic);
-    options.cache.timeout_ns = timeout_ns;
-    options.writable = writable;
-    options.max_files = files;
-    return folder(*on, scratch.path(), options);
-  }
-  void write(std::string const& name, std::string const& text) const {
-    std::ofstream(scratch / name, std::ios::binary | std::ios::trunc) << text;
-  }
-  std::string read(folder_view const& files, file_descriptor const& file) const {
-    std::string text(files.size_of(file).value + 100, '?');
-    const file_result got = files.pread(g, file, text.data(), text.size(), 0);
-    EXPECT_EQ(0u, got.error);
-    return text.substr(0, got.value);
-  }
-  open_result open(folder_view const& files, std::string const& name, u32 flags = file_flag::read) const {
-    return files.open(g, name.data(), static_cast<u32>(name.size()), flags);
-  }
-  std::string read(folder_view const& files, std::string const& name) const {
-    const open_result opened = open(files, name);
-    EXPECT_EQ(0u, opened.error);
-    const std::string text = read(files, opened.file);
-    EXPECT_EQ(0u, files.close(g, opened.file));
-    return text;
-  }
-};
 
 TEST_F(lone_folder, an_open_sees_what_others_have_stored_before_it) {
   folder root = open_root(false);
@@ -463,19 +428,6 @@ TEST_F(lone_folder, a_group_that_holds_all_frames_is_told_so) {
   for (mapped_bytes const& each : held) EXPECT_EQ(0u, root.view().unmap(g, opened.file, each));
   EXPECT_EQ(std::string(4 << 20, 'a'), read(root.view(), opened.file));
   EXPECT_EQ(0u, root.view().close(g, opened.file));
-}
-
-TEST_F(lone_folder, files_that_are_open_at_its_end_have_their_sizes) {
-  {
-    folder root = open_root(true);
-    const open_result opened = open(root.view(), "file", file_flag::write | file_flag::create);
-    ASSERT_EQ(0u, opened.error);
-    EXPECT_EQ(5u, root.view().pwrite(g, opened.file, "hello", 5, 1000).value);
-    root.flush();
-    EXPECT_EQ(1005u, std::filesystem::file_size(scratch / "file"));
-    EXPECT_EQ(1u, root.view().pwrite(g, opened.file, "!", 1, 1005).value);
-  }
-  EXPECT_EQ(1006u, std::filesystem::file_size(scratch / "file"));
 }
 
 TEST_F(lone_folder, what_is_written_once_is_open_in_no_other_way) {
