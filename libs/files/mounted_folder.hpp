@@ -16,7 +16,7 @@ struct mount_options {
   u64 cache_bytes = 0;  ///< 0: 64 MiB, on a GPU 1 GiB
   u64 line_bytes = 4096;
   u32 threads = 0;
-  u32 max_files = 65536;
+  u32 max_files = 0;  ///< see folder_options
 };
 
 struct mount_facts {

@@ -132,10 +132,17 @@ def test_a_folder_mounted_to_read_is_not_changed(tmp_path: Path) -> None:
                 change()
             assert refused.value.errno == errno.EROFS
         (tmp_path / "other").write_bytes(b"2")
-        with folder.open("file"), pytest.raises(OSError, match="other") as refused:
+        with folder.open("file"), pytest.raises(OSError, match="as many files are open as") as refused:
             folder.open("other")
         assert refused.value.errno == errno.ENFILE
         assert folder.inspect()["open_files"] == 0
+
+
+def test_more_files_than_there_is_room_for_are_refused_when_mounted(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="room for 74880 files that may be written, fewer than 100000"):
+        fs.mount(tmp_path, executor="cpu", writable=True, cache="2MiB", line=512, max_files=100_000)
+    with pytest.raises(ValueError, match="max_files 0: it must be more"):
+        fs.mount(tmp_path, executor="cpu", max_files=0)
 
 
 def test_what_is_closed_says_so(tmp_path: Path, folder: fs.Folder) -> None:

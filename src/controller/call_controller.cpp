@@ -102,8 +102,8 @@ controller_limits call_controller::limits() const {
   return limits;
 }
 
-file_folder::file_folder(std::string const& root, bool writable, u64 bytes, u32 max_files)
-    : space_(std::make_shared<file_space>(root, writable, bytes, max_files)) {}
+file_folder::file_folder(std::string const& root, bool writable, u64 bytes, u32 max_files, u32 shares)
+    : space_(std::make_shared<file_space>(root, writable, bytes, max_files, shares)) {}
 
 u32 file_folder::open_files() const { return space_->open_files(); }
 

@@ -20,8 +20,6 @@
 namespace penstock::controllers {
 namespace {
 
-constexpr u64 growth_share = 4096;  // of the line space, that a file which may grow has at least
-
 file_call::answer refuse(int error) {
   file_call::answer answer;
   answer.error = static_cast<u32>(error);
@@ -37,9 +35,9 @@ T* map_table(u64 count) {
 
 }  // namespace
 
-file_space::file_space(std::string const& root, bool writable, u64 bytes, u32 max_files)
+file_space::file_space(std::string const& root, bool writable, u64 bytes, u32 max_files, u32 shares)
     : root_(root), names_(root), writable_(writable), bytes_(bytes / granule_bytes * granule_bytes),
-      granules_(bytes / granule_bytes), ranges_(bytes / granule_bytes) {
+      granules_(bytes / granule_bytes), least_granules_(granules_ / shares), ranges_(bytes / granule_bytes) {
   table_ = map_table<std::atomic<storage_namespace*>>(granules_);
   begins_ = map_table<std::atomic<u64>>(granules_);
   slots_.resize(max_files);
@@ -169,15 +167,16 @@ file_space::open_work file_space::begin_open(file_call& call) {
 file_space::outcome file_space::open_descriptor(open_work& work, std::string const& path) {
   const u32 flags = work.call->asked.flags;
   const bool creates = (flags & file_flag::create) != 0;
-  bool has_room = true;
+  bool has_slot = true, has_room = true;
   if (creates) {
     const std::scoped_lock lock(mutex_);
-    work.reserved = ranges_.take(granules_for(0));
-    if (!work.reserved) {
+    has_slot = !free_slots_.empty();
+    if (has_slot) work.reserved = ranges_.take(granules_for(0));
+    if (has_slot && !work.reserved) {
       const outcome asks = make_room(*work.call, granules_for(0));
       if (asks.error == 0) return asks;
     }
-    has_room = work.reserved && !free_slots_.empty();
+    has_room = work.reserved.has_value();
   }
   // Lines are read before a part of them is stored into, so to write is to read, too. A pipe must not be waited for.
   int how = (flags & file_flag::write) == 0 ? O_RDONLY : (flags & file_flag::write_once) != 0 ? O_WRONLY : O_RDWR;
@@ -190,7 +189,7 @@ file_space::outcome file_space::open_descriptor(open_work& work, std::string con
     close_retired();
     file = names_.open(path, how, 0666);
   }
-  if (!file.valid()) return refuse(creates && !has_room && errno == ENOENT ? (work.reserved ? ENFILE : ENOSPC) : errno);
+  if (!file.valid()) return refuse(creates && !has_room && errno == ENOENT ? (has_slot ? ENOSPC : ENFILE) : errno);
   if (!has_room && (flags & file_flag::exclusive) != 0) return refuse(EEXIST);
   if (fstat(file.get(), &work.about) != 0) return refuse(errno);
   if (S_ISDIR(work.about.st_mode)) return refuse(EISDIR);
@@ -221,6 +220,7 @@ file_space::outcome file_space::open_version(open_work& work) {
   auto known = versions_.find(id);
   const bool shared = known != versions_.end() && known->second->users != 0;
   if (shared && known->second->written_once != once) return refuse(EBUSY);
+  if (!shared && free_slots_.empty()) return refuse(ENFILE);
   if (!shared) {
     const bool cuts = truncates && now.size != 0;
     const u64 size = cuts ? 0 : now.size, needed = granules_for(size);
@@ -269,7 +269,7 @@ file_space::outcome file_space::open_version(open_work& work) {
 }
 
 u64 file_space::granules_for(u64 size) const {
-  const u64 whole = std::max<u64>(ceil_div(size, granule_bytes), 1), roomy = std::max(2 * whole, granules_ / growth_share);
+  const u64 whole = std::max<u64>(ceil_div(size, granule_bytes), 1), roomy = std::max(2 * whole, least_granules_);
   return writable_ && roomy <= granules_ / 2 ? roomy : whole;
 }
 

@@ -40,7 +40,7 @@ class file_space {
   static constexpr u64 granule_bytes = u64{1} << 20;
 
   /// Throws penstock::error with path, reason, remedy where the folder can't be opened.
-  file_space(std::string const& root, bool writable, u64 bytes, u32 max_files);
+  file_space(std::string const& root, bool writable, u64 bytes, u32 max_files, u32 shares);
   ~file_space();
   file_space(file_space const&) = delete;
   file_space& operator=(file_space const&) = delete;
@@ -142,6 +142,7 @@ class file_space {
   std::atomic<storage_namespace*>* table_ = nullptr;  ///< [granules], mapped: what is not used takes no memory
   std::atomic<u64>* begins_ = nullptr;                ///< [granules] first byte of the range that has it
   u64 granules_ = 0;
+  u64 least_granules_ = 0;               ///< that a file which may grow has
   std::atomic<u64> calls_{0};            ///< that were answered
   std::atomic<bool> has_unused_{false};  ///< files that are to be closed
   std::atomic<u64> renames_{0};          ///< names that calls have taken away

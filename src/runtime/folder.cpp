@@ -13,6 +13,8 @@ namespace {
 constexpr u32 line_bits_per_set = 19;  // lines of the line space: tag and distance then leave a version of 20 bits and more
 constexpr u64 max_bytes = u64{1} << 46;
 constexpr u32 max_call_queues = 8;
+constexpr u32 default_files = 65536;
+constexpr u32 least_shares = 4096;  // of the line space of a writable folder
 
 /// Of the line space of a cache with these options.
 u64 line_space_bytes(cache_options const& options) {
@@ -26,24 +28,29 @@ u32 call_threads_for(executor const& on, u32 wanted) {
   return wanted != 0 ? wanted : std::clamp(std::thread::hardware_concurrency() / 2, 1u, max_call_queues);
 }
 
-/// Throws bad_input.
-u32 checked_files(std::string const& root, folder_options const& options) {
+/// Bytes of the line space. Throws bad_input.
+u64 checked_space(std::string const& root, folder_options const& options) {
   constexpr u32 max_files = 1u << 24, max_calls = 1u << 20;
   if (options.max_files > max_files || options.max_calls > max_calls) {
     throw_bad_input(
         "open folder", root,
         "it has at most " + std::to_string(max_files) + " open files and " + std::to_string(max_calls) + " calls: allow fewer");
   }
-  if (options.max_files == 0 || options.max_calls == 0) {
-    throw_bad_input("open folder", root, "it may have no open file or no call: allow one of each");
-  }
-  return options.max_files;
+  if (options.max_calls == 0) throw_bad_input("open folder", root, "it may have no call: allow one");
+  const u64 bytes = line_space_bytes(options.cache), room = bytes / file_folder::least_growing_bytes;
+  if (!options.writable || options.max_files <= room) return bytes;
+  throw_bad_input("open folder", root,
+                  "its cache has room for " + std::to_string(room) + " files that may be written, fewer than " +
+                      std::to_string(options.max_files) + " open ones: allow fewer, or give it a larger cache");
 }
+
+u32 files_of(folder_options const& options) { return options.max_files != 0 ? options.max_files : default_files; }
 
 }  // namespace
 
 folder::folder(executor& on, std::string const& root, folder_options const& options)
-    : on_(on), root_(root), files_(root, options.writable, line_space_bytes(options.cache), checked_files(root, options)),
+    : on_(on), root_(root), files_(root, options.writable, checked_space(root, options), files_of(options),
+                                   std::max(options.max_files, least_shares)),
       data_(software_options_for(on, options.engine, options.controller_threads)),
       calls_(files_, call_threads_for(on, options.call_threads)) {
   cache_options cache = options.cache;
@@ -54,7 +61,7 @@ folder::folder(executor& on, std::string const& root, folder_options const& opti
   const dataset_spec data{root, bytes, {volume_layout::single, {{&data_, space}}}, options.writable};
   cache_ = std::make_unique<line_cache>(on, std::vector{data}, cache);
   make_calls(options);
-  make_table(options.max_files);
+  make_table(files_of(options));
   view_.reader = cache_->array<u8>(0, 0, bytes).reader();
   view_.space_bytes = bytes;
 }

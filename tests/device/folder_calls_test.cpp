@@ -299,8 +299,35 @@ TEST_F(lone_folder, what_has_no_room_is_not_created) {
   EXPECT_FALSE(std::filesystem::exists(scratch / name));
   EXPECT_EQ(0u, open(root.view(), "./0", file_flag::write | file_flag::create).error) << "it is open";
   EXPECT_EQ(u32{EEXIST}, open(root.view(), "0", file_flag::write | file_flag::create | file_flag::exclusive).error);
-  options.max_files = 4'000'000'000;
-  EXPECT_THROW(folder(*on, scratch.path(), options), penstock::error);
+  for (u32 const files : {129u, 4'000'000'000u}) {  // of which each could grow to less than 2 MiB; places without end
+    options.max_files = files;
+    EXPECT_THROW(folder(*on, scratch.path(), options), penstock::error);
+  }
+}
+
+TEST_F(lone_folder, as_many_files_are_open_to_be_written_as_were_asked_for) {
+  constexpr u32 files = 6000;  // more than a folder that was not asked has room for
+  rlimit old{}, more{};
+  ASSERT_EQ(0, getrlimit(RLIMIT_NOFILE, &old));
+  more = {old.rlim_max, old.rlim_max};
+  if (old.rlim_max < files + 100) GTEST_SKIP() << "the process may have " << old.rlim_max << " open files";
+  ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &more));
+  {
+    folder root = open_root(true, files);
+    constexpr u32 new_file = file_flag::write | file_flag::create;
+    for (u32 k = 0; k < files; ++k) {
+      const open_result opened = open(root.view(), std::to_string(k), new_file);
+      ASSERT_EQ(0u, opened.error) << k;
+      EXPECT_GE(opened.file.range_bytes, u64{2} << 20);
+    }
+    EXPECT_EQ(files, root.open_files());
+    EXPECT_EQ(u32{ENFILE}, open(root.view(), "more", new_file).error);
+    EXPECT_FALSE(std::filesystem::exists(scratch / "more"));
+    write("there", "1");
+    EXPECT_EQ(u32{ENFILE}, open(root.view(), "there", file_flag::write).error);
+    EXPECT_EQ(0u, open(root.view(), "./7", new_file).error) << "it is open";
+  }
+  EXPECT_EQ(0, setrlimit(RLIMIT_NOFILE, &old));
 }
 
 // What is read ahead of one file lies in the range of the next, which may not be open yet.

@@ -17,9 +17,13 @@ class file_space;
 /// Nothing outside of `root` is reached by name. Shared by copies.
 class file_folder {
  public:
+  /// Of the line space, for a file that may grow.
+  static constexpr u64 least_growing_bytes = u64{2} << 20;
+
   /// `bytes`: of the line space that versions of files get their ranges from, each at least a MiB, and none a second time.
-  /// `max_files`: that are open at once. Throws penstock::error with path, reason, remedy where the folder can't be opened.
-  file_folder(std::string const& root, bool writable, u64 bytes, u32 max_files);
+  /// `max_files`: that are open at once. `shares`: in a writable folder each file has this part of the line space at least.
+  /// Throws penstock::error with path, reason, remedy where the folder can't be opened.
+  file_folder(std::string const& root, bool writable, u64 bytes, u32 max_files, u32 shares);
 
   /// Files that descriptors name now.
   u32 open_files() const;

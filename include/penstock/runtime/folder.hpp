@@ -17,8 +17,11 @@ struct folder_options {
   u32 controller_threads = 0;  ///< CUDA: threads that move bytes, 0 for all cores but two; CPU: in place
   u32 call_threads = 0;        ///< CUDA: threads that answer calls, 0 for half of the cores, at most 8; CPU: in place
   bool writable = false;
-  u32 max_files = 65536;  ///< open at once; the process's own limit (ulimit -n) may be lower
-  u32 max_calls = 256;    ///< under way at once; others wait for their turn
+  /// Open at once, 72 to 80 bytes of the executor's memory and 20 of the host's each; the process's own limit (ulimit -n) may
+  /// be lower. In a writable folder each may grow to its share of the line space. 0: 65536, in a writable folder of these as
+  /// many as leave each a 4096th of it.
+  u32 max_files = 0;
+  u32 max_calls = 256;  ///< under way at once; others wait for their turn
 };
 
 /// Not copyable; outlives its views, and no kernel runs when it goes: files that are still open are closed then.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol, SupportsIndex, Typed
 
 from penstock.graph.options import Executor
 from penstock.native import load_native
-from penstock.options import Choice, Count, Size, Switch, checked, show_options
+from penstock.options import Choice, Count, Few, Size, Switch, checked, show_options
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer, Self, Unpack
@@ -46,7 +46,16 @@ class MountOptions(TypedDict, total=False):
     cache: Annotated[SupportsIndex | str | None, Size()]
     line: Annotated[SupportsIndex | str | None, Size(unless="4KiB")]
     threads: Annotated[SupportsIndex, Count(most=1024)]
-    max_files: Annotated[SupportsIndex, Count(65536, least=1)]
+    max_files: Annotated[SupportsIndex | None, Few()]
+
+
+_REASONS = {
+    errno.EXDEV: "it leads out of the folder",
+    errno.ENFILE: "as many files are open as max_files allows: close some, or mount the folder for more",
+    errno.EMFILE: "this process may open no more files: close some, or raise its limit (ulimit -n)",
+    errno.ENOSPC: "its disk is full, or the files that are open leave no room in the line space: close some, "
+    "or mount the folder with max_files for as many",
+}
 
 
 @dataclass(frozen=True)
@@ -201,7 +210,8 @@ class Folder:
                 docs/FILES.md.
 
         Raises:
-            OSError: As open(2) has it; EBUSY for a file that is open here in mode "o" and is to be in
+            OSError: As open(2) has it; ENFILE where max_files are open, ENOSPC where those leave no room in
+                the line space; EBUSY for a file that is open here in mode "o" and is to be in
                 another; EXDEV where the name leads out of the folder, EROFS where the folder was mounted
                 to read.
             ValueError: For another mode.
@@ -302,7 +312,7 @@ class Folder:
 
     def _check(self, error: int, path: Path) -> None:
         if error != 0:
-            why = "it leads out of the folder" if error == errno.EXDEV else os.strerror(error)
+            why = _REASONS.get(error) or os.strerror(error)
             raise OSError(error, why, os.path.join(self.root, os.fsdecode(path)))  # noqa: PTH118
 
     def __enter__(self) -> Self:
@@ -329,7 +339,9 @@ def mount(root: str | os.PathLike[str], **options: Unpack[MountOptions]) -> Fold
         cache: Bytes for lines of all files; None takes 64 MiB, on a GPU 1 GiB.
         line: How much of a file comes at once, a power of two from 512 bytes to 64 KiB.
         threads: Of the CPU executor; 0: one for each core.
-        max_files: That are open at once.
+        max_files: That are open at once; each takes 100 bytes from the start, 80 of them of the GPU's
+            memory. In a writable folder each may grow to its part of the line space (docs/FILES.md). None:
+            65,536, and 4096 in a writable folder.
 
     Raises:
         penstock.Error: Where the folder cannot be opened, or the machine refuses.
@@ -338,6 +350,8 @@ def mount(root: str | os.PathLike[str], **options: Unpack[MountOptions]) -> Fold
     given = checked(MountOptions, options)
     if given["line"] == 0:
         raise ValueError("line 0: it must be more")
+    if given["max_files"] == 0:
+        raise ValueError("max_files 0: it must be more")
     path = os.fspath(root)
     native = load_native().MountedFolder(
         path,
@@ -346,7 +360,7 @@ def mount(root: str | os.PathLike[str], **options: Unpack[MountOptions]) -> Fold
         given["cache"] or 0,
         given["line"],
         given["threads"],
-        given["max_files"],
+        given["max_files"] or 0,
     )
     return Folder(path, native)
 
