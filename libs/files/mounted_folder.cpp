@@ -1,5 +1,7 @@
 #include "libs/files/mounted_folder.hpp"
 
+#include "penstock/executor/kept_for_graphs.hpp"
+
 #include <algorithm>
 #include <cstring>
 
@@ -30,10 +32,11 @@ folder_options options_of(executor const& on, mount_options const& options) {
 }  // namespace
 
 mounted_folder::mounted_folder(std::string const& root, mount_options const& options)
-    : on_(open_executor(options.executor, options.threads, has_kernels)), folder_(*on_, root, options_of(*on_, options)),
-      cache_bytes_(cache_bytes_of(*on_, options.cache_bytes)), line_bytes_(options.line_bytes),
-      paths_(on_->memory(), memory_kind::local, 2 * max_path_bytes), data_(on_->memory(), memory_kind::local, data_bytes),
-      answer_(on_->memory(), memory_kind::local, 1), view_(on_->memory(), memory_kind::local, 1) {
+    : on_((drop_kept(), open_executor(options.executor, options.threads, has_kernels))),
+      folder_(*on_, root, options_of(*on_, options)), cache_bytes_(cache_bytes_of(*on_, options.cache_bytes)),
+      line_bytes_(options.line_bytes), paths_(on_->memory(), memory_kind::local, 2 * max_path_bytes),
+      data_(on_->memory(), memory_kind::local, data_bytes), answer_(on_->memory(), memory_kind::local, 1),
+      view_(on_->memory(), memory_kind::local, 1) {
   view_.write({&folder_.view(), 1});
 }
 

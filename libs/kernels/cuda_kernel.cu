@@ -2,6 +2,7 @@
 #include "libs/kernels/user_kernel.hpp"
 #include "penstock/core/atomic.hpp"
 #include "penstock/executor/gpu_scope.hpp"
+#include "penstock/executor/kept_for_graphs.hpp"
 #include "penstock/host/error.hpp"
 
 #include <cuda.h>
@@ -99,10 +100,7 @@ class cuda_kernel final : public user_kernel {
   u64 parameter_bytes(u64 index) const override { return index < parameters_.size() ? parameters_[index] : 0; }
 
   std::unique_ptr<launch_end> end_on(void* stream) override {
-    const gpu_scope here(on_.gpu());
-    cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
-    cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &capturing);
-    if (capturing != cudaStreamCaptureStatusNone) return nullptr;
+    if (is_captured(on_.gpu(), stream)) return nullptr;
     return std::make_unique<event_end>(on_.gpu(), static_cast<cudaStream_t>(stream));
   }
 

@@ -2,6 +2,7 @@
 #include "libs/kernels/shared_executor.hpp"
 #include "libs/kernels/user_kernel.hpp"
 #include "penstock/core/atomic.hpp"
+#include "penstock/executor/kept_for_graphs.hpp"
 #include "penstock/host/error.hpp"
 #include "without_lock.hpp"
 
@@ -13,6 +14,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstring>
+#include <memory>
 #include <tuple>
 
 PENSTOCK_DESTROY_WITHOUT_LOCK(penstock::kernels::launch_end)
@@ -52,6 +54,18 @@ u32 architecture_of([[maybe_unused]] shared_executor const& on) {
   return gpu_architecture(*on.on);
 #else
   return 0;
+#endif
+}
+
+/// What replays of a captured launch need, the graph keeps.
+void keep_if_captured([[maybe_unused]] user_kernel& kernel, [[maybe_unused]] void* stream, [[maybe_unused]] nb::handle needed) {
+#if defined(PENSTOCK_HAS_CUDA)
+  if (kernel.on().kind() != executor_kind::cuda || !is_captured(kernel.on().gpu(), stream)) return;
+  const nb::gil_scoped_acquire locked;
+  keep_for_graph(kernel.on().gpu(), stream, std::shared_ptr<PyObject>(needed.inc_ref().ptr(), [](PyObject* object) {
+                   const nb::gil_scoped_acquire held;
+                   Py_DECREF(object);
+                 }));
 #endif
 }
 
@@ -109,17 +123,18 @@ void bind_kernels(nb::module_& m) {
       .def(
           "launch",
           [](user_kernel& kernel, kernel_arguments& arguments, sizes const& grid, sizes const& block, u32 shared_bytes,
-             u64 stream, u64 timeout_ns) {
+             u64 stream, u64 timeout_ns, nb::handle needed) {
             launch_shape shape{extent_of(grid), extent_of(block), shared_bytes, reinterpret_cast<void*>(stream), timeout_ns};
             // Ctrl-C, and whatever else Python handles.
             shape.check = [] {
               const nb::gil_scoped_acquire locked;
               if (PyErr_CheckSignals() != 0) throw nb::python_error();
             };
+            keep_if_captured(kernel, shape.stream, needed);
             started_launch started = launch(kernel, arguments.all, shape);
             return std::pair(std::move(started.calls), std::move(started.end));
           },
-          "arguments"_a, "grid"_a, "block"_a, "shared_bytes"_a, "stream"_a, "timeout_ns"_a,
+          "arguments"_a, "grid"_a, "block"_a, "shared_bytes"_a, "stream"_a, "timeout_ns"_a, "needed"_a,
           nb::call_guard<nb::gil_scoped_release>());
 }
 

@@ -668,6 +668,7 @@ class UserKernel:
         shared_bytes: int,
         stream: int,
         timeout_ns: int,
+        needed: object,
     ) -> tuple[list[RowCall], LaunchEnd | None]: ...
 
 def gpu_architecture(executor: Executor) -> int: ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gc
+import os
 import stat
 import threading
 import time
@@ -15,6 +16,7 @@ import penstock
 import penstock.fs
 import pytest
 from kernels_here import results
+from penstock import _native
 from penstock.fs import folder as folders
 from penstock.kernels.call import Call
 from penstock.kernels.signature import find_kernel
@@ -368,3 +370,45 @@ def test_a_thread_does_not_wait_for_its_own_kernel(tmp_path: Path) -> None:
     assert not folder.closed
     call.end()
     folder.close()
+
+
+def roots_open(folder: Path) -> int:
+    """Descriptors of a folder that this process has."""
+    return sum(os.path.realpath(name) == str(folder.resolve()) for name in Path("/proc/self/fd").iterdir())
+
+
+@pytest.mark.skipif(not _native.cuda_usable()[0], reason="CUDA graphs need a GPU")
+def test_a_graph_keeps_its_folder_and_its_kernel(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    (tmp_path / "f").write_bytes(b"1234")
+    found = torch.zeros(1, dtype=torch.int32).cuda()
+    folder: Any = mounted(tmp_path, "cuda", writable=True)
+    kernel: Any = penstock.kernel(
+        """__global__ void next(penstock::files fs, int* found) {
+             const auto file = fs.open("f", "r+");
+             fs.pread(file, found, 4, 0);
+             const int more = *found + 1;
+             fs.pwrite(file, &more, 4, 0);
+             fs.close(file);
+           }""",
+        device="cuda",
+    )
+    graph: Any = torch.cuda.CUDAGraph()
+    kernel(folder, found, threads=1).wait()
+    with torch.cuda.graph(graph):
+        kernel(folder, found, threads=1)
+    folder.close()
+    del kernel, folder
+    gc.collect()
+    first = int.from_bytes(b"1234", "little")
+    for k in range(3):
+        graph.replay()
+        assert int(found.cpu()) == first + 1 + k
+    assert roots_open(tmp_path) == 1
+    del graph
+    gc.collect()
+    torch.cuda.synchronize()
+    with mounted(tmp_path, "cuda"):
+        pass
+    assert roots_open(tmp_path) == 0
+    assert int.from_bytes((tmp_path / "f").read_bytes(), "little") == first + 4

@@ -2,6 +2,7 @@
 #include "penstock/rows/row_array.hpp"
 
 #include "penstock/core/bits.hpp"
+#include "penstock/executor/kept_for_graphs.hpp"
 #include "penstock/host/error.hpp"
 #include "row_array_state.hpp"
 
@@ -270,7 +271,7 @@ row_call row_array::state::on_stream(std::unique_ptr<row_call::state> made, void
 
 row_array::row_array(executor& on, row_shape const& shape, row_source const& source, row_array_options const& options,
                      row_progress const& watch)
-    : state_((rows::drop_kept(), std::make_shared<state>(on, shape, source, options, watch))) {}
+    : state_((drop_kept(), std::make_shared<state>(on, shape, source, options, watch))) {}
 row_array::~row_array() {
   // In a process that was forked: the threads and the GPU that it would wait for are its parent's.
   if (state_ != nullptr && state_->process != ::getpid()) static_cast<void>(new std::shared_ptr<state>(std::move(state_)));

@@ -98,10 +98,8 @@ class row_device {
   virtual void copied_gather(row_launch const& how, row_place const& from, void* out) = 0;
   /// One transfer of the copy engines. REQUIRES: the stream is not captured.
   virtual void copy(void* to, void const* from, u64 bytes, void* stream) = 0;
-  /// Whether what goes to the stream is captured into a graph: it runs later, perhaps many times.
+  /// Of executor/kept_for_graphs.hpp.
   virtual bool is_captured(void* stream) = 0;
-  /// Keeps `kept` until the graph that the stream is captured into, and every executable made of it, has been destroyed; then
-  /// until drop_kept(). REQUIRES: is_captured(stream).
   virtual void keep_for_graph(void* stream, std::shared_ptr<void> kept) = 0;
   /// Waits for the stream.
   virtual void finish(void* stream) = 0;
@@ -116,12 +114,6 @@ class row_device {
   /// Waits for that stream.
   virtual void finish_beside() = 0;
 };
-
-/// What CUDA calls with a std::shared_ptr<void>* when a graph that kept it is destroyed: on a thread of CUDA's, which must not
-/// call CUDA, so what is kept goes to a list.
-void hand_to_drop(void* owned);
-/// Empties that list. Called where arrays are opened.
-void drop_kept();
 
 /// Null for the CPU executor.
 std::unique_ptr<row_device> make_row_device(executor& on);

@@ -1,4 +1,5 @@
 // The launches over rows for both executors, and the sort before a gather (CUB's radix sort).
+#include "penstock/executor/kept_for_graphs.hpp"
 #include "row_launch_bodies.hpp"
 #include "shared_lists.cuh"
 
@@ -6,6 +7,7 @@
 
 #include <limits>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace penstock::rows {
@@ -151,20 +153,9 @@ class cuda_row_device final : public row_device {
           "the copy engines refuse them");
   }
 
-  bool is_captured(void* stream) override {
-    const gpu_scope here(gpu_);
-    cudaStreamCaptureStatus status{};
-    check(cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status), "the stream does not answer");
-    return status != cudaStreamCaptureStatusNone;
-  }
+  bool is_captured(void* stream) override { return penstock::is_captured(gpu_, stream); }
   void keep_for_graph(void* stream, std::shared_ptr<void> kept) override {
-    const gpu_scope here(gpu_);
-    auto owned = std::make_unique<std::shared_ptr<void>>(std::move(kept));
-    cudaUserObject_t object = nullptr;
-    check(cudaUserObjectCreate(&object, owned.get(), hand_to_drop, 1, cudaUserObjectNoDestructorSync), "no object of a graph");
-    static_cast<void>(owned.release());
-    check(cudaGraphRetainUserObject(captured_graph(static_cast<cudaStream_t>(stream)), object, 1, cudaGraphUserObjectMove),
-          "the graph keeps nothing");
+    penstock::keep_for_graph(gpu_, stream, std::move(kept));
   }
   void finish(void* stream) override {
     const gpu_scope here(gpu_);
@@ -225,17 +216,6 @@ class cuda_row_device final : public row_device {
     cudaEvent_t made = nullptr;
     check(cudaEventCreateWithFlags(&made, cudaEventDisableTiming), "no event");
     return made;
-  }
-
-  static cudaGraph_t captured_graph(cudaStream_t stream) {
-    cudaStreamCaptureStatus status{};
-    cudaGraph_t graph = nullptr;
-#if CUDART_VERSION >= 13000
-    check(cudaStreamGetCaptureInfo(stream, &status, nullptr, &graph), "the stream does not answer");
-#else
-    check(cudaStreamGetCaptureInfo_v2(stream, &status, nullptr, &graph), "the stream does not answer");
-#endif
-    return graph;
   }
 
   void gather_part(executor& on, row_launch const& how, row_place const& from, u64 first, u64 count, void* out) {

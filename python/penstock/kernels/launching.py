@@ -218,11 +218,12 @@ class Kernel:
         stream: Any,
         limit: int,
     ) -> Launch:
+        needed = (self._native, *[folder.native for folder in lent.folders])
         if stream is None and self._on_torch:
-            calls, end = self._native.launch(packed, *shape, self._library.current_stream(), limit)
+            calls, end = self._native.launch(packed, *shape, self._library.current_stream(), limit, needed)
         else:
             with self._library.on(stream) as handle:
-                calls, end = self._native.launch(packed, *shape, handle, limit)
+                calls, end = self._native.launch(packed, *shape, handle, limit, needed)
         launch = Launch(self, lent.arrays, calls, end, arguments)
         if not self._cuda:
             if limit and self._native.stopped:

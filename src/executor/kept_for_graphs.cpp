@@ -1,11 +1,13 @@
 // What CUDA graphs keep, from the destruction of the last of them until something may be freed again.
-#include "row_job.hpp"
+#include "kept_for_graphs.hpp"
+
+#include "penstock/executor/kept_for_graphs.hpp"
 
 #include <mutex>
 #include <utility>
 #include <vector>
 
-namespace penstock::rows {
+namespace penstock {
 namespace {
 
 struct kept_list {
@@ -35,4 +37,4 @@ void drop_kept() {
   }
 }
 
-}  // namespace penstock::rows
+}  // namespace penstock
