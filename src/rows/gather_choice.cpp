@@ -1,5 +1,6 @@
 // How rows of host memory are gathered by a GPU: as asked, sorted, or shared with threads of the CPU.
 #include "row_array_state.hpp"
+#include "row_helpers.hpp"
 #include "shared_gather.hpp"
 
 #include <algorithm>
@@ -15,10 +16,14 @@ constexpr u64 least_sorted_rows = 1 << 16, least_sorted_long_rows = 1 << 14, lea
 // What a GPU reads in place of a sorted list, as measured (docs/ARRAYS.md): so many rows a second that are far from each other,
 // and of those that share what its tables of addresses are cached by, so many bytes of the array are passed a second. Threads
 // of the CPU share what takes more than a millisecond, unless that is near what the link bears.
-constexpr double rows_apart_per_second = 32e6, bytes_passed_per_second = 2e12, enough_per_second = 40e9;
+constexpr double rows_apart_per_second = 32e6, bytes_passed_per_second = 2e12;
 constexpr u64 least_shared_bytes = 16ull << 20;
 
 }  // namespace
+
+double rows::read_per_second(double bytes_between, u64 row_bytes) {
+  return std::max(rows_apart_per_second, bytes_passed_per_second / bytes_between) * static_cast<double>(row_bytes);
+}
 
 bool row_array::state::sorts(row_list const& list, rows::row_place const& from, gather_order order) const {
   if (list.grid.levels != 0) return false;  // in order as they are
@@ -36,8 +41,7 @@ bool row_array::state::shares(row_list const& list, rows::row_place const& from,
   if (!rows::may_be_shared(shape)) return false;
   if (device->is_captured(how.stream)) return false;
   const double between = static_cast<double>(from.rows * from.pitch) / static_cast<double>(list.count);
-  const double rows_per_second = std::max(rows_apart_per_second, bytes_passed_per_second / between);
-  return rows_per_second * static_cast<double>(from.row_bytes) < enough_per_second;
+  return rows::read_per_second(between, from.row_bytes) < rows::enough_per_second;
 }
 
 }  // namespace penstock

@@ -102,6 +102,15 @@ class kernel_pace {
 
 }  // namespace
 
+bool needs_help(helped_list const& what) {
+  auto const* const end = what.keys + what.count;
+  auto const* const first = std::lower_bound(what.keys, end, what.others);
+  auto const* const last = std::lower_bound(first, end, what.others + what.rows);
+  if (first == last) return false;
+  const double passed = static_cast<double>(u64{last[-1] - *first + 1} * what.pitch);
+  return read_per_second(passed / static_cast<double>(last - first), what.row_bytes) < enough_per_second;
+}
+
 void help_gather(helped_list& what) {
   // Of bytes: a kernel that is faster needs no help. Twice what it walks while a chunk is copied is left to it.
   constexpr double enough_per_ns = 32, left_to_kernel = 2;

@@ -23,6 +23,14 @@ struct helped_list {
   std::atomic<bool> over{false};
 };
 
+/// Bytes a second that a GPU reads of rows of host memory in order, from a list with one to so many bytes of the array.
+double read_per_second(double bytes_between, u64 row_bytes);
+/// What is near that which the link bears: such a list needs no help.
+inline constexpr double enough_per_second = 40e9;
+
+/// Whether the rows that are no others are far from each other, by their keys.
+bool needs_help(helped_list const& what);
+
 /// Copies chunks of a list, from the back, until the kernel has come to them.
 void help_gather(helped_list& what);
 

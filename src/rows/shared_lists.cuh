@@ -42,7 +42,7 @@ struct help {
 
   static void CUDART_CB begin(void* own) {
     auto& help = *static_cast<struct help*>(own);
-    row_helpers::of_process().begin(help.what, help.threads);
+    if (needs_help(help.what)) row_helpers::of_process().begin(help.what, help.threads);
   }
   static void CUDART_CB end(void* own) {
     auto& help = *static_cast<struct help*>(own);

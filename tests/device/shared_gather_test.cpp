@@ -7,6 +7,8 @@
 #include "support/run_threads.hpp"
 
 #include <gtest/gtest.h>
+#include <algorithm>
+#include <vector>
 
 namespace penstock::test {
 namespace {
@@ -58,6 +60,29 @@ TEST(shared_gathers, are_helped_with_rows_that_are_not_kept) {
   const u32 begun = rows::shared_words::chunks(task.words().begun, task.number);
   EXPECT_GE(begun, 3u);
   EXPECT_LE(begun, 4u);
+}
+
+TEST(shared_gathers, need_help_with_rows_that_are_far_from_each_other) {
+  std::vector<u32> keys(1000);
+  rows::helped_list what;
+  what.keys = keys.data();
+  what.count = keys.size();
+  what.rows = u64{1} << 26;
+  what.pitch = what.row_bytes = 128;
+  what.others = 64;
+  const auto needs = [&](u32 first, u32 step) {
+    for (u32 k = 0; k < keys.size(); ++k) keys[k] = first + k * step;
+    return rows::needs_help(what);
+  };
+  EXPECT_TRUE(needs(64, 1000));
+  EXPECT_FALSE(needs(64, 10));                          // near each other
+  EXPECT_FALSE(needs(64 + (u32{1} << 26) - 9000, 10));  // at the end, too
+  EXPECT_TRUE(needs(0, 60'000));                        // the first is kept
+  EXPECT_FALSE(needs(64 + (u32{1} << 26), 1000));       // none is a row
+  std::fill(keys.begin(), keys.end(), 7u);
+  EXPECT_FALSE(rows::needs_help(what));  // all are kept
+  what.count = 0;
+  EXPECT_FALSE(rows::needs_help(what));
 }
 
 TEST(row_helpers, help_with_one_list_after_the_other) {
