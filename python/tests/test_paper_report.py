@@ -298,6 +298,12 @@ def test_performance_per_dollar_is_the_speed_times_the_price(tmp_path: Path) -> 
     assert value_of(index, id="a", per_dollar="980pro") == pytest.approx(2.0 * 11.13 / 0.51)
 
 
+def test_a_ratio_is_of_one_commit_where_one_has_both(tmp_path: Path) -> None:
+    given = [line("a", 6.0, commit="1"), line("b", 3.0, commit="1"), line("a", 20.0, commit="2")]
+    assert value_of(index_of(tmp_path, *given), id="a", over={"id": "b"}) == 2.0
+    assert value_of(index_of(tmp_path, *given[1:]), id="a", over={"id": "b"}) == 20.0 / 3.0
+
+
 def test_repeats_give_an_interval(tmp_path: Path) -> None:
     index = index_of(tmp_path, line("a", 2.0, values=[1.0, 2.0, 4.0]), line("b", 1.0))
     found = index.term(term(id="a", scale=10))

@@ -49,12 +49,11 @@ class RunIndex:
         return Found(mean, tuple(line for part in parts for line in part.lines))
 
     def term(self, term: Term) -> Found | None:
-        """The newest line that matches and whose companions the same machine has."""
-        for line in self._candidates(term):
-            found = self._of_line(term, line)
-            if found is not None:
-                return found
-        return None
+        """The newest line that matches and whose companions the same machine has; before it the newest one
+        that has them of one commit: what is compared was measured over the same data."""
+        found = [each for line in self._candidates(term) if (each := self._of_line(term, line)) is not None]
+        together = (each for each in found if len({line.measurement.commit for line in each.lines}) == 1)
+        return next(together, found[0] if found else None)
 
     def curve(self, curve: Curve) -> list[tuple[float, float]]:
         """The newest value at each x, ascending."""
