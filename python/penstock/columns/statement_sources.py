@@ -9,11 +9,19 @@ from typing import TypeAlias
 import numpy as np
 
 from penstock.columns.expressions import Column, Expr, Stored, Value
-from penstock.columns.joining import Columns, How, Join, RepeatedKeyError
+from penstock.columns.joining import Columns, How, Join, RepeatedKeyError, with_first
 from penstock.columns.query import Query
 from penstock.columns.results import Result
 from penstock.columns.statement_expressions import Translator
-from penstock.columns.statement_nodes import Node, columns_in, expressions, kind_of, refuse, sentence
+from penstock.columns.statement_nodes import (
+    Node,
+    columns_in,
+    conjuncts,
+    expressions,
+    kind_of,
+    refuse,
+    sentence,
+)
 from penstock.columns.table import Table
 
 UNCONNECTED = "it has no key that is equal to one of the tables before"
@@ -85,6 +93,8 @@ class Sources:
         self.selected: set[str] = set()
         """Tables whose columns the result is made of."""
         self._subquery = subquery
+        self._rows: dict[int, int] = {}
+        """Of the tables of joins, by these."""
         self._by_all_keys = False
         self._more_keys = False
 
@@ -162,6 +172,8 @@ class Sources:
             of = self.tables_of(condition)
             owner = [s for s in self.all if of == {s.alias} and s is not base and s.how == "inner"]
             (owner[0].filters if owner else rest).append(condition)
+            if not owner and len(of) > 1 and kind_of(condition) == "Or":
+                self._imply(condition, [s for s in self.all if s is not base and s.how == "inner"])
         query = Query(base.table)
         waiting = self._nest([source for source in self.all if source is not base], rest)
         while waiting:
@@ -174,7 +186,16 @@ class Sources:
             query = self._filtered(query, condition, self.translate)
         for join in query.joins:
             join.lower(query.graph(), join.other_keys[0])
-        return query
+        return replace(query, joins=with_first(query.joins, self._rows, query.graph()))
+
+    def _imply(self, condition: Node, sources: Sequence[Source]) -> None:
+        """Conditions of tables alone that one of several tables implies: each of its cases has one."""
+        cases = [conjuncts(case) for case in condition.unnest().flatten()]
+        for source in sources:
+            own = [[each for each in case if self.tables_of(each) == {source.alias}] for case in cases]
+            if all(own):
+                known = expressions()
+                source.filters.append(known.or_(*(known.and_(*case) for case in own)))
 
     def _nest(self, waiting: list[Source], rest: list[Condition]) -> list[Source]:
         """Tables that the result has no column of, and that have one key, of one table that waits, are joined
@@ -256,6 +277,7 @@ class Sources:
         inside = {source.columns[low]: name for low, name in names.items() if low in source.columns}
         right = tuple(names[mine.name.lower()] for _, mine, _ in keys)
         join = Join(left, columns, right, source.how, inside)
+        self._rows[id(join)] = source.rows
         return replace(query, joins=(*query.joins, join))
 
     def _filtered_columns(self, source: Source) -> Columns:
