@@ -5,8 +5,10 @@
 
 docs/figures.json names them: for each page its rows by their first cell ("TABLE | ROW" with the first cell of
 the table's head, where a page has several), and for each number of a row's other cells, in their order,
-either what selects it of benchmarks/results, as in the figures of `penstock report`, or a text that says why
-it is none. Code in a cell is left out. Rows of which no line is kept stand under "without", with the reason.
+either what selects it of benchmarks/results, as in the figures of `penstock report` (a list: the geometric
+mean of some), or a text that says why it is none. Code in a cell is left out. Rows of which no line is kept
+stand under "without", with the reason, and whole tables that hold no figures of ours under "tables", by the
+first cell of their head; "*": all others of the page.
 """
 
 from __future__ import annotations
@@ -20,12 +22,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock.report.papers.rows import Term
+from penstock.report.papers.rows import Point, Term
 from penstock.report.papers.run_files import read_run_files
 from penstock.report.papers.terms import RunIndex
 
 ROOT = Path(__file__).resolve().parent.parent
-NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w.]*`)")
+NUMBER = re.compile(r"(?<![\w.,])\d+(?:,\d{3})*(?:\.\d+)?(?![\w.]*`)")
 RULE = re.compile(r"^\|[\s|:-]+\|$")
 
 
@@ -59,14 +61,14 @@ class Differing:
 
 
 def rows_of(text: str) -> dict[str, list[Printed]]:
-    """The numbers of each row by its names; a first cell that several tables have is no name."""
+    """The numbers of each row by its names; a name that several rows have is none."""
     found: dict[str, list[Printed]] = {}
     several = set()
     for head, first, numbers in tables(text):
-        found[f"{head} | {first}"] = numbers
-        if first in found:
-            several.add(first)
-        found[first] = numbers
+        for name in (f"{head} | {first}", first):
+            if name in found:
+                several.add(name)
+            found[name] = numbers
     return {name: numbers for name, numbers in found.items() if name not in several}
 
 
@@ -108,7 +110,7 @@ def differing(pages: dict[str, Any], index: RunIndex, root: Path) -> list[Differ
             for printed, term in zip(rows[row], terms, strict=True):
                 if isinstance(term, str):
                     continue
-                line = index.term(Term.of(term, where))
+                line = index.point(_point(term, where))
                 if line is None:
                     raise ValueError(f"{where}: no result line is {term}")
                 measured = printed.of(line.value)
@@ -117,6 +119,11 @@ def differing(pages: dict[str, Any], index: RunIndex, root: Path) -> list[Differ
                     place = f"{source.file}:{source.number}"
                     found.append(Differing(page, row, printed, measured, place))
     return found
+
+
+def _point(term: Any, where: str) -> Point:
+    terms = term if isinstance(term, list) else [term]
+    return Point(where, None, tuple(Term.of(each, where) for each in terms), unit="", better="neither")
 
 
 def write(differences: list[Differing], root: Path) -> None:

@@ -285,6 +285,16 @@ def test_lines_that_are_compared_are_of_one_machine_and_one_commit_where_there_i
     assert value_of(index, id="a", minus={"id": "base"}, scale=100) == 600.0
 
 
+def test_runs_over_one_medium_are_compared_with_runs_over_it(
+    report: dict[str, Any], lines: list[RunLine]
+) -> None:
+    media = {f"{each.file}:{each.number}": each.field("details.media") for each in lines}
+    for point in points_of(report):
+        cold = [each for each in point["lines"] if each["id"].startswith("graph.cold.")]
+        found = {media[f"{each['file']}:{each['line']}"]: each["id"] for each in cold}
+        assert len(found) < 2 or all(medium in id for medium, id in found.items()), point["label"]
+
+
 def test_several_terms_are_their_geometric_mean(tmp_path: Path) -> None:
     index = index_of(tmp_path, line("a", 2.0), line("b", 8.0))
     found = index.point(Point("", None, (term(id="a"), term(id="b")), "s", "higher"))
