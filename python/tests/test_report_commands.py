@@ -94,6 +94,11 @@ def test_scripts_have_the_mode_of_their_command() -> None:
         assert re.search(rf"OUT \[[^]]*\b{mode}\b", (TREE / name).read_text())
 
 
+def test_commands_write_result_lines() -> None:
+    for key, command in COMMANDS:
+        assert re.search(r"--(results|output) \w+\.jsonl|^scripts/gpu_check OUT", command), key
+
+
 def test_commands_name_nothing_that_a_reader_has_to_find() -> None:
     for key, command in COMMANDS:
         capitals = [word for word in command.split() if word.isupper() and word.isalpha()]

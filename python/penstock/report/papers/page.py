@@ -28,8 +28,10 @@ HEADINGS = ("What", "Paper", "Penstock", "Ratio", "Repeats", "Bytes", "Verified"
 METHOD = (
     "Ratios are Penstock over the paper, turned so that above 1 is better, whatever the unit; within 5 % is "
     "level. The machines differ from the papers': each figure says how. Every number of ours is taken from a "
-    "result line, which the figure names with its machine and commit; the newest line counts. Verified: the "
-    "run compared its output with a reference."
+    "result line, which the figure names with its machine and commit; the newest line counts. A value is the "
+    "median of its repeats, the spread their largest less their smallest over it. Drives are modelled at "
+    "the papers' rates: level says there that nothing above them costs any. Verified: the run compared its "
+    "output with a reference."
 )
 
 
