@@ -24,6 +24,7 @@ VERDICTS = {"better": "▲ better", "level": "= level", "worse": "▼ worse"}
 CHECKED = {True: "yes", False: "wrong", None: "not stated"}
 ON_CPU = "the CPU executor: no GPU took part, and a few cores stand beside the paper's GPU"
 LOSSES = 10
+MUTED = '<span class="muted">'
 HEADINGS = ("What", "Paper", "Penstock", "Ratio", "Repeats", "Bytes", "Verified")
 METHOD = (
     "Ratios are Penstock over the paper, turned so that above 1 is better, whatever the unit; within 5 % is "
@@ -195,11 +196,16 @@ def _row(point: dict[str, Any]) -> str:
     return (
         f"<tr>{label}{paper}"
         f'<td data-name="Penstock">{_ours(point)}<small>{_machine(point["lines"][0])}</small></td>'
-        f'<td data-name="Ratio" class="ratio">{_ratio(point)}</td>'
-        f'<td data-name="Repeats">{_repeats(point)}</td>'
-        f'<td data-name="Bytes">{_bytes(point)}</td>'
+        f"{_cell('Ratio', 'ratio', _ratio(point))}{_cell('Repeats', '', _repeats(point))}"
+        f"{_cell('Bytes', '', _bytes(point))}"
         f'<td data-name="Verified">{CHECKED[point["verified"]]}</td></tr>'
     )
+
+
+def _cell(name: str, kind: str, text: str) -> str:
+    """A phone, where each cell is a line, leaves out those that state nothing."""
+    kinds = f"{kind} nothing".strip() if text.startswith(MUTED) else kind
+    return f'<td data-name="{name}" class="{kinds}">{text}</td>'
 
 
 def _machine(source: dict[str, Any]) -> str:
@@ -222,7 +228,7 @@ def _ours(point: dict[str, Any]) -> str:
 def _paper_value(point: dict[str, Any]) -> str:
     paper = point["paper"]
     if paper is None:
-        return '<span class="muted">not in the text</span>'
+        return f"{MUTED}not in the text</span>"
     text = "–".join(number(value) for value in paper) if isinstance(paper, list) else number(paper)
     return f"{text}{_unit(point['unit'])}"
 
@@ -233,7 +239,7 @@ def _unit(unit: str) -> str:
 
 def _ratio(point: dict[str, Any]) -> str:
     if point["ratio"] is None:
-        return '<span class="muted">—</span>'
+        return f"{MUTED}—</span>"
     return (
         f"{plots.ratio_bar(point['ratio'], point['verdict'])}<b>{number(point['ratio'])}</b> "
         f'<span class="{point["verdict"]}">{VERDICTS[point["verdict"]]}</span>'
@@ -243,7 +249,7 @@ def _ratio(point: dict[str, Any]) -> str:
 def _repeats(point: dict[str, Any]) -> str:
     repeats = point["repeats"]
     if not repeats:
-        return '<span class="muted">not stated</span>'
+        return f"{MUTED}not stated</span>"
     if repeats == 1:
         return "1"
     text = f"{repeats}"
@@ -258,7 +264,7 @@ def _repeats(point: dict[str, Any]) -> str:
 def _bytes(point: dict[str, Any]) -> str:
     """A line for each tier."""
     tiers = (f"{escape(tier)} {_whole(format_bytes(count))}" for tier, count in point["bytes"].items())
-    return "<br>".join(tiers) or '<span class="muted">not stated</span>'
+    return "<br>".join(tiers) or f"{MUTED}not stated</span>"
 
 
 def _whole(text: str) -> str:
