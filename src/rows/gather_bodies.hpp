@@ -47,7 +47,7 @@ struct gather_short {
         from[r] = kept.address_of(row != row_numbers::none ? row : 0, source, pitch);
         to[r] = out + position * row_bytes;
       }
-      copy_short_rows<Unit>(g, from, to, row_bytes, wanted);
+      copy_short_rows<Unit>(g, row_lanes::all(g), from, to, row_bytes, wanted);
     }
   }
 };

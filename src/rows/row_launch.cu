@@ -77,15 +77,17 @@ bool is_short(row_place const& from, void* out) {
 /// REQUIRES: is_short(from, out).
 void gather_shared_rows(executor& on, row_launch const& how, row_place const& from, rows_by_number const& rows, void* out,
                         shared_list const& list, shared_progress* progress, chunk_way* ways) {
-  constexpr u64 taking_lanes = 4096, patience_ns = 200 * one_microsecond_ns;
+  constexpr u32 taking_lanes = 4096;
+  constexpr u64 patience_ns = 200 * one_microsecond_ns;
   const u64 alignment = common_alignment(from, out), pieces = pieces_of(from, alignment);
   with_edge(alignment, [&](auto unit) {
     using edge = typename decltype(unit)::type;
     const gather_short<edge, rows_by_number> each{rows,       from.address, from.row_bytes, reinterpret_cast<u64>(out),
                                                   from.pitch, from.kept};
-    const auto takers = static_cast<u32>(taking_lanes / std::bit_ceil(std::max<u64>(pieces, 2)));
-    start_by_width(on, how, ceil_div(rows.count, few_rows::most), pieces,
-                   gather_shared<edge, rows_by_number>{each, list, progress, ways, takers, patience_ns});
+    constexpr u32 lanes = 32;
+    const auto width = static_cast<u32>(std::bit_ceil(pieces));
+    start<lanes>(on, how, ceil_div(rows.count, few_rows::most * (lanes / width)),
+                 gather_shared<edge, rows_by_number>{each, list, progress, ways, width, taking_lanes / lanes, patience_ns});
   });
 }
 

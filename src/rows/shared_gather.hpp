@@ -4,6 +4,7 @@
 // into chunks: groups of the kernel walk over it from the front and read rows in place; threads of the CPU begin chunks from
 // the back on, and copy their rows side by side into staging memory; other groups take them from there, a stream of bytes.
 //
+// - Groups are whole warps, which claim rows for all their lanes: parts of a warp that claimed for themselves fell apart.
 // - A word that both sides reach has one side that stores it: there are no read-modify-writes over a link.
 // - Whether the rows of a chunk are read in place one by one, or taken by one group, is decided once, by the first group that
 //   comes to it (`decide`), and all keep to it: each row is copied once.
@@ -74,10 +75,9 @@ struct gather_shared {
   shared_list list;
   shared_progress* progress;
   chunk_way* ways;  ///< of each chunk; open at first
+  u32 width;        ///< lanes to a row: a power of two
   u32 takers;       ///< groups that take chunks from the beginning on; the others when there is nothing left to walk over
   u64 patience_ns;
-
-  static constexpr u32 items_each = chunk_rows / few_rows::most;
 
   template <thread_group G>
   PENSTOCK_FN void operator()(G const& g, grid_range range) const {
@@ -94,6 +94,18 @@ struct gather_shared {
   }
 
  private:
+  /// Rows that lie side by side in each load of a group.
+  template <thread_group G>
+  PENSTOCK_FN u32 side(G const& g) const {
+    if constexpr (std::is_same_v<G, lone_thread>) return 1;
+    return size(g) / width;
+  }
+  /// Of a chunk.
+  template <thread_group G>
+  PENSTOCK_FN u32 items_each(G const& g) const {
+    return chunk_rows / (few_rows::most * side(g));
+  }
+
   template <thread_group G, class Word>
   PENSTOCK_FN static Word claim(G const& g, Word& next) {
     u64 mine = 0;
@@ -124,7 +136,7 @@ struct gather_shared {
     if (!is_leader(g)) return;
     const u32 begun = shared_words::chunks(system_ref<u64>(list.words->begun).load(relaxed), list.number);
     device_ref<u32>(progress->begun).store(begun, relaxed);
-    const u64 walked = device_ref<u64>(progress->walked).load(relaxed) / items_each;
+    const u64 walked = device_ref<u64>(progress->walked).load(relaxed) / items_each(g);
     system_ref<u64>(list.words->walked).store(shared_words::of(list.number, static_cast<u32>(walked)), relaxed);
   }
 
@@ -132,14 +144,14 @@ struct gather_shared {
   template <thread_group G>
   PENSTOCK_FN bool walk(G const& g) const {
     const u64 item = claim(g, progress->walked);
-    if (item >= u64{list.chunks} * items_each) return false;
-    const u32 k = list.chunks - 1 - static_cast<u32>(item / items_each);
+    if (item >= u64{list.chunks} * items_each(g)) return false;
+    const u32 k = list.chunks - 1 - static_cast<u32>(item / items_each(g));
     chunk_way way = look(g, ways[k]);
     if (way == chunk_way::open) {
       way = decide(g, k, k < look(g, progress->begun) ? chunk_way::taken : chunk_way::in_place);
     }
     if (way == chunk_way::taken) return false;
-    copy(g, item * few_rows::most, 0);
+    copy(g, item * few_rows::most * side(g), 0);
     return true;
   }
 
@@ -148,7 +160,7 @@ struct gather_shared {
   PENSTOCK_FN bool is_begun(G const& g, u32 k) const {
     for (;;) {
       if (k < look(g, progress->begun)) return true;
-      if (look(g, progress->walked) >= u64{list.chunks - k} * items_each) return false;
+      if (look(g, progress->walked) >= u64{list.chunks - k} * items_each(g)) return false;
       walk(g);
     }
   }
@@ -157,7 +169,7 @@ struct gather_shared {
   PENSTOCK_FN void take(G const& g, u32 k, bool begun) const {
     const u64 first = u64{list.chunks - 1 - k} * chunk_rows;
     const u64 staged = begun && is_staged(g, k) ? list.staging + u64{k} * chunk_rows * from.row_bytes : 0;
-    for (u32 r = 0; r < chunk_rows; r += few_rows::most) {
+    for (u32 r = 0; r < chunk_rows; r += few_rows::most * side(g)) {
       copy(g, first + r, staged != 0 ? staged + r * from.row_bytes : 0);
     }
   }
@@ -179,18 +191,21 @@ struct gather_shared {
   /// `staged`: where the rows lie side by side; 0: each in its place.
   template <thread_group G>
   PENSTOCK_FN void copy(G const& g, u64 first, u64 staged) const {
+    const row_lanes lanes = row_lanes::parts(g, std::is_same_v<G, lone_thread> ? 1 : width);
+    const u32 mine = (index_in(g) - lanes.lane) / lanes.width;
     u64 source[few_rows::most], to[few_rows::most];
     u32 wanted = 0;
     PENSTOCK_UNROLL
     for (u32 r = 0; r < few_rows::most; ++r) {
+      const u32 at = r * side(g) + mine;
       u64 position = 0;
-      const u64 row = from.rows.take(first + r, position);
+      const u64 row = from.rows.take(first + at, position);
       const bool there = row != row_numbers::none;
       wanted |= (there ? 1u : 0u) << r;
-      source[r] = staged != 0 ? staged + r * from.row_bytes : from.kept.address_of(there ? row : 0, from.source, from.pitch);
+      source[r] = staged != 0 ? staged + at * from.row_bytes : from.kept.address_of(there ? row : 0, from.source, from.pitch);
       to[r] = from.out + position * from.row_bytes;
     }
-    copy_short_rows<Unit>(g, source, to, from.row_bytes, wanted);
+    copy_short_rows<Unit>(g, lanes, source, to, from.row_bytes, wanted);
   }
 };
 

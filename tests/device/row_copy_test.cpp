@@ -82,7 +82,7 @@ void expect_short_copied(u32 lanes, u64 bytes, u64 from, u64 step, u64 to, u32 w
     places[r] = reinterpret_cast<u64>(target.bytes) + place;
     if ((wanted >> r & 1) != 0) std::copy_n(source.bytes + at, bytes, expected.data() + place);
   }
-  const auto copy = [&](auto const& g) { copy_short_rows<Unit>(g, rows, places, bytes, wanted); };
+  const auto copy = [&](auto const& g) { copy_short_rows<Unit>(g, row_lanes::all(g), rows, places, bytes, wanted); };
   if (lanes == 0) {
     copy(lone_thread{});
   } else {

@@ -18,7 +18,7 @@ namespace penstock::test {
 /// A list of rows, sorted as launches sort it, some of which are kept; and all that both sides share.
 class shared_task {
  public:
-  static constexpr u32 number = 7;
+  static constexpr u32 number = 7, width = 8;
   static constexpr u64 rows = 900, patience_ns = one_millisecond_ns;
 
   shared_task(memory_resource& memory, u64 row_bytes, u64 count, bool keeps, u64 seed)
@@ -63,8 +63,8 @@ class shared_task {
     const rows::gather_short<u8, rows::rows_by_number> short_rows{sorted,     reinterpret_cast<u64>(source_.data()) + margin,
                                                                   row_bytes_, reinterpret_cast<u64>(out_.data()) + margin,
                                                                   row_bytes_, kept};
-    return rows::gather_shared<u8, rows::rows_by_number>{short_rows,   list(), progress_.data(),
-                                                         ways_.data(), takers, patience_ns};
+    return rows::gather_shared<u8, rows::rows_by_number>{short_rows, list(), progress_.data(), ways_.data(),
+                                                         width,      takers, patience_ns};
   }
   void help(rows::helped_list& what, u32 most_chunks) const {
     what.list = list();
@@ -150,19 +150,19 @@ class shared_task {
 /// `run` is called as run(width, items, body): all groups, at once or one after the other. `by_one`: the latter.
 template <class Run>
 void check_shared_gathers(memory_resource& memory, check_report& report, u64 seed, bool by_one, Run const& run) {
-  using lanes_8 = std::integral_constant<u32, 8>;
+  using whole_warp = std::integral_constant<u32, 32>;
   constexpr u64 count = 3 * rows::chunk_rows - 77;
-  const u64 items = ceil_div(count, u64{rows::few_rows::most});
+  const u64 items = ceil_div(count, u64{rows::few_rows::most} * (32 / shared_task::width));
   for (const bool keeps : {false, true}) {
     for (const u64 row_bytes : {u64{36}, u64{98}}) {
       const shared_task alone(memory, row_bytes, count, keeps, seed);
-      run(lanes_8{}, items, alone.body(1));
+      run(whole_warp{}, items, alone.body(1));
       PENSTOCK_CHECK_EQ(report, u64{0}, alone.check(report));
 
       for (const bool stages : {true, false}) {  // one that does not has died
         shared_task marked(memory, row_bytes, count, keeps, seed + 1);
         marked.begin_marked(2, stages);
-        run(lanes_8{}, items, marked.body(1));
+        run(whole_warp{}, items, marked.body(1));
         const u64 taken = marked.check(report);
         if (!stages) PENSTOCK_CHECK_EQ(report, u64{0}, taken);
         if (stages && by_one) PENSTOCK_CHECK_EQ(report, marked.rows_behind(2), taken);
@@ -175,7 +175,7 @@ void check_shared_gathers(memory_resource& memory, check_report& report, u64 see
       if (by_one) {
         for (std::thread& each : threads) each.join();
       }
-      run(lanes_8{}, items, helped.body(2));
+      run(whole_warp{}, items, helped.body(2));
       if (!by_one) {
         for (std::thread& each : threads) each.join();
       }

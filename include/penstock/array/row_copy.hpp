@@ -83,21 +83,38 @@ PENSTOCK_FN void copy_row(G const& g, u64 from, u64 to, u64 bytes) {
 /// Rows that a group copies at once, where each of its lanes has one load of each.
 inline constexpr u32 short_rows_at_once = 4;
 
-/// Copies rows from[r] to to[r], those with a bit in `wanted`. All loads are on their way before the first is used; a row that
-/// is the one before it is not loaded again. Collective. REQUIRES: as copy_row, and rows short enough: 16 bytes a lane hold the
-/// row, or the row and 30 bytes more where it is not
+/// Lanes of a group, side by side, that copy a row together.
+struct row_lanes {
+  u32 lane;   ///< which of them this thread is
+  u32 width;  ///< how many there are
+  u32 first;  ///< rank of the first
+
+  template <thread_group G>
+  PENSTOCK_FN static row_lanes all(G const& g) {
+    return {index_in(g), size(g), lowest(g.members())};
+  }
+  /// REQUIRES: a power of two that divides the size of the group, whose mask has no holes.
+  template <thread_group G>
+  PENSTOCK_FN static row_lanes parts(G const& g, u32 width) {
+    const u32 index = index_in(g), lane = index & (width - 1);
+    return {lane, width, lowest(g.members()) + index - lane};
+  }
+};
+
+/// Copies rows from[r] to to[r], those with a bit in `wanted`, each by `lanes` of the group. All loads are on their way before
+/// the first is used; a row that is the one before it is not loaded again. Collective. REQUIRES: as copy_row, and rows short
+/// enough: 16 bytes a lane hold the row, or the row and 30 bytes more where it is not
 ///           aligned to 16 as its target is.
 template <class Unit, thread_group G>
-PENSTOCK_FN void copy_short_rows(G const& g, u64 const (&from)[short_rows_at_once], u64 const (&to)[short_rows_at_once],
-                                 u64 bytes, u32 wanted) {
+PENSTOCK_FN void copy_short_rows(G const& g, row_lanes const& lanes, u64 const (&from)[short_rows_at_once],
+                                 u64 const (&to)[short_rows_at_once], u64 bytes, u32 wanted) {
   if constexpr (std::is_same_v<G, lone_thread>) {
     for (u32 r = 0; r < short_rows_at_once; ++r) {
       if ((wanted >> r & 1) != 0) std::memcpy(reinterpret_cast<void*>(to[r]), reinterpret_cast<void const*>(from[r]), bytes);
     }
     return;
   }
-  const u32 width = size(g), lane = index_in(g);
-  const u32 before = lowest(g.members()) + (lane + width - 1) % width;
+  const u32 lane = lanes.lane, before = lanes.first + (lane + lanes.width - 1) % lanes.width;
   piece16 here[short_rows_at_once];
   PENSTOCK_UNROLL
   for (u32 r = 0; r < short_rows_at_once; ++r) {
