@@ -3,6 +3,7 @@
 #include "penstock/core/atomic.hpp"
 #include "penstock/executor/gpu_scope.hpp"
 #include "penstock/executor/kept_for_graphs.hpp"
+#include "penstock/executor/outside_of_capture.hpp"
 #include "penstock/host/error.hpp"
 
 #include <cuda.h>
@@ -29,12 +30,16 @@ class event_end final : public launch_end {
   }
 
   bool is_reached() override {
+    const outside_of_capture allowed;
     const cudaError_t state = cudaEventQuery(event_);
     if (state == cudaErrorNotReady) return false;
     check(state);
     return true;
   }
-  void wait() override { check(cudaEventSynchronize(event_)); }
+  void wait() override {
+    const outside_of_capture allowed;
+    check(cudaEventSynchronize(event_));
+  }
 
  private:
   static void check(cudaError_t result) {

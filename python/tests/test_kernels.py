@@ -11,6 +11,7 @@ import numpy as np
 import penstock
 import pytest
 from kernels_here import READ, opened, results
+from penstock.kernels.launching import Launch
 from places import DEVICES
 
 pytestmark = pytest.mark.usefixtures("kernel_cache")
@@ -318,3 +319,35 @@ def test_memory_is_freed_while_a_kernel_waits_for_a_thread_of_python(device: str
     ends.join()
     runs.join()
     assert steps[2] == 1, "the thread could not store while memory was freed"
+
+
+def test_a_launch_that_another_thread_waits_for_has_not_ended() -> None:
+    class End:
+        def __init__(self) -> None:
+            self.waits, self.reached = threading.Event(), threading.Event()
+
+        @property
+        def done(self) -> bool:
+            return self.reached.is_set()
+
+        def wait(self) -> None:
+            self.waits.set()
+            assert self.reached.wait(10)
+
+    class Call:
+        done = True
+
+        @staticmethod
+        def wait() -> None:
+            return None
+
+    end: Any = End()
+    launch = Launch(penstock.kernel("__global__ void f() {}", device="cpu"), [], [], end, None)
+    launch._calls = [(penstock.from_tensor(np.zeros(1), "host", device="cpu"), Call())]  # type: ignore[list-item]
+    waiter = threading.Thread(target=launch.wait)
+    waiter.start()
+    assert end.waits.wait(10)
+    assert not launch.done
+    end.reached.set()
+    waiter.join()
+    assert launch.done

@@ -8,6 +8,7 @@
 #include "penstock/core/bits.hpp"
 #include "penstock/executor/gpu_scope.hpp"
 #include "penstock/executor/memory.hpp"
+#include "penstock/executor/outside_of_capture.hpp"
 #include "registered_ranges.hpp"
 
 #include <algorithm>
@@ -23,18 +24,6 @@ inline int host_node(int device) {
   cudaGetLastError();  // not sticky for later calls
   return -1;
 }
-
-/// As long as this lives its thread may allocate, although a stream is being captured: no part of the graph.
-class outside_of_capture {
- public:
-  outside_of_capture() { cudaThreadExchangeStreamCaptureMode(&before_); }
-  outside_of_capture(outside_of_capture const&) = delete;
-  outside_of_capture& operator=(outside_of_capture const&) = delete;
-  ~outside_of_capture() { cudaThreadExchangeStreamCaptureMode(&before_); }
-
- private:
-  cudaStreamCaptureMode before_ = cudaStreamCaptureModeRelaxed;
-};
 
 // Local memory is one GPU's HBM; shared memory is pinned host memory, which all kernels reach at the same address: CUDA's own,
 // or somebody else's (a device's), registered as it is handed out.

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -140,6 +141,7 @@ struct row_call::state {
   row_array::state* owner = nullptr;
   char const* operation = "";
   row_report* report = nullptr;
+  std::mutex marking;  ///< who asks whether it is done does not ask what another thread's wait forgets
   void* mark = nullptr;
   bool keeps_report = false;  ///< kernels that were not waited for may write to it: it is never another call's
   bool captured = false;      ///< its kernels run whenever a graph does
@@ -206,6 +208,7 @@ std::optional<u64> row_call::state::outcome() {
   row_array::state& from = *owner;
   if (mark != nullptr) {
     from.device->await(mark);
+    const std::lock_guard lock(marking);
     from.device->forget(std::exchange(mark, nullptr));
   }
   from.check_faults();
@@ -214,7 +217,10 @@ std::optional<u64> row_call::state::outcome() {
   return told_by(*report, operation, from.stored_path, from.stored_end);
 }
 
-bool row_call::is_done() const { return state_->mark == nullptr || state_->owner->device->is_done(state_->mark); }
+bool row_call::is_done() const {
+  const std::lock_guard lock(state_->marking);
+  return state_->mark == nullptr || state_->owner->device->is_done(state_->mark);
+}
 
 void row_call::order_before(void* stream) {
   if (state_->mark != nullptr) state_->owner->device->order_before(state_->mark, stream);

@@ -1,5 +1,6 @@
 // The launches over rows for both executors, and the sort before a gather (CUB's radix sort).
 #include "penstock/executor/kept_for_graphs.hpp"
+#include "penstock/executor/outside_of_capture.hpp"
 #include "row_launch_bodies.hpp"
 #include "shared_lists.cuh"
 
@@ -169,8 +170,12 @@ class cuda_row_device final : public row_device {
     check(cudaEventRecord(made, static_cast<cudaStream_t>(stream)), "no event");
     return made;
   }
-  void await(void* mark) override { check(cudaEventSynchronize(static_cast<cudaEvent_t>(mark)), "its results are lost"); }
+  void await(void* mark) override {
+    const outside_of_capture allowed;
+    check(cudaEventSynchronize(static_cast<cudaEvent_t>(mark)), "its results are lost");
+  }
   bool is_done(void* mark) override {
+    const outside_of_capture allowed;
     const cudaError_t state = cudaEventQuery(static_cast<cudaEvent_t>(mark));
     if (state == cudaErrorNotReady) return false;
     check(state, "its results are lost");

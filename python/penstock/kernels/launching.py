@@ -6,6 +6,7 @@ import dataclasses
 import math
 import os
 import re
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,11 +54,15 @@ class Launch:
     ) -> None:
         self._kernel, self._end = kernel, end
         self._calls = list(zip(arrays, calls, strict=True))
+        self._turn = threading.RLock()
+        self._waits = self._ended = False
         self._kept = kept  # arguments that the kernel reads until it ends
 
     @property
     def done(self) -> bool:
         """Whether the kernel has ended."""
+        if self._waits:  # for what a thread waits that thread knows
+            return self._ended
         return all(call.done for _, call in self._calls) and (self._end is None or self._end.done)
 
     def wait(self, timeout: float | None = None) -> None:
@@ -75,16 +80,21 @@ class Launch:
         """
         if timeout is not None:
             self._wait_until(time.monotonic() + _seconds(timeout), timeout)
-        calls, self._calls = self._calls, []
         problem: Exception | None = None
-        if self._end is not None:
-            self._end.wait()
-        for array, call in calls:
+        with self._turn:
+            self._waits = True
+            calls, self._calls = self._calls, []
             try:
-                array._check(self._kernel._what, None, call.wait())
-            except Exception as met:
-                problem = problem or met
-        self._kept = None
+                if self._end is not None:
+                    self._end.wait()
+                for array, call in calls:
+                    try:
+                        array._check(self._kernel._what, None, call.wait())
+                    except Exception as met:
+                        problem = problem or met
+            finally:
+                self._ended = True
+                self._kept = None
         if problem is not None:
             raise problem
 
