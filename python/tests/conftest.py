@@ -61,6 +61,23 @@ def table(request: pytest.FixtureRequest, tmp_path: Path, device: str) -> Any:
     )
 
 
+@pytest.fixture(scope="module")
+def sql_peer() -> Any:
+    """DuckDB with the tables of `sql_tables`."""
+    from sql_peers import peer_of
+
+    return peer_of()
+
+
+@pytest.fixture(params=DEVICES, scope="module")
+def sql_tables(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """Two small tables for statements."""
+    from sql_peers import opened
+
+    with opened(str(request.param)) as made:
+        yield made
+
+
 @pytest.fixture
 def kernel_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of compiled kernels: one for all tests, and not the user's."""

@@ -11,8 +11,7 @@ pytest.importorskip("penstock._native", reason="needs the compiled part", exc_ty
 pytest.importorskip("sqlglot", reason="sqlglot is not installed")
 pytest.importorskip("duckdb", reason="duckdb is not installed")
 
-from places import DEVICES
-from sql_peers import comparable, opened, peer_of
+from sql_peers import comparable
 
 COVERED = """
 select word, count(*) from trips where upper(word) = 'ZZ' or lower(word) like 'b%' group by word order by
@@ -104,26 +103,15 @@ REFUSED = {
 }
 
 
-@pytest.fixture(scope="module")
-def peer() -> Any:
-    return peer_of()
-
-
-@pytest.fixture(params=DEVICES, scope="module")
-def tables(request: pytest.FixtureRequest) -> Any:
-    with opened(str(request.param)) as made:
-        yield made
-
-
 @pytest.mark.parametrize("statement", COVERED)
-def test_answers_are_those_of_duckdb(tables: dict[str, Table], peer: Any, statement: str) -> None:
+def test_answers_are_those_of_duckdb(sql_tables: dict[str, Table], sql_peer: Any, statement: str) -> None:
     ordered = "order by" in statement
-    mine, theirs = sql(statement, **tables), peer.sql(statement)
+    mine, theirs = sql(statement, **sql_tables), sql_peer.sql(statement)
     assert comparable(mine.rows(), ordered) == comparable(theirs.fetchall(), ordered)
 
 
 @pytest.mark.parametrize("statement", REFUSED)
-def test_what_is_not_covered_is_refused_by_name(tables: dict[str, Table], statement: str) -> None:
+def test_what_is_not_covered_is_refused_by_name(sql_tables: dict[str, Table], statement: str) -> None:
     with pytest.raises((ValueError, TypeError), match="(?i)" + REFUSED[statement]) as refusal:
-        sql(statement, **tables)
+        sql(statement, **sql_tables)
     assert "\n" not in str(refusal.value)

@@ -16,8 +16,6 @@ pytest.importorskip("penstock._native", reason="needs the compiled part", exc_ty
 pytest.importorskip("sqlglot", reason="sqlglot is not installed")
 pytest.importorskip("duckdb", reason="duckdb is not installed")
 
-from places import DEVICES
-from sql_peers import opened, peer_of
 
 WHOLE = ["t.zone", "t.zone_n"]
 TEXTS = ["t.word", "z.borough"]
@@ -203,17 +201,6 @@ def same(mine: list[Any], theirs: list[Any]) -> bool:
     return len(mine) == len(theirs) and all(all(map(alike, a, b)) for a, b in pairs)
 
 
-@pytest.fixture(scope="module")
-def peer() -> Any:
-    return peer_of()
-
-
-@pytest.fixture(params=DEVICES, scope="module")
-def tables(request: pytest.FixtureRequest) -> Any:
-    with opened(str(request.param)) as made:
-        yield made
-
-
 # PENSTOCK_COLUMN_QUERIES: how many.
 @settings(
     max_examples=int(os.environ.get("PENSTOCK_COLUMN_QUERIES", "100")),
@@ -221,10 +208,12 @@ def tables(request: pytest.FixtureRequest) -> Any:
     suppress_health_check=list(HealthCheck),
 )
 @given(statement=statements())
-def test_random_statements_have_duckdbs_answers(tables: dict[str, Table], peer: Any, statement: str) -> None:
-    expected = peer.sql(statement).fetchall()
+def test_random_statements_have_duckdbs_answers(
+    sql_tables: dict[str, Table], sql_peer: Any, statement: str
+) -> None:
+    expected = sql_peer.sql(statement).fetchall()
     try:
-        found = sql(statement, **tables).rows()
+        found = sql(statement, **sql_tables).rows()
     except ValueError as refusal:
         assert "needs more than 32 values" in str(refusal) or "combinations" in str(refusal), statement
         return

@@ -18,7 +18,7 @@ pytest.importorskip("sqlglot", reason="sqlglot is not installed")
 pytest.importorskip("duckdb", reason="duckdb is not installed")
 
 import duckdb
-from sql_tables import statements, tables
+from sql_statements import statements, tables
 
 
 @pytest.fixture(scope="module")

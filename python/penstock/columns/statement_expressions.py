@@ -5,6 +5,7 @@ from __future__ import annotations
 import calendar
 import datetime
 import decimal
+import functools
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -220,7 +221,8 @@ class Translator:
             refuse(node, "a subquery stands behind IN as a whole condition of WHERE alone")
         given = [self(each) for each in node.expressions]
         if not all(isinstance(each, Value) for each in given):
-            refuse(node, "IN takes values, not columns")
+            tests = [as_expr(self(node.this) == each) for each in given]
+            return functools.reduce(lambda a, b: a | b, tests)
         values = [each.value for each in given if isinstance(each, Value)]
         found = self(node.this).is_in(values)
         return found | Value(None) if None in values else found

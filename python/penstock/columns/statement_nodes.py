@@ -60,7 +60,7 @@ def aggregates_in(node: Node) -> Iterator[Node]:
     if isinstance(node, known.AggFunc) or kind_of(node) == "Filter":
         yield node
         return
-    for part in node.iter_expressions():
+    for part in node.iter_expressions() if not isinstance(node, known.Window) else ():
         if not isinstance(part, known.Query):
             yield from aggregates_in(part)
 

@@ -35,7 +35,7 @@ def with_merged_subquery(node: Node) -> Node:
     items = {each.alias_or_name.lower(): each.unalias() for each in select.expressions}
     if (
         node.args.get("joins")
-        or not set(parts) <= PLAIN
+        or not {"from_"} <= set(parts) <= PLAIN
         or len(items) < len(select.expressions)
         or "" in items
         or any(each.find(known.AggFunc, known.Star, known.Query) for each in select.expressions)

@@ -153,16 +153,26 @@ class Select:
         for node in self.node.expressions:
             kind = kind_of(node)
             if kind == "Star" or (kind == "Column" and kind_of(node.this) == "Star"):
-                if any(node.args.get(part) for part in ("except_", "replace", "rename")):
+                star = node if kind == "Star" else node.this
+                if star.args.get("rename"):
                     refuse(node)
+                without = {each.name.lower() for each in star.args.get("except_") or ()}
+                instead = {each.alias.lower(): each.this for each in star.args.get("replace") or ()}
+                self._check_there(node, without | set(instead))
                 for source in (each for each in self.sources.all if each.table is not None):
                     if kind == "Star" or node.table.lower() == source.alias:
                         for low in source.columns:
-                            if kind == "Star" and low in source.using:
+                            if low in without or (kind == "Star" and low in source.using):
                                 continue
-                            yield expressions().column(low, table=source.alias), source.names[low]
+                            column = expressions().column(low, table=source.alias)
+                            yield instead.get(low, column), source.names[low]
             else:
                 yield node.unalias(), shown_name(node)
+
+    def _check_there(self, node: Node, names: set[str]) -> None:
+        for name in names:
+            if not any(name in source.columns for source in self.sources.all):
+                raise KeyError(f"sql: {node.sql(dialect='duckdb')}: there is no column {name!r}")
 
     def _rows(self, query: Query, items: Sequence[tuple[Node, str]]) -> Plan:
         if self.node.args.get("having") is not None:
@@ -227,6 +237,8 @@ class Select:
 
     def _keys(self, items: Sequence[tuple[Node, str]], group: Node | None) -> list[Node]:
         if group is None:
+            if any(any(aggregates_in(node)) for node, _ in items):
+                return []
             return [node for node, _ in items] if self.node.args.get("distinct") else []
         for part, value in group.args.items():
             if value and part != "expressions":

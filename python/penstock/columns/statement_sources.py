@@ -8,10 +8,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from penstock.columns.expressions import Column, Expr, Stored, Value
-from penstock.columns.joining import Columns, How, Join, RepeatedKeyError, with_first
+from penstock.columns.expressions import Column, Expr, Stored, Value, when
+from penstock.columns.joining import Columns, How, Join, RepeatedKeyError, ResultColumns, with_first
 from penstock.columns.query import Query
-from penstock.columns.results import Result
+from penstock.columns.results import Result, ResultColumn
 from penstock.columns.statement_expressions import Translator
 from penstock.columns.statement_nodes import (
     Node,
@@ -23,7 +23,9 @@ from penstock.columns.statement_nodes import (
     sentence,
 )
 from penstock.columns.table import Table
+from penstock.columns.types import INTEGER
 
+ONE_ROW = "the only row"
 UNCONNECTED = "it has no key that is equal to one of the tables before"
 
 
@@ -178,6 +180,7 @@ class Sources:
         waiting = self._nest([source for source in self.all if source is not base], rest)
         while waiting:
             ready = next((s for s in waiting if self._keys(s, self._pool(s, rest))), None)
+            ready = ready or next((s for s in waiting if s.how == "inner" and s.rows <= 1), None)
             if ready is None:
                 raise UnconnectedError(sentence(waiting[0].node, UNCONNECTED))
             query = self._join(query, ready, self._pool(ready, rest))
@@ -253,7 +256,8 @@ class Sources:
             both = (condition.this, condition.expression)
             for mine, other in (both, both[::-1]):
                 others = self.tables_of(other)
-                is_mine = kind_of(mine) == "Column" and self.tables_of(mine) == {source.alias}
+                is_column = kind_of(mine) == "Column" or source.table is not None
+                is_mine = is_column and self.tables_of(mine) == {source.alias}
                 if is_mine and others and others <= there:
                     found.append((condition, mine, other))
                     break
@@ -266,22 +270,38 @@ class Sources:
             keys = keys[:1]
         for condition, _, _ in keys:
             pool.remove(condition)
+        left = [self.translate(other) for _, _, other in keys]
+        if source.how != "inner":
+            left[0] = self._where_met(source, pool, left[0])
         names = source.names
-        columns = self._filtered_columns(source)
+        made = [mine if kind_of(mine) != "Column" else None for _, mine, _ in keys]
+        columns = self._filtered_columns(source, {f"key {k}": each for k, each in enumerate(made) if each})
+        right = [
+            names[mine.name.lower()] if made[k] is None else f"key {k}" for k, (_, mine, _) in enumerate(keys)
+        ]
+        if not keys:
+            columns, left, right = _one_row(columns), [Value(0)], [ONE_ROW]
         taken = {name for s in self.all for name in s.columns.values()}
-        left = tuple(self.translate(other) for _, _, other in keys)
         if source.how in ("inner", "left"):
             source.columns = {
                 low: name if name not in taken else f"{name} of {source.alias}" for low, name in names.items()
             }
         inside = {source.columns[low]: name for low, name in names.items() if low in source.columns}
-        right = tuple(names[mine.name.lower()] for _, mine, _ in keys)
-        join = Join(left, columns, right, source.how, inside)
+        join = Join(tuple(left), columns, tuple(right), source.how, inside)
         self._rows[id(join)] = source.rows
         return replace(query, joins=(*query.joins, join))
 
-    def _filtered_columns(self, source: Source) -> Columns:
-        """Of the rows of a table that meet the conditions of it alone."""
+    def _where_met(self, source: Source, pool: list[Condition], key: Expr) -> Expr:
+        """A key, null where conditions behind ON are not met that are about the tables before."""
+        for each in list(pool):
+            if isinstance(each, Membership) or source.alias in self.tables_of(each):
+                continue
+            pool.remove(each)
+            key = when(self.translate(each)).then(key).otherwise(None)
+        return key
+
+    def _filtered_columns(self, source: Source, made: Mapping[str, Node]) -> Columns:
+        """Of the rows of a table that meet the conditions of it alone, and what is made of them."""
         if source.table is None:
             assert source.given is not None
             return source.given
@@ -298,8 +318,11 @@ class Sources:
             small = self._filtered(small, each, Translator(own))
         for inner, mine, other in source.nested:
             key = (inner.names[mine.name.lower()],)
-            join = Join((Translator(own)(other),), self._filtered_columns(inner), key, "inner", {})
+            join = Join((Translator(own)(other),), self._filtered_columns(inner, {}), key, "inner", {})
             small = replace(small, joins=(*small.joins, join))
+        if made:
+            keys = (Translator(own)(node).alias(name) for name, node in made.items())
+            small = replace(small, outputs=(*small.results(), *keys))
         return small.join_columns()
 
     @staticmethod
@@ -309,6 +332,14 @@ class Sources:
         keys = tuple(map(translate, condition.keys))
         join = Join(keys, condition.columns, tuple(condition.names), condition.how, {})
         return replace(query, joins=(*query.joins, join))
+
+
+def _one_row(columns: Columns) -> Columns:
+    """Columns of one row, or of none, with a key that all rows meet."""
+    given = [columns.host(name) for name in columns.names]
+    rows = len(given[0].bits)
+    key = ResultColumn(ONE_ROW, INTEGER, np.zeros(rows, np.uint64), np.ones(rows, bool))
+    return ResultColumns([*given, key])
 
 
 def used(name: Node, source: Source, before: Sequence[Source]) -> Node:

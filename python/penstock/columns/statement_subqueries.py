@@ -115,14 +115,13 @@ class Subqueries:
     # IN.
 
     def _in(self, node: Node) -> Iterator[Condition]:
-        limit = _select_of(node).args.get("limit")
-        found = self._correlated(_select_of(node))
+        found = self._correlated_behind_in(node)
         if found is not None:
-            if limit is not None:
-                refuse(node, "a correlated subquery behind IN has no LIMIT")
             item = _only_item(node, found.select)
-            if found.others or found.select.args.get("group") or any(aggregates_in(item)):
-                refuse(node, "a correlated subquery behind IN has no groups, and compares with = alone")
+            if _has_one_row(found.select):
+                yield self._correlated_in(found, node)
+                return
+            self._check_rows(found, node)
             found.keys.append((item, node.this))
             yield self._membership(found, "semi", node)
             return
@@ -132,6 +131,10 @@ class Subqueries:
 
     def _not_in(self, node: Node) -> Iterator[Condition]:
         """Beside a null that the subquery has, no value is known not to be in it."""
+        found = self._correlated_behind_in(node)
+        if found is not None:
+            yield expressions().Not(this=self._correlated_in(found, node))
+            return
         result = self._values(node)
         column = result.columns[0]
         if not column.valid.all():
@@ -142,6 +145,9 @@ class Subqueries:
 
     def _in_value(self, node: Node) -> Node:
         """IN as a truth value among others."""
+        found = self._correlated_behind_in(node)
+        if found is not None:
+            return self._correlated_in(found, node)
         result, known = self._values(node), expressions()
         valid = result.columns[0].valid
         if not len(valid):
@@ -151,10 +157,50 @@ class Subqueries:
         ifs = [known.If(this=condition, true=value) for condition, value in cases]
         return known.Case(ifs=ifs, default=known.false() if valid.all() else known.Null())
 
+    def _correlated_behind_in(self, node: Node) -> Correlated | None:
+        has_limit = _select_of(node).args.get("limit") is not None
+        found = self._correlated(_select_of(node))
+        if found is not None and has_limit:
+            refuse(node, "a correlated subquery behind IN has no LIMIT")
+        return found
+
+    def _correlated_in(self, found: Correlated, node: Node) -> Node:
+        """Whether a value is among those of the rows that have the outer query's keys: null where that is not
+        known, since it or one of these is null."""
+        known = expressions()
+        if _has_one_row(found.select):
+            return known.paren(known.EQ(this=node.this.copy(), expression=self._value(found, node)))
+        self._check_rows(found, node)
+        item, select = _only_item(node, found.select), found.select.copy()
+        counts = [known.Count(this=known.Star()), known.Count(this=item.copy())]
+        _, rows, values = self._grouped(found, counts, node)
+        inner = [*(key for key, _ in found.keys), item]
+        select.set("expressions", [_named(each, k) for k, each in enumerate(inner)])
+        select.set("group", known.Group(expressions=[each.copy() for each in inner]))
+        outer = [*(each for _, each in found.keys), node.this]
+        met = self._joined(self.runner.result(select), outer, node)[0]
+        is_unknown = known.Or(
+            this=_is_null(node.this), expression=known.LT(this=values, expression=rows.copy())
+        )
+        cases = (
+            (_is_null(rows), known.false()),
+            (known.Not(this=_is_null(met)), known.true()),
+            (is_unknown, known.Null()),
+        )
+        ifs = [known.If(this=condition, true=value) for condition, value in cases]
+        return known.Case(ifs=ifs, default=known.false())
+
+    @staticmethod
+    def _check_rows(found: Correlated, node: Node) -> None:
+        """Refuses a correlated subquery behind IN whose values are not those of its rows."""
+        groups = found.select.args.get("group") or any(
+            any(aggregates_in(e)) for e in found.select.expressions
+        )
+        if found.others or groups or not found.keys:
+            refuse(node, "a correlated subquery behind IN has no groups, and compares with = alone")
+
     def _values(self, node: Node) -> Result:
         select = _select_of(node)
-        if self._correlated(select) is not None:
-            refuse(node, "a correlated subquery behind IN stands as a whole condition of WHERE, without NOT")
         result = self.runner.result(select)
         _check_one(node, [*result])
         return result

@@ -10,12 +10,15 @@ import logging
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from penstock.columns.joining import Columns, How, KeyTypeError, RepeatedKeyError, ResultColumns
 from penstock.columns.results import Result
 from penstock.columns.statement_nodes import Node, check_parts, conjuncts, kind_of, refuse
 from penstock.columns.statement_rewriting import other_way_round, with_merged_subquery
 from penstock.columns.statement_rows import combined
 from penstock.columns.statement_select import Ordering, Plan, Select
+from penstock.columns.statement_short_forms import rows_selected, with_aliases, written_out
 from penstock.columns.statement_sources import Source, Sources, used
 from penstock.columns.statement_subqueries import Subqueries
 from penstock.columns.table import Table, open_table
@@ -28,7 +31,7 @@ SETS = {"Union": "UNION", "Except": "EXCEPT", "Intersect": "INTERSECT"}
 PARTS_OF_SETS = {"this", "expression", "distinct", "order", "limit", "offset", "with_"}
 HOWS: dict[str, How] = {
     "": "inner", "INNER": "inner", "LEFT": "left", "LEFT OUTER": "left",
-    "SEMI": "semi", "LEFT SEMI": "semi", "ANTI": "anti", "LEFT ANTI": "anti",
+    "CROSS": "inner", "SEMI": "semi", "LEFT SEMI": "semi", "ANTI": "anti", "LEFT ANTI": "anti",
 }  # fmt: skip
 
 
@@ -36,7 +39,7 @@ def sql(statement: str, /, **tables: Any) -> Result:
     """Run one statement: a SELECT, or several with UNION, EXCEPT or INTERSECT between them.
 
     Covered: expressions of columns (arithmetic, comparisons, AND, OR, NOT, BETWEEN, IN, LIKE, IS NULL,
-    CASE, COALESCE, casts, functions of texts, dates and times), SUM, AVG, MIN, MAX, COUNT, COUNT(DISTINCT),
+    CASE, COALESCE, casts, functions of texts, dates and times), SUM, AVG, MIN, MAX, COUNT, with DISTINCT too,
     VARIANCE and STDDEV, FILTER, GROUP BY, HAVING, ORDER BY, LIMIT, DISTINCT; joins by equal keys that the
     smaller table has once, ON or USING, LEFT, SEMI and ANTI too; subqueries behind FROM, WITH, IN and EXISTS
     and as values, also correlated by equal keys.
@@ -122,6 +125,8 @@ class _Planner:
             value for part, value in node.args.items() if part != "this"
         ):
             node = node.this
+        if kind_of(node) == "Values":
+            node = rows_selected(node)
         if kind_of(node) not in (*SETS, "Select"):
             refuse(node, f"{kind_of(node).upper()} is not covered here, SELECT is")
         with_ = node.args.get("with_")
@@ -134,8 +139,8 @@ class _Planner:
         tables = self.tables
         for each in node.expressions:
             check_parts(each, {"this", "alias"})
-            check_parts(each.args["alias"], {"this"})
-            tables = {**tables, each.alias.lower(): _Planner(tables, self.opened).plan(each.this).collect()}
+            result = _Planner(tables, self.opened).plan(each.this).collect()
+            tables = {**tables, each.alias.lower(): _called(each, result, self._renamed(each))}
         return _Planner(tables, self.opened)
 
     def plan_without(self, node: Node) -> Plan | SetPlan:
@@ -143,8 +148,10 @@ class _Planner:
         if kind_of(node) in SETS:
             return self._sets(node)
         check_parts(node, PARTS_OF_SELECT)
-        whole, node = node, with_merged_subquery(node.copy())
+        whole = written_out(node.copy())
+        node = with_merged_subquery(whole.copy())
         sources = self._sources(node)
+        with_aliases(node, sources)
         subqueries = Subqueries(self, sources)
         where = node.args.get("where")
         conditions = subqueries.conditions(None if where is None else where.this)
@@ -193,7 +200,7 @@ class _Planner:
     def _sources(self, node: Node) -> list[Source]:
         first = node.args.get("from_")
         if first is None:
-            refuse(node, "SELECT without FROM is not covered here")
+            return [Source("", open_table({"row": np.zeros(1, np.int64)}, executor="cpu"), node)]
         found = [Source(*self._table(first.this), first.this)]
         for join in node.args.get("joins") or ():
             how = f"{join.args.get('side') or ''} {join.args.get('kind') or ''}".strip().upper()
@@ -215,11 +222,12 @@ class _Planner:
 
     def _table(self, node: Node) -> tuple[str, Table]:
         name = (node.alias or node.name).lower()
-        check_parts(node, {"this", "alias"})
+        is_values = kind_of(node) == "Values"
+        check_parts(node, {"this", "alias", "expressions"} if is_values else {"this", "alias"})
         columns = self._renamed(node)
-        if kind_of(node) == "Subquery":
+        if kind_of(node) == "Subquery" or is_values:
             if id(node) not in self.derived:
-                result = _Planner(self.tables, self.opened).plan(node.this).collect()
+                result = _Planner(self.tables, self.opened).plan(node if is_values else node.this).collect()
                 self.derived[id(node)] = (node, open_table(_called(node, result, columns), executor="auto"))
             return name, self.derived[id(node)][1]
         if columns:

@@ -21,6 +21,7 @@ select g, cast(sum(d) as varchar) from s group by g order by g
 select coalesce(k::varchar, 'none'), coalesce(cast(day as varchar), '-') from s order by id
 select case when k > 2 then k::varchar else g end from s order by id
 select s.id, c.rank::varchar, c.since::varchar, c.w::varchar from s left join c on s.k = c.cid order by s.id
+select s.id, c.name from s join c on s.k::varchar = c.cid::varchar order by s.id
 select (day + interval 1 day)::varchar, date_trunc('month', ts)::varchar, date_trunc('hour', ts)::varchar from s order
   by id
 select cast(k + 1 as varchar), cast(k * d as varchar), cast(k / 2 as varchar), cast(k > 2 as varchar) from s order by

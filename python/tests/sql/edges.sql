@@ -130,6 +130,8 @@ select a.id from s a left join c on a.k = c.cid where c.name like '%a%' or c.nam
 select a.id from s a left join c on a.k = c.cid where not (c.rank > 2) order by a.id
 select a.id from s a left join c on a.k = c.cid where coalesce(c.rank, 5) > 2 order by a.id
 select a.id, c.cid from s a left join c on a.k + 1 = c.cid order by a.id
+select a.id, c.cid from s a left join c on a.k = c.cid + 1 order by a.id
+select a.id, c.cid from s a join c on a.k = c.cid + 1 order by a.id
 select a.id, c.cid from s a join c on c.cid = a.k and c.region = a.g order by a.id
 select a.id, c.cid from s a left join c on c.cid = a.k and c.region = a.g order by a.id
 select a.id, c.cid from s a join c on a.k = c.cid where a.g = c.region or a.g is null order by a.id

@@ -4,10 +4,15 @@ select s.id, c.name from s, c where s.k = c.cid and c.rank > 1 order by s.id
 select s.id, c.name from s left join c on s.k = c.cid and c.rank > 1 order by s.id
 select s.id, c.name from s left join c on s.k = c.cid where c.rank > 1 order by s.id
 select s.id, c.name from s left join c on s.k = c.cid where c.rank is null order by s.id
+select s.id, c.name from s left join c on s.k = c.cid and s.id > 5 order by s.id
+select s.id, c.name from s left join c on s.k = c.cid and s.b order by s.id
 select s.id, c.name from s join c on s.k = c.cid and s.id > 5 order by s.id
+select s.id, o.v from s, o order by 1
+select s.id, o.v from s cross join o order by 1
 select s.id, r.boss from s join r on s.g = r.region order by s.id
 select s.id, r.boss from s left join r on s.g = r.region order by s.id
 select s.id, r.boss from s join r on s.g = r.region and r.quota > 15 order by s.id
+select s.id, s.g, r.quota from s join r on upper(s.g) = upper(r.region) order by s.id
 select c.cid, r.boss from c join r using (region) order by cid
 select region, c.cid from c join r using (region) order by cid
 select region, c.cid from c left join r using (region) order by cid
@@ -22,9 +27,12 @@ select r.region, c.cid from r join c on r.region = c.region order by 1, 2
 select c.cid, s.id from c join s on c.cid = s.k order by 1, 2
 select c.cid, s.id from c left join s on c.cid = s.k order by 1, 2
 select c.cid, s.id from c left join s on c.cid = s.k and s.b order by 1, 2
+select c.cid, s.id from c left join s on c.cid = s.k and c.rank = 1 order by 1, 2
 select c.cid, count(s.id), sum(s.d) from c left join s on c.cid = s.k group by c.cid order by 1
 select c.name, s.g, sum(s.d) from c left join s on c.cid = s.k group by c.name, s.g order by 1, 2
 select c.cid, s.id from c left join s on c.cid = s.k where s.id is null order by 1
+select c.cid, s.id from s right join c on c.cid = s.k order by 1, 2
+select c.cid, s.id from c right join s on c.cid = s.k order by 2
 select a.id, b.id from s a join s b on a.id = b.k order by 1, 2
 select a.id, b.id from s a join s b on a.k = b.id order by 1, 2
 select a.id, b.id from s a left join s b on a.k = b.id and b.g = a.g order by 1, 2
@@ -54,6 +62,8 @@ select s.id from s where s.f not in (select w from c where w is not null) order 
 select s.id from s where s.day in (select since from c) order by 1
 select s.id from s where s.ts in (select since from c) order by 1
 select s.id from s where s.k in (select c.cid from c where c.region = s.g) order by 1
+select s.id from s where s.k not in (select c.cid from c where c.region = s.g) order by 1
+select s.id from s where s.k in (select max(c.cid) from c where c.region = s.g) order by 1
 select s.id from s where s.k in (select c.cid from c group by c.cid having count(*) = 1) order by 1
 select s.id from s where s.k = (select max(cid) from c where c.region = s.g) order by 1
 select s.id from s where s.k > (select avg(cid) from c where c.region = s.g) order by 1
@@ -67,6 +77,8 @@ select s.id from s where exists (select 1 from c where c.cid = s.k and c.rank > 
 select s.id from s where exists (select 1 from c where c.region = s.g and c.cid <> s.k) order by 1
 select s.id from s where exists (select 1 from c where c.region = s.g and c.cid < s.k) order by 1
 select s.id from s where exists (select 1 from c where c.cid = s.k) = s.b order by 1
+select s.id from s where s.k = any (select cid from c) order by 1
+select s.id from s where s.k <> all (select cid from c) order by 1
 select s.id from s where s.d > (select avg(d) from s) order by 1
 select g, sum(d) from s group by g having sum(d) > (select avg(d) from s) order by 1
 select (select max(d) from s) - (select min(d) from s) from o
@@ -84,8 +96,12 @@ select count(*) from (select id from s union all select cid from c) x
 with a as (select g, sum(d) t from s group by g), b as (select max(t) m from a) select a.g from a, b where a.t = b.m
 with a as (select g, sum(d) t from s group by g), b as (select max(t) m from a) select a.g from a join b on a.t = b.m
 with a as (select * from s where k > 2) select g, count(*) from a group by g order by g
+with a(x, y) as (select id, k from s) select x from a where y = 2 order by x
 with a as (select k, count(*) n from s group by k) select s.id, a.n from s join a on s.k = a.k order by s.id
 with a as (select k, count(*) n from s group by k) select s.id, a.n from s left join a on s.k = a.k order by s.id
+with a as (select 1 as x) select * from a
+select 1
+select 1 + 1 as two, 'a' as t
 select id from s union select cid from c order by id
 select id from s union all select cid from c order by id
 select k from s union select cid from c order by k

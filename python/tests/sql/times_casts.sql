@@ -67,8 +67,13 @@ select cast(d as decimal(10,0)) from s order by id
 select cast(b as integer), cast(k as boolean), cast(d as boolean) from s order by id
 select cast(e as integer), cast(-e as integer) from s order by id
 select cast('2024-01-05' as date), '2024-01-05'::date, cast('12' as integer), '1.5'::double, 'true'::boolean from o
+select * exclude (credit, w) from c order by cid
+select * replace (cid + 1 as cid) from c order by cid
 select s.* from s order by id
 select id, * from c, s where c.cid = s.k order by id
+select id as x, x + 1 as y from s order by id limit 3
+select k as x from s where x > 2 order by x
+select k * 2 as x, count(*) from s where x > 2 group by x order by x
 select id from s order by g, id
 select id as g from s order by g limit 3
 select id k from s order by k limit 3
@@ -80,9 +85,12 @@ select g from s order by d desc nulls last limit 4
 select distinct g from s order by g desc
 select distinct g from s order by length(g)
 select sum(k) from s order by 1
+select id from s order by all limit 3
 from s select id order by id limit 3
 from c
 table c
+values (1, 'a'), (2, 'b')
+select * from (values (1, 'a'), (2, 'b')) x(p, q) order by p
 select id from s where k = 1 and k = 2
 select id from s where true order by id limit 2
 select id from s where false
@@ -110,6 +118,7 @@ select abs(-5), sign(-2.5), ceil(1.2), floor(-1.2), round(2.5), round(-2.5), rou
 select trunc(d), trunc(f) from s where abs(f) < 1e6 order by id
 select k is distinct from 2, k is not distinct from null from s order by id
 select id from s where g is not distinct from null order by id
+select id from s where (k, id) = (1, 1)
 select max(id) filter (where b), min(d) filter (where not b) from s
 select sum(d) filter (where g is null) from s
 select count(*) filter (where k > 100) from s
@@ -133,6 +142,7 @@ select g, k, sum(d) from s group by g, k having g = 'north' order by g, k
 select sum(d) from s group by g order by g
 select count(*) from s group by g, b order by count(*), g, b
 select distinct count(*) from s group by g order by 1
+select distinct sum(k) from s
 select count(distinct g || t) from s
 select count(distinct k + id) from s
 select count(distinct day), count(distinct ts) from s
