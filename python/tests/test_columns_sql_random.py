@@ -19,6 +19,7 @@ pytest.importorskip("duckdb", reason="duckdb is not installed")
 
 WHOLE = ["t.zone", "t.zone_n"]
 TEXTS = ["t.word", "z.borough"]
+SETS = ["union", "except", "intersect"]
 
 
 @st.composite
@@ -28,7 +29,7 @@ def numbers(draw: st.DrawFn, depth: int = 2, joined: bool = False) -> str:
         names = ["t.zone", "t.zone_n", *(["z.miles", "z.zone"] if joined else [])]
         return draw(st.sampled_from([*names, str(draw(st.integers(0, 9)))]))
     a = draw(numbers(depth - 1, joined))
-    match draw(st.integers(0, 12)):
+    match draw(st.integers(0, 13)):
         case 0 | 1 | 2:
             return f"({a} {draw(st.sampled_from('+-*'))} {draw(numbers(depth - 1, joined))})"
         case 3:
@@ -51,6 +52,8 @@ def numbers(draw: st.DrawFn, depth: int = 2, joined: bool = False) -> str:
             return f"greatest({a}, {draw(numbers(depth - 1, joined))})"
         case 11:
             return f"cast(t.miles * {draw(st.integers(1, 30))} as bigint)"
+        case 12:
+            return f"try_cast({draw(texts(depth - 1, joined))} as integer)"
         case _:
             return f"nullif({a}, {draw(st.integers(0, 5))})"
 
@@ -75,6 +78,7 @@ def texts(draw: st.DrawFn, depth: int = 1, joined: bool = False) -> str:
                 of, f"upper({of})", f"left({of}, {count})", f"right({of}, {count})", f"({of} || 'z')",
                 f"substring({of}, {count}, 2)", f"replace({of}, 'z', 'ab')", f"coalesce({of}, 'none')",
                 f"case when {draw(conditions(0, joined))} then {of} else {name} end", f"reverse({of})",
+                f"cast({draw(numbers(0, joined))} as varchar)", f"lpad({of}, {abs(count)}, '0')",
             ]
         )
     )  # fmt: skip
@@ -128,6 +132,8 @@ def subconditions(draw: st.DrawFn) -> str:
         f"{is_not}exists (select 1 from trips u where {inside} and {key}{other})",
         f"t.zone_n {is_not}in (select u.zone from trips u where {inside})",
         f"t.zone_n {is_not}in (select u.zone_n from trips u where u.miles < 0.12)",
+        f"t.zone_n {is_not}in (select u.zone_n from trips u where {inside} and u.day = t.day)",
+        f"t.zone {is_not}in (select max(u.zone) from trips u where {inside} and {key})",
         f"t.miles < (select {aggregate} from trips u where {inside} and {key})",
         f"t.miles > (select avg(u.miles) from trips u where {inside})",
         f"{is_not}exists (select 1 from zones u where u.miles > {draw(st.integers(150, 250))})",
@@ -138,14 +144,15 @@ def subconditions(draw: st.DrawFn) -> str:
 @st.composite
 def aggregates(draw: st.DrawFn, joined: bool = False) -> str:
     of = draw(numbers(1, joined))
-    kind = draw(st.sampled_from(["sum", "min", "max", "count", "avg", "distinct", "texts", "stddev", "rows"]))
+    kinds = ["sum", "min", "max", "count", "avg", "distinct", "texts", "stddev", "rows"]
+    kind = draw(st.sampled_from(kinds))
     match kind:
         case "texts":
             made = f"{draw(st.sampled_from(['min', 'max']))}({draw(texts(1, joined))})"
         case "rows":
             made = "count(*)"
         case "distinct":
-            made = f"count(distinct {of})"
+            made = f"{draw(st.sampled_from(['count', 'sum', 'avg']))}(distinct {of})"
         case "stddev":
             made = f"stddev({draw(st.sampled_from([*WHOLE, 't.miles']))})"
         case _:
@@ -177,7 +184,7 @@ def statements(draw: st.DrawFn) -> str:
             having = draw(st.sampled_from(["", " having count(*) > 3", " having max(t.miles) > 0.9"]))
             return f"select {', '.join([*keys, *made])} from {tables}{where} group by {numbered}{having}"
         case _:
-            what = draw(st.sampled_from(["union all", "union", "except", "intersect"]))
+            what = draw(st.sampled_from([f"{how}{every}" for how in SETS for every in ("", " all")]))
             first = f"select {draw(numbers(1, joined))} as a from {tables}{where}"
             return f"{first} {what} select {draw(numbers(1))} from trips t"
 

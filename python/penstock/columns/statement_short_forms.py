@@ -63,11 +63,12 @@ def _plain(node: Node) -> Node:
 
 
 def _all_equal(node: Node, a: Node, b: Node) -> Node:
+    """Parts of tuples are equal where both are null, too, as DuckDB has it."""
     if kind_of(b) != "Tuple" or len(a.expressions) != len(b.expressions):
         refuse(node, "both sides have as many values")
     known = expressions()
     pairs = zip(a.expressions, b.expressions, strict=True)
-    return known.paren(known.and_(*(known.EQ(this=x.copy(), expression=y.copy()) for x, y in pairs)))
+    return known.paren(known.and_(*(known.NullSafeEQ(this=x.copy(), expression=y.copy()) for x, y in pairs)))
 
 
 def with_aliases(node: Node, sources: Sequence[Source]) -> None:
